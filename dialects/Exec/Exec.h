@@ -1,0 +1,69 @@
+//===- Exec.h - The exec dialect --------------------------------*- C++ -*-===//
+//
+// When each piece runs, in which bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_DIALECTS_EXEC_EXEC_H
+#define FSDP_DIALECTS_EXEC_EXEC_H
+
+#include "dialects/Fsdp/Fsdp.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+namespace fsdp::exec {
+
+/// Every offset in the arena is a multiple of this many bytes.
+inline constexpr int64_t kAlignment = 64;
+
+/// Module attribute: bytes of the persistent part of the arena, set by
+/// exec-plan-memory. Transient intervals of every program start there.
+inline constexpr llvm::StringLiteral kPersistentBytesAttr =
+    "exec.persistent_bytes";
+/// Module attribute: bytes of the whole arena: the largest program's peak.
+inline constexpr llvm::StringLiteral kArenaBytesAttr = "exec.arena_bytes";
+
+} // namespace fsdp::exec
+
+#include "dialects/Exec/ExecDialect.h.inc"
+#include "dialects/Exec/ExecEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Exec/ExecAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Exec/ExecTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Exec/ExecOps.h.inc"
+
+namespace fsdp::exec {
+
+/// Bytes of a memref.
+int64_t bytesOf(mlir::MemRefType type);
+
+/// A range of bytes of the arena or of a symbolic interval: `root` is the
+/// exec.get or exec.alloc result (or block argument) behind the views, and
+/// [begin, end) its bytes.
+struct ByteRange {
+  mlir::Value root;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+/// Follows exec.view to the root.
+ByteRange resolveRange(mlir::Value buffer);
+
+/// True for launch, gemm, invoke, collective, copy: work on a stream.
+bool isWork(mlir::Operation *op);
+/// The stream of a work op.
+Stream streamOf(mlir::Operation *op);
+/// Buffers a work op reads / writes. Workspaces count as written.
+llvm::SmallVector<mlir::Value> readsOf(mlir::Operation *op);
+llvm::SmallVector<mlir::Value> writesOf(mlir::Operation *op);
+
+} // namespace fsdp::exec
+
+namespace fsdp {
+
+/// Registers nn, fsdp, exec and the upstream dialects they use.
+void registerFsdpDialects(mlir::DialectRegistry &registry);
+
+} // namespace fsdp
+
+#endif // FSDP_DIALECTS_EXEC_EXEC_H

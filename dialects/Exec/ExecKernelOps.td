@@ -1,0 +1,108 @@
+//===- ExecKernelOps.td - The scalar bodies of kernels --------*- tablegen -*-===//
+#ifndef FSDP_EXEC_KERNEL_OPS
+#define FSDP_EXEC_KERNEL_OPS
+
+include "dialects/Exec/ExecProgramOps.td"
+
+def Exec_Scalar : AnyTypeOf<[F32, I32]>;
+
+def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "A kernel: a space of rows x columns and its scalar code";
+  let description = [{
+    Block arguments are the buffers, the last `outputs` of them written.
+    `access` says how each is addressed at (row, col): `element` row*cols+col,
+    `row`, `column`, or `scalar`. The body runs once per row:
+
+    - ops of arith and math at the top level work on row scalars;
+    - `exec.reduce` combines an expression over the columns of the row;
+    - `exec.map` runs its body for every column.
+
+    In a `column_reduction` kernel the body is one `exec.reduce_rows` per output.
+    Scalars are f32; loads widen, stores round. Structurally equal kernels are
+    one kernel.
+
+    Example:
+    ```mlir
+    exec.kernel @rms_norm over(512, 256) access [<element>, <column>, <element>, <row>] outputs 2 {
+    ^bb0(%x: memref<2x256x256xf32>, %w: memref<256xf32>, %y: memref<2x256x256xf32>, %rstd: memref<2x256xf32>):
+      %ss = exec.reduce sum {
+        %a = exec.load %x : memref<2x256x256xf32> -> f32
+        %b = arith.mulf %a, %a : f32
+        exec.yield %b
+      }
+      …
+      exec.map {
+        …
+        exec.store %v, %y : memref<2x256x256xf32>
+      }
+    }
+    ```
+
+    Constraints: 1. one access per argument; 2. sizes fit the space: element
+    rows*cols, row rows, column cols, scalar 1; 3. rows and cols are positive.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$rows, I64Attr:$cols,
+      TypedArrayAttrBase<Exec_AccessAttr, "accesses">:$access, I64Attr:$outputs,
+      UnitAttr:$column_reduction);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `over` `(` $rows `,` $cols `)` `access` $access `outputs` $outputs
+    (`column_reduction` $column_reduction^)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_LoadOp : Exec_Op<"load", [Pure]> {
+  let summary = "The element of a kernel argument at the current position";
+  let description = "Widened to f32 (integers: i32). `at` gives another column of an `element` argument.\n\n"
+    "Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`\n\nConstraints: 1. the source is an argument of the kernel; 2. floats give f32, integers i32.";
+  let arguments = (ins Exec_Buffer:$source, Optional<I32>:$column);
+  let results = (outs Exec_Scalar:$value);
+  let assemblyFormat = "$source (`at` $column^)? attr-dict `:` type($source) `->` type($value)";
+}
+
+def Exec_StoreOp : Exec_Op<"store"> {
+  let summary = "Writes an output at the current position, rounding to its type";
+  let description = "Example: `exec.store %v, %y : f32, memref<4x8xbf16>`";
+  let arguments = (ins Exec_Scalar:$value, Arg<Exec_Buffer, "", [MemWrite]>:$target);
+  let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";
+}
+
+def Exec_ColumnOp : Exec_Op<"column", [Pure]> {
+  let summary = "The current column";
+  let results = (outs I32:$value);
+  let assemblyFormat = "attr-dict";
+}
+
+def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
+  let summary = "Combines an expression over the columns of the row: 16 lanes, then a tree";
+  let description = "Element j is combined into lane j mod 16 in order of j; lanes are then combined "
+    "as a binary tree (i with i+8, i+4, i+2, i+1). Independent of vector width and threads.";
+  let arguments = (ins Exec_ReduceKindAttr:$kind);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$kind attr-dict-with-keyword $body";
+}
+
+def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
+  let summary = "Runs its body for every column of the row";
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+
+def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
+  let summary = "Combines an expression over the rows, for every column, into an output";
+  let description = "Rows are cut into blocks of 32; rows of a block are combined in order, then blocks in order. "
+    "Independent of vector width and threads.";
+  let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$kind $target attr-dict `:` type($target) $body";
+}
+
+def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ReduceRowsOp"]>]> {
+  let summary = "The expression that a reduction combines";
+  let arguments = (ins F32:$value);
+  let assemblyFormat = "$value attr-dict";
+}
+
+#endif // FSDP_EXEC_KERNEL_OPS

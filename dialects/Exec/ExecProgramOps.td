@@ -1,0 +1,291 @@
+//===- ExecProgramOps.td - Programs, ranges, work, events ------------*- tablegen -*-===//
+#ifndef FSDP_EXEC_PROGRAM_OPS
+#define FSDP_EXEC_PROGRAM_OPS
+
+include "dialects/Exec/ExecAttrs.td"
+include "dialects/Fsdp/FsdpAttrs.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Exec_Buffer : StaticShapeMemRefOf<[F32, BF16, F64, I8, I32, I64]>;
+
+class Exec_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Exec_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Programs and persistent ranges
+//===----------------------------------------------------------------------===//
+
+def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
+  let summary = "A named range of the arena that persists between programs";
+  let description = [{
+    `offset` (bytes) is set by exec-plan-memory. A parameter, its state and
+    its gradient carry the full shape and the placement, so that the runtime
+    can initialise, save and compare shards: `full` is the unsharded tensor
+    type, `init` the nn initialiser, `placement` the fsdp placement,
+    `mesh` the mesh.
+
+    Example:
+    ```mlir
+    exec.range @w : memref<4x8xf32> role parameter at 0
+        {full = tensor<16x8xf32>, init = #nn.normal<std = 2.0e-02>, placement = #fsdp.shard<0, ["dp_shard"]>}
+    ```
+
+    Constraints: 1. the memref is static with identity layout; 2. offset, if
+    set, is a multiple of 64 and not negative.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
+      Exec_RoleAttr:$role, OptionalAttr<I64Attr>:$offset,
+      OptionalAttr<TypeAttr>:$full, OptionalAttr<AnyAttr>:$init,
+      OptionalAttr<AnyAttr>:$placement);
+  let assemblyFormat = "$sym_name `:` $type `role` $role (`at` $offset^)? attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MemRefType getMemRefType() { return ::mlir::cast<::mlir::MemRefType>(getType()); }
+  }];
+}
+
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
+    NoTerminator]> {
+  let summary = "A straight-line program over the arena, the same on every rank";
+  let description = [{
+    `arena` (bytes) is the exact peak of this program, persistent ranges
+    included, set by exec-plan-memory.
+
+    Example:
+    ```mlir
+    exec.program @train arena 4096 {
+      %x = exec.get @tokens : memref<2x256xi32>
+      …
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name (`arena` $arena^)? attr-dict-with-keyword $body";
+}
+
+def Exec_FuncOp : Exec_Op<"func", [Symbol, IsolatedFromAbove, SingleBlock,
+    NoTerminator]> {
+  let summary = "A block of work that several places share, with ranges as arguments";
+  let description = [{
+    Made by exec-outline. Event numbers inside are relative: an
+    exec.record / exec.wait `#i` with `events` argument k refers to entry k of the
+    call's `events`.
+
+    Example: `exec.func @layer_forward (%x: memref<4x8xf32>) { … }`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def Exec_CallOp : Exec_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs an exec.func on these ranges and events";
+  let description = [{
+    Example: `exec.call @layer_forward(%a, %b) events [3, 4] : memref<4x8xf32>, memref<8xf32>`
+
+    Constraints: 1. the function exists; 2. operand types are its arguments'.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Exec_Buffer>:$operands,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$events);
+  let assemblyFormat = "$callee `(` $operands `)` `events` $events attr-dict (`:` type($operands)^)?";
+}
+
+//===----------------------------------------------------------------------===//
+// Where values come from
+//===----------------------------------------------------------------------===//
+
+def Exec_GetOp : Exec_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A persistent range as a value";
+  let description = "Example: `%w = exec.get @w : memref<4x8xf32>`\n\nConstraints: 1. the range exists and has this type.";
+  let arguments = (ins FlatSymbolRefAttr:$range);
+  let results = (outs Exec_Buffer:$result);
+  let assemblyFormat = "$range attr-dict `:` type($result)";
+}
+
+def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[]>]> {
+  let summary = "An interval: bytes that live from the first to the last use";
+  let description = [{
+    Not an allocation at run time. exec-plan-memory sets `offset` (bytes from
+    the arena's start, multiple of 64). `name` says what it holds.
+
+    Example: `%a = exec.alloc at 8192 "layers.0.h" : memref<4x8xf32>`
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset, OptionalAttr<StrAttr>:$label);
+  let results = (outs Res<Exec_Buffer, "", [MemAlloc]>:$result);
+  let assemblyFormat = "(`at` $offset^)? ($label^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
+  let summary = "Consecutive elements of another range under another shape";
+  let description = [{
+    `offset` counts elements of the source.
+
+    Example: `%b = exec.view %a[32] : memref<4x8xf32> to memref<16xf32>` (fails: 32 + 16 > 32)
+
+    Constraints: 1. equal element types; 2. offset + elements fit the source.
+  }];
+  let arguments = (ins Exec_Buffer:$source, I64Attr:$offset);
+  let results = (outs Exec_Buffer:$result);
+  let assemblyFormat = "$source `[` $offset `]` attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+/// An op that runs on a stream: `operands` inputs, then outputs, then
+/// workspaces. ExecInterfaces.h reads `getReads()` and `getWrites()`.
+class Exec_WorkOp<string mnemonic, list<Trait> traits = []>
+    : Exec_Op<mnemonic, !listconcat([AttrSizedOperandSegments], traits)>;
+
+def Exec_LaunchOp : Exec_WorkOp<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a kernel over its iteration space";
+  let description = [{
+    Example: `exec.launch @silu on compute (%x) outs(%y) : memref<4x8xf32> outs memref<4x8xf32>`
+
+    Constraints: 1. the kernel exists; 2. operand types are its arguments'.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_StreamAttr:$stream,
+      Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs);
+  let assemblyFormat = [{
+    $kernel `on` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict
+  }];
+}
+
+def Exec_GemmOp : Exec_WorkOp<"gemm"> {
+  let summary = "Matrix product by the library";
+  let description = [{
+    `out = op(lhs) op(rhs) (+ bias)`, op transposing the last two dimensions
+    where `transpose_lhs` / `transpose_rhs` is set; leading dimensions are
+    batches. Accumulated in f32, rounded once. The workspace is bytes the
+    library may use, sized by the compiler for the target.
+
+    Example:
+    ```mlir
+    exec.gemm on compute (%x, %w : memref<8x4xf32>, memref<16x4xf32>) outs(%y : memref<8x16xf32>)
+        workspace(%s : memref<640xi8>) {transpose_rhs}
+    ```
+
+    Constraints: 1. two inputs, or three with a bias of shape [columns]; 2. one
+    output; 3. at most one workspace, of i8; 4. shapes agree as for nn.matmul.
+  }];
+  let arguments = (ins Exec_StreamAttr:$stream, Variadic<Exec_Buffer>:$inputs,
+      Variadic<Exec_Buffer>:$outputs, Variadic<Exec_Buffer>:$workspaces,
+      UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let assemblyFormat = [{
+    `on` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
+    (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_InvokeOp : Exec_WorkOp<"invoke"> {
+  let summary = "Calls a typed operation of the runtime";
+  let description = [{
+    Variety lives here and in overloads of the runtime's API rather than in
+    more ops. The known names, with their operands and attributes, are listed
+    in ExecInvocations.def; `params` holds the attributes.
+
+    Example:
+    ```mlir
+    exec.invoke "attention" on compute (%q, %k, %v : …) outs(%o, %lse : …) workspace(%s : memref<65536xi8>)
+        {params = {scale = 1.25e-01, causal = true}}
+    ```
+
+    Constraints: 1. the name is known; 2. operand counts are those listed; 3.
+    the listed params are present with the listed types.
+  }];
+  let arguments = (ins StrAttr:$callee, Exec_StreamAttr:$stream,
+      Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
+      Variadic<Exec_Buffer>:$workspaces, DefaultValuedAttr<DictionaryAttr, "{}">:$params);
+  let assemblyFormat = [{
+    $callee `on` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` ($outputs^ `:` type($outputs))? `)`
+    (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_CollectiveOp : Exec_WorkOp<"collective", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A bucket of tensors through one collective";
+  let description = [{
+    Input i belongs to output i; see the fsdp dialect for what each kind does.
+    `reduce` and `scale` matter for reductions. The gathered output buffer
+    has room for the padded tensor: ranks x shard. Workspaces: one per input
+    for reductions, room for every rank's piece in the wire type.
+
+    With a token result the op is in flight until exec.await; without, it is
+    complete for later ops on its stream.
+
+    Example:
+    ```mlir
+    %t = exec.collective all_gather on gather (%s : memref<4x8xf32>) outs(%w : memref<16x8xf32>)
+        over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
+    ```
+
+    Constraints: 1. mesh and axes exist; 2. as many outputs as inputs; 3. a
+    reduction has one workspace per input.
+  }];
+  let arguments = (ins Exec_CollectiveKindAttr:$kind, Exec_StreamAttr:$stream,
+      Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
+      Variadic<Exec_Buffer>:$workspaces, FlatSymbolRefAttr:$mesh,
+      TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
+      DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
+      DefaultValuedAttr<F64Attr, "1.0">:$scale, OptionalAttr<StrAttr>:$serves);
+  let results = (outs Optional<Exec_TokenType>:$token);
+  let assemblyFormat = [{
+    $kind `on` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
+    (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)?
+    `over` $mesh custom<Axes>($axes) attr-dict (`->` type($token)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_CopyOp : Exec_WorkOp<"copy"> {
+  let summary = "Copies one range to another of the same type";
+  let description = [{
+    Example: `exec.copy on compute (%a : memref<4xf32>) outs(%b : memref<4xf32>)`
+
+    Constraints: 1. one input, one output, equal types.
+  }];
+  let arguments = (ins Exec_StreamAttr:$stream, Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs);
+  let assemblyFormat = "`on` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Order between streams
+//===----------------------------------------------------------------------===//
+
+def Exec_AwaitOp : Exec_Op<"await"> {
+  let summary = "The compute stream waits for an operation in flight";
+  let description = [{
+    Ends the lifetime of the operation's buffers as far as it holds them.
+    exec-synchronize replaces it by events.
+
+    Example: `exec.await %t`
+  }];
+  let arguments = (ins Exec_TokenType:$token);
+  let assemblyFormat = "$token attr-dict";
+}
+
+def Exec_RecordOp : Exec_Op<"record"> {
+  let summary = "Marks the present end of a stream as event number `event`";
+  let description = "Example: `exec.record 3 on gather`";
+  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let assemblyFormat = "$event `on` $stream attr-dict";
+}
+
+def Exec_WaitOp : Exec_Op<"wait"> {
+  let summary = "Later work on a stream starts after event number `event`";
+  let description = "Example: `exec.wait 3 on compute`";
+  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let assemblyFormat = "$event `on` $stream attr-dict";
+}
+
+#endif // FSDP_EXEC_PROGRAM_OPS

@@ -1,0 +1,84 @@
+//===- FsdpAttrs.td - Mesh axes, placements, enums ------------*- tablegen -*-===//
+#ifndef FSDP_FSDP_ATTRS
+#define FSDP_FSDP_ATTRS
+
+include "dialects/Fsdp/FsdpDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Fsdp_MeshAxisAttr : AttrDef<Fsdp_Dialect, "MeshAxis"> {
+  let mnemonic = "axis";
+  let summary = "A named axis of a mesh with its size";
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$size);
+  let assemblyFormat = "`<` $name `=` $size `>`";
+  let genVerifyDecl = 1;
+}
+
+def Fsdp_AxisRefAttr : AttrDef<Fsdp_Dialect, "AxisRef"> {
+  let mnemonic = "axis_ref";
+  let summary = "A mesh axis, or the part of one with `size` ranks after a prefix of `pre`";
+  let description = [{
+    `#fsdp.axis_ref<"dp_shard">` is the whole axis.
+    `#fsdp.axis_ref<"dp_shard", 2, 4>` is the sub-axis of size 4 left when
+    the axis is split into 2 (outer) x 4 (inner, consecutive ranks) x rest.
+    `size` 0 means the whole axis.
+  }];
+  let parameters = (ins StringRefParameter<>:$name,
+      DefaultValuedParameter<"int64_t", "1">:$pre,
+      DefaultValuedParameter<"int64_t", "0">:$size);
+  let assemblyFormat = "`<` $name (`,` $pre^ `,` $size)? `>`";
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$name), [{ return $_get($_ctxt, name, 1, 0); }]>];
+}
+
+def Fsdp_ShardAttr : AttrDef<Fsdp_Dialect, "Shard"> {
+  let mnemonic = "shard";
+  let summary = "Split evenly along one dimension over mesh axes";
+  let description = [{
+    Rank coordinate c over the axes (first axis slowest) owns the slice
+    [c * s, (c+1) * s) of dimension `dim`, s = ceil(size / parts), padded with
+    zeros.
+
+    Example: `#fsdp.shard<0, ["dp_shard"]>`
+  }];
+  let parameters = (ins "int64_t":$dim, ArrayRefParameter<"AxisRefAttr">:$axes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Fsdp_ReplicatedAttr : AttrDef<Fsdp_Dialect, "Replicated"> {
+  let mnemonic = "replicated";
+  let summary = "Every rank holds the full tensor";
+  let parameters = (ins);
+}
+
+def Fsdp_FlatAttr : AttrDef<Fsdp_Dialect, "Flat"> {
+  let mnemonic = "flat";
+  let summary = "A run of elements of a bucket's flat buffer, sharded as a whole";
+  let description = [{
+    The parameter occupies elements [offset, offset + size) of the flat buffer
+    `bucket`, which is split evenly over the mesh: gathered, the buffer *is*
+    the concatenated parameters.
+
+    Example: `#fsdp.flat<"layers.0", 4096>`
+  }];
+  let parameters = (ins StringRefParameter<>:$bucket, "int64_t":$offset);
+  let assemblyFormat = "`<` $bucket `,` $offset `>`";
+}
+
+def Fsdp_GradReduce : I32EnumAttr<"GradReduce", "how gradients combine over ranks", [
+    I32EnumAttrCase<"Average", 0, "average">,
+    I32EnumAttrCase<"Sum", 1, "sum">]> {
+  let cppNamespace = "::fsdp::dist";
+  let genSpecializedAttr = 0;
+}
+def Fsdp_GradReduceAttr : EnumAttr<Fsdp_Dialect, Fsdp_GradReduce, "grad_reduce">;
+
+def Fsdp_ReduceKind : I32EnumAttr<"CollectiveReduce", "how a collective combines", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Max", 1, "max">]> {
+  let cppNamespace = "::fsdp::dist";
+  let genSpecializedAttr = 0;
+}
+def Fsdp_ReduceKindAttr : EnumAttr<Fsdp_Dialect, Fsdp_ReduceKind, "reduce">;
+
+#endif // FSDP_FSDP_ATTRS

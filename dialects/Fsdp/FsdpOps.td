@@ -1,0 +1,220 @@
+//===- FsdpOps.td - Mesh, redistribute, collectives, futures --*- tablegen -*-===//
+#ifndef FSDP_FSDP_OPS
+#define FSDP_FSDP_OPS
+
+include "dialects/Fsdp/FsdpAttrs.td"
+include "dialects/Fsdp/FsdpTypes.td"
+include "dialects/NN/NNInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Fsdp_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Fsdp_Dialect, mnemonic, traits>;
+
+def Fsdp_Tensor : StaticShapeTensorOf<[F32, BF16, F64, I32, I64]>;
+def Fsdp_AxesAttr : TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">;
+
+def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
+  let summary = "The ranks as a grid of named axes";
+  let description = [{
+    Rank to coordinate is row-major: the last axis varies fastest. Axes of
+    size 1 are allowed. `node_size` is the number of consecutive ranks that
+    share a node (0: not stated).
+
+    Example: `fsdp.mesh @mesh [<"dp_replicate" = 2>, <"dp_shard" = 4>]`
+
+    Constraints: 1. at least one axis; 2. axis names differ and are not
+    empty; 3. sizes are at least 1; 4. node_size divides the world size.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+      TypedArrayAttrBase<Fsdp_MeshAxisAttr, "axes">:$axes,
+      DefaultValuedAttr<I64Attr, "0">:$node_size);
+  let assemblyFormat = "$sym_name custom<MeshAxes>($axes) attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Product of all axis sizes.
+    int64_t getWorldSize();
+    /// Ranks along one axis or sub-axis; 0 if the mesh has no such axis.
+    int64_t sizeOf(AxisRefAttr axis);
+    /// Product over several axes; 0 if one is missing.
+    int64_t sizeOf(::llvm::ArrayRef<AxisRefAttr> axes);
+  }];
+}
+
+def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>]> {
+  let summary = "Changes placement (and element type): the one differentiable sharding op";
+  let description = [{
+    Forward: casts the shard to the result's element type and gathers it.
+    Its reverse rule is the redistribute back: it takes the compute-type
+    cotangent of the full tensor, partial on every rank, and gives the
+    f32 shard gradient, reduced over all `axes` (`average` divides by their
+    size once). `reduced` (unit) marks that direction. Between equal
+    placements the forward is a cast and the reverse an all-reduce.
+
+    Exists from fsdp-shard to fsdp-expand.
+
+    Example:
+    ```mlir
+    %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
+        : tensor<3584x4096xf32> -> tensor<14336x4096xbf16>
+    ```
+
+    Constraints: 1. the mesh exists and has the axes; 2. the operand's shape
+    is the result's under `source`, or the other way round; 3. placements are
+    #fsdp.shard, #fsdp.replicated or #fsdp.flat; 4. a `reduced` redistribute
+    starts from #fsdp.replicated; 5. grad_dtype is f32 or bf16 or f64.
+  }];
+  let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
+      Fsdp_AxesAttr:$axes, AnyAttr:$source, AnyAttr:$target,
+      Fsdp_GradReduceAttr:$grad_reduce, TypeAttr:$grad_dtype,
+      UnitAttr:$reduced);
+  let results = (outs Fsdp_Tensor:$result);
+  let assemblyFormat = [{
+    $input `on` $mesh custom<Axes>($axes) `from` $source `to` $target
+    `grad` $grad_reduce $grad_dtype (`reduced` $reduced^)? attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives. Variadic: one collective is one bucket.
+//===----------------------------------------------------------------------===//
+
+class Fsdp_CollectiveOp<string mnemonic>
+    : Fsdp_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
+
+def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
+  let summary = "Every rank gets the full tensors from the shards of all";
+  let description = [{
+    | rank | operand | result |
+    |---|---|---|
+    | 0 | a0 | a0 a1 … |
+    | 1 | a1 | a0 a1 … |
+
+    along dimension `dim`; padding is cut. `serves` names what it is for
+    ("fwd layers.3"), shown in profiles and remarks.
+
+    Example:
+    ```mlir
+    %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0
+        : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
+    ```
+
+    Constraints: 1. mesh and axes exist; 2. as many results as operands, of
+    the same element type; 3. result sizes are equal outside `dim`, and the
+    operand's size along `dim` is ceil(result size / parts).
+  }];
+  let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
+      Fsdp_AxesAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$dim,
+      OptionalAttr<StrAttr>:$serves);
+  let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
+  let assemblyFormat = [{
+    $inputs `on` $mesh custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
+  let summary = "Each rank gets its shard of the tensors combined over all ranks";
+  let description = [{
+    The operand travels in its own element type; the receiver widens it to
+    f32, combines in the fixed tree and multiplies by `scale` once. Padding in
+    the result is zero.
+
+    Example:
+    ```mlir
+    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 2.5e-01
+        : tensor<16x8xbf16> -> tensor<4x8xf32>
+    ```
+
+    Constraints: as all_gather with operand and result exchanged; the result's
+    element type is f32 (or f64 for f64 operands).
+  }];
+  let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
+      FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
+      DefaultValuedAttr<I64Attr, "0">:$dim, F64Attr:$scale,
+      OptionalAttr<StrAttr>:$serves);
+  let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
+  let assemblyFormat = [{
+    $kind $inputs `on` $mesh custom<Axes>($axes) `dim` $dim `scale` $scale attr-dict `:` type($inputs) `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
+  let summary = "Every rank gets the tensors combined over all ranks";
+  let description = [{
+    A reduce_scatter of pieces followed by an all_gather, with the same tree
+    and the same bits. Integers combine exactly.
+
+    Example: `%r = fsdp.all_reduce sum %g on @mesh["dp_shard"] scale 5.0e-01 : tensor<16x8xbf16> -> tensor<16x8xf32>`
+
+    Constraints: 1. mesh and axes exist; 2. as many results as operands, of
+    the same shapes; 3. results are f32 for floating operands (f64 for f64),
+    of the operand's type for integers; 4. integers have scale 1.
+  }];
+  let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
+      FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes, F64Attr:$scale,
+      OptionalAttr<StrAttr>:$serves);
+  let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
+  let assemblyFormat = [{
+    $kind $inputs `on` $mesh custom<Axes>($axes) `scale` $scale attr-dict `:` type($inputs) `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Futures
+//===----------------------------------------------------------------------===//
+
+def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
+  let summary = "Starts one effectful op; gives a future of its results";
+  let description = [{
+    The body holds exactly one collective (or copy) and ends in fsdp.yield of
+    its results. The position of the op is the moment of issue.
+
+    Example:
+    ```mlir
+    %f = fsdp.async : !fsdp.future<tensor<16x8xf32>> {
+      %g = fsdp.all_gather %a on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<16x8xf32>
+      fsdp.yield %g : tensor<16x8xf32>
+    }
+    ```
+
+    Constraints: 1. the body is one collective followed by fsdp.yield; 2. the
+    yielded types are the future's.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Res<Fsdp_FutureType, "", [MemAlloc]>:$future);
+  let assemblyFormat = "attr-dict `:` type($future) $body";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The one effectful op in the body.
+    ::mlir::Operation *getInnerOp() { return &getBody().front().front(); }
+  }];
+}
+
+def Fsdp_AwaitOp : Fsdp_Op<"await"> {
+  let summary = "Waits for a future and gives its values";
+  let description = [{
+    Each future is awaited exactly once (fsdp-verify-schedule).
+
+    Example: `%w = fsdp.await %f : !fsdp.future<tensor<16x8xf32>> -> tensor<16x8xf32>`
+
+    Constraints: 1. result types are the future's types.
+  }];
+  let arguments = (ins Fsdp_FutureType:$future);
+  let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
+  let assemblyFormat = "$future attr-dict `:` type($future) `->` type($results)";
+  let hasVerifier = 1;
+}
+
+def Fsdp_YieldOp : Fsdp_Op<"yield", [Pure, Terminator, HasParent<"AsyncOp">]> {
+  let summary = "The values an fsdp.async will give";
+  let arguments = (ins Variadic<Fsdp_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+#endif // FSDP_FSDP_OPS

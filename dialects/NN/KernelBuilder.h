@@ -1,0 +1,79 @@
+//===- KernelBuilder.h - How an nn op describes its scalar code -*- C++ -*-===//
+//
+// The seam between the nn ops and the kernels of the exec dialect. An op's
+// `lowerToKernel` speaks only to this class; exec-lower implements it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_DIALECTS_NN_KERNELBUILDER_H
+#define FSDP_DIALECTS_NN_KERNELBUILDER_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+#include <functional>
+
+namespace fsdp::nn {
+
+enum class ReduceKind : uint32_t;
+
+/// The iteration space of a kernel: `rows` x `cols` elements.
+/// `columnReduction` marks kernels that sum over the rows (weight gradients of
+/// norms, bias gradients): they give one element per column.
+struct KernelSpace {
+  int64_t rows = 1;
+  int64_t cols = 1;
+  bool columnReduction = false;
+  bool operator==(const KernelSpace &o) const {
+    return rows == o.rows && cols == o.cols &&
+           columnReduction == o.columnReduction;
+  }
+};
+
+/// Receives the scalar description of one or several fused nn ops.
+///
+/// All scalars are f32 (`i32` for integer tensors). A tensor is addressed by
+/// its size: rows*cols elements, one per column, one per row, or one. The
+/// element functions given to `define` run once per stage that needs the
+/// value, so they must be pure and cheap.
+class KernelBuilder {
+public:
+  using Scalar = std::function<mlir::Value()>;
+  virtual ~KernelBuilder() = default;
+
+  /// Builder placed where scalar ops belong at the time of the call.
+  virtual mlir::OpBuilder &builder() = 0;
+  virtual mlir::Location loc() = 0;
+
+  /// The scalar of `tensor` at the current position, widened to f32. Inside an
+  /// element function any tensor may be read; outside (row scalars) only
+  /// tensors with one element per row, or one in all.
+  virtual mlir::Value read(mlir::Value tensor) = 0;
+
+  /// The scalar of `tensor` (rows*cols elements) at the current row and the
+  /// column `col` (i32).
+  virtual mlir::Value readAt(mlir::Value tensor, mlir::Value col) = 0;
+
+  /// The current column as i32; only inside an element function.
+  virtual mlir::Value column() = 0;
+
+  /// Combines `element` over the columns of the current row, in the fixed
+  /// order of the contract (16 lanes, then a tree). Gives one f32 per row.
+  virtual mlir::Value reduceColumns(ReduceKind kind, Scalar element) = 0;
+
+  /// Defines an element-wise result. The builder rounds to its declared type.
+  virtual void define(mlir::Value result, Scalar element) = 0;
+
+  /// Defines a result with one element per row.
+  virtual void defineRow(mlir::Value result, mlir::Value scalar) = 0;
+
+  /// Defines a result with one element per column: `element` combined over
+  /// the rows. Only in a space with `columnReduction`.
+  virtual void defineColumns(mlir::Value result, ReduceKind kind,
+                             Scalar element) = 0;
+
+  /// An f32 constant.
+  virtual mlir::Value constant(double value) = 0;
+};
+
+} // namespace fsdp::nn
+
+#endif // FSDP_DIALECTS_NN_KERNELBUILDER_H

@@ -1,0 +1,56 @@
+//===- NN.h - The nn dialect ------------------------------------*- C++ -*-===//
+//
+// What is computed: logical tensors, about forty named ops, parameters as
+// symbols. See NNDialect.td for the model behind it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_DIALECTS_NN_NN_H
+#define FSDP_DIALECTS_NN_NN_H
+
+#include "dialects/NN/KernelBuilder.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace fsdp::nn {
+
+/// Parameters, buffers and optimizer state: read by nn.read, written by
+/// nn.adamw. Ordering effects on it keeps reads before the update.
+struct PersistentResource
+    : mlir::SideEffects::Resource::Base<PersistentResource> {
+  llvm::StringRef getName() final { return "nn.persistent"; }
+};
+
+/// Sum of the sizes in bytes of all tensor operands and results of `op`.
+int64_t bytesOfOperandsAndResults(mlir::Operation *op);
+
+/// Size of a tensor in bytes.
+int64_t bytesOf(mlir::Type tensorType);
+
+/// f64 for f64 tensors, else f32: what statistics and losses are kept in.
+mlir::Type accumulationType(mlir::Type elementType);
+
+/// Name of the argument and result attribute that names arena ranges.
+inline constexpr llvm::StringLiteral kNameAttr = "nn.name";
+/// Unit attribute of a parameter that is not trained.
+inline constexpr llvm::StringLiteral kFrozenAttr = "nn.frozen";
+/// Names the parameter that a buffer (optimizer state) belongs to.
+inline constexpr llvm::StringLiteral kStateOfAttr = "nn.state_of";
+
+} // namespace fsdp::nn
+
+#include "dialects/NN/NNDialect.h.inc"
+#include "dialects/NN/NNEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/NN/NNAttrs.h.inc"
+#include "dialects/NN/NNInterfaces.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/NN/NNOps.h.inc"
+
+#endif // FSDP_DIALECTS_NN_NN_H

@@ -1,0 +1,94 @@
+//===- NNAttrs.td - Enums and initialisers of the nn dialect -*- tablegen -*-===//
+#ifndef FSDP_NN_ATTRS
+#define FSDP_NN_ATTRS
+
+include "dialects/NN/NNDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+def NN_GeluForm : I32EnumAttr<"GeluForm", "which formula gelu uses", [
+    I32EnumAttrCase<"Exact", 0, "exact">,
+    I32EnumAttrCase<"Tanh", 1, "tanh">]> {
+  let cppNamespace = "::fsdp::nn";
+  let genSpecializedAttr = 0;
+}
+def NN_GeluFormAttr : EnumAttr<NN_Dialect, NN_GeluForm, "gelu_form">;
+
+def NN_RotaryPairs : I32EnumAttr<"RotaryPairs",
+    "which elements of a head are rotated together", [
+    I32EnumAttrCase<"Adjacent", 0, "adjacent">,
+    I32EnumAttrCase<"Halves", 1, "halves">]> {
+  let cppNamespace = "::fsdp::nn";
+  let genSpecializedAttr = 0;
+}
+def NN_RotaryPairsAttr : EnumAttr<NN_Dialect, NN_RotaryPairs, "rotary_pairs">;
+
+def NN_ReduceKind : I32EnumAttr<"ReduceKind", "how a reduction combines", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Max", 1, "max">]> {
+  let cppNamespace = "::fsdp::nn";
+  let genSpecializedAttr = 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Initialisers
+//===----------------------------------------------------------------------===//
+
+class NN_Init<string name, string mnem, string sum> : AttrDef<NN_Dialect, name> {
+  let mnemonic = mnem;
+  let summary = sum;
+}
+
+def NN_ZerosAttr : NN_Init<"Zeros", "zeros", "every element is 0">;
+def NN_OnesAttr : NN_Init<"Ones", "ones", "every element is 1">;
+
+def NN_NormalAttr : NN_Init<"Normal", "normal",
+    "normal distribution around 0, optionally cut"> {
+  let description = [{
+    `std` is the standard deviation. `cut`, if not zero, is the largest
+    absolute value in units of `std`; values beyond it are drawn again.
+    A value depends on the seed, the parameter's name and the element's index
+    in the full tensor alone (Philox4x32-10 counter, Box-Muller), never on the
+    mesh.
+
+    Example: `#nn.normal<std = 2.000000e-02, cut = 3.000000e+00>`
+  }];
+  let parameters = (ins "double":$std, DefaultValuedParameter<"double", "0.0">:$cut);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def NN_UniformAttr : NN_Init<"Uniform", "uniform",
+    "uniform distribution on [-bound, bound)"> {
+  let parameters = (ins "double":$bound);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def NN_RotaryTableAttr : NN_Init<"RotaryTable", "rotary_table",
+    "cosines and sines of rotary positions"> {
+  let description = [{
+    Fills a buffer of shape [positions, head_dim / 2, 2] in f32 with
+    (cos, sin) of `position * f_i`, where `f_i = theta^(-2 i / head_dim)` and
+    position 0 is the first row plus `start`. With `factor != 1` the
+    frequencies are scaled as in Llama 3.1: with the wavelength
+    `w = 2 pi / f_i`, `f_i` is kept where `w < original / high`, divided by
+    `factor` where `w > original / low`, and interpolated between.
+
+    Example: `#nn.rotary_table<theta = 5.0e+05, factor = 8.0, low = 1.0, high = 4.0, original = 8192, start = 0>`
+  }];
+  let parameters = (ins "double":$theta,
+      DefaultValuedParameter<"double", "1.0">:$factor,
+      DefaultValuedParameter<"double", "1.0">:$low,
+      DefaultValuedParameter<"double", "4.0">:$high,
+      DefaultValuedParameter<"int64_t", "8192">:$original,
+      DefaultValuedParameter<"int64_t", "0">:$start);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // FSDP_NN_ATTRS

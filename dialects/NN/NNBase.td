@@ -1,0 +1,34 @@
+//===- NNBase.td - Types and op base classes of the nn dialect -*- tablegen -*-===//
+#ifndef FSDP_NN_BASE
+#define FSDP_NN_BASE
+
+include "dialects/NN/NNDialect.td"
+include "dialects/NN/NNAttrs.td"
+include "dialects/NN/NNInterfaces.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+/// Tensors of static shape; the element types the kernels know.
+def NN_FloatTensor : StaticShapeTensorOf<[F32, BF16, F64]>;
+def NN_IntTensor : StaticShapeTensorOf<[I32]>;
+def NN_AnyTensor : StaticShapeTensorOf<[F32, BF16, F64, I32, I64]>;
+def NN_ScalarTensor : RankedTensorOf<[F32, F64]>;
+
+/// What persists between steps: parameters, buffers, optimizer state.
+def NN_PersistentResource : Resource<"::fsdp::nn::PersistentResource">;
+
+class NN_Op<string mnemonic, list<Trait> traits = []>
+    : Op<NN_Dialect, mnemonic, traits>;
+
+/// A pure op with a reverse rule and a cost.
+class NN_PureOp<string mnemonic, list<Trait> traits = []>
+    : NN_Op<mnemonic, !listconcat(traits, [Pure,
+        DeclareOpInterfaceMethods<NN_CostOpInterface>])>;
+
+defvar NN_Differentiable =
+    DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>;
+defvar NN_Kernel = DeclareOpInterfaceMethods<NN_KernelOpInterface>;
+
+#endif // FSDP_NN_BASE

@@ -1,0 +1,49 @@
+//===- NNDialect.td - The nn dialect: what is computed -------*- tablegen -*-===//
+//
+// The nn dialect is split by role: this file (dialect), NNAttrs.td (enums and
+// initialisers), NNInterfaces.td (one interface per concern), and the ops by
+// family: NNStateOps.td, NNPointwiseOps.td, NNShapeOps.td, NNLayerOps.td,
+// NNOptimizerOps.td. NNOps.td includes them all.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_NN_DIALECT
+#define FSDP_NN_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def NN_Dialect : Dialect {
+  let name = "nn";
+  let summary = "What is computed: model ops, loss, gradients, optimizer";
+  let description = [{
+    The `nn` dialect states a model as its paper does. A value is a logical
+    tensor of static shape; about forty named ops work on them. One op is one
+    kernel choice, one cost, one reverse rule:
+
+    ```
+       fsdp-trace ──►  nn.parameter @w        symbols: what persists
+                       nn.read @w             a logical tensor
+                       nn.linear, nn.silu, …  pure ops
+                       nn.cross_entropy       the loss
+       nn-differentiate ──►  … nn.seed … nn.gradient @w
+       fsdp-optimizer   ──►  nn.adamw @w
+    ```
+
+    Numerics are part of the op: every op computes in f32 (f64 on f64 tensors)
+    and rounds once to its declared result type, also inside a fused kernel.
+
+    `nn` knows nothing of meshes: where a parameter lives hangs on it as the
+    discardable attribute `fsdp.placement`, which the fsdp dialect verifies.
+
+    A *program* is a public `func.func`. Its arguments and results carry
+    `nn.name`, the name of the arena range that holds them at run time.
+  }];
+  let cppNamespace = "::fsdp::nn";
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+#endif // FSDP_NN_DIALECT

@@ -1,0 +1,44 @@
+//===- NNFusionOps.td - Chains that become one kernel ---------*- tablegen -*-===//
+#ifndef FSDP_NN_FUSION_OPS
+#define FSDP_NN_FUSION_OPS
+
+include "dialects/NN/NNBase.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
+    SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "Several nn ops that become one kernel";
+  let description = [{
+    Made by `nn-fuse`. The body holds ops of KernelOpInterface that share one
+    iteration space; block arguments stand for the operands, nn.yield gives
+    the values that leave. Every op still rounds to its declared type.
+
+    Example:
+    ```mlir
+    %h, %y = nn.fusion (%x, %r) : (tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+    ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>):
+      %s = nn.add %a, %b : tensor<4x8xf32>
+      %t = nn.silu %s : tensor<4x8xf32>
+      nn.yield %s, %t : tensor<4x8xf32>, tensor<4x8xf32>
+    }
+    ```
+
+    Constraints: 1. block arguments match the operands, nn.yield the results;
+    2. every op in the body implements KernelOpInterface; 3. all have one
+    iteration space.
+  }];
+  let arguments = (ins Variadic<NN_AnyTensor>:$inputs);
+  let results = (outs Variadic<NN_AnyTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $results) $body";
+  let hasRegionVerifier = 1;
+}
+
+def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"FusionOp">]> {
+  let summary = "The values that leave an nn.fusion";
+  let arguments = (ins Variadic<NN_AnyTensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), "">];
+}
+
+#endif // FSDP_NN_FUSION_OPS

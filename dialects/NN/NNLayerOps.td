@@ -1,0 +1,348 @@
+//===- NNLayerOps.td - Matmuls, norms, attention, losses ------*- tablegen -*-===//
+#ifndef FSDP_NN_LAYER_OPS
+#define FSDP_NN_LAYER_OPS
+
+include "dialects/NN/NNBase.td"
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable]> {
+  let summary = "x W^T + b, with W stored [out, in]";
+  let description = [{
+    Products are accumulated in f32 (f64 for f64) and rounded once; the bias
+    is added before that rounding.
+
+    Example: `%y = nn.linear %x, %w : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>`
+
+    Constraints: 1. the weight has rank 2; 2. the last dimension of x is the
+    weight's dimension 1; 3. the result has x's shape with the last dimension
+    replaced by the weight's dimension 0; 4. the bias, if present, has shape
+    [out]; 5. equal element types.
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
+                       Optional<NN_FloatTensor>:$bias);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`bias` $bias^ `:` type($bias) `,`)? attr-dict `:`
+    type($input) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight,
+                                 CArg<"::mlir::Value", "{}">:$bias)>];
+}
+
+def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable]> {
+  let summary = "Matrix product of the last two dimensions, batched over the others";
+  let description = [{
+    `transpose_lhs` and `transpose_rhs` (units) read the operand transposed in
+    its last two dimensions. Accumulated in f32 (f64 for f64), rounded once.
+
+    Example: `%c = nn.matmul %a, %b {transpose_lhs} : tensor<8x4xf32>, tensor<8x16xf32> -> tensor<4x16xf32>`
+
+    Constraints: 1. equal ranks, at least 2; 2. equal leading dimensions;
+    3. contracted sizes agree; 4. the result's shape follows; 5. equal element
+    types.
+  }];
+  let arguments = (ins NN_FloatTensor:$lhs, NN_FloatTensor:$rhs,
+                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs,
+                                 CArg<"bool", "false">:$transposeLhs,
+                                 CArg<"bool", "false">:$transposeRhs)>];
+}
+
+//===----------------------------------------------------------------------===//
+// Normalisation, over the last dimension
+//===----------------------------------------------------------------------===//
+
+def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN_Kernel, NN_Differentiable]> {
+  let summary = "x / sqrt(mean(x^2) + eps) * w (Zhang and Sennrich, 2019)";
+  let description = [{
+    `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64), kept
+    for the backward pass.
+
+    Example: `%y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>`
+
+    Constraints: 1. the weight has shape [last dimension]; 2. `rstd` has x's
+    shape without the last dimension; 3. eps >= 0.
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight, F64Attr:$eps);
+  let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$rstd);
+  let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input) `,` type($weight) `,` type($rstd)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight, "double":$eps)>];
+}
+
+def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["input", "cotangent", "result"]>, NN_Kernel]> {
+  let summary = "Gradient of nn.rms_norm with respect to its input";
+  let description = [{
+    `rstd (w dy - x rstd^2 mean(w dy x))`.
+
+    Example: `%dx = nn.rms_norm_input_grad %x, %w, %rstd, %dy : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
+                       NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input `,` $weight `,` $rstd `,` $cotangent attr-dict `:` type($input) `,` type($weight) `,` type($rstd)";
+  let hasVerifier = 1;
+}
+
+def NN_RMSNormWeightGradOp : NN_PureOp<"rms_norm_weight_grad", [AllTypesMatch<["input", "cotangent"]>, NN_Kernel]> {
+  let summary = "Gradient of nn.rms_norm with respect to its weight";
+  let description = [{
+    `sum over rows of dy x rstd`.
+
+    Example: `%dw = nn.rms_norm_weight_grad %x, %rstd, %dy : tensor<4x8xf32>, tensor<4xf32> to tensor<8xf32>`
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$rstd,
+                       NN_FloatTensor:$cotangent);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input `,` $rstd `,` $cotangent attr-dict `:` type($input) `,` type($rstd) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_LayerNormOp : NN_PureOp<"layer_norm", [AllTypesMatch<["input", "result"]>, AllTypesMatch<["weight", "bias"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel, NN_Differentiable]> {
+  let summary = "(x - mean) / sqrt(var + eps) * w + b (Ba et al., 2016)";
+  let description = [{
+    `mean` and `rstd` per row in f32 (f64 for f64) are kept for the backward
+    pass. The variance is the biased one, over centred values.
+
+    Example: `%y, %mean, %rstd = nn.layer_norm %x, %w, %b eps 1.0e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
+
+    Constraints: as nn.rms_norm; the bias has the weight's type.
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
+                       NN_FloatTensor:$bias, F64Attr:$eps);
+  let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$mean, NN_FloatTensor:$rstd);
+  let assemblyFormat = "$input `,` $weight `,` $bias `eps` $eps attr-dict `:` type($input) `,` type($weight) `,` type($mean)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight,
+                                 "::mlir::Value":$bias, "double":$eps)>];
+}
+
+def NN_LayerNormInputGradOp : NN_PureOp<"layer_norm_input_grad", [AllTypesMatch<["input", "cotangent", "result"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel]> {
+  let summary = "Gradient of nn.layer_norm with respect to its input";
+  let description = [{
+    With `n = (x - mean) rstd` and `g = w dy`:
+    `rstd (g - mean(g) - n mean(g n))`.
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
+                       NN_FloatTensor:$mean, NN_FloatTensor:$rstd,
+                       NN_FloatTensor:$cotangent);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input `,` $weight `,` $mean `,` $rstd `,` $cotangent attr-dict `:` type($input) `,` type($weight) `,` type($mean)";
+  let hasVerifier = 1;
+}
+
+def NN_LayerNormWeightGradOp : NN_PureOp<"layer_norm_weight_grad", [AllTypesMatch<["input", "cotangent"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel]> {
+  let summary = "Gradient of nn.layer_norm with respect to its weight";
+  let description = "`sum over rows of dy (x - mean) rstd`. (The bias gradient is nn.sum.)";
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$mean,
+                       NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input `,` $mean `,` $rstd `,` $cotangent attr-dict `:` type($input) `,` type($mean) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_SoftmaxOp : NN_PureOp<"softmax", [SameOperandsAndResultType, NN_Kernel, NN_Differentiable]> {
+  let summary = "Softmax over the last dimension, shifted by its maximum";
+  let description = "Example: `%p = nn.softmax %x : tensor<4x8xf32>`\n\nConstraints: 1. rank at least 1.";
+  let arguments = (ins NN_FloatTensor:$input);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_SoftmaxGradOp : NN_PureOp<"softmax_grad", [SameOperandsAndResultType, NN_Kernel]> {
+  let summary = "Reverse rule of nn.softmax: p (dy - sum(p dy))";
+  let description = "Takes softmax's result.\n\nExample: `%dx = nn.softmax_grad %p, %dy : tensor<4x8xf32>`";
+  let arguments = (ins NN_FloatTensor:$probabilities, NN_FloatTensor:$cotangent);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$probabilities `,` $cotangent attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Differentiable]> {
+  let summary = "Rotary position embedding (Su et al., 2021)";
+  let description = [{
+    Rotates pairs of each head by the angles in `table`:
+    `(a cos - b sin, a sin + b cos)`. `adjacent` pairs elements (0,1), (2,3),
+    … (Llama); `halves` pairs i with i + head_dim/2 (Hugging Face). `inverse`
+    (unit) rotates back: it is the reverse rule. Computed in f32.
+
+    Example: `%y = nn.rotary adjacent %x, %t : tensor<2x256x16x64xf32>, tensor<256x32x2xf32>`
+
+    Constraints: 1. x has shape [batch, sequence, heads, head_dim], head_dim
+    even; 2. the table is f32 (or f64) of shape [sequence or more, head_dim/2, 2].
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$table,
+                       NN_RotaryPairsAttr:$pairs, UnitAttr:$inverse);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$pairs $input `,` $table attr-dict `:` type($input) `,` type($table)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$table,
+                                 "::fsdp::nn::RotaryPairs":$pairs,
+                                 CArg<"bool", "false">:$inverse)>];
+}
+
+def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>, NN_Differentiable]> {
+  let summary = "Scaled dot-product attention with grouped heads";
+  let description = [{
+    `softmax(scale q k^T) v` per head; `causal` (unit) hides later positions.
+    Query head h reads key/value head `h / (heads / kv_heads)`. Memory grows
+    with the sequence, not its square. `lse` is the log-sum-exp of each row of
+    scores in f32 (f64 for f64), shape [batch, heads, sequence], kept for the
+    backward pass (Dao et al., 2022).
+
+    Example:
+    ```mlir
+    %o, %lse = nn.attention %q, %k, %v scale 1.25e-01 {causal}
+        : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
+    ```
+
+    Constraints: 1. q has shape [batch, q_len, heads, head_dim]; 2. k and v
+    have equal shapes [batch, kv_len, kv_heads, head_dim] with the same batch
+    and head_dim; 3. heads is a multiple of kv_heads; 4. lse has shape [batch,
+    heads, q_len]; 5. `causal` needs q_len = kv_len.
+  }];
+  let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
+                       NN_FloatTensor:$value, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$lse);
+  let assemblyFormat = "$query `,` $key `,` $value `scale` $scale attr-dict `:` type($query) `,` type($key) `,` type($lse)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key,
+                                 "::mlir::Value":$value, "double":$scale, "bool":$causal)>];
+}
+
+def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "output", "cotangent", "query_grad"]>, AllTypesMatch<["key", "value", "key_grad", "value_grad"]>]> {
+  let summary = "Reverse rule of nn.attention; scores are recomputed from lse";
+  let description = [{
+    Example:
+    ```mlir
+    %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %o, %lse, %do scale 1.25e-01 {causal}
+        : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
+                       NN_FloatTensor:$value, NN_FloatTensor:$output,
+                       NN_FloatTensor:$lse, NN_FloatTensor:$cotangent,
+                       F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs NN_FloatTensor:$query_grad, NN_FloatTensor:$key_grad,
+                      NN_FloatTensor:$value_grad);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $output `,` $lse `,` $cotangent `scale` $scale
+    attr-dict `:` type($query) `,` type($key) `,` type($lse)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding and losses
+//===----------------------------------------------------------------------===//
+
+def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Differentiable]> {
+  let summary = "Rows of a table by index";
+  let description = [{
+    Example: `%e = nn.embedding %ids, %table : tensor<2x256xi32>, tensor<2048x64xf32> -> tensor<2x256x64xf32>`
+
+    Constraints: 1. the table has rank 2; 2. the result's shape is that of the
+    indices followed by the row length; 3. equal element types. An index
+    outside the table is a run-time error.
+  }];
+  let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$table);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$indices `,` $table attr-dict `:` type($indices) `,` type($table) `->` type($result)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$indices, "::mlir::Value":$table)>];
+}
+
+def NN_EmbeddingGradOp : NN_PureOp<"embedding_grad"> {
+  let summary = "Reverse rule of nn.embedding: adds rows, in token order";
+  let description = [{
+    Sums in f32 in the order of the tokens and rounds once.
+
+    Example: `%dt = nn.embedding_grad %ids, %dy : tensor<2x256xi32>, tensor<2x256x64xf32> -> tensor<2048x64xf32>`
+  }];
+  let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$cotangent);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$indices `,` $cotangent attr-dict `:` type($indices) `,` type($cotangent) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable]> {
+  let summary = "Mean negative log-likelihood of the targets";
+  let description = [{
+    Softmax and logarithm in f32 (f64 for f64). Rows whose target is
+    `ignore_index` count neither in the sum nor in the mean; with none left
+    the loss is 0. `lse` is the log-sum-exp per row, kept for the backward
+    pass.
+
+    Example:
+    ```mlir
+    %loss, %lse = nn.cross_entropy %logits, %targets ignore_index -100
+        : tensor<512x2048xbf16>, tensor<512xi32>, tensor<f32>, tensor<512xf32>
+    ```
+
+    Constraints: 1. logits have shape [rows, classes], targets [rows]; 2. loss
+    has rank 0 and lse shape [rows], both f32 (f64 for f64 logits).
+  }];
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets, I64Attr:$ignore_index);
+  let results = (outs NN_ScalarTensor:$loss, NN_FloatTensor:$lse);
+  let assemblyFormat = "$logits `,` $targets `ignore_index` $ignore_index attr-dict `:` type($logits) `,` type($targets) `,` type($loss) `,` type($lse)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$logits, "::mlir::Value":$targets,
+                                 CArg<"int64_t", "-100">:$ignoreIndex)>];
+}
+
+def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["logits", "result"]>]> {
+  let summary = "Reverse rule of nn.cross_entropy";
+  let description = [{
+    `(softmax - onehot) dloss / count` for counted rows, else 0; rounded once
+    to the type of the logits.
+
+    Example:
+    ```mlir
+    %d = nn.cross_entropy_grad %logits, %targets, %lse, %dloss ignore_index -100
+        : tensor<512x2048xbf16>, tensor<512xi32>, tensor<f32>, tensor<512xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets,
+                       NN_FloatTensor:$lse, NN_ScalarTensor:$cotangent, I64Attr:$ignore_index);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$logits `,` $targets `,` $lse `,` $cotangent `ignore_index` $ignore_index attr-dict `:` type($logits) `,` type($targets) `,` type($cotangent) `,` type($lse)";
+  let hasVerifier = 1;
+}
+
+def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]>, NN_Kernel, NN_Differentiable]> {
+  let summary = "Mean of (prediction - target)^2 over all elements";
+  let description = [{
+    Example: `%l = nn.mse_loss %p, %t : tensor<4x8xf32>, tensor<f32>`
+
+    Constraints: 1. equal operand types; 2. the loss has rank 0 and is f32
+    (f64 for f64 operands).
+  }];
+  let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target);
+  let results = (outs NN_ScalarTensor:$loss);
+  let assemblyFormat = "$prediction `,` $target attr-dict `:` type($prediction) `,` type($loss)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$prediction, "::mlir::Value":$target)>];
+}
+
+def NN_MSELossGradOp : NN_PureOp<"mse_loss_grad", [AllTypesMatch<["prediction", "target", "result"]>, NN_Kernel]> {
+  let summary = "Gradient of nn.mse_loss with respect to the prediction";
+  let description = "`2 (prediction - target) dloss / n`. The target's gradient is its negation.";
+  let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target, NN_ScalarTensor:$cotangent);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$prediction `,` $target `,` $cotangent attr-dict `:` type($prediction) `,` type($cotangent)";
+  let hasVerifier = 1;
+}
+
+#endif // FSDP_NN_LAYER_OPS

@@ -1,0 +1,96 @@
+//===- NNOptimizerOps.td - Gradient norm, clipping, AdamW -----*- tablegen -*-===//
+#ifndef FSDP_NN_OPTIMIZER_OPS
+#define FSDP_NN_OPTIMIZER_OPS
+
+include "dialects/NN/NNBase.td"
+
+def NN_AbsMaxOp : NN_PureOp<"abs_max"> {
+  let summary = "Largest absolute value of several tensors";
+  let description = [{
+    First step of the exact gradient norm. A NaN operand element gives NaN.
+
+    Example: `%m = nn.abs_max %g0, %g1 : tensor<4x8xf32>, tensor<8xf32> -> tensor<f32>`
+  }];
+  let arguments = (ins Variadic<RankedTensorOf<[F32]>>:$inputs);
+  let results = (outs RankedTensorOf<[F32]>:$result);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
+  let summary = "Exact sum of squares at a power-of-two scale, as two integers";
+  let description = [{
+    Each element is divided by the power of two not below `max`, squared in
+    f64 (exact) and cut into two 24-bit digits; each digit is summed in an
+    int64. Integer sums do not depend on order, so the norm is independent of
+    sharding, buckets and ranks. A non-finite or zero `max` gives zeros.
+
+    Example: `%s = nn.sum_squares %m, %g0, %g1 : tensor<f32>, tensor<4x8xf32>, tensor<8xf32> -> tensor<2xi64>`
+
+    Constraints: 1. max is tensor<f32>; 2. the result is tensor<2xi64>.
+  }];
+  let arguments = (ins RankedTensorOf<[F32]>:$max, Variadic<RankedTensorOf<[F32]>>:$inputs);
+  let results = (outs RankedTensorOf<[I64]>:$result);
+  let assemblyFormat = "$max `,` $inputs attr-dict `:` type($max) `,` type($inputs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_ClipCoefficientOp : NN_PureOp<"clip_coefficient", [AllTypesMatch<["max", "norm", "coefficient"]>]> {
+  let summary = "Finishes the norm and gives the factor that clips gradients";
+  let description = [{
+    `norm = sqrt(sum) * scale` and `coefficient = min(1, max_norm / (norm + 1e-6))`;
+    `max_norm` 0 means no clipping (coefficient 1). A non-finite `max` gives
+    that value as the norm, so the caller can stop.
+
+    Example: `%norm, %c = nn.clip_coefficient %max, %sum max_norm 1.0 : tensor<f32>, tensor<2xi64>`
+  }];
+  let arguments = (ins RankedTensorOf<[F32]>:$max, RankedTensorOf<[I64]>:$sum, F64Attr:$max_norm);
+  let results = (outs RankedTensorOf<[F32]>:$norm, RankedTensorOf<[F32]>:$coefficient);
+  let assemblyFormat = "$max `,` $sum `max_norm` $max_norm attr-dict `:` type($max) `,` type($sum)";
+  let hasVerifier = 1;
+}
+
+def NN_AdamWOp : NN_Op<"adamw", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    MemoryEffects<[MemRead<NN_PersistentResource>, MemWrite<NN_PersistentResource>]>]> {
+  let summary = "One AdamW step over several parameters (Loshchilov and Hutter, 2019)";
+  let description = [{
+    For each parameter p with first and second moments m and v, in f32:
+
+    ```
+    g  = gradient * coefficient
+    p  = p - lr wd p
+    m  = m + (g - m) (1 - beta1)
+    v  = v beta2 + g g (1 - beta2)
+    p  = p - (lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+    ```
+
+    in place. `lr` is the learning rate of this step, `step` its number t
+    (from 1). Element-wise, hence indifferent to sharding.
+
+    Example:
+    ```mlir
+    nn.adamw @w[@w.exp_avg, @w.exp_avg_sq] (%g) lr %lr step %t clip %c
+        {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4x8xf32>
+    ```
+
+    Constraints: 1. as many gradients, first and second moments as parameters;
+    2. parameters name nn.parameter, moments nn.buffer; 3. lr and clip are
+    tensor<f32>, step is tensor<i32>.
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$parameters,
+                       FlatSymbolRefArrayAttr:$first_moments,
+                       FlatSymbolRefArrayAttr:$second_moments,
+                       Variadic<RankedTensorOf<[F32]>>:$gradients,
+                       RankedTensorOf<[F32]>:$lr, RankedTensorOf<[I32]>:$step,
+                       RankedTensorOf<[F32]>:$coefficient,
+                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
+  let assemblyFormat = [{
+    $parameters `moments` $first_moments `,` $second_moments `(` $gradients `)`
+    `lr` $lr `step` $step `clip` $coefficient attr-dict `:` type($gradients)
+    `,` type($lr) `,` type($step) `,` type($coefficient)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // FSDP_NN_OPTIMIZER_OPS

@@ -1,0 +1,147 @@
+//===- NNShapeOps.td - Shapes, moves and reductions -----------*- tablegen -*-===//
+#ifndef FSDP_NN_SHAPE_OPS
+#define FSDP_NN_SHAPE_OPS
+
+include "dialects/NN/NNBase.td"
+
+def NN_ReshapeOp : NN_PureOp<"reshape", [NN_Differentiable]> {
+  let summary = "The same elements in row-major order under another shape";
+  let description = [{
+    Free: an alias in exec.
+
+    Example: `%b = nn.reshape %a : tensor<4x8xf32> to tensor<32xf32>`
+
+    Constraints: 1. equal element types; 2. equal element counts.
+  }];
+  let arguments = (ins NN_AnyTensor:$input);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def NN_TransposeOp : NN_PureOp<"transpose", [NN_Differentiable]> {
+  let summary = "Permutes the dimensions";
+  let description = [{
+    Result dimension `i` is operand dimension `permutation[i]`.
+
+    Example: `%b = nn.transpose %a [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>`
+
+    Constraints: 1. `permutation` is a permutation of the dimensions; 2. the
+    result type is the operand type permuted.
+  }];
+  let arguments = (ins NN_AnyTensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat = "$input $permutation attr-dict `:` type($input) `to` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$permutation)>];
+}
+
+def NN_SliceOp : NN_PureOp<"slice", [NN_Differentiable]> {
+  let summary = "A box of the operand";
+  let description = [{
+    Elements from `offsets`, of the result's shape, with step 1.
+
+    Example: `%b = nn.slice %a [0, 4] : tensor<4x8xf32> to tensor<4x2xf32>`
+
+    Constraints: 1. one offset per dimension; 2. the box lies inside the
+    operand; 3. equal element types and ranks.
+  }];
+  let arguments = (ins NN_AnyTensor:$input, DenseI64ArrayAttr:$offsets);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat = "$input $offsets attr-dict `:` type($input) `to` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def NN_PadOp : NN_PureOp<"pad", [NN_Differentiable]> {
+  let summary = "The operand as a box in zeros (reverse rule of nn.slice)";
+  let description = [{
+    Example: `%b = nn.pad %a [0, 4] : tensor<4x2xf32> to tensor<4x8xf32>`
+
+    Constraints: as nn.slice with operand and result exchanged.
+  }];
+  let arguments = (ins NN_AnyTensor:$input, DenseI64ArrayAttr:$offsets);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat = "$input $offsets attr-dict `:` type($input) `to` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def NN_ConcatOp : NN_PureOp<"concat", [NN_Differentiable]> {
+  let summary = "Joins tensors along one dimension";
+  let description = [{
+    Example: `%c = nn.concat %a, %b dim 1 : tensor<4x2xf32>, tensor<4x6xf32> to tensor<4x8xf32>`
+
+    Constraints: 1. at least one operand; 2. `dim` exists; 3. all other sizes
+    are equal and the joined sizes add up.
+  }];
+  let arguments = (ins Variadic<NN_AnyTensor>:$inputs, I64Attr:$dim);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat = "$inputs `dim` $dim attr-dict `:` type($inputs) `to` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def NN_BroadcastOp : NN_PureOp<"broadcast", [NN_Kernel, NN_Differentiable]> {
+  let summary = "Repeats a tensor along new or unit dimensions";
+  let description = [{
+    The operand's dimensions are `dims` of the result, in increasing order; each has the
+    result's size or 1.
+
+    Example: `%b = nn.broadcast %a [1] : tensor<8xf32> to tensor<4x8xf32>`
+
+    Constraints: 1. one entry of `dims` per operand dimension, increasing,
+    inside the result's rank; 2. sizes equal or 1; 3. equal element types.
+  }];
+  let arguments = (ins NN_FloatTensor:$input, DenseI64ArrayAttr:$dims);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input $dims attr-dict `:` type($input) `to` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+class NN_ReductionOp<string mnemonic, string sum>
+    : NN_PureOp<mnemonic, [NN_Kernel, NN_Differentiable]> {
+  let summary = sum;
+  let description = "Combines over `dims` in f32, in a fixed order that does "
+    "not depend on threads or vector width, and rounds once. Reduced "
+    "dimensions are dropped.\n\nExample: `%s = nn." # mnemonic #
+    " %x [1] : tensor<4x8xf32> to tensor<4xf32>`\n\nConstraints: 1. `dims` is "
+    "increasing, not empty and inside the rank; 2. the result's shape is the "
+    "operand's without `dims`; 3. equal element types. Lowering takes leading, "
+    "trailing or all dimensions; transpose first for others.";
+  let arguments = (ins NN_FloatTensor:$input, DenseI64ArrayAttr:$dims);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input $dims attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$dims)>];
+}
+
+def NN_SumOp : NN_ReductionOp<"sum", "Sum over dimensions">;
+def NN_MeanOp : NN_ReductionOp<"mean", "Mean over dimensions">;
+def NN_MaxOp : NN_ReductionOp<"max", "Maximum over dimensions; its gradient is shared by equal maxima">;
+
+def NN_MaxGradOp : NN_PureOp<"max_grad", [NN_Kernel,
+    AllTypesMatch<["input", "result"]>, AllTypesMatch<["max", "cotangent"]>]> {
+  let summary = "Reverse rule of nn.max: the cotangent shared by equal maxima";
+  let description = [{
+    Example: `%dx = nn.max_grad %x, %max, %dy [1] : tensor<4x8xf32>, tensor<4xf32>`
+
+    Constraints: `max` and `cotangent` have the type nn.max would give.
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$max,
+                       NN_FloatTensor:$cotangent, DenseI64ArrayAttr:$dims);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$input `,` $max `,` $cotangent $dims attr-dict `:` type($input) `,` type($max)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$max,
+                                "::mlir::Value":$cotangent, "::llvm::ArrayRef<int64_t>":$dims)>];
+}
+
+#endif // FSDP_NN_SHAPE_OPS

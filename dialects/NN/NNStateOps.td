@@ -1,0 +1,143 @@
+//===- NNStateOps.td - Parameters, buffers, gradients ---------*- tablegen -*-===//
+#ifndef FSDP_NN_STATE_OPS
+#define FSDP_NN_STATE_OPS
+
+include "dialects/NN/NNBase.td"
+
+class NN_PersistentOp<string mnemonic> : NN_Op<mnemonic, [Symbol]> {
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
+                       AnyAttr:$init);
+  let assemblyFormat = "$sym_name `:` $type `init` $init attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::mlir::cast<::mlir::RankedTensorType>(getType());
+    }
+  }];
+}
+
+def NN_ParameterOp : NN_PersistentOp<"parameter"> {
+  let summary = "A trainable tensor of the model";
+  let description = [{
+    Declares a parameter: its full (unsharded) type and its initialiser. The
+    order of the declarations in the module is the registration order, which
+    fixes the order of parameters inside a bucket. The discardable attribute
+    `fsdp.placement` says where the parameter lives; `nn.frozen` (unit) says
+    that it is not trained.
+
+    Example:
+
+    ```mlir
+    nn.parameter @layers.0.feed_forward.w1.weight : tensor<768x256xf32>
+        init #nn.normal<std = 2.000000e-02>
+    ```
+
+    Constraints:
+    1. the type is a ranked tensor of static shape with f32 or f64 elements;
+    2. the initialiser is #nn.zeros, #nn.ones, #nn.normal or #nn.uniform.
+  }];
+}
+
+def NN_BufferOp : NN_PersistentOp<"buffer"> {
+  let summary = "A tensor that persists but is not trained";
+  let description = [{
+    Declares a buffer, for example the table of rotary positions, or optimizer
+    state. A buffer that belongs to a parameter (optimizer state) names it in
+    `nn.state_of` and has its placement.
+
+    Example:
+
+    ```mlir
+    nn.buffer @rotary : tensor<256x16x2xf32>
+        init #nn.rotary_table<theta = 5.0e+05>
+    ```
+
+    Constraints:
+    1. the type is a ranked tensor of static shape;
+    2. the initialiser is one of the nn dialect's initialisers;
+    3. a #nn.rotary_table belongs to an f32 tensor of shape [_, _, 2].
+  }];
+}
+
+def NN_ReadOp : NN_Op<"read", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    MemoryEffects<[MemRead<NN_PersistentResource>]>]> {
+  let summary = "The present value of a parameter or buffer";
+  let description = [{
+    Before `fsdp-shard` the result has the declared type; after it, the type
+    of this rank's shard under the parameter's `fsdp.placement`.
+
+    Example: `%w = nn.read @norm.weight : tensor<256xf32>`
+
+    Constraints:
+    1. the symbol names an nn.parameter or nn.buffer of the module;
+    2. the element type and rank are those of the declaration; the shape is
+       the declared one, unless the declaration carries `fsdp.placement`.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$name);
+  let results = (outs NN_AnyTensor:$value);
+  let assemblyFormat = "$name attr-dict `:` type($value)";
+}
+
+def NN_SeedOp : NN_PureOp<"seed", [SameOperandsAndResultType]> {
+  let summary = "The cotangent of the loss: 1; begins the backward pass";
+  let description = [{
+    `nn-differentiate` puts exactly one seed into a training program. Ops
+    before it are the forward pass, ops after it the backward pass.
+
+    Example: `%one = nn.seed %loss : tensor<f32>`
+
+    Constraints: 1. the loss is a tensor of rank 0.
+  }];
+  let arguments = (ins NN_ScalarTensor:$loss);
+  let results = (outs NN_ScalarTensor:$cotangent);
+  let assemblyFormat = "$loss attr-dict `:` type($loss)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$loss), [{
+    build($_builder, $_state, loss.getType(), loss);
+  }]>];
+  let hasVerifier = 1;
+}
+
+def NN_GradientOp : NN_Op<"gradient", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
+  let summary = "The final gradient of a parameter";
+  let description = [{
+    Marks `value` as the gradient of the parameter for this step, in the
+    parameter's placement. `fsdp-optimizer` replaces all gradients by the
+    optimizer; one that survives is written to the persistent range
+    `<parameter>.grad`.
+
+    Example: `nn.gradient @norm.weight, %g : tensor<256xf32>`
+
+    Constraints:
+    1. the symbol names an nn.parameter;
+    2. the value has the type that nn.read of the parameter would have.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);
+  let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+}
+
+def NN_RecomputeFromOp : NN_Op<"recompute_from"> {
+  let summary = "Identity that keeps a recomputed clone apart";
+  let description = [{
+    A variadic identity. Clones made by `fsdp-remat` take their operands
+    through it: it allocates its results as far as CSE is concerned, so the
+    clone is never merged with the original, and a dead one is still erased.
+    In exec it is an alias and costs nothing. Exists from fsdp-remat to
+    exec-lower.
+
+    Example: `%a = nn.recompute_from %x : tensor<4x8xf32> -> tensor<4x8xf32>`
+
+    Constraints: 1. result types equal operand types.
+  }];
+  let arguments = (ins Variadic<NN_AnyTensor>:$values);
+  let results = (outs Res<Variadic<NN_AnyTensor>, "", [MemAlloc]>:$results);
+  let assemblyFormat = "$values attr-dict `:` type($values) `->` type($results)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$values), [{
+    build($_builder, $_state, values.getTypes(), values);
+  }]>];
+}
+
+#endif // FSDP_NN_STATE_OPS

@@ -1,0 +1,141 @@
+//===- Runtime.h - What generated code calls --------------------*- C++ -*-===//
+//
+// The boundary between generated programs and the runtime. A generated
+// program is a function `void name(Context &c)` that issues work in order;
+// pointers are `c.at(offset)`, ranges of the one arena. Nothing here
+// allocates after the context is made.
+//
+// Both targets implement this header: runtime/cpu and runtime/cuda.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_RUNTIME_H
+#define FSDP_RUNTIME_RUNTIME_H
+
+#include "fsdp/Runtime/Types.h"
+#include <initializer_list>
+
+namespace fsdp::rt {
+
+/// State of one rank: arena, streams, communicators, prepared matmuls.
+class Context;
+
+using Ptr = std::byte *;
+using Ptrs = std::initializer_list<Ptr>;
+
+/// Byte `offset` of the arena.
+Ptr at(Context &c, uint64_t offset);
+
+//===----------------------------------------------------------------------===//
+// Order between streams
+//===----------------------------------------------------------------------===//
+
+/// Marks the present end of `stream` as `event`.
+void record(Context &c, int event, Stream stream);
+/// Work issued on `stream` from now on starts after `event`.
+void wait(Context &c, int event, Stream stream);
+
+//===----------------------------------------------------------------------===//
+// Library work. `gemm` and `collective` index tables of the artifact, so
+// that everything is prepared when the artifact is loaded.
+//===----------------------------------------------------------------------===//
+
+/// `bias` may be null; `workspace` must have gemmWorkspaceBytes() bytes.
+void gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
+          Ptr out, Ptr workspace);
+
+/// Workspace of a matmul on this machine's instruction set, with `threads`
+/// compute threads. Needs no context: the compiler asks it too.
+int64_t gemmWorkspaceBytes(const GemmDesc &desc, int threads);
+
+void collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
+                Ptrs workspace);
+
+/// Workspace bytes of item `item` of a reduction over `ranks` ranks: room for
+/// every rank's piece in the wire type.
+int64_t collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
+                                 int64_t ranks);
+
+void copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes);
+
+//===----------------------------------------------------------------------===//
+// Typed operations ("exec.invoke")
+//===----------------------------------------------------------------------===//
+
+void attention(Context &c, Stream s, const AttentionDesc &d, Ptr q, Ptr k,
+               Ptr v, Ptr out, Ptr lse, Ptr workspace);
+void attentionGrad(Context &c, Stream s, const AttentionDesc &d, Ptr q, Ptr k,
+                   Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk, Ptr dv,
+                   Ptr workspace);
+int64_t attentionWorkspaceBytes(const AttentionDesc &d, int threads);
+int64_t attentionGradWorkspaceBytes(const AttentionDesc &d, int threads);
+
+/// x, y: [batch, sequence, heads, headDim]; table: f32 [sequence, headDim/2, 2].
+void rotary(Context &c, Stream s, DType type, int64_t batch, int64_t sequence,
+            int64_t heads, int64_t headDim, bool halves, bool inverse, Ptr x,
+            Ptr table, Ptr y);
+
+/// ids: i32 [rows]; table: [classes, cols]; out: [rows, cols].
+void embedding(Context &c, Stream s, DType type, int64_t rows, int64_t classes,
+               int64_t cols, Ptr ids, Ptr table, Ptr out);
+/// Adds rows of dy in token order in f32, rounds once. workspace: f32 [classes, cols]
+/// if the type is not f32 (0 bytes otherwise).
+void embeddingGrad(Context &c, Stream s, DType type, int64_t rows,
+                   int64_t classes, int64_t cols, Ptr ids, Ptr dy, Ptr out,
+                   Ptr workspace);
+
+/// loss: f32 scalar, lse: f32 [rows]. workspace: f32 [rows].
+void crossEntropy(Context &c, Stream s, DType type, int64_t rows,
+                  int64_t classes, int64_t ignoreIndex, Ptr logits, Ptr targets,
+                  Ptr loss, Ptr lse, Ptr workspace);
+void crossEntropyGrad(Context &c, Stream s, DType type, int64_t rows,
+                      int64_t classes, int64_t ignoreIndex, Ptr logits,
+                      Ptr targets, Ptr lse, Ptr dloss, Ptr out);
+
+/// out[i...] = in[permuted], row-major; `shape` is the operand's.
+void transpose(Context &c, Stream s, DType type, int rank, const int64_t *shape,
+               const int64_t *permutation, Ptr in, Ptr out);
+/// Copies a box of `shape` elements from `in` at `inOffsets` to `out` at
+/// `outOffsets`; the tensors have shapes inShape and outShape. Covers slice,
+/// pad (after fill) and concat.
+void copyBox(Context &c, Stream s, DType type, int rank, const int64_t *shape,
+             const int64_t *inShape, const int64_t *inOffsets,
+             const int64_t *outShape, const int64_t *outOffsets, Ptr in,
+             Ptr out);
+void fillZero(Context &c, Stream s, Ptr out, int64_t bytes);
+
+//===----------------------------------------------------------------------===//
+// Optimizer, multi-tensor: counts[i] elements of tensor i
+//===----------------------------------------------------------------------===//
+
+void absMax(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptr out);
+void sumSquares(Context &c, Stream s, const int64_t *counts, Ptr max, Ptrs in,
+                Ptr out);
+void clipCoefficient(Context &c, Stream s, double maxNorm, Ptr max, Ptr sum,
+                     Ptr norm, Ptr coefficient);
+
+struct AdamWDesc {
+  double beta1, beta2, eps, weightDecay;
+};
+void adamw(Context &c, Stream s, const AdamWDesc &d, const int64_t *counts,
+           Ptrs parameters, Ptrs firstMoments, Ptrs secondMoments,
+           Ptrs gradients, Ptr lr, Ptr step, Ptr coefficient);
+
+//===----------------------------------------------------------------------===//
+// Emitted kernels
+//===----------------------------------------------------------------------===//
+
+/// A kernel over rows [begin, end); `args` are the buffers in order.
+using RowKernel = void (*)(int64_t begin, int64_t end, const Ptr *args);
+
+/// Runs `kernel` over `rows`, cut into pieces for the compute threads. The
+/// cut never changes a bit: rows are independent. `name` shows in profiles.
+void launch(Context &c, Stream s, const char *name, RowKernel kernel,
+            int64_t rows, int64_t cols, Ptrs args);
+
+/// A column reduction: the kernel gets column ranges [begin, end).
+void launchColumns(Context &c, Stream s, const char *name, RowKernel kernel,
+                   int64_t rows, int64_t cols, Ptrs args);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_RUNTIME_H

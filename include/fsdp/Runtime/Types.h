@@ -1,0 +1,90 @@
+//===- Types.h - Vocabulary shared by runtime and generated code -*- C++ -*-===//
+//
+// Part of the runtime's API: plain types, no dependency on MLIR, MPI or
+// oneDNN. Sizes are in elements unless a name says bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_TYPES_H
+#define FSDP_RUNTIME_TYPES_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+enum class DType : uint8_t { F32, BF16, F64, I8, I32, I64 };
+
+inline constexpr int64_t sizeOf(DType type) {
+  switch (type) {
+  case DType::I8:
+    return 1;
+  case DType::BF16:
+    return 2;
+  case DType::F32:
+  case DType::I32:
+    return 4;
+  case DType::F64:
+  case DType::I64:
+    return 8;
+  }
+  return 0;
+}
+
+/// Streams by role. Work on one stream runs in order of issue.
+enum class Stream : uint8_t { Compute, Gather, Reduce, Copy };
+inline constexpr int kStreams = 4;
+
+enum class CollectiveKind : uint8_t { AllGather, ReduceScatter, AllReduce };
+enum class ReduceKind : uint8_t { Sum, Max };
+
+/// out[b] = op(lhs[b]) op(rhs[b]) (+ bias), row-major and dense:
+/// op(lhs) is m x k, op(rhs) k x n. Accumulated in f32, rounded once.
+struct GemmDesc {
+  int64_t batch, m, n, k;
+  bool transposeLhs, transposeRhs, bias;
+  DType in, out;
+};
+
+/// q: [batch, qLen, heads, headDim]; k, v: [batch, kvLen, kvHeads, headDim];
+/// lse: f32 [batch, heads, qLen].
+struct AttentionDesc {
+  int64_t batch, qLen, kvLen, heads, kvHeads, headDim;
+  double scale;
+  bool causal;
+  DType type;
+};
+
+/// One tensor of a bucket. A gather takes `shard` elements from each rank and
+/// gives `full` (the padded tensor has ranks*shard elements). A
+/// reduce-scatter takes `full` elements and gives `shard`; an all-reduce has
+/// full = shard = elements of the tensor.
+struct CollectiveItem {
+  int64_t shard, full;
+};
+
+/// One bucket. `group` indexes the artifact's table of rank groups.
+struct CollectiveDesc {
+  CollectiveKind kind;
+  ReduceKind reduce;
+  DType in, out; // wire type and result type (equal for gathers)
+  double scale;
+  int32_t group;
+  int32_t items;
+  const CollectiveItem *item;
+  const char *serves;
+};
+
+/// A group of ranks: those that differ only along `axes` of the mesh. Each
+/// axis is (index of the mesh axis, pre, size) as in #fsdp.axis_ref.
+struct AxisRef {
+  int32_t axis;
+  int64_t pre, size;
+};
+struct GroupDesc {
+  int32_t axes;
+  const AxisRef *axis;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TYPES_H

@@ -1,0 +1,29 @@
+"""The lit test suite. Run it with `ninja -C build check-fsdp`, or one file with
+`lit -v build/test --filter NAME`."""
+import os
+import lit.formats
+
+config.name = "fsdp"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "unit", "golden"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.fsdp_build_dir, "test")
+
+bin_dir = os.path.join(config.fsdp_build_dir, "bin")
+path = [bin_dir, config.llvm_tools_dir or "/usr/lib/llvm-22/bin", os.environ["PATH"]]
+config.environment["PATH"] = os.pathsep.join(path)
+for name in ("HOME", "OMP_NUM_THREADS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+# mpirun and OpenMP must not fight for the two cores of a small machine.
+config.environment.setdefault("OMP_NUM_THREADS", "1")
+
+config.substitutions.append(("%S/golden", os.path.join(config.test_source_root, "golden")))
+config.substitutions.append(("%source", config.fsdp_source_dir))
+config.substitutions.append(("%build", config.fsdp_build_dir))
+# FSDP_VERIFY_ROUNDTRIP=1 repeats every fsdp-opt run with a parse-print round trip.
+if os.environ.get("FSDP_VERIFY_ROUNDTRIP"):
+    config.substitutions.append(("fsdp-opt", "fsdp-opt --verify-roundtrip"))
+if config.have_cuda == "1":
+    config.available_features.add("cuda")
