@@ -1,0 +1,153 @@
+//===- RunConfig.h - The description of a run -------------------*- C++ -*-===//
+//
+// What a TOML file says about a run: model, optimizer, schedule, data, mesh,
+// compilation. Sections and keys are torchtitan's where it has them. Every
+// key can be overridden on the command line as `--section.key value`.
+//
+// One table (configOptions) drives the parser, the overrides, `--help` and
+// the list of settings a compiled artifact depends on. No MLIR here: both
+// fsdp-compile and fsdp-run read runs. All functions throw fsdp::Error.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_CONFIG_RUNCONFIG_H
+#define FSDP_CONFIG_RUNCONFIG_H
+
+#include "fsdp/Support/Error.h"
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace fsdp {
+
+/// A run. Optional values that are not set mean "what the flavour says".
+struct RunConfig {
+  struct Job {
+    std::string description;
+    std::string dumpFolder = "outputs";
+  } job;
+
+  struct Model {
+    std::string name = "llama3";
+    std::string flavor = "debugmodel";
+    std::optional<int64_t> dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize;
+    std::optional<double> normEps, ropeTheta;
+    std::optional<bool> tied;
+  } model;
+
+  struct Optimizer {
+    std::string name = "AdamW"; // or "none": gradients stay in their ranges
+    double lr = 8e-4, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1;
+  } optimizer;
+
+  struct LrScheduler {
+    int64_t warmupSteps = 200;
+    std::optional<double> decayRatio; // unset: all steps after the warm-up
+    std::string decayType = "linear";
+    double minLrFactor = 0.0;
+  } lrScheduler;
+
+  struct Training {
+    int64_t localBatchSize = 8, seqLen = 2048;
+    double maxNorm = 1.0; // 0: no clipping
+    int64_t steps = 10000, seed = 42;
+    std::string dataset = "bytes";
+    std::string datasetPath;
+    std::string mixedPrecisionParam = "auto";
+    std::string mixedPrecisionReduce = "float32";
+  } training;
+
+  struct Parallelism {
+    int64_t dataParallelReplicateDegree = 1;
+    int64_t dataParallelShardDegree = -1; // -1: the rest of the ranks
+    std::string fsdpReshardAfterForward = "default";
+  } parallelism;
+
+  struct Compile {
+    std::string mode = "fully_shard";
+    std::string bucket = "block", overlap = "block";
+    int64_t threads = 1;
+    std::string cpu = "native";
+  } compile;
+
+  struct Validation {
+    bool enable = true;
+    double fraction = 0.05;
+  } validation;
+
+  struct Metrics {
+    int64_t logFreq = 10;
+    std::string jsonl = "metrics.jsonl";
+    double peakTflops = 0;
+  } metrics;
+
+  struct Sample {
+    std::string prompt;
+    int64_t length = 200;
+    double temperature = 0.8;
+  } sample;
+
+  /// Where a key was set ("run.toml:7", "command line"); unset keys are
+  /// absent.
+  std::map<std::string, std::string> origin;
+};
+
+/// One key: its place in a RunConfig, what it may hold and what it means.
+struct ConfigOption {
+  using Place =
+      std::variant<bool *, int64_t *, double *, std::string *,
+                   std::optional<bool> *, std::optional<int64_t> *,
+                   std::optional<double> *>;
+  std::string name; // "training.steps"
+  Place place;
+  std::string doc;
+  double min, max;                  // bounds of a number, inclusive
+  std::vector<std::string> choices; // of a string; empty: any
+  bool compiled;                    // the artifact depends on it
+
+  /// The present value as canonical text; "unset" for an empty optional.
+  std::string text() const;
+  /// "integer", "number", "boolean" or "string".
+  std::string typeName() const;
+};
+
+/// The table of all keys, bound to `config`, in the order of the sections.
+std::vector<ConfigOption> configOptions(RunConfig &config);
+
+/// Reads a TOML file over `config`.
+void loadConfig(RunConfig &config, const std::string &path);
+
+/// Sets one key from text; `origin` says where the text stood.
+void setConfigOption(RunConfig &config, const std::string &name,
+                     const std::string &text, const std::string &origin);
+
+/// Applies each `--section.key value` and `--section.key=value` among `args`
+/// and returns the other arguments in order.
+std::vector<std::string>
+applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args);
+
+/// The reference of all keys with types, defaults and choices, for --help.
+std::string configHelp();
+
+/// Replaces "auto" and -1 by what they mean on `ranks` ranks and this machine,
+/// and checks what concerns several keys at once. Returns one line that says
+/// how the precision was chosen, or nothing if it was stated.
+std::string resolveConfig(RunConfig &config, int64_t ranks);
+
+/// The settings an artifact depends on, as "section.key" -> text: the
+/// manifest's "config". Unset keys are absent.
+std::map<std::string, std::string> compiledSettings(const RunConfig &config);
+
+/// The name among `candidates` nearest to `name` in edit distance, or nothing
+/// if none is near.
+std::string nearestName(const std::string &name,
+                        const std::vector<std::string> &candidates);
+
+/// Whether this CPU multiplies bf16 matrices natively (AMX).
+bool hasNativeBf16Matmul();
+
+} // namespace fsdp
+
+#endif // FSDP_CONFIG_RUNCONFIG_H
