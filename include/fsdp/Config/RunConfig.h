@@ -96,10 +96,9 @@ struct RunConfig {
 
 /// One key: its place in a RunConfig, what it may hold and what it means.
 struct ConfigOption {
-  using Place =
-      std::variant<bool *, int64_t *, double *, std::string *,
-                   std::optional<bool> *, std::optional<int64_t> *,
-                   std::optional<double> *>;
+  using Place = std::variant<bool *, int64_t *, double *, std::string *,
+                             std::optional<bool> *, std::optional<int64_t> *,
+                             std::optional<double> *>;
   std::string name; // "training.steps"
   Place place;
   std::string doc;

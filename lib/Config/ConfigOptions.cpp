@@ -1,0 +1,208 @@
+//===- ConfigOptions.cpp - The table of all keys --------------------------===//
+//
+// The one place where a key is spelled: parser, overrides, help and the
+// settings of an artifact all come from here.
+//
+//===----------------------------------------------------------------------===//
+#include "fsdp/Config/RunConfig.h"
+#include <charconv>
+#include <limits>
+
+using namespace fsdp;
+
+static std::string numberText(double value) {
+  char buffer[32];
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return std::string(buffer, end);
+}
+
+static std::string text(bool value) { return value ? "true" : "false"; }
+static std::string text(int64_t value) { return std::to_string(value); }
+static std::string text(double value) { return numberText(value); }
+static std::string text(const std::string &value) { return value; }
+template <typename T> static std::string text(const std::optional<T> &value) {
+  return value ? text(*value) : "unset";
+}
+
+std::string ConfigOption::text() const {
+  return std::visit([](auto *value) { return ::text(*value); }, place);
+}
+
+std::string ConfigOption::typeName() const {
+  struct Name {
+    std::string operator()(bool *) { return "boolean"; }
+    std::string operator()(int64_t *) { return "integer"; }
+    std::string operator()(double *) { return "number"; }
+    std::string operator()(std::string *) { return "string"; }
+    std::string operator()(std::optional<bool> *) { return "boolean"; }
+    std::string operator()(std::optional<int64_t> *) { return "integer"; }
+    std::string operator()(std::optional<double> *) { return "number"; }
+  };
+  return std::visit(Name(), place);
+}
+
+namespace {
+
+constexpr double kAny = std::numeric_limits<double>::max();
+/// The largest integer that a double, and so a bound, holds exactly.
+constexpr double kMaxInt = 9007199254740992.0;
+
+/// Collects the rows of the table.
+class Table {
+public:
+  /// A setting that may change without a new artifact.
+  template <typename T>
+  void add(const char *name, T &place, double min, double max,
+           const char *doc) {
+    options.push_back({name, &place, doc, min, max, {}, compiled});
+  }
+  template <typename T> void add(const char *name, T &place, const char *doc) {
+    add(name, place, -kAny, kAny, doc);
+  }
+  void add(const char *name, std::string &place,
+           std::vector<std::string> choices, const char *doc) {
+    options.push_back(
+        {name, &place, doc, -kAny, kAny, std::move(choices), compiled});
+  }
+
+  std::vector<ConfigOption> options;
+  bool compiled = false; // of the rows that follow
+};
+
+} // namespace
+
+static void addModel(Table &table, RunConfig::Model &model) {
+  table.compiled = true;
+  table.add("model.name", model.name, {"llama3"}, "family of the model");
+  table.add("model.flavor", model.flavor,
+            "size of the model: debugmodel, 1B, 3B, 8B, 70B or 405B; the keys "
+            "below change single dimensions");
+  table.add("model.dim", model.dim, 1, kMaxInt, "width of the model");
+  table.add("model.n_layers", model.nLayers, 1, kMaxInt, "number of blocks");
+  table.add("model.n_heads", model.nHeads, 1, kMaxInt, "attention heads");
+  table.add("model.n_kv_heads", model.nKvHeads, 1, kMaxInt,
+            "key and value heads; attention heads share them in groups");
+  table.add("model.ffn_dim", model.ffnDim, 1, kMaxInt,
+            "width of the feed-forward layers");
+  table.add("model.vocab_size", model.vocabSize, 1, kMaxInt,
+            "number of token ids; bytes need 256");
+  table.add("model.norm_eps", model.normEps, 0, 1, "epsilon of RMSNorm");
+  table.add("model.rope_theta", model.ropeTheta, 1, kAny,
+            "base of the rotary frequencies");
+  table.add("model.tied", model.tied,
+            "whether the output shares the embedding's weight");
+}
+
+static void addOptimizer(Table &table, RunConfig &config) {
+  RunConfig::Optimizer &optimizer = config.optimizer;
+  table.compiled = true;
+  table.add("optimizer.name", optimizer.name, {"AdamW", "none"},
+            "none leaves the gradients in their ranges and updates nothing");
+  table.compiled = false;
+  table.add("optimizer.lr", optimizer.lr, 0, kAny, "peak learning rate");
+  table.compiled = true;
+  table.add("optimizer.beta1", optimizer.beta1, 0, 1,
+            "decay of the first moment");
+  table.add("optimizer.beta2", optimizer.beta2, 0, 1,
+            "decay of the second moment");
+  table.add("optimizer.eps", optimizer.eps, 0, 1,
+            "added to the root of the second moment");
+  table.add("optimizer.weight_decay", optimizer.weightDecay, 0, kAny,
+            "decoupled weight decay");
+  table.compiled = false;
+  RunConfig::LrScheduler &schedule = config.lrScheduler;
+  table.add("lr_scheduler.warmup_steps", schedule.warmupSteps, 0, kMaxInt,
+            "steps over which the rate rises linearly");
+  table.add("lr_scheduler.decay_ratio", schedule.decayRatio, 0, 1,
+            "share of the steps over which the rate falls; unset: all after "
+            "the warm-up");
+  table.add("lr_scheduler.decay_type", schedule.decayType,
+            {"linear", "sqrt", "cosine"}, "how the rate falls");
+  table.add("lr_scheduler.min_lr_factor", schedule.minLrFactor, 0, 1,
+            "where the rate ends, as a share of its peak");
+}
+
+static void addTraining(Table &table, RunConfig::Training &training) {
+  table.compiled = true;
+  table.add("training.local_batch_size", training.localBatchSize, 1, kMaxInt,
+            "sequences per rank and step");
+  table.add("training.seq_len", training.seqLen, 1, kMaxInt,
+            "tokens per sequence");
+  table.add("training.max_norm", training.maxNorm, 0, kAny,
+            "gradients are clipped to this norm; 0: not at all");
+  table.add("training.mixed_precision_param", training.mixedPrecisionParam,
+            {"auto", "float32", "bfloat16"},
+            "type in which parameters are gathered and used; auto: bfloat16 "
+            "where the CPU has AMX, else float32");
+  table.add("training.mixed_precision_reduce", training.mixedPrecisionReduce,
+            {"float32"}, "type in which gradients are reduced");
+  table.compiled = false;
+  table.add("training.steps", training.steps, 1, kMaxInt, "training steps");
+  table.add("training.seed", training.seed, 0, kMaxInt,
+            "of the initial values, the sampled windows and the sample");
+  table.add("training.dataset", training.dataset, {"bytes"},
+            "bytes: every byte of a text file is a token");
+  table.add("training.dataset_path", training.datasetPath,
+            "the text file; a relative path starts at the current directory");
+}
+
+static void addCompilation(Table &table, RunConfig &config) {
+  RunConfig::Parallelism &parallelism = config.parallelism;
+  table.compiled = true;
+  table.add("parallelism.data_parallel_replicate_degree",
+            parallelism.dataParallelReplicateDegree, 1, kMaxInt,
+            "groups of ranks that hold the same shards");
+  table.add("parallelism.data_parallel_shard_degree",
+            parallelism.dataParallelShardDegree, -1, kMaxInt,
+            "ranks over which a parameter is sharded; -1: the rest of the "
+            "ranks");
+  table.add("parallelism.fsdp_reshard_after_forward",
+            parallelism.fsdpReshardAfterForward, {"default", "always", "never"},
+            "whether the backward pass gathers parameters again; default: all "
+            "but the last unit");
+  RunConfig::Compile &compile = config.compile;
+  table.add("compile.mode", compile.mode, {"fully_shard", "replicate"},
+            "where parameters live");
+  table.add("compile.bucket", compile.bucket, {"none", "block"},
+            "which collectives travel together");
+  table.add("compile.overlap", compile.overlap, {"none", "block"},
+            "block: gathers start one block ahead");
+  table.add("compile.threads", compile.threads, 1, 4096,
+            "compute threads per rank");
+  table.add("compile.cpu", compile.cpu,
+            "instruction set of the emitted code, as for -march");
+}
+
+static void addReports(Table &table, RunConfig &config) {
+  table.compiled = false;
+  table.add("validation.enable", config.validation.enable,
+            "whether the held-out text is evaluated after the last step");
+  table.add("validation.fraction", config.validation.fraction, 0, 0.9,
+            "the end of the text that is never sampled");
+  table.add("metrics.log_freq", config.metrics.logFreq, 1, kMaxInt,
+            "steps between two lines on the console");
+  table.add("metrics.jsonl", config.metrics.jsonl,
+            "one JSON object per step, in the dump folder; empty: none");
+  table.add("metrics.peak_tflops", config.metrics.peakTflops, 0, kAny,
+            "peak of one rank's cores that utilisation refers to; 0: measure "
+            "a matrix product at the start");
+  table.add("sample.prompt", config.sample.prompt,
+            "text to continue; empty: the start of the held-out text");
+  table.add("sample.length", config.sample.length, 0, 1e6,
+            "bytes to generate after training; 0: none");
+  table.add("sample.temperature", config.sample.temperature, 0, 100,
+            "0 takes the likeliest byte");
+}
+
+std::vector<ConfigOption> fsdp::configOptions(RunConfig &config) {
+  Table table;
+  table.add("job.description", config.job.description, "one line for people");
+  table.add("job.dump_folder", config.job.dumpFolder,
+            "folder of everything the run writes");
+  addModel(table, config.model);
+  addOptimizer(table, config);
+  addTraining(table, config.training);
+  addCompilation(table, config);
+  addReports(table, config);
+  return std::move(table.options);
+}

@@ -1,0 +1,75 @@
+//===- ConfigResolve.cpp - What a run means on this machine ---------------===//
+//
+// Settings that depend on the number of ranks or on the CPU, and the list of
+// settings an artifact depends on.
+//
+//===----------------------------------------------------------------------===//
+#include "fsdp/Config/RunConfig.h"
+#include <cmath>
+#include <cpuid.h>
+
+using namespace fsdp;
+
+bool fsdp::hasNativeBf16Matmul() {
+  // CPUID leaf 7: EDX bit 22 is AMX-BF16, bit 24 AMX-TILE.
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
+         (edx >> 22 & edx >> 24 & 1);
+}
+
+static void resolveMesh(RunConfig &config, int64_t ranks) {
+  int64_t replicate = config.parallelism.dataParallelReplicateDegree;
+  int64_t &shard = config.parallelism.dataParallelShardDegree;
+  if (shard == 0)
+    throw Error("parallelism.data_parallel_shard_degree: expected -1 or at "
+                "least 1, got 0");
+  std::string replicateText = "parallelism.data_parallel_replicate_degree = " +
+                              std::to_string(replicate);
+  if (shard == -1) {
+    if (ranks % replicate != 0)
+      throw Error("impossible mesh: " + replicateText + " does not divide " +
+                  std::to_string(ranks) + " ranks");
+    shard = ranks / replicate;
+  }
+  if (replicate * shard != ranks)
+    throw Error("impossible mesh: " + replicateText +
+                " times parallelism.data_parallel_shard_degree = " +
+                std::to_string(shard) + " is not the number of ranks, " +
+                std::to_string(ranks));
+}
+
+static void checkSchedule(const RunConfig &config) {
+  int64_t steps = config.training.steps;
+  int64_t warmup = config.lrScheduler.warmupSteps;
+  if (warmup > steps)
+    throw Error("lr_scheduler.warmup_steps = " + std::to_string(warmup) +
+                " exceeds training.steps = " + std::to_string(steps));
+  double ratio = config.lrScheduler.decayRatio.value_or(0);
+  if (warmup + std::llround(ratio * static_cast<double>(steps)) > steps)
+    throw Error("lr_scheduler.warmup_steps and lr_scheduler.decay_ratio "
+                "together exceed training.steps = " +
+                std::to_string(steps));
+}
+
+std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks) {
+  resolveMesh(config, ranks);
+  checkSchedule(config);
+  std::string &precision = config.training.mixedPrecisionParam;
+  if (precision != "auto")
+    return "";
+  bool native = hasNativeBf16Matmul();
+  precision = native ? "bfloat16" : "float32";
+  return native ? "precision: bfloat16 with float32 master weights (this CPU "
+                  "has AMX)"
+                : "precision: float32 (this CPU has no AMX)";
+}
+
+std::map<std::string, std::string>
+fsdp::compiledSettings(const RunConfig &config) {
+  RunConfig copy = config;
+  std::map<std::string, std::string> settings;
+  for (const ConfigOption &option : configOptions(copy))
+    if (option.compiled && option.text() != "unset")
+      settings[option.name] = option.text();
+  return settings;
+}
