@@ -12,7 +12,8 @@ namespace fsdp::dist {
 
 /// Discardable attribute of nn.parameter / nn.buffer: where it lives.
 inline constexpr llvm::StringLiteral kPlacementAttr = "fsdp.placement";
-/// Module attribute: the schedule plan in force (a #builtin dictionary).
+/// Module attribute: the schedule plan in force (an array of units, see
+/// include/fsdp/Schedule/Plan.h).
 inline constexpr llvm::StringLiteral kPlanAttr = "fsdp.plan";
 
 /// Elements of one of `parts` shards of `size`: ceil(size / parts).
@@ -20,7 +21,25 @@ inline int64_t shardSize(int64_t size, int64_t parts) {
   return (size + parts - 1) / parts;
 }
 
+class AxisRefAttr;
+
 } // namespace fsdp::dist
+
+namespace fsdp {
+
+/// `custom<Axes>`: `["dp_shard", "dp_replicate":(1)2]`. In the outer namespace
+/// because the ops of both fsdp and exec are printed with it.
+mlir::ParseResult parseAxes(mlir::OpAsmParser &parser, mlir::ArrayAttr &axes);
+void printAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+               mlir::ArrayAttr axes);
+
+/// `custom<MeshAxes>`: `["dp_replicate" = 2, "dp_shard" = 4]`.
+mlir::ParseResult parseMeshAxes(mlir::OpAsmParser &parser,
+                                mlir::ArrayAttr &axes);
+void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::ArrayAttr axes);
+
+} // namespace fsdp
 
 #include "dialects/Fsdp/FsdpDialect.h.inc"
 #include "dialects/Fsdp/FsdpEnums.h.inc"
@@ -33,13 +52,33 @@ inline int64_t shardSize(int64_t size, int64_t parts) {
 
 namespace fsdp::dist {
 
+/// The elements of an op's `axes` attribute.
+llvm::SmallVector<AxisRefAttr> axisRefs(mlir::ArrayAttr axes);
+
+/// `axes` as the attribute of a collective.
+mlir::ArrayAttr axesAttr(mlir::MLIRContext *context,
+                         llvm::ArrayRef<AxisRefAttr> axes);
+
 /// The mesh that `name` refers to, seen from `from`; null if there is none.
 MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
 
 /// The local type of a tensor of type `full` under `placement` on `mesh`.
-/// Null if the placement does not fit (caller emits the diagnostic).
+/// Null if the placement does not fit (caller emits the diagnostic), and for
+/// #fsdp.flat, whose local elements belong to the bucket as a whole.
 mlir::RankedTensorType localType(mlir::RankedTensorType full,
                                  mlir::Attribute placement, MeshOp mesh);
+
+/// Ranks that share one tensor under `placement`: the parts of a shard, 1 if
+/// replicated; 0 if the mesh lacks an axis.
+int64_t partsOf(mlir::Attribute placement, MeshOp mesh);
+
+/// Emits an error and fails unless `mesh` exists, has every one of `axes`, and
+/// no axis appears twice. `symbols` may be null (uncached lookup). On success
+/// gives the mesh.
+mlir::FailureOr<MeshOp>
+verifyMeshAxes(mlir::Operation *op, mlir::FlatSymbolRefAttr mesh,
+               mlir::ArrayAttr axes,
+               mlir::SymbolTableCollection *symbols = nullptr);
 
 } // namespace fsdp::dist
 

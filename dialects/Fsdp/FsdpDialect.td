@@ -41,6 +41,10 @@ def Fsdp_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let dependentDialects = ["::fsdp::nn::NNDialect"];
+  let extraClassDeclaration = [{
+    /// In FsdpAttrs.cpp, where their storage is complete.
+    void registerAttributesAndTypes();
+  }];
 }
 
 #endif // FSDP_FSDP_DIALECT

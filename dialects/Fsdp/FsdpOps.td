@@ -21,7 +21,7 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
     size 1 are allowed. `node_size` is the number of consecutive ranks that
     share a node (0: not stated).
 
-    Example: `fsdp.mesh @mesh [<"dp_replicate" = 2>, <"dp_shard" = 4>]`
+    Example: `fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]`
 
     Constraints: 1. at least one axis; 2. axis names differ and are not
     empty; 3. sizes are at least 1; 4. node_size divides the world size.
@@ -53,18 +53,25 @@ def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
     size once). `reduced` (unit) marks that direction. Between equal
     placements the forward is a cast and the reverse an all-reduce.
 
+    `grad_dtype` is the widest type in which gradients travel: a wider
+    cotangent is rounded to it first, a narrower one travels as it is. Sums
+    are in f32 (f64 for f64) whatever it says.
+
     Exists from fsdp-shard to fsdp-expand.
 
     Example:
     ```mlir
     %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
-        : tensor<3584x4096xf32> -> tensor<14336x4096xbf16>
+        grad average f32 : tensor<3584x4096xf32> -> tensor<14336x4096xbf16>
     ```
 
-    Constraints: 1. the mesh exists and has the axes; 2. the operand's shape
-    is the result's under `source`, or the other way round; 3. placements are
+    Constraints: 1. the mesh exists and has the axes; 2. one placement is
+    #fsdp.replicated, and the shape of the other side is that one's shape
+    under the other placement; 3. placements are
     #fsdp.shard, #fsdp.replicated or #fsdp.flat; 4. a `reduced` redistribute
-    starts from #fsdp.replicated; 5. grad_dtype is f32 or bf16 or f64.
+    starts from #fsdp.replicated; 5. grad_dtype is f32 or bf16 or f64; 6. the
+    axes of a shard are among `axes`; 7. both sides have floating elements, or
+    the same integer type; the result of a `reduced` one is f32 (f64 for f64).
   }];
   let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, AnyAttr:$source, AnyAttr:$target,

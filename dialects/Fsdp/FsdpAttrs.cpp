@@ -1,0 +1,231 @@
+//===- FsdpAttrs.cpp - Syntax of axes and placements, local shapes --------===//
+#include "dialects/Fsdp/Fsdp.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::dist;
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Fsdp/FsdpAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Fsdp/FsdpTypes.cpp.inc"
+
+void FsdpDialect::registerAttributesAndTypes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Fsdp/FsdpAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Fsdp/FsdpTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Axis lists
+//===----------------------------------------------------------------------===//
+
+/// `"dp_shard"` or, for a sub-axis, `"dp_shard":(2)4`.
+static ParseResult parseAxis(AsmParser &parser,
+                             SmallVectorImpl<AxisRefAttr> &axes) {
+  std::string name;
+  int64_t pre = 1, size = 0;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseString(&name))
+    return failure();
+  if (succeeded(parser.parseOptionalColon())) {
+    if (parser.parseLParen() || parser.parseInteger(pre) ||
+        parser.parseRParen() || parser.parseInteger(size))
+      return failure();
+    if (pre < 1 || size < 1)
+      return parser.emitError(location, "sub-axis sizes must be at least 1");
+  }
+  axes.push_back(AxisRefAttr::get(parser.getContext(), name, pre, size));
+  return success();
+}
+
+static ParseResult parseAxisList(AsmParser &parser,
+                                 SmallVectorImpl<AxisRefAttr> &axes) {
+  return parser.parseCommaSeparatedList(
+      AsmParser::Delimiter::Square, [&] { return parseAxis(parser, axes); });
+}
+
+static void printAxisList(AsmPrinter &printer, ArrayRef<AxisRefAttr> axes) {
+  printer << "[";
+  llvm::interleaveComma(axes, printer, [&](AxisRefAttr axis) {
+    printer.printString(axis.getName());
+    if (axis.getSize() != 0)
+      printer << ":(" << axis.getPre() << ")" << axis.getSize();
+  });
+  printer << "]";
+}
+
+ParseResult fsdp::parseAxes(OpAsmParser &parser, ArrayAttr &axes) {
+  SmallVector<AxisRefAttr> refs;
+  if (parseAxisList(parser, refs))
+    return failure();
+  axes = axesAttr(parser.getContext(), refs);
+  return success();
+}
+
+void fsdp::printAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
+  printAxisList(printer, axisRefs(axes));
+}
+
+ParseResult fsdp::parseMeshAxes(OpAsmParser &parser, ArrayAttr &axes) {
+  SmallVector<Attribute> elements;
+  auto parseOne = [&]() -> ParseResult {
+    std::string name;
+    int64_t size;
+    SMLoc location = parser.getCurrentLocation();
+    if (parser.parseString(&name) || parser.parseEqual() ||
+        parser.parseInteger(size))
+      return failure();
+    auto axis =
+        MeshAxisAttr::getChecked([&] { return parser.emitError(location); },
+                                 parser.getContext(), name, size);
+    elements.push_back(axis);
+    return success(axis != nullptr);
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  axes = parser.getBuilder().getArrayAttr(elements);
+  return success();
+}
+
+void fsdp::printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
+  printer << "[";
+  llvm::interleaveComma(axes.getAsRange<MeshAxisAttr>(), printer,
+                        [&](MeshAxisAttr axis) {
+                          printer.printString(axis.getName());
+                          printer << " = " << axis.getSize();
+                        });
+  printer << "]";
+}
+
+SmallVector<AxisRefAttr> fsdp::dist::axisRefs(ArrayAttr axes) {
+  return llvm::to_vector(axes.getAsRange<AxisRefAttr>());
+}
+
+ArrayAttr fsdp::dist::axesAttr(MLIRContext *context,
+                               ArrayRef<AxisRefAttr> axes) {
+  SmallVector<Attribute> elements(axes.begin(), axes.end());
+  return ArrayAttr::get(context, elements);
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes and types
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+MeshAxisAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                     StringRef name, int64_t size) {
+  if (name.empty())
+    return emitError() << "a mesh axis needs a name";
+  if (size < 1)
+    return emitError() << "mesh axis \"" << name
+                       << "\" must have size at least 1, got " << size;
+  return success();
+}
+
+Attribute ShardAttr::parse(AsmParser &parser, Type) {
+  int64_t dim;
+  SmallVector<AxisRefAttr> axes;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseInteger(dim) || parser.parseComma() ||
+      parseAxisList(parser, axes) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(location); },
+                    parser.getContext(), dim, axes);
+}
+
+void ShardAttr::print(AsmPrinter &printer) const {
+  printer << "<" << getDim() << ", ";
+  printAxisList(printer, getAxes());
+  printer << ">";
+}
+
+LogicalResult
+ShardAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                  int64_t dim, ArrayRef<AxisRefAttr> axes) {
+  if (dim < 0)
+    return emitError() << "shard dimension must not be negative";
+  if (axes.empty())
+    return emitError() << "a shard needs at least one mesh axis";
+  llvm::SmallSet<StringRef, 4> names;
+  for (AxisRefAttr axis : axes)
+    if (axis.getSize() == 0 && !names.insert(axis.getName()).second)
+      return emitError() << "mesh axis \"" << axis.getName()
+                         << "\" appears twice";
+  return success();
+}
+
+LogicalResult
+FutureType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                   ArrayRef<Type> types) {
+  for (Type type : types) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return emitError() << "a future gives tensors of static shape, got "
+                         << type;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes on a mesh
+//===----------------------------------------------------------------------===//
+
+int64_t MeshOp::getWorldSize() {
+  int64_t size = 1;
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
+    size *= axis.getSize();
+  return size;
+}
+
+int64_t MeshOp::sizeOf(AxisRefAttr ref) {
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>()) {
+    if (axis.getName() != ref.getName())
+      continue;
+    if (ref.getSize() == 0)
+      return axis.getSize();
+    // A sub-axis exists if the axis can be cut into pre x size x rest.
+    bool divides = axis.getSize() % (ref.getPre() * ref.getSize()) == 0;
+    return divides ? ref.getSize() : 0;
+  }
+  return 0;
+}
+
+int64_t MeshOp::sizeOf(ArrayRef<AxisRefAttr> axes) {
+  int64_t size = 1;
+  for (AxisRefAttr axis : axes)
+    size *= sizeOf(axis);
+  return size;
+}
+
+MeshOp fsdp::dist::lookupMesh(Operation *from, FlatSymbolRefAttr name) {
+  return SymbolTable::lookupNearestSymbolFrom<MeshOp>(from, name);
+}
+
+int64_t fsdp::dist::partsOf(Attribute placement, MeshOp mesh) {
+  auto shard = dyn_cast_or_null<ShardAttr>(placement);
+  return shard ? mesh.sizeOf(shard.getAxes()) : 1;
+}
+
+RankedTensorType fsdp::dist::localType(RankedTensorType full,
+                                       Attribute placement, MeshOp mesh) {
+  if (isa<ReplicatedAttr>(placement))
+    return full;
+  auto shard = dyn_cast<ShardAttr>(placement);
+  if (!shard || shard.getDim() >= full.getRank())
+    return {};
+  int64_t parts = partsOf(shard, mesh);
+  if (parts == 0)
+    return {};
+  SmallVector<int64_t> shape(full.getShape());
+  shape[shard.getDim()] = shardSize(shape[shard.getDim()], parts);
+  return RankedTensorType::get(shape, full.getElementType());
+}

@@ -1,0 +1,78 @@
+//===- FsdpDialect.cpp - Registration and discardable attributes ----------===//
+#include "dialects/Fsdp/Fsdp.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::dist;
+
+#include "dialects/Fsdp/FsdpDialect.cpp.inc"
+#include "dialects/Fsdp/FsdpEnums.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Fsdp/FsdpOps.cpp.inc"
+
+void FsdpDialect::initialize() {
+  registerAttributesAndTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Fsdp/FsdpOps.cpp.inc"
+      >();
+}
+
+/// The mesh of the module that `op` is declared in; null if there is none.
+static MeshOp meshBeside(Operation *op) {
+  Operation *table = SymbolTable::getNearestSymbolTable(op->getParentOp());
+  if (!table)
+    return {};
+  auto meshes = table->getRegion(0).getOps<MeshOp>();
+  return meshes.empty() ? MeshOp() : *meshes.begin();
+}
+
+/// Type of the tensor that a parameter or buffer declares; null for other ops.
+static RankedTensorType declaredType(Operation *op) {
+  if (auto parameter = dyn_cast<nn::ParameterOp>(op))
+    return dyn_cast<RankedTensorType>(parameter.getType());
+  if (auto buffer = dyn_cast<nn::BufferOp>(op))
+    return dyn_cast<RankedTensorType>(buffer.getType());
+  return {};
+}
+
+/// fsdp.placement: on a declaration, with a dimension and axes that exist.
+static LogicalResult verifyPlacement(Operation *op, Attribute placement) {
+  RankedTensorType type = declaredType(op);
+  if (!type)
+    return op->emitOpError("'")
+           << kPlacementAttr << "' belongs on nn.parameter or nn.buffer";
+  if (!isa<ShardAttr, ReplicatedAttr, FlatAttr>(placement))
+    return op->emitOpError("'")
+           << kPlacementAttr
+           << "' must be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "
+           << placement;
+  auto shard = dyn_cast<ShardAttr>(placement);
+  if (!shard)
+    return success();
+  if (shard.getDim() >= type.getRank())
+    return op->emitOpError("is sharded on dimension ")
+           << shard.getDim() << " but has rank " << type.getRank();
+  MeshOp mesh = meshBeside(op);
+  if (!mesh)
+    return success();
+  for (AxisRefAttr axis : shard.getAxes())
+    if (mesh.sizeOf(axis) == 0)
+      return op->emitOpError("is sharded over ")
+             << axis << ", which mesh @" << mesh.getSymName() << " lacks";
+  return success();
+}
+
+LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName().getValue();
+  if (name == kPlacementAttr)
+    return verifyPlacement(op, attribute.getValue());
+  if (name == kPlanAttr) {
+    if (isa<ModuleOp>(op) && isa<DictionaryAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("'")
+           << kPlanAttr << "' must be a dictionary on the module";
+  }
+  return op->emitOpError("has unknown attribute '") << name << "'";
+}

@@ -1,0 +1,284 @@
+//===- FsdpVerifiers.cpp - The numbered constraints of the fsdp ops -------===//
+//
+// Comments name the constraint of the op's description in FsdpOps.td. What
+// needs the mesh is checked in verifySymbolUses, the rest in verify.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Fsdp/Fsdp.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::dist;
+
+static RankedTensorType tensorOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+FailureOr<MeshOp> fsdp::dist::verifyMeshAxes(Operation *op,
+                                             FlatSymbolRefAttr name,
+                                             ArrayAttr axes,
+                                             SymbolTableCollection *symbols) {
+  MeshOp mesh = symbols ? symbols->lookupNearestSymbolFrom<MeshOp>(op, name)
+                        : lookupMesh(op, name);
+  if (!mesh) {
+    op->emitOpError("refers to ") << name << ", which is no fsdp.mesh";
+    return failure();
+  }
+  llvm::SmallPtrSet<Attribute, 4> seen;
+  for (auto axis : axes.getAsRange<AxisRefAttr>()) {
+    if (mesh.sizeOf(axis) == 0) {
+      op->emitOpError("mesh @") << mesh.getSymName() << " has no axis " << axis;
+      return failure();
+    }
+    if (!seen.insert(axis).second) {
+      op->emitOpError("names axis ") << axis << " twice";
+      return failure();
+    }
+  }
+  return mesh;
+}
+
+//===----------------------------------------------------------------------===//
+// fsdp.mesh
+//===----------------------------------------------------------------------===//
+
+LogicalResult MeshOp::verify() {
+  if (getAxes().empty()) // 1
+    return emitOpError("needs at least one axis");
+  // Names that are empty and sizes below 1 (2, 3) are refused by #fsdp.axis.
+  llvm::SmallSet<StringRef, 4> names;
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
+    if (!names.insert(axis.getName()).second) // 2
+      return emitOpError("has axis \"") << axis.getName() << "\" twice";
+  int64_t nodeSize = getNodeSize();
+  if (nodeSize < 0 || (nodeSize != 0 && getWorldSize() % nodeSize != 0)) // 4
+    return emitOpError("node_size ")
+           << nodeSize << " does not divide the world size " << getWorldSize();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// fsdp.redistribute
+//===----------------------------------------------------------------------===//
+
+LogicalResult RedistributeOp::verify() {
+  for (Attribute placement : {getSource(), getTarget()})
+    if (!isa<ShardAttr, ReplicatedAttr, FlatAttr>(placement)) // 3
+      return emitOpError("placement must be #fsdp.shard, #fsdp.replicated or "
+                         "#fsdp.flat, got ")
+             << placement;
+  if (getReduced() && !isa<ReplicatedAttr>(getSource())) // 4
+    return emitOpError("that reduces must start from #fsdp.replicated");
+  Type gradType = getGradDtype();
+  if (!gradType.isF32() && !gradType.isBF16() && !gradType.isF64()) // 5
+    return emitOpError("grad_dtype must be f32, bf16 or f64, got ") << gradType;
+  for (Attribute placement : {getSource(), getTarget()})
+    if (auto shard = dyn_cast<ShardAttr>(placement)) // 6
+      for (AxisRefAttr axis : shard.getAxes())
+        if (!llvm::is_contained(getAxes(), Attribute(axis)))
+          return emitOpError("shards over ")
+                 << axis << ", which is not among its axes";
+  Type from = tensorOf(getInput()).getElementType();
+  Type to = tensorOf(getResult()).getElementType();
+  if (from != to && !(isa<FloatType>(from) && isa<FloatType>(to))) // 7
+    return emitOpError("cannot convert ") << from << " to " << to;
+  if (getReduced() && to != nn::accumulationType(from))
+    return emitOpError("that reduces ")
+           << from << " gives " << nn::accumulationType(from) << ", got " << to;
+  return success();
+}
+
+/// Constraint 2 of fsdp.redistribute for the side that is not replicated.
+static LogicalResult verifyLocalSide(RedistributeOp op, RankedTensorType full,
+                                     RankedTensorType local,
+                                     Attribute placement, MeshOp mesh) {
+  if (isa<FlatAttr>(placement)) {
+    if (local.getRank() == 1)
+      return success();
+    return op.emitOpError("a #fsdp.flat side must have rank 1, got ") << local;
+  }
+  RankedTensorType expected = localType(full, placement, mesh);
+  if (!expected)
+    return op.emitOpError("placement ")
+           << placement << " does not fit " << full;
+  if (expected.getShape() != local.getShape())
+    return op.emitOpError("shape of ")
+           << local << " is not that of " << full << " under " << placement
+           << ", expected " << expected;
+  return success();
+}
+
+LogicalResult RedistributeOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh =
+      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  RankedTensorType input = tensorOf(getInput());
+  RankedTensorType result = tensorOf(getResult());
+  if (isa<ReplicatedAttr>(getSource())) // 2
+    return verifyLocalSide(*this, input, result, getTarget(), *mesh);
+  if (isa<ReplicatedAttr>(getTarget()))
+    return verifyLocalSide(*this, result, input, getSource(), *mesh);
+  return emitOpError("one placement must be #fsdp.replicated");
+}
+
+void RedistributeOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
+                              MutableArrayRef<Value> operandCotangents) {
+  operandCotangents[0] = RedistributeOp::create(
+      builder, getLoc(), getInput().getType(), cotangents[0], getMeshAttr(),
+      getAxes(), getTarget(), getSource(), getGradReduceAttr(),
+      getGradDtypeAttr(), builder.getUnitAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyBucket(Operation *op) {
+  if (op->getNumOperands() == 0)
+    return op->emitOpError("needs at least one operand");
+  if (op->getNumOperands() != op->getNumResults()) // 2
+    return op->emitOpError("has ") << op->getNumOperands() << " operands but "
+                                   << op->getNumResults() << " results";
+  return success();
+}
+
+/// What a sum or maximum of `element` is kept in: reductions widen floats.
+static Type reducedType(Type element) {
+  return isa<FloatType>(element) ? nn::accumulationType(element) : element;
+}
+
+static LogicalResult verifyReducedType(Operation *op, Value input,
+                                       Value result) {
+  Type expected = reducedType(tensorOf(input).getElementType());
+  if (tensorOf(result).getElementType() == expected)
+    return success();
+  return op->emitOpError("reduction of ")
+         << input.getType() << " gives " << expected << " elements, got "
+         << result.getType();
+}
+
+/// `full` and `shard` are equal outside `dim`, which both have.
+static LogicalResult verifyOutsideDim(Operation *op, RankedTensorType full,
+                                      RankedTensorType shard, int64_t dim) {
+  if (dim < 0 || dim >= full.getRank())
+    return op->emitOpError("dim ") << dim << " is outside " << full;
+  bool equal = full.getRank() == shard.getRank();
+  for (int64_t i = 0; equal && i < full.getRank(); ++i)
+    equal = i == dim || full.getDimSize(i) == shard.getDimSize(i);
+  if (!equal)
+    return op->emitOpError("shapes of ")
+           << shard << " and " << full << " differ outside dim " << dim;
+  return success();
+}
+
+/// The size of `shard` along `dim` is that of one of `parts` parts of `full`.
+static LogicalResult verifyShardSize(Operation *op, RankedTensorType full,
+                                     RankedTensorType shard, int64_t dim,
+                                     int64_t parts) {
+  int64_t expected = shardSize(full.getDimSize(dim), parts);
+  if (shard.getDimSize(dim) == expected)
+    return success();
+  return op->emitOpError("shard ")
+         << shard << " of " << full << " over " << parts
+         << " ranks must have size " << expected << " along dim " << dim;
+}
+
+LogicalResult AllGatherOp::verify() {
+  if (failed(verifyBucket(*this)))
+    return failure();
+  for (auto [input, result] : llvm::zip(getInputs(), getResults())) {
+    if (tensorOf(input).getElementType() != tensorOf(result).getElementType())
+      return emitOpError("cannot gather ")
+             << input.getType() << " into " << result.getType();
+    if (failed(verifyOutsideDim(*this, tensorOf(result), tensorOf(input),
+                                getDim()))) // 3
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh =
+      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  int64_t parts = mesh->sizeOf(axisRefs(getAxes()));
+  for (auto [input, result] : llvm::zip(getInputs(), getResults()))
+    if (failed(verifyShardSize(*this, tensorOf(result), tensorOf(input),
+                               getDim(), parts))) // 3
+      return failure();
+  return success();
+}
+
+LogicalResult ReduceScatterOp::verify() {
+  if (failed(verifyBucket(*this)))
+    return failure();
+  for (auto [input, result] : llvm::zip(getInputs(), getResults()))
+    if (failed(verifyReducedType(*this, input, result)) ||
+        failed(verifyOutsideDim(*this, tensorOf(input), tensorOf(result),
+                                getDim()))) // 3
+      return failure();
+  return success();
+}
+
+LogicalResult
+ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh =
+      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  int64_t parts = mesh->sizeOf(axisRefs(getAxes()));
+  for (auto [input, result] : llvm::zip(getInputs(), getResults()))
+    if (failed(verifyShardSize(*this, tensorOf(input), tensorOf(result),
+                               getDim(), parts))) // 3
+      return failure();
+  return success();
+}
+
+LogicalResult AllReduceOp::verify() {
+  if (failed(verifyBucket(*this)))
+    return failure();
+  for (auto [input, result] : llvm::zip(getInputs(), getResults())) {
+    if (tensorOf(input).getShape() != tensorOf(result).getShape()) // 2
+      return emitOpError("cannot reduce ")
+             << input.getType() << " into " << result.getType();
+    if (failed(verifyReducedType(*this, input, result))) // 3
+      return failure();
+    bool integer = isa<IntegerType>(tensorOf(input).getElementType());
+    if (integer && getScale().convertToDouble() != 1.0) // 4
+      return emitOpError("of integers must have scale 1");
+  }
+  return success();
+}
+
+LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+}
+
+//===----------------------------------------------------------------------===//
+// Futures
+//===----------------------------------------------------------------------===//
+
+LogicalResult AsyncOp::verifyRegions() {
+  Block &body = getBody().front();
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  bool shaped = yield && llvm::hasNItems(body, 2) &&
+                isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(body.front());
+  if (!shaped) // 1
+    return emitOpError("body must be one collective followed by fsdp.yield");
+  if (yield.getValues() != body.front().getResults())
+    return emitOpError("must yield the results of its collective");
+  if (TypeRange(yield.getValues()) !=
+      TypeRange(getFuture().getType().getTypes())) // 2
+    return emitOpError("yields other types than ") << getFuture().getType();
+  return success();
+}
+
+LogicalResult AwaitOp::verify() {
+  if (getResultTypes() != TypeRange(getFuture().getType().getTypes())) // 1
+    return emitOpError("gives other types than ") << getFuture().getType();
+  return success();
+}
