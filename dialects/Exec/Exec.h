@@ -21,6 +21,13 @@ inline constexpr llvm::StringLiteral kPersistentBytesAttr =
 /// Module attribute: bytes of the whole arena: the largest program's peak.
 inline constexpr llvm::StringLiteral kArenaBytesAttr = "exec.arena_bytes";
 
+/// Attributes of exec.program, set by exec-lower: the ranges of the program's
+/// arguments and results in order (arrays of strings), and the floating point
+/// operations of one run (i64).
+inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
+inline constexpr llvm::StringLiteral kOutputsAttr = "exec.outputs";
+inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
+
 } // namespace fsdp::exec
 
 #include "dialects/Exec/ExecDialect.h.inc"
@@ -36,6 +43,19 @@ namespace fsdp::exec {
 
 /// Bytes of a memref.
 int64_t bytesOf(mlir::MemRefType type);
+
+/// One line of ExecInvocations.def: an operation that exec.invoke knows.
+struct Invocation {
+  llvm::StringLiteral name;
+  llvm::StringLiteral function; // in namespace fsdp::rt
+  int64_t inputs, inputsPerTensor;
+  int64_t outputs, outputsPerTensor;
+  int64_t workspaces; // at most
+  llvm::StringLiteral params;
+};
+
+/// The operation called `name`; null if there is none.
+const Invocation *lookupInvocation(llvm::StringRef name);
 
 /// A range of bytes of the arena or of a symbolic interval: `root` is the
 /// exec.get or exec.alloc result (or block argument) behind the views, and

@@ -23,7 +23,7 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
 
     Example:
     ```mlir
-    exec.kernel @rms_norm over(512, 256) access [<element>, <column>, <element>, <row>] outputs 2 {
+    exec.kernel @rms_norm over(512, 256) access [element, column, element, row] outputs 2 {
     ^bb0(%x: memref<2x256x256xf32>, %w: memref<256xf32>, %y: memref<2x256x256xf32>, %rstd: memref<2x256xf32>):
       %ss = exec.reduce sum {
         %a = exec.load %x : memref<2x256x256xf32> -> f32
@@ -39,14 +39,16 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ```
 
     Constraints: 1. one access per argument; 2. sizes fit the space: element
-    rows*cols, row rows, column cols, scalar 1; 3. rows and cols are positive.
+    rows*cols, row rows, column cols, scalar 1; 3. rows and cols are positive;
+    4. `outputs` is at least 1 and at most the arguments; 5. a
+    `column_reduction` body holds exec.reduce_rows, another none.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$rows, I64Attr:$cols,
       TypedArrayAttrBase<Exec_AccessAttr, "accesses">:$access, I64Attr:$outputs,
       UnitAttr:$column_reduction);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `over` `(` $rows `,` $cols `)` `access` $access `outputs` $outputs
+    $sym_name `over` `(` $rows `,` $cols `)` `access` custom<Accesses>($access) `outputs` $outputs
     (`column_reduction` $column_reduction^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
@@ -55,7 +57,8 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
 def Exec_LoadOp : Exec_Op<"load", [Pure]> {
   let summary = "The element of a kernel argument at the current position";
   let description = "Widened to f32 (integers: i32). `at` gives another column of an `element` argument.\n\n"
-    "Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`\n\nConstraints: 1. the source is an argument of the kernel; 2. floats give f32, integers i32.";
+    "Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`\n\nConstraints: 1. the source is an argument of the kernel; 2. floats give f32, integers i32; 3. `at` only for an `element` argument.";
+  let hasVerifier = 1;
   let arguments = (ins Exec_Buffer:$source, Optional<I32>:$column);
   let results = (outs Exec_Scalar:$value);
   let assemblyFormat = "$source (`at` $column^)? attr-dict `:` type($source) `->` type($value)";
@@ -63,7 +66,9 @@ def Exec_LoadOp : Exec_Op<"load", [Pure]> {
 
 def Exec_StoreOp : Exec_Op<"store"> {
   let summary = "Writes an output at the current position, rounding to its type";
-  let description = "Example: `exec.store %v, %y : f32, memref<4x8xbf16>`";
+  let description = "Example: `exec.store %v, %y : f32, memref<4x8xbf16>`\n\n"
+    "Constraints: 1. the target is an output of the kernel; 2. floats take f32, integers i32.";
+  let hasVerifier = 1;
   let arguments = (ins Exec_Scalar:$value, Arg<Exec_Buffer, "", [MemWrite]>:$target);
   let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";
 }
@@ -77,7 +82,10 @@ def Exec_ColumnOp : Exec_Op<"column", [Pure]> {
 def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
   let summary = "Combines an expression over the columns of the row: 16 lanes, then a tree";
   let description = "Element j is combined into lane j mod 16 in order of j; lanes are then combined "
-    "as a binary tree (i with i+8, i+4, i+2, i+1). Independent of vector width and threads.";
+    "as a binary tree (i with i+8, i+4, i+2, i+1). Independent of vector width and threads.\n\n"
+    "Example: `%s = exec.reduce sum { … exec.yield %b }`\n\n"
+    "Constraints: 1. at the top level of a kernel; 2. the body ends in exec.yield.";
+  let hasRegionVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
   let results = (outs F32:$result);
@@ -86,6 +94,9 @@ def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
 
 def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
   let summary = "Runs its body for every column of the row";
+  let description = "Example: `exec.map { … exec.store %v, %y : f32, memref<4x8xf32> }`\n\n"
+    "Constraints: 1. at the top level of a kernel.";
+  let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
 }
@@ -93,7 +104,11 @@ def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
 def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
   let summary = "Combines an expression over the rows, for every column, into an output";
   let description = "Rows are cut into blocks of 32; rows of a block are combined in order, then blocks in order. "
-    "Independent of vector width and threads.";
+    "Independent of vector width and threads.\n\n"
+    "Example: `exec.reduce_rows sum %dw : memref<8xf32> { … exec.yield %v }`\n\n"
+    "Constraints: 1. at the top level of a `column_reduction` kernel; 2. the target is a `column` "
+    "output of it; 3. the body ends in exec.yield.";
+  let hasRegionVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$kind $target attr-dict `:` type($target) $body";

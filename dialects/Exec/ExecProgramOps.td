@@ -55,11 +55,15 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 
     Example:
     ```mlir
-    exec.program @train arena 4096 {
+    exec.program @train arena 4096 attributes {exec.inputs = ["tokens"], exec.outputs = ["loss"]} {
       %x = exec.get @tokens : memref<2x256xi32>
       …
     }
     ```
+
+    The discardable attributes `exec.inputs` and `exec.outputs` name the
+    ranges of the program's arguments and results in order; `exec.flops` is
+    the cost of one run in floating point operations.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena);
   let regions = (region SizedRegion<1>:$body);
@@ -139,8 +143,8 @@ def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<ViewLikeOpInt
 // Work
 //===----------------------------------------------------------------------===//
 
-/// An op that runs on a stream: `operands` inputs, then outputs, then
-/// workspaces. ExecInterfaces.h reads `getReads()` and `getWrites()`.
+/// An op that runs on a stream: inputs, then outputs, then workspaces. See
+/// `readsOf` and `writesOf` in Exec.h.
 class Exec_WorkOp<string mnemonic, list<Trait> traits = []>
     : Exec_Op<mnemonic, !listconcat([AttrSizedOperandSegments], traits)>;
 
@@ -203,7 +207,7 @@ def Exec_InvokeOp : Exec_WorkOp<"invoke"> {
   }];
   let arguments = (ins StrAttr:$callee, Exec_StreamAttr:$stream,
       Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
-      Variadic<Exec_Buffer>:$workspaces, DefaultValuedAttr<DictionaryAttr, "{}">:$params);
+      Variadic<Exec_Buffer>:$workspaces, OptionalAttr<DictionaryAttr>:$params);
   let assemblyFormat = [{
     $callee `on` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` ($outputs^ `:` type($outputs))? `)`
     (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)? attr-dict

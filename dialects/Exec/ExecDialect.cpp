@@ -1,0 +1,89 @@
+//===- ExecDialect.cpp - Registration, printing and folding of exec ------===//
+#include "dialects/Exec/Exec.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fsdp::exec;
+
+#include "dialects/Exec/ExecDialect.cpp.inc"
+#include "dialects/Exec/ExecEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Exec/ExecAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Exec/ExecTypes.cpp.inc"
+
+void ExecDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Exec/ExecAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Exec/ExecTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Exec/ExecOps.cpp.inc"
+      >();
+}
+
+void fsdp::registerFsdpDialects(DialectRegistry &registry) {
+  registry
+      .insert<nn::NNDialect, dist::FsdpDialect, ExecDialect, func::FuncDialect,
+              arith::ArithDialect, math::MathDialect, memref::MemRefDialect>();
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses of a kernel: `[element, column]`
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseAccesses(OpAsmParser &parser, ArrayAttr &accesses) {
+  SmallVector<Attribute> parsed;
+  auto parseOne = [&]() -> ParseResult {
+    StringRef keyword;
+    SMLoc at = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    std::optional<Access> access = symbolizeAccess(keyword);
+    if (!access)
+      return parser.emitError(at) << "expected element, row, column or scalar";
+    parsed.push_back(AccessAttr::get(parser.getContext(), *access));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseOne))
+    return failure();
+  accesses = parser.getBuilder().getArrayAttr(parsed);
+  return success();
+}
+
+static void printAccesses(OpAsmPrinter &printer, Operation *,
+                          ArrayAttr accesses) {
+  printer << '[';
+  llvm::interleaveComma(accesses.getAsRange<AccessAttr>(), printer,
+                        [&](AccessAttr access) {
+                          printer << stringifyAccess(access.getValue());
+                        });
+  printer << ']';
+}
+
+//===----------------------------------------------------------------------===//
+// exec.view
+//===----------------------------------------------------------------------===//
+
+Value ViewOp::getViewSource() { return getSource(); }
+
+OpFoldResult ViewOp::fold(FoldAdaptor) {
+  if (getOffset() == 0 && getSource().getType() == getResult().getType())
+    return getSource();
+  // A view of a view is one view: offsets count elements, which are equal.
+  if (auto inner = getSource().getDefiningOp<ViewOp>()) {
+    setOffset(getOffset() + inner.getOffset());
+    getSourceMutable().assign(inner.getSource());
+    return getResult();
+  }
+  return {};
+}
+
+#define GET_OP_CLASSES
+#include "dialects/Exec/ExecOps.cpp.inc"

@@ -1,0 +1,68 @@
+//===- ExecUtils.cpp - Bytes, ranges and accesses of exec ops -------------===//
+#include "dialects/Exec/Exec.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace fsdp::exec {
+
+int64_t bytesOf(MemRefType type) {
+  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+}
+
+const Invocation *lookupInvocation(StringRef name) {
+  static const Invocation table[] = {
+#define INVOCATION(name, function, in, perIn, out, perOut, workspaces, params) \
+  {name, function, in, perIn, out, perOut, workspaces, params},
+#include "dialects/Exec/ExecInvocations.def"
+  };
+  for (const Invocation &entry : table)
+    if (entry.name == name)
+      return &entry;
+  return nullptr;
+}
+
+ByteRange resolveRange(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  ByteRange range{buffer, 0, bytesOf(type)};
+  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
+  while (auto view = range.root.getDefiningOp<ViewOp>()) {
+    int64_t shift = static_cast<int64_t>(view.getOffset()) * elementBytes;
+    range.begin += shift;
+    range.end += shift;
+    range.root = view.getSource();
+  }
+  return range;
+}
+
+bool isWork(Operation *op) {
+  return isa<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(op);
+}
+
+Stream streamOf(Operation *op) {
+  return TypeSwitch<Operation *, Stream>(op)
+      .Case<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(
+          [](auto work) { return work.getStream(); })
+      .DefaultUnreachable("not a work op");
+}
+
+SmallVector<Value> readsOf(Operation *op) {
+  return TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(
+          [](auto work) { return llvm::to_vector(work.getInputs()); })
+      .DefaultUnreachable("not a work op");
+}
+
+SmallVector<Value> writesOf(Operation *op) {
+  return TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case<LaunchOp, CopyOp>(
+          [](auto work) { return llvm::to_vector(work.getOutputs()); })
+      .Case<GemmOp, InvokeOp, CollectiveOp>([](auto work) {
+        SmallVector<Value> values = llvm::to_vector(work.getOutputs());
+        llvm::append_range(values, work.getWorkspaces());
+        return values;
+      })
+      .DefaultUnreachable("not a work op");
+}
+
+} // namespace fsdp::exec

@@ -1,0 +1,349 @@
+//===- ExecVerifiers.cpp - The constraints listed in the op descriptions --===//
+#include "dialects/Exec/Exec.h"
+
+using namespace mlir;
+using namespace fsdp::exec;
+
+//===----------------------------------------------------------------------===//
+// Shared checks
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyOffset(Operation *op,
+                                  std::optional<int64_t> offset) {
+  if (offset && (*offset < 0 || *offset % kAlignment != 0))
+    return op->emitOpError("offset ")
+           << *offset << " is not a multiple of " << kAlignment
+           << " bytes from the arena's start";
+  return success();
+}
+
+/// Compares the buffers given to a kernel or function with its arguments.
+static LogicalResult verifyArguments(Operation *op, StringRef callee,
+                                     ValueRange given, Block &body) {
+  if (given.size() != body.getNumArguments())
+    return op->emitOpError("gives ")
+           << given.size() << " buffers, but @" << callee << " takes "
+           << body.getNumArguments();
+  for (auto [index, value, argument] :
+       llvm::enumerate(given, body.getArguments()))
+    if (value.getType() != argument.getType())
+      return op->emitOpError("buffer ")
+             << index << " has type " << value.getType() << ", but @" << callee
+             << " takes " << argument.getType();
+  return success();
+}
+
+/// The symbol `name` as an `OpT`, with the diagnostic if it is none.
+template <typename OpT>
+static OpT lookup(Operation *op, SymbolTableCollection &symbols,
+                  FlatSymbolRefAttr name, StringRef what) {
+  auto found = symbols.lookupNearestSymbolFrom<OpT>(op, name);
+  if (!found)
+    op->emitOpError("no ") << what << " is named " << name;
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges and values
+//===----------------------------------------------------------------------===//
+
+LogicalResult RangeOp::verify() {
+  auto type = dyn_cast<MemRefType>(getType());
+  if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
+    return emitOpError("type must be a memref of static shape and identity "
+                       "layout, but is ")
+           << getType();
+  return verifyOffset(*this, getOffset());
+}
+
+LogicalResult AllocOp::verify() { return verifyOffset(*this, getOffset()); }
+
+LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto range = lookup<RangeOp>(*this, symbols, getRangeAttr(), "exec.range");
+  if (!range)
+    return failure();
+  if (range.getType() != getResult().getType())
+    return emitOpError("gives ")
+           << getResult().getType() << ", but " << getRangeAttr()
+           << " has type " << range.getType();
+  return success();
+}
+
+LogicalResult ViewOp::verify() {
+  auto source = cast<MemRefType>(getSource().getType());
+  auto result = cast<MemRefType>(getResult().getType());
+  if (source.getElementType() != result.getElementType())
+    return emitOpError("changes the element type");
+  int64_t offset = getOffset();
+  if (offset < 0 || offset + result.getNumElements() > source.getNumElements())
+    return emitOpError("elements [")
+           << offset << ", " << offset + result.getNumElements()
+           << ") are not inside the source's " << source.getNumElements();
+  return success();
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = lookup<FuncOp>(*this, symbols, getCalleeAttr(), "exec.func");
+  if (!callee)
+    return failure();
+  return verifyArguments(*this, getCallee(), getOperands(),
+                         callee.getBody().front());
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel =
+      lookup<KernelOp>(*this, symbols, getKernelAttr(), "exec.kernel");
+  if (!kernel)
+    return failure();
+  if (getOutputs().size() != kernel.getOutputs())
+    return emitOpError("has ")
+           << getOutputs().size() << " outputs, but @" << getKernel()
+           << " writes " << kernel.getOutputs();
+  return verifyArguments(*this, getKernel(), getOperands(),
+                         kernel.getBody().front());
+}
+
+/// Rows and columns of a matmul operand after its transposition.
+static std::pair<int64_t, int64_t> matrixShape(MemRefType type,
+                                               bool transposed) {
+  ArrayRef<int64_t> shape = type.getShape();
+  int64_t rows = shape[shape.size() - 2], cols = shape.back();
+  return transposed ? std::make_pair(cols, rows) : std::make_pair(rows, cols);
+}
+
+LogicalResult GemmOp::verify() {
+  if (getInputs().size() != 2 && getInputs().size() != 3)
+    return emitOpError("takes two inputs, or three with a bias");
+  if (getOutputs().size() != 1)
+    return emitOpError("has exactly one output");
+  if (getWorkspaces().size() > 1 ||
+      (getWorkspaces().size() == 1 &&
+       !cast<MemRefType>(getWorkspaces()[0].getType())
+            .getElementType()
+            .isInteger(8)))
+    return emitOpError("takes at most one workspace, of i8");
+  auto lhs = cast<MemRefType>(getInputs()[0].getType());
+  auto rhs = cast<MemRefType>(getInputs()[1].getType());
+  auto out = cast<MemRefType>(getOutputs()[0].getType());
+  if (lhs.getRank() < 2 || lhs.getRank() != rhs.getRank() ||
+      lhs.getRank() != out.getRank())
+    return emitOpError("operands must have equal ranks of at least 2");
+  auto [m, k] = matrixShape(lhs, getTransposeLhs());
+  auto [rhsK, n] = matrixShape(rhs, getTransposeRhs());
+  auto [outM, outN] = matrixShape(out, false);
+  auto batch = [](MemRefType type) { return type.getShape().drop_back(2); };
+  if (k != rhsK || m != outM || n != outN || batch(lhs) != batch(rhs) ||
+      batch(lhs) != batch(out))
+    return emitOpError("shapes do not agree: ")
+           << lhs << " times " << rhs << " gives " << out;
+  if (getInputs().size() == 3) {
+    auto bias = cast<MemRefType>(getInputs()[2].getType());
+    if (bias.getRank() != 1 || bias.getDimSize(0) != n)
+      return emitOpError("bias must have shape [") << n << "], but is " << bias;
+  }
+  return success();
+}
+
+static bool hasParamType(Attribute value, StringRef type) {
+  if (type == "f64")
+    return isa<FloatAttr>(value) && cast<FloatAttr>(value).getType().isF64();
+  if (type == "i64")
+    return isa<IntegerAttr>(value) &&
+           cast<IntegerAttr>(value).getType().isInteger(64);
+  if (type == "bool")
+    return isa<BoolAttr>(value);
+  return isa<DenseI64ArrayAttr>(value);
+}
+
+/// Checks `params` against the listing `name:type name:type …`.
+static LogicalResult verifyParams(InvokeOp op, StringRef listing) {
+  SmallVector<StringRef> entries;
+  listing.split(entries, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  DictionaryAttr params = op.getParamsAttr();
+  for (StringRef entry : entries) {
+    auto [name, type] = entry.split(':');
+    Attribute value = params ? params.get(name) : Attribute();
+    if (!value || !hasParamType(value, type))
+      return op.emitOpError() << op.getCalleeAttr() << " needs the parameter '"
+                              << name << "' of type " << type;
+  }
+  if (params && params.size() != entries.size())
+    return op.emitOpError() << op.getCalleeAttr() << " takes " << entries.size()
+                            << " parameters, but has " << params.size();
+  return success();
+}
+
+LogicalResult InvokeOp::verify() {
+  const Invocation *known = lookupInvocation(getCallee());
+  if (!known)
+    return emitOpError("the runtime has no operation ") << getCalleeAttr();
+  // The number of tensors of a multi-tensor operation; 0 for the others.
+  int64_t inputs = getInputs().size(), outputs = getOutputs().size();
+  int64_t tensors = 0;
+  if (known->inputsPerTensor)
+    tensors = (inputs - known->inputs) / known->inputsPerTensor;
+  bool enough = known->inputsPerTensor == 0 || tensors >= 1;
+  if (!enough || inputs != known->inputs + known->inputsPerTensor * tensors)
+    return emitOpError() << getCalleeAttr() << " does not take " << inputs
+                         << " inputs";
+  if (outputs != known->outputs + known->outputsPerTensor * tensors)
+    return emitOpError() << getCalleeAttr() << " does not have " << outputs
+                         << " outputs";
+  if (static_cast<int64_t>(getWorkspaces().size()) > known->workspaces)
+    return emitOpError() << getCalleeAttr() << " takes at most "
+                         << known->workspaces << " workspaces";
+  return verifyParams(*this, known->params);
+}
+
+LogicalResult CollectiveOp::verify() {
+  if (getInputs().empty() || getInputs().size() != getOutputs().size())
+    return emitOpError("needs as many outputs as inputs, at least one");
+  bool reduces = getKind() != CollectiveKind::AllGather;
+  size_t expected = reduces ? getInputs().size() : 0;
+  if (getWorkspaces().size() != expected)
+    return emitOpError() << stringifyCollectiveKind(getKind()) << " takes "
+                         << expected << " workspaces, but has "
+                         << getWorkspaces().size();
+  return success();
+}
+
+LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto mesh = lookup<dist::MeshOp>(*this, symbols, getMeshAttr(), "fsdp.mesh");
+  if (!mesh)
+    return failure();
+  for (auto axis : getAxes().getAsRange<dist::AxisRefAttr>())
+    if (mesh.sizeOf(axis) == 0)
+      return emitOpError() << getMeshAttr() << " has no axis " << axis;
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  if (getInputs().size() != 1 || getOutputs().size() != 1)
+    return emitOpError("has one input and one output");
+  if (getInputs()[0].getType() != getOutputs()[0].getType())
+    return emitOpError("input and output types differ");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static int64_t elementsAt(Access access, int64_t rows, int64_t cols) {
+  switch (access) {
+  case Access::Element:
+    return rows * cols;
+  case Access::Row:
+    return rows;
+  case Access::Column:
+    return cols;
+  case Access::Scalar:
+    return 1;
+  }
+  return 0;
+}
+
+LogicalResult KernelOp::verify() {
+  int64_t rows = getRows(), cols = getCols();
+  if (rows < 1 || cols < 1)
+    return emitOpError("rows and columns must be positive");
+  Block &body = getBody().front();
+  if (getAccess().size() != body.getNumArguments())
+    return emitOpError("has ") << getAccess().size() << " accesses for "
+                               << body.getNumArguments() << " arguments";
+  int64_t outputs = getOutputs();
+  if (outputs < 1 || outputs > body.getNumArguments())
+    return emitOpError("must write at least one and at most all of its "
+                       "arguments");
+  for (auto [argument, access] :
+       llvm::zip(body.getArguments(), getAccess().getAsRange<AccessAttr>())) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    int64_t expected = elementsAt(access.getValue(), rows, cols);
+    if (!type || type.getNumElements() != expected)
+      return emitOpError("argument ")
+             << argument.getArgNumber() << " (" << argument.getType()
+             << ") must have " << expected << " elements to be addressed by "
+             << stringifyAccess(access.getValue());
+  }
+  for (Operation &op : body)
+    if (isa<ReduceRowsOp>(op) != getColumnReduction())
+      return emitOpError("exec.reduce_rows and nothing else belongs into a "
+                         "column_reduction");
+  return success();
+}
+
+/// The access of `buffer` if it is an argument of the kernel around `op`.
+static std::optional<Access> accessIn(Operation *op, Value buffer,
+                                      bool &isOutput) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  if (!kernel || !argument || argument.getOwner() != &kernel.getBody().front())
+    return std::nullopt;
+  unsigned number = argument.getArgNumber();
+  isOutput =
+      number + kernel.getOutputs() >= argument.getOwner()->getNumArguments();
+  return cast<AccessAttr>(kernel.getAccess()[number]).getValue();
+}
+
+static bool scalarFits(Type scalar, Type buffer) {
+  Type element = cast<MemRefType>(buffer).getElementType();
+  return isa<FloatType>(element) ? scalar.isF32() : scalar.isInteger(32);
+}
+
+LogicalResult LoadOp::verify() {
+  bool isOutput = false;
+  std::optional<Access> access = accessIn(*this, getSource(), isOutput);
+  if (!access)
+    return emitOpError("source must be an argument of the kernel");
+  if (!scalarFits(getValue().getType(), getSource().getType()))
+    return emitOpError("floats are loaded as f32, integers as i32");
+  if (getColumn() && *access != Access::Element)
+    return emitOpError("only an element argument has another column");
+  return success();
+}
+
+LogicalResult StoreOp::verify() {
+  bool isOutput = false;
+  if (!accessIn(*this, getTarget(), isOutput) || !isOutput)
+    return emitOpError("target must be an output of the kernel");
+  if (!scalarFits(getValue().getType(), getTarget().getType()))
+    return emitOpError("floats are stored from f32, integers from i32");
+  return success();
+}
+
+/// True if `op` stands at the top level of a kernel.
+static bool isTopLevel(Operation *op) {
+  return isa_and_nonnull<KernelOp>(op->getParentOp());
+}
+
+static LogicalResult verifyReduction(Operation *op, Region &body) {
+  if (!isTopLevel(op))
+    return op->emitOpError("must stand at the top level of a kernel");
+  if (body.front().empty() || !isa<YieldOp>(body.front().back()))
+    return op->emitOpError("body must end in exec.yield");
+  return success();
+}
+
+LogicalResult ReduceOp::verifyRegions() {
+  return verifyReduction(*this, getBody());
+}
+
+LogicalResult MapOp::verify() {
+  if (!isTopLevel(*this))
+    return emitOpError("must stand at the top level of a kernel");
+  return success();
+}
+
+LogicalResult ReduceRowsOp::verifyRegions() {
+  if (failed(verifyReduction(*this, getBody())))
+    return failure();
+  bool isOutput = false;
+  std::optional<Access> access = accessIn(*this, getTarget(), isOutput);
+  if (access != Access::Column || !isOutput)
+    return emitOpError("target must be a column output of the kernel");
+  return success();
+}
