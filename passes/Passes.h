@@ -2,11 +2,19 @@
 #ifndef FSDP_PASSES_PASSES_H
 #define FSDP_PASSES_PASSES_H
 
+#include "fsdp/Schedule/Plan.h"
 #include "mlir/Pass/Pass.h"
 #include <memory>
 #include <string>
 
 namespace fsdp {
+
+/// How fsdp-shard lays parameters out over the mesh.
+enum class ShardMode {
+  FullyShard,  ///< split over every axis
+  HybridShard, ///< split over the last axis, replicated over the others
+  Replicate,   ///< every rank holds everything
+};
 
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"

@@ -11,4 +11,308 @@
 
 include "mlir/Pass/PassBase.td"
 
+//===----------------------------------------------------------------------===//
+// Where parameters live, and the backward pass
+//===----------------------------------------------------------------------===//
+
+def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
+  let summary = "Lays parameters out over a mesh; a use becomes one redistribute";
+  let description = [{
+    Creates `fsdp.mesh @mesh`, gives every parameter its `fsdp.placement`, and
+    turns the reads of a parameter in a program into ONE local read and ONE
+    `fsdp.redistribute`, right before the parameter's first use. Sharding is a
+    differentiable op like any other, so nn-differentiate derives the gradient
+    collectives and nobody writes them by hand; and because a tied weight has
+    one redistribute, its gradient is reduced once.
+
+    If every use of the parameter is an nn.cast to one type, the redistribute
+    yields that type and the casts go: what travels is the compute type.
+
+    ```mlir
+    nn.parameter @w : tensor<8x4xf32> init #nn.zeros
+    %0 = nn.read @w : tensor<8x4xf32>
+    %1 = nn.cast %0 : tensor<8x4xf32> to tensor<8x4xbf16>
+    // becomes, with mesh="dp_shard=2",
+    nn.parameter @w : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+    %0 = nn.read @w : tensor<4x4xf32>
+    %1 = fsdp.redistribute %0 on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
+        grad average f32 : tensor<4x4xf32> -> tensor<8x4xbf16>
+    ```
+
+    Whatever the mode, gradients are reduced over all axes of the mesh, so the
+    modes agree bit for bit. Dimension 0 is split; it need not divide evenly.
+    Parameters of rank 0 are replicated. Buffers stay as they are: they are not
+    trained and every rank computes the same. Reads that nothing uses are
+    erased.
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", /*default=*/"",
+           "Axes of the mesh, slowest first: \"dp_replicate=2,dp_shard=4\"">,
+    Option<"mode", "mode", "::fsdp::ShardMode",
+           /*default=*/"::fsdp::ShardMode::FullyShard",
+           "How parameters are laid out",
+           [{::llvm::cl::values(
+             clEnumValN(::fsdp::ShardMode::FullyShard, "fully_shard",
+                        "split over all axes"),
+             clEnumValN(::fsdp::ShardMode::HybridShard, "hybrid_shard",
+                        "split over the last axis, replicated over the others"),
+             clEnumValN(::fsdp::ShardMode::Replicate, "replicate",
+                        "every rank holds every parameter"))}]>,
+    Option<"reduceDtype", "reduce_dtype", "std::string", /*default=*/"\"f32\"",
+           "Widest type in which gradients travel: f32 or bf16; sums are f32 in any case">,
+    Option<"nodeSize", "node_size", "int64_t", /*default=*/"0",
+           "Consecutive ranks that share a node; 0: not stated">,
+  ];
+  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
+}
+
+def VerifySharded : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
+  let summary = "Proves that no sharded parameter is used without being gathered";
+  let description = [{
+    Fails unless, once the module has a mesh,
+    1. every parameter has a placement;
+    2. every read of a parameter has the local type of its placement;
+    3. a read of a sharded parameter reaches computation only through
+       fsdp.redistribute or fsdp.all_gather; nn.cast (which acts on shards as
+       on full tensors) and nn.recompute_from may stand between;
+    4. a program redistributes a parameter at most once.
+
+    Holds from fsdp-shard until nn-fuse, which may put casts into kernels.
+  }];
+}
+
+def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Makes the training and the evaluation program from the forward one";
+  let description = [{
+    Clones the program `function` as @train, which gives the result named
+    "loss" alone, and renames the original to @evaluate. At the end of @train
+    it puts `nn.seed` and the reverse pass: ops in reverse program order, each
+    by its own rule (DifferentiableOpInterface), and `nn.gradient` as soon as
+    a trained parameter's cotangent is complete.
+
+    Only ops on a path from a trained parameter (an nn.parameter without
+    nn.frozen) to the loss are differentiated; one without a reverse rule is
+    an error that names it. A parameter the loss does not depend on gets no
+    nn.gradient.
+
+    **Order of sums.** A value with several uses gets its contributions in the
+    order in which they arrive: reverse program order of the users, within one
+    user by operand; each is added to the sum so far (`nn.add sum, new`).
+    This order is part of the numerical contract.
+
+    Ops of the backward pass carry the location of the op they belong to.
+    What nothing uses in the end is erased (the logits of a training step, a
+    cotangent nobody asked for).
+
+    ```mlir
+    func.func @forward(...) -> (tensor<f32> {nn.name = "loss"}, ...)
+    // becomes
+    func.func @train(...) -> (tensor<f32> {nn.name = "loss"}) {
+      ...
+      %seed = nn.seed %loss : tensor<f32>
+      ...
+      nn.gradient @w, %g : tensor<4x4xf32>
+      return %loss : tensor<f32>
+    }
+    func.func @evaluate(...) -> (tensor<f32> {nn.name = "loss"}, ...)
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", /*default=*/"\"forward\"",
+           "The program to differentiate">,
+  ];
+  let dependentDialects = ["::fsdp::nn::NNDialect"];
+}
+
+def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
+  let summary = "Turns each redistribute into casts and collectives";
+  let description = [{
+    | redistribute | becomes |
+    |---|---|
+    | shard to replicated | nn.cast of the shard, fsdp.all_gather |
+    | replicated to replicated | nn.cast |
+    | reduced, to a shard over all axes | fsdp.reduce_scatter |
+    | reduced, to a shard over some axes | fsdp.reduce_scatter over those, fsdp.all_reduce over the rest |
+    | reduced, to replicated | fsdp.all_reduce |
+
+    Each where the redistribute was. The cast comes first in the forward
+    direction (the compute type travels) and is part of the reduction in the
+    other (a bf16 gradient travels as bf16 and is widened by the receiver,
+    which gives the bits of an f32 reduction for half its bytes). `average`
+    is the factor 1/N of the last reduction alone: partial sums between mesh
+    axes stay sums. Axes of size 1 are left out; on one rank only casts
+    remain.
+
+    Trees over ranks nest by mesh axis, innermost = consecutive ranks. A
+    reduce-scatter over the inner axes followed by an all-reduce over the
+    outer ones is therefore the same tree as one collective over all of them,
+    which makes fully_shard, hybrid_shard and replicate equal bit for bit.
+
+    `serves` says what a collective is for: "fwd" or "bwd" (before or after
+    nn.seed) and the parameter's name without ".weight".
+
+    ```mlir
+    %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
+        grad average f32 : tensor<4x4xf32> -> tensor<8x4xbf16>
+    // becomes
+    %c = nn.cast %s : tensor<4x4xf32> to tensor<4x4xbf16>
+    %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {serves = "fwd w"} : tensor<4x4xbf16> -> tensor<8x4xbf16>
+    ```
+  }];
+  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
+}
+
+def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Replaces the gradients by an exact norm, clipping and one AdamW step";
+  let description = [{
+    Adds to the program the arguments "lr" (tensor<f32>) and "step"
+    (tensor<i32>, from 1) and the result "grad_norm" (tensor<f32>), declares
+    two moments per trained parameter (`<parameter>.exp_avg`, `.exp_avg_sq`,
+    with the parameter's placement), and replaces all nn.gradient by
+
+    ```mlir
+    %m0 = nn.abs_max %g0, %g1, ...
+    %m = fsdp.all_reduce max %m0 on @mesh["dp_shard"] scale 1.0
+    %s0 = nn.sum_squares %m, %g0, %g1, ...
+    %s = fsdp.all_reduce sum %s0 on @mesh["dp_shard"] scale 1.0
+    %norm, %c = nn.clip_coefficient %m, %s max_norm 1.0
+    nn.adamw [@w0, @w1] moments ... (%g0, %g1) lr %lr step %step clip %c
+    ```
+
+    The norm is exact (integer sums), hence the same under every layout. An
+    element must be counted on one rank only. Over the axes of the shards a
+    sharded gradient is; over other axes gradients are equal on all ranks and
+    nothing is summed. A gradient replicated beside sharded ones (rank 0) is
+    first cut into shards by a reduce_scatter max of its equal copies. Without
+    any sharded gradient no collective is needed.
+
+    With `max_norm` 0 nothing is clipped; the norm is computed and returned all
+    the same. Parameters are updated in registration order by one multi-tensor
+    nn.adamw.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", /*default=*/"\"train\"",
+           "The training program">,
+    Option<"beta1", "beta1", "double", /*default=*/"0.9", "Decay of the first moment">,
+    Option<"beta2", "beta2", "double", /*default=*/"0.95", "Decay of the second moment">,
+    Option<"eps", "eps", "double", /*default=*/"1e-8", "Added to the root of the second moment">,
+    Option<"weightDecay", "weight_decay", "double", /*default=*/"0.1", "Decoupled weight decay">,
+    Option<"maxNorm", "max_norm", "double", /*default=*/"1.0",
+           "Gradients are clipped to this norm; 0: never">,
+  ];
+  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule: the plan and the passes that apply it
+//===----------------------------------------------------------------------===//
+
+def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
+  let summary = "Chooses the schedule plan and hangs it on the module";
+  let description = [{
+    A plan lists units (what is gathered and reduced together) with the
+    choices that fsdp-remat, fsdp-bucket and fsdp-overlap apply. It becomes the
+    module attribute `fsdp.plan`, where it can be read and edited:
+
+    ```mlir
+    module attributes {fsdp.plan = [{name = "layers.0", parameters = ["layers.0.attention.wq.weight", …],
+        bucket = true, reshard_after_forward = true, overlap = true,
+        forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}, …]}
+    ```
+
+    `file` takes a plan from JSON (as `fsdp-compile --emit=plan` prints it); a plan
+    that the module already carries is kept; otherwise the options below make
+    one by rule. A plan never changes a bit of the result.
+  }];
+  let options = [
+    Option<"file", "file", "std::string", "", "JSON file with the plan">,
+    Option<"units", "units", "::fsdp::schedule::UnitPolicy", "::fsdp::schedule::UnitPolicy::Block",
+      "How parameters are cut into units", [{::llvm::cl::values(
+        clEnumValN(::fsdp::schedule::UnitPolicy::Block, "block", "one unit per numbered block, one per module before, one for the rest"),
+        clEnumValN(::fsdp::schedule::UnitPolicy::Whole, "whole", "the whole model is one unit"))}]>,
+    Option<"reshard", "reshard-after-forward", "::fsdp::schedule::ReshardPolicy", "::fsdp::schedule::ReshardPolicy::Default",
+      "Gather again in the backward pass?", [{::llvm::cl::values(
+        clEnumValN(::fsdp::schedule::ReshardPolicy::Always, "always", "every unit"),
+        clEnumValN(::fsdp::schedule::ReshardPolicy::Never, "never", "keep gathered parameters"),
+        clEnumValN(::fsdp::schedule::ReshardPolicy::Default, "default", "every unit but the last"))}]>,
+    Option<"bucket", "bucket", "bool", "true", "Merge a unit's collectives into one">,
+    Option<"overlap", "overlap", "bool", "true", "Run collectives beside compute">,
+    Option<"prefetch", "prefetch", "int64_t", "1", "Units a gather starts ahead of its use">,
+    Option<"reduceDefer", "reduce-defer", "int64_t", "1", "Later reductions that start before one is awaited">
+  ];
+}
+
+def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
+  let summary = "Recomputes values in the backward pass, as the plan says";
+  let description = [{
+    Reshard-after-forward is recomputation: the uses of a gather behind
+    nn.seed get a clone of the gather (and of the casts before it), fed through
+    nn.recompute_from so that CSE leaves it alone. Clones never make
+    reductions.
+
+    ```mlir
+    %w = fsdp.all_gather %s …            // forward
+    …
+    %r = nn.recompute_from %s            // backward, just before the first use
+    %v = fsdp.all_gather %r …
+    ```
+
+    Requires fsdp-plan and fsdp-expand.
+  }];
+  let dependentDialects = ["::fsdp::nn::NNDialect"];
+}
+
+def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
+  let summary = "Merges the collectives of a unit into buckets, as the plan says";
+  let description = [{
+    One variadic collective is one bucket. Collectives of a unit merge when
+    they agree on direction (before or behind nn.seed), kind, mesh axes,
+    reduction, scale and element types. A gather bucket stands where its first
+    member stood, a reduction bucket where its last one did. Inside a bucket
+    the order is that of registration, whatever the order in the graph.
+
+    ```
+    all_gather a; all_gather b; use a, b   →   all_gather a, b; use a, b
+    ```
+
+    It leaves starts and waits to fsdp-overlap. Requires fsdp-plan and
+    fsdp-expand.
+  }];
+}
+
+def Overlap : Pass<"fsdp-overlap", "::mlir::ModuleOp"> {
+  let summary = "Places the start and the wait of each collective, as the plan says";
+  let description = [{
+    Wraps collectives in fsdp.async / fsdp.await. A gather starts
+    `forward_prefetch` (`backward_prefetch`) units ahead and is awaited at its
+    first use; a reduction is awaited behind the start of the `reduce_defer`-th
+    later reduction, or at its first use. With distance one:
+
+    ```
+    ag0 ag1 wait0 compute0 ag2 wait1 compute1 …          forward
+    … rs2 compute1 rs1 wait(rs2) compute0 rs0 wait(rs1) …  backward
+    ```
+
+    The order in the block is the order of issue on every rank. Units with
+    `overlap = false` keep synchronous collectives.
+  }];
+  let dependentDialects = ["::fsdp::dist::FsdpDialect"];
+}
+
+def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Proves that the schedule cannot hang and keeps its limits";
+  let description = [{
+    Checks, per program: 1. it is one block; 2. every collective stands in it
+    or in an fsdp.async of it, never under control flow, so all ranks issue
+    the same collectives in the same order on each communicator, which is what
+    makes a deadlock impossible; 3. no redistribute is left; 4. each future is
+    awaited exactly once, in the same block, after its start; 5. bytes in
+    flight (inputs and outputs of started collectives) stay within
+    `max-in-flight`, unless one collective alone is larger.
+  }];
+  let options = [
+    Option<"maxInFlight", "max-in-flight", "int64_t", "0", "Bytes that may be in flight at once; 0: no limit">
+  ];
+}
+
 #endif // FSDP_PASSES

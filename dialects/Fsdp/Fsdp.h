@@ -15,6 +15,9 @@ inline constexpr llvm::StringLiteral kPlacementAttr = "fsdp.placement";
 /// Module attribute: the schedule plan in force (an array of units, see
 /// include/fsdp/Schedule/Plan.h).
 inline constexpr llvm::StringLiteral kPlanAttr = "fsdp.plan";
+/// Discardable attribute of a collective: the parameters it moves, one string
+/// per operand, in order. Set by fsdp-expand, kept by fsdp-bucket.
+inline constexpr llvm::StringLiteral kParametersAttr = "fsdp.parameters";
 
 /// Elements of one of `parts` shards of `size`: ceil(size / parts).
 inline int64_t shardSize(int64_t size, int64_t parts) {

@@ -1,0 +1,183 @@
+//===- Overlap.cpp - Starts and waits of collectives ----------------------===//
+
+#include "passes/Passes.h"
+#include "passes/Units.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "fsdp-overlap"
+
+namespace fsdp {
+#define GEN_PASS_DEF_OVERLAP
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+/// The collectives of one unit, direction and kind, in block order; all of
+/// them start together.
+struct Group {
+  unsigned unit;
+  bool backward;
+  SmallVector<Operation *> members;
+};
+
+/// Groups in the order of their first members.
+template <typename Filter>
+SmallVector<Group> groupByUnit(ArrayRef<UnitCollective> collectives,
+                               Filter filter) {
+  SmallVector<Group> groups;
+  for (const UnitCollective &collective : collectives) {
+    if (!filter(collective.op))
+      continue;
+    auto same = llvm::find_if(groups, [&](const Group &group) {
+      return group.unit == collective.unit &&
+             group.backward == collective.backward;
+    });
+    if (same == groups.end()) {
+      groups.push_back({collective.unit, collective.backward, {}});
+      same = std::prev(groups.end());
+    }
+    same->members.push_back(collective.op);
+  }
+  return groups;
+}
+
+/// Wraps `op` in fsdp.async at its place; the values come from a new
+/// fsdp.await before `awaitAt`, or right behind the start if that is null.
+dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
+  SmallVector<Type> types(op->getResultTypes());
+  builder.setInsertionPoint(op);
+  auto async = dist::AsyncOp::create(
+      builder, op->getLoc(),
+      dist::FutureType::get(builder.getContext(), types));
+  Block *body = builder.createBlock(&async.getBody());
+  if (awaitAt)
+    builder.setInsertionPoint(awaitAt);
+  else
+    builder.setInsertionPointAfter(async);
+  auto await =
+      dist::AwaitOp::create(builder, op->getLoc(), types, async.getFuture());
+  op->replaceAllUsesWith(await.getResults());
+  op->moveBefore(body, body->end());
+  builder.setInsertionPointToEnd(body);
+  dist::YieldOp::create(builder, op->getLoc(), op->getResults());
+  return await;
+}
+
+struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<schedule::Plan> plan = schedule::planOf(getOperation());
+    if (failed(plan))
+      return signalPassFailure();
+    Units units(*plan);
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (isProgram(function) &&
+          failed(overlapBlock(function.getBody().front(), units)))
+        return signalPassFailure();
+  }
+
+  LogicalResult overlapBlock(Block &block, const Units &units) {
+    FailureOr<SmallVector<UnitCollective>> collectives = units.collect(block);
+    if (failed(collectives))
+      return failure();
+    llvm::erase_if(*collectives, [&](const UnitCollective &collective) {
+      return !units[collective.unit].overlap;
+    });
+    startGathersEarly(groupByUnit(*collectives,
+                                  [](Operation *op) {
+                                    return isa<dist::AllGatherOp>(op);
+                                  }),
+                      units, block);
+    awaitReductionsLate(groupByUnit(*collectives,
+                                    [](Operation *op) {
+                                      return !isa<dist::AllGatherOp>(op);
+                                    }),
+                        units, block);
+    return success();
+  }
+
+  /// Group i starts before the wait of group i - prefetch of its direction:
+  /// ag0 ag1 wait0 compute0 ag2 wait1 compute1 … for a distance of one.
+  void startGathersEarly(SmallVector<Group> groups, const Units &units,
+                         Block &block) {
+    llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
+    OpBuilder builder(&getContext());
+    for (bool backward : {false, true}) {
+      SmallVector<Operation *> waits;
+      for (Group &group : groups) {
+        if (group.backward != backward)
+          continue;
+        const schedule::Unit &unit = units[group.unit];
+        size_t distance = static_cast<size_t>(
+            backward ? unit.backwardPrefetch : unit.forwardPrefetch);
+        Operation *start = nullptr;
+        if (!waits.empty() && distance > 0)
+          start = waits[waits.size() - std::min(distance, waits.size())];
+        Operation *firstWait = startGroup(group, start, number, builder);
+        if (firstWait)
+          waits.push_back(firstWait);
+      }
+    }
+  }
+
+  /// Starts the members before `start` (null: where they are) and awaits each
+  /// before its first use. Gives the group's first wait.
+  Operation *startGroup(Group &group, Operation *start,
+                        llvm::DenseMap<Operation *, unsigned> &number,
+                        OpBuilder &builder) {
+    Operation *firstWait = nullptr;
+    for (Operation *op : group.members) {
+      Operation *user = firstUser(op, number);
+      if (!user)
+        continue;
+      if (start && number.lookup(start) < number.lookup(op))
+        hoistBefore(op, start, number);
+      unsigned at = number.lookup(op);
+      dist::AwaitOp await = makeAsync(op, user, builder);
+      number[await] = number.lookup(user);
+      number[await.getFuture().getDefiningOp()] = at;
+      LDBG() << "gather of unit " << group.unit << " starts at op " << at
+             << ", awaited at op " << number.lookup(user);
+      if (!firstWait)
+        firstWait = await;
+    }
+    return firstWait;
+  }
+
+  /// Reduction i is awaited when reduction i + defer has started, or where its
+  /// result is used.
+  void awaitReductionsLate(SmallVector<Group> groups, const Units &units,
+                           Block &block) {
+    llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
+    OpBuilder builder(&getContext());
+    for (auto [index, group] : llvm::enumerate(groups)) {
+      size_t later = index + units[group.unit].reduceDefer;
+      Operation *limit = nullptr;
+      if (units[group.unit].reduceDefer > 0 && later < groups.size())
+        limit = groups[later].members.back();
+      for (Operation *&op : group.members) {
+        Operation *user = firstUser(op, number);
+        if (!user)
+          continue;
+        // The limit is a start; the wait goes right behind it.
+        Operation *behind = limit ? limit->getNextNode() : nullptr;
+        bool useFirst = !behind || number.lookup(user) < number.lookup(limit);
+        Operation *awaitAt = useFirst ? user : behind;
+        if (units[group.unit].reduceDefer == 0)
+          awaitAt = nullptr;
+        unsigned at = number.lookup(op);
+        dist::AwaitOp await = makeAsync(op, awaitAt, builder);
+        op = await.getFuture().getDefiningOp();
+        number[op] = at;
+        number[await] = awaitAt ? number.lookup(awaitAt) : at;
+      }
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,117 @@
+//===- VerifySchedule.cpp - Proves that a schedule cannot hang ------------===//
+
+#include "dialects/Fsdp/Fsdp.h"
+#include "passes/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace fsdp {
+#define GEN_PASS_DEF_VERIFYSCHEDULE
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+bool isCollective(Operation *op) {
+  return isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(op);
+}
+
+/// Bytes a collective holds while in flight: its inputs and its outputs.
+int64_t bytesInFlight(dist::AsyncOp async) {
+  return nn::bytesOfOperandsAndResults(async.getInnerOp());
+}
+
+struct VerifySchedulePass
+    : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(verifyProgram(function)))
+        return signalPassFailure();
+  }
+
+  LogicalResult verifyProgram(func::FuncOp function) {
+    if (!function.getBody().hasOneBlock())
+      return function.emitError(
+          "a program is one block: with branches, ranks could issue different "
+          "collectives");
+    if (failed(verifyStraightLine(function)))
+      return failure();
+    return verifyFutures(function.getBody().front());
+  }
+
+  /// Every collective stands in the program's block or in an fsdp.async of it,
+  /// so all ranks issue the same ones in the same order.
+  LogicalResult verifyStraightLine(func::FuncOp function) {
+    Block *top = &function.getBody().front();
+    WalkResult result = function.walk([&](Operation *op) {
+      if (isa<dist::RedistributeOp>(op)) {
+        op->emitError("is still here after fsdp-expand");
+        return WalkResult::interrupt();
+      }
+      if (!isCollective(op))
+        return WalkResult::advance();
+      Operation *holder =
+          isa<dist::AsyncOp>(op->getParentOp()) ? op->getParentOp() : op;
+      if (holder->getBlock() == top)
+        return WalkResult::advance();
+      op->emitError("is under control flow: ranks could differ in whether they "
+                    "issue it");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// One wait per future, after its start; bytes in flight within the limit.
+  LogicalResult verifyFutures(Block &block) {
+    int64_t inFlight = 0;
+    for (Operation &op : block) {
+      if (auto async = dyn_cast<dist::AsyncOp>(op)) {
+        if (failed(verifyOneWait(async)))
+          return failure();
+        int64_t bytes = bytesInFlight(async);
+        inFlight += bytes;
+        // One collective may exceed the limit alone: it cannot be split here.
+        if (maxInFlight > 0 && inFlight > maxInFlight && inFlight > bytes)
+          return async.emitError("brings the bytes in flight to ")
+                 << inFlight << ", over the limit of " << maxInFlight
+                 << "; await an earlier collective first";
+      } else if (auto await = dyn_cast<dist::AwaitOp>(op)) {
+        auto async = await.getFuture().getDefiningOp<dist::AsyncOp>();
+        if (!async)
+          return await.emitError("awaits a future that no fsdp.async of this "
+                                 "program started");
+        inFlight -= bytesInFlight(async);
+      }
+    }
+    return success();
+  }
+
+  LogicalResult verifyOneWait(dist::AsyncOp async) {
+    auto users = async.getFuture().getUsers();
+    if (users.empty())
+      return async.emitError("is never awaited: its buffers would never be "
+                             "free");
+    Operation *first = nullptr;
+    for (Operation *user : users) {
+      if (!isa<dist::AwaitOp>(user))
+        return user->emitError("uses a future; only fsdp.await may");
+      if (user->getBlock() != async->getBlock())
+        return user->emitError("awaits a future of another block");
+      if (first) {
+        InFlightDiagnostic error =
+            async.emitError("is awaited more than once");
+        error.attachNote(first->getLoc()) << "here";
+        error.attachNote(user->getLoc()) << "and here";
+        return error;
+      }
+      first = user;
+    }
+    return success();
+  }
+};
+
+} // namespace

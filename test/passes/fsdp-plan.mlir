@@ -1,0 +1,39 @@
+// RUN: fsdp-opt %s --fsdp-plan | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-plan="reshard-after-forward=always units=whole" | FileCheck %s --check-prefix=WHOLE
+// RUN: fsdp-opt %s --fsdp-plan="bucket=false overlap=false reshard-after-forward=never prefetch=2 reduce-defer=0" | FileCheck %s --check-prefix=OFF
+// RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": ["tok_embeddings.weight", "layers.0.w1.weight", "layers.0.norm.weight", "layers.1.w1.weight", "norm.weight", "output.weight"], "forward_prefetch": 3}]}' > %t.json
+// RUN: fsdp-opt %s --fsdp-plan="file=%t.json" | FileCheck %s --check-prefix=FILE
+// RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": ["norm.weight", "nosuch"]}]}' > %t.bad.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.bad.json" 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: echo '{"version": 1, "units": [{"parameters": []}]}' > %t.noname.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.noname.json" 2>&1 | FileCheck %s --check-prefix=NONAME
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.absent.json" 2>&1 | FileCheck %s --check-prefix=ABSENT
+
+// By rule: the embedding, each block, and [norm, output] as the last unit,
+// which stays gathered by default.
+// CHECK: fsdp.plan = [
+// CHECK-SAME: forward_prefetch = 1 : i64, name = "tok_embeddings", overlap = true, parameters = ["tok_embeddings.weight"], reduce_defer = 1 : i64, reshard_after_forward = true}
+// CHECK-SAME: name = "layers.0", overlap = true, parameters = ["layers.0.w1.weight", "layers.0.norm.weight"], reduce_defer = 1 : i64, reshard_after_forward = true}
+// CHECK-SAME: name = "layers.1",
+// CHECK-SAME: name = "head", overlap = true, parameters = ["norm.weight", "output.weight"], reduce_defer = 1 : i64, reshard_after_forward = false}
+// CHECK-NOT: name =
+
+// WHOLE: fsdp.plan = [{backward_prefetch = 1 : i64, bucket = true, forward_prefetch = 1 : i64, name = "model"
+// WHOLE-SAME: reshard_after_forward = true}]
+
+// OFF: fsdp.plan = [{backward_prefetch = 2 : i64, bucket = false, forward_prefetch = 2 : i64, name = "tok_embeddings", overlap = false
+// OFF-SAME: reduce_defer = 0 : i64, reshard_after_forward = false}
+
+// FILE: fsdp.plan = [{backward_prefetch = 1 : i64, bucket = true, forward_prefetch = 3 : i64, name = "all"
+
+// BAD: error: the plan does not fit the model: unit 'all' names the unknown parameter 'nosuch'
+// NONAME: error: plan '{{.*}}.noname.json': missing value at plan.units[0].name
+// ABSENT: error: cannot read the plan: {{.*}}absent.json
+module {
+  nn.parameter @tok_embeddings.weight : tensor<16x8xf32> init #nn.zeros
+  nn.parameter @layers.0.w1.weight : tensor<8x8xf32> init #nn.zeros
+  nn.parameter @layers.0.norm.weight : tensor<8xf32> init #nn.ones
+  nn.parameter @layers.1.w1.weight : tensor<8x8xf32> init #nn.zeros
+  nn.parameter @norm.weight : tensor<8xf32> init #nn.ones
+  nn.parameter @output.weight : tensor<16x8xf32> init #nn.zeros
+}

@@ -1,0 +1,79 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-verify-schedule="max-in-flight=400"
+
+// A well-formed schedule passes: 128 + 256 = 384 bytes are in flight at most.
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @good(%s: tensor<4x8xf32> {nn.name = "s"}) -> (tensor<8x8xf32> {nn.name = "w"}) {
+    %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
+      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      fsdp.yield %g : tensor<8x8xf32>
+    }
+    %w = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
+    return %w : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @never_awaited(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    // expected-error @below {{is never awaited}}
+    %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
+      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      fsdp.yield %g : tensor<8x8xf32>
+    }
+    return
+  }
+}
+
+// -----
+
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @awaited_twice(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    // expected-error @below {{is awaited more than once}}
+    %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
+      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      fsdp.yield %g : tensor<8x8xf32>
+    }
+    // expected-note @below {{here}}
+    %a = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
+    // expected-note @below {{here}}
+    %b = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
+    return
+  }
+}
+
+// -----
+
+// Two gathers of 384 bytes each would be in flight.
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @too_much_in_flight(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
+      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      fsdp.yield %g : tensor<8x8xf32>
+    }
+    // expected-error @below {{brings the bytes in flight to 768, over the limit of 400}}
+    %f2 = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
+      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      fsdp.yield %g : tensor<8x8xf32>
+    }
+    %a = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
+    %b = fsdp.await %f2 : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
+    return
+  }
+}
+
+// -----
+
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  // expected-error @below {{a program is one block}}
+  func.func @branches(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    "func.return"() : () -> ()
+  ^other:
+    return
+  }
+}
