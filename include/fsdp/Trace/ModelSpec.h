@@ -1,0 +1,90 @@
+//===- ModelSpec.h - Which model, in which size -----------------*- C++ -*-===//
+//
+// A model is named by the registry ("llama3_8b"), by a Hugging Face
+// config.json, or by a config struct; any field can be overridden by
+// key=value.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TRACE_MODELSPEC_H
+#define FSDP_TRACE_MODELSPEC_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace fsdp {
+
+/// Llama 3 (Dubey et al., 2024). Defaults are the values that all published
+/// sizes share.
+struct LlamaConfig {
+  int64_t dim = 4096;
+  int64_t layers = 32;
+  int64_t heads = 32;
+  int64_t kvHeads = 8;
+  int64_t headDim = 0; // 0: dim / heads
+  int64_t ffnDim = 14336;
+  int64_t vocab = 128256;
+  int64_t maxSeqLen = 131072;
+  double normEps = 1e-5;
+  double ropeTheta = 500000;
+  // Frequencies are stretched as in Llama 3.1; a factor of 1 leaves them.
+  double ropeFactor = 8;
+  double ropeLow = 1;
+  double ropeHigh = 4;
+  int64_t ropeOriginal = 8192;
+  bool tied = false; // the output layer reads the embedding's table
+
+  int64_t getHeadDim() const { return headDim ? headDim : dim / heads; }
+};
+
+/// `layers` x (Linear + ReLU) with a squared error: the MLP of FSDP tutorials.
+struct MlpConfig {
+  int64_t dim = 16384;
+  int64_t layers = 8;
+};
+
+struct ModelSpec {
+  std::string name;
+  std::variant<LlamaConfig, MlpConfig> config;
+  // What a program is traced for if the caller does not say.
+  int64_t batch = 1;
+  int64_t seqLen = 1; // no meaning for an MLP
+};
+
+/// A model of the registry.
+struct RegisteredModel {
+  ModelSpec spec;
+  llvm::StringRef description;
+};
+llvm::ArrayRef<RegisteredModel> getRegisteredModels();
+
+/// Finds `model` in the registry, or reads it if it ends in ".json". Errors
+/// name the nearest known model, or the key of the file that is wrong.
+llvm::Expected<ModelSpec> findModel(llvm::StringRef model);
+
+/// Reads a Hugging Face config.json of a LlamaForCausalLM. `name` is used in
+/// errors. Optional keys have Hugging Face's defaults.
+llvm::Expected<ModelSpec> parseHuggingFaceConfig(llvm::StringRef text,
+                                                 llvm::StringRef name);
+
+/// Sets one field, for example ("n_layers", "4"). Errors name the field, what
+/// it takes, and the nearest known key.
+llvm::Error setModelField(ModelSpec &spec, llvm::StringRef key,
+                          llvm::StringRef value);
+
+/// A field that setModelField knows.
+struct ModelField {
+  llvm::StringRef key;
+  llvm::StringRef description;
+};
+std::vector<ModelField> getModelFields(const ModelSpec &spec);
+
+/// Checks that sizes are positive and that heads divide as they must.
+llvm::Error verifyModel(const ModelSpec &spec);
+
+} // namespace fsdp
+
+#endif // FSDP_TRACE_MODELSPEC_H

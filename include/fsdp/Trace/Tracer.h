@@ -1,0 +1,124 @@
+//===- Tracer.h - The graph under construction ------------------*- C++ -*-===//
+//
+// Running a model's `forward` over `Tensor`s builds `nn` ops instead of
+// computing: that is all tracing is. A Tensor is an SSA value that knows the
+// tracer it belongs to, so that models can be written as formulas.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TRACE_TRACER_H
+#define FSDP_TRACE_TRACER_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace fsdp::model {
+
+struct Buffer;
+class Module;
+struct Parameter;
+class Tracer;
+
+/// A logical tensor of the graph being traced. Cheap to copy.
+class Tensor {
+public:
+  Tensor(mlir::Value value, Tracer &tracer) : ssa(value), owner(&tracer) {}
+
+  mlir::Value value() const { return ssa; }
+  Tracer &tracer() const { return *owner; }
+  mlir::RankedTensorType type() const {
+    return mlir::cast<mlir::RankedTensorType>(ssa.getType());
+  }
+  llvm::ArrayRef<int64_t> shape() const { return type().getShape(); }
+  int64_t size(unsigned dim) const { return shape()[dim]; }
+
+private:
+  mlir::Value ssa;
+  Tracer *owner;
+};
+
+/// Where ops go, which type they compute in, and which module they come from.
+class Tracer {
+public:
+  /// Appends declarations to `module`; `builder` stands where ops go.
+  Tracer(mlir::ModuleOp module, mlir::OpBuilder builder,
+         mlir::Type computeType);
+
+  mlir::OpBuilder &builder() { return ops; }
+  /// The path of the module whose forward is running, as a NameLoc.
+  mlir::Location loc() const { return location; }
+  mlir::Type computeType() const { return compute; }
+
+  /// Declares every parameter and buffer of `module` and of its children, in
+  /// registration order.
+  void declare(const Module &module);
+
+  /// A use of a parameter: its present value in the compute type. Masters
+  /// stay f32, so with bf16 compute the cast is part of the use.
+  Tensor use(const Parameter &parameter);
+  /// A use of a buffer, in the type it is kept in.
+  Tensor use(const Buffer &buffer);
+
+  /// While it lives, new ops carry the location `path`.
+  class Scope {
+  public:
+    Scope(Tracer &tracer, llvm::StringRef path);
+    ~Scope() { tracer.location = outer; }
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    Tracer &tracer;
+    mlir::Location outer;
+  };
+
+private:
+  mlir::ModuleOp module;
+  mlir::OpBuilder ops;
+  mlir::Type compute;
+  mlir::Location location;
+};
+
+//===----------------------------------------------------------------------===//
+// The vocabulary of models: one function per nn op
+//===----------------------------------------------------------------------===//
+
+Tensor operator+(Tensor lhs, Tensor rhs);
+Tensor operator*(Tensor lhs, Tensor rhs);
+
+/// Converts the elements; the tensor itself if it has the type already.
+Tensor cast(Tensor x, mlir::Type elementType);
+/// The same elements in row-major order under another shape.
+Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape);
+
+Tensor relu(Tensor x);
+Tensor silu(Tensor x);
+
+/// x W^T + b, with W stored [out, in].
+Tensor linear(Tensor x, Tensor weight);
+Tensor linear(Tensor x, Tensor weight, Tensor bias);
+
+/// Rows of `table` by index.
+Tensor embedding(Tensor indices, Tensor table);
+
+Tensor rmsNorm(Tensor x, Tensor weight, double eps);
+Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps);
+
+/// Rotates adjacent pairs of x [batch, sequence, heads, head_dim] by the
+/// angles in `table` [sequence, head_dim / 2, 2].
+Tensor rotary(Tensor x, Tensor table);
+
+/// softmax(scale q k^T) v where later positions are hidden; q is [batch,
+/// sequence, heads, head_dim], k and v may have fewer heads.
+Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale);
+
+/// Mean negative log-likelihood of `targets` [rows] under `logits` [rows,
+/// classes], in f32; rows with target -100 do not count.
+Tensor crossEntropy(Tensor logits, Tensor targets);
+/// Mean squared difference.
+Tensor mseLoss(Tensor prediction, Tensor target);
+
+} // namespace fsdp::model
+
+#endif // FSDP_TRACE_TRACER_H

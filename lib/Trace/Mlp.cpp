@@ -1,0 +1,39 @@
+//===- Mlp.cpp - The MLP of FSDP tutorials --------------------------------===//
+#include "fsdp/Trace/Mlp.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace fsdp::model {
+
+// PyTorch's default for linear layers.
+static Init linearDefault(int64_t in) {
+  return uniform(1 / std::sqrt(static_cast<double>(in)));
+}
+
+Mlp::Mlp(const MlpConfig &config, int64_t batch)
+    : batch(batch), dim(config.dim),
+      layers(*this, "layers", config.layers, [&](Module &list, int64_t layer) {
+        return std::make_unique<Linear>(list, std::to_string(layer), dim, dim,
+                                        linearDefault(dim), linearDefault(dim));
+      }) {}
+
+std::vector<NamedType> Mlp::inputs(MLIRContext *context) const {
+  auto type = RankedTensorType::get({batch, dim}, Float32Type::get(context));
+  return {{"x", type}, {"y", type}};
+}
+
+std::vector<NamedTensor> Mlp::forward(ArrayRef<Tensor> inputs) const {
+  Tensor x = inputs[0], y = inputs[1];
+  Tracer &tracer = x.tracer();
+  Tensor h = cast(x, tracer.computeType());
+  for (const Linear &layer : layers)
+    h = relu(layer(h));
+
+  Tracer::Scope scope(tracer, "loss");
+  // The loss is taken in f32, in which the target comes.
+  Tensor prediction = cast(h, y.type().getElementType());
+  return {{"loss", mseLoss(prediction, y)}, {"prediction", prediction}};
+}
+
+} // namespace fsdp::model

@@ -1,0 +1,261 @@
+//===- Registry.cpp - Known models and their fields -----------------------===//
+#include "fsdp/Trace/ModelSpec.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace fsdp {
+
+//===----------------------------------------------------------------------===//
+// The registry
+//===----------------------------------------------------------------------===//
+
+/// A published size of Llama 3; what is not listed is LlamaConfig's default.
+static ModelSpec llama(StringRef name, int64_t seqLen, LlamaConfig config) {
+  return {name.str(), config, /*batch=*/1, seqLen};
+}
+
+static LlamaConfig size(int64_t dim, int64_t layers, int64_t heads,
+                        int64_t kvHeads, int64_t ffnDim, bool tied = false) {
+  LlamaConfig config;
+  config.dim = dim;
+  config.layers = layers;
+  config.heads = heads;
+  config.kvHeads = kvHeads;
+  config.ffnDim = ffnDim;
+  config.tied = tied;
+  return config;
+}
+
+static LlamaConfig withVocab(LlamaConfig config, int64_t vocab) {
+  config.vocab = vocab;
+  return config;
+}
+
+ArrayRef<RegisteredModel> getRegisteredModels() {
+  static const std::vector<RegisteredModel> models = {
+      {llama("llama3_debug", 2048, withVocab(size(256, 6, 16, 16, 768), 2048)),
+       "Llama 3 for tests, 6 M parameters"},
+      {llama("llama3_1b", 8192, size(2048, 16, 32, 8, 8192, /*tied=*/true)),
+       "Llama 3.2 1B, tied"},
+      {llama("llama3_3b", 8192, size(3072, 28, 24, 8, 8192, /*tied=*/true)),
+       "Llama 3.2 3B, tied"},
+      {llama("llama3_8b", 8192, size(4096, 32, 32, 8, 14336)), "Llama 3.1 8B"},
+      {llama("llama3_70b", 8192, size(8192, 80, 64, 8, 28672)),
+       "Llama 3.1 70B"},
+      {llama("llama3_405b", 8192, size(16384, 126, 128, 8, 53248)),
+       "Llama 3.1 405B"},
+      {{"odsc_mlp", MlpConfig(), /*batch=*/8192, /*seqLen=*/1},
+       "8 x (Linear 16384 + ReLU), squared error"},
+  };
+  return models;
+}
+
+/// " (did you mean 'x'?)" for the nearest of `known`, or nothing if none is
+/// near: a key that contains what was typed, or a few edits away.
+static std::string suggest(StringRef typed, ArrayRef<StringRef> known) {
+  StringRef best;
+  unsigned bestDistance = typed.size() / 3 + 2;
+  for (StringRef name : known) {
+    unsigned distance =
+        !typed.empty() && name.contains_insensitive(typed)
+            ? 1
+            : typed.edit_distance(name, /*AllowReplacements=*/true);
+    if (distance < bestDistance) {
+      bestDistance = distance;
+      best = name;
+    }
+  }
+  return best.empty() ? "" : (" (did you mean '" + best + "'?)").str();
+}
+
+static Expected<ModelSpec> readConfigFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError("cannot read '" + path +
+                                   "': " + buffer.getError().message());
+  Expected<ModelSpec> spec =
+      parseHuggingFaceConfig((*buffer)->getBuffer(), path);
+  if (spec)
+    // ".../Llama-3.1-8B/config.json" is called Llama-3.1-8B.
+    spec->name =
+        llvm::sys::path::filename(path) == "config.json"
+            ? llvm::sys::path::filename(llvm::sys::path::parent_path(path))
+                  .str()
+            : llvm::sys::path::stem(path).str();
+  if (spec && spec->name.empty())
+    spec->name = "llama";
+  return spec;
+}
+
+Expected<ModelSpec> findModel(StringRef model) {
+  if (model.ends_with(".json"))
+    return readConfigFile(model);
+  std::vector<StringRef> names;
+  for (const RegisteredModel &known : getRegisteredModels()) {
+    if (known.spec.name == model)
+      return known.spec;
+    names.push_back(known.spec.name);
+  }
+  return llvm::createStringError(
+      "unknown model '" + model + "'" + suggest(model, names) +
+      "; known: " + llvm::join(names, ", ") + ", or the path of a config.json");
+}
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+template <typename Config> struct Field {
+  StringRef key, description;
+  std::variant<int64_t Config::*, double Config::*, bool Config::*> member;
+};
+
+/// The keys are torchtitan's where it has them.
+static ArrayRef<Field<LlamaConfig>> fields(const LlamaConfig &) {
+  using C = LlamaConfig;
+  static const Field<C> all[] = {
+      {"dim", "width of the residual stream", &C::dim},
+      {"n_layers", "transformer blocks", &C::layers},
+      {"n_heads", "query heads", &C::heads},
+      {"n_kv_heads", "key and value heads", &C::kvHeads},
+      {"head_dim", "width of a head (0: dim / n_heads)", &C::headDim},
+      {"ffn_dim", "inner width of the feed-forward layer", &C::ffnDim},
+      {"vocab_size", "tokens in the vocabulary", &C::vocab},
+      {"max_seq_len", "longest sequence allowed", &C::maxSeqLen},
+      {"norm_eps", "epsilon of the norms", &C::normEps},
+      {"rope_theta", "base of the rotary frequencies", &C::ropeTheta},
+      {"rope_factor", "stretch of low frequencies (1: none)", &C::ropeFactor},
+      {"rope_low", "low_freq_factor of the stretch", &C::ropeLow},
+      {"rope_high", "high_freq_factor of the stretch", &C::ropeHigh},
+      {"rope_original", "context length before the stretch", &C::ropeOriginal},
+      {"tied", "true: the output layer reads the embedding", &C::tied},
+  };
+  return all;
+}
+
+static ArrayRef<Field<MlpConfig>> fields(const MlpConfig &) {
+  using C = MlpConfig;
+  static const Field<C> all[] = {
+      {"dim", "width of every layer", &C::dim},
+      {"n_layers", "pairs of linear and ReLU", &C::layers},
+  };
+  return all;
+}
+
+std::vector<ModelField> getModelFields(const ModelSpec &spec) {
+  std::vector<ModelField> result;
+  auto collect = [&](const auto &config) {
+    for (const auto &field : fields(config))
+      result.push_back({field.key, field.description});
+  };
+  std::visit(collect, spec.config);
+  return result;
+}
+
+// Each says whether `text` was a value of the member's type.
+static bool parse(StringRef text, int64_t &value) {
+  return !text.getAsInteger(10, value);
+}
+static bool parse(StringRef text, double &value) {
+  return !text.getAsDouble(value);
+}
+static bool parse(StringRef text, bool &value) {
+  value = text == "true";
+  return value || text == "false";
+}
+
+static StringRef typeName(int64_t) { return "an integer"; }
+static StringRef typeName(double) { return "a number"; }
+static StringRef typeName(bool) { return "true or false"; }
+
+template <typename Config>
+static Error setField(Config &config, StringRef model, StringRef key,
+                      StringRef text) {
+  std::vector<StringRef> keys;
+  for (const Field<Config> &field : fields(config)) {
+    keys.push_back(field.key);
+    if (field.key != key)
+      continue;
+    auto assign = [&](auto member) -> Error {
+      if (parse(text, config.*member))
+        return Error::success();
+      return llvm::createStringError(model + ": " + key + " takes " +
+                                     typeName(config.*member) + ", not '" +
+                                     text + "'");
+    };
+    return std::visit(assign, field.member);
+  }
+  return llvm::createStringError(model + " has no field '" + key + "'" +
+                                 suggest(key, keys) +
+                                 "; known: " + llvm::join(keys, ", "));
+}
+
+Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
+  auto set = [&](auto &config) {
+    return setField(config, spec.name, key, value);
+  };
+  return std::visit(set, spec.config);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Every integer except head_dim, whose 0 means dim / n_heads, is a size.
+template <typename Config> static Error verifySizes(const Config &config) {
+  for (const Field<Config> &field : fields(config)) {
+    auto *member = std::get_if<int64_t Config::*>(&field.member);
+    if (member && config.*(*member) < (field.key == "head_dim" ? 0 : 1))
+      return llvm::createStringError(field.key + " must be positive, not " +
+                                     llvm::Twine(config.*(*member)));
+  }
+  return Error::success();
+}
+
+static Error verifyConfig(const MlpConfig &config) {
+  return verifySizes(config);
+}
+
+static Error verifyConfig(const LlamaConfig &config) {
+  if (Error error = verifySizes(config))
+    return error;
+  if (!config.headDim && config.dim % config.heads)
+    return llvm::createStringError(
+        "dim = " + llvm::Twine(config.dim) +
+        " is not divisible by n_heads = " + llvm::Twine(config.heads));
+  if (config.heads % config.kvHeads)
+    return llvm::createStringError(
+        "n_heads = " + llvm::Twine(config.heads) +
+        " is not divisible by n_kv_heads = " + llvm::Twine(config.kvHeads));
+  if (config.getHeadDim() % 2)
+    return llvm::createStringError(
+        "a head of " + llvm::Twine(config.getHeadDim()) +
+        " elements has no rotary pairs: its width must be even");
+  if (!(config.normEps >= 0))
+    return llvm::createStringError("norm_eps must not be negative");
+  if (!(config.ropeTheta > 0) || !(config.ropeFactor > 0))
+    return llvm::createStringError(
+        "rope_theta and rope_factor must be positive");
+  if (config.ropeFactor != 1 &&
+      !(config.ropeLow > 0 && config.ropeHigh > config.ropeLow))
+    return llvm::createStringError(
+        "rope_high must be greater than rope_low, and both positive");
+  return Error::success();
+}
+
+Error verifyModel(const ModelSpec &spec) {
+  auto verify = [](const auto &config) { return verifyConfig(config); };
+  if (Error error = std::visit(verify, spec.config))
+    return llvm::createStringError(spec.name + ": " +
+                                   llvm::toString(std::move(error)));
+  return Error::success();
+}
+
+} // namespace fsdp

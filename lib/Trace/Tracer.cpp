@@ -1,0 +1,131 @@
+//===- Tracer.cpp - Builds nn ops from the vocabulary of models -----------===//
+#include "fsdp/Trace/Tracer.h"
+#include "dialects/NN/NN.h"
+#include "fsdp/Trace/Module.h"
+
+using namespace mlir;
+
+namespace fsdp::model {
+
+Tracer::Tracer(ModuleOp module, OpBuilder builder, Type computeType)
+    : module(module), ops(builder), compute(computeType),
+      location(module.getLoc()) {}
+
+Tracer::Scope::Scope(Tracer &tracer, llvm::StringRef path)
+    : tracer(tracer), outer(tracer.location) {
+  tracer.location = NameLoc::get(tracer.ops.getStringAttr(path));
+}
+
+/// Variables are f32, whatever the model computes in.
+static RankedTensorType typeOf(const Variable &variable, OpBuilder &builder) {
+  return RankedTensorType::get(variable.shape, builder.getF32Type());
+}
+
+void Tracer::declare(const Module &root) {
+  OpBuilder declarations = OpBuilder::atBlockEnd(module.getBody());
+  MLIRContext *context = module.getContext();
+  auto locOf = [&](const Variable &variable) {
+    return NameLoc::get(declarations.getStringAttr(variable.name));
+  };
+  root.visit(
+      [&](const Parameter &parameter) {
+        nn::ParameterOp::create(declarations, locOf(parameter), parameter.name,
+                                typeOf(parameter, declarations),
+                                parameter.init(context));
+      },
+      [&](const Buffer &buffer) {
+        nn::BufferOp::create(declarations, locOf(buffer), buffer.name,
+                             typeOf(buffer, declarations),
+                             buffer.init(context));
+      });
+}
+
+Tensor Tracer::use(const Parameter &parameter) {
+  Value value =
+      nn::ReadOp::create(ops, location, typeOf(parameter, ops), parameter.name);
+  return cast(Tensor(value, *this), compute);
+}
+
+Tensor Tracer::use(const Buffer &buffer) {
+  return {nn::ReadOp::create(ops, location, typeOf(buffer, ops), buffer.name),
+          *this};
+}
+
+//===----------------------------------------------------------------------===//
+// One function per nn op
+//===----------------------------------------------------------------------===//
+
+/// Builds an OpTy from `arguments` where the tracer of `x` stands and gives
+/// its first result, the only one that models use.
+template <typename OpTy, typename... Args>
+static Tensor build(Tensor x, Args &&...arguments) {
+  Tracer &tracer = x.tracer();
+  auto op = OpTy::create(tracer.builder(), tracer.loc(),
+                         std::forward<Args>(arguments)...);
+  return {op->getResult(0), tracer};
+}
+
+Tensor operator+(Tensor lhs, Tensor rhs) {
+  return build<nn::AddOp>(lhs, lhs.value(), rhs.value());
+}
+
+Tensor operator*(Tensor lhs, Tensor rhs) {
+  return build<nn::MulOp>(lhs, lhs.value(), rhs.value());
+}
+
+Tensor cast(Tensor x, Type elementType) {
+  if (x.type().getElementType() == elementType)
+    return x;
+  return build<nn::CastOp>(x, RankedTensorType::get(x.shape(), elementType),
+                           x.value());
+}
+
+Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape) {
+  return build<nn::ReshapeOp>(
+      x, RankedTensorType::get(shape, x.type().getElementType()), x.value());
+}
+
+Tensor relu(Tensor x) { return build<nn::ReluOp>(x, x.value()); }
+
+Tensor silu(Tensor x) { return build<nn::SiluOp>(x, x.value()); }
+
+Tensor linear(Tensor x, Tensor weight) {
+  return build<nn::LinearOp>(x, x.value(), weight.value());
+}
+
+Tensor linear(Tensor x, Tensor weight, Tensor bias) {
+  return build<nn::LinearOp>(x, x.value(), weight.value(), bias.value());
+}
+
+Tensor embedding(Tensor indices, Tensor table) {
+  return build<nn::EmbeddingOp>(indices, indices.value(), table.value());
+}
+
+Tensor rmsNorm(Tensor x, Tensor weight, double eps) {
+  return build<nn::RMSNormOp>(x, x.value(), weight.value(), eps);
+}
+
+Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps) {
+  return build<nn::LayerNormOp>(x, x.value(), weight.value(), bias.value(),
+                                eps);
+}
+
+Tensor rotary(Tensor x, Tensor table) {
+  return build<nn::RotaryOp>(x, x.value(), table.value(),
+                             nn::RotaryPairs::Adjacent);
+}
+
+Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale) {
+  return build<nn::AttentionOp>(q, q.value(), k.value(), v.value(), scale,
+                                /*causal=*/true);
+}
+
+Tensor crossEntropy(Tensor logits, Tensor targets) {
+  return build<nn::CrossEntropyOp>(logits, logits.value(), targets.value());
+}
+
+Tensor mseLoss(Tensor prediction, Tensor target) {
+  return build<nn::MSELossOp>(prediction, prediction.value(), target.value());
+}
+
+} // namespace fsdp::model

@@ -1,0 +1,183 @@
+//===- fsdp-trace.cpp - Prints a model's graph ----------------------------===//
+//
+// The first stage of the compiler on its own: a registry name or config.json
+// in, nn text out, which every pass of fsdp-opt takes.
+//
+//===----------------------------------------------------------------------===//
+#include "fsdp/Trace/Summary.h"
+#include "fsdp/Trace/Trace.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cl = llvm::cl;
+using namespace fsdp;
+using llvm::StringRef;
+
+static const char *const kOverview =
+    R"(fsdp-trace: prints the graph of a model, its forward pass and loss, as nn text
+
+A model is a name of the registry (--list), or the path of a Hugging Face
+config.json of a LlamaForCausalLM. Any field can be changed by --set.)";
+
+static const char *const kExamples = R"(
+EXAMPLES:
+
+  What models are there?
+    fsdp-trace --list
+
+  How large is Llama 3.1 405B, and of what does it consist?
+    fsdp-trace llama3_405b --summary
+
+  A small Llama as text, one sequence of 128 tokens per rank:
+    fsdp-trace llama3_debug --seq 128 --set n_layers=2
+
+  The same in bf16 mixed precision, written to a file:
+    fsdp-trace llama3_debug --seq 128 --dtype bf16 -o llama.mlir
+
+  What do the passes make of it?
+    fsdp-trace llama3_debug --seq 128 | fsdp-opt --nn-differentiate
+
+  A model described by a checkpoint's config.json:
+    fsdp-trace Llama-3.2-1B/config.json --batch 2 --seq 4096 --summary
+
+FIELDS (--set KEY=VALUE):
+
+)";
+
+static cl::OptionCategory category("Options");
+static cl::opt<std::string> modelName(cl::Positional,
+                                      cl::desc("<model | config.json>"),
+                                      cl::cat(category));
+static cl::opt<int64_t> batch("batch", cl::value_desc("N"),
+                              cl::desc("Sequences (rows) per rank and step"),
+                              cl::cat(category));
+static cl::opt<int64_t> seqLen("seq", cl::value_desc("N"),
+                               cl::desc("Tokens per sequence"),
+                               cl::cat(category));
+static cl::opt<ComputeType> computeType(
+    "dtype", cl::desc("What is computed in; parameters are kept in f32:"),
+    cl::values(clEnumValN(ComputeType::F32, "f32", "32-bit (default)"),
+               clEnumValN(ComputeType::BF16, "bf16",
+                          "bfloat16; statistics and loss in f32")),
+    cl::init(ComputeType::F32), cl::cat(category));
+static cl::list<std::string> overrides("set", cl::value_desc("KEY=VALUE"),
+                                       cl::desc("Change a field of the model"),
+                                       cl::CommaSeparated, cl::cat(category));
+static cl::opt<std::string> outputPath("o", cl::value_desc("FILE"),
+                                       cl::desc("Write there, not to stdout"),
+                                       cl::init("-"), cl::cat(category));
+static cl::opt<bool>
+    wantSummary("summary",
+                cl::desc("Print counts and a table instead of the graph"),
+                cl::cat(category));
+static cl::opt<bool> wantList("list", cl::desc("Print the known models"),
+                              cl::cat(category));
+static cl::opt<bool>
+    wantLocations("locations", cl::desc("Print the module path of every op"),
+                  cl::cat(category));
+
+/// The text after the options: examples, and the fields of each kind of model.
+static std::string helpTail() {
+  std::string text = kExamples;
+  llvm::raw_string_ostream os(text);
+  for (const char *name : {"llama3_debug", "odsc_mlp"}) {
+    ModelSpec spec = llvm::cantFail(findModel(name));
+    os << "  of " << (name == StringRef("odsc_mlp") ? "odsc_mlp" : "a Llama")
+       << ":\n";
+    for (const ModelField &field : getModelFields(spec))
+      os << llvm::formatv("    {0,-14} {1}\n", field.key, field.description);
+  }
+  return text;
+}
+
+static void printList(llvm::raw_ostream &os) {
+  for (const RegisteredModel &model : getRegisteredModels())
+    os << llvm::formatv("{0,-14} {1}\n", model.spec.name, model.description);
+}
+
+static llvm::Error applyOverrides(ModelSpec &spec) {
+  for (StringRef assignment : overrides) {
+    auto [key, value] = assignment.split('=');
+    if (key.size() == assignment.size())
+      return llvm::createStringError("--set takes KEY=VALUE, not '" +
+                                     assignment + "'");
+    if (llvm::Error error = setModelField(spec, key, value))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+/// Sizes given on the command line must make sense; left out, they are 0.
+static llvm::Error verifySizes(const ModelSpec &spec) {
+  if (batch.getNumOccurrences() && batch < 1)
+    return llvm::createStringError("--batch must be at least 1");
+  if (!seqLen.getNumOccurrences())
+    return llvm::Error::success();
+  if (std::holds_alternative<MlpConfig>(spec.config))
+    return llvm::createStringError("--seq: " + spec.name + " has no sequences");
+  if (seqLen < 1)
+    return llvm::createStringError("--seq must be at least 1");
+  return llvm::Error::success();
+}
+
+static llvm::Error printModel(llvm::raw_ostream &os) {
+  if (modelName.empty())
+    return llvm::createStringError(
+        "which model? See --list, or --help for examples");
+  llvm::Expected<ModelSpec> spec = findModel(modelName);
+  if (!spec)
+    return spec.takeError();
+  if (llvm::Error error = applyOverrides(*spec))
+    return error;
+  if (llvm::Error error = verifySizes(*spec))
+    return error;
+
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  auto module = traceModel(context, *spec, {batch, seqLen, computeType});
+  if (!module)
+    return module.takeError();
+  if (mlir::failed(mlir::verify(**module)))
+    return llvm::createStringError("the traced graph is not valid");
+  if (wantSummary) {
+    printSummary(**module, os);
+    return llvm::Error::success();
+  }
+  mlir::OpPrintingFlags flags;
+  flags.enableDebugInfo(wantLocations);
+  (*module)->print(os, flags);
+  os << "\n";
+  return llvm::Error::success();
+}
+
+static llvm::Error run() {
+  // The text is complete before a file is touched, and a file appears under
+  // its name when it is complete.
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (wantList)
+    printList(os);
+  else if (llvm::Error error = printModel(os))
+    return error;
+  return llvm::writeToOutput(outputPath, [&](llvm::raw_ostream &out) {
+    out << text;
+    return llvm::Error::success();
+  });
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  std::string tail = helpTail();
+  cl::extrahelp extra(tail);
+  cl::ParseCommandLineOptions(argc, argv, kOverview);
+  if (llvm::Error error = run()) {
+    llvm::errs() << "fsdp-trace: error: " << llvm::toString(std::move(error))
+                 << "\n";
+    return 1;
+  }
+  return 0;
+}
