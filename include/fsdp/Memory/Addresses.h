@@ -1,0 +1,71 @@
+//===- Addresses.h - Bytes and order of a planned program -------*- C++ -*-===//
+//
+// After exec-plan-memory every buffer is a span of bytes of the arena. A
+// program that exec-outline has folded is read here as what it does: the ops
+// in order of issue, calls followed, each with its spans and event.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_MEMORY_ADDRESSES_H
+#define FSDP_MEMORY_ADDRESSES_H
+
+#include "dialects/Exec/Exec.h"
+
+namespace fsdp {
+
+/// Bytes [begin, end) of the arena.
+struct ByteSpan {
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool operator==(const ByteSpan &other) const {
+    return begin == other.begin && end == other.end;
+  }
+  bool overlaps(const ByteSpan &other) const {
+    return begin < other.end && other.begin < end;
+  }
+};
+
+/// The offsets of a module's ranges and intervals.
+class ArenaAddresses {
+public:
+  explicit ArenaAddresses(mlir::ModuleOp module);
+
+  /// The bytes of an exec.get or exec.alloc, or of views of it; none if it has
+  /// no offset yet.
+  std::optional<ByteSpan> spanOf(mlir::Value buffer) const;
+
+private:
+  llvm::DenseMap<mlir::Attribute, int64_t> ranges;
+};
+
+/// One operand of work.
+struct IssuedAccess {
+  ByteSpan bytes;
+  /// Tells buffers apart: equal for all views of one range or interval.
+  int64_t buffer = 0;
+  /// An interval, not a persistent range.
+  bool transient = false;
+};
+
+/// Work, a record or a wait, at its place in the order of issue.
+struct IssuedOp {
+  mlir::Operation *op = nullptr;
+  /// The call that it belongs to, if any.
+  exec::CallOp call;
+  llvm::SmallVector<IssuedAccess, 4> reads;
+  llvm::SmallVector<IssuedAccess, 2> writes;
+  /// Of a record or wait: the number in the program.
+  int64_t event = -1;
+};
+
+/// The order of issue of a program without tokens. Emits an error and fails if
+/// a buffer has no offset, an event does not exist or a token is left.
+///
+/// Buffers are told apart by their value in a program without calls. A
+/// function names its fixed buffers again, so that with calls those with equal
+/// spans are one.
+mlir::FailureOr<std::vector<IssuedOp>>
+issueOrder(exec::ProgramOp program, const ArenaAddresses &addresses);
+
+} // namespace fsdp
+
+#endif // FSDP_MEMORY_ADDRESSES_H

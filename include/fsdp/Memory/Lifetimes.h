@@ -1,0 +1,44 @@
+//===- Lifetimes.h - When the intervals of a program live -------*- C++ -*-===//
+//
+// Positions count the work and the awaits of an exec.program in order of
+// issue. An interval lives from its first to its last use, through views; an
+// operation in flight holds its buffers until its token is awaited.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_MEMORY_LIFETIMES_H
+#define FSDP_MEMORY_LIFETIMES_H
+
+#include "dialects/Exec/Exec.h"
+#include "fsdp/Memory/Packing.h"
+
+namespace fsdp {
+
+/// What an interval is for, as far as its uses tell.
+enum class BufferKind { Activation, Gathered, Gradient, Workspace };
+llvm::StringRef stringifyBufferKind(BufferKind kind);
+
+struct Buffer {
+  exec::AllocOp alloc;
+  /// [begin, end) in positions; bytes of the alloc.
+  Interval live;
+  BufferKind kind = BufferKind::Activation;
+};
+
+struct Lifetimes {
+  /// Every exec.alloc that some work uses, in order of first use.
+  std::vector<Buffer> buffers;
+  /// The operation at each position.
+  std::vector<mlir::Operation *> positions;
+
+  PackingProblem problem() const;
+};
+
+Lifetimes computeLifetimes(exec::ProgramOp program);
+
+/// What a person calls an operation: its label, else its name location, else
+/// its mnemonic.
+std::string labelOf(mlir::Operation *op);
+
+} // namespace fsdp
+
+#endif // FSDP_MEMORY_LIFETIMES_H

@@ -1,0 +1,83 @@
+//===- Packing.h - Offsets for intervals in one arena -----------*- C++ -*-===//
+//
+// Dynamic storage allocation, off line: every interval lives for a known span
+// of positions and needs a number of bytes; two intervals that live at the
+// same position must not share a byte. Problem / check / solve / verify: the
+// solvers are interchangeable, `solvePacking` keeps the smallest plan, and
+// `verifyPacking` knows nothing of how a plan was found.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_MEMORY_PACKING_H
+#define FSDP_MEMORY_PACKING_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp {
+
+/// Bytes that live over the positions [begin, end) of a program.
+struct Interval {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t bytes = 0;
+};
+
+struct PackingProblem {
+  std::vector<Interval> intervals;
+  /// Every offset is a multiple of this power of two.
+  int64_t alignment = 64;
+};
+
+struct PackingPlan {
+  /// Offset in bytes of every interval, in the order of the problem.
+  std::vector<int64_t> offsets;
+  /// Bytes from 0 to the end of the highest interval, rounded to alignment.
+  int64_t peak = 0;
+  /// The solver that found it.
+  std::string solver;
+};
+
+/// The position at which most bytes live, and how many: no plan can be
+/// smaller.
+struct MaxLive {
+  int64_t bytes = 0;
+  int64_t position = 0;
+};
+
+/// The order in which intervals are placed, one after another.
+enum class PackingOrder { Bytes, Duration, Area, Time };
+
+/// Which of the gaps that are wide enough an interval goes to.
+enum class PackingFit { Smallest, Lowest };
+
+/// What is wrong with the problem, if anything.
+std::optional<std::string> checkPacking(const PackingProblem &problem);
+
+MaxLive maxLive(const PackingProblem &problem);
+
+/// Places intervals in the given order.
+PackingPlan packInOrder(const PackingProblem &problem, PackingOrder order,
+                        PackingFit fit);
+
+/// Places intervals in an explicit order: a permutation of the indices.
+PackingPlan packInOrder(const PackingProblem &problem,
+                        const std::vector<uint32_t> &order, PackingFit fit);
+
+/// Improves an order: intervals that reach the peak are placed earlier, and a
+/// change is kept when the peak does not grow. Deterministic.
+PackingPlan packByLocalSearch(const PackingProblem &problem, PackingOrder start,
+                              PackingFit fit, int iterations);
+
+/// The smallest plan of all solvers. Stops at the first that reaches maxLive.
+PackingPlan solvePacking(const PackingProblem &problem);
+
+/// What is wrong with the plan, if anything: alignment, peak, or two
+/// intervals that live together and share bytes.
+std::optional<std::string> verifyPacking(const PackingProblem &problem,
+                                         const PackingPlan &plan);
+
+} // namespace fsdp
+
+#endif // FSDP_MEMORY_PACKING_H

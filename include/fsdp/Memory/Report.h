@@ -1,0 +1,73 @@
+//===- Report.h - What the arena holds at its peak --------------*- C++ -*-===//
+//
+// exec-plan-memory leaves what it found on each program as the attribute
+// `exec.memory`, so that the report can be printed at any later stage, also
+// after the program has been outlined.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_MEMORY_REPORT_H
+#define FSDP_MEMORY_REPORT_H
+
+#include "fsdp/Memory/Lifetimes.h"
+
+namespace fsdp {
+
+/// Attribute of exec.program: a dictionary with `lower_bound` (bytes), `at`
+/// (where most bytes live), `kinds` (bytes there by kind) and `tenants` (the
+/// largest intervals there: label, kind, bytes).
+inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
+
+/// An interval that lives at the peak.
+struct MemoryTenant {
+  std::string label;
+  std::string kind;
+  int64_t bytes = 0;
+};
+
+struct ProgramMemory {
+  std::string name;
+  /// Bytes of the arena, persistent ranges included.
+  int64_t peak = 0;
+  /// What no plan can beat: persistent bytes + most bytes alive at once.
+  int64_t lowerBound = 0;
+  /// The operation at which most bytes live.
+  std::string at;
+  /// Bytes alive there, by kind of buffer.
+  std::vector<std::pair<std::string, int64_t>> kinds;
+  /// At most ten, largest first.
+  std::vector<MemoryTenant> tenants;
+};
+
+struct MemoryReport {
+  int64_t arenaBytes = 0;
+  int64_t persistentBytes = 0;
+  /// By role: parameter, state, gradient, buffer, input, output.
+  std::vector<std::pair<std::string, int64_t>> persistent;
+  std::vector<ProgramMemory> programs;
+};
+
+/// The roles of persistent ranges in the order in which the arena holds them.
+llvm::ArrayRef<exec::Role> arenaOrder();
+
+/// What lives at the position where most bytes of `lifetimes` live. `peak` and
+/// `lowerBound` count from `persistentBytes`.
+ProgramMemory measureProgram(exec::ProgramOp program,
+                             const Lifetimes &lifetimes,
+                             int64_t persistentBytes, int64_t peak);
+
+/// `memory` as the attribute `exec.memory`.
+mlir::DictionaryAttr memoryAttr(mlir::MLIRContext *context,
+                                const ProgramMemory &memory);
+
+/// Reads the plan of a module, at any stage after exec-plan-memory.
+MemoryReport memoryReport(mlir::ModuleOp module);
+
+/// "1.5 MiB".
+std::string formatBytes(int64_t bytes);
+
+/// Prints tables for people.
+void printMemoryReport(const MemoryReport &report, llvm::raw_ostream &os);
+
+} // namespace fsdp
+
+#endif // FSDP_MEMORY_REPORT_H

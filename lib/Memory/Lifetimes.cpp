@@ -1,0 +1,132 @@
+//===- Lifetimes.cpp - When the intervals of a program live ---------------===//
+#include "fsdp/Memory/Lifetimes.h"
+
+using namespace mlir;
+using namespace fsdp;
+
+StringRef fsdp::stringifyBufferKind(BufferKind kind) {
+  switch (kind) {
+  case BufferKind::Activation:
+    return "activation";
+  case BufferKind::Gathered:
+    return "gathered parameter";
+  case BufferKind::Gradient:
+    return "gradient";
+  case BufferKind::Workspace:
+    return "workspace";
+  }
+  return "";
+}
+
+std::string fsdp::labelOf(Operation *op) {
+  if (auto alloc = dyn_cast<exec::AllocOp>(op))
+    if (auto label = alloc.getLabel())
+      return label->str();
+  if (auto collective = dyn_cast<exec::CollectiveOp>(op))
+    if (auto serves = collective.getServes())
+      return (exec::stringifyCollectiveKind(collective.getKind()) + " for " +
+              *serves)
+          .str();
+  if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
+    return name.getName().str();
+  return op->getName().getStringRef().str();
+}
+
+PackingProblem Lifetimes::problem() const {
+  PackingProblem problem;
+  problem.alignment = exec::kAlignment;
+  for (const Buffer &buffer : buffers)
+    problem.intervals.push_back(buffer.live);
+  return problem;
+}
+
+namespace {
+
+class LifetimeBuilder {
+public:
+  Lifetimes run(exec::ProgramOp program);
+
+private:
+  /// The buffer behind `value`, made to live at `position`; null where the
+  /// value is a persistent range.
+  Buffer *use(Value value, int64_t position);
+  void useAll(Operation *op, int64_t position);
+  void classify(Operation *op);
+
+  Lifetimes result;
+  DenseMap<Value, size_t> indexOf;
+};
+
+} // namespace
+
+Buffer *LifetimeBuilder::use(Value value, int64_t position) {
+  Value root = exec::resolveRange(value).root;
+  auto alloc = root.getDefiningOp<exec::AllocOp>();
+  if (!alloc)
+    return nullptr;
+  auto [at, inserted] = indexOf.insert({root, result.buffers.size()});
+  if (inserted) {
+    int64_t bytes = exec::bytesOf(cast<MemRefType>(root.getType()));
+    result.buffers.push_back({alloc, {position, position + 1, bytes}});
+  }
+  Buffer &buffer = result.buffers[at->second];
+  buffer.live.end = std::max(buffer.live.end, position + 1);
+  return &buffer;
+}
+
+void LifetimeBuilder::useAll(Operation *op, int64_t position) {
+  for (Value operand : op->getOperands())
+    if (isa<MemRefType>(operand.getType()))
+      use(operand, position);
+}
+
+/// Marks the buffers of `op` with what its use says about them.
+void LifetimeBuilder::classify(Operation *op) {
+  int64_t position = result.positions.size() - 1;
+  auto mark = [&](ValueRange values, BufferKind kind) {
+    for (Value value : values)
+      if (Buffer *buffer = use(value, position))
+        buffer->kind = kind;
+  };
+  if (auto collective = dyn_cast<exec::CollectiveOp>(op)) {
+    bool gather = collective.getKind() == exec::CollectiveKind::AllGather;
+    mark(collective.getOutputs(),
+         gather ? BufferKind::Gathered : BufferKind::Gradient);
+    if (!gather)
+      mark(collective.getInputs(), BufferKind::Gradient);
+    mark(collective.getWorkspaces(), BufferKind::Workspace);
+  } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
+    mark(gemm.getWorkspaces(), BufferKind::Workspace);
+  } else if (auto invoke = dyn_cast<exec::InvokeOp>(op)) {
+    mark(invoke.getWorkspaces(), BufferKind::Workspace);
+  }
+}
+
+Lifetimes LifetimeBuilder::run(exec::ProgramOp program) {
+  llvm::SetVector<Operation *> inFlight;
+  for (Operation &op : program.getBody().front()) {
+    auto await = dyn_cast<exec::AwaitOp>(op);
+    if (!await && !exec::isWork(&op))
+      continue;
+    int64_t position = result.positions.size();
+    result.positions.push_back(&op);
+    if (await) {
+      Operation *source = await.getToken().getDefiningOp();
+      useAll(source, position);
+      inFlight.remove(source);
+      continue;
+    }
+    useAll(&op, position);
+    classify(&op);
+    if (op.getNumResults() != 0)
+      inFlight.insert(&op);
+  }
+  // What nobody awaits is in flight until the end.
+  for (Operation *op : inFlight)
+    useAll(op, result.positions.size() - 1);
+  return std::move(result);
+}
+
+Lifetimes fsdp::computeLifetimes(exec::ProgramOp program) {
+  return LifetimeBuilder().run(program);
+}

@@ -1,0 +1,182 @@
+//===- Report.cpp - What the arena holds at its peak ----------------------===//
+#include "fsdp/Memory/Report.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace fsdp;
+
+/// How many of the largest tenants are named.
+static constexpr size_t kTenants = 10;
+
+ArrayRef<exec::Role> fsdp::arenaOrder() {
+  static const exec::Role order[] = {exec::Role::Parameter, exec::Role::State,
+                                     exec::Role::Gradient,  exec::Role::Buffer,
+                                     exec::Role::Input,     exec::Role::Output};
+  return order;
+}
+
+ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
+                                   const Lifetimes &lifetimes,
+                                   int64_t persistentBytes, int64_t peak) {
+  ProgramMemory memory;
+  memory.name = program.getSymName().str();
+  memory.peak = persistentBytes + peak;
+  MaxLive most = maxLive(lifetimes.problem());
+  memory.lowerBound = persistentBytes + most.bytes;
+  if (lifetimes.buffers.empty())
+    return memory;
+  memory.at = labelOf(lifetimes.positions[most.position]);
+  llvm::MapVector<StringRef, int64_t> kinds;
+  for (const Buffer &buffer : lifetimes.buffers) {
+    if (buffer.live.begin > most.position || buffer.live.end <= most.position)
+      continue;
+    StringRef kind = stringifyBufferKind(buffer.kind);
+    kinds[kind] += buffer.live.bytes;
+    memory.tenants.push_back(
+        {labelOf(buffer.alloc), kind.str(), buffer.live.bytes});
+  }
+  auto larger = [](const auto &a, const auto &b) { return a.bytes > b.bytes; };
+  std::stable_sort(memory.tenants.begin(), memory.tenants.end(), larger);
+  if (memory.tenants.size() > kTenants)
+    memory.tenants.resize(kTenants);
+  for (auto &[kind, bytes] : kinds)
+    memory.kinds.push_back({kind.str(), bytes});
+  std::stable_sort(
+      memory.kinds.begin(), memory.kinds.end(),
+      [](const auto &a, const auto &b) { return a.second > b.second; });
+  return memory;
+}
+
+DictionaryAttr fsdp::memoryAttr(MLIRContext *context,
+                                const ProgramMemory &memory) {
+  Builder builder(context);
+  SmallVector<Attribute> kinds, tenants;
+  for (auto &[kind, bytes] : memory.kinds)
+    kinds.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("kind", builder.getStringAttr(kind)),
+         builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes))}));
+  for (const MemoryTenant &tenant : memory.tenants)
+    tenants.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("label", builder.getStringAttr(tenant.label)),
+         builder.getNamedAttr("kind", builder.getStringAttr(tenant.kind)),
+         builder.getNamedAttr("bytes",
+                              builder.getI64IntegerAttr(tenant.bytes))}));
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("lower_bound",
+                            builder.getI64IntegerAttr(memory.lowerBound)),
+       builder.getNamedAttr("at", builder.getStringAttr(memory.at)),
+       builder.getNamedAttr("kinds", builder.getArrayAttr(kinds)),
+       builder.getNamedAttr("tenants", builder.getArrayAttr(tenants))});
+}
+
+/// Fields of a dictionary that a person may have written: what is missing or
+/// of another type reads as empty.
+static std::string stringField(DictionaryAttr dictionary, StringRef name) {
+  auto value = dictionary.getAs<StringAttr>(name);
+  return value ? value.str() : std::string();
+}
+static int64_t integerField(DictionaryAttr dictionary, StringRef name) {
+  auto value = dictionary.getAs<IntegerAttr>(name);
+  return value ? value.getInt() : 0;
+}
+static SmallVector<DictionaryAttr> listField(DictionaryAttr dictionary,
+                                             StringRef name) {
+  SmallVector<DictionaryAttr> result;
+  if (auto list = dictionary.getAs<ArrayAttr>(name))
+    llvm::append_range(result, list.getAsRange<DictionaryAttr>());
+  return result;
+}
+
+static ProgramMemory readProgram(exec::ProgramOp program) {
+  ProgramMemory memory;
+  memory.name = program.getSymName().str();
+  memory.peak = program.getArena().value_or(0);
+  auto attr = program->getAttrOfType<DictionaryAttr>(kMemoryAttr);
+  if (!attr)
+    return memory;
+  memory.lowerBound = integerField(attr, "lower_bound");
+  memory.at = stringField(attr, "at");
+  for (DictionaryAttr kind : listField(attr, "kinds"))
+    memory.kinds.push_back(
+        {stringField(kind, "kind"), integerField(kind, "bytes")});
+  for (DictionaryAttr tenant : listField(attr, "tenants"))
+    memory.tenants.push_back({stringField(tenant, "label"),
+                              stringField(tenant, "kind"),
+                              integerField(tenant, "bytes")});
+  return memory;
+}
+
+MemoryReport fsdp::memoryReport(ModuleOp module) {
+  MemoryReport report;
+  DictionaryAttr attrs = module->getAttrDictionary();
+  report.arenaBytes = integerField(attrs, exec::kArenaBytesAttr);
+  report.persistentBytes = integerField(attrs, exec::kPersistentBytesAttr);
+  for (exec::Role role : arenaOrder()) {
+    int64_t bytes = 0;
+    for (auto range : module.getOps<exec::RangeOp>())
+      if (range.getRole() == role)
+        bytes += exec::bytesOf(range.getMemRefType());
+    if (bytes != 0)
+      report.persistent.push_back({exec::stringifyRole(role).str(), bytes});
+  }
+  for (auto program : module.getOps<exec::ProgramOp>())
+    report.programs.push_back(readProgram(program));
+  return report;
+}
+
+std::string fsdp::formatBytes(int64_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+/// One line of a table: bytes, what, and a name where there is one.
+static void printLine(llvm::raw_ostream &os, int64_t bytes, StringRef what,
+                      StringRef name = "") {
+  os << "    " << llvm::right_justify(formatBytes(bytes), 11) << "  ";
+  if (name.empty())
+    os << what << "\n";
+  else
+    os << llvm::left_justify(what, 18) << "  " << name << "\n";
+}
+
+static void printProgram(const ProgramMemory &memory, int64_t persistentBytes,
+                         llvm::raw_ostream &os) {
+  os << "  @" << memory.name << ": peak " << formatBytes(memory.peak) << " ("
+     << memory.peak << " bytes), " << formatBytes(memory.peak - persistentBytes)
+     << " of it transient; "
+     << llvm::format("%.2f", memory.lowerBound
+                                 ? 100.0 * double(memory.peak) /
+                                           double(memory.lowerBound) -
+                                       100.0
+                                 : 0.0)
+     << " % above what is alive at once\n";
+  if (memory.tenants.empty())
+    return;
+  os << "   most is alive at " << memory.at << ":\n";
+  for (auto &[kind, bytes] : memory.kinds)
+    printLine(os, bytes, kind);
+  os << "   the largest there:\n";
+  for (const MemoryTenant &tenant : memory.tenants)
+    printLine(os, tenant.bytes, tenant.kind, tenant.label);
+}
+
+void fsdp::printMemoryReport(const MemoryReport &report,
+                             llvm::raw_ostream &os) {
+  os << "memory per rank: one arena of " << formatBytes(report.arenaBytes)
+     << " (" << report.arenaBytes << " bytes)\n";
+  os << "  persistent: " << formatBytes(report.persistentBytes) << "\n";
+  for (auto &[role, bytes] : report.persistent)
+    printLine(os, bytes, role);
+  for (const ProgramMemory &memory : report.programs)
+    printProgram(memory, report.persistentBytes, os);
+}
