@@ -1,0 +1,105 @@
+//===- ByteDataset.cpp - Text as bytes ------------------------------------===//
+#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Runtime/Philox.h"
+#include "fsdp/Support/Error.h"
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+/// Maps a whole file for reading; null with errno set if that fails, and with
+/// errno 0 if the file is empty.
+static const char *mapFile(const std::string &path, size_t &size) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status;
+  if (file < 0 || fstat(file, &status) != 0)
+    return nullptr;
+  size = static_cast<size_t>(status.st_size);
+  errno = 0;
+  void *data = size == 0 ? MAP_FAILED
+                         : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  int error = errno;
+  close(file);
+  errno = error;
+  return data == MAP_FAILED ? nullptr : static_cast<const char *>(data);
+}
+
+ByteDataset::ByteDataset(const std::string &path, double fraction,
+                         int64_t sequence) {
+  if (path.empty())
+    throw Error("training.dataset_path is not set: which text?");
+  const char *mapped = mapFile(path, size);
+  if (!mapped && errno != 0)
+    throw Error("cannot read the text '" + path + "': " + std::strerror(errno));
+  data = {mapped, [size = size](const char *bytes) {
+            if (bytes)
+              munmap(const_cast<char *>(bytes), size);
+          }};
+  auto heldOut =
+      static_cast<size_t>(std::llround(fraction * static_cast<double>(size)));
+  trainSize = size - heldOut;
+  if (trainSize < static_cast<size_t>(sequence) + 1)
+    throw Error("the text '" + path + "' is too short: it has " +
+                std::to_string(size) + " bytes, " + std::to_string(trainSize) +
+                " of them for training, and a window needs " +
+                std::to_string(sequence + 1));
+}
+
+/// A byte is a number from 0 to 255, whatever the sign of char.
+static int32_t tokenOf(char byte) { return static_cast<unsigned char>(byte); }
+
+void ByteDataset::sampleTraining(uint64_t seed, int64_t step, int64_t rank,
+                                 const Batch &batch) const {
+  uint64_t key = philoxKey(seed, "training windows");
+  // A window and the byte after it fit at offsets 0 .. trainSize - sequence
+  // - 1.
+  uint64_t offsets = trainSize - static_cast<size_t>(batch.sequence);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    auto sequenceNumber = static_cast<uint64_t>(rank * batch.rows + row);
+    uint64_t random = firstWord64(
+        philox({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32),
+                static_cast<uint32_t>(sequenceNumber),
+                static_cast<uint32_t>(sequenceNumber >> 32)},
+               key));
+    // The high word of a 64 x 64 bit product maps to a range without a
+    // division and without a bias that could be seen.
+    auto offset = static_cast<size_t>(
+        static_cast<unsigned __int128>(random) * offsets >> 64);
+    const char *window = data.get() + offset;
+    for (int64_t i = 0; i < batch.sequence; ++i) {
+      batch.tokens[row * batch.sequence + i] = tokenOf(window[i]);
+      batch.targets[row * batch.sequence + i] = tokenOf(window[i + 1]);
+    }
+  }
+}
+
+int64_t ByteDataset::heldOutRounds(int64_t ranks, const Batch &batch) const {
+  auto bytes = static_cast<int64_t>(size - trainSize);
+  int64_t perRound = ranks * batch.rows * batch.sequence;
+  return bytes < 2 ? 0 : (bytes - 1 + perRound - 1) / perRound;
+}
+
+int64_t ByteDataset::fillHeldOut(int64_t round, int64_t rank, int64_t ranks,
+                                 const Batch &batch) const {
+  std::string_view text = heldOutText();
+  int64_t predictions = 0;
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    int64_t window = (round * ranks + rank) * batch.rows + row;
+    for (int64_t i = 0; i < batch.sequence; ++i) {
+      // The byte at `at` is read, the one after it is predicted.
+      auto at = static_cast<size_t>(window * batch.sequence + i);
+      bool inside = at + 1 < text.size();
+      int64_t place = row * batch.sequence + i;
+      batch.tokens[place] = inside ? tokenOf(text[at]) : 0;
+      batch.targets[place] = inside ? tokenOf(text[at + 1]) : kIgnoredTarget;
+      predictions += inside;
+    }
+  }
+  return predictions;
+}

@@ -1,0 +1,139 @@
+//===- Initialize.cpp - First values of the persistent ranges -------------===//
+#include "fsdp/Runtime/Initialize.h"
+#include "fsdp/Runtime/Philox.h"
+#include "fsdp/Support/Error.h"
+#include <cmath>
+#include <cstring>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+static std::array<uint32_t, 4> draw(uint64_t key, uint64_t index,
+                                    uint32_t attempt) {
+  return philox({static_cast<uint32_t>(index),
+                 static_cast<uint32_t>(index >> 32), attempt, 0},
+                key);
+}
+
+static float normalFromKey(uint64_t key, uint64_t index, double std,
+                           double cut) {
+  for (uint32_t attempt = 0;; ++attempt) {
+    std::array<uint32_t, 4> x = draw(key, index, attempt);
+    // Box-Muller.
+    double z = std::sqrt(-2 * std::log(openUnit(x[0]))) *
+               std::cos(2 * M_PI * openUnit(x[1]));
+    if (cut == 0 || std::abs(z) <= cut)
+      return static_cast<float>(std * z);
+  }
+}
+
+static float uniformFromKey(uint64_t key, uint64_t index, double bound) {
+  return static_cast<float>(bound * (2 * openUnit(draw(key, index, 0)[0]) - 1));
+}
+
+float rt::normalValue(uint64_t seed, const std::string &name, uint64_t index,
+                      double std, double cut) {
+  return normalFromKey(philoxKey(seed, name), index, std, cut);
+}
+
+float rt::uniformValue(uint64_t seed, const std::string &name, uint64_t index,
+                       double bound) {
+  return uniformFromKey(philoxKey(seed, name), index, bound);
+}
+
+double rt::rotaryFrequency(const Initializer &table, int64_t i,
+                           int64_t headDim) {
+  double frequency = std::pow(table.theta, -2.0 * static_cast<double>(i) /
+                                               static_cast<double>(headDim));
+  if (table.factor == 1)
+    return frequency;
+  // Llama 3.1: short wavelengths stay, long ones are stretched by `factor`,
+  // those between are interpolated.
+  double original = static_cast<double>(table.original);
+  double wavelength = 2 * M_PI / frequency;
+  if (wavelength < original / table.high)
+    return frequency;
+  if (wavelength > original / table.low)
+    return frequency / table.factor;
+  double smooth =
+      (original / wavelength - table.low) / (table.high - table.low);
+  return (1 - smooth) * frequency / table.factor + smooth * frequency;
+}
+
+/// Calls `value(i)` for the index i of each element of the rank's part in the
+/// full tensor and stores the results; what lies beyond the tensor stays.
+template <typename Value>
+static void fillShard(const Manifest &manifest, const RangeInfo &range,
+                      int64_t rank, float *data, Value value) {
+  ShardView view = manifest.shardView(range, rank);
+  int64_t outer = 1, inner = 1;
+  for (int64_t i = 0; i < (int64_t)range.shape.size(); ++i) {
+    outer *= i < view.dim ? range.shape[i] : 1;
+    inner *= i > view.dim ? range.shape[i] : 1;
+  }
+  int64_t full = range.full.empty() ? 1 : range.full[view.dim];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t row = view.begin; row < view.end; ++row) {
+      float *out = data + (o * view.size + row - view.begin) * inner;
+      int64_t first = (o * full + row) * inner;
+      for (int64_t j = 0; j < inner; ++j)
+        out[j] = value(static_cast<uint64_t>(first + j));
+    }
+}
+
+/// Shape [positions, headDim / 2, 2]: cosine and sine of position * frequency.
+static void fillRotaryTable(const RangeInfo &range, float *data) {
+  const Initializer &table = *range.init;
+  if (range.shape.size() != 3 || range.shape[2] != 2)
+    throw Error("the rotary table '" + range.name +
+                "' has not the shape [positions, head_dim / 2, 2]");
+  int64_t half = range.shape[1];
+  for (int64_t i = 0; i < half; ++i) {
+    double frequency = rotaryFrequency(table, i, 2 * half);
+    for (int64_t row = 0; row < range.shape[0]; ++row) {
+      double angle = static_cast<double>(table.start + row) * frequency;
+      float *pair = data + (row * half + i) * 2;
+      pair[0] = static_cast<float>(std::cos(angle));
+      pair[1] = static_cast<float>(std::sin(angle));
+    }
+  }
+}
+
+void rt::initializeRange(const Manifest &manifest, const RangeInfo &range,
+                         int64_t rank, uint64_t seed, std::byte *data) {
+  std::memset(data, 0, range.bytes);
+  if (!range.init || range.init->kind == Initializer::Kind::Zeros)
+    return;
+  if (range.dtype != DType::F32)
+    throw Error("the range '" + range.name +
+                "' has an initial value but is not of type f32");
+  auto *out = reinterpret_cast<float *>(data);
+  const Initializer &init = *range.init;
+  uint64_t key = philoxKey(seed, range.name);
+  switch (init.kind) {
+  case Initializer::Kind::Zeros:
+    break;
+  case Initializer::Kind::Ones:
+    fillShard(manifest, range, rank, out, [](uint64_t) { return 1.0f; });
+    break;
+  case Initializer::Kind::Normal:
+    fillShard(manifest, range, rank, out, [&](uint64_t index) {
+      return normalFromKey(key, index, init.std, init.cut);
+    });
+    break;
+  case Initializer::Kind::Uniform:
+    fillShard(manifest, range, rank, out, [&](uint64_t index) {
+      return uniformFromKey(key, index, init.bound);
+    });
+    break;
+  case Initializer::Kind::RotaryTable:
+    fillRotaryTable(range, out);
+    break;
+  }
+}
+
+void rt::initializeRanges(const Manifest &manifest, int64_t rank, uint64_t seed,
+                          std::byte *arena) {
+  for (const RangeInfo &range : manifest.ranges)
+    initializeRange(manifest, range, rank, seed, arena + range.offset);
+}

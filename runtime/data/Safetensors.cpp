@@ -1,0 +1,177 @@
+//===- Safetensors.cpp - Tensors in a file --------------------------------===//
+#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+
+/// The format's order of types; tensors are stored by descending place in it.
+constexpr DType kOrder[] = {DType::I8,  DType::BF16, DType::I32,
+                            DType::F32, DType::F64,  DType::I64};
+
+constexpr uint64_t kMaxHeader = 100000000;
+
+int placeOf(DType type) {
+  return static_cast<int>(
+      std::find(std::begin(kOrder), std::end(kOrder), type) - kOrder);
+}
+
+uint64_t bytesOf(const TensorView &tensor) {
+  return static_cast<uint64_t>(elementCount(tensor.shape) *
+                               sizeOf(tensor.dtype));
+}
+
+} // namespace
+
+void rt::writeSafetensors(const std::string &path,
+                          std::vector<TensorView> tensors,
+                          const std::map<std::string, std::string> &metadata) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorView &a, const TensorView &b) {
+              int placeA = placeOf(a.dtype), placeB = placeOf(b.dtype);
+              return placeA != placeB ? placeA > placeB : a.name < b.name;
+            });
+  ordered_json header = ordered_json::object();
+  if (!metadata.empty())
+    header["__metadata__"] = metadata;
+  uint64_t offset = 0;
+  for (const TensorView &tensor : tensors) {
+    uint64_t end = offset + bytesOf(tensor);
+    header[tensor.name] = {{"dtype", dtypeName(tensor.dtype)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  uint64_t length = text.size();
+
+  AtomicFile file(path);
+  file.write({reinterpret_cast<const char *>(&length), sizeof length});
+  file.write(text);
+  for (const TensorView &tensor : tensors)
+    file.write({reinterpret_cast<const char *>(tensor.data), bytesOf(tensor)});
+  file.commit();
+}
+
+namespace {
+
+/// Reads the header of one file; every message begins with the path.
+class HeaderReader {
+public:
+  HeaderReader(const std::string &path, const std::string &bytes)
+      : path(path), bytes(bytes) {}
+
+  std::vector<TensorView> read();
+
+private:
+  [[noreturn]] void fail(const std::string &what) const {
+    throw Error("damaged safetensors file '" + path + "': " + what);
+  }
+  json parseHeader();
+  TensorView readTensor(const std::string &name, const json &entry);
+  void checkNoHoles(std::vector<TensorView> tensors) const;
+
+  const std::string &path;
+  const std::string &bytes;
+  const std::byte *data = nullptr; // after the header
+  uint64_t dataBytes = 0;
+};
+
+} // namespace
+
+json HeaderReader::parseHeader() {
+  uint64_t length;
+  if (bytes.size() < sizeof length)
+    fail("it is too short for a header");
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (length > kMaxHeader || length > bytes.size() - sizeof length)
+    fail("its header is longer than the file");
+  std::set<std::string> names;
+  bool twice = false;
+  auto watch = [&](int depth, json::parse_event_t event, json &key) {
+    if (depth == 1 && event == json::parse_event_t::key)
+      twice |= !names.insert(key.get<std::string>()).second;
+    return true;
+  };
+  const char *begin = bytes.data() + sizeof length;
+  json header = json::parse(begin, begin + length, watch, false);
+  if (!header.is_object() || *begin != '{')
+    fail("its header is no JSON object");
+  if (twice)
+    fail("a tensor appears twice");
+  data = reinterpret_cast<const std::byte *>(begin + length);
+  dataBytes = bytes.size() - sizeof length - length;
+  return header;
+}
+
+TensorView HeaderReader::readTensor(const std::string &name,
+                                    const json &entry) {
+  TensorView tensor{name, DType::F32, {}, nullptr};
+  try {
+    auto type = entry.at("dtype").get<std::string>();
+    auto known = std::find_if(std::begin(kOrder), std::end(kOrder),
+                              [&](DType t) { return type == dtypeName(t); });
+    if (known == std::end(kOrder))
+      fail("'" + name + "' has the unsupported type " + type);
+    tensor.dtype = *known;
+    double elements = 1;
+    for (const json &size : entry.at("shape")) {
+      tensor.shape.push_back(size.get<uint32_t>());
+      elements *= size.get<double>();
+      if (size.get<double>() != tensor.shape.back())
+        fail("'" + name + "' has an impossible shape");
+    }
+    auto begin = entry.at("data_offsets").at(0).get<uint64_t>();
+    auto end = entry.at("data_offsets").at(1).get<uint64_t>();
+    if (begin > end || end > dataBytes)
+      fail("'" + name + "' lies outside the file");
+    if (elements * static_cast<double>(sizeOf(tensor.dtype)) !=
+        static_cast<double>(end - begin))
+      fail("the bytes of '" + name + "' do not fit its shape and type");
+    tensor.data = data + begin;
+  } catch (const json::exception &) {
+    fail("the entry of '" + name + "' is malformed");
+  }
+  return tensor;
+}
+
+void HeaderReader::checkNoHoles(std::vector<TensorView> tensors) const {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorView &a, const TensorView &b) {
+              return std::make_pair(a.data, bytesOf(a)) <
+                     std::make_pair(b.data, bytesOf(b));
+            });
+  const std::byte *next = data;
+  for (const TensorView &tensor : tensors) {
+    if (tensor.data != next)
+      fail("there is a hole or an overlap before '" + tensor.name + "'");
+    next += bytesOf(tensor);
+  }
+  if (next != data + dataBytes)
+    fail("there are bytes after the last tensor");
+}
+
+std::vector<TensorView> HeaderReader::read() {
+  json header = parseHeader();
+  std::vector<TensorView> tensors;
+  for (auto &[name, entry] : header.items())
+    if (name != "__metadata__")
+      tensors.push_back(readTensor(name, entry));
+  checkNoHoles(tensors);
+  return tensors;
+}
+
+SafetensorsFile::SafetensorsFile(const std::string &path)
+    : bytes(readWholeFile(path, "the tensors in")),
+      views(HeaderReader(path, bytes).read()) {}

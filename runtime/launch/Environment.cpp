@@ -1,0 +1,108 @@
+//===- Environment.cpp - Which launcher started this process --------------===//
+#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/Error.h"
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <sched.h>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+namespace {
+
+/// The variables of one launcher; the first launcher whose rank or size is
+/// set counts.
+struct Launcher {
+  const char *rank, *size, *localRank, *localSize;
+};
+constexpr Launcher kLaunchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}};
+
+} // namespace
+
+static int parseVariable(const char *name) {
+  const char *text = std::getenv(name);
+  const char *end = text + std::strlen(text);
+  int value = 0;
+  auto result = std::from_chars(text, end, value);
+  if (result.ec != std::errc() || result.ptr != end || value < 0)
+    throw Error(std::string("environment: ") + name + " = '" + text +
+                "' is no count");
+  return value;
+}
+
+/// A variable, or `otherwise` if it is not set.
+static int variableOr(const char *name, int otherwise) {
+  return std::getenv(name) ? parseVariable(name) : otherwise;
+}
+
+static void requireBelow(const char *rankName, int rank, const char *sizeName,
+                         int size) {
+  if (rank >= size)
+    throw Error(std::string("environment: ") + rankName + " = " +
+                std::to_string(rank) + " is not below " + sizeName + " = " +
+                std::to_string(size));
+}
+
+std::optional<LaunchEnvironment> rt::detectLaunch() {
+  for (const Launcher &launcher : kLaunchers) {
+    bool hasRank = std::getenv(launcher.rank);
+    bool hasSize = std::getenv(launcher.size);
+    if (!hasRank && !hasSize)
+      continue;
+    if (hasRank != hasSize)
+      throw Error(std::string("environment: ") +
+                  (hasRank ? launcher.rank : launcher.size) + " is set but " +
+                  (hasRank ? launcher.size : launcher.rank) + " is not");
+    LaunchEnvironment place;
+    place.rank = parseVariable(launcher.rank);
+    place.size = parseVariable(launcher.size);
+    requireBelow(launcher.rank, place.rank, launcher.size, place.size);
+    // Without local variables the job is taken to run on this machine.
+    place.localRank = variableOr(launcher.localRank, place.rank);
+    place.localSize = variableOr(launcher.localSize, place.size);
+    requireBelow(launcher.localRank, place.localRank, launcher.localSize,
+                 place.localSize);
+    return place;
+  }
+  return std::nullopt;
+}
+
+bool rt::bindToOwnCores(const LaunchEnvironment &place, int threads) {
+  cpu_set_t allowed, own;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
+      place.localSize * threads > CPU_COUNT(&allowed))
+    return false;
+  CPU_ZERO(&own);
+  int first = place.localRank * threads, seen = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed))
+      continue;
+    if (seen >= first && seen < first + threads)
+      CPU_SET(cpu, &own);
+    ++seen;
+  }
+  return sched_setaffinity(0, sizeof own, &own) == 0;
+}
+
+void rt::ensureThreadEnvironment(int threads, char **argv) {
+  std::string count = std::to_string(threads);
+  const char *present = std::getenv("OMP_NUM_THREADS");
+  bool complete = std::getenv("OMP_WAIT_POLICY") && present && present == count;
+  if (complete)
+    return;
+  // Waiting threads must leave their core to the communication threads.
+  setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+  setenv("OMP_NUM_THREADS", count.c_str(), /*overwrite=*/1);
+  execv("/proc/self/exe", argv);
+  throw Error(std::string("cannot start again with another environment: ") +
+              std::strerror(errno));
+}

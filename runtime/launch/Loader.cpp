@@ -1,0 +1,106 @@
+//===- Loader.cpp - Opening a compiled artifact ---------------------------===//
+#include "fsdp/Runtime/Loader.h"
+#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Support/Error.h"
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+void LoadedArtifact::Close::operator()(void *library) const {
+  dlclose(library);
+}
+
+/// The library's table, after the checks that need no manifest.
+static const fsdp_artifact *findTable(void *library,
+                                      const std::string &libraryPath) {
+  using GetArtifact = const fsdp_artifact *(*)();
+  auto get = reinterpret_cast<GetArtifact>(dlsym(library, "fsdp_get_artifact"));
+  const fsdp_artifact *table = get ? get() : nullptr;
+  if (!table || !table->manifest)
+    throw Error(libraryPath + " is no compiled artifact: it does not export "
+                              "fsdp_get_artifact");
+  if (table->abi != FSDP_ARTIFACT_ABI)
+    throw Error(libraryPath + " was compiled for ABI " +
+                std::to_string(table->abi) + ", this runtime has ABI " +
+                std::to_string(FSDP_ARTIFACT_ABI) + "; compile it again");
+  return table;
+}
+
+/// Checks that library and manifest speak of the same programs.
+static void checkTable(const fsdp_artifact &table, const Manifest &manifest,
+                       const std::string &libraryPath) {
+  bool same = table.arena_bytes == manifest.arenaBytes &&
+              table.programs == static_cast<int>(manifest.programs.size());
+  for (int i = 0; same && i < table.programs; ++i)
+    same = manifest.programs[i].name == table.program[i].name;
+  if (!same)
+    throw Error(libraryPath + ": its tables differ from its manifest");
+}
+
+LoadedArtifact::LoadedArtifact(const std::string &directory) : path(directory) {
+  std::string libraryPath = directory + "/step.so";
+  std::string manifestPath = directory + "/manifest.json";
+  if (!std::filesystem::is_directory(directory))
+    throw Error("no artifact directory '" + directory +
+                "'; fsdp-compile makes one");
+  std::string text = readWholeFile(manifestPath, "the artifact's manifest");
+  parsed = parseManifest(text, manifestPath);
+  if (!std::filesystem::exists(libraryPath))
+    throw Error("the artifact's library " + libraryPath + " is missing");
+  // A path without a slash would be searched for in the system's folders.
+  std::string absolute = std::filesystem::absolute(libraryPath).string();
+  library.reset(dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!library)
+    throw Error(std::string("cannot load the artifact: ") + dlerror());
+  table = findTable(library.get(), libraryPath);
+  // Writers may end the file with a newline that the library does not have.
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  std::string embedded = table->manifest;
+  while (!embedded.empty() && embedded.back() == '\n')
+    embedded.pop_back();
+  if (text != embedded)
+    throw Error(manifestPath + " is not the manifest inside " + libraryPath +
+                "; compile the artifact again");
+  checkTable(*table, parsed, libraryPath);
+}
+
+void rt::checkWorldSize(const Manifest &manifest, int64_t ranks) {
+  if (manifest.ranks() != ranks)
+    throw Error("wrong number of ranks: the artifact is compiled for " +
+                std::to_string(manifest.ranks()) + " (" + manifest.meshText() +
+                "), this job has " + std::to_string(ranks));
+}
+
+/// Whether two texts state the same value; "1" and "1.0" do.
+static bool sameValue(const std::string &a, const std::string &b) {
+  if (a == b)
+    return true;
+  char *endA, *endB;
+  double x = std::strtod(a.c_str(), &endA), y = std::strtod(b.c_str(), &endB);
+  return !a.empty() && !b.empty() && !*endA && !*endB && x == y;
+}
+
+void rt::checkSettings(const Manifest &manifest,
+                       const std::map<std::string, std::string> &wanted,
+                       const std::map<std::string, std::string> &origin) {
+  auto compare = [&](const std::string &name) {
+    auto has = manifest.config.find(name), want = wanted.find(name);
+    std::string hasText = has == manifest.config.end() ? "unset" : has->second;
+    std::string wantText = want == wanted.end() ? "unset" : want->second;
+    if (sameValue(hasText, wantText))
+      return;
+    auto place = origin.find(name);
+    throw Error("stale artifact: " + name + " is " + hasText +
+                " in the artifact, the run wants " + wantText +
+                (place == origin.end() ? "" : " (" + place->second + ")") +
+                "; compile it again");
+  };
+  for (const auto &[name, value] : wanted)
+    compare(name);
+  for (const auto &[name, value] : manifest.config)
+    compare(name);
+}

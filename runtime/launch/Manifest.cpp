@@ -1,0 +1,391 @@
+//===- Manifest.cpp - Reading and checking manifests ----------------------===//
+#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using nlohmann::json;
+
+//===----------------------------------------------------------------------===//
+// Queries
+//===----------------------------------------------------------------------===//
+
+int64_t rt::elementCount(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+int64_t RangeInfo::elements() const { return elementCount(shape); }
+
+int64_t Manifest::ranks() const {
+  int64_t ranks = 1;
+  for (const MeshAxis &axis : mesh)
+    ranks *= axis.size;
+  return ranks;
+}
+
+std::string Manifest::meshText() const {
+  std::string text;
+  for (const MeshAxis &axis : mesh)
+    text += (text.empty() ? "" : " x ") + axis.name + "=" +
+            std::to_string(axis.size);
+  return text;
+}
+
+const RangeInfo *Manifest::findRange(const std::string &name) const {
+  for (const RangeInfo &range : ranges)
+    if (range.name == name)
+      return &range;
+  return nullptr;
+}
+
+int Manifest::findProgram(const std::string &name) const {
+  for (size_t i = 0; i < programs.size(); ++i)
+    if (programs[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+/// Number of parts along the axes of a shard, and the rank's part if `part`
+/// is not null. A rank's coordinates count the mesh's last axis fastest; its
+/// part counts the last axis of `axes` fastest.
+static int64_t countParts(const Manifest &manifest,
+                          const std::vector<std::string> &axes, int64_t rank,
+                          int64_t *part) {
+  int64_t parts = 1, index = 0;
+  for (const std::string &name : axes) {
+    int64_t stride = 1;
+    for (size_t i = manifest.mesh.size(); i-- > 0;) {
+      const MeshAxis &axis = manifest.mesh[i];
+      if (axis.name == name) {
+        index = index * axis.size + rank / stride % axis.size;
+        parts *= axis.size;
+      }
+      stride *= axis.size;
+    }
+  }
+  if (part)
+    *part = index;
+  return parts;
+}
+
+ShardView Manifest::shardView(const RangeInfo &range, int64_t rank) const {
+  ShardView view;
+  if (!range.shardDim) {
+    view.size = view.end = range.shape.empty() ? 1 : range.shape[0];
+    return view;
+  }
+  int64_t part;
+  countParts(*this, range.shardAxes, rank, &part);
+  view.dim = *range.shardDim;
+  view.size = range.shape[view.dim];
+  int64_t full = range.full[view.dim];
+  view.begin = std::min(part * view.size, full);
+  view.end = std::min(view.begin + view.size, full);
+  return view;
+}
+
+const char *rt::dtypeName(DType type) {
+  switch (type) {
+  case DType::F32:
+    return "F32";
+  case DType::BF16:
+    return "BF16";
+  case DType::F64:
+    return "F64";
+  case DType::I8:
+    return "I8";
+  case DType::I32:
+    return "I32";
+  case DType::I64:
+    return "I64";
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A JSON value and where it stands, for messages.
+class Field {
+public:
+  Field(const json &value, std::string place)
+      : value(value), place(std::move(place)) {}
+
+  [[noreturn]] void fail(const std::string &what) const {
+    throw Error(place + ": " + what);
+  }
+
+  Field at(const char *key) const {
+    if (!value.is_object())
+      fail("expected an object");
+    auto found = value.find(key);
+    if (found == value.end())
+      fail(std::string("the field '") + key + "' is missing");
+    return Field(*found, place + ": " + key);
+  }
+  /// Absent and null are the same.
+  std::optional<Field> find(const char *key) const {
+    if (!value.is_object() || !value.contains(key) || value[key].is_null())
+      return std::nullopt;
+    return at(key);
+  }
+  std::vector<Field> items() const {
+    if (!value.is_array())
+      fail("expected an array");
+    std::vector<Field> fields;
+    for (size_t i = 0; i < value.size(); ++i)
+      fields.emplace_back(value[i], place + "[" + std::to_string(i) + "]");
+    return fields;
+  }
+
+  std::string string() const {
+    if (!value.is_string())
+      fail("expected a string");
+    return value.get<std::string>();
+  }
+  double number() const {
+    if (!value.is_number())
+      fail("expected a number");
+    return value.get<double>();
+  }
+  /// An integer in [min, 2^53].
+  int64_t integer(int64_t min = 0) const {
+    constexpr int64_t limit = int64_t{1} << 53;
+    bool fits = value.is_number_integer() &&
+                !(value.is_number_unsigned() &&
+                  value.get<uint64_t>() > static_cast<uint64_t>(limit));
+    if (!fits || value.get<int64_t>() < min || value.get<int64_t>() > limit)
+      fail("expected an integer of at least " + std::to_string(min));
+    return value.get<int64_t>();
+  }
+  std::vector<std::string> strings() const {
+    std::vector<std::string> result;
+    for (const Field &item : items())
+      result.push_back(item.string());
+    return result;
+  }
+  /// A shape whose element count stays far from overflow.
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> result;
+    double elements = 1;
+    for (const Field &item : items()) {
+      result.push_back(item.integer());
+      elements *= static_cast<double>(result.back());
+    }
+    if (elements > 0x1p52)
+      fail("the shape has too many elements");
+    return result;
+  }
+  /// An object as text by name; values that are no strings as JSON text.
+  std::map<std::string, std::string> texts() const {
+    if (!value.is_object())
+      fail("expected an object");
+    std::map<std::string, std::string> result;
+    for (auto &[key, item] : value.items())
+      result[key] = item.is_string() ? item.get<std::string>() : item.dump();
+    return result;
+  }
+
+private:
+  const json &value;
+  std::string place;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+static DType parseDType(const Field &field) {
+  static const std::map<std::string, DType> types = {
+      {"f32", DType::F32}, {"bf16", DType::BF16}, {"f64", DType::F64},
+      {"i8", DType::I8},   {"i32", DType::I32},   {"i64", DType::I64}};
+  auto found = types.find(field.string());
+  if (found == types.end())
+    field.fail("unknown type '" + field.string() + "'");
+  return found->second;
+}
+
+static Initializer parseInitializer(const Field &field) {
+  Initializer init;
+  std::string kind = field.at("kind").string();
+  if (kind == "zeros") {
+    init.kind = Initializer::Kind::Zeros;
+  } else if (kind == "ones") {
+    init.kind = Initializer::Kind::Ones;
+  } else if (kind == "normal") {
+    init.kind = Initializer::Kind::Normal;
+    init.std = field.at("std").number();
+    init.cut = field.at("cut").number();
+    // A cut near zero would draw again for ever.
+    if (init.cut != 0 && init.cut < 0.1)
+      field.fail("cut is below 0.1");
+  } else if (kind == "uniform") {
+    init.kind = Initializer::Kind::Uniform;
+    init.bound = field.at("bound").number();
+  } else if (kind == "rotary_table") {
+    init.kind = Initializer::Kind::RotaryTable;
+    init.theta = field.at("theta").number();
+    init.factor = field.at("factor").number();
+    init.low = field.at("low").number();
+    init.high = field.at("high").number();
+    init.original = field.at("original").integer(1);
+    init.start = field.at("start").integer();
+  } else {
+    field.fail("unknown kind '" + kind + "'");
+  }
+  return init;
+}
+
+static void parsePlacement(RangeInfo &range, const Field &field) {
+  std::string kind = field.at("kind").string();
+  if (kind == "replicated")
+    return;
+  if (kind != "shard")
+    field.fail("unknown kind '" + kind + "'");
+  range.shardDim = field.at("dim").integer();
+  range.shardAxes = field.at("axes").strings();
+}
+
+/// Checks that the stored shape is the rank's part of the full one.
+static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
+                           const Field &field) {
+  for (const std::string &axis : range.shardAxes)
+    if (std::none_of(manifest.mesh.begin(), manifest.mesh.end(),
+                     [&](const MeshAxis &a) { return a.name == axis; }))
+      field.fail("the mesh has no axis '" + axis + "'");
+  if (range.shardDim && *range.shardDim >= (int64_t)range.full.size())
+    field.fail("the sharded dimension is beyond the shape");
+  std::vector<int64_t> expected = range.full;
+  if (range.shardDim) {
+    int64_t parts = countParts(manifest, range.shardAxes, 0, nullptr);
+    int64_t &size = expected[*range.shardDim];
+    size = (size + parts - 1) / parts;
+  }
+  if (expected != range.shape)
+    field.fail("the shape is not the rank's part of the full shape");
+}
+
+static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
+  RangeInfo range;
+  range.name = unnamed.at("name").string();
+  const Field &field = unnamed;
+  static const char *const roles[] = {"parameter", "state", "buffer",
+                                      "gradient",  "input", "output"};
+  range.role = field.at("role").string();
+  if (std::find(std::begin(roles), std::end(roles), range.role) ==
+      std::end(roles))
+    field.fail("'" + range.name + "' has the unknown role '" + range.role +
+               "'");
+  range.dtype = parseDType(field.at("dtype"));
+  range.shape = field.at("shape").shape();
+  range.full = range.shape;
+  if (auto full = field.find("full"))
+    range.full = full->shape();
+  range.offset = field.at("offset").integer();
+  range.bytes = field.at("bytes").integer();
+  if (auto init = field.find("init"))
+    range.init = parseInitializer(*init);
+  if (auto placement = field.find("placement"))
+    parsePlacement(range, *placement);
+  checkPlacement(manifest, range, field);
+  if ((uint64_t)(range.elements() * sizeOf(range.dtype)) != range.bytes)
+    field.fail("'" + range.name + "' has " + std::to_string(range.bytes) +
+               " bytes, its shape and type need " +
+               std::to_string(range.elements() * sizeOf(range.dtype)));
+  if (range.offset % 64 != 0)
+    field.fail("the offset of '" + range.name + "' is no multiple of 64");
+  if (range.offset + range.bytes > manifest.persistentBytes)
+    field.fail("'" + range.name + "' lies outside the persistent ranges");
+  return range;
+}
+
+static void checkOverlap(const Manifest &manifest, const std::string &origin) {
+  std::vector<const RangeInfo *> sorted;
+  for (const RangeInfo &range : manifest.ranges)
+    if (range.bytes != 0)
+      sorted.push_back(&range);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const RangeInfo *a, const RangeInfo *b) {
+              return a->offset < b->offset;
+            });
+  for (size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i - 1]->offset + sorted[i - 1]->bytes > sorted[i]->offset)
+      throw Error(origin + ": the ranges '" + sorted[i - 1]->name + "' and '" +
+                  sorted[i]->name + "' overlap");
+}
+
+static void checkUniqueNames(const Manifest &manifest,
+                             const std::string &origin) {
+  std::vector<std::string> names;
+  for (const RangeInfo &range : manifest.ranges)
+    names.push_back(range.name);
+  std::sort(names.begin(), names.end());
+  auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end())
+    throw Error(origin + ": two ranges are called '" + *twice + "'");
+}
+
+//===----------------------------------------------------------------------===//
+// The rest
+//===----------------------------------------------------------------------===//
+
+static void parseMesh(Manifest &manifest, const Field &field) {
+  for (const Field &item : field.at("axes").items()) {
+    MeshAxis axis{item.at("name").string(), item.at("size").integer(1)};
+    if (axis.size > 1 << 20)
+      item.fail("the size is beyond 2^20");
+    manifest.mesh.push_back(axis);
+  }
+}
+
+static ProgramInfo parseProgram(const Manifest &manifest, const Field &field) {
+  ProgramInfo program;
+  program.name = field.at("name").string();
+  program.inputs = field.at("inputs").strings();
+  program.outputs = field.at("outputs").strings();
+  program.arenaBytes = field.at("arena_bytes").integer();
+  program.flops = field.at("flops").number();
+  if (program.arenaBytes > manifest.arenaBytes)
+    field.fail("'" + program.name + "' needs more than the arena");
+  for (const auto *names : {&program.inputs, &program.outputs})
+    for (const std::string &name : *names)
+      if (!manifest.findRange(name))
+        field.fail("'" + program.name + "' uses '" + name +
+                   "', which is no range");
+  return program;
+}
+
+Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
+  std::string place = "damaged manifest " + origin;
+  json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (document.is_discarded())
+    throw Error(place + ": this is not JSON");
+  Field root(document, place);
+  if (root.at("format").integer() != 1)
+    root.fail("format is not 1; the artifact is from another version");
+  Manifest manifest;
+  manifest.config = root.at("config").texts();
+  manifest.fingerprint = root.at("fingerprint").texts();
+  parseMesh(manifest, root.at("mesh"));
+  manifest.arenaBytes = root.at("arena").at("bytes").integer();
+  manifest.persistentBytes = root.at("arena").at("persistent_bytes").integer();
+  if (manifest.persistentBytes > manifest.arenaBytes)
+    root.fail("the persistent ranges are larger than the arena");
+  for (const Field &item : root.at("ranges").items())
+    manifest.ranges.push_back(parseRange(manifest, item));
+  checkUniqueNames(manifest, place);
+  checkOverlap(manifest, place);
+  for (const Field &item : root.at("programs").items())
+    manifest.programs.push_back(parseProgram(manifest, item));
+  return manifest;
+}
