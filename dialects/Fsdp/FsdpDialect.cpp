@@ -63,16 +63,30 @@ static LogicalResult verifyPlacement(Operation *op, Attribute placement) {
   return success();
 }
 
+/// One parameter name per operand of a collective.
+static LogicalResult verifyParameters(Operation *op, Attribute attribute) {
+  auto names = dyn_cast<ArrayAttr>(attribute);
+  if (isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op) && names &&
+      names.size() == op->getNumOperands() &&
+      llvm::all_of(names, llvm::IsaPred<StringAttr>))
+    return success();
+  return op->emitOpError("'")
+         << kParametersAttr
+         << "' must be one string per operand of a collective";
+}
+
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
   if (name == kPlacementAttr)
     return verifyPlacement(op, attribute.getValue());
   if (name == kPlanAttr) {
-    if (isa<ModuleOp>(op) && isa<DictionaryAttr>(attribute.getValue()))
+    if (isa<ModuleOp>(op) && isa<ArrayAttr>(attribute.getValue()))
       return success();
     return op->emitOpError("'")
-           << kPlanAttr << "' must be a dictionary on the module";
+           << kPlanAttr << "' must be an array of units on the module";
   }
+  if (name == kParametersAttr)
+    return verifyParameters(op, attribute.getValue());
   return op->emitOpError("has unknown attribute '") << name << "'";
 }

@@ -1,0 +1,241 @@
+//===- Shard.cpp - Lays parameters out over a mesh ------------------------===//
+//
+// Every parameter gets its placement; its reads in a program become one read
+// of the local shard and one redistribute. See Passes.td.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Fsdp/Fsdp.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace fsdp {
+#define GEN_PASS_DEF_SHARD
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+/// The reads of one parameter in one program.
+using ReadsByParameter =
+    llvm::MapVector<StringAttr, SmallVector<nn::ReadOp, 1>>;
+
+/// Parses "dp_replicate=2,dp_shard=4" into mesh axes.
+FailureOr<SmallVector<Attribute>> parseMesh(ModuleOp module, StringRef text) {
+  SmallVector<Attribute> axes;
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    auto [name, sizeText] = part.split('=');
+    int64_t size;
+    if (name.trim().empty() || sizeText.trim().getAsInteger(10, size) ||
+        size < 1) {
+      module.emitError("mesh \"")
+          << text << "\": expected NAME=SIZE with SIZE at least 1, got \""
+          << part << "\"";
+      return failure();
+    }
+    axes.push_back(
+        dist::MeshAxisAttr::get(module.getContext(), name.trim(), size));
+  }
+  return axes;
+}
+
+/// The type that every use of `reads` casts to, if all are casts to one type.
+Type commonCastType(ArrayRef<nn::ReadOp> reads) {
+  Type common;
+  for (nn::ReadOp read : reads)
+    for (Operation *user : read->getUsers()) {
+      auto cast = dyn_cast<nn::CastOp>(user);
+      if (!cast || (common && cast.getType() != common))
+        return {};
+      common = cast.getType();
+    }
+  return common;
+}
+
+/// The values that computation sees: the reads, or the casts they fold into.
+SmallVector<Value> valuesToReplace(ArrayRef<nn::ReadOp> reads, bool casts) {
+  SmallVector<Value> values;
+  for (nn::ReadOp read : reads) {
+    if (!casts) {
+      values.push_back(read.getValue());
+      continue;
+    }
+    for (Operation *user : read->getUsers())
+      values.push_back(user->getResult(0));
+  }
+  return values;
+}
+
+/// The first op of `block` that uses one of `values`, itself or in a region;
+/// null if nothing does.
+Operation *firstUser(Block &block, ArrayRef<Value> values) {
+  Operation *first = nullptr;
+  for (Value value : values)
+    for (Operation *user : value.getUsers()) {
+      Operation *ancestor = block.findAncestorOpInBlock(*user);
+      if (!first || ancestor->isBeforeInBlock(first))
+        first = ancestor;
+    }
+  return first;
+}
+
+/// What one parameter's redistribute will be; found before anything changes,
+/// because the order of ops in a block is costly to ask for while editing.
+struct Rewrite {
+  nn::ParameterOp parameter;
+  SmallVector<nn::ReadOp, 1> reads;
+  SmallVector<Value> values;
+  RankedTensorType type;
+  bool foldsCasts;
+  Operation *before;
+};
+
+struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    allAxes.clear();
+    parameters.clear();
+    if (failed(createMesh()))
+      return signalPassFailure();
+    for (auto parameter : getOperation().getOps<nn::ParameterOp>())
+      place(parameter);
+    for (auto program : getOperation().getOps<func::FuncOp>())
+      if (!program.isExternal() && failed(shard(program)))
+        return signalPassFailure();
+  }
+
+  LogicalResult createMesh() {
+    ModuleOp module = getOperation();
+    if (!module.getOps<dist::MeshOp>().empty())
+      return module.emitError("is sharded already: it has an fsdp.mesh");
+    if (reduceDtype != "f32" && reduceDtype != "bf16")
+      return module.emitError("reduce_dtype must be f32 or bf16, got \"")
+             << reduceDtype << "\"";
+    FailureOr<SmallVector<Attribute>> parsed = parseMesh(module, mesh);
+    if (failed(parsed))
+      return failure();
+    auto builder = OpBuilder::atBlockBegin(module.getBody());
+    meshOp = dist::MeshOp::create(builder, module.getLoc(), "mesh",
+                                  builder.getArrayAttr(*parsed), nodeSize);
+    for (Attribute axis : *parsed)
+      allAxes.push_back(dist::AxisRefAttr::get(
+          &getContext(), cast<dist::MeshAxisAttr>(axis).getName()));
+    // The verifier knows what a mesh may be; ask it before building on it.
+    return mlir::verify(meshOp);
+  }
+
+  /// The axes over which parameters are split; none to replicate.
+  ArrayRef<dist::AxisRefAttr> shardAxes() {
+    switch (mode) {
+    case ShardMode::FullyShard:
+      return allAxes;
+    case ShardMode::HybridShard:
+      return ArrayRef(allAxes).take_back(1);
+    case ShardMode::Replicate:
+      return {};
+    }
+    llvm_unreachable("unknown ShardMode");
+  }
+
+  void place(nn::ParameterOp parameter) {
+    ArrayRef<dist::AxisRefAttr> axes = shardAxes();
+    Attribute placement;
+    if (axes.empty() || parameter.getTensorType().getRank() == 0)
+      placement = dist::ReplicatedAttr::get(&getContext());
+    else
+      placement = dist::ShardAttr::get(&getContext(), /*dim=*/0, axes);
+    parameter->setAttr(dist::kPlacementAttr, placement);
+    parameters[parameter.getSymNameAttr()] = parameter;
+  }
+
+  LogicalResult shard(func::FuncOp program) {
+    if (!program.getBody().hasOneBlock())
+      return program.emitError("a program is one block without branches");
+    SmallVector<Rewrite> rewrites;
+    for (auto &[name, reads] : collectReads(program))
+      rewrites.push_back(plan(program, name, reads));
+    for (Rewrite &rewrite : rewrites)
+      apply(rewrite);
+    return success();
+  }
+
+  /// The reads of parameters (not of buffers), in program order.
+  ReadsByParameter collectReads(func::FuncOp program) {
+    ReadsByParameter reads;
+    program.walk([&](nn::ReadOp read) {
+      if (parameters.contains(read.getNameAttr().getAttr()))
+        reads[read.getNameAttr().getAttr()].push_back(read);
+    });
+    return reads;
+  }
+
+  Rewrite plan(func::FuncOp program, StringAttr name,
+               ArrayRef<nn::ReadOp> reads) {
+    Rewrite rewrite;
+    rewrite.parameter = parameters.lookup(name);
+    rewrite.reads.assign(reads.begin(), reads.end());
+    Type castType = commonCastType(reads);
+    rewrite.foldsCasts = castType != nullptr;
+    rewrite.type = rewrite.foldsCasts ? cast<RankedTensorType>(castType)
+                                      : rewrite.parameter.getTensorType();
+    rewrite.values = valuesToReplace(reads, rewrite.foldsCasts);
+    rewrite.before = firstUser(program.getBody().front(), rewrite.values);
+    return rewrite;
+  }
+
+  void apply(const Rewrite &rewrite) {
+    if (rewrite.before) {
+      Value full = redistribute(rewrite);
+      for (Value value : rewrite.values)
+        value.replaceAllUsesWith(full);
+    }
+    if (rewrite.foldsCasts)
+      for (Value value : rewrite.values)
+        value.getDefiningOp()->erase();
+    for (nn::ReadOp read : rewrite.reads)
+      read.erase();
+  }
+
+  /// The local read and the redistribute, right before the first use.
+  Value redistribute(const Rewrite &rewrite) {
+    OpBuilder builder(rewrite.before);
+    nn::ParameterOp parameter = rewrite.parameter;
+    nn::ReadOp read = rewrite.reads.front();
+    Location location = read.getLoc();
+    Attribute placement = parameter->getAttr(dist::kPlacementAttr);
+    auto local = nn::ReadOp::create(
+        builder, location,
+        dist::localType(parameter.getTensorType(), placement, meshOp),
+        read.getNameAttr());
+    return dist::RedistributeOp::create(
+        builder, location, rewrite.type, local.getValue(),
+        FlatSymbolRefAttr::get(meshOp.getSymNameAttr()),
+        dist::axesAttr(&getContext(), allAxes), placement,
+        dist::ReplicatedAttr::get(&getContext()),
+        dist::GradReduceAttr::get(&getContext(), dist::GradReduce::Average),
+        TypeAttr::get(gradType(parameter)), /*reduced=*/UnitAttr());
+  }
+
+  /// f64 models (numerical tests) reduce in f64 whatever is asked.
+  Type gradType(nn::ParameterOp parameter) {
+    Type element = parameter.getTensorType().getElementType();
+    if (element.isF64())
+      return element;
+    Builder builder(&getContext());
+    return reduceDtype == "bf16" ? Type(builder.getBF16Type())
+                                 : Type(builder.getF32Type());
+  }
+
+  dist::MeshOp meshOp;
+  SmallVector<dist::AxisRefAttr> allAxes;
+  DenseMap<StringAttr, nn::ParameterOp> parameters;
+};
+
+} // namespace
