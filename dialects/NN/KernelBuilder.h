@@ -15,13 +15,29 @@ namespace fsdp::nn {
 
 enum class ReduceKind : uint32_t;
 
+/// How a tensor is addressed at (row, column). Sizes alone do not tell: in a
+/// space of 256 x 256 a tensor of 256 elements may be a row's or a column's.
+enum class KernelAccess {
+  Element, ///< rows * cols elements, index row * cols + column
+  Row,     ///< one element per row
+  Column,  ///< one element per column
+  Scalar,  ///< one element in all
+};
+
 /// The iteration space of a kernel: `rows` x `cols` elements.
 /// `columnReduction` marks kernels that sum over the rows (weight gradients of
 /// norms, bias gradients): they give one element per column.
+///
+/// `rows == 0` says that the op has no kernel of this form: a broadcast or a
+/// reduction whose dimensions are neither leading nor trailing. Such an op
+/// must be rewritten (transpose first) before it can be lowered, and is never
+/// fused.
 struct KernelSpace {
   int64_t rows = 1;
   int64_t cols = 1;
   bool columnReduction = false;
+  static KernelSpace notExpressible() { return {0, 0, false}; }
+  bool isExpressible() const { return rows != 0; }
   bool operator==(const KernelSpace &o) const {
     return rows == o.rows && cols == o.cols &&
            columnReduction == o.columnReduction;
@@ -30,10 +46,12 @@ struct KernelSpace {
 
 /// Receives the scalar description of one or several fused nn ops.
 ///
-/// All scalars are f32 (`i32` for integer tensors). A tensor is addressed by
-/// its size: rows*cols elements, one per column, one per row, or one. The
-/// element functions given to `define` run once per stage that needs the
-/// value, so they must be pure and cheap.
+/// All scalars are f32 (`i32` for integer tensors). Every read says how the
+/// tensor is addressed; every definition says it by its name: `define` gives
+/// one value per element, `defineRow` one per row, `defineColumns` one per
+/// column. One op addresses one tensor in one way only. The element functions
+/// given to `define` run once per stage that needs the value, so they must be
+/// pure and cheap.
 class KernelBuilder {
 public:
   using Scalar = std::function<mlir::Value()>;
@@ -44,9 +62,9 @@ public:
   virtual mlir::Location loc() = 0;
 
   /// The scalar of `tensor` at the current position, widened to f32. Inside an
-  /// element function any tensor may be read; outside (row scalars) only
-  /// tensors with one element per row, or one in all.
-  virtual mlir::Value read(mlir::Value tensor) = 0;
+  /// element function every access is allowed; outside (row scalars) only
+  /// `Row` and `Scalar`.
+  virtual mlir::Value read(mlir::Value tensor, KernelAccess access) = 0;
 
   /// The scalar of `tensor` (rows*cols elements) at the current row and the
   /// column `col` (i32).

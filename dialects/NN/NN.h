@@ -11,14 +11,28 @@
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/bit.h"
 
 namespace fsdp::nn {
+
+/// A double as a parameter of an attribute: equal and hashed by its bits.
+struct Real {
+  double value = 0;
+  Real(double value = 0) : value(value) {}
+  operator double() const { return value; }
+  uint64_t bits() const { return llvm::bit_cast<uint64_t>(value); }
+  bool operator==(const Real &other) const { return bits() == other.bits(); }
+};
+inline llvm::hash_code hash_value(const Real &real) {
+  return llvm::hash_value(real.bits());
+}
 
 /// Parameters, buffers and optimizer state: read by nn.read, written by
 /// nn.adamw. Ordering effects on it keeps reads before the update.
@@ -44,6 +58,18 @@ inline constexpr llvm::StringLiteral kFrozenAttr = "nn.frozen";
 inline constexpr llvm::StringLiteral kStateOfAttr = "nn.state_of";
 
 } // namespace fsdp::nn
+
+namespace mlir {
+/// Parses a floating point literal, an integer literal included.
+template <> struct FieldParser<fsdp::nn::Real> {
+  static FailureOr<fsdp::nn::Real> parse(AsmParser &parser) {
+    double value = 0;
+    if (parser.parseFloat(value))
+      return failure();
+    return fsdp::nn::Real(value);
+  }
+};
+} // namespace mlir
 
 #include "dialects/NN/NNDialect.h.inc"
 #include "dialects/NN/NNEnums.h.inc"

@@ -38,6 +38,14 @@ def NN_ReduceKind : I32EnumAttr<"ReduceKind", "how a reduction combines", [
 // Initialisers
 //===----------------------------------------------------------------------===//
 
+/// A double. MLIR neither hashes nor parses one, so it is stored as
+/// fsdp::nn::Real (NN.h).
+class NN_RealBase : AttrOrTypeParameter<"::fsdp::nn::Real", "", "double">;
+def NN_Real : NN_RealBase;
+class NN_DefaultReal<string value> : NN_RealBase {
+  let defaultValue = value;
+}
+
 class NN_Init<string name, string mnem, string sum> : AttrDef<NN_Dialect, name> {
   let mnemonic = mnem;
   let summary = sum;
@@ -57,14 +65,14 @@ def NN_NormalAttr : NN_Init<"Normal", "normal",
 
     Example: `#nn.normal<std = 2.000000e-02, cut = 3.000000e+00>`
   }];
-  let parameters = (ins "double":$std, DefaultValuedParameter<"double", "0.0">:$cut);
+  let parameters = (ins NN_Real:$std, NN_DefaultReal<"0.0">:$cut);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 
 def NN_UniformAttr : NN_Init<"Uniform", "uniform",
     "uniform distribution on [-bound, bound)"> {
-  let parameters = (ins "double":$bound);
+  let parameters = (ins NN_Real:$bound);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -81,10 +89,10 @@ def NN_RotaryTableAttr : NN_Init<"RotaryTable", "rotary_table",
 
     Example: `#nn.rotary_table<theta = 5.0e+05, factor = 8.0, low = 1.0, high = 4.0, original = 8192, start = 0>`
   }];
-  let parameters = (ins "double":$theta,
-      DefaultValuedParameter<"double", "1.0">:$factor,
-      DefaultValuedParameter<"double", "1.0">:$low,
-      DefaultValuedParameter<"double", "4.0">:$high,
+  let parameters = (ins NN_Real:$theta,
+      NN_DefaultReal<"1.0">:$factor,
+      NN_DefaultReal<"1.0">:$low,
+      NN_DefaultReal<"4.0">:$high,
       DefaultValuedParameter<"int64_t", "8192">:$original,
       DefaultValuedParameter<"int64_t", "0">:$start);
   let assemblyFormat = "`<` struct(params) `>`";

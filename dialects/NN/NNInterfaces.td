@@ -16,7 +16,9 @@ def NN_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
       one entry per result (null: no gradient reaches that result; at least
       one is set). The rule sets `operandCotangents[i]` for each operand that
       a gradient reaches; an entry left null has none. A cotangent has the
-      type of the value it belongs to.
+      type of the value it belongs to. Statistics kept for the backward pass
+      (`rstd`, `mean`, `lse`) are not differentiable: a rule that is given a
+      cotangent of one emits an error and leaves every entry null.
     }], "void", "buildVjp",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents,
            "::llvm::MutableArrayRef<::mlir::Value>":$operandCotangents)>
@@ -43,11 +45,16 @@ def NN_KernelOpInterface : OpInterface<"KernelOpInterface"> {
     of the others the rows. Ops that agree on the space can be fused.
   }];
   let methods = [
-    InterfaceMethod<"The iteration space (rows, columns).",
+    InterfaceMethod<[{
+      The iteration space (rows, columns). `rows == 0` says that the op, with
+      these shapes, cannot be lowered to a kernel: a broadcast or a reduction
+      whose dimensions are neither leading nor trailing.
+    }],
       "::fsdp::nn::KernelSpace", "getKernelSpace", (ins)>,
     InterfaceMethod<[{
       Describes every result of the op to `kernel`: element functions, row
-      scalars or column reductions, in f32, over the kernel's operands.
+      scalars or column reductions, in f32, over the kernel's operands. May be
+      called only when the space is expressible. f64 tensors have no kernels.
     }], "void", "lowerToKernel", (ins "::fsdp::nn::KernelBuilder &":$kernel)>
   ];
 }

@@ -248,7 +248,8 @@ def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "o
 // Embedding and losses
 //===----------------------------------------------------------------------===//
 
-def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Differentiable]> {
+def NN_EmbeddingOp : NN_Op<"embedding", [Pure, NN_Differentiable,
+    DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>]> {
   let summary = "Rows of a table by index";
   let description = [{
     Example: `%e = nn.embedding %ids, %table : tensor<2x256xi32>, tensor<2048x64xf32> -> tensor<2x256x64xf32>`

@@ -4,7 +4,8 @@
 
 include "dialects/NN/NNBase.td"
 
-def NN_ReshapeOp : NN_PureOp<"reshape", [NN_Differentiable]> {
+def NN_ReshapeOp : NN_Op<"reshape", [Pure, NN_Differentiable,
+    DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{
     Free: an alias in exec.
@@ -114,8 +115,9 @@ class NN_ReductionOp<string mnemonic, string sum>
     "dimensions are dropped.\n\nExample: `%s = nn." # mnemonic #
     " %x [1] : tensor<4x8xf32> to tensor<4xf32>`\n\nConstraints: 1. `dims` is "
     "increasing, not empty and inside the rank; 2. the result's shape is the "
-    "operand's without `dims`; 3. equal element types. Lowering takes leading, "
-    "trailing or all dimensions; transpose first for others.";
+    "operand's without `dims`; 3. equal element types. A mean of "
+    "rows divides their sum; a mean of columns divides each element first.\n\n"
+    "Lowering takes leading, trailing or all dimensions; transpose first for others.";
   let arguments = (ins NN_FloatTensor:$input, DenseI64ArrayAttr:$dims);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$input $dims attr-dict `:` type($input) `to` type($result)";

@@ -1,0 +1,135 @@
+//===- NNBuilders.cpp - Builders that infer result types ------------------===//
+#include "dialects/NN/NNSupport.h"
+
+using namespace mlir;
+using namespace fsdp::nn;
+
+void ConstantOp::build(OpBuilder &builder, OperationState &state,
+                       RankedTensorType type, double value) {
+  Type element = type.getElementType();
+  TypedAttr scalar;
+  if (isa<FloatType>(element))
+    scalar = builder.getFloatAttr(element, value);
+  else
+    scalar = builder.getIntegerAttr(element, static_cast<int64_t>(value));
+  build(builder, state, cast<TypedAttr>(DenseElementsAttr::get(type, scalar)));
+}
+
+double ConstantOp::getSplat() {
+  auto splat = cast<SplatElementsAttr>(getValue());
+  if (isa<FloatType>(splat.getElementType())) {
+    APFloat value = splat.getSplatValue<APFloat>();
+    bool losesInfo = false;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                  &losesInfo);
+    return value.convertToDouble();
+  }
+  return splat.getSplatValue<APInt>().getSExtValue();
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and reductions
+//===----------------------------------------------------------------------===//
+
+void TransposeOp::build(OpBuilder &builder, OperationState &state, Value input,
+                        ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> shape;
+  for (int64_t dim : permutation)
+    shape.push_back(shapeOf(input)[dim]);
+  build(builder, state, withShape(typeOf(input), shape), input, permutation);
+}
+
+void SumOp::build(OpBuilder &builder, OperationState &state, Value input,
+                  ArrayRef<int64_t> dims) {
+  build(builder, state, reducedType(typeOf(input), dims), input, dims);
+}
+
+void MeanOp::build(OpBuilder &builder, OperationState &state, Value input,
+                   ArrayRef<int64_t> dims) {
+  build(builder, state, reducedType(typeOf(input), dims), input, dims);
+}
+
+void MaxOp::build(OpBuilder &builder, OperationState &state, Value input,
+                  ArrayRef<int64_t> dims) {
+  build(builder, state, reducedType(typeOf(input), dims), input, dims);
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+void LinearOp::build(OpBuilder &builder, OperationState &state, Value input,
+                     Value weight, Value bias) {
+  SmallVector<int64_t> shape(shapeOf(input));
+  shape.back() = shapeOf(weight)[0];
+  build(builder, state, withShape(typeOf(input), shape), input, weight, bias);
+}
+
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
+                     Value rhs, bool transposeLhs, bool transposeRhs) {
+  SmallVector<int64_t> shape(shapeOf(lhs));
+  size_t rank = shape.size();
+  shape[rank - 2] = shapeOf(lhs)[transposeLhs ? rank - 1 : rank - 2];
+  shape[rank - 1] = shapeOf(rhs)[transposeRhs ? rank - 2 : rank - 1];
+  build(builder, state, withShape(typeOf(lhs), shape), lhs, rhs, transposeLhs,
+        transposeRhs);
+}
+
+//===----------------------------------------------------------------------===//
+// Norms, attention, embedding, losses
+//===----------------------------------------------------------------------===//
+
+void RMSNormOp::build(OpBuilder &builder, OperationState &state, Value input,
+                      Value weight, double eps) {
+  build(builder, state, input.getType(), rowStatisticType(typeOf(input)), input,
+        weight, builder.getF64FloatAttr(eps));
+}
+
+void LayerNormOp::build(OpBuilder &builder, OperationState &state, Value input,
+                        Value weight, Value bias, double eps) {
+  RankedTensorType statistic = rowStatisticType(typeOf(input));
+  build(builder, state, input.getType(), statistic, statistic, input, weight,
+        bias, builder.getF64FloatAttr(eps));
+}
+
+void AttentionOp::build(OpBuilder &builder, OperationState &state, Value query,
+                        Value key, Value value, double scale, bool causal) {
+  ArrayRef<int64_t> q = shapeOf(query);
+  Type statistic = accumulationType(typeOf(query).getElementType());
+  build(builder, state, query.getType(),
+        RankedTensorType::get({q[0], q[2], q[1]}, statistic), query, key, value,
+        builder.getF64FloatAttr(scale),
+        causal ? builder.getUnitAttr() : UnitAttr());
+}
+
+void EmbeddingOp::build(OpBuilder &builder, OperationState &state,
+                        Value indices, Value table) {
+  SmallVector<int64_t> shape(shapeOf(indices));
+  shape.push_back(shapeOf(table)[1]);
+  build(builder, state, withShape(typeOf(table), shape), indices, table);
+}
+
+void CrossEntropyOp::build(OpBuilder &builder, OperationState &state,
+                           Value logits, Value targets, int64_t ignoreIndex) {
+  build(builder, state, lossType(typeOf(logits)),
+        rowStatisticType(typeOf(logits)), logits, targets,
+        builder.getI64IntegerAttr(ignoreIndex));
+}
+
+void MSELossOp::build(OpBuilder &builder, OperationState &state,
+                      Value prediction, Value target) {
+  build(builder, state, lossType(typeOf(prediction)), prediction, target);
+}
+
+void RotaryOp::build(OpBuilder &builder, OperationState &state, Value input,
+                     Value table, RotaryPairs pairs, bool inverse) {
+  build(builder, state, input.getType(), input, table, pairs, inverse);
+}
+
+void MaxGradOp::build(OpBuilder &builder, OperationState &state, Value input,
+                      Value max, Value cotangent, ArrayRef<int64_t> dims) {
+  build(builder, state, input.getType(), input, max, cotangent, dims);
+}
+
+// The terminator of a fusion that gives nothing.
+void YieldOp::build(OpBuilder &, OperationState &) {}

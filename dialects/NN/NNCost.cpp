@@ -1,0 +1,132 @@
+//===- NNCost.cpp - Floating point operations of nn ops -------------------===//
+//
+// Matrix products count two per multiply-add, attention all of its scores
+// (also the ones that a causal mask hides, as the published figures for model
+// FLOPs do). The others count one per element and elementary function: they
+// are bound by memory, so getBytes is what matters for them.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/NN/NNSupport.h"
+
+using namespace mlir;
+using namespace fsdp::nn;
+
+//===----------------------------------------------------------------------===//
+// Matrix products and attention
+//===----------------------------------------------------------------------===//
+
+int64_t LinearOp::getFlops() {
+  int64_t bias = getBias() ? elementsOf(getResult()) : 0;
+  return 2 * elementsOf(getResult()) * shapeOf(getWeight())[1] + bias;
+}
+
+int64_t MatmulOp::getFlops() {
+  ArrayRef<int64_t> lhs = shapeOf(getLhs());
+  int64_t contracted = lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)];
+  return 2 * elementsOf(getResult()) * contracted;
+}
+
+/// One product of all queries with all keys: batch, heads, q_len, head_dim
+/// (the query's elements) times kv_len multiply-adds.
+static int64_t scoreFlops(Value query, Value key) {
+  return 2 * elementsOf(query) * shapeOf(key)[1];
+}
+
+// q k^T and p v.
+int64_t AttentionOp::getFlops() { return 2 * scoreFlops(getQuery(), getKey()); }
+
+// The scores again, dp, dv, dq and dk.
+int64_t AttentionGradOp::getFlops() {
+  return 5 * scoreFlops(getQuery(), getKey());
+}
+
+//===----------------------------------------------------------------------===//
+// A fixed count per element
+//===----------------------------------------------------------------------===//
+
+#define FLOPS_PER_ELEMENT(OP, VALUE, COUNT)                                    \
+  int64_t OP::getFlops() { return (COUNT) * elementsOf(VALUE); }
+
+FLOPS_PER_ELEMENT(AddOp, getResult(), 1)
+FLOPS_PER_ELEMENT(SubOp, getResult(), 1)
+FLOPS_PER_ELEMENT(MulOp, getResult(), 1)
+FLOPS_PER_ELEMENT(DivOp, getResult(), 1)
+FLOPS_PER_ELEMENT(NegOp, getResult(), 1)
+FLOPS_PER_ELEMENT(ExpOp, getResult(), 1)
+FLOPS_PER_ELEMENT(LogOp, getResult(), 1)
+FLOPS_PER_ELEMENT(SqrtOp, getResult(), 1)
+FLOPS_PER_ELEMENT(RsqrtOp, getResult(), 2)
+FLOPS_PER_ELEMENT(TanhOp, getResult(), 1)
+FLOPS_PER_ELEMENT(SigmoidOp, getResult(), 3)
+FLOPS_PER_ELEMENT(ReluOp, getResult(), 1)
+FLOPS_PER_ELEMENT(ReluGradOp, getResult(), 1)
+FLOPS_PER_ELEMENT(SiluOp, getResult(), 4)
+FLOPS_PER_ELEMENT(SiluGradOp, getResult(), 8)
+FLOPS_PER_ELEMENT(GeluOp, getResult(), 6)
+FLOPS_PER_ELEMENT(GeluGradOp, getResult(), 12)
+
+FLOPS_PER_ELEMENT(SumOp, getInput(), 1)
+FLOPS_PER_ELEMENT(MeanOp, getInput(), 1)
+FLOPS_PER_ELEMENT(MaxOp, getInput(), 1)
+FLOPS_PER_ELEMENT(MaxGradOp, getInput(), 3)
+
+FLOPS_PER_ELEMENT(RMSNormOp, getInput(), 4)
+FLOPS_PER_ELEMENT(RMSNormInputGradOp, getInput(), 7)
+FLOPS_PER_ELEMENT(RMSNormWeightGradOp, getInput(), 3)
+FLOPS_PER_ELEMENT(LayerNormOp, getInput(), 8)
+FLOPS_PER_ELEMENT(LayerNormInputGradOp, getInput(), 10)
+FLOPS_PER_ELEMENT(LayerNormWeightGradOp, getInput(), 4)
+FLOPS_PER_ELEMENT(SoftmaxOp, getInput(), 5)
+FLOPS_PER_ELEMENT(SoftmaxGradOp, getResult(), 4)
+FLOPS_PER_ELEMENT(RotaryOp, getInput(), 3)
+
+FLOPS_PER_ELEMENT(EmbeddingGradOp, getCotangent(), 1)
+FLOPS_PER_ELEMENT(CrossEntropyOp, getLogits(), 4)
+FLOPS_PER_ELEMENT(CrossEntropyGradOp, getLogits(), 4)
+FLOPS_PER_ELEMENT(MSELossOp, getPrediction(), 3)
+FLOPS_PER_ELEMENT(MSELossGradOp, getPrediction(), 2)
+
+// Moves and conversions do no arithmetic.
+FLOPS_PER_ELEMENT(ConstantOp, getResult(), 0)
+FLOPS_PER_ELEMENT(SeedOp, getLoss(), 0)
+FLOPS_PER_ELEMENT(CastOp, getResult(), 0)
+FLOPS_PER_ELEMENT(ReshapeOp, getResult(), 0)
+FLOPS_PER_ELEMENT(TransposeOp, getResult(), 0)
+FLOPS_PER_ELEMENT(SliceOp, getResult(), 0)
+FLOPS_PER_ELEMENT(PadOp, getResult(), 0)
+FLOPS_PER_ELEMENT(ConcatOp, getResult(), 0)
+FLOPS_PER_ELEMENT(BroadcastOp, getResult(), 0)
+FLOPS_PER_ELEMENT(EmbeddingOp, getResult(), 0)
+
+#undef FLOPS_PER_ELEMENT
+
+//===----------------------------------------------------------------------===//
+// Several tensors
+//===----------------------------------------------------------------------===//
+
+static int64_t elementsOfAll(ValueRange values) {
+  int64_t elements = 0;
+  for (Value value : values)
+    elements += elementsOf(value);
+  return elements;
+}
+
+int64_t AbsMaxOp::getFlops() { return elementsOfAll(getInputs()); }
+
+// Scale, square, cut into two digits, two sums.
+int64_t SumSquaresOp::getFlops() { return 6 * elementsOfAll(getInputs()); }
+
+// A handful of scalars: no work worth planning for.
+int64_t ClipCoefficientOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Bytes that differ from operands and results
+//===----------------------------------------------------------------------===//
+
+// An alias in exec.
+int64_t ReshapeOp::getBytes() { return 0; }
+
+// Reads the rows it needs, not the table.
+int64_t EmbeddingOp::getBytes() {
+  return bytesOf(getIndices().getType()) + 2 * bytesOf(getType());
+}

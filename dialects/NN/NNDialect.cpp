@@ -1,0 +1,203 @@
+//===- NNDialect.cpp - Registration and attributes of the nn dialect ------===//
+#include "dialects/NN/NNSupport.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace fsdp::nn;
+
+#include "dialects/NN/NNDialect.cpp.inc"
+#include "dialects/NN/NNEnums.cpp.inc"
+#include "dialects/NN/NNInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/NN/NNAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/NN/NNOps.cpp.inc"
+
+void NNDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/NN/NNAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/NN/NNOps.cpp.inc"
+      >();
+}
+
+Operation *NNDialect::materializeConstant(OpBuilder &builder, Attribute value,
+                                          Type type, Location loc) {
+  auto splat = dyn_cast<SplatElementsAttr>(value);
+  if (!splat || splat.getType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, loc, splat);
+}
+
+//===----------------------------------------------------------------------===//
+// Discardable attributes
+//===----------------------------------------------------------------------===//
+
+// MLIR accepts any discardable attribute silently, so a misspelt one would be
+// lost without a word; every nn.* attribute is checked here.
+
+static LogicalResult verifyName(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != kNameAttr)
+    return op->emitOpError("has an unknown attribute '")
+           << attribute.getName().getValue() << "' on an argument or result";
+  auto name = dyn_cast<StringAttr>(attribute.getValue());
+  if (!name || name.getValue().empty())
+    return op->emitOpError("expects '")
+           << kNameAttr << "' to be a string that is not empty";
+  return success();
+}
+
+LogicalResult NNDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                  unsigned,
+                                                  NamedAttribute attribute) {
+  return verifyName(op, attribute);
+}
+
+LogicalResult NNDialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                                     unsigned,
+                                                     NamedAttribute attribute) {
+  return verifyName(op, attribute);
+}
+
+LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
+                                                  NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kFrozenAttr) {
+    if (!isa<ParameterOp>(op) || !isa<UnitAttr>(attribute.getValue()))
+      return op->emitOpError("'")
+             << name << "' is a unit attribute of nn.parameter";
+    return success();
+  }
+  if (name == kStateOfAttr) {
+    if (!isa<BufferOp>(op) ||
+        !isa<FlatSymbolRefAttr, StringAttr>(attribute.getValue()))
+      return op->emitOpError("'")
+             << name << "' names a parameter on an nn.buffer";
+    return success();
+  }
+  return op->emitOpError("has an unknown attribute '") << name << "'";
+}
+
+//===----------------------------------------------------------------------===//
+// Initialisers
+//===----------------------------------------------------------------------===//
+
+LogicalResult NormalAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 Real std, Real cut) {
+  if (!(std >= 0))
+    return emitError() << "expects std >= 0";
+  if (!(cut >= 0))
+    return emitError() << "expects cut >= 0";
+  return success();
+}
+
+LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  Real bound) {
+  if (!(bound >= 0))
+    return emitError() << "expects bound >= 0";
+  return success();
+}
+
+LogicalResult
+RotaryTableAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        Real theta, Real factor, Real low, Real high,
+                        int64_t original, int64_t start) {
+  if (!(theta > 0) || !(factor > 0))
+    return emitError() << "expects theta > 0 and factor > 0";
+  if (factor != 1 && !(low > 0 && low < high && original > 0))
+    return emitError() << "expects 0 < low < high and original > 0 where the "
+                          "frequencies are scaled";
+  if (start < 0)
+    return emitError() << "expects start >= 0";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Shape arithmetic
+//===----------------------------------------------------------------------===//
+
+int64_t fsdp::nn::bytesOf(Type tensorType) {
+  auto type = cast<RankedTensorType>(tensorType);
+  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+}
+
+int64_t fsdp::nn::bytesOfOperandsAndResults(Operation *op) {
+  int64_t bytes = 0;
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
+                                SmallVector<Type>(op->getResultTypes())))
+    if (isa<RankedTensorType>(type))
+      bytes += bytesOf(type);
+  return bytes;
+}
+
+Type fsdp::nn::accumulationType(Type elementType) {
+  return elementType.isF64() ? elementType
+                             : Float32Type::get(elementType.getContext());
+}
+
+int64_t fsdp::nn::product(ArrayRef<int64_t> sizes) {
+  return ShapedType::getNumElements(sizes);
+}
+
+RankedTensorType fsdp::nn::withShape(RankedTensorType like,
+                                     ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, like.getElementType());
+}
+
+SmallVector<int64_t> fsdp::nn::otherDims(int64_t rank, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> others;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(dims, dim))
+      others.push_back(dim);
+  return others;
+}
+
+RankedTensorType fsdp::nn::reducedType(RankedTensorType type,
+                                       ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> shape;
+  for (int64_t dim : otherDims(type.getRank(), dims))
+    shape.push_back(type.getDimSize(dim));
+  return withShape(type, shape);
+}
+
+RankedTensorType fsdp::nn::rowStatisticType(RankedTensorType type) {
+  return RankedTensorType::get(type.getShape().drop_back(),
+                               accumulationType(type.getElementType()));
+}
+
+RankedTensorType fsdp::nn::lossType(RankedTensorType type) {
+  return RankedTensorType::get({}, accumulationType(type.getElementType()));
+}
+
+DimsPosition fsdp::nn::positionOf(ArrayRef<int64_t> shape,
+                                  ArrayRef<int64_t> dims) {
+  // One flag per dimension that has more than one element.
+  SmallVector<bool> inside;
+  for (auto [dim, size] : llvm::enumerate(shape))
+    if (size != 1)
+      inside.push_back(llvm::is_contained(dims, static_cast<int64_t>(dim)));
+  size_t changes = 0;
+  for (size_t i = 1; i < inside.size(); ++i)
+    changes += inside[i] != inside[i - 1];
+  if (changes > 1)
+    return DimsPosition::Mixed;
+  if (inside.empty() || (changes == 0 && !inside.front()))
+    return DimsPosition::None;
+  if (changes == 0)
+    return DimsPosition::All;
+  return inside.front() ? DimsPosition::Leading : DimsPosition::Trailing;
+}
+
+SmallVector<int64_t> fsdp::nn::repeatedDims(BroadcastOp op) {
+  RankedTensorType result = typeOf(op.getResult());
+  SmallVector<int64_t> carried;
+  for (auto [size, dim] : llvm::zip_equal(shapeOf(op.getInput()), op.getDims()))
+    if (size == result.getDimSize(dim))
+      carried.push_back(dim);
+  return otherDims(result.getRank(), carried);
+}

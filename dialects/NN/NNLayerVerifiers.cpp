@@ -1,0 +1,254 @@
+//===- NNLayerVerifiers.cpp - Matmuls, norms, attention, losses -----------===//
+//
+// Numbers in comments are those of the constraints in the op descriptions.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/NN/NNVerifiers.h"
+
+using namespace mlir;
+using namespace fsdp::nn;
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+LogicalResult LinearOp::verify() {
+  // 1.
+  if (failed(expectRank(*this, "the weight", getWeight(), 2)) ||
+      failed(expectRankAtLeast(*this, "the input", getInput(), 1)))
+    return failure();
+  // 2.
+  ArrayRef<int64_t> weight = shapeOf(getWeight());
+  SmallVector<int64_t> shape(shapeOf(getInput()));
+  if (shape.back() != weight[1])
+    return emitOpError("expects the input's last dimension (")
+           << shape.back() << ") to be the weight's dimension 1 (" << weight[1]
+           << ")";
+  // 3.
+  shape.back() = weight[0];
+  if (failed(expectShape(*this, "the result", getResult(), shape)))
+    return failure();
+  // 4.
+  if (getBias() && failed(expectShape(*this, "the bias", getBias(), weight[0])))
+    return failure();
+  // 5.
+  for (Value value : getOperands().drop_front())
+    if (failed(expectElementType(*this, "weight and bias", value, getInput())))
+      return failure();
+  return expectElementType(*this, "the result", getResult(), getInput());
+}
+
+LogicalResult MatmulOp::verify() {
+  // 1.
+  int64_t rank = typeOf(getLhs()).getRank();
+  if (failed(expectRankAtLeast(*this, "lhs", getLhs(), 2)) ||
+      failed(expectRank(*this, "rhs", getRhs(), rank)))
+    return failure();
+  // 2.
+  ArrayRef<int64_t> lhs = shapeOf(getLhs()), rhs = shapeOf(getRhs());
+  if (lhs.drop_back(2) != rhs.drop_back(2))
+    return emitOpError("expects equal leading dimensions, got ")
+           << getLhs().getType() << " and " << getRhs().getType();
+  // 3.
+  int64_t left = lhs[rank - (getTransposeLhs() ? 2 : 1)];
+  int64_t right = rhs[rank - (getTransposeRhs() ? 1 : 2)];
+  if (left != right)
+    return emitOpError("expects the contracted sizes to agree, got ")
+           << left << " and " << right;
+  // 4.
+  SmallVector<int64_t> shape(lhs);
+  shape[rank - 2] = lhs[rank - (getTransposeLhs() ? 1 : 2)];
+  shape[rank - 1] = rhs[rank - (getTransposeRhs() ? 2 : 1)];
+  if (failed(expectShape(*this, "the result", getResult(), shape)))
+    return failure();
+  // 5.
+  if (failed(expectElementType(*this, "rhs", getRhs(), getLhs())))
+    return failure();
+  return expectElementType(*this, "the result", getResult(), getLhs());
+}
+
+//===----------------------------------------------------------------------===//
+// Norms and softmax
+//===----------------------------------------------------------------------===//
+
+/// A norm over the last dimension of `input`: 1. `weight` (operand, or result
+/// of the weight's gradient) has its size; 2. each statistic has one value per
+/// row.
+static LogicalResult verifyNorm(Operation *op, Value input, Value weight,
+                                ValueRange statistics) {
+  if (failed(expectRankAtLeast(op, "the input", input, 1)) ||
+      failed(expectShape(op, "the weight", weight, shapeOf(input).back())))
+    return failure();
+  for (Value statistic : statistics)
+    if (failed(expectType(op, "the row statistic", statistic.getType(),
+                          rowStatisticType(typeOf(input)))))
+      return failure();
+  return success();
+}
+
+/// 3. eps >= 0.
+static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
+  if (eps.isNaN() || (eps.isNegative() && !eps.isZero()))
+    return op->emitOpError("expects eps >= 0");
+  return success();
+}
+
+LogicalResult RMSNormOp::verify() {
+  if (failed(verifyNorm(*this, getInput(), getWeight(), getRstd())))
+    return failure();
+  return verifyEps(*this, getEps());
+}
+
+LogicalResult RMSNormInputGradOp::verify() {
+  return verifyNorm(*this, getInput(), getWeight(), getRstd());
+}
+
+LogicalResult RMSNormWeightGradOp::verify() {
+  return verifyNorm(*this, getInput(), getResult(), getRstd());
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(
+          verifyNorm(*this, getInput(), getWeight(), {getMean(), getRstd()})))
+    return failure();
+  return verifyEps(*this, getEps());
+}
+
+LogicalResult LayerNormInputGradOp::verify() {
+  return verifyNorm(*this, getInput(), getWeight(), {getMean(), getRstd()});
+}
+
+LogicalResult LayerNormWeightGradOp::verify() {
+  return verifyNorm(*this, getInput(), getResult(), {getMean(), getRstd()});
+}
+
+LogicalResult SoftmaxOp::verify() {
+  return expectRankAtLeast(*this, "the input", getInput(), 1);
+}
+
+LogicalResult SoftmaxGradOp::verify() {
+  return expectRankAtLeast(*this, "the input", getProbabilities(), 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding and attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult RotaryOp::verify() {
+  // 1.
+  if (failed(expectRank(*this, "the input", getInput(), 4)))
+    return failure();
+  ArrayRef<int64_t> input = shapeOf(getInput()), table = shapeOf(getTable());
+  if (input[3] % 2 != 0)
+    return emitOpError("expects an even head_dim, got ") << input[3];
+  // 2.
+  RankedTensorType type = typeOf(getTable());
+  if (table.size() != 3 || table[0] < input[1] || table[1] != input[3] / 2 ||
+      table[2] != 2 ||
+      type.getElementType() !=
+          accumulationType(typeOf(getInput()).getElementType()))
+    return emitOpError("expects a table of shape [")
+           << input[1] << " or more, " << input[3] / 2
+           << ", 2] in the accumulation type, got " << type;
+  return success();
+}
+
+/// Shapes of nn.attention and its gradient; keys and values have equal types
+/// by a trait of both.
+static LogicalResult verifyAttention(Operation *op, Value query, Value key,
+                                     Value lse, bool causal) {
+  // 1.
+  if (failed(expectRank(op, "the query", query, 4)))
+    return failure();
+  // 2.
+  if (failed(expectRank(op, "key and value", key, 4)) ||
+      failed(expectElementType(op, "key and value", key, query)))
+    return failure();
+  ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key);
+  if (q[0] != k[0] || q[3] != k[3])
+    return op->emitOpError("expects equal batch and head_dim, got ")
+           << query.getType() << " and " << key.getType();
+  // 3.
+  if (k[2] == 0 || q[2] % k[2] != 0)
+    return op->emitOpError("expects heads (")
+           << q[2] << ") to be a multiple of kv_heads (" << k[2] << ")";
+  // 4.
+  auto statistic = RankedTensorType::get(
+      {q[0], q[2], q[1]}, accumulationType(typeOf(query).getElementType()));
+  if (failed(expectType(op, "lse", lse.getType(), statistic)))
+    return failure();
+  // 5.
+  if (causal && q[1] != k[1])
+    return op->emitOpError("expects q_len = kv_len where causal, got ")
+           << q[1] << " and " << k[1];
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  return verifyAttention(*this, getQuery(), getKey(), getLse(), getCausal());
+}
+
+LogicalResult AttentionGradOp::verify() {
+  return verifyAttention(*this, getQuery(), getKey(), getLse(), getCausal());
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding and losses
+//===----------------------------------------------------------------------===//
+
+/// `rows` holds one row of `table` per index, as nn.embedding gives them.
+static LogicalResult verifyEmbedding(Operation *op, Value indices, Value table,
+                                     Value rows) {
+  // 1.
+  if (failed(expectRank(op, "the table", table, 2)))
+    return failure();
+  // 2.
+  SmallVector<int64_t> shape(shapeOf(indices));
+  shape.push_back(shapeOf(table)[1]);
+  if (failed(expectShape(op, "the rows", rows, shape)))
+    return failure();
+  // 3.
+  return expectElementType(op, "the rows", rows, table);
+}
+
+LogicalResult EmbeddingOp::verify() {
+  return verifyEmbedding(*this, getIndices(), getTable(), getResult());
+}
+
+LogicalResult EmbeddingGradOp::verify() {
+  return verifyEmbedding(*this, getIndices(), getResult(), getCotangent());
+}
+
+static LogicalResult verifyCrossEntropy(Operation *op, Value logits,
+                                        Value targets, Value loss, Value lse) {
+  // 1.
+  if (failed(expectRank(op, "the logits", logits, 2)) ||
+      failed(expectShape(op, "the targets", targets, shapeOf(logits)[0])))
+    return failure();
+  // 2.
+  if (failed(
+          expectType(op, "the loss", loss.getType(), lossType(typeOf(logits)))))
+    return failure();
+  return expectType(op, "lse", lse.getType(), rowStatisticType(typeOf(logits)));
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  return verifyCrossEntropy(*this, getLogits(), getTargets(), getLoss(),
+                            getLse());
+}
+
+LogicalResult CrossEntropyGradOp::verify() {
+  return verifyCrossEntropy(*this, getLogits(), getTargets(), getCotangent(),
+                            getLse());
+}
+
+// 1. is a trait of both ops; 2.:
+LogicalResult MSELossOp::verify() {
+  return expectType(*this, "the loss", getLoss().getType(),
+                    lossType(typeOf(getPrediction())));
+}
+
+LogicalResult MSELossGradOp::verify() {
+  return expectType(*this, "the loss's cotangent", getCotangent().getType(),
+                    lossType(typeOf(getPrediction())));
+}
