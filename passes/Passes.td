@@ -315,4 +315,135 @@ def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// Execution: bytes and order
+//===----------------------------------------------------------------------===//
+
+def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Gives every range and interval its bytes in one static arena";
+  let description = [{
+    Persistent ranges come first: parameters, optimizer state, gradients,
+    buffers, inputs, outputs. The intervals of every program follow; programs
+    run one after another and share those bytes. An interval lives from its
+    first to its last use in order of issue, through views; what an operation
+    in flight uses lives until its token is awaited. Several packing orders
+    and a local search are tried and the smallest plan is kept; it is checked
+    by code that does not know how it was found.
+
+    ```mlir
+    exec.range @w : memref<4xf32> role parameter
+    exec.program @p { … exec.alloc : memref<8xf32> … }
+    // becomes
+    exec.range @w : memref<4xf32> role parameter at 0
+    exec.program @p arena 128 { … exec.alloc at 64 : memref<8xf32> … }
+    ```
+
+    Also sets the module's `exec.persistent_bytes` and `exec.arena_bytes` and,
+    on each program, `exec.memory`: what lives at the peak. Emits a remark with
+    the metrics peak and lower bound. `memory-budget` is a hard limit: a
+    program that does not fit is an error that names the largest intervals at
+    the peak and what would help.
+  }];
+  let options = [
+    Option<"memoryBudget", "memory-budget", "int64_t", "0", "Bytes the arena may have; 0: no limit">,
+    Option<"report", "report", "bool", "false", "Print what lives at the peak">
+  ];
+}
+
+def Synchronize : Pass<"exec-synchronize", "::mlir::ModuleOp"> {
+  let summary = "Orders conflicting work on different streams by the fewest events";
+  let description = [{
+    Two operations conflict if they touch the same bytes of the arena and one
+    of them writes. Work on one stream runs in order of issue. Between
+    streams, a record after the source and a wait before the target order a
+    conflict, unless the vector clocks say that it is ordered already. An
+    await makes the next work on the compute stream wait, likewise.
+
+    A program starts and ends in the compute stream: the first work on every
+    other stream waits for the program's start, and the compute stream waits
+    for all at the end. So steps never overlap in the arena, and a program can
+    be captured as one CUDA graph.
+
+    ```mlir
+    %t = exec.collective all_gather on gather (…) … -> !exec.token
+    exec.await %t
+    exec.gemm on compute …
+    // becomes
+    exec.record 0 on compute
+    exec.wait 0 on gather
+    exec.collective all_gather on gather (…) …
+    exec.record 1 on gather
+    exec.wait 1 on compute
+    exec.gemm on compute …
+    ```
+
+    Requires exec-plan-memory. Events are numbered from 0 per program; no
+    token is left.
+  }];
+}
+
+def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
+  let summary = "Proves that programs keep their bytes apart in the arena and in time";
+  let description = [{
+    Checks, sharing no code with the passes that decide it: 1. ranges and
+    intervals are inside the arena, ranges apart; 2. every wait has an earlier
+    record; 3. every stream starts behind the program's start and ends before
+    its end; 4. every two accesses to one byte, one of them a write, are
+    ordered by streams and events; 5. an interval still holds what was
+    written to it when it is read; 6. an operation's outputs meet neither
+    each other nor, unless it updates a buffer in place, its inputs.
+
+    Follows calls, so that it can run before and after exec-outline.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Execution: from tensors to bytes
+//===----------------------------------------------------------------------===//
+
+def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
+  let summary = "Turns programs over tensors into programs over ranges of bytes";
+  let description = [{
+    Every public function becomes an exec.program; what persists (parameters,
+    state, arguments, results, gradients) becomes exec.range, other tensors
+    become exec.alloc without offsets.
+
+    ```mlir
+    func.func @evaluate(%x: tensor<2x4x8xf32> {nn.name = "x"}) -> (tensor<2x4x16xf32> {nn.name = "y"}) {
+      %w = nn.read @w : tensor<16x8xf32>
+      %y = nn.linear %x, %w : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>
+      return %y : tensor<2x4x16xf32>
+    }
+    →
+    exec.range @w : memref<16x8xf32> role parameter …
+    exec.program @evaluate … {
+      %x = exec.get @x : memref<2x4x8xf32>
+      %y = exec.get @y : memref<2x4x16xf32>
+      …
+      exec.gemm on compute (%x2, %w : …) outs(%y2 : …) workspace(%s : …) {transpose_rhs}
+    }
+    ```
+
+    - An nn.fusion or a single op of KernelOpInterface is a kernel and a
+      launch; equal kernels are one. Values inside a kernel are not stored;
+      each op still rounds to its declared type.
+    - Matmuls, attention, embedding, losses and the optimizer are library calls,
+      with the workspace that the target asks for.
+    - Reshapes, contiguous slices and nn.recompute_from are views; a result is
+      written where it ends, without a copy.
+    - A collective inside fsdp.async runs on the gather or reduce stream and
+      gives a token, awaited where fsdp.await stood; others run on compute.
+
+    It leaves offsets to exec-plan-memory and events to exec-synchronize.
+    `target=test` sizes workspaces by fixed formulas, so that tests do not
+    depend on the machine. Only collectives along dimension 0 are lowered.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu or test">,
+    Option<"threads", "threads", "int", "1", "Compute threads per rank">
+  ];
+  let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 #endif // FSDP_PASSES

@@ -1,0 +1,515 @@
+//===- VerifyExec.cpp - Proof that a program keeps its bytes --------------===//
+//
+// Independent of exec-plan-memory and exec-synchronize: those walk the program
+// in time and remember bytes; this one replays the events first, then walks
+// the arena from its first byte to its last and looks, at every byte, at the
+// operations that touch it in their order of issue. Ordering is transitive, so
+// that only neighbours need a look: each access against the write before and
+// the write after it.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Exec/Exec.h"
+#include "fsdp/Memory/Addresses.h"
+#include "fsdp/Memory/Lifetimes.h"
+#include "passes/Passes.h"
+#include <array>
+#include <set>
+
+namespace fsdp {
+#define GEN_PASS_DEF_VERIFYEXEC
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+constexpr size_t kStreams = exec::getMaxEnumValForStream() + 1;
+constexpr size_t kCompute = size_t(exec::Stream::Compute);
+using Stamp = std::array<int64_t, kStreams>;
+
+//===----------------------------------------------------------------------===//
+// Order: which operation is over when another starts
+//===----------------------------------------------------------------------===//
+
+/// Replays records and waits.
+class HappensBefore {
+public:
+  explicit HappensBefore(const std::vector<IssuedOp> &issued)
+      : issued(issued), known(issued.size()), rank(issued.size()) {}
+
+  /// Fails on a wait without record, on a stream that starts before the
+  /// program does and on one that the compute stream does not await at the
+  /// end.
+  LogicalResult replay(exec::ProgramOp program);
+
+  /// Is operation `a` over when the later operation `b` starts?
+  bool ordered(size_t a, size_t b) const {
+    size_t stream = size_t(exec::streamOf(issued[a].op));
+    return known[b][stream] >= rank[a];
+  }
+
+private:
+  LogicalResult replayEvent(const IssuedOp &issue);
+  LogicalResult checkStart(const IssuedOp &issue);
+  LogicalResult checkEnd(exec::ProgramOp program);
+
+  const std::vector<IssuedOp> &issued;
+  /// What is over when an operation starts, its own stream's past included.
+  std::vector<Stamp> known;
+  /// Its number on its stream, from 1 (compute: from 2, after the start).
+  std::vector<int64_t> rank;
+  std::array<Stamp, kStreams> streams = {};
+  std::array<const IssuedOp *, kStreams> last = {};
+  DenseMap<int64_t, Stamp> events;
+};
+
+} // namespace
+
+LogicalResult HappensBefore::replayEvent(const IssuedOp &issue) {
+  if (auto record = dyn_cast<exec::RecordOp>(issue.op)) {
+    events[issue.event] = streams[size_t(record.getStream())];
+    return success();
+  }
+  auto wait = cast<exec::WaitOp>(issue.op);
+  auto at = events.find(issue.event);
+  if (at == events.end())
+    return wait.emitOpError("waits for event ")
+           << issue.event << ", which is not recorded before";
+  Stamp &stream = streams[size_t(wait.getStream())];
+  for (size_t s = 0; s < kStreams; ++s)
+    stream[s] = std::max(stream[s], at->second[s]);
+  return success();
+}
+
+/// The step before ends in the compute stream; whatever does not start behind
+/// it would run into that step.
+LogicalResult HappensBefore::checkStart(const IssuedOp &issue) {
+  exec::Stream stream = exec::streamOf(issue.op);
+  if (streams[size_t(stream)][kCompute] >= 1)
+    return success();
+  InFlightDiagnostic diagnostic =
+      issue.op->emitOpError("on stream ")
+      << exec::stringifyStream(stream)
+      << " does not wait for the start of the program: it may run while the "
+         "step before still uses its buffers";
+  for (const IssuedOp &other : issued) {
+    auto touches = [&](const auto &mine, const auto &theirs) {
+      return llvm::any_of(mine, [&](const IssuedAccess &a) {
+        return llvm::any_of(theirs, [&](const IssuedAccess &b) {
+          return a.bytes.overlaps(b.bytes);
+        });
+      });
+    };
+    if (other.op == issue.op || !(touches(issue.writes, other.reads) ||
+                                  touches(issue.writes, other.writes) ||
+                                  touches(issue.reads, other.writes)))
+      continue;
+    diagnostic.attachNote(other.op->getLoc())
+        << "for example this operation: " << labelOf(other.op);
+    break;
+  }
+  return diagnostic;
+}
+
+LogicalResult HappensBefore::checkEnd(exec::ProgramOp program) {
+  for (size_t s = 0; s < kStreams; ++s) {
+    if (streams[kCompute][s] >= streams[s][s])
+      continue;
+    InFlightDiagnostic diagnostic = program.emitOpError("ends before stream ")
+                                    << exec::stringifyStream(exec::Stream(s))
+                                    << " does";
+    diagnostic.attachNote(last[s]->op->getLoc())
+        << "the last operation there: " << labelOf(last[s]->op);
+    return diagnostic;
+  }
+  return success();
+}
+
+LogicalResult HappensBefore::replay(exec::ProgramOp program) {
+  streams[kCompute][kCompute] = 1;
+  for (size_t i = 0; i < issued.size(); ++i) {
+    const IssuedOp &issue = issued[i];
+    if (!exec::isWork(issue.op)) {
+      if (failed(replayEvent(issue)))
+        return failure();
+      continue;
+    }
+    if (failed(checkStart(issue)))
+      return failure();
+    size_t stream = size_t(exec::streamOf(issue.op));
+    known[i] = streams[stream];
+    rank[i] = ++streams[stream][stream];
+    last[stream] = &issue;
+  }
+  return checkEnd(program);
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes: who touches what, from the first byte of the arena to the last
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class ByteSweep {
+public:
+  ByteSweep(const std::vector<IssuedOp> &issued, const HappensBefore &order)
+      : issued(issued), order(order) {}
+
+  LogicalResult run();
+
+private:
+  struct Access {
+    size_t op;
+    IssuedAccess span;
+    bool write;
+  };
+  /// Indices of accesses, by order of issue.
+  using Accesses = std::set<std::pair<size_t, size_t>>;
+
+  LogicalResult collect();
+  LogicalResult checkOperands(const IssuedOp &issue);
+  LogicalResult enterRead(size_t access);
+  LogicalResult enterWrite(size_t access);
+  void leave(size_t access);
+  LogicalResult checkOrder(size_t before, size_t after);
+  LogicalResult checkContent(size_t read, Accesses::iterator nextWrite);
+  LogicalResult checkReadsBefore(Accesses::iterator nextWrite);
+  LogicalResult checkChanged();
+
+  Accesses &readsOf(size_t access) {
+    return reads[size_t(exec::streamOf(issued[accesses[access].op].op))];
+  }
+  /// The first write that is issued after operation `op`.
+  Accesses::iterator writeAfter(size_t op) {
+    return writes.lower_bound({op + 1, 0});
+  }
+  /// The last write that is issued before operation `op`; end() if none.
+  Accesses::iterator writeBefore(size_t op) {
+    auto at = writes.lower_bound({op, 0});
+    return at == writes.begin() ? writes.end() : std::prev(at);
+  }
+
+  const std::vector<IssuedOp> &issued;
+  const HappensBefore &order;
+  std::vector<Access> accesses;
+  /// Those that cover the byte under the sweep.
+  Accesses writes;
+  std::array<Accesses, kStreams> reads;
+  /// Reads that came at this byte, and operations whose writes came or went.
+  std::vector<size_t> newReads;
+  std::vector<size_t> changedWrites;
+};
+
+} // namespace
+
+/// The operands of one operation must not meet in bytes that it writes, unless
+/// it updates one buffer in place.
+LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
+  for (size_t i = 0; i < issue.writes.size(); ++i) {
+    const IssuedAccess &write = issue.writes[i];
+    auto meets = [&](const IssuedAccess &other) {
+      return write.bytes.overlaps(other.bytes);
+    };
+    for (const IssuedAccess &read : issue.reads)
+      if (meets(read) &&
+          !(read.buffer == write.buffer && read.bytes == write.bytes))
+        return issue.op->emitOpError("output ")
+               << i << " overlaps an input in the arena";
+    for (size_t j = 0; j < i; ++j)
+      if (meets(issue.writes[j]))
+        return issue.op->emitOpError("outputs ")
+               << j << " and " << i << " overlap in the arena";
+  }
+  return success();
+}
+
+LogicalResult ByteSweep::collect() {
+  for (size_t i = 0; i < issued.size(); ++i) {
+    if (failed(checkOperands(issued[i])))
+      return failure();
+    for (const IssuedAccess &read : issued[i].reads)
+      accesses.push_back({i, read, false});
+    for (const IssuedAccess &write : issued[i].writes)
+      accesses.push_back({i, write, true});
+  }
+  return success();
+}
+
+LogicalResult ByteSweep::checkOrder(size_t before, size_t after) {
+  const Access &a = accesses[before], &b = accesses[after];
+  if (order.ordered(a.op, b.op))
+    return success();
+  Operation *first = issued[a.op].op, *second = issued[b.op].op;
+  InFlightDiagnostic diagnostic =
+      second->emitOpError(b.write ? "writes" : "reads")
+      << " bytes [" << std::max(a.span.bytes.begin, b.span.bytes.begin) << ", "
+      << std::min(a.span.bytes.end, b.span.bytes.end) << ") on stream "
+      << exec::stringifyStream(exec::streamOf(second))
+      << " without waiting for the " << (a.write ? "write" : "read")
+      << " on stream " << exec::stringifyStream(exec::streamOf(first));
+  diagnostic.attachNote(first->getLoc())
+      << "the other operation: " << labelOf(first);
+  return diagnostic;
+}
+
+/// An interval must still hold what was last written into it. Bytes that were
+/// never written are the padding of collectives.
+LogicalResult ByteSweep::checkContent(size_t read,
+                                      Accesses::iterator nextWrite) {
+  const Access &reader = accesses[read];
+  if (!reader.span.transient || nextWrite == writes.begin())
+    return success();
+  size_t spoiler = std::prev(nextWrite)->second;
+  for (auto at = nextWrite; at != writes.begin();) {
+    --at;
+    const Access &writer = accesses[at->second];
+    if (writer.span.buffer != reader.span.buffer)
+      continue;
+    if (at->second == spoiler)
+      return success();
+    InFlightDiagnostic diagnostic =
+        issued[reader.op].op->emitOpError("reads bytes [")
+        << reader.span.bytes.begin << ", " << reader.span.bytes.end
+        << ") that another buffer has overwritten";
+    diagnostic.attachNote(issued[accesses[spoiler].op].op->getLoc())
+        << "overwritten by: " << labelOf(issued[accesses[spoiler].op].op);
+    return diagnostic;
+  }
+  return success();
+}
+
+/// Checks the content of every read between `nextWrite` and the write before.
+LogicalResult ByteSweep::checkReadsBefore(Accesses::iterator nextWrite) {
+  size_t from =
+      nextWrite == writes.begin() ? 0 : std::prev(nextWrite)->first + 1;
+  // An operation that updates in place reads before it writes.
+  size_t to = nextWrite == writes.end() ? issued.size() : nextWrite->first + 1;
+  for (Accesses &list : reads)
+    for (auto at = list.lower_bound({from, 0});
+         at != list.end() && at->first < to; ++at)
+      if (failed(checkContent(at->second, nextWrite)))
+        return failure();
+  return success();
+}
+
+LogicalResult ByteSweep::enterRead(size_t access) {
+  size_t op = accesses[access].op;
+  readsOf(access).insert({op, access});
+  auto before = writeBefore(op);
+  if (before != writes.end() && failed(checkOrder(before->second, access)))
+    return failure();
+  auto after = writeAfter(op);
+  if (after != writes.end() && failed(checkOrder(access, after->second)))
+    return failure();
+  newReads.push_back(access);
+  return success();
+}
+
+LogicalResult ByteSweep::enterWrite(size_t access) {
+  size_t op = accesses[access].op;
+  writes.insert({op, access});
+  changedWrites.push_back(op);
+  auto before = writeBefore(op), after = writeAfter(op);
+  size_t from = 0, to = issued.size();
+  if (before != writes.end()) {
+    from = before->first;
+    if (failed(checkOrder(before->second, access)))
+      return failure();
+  }
+  if (after != writes.end()) {
+    to = after->first;
+    if (failed(checkOrder(access, after->second)))
+      return failure();
+  }
+  // A stream runs in order: its last read before and its first read after
+  // stand for all.
+  for (Accesses &list : reads) {
+    auto next = list.lower_bound({op, 0});
+    if (next != list.begin() && std::prev(next)->first >= from &&
+        failed(checkOrder(std::prev(next)->second, access)))
+      return failure();
+    next = list.lower_bound({op + 1, 0});
+    if (next != list.end() && next->first <= to &&
+        failed(checkOrder(access, next->second)))
+      return failure();
+  }
+  return success();
+}
+
+/// Those that were neighbours of this access become neighbours of each other:
+/// their order is implied, their content is not.
+void ByteSweep::leave(size_t access) {
+  const Access &leaving = accesses[access];
+  if (!leaving.write) {
+    readsOf(access).erase({leaving.op, access});
+    return;
+  }
+  writes.erase({leaving.op, access});
+  changedWrites.push_back(leaving.op);
+}
+
+/// Checks contents once all that comes and goes at a byte has done so.
+LogicalResult ByteSweep::checkChanged() {
+  for (size_t op : std::exchange(changedWrites, {}))
+    if (failed(checkReadsBefore(writeAfter(op))))
+      return failure();
+  for (size_t access : std::exchange(newReads, {}))
+    if (failed(
+            checkContent(access, writes.lower_bound({accesses[access].op, 0}))))
+      return failure();
+  return success();
+}
+
+LogicalResult ByteSweep::run() {
+  if (failed(collect()))
+    return failure();
+  struct Boundary {
+    int64_t byte;
+    bool enters;
+    size_t access;
+    bool operator<(const Boundary &other) const {
+      return std::tie(byte, enters, access) <
+             std::tie(other.byte, other.enters, other.access);
+    }
+  };
+  std::vector<Boundary> boundaries;
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    boundaries.push_back({accesses[i].span.bytes.begin, true, i});
+    boundaries.push_back({accesses[i].span.bytes.end, false, i});
+  }
+  llvm::sort(boundaries);
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    const Boundary &boundary = boundaries[i];
+    LogicalResult result = success();
+    if (!boundary.enters)
+      leave(boundary.access);
+    else if (accesses[boundary.access].write)
+      result = enterWrite(boundary.access);
+    else
+      result = enterRead(boundary.access);
+    bool done =
+        i + 1 == boundaries.size() || boundaries[i + 1].byte != boundary.byte;
+    if (succeeded(result) && done)
+      result = checkChanged();
+    if (failed(result))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Places: everything is inside the arena
+//===----------------------------------------------------------------------===//
+
+/// The value of a module attribute that exec-plan-memory sets.
+static FailureOr<int64_t> moduleBytes(ModuleOp module, StringRef name) {
+  auto attr = module->getAttrOfType<IntegerAttr>(name);
+  if (!attr)
+    return module.emitOpError("has no ")
+           << name << "; run exec-plan-memory first";
+  return attr.getInt();
+}
+
+/// Persistent ranges are apart, aligned and inside the persistent part.
+static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes) {
+  SmallVector<std::pair<int64_t, exec::RangeOp>> ranges;
+  for (auto range : module.getOps<exec::RangeOp>()) {
+    if (!range.getOffset())
+      return range.emitOpError("has no offset; run exec-plan-memory first");
+    ranges.push_back({*range.getOffset(), range});
+  }
+  llvm::stable_sort(ranges, llvm::less_first());
+  int64_t top = 0;
+  exec::RangeOp below;
+  for (auto [offset, range] : ranges) {
+    if (offset < top) {
+      InFlightDiagnostic diagnostic =
+          range.emitOpError("overlaps another range");
+      diagnostic.attachNote(below.getLoc()) << "this one";
+      return diagnostic;
+    }
+    top = offset + exec::bytesOf(range.getMemRefType());
+    below = range;
+    if (top > persistentBytes)
+      return range.emitOpError("ends at byte ")
+             << top << ", but the persistent part has " << persistentBytes;
+  }
+  return success();
+}
+
+/// Intervals are aligned and inside the transient part.
+static LogicalResult verifyIntervals(Operation *owner, int64_t persistentBytes,
+                                     int64_t arenaBytes) {
+  WalkResult result = owner->walk([&](exec::AllocOp alloc) {
+    if (!alloc.getOffset()) {
+      alloc.emitOpError("has no offset; run exec-plan-memory first");
+      return WalkResult::interrupt();
+    }
+    int64_t begin = *alloc.getOffset();
+    int64_t end =
+        begin + exec::bytesOf(cast<MemRefType>(alloc.getResult().getType()));
+    if (begin < persistentBytes || end > arenaBytes) {
+      alloc.emitOpError("has bytes [")
+          << begin << ", " << end << "), but intervals live in ["
+          << persistentBytes << ", " << arenaBytes << ")";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+namespace {
+
+struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(verify(getOperation())))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+  static LogicalResult verify(ModuleOp module) {
+    FailureOr<int64_t> persistentBytes =
+        moduleBytes(module, exec::kPersistentBytesAttr);
+    FailureOr<int64_t> arenaBytes = moduleBytes(module, exec::kArenaBytesAttr);
+    if (failed(persistentBytes) || failed(arenaBytes) ||
+        failed(verifyRanges(module, *persistentBytes)))
+      return failure();
+    for (auto function : module.getOps<exec::FuncOp>())
+      if (failed(verifyIntervals(function, *persistentBytes, *arenaBytes)))
+        return failure();
+    ArenaAddresses addresses(module);
+    for (auto program : module.getOps<exec::ProgramOp>())
+      if (failed(
+              verifyProgram(program, addresses, *persistentBytes, *arenaBytes)))
+        return failure();
+    return success();
+  }
+
+  static LogicalResult verifyProgram(exec::ProgramOp program,
+                                     const ArenaAddresses &addresses,
+                                     int64_t persistentBytes,
+                                     int64_t arenaBytes) {
+    if (!program.getArena())
+      return program.emitOpError("has no arena; run exec-plan-memory first");
+    int64_t peak = *program.getArena();
+    if (peak > arenaBytes)
+      return program.emitOpError("needs ")
+             << peak << " bytes, but the arena has " << arenaBytes;
+    if (failed(verifyIntervals(program, persistentBytes, peak)))
+      return failure();
+    FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, addresses);
+    if (failed(issued))
+      return failure();
+    HappensBefore order(*issued);
+    if (failed(order.replay(program)))
+      return failure();
+    return ByteSweep(*issued, order).run();
+  }
+};
+
+} // namespace
