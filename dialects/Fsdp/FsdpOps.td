@@ -79,8 +79,8 @@ def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
       UnitAttr:$reduced);
   let results = (outs Fsdp_Tensor:$result);
   let assemblyFormat = [{
-    $input `on` $mesh custom<Axes>($axes) `from` $source `to` $target
-    `grad` $grad_reduce $grad_dtype (`reduced` $reduced^)? attr-dict `:` type($input) `->` type($result)
+    $input `on` $mesh `` custom<Axes>($axes) `from` $source `to` $target
+    `grad` `` $grad_reduce $grad_dtype (`reduced` $reduced^)? attr-dict `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -118,7 +118,7 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
       OptionalAttr<StrAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
-    $inputs `on` $mesh custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
+    $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
   }];
   let hasVerifier = 1;
 }
@@ -145,7 +145,7 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
       OptionalAttr<StrAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
-    $kind $inputs `on` $mesh custom<Axes>($axes) `dim` $dim `scale` $scale attr-dict `:` type($inputs) `->` type($results)
+    `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim `scale` $scale attr-dict `:` type($inputs) `->` type($results)
   }];
   let hasVerifier = 1;
 }
@@ -167,7 +167,7 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
       OptionalAttr<StrAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
-    $kind $inputs `on` $mesh custom<Axes>($axes) `scale` $scale attr-dict `:` type($inputs) `->` type($results)
+    `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `scale` $scale attr-dict `:` type($inputs) `->` type($results)
   }];
   let hasVerifier = 1;
 }
