@@ -475,9 +475,10 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
   static LogicalResult verify(ModuleOp module) {
     FailureOr<int64_t> persistentBytes =
         moduleBytes(module, exec::kPersistentBytesAttr);
+    if (failed(persistentBytes))
+      return failure();
     FailureOr<int64_t> arenaBytes = moduleBytes(module, exec::kArenaBytesAttr);
-    if (failed(persistentBytes) || failed(arenaBytes) ||
-        failed(verifyRanges(module, *persistentBytes)))
+    if (failed(arenaBytes) || failed(verifyRanges(module, *persistentBytes)))
       return failure();
     for (auto function : module.getOps<exec::FuncOp>())
       if (failed(verifyIntervals(function, *persistentBytes, *arenaBytes)))

@@ -1,0 +1,112 @@
+// RUN: fsdp-opt --exec-plan-memory --split-input-file %s | FileCheck %s
+// RUN: fsdp-opt --exec-plan-memory=report --split-input-file %s 2>&1 >/dev/null | FileCheck %s --check-prefix=REPORT
+// RUN: fsdp-opt --exec-plan-memory --split-input-file --remarks-filter=exec-plan-memory --remark-format=emitRemark %s 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+
+// Ranges are placed by role (parameter, state, gradient, buffer, input,
+// output), each padded to 64 bytes: @w 0, @v 64, @m 128, @g 192, @t 256,
+// @x 320, @y 384, together 448. Nothing is transient, so the arena ends there.
+
+// CHECK: module attributes {exec.arena_bytes = 448 : i64, exec.persistent_bytes = 448 : i64}
+// CHECK-DAG: exec.range @y {{.*}} role output at 384
+// CHECK-DAG: exec.range @x {{.*}} role input at 320
+// CHECK-DAG: exec.range @g {{.*}} role gradient at 192
+// CHECK-DAG: exec.range @m {{.*}} role state at 128
+// CHECK-DAG: exec.range @w {{.*}} role parameter at 0
+// CHECK-DAG: exec.range @t {{.*}} role buffer at 256
+// CHECK-DAG: exec.range @v {{.*}} role parameter at 64
+exec.range @y : memref<4xf32> role output
+exec.range @x : memref<4xi32> role input
+exec.range @g : memref<4xf32> role gradient
+exec.range @m : memref<16xf32> role state
+exec.range @w : memref<4xf32> role parameter
+exec.range @t : memref<1xf32> role buffer
+exec.range @v : memref<15xf32> role parameter
+
+// -----
+
+// Two intervals that live at different times share their bytes: %a lives in
+// [0, 2), %b in [1, 3), %c in [2, 4). %a and %c share; the arena has 64 (range)
+// + 2 * 64 bytes. Uses through a view count; the unused %d goes away.
+
+// CHECK: exec.arena_bytes = 192 : i64, exec.persistent_bytes = 64 : i64
+// CHECK-LABEL: exec.program @intervals_share_bytes_over_time arena 192
+// CHECK-DAG: exec.alloc at [[A:64|128]] "a"
+// CHECK-DAG: exec.alloc at {{64|128}} "b"
+// CHECK-DAG: exec.alloc at [[A]] "c"
+// CHECK-NOT: "d"
+
+// REPORT: memory per rank: one arena of 192 B (192 bytes)
+// REPORT-NEXT: persistent: 64 B
+// REPORT-NEXT: 64 B parameter
+// REPORT-NEXT: @intervals_share_bytes_over_time: peak 192 B (192 bytes), 128 B of it transient; 0.00 % above what is alive at once
+// REPORT-NEXT: most is alive at exec.copy:
+// REPORT-NEXT: 128 B activation
+// REPORT-NEXT: the largest there:
+// REPORT-NEXT: 64 B activation a
+// REPORT-NEXT: 64 B activation b
+
+// REMARK: [Passed] ArenaPlanned | Category:exec-plan-memory | Function=intervals_share_bytes_over_time | at=exec.copy, lowerBound=192, peak=192
+exec.range @w : memref<16xf32> role parameter
+exec.program @intervals_share_bytes_over_time {
+  %w = exec.get @w : memref<16xf32>
+  %a = exec.alloc "a" : memref<16xf32>
+  %b = exec.alloc "b" : memref<16xf32>
+  %c = exec.alloc "c" : memref<16xf32>
+  %d = exec.alloc "d" : memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+  %v = exec.view %a[8] : memref<16xf32> to memref<8xf32>
+  %u = exec.view %b[0] : memref<16xf32> to memref<8xf32>
+  exec.copy on compute (%v : memref<8xf32>) outs(%u : memref<8xf32>)
+  exec.copy on compute (%b : memref<16xf32>) outs(%c : memref<16xf32>)
+  exec.copy on compute (%c : memref<16xf32>) outs(%w : memref<16xf32>)
+}
+
+// -----
+
+// A gather in flight holds its input and its output until the await: %s, copied
+// at position 0 and gathered at 1, lives to the await at 3, so %t (used at 2
+// only) cannot have its bytes: the range's 64, and at position 2 64 (%s) + 128
+// (%f) + 64 (%t) bytes.
+
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.range @w : memref<16xf32> role parameter
+// CHECK-LABEL: exec.program @buffers_live_until_the_await arena 320
+// CHECK-SAME: at = "exec.copy", kinds = [{bytes = 128 : i64, kind = "activation"}, {bytes = 128 : i64, kind = "gathered parameter"}]
+// CHECK-SAME: lower_bound = 320
+// CHECK-SAME: tenants = [{bytes = 128 : i64, kind = "gathered parameter", label = "full"}
+exec.program @buffers_live_until_the_await {
+  %w = exec.get @w : memref<16xf32>
+  %s = exec.alloc "shard" : memref<16xf32>
+  %f = exec.alloc "full" : memref<32xf32>
+  %t = exec.alloc "other" : memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%s : memref<16xf32>)
+  %token = exec.collective all_gather on gather (%s : memref<16xf32>) outs(%f : memref<32xf32>)
+      over @mesh["dp_shard"] -> !exec.token
+  exec.copy on compute (%w : memref<16xf32>) outs(%t : memref<16xf32>)
+  exec.await %token
+  %v = exec.view %f[16] : memref<32xf32> to memref<16xf32>
+  exec.copy on compute (%v : memref<16xf32>) outs(%w : memref<16xf32>)
+}
+
+// -----
+
+// Programs run one after another and share the transient bytes: the arena is
+// as large as the larger one.
+
+exec.range @w : memref<16xf32> role parameter
+// CHECK: exec.arena_bytes = 192 : i64
+// CHECK-LABEL: exec.program @smaller arena 128
+// CHECK: exec.alloc at 64
+exec.program @smaller {
+  %w = exec.get @w : memref<16xf32>
+  %a = exec.alloc : memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+}
+// CHECK-LABEL: exec.program @larger arena 192
+// CHECK: exec.alloc at 64
+exec.program @larger {
+  %w = exec.get @w : memref<16xf32>
+  %a = exec.alloc : memref<32xf32>
+  %v = exec.view %a[0] : memref<32xf32> to memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%v : memref<16xf32>)
+}

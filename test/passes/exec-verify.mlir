@@ -1,0 +1,269 @@
+// RUN: fsdp-opt --exec-verify --split-input-file --verify-diagnostics %s
+
+// What exec-synchronize makes of a gather that is read by compute and then
+// overwritten: every conflict is ordered. The cases below drop one event each.
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.range @y : memref<16xf32> role output at 64
+  exec.program @every_conflict_is_ordered arena 192 {
+    %w = exec.get @w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    %f = exec.alloc at 128 : memref<16xf32>
+    exec.record 0 on compute
+    exec.wait 0 on gather
+    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"]
+    exec.record 1 on gather
+    exec.wait 1 on compute
+    exec.copy on compute (%f : memref<16xf32>) outs(%y : memref<16xf32>)
+    exec.record 2 on compute
+    exec.wait 2 on gather
+    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"]
+    exec.record 3 on gather
+    exec.wait 3 on compute
+    exec.copy on compute (%f : memref<16xf32>) outs(%w : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.range @y : memref<16xf32> role output at 64
+  exec.program @read_after_write_without_wait arena 192 {
+    %w = exec.get @w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    %f = exec.alloc at 128 : memref<16xf32>
+    exec.record 0 on compute
+    exec.wait 0 on gather
+    // expected-note @below {{the other operation: all_gather for fwd layers.0}}
+    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.0"}
+    exec.record 1 on gather
+    // expected-error @below {{reads bytes [128, 192) on stream compute without waiting for the write on stream gather}}
+    exec.copy on compute (%f : memref<16xf32>) outs(%y : memref<16xf32>)
+    exec.wait 1 on compute
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.range @y : memref<16xf32> role output at 64
+  exec.program @write_after_read_without_wait arena 192 {
+    %w = exec.get @w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    %f = exec.alloc at 128 : memref<16xf32>
+    exec.record 0 on compute
+    exec.wait 0 on gather
+    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"]
+    exec.record 1 on gather
+    exec.wait 1 on compute
+    // expected-note @below {{the other operation: exec.copy}}
+    exec.copy on compute (%f : memref<16xf32>) outs(%y : memref<16xf32>)
+    // expected-error @below {{writes bytes [128, 192) on stream gather without waiting for the read on stream compute}}
+    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"]
+    exec.record 2 on gather
+    exec.wait 2 on compute
+  }
+}
+
+// -----
+
+// The order must hold for the bytes, not for the values: %high is part of an
+// interval that the copy stream writes as a whole.
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.program @write_after_write_of_overlapping_bytes arena 256 {
+    %w = exec.get @w : memref<16xf32>
+    %a = exec.alloc at 64 : memref<32xf32>
+    %b = exec.alloc at 128 : memref<32xf32>
+    %high = exec.view %a[16] : memref<32xf32> to memref<16xf32>
+    %low = exec.view %b[0] : memref<32xf32> to memref<16xf32>
+    exec.record 0 on compute
+    // expected-note @below {{the other operation}}
+    exec.copy on compute (%w : memref<16xf32>) outs(%high : memref<16xf32>)
+    exec.wait 0 on copy
+    // expected-error @below {{writes bytes [128, 192) on stream copy without waiting for the write on stream compute}}
+    exec.copy on copy (%w : memref<16xf32>) outs(%low : memref<16xf32>)
+    exec.record 1 on copy
+    exec.wait 1 on compute
+  }
+}
+
+// -----
+
+// The step before wrote the parameter that this step's first gather reads:
+// the gather must not start before this program does.
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.program @write_after_read_across_steps arena 192 {
+    %w = exec.get @w : memref<16xf32>
+    %f = exec.alloc at 64 : memref<16xf32>
+    // expected-error @below {{on stream gather does not wait for the start of the program: it may run while the step before still uses its buffers}}
+    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"]
+    exec.record 0 on gather
+    exec.wait 0 on compute
+    // expected-note @below {{for example this operation: exec.copy}}
+    exec.copy on compute (%f : memref<16xf32>) outs(%w : memref<16xf32>)
+  }
+}
+
+// -----
+
+// A reduction still runs when the program ends: the next step would read its
+// result too early.
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  // expected-error @below {{ends before stream copy does}}
+  exec.program @a_stream_is_left_running arena 192 {
+    %w = exec.get @w : memref<16xf32>
+    %f = exec.alloc at 64 : memref<16xf32>
+    exec.record 0 on compute
+    exec.wait 0 on copy
+    // expected-note @below {{the last operation there: exec.copy}}
+    exec.copy on copy (%w : memref<16xf32>) outs(%f : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  exec.program @wait_before_its_record arena 64 {
+    // expected-error @below {{waits for event 0, which is not recorded before}}
+    exec.wait 0 on gather
+    exec.record 0 on compute
+  }
+}
+
+// -----
+
+// In order, but %b has taken %a's bytes while %a was still to be read.
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.program @an_interval_is_overwritten_while_it_lives arena 192 {
+    %w = exec.get @w : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    %b = exec.alloc at 64 : memref<32xf32>
+    %low = exec.view %b[0] : memref<32xf32> to memref<16xf32>
+    exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+    // expected-note @below {{overwritten by: exec.copy}}
+    exec.copy on compute (%w : memref<16xf32>) outs(%low : memref<16xf32>)
+    // expected-error @below {{reads bytes [64, 128) that another buffer has overwritten}}
+    exec.copy on compute (%a : memref<16xf32>) outs(%w : memref<16xf32>)
+  }
+}
+
+// -----
+
+// An interval may be used again after another one had its bytes, if it is
+// written again first.
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.program @an_interval_is_written_again_before_it_is_read arena 192 {
+    %w = exec.get @w : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    %b = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+    exec.copy on compute (%w : memref<16xf32>) outs(%b : memref<16xf32>)
+    exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+    exec.copy on compute (%a : memref<16xf32>) outs(%w : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  exec.program @output_meets_input arena 256 {
+    %a = exec.alloc at 64 : memref<16xf32>
+    %b = exec.alloc at 64 : memref<16xf32>
+    // expected-error @below {{output 0 overlaps an input in the arena}}
+    exec.copy on compute (%a : memref<16xf32>) outs(%b : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.program @outputs_meet arena 256 {
+    %w = exec.get @w : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    %b = exec.alloc at 64 : memref<16xf32>
+    // expected-error @below {{outputs 0 and 1 overlap in the arena}}
+    exec.collective all_gather on compute (%w, %w : memref<16xf32>, memref<16xf32>)
+        outs(%a, %b : memref<16xf32>, memref<16xf32>) over @mesh["dp_shard"]
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  exec.program @interval_ends_above_the_program_s_peak arena 128 {
+    // expected-error @below {{has bytes [64, 192), but intervals live in [64, 128)}}
+    %a = exec.alloc at 64 : memref<32xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  exec.program @interval_in_the_persistent_part arena 256 {
+    // expected-error @below {{has bytes [64, 128), but intervals live in [128, 256)}}
+    %a = exec.alloc at 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  // expected-error @below {{needs 320 bytes, but the arena has 256}}
+  exec.program @program_larger_than_the_arena arena 320 {
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  // expected-note @below {{this one}}
+  exec.range @w : memref<32xf32> role parameter at 0
+  // expected-error @below {{overlaps another range}}
+  exec.range @v : memref<16xf32> role parameter at 64
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  // expected-error @below {{ends at byte 128, but the persistent part has 64}}
+  exec.range @w : memref<32xf32> role parameter at 0
+}
+
+// -----
+
+// expected-error @below {{has no exec.persistent_bytes; run exec-plan-memory first}}
+module {
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.program @a_token_is_left arena 256 {
+    %w = exec.get @w : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    // expected-error @below {{still has a token; run exec-synchronize first}}
+    %t = exec.collective all_gather on gather (%w : memref<16xf32>) outs(%a : memref<16xf32>) over @mesh["dp_shard"] -> !exec.token
+    exec.await %t
+  }
+}
