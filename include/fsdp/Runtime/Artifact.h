@@ -27,6 +27,8 @@ struct fsdp_artifact {
   int32_t events; // number of events used
   int32_t gemms;
   const fsdp::rt::GemmDesc *gemm;
+  int32_t attentions;
+  const fsdp::rt::AttentionDesc *attention;
   int32_t groups;
   const fsdp::rt::GroupDesc *group;
   int32_t collectives;

@@ -44,7 +44,8 @@ void gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
           Ptr out, Ptr workspace);
 
 /// Workspace of a matmul on this machine's instruction set, with `threads`
-/// compute threads. Needs no context: the compiler asks it too.
+/// compute threads; -1 if the library cannot do it. Needs no context: the
+/// compiler asks it too.
 int64_t gemmWorkspaceBytes(const GemmDesc &desc, int threads);
 
 void collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
@@ -61,15 +62,19 @@ void copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes);
 // Typed operations ("exec.invoke")
 //===----------------------------------------------------------------------===//
 
-void attention(Context &c, Stream s, const AttentionDesc &d, Ptr q, Ptr k,
-               Ptr v, Ptr out, Ptr lse, Ptr workspace);
-void attentionGrad(Context &c, Stream s, const AttentionDesc &d, Ptr q, Ptr k,
-                   Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk, Ptr dv,
+/// `index` is into the artifact's table of attentions: their matmuls are
+/// prepared when the artifact is loaded.
+void attention(Context &c, Stream s, int index, Ptr q, Ptr k, Ptr v, Ptr out,
+               Ptr lse, Ptr workspace);
+void attentionGrad(Context &c, Stream s, int index, Ptr q, Ptr k, Ptr v,
+                   Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk, Ptr dv,
                    Ptr workspace);
+/// As gemmWorkspaceBytes.
 int64_t attentionWorkspaceBytes(const AttentionDesc &d, int threads);
 int64_t attentionGradWorkspaceBytes(const AttentionDesc &d, int threads);
 
-/// x, y: [batch, sequence, heads, headDim]; table: f32 [sequence, headDim/2, 2].
+/// x, y: [batch, sequence, heads, headDim]; table: f32 [sequence, headDim/2,
+/// 2].
 void rotary(Context &c, Stream s, DType type, int64_t batch, int64_t sequence,
             int64_t heads, int64_t headDim, bool halves, bool inverse, Ptr x,
             Ptr table, Ptr y);
@@ -77,8 +82,8 @@ void rotary(Context &c, Stream s, DType type, int64_t batch, int64_t sequence,
 /// ids: i32 [rows]; table: [classes, cols]; out: [rows, cols].
 void embedding(Context &c, Stream s, DType type, int64_t rows, int64_t classes,
                int64_t cols, Ptr ids, Ptr table, Ptr out);
-/// Adds rows of dy in token order in f32, rounds once. workspace: f32 [classes, cols]
-/// if the type is not f32 (0 bytes otherwise).
+/// Adds rows of dy in token order in f32, rounds once. workspace: f32 [classes,
+/// cols] if the type is not f32 (0 bytes otherwise).
 void embeddingGrad(Context &c, Stream s, DType type, int64_t rows,
                    int64_t classes, int64_t cols, Ptr ids, Ptr dy, Ptr out,
                    Ptr workspace);

@@ -1,4 +1,5 @@
-//===- Types.h - Vocabulary shared by runtime and generated code -*- C++ -*-===//
+//===- Types.h - Vocabulary shared by runtime and generated code -*- C++
+//-*-===//
 //
 // Part of the runtime's API: plain types, no dependency on MLIR, MPI or
 // oneDNN. Sizes are in elements unless a name says bytes.

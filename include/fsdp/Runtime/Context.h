@@ -1,0 +1,88 @@
+//===- Context.h - Making and running a context -----------------*- C++ -*-===//
+//
+// What a host program (fsdp-run, a test) needs around a compiled artifact:
+// joining the job, making the context of this rank, running programs, and a
+// few helpers across ranks. Generated code does not include this header.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CONTEXT_H
+#define FSDP_RUNTIME_CONTEXT_H
+
+#include "fsdp/Runtime/Artifact.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+//===----------------------------------------------------------------------===//
+// The job
+//===----------------------------------------------------------------------===//
+
+/// This process among all processes of the job.
+struct World {
+  int rank = 0;
+  int size = 1;
+};
+
+/// Joins the job that a launcher (mpirun, srun) started; without a launcher
+/// the job is this process alone and MPI is not touched. Uses MPI as it is if
+/// somebody has already initialised it. May be called again.
+World joinWorld();
+/// Ends MPI if joinWorld() began it. Every rank calls it before it exits.
+void leaveWorld();
+/// Prints `message` with the rank and ends every process of the job.
+[[noreturn]] void abortWorld(const std::string &message, int exitCode = 1);
+
+void barrier();
+void broadcast(void *data, int64_t bytes, int root = 0);
+/// Sums over all ranks in the order of ranks, the same bits everywhere.
+void allReduceSum(double *values, int count);
+/// Rank `root` gets the `bytes` of each rank one after the other; `all` may be
+/// null elsewhere.
+void gather(const void *mine, int64_t bytes, void *all, int root = 0);
+
+//===----------------------------------------------------------------------===//
+// A context
+//===----------------------------------------------------------------------===//
+
+struct ContextOptions {
+  /// Compute threads of this rank.
+  int threads = 1;
+  /// Sizes of the mesh's axes in order, the first axis slowest. Their product
+  /// is the number of ranks.
+  std::vector<int64_t> meshAxes;
+  /// A collective that takes longer ends the job with a message that names
+  /// it. 0: environment FSDP_TIMEOUT, or 300 seconds.
+  double timeoutSeconds = 0;
+  /// Writes a Chrome trace to PREFIX.<rank>.json when the context dies.
+  /// Empty: environment FSDP_TRACE, or no trace.
+  std::string tracePrefix;
+};
+
+struct ContextDeleter {
+  void operator()(Context *c) const;
+};
+using ContextPtr = std::unique_ptr<Context, ContextDeleter>;
+
+/// Makes the context of this rank: arena (zeroed), communicators, threads,
+/// matmul primitives. Collective over all ranks. Null with `error` set if the
+/// artifact does not fit this machine or job.
+ContextPtr createContext(const fsdp_artifact &artifact,
+                         const ContextOptions &options, std::string &error);
+
+/// Runs program `index` and waits for all its streams. False with `error` set
+/// if the data was wrong, for example a token outside the vocabulary.
+bool runProgram(Context &c, int index, std::string &error);
+
+/// Bytes of the arena, as allocated.
+uint64_t arenaBytes(const Context &c);
+
+/// True if matmuls on bf16 use the CPU's bf16 instructions; otherwise inputs
+/// are widened to f32, with the same roundings. Switched off by
+/// FSDP_NATIVE_BF16=0.
+bool hasNativeBF16();
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CONTEXT_H

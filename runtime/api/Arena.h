@@ -1,0 +1,48 @@
+//===- Arena.h - The one allocation of a rank -------------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_API_ARENA_H
+#define FSDP_RUNTIME_API_ARENA_H
+
+#include "fsdp/Runtime/Context.h"
+
+namespace fsdp::rt {
+
+/// The bytes in which a rank's tensors live. On one node the arenas of all
+/// ranks are mapped into each other, so that a collective reads its peers'
+/// tensors where they are.
+class Arena {
+public:
+  Arena() = default;
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+  ~Arena();
+
+  /// Collective over the job. Returns a message on failure, or nothing.
+  std::string create(uint64_t bytes, const World &world);
+
+  std::byte *base() const { return own; }
+  uint64_t size() const { return bytes; }
+  /// Where rank `rank`'s arena is mapped here, or null.
+  std::byte *peer(int rank) const {
+    return peers.empty() ? nullptr : peers[size_t(rank)];
+  }
+  /// The control pages of `rank` behind its arena, or null: zeroed words for
+  /// synchronisation between processes.
+  std::byte *control(int rank) const {
+    std::byte *p = peer(rank);
+    return p ? p + mapped - kControlBytes : nullptr;
+  }
+  static constexpr uint64_t kControlBytes = 1 << 16;
+
+private:
+  bool createShared(const World &world);
+  bool mapPeers(const World &world);
+
+  std::byte *own = nullptr;
+  uint64_t bytes = 0, mapped = 0;
+  int fd = -1;
+  std::vector<std::byte *> peers;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_API_ARENA_H

@@ -1,0 +1,166 @@
+//===- Context.cpp - Making a context and running its programs ------------===//
+#include "../collectives/Job.h"
+#include "ContextImpl.h"
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <omp.h>
+#include <stdexcept>
+
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Creation
+//===----------------------------------------------------------------------===//
+
+static double timeoutFor(const ContextOptions &options) {
+  if (options.timeoutSeconds > 0)
+    return options.timeoutSeconds;
+  const char *text = std::getenv("FSDP_TIMEOUT");
+  double seconds = text ? std::atof(text) : 0;
+  return seconds > 0 ? seconds : 300;
+}
+
+static std::string tracePrefixFor(const ContextOptions &options) {
+  const char *text = std::getenv("FSDP_TRACE");
+  return options.tracePrefix.empty() && text ? text : options.tracePrefix;
+}
+
+/// What can be known before anything is made. The same on every rank.
+static std::string check(const fsdp_artifact &a, const ContextOptions &options,
+                         const World &world) {
+  if (a.abi != FSDP_ARTIFACT_ABI)
+    return "the artifact was compiled for version " + std::to_string(a.abi) +
+           " of the runtime's interface, this is version " +
+           std::to_string(FSDP_ARTIFACT_ABI);
+  if (options.threads < 1)
+    return "threads must be at least 1";
+  int64_t size = 1;
+  for (int64_t axis : options.meshAxes)
+    size *= axis;
+  if (size != world.size)
+    return "the artifact's mesh has " + std::to_string(size) +
+           " ranks, but the job has " + std::to_string(world.size);
+  for (int32_t i = 0; i < a.collectives; ++i)
+    if (!isSupported(a.collective[i]))
+      return std::string("collective \"") + a.collective[i].serves +
+             "\": no reduction between these types";
+  return {};
+}
+
+static void createChannels(Context &c, const ContextOptions &options) {
+  const fsdp_artifact &a = *c.artifact;
+  int maxItems = 1;
+  for (int32_t i = 0; i < a.collectives; ++i)
+    maxItems = std::max(maxItems, int(a.collective[i].items));
+  double timeout = timeoutFor(options);
+  for (int s = 0; s < kStreams; ++s)
+    for (int32_t g = 0; g < a.groups; ++g)
+      c.channels.push_back(std::make_unique<Channel>(
+          c.arena, groupRanks(a.group[g], options.meshAxes, c.world.rank),
+          int(c.channels.size()), Stream(s), timeout, maxItems));
+  for (int s = 1; s < kStreams; ++s)
+    c.workers[s] = std::make_unique<StreamWorker>(Stream(s), c.events, c.trace,
+                                                  3 * maxItems);
+}
+
+ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
+                                   const ContextOptions &options,
+                                   std::string &error) {
+  World world = joinWorld();
+  error = check(artifact, options, world);
+  if (!error.empty())
+    return nullptr;
+  ContextPtr c(new Context);
+  c->artifact = &artifact;
+  c->threads = options.threads;
+  c->world = world;
+  try {
+    for (int32_t i = 0; i < artifact.gemms; ++i)
+      c->gemms.push_back(
+          std::make_unique<Gemm>(artifact.gemm[i], options.threads));
+    for (int32_t i = 0; i < artifact.attentions; ++i) {
+      c->attentions.push_back(std::make_unique<AttentionPlan>(
+          artifact.attention[i], options.threads));
+      c->attentions.back()->prepare();
+    }
+    error = c->arena.create(artifact.arena_bytes, world);
+  } catch (const std::exception &e) {
+    error = e.what();
+  }
+  // From here on ranks talk to each other, so all go on or none does.
+  if (!job::everyone(error.empty())) {
+    if (error.empty())
+      error = "another rank could not make its context";
+    return nullptr;
+  }
+  c->events.create(artifact.events);
+  if (std::string prefix = tracePrefixFor(options); !prefix.empty())
+    c->trace.enable(prefix + "." + std::to_string(world.rank) + ".json",
+                    world.rank);
+  createChannels(*c, options);
+  return c;
+}
+
+void ContextDeleter::operator()(Context *c) const { delete c; }
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
+  omp_set_num_threads(c.threads);
+  {
+    const fsdp_program &program = c.artifact->program[index];
+    program.run(c);
+    for (auto &worker : c.workers)
+      if (worker)
+        worker->join();
+  }
+  unsigned errors = c.dataErrors.exchange(0);
+  if (errors & kTokenOutOfRange)
+    error = "a token is outside the vocabulary";
+  else if (errors & kTargetOutOfRange)
+    error = "a target is outside the classes";
+  return errors == 0;
+}
+
+uint64_t fsdp::rt::arenaBytes(const Context &c) { return c.arena.size(); }
+
+Ptr fsdp::rt::at(Context &c, uint64_t offset) {
+  return c.arena.base() + offset;
+}
+
+void fsdp::rt::requireComputeStream(const Context &c, Stream stream,
+                                    const char *what) {
+  if (stream != Stream::Compute)
+    abortWorld(std::string(what) + " can only run on the compute stream");
+}
+
+void fsdp::rt::record(Context &c, int event, Stream stream) {
+  uint64_t number = c.events.issue(event);
+  if (StreamWorker *worker = c.workers[int(stream)].get())
+    worker->record(event, number);
+  else
+    c.events.complete(event, number);
+}
+
+void fsdp::rt::wait(Context &c, int event, Stream stream) {
+  uint64_t number = c.events.lastIssued(event);
+  if (StreamWorker *worker = c.workers[int(stream)].get()) {
+    worker->wait(event, number);
+    return;
+  }
+  Trace::Span span(c.trace, stream, "wait", event);
+  c.events.wait(event, number);
+}
+
+void fsdp::rt::copy(Context &c, Stream stream, Ptr from, Ptr to,
+                    int64_t bytes) {
+  if (StreamWorker *worker = c.workers[int(stream)].get()) {
+    worker->copy(from, to, bytes);
+    return;
+  }
+  Trace::Span span(c.trace, stream, "copy", bytes);
+  std::memcpy(to, from, size_t(bytes));
+}

@@ -1,0 +1,52 @@
+//===- ContextImpl.h - The CPU context, seen from inside --------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_API_CONTEXTIMPL_H
+#define FSDP_RUNTIME_API_CONTEXTIMPL_H
+
+#include "../collectives/Collectives.h"
+#include "../collectives/StreamWorker.h"
+#include "../cpu/Attention.h"
+#include "../cpu/Gemm.h"
+#include "Arena.h"
+#include "Trace.h"
+#include "fsdp/Runtime/Context.h"
+#include <atomic>
+
+namespace fsdp::rt {
+
+/// Data errors that a program meets on its way; reported when it has ended,
+/// because the step path neither throws nor returns.
+enum DataError : unsigned {
+  kTokenOutOfRange = 1,
+  kTargetOutOfRange = 2,
+};
+
+class Context {
+public:
+  const fsdp_artifact *artifact = nullptr;
+  int threads = 1;
+  World world;
+  Arena arena;
+  Trace trace;
+  std::atomic<unsigned> dataErrors{0};
+
+  std::vector<std::unique_ptr<Gemm>> gemms;
+  std::vector<std::unique_ptr<AttentionPlan>> attentions;
+
+  /// Channels by (stream, group): a communicator carries one total order.
+  std::vector<std::unique_ptr<Channel>> channels;
+  Events events;
+  /// Null for the compute stream, which is the calling thread.
+  std::unique_ptr<StreamWorker> workers[kStreams];
+
+  Channel &channel(Stream stream, int group) {
+    return *channels[size_t(stream) * size_t(artifact->groups) + size_t(group)];
+  }
+};
+
+/// Ends the job if `stream` is not the compute stream: kernels and matmuls run
+/// on the calling thread, only collectives and copies on the others.
+void requireComputeStream(const Context &c, Stream stream, const char *what);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_API_CONTEXTIMPL_H

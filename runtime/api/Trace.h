@@ -1,0 +1,60 @@
+//===- Trace.h - A timeline of every launch ---------------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_API_TRACE_H
+#define FSDP_RUNTIME_API_TRACE_H
+
+#include "fsdp/Runtime/Types.h"
+#include <atomic>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Records spans in a preallocated ring and writes a Chrome trace at the end.
+/// Off, a span costs one test of a null pointer.
+class Trace {
+public:
+  /// Switches recording on; spans beyond the ring overwrite the oldest.
+  void enable(const std::string &path, int rank);
+  ~Trace();
+
+  bool on() const { return !ring.empty(); }
+
+  /// One launch on one stream. Names must outlive the trace (literals and
+  /// strings of the artifact do).
+  class Span {
+  public:
+    Span(Trace &trace, Stream stream, const char *name, int64_t a = 0,
+         int64_t b = 0, int64_t c = 0, int64_t d = 0);
+    ~Span();
+    Span(const Span &) = delete;
+    Span &operator=(const Span &) = delete;
+
+  private:
+    Trace *trace;
+    Stream stream;
+    const char *name;
+    int64_t numbers[4];
+    int64_t begin = 0;
+  };
+
+private:
+  struct Entry {
+    const char *name;
+    int64_t numbers[4];
+    int64_t begin, end;
+    Stream stream;
+  };
+  void write() const;
+
+  std::vector<Entry> ring;
+  std::atomic<uint64_t> used{0};
+  std::string path;
+  int rank = 0;
+};
+
+/// Nanoseconds of the steady clock.
+int64_t now();
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_API_TRACE_H

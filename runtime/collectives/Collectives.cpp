@@ -1,0 +1,295 @@
+//===- Collectives.cpp - Collectives of one stream and group --------------===//
+#include "Collectives.h"
+#include "../api/ContextImpl.h"
+#include "../kernels/Kernels.h"
+#include "Job.h"
+#include "Transport.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+/// Below this size an all-reduce sends whole tensors to everybody: one round
+/// instead of two. The tree, and so the bits, are the same.
+static constexpr int64_t kSmallBytes = 4096;
+
+static bool isSmall(const CollectiveDesc &desc, int64_t full) {
+  return full * sizeOf(desc.in) <= kSmallBytes;
+}
+
+/// Elements of an item that one rank reduces.
+static int64_t pieceElements(const CollectiveDesc &desc, int item,
+                             int64_t ranks) {
+  const CollectiveItem &it = desc.item[item];
+  if (desc.kind == CollectiveKind::ReduceScatter)
+    return it.shard;
+  return isSmall(desc, it.full) ? it.full : (it.full + ranks - 1) / ranks;
+}
+
+/// Elements of piece `r` that exist; the last pieces may be short or empty.
+static int64_t pieceLength(int64_t full, int64_t piece, int64_t r) {
+  return std::clamp<int64_t>(full - r * piece, 0, piece);
+}
+
+int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
+                                           int64_t ranks) {
+  if (desc.kind == CollectiveKind::AllGather)
+    return 0;
+  // The own piece is read where it is.
+  return (ranks - 1) * pieceElements(desc, item, ranks) * sizeOf(desc.in);
+}
+
+//===----------------------------------------------------------------------===//
+// Channel
+//===----------------------------------------------------------------------===//
+
+std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,
+                                      const std::vector<int64_t> &meshAxes,
+                                      int rank) {
+  // A group axis is a digit of the rank: (rank / stride) mod size.
+  struct Digit {
+    int64_t stride, size;
+  };
+  std::vector<Digit> digits;
+  for (int32_t i = 0; i < group.axes; ++i) {
+    const AxisRef &ref = group.axis[i];
+    int64_t stride = 1;
+    for (size_t a = size_t(ref.axis) + 1; a < meshAxes.size(); ++a)
+      stride *= meshAxes[a];
+    int64_t axisSize = meshAxes[size_t(ref.axis)];
+    int64_t size = ref.size == 0 ? axisSize : ref.size;
+    int64_t pre = ref.size == 0 ? 1 : ref.pre;
+    digits.push_back({stride * (axisSize / (pre * size)), size});
+  }
+  int64_t start = rank;
+  for (const Digit &d : digits)
+    start -= start / d.stride % d.size * d.stride;
+  std::vector<int> ranks{int(start)};
+  for (const Digit &d : digits) {
+    std::vector<int> next;
+    for (int r : ranks)
+      for (int64_t i = 0; i < d.size; ++i)
+        next.push_back(int(r + i * d.stride));
+    ranks = std::move(next);
+  }
+  return ranks;
+}
+
+Channel::Channel(const Arena &arena, std::vector<int> groupRanks, int index,
+                 Stream stream, double timeoutSeconds, int maxItems)
+    : ranks(std::move(groupRanks)), pieces(ranks.size() * size_t(maxItems)) {
+  int rank = joinWorld().rank;
+  me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  // Groups of one mesh have equal sizes: either all ranks return here or none.
+  if (ranks.size() == 1)
+    return;
+  transport = createSharedTransport(arena, ranks, me, index, timeoutSeconds);
+  // Making a communicator is collective over the job, so all agree first.
+  if (!job::everyone(transport != nullptr))
+    transport = createMPITransport(ranks, me, maxItems, timeoutSeconds);
+  transport->current.stream = stream;
+}
+
+Channel::~Channel() = default;
+
+void Channel::run(const CollectiveDesc &desc, const Ptr *in, const Ptr *out,
+                  const Ptr *workspace) {
+  if (transport) {
+    transport->current.serves = desc.serves;
+    transport->current.sequence = sequence++;
+  }
+  switch (desc.kind) {
+  case CollectiveKind::AllGather:
+    return allGather(desc, in, out);
+  case CollectiveKind::ReduceScatter:
+    return reduceScatter(desc, in, out, workspace);
+  case CollectiveKind::AllReduce:
+    return allReduce(desc, in, out, workspace);
+  }
+}
+
+static void place(std::byte *to, const std::byte *from, int64_t bytes) {
+  if (to != from && bytes > 0)
+    std::memcpy(to, from, size_t(bytes));
+}
+
+void Channel::allGather(const CollectiveDesc &desc, const Ptr *in,
+                        const Ptr *out) {
+  if (transport)
+    transport->open();
+  for (int i = 0; i < desc.items; ++i) {
+    int64_t bytes = desc.item[i].shard * sizeOf(desc.in);
+    for (int p = 0; p < size(); ++p) {
+      std::byte *to = out[i] + p * bytes;
+      place(to,
+            p == me ? in[i]
+                    : transport->swap(p, in[i], bytes, in[i], to, bytes),
+            bytes);
+    }
+  }
+  if (!transport)
+    return;
+  transport->close();
+  transport->done();
+}
+
+/// Where rank `r`'s part of an item lies, in elements. In a small all-reduce
+/// every rank's part is the whole tensor.
+struct Channel::Part {
+  int64_t offset, count;
+};
+Channel::Part Channel::part(const CollectiveDesc &desc, int item, int r) const {
+  int64_t full = desc.item[item].full;
+  if (desc.kind == CollectiveKind::AllReduce && isSmall(desc, full))
+    return {0, full};
+  int64_t piece = pieceElements(desc, item, size());
+  return {std::min(r * piece, full), pieceLength(full, piece, r)};
+}
+
+/// The all-to-all of the pieces of every item; `pieces` then says where each
+/// rank's contribution to the own part lies.
+void Channel::exchange(const CollectiveDesc &desc, const Ptr *in,
+                       const Ptr *workspace) {
+  int64_t element = sizeOf(desc.in);
+  if (transport)
+    transport->open();
+  for (int i = 0; i < desc.items; ++i) {
+    Part mine = part(desc, i, me);
+    int64_t slot = pieceElements(desc, i, size()) * element;
+    std::byte *source = in[i] + mine.offset * element;
+    std::byte *space = transport ? workspace[i] : nullptr;
+    for (int p = 0; p < size(); ++p) {
+      const void *&piece = pieces[size_t(i) * ranks.size() + size_t(p)];
+      if (p == me) {
+        piece = source;
+        continue;
+      }
+      Part theirs = part(desc, i, p);
+      piece = transport->swap(p, in[i] + theirs.offset * element,
+                              theirs.count * element, source, space,
+                              mine.count * element);
+      space += slot;
+    }
+  }
+  if (transport)
+    transport->close();
+}
+
+using Reduction = decltype(Kernels::sumF32);
+
+static Reduction reductionFor(const CollectiveDesc &desc) {
+  const Kernels &k = kernels();
+  bool sum = desc.reduce == ReduceKind::Sum;
+  if (desc.in == DType::F32 && desc.out == DType::F32)
+    return sum ? k.sumF32 : k.maxF32;
+  if (desc.in == DType::BF16 && desc.out == DType::F32 && sum)
+    return k.sumBF16;
+  if (desc.in == DType::I64 && desc.out == DType::I64 && sum)
+    return k.sumI64;
+  return nullptr;
+}
+
+bool fsdp::rt::isSupported(const CollectiveDesc &desc) {
+  return desc.kind == CollectiveKind::AllGather || reductionFor(desc);
+}
+
+/// Reduces the own part of an item to `out`.
+void Channel::reduce(const CollectiveDesc &desc, int item, std::byte *out) {
+  reductionFor(desc)(pieces.data() + size_t(item) * ranks.size(), size(),
+                     part(desc, item, me).count, float(desc.scale), out);
+}
+
+void Channel::reduceScatter(const CollectiveDesc &desc, const Ptr *in,
+                            const Ptr *out, const Ptr *workspace) {
+  exchange(desc, in, workspace);
+  int64_t element = sizeOf(desc.out);
+  for (int i = 0; i < desc.items; ++i) {
+    reduce(desc, i, out[i]);
+    int64_t count = part(desc, i, me).count;
+    std::memset(out[i] + count * element, 0,
+                size_t((desc.item[i].shard - count) * element));
+  }
+  if (transport)
+    transport->done();
+}
+
+void Channel::allReduce(const CollectiveDesc &desc, const Ptr *in,
+                        const Ptr *out, const Ptr *workspace) {
+  exchange(desc, in, workspace);
+  int64_t element = sizeOf(desc.out);
+  bool anyLarge = false;
+  for (int i = 0; i < desc.items; ++i) {
+    if (isSmall(desc, desc.item[i].full) && transport) {
+      keepPieces(desc, i, workspace[i]);
+      continue;
+    }
+    anyLarge = transport != nullptr;
+    reduce(desc, i, out[i] + part(desc, i, me).offset * element);
+  }
+  if (!transport)
+    return;
+  if (anyLarge)
+    gatherParts(desc, out);
+  transport->done();
+  // The output of a small item may be its input, which peers were reading.
+  for (int i = 0; i < desc.items; ++i)
+    if (isSmall(desc, desc.item[i].full))
+      reduce(desc, i, out[i]);
+}
+
+/// Copies peers' pieces that are read in place to the workspace.
+void Channel::keepPieces(const CollectiveDesc &desc, int item,
+                         std::byte *space) {
+  int64_t bytes = desc.item[item].full * sizeOf(desc.in);
+  for (int p = 0; p < size(); ++p) {
+    if (p == me)
+      continue;
+    const void *&piece = pieces[size_t(item) * ranks.size() + size_t(p)];
+    place(space, static_cast<const std::byte *>(piece), bytes);
+    piece = space;
+    space += bytes;
+  }
+}
+
+/// The second half of an all-reduce: every rank's reduced part to everybody.
+void Channel::gatherParts(const CollectiveDesc &desc, const Ptr *out) {
+  int64_t element = sizeOf(desc.out);
+  transport->open();
+  for (int i = 0; i < desc.items; ++i) {
+    if (isSmall(desc, desc.item[i].full))
+      continue;
+    Part mine = part(desc, i, me);
+    for (int p = 0; p < size(); ++p) {
+      if (p == me)
+        continue;
+      Part theirs = part(desc, i, p);
+      std::byte *to = out[i] + theirs.offset * element;
+      int64_t bytes = theirs.count * element;
+      place(to,
+            transport->swap(p, out[i] + mine.offset * element,
+                            mine.count * element, to, to, bytes),
+            bytes);
+    }
+  }
+  transport->close();
+}
+
+//===----------------------------------------------------------------------===//
+// API
+//===----------------------------------------------------------------------===//
+
+void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
+                          Ptrs out, Ptrs workspace) {
+  const CollectiveDesc &desc = c.artifact->collective[index];
+  Channel &channel = c.channel(stream, desc.group);
+  if (StreamWorker *worker = c.workers[int(stream)].get()) {
+    worker->collective(channel, desc, in, out, workspace);
+    return;
+  }
+  Trace::Span span(c.trace, stream, desc.serves, desc.items);
+  channel.run(desc, in.begin(), out.begin(), workspace.begin());
+}

@@ -1,0 +1,167 @@
+//===- Job.cpp - Joining a job and helpers over all ranks -----------------===//
+#include "Job.h"
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mpi.h>
+#include <unistd.h>
+
+using namespace fsdp::rt;
+
+namespace {
+struct State {
+  bool joined = false, mpi = false, ownsMPI = false;
+  World world;
+};
+} // namespace
+
+static State &state() {
+  static State s;
+  return s;
+}
+
+/// A launcher that speaks MPI leaves one of these. Without it MPI would start
+/// a daemon for a single process, which takes longer than a training step.
+static bool isLaunched() {
+  for (const char *name :
+       {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"})
+    if (std::getenv(name))
+      return true;
+  return false;
+}
+
+World fsdp::rt::joinWorld() {
+  State &s = state();
+  if (s.joined)
+    return s.world;
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  s.mpi = initialized || isLaunched();
+  if (s.mpi && !initialized) {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+    s.ownsMPI = true;
+    if (provided < MPI_THREAD_MULTIPLE) {
+      std::fprintf(stderr, "fsdp: this MPI library does not support "
+                           "MPI_THREAD_MULTIPLE, which streams need\n");
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+  }
+  if (s.mpi) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &s.world.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &s.world.size);
+  }
+  s.joined = true;
+  return s.world;
+}
+
+void fsdp::rt::leaveWorld() {
+  State &s = state();
+  int finalized = 0;
+  if (s.ownsMPI)
+    MPI_Finalized(&finalized);
+  if (s.ownsMPI && !finalized)
+    MPI_Finalize();
+  s = State();
+}
+
+void fsdp::rt::abortWorld(const std::string &message, int exitCode) {
+  std::fflush(stdout);
+  if (state().world.size > 1)
+    std::fprintf(stderr, "fsdp: rank %d: %s\n", state().world.rank,
+                 message.c_str());
+  else
+    std::fprintf(stderr, "fsdp: %s\n", message.c_str());
+  std::fflush(stderr);
+  if (state().mpi)
+    MPI_Abort(MPI_COMM_WORLD, exitCode);
+  // Other threads may be in the middle of a collective: no destructors.
+  _exit(exitCode);
+}
+
+void fsdp::rt::barrier() {
+  if (state().mpi)
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// MPI counts are 32 bits; larger transfers go in pieces of this many bytes.
+static constexpr int64_t kMaxCount = int64_t(1) << 30;
+
+void fsdp::rt::broadcast(void *data, int64_t bytes, int root) {
+  if (!state().mpi)
+    return;
+  auto *p = static_cast<std::byte *>(data);
+  for (int64_t done = 0; done < bytes; done += kMaxCount)
+    MPI_Bcast(p + done, int(std::min(kMaxCount, bytes - done)), MPI_BYTE, root,
+              MPI_COMM_WORLD);
+}
+
+void fsdp::rt::allReduceSum(double *values, int count) {
+  State &s = state();
+  if (s.world.size == 1)
+    return;
+  std::vector<double> all(size_t(count) * size_t(s.world.size));
+  job::allGather(values, count * int64_t(sizeof(double)), all.data());
+  for (int i = 0; i < count; ++i) {
+    double sum = 0;
+    for (int r = 0; r < s.world.size; ++r)
+      sum += all[size_t(r) * size_t(count) + size_t(i)];
+    values[i] = sum;
+  }
+}
+
+void fsdp::rt::gather(const void *mine, int64_t bytes, void *all, int root) {
+  State &s = state();
+  auto *to = static_cast<std::byte *>(all);
+  auto *from = static_cast<const std::byte *>(mine);
+  if (s.world.rank == root && bytes > 0)
+    std::memcpy(to + s.world.rank * bytes, from, size_t(bytes));
+  for (int64_t done = 0; done < bytes && s.world.size > 1; done += kMaxCount) {
+    int count = int(std::min(kMaxCount, bytes - done));
+    if (s.world.rank != root) {
+      MPI_Send(from + done, count, MPI_BYTE, root, 0, MPI_COMM_WORLD);
+      continue;
+    }
+    for (int r = 0; r < s.world.size; ++r)
+      if (r != root)
+        MPI_Recv(to + r * bytes + done, count, MPI_BYTE, r, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  }
+}
+
+bool job::usesMPI() { return state().mpi; }
+
+bool job::everyone(bool mine) {
+  int good = mine;
+  if (state().mpi)
+    MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return good;
+}
+
+void job::allGather(const void *mine, int64_t bytes, void *all) {
+  if (state().mpi)
+    MPI_Allgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE,
+                  MPI_COMM_WORLD);
+  else
+    std::memcpy(all, mine, size_t(bytes));
+}
+
+std::vector<char> job::ranksOfThisNode() {
+  State &s = state();
+  std::vector<char> result(size_t(s.world.size), 0);
+  result[size_t(s.world.rank)] = 1;
+  if (!s.mpi)
+    return result;
+  MPI_Comm node;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, s.world.rank,
+                      MPI_INFO_NULL, &node);
+  int count = 0;
+  MPI_Comm_size(node, &count);
+  std::vector<int> ranks(static_cast<size_t>(count));
+  MPI_Allgather(&s.world.rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, node);
+  for (int r : ranks)
+    result[size_t(r)] = 1;
+  MPI_Comm_free(&node);
+  return result;
+}

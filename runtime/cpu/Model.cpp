@@ -1,0 +1,181 @@
+//===- Model.cpp - Rotary, embedding, cross entropy -----------------------===//
+#include "../api/ContextImpl.h"
+#include "../kernels/Kernels.h"
+#include "Parallel.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdp::rt;
+
+/// Calls body(pointer type tag) for f32 or bf16, the types of activations.
+template <typename Body>
+static void dispatch(DType type, const char *what, const Body &body) {
+  if (type == DType::F32)
+    body(float());
+  else if (type == DType::BF16)
+    body(BF16());
+  else
+    abortWorld(std::string(what) + " takes f32 or bf16 on the CPU target");
+}
+
+template <typename T> static T *as(Ptr p) { return reinterpret_cast<T *>(p); }
+
+//===----------------------------------------------------------------------===//
+// Rotary
+//===----------------------------------------------------------------------===//
+
+static auto rotaryKernel(float) { return kernels().rotaryF32; }
+static auto rotaryKernel(BF16) { return kernels().rotaryBF16; }
+
+void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
+                      int64_t sequence, int64_t heads, int64_t headDim,
+                      bool halves, bool inverse, Ptr x, Ptr table, Ptr y) {
+  requireComputeStream(c, stream, "rotary");
+  Trace::Span span(c.trace, stream, "rotary", batch, sequence, heads, headDim);
+  dispatch(type, "rotary", [&](auto tag) {
+    using T = decltype(tag);
+    auto kernel = rotaryKernel(tag);
+    int64_t width = heads * headDim;
+    parallelFor(c.threads, batch * sequence, width, 1,
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t t = begin; t < end; ++t)
+                    kernel(as<T>(x) + t * width,
+                           as<float>(table) + t % sequence * headDim,
+                           as<T>(y) + t * width, heads, headDim, halves,
+                           inverse);
+                });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding
+//===----------------------------------------------------------------------===//
+
+/// True if `id` is a class; otherwise the program will fail when it ends.
+static bool inRange(Context &c, int64_t id, int64_t classes, DataError error) {
+  if (id >= 0 && id < classes)
+    return true;
+  c.dataErrors.fetch_or(error);
+  return false;
+}
+
+void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
+                         int64_t classes, int64_t cols, Ptr ids, Ptr table,
+                         Ptr out) {
+  requireComputeStream(c, stream, "embedding");
+  Trace::Span span(c.trace, stream, "embedding", rows, cols);
+  size_t bytes = size_t(cols * sizeOf(type));
+  const int32_t *id = as<int32_t>(ids);
+  parallelFor(c.threads, rows, cols, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      Ptr to = out + size_t(r) * bytes;
+      if (inRange(c, id[r], classes, kTokenOutOfRange))
+        std::memcpy(to, table + size_t(id[r]) * bytes, bytes);
+      else
+        std::memset(to, 0, bytes);
+    }
+  });
+}
+
+static auto addRowKernel(float) { return kernels().addRowF32; }
+static auto addRowKernel(BF16) { return kernels().addRowBF16; }
+
+void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
+                             int64_t rows, int64_t classes, int64_t cols,
+                             Ptr ids, Ptr dy, Ptr out, Ptr workspace) {
+  requireComputeStream(c, stream, "embedding");
+  Trace::Span span(c.trace, stream, "embedding_grad", rows, cols);
+  float *sum = as<float>(type == DType::F32 ? out : workspace);
+  const int32_t *id = as<int32_t>(ids);
+  dispatch(type, "embedding", [&](auto tag) {
+    using T = decltype(tag);
+    auto add = addRowKernel(tag);
+    // Threads share columns, not rows: each class is summed in token order.
+    parallelFor(c.threads, cols, rows + classes, 32,
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t k = 0; k < classes; ++k)
+                    std::fill(sum + k * cols + begin, sum + k * cols + end,
+                              0.0f);
+                  for (int64_t r = 0; r < rows; ++r)
+                    if (inRange(c, id[r], classes, kTokenOutOfRange))
+                      add(as<T>(dy) + r * cols + begin,
+                          sum + id[r] * cols + begin, end - begin);
+                });
+  });
+  if (type == DType::BF16)
+    parallelFor(c.threads, classes, cols, 1,
+                [&](int64_t begin, int64_t end, int) {
+                  kernels().narrow(sum + begin * cols, cols,
+                                   as<BF16>(out) + begin * cols, cols,
+                                   end - begin, cols);
+                });
+}
+
+//===----------------------------------------------------------------------===//
+// Cross entropy
+//===----------------------------------------------------------------------===//
+
+static auto logSumExpKernel(float) { return kernels().logSumExpF32; }
+static auto logSumExpKernel(BF16) { return kernels().logSumExpBF16; }
+static auto gradKernel(float) { return kernels().crossEntropyGradF32; }
+static auto gradKernel(BF16) { return kernels().crossEntropyGradBF16; }
+
+/// Rows that count: those whose target is not ignored.
+static int64_t countedRows(const int32_t *target, int64_t rows,
+                           int64_t ignoreIndex) {
+  return rows - std::count(target, target + rows, ignoreIndex);
+}
+
+void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
+                            int64_t classes, int64_t ignoreIndex, Ptr logits,
+                            Ptr targets, Ptr loss, Ptr lse, Ptr workspace) {
+  requireComputeStream(c, stream, "cross entropy");
+  Trace::Span span(c.trace, stream, "cross_entropy", rows, classes);
+  const int32_t *target = as<int32_t>(targets);
+  float *losses = as<float>(workspace);
+  dispatch(type, "cross entropy", [&](auto tag) {
+    using T = decltype(tag);
+    auto kernel = logSumExpKernel(tag);
+    parallelFor(
+        c.threads, rows, classes, 1, [&](int64_t begin, int64_t end, int) {
+          for (int64_t r = begin; r < end; ++r) {
+            const T *x = as<T>(logits) + r * classes;
+            float total = kernel(x, classes);
+            as<float>(lse)[r] = total;
+            bool counts = target[r] != ignoreIndex &&
+                          inRange(c, target[r], classes, kTargetOutOfRange);
+            losses[r] = counts ? total - math::widen(x[target[r]]) : 0.0f;
+          }
+        });
+  });
+  int64_t counted = countedRows(target, rows, ignoreIndex);
+  *as<float>(loss) =
+      counted == 0 ? 0.0f : kernels().sum(losses, rows) / float(counted);
+}
+
+void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
+                                int64_t rows, int64_t classes,
+                                int64_t ignoreIndex, Ptr logits, Ptr targets,
+                                Ptr lse, Ptr dloss, Ptr out) {
+  requireComputeStream(c, stream, "cross entropy");
+  Trace::Span span(c.trace, stream, "cross_entropy_grad", rows, classes);
+  const int32_t *target = as<int32_t>(targets);
+  int64_t counted = countedRows(target, rows, ignoreIndex);
+  float g = counted == 0 ? 0.0f : *as<float>(dloss) / float(counted);
+  dispatch(type, "cross entropy", [&](auto tag) {
+    using T = decltype(tag);
+    auto kernel = gradKernel(tag);
+    parallelFor(c.threads, rows, classes, 1,
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t r = begin; r < end; ++r) {
+                    T *to = as<T>(out) + r * classes;
+                    if (target[r] != ignoreIndex &&
+                        inRange(c, target[r], classes, kTargetOutOfRange))
+                      kernel(as<T>(logits) + r * classes, classes,
+                             as<float>(lse)[r], target[r], g, to);
+                    else
+                      std::memset(to, 0, size_t(classes) * sizeof(T));
+                  }
+                });
+  });
+}

@@ -1,0 +1,125 @@
+//===- Optimizer.cpp - Exact gradient norm, clipping, AdamW ---------------===//
+//
+// Several tensors in one call. Their elements are one range that is cut for
+// the threads; every operation is element-wise or an exact integer reduction,
+// so neither the cut nor the sharding changes a bit.
+//
+//===----------------------------------------------------------------------===//
+#include "../api/ContextImpl.h"
+#include "../kernels/Kernels.h"
+#include "Parallel.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace fsdp::rt;
+
+/// Calls body(tensor, begin, count) for the parts of all tensors, in pieces
+/// for the compute threads.
+template <typename Body>
+static void forEachPart(Context &c, const int64_t *counts, size_t tensors,
+                        const Body &body) {
+  int64_t total = 0;
+  for (size_t t = 0; t < tensors; ++t)
+    total += counts[t];
+  parallelFor(c.threads, total, 1, 64, [&](int64_t begin, int64_t end, int) {
+    int64_t start = 0;
+    for (size_t t = 0; t < tensors; start += counts[t++]) {
+      int64_t from = std::max(begin - start, int64_t(0));
+      int64_t to = std::min(end - start, counts[t]);
+      if (from < to)
+        body(t, from, to - from);
+    }
+  });
+}
+
+static const float *floats(Ptrs list, size_t i) {
+  return reinterpret_cast<const float *>(list.begin()[i]);
+}
+
+void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
+                      Ptr out) {
+  requireComputeStream(c, stream, "abs_max");
+  Trace::Span span(c.trace, stream, "abs_max", int64_t(in.size()));
+  std::atomic<uint32_t> largest{0};
+  forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
+    uint32_t bits = kernels().absMaxBits(floats(in, t) + at, n);
+    uint32_t seen = largest.load();
+    while (bits > seen && !largest.compare_exchange_weak(seen, bits)) {
+    }
+  });
+  *reinterpret_cast<float *>(out) = math::fromBits(largest.load());
+}
+
+/// The exponent of the power of two not below `max`; 0 if there is none.
+static int scaleExponent(float max) {
+  if (!std::isfinite(max) || max == 0.0f)
+    return 0;
+  int exponent = 0;
+  float mantissa = std::frexp(max, &exponent);
+  return mantissa == 0.5f ? exponent - 1 : exponent;
+}
+
+void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
+                          Ptr max, Ptrs in, Ptr out) {
+  requireComputeStream(c, stream, "sum_squares");
+  Trace::Span span(c.trace, stream, "sum_squares", int64_t(in.size()));
+  float largest = *reinterpret_cast<const float *>(max);
+  std::atomic<int64_t> high{0}, low{0};
+  if (std::isfinite(largest) && largest != 0.0f) {
+    double inverse = std::ldexp(1.0, -scaleExponent(largest));
+    forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
+      int64_t sums[2] = {0, 0};
+      kernels().sumSquares(floats(in, t) + at, n, inverse, sums);
+      high += sums[0];
+      low += sums[1];
+    });
+  }
+  reinterpret_cast<int64_t *>(out)[0] = high;
+  reinterpret_cast<int64_t *>(out)[1] = low;
+}
+
+void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
+                               Ptr max, Ptr sum, Ptr norm, Ptr coefficient) {
+  requireComputeStream(c, stream, "clip_coefficient");
+  float largest = *reinterpret_cast<const float *>(max);
+  const auto *digits = reinterpret_cast<const int64_t *>(sum);
+  float total = largest;
+  if (std::isfinite(largest)) {
+    double squares =
+        std::ldexp(double(digits[0]), -24) + std::ldexp(double(digits[1]), -48);
+    total = float(std::ldexp(std::sqrt(squares), scaleExponent(largest)));
+  }
+  float factor = float(maxNorm) / (total + 1e-6f);
+  *reinterpret_cast<float *>(norm) = total;
+  *reinterpret_cast<float *>(coefficient) =
+      maxNorm == 0 || factor > 1.0f ? 1.0f : factor;
+}
+
+void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
+                     const int64_t *counts, Ptrs parameters, Ptrs firstMoments,
+                     Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
+                     Ptr coefficient) {
+  requireComputeStream(c, stream, "adamw");
+  Trace::Span span(c.trace, stream, "adamw", int64_t(parameters.size()));
+  double rate = *reinterpret_cast<const float *>(lr);
+  double t = *reinterpret_cast<const int32_t *>(step);
+  AdamWStep s;
+  s.decay = float(rate * d.weightDecay);
+  s.oneMinusBeta1 = float(1 - d.beta1);
+  s.beta2 = float(d.beta2);
+  s.oneMinusBeta2 = float(1 - d.beta2);
+  s.stepSize = float(rate / (1 - std::pow(d.beta1, t)));
+  s.rootBias2 = float(std::sqrt(1 - std::pow(d.beta2, t)));
+  s.eps = float(d.eps);
+  s.coefficient = *reinterpret_cast<const float *>(coefficient);
+  auto at = [](Ptrs list, size_t i) {
+    return reinterpret_cast<float *>(list.begin()[i]);
+  };
+  forEachPart(c, counts, parameters.size(),
+              [&](size_t i, int64_t begin, int64_t n) {
+                kernels().adamw(s, n, at(parameters, i) + begin,
+                                at(firstMoments, i) + begin,
+                                at(secondMoments, i) + begin,
+                                floats(gradients, i) + begin);
+              });
+}

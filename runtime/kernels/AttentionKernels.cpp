@@ -1,0 +1,126 @@
+//===- AttentionKernels.cpp - The pointwise part of attention -------------===//
+#include "Isa.h"
+
+using namespace fsdp::rt;
+
+namespace {
+
+/// Columns of row `i` that the query may see.
+inline int64_t visible(const ScoreBlock &b, int64_t i) {
+  int64_t n = b.query + i - b.key + 1;
+  return !b.causal || n > b.cols ? b.cols : n;
+}
+
+void softmax(const ScoreBlock &b, float *scores, int64_t stride, BF16 *narrow,
+             bool roundToBF16, bool first, float *maximum, float *sum,
+             float *rescale) {
+  for (int64_t i = 0; i < b.rows; ++i) {
+    float *__restrict s = scores + i * stride;
+    int64_t n = visible(b, i);
+    float scale = b.scale;
+    float m = math::maxLanes(n, [=](int64_t j) { return s[j] * scale; });
+    if (!first)
+      m = math::max(m, maximum[i]);
+    float l = math::sumLanes(
+        n, [=](int64_t j) { return s[j] = math::exp(s[j] * scale - m); });
+    rescale[i] = first ? 0.0f : math::exp(maximum[i] - m);
+    sum[i] = first ? l : sum[i] * rescale[i] + l;
+    maximum[i] = m;
+    for (int64_t j = n; j < b.cols; ++j)
+      s[j] = 0.0f;
+    if (narrow) {
+      BF16 *__restrict to = narrow + i * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < b.cols; ++j)
+        to[j] = math::toBF16(s[j]);
+    } else if (roundToBF16) {
+#pragma omp simd
+      for (int64_t j = 0; j < b.cols; ++j)
+        s[j] = math::roundBF16(s[j]);
+    }
+  }
+}
+
+void accumulate(int64_t rows, int64_t cols, const float *rescale,
+                const float *part, float *accumulator) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const float *__restrict p = part + i * cols;
+    float *__restrict a = accumulator + i * cols;
+    float f = rescale[i];
+#pragma omp simd
+    for (int64_t j = 0; j < cols; ++j)
+      a[j] = a[j] * f + p[j];
+  }
+}
+
+template <typename T>
+void finish(int64_t rows, int64_t cols, const float *acc, const float *maximum,
+            const float *sum, T *out, int64_t outStride, float *lse) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const float *__restrict a = acc + i * cols;
+    T *__restrict o = out + i * outStride;
+    float inverse = 1.0f / sum[i];
+#pragma omp simd
+    for (int64_t j = 0; j < cols; ++j)
+      math::store(o + j, a[j] * inverse);
+    lse[i] = maximum[i] + math::log(sum[i]);
+  }
+}
+
+void backward(const ScoreBlock &b, float *probabilities, float *gradients,
+              int64_t stride, BF16 *narrowP, BF16 *narrowS, bool roundToBF16,
+              const float *lse, const float *delta) {
+  float scale = b.scale;
+  for (int64_t i = 0; i < b.rows; ++i) {
+    float *__restrict p = probabilities + i * stride;
+    float *__restrict g = gradients + i * stride;
+    // Key b.key + i is hidden from the queries before it.
+    int64_t hidden = b.causal ? b.key + i - b.query : 0;
+    hidden = hidden < 0 ? 0 : hidden > b.cols ? b.cols : hidden;
+    for (int64_t j = 0; j < hidden; ++j)
+      p[j] = g[j] = 0.0f;
+#pragma omp simd
+    for (int64_t j = hidden; j < b.cols; ++j) {
+      float e = math::exp(p[j] * scale - lse[j]);
+      g[j] = e * (g[j] - delta[j]) * scale;
+      p[j] = e;
+    }
+    if (narrowP) {
+      BF16 *__restrict np = narrowP + i * stride;
+      BF16 *__restrict ns = narrowS + i * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < b.cols; ++j) {
+        np[j] = math::toBF16(p[j]);
+        ns[j] = math::toBF16(g[j]);
+      }
+    } else if (roundToBF16) {
+#pragma omp simd
+      for (int64_t j = 0; j < b.cols; ++j) {
+        p[j] = math::roundBF16(p[j]);
+        g[j] = math::roundBF16(g[j]);
+      }
+    }
+  }
+}
+
+template <typename T>
+void rowDot(int64_t rows, int64_t cols, const T *a, const T *b, int64_t stride,
+            float *out) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const T *x = a + i * stride, *y = b + i * stride;
+    out[i] = math::sumLanes(
+        cols, [=](int64_t j) { return math::widen(x[j]) * math::widen(y[j]); });
+  }
+}
+
+} // namespace
+
+void fsdp::rt::FSDP_ISA::addAttentionKernels(Kernels &k) {
+  k.attentionSoftmax = softmax;
+  k.attentionAccumulate = accumulate;
+  k.attentionFinishF32 = finish<float>;
+  k.attentionFinishBF16 = finish<BF16>;
+  k.attentionBackward = backward;
+  k.rowDotF32 = rowDot<float>;
+  k.rowDotBF16 = rowDot<BF16>;
+}

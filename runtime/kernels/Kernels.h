@@ -1,0 +1,108 @@
+//===- Kernels.h - The runtime's own kernels --------------------*- C++ -*-===//
+//
+// The kernels are compiled once per instruction set (see CMakeLists.txt) and
+// chosen when the library is loaded. All versions give the same bits. They run
+// on one thread over the range that they are given.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_KERNELS_KERNELS_H
+#define FSDP_RUNTIME_KERNELS_KERNELS_H
+
+#include "fsdp/Runtime/KernelMath.h"
+#include "fsdp/Runtime/Types.h"
+
+namespace fsdp::rt {
+
+/// Scalars of one AdamW step, rounded once from f64.
+struct AdamWStep {
+  float decay; // lr * weight decay
+  float oneMinusBeta1, beta2, oneMinusBeta2;
+  float stepSize;  // lr / (1 - beta1^t)
+  float rootBias2; // sqrt(1 - beta2^t)
+  float eps;
+  float coefficient; // of clipping
+};
+
+/// One block of attention scores: `rows` queries from `query` on, `cols` keys
+/// from `key` on. Under `causal`, a query sees keys up to itself.
+struct ScoreBlock {
+  int64_t rows, cols, query, key;
+  bool causal;
+  float scale;
+};
+
+struct Kernels {
+  // bf16 <-> f32, `rows` rows of `cols` elements at the given strides.
+  void (*widen)(const BF16 *in, int64_t inStride, float *out, int64_t outStride,
+                int64_t rows, int64_t cols);
+  void (*narrow)(const float *in, int64_t inStride, BF16 *out,
+                 int64_t outStride, int64_t rows, int64_t cols);
+
+  // Reduction over ranks: pieces[r] of each of `ranks` ranks, in the fixed
+  // tree over consecutive ranks, times `scale` once.
+  void (*sumF32)(const void *const *pieces, int ranks, int64_t count,
+                 float scale, void *out);
+  void (*sumBF16)(const void *const *pieces, int ranks, int64_t count,
+                  float scale, void *out);
+  void (*sumI64)(const void *const *pieces, int ranks, int64_t count,
+                 float scale, void *out);
+  void (*maxF32)(const void *const *pieces, int ranks, int64_t count,
+                 float scale, void *out);
+
+  // Attention, forward: scores become probabilities relative to the running
+  // maximum (probabilities: the scores' own place for f32, or bf16 at
+  // `narrow`); `rescale` gets the factor for what was summed before.
+  void (*attentionSoftmax)(const ScoreBlock &b, float *scores, int64_t stride,
+                           BF16 *narrow, bool roundToBF16, bool first,
+                           float *maximum, float *sum, float *rescale);
+  // accumulator = accumulator * rescale + part, per row.
+  void (*attentionAccumulate)(int64_t rows, int64_t cols, const float *rescale,
+                              const float *part, float *accumulator);
+  void (*attentionFinishF32)(int64_t rows, int64_t cols, const float *acc,
+                             const float *maximum, const float *sum, float *out,
+                             int64_t outStride, float *lse);
+  void (*attentionFinishBF16)(int64_t rows, int64_t cols, const float *acc,
+                              const float *maximum, const float *sum, BF16 *out,
+                              int64_t outStride, float *lse);
+  // Attention, backward: rows are keys, columns are queries. `probabilities`
+  // holds scores and `gradients` the products dP; both become P and dS.
+  void (*attentionBackward)(const ScoreBlock &b, float *probabilities,
+                            float *gradients, int64_t stride, BF16 *narrowP,
+                            BF16 *narrowS, bool roundToBF16, const float *lse,
+                            const float *delta);
+  // delta[i] = sum_j out[i][j] * dout[i][j].
+  void (*rowDotF32)(int64_t rows, int64_t cols, const float *a, const float *b,
+                    int64_t stride, float *out);
+  void (*rowDotBF16)(int64_t rows, int64_t cols, const BF16 *a, const BF16 *b,
+                     int64_t stride, float *out);
+
+  // One token: `heads` heads of `dim` elements, table [dim/2][2] = cos, sin.
+  void (*rotaryF32)(const float *x, const float *table, float *y, int64_t heads,
+                    int64_t dim, bool halves, bool inverse);
+  void (*rotaryBF16)(const BF16 *x, const float *table, BF16 *y, int64_t heads,
+                     int64_t dim, bool halves, bool inverse);
+
+  void (*addRowF32)(const float *x, float *sum, int64_t n);
+  void (*addRowBF16)(const BF16 *x, float *sum, int64_t n);
+
+  // Cross entropy of one row: log-sum-exp, and (exp(x - lse) - onehot) * g.
+  float (*logSumExpF32)(const float *x, int64_t n);
+  float (*logSumExpBF16)(const BF16 *x, int64_t n);
+  void (*crossEntropyGradF32)(const float *x, int64_t n, float lse,
+                              int64_t target, float g, float *out);
+  void (*crossEntropyGradBF16)(const BF16 *x, int64_t n, float lse,
+                               int64_t target, float g, BF16 *out);
+  float (*sum)(const float *x, int64_t n);
+
+  uint32_t (*absMaxBits)(const float *x, int64_t n);
+  void (*sumSquares)(const float *x, int64_t n, double inverse, int64_t *sums);
+  void (*adamw)(const AdamWStep &s, int64_t n, float *p, float *m, float *v,
+                const float *g);
+};
+
+/// The kernels for this CPU.
+const Kernels &kernels();
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_KERNELS_KERNELS_H

@@ -1,0 +1,121 @@
+//===- ReductionKernels.cpp - Sums over ranks, and conversions ------------===//
+#include "Isa.h"
+
+using namespace fsdp::rt;
+
+namespace {
+
+/// Elements that are reduced at a time: the buffers of all levels of the tree
+/// stay in the first-level cache.
+constexpr int64_t kBlock = 256;
+constexpr int kLevels = 32;
+
+/// The largest power of two below `n`, where the tree over n ranks splits.
+inline int split(int n) {
+  int s = 1;
+  while (2 * s < n)
+    s *= 2;
+  return s;
+}
+
+struct Add {
+  template <typename T> FSDP_MATH T apply(T a, T b) { return a + b; }
+};
+struct Max {
+  FSDP_MATH float apply(float a, float b) { return math::max(a, b); }
+};
+
+FSDP_MATH int64_t load(int64_t x) { return x; }
+FSDP_MATH float load(float x) { return x; }
+FSDP_MATH float load(BF16 x) { return math::widen(x); }
+
+/// Reduces ranks [first, first + ranks) of elements [at, at + n) into
+/// buffer[level]; deeper levels use the buffers above.
+template <typename Combine, typename In, typename Acc>
+void tree(const void *const *pieces, int first, int ranks, int64_t at,
+          int64_t n, Acc (*buffer)[kBlock], int level) {
+  Acc *__restrict out = buffer[level];
+  const In *a = static_cast<const In *>(pieces[first]) + at;
+  if (ranks == 1) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = load(a[i]);
+    return;
+  }
+  if (ranks == 2) {
+    const In *b = static_cast<const In *>(pieces[first + 1]) + at;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = Combine::apply(load(a[i]), load(b[i]));
+    return;
+  }
+  int left = split(ranks);
+  tree<Combine, In>(pieces, first, left, at, n, buffer, level);
+  tree<Combine, In>(pieces, first + left, ranks - left, at, n, buffer,
+                    level + 1);
+  const Acc *__restrict right = buffer[level + 1];
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = Combine::apply(out[i], right[i]);
+}
+
+template <typename Combine, typename In>
+void reduceF32(const void *const *pieces, int ranks, int64_t count, float scale,
+               void *result) {
+  alignas(64) float buffer[kLevels][kBlock];
+  auto *out = static_cast<float *>(result);
+  for (int64_t at = 0; at < count; at += kBlock) {
+    int64_t n = count - at < kBlock ? count - at : kBlock;
+    tree<Combine, In>(pieces, 0, ranks, at, n, buffer, 0);
+    const float *__restrict sum = buffer[0];
+    float *__restrict to = out + at;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = sum[i] * scale;
+  }
+}
+
+void sumI64(const void *const *pieces, int ranks, int64_t count, float,
+            void *result) {
+  alignas(64) int64_t buffer[kLevels][kBlock];
+  auto *out = static_cast<int64_t *>(result);
+  for (int64_t at = 0; at < count; at += kBlock) {
+    int64_t n = count - at < kBlock ? count - at : kBlock;
+    tree<Add, int64_t>(pieces, 0, ranks, at, n, buffer, 0);
+    for (int64_t i = 0; i < n; ++i)
+      out[at + i] = buffer[0][i];
+  }
+}
+
+void widenRows(const BF16 *in, int64_t inStride, float *out, int64_t outStride,
+               int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const BF16 *__restrict from = in + r * inStride;
+    float *__restrict to = out + r * outStride;
+#pragma omp simd
+    for (int64_t i = 0; i < cols; ++i)
+      to[i] = math::widen(from[i]);
+  }
+}
+
+void narrowRows(const float *in, int64_t inStride, BF16 *out, int64_t outStride,
+                int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *__restrict from = in + r * inStride;
+    BF16 *__restrict to = out + r * outStride;
+#pragma omp simd
+    for (int64_t i = 0; i < cols; ++i)
+      to[i] = math::toBF16(from[i]);
+  }
+}
+
+} // namespace
+
+void fsdp::rt::FSDP_ISA::addReductionKernels(Kernels &k) {
+  k.widen = widenRows;
+  k.narrow = narrowRows;
+  k.sumF32 = reduceF32<Add, float>;
+  k.sumBF16 = reduceF32<Add, BF16>;
+  k.maxF32 = reduceF32<Max, float>;
+  k.sumI64 = sumI64;
+}
