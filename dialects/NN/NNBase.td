@@ -16,6 +16,14 @@ def NN_IntTensor : StaticShapeTensorOf<[I32]>;
 def NN_AnyTensor : StaticShapeTensorOf<[F32, BF16, F64, I32, I64]>;
 def NN_ScalarTensor : RankedTensorOf<[F32, F64]>;
 
+/// The one type of a run-time scalar; ops that take it need not print it.
+class NN_RuntimeScalar<string text, string element> : Type<
+    CPred<"$_self == ::mlir::RankedTensorType::get({}, ::mlir::Builder($_self.getContext())." # element # "())">,
+    text, "::mlir::RankedTensorType">, BuildableType<
+    "::mlir::RankedTensorType::get({}, $_builder." # element # "())">;
+def NN_F32Scalar : NN_RuntimeScalar<"tensor<f32>", "getF32Type">;
+def NN_I32Scalar : NN_RuntimeScalar<"tensor<i32>", "getI32Type">;
+
 /// What persists between steps: parameters, buffers, optimizer state.
 def NN_PersistentResource : Resource<"::fsdp::nn::PersistentResource">;
 

@@ -73,8 +73,7 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     return success();
   }
   if (name == kStateOfAttr) {
-    if (!isa<BufferOp>(op) ||
-        !isa<FlatSymbolRefAttr, StringAttr>(attribute.getValue()))
+    if (!isa<BufferOp>(op) || !isa<FlatSymbolRefAttr>(attribute.getValue()))
       return op->emitOpError("'")
              << name << "' names a parameter on an nn.buffer";
     return success();

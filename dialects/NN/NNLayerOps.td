@@ -14,7 +14,11 @@ def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable]> {
     Products are accumulated in f32 (f64 for f64) and rounded once; the bias
     is added before that rounding.
 
-    Example: `%y = nn.linear %x, %w : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>`
+    Example:
+    ```mlir
+    %y = nn.linear %x, %w : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>
+    %z = nn.linear %x, %w bias %b : tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32> -> tensor<2x4x16xf32>
+    ```
 
     Constraints: 1. the weight has rank 2; 2. the last dimension of x is the
     weight's dimension 1; 3. the result has x's shape with the last dimension
@@ -25,8 +29,8 @@ def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable]> {
                        Optional<NN_FloatTensor>:$bias);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
-    $input `,` $weight (`bias` $bias^ `:` type($bias) `,`)? attr-dict `:`
-    type($input) `,` type($weight) `->` type($result)
+    $input `,` $weight (`bias` $bias^)? attr-dict `:` type($input) `,`
+    type($weight) (`,` type($bias)^)? `->` type($result)
   }];
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight,

@@ -70,7 +70,7 @@ def NN_AdamWOp : NN_Op<"adamw", [
 
     Example:
     ```mlir
-    nn.adamw @w[@w.exp_avg, @w.exp_avg_sq] (%g) lr %lr step %t clip %c
+    nn.adamw [@w] moments [@w.exp_avg], [@w.exp_avg_sq](%g) lr %lr step %t clip %c
         {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4x8xf32>
     ```
 
@@ -82,13 +82,12 @@ def NN_AdamWOp : NN_Op<"adamw", [
                        FlatSymbolRefArrayAttr:$first_moments,
                        FlatSymbolRefArrayAttr:$second_moments,
                        Variadic<RankedTensorOf<[F32]>>:$gradients,
-                       RankedTensorOf<[F32]>:$lr, RankedTensorOf<[I32]>:$step,
-                       RankedTensorOf<[F32]>:$coefficient,
+                       NN_F32Scalar:$lr, NN_I32Scalar:$step,
+                       NN_F32Scalar:$coefficient,
                        F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
   let assemblyFormat = [{
     $parameters `moments` $first_moments `,` $second_moments `(` $gradients `)`
     `lr` $lr `step` $step `clip` $coefficient attr-dict `:` type($gradients)
-    `,` type($lr) `,` type($step) `,` type($coefficient)
   }];
   let hasVerifier = 1;
 }

@@ -352,11 +352,8 @@ LogicalResult AdamWOp::verify() {
     return emitOpError("expects as many first moments, second moments and "
                        "gradients as parameters (")
            << count << ")";
-  // 3. The element types are the op definition's.
-  if (failed(expectRank(*this, "lr", getLr(), 0)) ||
-      failed(expectRank(*this, "step", getStep(), 0)))
-    return failure();
-  return expectRank(*this, "clip", getCoefficient(), 0);
+  // 3. is the op definition's.
+  return success();
 }
 
 LogicalResult AdamWOp::verifySymbolUses(SymbolTableCollection &tables) {
