@@ -319,6 +319,51 @@ def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
 // Execution: bytes and order
 //===----------------------------------------------------------------------===//
 
+def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
+  let summary = "Turns programs over tensors into programs over ranges of bytes";
+  let description = [{
+    Every public function becomes an exec.program; what persists (parameters,
+    state, arguments, results, gradients) becomes exec.range, other tensors
+    become exec.alloc without offsets.
+
+    ```mlir
+    func.func @evaluate(%x: tensor<2x4x8xf32> {nn.name = "x"}) -> (tensor<2x4x16xf32> {nn.name = "y"}) {
+      %w = nn.read @w : tensor<16x8xf32>
+      %y = nn.linear %x, %w : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>
+      return %y : tensor<2x4x16xf32>
+    }
+    →
+    exec.range @w : memref<16x8xf32> role parameter …
+    exec.program @evaluate … {
+      %x = exec.get @x : memref<2x4x8xf32>
+      %y = exec.get @y : memref<2x4x16xf32>
+      …
+      exec.gemm on compute (%x2, %w : …) outs(%y2 : …) workspace(%s : …) {transpose_rhs}
+    }
+    ```
+
+    - An nn.fusion or a single op of KernelOpInterface is a kernel and a
+      launch; equal kernels are one. Values inside a kernel are not stored;
+      each op still rounds to its declared type.
+    - Matmuls, attention, embedding, losses and the optimizer are library calls,
+      with the workspace that the target asks for.
+    - Reshapes, contiguous slices and nn.recompute_from are views; a result is
+      written where it ends, without a copy.
+    - A collective inside fsdp.async runs on the gather or reduce stream and
+      gives a token, awaited where fsdp.await stood; others run on compute.
+
+    It leaves offsets to exec-plan-memory and events to exec-synchronize.
+    `target=test` sizes workspaces by fixed formulas, so that tests do not
+    depend on the machine. Only collectives along dimension 0 are lowered.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu or test">,
+    Option<"threads", "threads", "int", "1", "Compute threads per rank">
+  ];
+  let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every range and interval its bytes in one static arena";
   let description = [{
@@ -395,55 +440,6 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
 
     Follows calls, so that it can run before and after exec-outline.
   }];
-}
-
-//===----------------------------------------------------------------------===//
-// Execution: from tensors to bytes
-//===----------------------------------------------------------------------===//
-
-def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
-  let summary = "Turns programs over tensors into programs over ranges of bytes";
-  let description = [{
-    Every public function becomes an exec.program; what persists (parameters,
-    state, arguments, results, gradients) becomes exec.range, other tensors
-    become exec.alloc without offsets.
-
-    ```mlir
-    func.func @evaluate(%x: tensor<2x4x8xf32> {nn.name = "x"}) -> (tensor<2x4x16xf32> {nn.name = "y"}) {
-      %w = nn.read @w : tensor<16x8xf32>
-      %y = nn.linear %x, %w : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>
-      return %y : tensor<2x4x16xf32>
-    }
-    →
-    exec.range @w : memref<16x8xf32> role parameter …
-    exec.program @evaluate … {
-      %x = exec.get @x : memref<2x4x8xf32>
-      %y = exec.get @y : memref<2x4x16xf32>
-      …
-      exec.gemm on compute (%x2, %w : …) outs(%y2 : …) workspace(%s : …) {transpose_rhs}
-    }
-    ```
-
-    - An nn.fusion or a single op of KernelOpInterface is a kernel and a
-      launch; equal kernels are one. Values inside a kernel are not stored;
-      each op still rounds to its declared type.
-    - Matmuls, attention, embedding, losses and the optimizer are library calls,
-      with the workspace that the target asks for.
-    - Reshapes, contiguous slices and nn.recompute_from are views; a result is
-      written where it ends, without a copy.
-    - A collective inside fsdp.async runs on the gather or reduce stream and
-      gives a token, awaited where fsdp.await stood; others run on compute.
-
-    It leaves offsets to exec-plan-memory and events to exec-synchronize.
-    `target=test` sizes workspaces by fixed formulas, so that tests do not
-    depend on the machine. Only collectives along dimension 0 are lowered.
-  }];
-  let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu or test">,
-    Option<"threads", "threads", "int", "1", "Compute threads per rank">
-  ];
-  let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect"];
 }
 
 #endif // FSDP_PASSES

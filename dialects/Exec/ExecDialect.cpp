@@ -68,6 +68,25 @@ static void printAccesses(OpAsmPrinter &printer, Operation *,
 }
 
 //===----------------------------------------------------------------------===//
+// Names of values in the text
+//===----------------------------------------------------------------------===//
+
+void GetOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), getRange());
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  for (BlockArgument argument : region.getArguments()) {
+    int64_t output = argument.getArgNumber() + getOutputs() -
+                     static_cast<int64_t>(region.getNumArguments());
+    setName(argument, output < 0
+                          ? ("in" + Twine(argument.getArgNumber())).str()
+                          : ("out" + Twine(output)).str());
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // exec.view
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,8 @@ include "dialects/Exec/ExecProgramOps.td"
 
 def Exec_Scalar : AnyTypeOf<[F32, I32]>;
 
-def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "A kernel: a space of rows x columns and its scalar code";
   let description = [{
     Block arguments are the buffers, the last `outputs` of them written.
@@ -89,7 +90,7 @@ def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
   let arguments = (ins Exec_ReduceKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
   let results = (outs F32:$result);
-  let assemblyFormat = "$kind attr-dict-with-keyword $body";
+  let assemblyFormat = "`` $kind attr-dict-with-keyword $body";
 }
 
 def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
@@ -111,7 +112,7 @@ def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
   let hasRegionVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$kind $target attr-dict `:` type($target) $body";
+  let assemblyFormat = "`` $kind $target attr-dict `:` type($target) $body";
 }
 
 def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ReduceRowsOp"]>]> {

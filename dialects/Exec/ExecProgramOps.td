@@ -4,6 +4,7 @@
 
 include "dialects/Exec/ExecAttrs.td"
 include "dialects/Fsdp/FsdpAttrs.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ViewLikeInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -39,7 +40,7 @@ def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
       Exec_RoleAttr:$role, OptionalAttr<I64Attr>:$offset,
       OptionalAttr<TypeAttr>:$full, OptionalAttr<AnyAttr>:$init,
       OptionalAttr<AnyAttr>:$placement);
-  let assemblyFormat = "$sym_name `:` $type `role` $role (`at` $offset^)? attr-dict";
+  let assemblyFormat = "$sym_name `:` $type `role` `` $role (`at` $offset^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MemRefType getMemRefType() { return ::mlir::cast<::mlir::MemRefType>(getType()); }
@@ -101,7 +102,8 @@ def Exec_CallOp : Exec_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 // Where values come from
 //===----------------------------------------------------------------------===//
 
-def Exec_GetOp : Exec_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Exec_GetOp : Exec_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "A persistent range as a value";
   let description = "Example: `%w = exec.get @w : memref<4x8xf32>`\n\nConstraints: 1. the range exists and has this type.";
   let arguments = (ins FlatSymbolRefAttr:$range);
@@ -158,7 +160,7 @@ def Exec_LaunchOp : Exec_WorkOp<"launch", [DeclareOpInterfaceMethods<SymbolUserO
   let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_StreamAttr:$stream,
       Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs);
   let assemblyFormat = [{
-    $kernel `on` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict
+    $kernel `on` `` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict
   }];
 }
 
@@ -183,7 +185,7 @@ def Exec_GemmOp : Exec_WorkOp<"gemm"> {
       Variadic<Exec_Buffer>:$outputs, Variadic<Exec_Buffer>:$workspaces,
       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let assemblyFormat = [{
-    `on` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
+    `on` `` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
     (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)? attr-dict
   }];
   let hasVerifier = 1;
@@ -209,7 +211,7 @@ def Exec_InvokeOp : Exec_WorkOp<"invoke"> {
       Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
       Variadic<Exec_Buffer>:$workspaces, OptionalAttr<DictionaryAttr>:$params);
   let assemblyFormat = [{
-    $callee `on` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` ($outputs^ `:` type($outputs))? `)`
+    $callee `on` `` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` ($outputs^ `:` type($outputs))? `)`
     (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)? attr-dict
   }];
   let hasVerifier = 1;
@@ -243,7 +245,7 @@ def Exec_CollectiveOp : Exec_WorkOp<"collective", [DeclareOpInterfaceMethods<Sym
       DefaultValuedAttr<F64Attr, "1.0">:$scale, OptionalAttr<StrAttr>:$serves);
   let results = (outs Optional<Exec_TokenType>:$token);
   let assemblyFormat = [{
-    $kind `on` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
+    `` $kind `on` `` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
     (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)?
     `over` $mesh custom<Axes>($axes) attr-dict (`->` type($token)^)?
   }];
@@ -258,7 +260,7 @@ def Exec_CopyOp : Exec_WorkOp<"copy"> {
     Constraints: 1. one input, one output, equal types.
   }];
   let arguments = (ins Exec_StreamAttr:$stream, Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs);
-  let assemblyFormat = "`on` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict";
+  let assemblyFormat = "`on` `` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict";
   let hasVerifier = 1;
 }
 
@@ -282,14 +284,14 @@ def Exec_RecordOp : Exec_Op<"record"> {
   let summary = "Marks the present end of a stream as event number `event`";
   let description = "Example: `exec.record 3 on gather`";
   let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
-  let assemblyFormat = "$event `on` $stream attr-dict";
+  let assemblyFormat = "$event `on` `` $stream attr-dict";
 }
 
 def Exec_WaitOp : Exec_Op<"wait"> {
   let summary = "Later work on a stream starts after event number `event`";
   let description = "Example: `exec.wait 3 on compute`";
   let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
-  let assemblyFormat = "$event `on` $stream attr-dict";
+  let assemblyFormat = "$event `on` `` $stream attr-dict";
 }
 
 #endif // FSDP_EXEC_PROGRAM_OPS

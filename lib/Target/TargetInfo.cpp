@@ -1,0 +1,99 @@
+//===- TargetInfo.cpp - What the compiler must know of a target -----------===//
+#include "fsdp/Target/TargetInfo.h"
+#include "fsdp/Runtime/Runtime.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+using namespace fsdp;
+
+TargetInfo::~TargetInfo() = default;
+
+int64_t TargetInfo::crossEntropyWorkspaceBytes(int64_t rows) const {
+  return rows * rt::sizeOf(rt::DType::F32);
+}
+
+int64_t TargetInfo::embeddingGradWorkspaceBytes(rt::DType type, int64_t classes,
+                                                int64_t cols) const {
+  if (type == rt::DType::F32)
+    return 0;
+  return classes * cols * rt::sizeOf(rt::DType::F32);
+}
+
+namespace {
+
+/// Asks the runtime library, which asks oneDNN on this machine.
+class CpuTarget : public TargetInfo {
+public:
+  explicit CpuTarget(int threads) : threads(threads) {}
+
+  int64_t gemmWorkspaceBytes(const rt::GemmDesc &desc) const override {
+    return rt::gemmWorkspaceBytes(desc, threads);
+  }
+  int64_t
+  attentionWorkspaceBytes(const rt::AttentionDesc &desc) const override {
+    return rt::attentionWorkspaceBytes(desc, threads);
+  }
+  int64_t
+  attentionGradWorkspaceBytes(const rt::AttentionDesc &desc) const override {
+    return rt::attentionGradWorkspaceBytes(desc, threads);
+  }
+  int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
+                                   int64_t ranks) const override {
+    return rt::collectiveWorkspaceBytes(desc, item, ranks);
+  }
+
+private:
+  int threads;
+};
+
+class TestTarget : public TargetInfo {
+public:
+  int64_t gemmWorkspaceBytes(const rt::GemmDesc &) const override { return 64; }
+  int64_t attentionWorkspaceBytes(const rt::AttentionDesc &) const override {
+    return 4096;
+  }
+  int64_t
+  attentionGradWorkspaceBytes(const rt::AttentionDesc &) const override {
+    return 8192;
+  }
+  int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
+                                   int64_t ranks) const override {
+    int64_t piece = desc.kind == rt::CollectiveKind::ReduceScatter
+                        ? desc.item[item].shard
+                        : (desc.item[item].full + ranks - 1) / ranks;
+    return ranks * piece * rt::sizeOf(desc.in);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<TargetInfo> fsdp::makeCpuTarget(int threads) {
+  return std::make_unique<CpuTarget>(threads);
+}
+
+std::unique_ptr<TargetInfo> fsdp::makeTestTarget() {
+  return std::make_unique<TestTarget>();
+}
+
+std::unique_ptr<TargetInfo> fsdp::makeTarget(llvm::StringRef name,
+                                             int threads) {
+  if (name == "cpu")
+    return makeCpuTarget(threads);
+  if (name == "test")
+    return makeTestTarget();
+  return nullptr;
+}
+
+rt::DType fsdp::dtypeOf(mlir::Type element) {
+  if (element.isF32())
+    return rt::DType::F32;
+  if (element.isBF16())
+    return rt::DType::BF16;
+  if (element.isF64())
+    return rt::DType::F64;
+  if (element.isInteger(8))
+    return rt::DType::I8;
+  if (element.isInteger(32))
+    return rt::DType::I32;
+  assert(element.isInteger(64) && "exec buffers hold f32, bf16, f64, i8-i64");
+  return rt::DType::I64;
+}
