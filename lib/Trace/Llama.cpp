@@ -131,9 +131,10 @@ std::vector<NamedTensor> Llama3::forward(ArrayRef<Tensor> inputs) const {
   Tensor logits = output ? (*output)(h) : tokEmbeddings.scores(h);
 
   Tracer::Scope scope(tokens.tracer(), "loss");
-  Tensor loss = crossEntropy(reshape(logits, {batch * seqLen, logits.size(2)}),
-                             reshape(targets, {batch * seqLen}));
-  return {{"loss", loss}, {"logits", logits}};
+  int64_t rows = batch * seqLen;
+  Tensor flatLogits = reshape(logits, {rows, logits.size(2)});
+  Tensor flatTargets = reshape(targets, {rows});
+  return {{"loss", crossEntropy(flatLogits, flatTargets)}, {"logits", logits}};
 }
 
 } // namespace fsdp::model

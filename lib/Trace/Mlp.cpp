@@ -27,8 +27,10 @@ std::vector<NamedTensor> Mlp::forward(ArrayRef<Tensor> inputs) const {
   Tensor x = inputs[0], y = inputs[1];
   Tracer &tracer = x.tracer();
   Tensor h = cast(x, tracer.computeType());
-  for (const Linear &layer : layers)
+  for (const Linear &layer : layers) {
+    Tracer::Scope scope(tracer, layer.path());
     h = relu(layer(h));
+  }
 
   Tracer::Scope scope(tracer, "loss");
   // The loss is taken in f32, in which the target comes.

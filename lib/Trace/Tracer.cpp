@@ -47,8 +47,10 @@ Tensor Tracer::use(const Parameter &parameter) {
 }
 
 Tensor Tracer::use(const Buffer &buffer) {
-  return {nn::ReadOp::create(ops, location, typeOf(buffer, ops), buffer.name),
-          *this};
+  Scope scope(*this, buffer.name);
+  Value value =
+      nn::ReadOp::create(ops, location, typeOf(buffer, ops), buffer.name);
+  return {value, *this};
 }
 
 //===----------------------------------------------------------------------===//

@@ -148,6 +148,7 @@ static llvm::Error printModel(llvm::raw_ostream &os) {
   }
   mlir::OpPrintingFlags flags;
   flags.enableDebugInfo(wantLocations);
+  flags.printNameLocAsPrefix();
   (*module)->print(os, flags);
   os << "\n";
   return llvm::Error::success();
