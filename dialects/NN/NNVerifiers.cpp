@@ -245,9 +245,9 @@ LogicalResult ConcatOp::verify() {
   shape[dim] = 0;
   for (Value input : getInputs()) {
     SmallVector<int64_t> like(shapeOf(input));
-    if (typeOf(input).getRank() != first.getRank() ||
+    if (failed(expectRank(*this, "an operand", input, first.getRank())) ||
         failed(expectElementType(*this, "an operand", input, getResult())))
-      return emitOpError("expects operands of equal rank and element type");
+      return failure();
     shape[dim] += like[dim];
     like[dim] = first.getDimSize(dim);
     if (like != SmallVector<int64_t>(first.getShape()))

@@ -1,0 +1,710 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// Attributes, state, shapes, optimizer, fusion: one case per constraint, named after
+// the op and the number of the constraint in its description.
+
+// nn.name on an argument is a string.
+// expected-error @+1 {{expects 'nn.name' to be a string that is not empty}}
+func.func private @f(tensor<f32> {nn.name = 3 : i32})
+
+// -----
+
+// nn.name is not empty.
+// expected-error @+1 {{expects 'nn.name' to be a string that is not empty}}
+func.func private @f(tensor<f32>) -> (tensor<f32> {nn.name = ""})
+
+// -----
+
+// A misspelt attribute of an argument.
+// expected-error @+1 {{has an unknown attribute 'nn.nane' on an argument or result}}
+func.func private @f(tensor<f32> {nn.nane = "x"})
+
+// -----
+
+// A misspelt attribute of an op.
+// expected-error @+1 {{has an unknown attribute 'nn.frosen'}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.frosen}
+
+// -----
+
+// nn.frozen belongs to parameters.
+// expected-error @+1 {{'nn.frozen' is a unit attribute of nn.parameter}}
+nn.buffer @w : tensor<4xf32> init #nn.zeros {nn.frozen}
+
+// -----
+
+// nn.frozen is a unit.
+// expected-error @+1 {{'nn.frozen' is a unit attribute of nn.parameter}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.frozen = 1 : i32}
+
+// -----
+
+// nn.state_of belongs to buffers.
+// expected-error @+1 {{'nn.state_of' names a parameter on an nn.buffer}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.state_of = @w}
+
+// -----
+
+// nn.state_of is a symbol.
+// expected-error @+1 {{'nn.state_of' names a parameter on an nn.buffer}}
+nn.buffer @w : tensor<4xf32> init #nn.zeros {nn.state_of = "w"}
+
+// -----
+
+// A standard deviation is not negative.
+// expected-error @+1 {{expects std >= 0}}
+nn.parameter @w : tensor<4xf32> init #nn.normal<std = -1.0>
+
+// -----
+
+// A cut is not negative.
+// expected-error @+1 {{expects cut >= 0}}
+nn.parameter @w : tensor<4xf32> init #nn.normal<std = 1.0, cut = -1.0>
+
+// -----
+
+// A bound is not negative.
+// expected-error @+1 {{expects bound >= 0}}
+nn.parameter @w : tensor<4xf32> init #nn.uniform<bound = -1.0>
+
+// -----
+
+// The base of rotary frequencies is positive.
+// expected-error @+1 {{expects theta > 0 and factor > 0}}
+nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 0.0>
+
+// -----
+
+// Scaled frequencies need two bounds in order.
+// expected-error @+1 {{expects 0 < low < high and original > 0}}
+nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4, factor = 8.0, low = 4.0, high = 1.0>
+
+// -----
+
+// The first position is not negative.
+// expected-error @+1 {{expects start >= 0}}
+nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4, start = -1>
+
+// -----
+
+// parameter 1: static shape.
+// expected-error @+1 {{expects a ranked tensor of static shape, got 'tensor<?xf32>'}}
+nn.parameter @w : tensor<?xf32> init #nn.zeros
+
+// -----
+
+// parameter 1: a tensor.
+// expected-error @+1 {{expects a ranked tensor of static shape, got 'f32'}}
+nn.parameter @w : f32 init #nn.zeros
+
+// -----
+
+// parameter 1: f32 or f64 elements.
+// expected-error @+1 {{expects elements of type f32 or f64, got 'tensor<4xbf16>'}}
+nn.parameter @w : tensor<4xbf16> init #nn.zeros
+
+// -----
+
+// parameter 2: an initialiser of parameters.
+// expected-error @+1 {{expects #nn.zeros, #nn.ones, #nn.normal or #nn.uniform as initialiser}}
+nn.parameter @w : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4>
+
+// -----
+
+// buffer 1: static shape.
+// expected-error @+1 {{expects a ranked tensor of static shape}}
+nn.buffer @w : tensor<?xf32> init #nn.zeros
+
+// -----
+
+// buffer 2: an initialiser of the dialect.
+// expected-error @+1 {{expects an initialiser of the nn dialect, got 0.000000e+00 : f32}}
+nn.buffer @w : tensor<4xf32> init 0.0 : f32
+
+// -----
+
+// buffer 3: a rotary table is [_, _, 2].
+// expected-error @+1 {{expects a #nn.rotary_table to initialise an f32 tensor of shape [_, _, 2]}}
+nn.buffer @w : tensor<4x2xf32> init #nn.rotary_table<theta = 1.0e4>
+
+// -----
+
+// read 1: the symbol exists.
+func.func @f() {
+  // expected-error @+1 {{expects @w to name an nn.parameter or nn.buffer}}
+  %w = nn.read @w : tensor<4xf32>
+  return
+}
+
+// -----
+
+// read 1: the symbol names a parameter or buffer.
+func.func @f() {
+  // expected-error @+1 {{expects @f to name an nn.parameter or nn.buffer}}
+  %w = nn.read @f : tensor<4xf32>
+  return
+}
+
+// -----
+
+// read 2: the declared type.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @f() {
+  // expected-error @+1 {{expects the declared type 'tensor<4xf32>', got 'tensor<5xf32>'}}
+  %w = nn.read @w : tensor<5xf32>
+  return
+}
+
+// -----
+
+// gradient 1: the symbol names a parameter.
+nn.buffer @w : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @+1 {{expects @w to name an nn.parameter}}
+  nn.gradient @w, %g : tensor<4xf32>
+  return
+}
+
+// -----
+
+// gradient 2: the type of the parameter.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf64>) {
+  // expected-error @+1 {{expects the declared type 'tensor<4xf32>', got 'tensor<4xf64>'}}
+  nn.gradient @w, %g : tensor<4xf64>
+  return
+}
+
+// -----
+
+// seed 1: the loss has rank 0.
+func.func @f(%l: tensor<1xf32>) {
+  // expected-error @+1 {{expects the loss of rank 0, got 'tensor<1xf32>'}}
+  %0 = nn.seed %l : tensor<1xf32>
+  return
+}
+
+// -----
+
+// recompute_from 1: equal types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects results of the operands' types}}
+  %0 = nn.recompute_from %x : tensor<4x8xf32> -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// constant 1: one value.
+func.func @f() {
+  // expected-error @+1 {{expects a tensor value whose elements are all equal}}
+  %0 = nn.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  return
+}
+
+// -----
+
+// cast 1: equal shapes.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{requires the same shape for all operands and results}}
+  %0 = nn.cast %x : tensor<4x8xf32> to tensor<8x4xbf16>
+  return
+}
+
+// -----
+
+// Arithmetic 1: equal types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{requires the same type for all operands and results}}
+  %0 = "nn.add"(%x, %x) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// Activations 1: equal types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{requires the same type for all operands and results}}
+  %0 = "nn.silu"(%x) : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+  return
+}
+
+// -----
+
+// Gradients of activations 1: equal types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{requires the same type for all operands and results}}
+  %0 = "nn.silu_grad"(%x, %x) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xbf16>
+  return
+}
+
+// -----
+
+// Kernels know no f16.
+func.func @f(%x: tensor<4xf16>) {
+  // expected-error @+1 {{must be statically shaped tensor of 32-bit float or bfloat16 type or 64-bit float values}}
+  %0 = nn.neg %x : tensor<4xf16>
+  return
+}
+
+// -----
+
+// reshape 1: equal element types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result with elements of type 'f32', got 'tensor<32xbf16>'}}
+  %0 = nn.reshape %x : tensor<4x8xf32> to tensor<32xbf16>
+  return
+}
+
+// -----
+
+// reshape 2: equal element counts.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects as many elements in the result (31) as in the operand (32)}}
+  %0 = nn.reshape %x : tensor<4x8xf32> to tensor<31xf32>
+  return
+}
+
+// -----
+
+// transpose 1: a permutation.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects a permutation of the operand's dimensions}}
+  %0 = nn.transpose %x [0, 0] : tensor<4x8xf32> to tensor<4x4xf32>
+  return
+}
+
+// -----
+
+// transpose 1: of all dimensions.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects a permutation of the operand's dimensions}}
+  %0 = nn.transpose %x [0] : tensor<4x8xf32> to tensor<4xf32>
+  return
+}
+
+// -----
+
+// transpose 2: the permuted type.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result of type 'tensor<8x4xf32>', got 'tensor<4x8xf32>'}}
+  %0 = nn.transpose %x [1, 0] : tensor<4x8xf32> to tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// slice 1: one offset per dimension.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects one offset per dimension}}
+  %0 = nn.slice %x [0] : tensor<4x8xf32> to tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// slice 2: inside the operand.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the box to lie inside dimension 1: 7 + 2 > 8}}
+  %0 = nn.slice %x [0, 7] : tensor<4x8xf32> to tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// slice 2: offsets are not negative.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the box to lie inside dimension 0: -1 + 4 > 4}}
+  %0 = nn.slice %x [-1, 0] : tensor<4x8xf32> to tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// slice 3: equal element types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result with elements of type 'f32'}}
+  %0 = nn.slice %x [0, 0] : tensor<4x8xf32> to tensor<4x2xbf16>
+  return
+}
+
+// -----
+
+// slice 3: equal ranks.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result of rank 2}}
+  %0 = nn.slice %x [0, 0] : tensor<4x8xf32> to tensor<4xf32>
+  return
+}
+
+// -----
+
+// pad 1: one offset per dimension.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects one offset per dimension}}
+  %0 = nn.pad %x [0] : tensor<4x8xf32> to tensor<4x9xf32>
+  return
+}
+
+// -----
+
+// pad 2: the operand lies inside the result.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the box to lie inside dimension 1: 2 + 8 > 9}}
+  %0 = nn.pad %x [0, 2] : tensor<4x8xf32> to tensor<4x9xf32>
+  return
+}
+
+// -----
+
+// pad 3: equal element types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result with elements of type 'f32'}}
+  %0 = nn.pad %x [0, 0] : tensor<4x8xf32> to tensor<4x9xbf16>
+  return
+}
+
+// -----
+
+// concat 1: at least one operand.
+func.func @f() {
+  // expected-error @+1 {{expects at least one operand}}
+  %0 = "nn.concat"() {dim = 0 : i64} : () -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// concat 2: the dimension exists.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{has no dimension 2 to join along}}
+  %0 = nn.concat %x, %x dim 2 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// concat 3: all other sizes are equal.
+func.func @f(%x: tensor<4x8xf32>, %y: tensor<5x8xf32>) {
+  // expected-error @+1 {{expects sizes to be equal except along dimension 1}}
+  %0 = nn.concat %x, %y dim 1 : tensor<4x8xf32>, tensor<5x8xf32> to tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// concat 3: the joined sizes add up.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result of type 'tensor<4x16xf32>'}}
+  %0 = nn.concat %x, %x dim 1 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<4x15xf32>
+  return
+}
+
+// -----
+
+// concat 3: equal ranks.
+func.func @f(%x: tensor<4x8xf32>, %y: tensor<8xf32>) {
+  // expected-error @+1 {{expects an operand of rank 2}}
+  %0 = nn.concat %x, %y dim 0 : tensor<4x8xf32>, tensor<8xf32> to tensor<5x8xf32>
+  return
+}
+
+// -----
+
+// concat 3: equal element types.
+func.func @f(%x: tensor<4x8xf32>, %y: tensor<4x8xbf16>) {
+  // expected-error @+1 {{expects an operand with elements of type 'f32'}}
+  %0 = nn.concat %x, %y dim 0 : tensor<4x8xf32>, tensor<4x8xbf16> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
+// broadcast 1: one entry per operand dimension.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects one entry of dims per operand dimension}}
+  %0 = nn.broadcast %x [0] : tensor<4x8xf32> to tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// broadcast 1: increasing.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects dims to be increasing and below 2}}
+  %0 = nn.broadcast %x [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// broadcast 1: inside the result's rank.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects dims to be increasing and below 2}}
+  %0 = nn.broadcast %x [0, 2] : tensor<4x8xf32> to tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// broadcast 2: sizes equal or 1.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects size 1 or 9 for result dimension 1, got 8}}
+  %0 = nn.broadcast %x [0, 1] : tensor<4x8xf32> to tensor<4x9xf32>
+  return
+}
+
+// -----
+
+// broadcast 3: equal element types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result with elements of type 'f32'}}
+  %0 = nn.broadcast %x [0, 1] : tensor<4x8xf32> to tensor<4x8xbf16>
+  return
+}
+
+// -----
+
+// sum 1: at least one dimension.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects at least one dimension to reduce}}
+  %0 = nn.sum %x [] : tensor<4x8xf32> to tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// mean 1: at least one dimension.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects at least one dimension to reduce}}
+  %0 = nn.mean %x [] : tensor<4x8xf32> to tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// max 1: at least one dimension.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects at least one dimension to reduce}}
+  %0 = nn.max %x [] : tensor<4x8xf32> to tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// Reductions 1: increasing.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects dims to be increasing and below 2}}
+  %0 = nn.sum %x [1, 0] : tensor<4x8xf32> to tensor<f32>
+  return
+}
+
+// -----
+
+// Reductions 1: inside the rank.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects dims to be increasing and below 2}}
+  %0 = nn.sum %x [2] : tensor<4x8xf32> to tensor<4xf32>
+  return
+}
+
+// -----
+
+// Reductions 2: the operand's shape without dims.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the reduced tensor of type 'tensor<4xf32>', got 'tensor<8xf32>'}}
+  %0 = nn.sum %x [1] : tensor<4x8xf32> to tensor<8xf32>
+  return
+}
+
+// -----
+
+// Reductions 3: equal element types.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the reduced tensor of type 'tensor<4xf32>', got 'tensor<4xf64>'}}
+  %0 = nn.sum %x [1] : tensor<4x8xf32> to tensor<4xf64>
+  return
+}
+
+// -----
+
+// max_grad: the type that nn.max gives.
+func.func @f(%x: tensor<4x8xf32>, %m: tensor<8xf32>) {
+  // expected-error @+1 {{expects the reduced tensor of type 'tensor<4xf32>'}}
+  %0 = nn.max_grad %x, %m, %m [1] : tensor<4x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+// abs_max: the result has rank 0.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result of rank 0}}
+  %0 = nn.abs_max %x : tensor<4x8xf32> -> tensor<1xf32>
+  return
+}
+
+// -----
+
+// sum_squares 1: max has rank 0.
+func.func @f(%x: tensor<4x8xf32>, %m: tensor<1xf32>) {
+  // expected-error @+1 {{expects max of rank 0}}
+  %0 = nn.sum_squares %m, %x : tensor<1xf32>, tensor<4x8xf32> -> tensor<2xi64>
+  return
+}
+
+// -----
+
+// sum_squares 2: two digits.
+func.func @f(%x: tensor<4x8xf32>, %m: tensor<f32>) {
+  // expected-error @+1 {{expects the sum of type 'tensor<2xi64>'}}
+  %0 = nn.sum_squares %m, %x : tensor<f32>, tensor<4x8xf32> -> tensor<3xi64>
+  return
+}
+
+// -----
+
+// clip_coefficient: max has rank 0.
+func.func @f(%m: tensor<1xf32>, %s: tensor<2xi64>) {
+  // expected-error @+1 {{expects max of rank 0}}
+  %0, %1 = nn.clip_coefficient %m, %s max_norm 1.0 : tensor<1xf32>, tensor<2xi64>
+  return
+}
+
+// -----
+
+// clip_coefficient: max_norm is not negative.
+func.func @f(%m: tensor<f32>, %s: tensor<2xi64>) {
+  // expected-error @+1 {{expects max_norm >= 0}}
+  %0, %1 = nn.clip_coefficient %m, %s max_norm -1.0 : tensor<f32>, tensor<2xi64>
+  return
+}
+
+// -----
+
+// adamw 1: as many moments as parameters.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{expects as many first moments, second moments and gradients as parameters (1)}}
+  nn.adamw [@w] moments [@m], [](%g) lr %lr step %t clip %lr
+      {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// adamw 2: parameters name nn.parameter.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{expects @m to name an nn.parameter}}
+  nn.adamw [@m] moments [@m], [@m](%g) lr %lr step %t clip %lr
+      {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// adamw 2: moments name nn.buffer.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{expects @w to name an nn.buffer}}
+  nn.adamw [@w] moments [@m], [@w](%g) lr %lr step %t clip %lr
+      {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// adamw 3: the learning rate is tensor<f32>.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<1xf32>, %t: tensor<i32>, %c: tensor<f32>) {
+  // expected-error @+1 {{operand #1 must be tensor<f32>}}
+  "nn.adamw"(%g, %lr, %t, %c) {parameters = [@w], first_moments = [@m], second_moments = [@m],
+      beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1}
+      : (tensor<4xf32>, tensor<1xf32>, tensor<i32>, tensor<f32>) -> ()
+  return
+}
+
+// -----
+
+// adamw 3: the step is tensor<i32>.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>) {
+  // expected-error @+1 {{operand #2 must be tensor<i32>}}
+  "nn.adamw"(%g, %lr, %lr, %lr) {parameters = [@w], first_moments = [@m], second_moments = [@m],
+      beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1}
+      : (tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> ()
+  return
+}
+
+// -----
+
+// fusion 1: block arguments match the operands.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects block arguments of the operands' types}}
+  %y = nn.fusion(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<8x4xf32>):
+    %0 = nn.constant dense<1.0> : tensor<4x8xf32>
+    nn.yield %0 : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+// fusion 1: nn.yield matches the results.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects nn.yield to give values of the results' types}}
+  %y = nn.fusion(%x) : (tensor<4x8xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    %0 = nn.silu %a : tensor<4x8xf32>
+    nn.yield %0 : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+// fusion 2: every op has a kernel form.
+func.func @f(%x: tensor<4x8xf32>) {
+  %y = nn.fusion(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    // expected-error @+1 {{has no kernel form and cannot be fused}}
+    %0 = nn.matmul %a, %a {transpose_rhs} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+    nn.yield %a : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+// fusion 3: 4 rows of 8 are not 8 rows of 4.
+func.func @f(%x: tensor<4x8xf32>) {
+  %y = nn.fusion(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    %0 = nn.silu %a : tensor<4x8xf32>
+    %1 = nn.constant dense<1.0> : tensor<8x4xf32>
+    // expected-error @-1 {{does not share the iteration space of the fusion}}
+    nn.yield %0 : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+// fusion 3: a sum over a middle dimension has no space.
+func.func @f(%x: tensor<4x8xf32>) {
+  %y = nn.fusion(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    %0 = nn.constant dense<1.0> : tensor<2x3x4xf32>
+    // expected-error @+1 {{does not share the iteration space of the fusion}}
+    %1 = nn.sum %0 [1] : tensor<2x3x4xf32> to tensor<2x4xf32>
+    nn.yield %a : tensor<4x8xf32>
+  }
+  return
+}
