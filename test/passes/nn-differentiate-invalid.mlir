@@ -1,0 +1,53 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --nn-differentiate
+
+// An op on the path from a trained parameter to the loss needs a reverse rule.
+nn.parameter @w : tensor<4x8xf32> init #nn.zeros
+func.func @forward() -> (tensor<f32> {nn.name = "loss"}) {
+  %w = nn.read @w : tensor<4x8xf32>
+  // expected-error @+1 {{'nn.abs_max' has no reverse rule but lies between a trained parameter and the loss}}
+  %loss = nn.abs_max %w : tensor<4x8xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Off that path it does not.
+nn.parameter @w : tensor<4x8xf32> init #nn.zeros {nn.frozen}
+func.func @forward() -> (tensor<f32> {nn.name = "loss"}) {
+  %w = nn.read @w : tensor<4x8xf32>
+  %loss = nn.abs_max %w : tensor<4x8xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The loss is found by its name.
+// expected-error @+1 {{has no result with nn.name = "loss"}}
+func.func @forward(%x: tensor<f32>) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// The loss is a scalar.
+// expected-error @+1 {{result "loss" must be a floating tensor of rank 0}}
+func.func @forward(%x: tensor<4xf32>) -> (tensor<4xf32> {nn.name = "loss"}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// The names of the programs it makes must be free.
+func.func @forward(%x: tensor<f32>) -> (tensor<f32> {nn.name = "loss"}) {
+  return %x : tensor<f32>
+}
+// expected-error @+1 {{takes the name of the program that nn-differentiate makes}}
+func.func @train() {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{has no program @forward}}
+module {
+}

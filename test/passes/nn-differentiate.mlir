@@ -1,0 +1,99 @@
+// RUN: fsdp-opt %s --split-input-file --nn-differentiate | FileCheck %s
+// RUN: fsdp-opt %s --split-input-file --nn-differentiate --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=LOC
+
+// Two layers. The training program keeps the loss alone, so the negation dies;
+// each gradient is complete right after its layer's reverse rule; the input's
+// cotangent is not asked for. The evaluation program is the forward as it was.
+// CHECK-LABEL: func.func @train
+// CHECK-SAME: -> (tensor<f32> {nn.name = "loss"})
+// CHECK: %[[W0:.*]] = nn.read @w0
+// CHECK: %[[H:.*]] = nn.linear %[[X:.*]], %[[W0]]
+// CHECK: %[[A:.*]] = nn.silu %[[H]]
+// CHECK: %[[W1:.*]] = nn.read @w1
+// CHECK: %[[Y:.*]] = nn.linear %[[A]], %[[W1]]
+// CHECK-NOT: nn.neg
+// CHECK: %[[LOSS:.*]] = nn.mse_loss
+// CHECK-NEXT: %[[SEED:.*]] = nn.seed %[[LOSS]]
+// CHECK-NEXT: %[[DY:.*]] = nn.mse_loss_grad %[[Y]], %{{.*}}, %[[SEED]]
+// CHECK-NEXT: %[[DA:.*]] = nn.matmul %[[DY]], %[[W1]]
+// CHECK-NEXT: %[[DW1:.*]] = nn.matmul %[[DY]], %[[A]] {transpose_lhs}
+// CHECK-NEXT: nn.gradient @w1, %[[DW1]]
+// CHECK-NEXT: %[[DH:.*]] = nn.silu_grad %[[H]], %[[DA]]
+// CHECK-NEXT: %[[DW0:.*]] = nn.matmul %[[DH]], %[[X]] {transpose_lhs}
+// CHECK-NEXT: nn.gradient @w0, %[[DW0]]
+// CHECK-NEXT: return %[[LOSS]] : tensor<f32>
+// CHECK-LABEL: func.func @evaluate
+// CHECK-SAME: -> (tensor<f32> {nn.name = "loss"}, tensor<4x8xf32> {nn.name = "logits"})
+// CHECK: nn.neg
+// CHECK-NOT: nn.seed
+
+// Ops of the backward pass say which forward op they belong to.
+// LOC-LABEL: func.func @train
+// LOC: nn.silu_grad {{.*}} loc("layers.0.act")
+nn.parameter @w0 : tensor<8x8xf32> init #nn.zeros
+nn.parameter @w1 : tensor<8x8xf32> init #nn.zeros
+func.func @forward(%x: tensor<4x8xf32> {nn.name = "x"}, %t: tensor<4x8xf32> {nn.name = "t"})
+    -> (tensor<f32> {nn.name = "loss"}, tensor<4x8xf32> {nn.name = "logits"}) {
+  %w0 = nn.read @w0 : tensor<8x8xf32>
+  %h = nn.linear %x, %w0 : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %a = nn.silu %h : tensor<4x8xf32> loc("layers.0.act")
+  %w1 = nn.read @w1 : tensor<8x8xf32>
+  %y = nn.linear %a, %w1 : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %u = nn.neg %y : tensor<4x8xf32>
+  %loss = nn.mse_loss %y, %t : tensor<4x8xf32>, tensor<f32>
+  return %loss, %u : tensor<f32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A tied weight read twice gets one gradient, at its first read: output layer
+// first, embedding second (order of arrival). The residual sums the branch of
+// the later user (add) before that of the earlier (linear). The frozen weight
+// and the parameter outside the loss get no gradient.
+// CHECK-LABEL: func.func @train
+// CHECK: %[[W:.*]] = nn.read @tied
+// CHECK: %[[F:.*]] = nn.read @frozen
+// CHECK: %[[S:.*]] = nn.add
+// CHECK: %[[DLOGITS:.*]] = nn.cross_entropy_grad
+// CHECK-NEXT: %[[DS:.*]] = nn.matmul %[[DLOGITS]], %{{[^{]*$}}
+// CHECK-NEXT: %[[LATE:.*]] = nn.matmul %[[DLOGITS]], %[[S]] {transpose_lhs}
+// CHECK-NEXT: %[[BRANCH:.*]] = nn.matmul %[[DS]], %[[F]]
+// CHECK-NEXT: %[[DX:.*]] = nn.add %[[DS]], %[[BRANCH]]
+// CHECK-NEXT: %[[EARLY:.*]] = nn.embedding_grad %{{.*}}, %[[DX]]
+// CHECK-NEXT: %[[G:.*]] = nn.add %[[LATE]], %[[EARLY]]
+// CHECK-NEXT: nn.gradient @tied, %[[G]]
+// CHECK-NEXT: return
+nn.parameter @tied : tensor<8x8xf32> init #nn.zeros
+nn.parameter @frozen : tensor<8x8xf32> init #nn.zeros {nn.frozen}
+nn.parameter @unrelated : tensor<8xf32> init #nn.zeros
+func.func @forward(%ids: tensor<4xi32> {nn.name = "tokens"}, %t: tensor<4xi32> {nn.name = "targets"})
+    -> (tensor<f32> {nn.name = "loss"}) {
+  %e = nn.read @tied : tensor<8x8xf32>
+  %x = nn.embedding %ids, %e : tensor<4xi32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %f = nn.read @frozen : tensor<8x8xf32>
+  %h = nn.linear %x, %f : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %s = nn.add %x, %h : tensor<4x8xf32>
+  %w = nn.read @tied : tensor<8x8xf32>
+  %y = nn.linear %s, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %loss, %lse = nn.cross_entropy %y, %t ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<f32>, tensor<4xf32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The reverse rule of redistribute is the redistribute back: from the
+// compute-type cotangent of the full tensor to the f32 shard.
+// CHECK-LABEL: func.func @train
+// CHECK: %[[DW:.*]] = nn.matmul %{{.*}} {transpose_lhs} : {{.*}} -> tensor<8x8xbf16>
+// CHECK-NEXT: %[[G:.*]] = fsdp.redistribute %[[DW]] on @mesh["dp_shard"] from #fsdp.replicated to #fsdp.shard<0, ["dp_shard"]> grad average f32 reduced : tensor<8x8xbf16> -> tensor<3x8xf32>
+// CHECK-NEXT: nn.gradient @w, %[[G]] : tensor<3x8xf32>
+fsdp.mesh @mesh ["dp_shard" = 3]
+nn.parameter @w : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+func.func @forward(%x: tensor<4x8xbf16> {nn.name = "x"}, %t: tensor<4x8xbf16> {nn.name = "t"})
+    -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.read @w : tensor<3x8xf32>
+  %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<3x8xf32> -> tensor<8x8xbf16>
+  %y = nn.linear %x, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  %loss = nn.mse_loss %y, %t : tensor<4x8xbf16>, tensor<f32>
+  return %loss : tensor<f32>
+}
