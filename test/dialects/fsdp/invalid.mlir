@@ -1,0 +1,435 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// fsdp.mesh 1: at least one axis.
+// expected-error @+1 {{needs at least one axis}}
+fsdp.mesh @mesh []
+
+// -----
+
+// fsdp.mesh 2: names differ.
+// expected-error @+1 {{has axis "a" twice}}
+fsdp.mesh @mesh ["a" = 2, "a" = 2]
+
+// -----
+
+// fsdp.mesh 2: names are not empty.
+// expected-error @+1 {{a mesh axis needs a name}}
+fsdp.mesh @mesh ["" = 2]
+
+// -----
+
+// fsdp.mesh 3: sizes are at least 1.
+// expected-error @+1 {{mesh axis "a" must have size at least 1, got 0}}
+fsdp.mesh @mesh ["a" = 0]
+
+// -----
+
+// fsdp.mesh 4: nodes are equal.
+// expected-error @+1 {{node_size 3 does not divide the world size 4}}
+fsdp.mesh @mesh ["a" = 4] {node_size = 3 : i64}
+
+// -----
+
+// #fsdp.shard: the dimension is not negative.
+// expected-error @+1 {{shard dimension must not be negative}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<-1, ["a"]>}
+
+// -----
+
+// #fsdp.shard: at least one axis.
+// expected-error @+1 {{a shard needs at least one mesh axis}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, []>}
+
+// -----
+
+// #fsdp.shard: axes differ.
+// expected-error @+1 {{mesh axis "a" appears twice}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a", "a"]>}
+
+// -----
+
+// A sub-axis has sizes of at least 1.
+// expected-error @+1 {{sub-axis sizes must be at least 1}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(0)2]>}
+
+// -----
+
+// fsdp.placement: one of the placements.
+// expected-error @+1 {{'fsdp.placement' must be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "everywhere"}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = "everywhere"}
+
+// -----
+
+// fsdp.placement: the dimension exists.
+// expected-error @+1 {{is sharded on dimension 1 but has rank 1}}
+nn.buffer @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<1, ["a"]>}
+
+// -----
+
+// fsdp.placement: the axes exist.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+// expected-error @+1 {{is sharded over #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["c"]>}
+
+// -----
+
+// fsdp.placement: a sub-axis divides its axis.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+// expected-error @+1 {{is sharded over #fsdp.axis_ref<"a", 2, 2>, which mesh @mesh lacks}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(2)2]>}
+
+// -----
+
+// fsdp.placement: only on declarations.
+// expected-error @+1 {{'fsdp.placement' belongs on nn.parameter or nn.buffer}}
+func.func private @f() attributes {fsdp.placement = #fsdp.replicated}
+
+// -----
+
+// fsdp.plan: an array on the module.
+// expected-error @+1 {{'fsdp.plan' must be an array of units on the module}}
+module attributes {fsdp.plan = "fast"} {
+}
+
+// -----
+
+// fsdp.parameters: one string per operand.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{'fsdp.parameters' must be one string per operand of a collective}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.parameters = ["v", "w"]} : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// A misspelt attribute is not accepted silently.
+// expected-error @+1 {{has unknown attribute 'fsdp.placment'}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placment = #fsdp.replicated}
+
+// -----
+
+// fsdp.redistribute 1: the mesh exists.
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{refers to @mesh, which is no fsdp.mesh}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 1: the axes exist.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{mesh @mesh has no axis #fsdp.axis_ref<"c">}}
+  %r = fsdp.redistribute %s on @mesh["a", "c"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 1: an axis is named once.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{names axis #fsdp.axis_ref<"a"> twice}}
+  %r = fsdp.redistribute %s on @mesh["a", "a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 2: the shard has ceil(8 / 2) = 4 elements.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<3xf32>) {
+  // expected-error @+1 {{shape of 'tensor<3xf32>' is not that of 'tensor<8xf32>' under #fsdp.shard<0, ["a"]>, expected 'tensor<4xf32>'}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<3xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 2: the dimension exists.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{placement #fsdp.shard<1, ["a"]> does not fit 'tensor<8xf32>'}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<1, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 2: between shards the full size is unknown.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{one placement must be #fsdp.replicated}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.shard<0, ["a"]> grad average f32 : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 2: a flat side has rank 1.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<2x2xf32>) {
+  // expected-error @+1 {{a #fsdp.flat side must have rank 1, got 'tensor<2x2xf32>'}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.flat<"u", 0> to #fsdp.replicated grad average f32 : tensor<2x2xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 3: placements are placements.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{placement must be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "here"}}
+  %r = fsdp.redistribute %s on @mesh["a"] from "here" to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 4: a reduction starts from full tensors.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{that reduces must start from #fsdp.replicated}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 reduced : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 5: grad_dtype is a float.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{grad_dtype must be f32, bf16 or f64, got 'i32'}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average i32 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 6: a shard's axes are among the axes.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{shards over #fsdp.axis_ref<"a">, which is not among its axes}}
+  %r = fsdp.redistribute %s on @mesh["b"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 7: integers are not converted.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xi32>) {
+  // expected-error @+1 {{cannot convert 'i32' to 'f32'}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xi32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.redistribute 7: sums are f32.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<8xbf16>) {
+  // expected-error @+1 {{that reduces 'bf16' gives 'f32', got 'bf16'}}
+  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.replicated to #fsdp.shard<0, ["a"]> grad average f32 reduced : tensor<8xbf16> -> tensor<4xbf16>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 1: the mesh exists.
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{refers to @mesh, which is no fsdp.mesh}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 2: a result per operand.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{has 1 operands but 2 results}}
+  %g:2 = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 2: gathering converts nothing.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{cannot gather 'tensor<4xf32>' into 'tensor<8xbf16>'}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xbf16>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 3: sizes outside dim agree.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4x2xf32>) {
+  // expected-error @+1 {{shapes of 'tensor<4x2xf32>' and 'tensor<8x3xf32>' differ outside dim 0}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4x2xf32> -> tensor<8x3xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 3: dim exists.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{dim 1 is outside 'tensor<8xf32>'}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 1 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 3: over 4 ranks, 8 elements are shards of 2.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{shard 'tensor<4xf32>' of 'tensor<8xf32>' over 4 ranks must have size 2 along dim 0}}
+  %g = fsdp.all_gather %s on @mesh["a", "b"] dim 0 : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.reduce_scatter 2: a bucket is not empty.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program() {
+  // expected-error @+1 {{needs at least one operand}}
+  "fsdp.reduce_scatter"() {kind = #fsdp<reduce sum>, mesh = @mesh, axes = [#fsdp.axis_ref<"a">], scale = 1.0 : f64} : () -> ()
+  return
+}
+
+// -----
+
+// fsdp.reduce_scatter 3: the shard is a shard.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<8xf32>) {
+  // expected-error @+1 {{shard 'tensor<3xf32>' of 'tensor<8xf32>' over 2 ranks must have size 4 along dim 0}}
+  %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 scale 1.0 : tensor<8xf32> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+// fsdp.reduce_scatter 3: sums are f32.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<8xbf16>) {
+  // expected-error @+1 {{reduction of 'tensor<8xbf16>' gives 'f32' elements, got 'tensor<4xbf16>'}}
+  %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 scale 1.0 : tensor<8xbf16> -> tensor<4xbf16>
+  return
+}
+
+// -----
+
+// fsdp.all_reduce 1: the axes exist.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<8xf32>) {
+  // expected-error @+1 {{mesh @mesh has no axis #fsdp.axis_ref<"c">}}
+  %g = fsdp.all_reduce sum %s on @mesh["c"] scale 1.0 : tensor<8xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_reduce 2: shapes are equal.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<8xf32>) {
+  // expected-error @+1 {{cannot reduce 'tensor<8xf32>' into 'tensor<4xf32>'}}
+  %g = fsdp.all_reduce sum %s on @mesh["a"] scale 1.0 : tensor<8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_reduce 3: integers stay what they are.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<2xi64>) {
+  // expected-error @+1 {{reduction of 'tensor<2xi64>' gives 'i64' elements, got 'tensor<2xf32>'}}
+  %g = fsdp.all_reduce sum %s on @mesh["a"] scale 1.0 : tensor<2xi64> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_reduce 4: integers have no scale.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<2xi64>) {
+  // expected-error @+1 {{of integers must have scale 1}}
+  %g = fsdp.all_reduce sum %s on @mesh["a"] scale 0.5 : tensor<2xi64> -> tensor<2xi64>
+  return
+}
+
+// -----
+
+// !fsdp.future: tensors of static shape.
+// expected-error @+1 {{a future gives tensors of static shape, got 'f32'}}
+func.func private @f(!fsdp.future<f32>)
+
+// -----
+
+// fsdp.async 1: one collective.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{body must be one collective followed by fsdp.yield}}
+  %f = fsdp.async : !fsdp.future<tensor<8xf32>> {
+    %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
+    %h = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
+    fsdp.yield %g : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// fsdp.async 1: nothing but a collective.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{body must be one collective followed by fsdp.yield}}
+  %f = fsdp.async : !fsdp.future<tensor<4xf32>> {
+    %g = nn.neg %s : tensor<4xf32>
+    fsdp.yield %g : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+// fsdp.async 1: the future is of what the collective gives.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{must yield the results of its collective}}
+  %f = fsdp.async : !fsdp.future<tensor<4xf32>> {
+    %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
+    fsdp.yield %s : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+// fsdp.async 2: of these types.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{yields other types than '!fsdp.future<tensor<4xf32>>'}}
+  %f = fsdp.async : !fsdp.future<tensor<4xf32>> {
+    %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
+    fsdp.yield %g : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// fsdp.await 1: the types of the future.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%f: !fsdp.future<tensor<8xf32>>) {
+  // expected-error @+1 {{gives other types than '!fsdp.future<tensor<8xf32>>'}}
+  %g = fsdp.await %f : !fsdp.future<tensor<8xf32>> -> tensor<4xf32>
+  return
+}

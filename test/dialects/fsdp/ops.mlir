@@ -1,0 +1,64 @@
+// RUN: fsdp-opt %s | fsdp-opt | FileCheck %s
+// RUN: fsdp-opt %s --mlir-print-op-generic | fsdp-opt | FileCheck %s
+
+// Attributes of the module and of declarations.
+// CHECK: fsdp.plan = []
+module attributes {fsdp.plan = []} {
+
+// Meshes, with and without the node's size.
+// CHECK: fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]{{$}}
+// CHECK: fsdp.mesh @nodes ["dp" = 8] {node_size = 4 : i64}
+fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]
+fsdp.mesh @nodes ["dp" = 8] {node_size = 4 : i64}
+
+// The three placements; a sub-axis is the part of 2 ranks behind a prefix of 2.
+// CHECK: nn.parameter @a {{.*}} {fsdp.placement = #fsdp.shard<0, ["dp_replicate", "dp_shard":(2)2]>}
+// CHECK: nn.parameter @b {{.*}} {fsdp.placement = #fsdp.replicated}
+// CHECK: nn.parameter @c {{.*}} {fsdp.placement = #fsdp.flat<"layers.0", 4096>}
+nn.parameter @a : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_replicate", "dp_shard":(2)2]>}
+nn.parameter @b : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.replicated}
+nn.parameter @c : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.flat<"layers.0", 4096>}
+
+// Both directions of the redistribute.
+// CHECK-LABEL: func.func @redistributes
+// CHECK: fsdp.redistribute %{{.*}} on @mesh["dp_replicate", "dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<2x8xf32> -> tensor<7x8xbf16>
+// CHECK: fsdp.redistribute %{{.*}} on @mesh["dp_replicate", "dp_shard"] from #fsdp.replicated to #fsdp.shard<0, ["dp_shard"]> grad sum bf16 reduced : tensor<7x8xbf16> -> tensor<2x8xf32>
+// CHECK: fsdp.redistribute %{{.*}} on @mesh["dp_shard"] from #fsdp.flat<"layers.0", 0> to #fsdp.replicated grad average f32 : tensor<14xf32> -> tensor<7x8xf32>
+func.func @redistributes(%s: tensor<2x8xf32>, %f: tensor<14xf32>) {
+  %w = fsdp.redistribute %s on @mesh["dp_replicate", "dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<2x8xf32> -> tensor<7x8xbf16>
+  %g = fsdp.redistribute %w on @mesh["dp_replicate", "dp_shard"] from #fsdp.replicated to #fsdp.shard<0, ["dp_shard"]> grad sum bf16 reduced : tensor<7x8xbf16> -> tensor<2x8xf32>
+  %v = fsdp.redistribute %f on @mesh["dp_shard"] from #fsdp.flat<"layers.0", 0> to #fsdp.replicated grad average f32 : tensor<14xf32> -> tensor<7x8xf32>
+  return
+}
+
+// Variadic collectives: a bucket. Over 4 ranks 16 rows are shards of 4, and 7
+// elements shards of 2.
+// CHECK-LABEL: func.func @collectives
+// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
+// CHECK: fsdp.reduce_scatter sum %[[G]]#0, %[[G]]#1 on @mesh["dp_shard"] dim 0 scale 2.500000e-01 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
+// CHECK: fsdp.all_reduce max %{{.*}} on @mesh["dp_shard":(2)2] scale 1.000000e+00 : tensor<16x8xbf16> -> tensor<16x8xf32>
+// CHECK: fsdp.all_reduce sum %{{.*}} on @mesh["dp_replicate", "dp_shard"] scale 1.000000e+00 : tensor<2xi64> -> tensor<2xi64>
+func.func @collectives(%a: tensor<4x8xf32>, %b: tensor<2xf32>, %c: tensor<16x8xbf16>, %d: tensor<2xi64>) {
+  %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
+  %s:2 = fsdp.reduce_scatter sum %g#0, %g#1 on @mesh["dp_shard"] dim 0 scale 0.25 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
+  %m = fsdp.all_reduce max %c on @mesh["dp_shard":(2)2] scale 1.0 : tensor<16x8xbf16> -> tensor<16x8xf32>
+  %i = fsdp.all_reduce sum %d on @mesh["dp_replicate", "dp_shard"] scale 1.0 : tensor<2xi64> -> tensor<2xi64>
+  return
+}
+
+// A collective in flight.
+// CHECK-LABEL: func.func @futures
+// CHECK: %[[F:.*]] = fsdp.async : <tensor<16x8xf32>> {
+// CHECK-NEXT: %[[G:.*]] = fsdp.all_gather
+// CHECK-NEXT: fsdp.yield %[[G]] : tensor<16x8xf32>
+// CHECK: fsdp.await %[[F]] : <tensor<16x8xf32>> -> tensor<16x8xf32>
+func.func @futures(%a: tensor<4x8xf32>) -> tensor<16x8xf32> {
+  %f = fsdp.async : !fsdp.future<tensor<16x8xf32>> {
+    %g = fsdp.all_gather %a on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<16x8xf32>
+    fsdp.yield %g : tensor<16x8xf32>
+  }
+  %w = fsdp.await %f : !fsdp.future<tensor<16x8xf32>> -> tensor<16x8xf32>
+  return %w : tensor<16x8xf32>
+}
+
+}
