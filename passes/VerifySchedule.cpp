@@ -77,7 +77,7 @@ struct VerifySchedulePass
         // One collective may exceed the limit alone: it cannot be split here.
         if (maxInFlight > 0 && inFlight > maxInFlight && inFlight > bytes)
           return async.emitError("brings the bytes in flight to ")
-                 << inFlight << ", over the limit of " << maxInFlight
+                 << inFlight << ", over the limit of " << maxInFlight.getValue()
                  << "; await an earlier collective first";
       } else if (auto await = dyn_cast<dist::AwaitOp>(op)) {
         auto async = await.getFuture().getDefiningOp<dist::AsyncOp>();

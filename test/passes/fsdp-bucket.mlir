@@ -6,13 +6,13 @@
 // order (a before b) although b is used first. The two reductions of a block
 // become one, where the last stood.
 // CHECK-LABEL: func.func @train
-// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh ["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>, tensor<8x8xf32>
+// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>, tensor<8x8xf32>
 // CHECK: nn.linear %{{.*}}, %[[G]]#1
 // CHECK: nn.linear %{{.*}}, %[[G]]#0
 // CHECK: fsdp.all_gather {{.*}}serves = "fwd layers.1"
 // CHECK-NOT: fsdp.all_gather
 // CHECK: nn.seed
-// CHECK: %[[R1:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh ["dp_shard"] dim 0 scale 5.000000e-01 {fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "bwd layers.1"}
+// CHECK: %[[R1:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 scale 5.000000e-01 {fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "bwd layers.1"}
 // CHECK: fsdp.reduce_scatter {{.*}}serves = "bwd layers.0"
 // CHECK-NOT: fsdp.reduce_scatter
 // CHECK: nn.gradient @layers.1.a.weight, %[[R1]]#0
@@ -39,32 +39,32 @@ module attributes {fsdp.plan = [
   nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
   nn.parameter @layers.1.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
   func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
-    %0_b_s = nn.read @layers.0.b.weight : tensor<4x8xf32>
-    %0_b = fsdp.all_gather %0_b_s on @mesh ["dp_shard"] dim 0 {serves = "fwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
-    %h0 = nn.linear %x, %0_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
-    %0_a_s = nn.read @layers.0.a.weight : tensor<4x8xf32>
-    %0_a = fsdp.all_gather %0_a_s on @mesh ["dp_shard"] dim 0 {serves = "fwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
-    %h1 = nn.linear %h0, %0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
-    %1_b_s = nn.read @layers.1.b.weight : tensor<4x8xf32>
-    %1_b = fsdp.all_gather %1_b_s on @mesh ["dp_shard"] dim 0 {serves = "fwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
-    %h2 = nn.linear %h1, %1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
-    %1_a_s = nn.read @layers.1.a.weight : tensor<4x8xf32>
-    %1_a = fsdp.all_gather %1_a_s on @mesh ["dp_shard"] dim 0 {serves = "fwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
-    %h3 = nn.linear %h2, %1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %w0_b_s = nn.read @layers.0.b.weight : tensor<4x8xf32>
+    %w0_b = fsdp.all_gather %w0_b_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %h0 = nn.linear %x, %w0_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %w0_a_s = nn.read @layers.0.a.weight : tensor<4x8xf32>
+    %w0_a = fsdp.all_gather %w0_a_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %h1 = nn.linear %h0, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %w1_b_s = nn.read @layers.1.b.weight : tensor<4x8xf32>
+    %w1_b = fsdp.all_gather %w1_b_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %h2 = nn.linear %h1, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %w1_a_s = nn.read @layers.1.a.weight : tensor<4x8xf32>
+    %w1_a = fsdp.all_gather %w1_a_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %h3 = nn.linear %h2, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %loss = nn.sum %h3 [0, 1] : tensor<2x8xf32> to tensor<f32>
     %one = nn.seed %loss : tensor<f32>
     %d3 = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g3 = nn.matmul %d3, %h2 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r3 = fsdp.reduce_scatter sum %g3 on @mesh ["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %d2 = nn.matmul %d3, %1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %d2 = nn.matmul %d3, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g2 = nn.matmul %d2, %h1 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r2 = fsdp.reduce_scatter sum %g2 on @mesh ["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %d1 = nn.matmul %d2, %1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %d1 = nn.matmul %d2, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g1 = nn.matmul %d1, %h0 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r1 = fsdp.reduce_scatter sum %g1 on @mesh ["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %d0 = nn.matmul %d1, %0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %d0 = nn.matmul %d1, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g0 = nn.matmul %d0, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r0 = fsdp.reduce_scatter sum %g0 on @mesh ["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r3 : tensor<4x8xf32>
     nn.gradient @layers.1.b.weight, %r2 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r1 : tensor<4x8xf32>

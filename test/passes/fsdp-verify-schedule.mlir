@@ -5,7 +5,7 @@ module {
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @good(%s: tensor<4x8xf32> {nn.name = "s"}) -> (tensor<8x8xf32> {nn.name = "w"}) {
     %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
-      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
       fsdp.yield %g : tensor<8x8xf32>
     }
     %w = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
@@ -20,7 +20,7 @@ module {
   func.func @never_awaited(%s: tensor<4x8xf32> {nn.name = "s"}) {
     // expected-error @below {{is never awaited}}
     %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
-      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
       fsdp.yield %g : tensor<8x8xf32>
     }
     return
@@ -34,7 +34,7 @@ module {
   func.func @awaited_twice(%s: tensor<4x8xf32> {nn.name = "s"}) {
     // expected-error @below {{is awaited more than once}}
     %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
-      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
       fsdp.yield %g : tensor<8x8xf32>
     }
     // expected-note @below {{here}}
@@ -52,12 +52,12 @@ module {
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @too_much_in_flight(%s: tensor<4x8xf32> {nn.name = "s"}) {
     %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
-      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
       fsdp.yield %g : tensor<8x8xf32>
     }
     // expected-error @below {{brings the bytes in flight to 768, over the limit of 400}}
     %f2 = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
-      %g = fsdp.all_gather %s on @mesh ["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
       fsdp.yield %g : tensor<8x8xf32>
     }
     %a = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
