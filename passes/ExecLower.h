@@ -71,6 +71,7 @@ private:
   void findUpdates();
   bool isUsedAfterUpdate(nn::ReadOp read);
   mlir::LogicalResult lower(mlir::Operation *op);
+  void eraseUnusedViews();
 
   // Buffers.
   /// The buffer that holds `tensor`.
@@ -150,7 +151,10 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> held;         // tensor -> buffer
   llvm::DenseMap<mlir::Value, mlir::Value> destinations; // tensor -> buffer
   llvm::DenseMap<mlir::Value, mlir::Value> tokens;       // future -> token
-  llvm::StringMap<mlir::Value> gets;                     // range -> exec.get
+  llvm::DenseMap<std::pair<std::pair<mlir::Value, int64_t>, mlir::Type>,
+                 mlir::Value>
+      views;                         // (source, offset), type -> exec.view
+  llvm::StringMap<mlir::Value> gets; // range -> exec.get
   llvm::StringMap<mlir::Operation *> updates; // range -> first nn.adamw
   llvm::SmallVector<exec::RangeOp> resultRanges;
 };

@@ -27,9 +27,11 @@ static StringRef nameOf(Location loc) {
 }
 
 /// What a memory report calls a buffer that `op` writes:
-/// "layers.0.attention.wq: linear".
+/// "layers.0.attention.wq: linear". A bucket of collectives has no one layer:
+/// it is called after what it serves.
 static std::string labelOf(Operation *op, StringRef suffix) {
-  StringRef layer = nameOf(op->getLoc());
+  auto serves = op->getAttrOfType<StringAttr>("serves");
+  StringRef layer = serves ? serves.getValue() : nameOf(op->getLoc());
   std::string kind = op->getName().stripDialect().str();
   std::string label = layer.empty() ? kind : (layer + ": " + kind).str();
   return suffix.empty() ? label : (label + " " + suffix).str();
@@ -56,8 +58,11 @@ Value ProgramLowering::view(Value buffer, ArrayRef<int64_t> shape,
   }
   if (offset == 0 && buffer.getType() == type)
     return buffer;
-  return exec::ViewOp::create(b, buffer.getLoc(), type, buffer,
-                              b.getI64IntegerAttr(offset));
+  Value &known = views[{{buffer, offset}, type}];
+  if (!known)
+    known = exec::ViewOp::create(b, buffer.getLoc(), type, buffer,
+                                 b.getI64IntegerAttr(offset));
+  return known;
 }
 
 Value ProgramLowering::get(exec::RangeOp range) {
@@ -245,7 +250,8 @@ void ProgramLowering::launch(const KernelUse &use, Operation *op) {
   SmallVector<Value> inputs = buffers(use.inputs);
   SmallVector<Value> written =
       llvm::map_to_vector(use.outputs, [&](Value v) { return output(v, op); });
-  exec::LaunchOp::create(b, op->getLoc(), exec::KernelOp(use.kernel).getSymName(),
+  exec::LaunchOp::create(b, op->getLoc(),
+                         exec::KernelOp(use.kernel).getSymName(),
                          exec::Stream::Compute, inputs, written);
 }
 
@@ -404,6 +410,13 @@ static int64_t flopsOf(func::FuncOp func) {
   return flops;
 }
 
+void ProgramLowering::eraseUnusedViews() {
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(program.getBody().front())))
+    if (isa<exec::ViewOp, exec::GetOp>(op) && op.use_empty())
+      op.erase();
+}
+
 FailureOr<exec::ProgramOp> ProgramLowering::run() {
   if (!llvm::hasSingleElement(func.getBody()))
     return func.emitError("a program is one block");
@@ -422,5 +435,6 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
       return failure();
   if (failed(lowerReturn()))
     return failure();
+  eraseUnusedViews();
   return owner.release();
 }
