@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <toml++/toml.h>
 
@@ -233,10 +234,10 @@ void fsdp::setConfigOption(RunConfig &config, const std::string &name,
 
 static std::string readText(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file)
     throw Error("cannot read the run description '" + path + "'");
-  return text.str();
+  return text;
 }
 
 static Value valueOfNode(const toml::node &node, const std::string &name,

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -66,8 +66,8 @@ void rt::makeDirectories(const std::string &path) {
 std::string rt::readWholeFile(const std::string &path,
                               const std::string &what) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file)
     throw Error("cannot read " + what + " '" + path + "'");
-  return text.str();
+  return text;
 }

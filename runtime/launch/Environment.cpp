@@ -56,7 +56,10 @@ std::optional<LaunchEnvironment> rt::detectLaunch() {
   for (const Launcher &launcher : kLaunchers) {
     bool hasRank = std::getenv(launcher.rank);
     bool hasSize = std::getenv(launcher.size);
-    if (!hasRank && !hasSize)
+    // An interactive Slurm allocation has a size before any task has a rank.
+    bool allocationOnly =
+        !hasRank && !std::strcmp(launcher.rank, "SLURM_PROCID");
+    if (allocationOnly || (!hasRank && !hasSize))
       continue;
     if (hasRank != hasSize)
       throw Error(std::string("environment: ") +

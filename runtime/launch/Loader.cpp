@@ -2,8 +2,11 @@
 #include "fsdp/Runtime/Loader.h"
 #include "fsdp/Runtime/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
 #include <filesystem>
 
 using namespace fsdp;
@@ -11,6 +14,19 @@ using namespace fsdp::rt;
 
 void LoadedArtifact::Close::operator()(void *library) const {
   dlclose(library);
+}
+
+/// Refuses a library that was cut: the system's loader would map it and die
+/// of a bus error. The table of sections is the last thing in the file.
+static void checkLibraryFile(const std::string &libraryPath) {
+  std::string bytes = readWholeFile(libraryPath, "the artifact's library");
+  Elf64_Ehdr header{};
+  std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
+  uint64_t end = header.e_shoff + uint64_t{header.e_shnum} * header.e_shentsize;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_shoff > bytes.size() || end > bytes.size())
+    throw Error("the artifact's library " + libraryPath +
+                " is damaged or incomplete; compile the artifact again");
 }
 
 /// The library's table, after the checks that need no manifest.
@@ -50,6 +66,7 @@ LoadedArtifact::LoadedArtifact(const std::string &directory) : path(directory) {
   parsed = parseManifest(text, manifestPath);
   if (!std::filesystem::exists(libraryPath))
     throw Error("the artifact's library " + libraryPath + " is missing");
+  checkLibraryFile(libraryPath);
   // A path without a slash would be searched for in the system's folders.
   std::string absolute = std::filesystem::absolute(libraryPath).string();
   library.reset(dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL));

@@ -1,0 +1,165 @@
+//===- InitializeTest.cpp - First values ----------------------------------===//
+#include "fsdp/Runtime/Initialize.h"
+#include "fsdp/Runtime/Philox.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace fsdp::rt;
+
+// Known answers of the Random123 distribution (kat_vectors, philox4x32 10).
+TEST(Philox, AgreesWithThePublishedVectors) {
+  EXPECT_EQ(philox({0, 0, 0, 0}, 0),
+            (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c,
+                                     0x9b00dbd8}));
+  EXPECT_EQ(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+                   0xffffffffffffffff),
+            (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+                                     0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                   0x299f31d0a4093822),
+            (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420,
+                                     0x24126ea1}));
+}
+
+// FNV-1a of "a" is 0xaf63dc4c8601ec8c.
+TEST(Philox, KeysCombineSeedAndName) {
+  EXPECT_EQ(philoxKey(0, ""), 0xcbf29ce484222325);
+  EXPECT_EQ(philoxKey(1, "a"), 0xaf63dc4c8601ec8d);
+}
+
+TEST(Initialize, NormalValuesHaveTheStatedMoments) {
+  double sum = 0, squares = 0;
+  constexpr int count = 100000;
+  for (int i = 0; i < count; ++i) {
+    double value = normalValue(42, "w", i, 0.5, 0);
+    sum += value;
+    squares += value * value;
+  }
+  // Five standard errors: 0.5 / sqrt(n), and 0.25 sqrt(2 / n).
+  EXPECT_NEAR(sum / count, 0, 5 * 0.5 / std::sqrt(count));
+  EXPECT_NEAR(squares / count, 0.25, 5 * 0.25 * std::sqrt(2.0 / count));
+}
+
+TEST(Initialize, CutValuesAreDrawnAgain) {
+  int changed = 0;
+  for (int i = 0; i < 10000; ++i) {
+    float cut = normalValue(42, "w", i, 2.0, 1.0);
+    EXPECT_LE(std::abs(cut), 2.0f);
+    float uncut = normalValue(42, "w", i, 2.0, 0);
+    if (std::abs(uncut) <= 2.0f)
+      EXPECT_EQ(cut, uncut);
+    else
+      ++changed;
+  }
+  // 31.7 % of a normal distribution lie beyond one standard deviation.
+  EXPECT_NEAR(changed, 3173, 250);
+}
+
+TEST(Initialize, UniformValuesFillTheirInterval) {
+  float low = 1, high = -1;
+  for (int i = 0; i < 10000; ++i) {
+    low = std::min(low, uniformValue(1, "w", i, 0.25));
+    high = std::max(high, uniformValue(1, "w", i, 0.25));
+  }
+  EXPECT_GE(low, -0.25f);
+  EXPECT_LT(high, 0.25f);
+  EXPECT_LT(low, -0.249f);
+  EXPECT_GT(high, 0.249f);
+}
+
+static Manifest meshOf(std::vector<MeshAxis> axes) {
+  Manifest manifest;
+  manifest.mesh = std::move(axes);
+  return manifest;
+}
+
+static RangeInfo normalRange(std::vector<int64_t> full,
+                             std::vector<int64_t> shape) {
+  RangeInfo range;
+  range.name = "w";
+  range.role = "parameter";
+  range.full = std::move(full);
+  range.shape = std::move(shape);
+  range.bytes = static_cast<uint64_t>(range.elements() * 4);
+  range.init = Initializer();
+  range.init->kind = Initializer::Kind::Normal;
+  range.init->std = 1;
+  return range;
+}
+
+/// The values of one rank; the memory begins as rubbish.
+static std::vector<float> initialized(const Manifest &manifest,
+                                      const RangeInfo &range, int rank) {
+  std::vector<float> values(static_cast<size_t>(range.elements()), 9e9f);
+  initializeRange(manifest, range, rank, 42,
+                  reinterpret_cast<std::byte *>(values.data()));
+  return values;
+}
+
+// 5 rows over 3 ranks: 2, 2 and 1 rows, the last padded with a row of zeros.
+TEST(Initialize, ShardsOfAnyMeshAreOneTensor) {
+  Manifest three = meshOf({{"dp", 3}});
+  RangeInfo range = normalRange({5, 2}, {2, 2});
+  range.shardDim = 0;
+  range.shardAxes = {"dp"};
+  std::vector<float> gathered;
+  for (int rank = 0; rank < 3; ++rank)
+    for (float value : initialized(three, range, rank))
+      gathered.push_back(value);
+  std::vector<float> whole =
+      initialized(meshOf({{"dp", 1}}), normalRange({5, 2}, {5, 2}), 0);
+  ASSERT_EQ(gathered.size(), 12u);
+  for (size_t i = 0; i < 10; ++i)
+    EXPECT_EQ(gathered[i], whole[i]) << i;
+  EXPECT_EQ(gathered[10], 0.0f);
+  EXPECT_EQ(gathered[11], 0.0f);
+}
+
+// Columns of a [2, 6] tensor over the inner axis of a 2 x 3 mesh: the outer
+// coordinate does not matter, the inner one picks columns 2c and 2c + 1.
+TEST(Initialize, InnerAxisAndInnerDimension) {
+  Manifest mesh = meshOf({{"replicate", 2}, {"shard", 3}});
+  RangeInfo range = normalRange({2, 6}, {2, 2});
+  range.shardDim = 1;
+  range.shardAxes = {"shard"};
+  for (int rank = 0; rank < 6; ++rank) {
+    std::vector<float> values = initialized(mesh, range, rank);
+    for (int row = 0; row < 2; ++row)
+      for (int col = 0; col < 2; ++col) {
+        uint64_t index = row * 6 + (rank % 3) * 2 + col;
+        EXPECT_EQ(values[row * 2 + col], normalValue(42, "w", index, 1, 0));
+      }
+  }
+}
+
+// facts of Llama 3.1: theta 500000, factor 8, low 1, high 4, original 8192,
+// head dimensions 128 and 16.
+TEST(Initialize, RotaryFrequenciesOfLlama) {
+  Initializer table;
+  table.theta = 500000;
+  table.factor = 8;
+  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 0, 128), 1);
+  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 28, 128), .0032114459947525913);
+  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 29, 128), .002166570763503359);
+  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 34, 128), .00017850781276799638);
+  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 35, 128), 9.556212353964683e-05);
+  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 63, 128), 3.068925988914511e-07);
+  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 4, 16), .0005248461609929547);
+}
+
+TEST(Initialize, RotaryTablesHoldCosinesAndSines) {
+  RangeInfo range;
+  range.name = "rotary";
+  range.role = "buffer";
+  range.shape = range.full = {3, 2, 2};
+  range.bytes = 48;
+  range.init = Initializer();
+  range.init->kind = Initializer::Kind::RotaryTable;
+  range.init->theta = 100; // head dimension 4: frequencies 1 and 0.1
+  range.init->start = 10;
+  std::vector<float> values = initialized(meshOf({{"dp", 1}}), range, 0);
+  EXPECT_EQ(values[0], static_cast<float>(std::cos(10.0)));
+  EXPECT_EQ(values[1], static_cast<float>(std::sin(10.0)));
+  EXPECT_EQ(values[4 * 2 + 2], static_cast<float>(std::cos(12 * 0.1)));
+  EXPECT_EQ(values[4 * 2 + 3], static_cast<float>(std::sin(12 * 0.1)));
+}

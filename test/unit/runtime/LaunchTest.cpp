@@ -1,0 +1,92 @@
+//===- LaunchTest.cpp - Finding the job and explaining its end ------------===//
+#include "fsdp/Runtime/Launch.h"
+#include "../../../runtime/launch/JobOutput.h"
+#include "TemporaryFolder.h"
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+
+namespace {
+
+/// An environment with no launcher but what a test sets.
+class Launch : public testing::Test {
+protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+  void clear() {
+    for (const char *name :
+         {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "PMI_RANK",
+          "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+          "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+          "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+          "SLURM_NTASKS_PER_NODE"})
+      unsetenv(name);
+  }
+  void set(const char *name, const char *value) { setenv(name, value, 1); }
+};
+
+} // namespace
+
+TEST_F(Launch, NoLauncherMeansNoJob) { EXPECT_FALSE(detectLaunch()); }
+
+TEST_F(Launch, FirstLauncherCounts) {
+  set("OMPI_COMM_WORLD_RANK", "3");
+  set("OMPI_COMM_WORLD_SIZE", "4");
+  set("OMPI_COMM_WORLD_LOCAL_RANK", "1");
+  set("OMPI_COMM_WORLD_LOCAL_SIZE", "2");
+  set("SLURM_PROCID", "0");
+  set("SLURM_NTASKS", "1");
+  auto place = detectLaunch();
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 3);
+  EXPECT_EQ(place->size, 4);
+  EXPECT_EQ(place->localRank, 1);
+  EXPECT_EQ(place->localSize, 2);
+}
+
+TEST_F(Launch, AnAllocationWithoutATaskIsNoLauncher) {
+  set("SLURM_NTASKS", "4");
+  EXPECT_FALSE(detectLaunch());
+}
+
+TEST_F(Launch, ContradictionsNameTheVariables) {
+  auto error = [] { return messageOf([] { detectLaunch(); }); };
+  set("RANK", "2");
+  EXPECT_EQ(error(), "environment: RANK is set but WORLD_SIZE is not");
+  set("WORLD_SIZE", "2");
+  EXPECT_EQ(error(), "environment: RANK = 2 is not below WORLD_SIZE = 2");
+  set("WORLD_SIZE", "many");
+  EXPECT_EQ(error(), "environment: WORLD_SIZE = 'many' is no count");
+}
+
+static const char *const kRule = "--------------------------------------------";
+
+TEST(JobOutput, ALostRankIsTheMessage) {
+  JobOutput output;
+  EXPECT_TRUE(output.takeLine("a warning of a library"));
+  EXPECT_FALSE(output.takeLine("fsdp: rank 0: lost contact"));
+  EXPECT_FALSE(output.takeLine(kRule));
+  EXPECT_FALSE(output.takeLine("mpirun noticed that process rank 1 with PID "
+                               "7 on node x exited on signal 9 (Killed)."));
+  EXPECT_FALSE(output.takeLine(kRule));
+  EXPECT_EQ(output.failure(137), "rank 1 was ended by signal 9 (Killed); the "
+                                 "whole job was stopped");
+}
+
+TEST(JobOutput, OtherwiseTheFirstRankThatSpoke) {
+  JobOutput output;
+  EXPECT_FALSE(output.takeLine("[host:123] PMIX ERROR: whatever"));
+  EXPECT_FALSE(output.takeLine("fsdp: rank 1: the text is gone"));
+  EXPECT_FALSE(output.takeLine("fsdp: rank 0: the text is gone"));
+  EXPECT_EQ(output.failure(1), "rank 1: the text is gone");
+}
+
+TEST(JobOutput, OtherwiseWhatMpirunSaid) {
+  JobOutput output;
+  output.takeLine(kRule);
+  output.takeLine("There is no room.");
+  output.takeLine(kRule);
+  EXPECT_EQ(output.failure(5),
+            "There is no room.\nthe job ended with status 5");
+}

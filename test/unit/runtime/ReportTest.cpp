@@ -1,0 +1,102 @@
+//===- ReportTest.cpp - Schedule, sampling, pictures ----------------------===//
+#include "Evaluate.h"
+#include "LossCurve.h"
+#include "Metrics.h"
+#include "Schedule.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace fsdp;
+
+/// The rates of all steps, as shares of the peak.
+static std::vector<double> rates(RunConfig config) {
+  config.optimizer.lr = 1;
+  std::vector<double> result;
+  for (int64_t step = 0; step < config.training.steps; ++step)
+    result.push_back(learningRate(config, step));
+  return result;
+}
+
+// torchtitan's debug run: 10 steps, 2 of warm-up, the last 80 % decay.
+TEST(Schedule, WarmupStableDecay) {
+  RunConfig config;
+  config.training.steps = 10;
+  config.lrScheduler.warmupSteps = 2;
+  config.lrScheduler.decayRatio = 0.8;
+  std::vector<double> expected = {.5,   1,  1,    .875, .75,
+                                  .625, .5, .375, .25,  .125};
+  std::vector<double> actual = rates(config);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_DOUBLE_EQ(actual[i], expected[i]) << i;
+}
+
+// Without a ratio the decay fills what the warm-up leaves, down to the floor:
+// the last of 4 decaying steps has progress 3/4.
+TEST(Schedule, DecayTypesAndFloor) {
+  RunConfig config;
+  config.training.steps = 4;
+  config.lrScheduler.warmupSteps = 0;
+  config.lrScheduler.minLrFactor = 0.1;
+  EXPECT_DOUBLE_EQ(rates(config).back(), 0.25 * 0.9 + 0.1);
+  config.lrScheduler.decayType = "sqrt";
+  EXPECT_DOUBLE_EQ(rates(config).back(), (1 - std::sqrt(0.75)) * 0.9 + 0.1);
+  config.lrScheduler.decayType = "cosine";
+  EXPECT_DOUBLE_EQ(rates(config).back(),
+                   0.5 * (1 + std::cos(0.75 * M_PI)) * 0.9 + 0.1);
+}
+
+TEST(Sample, TemperatureZeroTakesTheLargest) {
+  EXPECT_EQ(sampleLogits({0, 3, 1}, 0, 0.99), 1);
+}
+
+// softmax of ln 1, ln 2, ln 1 is 1/4, 1/2, 1/4.
+TEST(Sample, DrawsByProbability) {
+  std::vector<float> logits = {0, std::log(2.0f), 0};
+  EXPECT_EQ(sampleLogits(logits, 1, 0.2), 0);
+  EXPECT_EQ(sampleLogits(logits, 1, 0.3), 1);
+  EXPECT_EQ(sampleLogits(logits, 1, 0.7), 1);
+  EXPECT_EQ(sampleLogits(logits, 1, 0.8), 2);
+}
+
+TEST(Sample, UnprintableBytesAreEscaped) {
+  EXPECT_EQ(printable("a\n\x01\xff"), "a\n\\x01\\xff");
+}
+
+TEST(Gzip, SizesAreInBitsPerByteOfText) {
+  std::string zeros(100000, 'a');
+  EXPECT_LT(gzipBitsPerByte(zeros), 0.02);
+  std::string noise;
+  uint32_t state = 1;
+  for (int i = 0; i < 100000; ++i)
+    noise += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  EXPECT_NEAR(gzipBitsPerByte(noise), 8, 0.02);
+}
+
+TEST(Metrics, GroupedNumbers) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(-1234567), "-1,234,567");
+}
+
+TEST(LossCurve, TicksAreRoundAndCoverTheValues) {
+  EXPECT_EQ(axisTicks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(axisTicks(1.9, 3.1, 3), (std::vector<double>{1.5, 2, 2.5, 3, 3.5}));
+}
+
+TEST(LossCurve, DrawsEveryStepInsideThePage) {
+  LossCurve curve;
+  curve.title = "a < b";
+  for (int i = 0; i < 100; ++i)
+    curve.losses.push_back(8 * std::exp(-i / 30.0));
+  curve.heldOut = 0.5;
+  std::string svg = drawLossCurve(curve);
+  EXPECT_EQ(svg.find("<svg"), 0u);
+  EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
+  EXPECT_NE(svg.find("held-out text: 0.500"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  // A run of one step has a picture too.
+  curve.losses = {5};
+  EXPECT_EQ(drawLossCurve(curve).find("nan"), std::string::npos);
+}

@@ -1,0 +1,323 @@
+//===- RunTest.cpp - fsdp-run from end to end, without the compiler -------===//
+//
+// A hand-written artifact (Inputs/unigram.cpp) is compiled once and run in
+// every way that fsdp-run can be started, and in many ways that must fail.
+//
+//===----------------------------------------------------------------------===//
+#include "TemporaryFolder.h"
+#include "fsdp/Config/RunConfig.h"
+#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Runtime/Safetensors.h"
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+using nlohmann::json;
+
+namespace {
+
+json unigramRange(const char *name, const char *role, const char *dtype,
+                  std::vector<int64_t> shape, int offset) {
+  int64_t bytes = 4;
+  for (int64_t size : shape)
+    bytes *= size;
+  return {{"name", name},    {"role", role},     {"dtype", dtype},
+          {"shape", shape},  {"offset", offset}, {"bytes", bytes},
+          {"full", nullptr}, {"init", nullptr},  {"placement", nullptr}};
+}
+
+/// The manifest of Inputs/unigram.cpp for so many ranks.
+json unigramManifest(int ranks) {
+  RunConfig config;
+  config.training.localBatchSize = 2;
+  config.training.seqLen = 16;
+  config.lrScheduler.warmupSteps = 0;
+  resolveConfig(config, ranks);
+  constexpr int arena = 1536 + 2 * 16 * 256 * 4;
+  return {
+      {"format", 1},
+      {"config", compiledSettings(config)},
+      {"fingerprint", json::object()},
+      {"mesh",
+       {{"axes", {{{"name", "dp_shard"}, {"size", ranks}}}}, {"node_size", 0}}},
+      {"arena", {{"bytes", arena}, {"persistent_bytes", arena}}},
+      {"ranges",
+       {unigramRange("w", "parameter", "f32", {256}, 0),
+        unigramRange("tokens", "input", "i32", {2, 16}, 1024),
+        unigramRange("targets", "input", "i32", {2, 16}, 1152),
+        unigramRange("lr", "input", "f32", {}, 1280),
+        unigramRange("step", "input", "i32", {}, 1344),
+        unigramRange("loss", "output", "f32", {}, 1408),
+        unigramRange("grad_norm", "output", "f32", {}, 1472),
+        unigramRange("logits", "output", "f32", {2, 16, 256}, 1536)}},
+      {"programs",
+       {{{"name", "train"},
+         {"inputs", {"tokens", "targets", "lr", "step"}},
+         {"outputs", {"loss", "grad_norm"}},
+         {"arena_bytes", arena},
+         {"flops", 1e4}},
+        {{"name", "evaluate"},
+         {"inputs", {"tokens", "targets"}},
+         {"outputs", {"loss", "logits"}},
+         {"arena_bytes", arena},
+         {"flops", 1e4}}}}};
+}
+
+struct Outcome {
+  int status;
+  std::string out, err;
+  double seconds;
+};
+
+class Run : public testing::Test {
+protected:
+  /// Compiles the artifact for 1 and for 2 ranks.
+  static void SetUpTestSuite() {
+    shared = new TemporaryFolder;
+    for (int ranks : {1, 2})
+      compile("unigram" + std::to_string(ranks), unigramManifest(ranks).dump());
+    // Half "a", a quarter "b", an eighth "c" and "d": 1.75 bits per byte.
+    std::string text;
+    for (int i = 0; i < 5000; ++i)
+      text += "abacabad"[i % 8];
+    shared->write("text", text);
+  }
+  static void TearDownTestSuite() { delete shared; }
+
+  static void compile(const std::string &name, const std::string &manifest) {
+    std::string folder = shared->file(name);
+    std::filesystem::create_directories(folder);
+    shared->write(name + "/manifest.json", manifest);
+    shared->write(name + "/manifest.inc", "R\"json(" + manifest + ")json\"");
+    std::string command = FSDP_CXX " -std=c++17 -O1 -shared -fPIC "
+                                   "-I " FSDP_INCLUDE_DIR " -I " +
+                          folder + " " FSDP_TEST_INPUTS "/unigram.cpp -o " +
+                          folder + "/step.so";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+
+  /// Runs fsdp-run with `arguments`; `before` goes in front of the command.
+  Outcome run(const std::string &arguments, const std::string &before = "") {
+    auto start = std::chrono::steady_clock::now();
+    std::string command = before + " " FSDP_RUN " " + arguments + " > " +
+                          folder.file("out") + " 2> " + folder.file("err");
+    int status = std::system(command.c_str());
+    std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - start;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            readWholeFile(folder.file("out"), "output"),
+            readWholeFile(folder.file("err"), "errors"), seconds.count()};
+  }
+  /// The arguments of a good run.
+  std::string good(int ranks, int steps) {
+    return shared->file("unigram" + std::to_string(ranks)) +
+           " --training.dataset_path " + shared->file("text") +
+           " --training.steps " + std::to_string(steps) +
+           " --lr_scheduler.warmup_steps=0 --optimizer.lr 2.0" +
+           " --sample.length 20 --job.dump_folder " + folder.file("dump") +
+           (ranks > 1 ? " -n " + std::to_string(ranks) : "");
+  }
+  /// Expects one line of error and no file left behind.
+  void expectFailure(const Outcome &outcome, const std::string &message) {
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(outcome.err, "fsdp-run: " + message + "\n");
+    EXPECT_LT(outcome.seconds, 30);
+    for (const char *name : {"metrics.jsonl", "loss.svg", "summary.json"})
+      EXPECT_FALSE(std::filesystem::exists(folder.file("dump/") + name));
+  }
+  std::vector<json> metrics() {
+    std::ifstream file(folder.file("dump/metrics.jsonl"));
+    std::vector<json> lines;
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(json::parse(line));
+    return lines;
+  }
+
+  static TemporaryFolder *shared;
+  TemporaryFolder folder;
+};
+
+TemporaryFolder *Run::shared = nullptr;
+
+} // namespace
+
+TEST_F(Run, OneRankTrainsEvaluatesAndSamples) {
+  Outcome outcome = run(good(1, 200));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  std::vector<json> steps = metrics();
+  ASSERT_EQ(steps.size(), 200u);
+  // All logits are 0 at first: the loss is ln 256.
+  EXPECT_NEAR(steps[0]["loss"], std::log(256.0), 1e-6);
+  EXPECT_EQ(std::stod(steps[0]["loss_hex"].get<std::string>()),
+            static_cast<double>(std::log(256.0f)));
+  EXPECT_EQ(steps[0]["lr"], 2.0);
+  json summary =
+      json::parse(readWholeFile(folder.file("dump/summary.json"), "summary"));
+  // The entropy of the text is 1.75 bits per byte; batches are noisy.
+  EXPECT_NEAR(summary["held_out_bits_per_byte"], 1.75, 0.1);
+  EXPECT_EQ(summary["held_out_predictions"], 249);
+  EXPECT_NE(readWholeFile(folder.file("dump/loss.svg"), "").find("</svg>"),
+            std::string::npos);
+  std::string sample = readWholeFile(folder.file("dump/sample.txt"), "");
+  EXPECT_EQ(sample.size(), 64u + 20);
+  EXPECT_NE(outcome.out.find("step:   200  loss:"), std::string::npos);
+  EXPECT_NE(outcome.out.find("held-out text (249 bytes predicted)"),
+            std::string::npos);
+}
+
+TEST_F(Run, TwoRanksAreStartedAndAgree) {
+  Outcome outcome = run(good(2, 20));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(metrics().size(), 20u);
+  // Only the first rank speaks.
+  size_t first = outcome.out.find("step:     1");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(outcome.out.find("step:     1", first + 1), std::string::npos);
+}
+
+TEST_F(Run, JoinsTheJobOfMpirun) {
+  std::string arguments = good(2, 3);
+  arguments.resize(arguments.size() - 5); // without -n 2
+  Outcome outcome = run(arguments, "mpirun --allow-run-as-root --oversubscribe "
+                                   "--bind-to none -n 2");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(metrics().size(), 3u);
+}
+
+TEST_F(Run, TwoRunsAreBitwiseEqual) {
+  ASSERT_EQ(run(good(1, 30)).status, 0);
+  std::vector<json> first = metrics();
+  ASSERT_EQ(run(good(1, 30)).status, 0);
+  std::vector<json> second = metrics();
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i)
+    EXPECT_EQ(first[i]["loss_hex"], second[i]["loss_hex"]) << i;
+}
+
+TEST_F(Run, DumpsAndLoadsRanges) {
+  std::string state = folder.file("state.safetensors");
+  ASSERT_EQ(run(good(1, 5) + " --dump " + state).status, 0);
+  SafetensorsFile dumped(folder.file("state.rank0.safetensors"));
+  EXPECT_EQ(dumped.tensors().size(), 8u);
+  // The program "evaluate" alone, on the loaded state: its logits are w.
+  std::string arguments = shared->file("unigram1") + " --program evaluate";
+  Outcome outcome =
+      run(arguments + " --load " + state + " --dump " + folder.file("e.st"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  SafetensorsFile evaluated(folder.file("e.rank0.st"));
+  std::map<std::string, const float *> values;
+  for (const TensorView &tensor : evaluated.tensors())
+    values[tensor.name] = reinterpret_cast<const float *>(tensor.data);
+  for (int i = 0; i < 512; ++i)
+    EXPECT_EQ(values["logits"][i], values["w"][i % 256]);
+  EXPECT_NE(values["w"]['a'], 0.0f);
+}
+
+// Inputs in the loaded file replace the sampled windows.
+TEST_F(Run, LoadedBatchesAreFixed) {
+  std::vector<int32_t> tokens(32, 'a'), targets(32, 'b');
+  auto bytes = [](const std::vector<int32_t> &values) {
+    return reinterpret_cast<const std::byte *>(values.data());
+  };
+  std::string batch = folder.file("batch.safetensors");
+  writeSafetensors(batch,
+                   {{"tokens", DType::I32, {2, 16}, bytes(tokens)},
+                    {"targets", DType::I32, {2, 16}, bytes(targets)}},
+                   {});
+  ASSERT_EQ(run(good(1, 100) + " --load " + batch).status, 0);
+  EXPECT_LT(metrics().back()["loss"], 0.1);
+}
+
+TEST_F(Run, ALostRankEndsTheJobWithOneMessage) {
+  expectFailure(run(good(2, 50), "UNIGRAM_KILL=5 UNIGRAM_RANK=1"),
+                "rank 1 was ended by signal 9 (Killed); the whole job was "
+                "stopped");
+}
+
+TEST_F(Run, NonFiniteLossesEndTheJob) {
+  expectFailure(run(good(1, 50), "UNIGRAM_NAN=7"),
+                "step 7: the loss is not finite; the run was stopped");
+  // One rank's loss is enough, and the message comes once.
+  Outcome outcome = run(good(2, 50), "UNIGRAM_NAN=7 UNIGRAM_RANK=1");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("step 7: the loss is not finite"),
+            std::string::npos);
+  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1);
+}
+
+TEST_F(Run, WrongWorldSizes) {
+  expectFailure(run(good(1, 5) + " -n 3"),
+                "wrong number of ranks: the artifact is compiled for 1 "
+                "(dp_shard=1), this job has 3");
+}
+
+TEST_F(Run, StaleArtifacts) {
+  expectFailure(run(good(1, 5) + " --model.dim 512"),
+                "stale artifact: model.dim is unset in the artifact, the run "
+                "wants 512 (command line); compile it again");
+  std::string config = folder.write("run.toml", "[training]\nseq_len = 32\n");
+  expectFailure(
+      run(good(1, 5) + " --training.local_batch_size=2 --config " + config),
+      "stale artifact: training.seq_len is 16 in the artifact, the "
+      "run wants 32 (" +
+          config + ":2); compile it again");
+}
+
+TEST_F(Run, WrongArguments) {
+  std::string artifact = shared->file("unigram1");
+  expectFailure(run(artifact + " --training.stepz 5"),
+                "command line: unknown key 'training.stepz'; did you mean "
+                "'training.steps'?");
+  expectFailure(run(artifact + " --frequency 5"),
+                "The following arguments were not expected: 5 --frequency (see "
+                "fsdp-run --help)");
+  expectFailure(run(artifact), "training.dataset_path is not set: which text?");
+  expectFailure(run(artifact + " --training.dataset_path /nowhere"),
+                "cannot read the text '/nowhere': No such file or directory");
+  expectFailure(run(artifact + " --program fly"),
+                "the artifact has no program 'fly'");
+  expectFailure(run("/nowhere"), "no artifact directory '/nowhere'; "
+                                 "fsdp-compile makes one");
+}
+
+TEST_F(Run, DamagedArtifacts) {
+  std::string copy = folder.file("artifact");
+  auto fresh = [&] {
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(shared->file("unigram1"), copy);
+  };
+  fresh();
+  std::filesystem::remove(copy + "/step.so");
+  expectFailure(run(copy),
+                "the artifact's library " + copy + "/step.so is missing");
+  fresh();
+  std::filesystem::resize_file(copy + "/manifest.json", 100);
+  expectFailure(run(copy), "damaged manifest " + copy +
+                               "/manifest.json: this is not JSON");
+  // A good manifest, but of another artifact.
+  fresh();
+  std::filesystem::copy_file(shared->file("unigram2/manifest.json"),
+                             copy + "/manifest.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  expectFailure(run(copy), copy + "/manifest.json is not the manifest inside " +
+                               copy + "/step.so; compile the artifact again");
+  fresh();
+  std::filesystem::resize_file(copy + "/step.so", 5000);
+  expectFailure(run(copy), "the artifact's library " + copy +
+                               "/step.so is damaged or incomplete; compile "
+                               "the artifact again");
+}
+
+TEST_F(Run, HelpTeaches) {
+  Outcome outcome = run("--help");
+  EXPECT_EQ(outcome.status, 0);
+  for (const char *text : {"--training.steps <integer> (10000)", "-n,--ranks",
+                           "linear|sqrt|cosine", "mpirun -n 2"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+}

@@ -1,0 +1,102 @@
+//===- SafetensorsTest.cpp - Tensors in a file ----------------------------===//
+#include "fsdp/Runtime/Safetensors.h"
+#include "TemporaryFolder.h"
+#include "fsdp/Runtime/AtomicFile.h"
+#include <cstring>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+
+static TensorView view(const char *name, DType type, std::vector<int64_t> shape,
+                       const void *data) {
+  return {name, type, std::move(shape), static_cast<const std::byte *>(data)};
+}
+
+/// A file with this header and so many bytes of data.
+static std::string fileOf(const std::string &header, size_t dataBytes) {
+  uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char *>(&length), 8) + header +
+         std::string(dataBytes, '\0');
+}
+
+TEST(Safetensors, RoundTripInTheReferenceOrder) {
+  TemporaryFolder folder;
+  float f[3] = {1, 2, 3};
+  int64_t i[1] = {7};
+  uint16_t h[2] = {0x3f80, 0x4000};
+  std::string path = folder.file("t.safetensors");
+  writeSafetensors(
+      path,
+      {view("h", DType::BF16, {2}, h), view("b", DType::F32, {}, f),
+       view("a", DType::F32, {1, 2}, f + 1), view("i", DType::I64, {1}, i)},
+      {{"rank", "0"}});
+  std::string bytes = readWholeFile(path, "file");
+  uint64_t length;
+  std::memcpy(&length, bytes.data(), 8);
+  // Types descend in the format's order, then names ascend; 8-byte aligned.
+  EXPECT_EQ(length % 8, 0u);
+  std::string header = bytes.substr(8, length);
+  EXPECT_EQ(header.substr(0, header.find_last_not_of(' ') + 1),
+            R"({"__metadata__":{"rank":"0"},)"
+            R"("i":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
+            R"("a":{"dtype":"F32","shape":[1,2],"data_offsets":[8,16]},)"
+            R"("b":{"dtype":"F32","shape":[],"data_offsets":[16,20]},)"
+            R"("h":{"dtype":"BF16","shape":[2],"data_offsets":[20,24]}})");
+  SafetensorsFile file(path);
+  ASSERT_EQ(file.tensors().size(), 4u);
+  for (const TensorView &tensor : file.tensors())
+    if (tensor.name == "a") {
+      EXPECT_EQ(std::memcmp(tensor.data, f + 1, 8), 0);
+    }
+}
+
+TEST(Safetensors, MalformedFilesAreRefused) {
+  TemporaryFolder folder;
+  auto error = [&](const std::string &bytes) {
+    std::string path = folder.write("t", bytes);
+    std::string message = messageOf([&] { SafetensorsFile file(path); });
+    std::string prefix = "damaged safetensors file '" + path + "': ";
+    EXPECT_EQ(message.substr(0, prefix.size()), prefix);
+    return message.substr(std::min(prefix.size(), message.size()));
+  };
+  const std::string a =
+      R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  EXPECT_EQ(error("1234"), "it is too short for a header");
+  EXPECT_EQ(error(fileOf("{}", 0).replace(0, 1, "\x7f")),
+            "its header is longer than the file");
+  EXPECT_EQ(error(fileOf("[]", 0)), "its header is no JSON object");
+  EXPECT_EQ(error(fileOf("{" + a + "," + a + "}", 8)),
+            "a tensor appears twice");
+  EXPECT_EQ(error(fileOf("{" + a + "}", 4)), "'a' lies outside the file");
+  EXPECT_EQ(error(fileOf("{" + a + "}", 12)),
+            "there are bytes after the last tensor");
+  EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32","shape":[2],)"
+                         R"("data_offsets":[4,12]}})",
+                         12)),
+            "there is a hole or an overlap before 'a'");
+  EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32","shape":[3],)"
+                         R"("data_offsets":[0,8]}})",
+                         8)),
+            "the bytes of 'a' do not fit its shape and type");
+  EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"Q3","shape":[3],)"
+                         R"("data_offsets":[0,8]}})",
+                         8)),
+            "'a' has the unsupported type Q3");
+  EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32"}})", 8)),
+            "the entry of 'a' is malformed");
+}
+
+TEST(AtomicFile, NothingIsLeftWithoutACommit) {
+  TemporaryFolder folder;
+  {
+    AtomicFile file(folder.file("x"));
+    file.write("half");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+  writeFileAtomically(folder.file("x"), "whole");
+  EXPECT_EQ(readWholeFile(folder.file("x"), "file"), "whole");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("x.partial")));
+  EXPECT_EQ(messageOf([] { AtomicFile file("/nowhere/x"); }),
+            "cannot create '/nowhere/x': No such file or directory");
+}

@@ -1,0 +1,110 @@
+//===- Rank.cpp - One rank's context and its named ranges -----------------===//
+#include "Rank.h"
+#include "fsdp/Runtime/Initialize.h"
+#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Support/Error.h"
+#include <cstring>
+#include <filesystem>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+Rank::Rank(const LoadedArtifact &artifact, World world, int threads)
+    : artifact(artifact), place(world) {
+  ContextOptions options;
+  options.threads = threads;
+  for (const MeshAxis &axis : manifest().mesh)
+    options.meshAxes.push_back(axis.size);
+  std::string error;
+  context = createContext(artifact.artifact(), options, error);
+  if (!context)
+    throw Error(error);
+}
+
+uint64_t Rank::arenaBytes() const { return rt::arenaBytes(*context); }
+
+std::byte *Rank::find(const std::string &name) const {
+  const RangeInfo *range = manifest().findRange(name);
+  return range ? at(*context, range->offset) : nullptr;
+}
+
+std::byte *Rank::findScalar(const std::string &name, size_t bytes) const {
+  const RangeInfo *range = manifest().findRange(name);
+  if (range && range->bytes != bytes)
+    throw Error("the range '" + name + "' of the artifact is no scalar of " +
+                std::to_string(bytes) + " bytes");
+  return find(name);
+}
+
+Batch Rank::batch() const {
+  const RangeInfo *tokens = manifest().findRange("tokens");
+  return {tokens->shape[0], tokens->shape[1],
+          reinterpret_cast<int32_t *>(find("tokens")),
+          reinterpret_cast<int32_t *>(find("targets"))};
+}
+
+void Rank::run(const std::string &program) {
+  std::string error;
+  if (!runProgram(*context, manifest().findProgram(program), error))
+    throw Error("program '" + program + "': " + error);
+}
+
+void Rank::initialize(uint64_t seed) {
+  initializeRanges(manifest(), place.rank, seed, at(*context, 0));
+}
+
+std::string fsdp::pathOfRank(const std::string &path, int rank) {
+  std::filesystem::path whole(path);
+  std::string suffix = ".rank" + std::to_string(rank);
+  std::string extension = whole.extension().string();
+  return whole.replace_extension("").string() + suffix + extension;
+}
+
+void Rank::dump(const std::string &path) const {
+  std::vector<TensorView> tensors;
+  for (const RangeInfo &range : manifest().ranges)
+    tensors.push_back(
+        {range.name, range.dtype, range.shape, at(*context, range.offset)});
+  writeSafetensors(pathOfRank(path, place.rank), std::move(tensors),
+                   {{"rank", std::to_string(place.rank)},
+                    {"ranks", std::to_string(place.size)}});
+}
+
+/// Copies this rank's part of a full tensor; the padding becomes zero.
+static void copyShard(const RangeInfo &range, const ShardView &view,
+                      const std::byte *from, std::byte *to) {
+  int64_t outer = 1, inner = sizeOf(range.dtype);
+  for (int64_t i = 0; i < (int64_t)range.shape.size(); ++i) {
+    outer *= i < view.dim ? range.shape[i] : 1;
+    inner *= i > view.dim ? range.shape[i] : 1;
+  }
+  std::memset(to, 0, range.bytes);
+  for (int64_t o = 0; o < outer; ++o)
+    std::memcpy(to + o * view.size * inner,
+                from + (o * range.full[view.dim] + view.begin) * inner,
+                static_cast<size_t>((view.end - view.begin) * inner));
+}
+
+bool Rank::load(const std::string &path) {
+  std::string mine = pathOfRank(path, place.rank);
+  SafetensorsFile file(std::filesystem::exists(path) ? path : mine);
+  bool tokens = false, targets = false;
+  for (const TensorView &tensor : file.tensors()) {
+    const RangeInfo *range = manifest().findRange(tensor.name);
+    if (!range)
+      throw Error(path + ": the artifact has no range '" + tensor.name + "'");
+    if (range->dtype != tensor.dtype ||
+        (tensor.shape != range->full && tensor.shape != range->shape))
+      throw Error(path + ": '" + tensor.name +
+                  "' has another type or shape than in the artifact");
+    std::byte *to = at(*context, range->offset);
+    if (tensor.shape == range->full && range->shardDim)
+      copyShard(*range, manifest().shardView(*range, place.rank), tensor.data,
+                to);
+    else
+      std::memcpy(to, tensor.data, range->bytes);
+    tokens |= tensor.name == "tokens";
+    targets |= tensor.name == "targets";
+  }
+  return tokens && targets;
+}

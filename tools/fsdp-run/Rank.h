@@ -1,0 +1,56 @@
+//===- Rank.h - One rank's context and its named ranges ---------*- C++ -*-===//
+#ifndef FSDP_RUN_RANK_H
+#define FSDP_RUN_RANK_H
+
+#include "fsdp/Runtime/Context.h"
+#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Runtime/Loader.h"
+#include <optional>
+
+namespace fsdp {
+
+/// The context of a loaded artifact on this rank.
+class Rank {
+public:
+  /// Collective over all ranks. Throws fsdp::Error.
+  Rank(const rt::LoadedArtifact &artifact, rt::World world, int threads);
+
+  const rt::Manifest &manifest() const { return artifact.manifest(); }
+  rt::World world() const { return place; }
+  bool isFirst() const { return place.rank == 0; }
+  uint64_t arenaBytes() const;
+
+  /// Start of a range; null if the artifact has none of this name.
+  std::byte *find(const std::string &name) const;
+  /// A scalar of type T; null if there is none. The sizes must agree.
+  template <typename T> T *scalar(const std::string &name) const {
+    return reinterpret_cast<T *>(findScalar(name, sizeof(T)));
+  }
+  /// The inputs "tokens" and "targets".
+  rt::Batch batch() const;
+
+  /// Runs a program by name. Collective. Throws fsdp::Error.
+  void run(const std::string &program);
+
+  /// Writes every range to the file of this rank.
+  void dump(const std::string &path) const;
+  /// Sets ranges by name from a file of full or of this rank's tensors; the
+  /// part after the last dot may be preceded by `.rankN`. Returns whether
+  /// both inputs of a batch were among them.
+  bool load(const std::string &path);
+  void initialize(uint64_t seed);
+
+private:
+  std::byte *findScalar(const std::string &name, size_t bytes) const;
+
+  const rt::LoadedArtifact &artifact;
+  rt::World place;
+  rt::ContextPtr context;
+};
+
+/// "dir/state.safetensors" and rank 3 -> "dir/state.rank3.safetensors".
+std::string pathOfRank(const std::string &path, int rank);
+
+} // namespace fsdp
+
+#endif // FSDP_RUN_RANK_H

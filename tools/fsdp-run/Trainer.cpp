@@ -1,0 +1,235 @@
+//===- Trainer.cpp - The run of one rank ----------------------------------===//
+#include "Trainer.h"
+#include "Evaluate.h"
+#include "LossCurve.h"
+#include "Metrics.h"
+#include "Peak.h"
+#include "Rank.h"
+#include "Schedule.h"
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+namespace {
+
+class Trainer {
+public:
+  Trainer(const PreparedRun &run, const RunOptions &options, World world);
+
+  void runProgramOnce();
+  void runAll();
+
+private:
+  void introduce(double peak, const char *peakText);
+  StepCosts measureCosts();
+  StepRecord runStep(int64_t step);
+  void train();
+  void evaluate();
+  void writeSample();
+  void writeSummary();
+
+  const PreparedRun &run;
+  const RunConfig &config;
+  const RunOptions &options;
+  int threads;
+  Rank rank;
+  bool fixedBatch = false;
+  std::unique_ptr<Metrics> metrics; // of the first rank
+  LossCurve curve;
+  nlohmann::ordered_json summary;
+};
+
+} // namespace
+
+Trainer::Trainer(const PreparedRun &run, const RunOptions &options, World world)
+    : run(run), config(run.config), options(options),
+      threads(static_cast<int>(config.compile.threads)),
+      rank(*run.artifact, world, threads) {
+  rank.initialize(static_cast<uint64_t>(config.training.seed));
+  if (!options.load.empty())
+    fixedBatch = rank.load(options.load);
+}
+
+void Trainer::runProgramOnce() {
+  rank.run(options.program);
+  if (!options.dump.empty())
+    rank.dump(options.dump);
+}
+
+void Trainer::introduce(double peak, const char *peakText) {
+  const Manifest &manifest = run.artifact->manifest();
+  int64_t parameters = 0;
+  for (const RangeInfo &range : manifest.ranges)
+    if (range.role == "parameter")
+      parameters += elementCount(range.full);
+  std::printf("%s: %s parameters on %d ranks (%s), %d thread%s each\n",
+              run.artifact->directory().c_str(), grouped(parameters).c_str(),
+              rank.world().size, manifest.meshText().c_str(), threads,
+              threads == 1 ? "" : "s");
+  std::printf("%s\n", run.precisionLine.c_str());
+  std::printf("text: %s bytes to train on, %s held out\n",
+              grouped((int64_t)run.text->trainText().size()).c_str(),
+              grouped((int64_t)run.text->heldOutText().size()).c_str());
+  std::printf("memory: %s bytes of arena per rank, planned and allocated\n",
+              grouped((int64_t)rank.arenaBytes()).c_str());
+  std::printf("peak: %.1f GFLOP/s per rank (%s)\n", peak / 1e9, peakText);
+  std::fflush(stdout);
+}
+
+StepCosts Trainer::measureCosts() {
+  const Manifest &manifest = run.artifact->manifest();
+  StepCosts costs;
+  Batch batch = rank.batch();
+  costs.tokens = batch.rows * batch.sequence * rank.world().size;
+  costs.flops = manifest.programs[manifest.findProgram("train")].flops;
+  costs.arenaBytes = rank.arenaBytes();
+  costs.peak = config.metrics.peakTflops * 1e12;
+  const char *peakText = "as configured";
+  if (costs.peak == 0) {
+    bool narrow = config.training.mixedPrecisionParam == "bfloat16";
+    costs.peak =
+        measurePeak(rank.world(), threads, narrow ? DType::BF16 : DType::F32);
+    peakText = narrow ? "measured: bf16 products of 1024 x 1024 matrices"
+                      : "measured: f32 products of 1024 x 1024 matrices";
+  }
+  if (rank.isFirst())
+    introduce(costs.peak, peakText);
+  return costs;
+}
+
+StepRecord Trainer::runStep(int64_t step) {
+  StepRecord record{};
+  record.step = step + 1;
+  if (!fixedBatch)
+    run.text->sampleTraining(static_cast<uint64_t>(config.training.seed), step,
+                             rank.world().rank, rank.batch());
+  if (auto *lr = rank.scalar<float>("lr")) {
+    *lr = static_cast<float>(learningRate(config, step));
+    record.lr = *lr;
+  }
+  if (auto *number = rank.scalar<int32_t>("step"))
+    *number = static_cast<int32_t>(step + 1);
+  auto start = std::chrono::steady_clock::now();
+  rank.run("train");
+  std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - start;
+  record.seconds = seconds.count();
+  double loss = *rank.scalar<float>("loss");
+  allReduceSum(&loss, 1);
+  record.loss = loss / rank.world().size;
+  if (const auto *norm = rank.scalar<float>("grad_norm"))
+    record.gradNorm = *norm;
+  return record;
+}
+
+/// Every rank sees the same values and stops at the same step.
+static void requireFinite(const StepRecord &record) {
+  std::string what = !std::isfinite(record.loss) ? "loss" : "";
+  if (record.gradNorm && !std::isfinite(*record.gradNorm))
+    what += what.empty() ? "gradient norm" : " and gradient norm";
+  if (!what.empty())
+    throw Error("step " + std::to_string(record.step) + ": the " + what +
+                " is not finite; the run was stopped");
+}
+
+void Trainer::train() {
+  if (!rank.scalar<float>("loss"))
+    throw Error("the artifact's program 'train' gives no loss");
+  StepCosts costs = measureCosts();
+  if (rank.isFirst())
+    metrics = std::make_unique<Metrics>(config, costs);
+  auto start = std::chrono::steady_clock::now();
+  for (int64_t step = 0; step < config.training.steps; ++step) {
+    StepRecord record = runStep(step);
+    requireFinite(record);
+    if (metrics)
+      metrics->add(record);
+  }
+  if (!metrics)
+    return;
+  metrics->finish();
+  std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - start;
+  std::printf("trained %s steps in %.1f s\n",
+              grouped(config.training.steps).c_str(), seconds.count());
+  summary["steps"] = config.training.steps;
+  summary["training_seconds"] = seconds.count();
+  summary["final_loss"] = metrics->records().back().loss;
+  for (const StepRecord &record : metrics->records())
+    curve.losses.push_back(record.loss / M_LN2);
+}
+
+void Trainer::evaluate() {
+  std::string_view heldOut = run.text->heldOutText();
+  if (!config.validation.enable || heldOut.size() < 2)
+    return;
+  HeldOutScore score = evaluateHeldOut(rank, *run.text);
+  if (!rank.isFirst())
+    return;
+  double gzipWhole = gzipBitsPerByte(run.text->text());
+  double gzipHeldOut = gzipBitsPerByte(heldOut);
+  std::printf("held-out text (%s bytes predicted): %.4f bits per byte\n",
+              grouped(score.predictions).c_str(), score.bitsPerByte);
+  std::printf("gzip -9: %.4f bits per byte on the whole text, %.4f on the "
+              "held-out part\n",
+              gzipWhole, gzipHeldOut);
+  curve.heldOut = score.bitsPerByte;
+  curve.gzipHeldOut = gzipHeldOut;
+  summary["held_out_bits_per_byte"] = score.bitsPerByte;
+  summary["held_out_predictions"] = score.predictions;
+  summary["gzip_bits_per_byte_whole"] = gzipWhole;
+  summary["gzip_bits_per_byte_held_out"] = gzipHeldOut;
+}
+
+void Trainer::writeSample() {
+  if (config.sample.length == 0)
+    return;
+  std::string story = generateText(rank, config, *run.text);
+  if (!rank.isFirst())
+    return;
+  std::printf("sample (temperature %g):\n%s\n", config.sample.temperature,
+              printable(story).c_str());
+  writeFileAtomically(config.job.dumpFolder + "/sample.txt", story);
+}
+
+void Trainer::writeSummary() {
+  curve.title = config.job.description.empty() ? run.artifact->directory()
+                                               : config.job.description;
+  const std::string &folder = config.job.dumpFolder;
+  writeFileAtomically(folder + "/loss.svg", drawLossCurve(curve));
+  writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
+  std::printf("written to %s: loss.svg, summary.json", folder.c_str());
+  if (config.sample.length != 0)
+    std::printf(", sample.txt");
+  if (!config.metrics.jsonl.empty())
+    std::printf(", %s", config.metrics.jsonl.c_str());
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void Trainer::runAll() {
+  if (rank.isFirst())
+    makeDirectories(config.job.dumpFolder);
+  train();
+  if (!options.dump.empty())
+    rank.dump(options.dump);
+  if (run.artifact->manifest().findProgram("evaluate") >= 0) {
+    evaluate();
+    writeSample();
+  }
+  if (rank.isFirst())
+    writeSummary();
+}
+
+void fsdp::runRank(const PreparedRun &run, const RunOptions &options,
+                   World world) {
+  Trainer trainer(run, options, world);
+  if (options.program.empty())
+    trainer.runAll();
+  else
+    trainer.runProgramOnce();
+}

@@ -1,0 +1,138 @@
+//===- fsdp-run.cpp - Trains with a compiled artifact ---------------------===//
+//
+// Starts the ranks itself (-n), or joins the job of a launcher, and runs the
+// programs of an artifact. Needs neither MLIR nor LLVM nor Python.
+//
+//===----------------------------------------------------------------------===//
+#include "Options.h"
+#include "Prepare.h"
+#include "Trainer.h"
+#include "fsdp/Runtime/Launch.h"
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+static const char *const kDescription =
+    "Trains with an artifact that fsdp-compile made.\n\n"
+    "  fsdp-run out/bible --config examples/bible.toml -n 2\n"
+    "  fsdp-run out/bible -n 2 --training.dataset_path text.txt "
+    "--training.steps=100\n"
+    "  mpirun -n 2 fsdp-run out/bible --config examples/bible.toml\n\n"
+    "Without --config the settings are those of the artifact and the "
+    "defaults.";
+
+/// Reads the command line; returns the exit status if the program is to end
+/// here (--help, or a wrong option).
+static std::optional<int> parseOptions(std::vector<std::string> args,
+                                       RunOptions &options) {
+  // Configuration keys are taken out first: their values must not be read as
+  // the artifact's directory.
+  RunConfig scratch;
+  std::vector<std::string> others = applyConfigOverrides(scratch, args);
+  size_t next = 0;
+  for (const std::string &argument : args) {
+    if (next < others.size() && others[next] == argument)
+      ++next;
+    else
+      options.overrides.push_back(argument);
+  }
+  CLI::App app(kDescription, "fsdp-run");
+  app.footer("Configuration, as in the TOML file:\n" + configHelp());
+  app.add_option("artifact", options.artifact,
+                 "folder with step.so and manifest.json")
+      ->required();
+  app.add_option("--config", options.config, "description of the run (TOML)");
+  app.add_option("-n,--ranks", options.ranks,
+                 "ranks to start on this machine; without it, joins the job "
+                 "of a launcher or runs alone")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--load", options.load,
+                 "safetensors file with values for ranges, full or as "
+                 "FILE.rankN; tokens and targets in it replace the text");
+  app.add_option("--dump", options.dump,
+                 "after the last step, every rank writes its ranges to "
+                 "FILE.rankN.safetensors");
+  app.add_option("--program", options.program,
+                 "run this program once instead of training");
+  std::reverse(others.begin(), others.end()); // as CLI11 wants it
+  try {
+    app.parse(others);
+  } catch (const CLI::CallForHelp &help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError &error) {
+    throw Error(std::string(error.what()) + " (see fsdp-run --help)");
+  }
+  options.forRanks = {options.artifact};
+  auto pass = [&](const char *name, const std::string &value) {
+    if (!value.empty())
+      options.forRanks.insert(options.forRanks.end(), {name, value});
+  };
+  pass("--config", options.config);
+  pass("--load", options.load);
+  pass("--dump", options.dump);
+  pass("--program", options.program);
+  options.forRanks.insert(options.forRanks.end(), options.overrides.begin(),
+                          options.overrides.end());
+  return std::nullopt;
+}
+
+/// Starts `options.ranks` ranks after everything was checked once.
+static int startRanks(const RunOptions &options) {
+  PreparedRun run = prepareRun(options, options.ranks);
+  return runLocalRanks(options.ranks,
+                       static_cast<int>(run.config.compile.threads),
+                       options.forRanks);
+}
+
+/// Runs this process's rank; errors end the whole job.
+static int runOneRank(const RunOptions &options, LaunchEnvironment place,
+                      char **argv) {
+  PreparedRun run = prepareRun(options, place.size);
+  int threads = static_cast<int>(run.config.compile.threads);
+  ensureThreadEnvironment(threads, argv);
+  bindToOwnCores(place, threads);
+  World world = joinWorld();
+  try {
+    if (world.size != place.size)
+      throw Error("the environment speaks of " + std::to_string(place.size) +
+                  " ranks, MPI of " + std::to_string(world.size));
+    runRank(run, options, world);
+  } catch (const std::exception &error) {
+    if (world.size == 1)
+      throw;
+    abortWorld(error.what());
+  }
+  leaveWorld();
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  std::optional<LaunchEnvironment> place;
+  try {
+    RunOptions options;
+    if (auto status = parseOptions(
+            std::vector<std::string>(argv + 1, argv + argc), options))
+      return *status;
+    place = detectLaunch();
+    if (place && options.ranks != 0)
+      throw Error("-n starts ranks, but a launcher has already started this "
+                  "process as rank " +
+                  std::to_string(place->rank) + "; leave -n out");
+    if (options.ranks > 1)
+      return startRanks(options);
+    return runOneRank(options, place.value_or(LaunchEnvironment{0, 1, 0, 1}),
+                      argv);
+  } catch (const std::exception &error) {
+    // What is wrong on all ranks is said by the first, whose end makes the
+    // launcher stop the others while they wait.
+    if (place && place->rank != 0)
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::fprintf(stderr, "%s: %s\n", place ? "fsdp" : "fsdp-run", error.what());
+    return 1;
+  }
+}
