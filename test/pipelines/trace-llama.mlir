@@ -79,6 +79,5 @@
 // PARSED: func.func @forward
 
 // Every op knows the module it comes from.
-// LOC: nn.rotary
-// LOC: nn.linear {{.*}} loc(#[[WK:loc[0-9]+]])
-// LOC: #[[WK]] = loc("layers.0.attention.wk")
+// LOC: nn.linear {{.*}} loc(#[[WQ:loc[0-9]+]])
+// LOC: #[[WQ]] = loc("layers.0.attention.wq")
