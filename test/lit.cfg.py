@@ -24,6 +24,7 @@ config.substitutions.append(("%source", config.fsdp_source_dir))
 config.substitutions.append(("%build", config.fsdp_build_dir))
 # FSDP_VERIFY_ROUNDTRIP=1 repeats every fsdp-opt run with a parse-print round trip.
 if os.environ.get("FSDP_VERIFY_ROUNDTRIP"):
-    config.substitutions.append(("fsdp-opt", "fsdp-opt --verify-roundtrip"))
+    # Only the command: --fsdp-optimizer is an option.
+    config.substitutions.append((r"(?<![\w-])fsdp-opt(?![\w-])", "fsdp-opt --verify-roundtrip"))
 if config.have_cuda == "1":
     config.available_features.add("cuda")
