@@ -125,7 +125,7 @@ def shapes():
 def products():
     x, w, b = uniform(2, 3, 4), uniform(5, 4), uniform(5)
     case("linear", "%r = nn.linear %0, %1 : {0}, {1} -> {2}", [x, w], F.linear)
-    case("linear_bias", "%r = nn.linear %0, %1 bias %2 : {2}, : {0}, {1} -> {3}", [x, w, b], F.linear)
+    case("linear_bias", "%r = nn.linear %0, %1 bias %2 : {0}, {1}, {2} -> {3}", [x, w, b], F.linear)
     for lhs in (False, True):
         for rhs in (False, True):
             names = [n for n, on in (("transpose_lhs", lhs), ("transpose_rhs", rhs)) if on]
