@@ -42,7 +42,7 @@ StringAttr parameterOf(dist::RedistributeOp op) {
   return {};
 }
 
-/// Expands the redistributes of one program.
+/// Expands one redistribute.
 class Expander {
 public:
   Expander(dist::RedistributeOp op, dist::MeshOp mesh, bool backward)

@@ -1,11 +1,13 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-optimizer
 
+// The program is named by the option `function`.
 // expected-error @+1 {{has no program @train}}
 module {
 }
 
 // -----
 
+// Without gradients there is nothing to step along.
 // expected-error @+1 {{has no nn.gradient; run nn-differentiate first}}
 func.func @train() {
   return

@@ -48,6 +48,7 @@ func.func @train() {
 
 // -----
 
+// There must be a program to differentiate.
 // expected-error @+1 {{has no program @forward}}
 module {
 }
