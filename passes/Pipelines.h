@@ -2,7 +2,98 @@
 #ifndef FSDP_PASSES_PIPELINES_H
 #define FSDP_PASSES_PIPELINES_H
 
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "passes/Passes.h"
+
 namespace fsdp {
+
+/// Options of `fsdp-train`. Those of single passes have the passes' names.
+struct TrainPipelineOptions
+    : public mlir::PassPipelineOptions<TrainPipelineOptions> {
+  Option<std::string> mesh{
+      *this, "mesh",
+      llvm::cl::desc("Axes of the mesh, slowest first: "
+                     "dp_replicate=2,dp_shard=4; empty: one rank")};
+  Option<ShardMode> mode{
+      *this, "mode", llvm::cl::desc("Layout of parameters"),
+      llvm::cl::init(ShardMode::FullyShard),
+      llvm::cl::values(
+          clEnumValN(ShardMode::FullyShard, "fully_shard",
+                     "split over all axes"),
+          clEnumValN(ShardMode::HybridShard, "hybrid_shard",
+                     "split over the last axis, replicated over the others"),
+          clEnumValN(ShardMode::Replicate, "replicate",
+                     "every rank holds every parameter"))};
+  Option<bool> train{
+      *this, "train",
+      llvm::cl::desc("Make @train and @evaluate of @forward; without, the "
+                     "public functions are the programs"),
+      llvm::cl::init(true)};
+  Option<bool> optimizer{
+      *this, "optimizer",
+      llvm::cl::desc("Update parameters by AdamW; without, gradients stay in "
+                     "the ranges <parameter>.grad"),
+      llvm::cl::init(true)};
+  Option<double> beta1{*this, "beta1",
+                       llvm::cl::desc("Decay of the first moment"),
+                       llvm::cl::init(0.9)};
+  Option<double> beta2{*this, "beta2",
+                       llvm::cl::desc("Decay of the second moment"),
+                       llvm::cl::init(0.95)};
+  Option<double> eps{*this, "eps",
+                     llvm::cl::desc("Added to the root of the second moment"),
+                     llvm::cl::init(1e-8)};
+  Option<double> weightDecay{*this, "weight_decay",
+                             llvm::cl::desc("Decoupled weight decay"),
+                             llvm::cl::init(0.1)};
+  Option<double> maxNorm{
+      *this, "max_norm",
+      llvm::cl::desc("Gradients are clipped to this norm; 0: never"),
+      llvm::cl::init(1.0)};
+  Option<std::string> plan{
+      *this, "plan",
+      llvm::cl::desc("JSON file with the schedule plan; empty: by rule")};
+  Option<schedule::ReshardPolicy> reshard{
+      *this, "reshard-after-forward",
+      llvm::cl::desc("Gather again in the backward pass?"),
+      llvm::cl::init(schedule::ReshardPolicy::Default),
+      llvm::cl::values(
+          clEnumValN(schedule::ReshardPolicy::Always, "always", "every unit"),
+          clEnumValN(schedule::ReshardPolicy::Never, "never",
+                     "keep gathered parameters"),
+          clEnumValN(schedule::ReshardPolicy::Default, "default",
+                     "every unit but the last"))};
+  Option<bool> bucket{*this, "bucket",
+                      llvm::cl::desc("Merge a unit's collectives into one"),
+                      llvm::cl::init(true)};
+  Option<bool> overlap{*this, "overlap",
+                       llvm::cl::desc("Run collectives beside compute"),
+                       llvm::cl::init(true)};
+  Option<int64_t> threads{*this, "threads",
+                          llvm::cl::desc("Compute threads per rank"),
+                          llvm::cl::init(1)};
+  Option<int64_t> memoryBudget{
+      *this, "memory-budget",
+      llvm::cl::desc("Bytes that the arena may have; 0: no limit"),
+      llvm::cl::init(0)};
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc("Whose workspace sizes: cpu, or test for sizes that do "
+                     "not depend on the machine"),
+      llvm::cl::init("cpu")};
+};
+
+/// Where the pipeline can stop.
+enum class Phase {
+  Schedule, ///< nn and fsdp: when every tensor moves
+  Exec,     ///< exec: in which bytes everything runs
+};
+
+/// From the graph of a model to a planned exec module.
+void buildTrainPipeline(mlir::OpPassManager &pm,
+                        const TrainPipelineOptions &options,
+                        Phase last = Phase::Exec);
 
 /// Registers the named pipelines with fsdp-opt (see Pipelines.cpp).
 void registerFsdpPipelines();

@@ -1,0 +1,70 @@
+//===- KernelRows.h - Reductions over rows in emitted kernels ---*- C++ -*-===//
+//
+// Included by generated CPU code. For every column, rows are cut into blocks
+// of 32; the rows of a block are combined in order, then the blocks in order.
+// Columns are independent, so vectors, threads and cache blocking change no
+// bit.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_KERNELROWS_H
+#define FSDP_RUNTIME_KERNELROWS_H
+
+#include "fsdp/Runtime/KernelMath.h"
+
+namespace fsdp::rt::math {
+
+constexpr int64_t kRowBlock = 32;
+
+struct AddRows {
+  static constexpr float start = 0.0f;
+  FSDP_MATH float combine(float a, float b) { return a + b; }
+};
+struct MaxRows {
+  static constexpr float start = -__builtin_inff();
+  FSDP_MATH float combine(float a, float b) { return max(a, b); }
+};
+
+/// out[column] = expression(row, column) combined over the rows, for columns
+/// [begin, end).
+template <typename Kind, typename T, typename Expression>
+FSDP_MATH void reduceRows(int64_t rows, int64_t begin, int64_t end, T *out,
+                          const Expression &expression) {
+  // Both accumulators of a strip of columns stay in the first-level cache.
+  constexpr int64_t strip = 512;
+  alignas(64) float total[strip], block[strip];
+  for (int64_t left = begin; left < end; left += strip) {
+    const int64_t width = end - left < strip ? end - left : strip;
+    for (int64_t i = 0; i < width; ++i)
+      total[i] = Kind::start;
+    for (int64_t top = 0; top < rows; top += kRowBlock) {
+      const int64_t bottom = top + kRowBlock < rows ? top + kRowBlock : rows;
+      for (int64_t i = 0; i < width; ++i)
+        block[i] = Kind::start;
+      for (int64_t row = top; row < bottom; ++row) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < width; ++i)
+          block[i] = Kind::combine(block[i], expression(row, left + i));
+      }
+      for (int64_t i = 0; i < width; ++i)
+        total[i] = Kind::combine(total[i], block[i]);
+    }
+    for (int64_t i = 0; i < width; ++i)
+      store(out + left + i, total[i]);
+  }
+}
+
+template <typename T, typename Expression>
+FSDP_MATH void sumRows(int64_t rows, int64_t begin, int64_t end, T *out,
+                       const Expression &expression) {
+  reduceRows<AddRows>(rows, begin, end, out, expression);
+}
+
+template <typename T, typename Expression>
+FSDP_MATH void maxRows(int64_t rows, int64_t begin, int64_t end, T *out,
+                       const Expression &expression) {
+  reduceRows<MaxRows>(rows, begin, end, out, expression);
+}
+
+} // namespace fsdp::rt::math
+
+#endif // FSDP_RUNTIME_KERNELROWS_H

@@ -1,0 +1,47 @@
+//===- Compile.h - Generated source to a shared object ----------*- C++ -*-===//
+//
+// Runs the host's C++ compiler. The same source and options give the same
+// bytes, wherever the output lies: no time, no path, no build id.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TARGET_COMPILE_H
+#define FSDP_TARGET_COMPILE_H
+
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace fsdp {
+
+struct HostCompiler {
+  std::string cxx = "g++";
+  /// What -march= gets; see resolveCpu.
+  std::string cpu;
+  /// Directory that holds fsdp/Runtime/*.h.
+  std::string includeDir;
+  /// Directory that holds libfsdp_runtime.so.
+  std::string libraryDir;
+  /// Prints the command before it runs.
+  bool verbose = false;
+};
+
+/// "native" becomes the highest level of x86-64 (x86-64-v2, -v3, -v4) that
+/// this CPU has: a name that every compiler knows and every loader can check.
+/// Any other name stays.
+std::string resolveCpu(llvm::StringRef cpu);
+
+/// What the code is made for, for the fingerprint: "x86-64-v4, g++ 12.2.0".
+llvm::Expected<std::string> targetText(const HostCompiler &compiler);
+
+enum class Product { Object, Library };
+
+/// Compiles `source` to the file `output`. The file appears complete or not at
+/// all; a failure carries the command and what the compiler said.
+llvm::Error compileSource(llvm::StringRef source, Product product,
+                          const HostCompiler &compiler, llvm::StringRef output);
+
+/// Writes a file that appears complete or not at all.
+llvm::Error writeWholeFile(llvm::StringRef path, llvm::StringRef text);
+
+} // namespace fsdp
+
+#endif // FSDP_TARGET_COMPILE_H

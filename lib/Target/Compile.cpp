@@ -1,0 +1,198 @@
+//===- Compile.cpp - Runs the host's C++ compiler -------------------------===//
+#include "fsdp/Target/Compile.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace fsdp;
+using namespace llvm;
+
+static Error failure(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A directory for the files on the way to `output`, beside it so that the
+/// result can be renamed into place; gone when the object dies.
+class WorkDirectory {
+public:
+  static Expected<WorkDirectory> beside(StringRef output) {
+    WorkDirectory dir;
+    SmallString<128> model(output);
+    model += ".tmp-%%%%%%";
+    sys::fs::createUniquePath(model, dir.path, /*MakeAbsolute=*/false);
+    if (std::error_code ec = sys::fs::create_directory(dir.path))
+      return failure("cannot write beside '" + output + "': " + ec.message());
+    return dir;
+  }
+  WorkDirectory(WorkDirectory &&other) : path(other.path) {
+    other.path.clear();
+  }
+  ~WorkDirectory() {
+    if (!path.empty())
+      sys::fs::remove_directories(path);
+  }
+
+  std::string file(StringRef name) const {
+    SmallString<128> full(path);
+    sys::path::append(full, name);
+    return std::string(full);
+  }
+
+private:
+  WorkDirectory() = default;
+  SmallString<128> path;
+};
+
+} // namespace
+
+static Error writeText(StringRef path, StringRef text) {
+  std::error_code ec;
+  raw_fd_ostream os(path, ec);
+  if (ec)
+    return failure("cannot write '" + path + "': " + ec.message());
+  os << text;
+  os.close();
+  if (os.has_error()) {
+    ec = os.error();
+    os.clear_error();
+    return failure("cannot write '" + path + "': " + ec.message());
+  }
+  return Error::success();
+}
+
+static Error moveInto(StringRef from, StringRef to) {
+  if (std::error_code ec = sys::fs::rename(from, to))
+    return failure("cannot write '" + to + "': " + ec.message());
+  return Error::success();
+}
+
+Error fsdp::writeWholeFile(StringRef path, StringRef text) {
+  Expected<WorkDirectory> work = WorkDirectory::beside(path);
+  if (!work)
+    return work.takeError();
+  std::string temporary = work->file("file");
+  if (Error error = writeText(temporary, text))
+    return error;
+  return moveInto(temporary, path);
+}
+
+//===----------------------------------------------------------------------===//
+// Target
+//===----------------------------------------------------------------------===//
+
+std::string fsdp::resolveCpu(StringRef cpu) {
+  if (cpu != "native")
+    return cpu.str();
+#if defined(__x86_64__)
+  StringMap<bool> features = sys::getHostCPUFeatures();
+  auto has = [&](ArrayRef<const char *> names) {
+    return all_of(names, [&](const char *name) { return features[name]; });
+  };
+  if (has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
+    return "x86-64-v4";
+  if (has({"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}))
+    return "x86-64-v3";
+  return "x86-64-v2";
+#else
+  return "native";
+#endif
+}
+
+/// Runs `command`; its output and errors go to the file `log`.
+static Error runCommand(ArrayRef<std::string> command, StringRef log) {
+  ErrorOr<std::string> program = sys::findProgramByName(command[0]);
+  if (!program)
+    return failure("cannot find the C++ compiler '" + command[0] +
+                   "'; name one with --cxx");
+  SmallVector<StringRef> arguments(command.begin(), command.end());
+  std::optional<StringRef> redirects[] = {StringRef(""), log, log};
+  std::string message;
+  int status =
+      sys::ExecuteAndWait(*program, arguments, std::nullopt, redirects,
+                          /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
+  if (status == 0)
+    return Error::success();
+  std::string said = message;
+  if (auto buffer = MemoryBuffer::getFile(log))
+    said += (*buffer)->getBuffer();
+  return failure("the C++ compiler failed:\n  " + join(command, " ") + "\n" +
+                 said);
+}
+
+Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
+  SmallString<128> log;
+  if (std::error_code ec = sys::fs::createTemporaryFile("fsdp", "log", log))
+    return failure("cannot make a temporary file: " + ec.message());
+  Error error =
+      runCommand({compiler.cxx, "-dumpfullversion", "-dumpversion"}, log);
+  auto buffer = MemoryBuffer::getFile(log);
+  std::string version = buffer ? (*buffer)->getBuffer().trim().str() : "";
+  sys::fs::remove(log);
+  if (error)
+    return error;
+  return compiler.cpu + ", " + sys::path::filename(compiler.cxx).str() + " " +
+         version;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+/// Flags that change bits are absent: no -ffast-math, no contraction. The two
+/// -fno- options on math say only that nobody reads errno or floating-point
+/// exceptions, so that loops with sqrt or comparisons become vectors.
+static std::vector<std::string> flags(const HostCompiler &compiler) {
+  return {"-std=c++17",
+          "-O3",
+          "-march=" + compiler.cpu,
+          "-ffp-contract=off",
+          "-fno-math-errno",
+          "-fno-trapping-math",
+          "-fopenmp-simd",
+          "-fPIC",
+          "-fvisibility=hidden",
+          "-Wall",
+          "-I" + compiler.includeDir};
+}
+
+Error fsdp::compileSource(StringRef source, Product product,
+                          const HostCompiler &compiler, StringRef output) {
+  Expected<WorkDirectory> work = WorkDirectory::beside(output);
+  if (!work)
+    return work.takeError();
+  std::string sourceFile = work->file("step.cpp");
+  std::string result = work->file("result");
+  if (Error error = writeText(sourceFile, source))
+    return error;
+
+  std::vector<std::string> command = {compiler.cxx};
+  append_range(command, flags(compiler));
+  append_range(command, std::vector<std::string>{sourceFile, "-o", result});
+  if (product == Product::Object) {
+    command.push_back("-c");
+  } else {
+    // The runtime is found by name where the artifact is loaded, so no path
+    // is recorded; undefined symbols are an error here, not there.
+    append_range(command, std::vector<std::string>{
+                              "-shared", "-Wl,-soname,step.so",
+                              "-Wl,--build-id=none", "-Wl,--no-undefined",
+                              "-L" + compiler.libraryDir, "-lfsdp_runtime"});
+  }
+  if (compiler.verbose)
+    errs() << join(command, " ") << '\n';
+  if (Error error = runCommand(command, work->file("log")))
+    return error;
+  return moveInto(result, output);
+}

@@ -1,0 +1,154 @@
+//===- EmitNames.cpp - Identifiers, literals and comments -----------------===//
+#include "Emitter.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace fsdp;
+
+/// Words that a buffer or a layer may be called but a C++ variable may not,
+/// and names that the generated code uses itself.
+static bool isReserved(StringRef word) {
+  static const llvm::StringSet<> words = {
+      "alignas",  "and",       "asm",       "auto",      "base",
+      "begin",    "math",      "bool",      "break",     "buffers",
+      "c",        "case",      "catch",     "char",      "class",
+      "col",      "cols",      "const",     "constexpr", "continue",
+      "copy",     "default",   "delete",    "do",        "double",
+      "else",     "end",       "enum",      "event",     "exp",
+      "explicit", "export",    "extern",    "false",     "first",
+      "float",    "for",       "friend",    "gemm",      "goto",
+      "if",       "inline",    "int",       "launch",    "log",
+      "long",     "mutable",   "namespace", "new",       "not",
+      "operator", "or",        "private",   "protected", "public",
+      "range",    "record",    "register",  "return",    "row",
+      "rows",     "rt",        "short",     "signed",    "sizeof",
+      "static",   "struct",    "switch",    "template",  "this",
+      "throw",    "true",      "try",       "typedef",   "typename",
+      "union",    "unsigned",  "using",     "virtual",   "void",
+      "volatile", "wait",      "while",     "xor",       "attention",
+      "rotary",   "embedding", "transpose", "adamw",     "args"};
+  return words.contains(word);
+}
+
+std::string emit::identifier(StringRef text) {
+  std::string name;
+  for (char c : text)
+    name += llvm::isAlnum(c) ? c : '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name.insert(0, "_");
+  if (isReserved(name))
+    name += '_';
+  return name;
+}
+
+std::string emit::NameScope::unique(StringRef wanted) {
+  // The counter makes this linear even when thousands of values want a name.
+  std::string name = wanted.str();
+  while (true) {
+    auto [it, isNew] = used.try_emplace(name, 1);
+    if (isNew)
+      return name;
+    name = llvm::formatv("{0}_{1}", wanted, ++used[wanted]).str();
+  }
+}
+
+std::string emit::quoted(StringRef text) {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  os << '"';
+  os.write_escaped(text, /*UseHexEscapes=*/false);
+  os << '"';
+  return result;
+}
+
+std::string emit::literal(double value) {
+  if (std::isnan(value))
+    return "__builtin_nan(\"\")";
+  if (std::isinf(value))
+    return value < 0 ? "-__builtin_inf()" : "__builtin_inf()";
+  // The shorter of the two decimal forms if it reads back exactly.
+  std::string text;
+  for (int digits : {15, 17}) {
+    char buffer[40];
+    snprintf(buffer, sizeof(buffer), "%.*g", digits, value);
+    text = buffer;
+    if (strtod(buffer, nullptr) == value)
+      break;
+  }
+  if (StringRef(text).find_first_of(".e") == StringRef::npos)
+    text += ".0";
+  return text;
+}
+
+std::string emit::floatLiteral(float value) {
+  if (std::isnan(value))
+    return "__builtin_nanf(\"\")";
+  if (std::isinf(value))
+    return value < 0 ? "-__builtin_inff()" : "__builtin_inff()";
+  std::string text;
+  for (int digits : {6, 9}) {
+    char buffer[40];
+    snprintf(buffer, sizeof(buffer), "%.*g", digits, double(value));
+    text = buffer;
+    if (strtof(buffer, nullptr) == value)
+      break;
+  }
+  if (StringRef(text).find_first_of(".e") == StringRef::npos)
+    text += ".0";
+  return text + "f";
+}
+
+StringRef emit::dtypeName(Type type) {
+  if (type.isF32())
+    return "F32";
+  if (type.isBF16())
+    return "BF16";
+  if (type.isF64())
+    return "F64";
+  if (type.isInteger(8))
+    return "I8";
+  if (type.isInteger(32))
+    return "I32";
+  assert(type.isInteger(64) &&
+         "exec buffers hold f32, bf16, f64, i8, i32, i64");
+  return "I64";
+}
+
+std::string emit::shapeText(MemRefType type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleave(type.getShape(), os, "x");
+  if (type.getRank() != 0)
+    os << ' ';
+  os << type.getElementType();
+  return text;
+}
+
+std::string emit::streamName(exec::Stream stream) {
+  switch (stream) {
+  case exec::Stream::Compute:
+    return "Stream::Compute";
+  case exec::Stream::Gather:
+    return "Stream::Gather";
+  case exec::Stream::Reduce:
+    return "Stream::Reduce";
+  case exec::Stream::Copy:
+    return "Stream::Copy";
+  }
+  llvm_unreachable("a stream");
+}
+
+StringRef emit::locationName(Location loc) {
+  StringRef name;
+  loc->walk([&](Location inner) {
+    if (auto named = dyn_cast<NameLoc>(inner)) {
+      name = named.getName();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return name;
+}

@@ -1,0 +1,355 @@
+//===- EmitProgram.cpp - exec.program and exec.func to functions ----------===//
+//
+// A program issues its work in order: one call of the runtime per op. Buffers
+// are pointers into the one arena. A function shared by several places
+// (exec.func) gets the offsets of its buffers and the numbers of its events as
+// arrays, so that consecutive calls of it are one loop over a table: the text
+// and its compile time do not grow with the depth of the model.
+//
+//===----------------------------------------------------------------------===//
+#include "Emitter.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::emit;
+
+namespace {
+
+class BodyEmitter {
+public:
+  BodyEmitter(const FileNames &file, Tables &tables, llvm::raw_ostream &os)
+      : file(file), tables(tables), os(os) {
+    for (const char *name : {"c", "base", "buffers", "event", "i"})
+      names.unique(name);
+  }
+
+  /// Inside an exec.func, events and buffers are relative to the call.
+  bool inFunction = false;
+
+  LogicalResult body(Block &block);
+  /// Declares the buffers of an exec.func.
+  void arguments(Block &block, ArrayRef<std::string> labels);
+
+private:
+  LogicalResult work(Operation *op);
+  void comment(Operation *op);
+  void statement(const std::string &text) { wrapped(text + ";", 2); }
+
+  /// The expression of a buffer's address; declares a variable the first time
+  /// that an interval is used.
+  std::string pointer(Value buffer);
+  std::string offset(Value buffer);
+  std::string list(ValueRange buffers);
+  std::string eventNumber(int64_t event);
+  void declareInterval(exec::AllocOp alloc);
+
+  std::string gemm(exec::GemmOp op);
+  std::string launch(exec::LaunchOp op);
+  FailureOr<std::string> collective(exec::CollectiveOp op);
+
+  void calls(ArrayRef<exec::CallOp> run);
+  void wrapped(StringRef text, unsigned indent);
+
+  const FileNames &file;
+  Tables &tables;
+  llvm::raw_ostream &os;
+  NameScope names;
+  llvm::DenseMap<Value, std::string> declared; // variable of a root buffer
+  StringRef lastComment;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+static std::string plus(std::string text, int64_t bytes) {
+  return bytes == 0 ? text : text + " + " + std::to_string(bytes);
+}
+
+void BodyEmitter::declareInterval(exec::AllocOp alloc) {
+  std::string name =
+      names.unique(identifier(alloc.getLabel().value_or("interval")));
+  os << "  const Ptr " << name << " = base + " << *alloc.getOffset() << "; // "
+     << shapeText(cast<MemRefType>(alloc.getResult().getType())) << '\n';
+  declared[alloc] = name;
+}
+
+std::string BodyEmitter::pointer(Value buffer) {
+  exec::ByteRange range = exec::resolveRange(buffer);
+  if (auto get = range.root.getDefiningOp<exec::GetOp>())
+    return plus("base + " + file.ranges.lookup(get.getRange()), range.begin);
+  if (auto alloc = range.root.getDefiningOp<exec::AllocOp>())
+    if (!declared.count(range.root))
+      declareInterval(alloc);
+  return plus(declared.lookup(range.root), range.begin);
+}
+
+/// The byte offset of a buffer in the arena, for the table of a call.
+std::string BodyEmitter::offset(Value buffer) {
+  exec::ByteRange range = exec::resolveRange(buffer);
+  if (auto get = range.root.getDefiningOp<exec::GetOp>())
+    return plus(file.ranges.lookup(get.getRange()), range.begin);
+  if (auto alloc = range.root.getDefiningOp<exec::AllocOp>())
+    return std::to_string(*alloc.getOffset() + range.begin);
+  auto arg = cast<BlockArgument>(range.root);
+  return plus(llvm::formatv("buffers[{0}]", arg.getArgNumber()), range.begin);
+}
+
+std::string BodyEmitter::list(ValueRange buffers) {
+  SmallVector<std::string> all;
+  for (Value buffer : buffers)
+    all.push_back(pointer(buffer));
+  return "{" + llvm::join(all, ", ") + "}";
+}
+
+std::string BodyEmitter::eventNumber(int64_t event) {
+  return inFunction ? llvm::formatv("event[{0}]", event).str()
+                    : std::to_string(event);
+}
+
+void BodyEmitter::arguments(Block &block, ArrayRef<std::string> labels) {
+  for (BlockArgument arg : block.getArguments()) {
+    std::string name = names.unique(identifier(labels[arg.getArgNumber()]));
+    declared[arg] = name;
+    if (arg.use_empty())
+      continue;
+    os << "  const Ptr " << name << " = base + buffers[" << arg.getArgNumber()
+       << "]; // " << shapeText(cast<MemRefType>(arg.getType())) << '\n';
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+/// Prints lines of at most 80 columns, broken behind commas.
+void BodyEmitter::wrapped(StringRef text, unsigned indent) {
+  os.indent(indent);
+  unsigned column = indent;
+  while (!text.empty()) {
+    StringRef piece = text.take_front(text.find(", ")); // all, if there is none
+    bool last = piece.size() == text.size();
+    unsigned width = piece.size() + (last ? 0 : 1);
+    if (column != indent && column + 1 + width > 80) {
+      os << '\n';
+      os.indent(indent + 4);
+      column = indent + 4;
+    } else if (column != indent) {
+      os << ' ';
+      ++column;
+    }
+    os << piece << (last ? "" : ",");
+    column += width;
+    text = last ? StringRef() : text.drop_front(piece.size() + 2);
+  }
+  os << '\n';
+}
+
+void BodyEmitter::comment(Operation *op) {
+  StringRef name = locationName(op->getLoc());
+  if (name.empty() || name == lastComment)
+    return;
+  os << "  // " << name << '\n';
+  lastComment = name;
+}
+
+std::string BodyEmitter::gemm(exec::GemmOp op) {
+  auto workspace = op.getWorkspaces();
+  std::string bias =
+      op.getInputs().size() > 2 ? pointer(op.getInputs()[2]) : "nullptr";
+  return llvm::formatv("gemm(c, {0}, {1}, {2}, {3}, {4}, {5}, {6})",
+                       streamName(op.getStream()), tables.gemm(op),
+                       pointer(op.getInputs()[0]), pointer(op.getInputs()[1]),
+                       bias, pointer(op.getOutputs()[0]),
+                       workspace.empty() ? "nullptr" : pointer(workspace[0]));
+}
+
+std::string BodyEmitter::launch(exec::LaunchOp op) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<exec::KernelOp>(
+      op, op.getKernelAttr());
+  std::string all = list(
+      llvm::to_vector(llvm::concat<Value>(op.getInputs(), op.getOutputs())));
+  return llvm::formatv("{0}(c, {1}, {2}, {3}, {4}, {5}, {6})",
+                       kernel.getColumnReduction() ? "launchColumns" : "launch",
+                       streamName(op.getStream()), quoted(op.getKernel()),
+                       file.functions.lookup(op.getKernel()), kernel.getRows(),
+                       kernel.getCols(), all);
+}
+
+FailureOr<std::string> BodyEmitter::collective(exec::CollectiveOp op) {
+  FailureOr<std::string> entry = tables.collective(op);
+  if (failed(entry))
+    return failure();
+  return llvm::formatv("collective(c, {0}, {1}, {2}, {3}, {4})",
+                       streamName(op.getStream()), *entry, list(op.getInputs()),
+                       list(op.getOutputs()), list(op.getWorkspaces()))
+      .str();
+}
+
+LogicalResult BodyEmitter::work(Operation *op) {
+  comment(op);
+  auto pointerOf = [&](Value v) { return pointer(v); };
+  if (auto o = dyn_cast<exec::LaunchOp>(op)) {
+    statement(launch(o));
+  } else if (auto o = dyn_cast<exec::GemmOp>(op)) {
+    statement(gemm(o));
+  } else if (auto o = dyn_cast<exec::CopyOp>(op)) {
+    Value from = o.getInputs()[0];
+    statement(llvm::formatv("copy(c, {0}, {1}, {2}, {3})",
+                            streamName(o.getStream()), pointer(from),
+                            pointer(o.getOutputs()[0]),
+                            exec::bytesOf(cast<MemRefType>(from.getType()))));
+  } else if (auto o = dyn_cast<exec::RecordOp>(op)) {
+    statement(llvm::formatv("record(c, {0}, {1})", eventNumber(o.getEvent()),
+                            streamName(o.getStream())));
+  } else if (auto o = dyn_cast<exec::WaitOp>(op)) {
+    statement(llvm::formatv("wait(c, {0}, {1})", eventNumber(o.getEvent()),
+                            streamName(o.getStream())));
+  } else if (isa<exec::InvokeOp, exec::CollectiveOp>(op)) {
+    auto invoke = dyn_cast<exec::InvokeOp>(op);
+    FailureOr<std::string> text =
+        invoke ? invokeCall(invoke, tables, pointerOf)
+               : collective(cast<exec::CollectiveOp>(op));
+    if (failed(text))
+      return failure();
+    statement(*text);
+  } else {
+    return op->emitOpError("has no spelling in C++");
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// Calls of one function in a row: a table of offsets, one of events, a loop.
+void BodyEmitter::calls(ArrayRef<exec::CallOp> run) {
+  exec::CallOp first = run.front();
+  StringRef callee = first.getCallee();
+  const std::string &function = file.functions.find(callee)->second;
+  size_t events = first.getEvents().size();
+  std::string buffersName = names.unique(function + "_buffers");
+  std::string eventsName = names.unique(function + "_events");
+  // Inside another function the offsets are known only at run time.
+  StringRef storage = inFunction ? "const" : "static constexpr";
+
+  os << "  // " << callee << ": " << run.size()
+     << (run.size() == 1 ? " call" : " calls") << '\n';
+  os << "  " << storage << " uint64_t " << buffersName << "[]["
+     << std::max<size_t>(1, first.getOperands().size()) << "] = {\n";
+  auto row = [&](ArrayRef<std::string> items) {
+    wrapped("{" + llvm::join(items, ", ") + "},", 6);
+  };
+  for (exec::CallOp call : run) {
+    SmallVector<std::string> offsets;
+    for (Value operand : call.getOperands())
+      offsets.push_back(offset(operand));
+    row(offsets);
+  }
+  os << "  };\n  " << storage << " int " << eventsName << "[]["
+     << std::max<size_t>(1, events) << "] = {\n";
+  for (exec::CallOp call : run) {
+    SmallVector<std::string> numbers;
+    for (int64_t event : call.getEvents())
+      numbers.push_back(eventNumber(event));
+    row(numbers);
+  }
+  os << "  };\n";
+  os << llvm::formatv("  for (int i = 0; i < {0}; ++i)\n"
+                      "    {1}(c, {2}[i], {3}[i]);\n",
+                      run.size(), function, buffersName, eventsName);
+  lastComment = {};
+}
+
+LogicalResult BodyEmitter::body(Block &block) {
+  SmallVector<exec::CallOp> run;
+  auto flush = [&] {
+    if (!run.empty())
+      calls(run);
+    run.clear();
+  };
+  for (Operation &op : block) {
+    // Values print nothing where they are born.
+    if (isa<exec::GetOp, exec::AllocOp, exec::ViewOp>(op))
+      continue;
+    if (auto call = dyn_cast<exec::CallOp>(op)) {
+      if (!run.empty() && run.front().getCallee() != call.getCallee())
+        flush();
+      run.push_back(call);
+      continue;
+    }
+    flush();
+    if (failed(work(&op)))
+      return failure();
+  }
+  flush();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+LogicalResult emit::emitProgram(exec::ProgramOp program, const FileNames &file,
+                                Tables &tables, llvm::raw_ostream &os) {
+  os << "\n/// Program " << program.getSymName() << '.';
+  if (program.getArena())
+    os << " Peak " << *program.getArena() << " bytes.";
+  os << "\nstatic void " << file.functions.lookup(program.getSymName())
+     << "(Context &c) {\n  const Ptr base = at(c, 0);\n";
+  BodyEmitter emitter(file, tables, os);
+  if (failed(emitter.body(program.getBody().front())))
+    return failure();
+  os << "}\n";
+  return success();
+}
+
+/// What the buffer of a call is called, without the number of the layer:
+/// "layers.3.attention.q" gives "attention.q".
+static std::string labelOf(Value buffer) {
+  exec::ByteRange range = exec::resolveRange(buffer);
+  StringRef label;
+  if (auto get = range.root.getDefiningOp<exec::GetOp>())
+    label = get.getRange();
+  else if (auto alloc = range.root.getDefiningOp<exec::AllocOp>())
+    label = alloc.getLabel().value_or("");
+  SmallVector<StringRef> parts;
+  label.split(parts, '.');
+  for (auto [i, part] : llvm::enumerate(parts))
+    if (!part.empty() && llvm::all_of(part, llvm::isDigit) &&
+        i + 1 < parts.size())
+      return llvm::join(ArrayRef(parts).drop_front(i + 1), ".");
+  return label.empty() ? "buffer" : label.str();
+}
+
+LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
+                             const FileNames &file, Tables &tables,
+                             llvm::raw_ostream &os) {
+  Block &block = func.getBody().front();
+  SmallVector<std::string> labels;
+  for (BlockArgument arg : block.getArguments()) {
+    StringRef own = locationName(arg.getLoc());
+    labels.push_back(!own.empty() ? own.str()
+                     : firstCall
+                         ? labelOf(firstCall.getOperands()[arg.getArgNumber()])
+                         : "buffer");
+  }
+  os << "\n/// " << func.getSymName()
+     << ": the offsets of its buffers, the numbers of its events.\n"
+     << "static void " << file.functions.lookup(func.getSymName())
+     << "(Context &c, const uint64_t *buffers,\n"
+     << "    [[maybe_unused]] const int *event) {\n"
+     << "  const Ptr base = at(c, 0);\n";
+  BodyEmitter emitter(file, tables, os);
+  emitter.inFunction = true;
+  emitter.arguments(block, labels);
+  if (failed(emitter.body(block)))
+    return failure();
+  os << "}\n";
+  return success();
+}

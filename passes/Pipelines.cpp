@@ -1,0 +1,111 @@
+//===- Pipelines.cpp - The order of the passes, and why -------------------===//
+//
+// Four phases: what is computed (nn), where it lives (fsdp), when it moves
+// (the schedule), in which bytes it runs (exec). Between phases a pass
+// proves what the next one relies on, so that a broken invariant fails where
+// it breaks.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Pipelines.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace fsdp;
+
+//===----------------------------------------------------------------------===//
+// Where: layout of parameters and everything that follows from it
+//===----------------------------------------------------------------------===//
+
+static void addSharding(OpPassManager &pm,
+                        const TrainPipelineOptions &options) {
+  // Before differentiation: sharding is an op like any other, so the gradient
+  // collectives are derived and nobody writes them.
+  ShardOptions shard;
+  shard.mesh = options.mesh;
+  shard.mode = options.mode;
+  pm.addPass(createShard(shard));
+  pm.addPass(createVerifySharded());
+
+  if (options.train) {
+    pm.addPass(createDifferentiate());
+    // Rules of reverse mode repeat what forward has (a transpose, a cast);
+    // merging equal values costs no bit, and later passes see less.
+    pm.addPass(createCanonicalizerPass());
+    pm.addPass(createCSEPass());
+  }
+
+  // Only now do redistributes become collectives: until here the reverse pass
+  // needed them whole (a cast and a gather apart would round too early).
+  pm.addPass(createExpand());
+  if (!options.train || !options.optimizer)
+    return;
+  OptimizerOptions optimizer;
+  optimizer.beta1 = options.beta1;
+  optimizer.beta2 = options.beta2;
+  optimizer.eps = options.eps;
+  optimizer.weightDecay = options.weightDecay;
+  optimizer.maxNorm = options.maxNorm;
+  pm.addPass(createOptimizer(optimizer));
+}
+
+//===----------------------------------------------------------------------===//
+// When: the plan and the passes that apply it
+//===----------------------------------------------------------------------===//
+
+static void addSchedule(OpPassManager &pm,
+                        const TrainPipelineOptions &options) {
+  PlanOptions plan;
+  plan.file = options.plan;
+  plan.reshard = options.reshard;
+  plan.bucket = options.bucket;
+  plan.overlap = options.overlap;
+  pm.addPass(createPlan(plan));
+
+  // Recomputation clones gathers, so it comes before they are merged.
+  pm.addPass(createRemat());
+  // Before fusion: a kernel must not join what starts on both sides of a
+  // collective, and buckets are formed from the collectives' own casts.
+  pm.addPass(createBucket());
+  // Start and wait last: nothing may move across them afterwards.
+  pm.addPass(createOverlap());
+  pm.addPass(createVerifySchedule());
+}
+
+//===----------------------------------------------------------------------===//
+// In which bytes: exec
+//===----------------------------------------------------------------------===//
+
+static void addExecution(OpPassManager &pm,
+                         const TrainPipelineOptions &options) {
+  ExecLowerOptions lower;
+  lower.target = options.target;
+  lower.threads = options.threads;
+  pm.addPass(createExecLower(lower));
+
+  PlanMemoryOptions memory;
+  memory.memoryBudget = options.memoryBudget;
+  pm.addPass(createPlanMemory(memory));
+  // Two buffers that share bytes are a conflict too, so events are placed
+  // when every offset is known.
+  pm.addPass(createSynchronize());
+  pm.addPass(createVerifyExec());
+}
+
+void fsdp::buildTrainPipeline(OpPassManager &pm,
+                              const TrainPipelineOptions &options, Phase last) {
+  addSharding(pm, options);
+  addSchedule(pm, options);
+  if (last == Phase::Exec)
+    addExecution(pm, options);
+}
+
+void fsdp::registerFsdpPipelines() {
+  PassPipelineRegistration<TrainPipelineOptions>(
+      "fsdp-train",
+      "From the graph of a model (@forward) to a planned exec module: shard, "
+      "differentiate, schedule, plan memory, synchronize",
+      [](OpPassManager &pm, const TrainPipelineOptions &options) {
+        buildTrainPipeline(pm, options);
+      });
+}

@@ -1,0 +1,322 @@
+//===- Stages.cpp - From a request to an artifact -------------------------===//
+#include "Stages.h"
+#include "dialects/Exec/Exec.h"
+#include "fsdp/Memory/Report.h"
+#include "fsdp/Schedule/Plan.h"
+#include "fsdp/Target/Emit.h"
+#include "fsdp/Target/Manifest.h"
+#include "fsdp/Trace/Trace.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "passes/Pipelines.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SourceMgr.h"
+#include <chrono>
+
+using namespace fsdp;
+using namespace mlir;
+using llvm::Expected;
+
+namespace {
+
+/// The stages of one compilation and what they pass on.
+class Compilation {
+public:
+  Compilation(const Request &request, llvm::raw_ostream &log)
+      : request(request), log(log) {}
+
+  llvm::Error run();
+
+private:
+  llvm::Error read();
+  llvm::Error readFile();
+  llvm::Error trace();
+  llvm::Error runPasses();
+  llvm::Error emitSource();
+  llvm::Error write();
+  llvm::Error writeArtifact();
+  llvm::Error print(llvm::function_ref<void(llvm::raw_ostream &)> text);
+  void summarize(double seconds);
+
+  bool isWanted(Stage stage) const { return request.emit == stage; }
+
+  const Request &request;
+  llvm::raw_ostream &log;
+  llvm::SourceMgr sources;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> module;
+  std::string pipeline;
+  std::string manifest, source;
+};
+
+} // namespace
+
+/// For failures whose diagnostics have been printed.
+static llvm::Error alreadyPrinted(StringRef what) {
+  return llvm::createStringError(what);
+}
+
+//===----------------------------------------------------------------------===//
+// Input
+//===----------------------------------------------------------------------===//
+
+llvm::Error Compilation::readFile() {
+  std::string problem;
+  auto buffer = openInputFile(request.input, &problem);
+  if (!buffer)
+    return llvm::createStringError(problem);
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return alreadyPrinted("'" + request.input + "' is not valid");
+  return llvm::Error::success();
+}
+
+/// The registry's name of a flavor: "debugmodel" is llama3_debug, "8B"
+/// llama3_8b.
+static std::string registryName(const RunConfig::Model &model) {
+  std::string flavor =
+      model.flavor == "debugmodel" ? "debug" : StringRef(model.flavor).lower();
+  return model.name + "_" + flavor;
+}
+
+llvm::Error Compilation::trace() {
+  RunConfig config = request.config;
+  Expected<ModelSpec> spec = findModel(registryName(config.model));
+  if (!spec)
+    return spec.takeError();
+  for (const ConfigOption &option : configOptions(config)) {
+    StringRef key = option.name;
+    if (!key.consume_front("model.") || key == "name" || key == "flavor" ||
+        option.text() == "unset")
+      continue;
+    if (llvm::Error error = setModelField(*spec, key, option.text()))
+      return error;
+  }
+  TraceOptions options;
+  options.batch = config.training.localBatchSize;
+  options.seqLen = config.training.seqLen;
+  options.computeType = config.training.mixedPrecisionParam == "bfloat16"
+                            ? ComputeType::BF16
+                            : ComputeType::F32;
+  auto traced = traceModel(context, *spec, options);
+  if (!traced)
+    return traced.takeError();
+  module = std::move(*traced);
+  if (failed(verify(*module)))
+    return alreadyPrinted("the traced graph is not valid");
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::read() {
+  DialectRegistry registry;
+  registerFsdpDialects(registry);
+  context.appendDialectRegistry(registry);
+  return request.input.empty() ? trace() : readFile();
+}
+
+//===----------------------------------------------------------------------===//
+// Passes
+//===----------------------------------------------------------------------===//
+
+static void setOptions(TrainPipelineOptions &options, const Request &request) {
+  const RunConfig &config = request.config;
+  options.mesh = request.mesh;
+  options.mode = config.compile.mode == "replicate" ? ShardMode::Replicate
+                 : config.parallelism.dataParallelReplicateDegree > 1
+                     ? ShardMode::HybridShard
+                     : ShardMode::FullyShard;
+  options.train = request.train;
+  options.optimizer = config.optimizer.name != "none";
+  options.beta1 = config.optimizer.beta1;
+  options.beta2 = config.optimizer.beta2;
+  options.eps = config.optimizer.eps;
+  options.weightDecay = config.optimizer.weightDecay;
+  options.maxNorm = config.training.maxNorm;
+  options.plan = request.planFile;
+  options.reshard = llvm::StringSwitch<schedule::ReshardPolicy>(
+                        config.parallelism.fsdpReshardAfterForward)
+                        .Case("always", schedule::ReshardPolicy::Always)
+                        .Case("never", schedule::ReshardPolicy::Never)
+                        .Default(schedule::ReshardPolicy::Default);
+  options.bucket = config.compile.bucket != "none";
+  options.overlap = config.compile.overlap != "none";
+  options.threads = config.compile.threads;
+  options.memoryBudget = request.memoryBudget;
+  options.target = request.workspaces;
+}
+
+llvm::Error Compilation::runPasses() {
+  // Text that is exec already has been through the passes.
+  if (!module->getOps<exec::ProgramOp>().empty()) {
+    pipeline = "none: the input is a planned exec module";
+    return llvm::Error::success();
+  }
+  TrainPipelineOptions options;
+  setOptions(options, request);
+  PassManager passes(&context, ModuleOp::getOperationName());
+  if (request.timing)
+    passes.enableTiming();
+  buildTrainPipeline(passes, options,
+                     isWanted(Stage::Plan) || isWanted(Stage::Schedule)
+                         ? Phase::Schedule
+                         : Phase::Exec);
+  llvm::raw_string_ostream text(pipeline);
+  passes.printAsTextualPipeline(text);
+  if (failed(passes.run(*module)))
+    return alreadyPrinted("a pass failed");
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Output
+//===----------------------------------------------------------------------===//
+
+/// One pass per line.
+static std::string wrapPipeline(StringRef pipeline) {
+  std::string text;
+  int depth = 0;
+  for (char c : pipeline) {
+    text += c;
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (depth == 0 && (c == ',' || c == '('))
+      text += "\n  ";
+  }
+  return text;
+}
+
+llvm::Error Compilation::emitSource() {
+  ManifestInfo info;
+  // The settings describe a traced model; of a file only its text counts.
+  if (request.input.empty())
+    info.config = compiledSettings(request.config);
+  info.pipeline = pipeline;
+  Expected<std::string> target = targetText(request.compiler);
+  if (!target)
+    return target.takeError();
+  info.target = *target;
+  info.threads = request.config.compile.threads;
+  FailureOr<std::string> text = makeManifest(*module, info);
+  if (failed(text))
+    return alreadyPrinted("the module cannot become an artifact");
+  manifest = std::move(*text);
+
+  SourceInfo about;
+  about.manifest = manifest;
+  about.madeBy = "Passes: " + wrapPipeline(pipeline);
+  for (const auto &[key, value] : info.config)
+    about.madeBy += "\n" + key + " = " + value;
+  llvm::raw_string_ostream os(source);
+  if (failed(fsdp::emitSource(*module, about, os)))
+    return alreadyPrinted("the module has no form in C++");
+  return llvm::Error::success();
+}
+
+/// Text goes to the file -o names, or to stdout.
+llvm::Error
+Compilation::print(llvm::function_ref<void(llvm::raw_ostream &)> printer) {
+  if (request.output.empty() || request.output == "-") {
+    printer(llvm::outs());
+    return llvm::Error::success();
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printer(os);
+  return writeWholeFile(request.output, text);
+}
+
+llvm::Error Compilation::writeArtifact() {
+  if (std::error_code ec = llvm::sys::fs::create_directories(
+          request.output, /*IgnoreExisting=*/true,
+          llvm::sys::fs::perms::all_all))
+    return llvm::createStringError("cannot make the directory '" +
+                                   request.output + "': " + ec.message());
+  // The library first: a manifest says that the artifact is complete.
+  if (llvm::Error error =
+          compileSource(source, Product::Library, request.compiler,
+                        request.output + "/step.so"))
+    return error;
+  return writeWholeFile(request.output + "/manifest.json", manifest);
+}
+
+llvm::Error Compilation::write() {
+  switch (request.emit) {
+  case Stage::Graph:
+  case Stage::Schedule:
+  case Stage::Exec:
+    return print([&](llvm::raw_ostream &os) { os << *module << '\n'; });
+  case Stage::Plan: {
+    FailureOr<schedule::Plan> plan = schedule::planOf(*module);
+    if (failed(plan))
+      return alreadyPrinted("there is no plan");
+    return print([&](llvm::raw_ostream &os) {
+      os << llvm::formatv("{0:2}\n", schedule::toJSON(*plan));
+    });
+  }
+  case Stage::Memory:
+    return print([&](llvm::raw_ostream &os) {
+      printMemoryReport(memoryReport(*module), os);
+    });
+  case Stage::Source:
+    return print([&](llvm::raw_ostream &os) { os << source; });
+  case Stage::Object:
+    return compileSource(source, Product::Object, request.compiler,
+                         request.output);
+  case Stage::Library:
+    return writeArtifact();
+  }
+  llvm_unreachable("a stage");
+}
+
+void Compilation::summarize(double seconds) {
+  int64_t tensors = 0, elements = 0, kernels = 0;
+  for (auto range : module->getOps<exec::RangeOp>())
+    if (range.getRole() == exec::Role::Parameter) {
+      ++tensors;
+      elements += range.getFull()
+                      ? cast<ShapedType>(*range.getFull()).getNumElements()
+                      : range.getMemRefType().getNumElements();
+    }
+  for ([[maybe_unused]] auto kernel : module->getOps<exec::KernelOp>())
+    ++kernels;
+  MemoryReport memory = memoryReport(*module);
+  log << llvm::formatv("{0}: {1} parameters in {2} tensors; arena {3} bytes "
+                       "({4}), {5} of them persistent\n",
+                       request.output, elements, tensors, memory.arenaBytes,
+                       formatBytes(memory.arenaBytes),
+                       formatBytes(memory.persistentBytes));
+  for (const ProgramMemory &program : memory.programs)
+    log << llvm::formatv("  program {0}: peak {1} bytes ({2})\n", program.name,
+                         program.peak, formatBytes(program.peak));
+  log << llvm::formatv("  {0} kernels, {1} lines of C++ for {2}, {3:F1} s\n",
+                       kernels, llvm::count(source, '\n'), request.compiler.cpu,
+                       seconds);
+}
+
+llvm::Error Compilation::run() {
+  auto begin = std::chrono::steady_clock::now();
+  if (llvm::Error error = read())
+    return error;
+  std::unique_ptr<SourceMgrDiagnosticHandler> handler =
+      std::make_unique<SourceMgrDiagnosticHandler>(sources, &context);
+  if (!isWanted(Stage::Graph))
+    if (llvm::Error error = runPasses())
+      return error;
+  if (request.emit >= Stage::Source)
+    if (llvm::Error error = emitSource())
+      return error;
+  if (llvm::Error error = write())
+    return error;
+  if (isWanted(Stage::Library))
+    summarize(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+            .count());
+  return llvm::Error::success();
+}
+
+llvm::Error fsdp::compile(const Request &request, llvm::raw_ostream &log) {
+  return Compilation(request, log).run();
+}

@@ -1,0 +1,51 @@
+//===- Stages.h - From a request to an artifact -----------------*- C++ -*-===//
+#ifndef FSDP_TOOLS_FSDP_COMPILE_STAGES_H
+#define FSDP_TOOLS_FSDP_COMPILE_STAGES_H
+
+#include "fsdp/Config/RunConfig.h"
+#include "fsdp/Target/Compile.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+
+namespace fsdp {
+
+/// What is wanted of the compiler, in the order of its stages.
+enum class Stage {
+  Graph,
+  Plan,
+  Schedule,
+  Exec,
+  Memory,
+  Source,
+  Object,
+  Library
+};
+
+/// Everything the command line says.
+struct Request {
+  /// A file of nn or exec text; empty: the model of `config` is traced.
+  std::string input;
+  RunConfig config;
+  /// Axes of the mesh, as for fsdp-shard.
+  std::string mesh;
+  /// False: public functions are programs as they are.
+  bool train = true;
+  std::string planFile;
+  int64_t memoryBudget = 0;
+  /// "cpu", or "test" for workspace sizes that do not depend on the machine.
+  std::string workspaces = "cpu";
+  Stage emit = Stage::Library;
+  /// A file, or the directory of an artifact.
+  std::string output;
+  HostCompiler compiler;
+  bool timing = false;
+};
+
+/// Runs the stages up to the wanted one and writes what it gives. A summary
+/// goes to `log`. On failure the diagnostics have been printed, or come as
+/// the error; nothing half-written is left.
+llvm::Error compile(const Request &request, llvm::raw_ostream &log);
+
+} // namespace fsdp
+
+#endif // FSDP_TOOLS_FSDP_COMPILE_STAGES_H

@@ -1,0 +1,262 @@
+//===- fsdp-compile.cpp - A model to a training program -------------------===//
+//
+// The command line of the compiler: what to compile (a run description, or
+// text of nn or exec), how, and which stage to write.
+//
+//===----------------------------------------------------------------------===//
+#include "Stages.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+
+namespace cl = llvm::cl;
+using namespace fsdp;
+using llvm::StringRef;
+
+static const char *const kOverview =
+    R"(fsdp-compile: compiles a model to a sharded training program
+
+Without INPUT, the model that the run's settings name is traced. With INPUT
+(nn text as fsdp-trace prints it, or planned exec text), that is compiled.
+The artifact is a directory with step.so and manifest.json; fsdp-run runs it.
+Every setting of a run can be given as --section.key value; --mode, --threads
+and --cpu are short for --compile.*, --optimizer for --optimizer.name.)";
+
+static const char *const kExamples = R"(
+EXAMPLES:
+
+  The artifact of a run on two ranks:
+    fsdp-compile --config run.toml --ranks 2 -o artifact
+
+  The same, another model size and no overlap of communication:
+    fsdp-compile --config run.toml --ranks 2 --model.n_layers 2 --compile.overlap none -o artifact
+
+  What does the schedule look like, and what lives at the peak?
+    fsdp-compile --config run.toml --ranks 2 --emit=schedule
+    fsdp-compile --config run.toml --ranks 2 --emit=memory
+
+  The plan of the schedule as JSON; edited, it is fed back:
+    fsdp-compile --config run.toml --ranks 2 --emit=plan -o plan.json
+    fsdp-compile --config run.toml --ranks 2 --plan plan.json -o artifact
+
+  The generated C++ of a model traced by hand:
+    fsdp-trace llama3_debug --seq 128 | fsdp-compile - --mesh dp_shard=2 --emit=cpp
+
+  Every public function of a file as a program, without a training step:
+    fsdp-compile ops.mlir --programs-only -o artifact
+
+SETTINGS (--section.key value, or in the file of --config):
+
+)";
+
+static cl::OptionCategory category("Options");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("[INPUT.mlir]"),
+                                  cl::cat(category));
+static cl::opt<std::string>
+    configPath("config", cl::value_desc("FILE.toml"),
+               cl::desc("Description of the run (see SETTINGS)"),
+               cl::cat(category));
+static cl::opt<std::string>
+    output("o", cl::value_desc("PATH"),
+           cl::desc("Directory of the artifact; for other stages a file, "
+                    "stdout if it is text and not given"),
+           cl::cat(category));
+static cl::opt<Stage> emitStage(
+    "emit", cl::desc("What to write:"), cl::init(Stage::Library),
+    cl::values(clEnumValN(Stage::Graph, "graph", "the model's graph (nn)"),
+               clEnumValN(Stage::Plan, "plan",
+                          "the plan of the schedule (JSON)"),
+               clEnumValN(Stage::Schedule, "schedule",
+                          "the scheduled program (nn and fsdp)"),
+               clEnumValN(Stage::Exec, "mlir",
+                          "the planned program after all passes (exec)"),
+               clEnumValN(Stage::Memory, "memory",
+                          "what lives in the arena at its "
+                          "peak (table)"),
+               clEnumValN(Stage::Source, "cpp", "the generated C++"),
+               clEnumValN(Stage::Object, "object", "an object file"),
+               clEnumValN(Stage::Library, "library",
+                          "the artifact: step.so and manifest.json (default)")),
+    cl::cat(category));
+static cl::opt<int64_t> ranks("ranks", cl::value_desc("N"),
+                              cl::desc("Ranks of the job (default: what the "
+                                       "settings say, else 1)"),
+                              cl::cat(category));
+static cl::alias ranksShort("n", cl::aliasopt(ranks), cl::desc("--ranks"),
+                            cl::cat(category));
+static cl::opt<std::string>
+    mesh("mesh", cl::value_desc("AXES"),
+         cl::desc("Mesh for an INPUT: dp_replicate=2,dp_shard=4"),
+         cl::cat(category));
+static cl::opt<bool>
+    programsOnly("programs-only",
+                 cl::desc("Compile every public function of INPUT as it is: no "
+                          "gradients, no optimizer"),
+                 cl::cat(category));
+static cl::opt<std::string>
+    planFile("plan", cl::value_desc("FILE.json"),
+             cl::desc("Plan of the schedule, as --emit=plan prints it"),
+             cl::cat(category));
+static cl::opt<int64_t>
+    memoryBudget("memory-budget", cl::value_desc("BYTES"),
+                 cl::desc("Fail if the arena is larger; says what fills it"),
+                 cl::cat(category));
+static cl::opt<std::string> workspaces(
+    "workspaces", cl::value_desc("cpu|test"),
+    cl::desc("Whose workspace sizes: this CPU's, or fixed ones for tests"),
+    cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string> cxx("cxx", cl::value_desc("COMPILER"),
+                                cl::desc("Host C++ compiler (default g++)"),
+                                cl::init("g++"), cl::cat(category));
+static cl::opt<std::string> runtimeInclude(
+    "runtime-include", cl::value_desc("DIR"),
+    cl::desc("Headers of the runtime (default: beside the tool)"),
+    cl::cat(category));
+static cl::opt<std::string>
+    runtimeLibrary("runtime-library", cl::value_desc("DIR"),
+                   cl::desc("Directory of libfsdp_runtime.so (default: beside "
+                            "the tool)"),
+                   cl::cat(category));
+static cl::opt<bool> verbose("v", cl::desc("Print the C++ compiler's command"),
+                             cl::cat(category));
+static cl::opt<bool> timing("timing", cl::desc("Print the time of each pass"),
+                            cl::cat(category));
+
+//===----------------------------------------------------------------------===//
+// From options to a request
+//===----------------------------------------------------------------------===//
+
+/// Settings, weakest first: defaults, file, command line.
+static RunConfig readSettings(const std::vector<std::string> &overrides) {
+  RunConfig config;
+  if (!configPath.empty())
+    loadConfig(config, configPath);
+  applyConfigOverrides(config, overrides);
+  return config;
+}
+
+/// The ranks that the settings state, or 1.
+static int64_t statedRanks(const RunConfig &config) {
+  if (ranks.getNumOccurrences())
+    return ranks;
+  int64_t shard = config.parallelism.dataParallelShardDegree;
+  return config.parallelism.dataParallelReplicateDegree *
+         (shard == -1 ? 1 : shard);
+}
+
+static std::string meshOf(const RunConfig &config) {
+  int64_t replicate = config.parallelism.dataParallelReplicateDegree;
+  std::string shard =
+      "dp_shard=" + std::to_string(config.parallelism.dataParallelShardDegree);
+  return replicate == 1
+             ? shard
+             : "dp_replicate=" + std::to_string(replicate) + "," + shard;
+}
+
+/// The runtime's files beside the tool: in the build tree or installed.
+static void findRuntime(HostCompiler &compiler, const char *argv0) {
+  std::string tool = llvm::sys::fs::getMainExecutable(
+      argv0, reinterpret_cast<void *>(&findRuntime));
+  StringRef prefix =
+      llvm::sys::path::parent_path(llvm::sys::path::parent_path(tool));
+  auto inPrefix = [&](StringRef name) {
+    llvm::SmallString<128> path(prefix);
+    llvm::sys::path::append(path, name);
+    return std::string(path);
+  };
+  compiler.libraryDir =
+      runtimeLibrary.empty() ? inPrefix("lib") : runtimeLibrary.getValue();
+  std::string installed = inPrefix("include");
+  bool isInstalled =
+      llvm::sys::fs::exists(installed + "/fsdp/Runtime/Artifact.h");
+  compiler.includeDir = !runtimeInclude.empty() ? runtimeInclude.getValue()
+                        : isInstalled           ? installed
+                                                : FSDP_INCLUDE_DIR;
+}
+
+static Request makeRequest(const std::vector<std::string> &overrides,
+                           const char *argv0) {
+  Request request;
+  request.config = readSettings(overrides);
+  request.input = input;
+  if (input.empty() && (mesh.getNumOccurrences() || programsOnly))
+    throw Error("--mesh and --programs-only are for an INPUT; a run's mesh is "
+                "--ranks and --parallelism.*");
+  if (!input.empty() && !configPath.empty())
+    throw Error("either an INPUT or --config: the text states its own sizes");
+  std::string note = resolveConfig(request.config, statedRanks(request.config));
+  if (!note.empty() && input.empty() && emitStage == Stage::Library)
+    llvm::outs() << note << '\n';
+  request.mesh = !input.empty() ? mesh : meshOf(request.config);
+  request.train = !programsOnly;
+  request.planFile = planFile;
+  request.memoryBudget = memoryBudget;
+  request.workspaces = workspaces;
+  request.emit = emitStage;
+  request.output = output;
+  if (output.empty() && emitStage >= Stage::Object)
+    throw Error("where to? Name the artifact with -o DIR");
+  request.compiler.cxx = cxx;
+  request.compiler.cpu = resolveCpu(request.config.compile.cpu);
+  request.compiler.verbose = verbose;
+  request.timing = timing;
+  findRuntime(request.compiler, argv0);
+  return request;
+}
+
+/// Settings that have a short name. They are spelled out before llvm::cl sees
+/// the command line, where LLVM itself has registered such names.
+static std::string fullName(StringRef name) {
+  return llvm::StringSwitch<std::string>(name)
+      .Case("--mode", "--compile.mode")
+      .Case("--threads", "--compile.threads")
+      .Case("--cpu", "--compile.cpu")
+      .Case("--optimizer", "--optimizer.name")
+      .Default(name.str());
+}
+
+/// Splits off `--section.key value` and `--section.key=value`; a dot in the
+/// name marks them.
+static void splitArguments(int argc, char **argv,
+                           std::vector<const char *> &options,
+                           std::vector<std::string> &overrides) {
+  for (int i = 0; i < argc; ++i) {
+    auto [given, value] = StringRef(argv[i]).split('=');
+    std::string name = fullName(given);
+    if (i == 0 || !given.starts_with("--") || !StringRef(name).contains('.')) {
+      options.push_back(argv[i]);
+      continue;
+    }
+    bool hasValue = StringRef(argv[i]).contains('=');
+    overrides.push_back(hasValue ? name + "=" + value.str() : name);
+    if (!hasValue && i + 1 < argc)
+      overrides.push_back(argv[++i]);
+  }
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  std::string tail = kExamples + configHelp();
+  cl::extrahelp extra(tail);
+  std::vector<const char *> options;
+  std::vector<std::string> overrides;
+  splitArguments(argc, argv, options, overrides);
+  cl::ParseCommandLineOptions(static_cast<int>(options.size()), options.data(),
+                              kOverview);
+  std::string message;
+  try {
+    Request request = makeRequest(overrides, argv[0]);
+    if (llvm::Error error = compile(request, llvm::outs()))
+      message = llvm::toString(std::move(error));
+  } catch (const fsdp::Error &error) {
+    message = error.what();
+  }
+  if (message.empty())
+    return 0;
+  llvm::errs() << "fsdp-compile: error: " << message << '\n';
+  return 1;
+}
