@@ -442,4 +442,42 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
   }];
 }
 
+def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
+  let summary = "Makes one function of each block that a program repeats";
+  let description = [{
+    Work is compared without addresses, event numbers and `serves`; runs in
+    which a block follows itself become one exec.func and a call each. What
+    differs between the copies becomes an argument, in order of first use:
+    one per buffer, named in its location ("layers.*.h"). Buffers at the same
+    place in every copy stay inside. Blocks of several programs with equal
+    text share a function.
+
+    Where events repeat less regularly than work, the block is cut there or
+    the copies that differ stay in the program, whichever leaves fewer
+    statements.
+
+    ```mlir
+    exec.gemm on compute (%x, %w0 …) outs(%h0 …)
+    exec.launch @silu on compute (%h0 …) outs(%x …)
+    exec.gemm on compute (%x, %w1 …) outs(%h1 …)
+    exec.launch @silu on compute (%h1 …) outs(%x …)
+    // becomes
+    exec.func @train_layers_0 { ^bb0(%w: …, %h: …):
+      %x = exec.alloc at 8192 …
+      exec.gemm on compute (%x, %w …) outs(%h …)
+      exec.launch @silu on compute (%h …) outs(%x …)
+    }
+    exec.call @train_layers_0(%w0, %h0) events [] …
+    exec.call @train_layers_0(%w1, %h1) events [] …
+    ```
+
+    Changes only how the program is written: the pass follows the calls it
+    made and fails if anything but `serves` differs. Requires
+    exec-plan-memory and exec-synchronize.
+  }];
+  let options = [
+    Option<"minSaved", "min-saved", "int64_t", "8", "Statements a function must save">
+  ];
+}
+
 #endif // FSDP_PASSES

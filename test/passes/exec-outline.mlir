@@ -1,0 +1,275 @@
+// RUN: fsdp-opt --exec-outline=min-saved=1 --exec-verify --split-input-file %s | FileCheck %s
+// RUN: fsdp-opt --exec-outline=min-saved=1 --mlir-print-debuginfo --mlir-print-local-scope --split-input-file %s | FileCheck %s --check-prefix=NAMES
+// RUN: fsdp-opt --exec-outline --exec-verify --split-input-file %s | FileCheck %s --check-prefix=DEFAULT
+
+// The attribute `step` tells the operations of a block apart, as kernels and
+// shapes do in a real program.
+
+// Two copies of a block of three operations: a function of 3 and 2 calls in
+// place of 6 statements save 1. The buffer at 128 is the same in both and stays
+// inside; what differs is an argument, in order of first use, once per buffer.
+
+// CHECK-LABEL: exec.func @train_block_0
+// CHECK-NEXT: ^bb0(%[[H:.*]]: memref<32xf32>, %[[W:.*]]: memref<16xf32>):
+// CHECK-NEXT: %[[X:.*]] = exec.alloc at 128 "x"
+// CHECK-NEXT: %[[LOW:.*]] = exec.view %[[H]][0] :
+// CHECK-NEXT: exec.copy on compute(%[[X]] : memref<16xf32>) outs(%[[LOW]]
+// CHECK-NEXT: %[[HIGH:.*]] = exec.view %[[H]][16] :
+// CHECK-NEXT: exec.copy on compute(%[[W]] : memref<16xf32>) outs(%[[HIGH]]
+// CHECK-NEXT: exec.copy on compute(%[[LOW]] : memref<16xf32>) outs(%[[X]] : memref<16xf32>) {{.*}}
+// CHECK-NEXT: }
+// CHECK-LABEL: exec.program @train
+// CHECK: %[[A:.*]] = exec.get @a
+// CHECK: %[[B:.*]] = exec.get @b
+// CHECK: %[[H0:.*]] = exec.alloc at 192 "h0"
+// CHECK-NOT: exec.view
+// CHECK: exec.call @train_block_0(%[[H0]], %[[A]]) events [] : memref<32xf32>, memref<16xf32>
+// CHECK: %[[H1:.*]] = exec.alloc at 320 "h1"
+// CHECK: exec.call @train_block_0(%[[H1]], %[[B]]) events []
+// CHECK-NOT: exec.copy
+
+// By default a function must save eight statements.
+// DEFAULT-NOT: exec.func @train_block
+// DEFAULT-LABEL: exec.program @train
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 448 : i64} {
+  exec.range @a : memref<16xf32> role parameter at 0
+  exec.range @b : memref<16xf32> role parameter at 64
+  exec.program @train arena 448 {
+    %a = exec.get @a : memref<16xf32>
+    %b = exec.get @b : memref<16xf32>
+    %x = exec.alloc at 128 "x" : memref<16xf32>
+    %h0 = exec.alloc at 192 "h0" : memref<32xf32>
+    %low0 = exec.view %h0[0] : memref<32xf32> to memref<16xf32>
+    %high0 = exec.view %h0[16] : memref<32xf32> to memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%low0 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a : memref<16xf32>) outs(%high0 : memref<16xf32>) {step = 2}
+    exec.copy on compute (%low0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 3}
+    %h1 = exec.alloc at 320 "h1" : memref<32xf32>
+    %low1 = exec.view %h1[0] : memref<32xf32> to memref<16xf32>
+    %high1 = exec.view %h1[16] : memref<32xf32> to memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%low1 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%b : memref<16xf32>) outs(%high1 : memref<16xf32>) {step = 2}
+    exec.copy on compute (%low1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 3}
+  }
+}
+
+// -----
+
+// Events inside a function are numbers in the call's list. The wait and the
+// record of each copy belong to it; what a collective serves gets a star where
+// the copies differ, and so do the names of buffers and operations.
+
+// NAMES-LABEL: exec.func @train_layers_0
+// NAMES-NEXT: ^bb0(%{{.*}}: memref<16xf32> loc("layers.*.w"), %{{.*}}: memref<16xf32> loc("layers.*.full")):
+// NAMES: exec.copy {{.*}} loc("layers.*.use")
+// NAMES: exec.copy {{.*}} loc("layers.*.update")
+
+// CHECK-LABEL: exec.func @train_layers_0
+// CHECK-NEXT: ^bb0(%[[W:.*]]: memref<16xf32>, %[[F:.*]]: memref<16xf32>):
+// CHECK-NEXT: exec.wait 0 on gather
+// CHECK-NEXT: exec.collective all_gather on gather(%[[W]] : memref<16xf32>) outs(%[[F]] : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.*"}
+// CHECK-NEXT: exec.record 1 on gather
+// CHECK-NEXT: exec.wait 1 on compute
+// CHECK-NEXT: %[[Y:.*]] = exec.get @y
+// CHECK-NEXT: exec.copy on compute(%[[F]] : memref<16xf32>) outs(%[[Y]] : memref<16xf32>)
+// CHECK-NEXT: exec.copy {{.*}} outs(%[[W]] : memref<16xf32>)
+// CHECK-NEXT: exec.record 2 on compute
+// CHECK-NEXT: }
+// CHECK-LABEL: exec.program @train
+// CHECK: exec.record 0 on compute
+// CHECK: exec.call @train_layers_0({{.*}}) events [0, 1, 2]
+// CHECK: exec.call @train_layers_0({{.*}}) events [2, 3, 4]
+// CHECK-NOT: exec.collective
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @layers.9.w : memref<16xf32> role parameter at 0
+  exec.range @layers.10.w : memref<16xf32> role parameter at 64
+  exec.range @y : memref<16xf32> role output at 128
+  exec.program @train arena 320 {
+    %w0 = exec.get @layers.9.w : memref<16xf32>
+    %w1 = exec.get @layers.10.w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    exec.record 0 on compute
+    %f0 = exec.alloc at 192 "layers.9.full" : memref<16xf32>
+    exec.wait 0 on gather
+    exec.collective all_gather on gather (%w0 : memref<16xf32>) outs(%f0 : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.9"}
+    exec.record 1 on gather
+    exec.wait 1 on compute
+    exec.copy on compute (%f0 : memref<16xf32>) outs(%y : memref<16xf32>) loc("layers.9.use")
+    exec.copy on compute (%y : memref<16xf32>) outs(%w0 : memref<16xf32>) loc("layers.9.update")
+    exec.record 2 on compute
+    %f1 = exec.alloc at 256 "layers.10.full" : memref<16xf32>
+    exec.wait 2 on gather
+    exec.collective all_gather on gather (%w1 : memref<16xf32>) outs(%f1 : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.10"}
+    exec.record 3 on gather
+    exec.wait 3 on compute
+    exec.copy on compute (%f1 : memref<16xf32>) outs(%y : memref<16xf32>) loc("layers.10.use")
+    exec.copy on compute (%y : memref<16xf32>) outs(%w1 : memref<16xf32>) loc("layers.10.update")
+    exec.record 4 on compute
+  }
+}
+
+// -----
+
+// Four copies of four operations; between the second and the third operation
+// no two copies have the same events. Cut there, 2 + 4 + 2 + 4 = 12 statements
+// remain of 16; the events at the cut stay in the program.
+
+// CHECK-LABEL: exec.func @train_block_0
+// CHECK: step = 1
+// CHECK-NEXT: step = 2 : i64}{{$}}
+// CHECK-NEXT: }
+// CHECK-LABEL: exec.func @train_block_1
+// CHECK: step = 3
+// CHECK-NEXT: step = 4 : i64}{{$}}
+// CHECK-NEXT: }
+// CHECK-LABEL: exec.program @train
+// CHECK: exec.call @train_block_0
+// CHECK-NEXT: exec.call @train_block_1
+// CHECK: exec.call @train_block_0
+// CHECK-NEXT: exec.record 0 on compute
+// CHECK-NEXT: exec.call @train_block_1
+// CHECK: exec.call @train_block_0
+// CHECK-NEXT: exec.wait 0 on compute
+// CHECK-NEXT: exec.call @train_block_1
+// CHECK: exec.call @train_block_0
+// CHECK-NEXT: exec.record 1 on compute
+// CHECK-NEXT: exec.wait 1 on compute
+// CHECK-NEXT: exec.call @train_block_1
+// CHECK-NOT: exec.copy
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 320 : i64} {
+  exec.range @x : memref<16xf32> role input at 0
+  exec.program @train arena 320 {
+    %x = exec.get @x : memref<16xf32>
+    %a0 = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    %a1 = exec.alloc at 128 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.record 0 on compute
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    %a2 = exec.alloc at 192 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a2 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a2 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.wait 0 on compute
+    exec.copy on compute (%x : memref<16xf32>) outs(%a2 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a2 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    %a3 = exec.alloc at 256 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a3 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a3 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.record 1 on compute
+    exec.wait 1 on compute
+    exec.copy on compute (%x : memref<16xf32>) outs(%a3 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a3 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+  }
+}
+
+// -----
+
+// Five copies of four operations, one with an event of its own: it stays in
+// the program (4 + 4 calls + 4 = 12 statements; cut, 2 + 5 + 2 + 5 = 14).
+
+// CHECK-LABEL: exec.func @train_block_0
+// CHECK-COUNT-4: exec.copy {{.*$}}
+// CHECK-NEXT: }
+// CHECK-LABEL: exec.program @train
+// CHECK-COUNT-2: exec.call @train_block_0
+// CHECK: exec.copy {{.*}} {step = 1 : i64}
+// CHECK-NEXT: exec.copy {{.*}} {step = 2 : i64}
+// CHECK-NEXT: exec.record 0 on compute
+// CHECK-NEXT: exec.copy {{.*}} {step = 3 : i64}
+// CHECK-NEXT: exec.copy {{.*}} {step = 4 : i64}
+// CHECK-COUNT-2: exec.call @train_block_0
+// CHECK-NOT: exec.copy
+// It saves 4 * 3 - 4 = 8 statements, which the default limit just allows.
+// DEFAULT-LABEL: exec.func @train_block_0
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 384 : i64} {
+  exec.range @x : memref<16xf32> role input at 0
+  exec.program @train arena 384 {
+    %x = exec.get @x : memref<16xf32>
+    %a0 = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    %a1 = exec.alloc at 128 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    %a2 = exec.alloc at 192 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a2 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a2 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.record 0 on compute
+    exec.copy on compute (%x : memref<16xf32>) outs(%a2 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a2 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    %a3 = exec.alloc at 256 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a3 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a3 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a3 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a3 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    %a4 = exec.alloc at 320 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a4 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a4 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a4 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a4 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+  }
+}
+
+// -----
+
+// A forward block and a backward block, repeated one after the other, and a
+// second program that repeats the forward block: it calls the same function.
+
+// CHECK-LABEL: exec.func @train_block_0
+// CHECK: step = 1
+// CHECK-NEXT: step = 2
+// CHECK-NEXT: step = 3 : i64}{{$}}
+// CHECK-NEXT: }
+// CHECK-LABEL: exec.func @train_block_1
+// CHECK: step = 4
+// CHECK-NEXT: step = 5
+// CHECK-NEXT: step = 6 : i64}{{$}}
+// CHECK-NEXT: }
+// CHECK-LABEL: exec.program @train
+// CHECK-COUNT-2: exec.call @train_block_0
+// CHECK-COUNT-2: exec.call @train_block_1
+// CHECK-NOT: exec.func
+// CHECK-LABEL: exec.program @evaluate
+// CHECK-COUNT-2: exec.call @train_block_0
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i64} {
+  exec.range @x : memref<16xf32> role input at 0
+  exec.program @train arena 192 {
+    %x = exec.get @x : memref<16xf32>
+    %a0 = exec.alloc at 64 : memref<16xf32>
+    %a1 = exec.alloc at 128 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 5}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 6}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 4}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 5}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 6}
+  }
+  exec.program @evaluate arena 192 {
+    %x = exec.get @x : memref<16xf32>
+    %a0 = exec.alloc at 64 : memref<16xf32>
+    %a1 = exec.alloc at 128 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%a1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 2}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 3}
+  }
+}
