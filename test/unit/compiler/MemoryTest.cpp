@@ -1,0 +1,190 @@
+//===- MemoryTest.cpp - Packing against brute force and bounds ------------===//
+#include "fsdp/Memory/Packing.h"
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+using namespace fsdp;
+
+namespace {
+
+/// Intervals of 1 to 8 units at random spans of `positions`.
+PackingProblem randomProblem(unsigned seed, size_t count, int positions) {
+  std::mt19937 random(seed);
+  PackingProblem problem;
+  for (size_t i = 0; i < count; ++i) {
+    int64_t begin = random() % positions;
+    int64_t end = begin + 1 + random() % 6;
+    // Sizes that are no multiples of the alignment must be padded.
+    problem.intervals.push_back({begin, end, int64_t(1 + random() % 512)});
+  }
+  return problem;
+}
+
+/// The least peak of all plans: pushed down and read from the bottom up, any
+/// plan is what placing each interval at its lowest gap gives, in some order.
+int64_t leastPeak(const PackingProblem &problem) {
+  std::vector<uint32_t> order(problem.intervals.size());
+  std::iota(order.begin(), order.end(), 0);
+  int64_t least = INT64_MAX;
+  do
+    least =
+        std::min(least, packInOrder(problem, order, PackingFit::Lowest).peak);
+  while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
+/// A training program's shape: what forward saves lives until its layer's
+/// backward, gathered parameters overlap the next layer, the rest is short.
+PackingProblem deepModel(int layers) {
+  std::mt19937 random(1);
+  const int steps = 40;
+  PackingProblem problem;
+  auto add = [&](int64_t begin, int64_t end, int64_t bytes) {
+    problem.intervals.push_back({begin, end, bytes});
+  };
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < steps; ++i)
+    sizes.push_back(64 * (1 + random() % 4096));
+  for (int layer = 0; layer < layers; ++layer) {
+    int64_t forward = layer * steps;
+    int64_t backward = (2 * layers - 1 - layer) * steps;
+    for (int i = 0; i < 12; ++i)
+      add(forward + 3 * i, backward + steps - 3 * i, sizes[i]);
+    for (int i = 0; i < steps; ++i) {
+      add(forward + i, forward + i + 1 + i % 4, sizes[i]);
+      add(backward + i, backward + i + 1 + i % 5, sizes[steps - 1 - i]);
+    }
+    add(std::max<int64_t>(0, forward - steps), forward + steps, 64 * 20000);
+    add(backward - steps, backward + steps, 64 * 20000);
+  }
+  return problem;
+}
+
+const PackingOrder kOrders[] = {PackingOrder::Bytes, PackingOrder::Duration,
+                                PackingOrder::Area, PackingOrder::Time};
+const PackingFit kFits[] = {PackingFit::Smallest, PackingFit::Lowest};
+
+} // namespace
+
+TEST(Packing, EverySolverSharesNoBytesAndKeepsTheBound) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    PackingProblem problem = randomProblem(seed, 5 + 10 * (seed % 30), 60);
+    ASSERT_EQ(checkPacking(problem), std::nullopt);
+    int64_t bound = maxLive(problem).bytes, smallest = INT64_MAX;
+    for (PackingOrder order : kOrders)
+      for (PackingFit fit : kFits) {
+        PackingPlan plan = packInOrder(problem, order, fit);
+        EXPECT_EQ(verifyPacking(problem, plan), std::nullopt) << plan.solver;
+        EXPECT_GE(plan.peak, bound);
+        smallest = std::min(smallest, plan.peak);
+      }
+    PackingPlan best = solvePacking(problem);
+    EXPECT_EQ(verifyPacking(problem, best), std::nullopt);
+    EXPECT_LE(best.peak, smallest);
+  }
+}
+
+TEST(Packing, SmallProblemsAreSolvedNearlyAsWellAsByBruteForce) {
+  int optimal = 0;
+  const int problems = 60;
+  for (int seed = 0; seed < problems; ++seed) {
+    PackingProblem problem = randomProblem(1000 + seed, 7, 8);
+    int64_t least = leastPeak(problem);
+    PackingPlan plan = solvePacking(problem);
+    EXPECT_GE(plan.peak, least);
+    EXPECT_LE(plan.peak, least + least / 5);
+    optimal += plan.peak == least;
+  }
+  EXPECT_GE(optimal, problems * 9 / 10);
+}
+
+TEST(Packing, LocalSearchNeverWorsensItsStart) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    PackingProblem problem = randomProblem(seed, 60, 30);
+    for (PackingOrder order : kOrders) {
+      PackingPlan start = packInOrder(problem, order, PackingFit::Smallest);
+      PackingPlan plan =
+          packByLocalSearch(problem, order, PackingFit::Smallest, 50);
+      EXPECT_LE(plan.peak, start.peak);
+      EXPECT_EQ(verifyPacking(problem, plan), std::nullopt);
+    }
+  }
+}
+
+TEST(Packing, TheSameProblemGetsTheSamePlan) {
+  PackingProblem problem = randomProblem(7, 200, 60);
+  EXPECT_EQ(solvePacking(problem).offsets, solvePacking(problem).offsets);
+}
+
+TEST(Packing, NestedLifetimesReachTheBound) {
+  // Saved in forward order, used up in reverse: a stack wastes nothing.
+  PackingProblem problem;
+  for (int64_t i = 0; i < 100; ++i)
+    problem.intervals.push_back({i, 200 - i, 64 * (1 + i % 5)});
+  EXPECT_EQ(solvePacking(problem).peak, maxLive(problem).bytes);
+}
+
+TEST(Packing, TheDeepestModelStaysWithinOnePercent) {
+  PackingProblem problem = deepModel(126);
+  ASSERT_GT(problem.intervals.size(), 10000u);
+  PackingPlan plan = solvePacking(problem);
+  EXPECT_EQ(verifyPacking(problem, plan), std::nullopt);
+  int64_t bound = maxLive(problem).bytes;
+  EXPECT_LE(plan.peak, bound + bound / 100);
+}
+
+TEST(Packing, MaxLiveNamesThePosition) {
+  PackingProblem problem;
+  problem.intervals = {{0, 4, 64}, {2, 6, 100}, {4, 8, 64}, {5, 7, 1}};
+  // At 5: 128 (100 padded) + 64 + 64.
+  MaxLive most = maxLive(problem);
+  EXPECT_EQ(most.bytes, 256);
+  EXPECT_EQ(most.position, 5);
+}
+
+TEST(Packing, CheckNamesWhatIsWrongWithAProblem) {
+  PackingProblem problem;
+  problem.intervals = {{0, 1, 64}, {3, 3, 64}};
+  EXPECT_EQ(checkPacking(problem), "interval 1 lives at no position");
+  problem.intervals[1] = {3, 4, -1};
+  EXPECT_EQ(checkPacking(problem), "interval 1 has a negative size");
+  problem.intervals[1].bytes = 1;
+  problem.alignment = 48;
+  EXPECT_EQ(checkPacking(problem), "the alignment is not a power of two");
+}
+
+TEST(Packing, VerifyNamesWhatIsWrongWithAPlan) {
+  PackingProblem problem;
+  problem.intervals = {{0, 4, 64}, {2, 6, 128}, {4, 8, 64}};
+  PackingPlan good;
+  good.offsets = {0, 64, 0};
+  good.peak = 192;
+  EXPECT_EQ(verifyPacking(problem, good), std::nullopt);
+  PackingPlan bad = good;
+  bad.offsets[1] = 0;
+  EXPECT_EQ(verifyPacking(problem, bad),
+            "intervals 0 and 1 share bytes at position 2");
+  // Partly, from below and from above.
+  bad.offsets = {64, 0, 192};
+  bad.peak = 256;
+  EXPECT_EQ(verifyPacking(problem, bad),
+            "intervals 0 and 1 share bytes at position 2");
+  bad.offsets = {0, 64, 128};
+  EXPECT_EQ(verifyPacking(problem, bad),
+            "intervals 1 and 2 share bytes at position 4");
+  bad = good;
+  bad.offsets[2] = 32;
+  EXPECT_EQ(verifyPacking(problem, bad), "interval 2 is not aligned");
+  bad = good;
+  bad.peak = 128;
+  EXPECT_EQ(verifyPacking(problem, bad), "interval 1 ends above the peak");
+  bad.offsets.pop_back();
+  EXPECT_EQ(verifyPacking(problem, bad),
+            "the plan has 2 offsets for 3 intervals");
+}
+
+TEST(Packing, AnEmptyProblemNeedsNothing) {
+  EXPECT_EQ(solvePacking(PackingProblem()).peak, 0);
+}
