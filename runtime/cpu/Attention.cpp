@@ -3,6 +3,7 @@
 #include "../api/ContextImpl.h"
 #include "Parallel.h"
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 using namespace fsdp::rt;
@@ -111,12 +112,11 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
     : desc(d), threads(threadCount) {
   if (d.type != DType::F32 && d.type != DType::BF16)
     throw std::runtime_error("attention takes f32 or bf16 on the CPU target");
+  if (!(d.scale > 0))
+    throw std::runtime_error("the scale of attention must be positive");
   widened = d.type == DType::BF16 && !hasNativeBF16();
   type = widened ? DType::F32 : d.type;
-  packed = widened;
   int64_t D = d.headDim;
-  qStride = packed ? D : d.heads * D;
-  kStride = packed ? D : d.kvHeads * D;
 
   for (int64_t q = 0; q < d.qLen; q += kBlock) {
     int64_t rows = std::min(kBlock, d.qLen - q);
@@ -125,9 +125,9 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
       int64_t cols = std::min(kChunk, end - k);
       scores.add(
           rows, cols,
-          product(rows, cols, D, qStride, 1, 1, kStride, kChunk, type, false));
+          product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
       values.add(rows, cols,
-                 product(rows, D, cols, kChunk, 1, kStride, 1, D, type, false));
+                 product(rows, D, cols, kChunk, 1, D, 1, D, type, false));
     }
   }
   for (int64_t k = 0; k < d.kvLen; k += kBlock) {
@@ -136,13 +136,13 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
       int64_t cols = std::min(kChunk, d.qLen - q);
       scoresT.add(
           rows, cols,
-          product(rows, cols, D, kStride, 1, 1, qStride, kChunk, type, false));
+          product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
       keyGrads.add(
           rows, cols,
-          product(rows, D, cols, kChunk, 1, qStride, 1, D, type, true));
+          product(rows, D, cols, kChunk, 1, D, 1, D, type, true));
       queryGrads.add(
           rows, cols,
-          product(cols, D, rows, 1, kChunk, kStride, 1, D, type, true));
+          product(cols, D, rows, 1, kChunk, D, 1, D, type, true));
     }
   }
   forwardScratchpad =
@@ -168,7 +168,7 @@ AttentionPlan::ForwardSpace AttentionPlan::forwardSpace(std::byte *base) const {
   s.maximum = c.take<float>(kBlock);
   s.total = c.take<float>(kBlock);
   s.rescale = c.take<float>(kBlock);
-  int64_t element = packed ? sizeOf(type) : 0;
+  int64_t element = sizeOf(type);
   s.q = c.take<std::byte>(desc.qLen * D * element);
   s.k = c.take<std::byte>(desc.kvLen * D * element);
   s.v = c.take<std::byte>(desc.kvLen * D * element);
@@ -194,7 +194,7 @@ AttentionPlan::backwardSpace(std::byte *base) const {
   int64_t keys = group == 1 ? std::min(kBlock, desc.kvLen) : desc.kvLen;
   s.dk = c.take<float>(keys * D);
   s.dv = c.take<float>(keys * D);
-  int64_t element = packed ? sizeOf(type) : 0;
+  int64_t element = sizeOf(type);
   s.q = c.take<std::byte>(desc.qLen * D * element);
   s.k = c.take<std::byte>(desc.kvLen * D * element);
   s.v = c.take<std::byte>(desc.kvLen * D * element);
@@ -234,21 +234,20 @@ AttentionPlan::Head AttentionPlan::head(const AttentionArguments &a,
 }
 
 /// Copies one head's rows, `stride` elements apart, to dense rows of the
-/// matmuls' type.
-void AttentionPlan::pack(const std::byte *from, std::byte *to, int64_t rows,
-                         int64_t stride) const {
-  kernels().widen(reinterpret_cast<const BF16 *>(from), stride,
-                  reinterpret_cast<float *>(to), desc.headDim, rows,
-                  desc.headDim);
-}
-
-void AttentionPlan::packKeys(Head &h, std::byte *k, std::byte *v) const {
-  if (!packed)
-    return;
-  pack(h.k, k, desc.kvLen, desc.kvHeads * desc.headDim);
-  pack(h.v, v, desc.kvLen, desc.kvHeads * desc.headDim);
-  h.k = k;
-  h.v = v;
+/// matmuls' type: strided operands cost the matmuls more than the copy.
+const std::byte *AttentionPlan::pack(const std::byte *from, std::byte *to,
+                                     int64_t rows, int64_t stride) const {
+  int64_t D = desc.headDim;
+  if (widened) {
+    kernels().widen(reinterpret_cast<const BF16 *>(from), stride,
+                    reinterpret_cast<float *>(to), D, rows, D);
+    return to;
+  }
+  size_t bytes = size_t(D * sizeOf(type));
+  for (int64_t i = 0; i < rows; ++i)
+    std::memcpy(to + size_t(i) * bytes, from + i * stride * sizeOf(type),
+                bytes);
+  return to;
 }
 
 //===----------------------------------------------------------------------===//
@@ -258,20 +257,25 @@ void AttentionPlan::packKeys(Head &h, std::byte *k, std::byte *v) const {
 void AttentionPlan::forward(const AttentionArguments &a) const {
   int64_t perThread = forwardSpace(nullptr).bytes;
   int64_t work = desc.qLen * desc.kvLen * desc.headDim;
-  parallelFor(threads, desc.batch * desc.heads, work, 1,
-              [&](int64_t begin, int64_t end, int thread) {
-                ForwardSpace s = forwardSpace(a.workspace + thread * perThread);
-                for (int64_t u = begin; u < end; ++u) {
-                  Head h = head(a, u / desc.heads, u % desc.heads);
-                  packKeys(h, s.k, s.v);
-                  if (packed) {
-                    pack(h.q, s.q, desc.qLen, desc.heads * desc.headDim);
-                    h.q = s.q;
-                  }
-                  for (int64_t q = 0; q < desc.qLen; q += kBlock)
-                    forwardBlock(h, s, q, thread);
-                }
-              });
+  int64_t group = desc.heads / desc.kvHeads;
+  parallelFor(
+      threads, desc.batch * desc.heads, work, 1,
+      [&](int64_t begin, int64_t end, int thread) {
+        ForwardSpace s = forwardSpace(a.workspace + thread * perThread);
+        for (int64_t u = begin; u < end; ++u) {
+          Head h = head(a, u / desc.heads, u % desc.heads);
+          // Heads of a group share their keys and values.
+          if (u == begin || u % group == 0) {
+            pack(h.k, s.k, desc.kvLen, desc.kvHeads * desc.headDim);
+            pack(h.v, s.v, desc.kvLen, desc.kvHeads * desc.headDim);
+          }
+          h.q = pack(h.q, s.q, desc.qLen, desc.heads * desc.headDim);
+          h.k = s.k;
+          h.v = s.v;
+          for (int64_t q = 0; q < desc.qLen; q += kBlock)
+            forwardBlock(h, s, q, thread);
+        }
+      });
 }
 
 void AttentionPlan::forwardBlock(const Head &h, const ForwardSpace &s,
@@ -283,14 +287,14 @@ void AttentionPlan::forwardBlock(const Head &h, const ForwardSpace &s,
   for (int64_t key = 0; key < end; key += kChunk) {
     int64_t cols = std::min(kChunk, end - key);
     scores.get(rows, cols)
-        .run(h.q + query * qStride * element, h.k + key * kStride * element,
+        .run(h.q + query * D * element, h.k + key * D * element,
              nullptr, s.scores, s.scratchpad, thread);
     ScoreBlock block{rows, cols, query, key, desc.causal, float(desc.scale)};
     kernel.attentionSoftmax(block, s.scores, kChunk, s.narrow, widened,
                             key == 0, s.maximum, s.total, s.rescale);
     const void *p = s.narrow ? static_cast<const void *>(s.narrow) : s.scores;
     values.get(rows, cols)
-        .run(p, h.v + key * kStride * element, nullptr,
+        .run(p, h.v + key * D * element, nullptr,
              key == 0 ? s.sum : s.part, s.scratchpad, thread);
     if (key != 0)
       kernel.attentionAccumulate(rows, D, s.rescale, s.part, s.sum);
@@ -342,13 +346,14 @@ void AttentionPlan::backwardGroup(const AttentionArguments &a, int64_t unit,
       kernels().rowDotBF16(desc.qLen, D, reinterpret_cast<const BF16 *>(h.out),
                            reinterpret_cast<const BF16 *>(h.dout), qRow,
                            s.delta);
-    if (packed) {
-      pack(h.q, s.q, desc.qLen, qRow);
-      pack(h.dout, s.dout, desc.qLen, qRow);
-      h.q = s.q;
-      h.dout = s.dout;
+    if (member == 0) {
+      pack(h.k, s.k, desc.kvLen, kRow);
+      pack(h.v, s.v, desc.kvLen, kRow);
     }
-    packKeys(h, s.k, s.v);
+    h.q = pack(h.q, s.q, desc.qLen, qRow);
+    h.dout = pack(h.dout, s.dout, desc.qLen, qRow);
+    h.k = s.k;
+    h.v = s.v;
     std::fill_n(s.dq, desc.qLen * D, 0.0f);
     for (int64_t key = 0; key < desc.kvLen; key += kBlock) {
       backwardBlock(h, s, key, member == 0, thread);
@@ -375,13 +380,13 @@ void AttentionPlan::backwardBlock(const Head &h, const BackwardSpace &s,
     std::fill_n(dk, rows * D, 0.0f);
     std::fill_n(dv, rows * D, 0.0f);
   }
-  const std::byte *k = h.k + key * kStride * element;
-  const std::byte *v = h.v + key * kStride * element;
+  const std::byte *k = h.k + key * D * element;
+  const std::byte *v = h.v + key * D * element;
   for (int64_t query = desc.causal ? key : 0; query < desc.qLen;
        query += kChunk) {
     int64_t cols = std::min(kChunk, desc.qLen - query);
-    const std::byte *q = h.q + query * qStride * element;
-    const std::byte *dout = h.dout + query * qStride * element;
+    const std::byte *q = h.q + query * D * element;
+    const std::byte *dout = h.dout + query * D * element;
     const Matmul &score = scoresT.get(rows, cols);
     score.run(k, q, nullptr, s.probabilities, s.scratchpad, thread);
     score.run(v, dout, nullptr, s.gradients, s.scratchpad, thread);

@@ -69,9 +69,8 @@ private:
   BackwardSpace backwardSpace(std::byte *base) const;
 
   Head head(const AttentionArguments &a, int64_t batch, int64_t h) const;
-  void pack(const std::byte *from, std::byte *to, int64_t rows,
-            int64_t stride) const;
-  void packKeys(Head &h, std::byte *k, std::byte *v) const;
+  const std::byte *pack(const std::byte *from, std::byte *to, int64_t rows,
+                        int64_t stride) const;
   void forwardBlock(const Head &h, const ForwardSpace &s, int64_t query,
                     int thread) const;
   void backwardBlock(const Head &h, const BackwardSpace &s, int64_t key,
@@ -83,9 +82,7 @@ private:
 
   int threads;
   bool widened;             // bf16 data computed by f32 matmuls
-  bool packed;              // heads are copied to dense rows before the matmuls
   DType type;               // of the matmuls' operands
-  int64_t qStride, kStride; // between tokens, in matmul operands
   MatmulTable scores, values;
   MatmulTable scoresT, keyGrads, queryGrads;
   int64_t forwardScratchpad = 0, backwardScratchpad = 0;

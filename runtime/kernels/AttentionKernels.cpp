@@ -14,19 +14,25 @@ inline int64_t visible(const ScoreBlock &b, int64_t i) {
 void softmax(const ScoreBlock &b, float *scores, int64_t stride, BF16 *narrow,
              bool roundToBF16, bool first, float *maximum, float *sum,
              float *rescale) {
+  float scale = b.scale;
   for (int64_t i = 0; i < b.rows; ++i) {
     float *__restrict s = scores + i * stride;
     int64_t n = visible(b, i);
-    float scale = b.scale;
-    float m = math::maxLanes(n, [=](int64_t j) { return s[j] * scale; });
+    // Hidden scores become exp(-inf) = 0, so that the row has whole vectors.
+    int64_t whole = (n + math::kLanes - 1) / math::kLanes * math::kLanes;
+    for (int64_t j = n; j < whole; ++j)
+      s[j] = -__builtin_inff();
+    float m = math::maxOf(s, whole) * scale;
     if (!first)
       m = math::max(m, maximum[i]);
-    float l = math::sumLanes(
-        n, [=](int64_t j) { return s[j] = math::exp(s[j] * scale - m); });
+#pragma omp simd
+    for (int64_t j = 0; j < whole; ++j)
+      s[j] = math::exp(math::fma(s[j], scale, -m));
+    float l = math::sumOf(s, whole);
     rescale[i] = first ? 0.0f : math::exp(maximum[i] - m);
-    sum[i] = first ? l : sum[i] * rescale[i] + l;
+    sum[i] = first ? l : math::fma(sum[i], rescale[i], l);
     maximum[i] = m;
-    for (int64_t j = n; j < b.cols; ++j)
+    for (int64_t j = whole; j < b.cols; ++j)
       s[j] = 0.0f;
     if (narrow) {
       BF16 *__restrict to = narrow + i * stride;
@@ -49,7 +55,7 @@ void accumulate(int64_t rows, int64_t cols, const float *rescale,
     float f = rescale[i];
 #pragma omp simd
     for (int64_t j = 0; j < cols; ++j)
-      a[j] = a[j] * f + p[j];
+      a[j] = math::fma(a[j], f, p[j]);
   }
 }
 
@@ -81,7 +87,7 @@ void backward(const ScoreBlock &b, float *probabilities, float *gradients,
       p[j] = g[j] = 0.0f;
 #pragma omp simd
     for (int64_t j = hidden; j < b.cols; ++j) {
-      float e = math::exp(p[j] * scale - lse[j]);
+      float e = math::exp(math::fma(p[j], scale, -lse[j]));
       g[j] = e * (g[j] - delta[j]) * scale;
       p[j] = e;
     }

@@ -63,7 +63,7 @@ void crossEntropyGrad(const T *__restrict x, int64_t n, float lse,
 }
 
 float sum(const float *x, int64_t n) {
-  return math::sumLanes(n, [=](int64_t j) { return x[j]; });
+  return math::sumOf(x, n);
 }
 
 } // namespace

@@ -85,6 +85,21 @@ LoadedArtifact::LoadedArtifact(const std::string &directory) : path(directory) {
   checkTable(*table, parsed, libraryPath);
 }
 
+void rt::checkTarget(const Manifest &manifest) {
+  auto target = manifest.fingerprint.find("target");
+  if (target == manifest.fingerprint.end())
+    return;
+  // "x86-64-v4, g++ 12.2.0"; other names of CPUs cannot be checked.
+  std::string cpu = target->second.substr(0, target->second.find(','));
+  bool lacks = (cpu == "x86-64-v2" && !__builtin_cpu_supports("x86-64-v2")) ||
+               (cpu == "x86-64-v3" && !__builtin_cpu_supports("x86-64-v3")) ||
+               (cpu == "x86-64-v4" && !__builtin_cpu_supports("x86-64-v4"));
+  if (lacks)
+    throw Error("the artifact's target is " + cpu +
+                ", which this CPU lacks; compile it here or with a lower "
+                "compile.cpu");
+}
+
 void rt::checkWorldSize(const Manifest &manifest, int64_t ranks) {
   if (manifest.ranks() != ranks)
     throw Error("wrong number of ranks: the artifact is compiled for " +
@@ -104,6 +119,8 @@ static bool sameValue(const std::string &a, const std::string &b) {
 void rt::checkSettings(const Manifest &manifest,
                        const std::map<std::string, std::string> &wanted,
                        const std::map<std::string, std::string> &origin) {
+  if (manifest.config.empty())
+    return;
   auto compare = [&](const std::string &name) {
     auto has = manifest.config.find(name), want = wanted.find(name);
     std::string hasText = has == manifest.config.end() ? "unset" : has->second;

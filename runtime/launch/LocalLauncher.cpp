@@ -44,11 +44,35 @@ static bool maySingleCopy() {
   return status == 0;
 }
 
+namespace {
+
+/// A folder for mpirun's session. mpirun makes and removes a folder that all
+/// jobs of a user share, and fails when two of them start or end at once.
+class SessionFolder {
+public:
+  SessionFolder() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "fsdp-run-XXXXXX").string();
+    if (mkdtemp(pattern.data()))
+      path = pattern;
+  }
+  ~SessionFolder() {
+    std::error_code ignored;
+    if (!path.empty())
+      std::filesystem::remove_all(path, ignored);
+  }
+  std::string path; // empty if it could not be made
+};
+
+} // namespace
+
 static void setDefault(const char *name, const std::string &value) {
   setenv(name, value.c_str(), /*overwrite=*/0);
 }
 
-static void setLauncherEnvironment(int threads) {
+static void setLauncherEnvironment(int threads, const SessionFolder &session) {
+  if (!session.path.empty())
+    setDefault("OMPI_MCA_orte_tmpdir_base", session.path);
   // Ranks and communication threads share the cores.
   setDefault("OMPI_MCA_mpi_yield_when_idle", "1");
   if (!maySingleCopy())
@@ -64,10 +88,11 @@ static void setLauncherEnvironment(int threads) {
 
 /// Runs in the child; never returns.
 [[noreturn]] static void becomeMpirun(int ranks, int threads,
+                                      const SessionFolder &session,
                                       const std::vector<std::string> &args) {
   // The job ends with us, even if we are killed.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  setLauncherEnvironment(threads);
+  setLauncherEnvironment(threads, session);
   std::vector<std::string> command = {
       "mpirun",
       "-n",
@@ -125,6 +150,7 @@ static int waitForExit(pid_t process) {
 
 int rt::runLocalRanks(int ranks, int threads,
                       const std::vector<std::string> &args) {
+  SessionFolder session;
   int errors[2];
   if (pipe(errors) != 0)
     throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
@@ -136,7 +162,7 @@ int rt::runLocalRanks(int ranks, int threads,
     dup2(errors[1], STDERR_FILENO);
     close(errors[0]);
     close(errors[1]);
-    becomeMpirun(ranks, threads, args);
+    becomeMpirun(ranks, threads, session, args);
   }
   close(errors[1]);
   launcherProcess = child;

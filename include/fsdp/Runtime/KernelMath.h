@@ -5,6 +5,8 @@
 // lane and tail alike, so that a value never depends on its position. Build
 // with -ffp-contract=off (and -fno-math-errno -fno-trapping-math, which change
 // no value but allow vectors): then every instruction set gives the same bits.
+// A fused multiply-add is always spelled fma(); CPUs without it (before 2013)
+// get the same bits from the C library, slowly.
 //
 // Coefficients: exp, log, tanh from Cephes (S. Moshier); erf from N. Juffa.
 //
@@ -80,31 +82,34 @@ FSDP_MATH float min(float a, float b) {
 FSDP_MATH float sqrt(float x) { return __builtin_sqrtf(x); }
 FSDP_MATH float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
 
-/// e^x, at most 1.5 ulp; subnormal results included.
-FSDP_MATH float exp(float x) {
-  x = x > 89.0f ? 89.0f : x;
-  x = x < -104.0f ? -104.0f : x;
-  const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to integer
-  float shifted = x * 1.44269504088896341f + magic;
-  float n = shifted - magic;
-  // ln 2 in two parts; the product with the first one is exact.
-  float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  float y = (p * (r * r) + r) + 1.0f;
-  // 2^n as two factors, so that results near both ends of the range pass.
-  int32_t exponent = int32_t(bitsOf(shifted) - bitsOf(magic));
-  int32_t half = exponent >> 1;
-  float first = fromBits(uint32_t(half + 127) << 23);
-  float second = fromBits(uint32_t(exponent - half + 127) << 23);
-  return y * first * second;
+/// a * b + c, rounded once.
+FSDP_MATH float fma(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
 }
 
-/// Natural logarithm, at most 1.5 ulp.
+/// e^x, at most 1 ulp. Results outside the normal range are 0 (x < -87.33) or
+/// infinity (x > 88.37).
+FSDP_MATH float exp(float x) {
+  // Adding 1.5 * 2^23 rounds to an integer n; the 127 on top makes the low
+  // bits of the sum the biased exponent of 2^n.
+  const float magic = 12582912.0f + 127.0f;
+  float shifted = fma(x, 1.44269504088896341f, magic);
+  float n = shifted - magic;
+  float r = fma(n, -0.693359375f, x);
+  r = fma(n, 2.12194440e-4f, r);
+  float p = 1.9875691500e-4f;
+  p = fma(p, r, 1.3981999507e-3f);
+  p = fma(p, r, 8.3334519073e-3f);
+  p = fma(p, r, 4.1665795894e-2f);
+  p = fma(p, r, 1.6666665459e-1f);
+  p = fma(p, r, 5.0000001201e-1f);
+  float y = fma(p, r * r, r) + 1.0f;
+  float result = y * fromBits(bitsOf(shifted) << 23);
+  result = x > 88.37f ? __builtin_inff() : result;
+  return x < -87.33f ? 0.0f : result;
+}
+
+/// Natural logarithm, at most 1 ulp.
 FSDP_MATH float log(float x) {
   // Subnormals are scaled into the normal range.
   bool tiny = x < 1.17549435e-38f;
@@ -116,18 +121,18 @@ FSDP_MATH float log(float x) {
   float f = fromBits((offset & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
   float z = f * f;
   float p = 7.0376836292e-2f;
-  p = p * f - 1.1514610310e-1f;
-  p = p * f + 1.1676998740e-1f;
-  p = p * f - 1.2420140846e-1f;
-  p = p * f + 1.4249322787e-1f;
-  p = p * f - 1.6668057665e-1f;
-  p = p * f + 2.0000714765e-1f;
-  p = p * f - 2.4999993993e-1f;
-  p = p * f + 3.3333331174e-1f;
+  p = fma(p, f, -1.1514610310e-1f);
+  p = fma(p, f, 1.1676998740e-1f);
+  p = fma(p, f, -1.2420140846e-1f);
+  p = fma(p, f, 1.4249322787e-1f);
+  p = fma(p, f, -1.6668057665e-1f);
+  p = fma(p, f, 2.0000714765e-1f);
+  p = fma(p, f, -2.4999993993e-1f);
+  p = fma(p, f, 3.3333331174e-1f);
   float y = p * f * z;
-  y = y + e * -2.12194440e-4f;
-  y = y - 0.5f * z;
-  float result = (f + y) + e * 0.693359375f;
+  y = fma(e, -2.12194440e-4f, y);
+  y = fma(z, -0.5f, y);
+  float result = fma(e, 0.693359375f, f + y);
   const float infinity = __builtin_inff();
   result = x == infinity ? infinity : result;
   result = x == 0.0f ? -infinity : result;
@@ -142,11 +147,11 @@ FSDP_MATH float tanh(float x) {
   float a = abs(x);
   float z = x * x;
   float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
-  float small = (p * z) * x + x;
+  p = fma(p, z, 2.06390887954e-2f);
+  p = fma(p, z, -5.37397155531e-2f);
+  p = fma(p, z, 1.33314422036e-1f);
+  p = fma(p, z, -3.33332819422e-1f);
+  float small = fma(p * z, x, x);
   float large = copysign(1.0f - 2.0f / (exp(a + a) + 1.0f), x);
   large = x != x ? x : large;
   return a < 0.625f ? small : large;
@@ -157,21 +162,21 @@ FSDP_MATH float erf(float x) {
   float t = abs(x);
   float s = x * x;
   float p = -5.96761703e-4f;
-  p = p * s + 4.99119423e-3f;
-  p = p * s - 2.67681349e-2f;
-  p = p * s + 1.12819925e-1f;
-  p = p * s - 3.76125336e-1f;
-  p = p * s + 1.28379166e-1f;
-  float small = p * x + x;
+  p = fma(p, s, 4.99119423e-3f);
+  p = fma(p, s, -2.67681349e-2f);
+  p = fma(p, s, 1.12819925e-1f);
+  p = fma(p, s, -3.76125336e-1f);
+  p = fma(p, s, 1.28379166e-1f);
+  float small = fma(p, x, x);
   // Beyond 4 the result is 1, and the polynomial would leave its range.
   float c = t > 4.0f ? 4.0f : t;
-  float q = -1.72853470e-5f * c + 3.83197126e-4f;
-  float u = -3.88396438e-3f * c + 2.42546219e-2f;
-  q = q * (c * c) + u;
-  q = q * c - 1.06777877e-1f;
-  q = q * c - 6.34846687e-1f;
-  q = q * c - 1.28717512e-1f;
-  q = q * c - c;
+  float q = fma(-1.72853470e-5f, c, 3.83197126e-4f);
+  float u = fma(-3.88396438e-3f, c, 2.42546219e-2f);
+  q = fma(q, c * c, u);
+  q = fma(q, c, -1.06777877e-1f);
+  q = fma(q, c, -6.34846687e-1f);
+  q = fma(q, c, -1.28717512e-1f);
+  q = fma(q, c, -c);
   float large = copysign(1.0f - exp(q), x);
   large = x != x ? x : large;
   return t > 0.927734375f ? large : small;
@@ -185,100 +190,134 @@ FSDP_MATH float erf(float x) {
 constexpr int kLanes = 16;
 typedef float Lanes __attribute__((vector_size(64)));
 
-struct AddLanes {
-  static constexpr float start = 0.0f;
-  FSDP_MATH float one(float a, float b) { return a + b; }
-  FSDP_MATH void all(Lanes &a, const Lanes &b) { a += b; }
-};
-struct MaxLanes {
-  static constexpr float start = -__builtin_inff();
-  FSDP_MATH float one(float a, float b) { return max(a, b); }
-  FSDP_MATH void all(Lanes &a, const Lanes &b) {
-    Lanes m = a > b ? a : b;
-    a = a != a ? a : m;
-  }
-};
+/// Expressions are evaluated in blocks of this many columns: a loop of their
+/// own, which the compiler vectorises whatever they compute.
+constexpr int64_t kReduceBlock = 256;
 
-/// Combines expression(j) for j in [0, n). The expression may also store.
-template <typename Combine, typename Expression>
-FSDP_MATH float reduceLanes(int64_t n, const Expression &expression) {
-  Lanes total;
-  for (int i = 0; i < kLanes; ++i)
-    total[i] = Combine::start;
-  int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes) {
-    alignas(64) float term[kLanes];
-#pragma omp simd
-    for (int i = 0; i < kLanes; ++i)
-      term[i] = expression(j + i);
+/// term[i] = expression(j + i) for i in [0, n). The expression may also store.
+template <typename Expression>
+FSDP_MATH void evaluate(float *__restrict term, int64_t j, int64_t n,
+                        const Expression &expression) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i)
+    term[i] = expression(j + i);
+}
+
+FSDP_MATH void loadLanes(Lanes &lanes, const float *p) {
+  __builtin_memcpy(&lanes, p, sizeof lanes);
+}
+
+/// Adds p[0..n) to the lanes, element i to lane i mod 16.
+FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
     Lanes terms;
-    __builtin_memcpy(&terms, term, sizeof terms);
-    Combine::all(total, terms);
+    loadLanes(terms, p + i);
+    total += terms;
   }
+  if (i == n)
+    return;
   alignas(64) float lane[kLanes];
   __builtin_memcpy(lane, &total, sizeof lane);
-  for (int i = 0; j + i < n; ++i)
-    lane[i] = Combine::one(lane[i], expression(j + i));
-  for (int step = kLanes / 2; step > 0; step /= 2)
-    for (int i = 0; i < step; ++i)
-      lane[i] = Combine::one(lane[i], lane[i + step]);
-  return lane[0];
+  for (int64_t k = i; k < n; ++k)
+    lane[k - i] += p[k];
+  loadLanes(total, lane);
 }
 
+/// Lane i of `to` is lane i + step of `from`, for i < step.
+FSDP_MATH void shiftLanes(Lanes &to, const Lanes &from, int step) {
+  typedef int32_t Indices __attribute__((vector_size(64)));
+  const Indices i = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  to = __builtin_shuffle(from, i + step);
+}
+
+/// The tree over the lanes.
+FSDP_MATH float totalOfLanes(Lanes total) {
+  Lanes other;
+#pragma GCC unroll 4
+  for (int step = kLanes / 2; step > 0; step /= 2) {
+    shiftLanes(other, total, step);
+    total += other;
+  }
+  return total[0];
+}
+
+/// The sum of p[0..n).
+FSDP_MATH float sumOf(const float *p, int64_t n) {
+  Lanes total = {};
+  addIntoLanes(total, p, n);
+  return totalOfLanes(total);
+}
+
+/// The sum of expression(j) for j in [0, n).
 template <typename Expression>
 FSDP_MATH float sumLanes(int64_t n, const Expression &expression) {
-  return reduceLanes<AddLanes>(n, expression);
+  alignas(64) float term[kReduceBlock];
+  Lanes total = {};
+  for (int64_t j = 0; j < n; j += kReduceBlock) {
+    int64_t count = n - j < kReduceBlock ? n - j : kReduceBlock;
+    evaluate(term, j, count, expression);
+    addIntoLanes(total, term, count);
+  }
+  return totalOfLanes(total);
 }
+
+/// Lane by lane, a = max(a, b).
+FSDP_MATH void maxIntoLanes(Lanes &a, const Lanes &b) {
+  Lanes m = a > b ? a : b;
+  a = a != a ? a : m;
+}
+FSDP_MATH void maxIntoLanes(Lanes &a, const float *p) {
+  Lanes b;
+  loadLanes(b, p);
+  maxIntoLanes(a, b);
+}
+
+/// The maximum of p[0..n), or a NaN among them. It does not depend on the
+/// order, so several chains hide the latency of comparisons.
+FSDP_MATH float maxOf(const float *p, int64_t n) {
+  alignas(64) float lane[kLanes];
+  for (float &l : lane)
+    l = -__builtin_inff();
+  Lanes a, b, c, d;
+  loadLanes(a, lane);
+  b = c = d = a;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    maxIntoLanes(a, p + i);
+    maxIntoLanes(b, p + i + kLanes);
+    maxIntoLanes(c, p + i + 2 * kLanes);
+    maxIntoLanes(d, p + i + 3 * kLanes);
+  }
+  for (; i + kLanes <= n; i += kLanes)
+    maxIntoLanes(a, p + i);
+  if (i < n) {
+    for (int64_t k = i; k < n; ++k)
+      lane[k - i] = p[k];
+    maxIntoLanes(b, lane);
+  }
+  maxIntoLanes(a, b);
+  maxIntoLanes(c, d);
+  maxIntoLanes(a, c);
+#pragma GCC unroll 4
+  for (int step = kLanes / 2; step > 0; step /= 2) {
+    shiftLanes(b, a, step);
+    maxIntoLanes(a, b);
+  }
+  return a[0];
+}
+
+/// The maximum of expression(j) for j in [0, n), or a NaN among them.
 template <typename Expression>
 FSDP_MATH float maxLanes(int64_t n, const Expression &expression) {
-  return reduceLanes<MaxLanes>(n, expression);
-}
-
-//===----------------------------------------------------------------------===//
-// Reductions over rows, for every column in [begin, end): rows are cut into
-// blocks of 32, the rows of a block are combined in order, then the blocks.
-//===----------------------------------------------------------------------===//
-
-constexpr int64_t kRowBlock = 32;
-
-/// out[column] = expression(row, column) combined over the rows.
-template <typename Combine, typename T, typename Expression>
-FSDP_MATH void reduceRows(int64_t rows, int64_t begin, int64_t end, T *out,
-                          const Expression &expression) {
-  // Columns are independent, so the width of a strip changes no bit; it keeps
-  // both accumulators in the first-level cache.
-  constexpr int64_t strip = 512;
-  alignas(64) float total[strip], block[strip];
-  for (int64_t left = begin; left < end; left += strip) {
-    const int64_t width = end - left < strip ? end - left : strip;
-    for (int64_t i = 0; i < width; ++i)
-      total[i] = Combine::start;
-    for (int64_t top = 0; top < rows; top += kRowBlock) {
-      const int64_t bottom = top + kRowBlock < rows ? top + kRowBlock : rows;
-      for (int64_t i = 0; i < width; ++i)
-        block[i] = Combine::start;
-      for (int64_t row = top; row < bottom; ++row) {
-#pragma omp simd
-        for (int64_t i = 0; i < width; ++i)
-          block[i] = Combine::one(block[i], expression(row, left + i));
-      }
-      for (int64_t i = 0; i < width; ++i)
-        total[i] = Combine::one(total[i], block[i]);
-    }
-    for (int64_t i = 0; i < width; ++i)
-      store(out + left + i, total[i]);
+  alignas(64) float term[kReduceBlock];
+  float result = -__builtin_inff();
+  for (int64_t j = 0; j < n; j += kReduceBlock) {
+    int64_t count = n - j < kReduceBlock ? n - j : kReduceBlock;
+    evaluate(term, j, count, expression);
+    result = max(result, maxOf(term, count));
   }
-}
-
-template <typename T, typename Expression>
-FSDP_MATH void sumRows(int64_t rows, int64_t begin, int64_t end, T *out,
-                       const Expression &expression) {
-  reduceRows<AddLanes>(rows, begin, end, out, expression);
-}
-template <typename T, typename Expression>
-FSDP_MATH void maxRows(int64_t rows, int64_t begin, int64_t end, T *out,
-                       const Expression &expression) {
-  reduceRows<MaxLanes>(rows, begin, end, out, expression);
+  return result;
 }
 
 } // namespace math
