@@ -9,6 +9,13 @@ static void adoptSettings(RunConfig &config, const LoadedArtifact &artifact) {
   for (const auto &[name, value] : artifact.manifest().config)
     setConfigOption(config, name, value,
                     artifact.directory() + "/manifest.json");
+  // An artifact made from text has no settings, but its workspaces are made
+  // for a number of threads.
+  const auto &fingerprint = artifact.manifest().fingerprint;
+  auto threads = fingerprint.find("threads");
+  if (artifact.manifest().config.empty() && threads != fingerprint.end())
+    setConfigOption(config, "compile.threads", threads->second,
+                    artifact.directory() + "/manifest.json");
   config.origin.clear();
 }
 
@@ -55,6 +62,7 @@ PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
     loadConfig(config, options.config);
   applyConfigOverrides(config, options.overrides);
   checkWorldSize(manifest, ranks);
+  checkTarget(manifest);
   run.precisionLine = adoptPrecision(config, manifest);
   resolveConfig(config, ranks);
   checkSettings(manifest, compiledSettings(config), config.origin);

@@ -248,7 +248,7 @@ TEST_F(Run, NonFiniteLossesEndTheJob) {
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.err.find("step 7: the loss is not finite"),
             std::string::npos);
-  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1);
+  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
 }
 
 TEST_F(Run, WrongWorldSizes) {
