@@ -1,0 +1,452 @@
+//===- NNEvaluatorLayers.cpp - Matmuls, norms, attention, losses ----------===//
+#include "NNEvaluatorOps.h"
+#include <cmath>
+#include <limits>
+
+namespace fsdp::test {
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+Tensor linear(const Tensors &in) {
+  const Tensor &x = in[0], &w = in[1];
+  int64_t inner = w.shape[1], outer = w.shape[0], rows = x.size() / inner;
+  std::vector<int64_t> shape = x.shape;
+  shape.back() = outer;
+  Tensor y = Tensor::full(shape);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t o = 0; o < outer; ++o) {
+      double sum = in.size() > 2 ? in[2].values[o] : 0;
+      for (int64_t i = 0; i < inner; ++i)
+        sum += x.values[r * inner + i] * w.values[o * inner + i];
+      y.values[r * outer + o] = sum;
+    }
+  return y;
+}
+
+Tensor matmul(const Tensor &lhs, const Tensor &rhs, bool transposeLhs,
+              bool transposeRhs) {
+  int64_t rank = lhs.rank();
+  int64_t m = lhs.shape[rank - (transposeLhs ? 1 : 2)];
+  int64_t k = lhs.shape[rank - (transposeLhs ? 2 : 1)];
+  int64_t n = rhs.shape[rank - (transposeRhs ? 2 : 1)];
+  std::vector<int64_t> shape = lhs.shape;
+  shape[rank - 2] = m;
+  shape[rank - 1] = n;
+  Tensor c = Tensor::full(shape);
+  int64_t batches = lhs.size() / std::max<int64_t>(m * k, 1);
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    const double *a = lhs.values.data() + batch * m * k;
+    const double *b = rhs.values.data() + batch * k * n;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum += a[transposeLhs ? l * m + i : i * k + l] *
+                 b[transposeRhs ? j * k + l : l * n + j];
+        c.values[(batch * m + i) * n + j] = sum;
+      }
+  }
+  return c;
+}
+
+//===----------------------------------------------------------------------===//
+// Norms and softmax, over the rows of the last dimension
+//===----------------------------------------------------------------------===//
+
+/// One value per row of `x`.
+static Tensor rowStatistic(const Tensor &x) {
+  return Tensor::full({x.shape.begin(), x.shape.end() - 1});
+}
+
+/// Calls `visit(row, first element of the row)` for each row of `x`.
+template <typename Visit> static void forEachRow(const Tensor &x, Visit visit) {
+  int64_t cols = x.shape.back();
+  for (int64_t row = 0; row * cols < x.size(); ++row)
+    visit(row, row * cols);
+}
+
+/// Mean over the columns of `term(column)`.
+template <typename Term> static double meanOf(int64_t cols, Term term) {
+  double sum = 0;
+  for (int64_t c = 0; c < cols; ++c)
+    sum += term(c);
+  return sum / cols;
+}
+
+Tensors rmsNorm(const Tensors &in, double eps) {
+  const Tensor &x = in[0], &w = in[1];
+  Tensor y = Tensor::full(x.shape), rstd = rowStatistic(x);
+  int64_t cols = x.shape.back();
+  forEachRow(x, [&](int64_t row, int64_t base) {
+    double square = meanOf(cols, [&](int64_t c) {
+      return x.values[base + c] * x.values[base + c];
+    });
+    rstd.values[row] = 1 / std::sqrt(square + eps);
+    for (int64_t c = 0; c < cols; ++c)
+      y.values[base + c] = x.values[base + c] * rstd.values[row] * w.values[c];
+  });
+  return {y, rstd};
+}
+
+// Operands: x, w, rstd, dy.
+Tensor rmsNormInputGrad(const Tensors &in) {
+  const Tensor &x = in[0], &w = in[1], &rstd = in[2], &dy = in[3];
+  Tensor dx = Tensor::full(x.shape);
+  int64_t cols = x.shape.back();
+  forEachRow(x, [&](int64_t row, int64_t base) {
+    double r = rstd.values[row];
+    double mean = meanOf(cols, [&](int64_t c) {
+      return w.values[c] * dy.values[base + c] * x.values[base + c];
+    });
+    for (int64_t c = 0; c < cols; ++c)
+      dx.values[base + c] = r * (w.values[c] * dy.values[base + c] -
+                                 x.values[base + c] * r * r * mean);
+  });
+  return dx;
+}
+
+// Operands: x, rstd, dy.
+Tensor rmsNormWeightGrad(const Tensors &in) {
+  const Tensor &x = in[0], &rstd = in[1], &dy = in[2];
+  int64_t cols = x.shape.back();
+  Tensor dw = Tensor::full({cols});
+  forEachRow(x, [&](int64_t row, int64_t base) {
+    for (int64_t c = 0; c < cols; ++c)
+      dw.values[c] +=
+          dy.values[base + c] * x.values[base + c] * rstd.values[row];
+  });
+  return dw;
+}
+
+Tensors layerNorm(const Tensors &in, double eps) {
+  const Tensor &x = in[0], &w = in[1], &b = in[2];
+  Tensor y = Tensor::full(x.shape), mean = rowStatistic(x), rstd = mean;
+  int64_t cols = x.shape.back();
+  forEachRow(x, [&](int64_t row, int64_t base) {
+    double centre = meanOf(cols, [&](int64_t c) { return x.values[base + c]; });
+    double variance = meanOf(cols, [&](int64_t c) {
+      return std::pow(x.values[base + c] - centre, 2);
+    });
+    mean.values[row] = centre;
+    rstd.values[row] = 1 / std::sqrt(variance + eps);
+    for (int64_t c = 0; c < cols; ++c)
+      y.values[base + c] =
+          (x.values[base + c] - centre) * rstd.values[row] * w.values[c] +
+          b.values[c];
+  });
+  return {y, mean, rstd};
+}
+
+// Operands: x, w, mean, rstd, dy.
+Tensor layerNormInputGrad(const Tensors &in) {
+  const Tensor &x = in[0], &w = in[1], &mean = in[2], &rstd = in[3];
+  const Tensor &dy = in[4];
+  Tensor dx = Tensor::full(x.shape);
+  int64_t cols = x.shape.back();
+  forEachRow(x, [&](int64_t row, int64_t base) {
+    auto n = [&](int64_t c) {
+      return (x.values[base + c] - mean.values[row]) * rstd.values[row];
+    };
+    auto g = [&](int64_t c) { return w.values[c] * dy.values[base + c]; };
+    double meanG = meanOf(cols, g);
+    double meanGn = meanOf(cols, [&](int64_t c) { return g(c) * n(c); });
+    for (int64_t c = 0; c < cols; ++c)
+      dx.values[base + c] = rstd.values[row] * (g(c) - meanG - n(c) * meanGn);
+  });
+  return dx;
+}
+
+// Operands: x, mean, rstd, dy.
+Tensor layerNormWeightGrad(const Tensors &in) {
+  const Tensor &x = in[0], &mean = in[1], &rstd = in[2], &dy = in[3];
+  int64_t cols = x.shape.back();
+  Tensor dw = Tensor::full({cols});
+  forEachRow(x, [&](int64_t row, int64_t base) {
+    for (int64_t c = 0; c < cols; ++c)
+      dw.values[c] += dy.values[base + c] *
+                      (x.values[base + c] - mean.values[row]) *
+                      rstd.values[row];
+  });
+  return dw;
+}
+
+/// log(sum(exp(x))) of `cols` elements from `x`, shifted by their maximum.
+static double logSumExp(const double *x, int64_t cols) {
+  double max = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t c = 0; c < cols; ++c)
+    max = std::max(max, x[c]);
+  for (int64_t c = 0; c < cols; ++c)
+    sum += std::exp(x[c] - max);
+  return max + std::log(sum);
+}
+
+Tensor softmax(const Tensor &x) {
+  Tensor p = Tensor::full(x.shape);
+  int64_t cols = x.shape.back();
+  forEachRow(x, [&](int64_t, int64_t base) {
+    double lse = logSumExp(&x.values[base], cols);
+    for (int64_t c = 0; c < cols; ++c)
+      p.values[base + c] = std::exp(x.values[base + c] - lse);
+  });
+  return p;
+}
+
+// Operands: p, dy.
+Tensor softmaxGrad(const Tensors &in) {
+  const Tensor &p = in[0], &dy = in[1];
+  Tensor dx = Tensor::full(p.shape);
+  int64_t cols = p.shape.back();
+  forEachRow(p, [&](int64_t, int64_t base) {
+    double sum = cols * meanOf(cols, [&](int64_t c) {
+                   return p.values[base + c] * dy.values[base + c];
+                 });
+    for (int64_t c = 0; c < cols; ++c)
+      dx.values[base + c] = p.values[base + c] * (dy.values[base + c] - sum);
+  });
+  return dx;
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding and attention
+//===----------------------------------------------------------------------===//
+
+// Operands: x [batch, sequence, heads, head_dim], table [positions, pairs, 2].
+Tensor rotary(const Tensors &in, bool adjacent, bool inverse) {
+  const Tensor &x = in[0], &table = in[1];
+  Tensor y = Tensor::full(x.shape);
+  int64_t sequence = x.shape[1], heads = x.shape[2], dim = x.shape[3];
+  forEachRow(x, [&](int64_t row, int64_t base) {
+    int64_t position = row / heads % sequence;
+    for (int64_t pair = 0; pair < dim / 2; ++pair) {
+      int64_t angle = (position * (dim / 2) + pair) * 2;
+      double cosine = table.values[angle];
+      double sine =
+          inverse ? -table.values[angle + 1] : table.values[angle + 1];
+      int64_t first = base + (adjacent ? 2 * pair : pair);
+      int64_t second = adjacent ? first + 1 : first + dim / 2;
+      double a = x.values[first], b = x.values[second];
+      y.values[first] = a * cosine - b * sine;
+      y.values[second] = a * sine + b * cosine;
+    }
+  });
+  return y;
+}
+
+namespace {
+
+/// Indices and scores of one attention problem.
+struct AttentionProblem {
+  AttentionProblem(const Tensor &q, const Tensor &k, double scale, bool causal)
+      : batch(q.shape[0]), queries(q.shape[1]), keys(k.shape[1]),
+        heads(q.shape[2]), kvHeads(k.shape[2]), dim(q.shape[3]), scale(scale),
+        causal(causal) {}
+
+  int64_t query(int64_t b, int64_t position, int64_t head) const {
+    return ((b * queries + position) * heads + head) * dim;
+  }
+  int64_t key(int64_t b, int64_t position, int64_t head) const {
+    return ((b * keys + position) * kvHeads + head / (heads / kvHeads)) * dim;
+  }
+  int64_t visible(int64_t position) const {
+    return causal ? position + 1 : keys;
+  }
+  double dot(const double *a, const double *b) const {
+    double sum = 0;
+    for (int64_t i = 0; i < dim; ++i)
+      sum += a[i] * b[i];
+    return sum;
+  }
+  /// Calls `visit(batch, head, query position)`.
+  template <typename Visit> void forEach(Visit visit) const {
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t i = 0; i < queries; ++i)
+          visit(b, h, i);
+  }
+
+  int64_t batch, queries, keys, heads, kvHeads, dim;
+  double scale;
+  bool causal;
+};
+
+} // namespace
+
+Tensors attention(const Tensors &in, double scale, bool causal) {
+  const Tensor &q = in[0], &k = in[1], &v = in[2];
+  AttentionProblem p(q, k, scale, causal);
+  Tensor o = Tensor::full(q.shape);
+  Tensor lse = Tensor::full({p.batch, p.heads, p.queries});
+  p.forEach([&](int64_t b, int64_t h, int64_t i) {
+    std::vector<double> scores(p.visible(i));
+    for (size_t j = 0; j < scores.size(); ++j)
+      scores[j] =
+          scale * p.dot(&q.values[p.query(b, i, h)], &k.values[p.key(b, j, h)]);
+    double total = logSumExp(scores.data(), scores.size());
+    lse.values[(b * p.heads + h) * p.queries + i] = total;
+    for (size_t j = 0; j < scores.size(); ++j)
+      for (int64_t d = 0; d < p.dim; ++d)
+        o.values[p.query(b, i, h) + d] +=
+            std::exp(scores[j] - total) * v.values[p.key(b, j, h) + d];
+  });
+  return {o, lse};
+}
+
+// Operands: q, k, v, o, lse, do.
+Tensors attentionGrad(const Tensors &in, double scale, bool causal) {
+  const Tensor &q = in[0], &k = in[1], &v = in[2], &o = in[3], &lse = in[4];
+  const Tensor &dO = in[5];
+  AttentionProblem p(q, k, scale, causal);
+  Tensor dq = Tensor::full(q.shape);
+  Tensor dk = Tensor::full(k.shape), dv = dk;
+  p.forEach([&](int64_t b, int64_t h, int64_t i) {
+    int64_t row = p.query(b, i, h);
+    double delta = p.dot(&dO.values[row], &o.values[row]);
+    double total = lse.values[(b * p.heads + h) * p.queries + i];
+    for (int64_t j = 0; j < p.visible(i); ++j) {
+      int64_t column = p.key(b, j, h);
+      double score = scale * p.dot(&q.values[row], &k.values[column]);
+      double probability = std::exp(score - total);
+      double dProbability = p.dot(&dO.values[row], &v.values[column]);
+      double dScore = scale * probability * (dProbability - delta);
+      for (int64_t d = 0; d < p.dim; ++d) {
+        dv.values[column + d] += probability * dO.values[row + d];
+        dq.values[row + d] += dScore * k.values[column + d];
+        dk.values[column + d] += dScore * q.values[row + d];
+      }
+    }
+  });
+  return {dq, dk, dv};
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding and losses
+//===----------------------------------------------------------------------===//
+
+Tensor embedding(const Tensors &in) {
+  const Tensor &indices = in[0], &table = in[1];
+  int64_t width = table.shape[1];
+  std::vector<int64_t> shape = indices.shape;
+  shape.push_back(width);
+  Tensor y = Tensor::full(shape);
+  for (int64_t i = 0; i < indices.size(); ++i)
+    for (int64_t c = 0; c < width; ++c)
+      y.values[i * width + c] =
+          table.values.at(static_cast<int64_t>(indices.values[i]) * width + c);
+  return y;
+}
+
+Tensor embeddingGrad(const Tensors &in, int64_t rows) {
+  const Tensor &indices = in[0], &dy = in[1];
+  int64_t width = dy.shape.back();
+  Tensor dTable = Tensor::full({rows, width});
+  for (int64_t i = 0; i < indices.size(); ++i)
+    for (int64_t c = 0; c < width; ++c)
+      dTable.values.at(static_cast<int64_t>(indices.values[i]) * width + c) +=
+          dy.values[i * width + c];
+  return dTable;
+}
+
+/// Targets that are not ignored.
+static double countOf(const Tensor &targets, int64_t ignoreIndex) {
+  double count = 0;
+  for (double target : targets.values)
+    count += target != ignoreIndex;
+  return count;
+}
+
+Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex) {
+  const Tensor &logits = in[0], &targets = in[1];
+  Tensor lse = rowStatistic(logits);
+  double sum = 0, count = countOf(targets, ignoreIndex);
+  forEachRow(logits, [&](int64_t row, int64_t base) {
+    lse.values[row] = logSumExp(&logits.values[base], logits.shape.back());
+    int64_t target = targets.values[row];
+    if (target != ignoreIndex)
+      sum += lse.values[row] - logits.values.at(base + target);
+  });
+  return {Tensor::scalar(count ? sum / count : 0), lse};
+}
+
+// Operands: logits, targets, lse, dloss.
+Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex) {
+  const Tensor &logits = in[0], &targets = in[1], &lse = in[2];
+  Tensor dLogits = Tensor::full(logits.shape);
+  double count = countOf(targets, ignoreIndex);
+  forEachRow(logits, [&](int64_t row, int64_t base) {
+    int64_t target = targets.values[row];
+    if (target == ignoreIndex)
+      return;
+    for (int64_t c = 0; c < logits.shape.back(); ++c) {
+      double p = std::exp(logits.values[base + c] - lse.values[row]);
+      dLogits.values[base + c] = (p - (c == target)) * in[3].values[0] / count;
+    }
+  });
+  return dLogits;
+}
+
+Tensor mseLoss(const Tensors &in) {
+  return Tensor::scalar(meanOf(in[0].size(), [&](int64_t i) {
+    return std::pow(in[0].values[i] - in[1].values[i], 2);
+  }));
+}
+
+// Operands: prediction, target, dloss.
+Tensor mseLossGrad(const Tensors &in) {
+  Tensor gradient = in[0];
+  for (int64_t i = 0; i < gradient.size(); ++i)
+    gradient.values[i] = 2 * (in[0].values[i] - in[1].values[i]) *
+                         in[2].values[0] / gradient.size();
+  return gradient;
+}
+
+//===----------------------------------------------------------------------===//
+// The exact gradient norm
+//===----------------------------------------------------------------------===//
+
+static constexpr double kDigit = 1 << 24;
+
+/// The smallest power of two not below `max`.
+static double scaleOf(double max) {
+  return std::exp2(std::ceil(std::log2(max)));
+}
+static bool hasScale(double max) { return std::isfinite(max) && max > 0; }
+
+Tensor absMax(const Tensors &in) {
+  double max = 0;
+  for (const Tensor &tensor : in)
+    for (double value : tensor.values)
+      if (!(std::fabs(value) <= max))
+        max = std::isnan(max) ? max : std::fabs(value);
+  return Tensor::scalar(max);
+}
+
+// Operands: max, gradients...
+Tensor sumSquares(const Tensors &in) {
+  Tensor digits = Tensor::full({2});
+  double max = in[0].values[0];
+  if (!hasScale(max))
+    return digits;
+  for (size_t i = 1; i < in.size(); ++i)
+    for (double value : in[i].values) {
+      double square = std::pow(value / scaleOf(max), 2) * kDigit;
+      double high = std::floor(square);
+      digits.values[0] += high;
+      digits.values[1] += std::floor((square - high) * kDigit);
+    }
+  return digits;
+}
+
+// Operands: max, digits. Results: norm, coefficient.
+Tensors clipCoefficient(const Tensors &in, double maxNorm) {
+  double max = in[0].values[0], norm = max;
+  if (hasScale(max))
+    norm = std::sqrt((in[1].values[0] + in[1].values[1] / kDigit) / kDigit) *
+           scaleOf(max);
+  double coefficient =
+      maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
+  return {Tensor::scalar(norm), Tensor::scalar(coefficient)};
+}
+
+} // namespace fsdp::test
