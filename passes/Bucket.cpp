@@ -85,7 +85,7 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
           if (Operation *producer = operand.getDefiningOp();
               producer && number.lookup(producer) > number.lookup(place))
             hoistBefore(producer, place, number);
-      if (!isGather && failed(usedOnlyAfter(member.op, place, number)))
+      if (!isGather && failed(sinkUsers(member.op, place, number)))
         return failure();
       llvm::append_range(operands, member.op->getOperands());
       llvm::append_range(types, member.op->getResultTypes());
@@ -120,18 +120,30 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
     }
   }
 
+  /// Makes sure that nothing reads the result of `op` before the bucket's
+  /// `place`: an nn.gradient, alone or behind casts, moves behind it; any other
+  /// early user is an error.
   static LogicalResult
-  usedOnlyAfter(Operation *op, Operation *place,
-                const llvm::DenseMap<Operation *, unsigned> &number) {
-    Operation *user = firstUser(op, number);
-    if (!user || number.lookup(user) > number.lookup(place))
-      return success();
-    InFlightDiagnostic error =
-        op->emitError("cannot join its bucket: its result is used before the "
-                      "bucket's last member");
-    error.attachNote(user->getLoc()) << "used here";
-    error.attachNote(place->getLoc()) << "the last member";
-    return error;
+  sinkUsers(Operation *op, Operation *place,
+            llvm::DenseMap<Operation *, unsigned> &number) {
+    for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+      if (number.lookup(user) > number.lookup(place))
+        continue;
+      if (!isa<nn::GradientOp, nn::CastOp>(user)) {
+        InFlightDiagnostic error =
+            op->emitError("cannot join its bucket: its result is used before "
+                          "the bucket's last member");
+        error.attachNote(user->getLoc()) << "used here";
+        error.attachNote(place->getLoc()) << "the last member";
+        return error;
+      }
+      // Its own users first, so that each lands behind its producer.
+      if (failed(sinkUsers(user, place, number)))
+        return failure();
+      user->moveAfter(place);
+      number[user] = number.lookup(place) + 1;
+    }
+    return success();
   }
 };
 

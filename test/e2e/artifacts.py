@@ -1,0 +1,67 @@
+"""Helpers of the end-to-end tests: run the tools, read and write safetensors.
+
+Only Python's standard library, as the tests run where nothing else is."""
+import array
+import json
+import os
+import struct
+import subprocess
+import sys
+
+
+def run(*command):
+    """Runs a tool; on failure prints what it said and stops the test."""
+    done = subprocess.run(command, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        print("$ " + " ".join(command))
+        print(done.stdout)
+        sys.exit(f"{command[0]} ended with {done.returncode}")
+    return done.stdout
+
+
+def write_int32(path, tensors):
+    """Writes {name: (shape, values)} of i32 as safetensors."""
+    header, data = {}, b""
+    for name, (shape, values) in sorted(tensors.items()):
+        raw = array.array("i", values).tobytes()
+        header[name] = {"dtype": "I32", "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def read_safetensors(path):
+    """{name: (shape, bytes)}."""
+    with open(path, "rb") as file:
+        content = file.read()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8:8 + length])
+    data = content[8 + length:]
+    return {name: (entry["shape"], data[slice(*entry["data_offsets"])])
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+def floats(raw):
+    values = array.array("f")
+    values.frombytes(raw)
+    return values
+
+
+def full_tensor(shards, name, shape):
+    """Joins the shards of all ranks along dimension 0 and cuts the padding."""
+    values = array.array("f")
+    for shard in shards:
+        values.extend(floats(shard[name][1]))
+    count = 1
+    for size in shape:
+        count *= size
+    return values[:count]
+
+
+def metrics(folder):
+    with open(os.path.join(folder, "metrics.jsonl")) as file:
+        return [json.loads(line) for line in file]

@@ -1,0 +1,121 @@
+"""Llama debug against PyTorch's golden values: losses of 20 steps and the
+first step's gradients, through fsdp-compile and fsdp-run.
+
+usage: golden_parity.py GOLDEN.json WORKDIR RANKS MODE"""
+import json
+import math
+import os
+import sys
+
+import artifacts
+
+LOSS_FIRST, LOSS_LATER, GRADIENT = 1e-6, 1e-5, 1e-5
+
+
+def settings(golden, ranks, mode):
+    model, optimizer = golden["model"], golden["optimizer"]
+    pairs = {
+        "model.flavor": "debugmodel",
+        "model.vocab_size": model["vocab_size"],
+        "training.local_batch_size": golden["batch"] // ranks,
+        "training.seq_len": golden["seq"],
+        "training.steps": len(golden["loss"]),
+        # Never sampled: --load fixes the batch.
+        "training.dataset_path": sys.argv[1],
+        "training.seed": golden["seed"],
+        "training.max_norm": optimizer["max_norm"],
+        "training.mixed_precision_param": "float32",
+        "optimizer.lr": max(golden["lr"]),
+        "lr_scheduler.warmup_steps": 2,
+        "lr_scheduler.decay_ratio": 0,
+        "compile.mode": mode,
+        "validation.enable": "false",
+        "sample.length": 0,
+        "metrics.peak_tflops": 1,
+    }
+    return [word for key, value in pairs.items()
+            for word in (f"--{key}", str(value))]
+
+
+def entries(golden, tensor, key):
+    """(position, value) of the stored entries of a tensor."""
+    count = math.prod(tensor["shape"])
+    values = tensor[key]
+    if "indices" in tensor and key == "gradient":
+        return list(zip(tensor["indices"], values))
+    if count <= len(values):
+        return list(enumerate(values))
+    stride = golden["index_stride"]
+    return [(k * stride % count, value) for k, value in enumerate(values)]
+
+
+def check_gradients(golden, shards):
+    worst = 0.0
+    for tensor in golden["tensors"]:
+        name = tensor["name"] + ".grad"
+        values = artifacts.full_tensor(shards, name, tensor["shape"])
+        norm = math.sqrt(sum(float(v) ** 2 for v in values))
+        stored = entries(golden, tensor, "gradient")
+        square = sum((values[i] - v) ** 2 for i, v in stored)
+        reference = sum(v ** 2 for _, v in stored)
+        error = max(math.sqrt(square / reference) if reference else square,
+                    abs(norm / tensor["gradient_norm"] - 1))
+        worst = max(worst, error)
+        if error > GRADIENT:
+            sys.exit(f"gradient of {tensor['name']}: relative error {error:.2e}")
+    print(f"gradients of {len(golden['tensors'])} tensors: worst relative error {worst:.2e}")
+
+
+def check_losses(golden, lines):
+    if len(lines) != len(golden["loss"]):
+        sys.exit(f"{len(lines)} steps instead of {len(golden['loss'])}")
+    worst = 0.0
+    for line, loss, norm in zip(lines, golden["loss"], golden["grad_norm"]):
+        step = line["step"]
+        error = abs(line["loss"] / loss - 1)
+        worst = max(worst, error)
+        if error > (LOSS_FIRST if step == 1 else LOSS_LATER):
+            sys.exit(f"step {step}: loss {line['loss']:.9g}, PyTorch {loss:.9g}: "
+                     f"relative error {error:.2e}")
+        # The norm of a noisy gradient: as sensitive as the gradient itself.
+        if step == 1 and abs(line["grad_norm"] / norm - 1) > GRADIENT:
+            sys.exit(f"gradient norm {line['grad_norm']:.9g}, PyTorch {norm:.9g}")
+    print(f"losses of {len(lines)} steps: worst relative error {worst:.2e}")
+
+
+def main():
+    golden_path, work, ranks, mode = sys.argv[1:]
+    ranks = int(ranks)
+    os.makedirs(work, exist_ok=True)
+    with open(golden_path) as file:
+        golden = json.load(file)
+    batch, seq = golden["batch"], golden["seq"]
+    rows_per_rank = batch // ranks
+    for rank in range(ranks):
+        rows = golden["rows"][rank * rows_per_rank:(rank + 1) * rows_per_rank]
+        shape = [rows_per_rank, seq]
+        artifacts.write_int32(
+            f"{work}/text.rank{rank}.safetensors",
+            {"tokens": (shape, [t for row in rows for t in row[:-1]]),
+             "targets": (shape, [t for row in rows for t in row[1:]])})
+    common = settings(golden, ranks, mode)
+
+    def train(name, *extra):
+        out = f"{work}/{name}"
+        options = common + list(extra)
+        artifacts.run("fsdp-compile", *options, "--ranks", str(ranks), "-o", out)
+        artifacts.run("fsdp-run", out, *options, "-n", str(ranks),
+                      "--job.dump_folder", f"{out}.run", "--load",
+                      f"{work}/text.safetensors", "--dump", f"{out}.safetensors")
+        return out
+
+    out = train("gradients", "--optimizer.name", "none", "--training.steps", "1",
+                "--lr_scheduler.warmup_steps", "0")
+    shards = [artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
+              for rank in range(ranks)]
+    check_gradients(golden, shards if mode == "fully_shard" else shards[:1])
+    out = train("train")
+    check_losses(golden, artifacts.metrics(f"{out}.run"))
+
+
+main()
