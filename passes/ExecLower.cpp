@@ -134,6 +134,19 @@ static LogicalResult verifyLowered(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// Kernels get their names after the ranges of arguments and results.
+static void reserveNames(func::FuncOp function, KernelCache &kernels) {
+  auto reserve = [&](ArrayAttr attributes) {
+    if (!attributes)
+      return;
+    for (auto entry : attributes.getAsRange<DictionaryAttr>())
+      if (auto name = entry.getAs<StringAttr>(nn::kNameAttr))
+        kernels.reserve(name);
+  };
+  reserve(function.getArgAttrsAttr());
+  reserve(function.getResAttrsAttr());
+}
+
 namespace {
 
 struct ExecLower : fsdp::impl::ExecLowerBase<ExecLower> {
@@ -156,6 +169,8 @@ private:
     ModuleState state(module, info);
     if (failed(state.declarePersistent()))
       return failure();
+    for (func::FuncOp function : functions)
+      reserveNames(function, state.kernels);
     SmallVector<exec::ProgramOp> programs;
     for (func::FuncOp function : functions) {
       if (!function.isPublic())
@@ -168,8 +183,11 @@ private:
       programs.push_back(*program);
       function.erase();
     }
-    for (exec::ProgramOp program : programs)
+    for (exec::ProgramOp program : programs) {
       module.getBody()->push_back(program);
+      if (exec::RangeOp range = state.lookup(program.getSymName()))
+        return range.emitError("has the name of a program");
+    }
     return success();
   }
 };

@@ -247,9 +247,9 @@ LogicalResult ProgramLowering::lowerGradient(nn::GradientOp op) {
 //===----------------------------------------------------------------------===//
 
 void ProgramLowering::launch(const KernelUse &use, Operation *op) {
-  SmallVector<Value> inputs = buffers(use.inputs);
-  SmallVector<Value> written =
-      llvm::map_to_vector(use.outputs, [&](Value v) { return output(v, op); });
+  SmallVector<Value> inputs = buffers(use.inputs), written;
+  for (auto [value, definer] : llvm::zip(use.outputs, use.definers))
+    written.push_back(output(value, definer));
   exec::LaunchOp::create(b, op->getLoc(),
                          exec::KernelOp(use.kernel).getSymName(),
                          exec::Stream::Compute, inputs, written);

@@ -182,8 +182,8 @@ Value KernelLowering::rounded(Value scalar, Type tensor) {
 BlockArgument KernelLowering::input(Value outer, exec::Access access) {
   BlockArgument &argument = arguments[{outer, static_cast<unsigned>(access)}];
   if (!argument) {
-    argument = body->insertArgument(
-        inputs.size(), memRefOf(outer.getType()), b.getUnknownLoc());
+    argument = body->insertArgument(inputs.size(), memRefOf(outer.getType()),
+                                    b.getUnknownLoc());
     inputs.push_back(outer);
     inputAccess.push_back(access);
   }
@@ -396,6 +396,7 @@ buildKernel(Operation *owner, ArrayRef<Operation *> ops, ValueRange outputs,
 FailureOr<KernelUse> lower::lowerToKernel(Operation *op, KernelCache &cache) {
   SmallVector<Operation *> ops = {op};
   SmallVector<Value> inner, outer;
+  SmallVector<Operation *> definers;
   auto fusion = dyn_cast<nn::FusionOp>(op);
   Block *body = fusion ? &fusion.getBody().front() : nullptr;
   ValueRange given = op->getResults();
@@ -410,12 +411,13 @@ FailureOr<KernelUse> lower::lowerToKernel(Operation *op, KernelCache &cache) {
       continue;
     inner.push_back(value);
     outer.push_back(result);
+    definers.push_back(value.getDefiningOp());
   }
   auto built = buildKernel(op, ops, inner, body);
   if (failed(built))
     return failure();
   return KernelUse{cache.share(built->first, kernelName(ops)), built->second,
-                   outer};
+                   outer, definers};
 }
 
 KernelUse lower::splatKernel(Value tensor, KernelCache &cache) {
@@ -429,5 +431,5 @@ KernelUse lower::splatKernel(Value tensor, KernelCache &cache) {
                   [&] { return lowering.splat(*splatOf(tensor), type); });
   exec::KernelOp kernel = lowering.finish().first;
   StringRef name = tensor.getDefiningOp()->getName().stripDialect();
-  return {cache.share(kernel, name), {}, {tensor}};
+  return {cache.share(kernel, name), {}, {tensor}, {tensor.getDefiningOp()}};
 }

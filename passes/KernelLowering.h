@@ -27,6 +27,9 @@ class KernelCache {
 public:
   explicit KernelCache(mlir::ModuleOp module);
 
+  /// Keeps `name` from being given to a kernel.
+  void reserve(llvm::StringRef name) { names.insert(name); }
+
   /// Takes a kernel that is not in a block yet: returns an equal one of the
   /// module and erases `kernel`, or adds it under the name `wanted`, made
   /// unique by a number.
@@ -44,6 +47,8 @@ struct KernelUse {
   exec::KernelOp kernel;
   llvm::SmallVector<mlir::Value> inputs;
   llvm::SmallVector<mlir::Value> outputs;
+  /// The op that computes each output: `op` itself, or the one in the fusion.
+  llvm::SmallVector<mlir::Operation *> definers;
 };
 
 /// The kernel of `op`, an nn.fusion or an op of KernelOpInterface. Results

@@ -316,6 +316,32 @@ def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
+  let summary = "Groups chains of pointwise and row ops into kernels";
+  let description = [{
+    Ops of KernelOpInterface that share an iteration space and feed one
+    another become one nn.fusion. No bit changes: every op of a fusion still
+    rounds to its declared type, and reductions keep their order.
+
+    ```mlir
+    %h = nn.add %x, %r : tensor<4x8xf32>
+    %y, %rstd = nn.rms_norm %h, %w eps 1.0e-05 : …
+    →
+    %h, %y, %rstd = nn.fusion (%x, %r, %w) : … { … }
+    ```
+
+    Inside a kernel an element is computed again in every stage (each
+    reduction, the final map), so an op that reduces does not join a value that
+    needs exp, log, tanh or erf. Sums over rows (weight gradients) stay alone.
+    A fusion never crosses a collective or the start or wait of one, nn.seed or
+    nn.adamw, so it runs after fsdp-overlap. Linear time.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Execution: bytes and order
 //===----------------------------------------------------------------------===//
 

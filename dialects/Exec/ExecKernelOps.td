@@ -86,7 +86,7 @@ def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
     "as a binary tree (i with i+8, i+4, i+2, i+1). Independent of vector width and threads.\n\n"
     "Example: `%s = exec.reduce sum { … exec.yield %b }`\n\n"
     "Constraints: 1. at the top level of a kernel; 2. the body ends in exec.yield.";
-  let hasRegionVerifier = 1;
+  let hasVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
   let results = (outs F32:$result);
@@ -109,7 +109,7 @@ def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
     "Example: `exec.reduce_rows sum %dw : memref<8xf32> { … exec.yield %v }`\n\n"
     "Constraints: 1. at the top level of a `column_reduction` kernel; 2. the target is a `column` "
     "output of it; 3. the body ends in exec.yield.";
-  let hasRegionVerifier = 1;
+  let hasVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`` $kind $target attr-dict `:` type($target) $body";

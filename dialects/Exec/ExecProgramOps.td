@@ -247,7 +247,7 @@ def Exec_CollectiveOp : Exec_WorkOp<"collective", [DeclareOpInterfaceMethods<Sym
   let assemblyFormat = [{
     `` $kind `on` `` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
     (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)?
-    `over` $mesh custom<Axes>($axes) attr-dict (`->` type($token)^)?
+    `over` $mesh `` custom<Axes>($axes) attr-dict (`->` type($token)^)?
   }];
   let hasVerifier = 1;
 }

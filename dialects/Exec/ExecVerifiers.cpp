@@ -320,16 +320,12 @@ static bool isTopLevel(Operation *op) {
   return isa_and_nonnull<KernelOp>(op->getParentOp());
 }
 
-static LogicalResult verifyReduction(Operation *op, Region &body) {
-  if (!isTopLevel(op))
-    return op->emitOpError("must stand at the top level of a kernel");
-  if (body.front().empty() || !isa<YieldOp>(body.front().back()))
-    return op->emitOpError("body must end in exec.yield");
+// That the bodies end in exec.yield is MLIR's own check: it is the only
+// terminator there is.
+LogicalResult ReduceOp::verify() {
+  if (!isTopLevel(*this))
+    return emitOpError("must stand at the top level of a kernel");
   return success();
-}
-
-LogicalResult ReduceOp::verifyRegions() {
-  return verifyReduction(*this, getBody());
 }
 
 LogicalResult MapOp::verify() {
@@ -338,9 +334,9 @@ LogicalResult MapOp::verify() {
   return success();
 }
 
-LogicalResult ReduceRowsOp::verifyRegions() {
-  if (failed(verifyReduction(*this, getBody())))
-    return failure();
+LogicalResult ReduceRowsOp::verify() {
+  if (!isTopLevel(*this))
+    return emitOpError("must stand at the top level of a kernel");
   bool isOutput = false;
   std::optional<Access> access = accessIn(*this, getTarget(), isOutput);
   if (access != Access::Column || !isOutput)

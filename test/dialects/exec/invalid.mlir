@@ -1,0 +1,444 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// range 1
+// expected-error @below {{type must be a memref of static shape and identity layout, but is 'memref<?x8xf32>'}}
+exec.range @w : memref<?x8xf32> role parameter
+
+// -----
+
+// range 2
+// expected-error @below {{offset 8 is not a multiple of 64 bytes from the arena's start}}
+exec.range @w : memref<4x8xf32> role parameter at 8
+
+// -----
+
+// alloc: offset
+exec.program @p {
+  // expected-error @below {{offset -64 is not a multiple of 64 bytes}}
+  %a = exec.alloc at -64 : memref<4xf32>
+}
+
+// -----
+
+// get 1: no range
+exec.program @p {
+  // expected-error @below {{no exec.range is named @w}}
+  %w = exec.get @w : memref<4xf32>
+}
+
+// -----
+
+// get 1: another type
+exec.range @w : memref<8xf32> role parameter
+exec.program @p {
+  // expected-error @below {{gives 'memref<4xf32>', but @w has type 'memref<8xf32>'}}
+  %w = exec.get @w : memref<4xf32>
+}
+
+// -----
+
+// view 1
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{changes the element type}}
+  %b = exec.view %a[0] : memref<4xf32> to memref<4xi32>
+}
+
+// -----
+
+// view 2
+exec.program @p {
+  %a = exec.alloc : memref<4x8xf32>
+  // expected-error @below {{elements [32, 48) are not inside the source's 32}}
+  %b = exec.view %a[32] : memref<4x8xf32> to memref<16xf32>
+}
+
+// -----
+
+// call 1
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{no exec.func is named @f}}
+  exec.call @f(%a) events [] : memref<4xf32>
+}
+
+// -----
+
+// call 2
+exec.func @f {
+^bb0(%a: memref<8xf32>):
+}
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{buffer 0 has type 'memref<4xf32>', but @f takes 'memref<8xf32>'}}
+  exec.call @f(%a) events [] : memref<4xf32>
+}
+
+// -----
+
+// launch 1
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{no exec.kernel is named @k}}
+  exec.launch @k on compute () outs(%a : memref<4xf32>)
+}
+
+// -----
+
+// launch 2: number
+exec.kernel @k over(1, 4) access [element, element] outputs 1 {
+^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
+}
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{gives 1 buffers, but @k takes 2}}
+  exec.launch @k on compute () outs(%a : memref<4xf32>)
+}
+
+// -----
+
+// launch 2: outputs
+exec.kernel @k over(1, 4) access [element, element] outputs 1 {
+^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
+}
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{has 2 outputs, but @k writes 1}}
+  exec.launch @k on compute () outs(%a, %a : memref<4xf32>, memref<4xf32>)
+}
+
+// -----
+
+// gemm 1
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{takes two inputs, or three with a bias}}
+  exec.gemm on compute (%a : memref<4x4xf32>) outs(%a : memref<4x4xf32>)
+}
+
+// -----
+
+// gemm 1: the bias
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  %b = exec.alloc : memref<3xf32>
+  // expected-error @below {{bias must have shape [4], but is 'memref<3xf32>'}}
+  exec.gemm on compute (%a, %a, %b : memref<4x4xf32>, memref<4x4xf32>, memref<3xf32>) outs(%a : memref<4x4xf32>)
+}
+
+// -----
+
+// gemm 2
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{has exactly one output}}
+  exec.gemm on compute (%a, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%a, %a : memref<4x4xf32>, memref<4x4xf32>)
+}
+
+// -----
+
+// gemm 3
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{takes at most one workspace, of i8}}
+  exec.gemm on compute (%a, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%a : memref<4x4xf32>) workspace(%a : memref<4x4xf32>)
+}
+
+// -----
+
+// gemm 4: ranks
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  %b = exec.alloc : memref<1x4x4xf32>
+  // expected-error @below {{operands must have equal ranks of at least 2}}
+  exec.gemm on compute (%a, %b : memref<4x4xf32>, memref<1x4x4xf32>) outs(%a : memref<4x4xf32>)
+}
+
+// -----
+
+// gemm 4: shapes. The right side is not transposed, so 4 columns meet 8 rows.
+exec.program @p {
+  %a = exec.alloc : memref<2x4xf32>
+  %b = exec.alloc : memref<8x4xf32>
+  %c = exec.alloc : memref<2x8xf32>
+  // expected-error @below {{shapes do not agree}}
+  exec.gemm on compute (%a, %b : memref<2x4xf32>, memref<8x4xf32>) outs(%c : memref<2x8xf32>)
+}
+
+// -----
+
+// invoke 1
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{the runtime has no operation "sort"}}
+  exec.invoke "sort" on compute (%a : memref<4xf32>) outs(%a : memref<4xf32>)
+}
+
+// -----
+
+// invoke 2: inputs
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{"embedding" does not take 1 inputs}}
+  exec.invoke "embedding" on compute (%a : memref<4x4xf32>) outs(%a : memref<4x4xf32>)
+}
+
+// -----
+
+// invoke 2: inputs of several tensors. adamw has 4 per tensor and 3 more.
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{"adamw" does not take 4 inputs}}
+  exec.invoke "adamw" on compute (%a, %a, %a, %a : memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>)
+      outs(%a : memref<4x4xf32>) {params = {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1}}
+}
+
+// -----
+
+// invoke 2: outputs
+exec.program @p {
+  // expected-error @below {{"fill_zero" does not have 0 outputs}}
+  exec.invoke "fill_zero" on compute () outs()
+}
+
+// -----
+
+// invoke 2: workspaces
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{"fill_zero" takes at most 0 workspaces}}
+  exec.invoke "fill_zero" on compute () outs(%a : memref<4x4xf32>) workspace(%a : memref<4x4xf32>)
+}
+
+// -----
+
+// invoke 3: missing
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{"transpose" needs the parameter 'permutation' of type i64s}}
+  exec.invoke "transpose" on compute (%a : memref<4x4xf32>) outs(%a : memref<4x4xf32>)
+}
+
+// -----
+
+// invoke 3: another type
+exec.program @p {
+  %a = exec.alloc : memref<f32>
+  %b = exec.alloc : memref<2xi64>
+  // expected-error @below {{"clip_coefficient" needs the parameter 'max_norm' of type f64}}
+  exec.invoke "clip_coefficient" on compute (%a, %b : memref<f32>, memref<2xi64>)
+      outs(%a, %a : memref<f32>, memref<f32>) {params = {max_norm = 1 : i64}}
+}
+
+// -----
+
+// invoke 3: one too many
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{"fill_zero" takes 0 parameters, but has 1}}
+  exec.invoke "fill_zero" on compute () outs(%a : memref<4x4xf32>) {params = {value = 1.0}}
+}
+
+// -----
+
+// collective 1: the mesh
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{no fsdp.mesh is named @mesh}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// collective 1: the axis
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{@mesh has no axis}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["tp"]
+}
+
+// -----
+
+// collective 2
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{needs as many outputs as inputs, at least one}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a, %a : memref<4xf32>, memref<4xf32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// collective 3
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{all_reduce takes 1 workspaces, but has 0}}
+  exec.collective all_reduce on reduce (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// copy 1
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  %b = exec.alloc : memref<8xf32>
+  // expected-error @below {{input and output types differ}}
+  exec.copy on compute (%a : memref<4xf32>) outs(%b : memref<8xf32>)
+}
+
+// -----
+
+// kernel: the word
+// expected-error @below {{expected element, row, column or scalar}}
+exec.kernel @k over(1, 4) access [diagonal] outputs 1 {
+^bb0(%x: memref<4xf32>):
+}
+
+// -----
+
+// kernel 1
+// expected-error @below {{has 1 accesses for 2 arguments}}
+exec.kernel @k over(1, 4) access [element] outputs 1 {
+^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
+}
+
+// -----
+
+// kernel 2
+// expected-error @below {{argument 0 ('memref<4xf32>') must have 2 elements to be addressed by row}}
+exec.kernel @k over(2, 4) access [row] outputs 1 {
+^bb0(%x: memref<4xf32>):
+}
+
+// -----
+
+// kernel 3
+// expected-error @below {{rows and columns must be positive}}
+exec.kernel @k over(0, 4) access [element] outputs 1 {
+^bb0(%x: memref<4xf32>):
+}
+
+// -----
+
+// kernel 4
+// expected-error @below {{must write at least one and at most all of its arguments}}
+exec.kernel @k over(1, 4) access [element] outputs 2 {
+^bb0(%x: memref<4xf32>):
+}
+
+// -----
+
+// kernel 5
+// expected-error @below {{exec.reduce_rows and nothing else belongs into a column_reduction}}
+exec.kernel @k over(1, 4) access [element] outputs 1 column_reduction {
+^bb0(%x: memref<4xf32>):
+  exec.map {
+  }
+}
+
+// -----
+
+// load 1
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{source must be an argument of the kernel}}
+  %v = exec.load %a : memref<4xf32> -> f32
+}
+
+// -----
+
+// load 2
+exec.kernel @k over(1, 4) access [element] outputs 1 {
+^bb0(%x: memref<4xf32>):
+  exec.map {
+    // expected-error @below {{floats are loaded as f32, integers as i32}}
+    %v = exec.load %x : memref<4xf32> -> i32
+  }
+}
+
+// -----
+
+// load 3
+exec.kernel @k over(2, 4) access [column, element] outputs 1 {
+^bb0(%w: memref<4xf32>, %x: memref<2x4xf32>):
+  exec.map {
+    %j = exec.column
+    // expected-error @below {{only an element argument has another column}}
+    %v = exec.load %w at %j : memref<4xf32> -> f32
+  }
+}
+
+// -----
+
+// store 1
+exec.kernel @k over(1, 4) access [element, element] outputs 1 {
+^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
+  exec.map {
+    %v = exec.load %x : memref<4xf32> -> f32
+    // expected-error @below {{target must be an output of the kernel}}
+    exec.store %v, %x : f32, memref<4xf32>
+  }
+}
+
+// -----
+
+// store 2
+exec.kernel @k over(1, 4) access [element] outputs 1 {
+^bb0(%y: memref<4xi32>):
+  exec.map {
+    %v = arith.constant 1.0 : f32
+    // expected-error @below {{floats are stored from f32, integers from i32}}
+    exec.store %v, %y : f32, memref<4xi32>
+  }
+}
+
+// -----
+
+// reduce 1
+exec.kernel @k over(1, 4) access [element] outputs 1 {
+^bb0(%y: memref<4xf32>):
+  exec.map {
+    // expected-error @below {{must stand at the top level of a kernel}}
+    %s = exec.reduce sum {
+      %v = arith.constant 1.0 : f32
+      exec.yield %v
+    }
+  }
+}
+
+// -----
+
+// reduce 2
+exec.kernel @k over(1, 4) access [element] outputs 1 {
+^bb0(%y: memref<4xf32>):
+  %s = exec.reduce sum {
+    // expected-error @below {{block with no terminator}}
+    %v = arith.constant 1.0 : f32
+  }
+}
+
+// -----
+
+// map 1
+exec.kernel @k over(1, 4) access [element] outputs 1 {
+^bb0(%y: memref<4xf32>):
+  exec.map {
+    // expected-error @below {{must stand at the top level of a kernel}}
+    exec.map {
+    }
+  }
+}
+
+// -----
+
+// reduce_rows 2
+exec.kernel @k over(2, 4) access [element] outputs 1 column_reduction {
+^bb0(%y: memref<2x4xf32>):
+  // expected-error @below {{target must be a column output of the kernel}}
+  exec.reduce_rows sum %y : memref<2x4xf32> {
+    %v = arith.constant 1.0 : f32
+    exec.yield %v
+  }
+}

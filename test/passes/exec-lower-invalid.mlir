@@ -1,0 +1,73 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --exec-lower=target=test
+
+// Two programs use one name for different things.
+// expected-note @below {{and input of type 'memref<4xf32>' there}}
+func.func @a(%x: tensor<4xf32> {nn.name = "x"}) {
+  return
+}
+// expected-error @below {{range 'x' is input of type 'memref<8xf32>' here}}
+func.func @b(%x: tensor<8xf32> {nn.name = "x"}) {
+  return
+}
+
+// -----
+
+// An argument without a name has no range.
+// expected-error @below {{argument 0 has no nn.name}}
+func.func @a(%x: tensor<4xf32>) {
+  return
+}
+
+// -----
+
+// Calls do not exist in exec.
+// expected-error @below {{is not public}}
+func.func private @helper()
+
+// -----
+
+// exec computes in f32.
+// expected-error @below {{exec has no f64, but an argument is 'tensor<4xf64>'}}
+func.func @a(%x: tensor<4xf64> {nn.name = "x"}) {
+  return
+}
+
+// -----
+
+// Pieces of another dimension than the first do not lie one after another.
+fsdp.mesh @mesh ["dp_shard" = 2]
+func.func @a(%x: tensor<4x2xf32> {nn.name = "x"}) -> (tensor<4x4xf32> {nn.name = "y"}) {
+  // expected-error @below {{only dimension 0 can be lowered yet, not 1}}
+  %y = fsdp.all_gather %x on @mesh["dp_shard"] dim 1 : tensor<4x2xf32> -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// A reduction over a middle dimension has no kernel.
+func.func @a(%x: tensor<2x3x4xf32> {nn.name = "x"}) -> (tensor<2x4xf32> {nn.name = "y"}) {
+  // expected-error @below {{has no kernel: its dimensions are neither leading nor trailing; transpose first}}
+  %y = nn.sum %x [1] : tensor<2x3x4xf32> to tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
+// A future that is never awaited has nowhere to give its values.
+fsdp.mesh @mesh ["dp_shard" = 2]
+func.func @a(%x: tensor<2xf32> {nn.name = "x"}) {
+  // expected-error @below {{is never awaited}}
+  %f = fsdp.async : !fsdp.future<tensor<4xf32>> {
+    %g = fsdp.all_gather %x on @mesh["dp_shard"] dim 0 : tensor<2xf32> -> tensor<4xf32>
+    fsdp.yield %g : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+// Programs and ranges are symbols of one module.
+// expected-error @below {{has the name of a program}}
+func.func @x(%a: tensor<4xf32> {nn.name = "x"}) {
+  return
+}

@@ -1,0 +1,269 @@
+// RUN: fsdp-opt %s --split-input-file --exec-lower=target=test | FileCheck %s
+
+// What persists becomes ranges: parameters, state and buffers with the shape of
+// this rank's part, then arguments and results. @w has 5 rows on 2 ranks, so
+// ceil(5/2) = 3 here.
+// CHECK: exec.range @w : memref<3x8xf32> role parameter {full = tensor<5x8xf32>, init = #nn.zeros, placement = #fsdp.shard<0, ["dp_shard"]>}
+// CHECK-NEXT: exec.range @w.exp_avg : memref<3x8xf32> role state {full = tensor<5x8xf32>
+// CHECK-NEXT: exec.range @table : memref<4x2x2xf32> role buffer {full = tensor<4x2x2xf32>
+// CHECK-NEXT: exec.range @x : memref<3x8xf32> role input
+// CHECK-NEXT: exec.range @n : memref<f32> role input
+// CHECK-NEXT: exec.range @y : memref<3x8xf32> role output
+fsdp.mesh @mesh ["dp_shard" = 2]
+nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+nn.buffer @w.exp_avg : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>, nn.state_of = @w}
+nn.buffer @table : tensor<4x2x2xf32> init #nn.rotary_table<theta = 5.0e+05>
+
+// The result is written where it ends. An addition is 8 + 8 + 8 flops.
+// CHECK: exec.program @evaluate attributes {exec.flops = 24 : i64, exec.inputs = ["x", "n"], exec.outputs = ["y"]} {
+// CHECK-NEXT: %x = exec.get @x
+// CHECK-NEXT: %y = exec.get @y
+// CHECK-NEXT: %w = exec.get @w
+// CHECK-NEXT: exec.launch @add on compute(%w, %x : memref<3x8xf32>, memref<3x8xf32>) outs(%y : memref<3x8xf32>)
+// CHECK-NEXT: }
+func.func @evaluate(%x: tensor<3x8xf32> {nn.name = "x"}, %n: tensor<f32> {nn.name = "n"}) -> (tensor<3x8xf32> {nn.name = "y"}) {
+  %w = nn.read @w : tensor<3x8xf32>
+  %y = nn.add %w, %x : tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+
+// A second program shares the ranges; returning an argument is a copy.
+// CHECK: exec.program @identity
+// CHECK: exec.copy on compute(%x : memref<3x8xf32>) outs(%y : memref<3x8xf32>)
+func.func @identity(%x: tensor<3x8xf32> {nn.name = "x"}) -> (tensor<3x8xf32> {nn.name = "y"}) {
+  return %x : tensor<3x8xf32>
+}
+
+// -----
+
+// Equal kernels are one kernel, whatever they serve; a kernel of another
+// shape gets a number. The unused row statistic is not stored.
+// CHECK: exec.kernel @rms_norm over(8, 16) access [element, column, element] outputs 1 {
+// CHECK-NEXT: ^bb0(%in0: memref<2x4x16xbf16>, %in1: memref<16xbf16>, %out0: memref<2x4x16xbf16>):
+// CHECK-NEXT: %[[SS:.*]] = exec.reduce sum {
+// CHECK-NEXT: %[[X:.*]] = exec.load %in0 : memref<2x4x16xbf16> -> f32
+// CHECK-NEXT: %[[S:.*]] = arith.mulf %[[X]], %[[X]] : f32
+// CHECK-NEXT: exec.yield %[[S]]
+// CHECK: %[[RSTD:.*]] = arith.divf
+// CHECK: exec.map {
+// CHECK: exec.store %{{.*}}, %out0 : f32, memref<2x4x16xbf16>
+// CHECK: exec.kernel @rms_norm_2 over(4, 32)
+// CHECK-NOT: exec.kernel
+// CHECK-LABEL: exec.program @norms
+// CHECK: exec.launch @rms_norm on
+// CHECK: exec.launch @rms_norm on
+// CHECK: exec.launch @rms_norm_2 on
+func.func @norms(%x: tensor<2x4x16xbf16> {nn.name = "x"}, %w: tensor<16xbf16> {nn.name = "w"},
+                 %a: tensor<4x32xbf16> {nn.name = "a"}, %v: tensor<32xbf16> {nn.name = "v"})
+    -> (tensor<2x4x16xbf16> {nn.name = "y"}, tensor<4x32xbf16> {nn.name = "b"}) {
+  %h, %0 = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x16xbf16>, tensor<16xbf16>, tensor<2x4xf32>
+  %y, %1 = nn.rms_norm %h, %w eps 1.0e-05 : tensor<2x4x16xbf16>, tensor<16xbf16>, tensor<2x4xf32>
+  %b, %2 = nn.rms_norm %a, %v eps 1.0e-05 : tensor<4x32xbf16>, tensor<32xbf16>, tensor<4xf32>
+  return %y, %b : tensor<2x4x16xbf16>, tensor<4x32xbf16>
+}
+
+// -----
+
+// Inside a fusion every op still rounds to its declared type: the sum is bf16
+// for the norm's readers, in both stages. It also leaves, so it is stored;
+// the store rounds by itself. Constants need no buffer.
+// CHECK: exec.kernel @add_mul_sum over(4, 8) access [element, element, element, row] outputs 2 {
+// CHECK: exec.reduce sum {
+// CHECK-NEXT: %[[A:.*]] = exec.load %in0
+// CHECK-NEXT: %[[B:.*]] = exec.load %in1
+// CHECK-NEXT: %[[ADD:.*]] = arith.addf %[[A]], %[[B]] : f32
+// CHECK-NEXT: %[[NARROW:.*]] = arith.truncf %[[ADD]] : f32 to bf16
+// CHECK-NEXT: %[[WIDE:.*]] = arith.extf %[[NARROW]] : bf16 to f32
+// CHECK-NEXT: %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
+// CHECK-NEXT: %[[MUL:.*]] = arith.mulf %[[WIDE]], %[[HALF]] : f32
+// CHECK-NEXT: arith.truncf %[[MUL]] : f32 to bf16
+// CHECK: exec.map {
+// CHECK: %[[SUM:.*]] = arith.addf
+// CHECK-NEXT: exec.store %[[SUM]], %out0 : f32, memref<4x8xbf16>
+// CHECK: exec.store %{{.*}}, %out1 : f32, memref<4xbf16>
+// CHECK-LABEL: exec.program @fused
+// CHECK: exec.launch @add_mul_sum on compute(%a, %b : {{.*}}) outs(%c, %d :
+func.func @fused(%a: tensor<4x8xbf16> {nn.name = "a"}, %b: tensor<4x8xbf16> {nn.name = "b"})
+    -> (tensor<4x8xbf16> {nn.name = "c"}, tensor<4xbf16> {nn.name = "d"}) {
+  %half = nn.constant dense<0.5> : tensor<4x8xbf16>
+  %c, %d = nn.fusion (%a, %b, %half) : (tensor<4x8xbf16>, tensor<4x8xbf16>, tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<4xbf16>) {
+  ^bb0(%x: tensor<4x8xbf16>, %y: tensor<4x8xbf16>, %h: tensor<4x8xbf16>):
+    %s = nn.add %x, %y : tensor<4x8xbf16>
+    %t = nn.mul %s, %h : tensor<4x8xbf16>
+    %u = nn.sum %t [1] : tensor<4x8xbf16> to tensor<4xbf16>
+    nn.yield %s, %u : tensor<4x8xbf16>, tensor<4xbf16>
+  }
+  return %c, %d : tensor<4x8xbf16>, tensor<4xbf16>
+}
+
+// -----
+
+// A sum over the rows has one result per column. What is the same for a whole
+// row is read before the loop over the columns, except in such a sum.
+// CHECK: exec.kernel @rms_norm_weight_grad over(4, 8) access [{{.*}}] outputs 1 column_reduction {
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: exec.reduce_rows sum %out0 : memref<8xf32> {
+// CHECK: exec.kernel @rms_norm_input_grad over(4, 8)
+// CHECK: %[[RSTD:.*]] = exec.load %{{.*}} : memref<4xf32> -> f32
+// CHECK: exec.map {
+// CHECK-NOT: memref<4xf32>
+// CHECK-LABEL: exec.program @norm_grads
+func.func @norm_grads(%x: tensor<4x8xf32> {nn.name = "x"}, %w: tensor<8xf32> {nn.name = "w"},
+                      %r: tensor<4xf32> {nn.name = "r"}, %dy: tensor<4x8xf32> {nn.name = "dy"})
+    -> (tensor<8xf32> {nn.name = "dw"}, tensor<4x8xf32> {nn.name = "dx"}) {
+  %dw = nn.rms_norm_weight_grad %x, %r, %dy : tensor<4x8xf32>, tensor<4xf32> to tensor<8xf32>
+  %dx = nn.rms_norm_input_grad %x, %w, %r, %dy : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>
+  return %dw, %dx : tensor<8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A linear layer is one matmul over the flattened rows; a workspace is 64
+// bytes for the test target. The label names the layer and the op.
+// CHECK-LABEL: exec.program @matmuls
+// CHECK: %[[H:.*]] = exec.alloc "layers.0.wq: linear" : memref<2x4x16xf32>
+// CHECK-NEXT: %[[X:.*]] = exec.view %x[0] : memref<2x4x8xf32> to memref<8x8xf32>
+// CHECK-NEXT: %[[H2:.*]] = exec.view %[[H]][0] : memref<2x4x16xf32> to memref<8x16xf32>
+// CHECK-NEXT: %[[S:.*]] = exec.alloc "layers.0.wq: linear workspace" : memref<64xi8>
+// CHECK-NEXT: exec.gemm on compute(%[[X]], %w, %b : memref<8x8xf32>, memref<16x8xf32>, memref<16xf32>) outs(%[[H2]] : memref<8x16xf32>) workspace(%[[S]] : memref<64xi8>) {transpose_rhs}
+// CHECK: exec.gemm on compute(%[[H]], %[[H]] : memref<2x4x16xf32>, memref<2x4x16xf32>) outs(%y : memref<2x16x16xf32>) workspace(%{{.*}}) {transpose_lhs}
+func.func @matmuls(%x: tensor<2x4x8xf32> {nn.name = "x"}, %w: tensor<16x8xf32> {nn.name = "w"}, %b: tensor<16xf32> {nn.name = "b"})
+    -> (tensor<2x16x16xf32> {nn.name = "y"}) {
+  %h = nn.linear %x, %w bias %b : tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32> -> tensor<2x4x16xf32> loc("layers.0.wq")
+  %y = nn.matmul %h, %h {transpose_lhs} : tensor<2x4x16xf32>, tensor<2x4x16xf32> -> tensor<2x16x16xf32>
+  return %y : tensor<2x16x16xf32>
+}
+
+// -----
+
+// Attention and what is around it are calls of the runtime.
+// CHECK-LABEL: exec.program @attention
+// CHECK: exec.invoke "rotary" on compute(%q, %t : {{.*}}) outs(%[[R:.*]] : {{.*}}) {params = {halves = true, inverse = false}}
+// CHECK: %[[LSE:.*]] = exec.alloc "attention" : memref<2x4x8xf32>
+// CHECK-NEXT: %[[S:.*]] = exec.alloc "attention workspace" : memref<4096xi8>
+// CHECK-NEXT: exec.invoke "attention" on compute(%[[R]], %k, %v : {{.*}}) outs(%[[O:.*]], %[[LSE]] : {{.*}}) workspace(%[[S]] : memref<4096xi8>) {params = {causal = true, scale = 2.500000e-01 : f64}}
+// CHECK: exec.invoke "attention_grad" on compute(%[[R]], %k, %v, %[[O]], %[[LSE]], %do : {{.*}}) outs(%[[DQ:.*]], %dk, %dv : {{.*}}) workspace(%{{.*}} : memref<8192xi8>)
+// CHECK: exec.invoke "rotary" on compute(%[[DQ]], %t : {{.*}}) outs(%dq : {{.*}}) {params = {halves = true, inverse = true}}
+func.func @attention(%q: tensor<2x8x4x16xf32> {nn.name = "q"}, %k: tensor<2x8x2x16xf32> {nn.name = "k"}, %v: tensor<2x8x2x16xf32> {nn.name = "v"},
+                     %t: tensor<8x8x2xf32> {nn.name = "t"}, %do: tensor<2x8x4x16xf32> {nn.name = "do"})
+    -> (tensor<2x8x4x16xf32> {nn.name = "dq"}, tensor<2x8x2x16xf32> {nn.name = "dk"}, tensor<2x8x2x16xf32> {nn.name = "dv"}) {
+  %r = nn.rotary halves %q, %t : tensor<2x8x4x16xf32>, tensor<8x8x2xf32>
+  %o, %lse = nn.attention %r, %k, %v scale 0.25 {causal} : tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x4x8xf32>
+  %dr, %dk, %dv = nn.attention_grad %r, %k, %v, %o, %lse, %do scale 0.25 {causal} : tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x4x8xf32>
+  %dq = nn.rotary halves %dr, %t {inverse} : tensor<2x8x4x16xf32>, tensor<8x8x2xf32>
+  return %dq, %dk, %dv : tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>
+}
+
+// -----
+
+// Embedding and loss; the cotangent of the loss is the constant 1, which only
+// a library call needs in memory. The bf16 table's gradient is summed in f32:
+// 16 x 4 elements of 4 bytes. The loss takes 4 bytes for each of 6 rows.
+// CHECK: exec.kernel @seed over(1, 1) access [element] outputs 1 {
+// CHECK: arith.constant 1.000000e+00 : f32
+// CHECK-LABEL: exec.program @backward
+// CHECK: exec.invoke "embedding" on compute(%ids, %table : memref<6xi32>, memref<16x4xbf16>)
+// CHECK: %[[S:.*]] = exec.alloc "cross_entropy workspace" : memref<24xi8>
+// CHECK: exec.invoke "cross_entropy" on compute(%[[E:.*]], %ids : {{.*}}) outs(%loss, %[[LSE:.*]] : {{.*}}) workspace(%[[S]] : memref<24xi8>) {params = {ignore_index = -100 : i64}}
+// CHECK: exec.launch @seed on compute() outs(%[[ONE:.*]] : memref<f32>)
+// CHECK: exec.invoke "cross_entropy_grad" on compute(%[[E]], %ids, %[[LSE]], %[[ONE]] : {{.*}}) outs(%[[DE:.*]] : memref<6x4xbf16>)
+// CHECK: %[[SUMS:.*]] = exec.alloc "embedding_grad workspace" : memref<256xi8>
+// CHECK: exec.invoke "embedding_grad" on compute(%ids, %[[DE]] : {{.*}}) outs(%dt : memref<16x4xbf16>) workspace(%[[SUMS]] : memref<256xi8>)
+func.func @backward(%ids: tensor<6xi32> {nn.name = "ids"}, %table: tensor<16x4xbf16> {nn.name = "table"})
+    -> (tensor<f32> {nn.name = "loss"}, tensor<16x4xbf16> {nn.name = "dt"}) {
+  %e = nn.embedding %ids, %table : tensor<6xi32>, tensor<16x4xbf16> -> tensor<6x4xbf16>
+  %loss, %lse = nn.cross_entropy %e, %ids ignore_index -100 : tensor<6x4xbf16>, tensor<6xi32>, tensor<f32>, tensor<6xf32>
+  %one = nn.seed %loss : tensor<f32>
+  %de = nn.cross_entropy_grad %e, %ids, %lse, %one ignore_index -100 : tensor<6x4xbf16>, tensor<6xi32>, tensor<f32>, tensor<6xf32>
+  %dt = nn.embedding_grad %ids, %de : tensor<6xi32>, tensor<6x4xbf16> -> tensor<16x4xbf16>
+  return %loss, %dt : tensor<f32>, tensor<16x4xbf16>
+}
+
+// -----
+
+// Reshapes and contiguous slices are views (row 2 of 4 x 8 starts at element
+// 16), recomputation is an alias, other boxes are copied.
+// CHECK-LABEL: exec.program @shapes
+// CHECK: %[[ROW:.*]] = exec.view %x[16] : memref<4x8xf32> to memref<2x8xf32>
+// CHECK: exec.invoke "copy_box" on compute(%x : memref<4x8xf32>) outs(%[[BOX:.*]] : memref<2x4xf32>) {params = {in_offsets = array<i64: 2, 4>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 4>}}
+// CHECK: %[[PAD:.*]] = exec.alloc "pad" : memref<2x8xf32>
+// CHECK-NEXT: exec.invoke "fill_zero" on compute() outs(%[[PAD]] : memref<2x8xf32>)
+// CHECK-NEXT: exec.invoke "copy_box" on compute(%[[BOX]] : memref<2x4xf32>) outs(%[[PAD]] : memref<2x8xf32>) {params = {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 1>, shape = array<i64: 2, 4>}}
+// CHECK: exec.invoke "copy_box" on compute(%[[ROW]] : memref<2x8xf32>) outs(%[[CAT:.*]] : memref<4x8xf32>) {params = {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 8>}}
+// CHECK-NEXT: exec.invoke "copy_box" on compute(%[[PAD]] : memref<2x8xf32>) outs(%[[CAT]] : memref<4x8xf32>) {params = {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 2, 0>, shape = array<i64: 2, 8>}}
+// CHECK: exec.invoke "transpose" on compute(%[[CAT]] : memref<4x8xf32>) outs(%{{.*}} : memref<8x4xf32>) {params = {permutation = array<i64: 1, 0>}}
+func.func @shapes(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<32xf32> {nn.name = "y"}) {
+  %rows = nn.slice %x [2, 0] : tensor<4x8xf32> to tensor<2x8xf32>
+  %box = nn.slice %x [2, 4] : tensor<4x8xf32> to tensor<2x4xf32>
+  %pad = nn.pad %box [0, 1] : tensor<2x4xf32> to tensor<2x8xf32>
+  %alias = nn.recompute_from %rows : tensor<2x8xf32> -> tensor<2x8xf32>
+  %cat = nn.concat %alias, %pad dim 0 : tensor<2x8xf32>, tensor<2x8xf32> to tensor<4x8xf32>
+  %t = nn.transpose %cat [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>
+  %y = nn.reshape %t : tensor<8x4xf32> to tensor<32xf32>
+  return %y : tensor<32xf32>
+}
+
+// -----
+
+// A gathered tensor is the prefix of the padded buffer: 2 ranks x 3 rows, 5 of
+// them real. Started collectives run on their own streams and are awaited
+// where fsdp.await stood; the reduction's workspace holds 2 pieces of 3 x 8
+// bf16. The gradient is reduced into its range.
+// CHECK: exec.range @w.grad : memref<3x8xf32> role gradient {full = tensor<5x8xf32>, placement = #fsdp.shard<0, ["dp_shard"]>}
+// CHECK-LABEL: exec.program @collectives
+// CHECK: %[[FULL:.*]] = exec.alloc "fwd layers.0: all_gather" : memref<6x8xbf16>
+// CHECK-NEXT: %[[W:.*]] = exec.view %[[FULL]][0] : memref<6x8xbf16> to memref<5x8xbf16>
+// CHECK-NEXT: %[[T:.*]] = exec.collective all_gather on gather(%{{.*}} : memref<3x8xbf16>) outs(%[[FULL]] : memref<6x8xbf16>) over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
+// CHECK: exec.await %[[T]]
+// CHECK: exec.launch @add on compute(%[[W]] : memref<5x8xbf16>)
+// CHECK: %[[S:.*]] = exec.alloc "reduce_scatter workspace" : memref<96xi8>
+// CHECK: %[[R:.*]] = exec.collective reduce_scatter on reduce(%{{.*}} : memref<5x8xbf16>) outs(%w.grad : memref<3x8xf32>) workspace(%[[S]] : memref<96xi8>) over @mesh["dp_shard"] {scale = 5.000000e-01 : f64} -> !exec.token
+// CHECK: exec.collective all_reduce on compute(%{{.*}} : memref<f32>) outs(%norm : memref<f32>) workspace(%{{.*}} : memref<8xi8>) over @mesh["dp_shard"] {reduce = #exec.reduce_kind<max>}
+// CHECK: exec.await %[[R]]
+fsdp.mesh @mesh ["dp_shard" = 2]
+nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+func.func @collectives() -> (tensor<f32> {nn.name = "norm"}) {
+  %s = nn.read @w : tensor<3x8xf32>
+  %c = nn.cast %s : tensor<3x8xf32> to tensor<3x8xbf16>
+  %f = fsdp.async : !fsdp.future<tensor<5x8xbf16>> {
+    %g = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {serves = "fwd layers.0"} : tensor<3x8xbf16> -> tensor<5x8xbf16>
+    fsdp.yield %g : tensor<5x8xbf16>
+  }
+  %w = fsdp.await %f : !fsdp.future<tensor<5x8xbf16>> -> tensor<5x8xbf16>
+  %a = nn.add %w, %w : tensor<5x8xbf16>
+  %h = fsdp.async : !fsdp.future<tensor<3x8xf32>> {
+    %g = fsdp.reduce_scatter sum %a on @mesh["dp_shard"] dim 0 scale 5.0e-01 : tensor<5x8xbf16> -> tensor<3x8xf32>
+    fsdp.yield %g : tensor<3x8xf32>
+  }
+  %m = nn.abs_max %s : tensor<3x8xf32> -> tensor<f32>
+  %n = fsdp.all_reduce max %m on @mesh["dp_shard"] scale 1.0 : tensor<f32> -> tensor<f32>
+  %r = fsdp.await %h : !fsdp.future<tensor<3x8xf32>> -> tensor<3x8xf32>
+  nn.gradient @w, %r : tensor<3x8xf32>
+  return %n : tensor<f32>
+}
+
+// -----
+
+// The optimizer updates in place: parameters and moments stand among the
+// inputs and again as outputs. A value read before the update and used after
+// it is copied.
+// CHECK-LABEL: exec.program @update
+// CHECK: exec.copy on compute(%w : memref<4x8xf32>) outs(%[[OLD:.*]] : memref<4x8xf32>)
+// CHECK: exec.invoke "abs_max" on compute(%g : memref<4x8xf32>) outs(%[[M:.*]] : memref<f32>)
+// CHECK: exec.invoke "sum_squares" on compute(%[[M]], %g : memref<f32>, memref<4x8xf32>) outs(%[[S:.*]] : memref<2xi64>)
+// CHECK: exec.invoke "clip_coefficient" on compute(%[[M]], %[[S]] : {{.*}}) outs(%norm, %[[C:.*]] : {{.*}}) {params = {max_norm = 1.000000e+00 : f64}}
+// CHECK: exec.invoke "adamw" on compute(%w, %[[A:.*]], %[[Q:.*]], %g, %lr, %step, %[[C]] : {{.*}}) outs(%w, %[[A]], %[[Q]] : {{.*}}) {params = {beta1 = 9.000000e-01 : f64, beta2 = 0.94999999999999996 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64}}
+// CHECK: exec.copy on compute(%[[OLD]] : memref<4x8xf32>) outs(%old : memref<4x8xf32>)
+nn.parameter @w : tensor<4x8xf32> init #nn.zeros
+nn.buffer @w.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @w}
+nn.buffer @w.exp_avg_sq : tensor<4x8xf32> init #nn.zeros {nn.state_of = @w}
+func.func @update(%g: tensor<4x8xf32> {nn.name = "g"}, %lr: tensor<f32> {nn.name = "lr"}, %step: tensor<i32> {nn.name = "step"})
+    -> (tensor<f32> {nn.name = "norm"}, tensor<4x8xf32> {nn.name = "old"}) {
+  %w = nn.read @w : tensor<4x8xf32>
+  %m = nn.abs_max %g : tensor<4x8xf32> -> tensor<f32>
+  %s = nn.sum_squares %m, %g : tensor<f32>, tensor<4x8xf32> -> tensor<2xi64>
+  %norm, %c = nn.clip_coefficient %m, %s max_norm 1.0 : tensor<f32>, tensor<2xi64>
+  nn.adamw [@w] moments [@w.exp_avg], [@w.exp_avg_sq] (%g) lr %lr step %step clip %c
+      {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4x8xf32>
+  return %norm, %w : tensor<f32>, tensor<4x8xf32>
+}
