@@ -69,6 +69,8 @@ static void addSchedule(OpPassManager &pm,
   pm.addPass(createBucket());
   // Start and wait last: nothing may move across them afterwards.
   pm.addPass(createOverlap());
+  // Kernels form between the waits, so that they hide what they hid before.
+  pm.addNestedPass<func::FuncOp>(createFuse());
   pm.addPass(createVerifySchedule());
 }
 
@@ -89,6 +91,10 @@ static void addExecution(OpPassManager &pm,
   // Two buffers that share bytes are a conflict too, so events are placed
   // when every offset is known.
   pm.addPass(createSynchronize());
+  // Last, when blocks differ in addresses and event numbers alone: text and
+  // compile time of the step program stop growing with the depth.
+  pm.addPass(createOutline());
+  // The proof follows calls, so it covers what is emitted.
   pm.addPass(createVerifyExec());
 }
 

@@ -218,7 +218,7 @@ func.func @shapes(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<32xf32> {nn.na
 // CHECK: exec.launch @add on compute(%[[W]] : memref<5x8xbf16>)
 // CHECK: %[[S:.*]] = exec.alloc "reduce_scatter workspace" : memref<96xi8>
 // CHECK: %[[R:.*]] = exec.collective reduce_scatter on reduce(%{{.*}} : memref<5x8xbf16>) outs(%w.grad : memref<3x8xf32>) workspace(%[[S]] : memref<96xi8>) over @mesh["dp_shard"] {scale = 5.000000e-01 : f64} -> !exec.token
-// CHECK: exec.collective all_reduce on compute(%{{.*}} : memref<f32>) outs(%norm : memref<f32>) workspace(%{{.*}} : memref<8xi8>) over @mesh["dp_shard"] {reduce = #exec.reduce_kind<max>}
+// CHECK: exec.collective all_reduce on compute(%{{.*}} : memref<f32>) outs(%norm : memref<f32>) workspace(%{{.*}} : memref<8xi8>) over @mesh["dp_shard"] {reduce = #exec<reduce_kind max>}
 // CHECK: exec.await %[[R]]
 fsdp.mesh @mesh ["dp_shard" = 2]
 nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
