@@ -123,9 +123,8 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
     int64_t end = d.causal ? std::min(q + rows, d.kvLen) : d.kvLen;
     for (int64_t k = 0; k < end; k += kChunk) {
       int64_t cols = std::min(kChunk, end - k);
-      scores.add(
-          rows, cols,
-          product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
+      scores.add(rows, cols,
+                 product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
       values.add(rows, cols,
                  product(rows, D, cols, kChunk, 1, D, 1, D, type, false));
     }
@@ -134,15 +133,12 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
     int64_t rows = std::min(kBlock, d.kvLen - k);
     for (int64_t q = d.causal ? k : 0; q < d.qLen; q += kChunk) {
       int64_t cols = std::min(kChunk, d.qLen - q);
-      scoresT.add(
-          rows, cols,
-          product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
-      keyGrads.add(
-          rows, cols,
-          product(rows, D, cols, kChunk, 1, D, 1, D, type, true));
-      queryGrads.add(
-          rows, cols,
-          product(cols, D, rows, 1, kChunk, D, 1, D, type, true));
+      scoresT.add(rows, cols,
+                  product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
+      keyGrads.add(rows, cols,
+                   product(rows, D, cols, kChunk, 1, D, 1, D, type, true));
+      queryGrads.add(rows, cols,
+                     product(cols, D, rows, 1, kChunk, D, 1, D, type, true));
     }
   }
   forwardScratchpad =
@@ -258,24 +254,23 @@ void AttentionPlan::forward(const AttentionArguments &a) const {
   int64_t perThread = forwardSpace(nullptr).bytes;
   int64_t work = desc.qLen * desc.kvLen * desc.headDim;
   int64_t group = desc.heads / desc.kvHeads;
-  parallelFor(
-      threads, desc.batch * desc.heads, work, 1,
-      [&](int64_t begin, int64_t end, int thread) {
-        ForwardSpace s = forwardSpace(a.workspace + thread * perThread);
-        for (int64_t u = begin; u < end; ++u) {
-          Head h = head(a, u / desc.heads, u % desc.heads);
-          // Heads of a group share their keys and values.
-          if (u == begin || u % group == 0) {
-            pack(h.k, s.k, desc.kvLen, desc.kvHeads * desc.headDim);
-            pack(h.v, s.v, desc.kvLen, desc.kvHeads * desc.headDim);
-          }
-          h.q = pack(h.q, s.q, desc.qLen, desc.heads * desc.headDim);
-          h.k = s.k;
-          h.v = s.v;
-          for (int64_t q = 0; q < desc.qLen; q += kBlock)
-            forwardBlock(h, s, q, thread);
-        }
-      });
+  parallelFor(threads, desc.batch * desc.heads, work, 1,
+              [&](int64_t begin, int64_t end, int thread) {
+                ForwardSpace s = forwardSpace(a.workspace + thread * perThread);
+                for (int64_t u = begin; u < end; ++u) {
+                  Head h = head(a, u / desc.heads, u % desc.heads);
+                  // Heads of a group share their keys and values.
+                  if (u == begin || u % group == 0) {
+                    pack(h.k, s.k, desc.kvLen, desc.kvHeads * desc.headDim);
+                    pack(h.v, s.v, desc.kvLen, desc.kvHeads * desc.headDim);
+                  }
+                  h.q = pack(h.q, s.q, desc.qLen, desc.heads * desc.headDim);
+                  h.k = s.k;
+                  h.v = s.v;
+                  for (int64_t q = 0; q < desc.qLen; q += kBlock)
+                    forwardBlock(h, s, q, thread);
+                }
+              });
 }
 
 void AttentionPlan::forwardBlock(const Head &h, const ForwardSpace &s,
@@ -287,15 +282,15 @@ void AttentionPlan::forwardBlock(const Head &h, const ForwardSpace &s,
   for (int64_t key = 0; key < end; key += kChunk) {
     int64_t cols = std::min(kChunk, end - key);
     scores.get(rows, cols)
-        .run(h.q + query * D * element, h.k + key * D * element,
-             nullptr, s.scores, s.scratchpad, thread);
+        .run(h.q + query * D * element, h.k + key * D * element, nullptr,
+             s.scores, s.scratchpad, thread);
     ScoreBlock block{rows, cols, query, key, desc.causal, float(desc.scale)};
     kernel.attentionSoftmax(block, s.scores, kChunk, s.narrow, widened,
                             key == 0, s.maximum, s.total, s.rescale);
     const void *p = s.narrow ? static_cast<const void *>(s.narrow) : s.scores;
     values.get(rows, cols)
-        .run(p, h.v + key * D * element, nullptr,
-             key == 0 ? s.sum : s.part, s.scratchpad, thread);
+        .run(p, h.v + key * D * element, nullptr, key == 0 ? s.sum : s.part,
+             s.scratchpad, thread);
     if (key != 0)
       kernel.attentionAccumulate(rows, D, s.rescale, s.part, s.sum);
   }

@@ -81,8 +81,8 @@ private:
                      int64_t stride) const;
 
   int threads;
-  bool widened;             // bf16 data computed by f32 matmuls
-  DType type;               // of the matmuls' operands
+  bool widened; // bf16 data computed by f32 matmuls
+  DType type;   // of the matmuls' operands
   MatmulTable scores, values;
   MatmulTable scoresT, keyGrads, queryGrads;
   int64_t forwardScratchpad = 0, backwardScratchpad = 0;

@@ -24,8 +24,8 @@ struct AdamWStep {
 };
 
 /// One block of attention scores: `rows` queries from `query` on, `cols` keys
-/// from `key` on. Under `causal`, a query sees keys up to itself. Rows have room
-/// for whole vectors of 16; `scale` is positive.
+/// from `key` on. Under `causal`, a query sees keys up to itself. Rows have
+/// room for whole vectors of 16; `scale` is positive.
 struct ScoreBlock {
   int64_t rows, cols, query, key;
   bool causal;

@@ -1,6 +1,6 @@
 //===- KernelMath.h - Scalar functions of emitted kernels -------*- C++ -*-===//
 //
-// Included by generated CPU code and by the runtime's kernels. Each function
+// Included by generated code and by the runtime's kernels. Each function
 // is one branch-free formula that the host compiler vectorises, for every
 // lane and tail alike, so that a value never depends on its position. Build
 // with -ffp-contract=off (and -fno-math-errno -fno-trapping-math, which change
@@ -18,8 +18,13 @@
 #include <cstring>
 
 // Always inlined: the same header is compiled for several instruction sets,
-// and the linker must not pick one copy for all.
+// and the linker must not pick one copy for all. CudaKernels.h defines
+// FSDP_CUDA_CODE: the same functions on a GPU (built with -fmad=false).
+#ifdef FSDP_CUDA_CODE
+#define FSDP_MATH static __host__ __device__ __forceinline__
+#else
 #define FSDP_MATH static inline __attribute__((always_inline))
+#endif
 
 namespace fsdp::rt {
 
@@ -188,6 +193,28 @@ FSDP_MATH float erf(float x) {
 //===----------------------------------------------------------------------===//
 
 constexpr int kLanes = 16;
+
+//===----------------------------------------------------------------------===//
+// Reductions over the rows of a column: rows are cut into blocks of 32; the
+// rows of a block are combined in order, then the blocks in order.
+//===----------------------------------------------------------------------===//
+
+constexpr int64_t kRowBlock = 32;
+
+struct AddRows {
+  static constexpr float start = 0.0f;
+  FSDP_MATH float combine(float a, float b) { return a + b; }
+};
+struct MaxRows {
+  static constexpr float start = -__builtin_inff();
+  FSDP_MATH float combine(float a, float b) { return max(a, b); }
+};
+
+#ifndef FSDP_CUDA_CODE
+//===----------------------------------------------------------------------===//
+// Reductions over columns, vectorised by the host compiler
+//===----------------------------------------------------------------------===//
+
 typedef float Lanes __attribute__((vector_size(64)));
 
 /// Expressions are evaluated in blocks of this many columns: a loop of their
@@ -232,8 +259,8 @@ FSDP_MATH void shiftLanes(Lanes &to, const Lanes &from, int step) {
 }
 
 /// The tree over the lanes.
-FSDP_MATH float totalOfLanes(Lanes total) {
-  Lanes other;
+FSDP_MATH float totalOfLanes(const Lanes &lanes) {
+  Lanes total = lanes, other;
 #pragma GCC unroll 4
   for (int step = kLanes / 2; step > 0; step /= 2) {
     shiftLanes(other, total, step);
@@ -319,6 +346,7 @@ FSDP_MATH float maxLanes(int64_t n, const Expression &expression) {
   }
   return result;
 }
+#endif // FSDP_CUDA_CODE
 
 } // namespace math
 } // namespace fsdp::rt

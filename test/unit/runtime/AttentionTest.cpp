@@ -1,0 +1,174 @@
+//===- AttentionTest.cpp - Against a naive attention in f64 ---------------===//
+#include "TestContext.h"
+#include <gtest/gtest.h>
+
+using namespace fsdp::rt;
+using namespace fsdp::rt::test;
+
+namespace {
+
+struct Reference {
+  std::vector<double> out, lse, dq, dk, dv;
+};
+
+/// Index of [batch, token, head, 0].
+int64_t row(int64_t b, int64_t t, int64_t h, int64_t len, int64_t heads,
+            int64_t dim) {
+  return ((b * len + t) * heads + h) * dim;
+}
+
+double dot(const float *a, const float *b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i)
+    sum += double(a[i]) * double(b[i]);
+  return sum;
+}
+
+/// One query's softmax and its gradients, straight from the definition.
+void addQuery(const AttentionDesc &d, const std::vector<float> &q,
+              const std::vector<float> &k, const std::vector<float> &v,
+              const std::vector<float> &dout, Reference &r, int64_t b,
+              int64_t h, int64_t i) {
+  int64_t D = d.headDim, kv = h / (d.heads / d.kvHeads);
+  int64_t at = row(b, i, h, d.qLen, d.heads, D);
+  int64_t keys = d.causal ? i + 1 : d.kvLen;
+  std::vector<double> p(static_cast<size_t>(keys)), dp(p.size());
+  double max = -1e300, sum = 0, delta = 0;
+  auto key = [&](int64_t j) { return row(b, j, kv, d.kvLen, d.kvHeads, D); };
+  for (int64_t j = 0; j < keys; ++j) {
+    p[j] = d.scale * dot(&q[at], &k[key(j)], D);
+    max = std::max(max, p[j]);
+  }
+  for (double &x : p)
+    sum += x = std::exp(x - max);
+  r.lse[(b * d.heads + h) * d.qLen + i] = max + std::log(sum);
+  for (int64_t j = 0; j < keys; ++j) {
+    p[j] /= sum;
+    dp[j] = dot(&dout[at], &v[key(j)], D);
+    delta += p[j] * dp[j];
+    for (int64_t x = 0; x < D; ++x) {
+      r.out[at + x] += p[j] * v[key(j) + x];
+      r.dv[key(j) + x] += p[j] * dout[at + x];
+    }
+  }
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t x = 0; x < D; ++x) {
+      double g = p[j] * (dp[j] - delta) * d.scale;
+      r.dq[at + x] += g * k[key(j) + x];
+      r.dk[key(j) + x] += g * q[at + x];
+    }
+}
+
+struct Case {
+  AttentionDesc desc;
+  int threads;
+};
+
+class AttentionTest : public testing::TestWithParam<Case> {};
+
+template <typename T> std::vector<float> read(const T *p, int64_t n) {
+  if constexpr (std::is_same_v<T, BF16>)
+    return widen(p, n);
+  else
+    return std::vector<float>(p, p + n);
+}
+
+template <typename T> std::vector<T> typed(const std::vector<float> &values) {
+  if constexpr (std::is_same_v<T, BF16>)
+    return toBF16(values);
+  else
+    return values;
+}
+
+template <typename T> void check(const Case &c, double tolerance) {
+  const AttentionDesc &d = c.desc;
+  int64_t nq = d.batch * d.qLen * d.heads * d.headDim;
+  int64_t nk = d.batch * d.kvLen * d.kvHeads * d.headDim;
+  int64_t nl = d.batch * d.heads * d.qLen;
+  TestContext t;
+  t.attentions = {d};
+  t.options.threads = c.threads;
+  T *q = t.take(typed<T>(normal(nq, 1))), *k = t.take(typed<T>(normal(nk, 2)));
+  T *v = t.take(typed<T>(normal(nk, 3)));
+  T *dout = t.take(typed<T>(normal(nq, 4)));
+  T *out = t.take<T>(nq), *dq = t.take<T>(nq);
+  T *dk = t.take<T>(nk), *dv = t.take<T>(nk);
+  float *lse = t.take<float>(nl);
+  Ptr forward = t.take<std::byte>(attentionWorkspaceBytes(d, c.threads));
+  Ptr backward = t.take<std::byte>(attentionGradWorkspaceBytes(d, c.threads));
+  std::string error = t.run([&](Context &context) {
+    attention(context, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(out),
+              ptr(lse), forward);
+    attentionGrad(context, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(out),
+                  ptr(lse), ptr(dout), ptr(dq), ptr(dk), ptr(dv), backward);
+  });
+  ASSERT_EQ(error, "");
+
+  Reference r;
+  r.out.resize(nq);
+  r.dq.resize(nq);
+  r.dk.resize(nk);
+  r.dv.resize(nk);
+  r.lse.resize(nl);
+  std::vector<float> wq = read(q, nq), wk = read(k, nk), wv = read(v, nk),
+                     wd = read(dout, nq);
+  for (int64_t b = 0; b < d.batch; ++b)
+    for (int64_t h = 0; h < d.heads; ++h)
+      for (int64_t i = 0; i < d.qLen; ++i)
+        addQuery(d, wq, wk, wv, wd, r, b, h, i);
+  EXPECT_LT(relativeError(lse, r.lse.data(), nl), 1e-6);
+  EXPECT_LT(relativeError(read(out, nq).data(), r.out.data(), nq), tolerance);
+  EXPECT_LT(relativeError(read(dq, nq).data(), r.dq.data(), nq), tolerance);
+  EXPECT_LT(relativeError(read(dk, nk).data(), r.dk.data(), nk), tolerance);
+  EXPECT_LT(relativeError(read(dv, nk).data(), r.dv.data(), nk), tolerance);
+}
+
+TEST_P(AttentionTest, AgreesWithTheDefinition) {
+  if (GetParam().desc.type == DType::F32)
+    check<float>(GetParam(), 1e-6);
+  else
+    check<BF16>(GetParam(), 8e-3);
+}
+
+// Lengths below, at and beyond a block (64) and a chunk (512), with remainders;
+// grouped heads; queries and keys of different lengths.
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttentionTest,
+    testing::Values(Case{{1, 5, 5, 1, 1, 8, 0.35, true, DType::F32}, 1},
+                    Case{{2, 64, 64, 2, 2, 32, 0.18, true, DType::F32}, 1},
+                    Case{{2, 200, 200, 4, 2, 16, 0.25, true, DType::F32}, 2},
+                    Case{{1, 700, 700, 2, 1, 32, 0.18, true, DType::F32}, 1},
+                    Case{{1, 1100, 1100, 1, 1, 8, 0.35, true, DType::F32}, 1},
+                    Case{{2, 70, 600, 2, 2, 16, 0.25, false, DType::F32}, 2},
+                    Case{{1, 600, 70, 4, 1, 16, 0.25, false, DType::F32}, 1},
+                    Case{{2, 256, 256, 4, 4, 32, 0.18, true, DType::BF16}, 2},
+                    Case{{1, 700, 700, 2, 1, 32, 0.18, true, DType::BF16}, 1},
+                    Case{{1, 70, 600, 2, 2, 16, 0.25, false, DType::BF16}, 1}));
+
+TEST(Attention, DoesNotDependOnTheThreadCount) {
+  std::vector<float> results[2];
+  for (int threads : {1, 2}) {
+    AttentionDesc d{2, 200, 200, 4, 2, 16, 0.25, true, DType::F32};
+    int64_t nq = 2 * 200 * 4 * 16, nk = nq / 2;
+    TestContext t;
+    t.attentions = {d};
+    t.options.threads = threads;
+    float *q = t.take(normal(nq, 1)), *k = t.take(normal(nk, 2));
+    float *v = t.take(normal(nk, 3)), *dout = t.take(normal(nq, 4));
+    float *result = t.take<float>(2 * nq + 2 * nk), *lse = t.take<float>(1600);
+    Ptr space =
+        t.take<std::byte>(std::max(attentionWorkspaceBytes(d, threads),
+                                   attentionGradWorkspaceBytes(d, threads)));
+    t.run([&](Context &c) {
+      attention(c, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(result),
+                ptr(lse), space);
+      attentionGrad(c, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(result),
+                    ptr(lse), ptr(dout), ptr(result + nq), ptr(result + 2 * nq),
+                    ptr(result + 2 * nq + nk), space);
+    });
+    results[threads - 1].assign(result, result + 2 * nq + 2 * nk);
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+} // namespace

@@ -1,0 +1,266 @@
+//===- KernelsTest.cpp - Kernel math, and equal bits on every ISA ---------===//
+#include "../../../runtime/kernels/Kernels.h"
+#include "TestContext.h"
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace fsdp::rt;
+using namespace fsdp::rt::test;
+
+// The kernels as compiled for each instruction set.
+#define FSDP_DECLARE(isa)                                                      \
+  namespace fsdp::rt::isa {                                                    \
+  void addReductionKernels(Kernels &k);                                        \
+  void addAttentionKernels(Kernels &k);                                        \
+  void addModelKernels(Kernels &k);                                            \
+  void addOptimizerKernels(Kernels &k);                                        \
+  static Kernels all() {                                                       \
+    Kernels k{};                                                               \
+    addReductionKernels(k);                                                    \
+    addAttentionKernels(k);                                                    \
+    addModelKernels(k);                                                        \
+    addOptimizerKernels(k);                                                    \
+    return k;                                                                  \
+  }                                                                            \
+  }
+FSDP_DECLARE(baseline)
+FSDP_DECLARE(avx2)
+FSDP_DECLARE(avx512)
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Accuracy against the C library in f64
+//===----------------------------------------------------------------------===//
+
+/// The largest error in units of the last place of the rounded result.
+template <typename Ours, typename Exact>
+double worstUlp(Ours ours, Exact exact, double low, double high) {
+  double worst = 0;
+  for (int i = 0; i <= 200000; ++i) {
+    float x = float(low + (high - low) * i / 200000.0);
+    double expected = exact(double(x));
+    double unit =
+        std::ldexp(1.0, std::max(-149, std::ilogb(float(expected)) - 23));
+    worst = std::max(worst, std::fabs(double(ours(x)) - expected) / unit);
+  }
+  return worst;
+}
+
+TEST(KernelMath, ElementaryFunctionsAreAccurate) {
+  auto exp = [](double x) { return std::exp(x); };
+  auto log = [](double x) { return std::log(x); };
+  auto tanh = [](double x) { return std::tanh(x); };
+  auto erf = [](double x) { return std::erf(x); };
+  EXPECT_LE(worstUlp(math::exp, exp, -87.3, 88.3), 1.0);
+  EXPECT_LE(worstUlp(math::exp, exp, -1, 1), 1.0);
+  EXPECT_LE(worstUlp(math::log, log, 1e-40, 1e-37), 1.0);
+  EXPECT_LE(worstUlp(math::log, log, 0.1, 3), 1.0);
+  EXPECT_LE(worstUlp(math::log, log, 1, 3e38), 1.0);
+  EXPECT_LE(worstUlp(math::tanh, tanh, -10, 10), 2.0);
+  EXPECT_LE(worstUlp(math::tanh, tanh, -0.1, 0.1), 2.0);
+  EXPECT_LE(worstUlp(math::erf, erf, -6, 6), 2.0);
+  EXPECT_LE(worstUlp(math::erf, erf, -0.1, 0.1), 2.0);
+}
+
+TEST(KernelMath, SpecialValues) {
+  float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  EXPECT_EQ(math::exp(-inf), 0.0f);
+  EXPECT_EQ(math::exp(inf), inf);
+  EXPECT_EQ(math::exp(0.0f), 1.0f);
+  EXPECT_TRUE(std::isnan(math::exp(nan)));
+  EXPECT_EQ(math::log(0.0f), -inf);
+  EXPECT_EQ(math::log(inf), inf);
+  EXPECT_EQ(math::log(1.0f), 0.0f);
+  EXPECT_TRUE(std::isnan(math::log(-1.0f)));
+  EXPECT_TRUE(std::isnan(math::log(nan)));
+  EXPECT_EQ(math::tanh(-inf), -1.0f);
+  EXPECT_TRUE(std::isnan(math::tanh(nan)));
+  EXPECT_EQ(math::erf(inf), 1.0f);
+  EXPECT_TRUE(std::isnan(math::erf(nan)));
+  EXPECT_EQ(math::sigmoid(-inf), 0.0f);
+  EXPECT_TRUE(std::isnan(math::max(1.0f, nan)));
+  EXPECT_TRUE(std::isnan(math::max(nan, 1.0f)));
+}
+
+TEST(KernelMath, BF16RoundsToNearestEven) {
+  float half = std::ldexp(1.0f, -8); // half of the last place of 1
+  EXPECT_EQ(math::roundBF16(1.0f + half), 1.0f);
+  EXPECT_EQ(math::roundBF16(1.0f + 3 * half), 1.0f + 4 * half);
+  EXPECT_EQ(math::roundBF16(1.0f + half * 1.001f), 1.0f + 2 * half);
+  EXPECT_EQ(math::roundBF16(3.4e38f), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(math::roundBF16(math::fromBits(0x7f800001u))));
+}
+
+TEST(KernelMath, ReductionsFollowTheLanes) {
+  for (int64_t n : {1, 15, 16, 17, 255, 256, 257, 1000}) {
+    std::vector<float> x = normal(n, unsigned(n));
+    float lane[16] = {};
+    for (int64_t j = 0; j < n; ++j)
+      lane[j % 16] += x[size_t(j)];
+    for (int step = 8; step > 0; step /= 2)
+      for (int i = 0; i < step; ++i)
+        lane[i] += lane[i + step];
+    const float *p = x.data();
+    EXPECT_EQ(math::sumOf(p, n), lane[0]);
+    EXPECT_EQ(math::sumLanes(n, [=](int64_t j) { return p[j]; }), lane[0]);
+    float max = *std::max_element(x.begin(), x.end());
+    EXPECT_EQ(math::maxOf(p, n), max);
+    EXPECT_EQ(math::maxLanes(n, [=](int64_t j) { return p[j]; }), max);
+    x[size_t(n / 2)] = std::nanf("");
+    EXPECT_TRUE(std::isnan(math::maxOf(x.data(), n)));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Every instruction set, every position
+//===----------------------------------------------------------------------===//
+
+/// Results of all kernels on `n` columns, as bytes.
+class Digest {
+public:
+  template <typename T> T *out(int64_t count) {
+    buffers.emplace_back(size_t(count) * sizeof(T));
+    return reinterpret_cast<T *>(buffers.back().data());
+  }
+  template <typename T> T *out(const std::vector<T> &values) {
+    T *p = out<T>(int64_t(values.size()));
+    std::copy(values.begin(), values.end(), p);
+    return p;
+  }
+  std::vector<std::vector<char>> buffers;
+};
+
+void addAttention(const Kernels &k, int64_t n, Digest &d) {
+  constexpr int64_t rows = 3;
+  int64_t stride = (n + 15) / 16 * 16;
+  ScoreBlock b{rows, n, n - rows, 0, n > rows, 0.3f};
+  float *s = d.out(normal(rows * stride, 1)), *m = d.out<float>(rows);
+  float *l = d.out<float>(rows), *r = d.out<float>(rows);
+  BF16 *narrow = d.out<BF16>(rows * stride);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = n; j < stride; ++j)
+      s[i * stride + j] = 0;
+  k.attentionSoftmax(b, s, stride, narrow, false, true, m, l, r);
+  float *acc = d.out(normal(rows * n, 2)), *lse = d.out<float>(rows);
+  k.attentionAccumulate(rows, n, l, acc, acc);
+  k.attentionFinishF32(rows, n, acc, m, l, d.out<float>(rows * n), n, lse);
+  k.attentionFinishBF16(rows, n, acc, m, l, d.out<BF16>(rows * n), n, lse);
+  float *p = d.out(normal(rows * n, 3)), *g = d.out(normal(rows * n, 4));
+  ScoreBlock transposed{rows, n, 0, 1, true, 0.3f};
+  std::vector<float> rowLse = normal(n, 5), delta = normal(n, 6);
+  k.attentionBackward(transposed, p, g, n, d.out<BF16>(rows * n),
+                      d.out<BF16>(rows * n), false, rowLse.data(),
+                      delta.data());
+  k.rowDotF32(rows, n, p, g, n, d.out<float>(rows));
+}
+
+void addModel(const Kernels &k, int64_t n, Digest &d) {
+  std::vector<float> x = normal(n, 7), table = normal(n, 8);
+  std::vector<BF16> narrow = toBF16(x);
+  int64_t even = n / 2 * 2;
+  for (bool halves : {false, true}) {
+    k.rotaryF32(x.data(), table.data(), d.out<float>(n), 1, even, halves, true);
+    k.rotaryBF16(narrow.data(), table.data(), d.out<BF16>(n), 1, even, halves,
+                 false);
+  }
+  float *sum = d.out(x);
+  k.addRowF32(table.data(), sum, n);
+  k.addRowBF16(narrow.data(), sum, n);
+  *d.out<float>(1) = k.logSumExpF32(x.data(), n);
+  *d.out<float>(1) = k.logSumExpBF16(narrow.data(), n);
+  *d.out<float>(1) = k.sum(x.data(), n);
+  k.crossEntropyGradF32(x.data(), n, 2.0f, n / 2, 0.1f, d.out<float>(n));
+  k.crossEntropyGradBF16(narrow.data(), n, 2.0f, 0, 0.1f, d.out<BF16>(n));
+  k.widen(narrow.data(), n, d.out<float>(n), n, 1, n);
+  k.narrow(x.data(), n, d.out<BF16>(n), n, 1, n);
+}
+
+void addOptimizer(const Kernels &k, int64_t n, Digest &d) {
+  std::vector<float> x = normal(n, 9);
+  *d.out<uint32_t>(1) = k.absMaxBits(x.data(), n);
+  k.sumSquares(x.data(), n, 0.125, d.out<int64_t>(2));
+  AdamWStep step{1e-4f, 0.1f, 0.95f, 0.05f, 1e-2f, 0.3f, 1e-8f, 0.7f};
+  std::vector<float> second = normal(n, 12);
+  for (float &v : second)
+    v = v * v;
+  k.adamw(step, n, d.out(normal(n, 10)), d.out(normal(n, 11)), d.out(second),
+          x.data());
+}
+
+void addReductions(const Kernels &k, int64_t n, Digest &d) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    std::vector<std::vector<float>> values;
+    std::vector<std::vector<BF16>> narrow;
+    std::vector<const void *> pieces, narrowPieces;
+    for (int r = 0; r < ranks; ++r) {
+      values.push_back(normal(n, unsigned(20 + r)));
+      narrow.push_back(toBF16(values.back()));
+    }
+    for (int r = 0; r < ranks; ++r) {
+      pieces.push_back(values[size_t(r)].data());
+      narrowPieces.push_back(narrow[size_t(r)].data());
+    }
+    k.sumF32(pieces.data(), ranks, n, 0.3f, d.out<float>(n));
+    k.maxF32(pieces.data(), ranks, n, 1.0f, d.out<float>(n));
+    k.sumBF16(narrowPieces.data(), ranks, n, 0.3f, d.out<float>(n));
+    k.sumI64(pieces.data(), ranks, n / 2, 1.0f, d.out<int64_t>(n / 2));
+  }
+}
+
+Digest digest(const Kernels &k, int64_t n) {
+  Digest d;
+  addAttention(k, n, d);
+  addModel(k, n, d);
+  addOptimizer(k, n, d);
+  addReductions(k, n, d);
+  return d;
+}
+
+/// The number of the first kernel result that differs, or -1.
+int firstDifference(const Digest &a, const Digest &b) {
+  for (size_t i = 0; i < a.buffers.size(); ++i)
+    if (a.buffers[i] != b.buffers[i])
+      return int(i);
+  return -1;
+}
+
+TEST(Kernels, EveryInstructionSetGivesTheSameBits) {
+  if (!__builtin_cpu_supports("avx2"))
+    GTEST_SKIP() << "this CPU has one instruction set only";
+  bool wide = __builtin_cpu_supports("avx512bw");
+  for (int64_t n : {3, 16, 31, 64, 100, 257, 1000}) {
+    Digest expected = digest(baseline::all(), n);
+    EXPECT_EQ(firstDifference(expected, digest(avx2::all(), n)), -1) << n;
+    if (wide) {
+      EXPECT_EQ(firstDifference(expected, digest(avx512::all(), n)), -1) << n;
+    }
+  }
+}
+
+// A shard may begin anywhere: the value of an element must not depend on
+// whether it falls into the vector body or the remainder of a loop.
+TEST(Kernels, ValuesDoNotDependOnPosition) {
+  constexpr int64_t n = 200;
+  AdamWStep step{1e-4f, 0.1f, 0.95f, 0.05f, 1e-2f, 0.3f, 1e-8f, 0.7f};
+  std::vector<float> g = normal(n, 1), p = normal(n, 2), m = normal(n, 3),
+                     v(n, 0.5f);
+  std::vector<float> wp = p, wm = m, wv = v;
+  const Kernels &k = kernels();
+  k.adamw(step, n, wp.data(), wm.data(), wv.data(), g.data());
+  for (int64_t i = 0; i < n; ++i)
+    k.adamw(step, 1, &p[size_t(i)], &m[size_t(i)], &v[size_t(i)],
+            &g[size_t(i)]);
+  EXPECT_EQ(wp, p);
+  EXPECT_EQ(wm, m);
+  EXPECT_EQ(wv, v);
+  std::vector<float> whole(n), single(n);
+  k.crossEntropyGradF32(g.data(), n, 1.0f, 0, 0.5f, whole.data());
+  for (int64_t i = 1; i < n; ++i) {
+    float pair[2] = {g[0], g[size_t(i)]}, out[2];
+    k.crossEntropyGradF32(pair, 2, 1.0f, 0, 0.5f, out);
+    EXPECT_EQ(out[1], whole[size_t(i)]);
+  }
+}
+
+} // namespace

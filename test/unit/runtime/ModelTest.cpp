@@ -1,0 +1,264 @@
+//===- ModelTest.cpp - Rotary, embedding, cross entropy, copies -----------===//
+#include "TestContext.h"
+#include <gtest/gtest.h>
+#include <numeric>
+
+using namespace fsdp::rt;
+using namespace fsdp::rt::test;
+
+namespace {
+
+constexpr Stream S = Stream::Compute;
+
+TEST(Rotary, RotatesPairsAndBack) {
+  constexpr int64_t B = 2, L = 5, H = 3, D = 8, n = B * L * H * D;
+  for (bool halves : {false, true}) {
+    TestContext t;
+    float *x = t.take(normal(n, 1)), *y = t.take<float>(n);
+    float *back = t.take<float>(n), *table = t.take<float>(L * D);
+    for (int64_t s = 0; s < L; ++s)
+      for (int64_t i = 0; i < D / 2; ++i) {
+        double angle = double(s) * std::pow(100.0, -2.0 * double(i) / D);
+        table[s * D + 2 * i] = float(std::cos(angle));
+        table[s * D + 2 * i + 1] = float(std::sin(angle));
+      }
+    t.run([&](Context &c) {
+      rotary(c, S, DType::F32, B, L, H, D, halves, false, ptr(x), ptr(table),
+             ptr(y));
+      rotary(c, S, DType::F32, B, L, H, D, halves, true, ptr(y), ptr(table),
+             ptr(back));
+    });
+    for (int64_t row = 0; row < B * L * H; ++row)
+      for (int64_t i = 0; i < D / 2; ++i) {
+        int64_t s = row / H % L;
+        int64_t first = row * D + (halves ? i : 2 * i);
+        int64_t second = row * D + (halves ? i + D / 2 : 2 * i + 1);
+        float cos = table[s * D + 2 * i], sin = table[s * D + 2 * i + 1];
+        EXPECT_FLOAT_EQ(y[first], x[first] * cos - x[second] * sin);
+        EXPECT_FLOAT_EQ(y[second], x[first] * sin + x[second] * cos);
+      }
+    EXPECT_LT(relativeError(back, x, n), 1e-6);
+  }
+}
+
+TEST(Embedding, GathersRowsAndAddsGradientsInTokenOrder) {
+  constexpr int64_t rows = 50, classes = 7, cols = 33;
+  TestContext t;
+  t.options.threads = 2;
+  std::vector<int32_t> id(rows);
+  for (int64_t r = 0; r < rows; ++r)
+    id[size_t(r)] = int32_t(r * r % 5); // classes 2, 3, 5 and 6 stay empty
+  int32_t *ids = t.take(id);
+  std::vector<float> dyValues = normal(rows * cols, 2);
+  float *table = t.take(normal(classes * cols, 1));
+  float *out = t.take<float>(rows * cols), *dy = t.take(dyValues);
+  float *grad = t.take(normal(classes * cols, 3));
+  BF16 *dyNarrow = t.take(toBF16(dyValues));
+  BF16 *gradNarrow = t.take<BF16>(classes * cols);
+  float *workspace = t.take<float>(classes * cols);
+  std::string error = t.run([&](Context &c) {
+    embedding(c, S, DType::F32, rows, classes, cols, ptr(ids), ptr(table),
+              ptr(out));
+    embeddingGrad(c, S, DType::F32, rows, classes, cols, ptr(ids), ptr(dy),
+                  ptr(grad), nullptr);
+    embeddingGrad(c, S, DType::BF16, rows, classes, cols, ptr(ids),
+                  ptr(dyNarrow), ptr(gradNarrow), ptr(workspace));
+  });
+  ASSERT_EQ(error, "");
+  std::vector<float> expected(classes * cols), narrow(classes * cols);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < cols; ++i) {
+      EXPECT_EQ(out[r * cols + i], table[id[size_t(r)] * cols + i]);
+      size_t to = size_t(id[size_t(r)] * cols + i);
+      expected[to] += dyValues[size_t(r * cols + i)];
+      narrow[to] += math::roundBF16(dyValues[size_t(r * cols + i)]);
+    }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(grad[i], expected[i]);
+    EXPECT_EQ(math::widen(gradNarrow[i]), math::roundBF16(narrow[i]));
+  }
+}
+
+TEST(Embedding, TokenOutsideTheVocabularyIsAnError) {
+  for (int32_t bad : {-1, 7, 1 << 30}) {
+    TestContext t;
+    int32_t *ids = t.take(std::vector<int32_t>{0, bad});
+    float *table = t.take<float>(7 * 4), *out = t.take<float>(2 * 4);
+    std::string error = t.run([&](Context &c) {
+      embedding(c, S, DType::F32, 2, 7, 4, ptr(ids), ptr(table), ptr(out));
+    });
+    EXPECT_NE(error.find("token"), std::string::npos);
+    // The next program is not blamed for it.
+    EXPECT_EQ(t.run([](Context &) {}), "");
+  }
+}
+
+TEST(CrossEntropy, AgreesWithF64) {
+  constexpr int64_t rows = 40, classes = 37;
+  for (DType type : {DType::F32, DType::BF16}) {
+    TestContext t;
+    t.options.threads = 2;
+    std::vector<float> x = normal(rows * classes, 1);
+    for (float &v : x)
+      v = math::roundBF16(v * 5);
+    std::vector<int32_t> target(rows);
+    for (int64_t r = 0; r < rows; ++r)
+      target[size_t(r)] = r % 4 == 3 ? -100 : int32_t(r * 11 % classes);
+    Ptr logits = type == DType::F32 ? ptr(t.take(x)) : ptr(t.take(toBF16(x)));
+    int32_t *targets = t.take(target);
+    float *loss = t.take<float>(1), *lse = t.take<float>(rows);
+    float *workspace = t.take<float>(rows);
+    float *dloss = t.take(std::vector<float>{2.0f});
+    Ptr grad = t.take<std::byte>(rows * classes * 4);
+    std::string error = t.run([&](Context &c) {
+      crossEntropy(c, S, type, rows, classes, -100, logits, ptr(targets),
+                   ptr(loss), ptr(lse), ptr(workspace));
+      crossEntropyGrad(c, S, type, rows, classes, -100, logits, ptr(targets),
+                       ptr(lse), ptr(dloss), grad);
+    });
+    ASSERT_EQ(error, "");
+    double sum = 0, counted = 30;
+    std::vector<double> expected;
+    for (int64_t r = 0; r < rows; ++r) {
+      double total = 0;
+      for (int64_t j = 0; j < classes; ++j)
+        total += std::exp(double(x[size_t(r * classes + j)]));
+      int32_t label = target[size_t(r)];
+      if (label >= 0)
+        sum += std::log(total) - x[size_t(r * classes + label)];
+      for (int64_t j = 0; j < classes; ++j) {
+        double p = std::exp(double(x[size_t(r * classes + j)])) / total;
+        expected.push_back(label < 0 ? 0 : (p - (j == label)) * 2 / counted);
+      }
+    }
+    EXPECT_NEAR(*loss, sum / counted, 1e-6 * sum / counted);
+    int64_t n = rows * classes;
+    std::vector<float> got =
+        type == DType::F32
+            ? std::vector<float>(reinterpret_cast<float *>(grad),
+                                 reinterpret_cast<float *>(grad) + n)
+            : widen(reinterpret_cast<BF16 *>(grad), n);
+    EXPECT_LT(relativeError(got.data(), expected.data(), n),
+              type == DType::F32 ? 1e-6 : 4e-3);
+  }
+}
+
+TEST(CrossEntropy, NothingCountedIsZero) {
+  TestContext t;
+  float *x = t.take(normal(20, 1));
+  int32_t *targets = t.take(std::vector<int32_t>{-100, -100});
+  float *loss = t.take(std::vector<float>{7}), *lse = t.take<float>(2);
+  float *one = t.take(std::vector<float>{1}), *ws = t.take<float>(2);
+  float *grad = t.take(normal(20, 2));
+  t.run([&](Context &c) {
+    crossEntropy(c, S, DType::F32, 2, 10, -100, ptr(x), ptr(targets), ptr(loss),
+                 ptr(lse), ptr(ws));
+    crossEntropyGrad(c, S, DType::F32, 2, 10, -100, ptr(x), ptr(targets),
+                     ptr(lse), ptr(one), ptr(grad));
+  });
+  EXPECT_EQ(*loss, 0.0f);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(grad[i], 0.0f);
+}
+
+/// The element of a row-major tensor at an index.
+int64_t linear(const std::vector<int64_t> &shape,
+               const std::vector<int64_t> &index) {
+  int64_t at = 0;
+  for (size_t d = 0; d < shape.size(); ++d)
+    at = at * shape[d] + index[d];
+  return at;
+}
+
+bool next(const std::vector<int64_t> &shape, std::vector<int64_t> &index) {
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (++index[d] < shape[d])
+      return true;
+    index[d] = 0;
+  }
+  return false;
+}
+
+template <typename T>
+void checkTranspose(DType type, const std::vector<int64_t> &shape,
+                    const std::vector<int64_t> &permutation) {
+  int64_t n = std::accumulate(shape.begin(), shape.end(), int64_t(1),
+                              std::multiplies<>());
+  std::vector<T> values(static_cast<size_t>(n));
+  std::iota(values.begin(), values.end(), T(1));
+  TestContext t;
+  t.options.threads = 2;
+  T *in = t.take(values), *out = t.take<T>(n);
+  t.run([&](Context &c) {
+    transpose(c, S, type, int(shape.size()), shape.data(), permutation.data(),
+              ptr(in), ptr(out));
+  });
+  std::vector<int64_t> outShape;
+  for (int64_t p : permutation)
+    outShape.push_back(shape[size_t(p)]);
+  std::vector<int64_t> index(shape.size(), 0);
+  do {
+    std::vector<int64_t> outIndex;
+    for (int64_t p : permutation)
+      outIndex.push_back(index[size_t(p)]);
+    ASSERT_EQ(out[linear(outShape, outIndex)], in[linear(shape, index)]);
+  } while (next(shape, index));
+}
+
+TEST(Layout, TransposesEveryWay) {
+  checkTranspose<float>(DType::F32, {7, 33}, {1, 0});
+  checkTranspose<float>(DType::F32, {200, 300}, {1, 0});
+  checkTranspose<uint16_t>(DType::BF16, {3, 40, 5, 6}, {0, 2, 1, 3});
+  checkTranspose<uint16_t>(DType::BF16, {3, 40, 5, 6}, {3, 2, 1, 0});
+  checkTranspose<int64_t>(DType::I64, {4, 5, 6}, {1, 2, 0});
+  checkTranspose<int64_t>(DType::I64, {4, 5, 6}, {2, 0, 1});
+  checkTranspose<uint8_t>(DType::I8, {4, 1, 6}, {1, 2, 0});
+  checkTranspose<float>(DType::F32, {5}, {0});
+  checkTranspose<float>(DType::F32, {1, 1}, {1, 0});
+}
+
+TEST(Layout, CopiesABox) {
+  const std::vector<int64_t> shape = {2, 3, 4}, inShape = {4, 5, 6};
+  const std::vector<int64_t> outShape = {3, 7, 4};
+  const std::vector<int64_t> inOffset = {1, 2, 2}, outOffset = {1, 3, 0};
+  TestContext t;
+  std::vector<float> values(120);
+  std::iota(values.begin(), values.end(), 1.0f);
+  float *in = t.take(values), *out = t.take<float>(84);
+  t.run([&](Context &c) {
+    fillZero(c, S, ptr(out), 84 * 4);
+    copyBox(c, S, DType::F32, 3, shape.data(), inShape.data(), inOffset.data(),
+            outShape.data(), outOffset.data(), ptr(in), ptr(out));
+  });
+  std::vector<float> expected(84);
+  std::vector<int64_t> i(3, 0);
+  do {
+    expected[size_t(linear(outShape, {i[0] + 1, i[1] + 3, i[2]}))] =
+        values[size_t(linear(inShape, {i[0] + 1, i[1] + 2, i[2] + 2}))];
+  } while (next(shape, i));
+  EXPECT_EQ(std::vector<float>(out, out + 84), expected);
+}
+
+TEST(Streams, CopyStreamRunsInOrderAndEventsOrderIt) {
+  TestContext t;
+  t.events = 2;
+  constexpr int64_t n = 1 << 16;
+  float *a = t.take<float>(n), *b = t.take<float>(n);
+  t.run([&](Context &c) {
+    for (int round = 1; round <= 2000; ++round) {
+      a[0] = a[n - 1] = float(round);
+      record(c, 0, S);
+      wait(c, 0, Stream::Copy);
+      copy(c, Stream::Copy, ptr(a), ptr(b), n * 4);
+      record(c, 1, Stream::Copy);
+      wait(c, 1, S);
+      ASSERT_EQ(b[n - 1], float(round));
+    }
+    // More commands than slots, joined by the end of the program.
+    for (int i = 0; i < 3000; ++i)
+      copy(c, Stream::Copy, ptr(a), ptr(b + i % 7), 4);
+  });
+  EXPECT_EQ(b[6], 2000.0f);
+}
+
+} // namespace

@@ -1,0 +1,146 @@
+//===- OptimizerTest.cpp - Exact norm, clipping, AdamW --------------------===//
+#include "TestContext.h"
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace fsdp::rt;
+using namespace fsdp::rt::test;
+
+namespace {
+
+constexpr Stream S = Stream::Compute;
+
+/// The norm's parts of the tensors [0, n) cut at `cuts`, reduced as the ranks
+/// of a job would: maximum first, then integer sums.
+struct Norm {
+  float max = 0, norm = 0, coefficient = 0;
+  int64_t sum[2] = {0, 0};
+};
+
+Norm normOf(const std::vector<float> &gradient,
+            const std::vector<int64_t> &cuts, double maxNorm, int threads) {
+  TestContext t;
+  t.options.threads = threads;
+  float *g = t.take(gradient), *max = t.take<float>(1);
+  float *result = t.take<float>(2);
+  int64_t *sum = t.take<int64_t>(2), *total = t.take<int64_t>(2);
+  Norm n;
+  t.run([&](Context &c) {
+    int64_t begin = 0;
+    for (int64_t end : cuts) {
+      int64_t count = end - begin;
+      absMax(c, S, &count, {ptr(g + begin)}, ptr(max));
+      n.max = math::max(n.max, *max);
+      begin = end;
+    }
+    *max = n.max;
+    begin = 0;
+    total[0] = total[1] = 0;
+    for (int64_t end : cuts) {
+      int64_t count = end - begin;
+      sumSquares(c, S, &count, ptr(max), {ptr(g + begin)}, ptr(sum));
+      total[0] += sum[0];
+      total[1] += sum[1];
+      begin = end;
+    }
+    clipCoefficient(c, S, maxNorm, ptr(max), ptr(total), ptr(result),
+                    ptr(result + 1));
+  });
+  n.norm = result[0];
+  n.coefficient = result[1];
+  std::copy(total, total + 2, n.sum);
+  return n;
+}
+
+TEST(Optimizer, NormIsExactAndIndependentOfSharding) {
+  std::vector<float> g = normal(100003, 5);
+  for (size_t i = 0; i < g.size(); ++i)
+    g[i] *= std::ldexp(1.0f, -int(i % 12));
+  int64_t n = int64_t(g.size());
+  Norm whole = normOf(g, {n}, 1.0, 1);
+  double squares = 0;
+  for (float x : g)
+    squares += double(x) * double(x);
+  EXPECT_NEAR(whole.norm, std::sqrt(squares), 1e-6 * std::sqrt(squares));
+  EXPECT_FLOAT_EQ(whole.coefficient, 1.0f / (whole.norm + 1e-6f));
+  for (const std::vector<int64_t> &cuts : std::vector<std::vector<int64_t>>{
+           {1, 17, n}, {n / 3, n / 3 * 2, n}, {5, 50000, 50001, 99999, n}}) {
+    Norm parts = normOf(g, cuts, 1.0, 2);
+    EXPECT_EQ(whole.sum[0], parts.sum[0]);
+    EXPECT_EQ(whole.sum[1], parts.sum[1]);
+    EXPECT_EQ(whole.norm, parts.norm);
+  }
+}
+
+TEST(Optimizer, NormOfExtremeValues) {
+  // 2^127 and 2^-149 have squares outside f32; powers of two are exact.
+  EXPECT_EQ(normOf({std::ldexp(1.0f, 127)}, {1}, 0, 1).norm,
+            std::ldexp(1.0f, 127));
+  EXPECT_EQ(normOf({std::ldexp(1.0f, -149)}, {1}, 0, 1).norm,
+            std::ldexp(1.0f, -149));
+  EXPECT_EQ(normOf({3.0f, -4.0f}, {1, 2}, 0, 1).norm, 5.0f);
+  EXPECT_EQ(normOf({0.0f, -0.0f}, {2}, 0, 1).norm, 0.0f);
+}
+
+TEST(Optimizer, CoefficientClipsOnlyAboveTheLimit) {
+  EXPECT_EQ(normOf({3.0f, 4.0f}, {2}, 10.0, 1).coefficient, 1.0f);
+  EXPECT_EQ(normOf({3.0f, 4.0f}, {2}, 0.0, 1).coefficient, 1.0f);
+  EXPECT_FLOAT_EQ(normOf({3.0f, 4.0f}, {2}, 2.5, 1).coefficient, 0.5f);
+}
+
+TEST(Optimizer, NonFiniteGradientsShowInTheNorm) {
+  float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  EXPECT_EQ(normOf({1.0f, -inf}, {1, 2}, 1.0, 1).norm, inf);
+  EXPECT_TRUE(std::isnan(normOf({1.0f, nan, inf}, {3}, 1.0, 1).norm));
+  EXPECT_EQ(normOf({1.0f, inf}, {2}, 1.0, 1).sum[0], 0);
+}
+
+TEST(Optimizer, AdamWAgreesWithF64OverSteps) {
+  const std::vector<int64_t> counts = {1001, 37, 40000};
+  AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
+  TestContext t;
+  t.options.threads = 2;
+  std::vector<float *> p, m, v, g;
+  std::vector<std::vector<double>> rp, rm, rv;
+  for (size_t i = 0; i < 3; ++i) {
+    std::vector<float> x = normal(counts[i], unsigned(i));
+    p.push_back(t.take(x));
+    m.push_back(t.take<float>(counts[i]));
+    v.push_back(t.take<float>(counts[i]));
+    g.push_back(t.take<float>(counts[i]));
+    rp.emplace_back(x.begin(), x.end());
+    rm.emplace_back(x.size());
+    rv.emplace_back(x.size());
+  }
+  float *lr = t.take(std::vector<float>{1e-2f});
+  int32_t *step = t.take<int32_t>(1);
+  float *clip = t.take(std::vector<float>{0.5f});
+  for (*step = 1; *step <= 5; ++*step) {
+    for (size_t i = 0; i < 3; ++i) {
+      std::vector<float> x = normal(counts[i], unsigned(10 * *step + int(i)));
+      std::copy(x.begin(), x.end(), g[i]);
+      for (size_t j = 0; j < x.size(); ++j) {
+        double grad = x[j] * 0.5, rate = *lr;
+        rp[i][j] -= rate * d.weightDecay * rp[i][j];
+        rm[i][j] += (grad - rm[i][j]) * (1 - d.beta1);
+        rv[i][j] = rv[i][j] * d.beta2 + grad * grad * (1 - d.beta2);
+        double root = std::sqrt(rv[i][j] / (1 - std::pow(d.beta2, *step)));
+        rp[i][j] -=
+            rate / (1 - std::pow(d.beta1, *step)) * rm[i][j] / (root + d.eps);
+      }
+    }
+    t.run([&](Context &c) {
+      adamw(c, S, d, counts.data(), {ptr(p[0]), ptr(p[1]), ptr(p[2])},
+            {ptr(m[0]), ptr(m[1]), ptr(m[2])},
+            {ptr(v[0]), ptr(v[1]), ptr(v[2])},
+            {ptr(g[0]), ptr(g[1]), ptr(g[2])}, ptr(lr), ptr(step), ptr(clip));
+    });
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_LT(relativeError(p[i], rp[i].data(), counts[i]), 2e-7);
+    EXPECT_LT(relativeError(m[i], rm[i].data(), counts[i]), 2e-7);
+    EXPECT_LT(relativeError(v[i], rv[i].data(), counts[i]), 2e-7);
+  }
+}
+
+} // namespace

@@ -1,0 +1,382 @@
+//===- CollectivesTest.cpp - Bits of collectives on several ranks ---------===//
+//
+// Every rank runs this program (see test/unit/CMakeLists.txt), alone and
+// under mpirun, through shared memory and through MPI. Every rank can make
+// the data of every other, so each computes what it must receive.
+//
+//===----------------------------------------------------------------------===//
+#include "../TestContext.h"
+#include <gtest/gtest.h>
+
+using namespace fsdp::rt;
+using namespace fsdp::rt::test;
+
+namespace {
+
+/// Tensors of one bucket: sizes below and above the limit of small
+/// all-reduces, and sizes that no number of ranks divides.
+const std::vector<int64_t> kSizes = {1, 7, 1000, 4099, 30011};
+
+int64_t ranks() { return joinWorld().size; }
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// What `rank` contributes to tensor `item`, with values of many magnitudes,
+/// so that another order of addition shows.
+std::vector<float> contribution(int item, int64_t rank) {
+  std::vector<float> x = normal(kSizes[item], unsigned(item * 100 + rank));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] *= std::ldexp(1.0f, int(i * 7 + size_t(rank) * 3) % 19 - 9);
+  return x;
+}
+
+/// The fixed tree over consecutive ranks: neighbours first, then neighbours
+/// of neighbours; what is left alone joins later.
+float tree(std::vector<float> values) {
+  for (size_t step = 1; step < values.size(); step *= 2)
+    for (size_t i = 0; i + step < values.size(); i += 2 * step)
+      values[i] += values[i + step];
+  return values[0];
+}
+
+/// The reduced tensor `item` on a group of `members`.
+std::vector<float> reduced(int item, const std::vector<int64_t> &members,
+                           bool bf16, float scale) {
+  std::vector<std::vector<float>> all;
+  for (int64_t r : members)
+    all.push_back(contribution(item, r));
+  std::vector<float> result;
+  for (int64_t i = 0; i < kSizes[item]; ++i) {
+    std::vector<float> values;
+    for (const std::vector<float> &x : all)
+      values.push_back(bf16 ? math::roundBF16(x[i]) : x[i]);
+    result.push_back(tree(values) * scale);
+  }
+  return result;
+}
+
+std::vector<int64_t> everybody() {
+  std::vector<int64_t> all;
+  for (int64_t r = 0; r < ranks(); ++r)
+    all.push_back(r);
+  return all;
+}
+
+/// A context with one bucket of all tensors over all ranks.
+struct Bucket {
+  Bucket(CollectiveKind kind, DType wire, double scale = 1.0) {
+    for (int64_t size : kSizes)
+      items.push_back(
+          {kind == CollectiveKind::AllReduce ? size : ceilDiv(size, ranks()),
+           size});
+    desc.kind = kind;
+    desc.in = wire;
+    desc.out = kind == CollectiveKind::AllGather ? wire : DType::F32;
+    desc.scale = scale;
+    desc.items = int32_t(items.size());
+    desc.item = items.data();
+    desc.serves = "test";
+    t.groups = {{1, &axis}};
+    t.collectives = {desc};
+    t.events = 4;
+  }
+
+  void addWorkspaces() {
+    for (int i = 0; i < desc.items; ++i)
+      workspace.push_back(
+          t.take<std::byte>(collectiveWorkspaceBytes(desc, i, ranks())));
+  }
+  void addInputs(int64_t rank) {
+    for (int i = 0; i < desc.items; ++i) {
+      std::vector<float> x = contribution(i, rank);
+      in.push_back(desc.in == DType::BF16 ? ptr(t.take(toBF16(x)))
+                                          : ptr(t.take(x)));
+    }
+  }
+  void addOutputs() {
+    for (const CollectiveItem &item : items)
+      out.push_back(ptr(t.take<float>(item.shard)));
+  }
+  void run(Stream stream) {
+    std::string error = t.run([&](Context &c) {
+      collective(c, stream, 0, {in[0], in[1], in[2], in[3], in[4]},
+                 {out[0], out[1], out[2], out[3], out[4]},
+                 {workspace[0], workspace[1], workspace[2], workspace[3],
+                  workspace[4]});
+      record(c, 0, stream);
+      wait(c, 0, Stream::Compute);
+    });
+    ASSERT_EQ(error, "");
+  }
+
+  TestContext t;
+  AxisRef axis{0, 1, 0};
+  std::vector<CollectiveItem> items;
+  CollectiveDesc desc{};
+  std::vector<Ptr> in, out, workspace;
+};
+
+class Reductions : public testing::TestWithParam<std::tuple<DType, Stream>> {};
+
+TEST_P(Reductions, ReduceScatterKeepsTheTreeAndPadsWithZeros) {
+  auto [wire, stream] = GetParam();
+  float scale = 1.0f / float(ranks());
+  Bucket b(CollectiveKind::ReduceScatter, wire, scale);
+  int64_t me = joinWorld().rank;
+  b.addInputs(me);
+  b.addOutputs();
+  b.addWorkspaces();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (size_t i = 0; i < b.items.size(); ++i)
+      std::memset(b.out[i], 0x77, size_t(b.items[i].shard * 4));
+    b.run(stream);
+    for (size_t i = 0; i < b.items.size(); ++i) {
+      std::vector<float> expected =
+          reduced(int(i), everybody(), wire == DType::BF16, scale);
+      expected.resize(size_t(ranks() * b.items[i].shard), 0.0f);
+      auto *got = reinterpret_cast<float *>(b.out[i]);
+      EXPECT_EQ(0, std::memcmp(got, &expected[me * b.items[i].shard],
+                               size_t(b.items[i].shard) * 4))
+          << "tensor " << i;
+    }
+  }
+}
+
+TEST_P(Reductions, AllReduceHasTheBitsOfReduceScatter) {
+  auto [wire, stream] = GetParam();
+  float scale = 0.37f;
+  Bucket b(CollectiveKind::AllReduce, wire, scale);
+  b.addInputs(joinWorld().rank);
+  b.addOutputs();
+  b.addWorkspaces();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    b.run(stream);
+    for (size_t i = 0; i < b.items.size(); ++i) {
+      std::vector<float> expected =
+          reduced(int(i), everybody(), wire == DType::BF16, scale);
+      EXPECT_EQ(0, std::memcmp(b.out[i], expected.data(), expected.size() * 4))
+          << "tensor " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, Reductions,
+    testing::Combine(testing::Values(DType::F32, DType::BF16),
+                     testing::Values(Stream::Compute, Stream::Reduce)));
+
+TEST(Collectives, AllReduceInPlace) {
+  Bucket b(CollectiveKind::AllReduce, DType::F32);
+  b.addInputs(joinWorld().rank);
+  b.out = b.in;
+  b.addWorkspaces();
+  b.run(Stream::Compute);
+  for (size_t i = 0; i < b.items.size(); ++i) {
+    std::vector<float> expected = reduced(int(i), everybody(), false, 1.0f);
+    EXPECT_EQ(0, std::memcmp(b.out[i], expected.data(), expected.size() * 4));
+  }
+}
+
+TEST(Collectives, AllGatherPutsShardsInOrder) {
+  Bucket b(CollectiveKind::AllGather, DType::F32);
+  for (size_t i = 0; i < b.items.size(); ++i) {
+    std::vector<float> x = contribution(int(i), 0);
+    int64_t shard = b.items[i].shard;
+    x.resize(size_t(shard * ranks()), 0.0f);
+    int64_t begin = joinWorld().rank * shard;
+    b.in.push_back(ptr(b.t.take(
+        std::vector<float>(x.begin() + begin, x.begin() + begin + shard))));
+    b.out.push_back(ptr(b.t.take<float>(shard * ranks())));
+  }
+  b.addWorkspaces();
+  b.run(Stream::Gather);
+  for (size_t i = 0; i < b.items.size(); ++i) {
+    std::vector<float> expected = contribution(int(i), 0);
+    EXPECT_EQ(0, std::memcmp(b.out[i], expected.data(), expected.size() * 4));
+  }
+}
+
+TEST(Collectives, IntegersAndMaximaAreExact) {
+  CollectiveItem item{2, 2};
+  AxisRef axis{0, 1, 0};
+  CollectiveDesc sum{CollectiveKind::AllReduce,
+                     ReduceKind::Sum,
+                     DType::I64,
+                     DType::I64,
+                     1.0,
+                     0,
+                     1,
+                     &item,
+                     "sum"};
+  CollectiveDesc max{CollectiveKind::AllReduce,
+                     ReduceKind::Max,
+                     DType::F32,
+                     DType::F32,
+                     1.0,
+                     0,
+                     1,
+                     &item,
+                     "max"};
+  TestContext t;
+  t.groups = {{1, &axis}};
+  t.collectives = {sum, max};
+  int64_t me = joinWorld().rank, n = ranks();
+  int64_t big = int64_t(1) << 60;
+  int64_t *a = t.take(std::vector<int64_t>{big / n + me, -me});
+  int64_t *as = t.take<int64_t>(2);
+  float nan = std::nanf("");
+  float *b = t.take(std::vector<float>{-float(me) - 1, me == 0 ? nan : 5.0f});
+  float *bs = t.take<float>(2);
+  Ptr w = t.take<std::byte>(4096);
+  t.run([&](Context &c) {
+    collective(c, Stream::Compute, 0, {ptr(a)}, {ptr(as)}, {w});
+    collective(c, Stream::Compute, 1, {ptr(b)}, {ptr(bs)}, {w});
+  });
+  int64_t total = n * (n - 1) / 2;
+  EXPECT_EQ(as[0], big / n * n + total);
+  EXPECT_EQ(as[1], -total);
+  EXPECT_EQ(bs[0], -1.0f);
+  EXPECT_TRUE(std::isnan(bs[1]));
+}
+
+// On a mesh of 2 x n/2 the groups along one axis are independent of each
+// other, and several axes are one tree, the first axis slowest.
+TEST(Collectives, GroupsFollowTheMesh) {
+  int64_t n = ranks(), me = joinWorld().rank;
+  if (n % 2 != 0)
+    GTEST_SKIP() << "needs an even number of ranks";
+  int64_t inner = n / 2;
+  AxisRef outerAxis{0, 1, 0}, innerAxis{1, 1, 0};
+  AxisRef both[] = {outerAxis, innerAxis};
+  AxisRef half{0, 1, 2}; // the outer digit, as a sub-axis
+  CollectiveItem item{kSizes[2], kSizes[2]};
+  CollectiveDesc desc{CollectiveKind::AllReduce,
+                      ReduceKind::Sum,
+                      DType::F32,
+                      DType::F32,
+                      1.0,
+                      0,
+                      1,
+                      &item,
+                      "group"};
+  TestContext t;
+  t.options.meshAxes = {2, inner};
+  t.groups = {{1, &outerAxis}, {1, &innerAxis}, {2, both}, {1, &half}};
+  for (int g = 0; g < 4; ++g) {
+    desc.group = g;
+    t.collectives.push_back(desc);
+  }
+  float *in = t.take(contribution(2, me));
+  Ptr w = t.take<std::byte>(1 << 16);
+  std::vector<float *> out;
+  for (int g = 0; g < 4; ++g)
+    out.push_back(t.take<float>(kSizes[2]));
+  t.run([&](Context &c) {
+    for (int g = 0; g < 4; ++g)
+      collective(c, Stream::Reduce, g, {ptr(in)}, {ptr(out[g])}, {w});
+  });
+  std::vector<int64_t> alongOuter = {me % inner, me % inner + inner};
+  std::vector<int64_t> alongInner;
+  for (int64_t i = 0; i < inner; ++i)
+    alongInner.push_back(me / inner * inner + i);
+  std::vector<int64_t> members[] = {alongOuter, alongInner, everybody(),
+                                    alongOuter};
+  for (int g = 0; g < 4; ++g) {
+    std::vector<float> expected = reduced(2, members[g], false, 1.0f);
+    EXPECT_EQ(0, std::memcmp(out[g], expected.data(), expected.size() * 4))
+        << "group " << g;
+  }
+}
+
+// Gathers and reductions on their own streams, many in flight, with compute
+// in between that waits for each.
+TEST(Collectives, StreamsOverlapInOrder) {
+  AxisRef axis{0, 1, 0};
+  int64_t n = ranks(), me = joinWorld().rank, shard = 5000;
+  CollectiveItem item{shard, shard * n};
+  CollectiveDesc gather{CollectiveKind::AllGather,
+                        ReduceKind::Sum,
+                        DType::F32,
+                        DType::F32,
+                        1.0,
+                        0,
+                        1,
+                        &item,
+                        "gather"};
+  CollectiveDesc reduce{CollectiveKind::ReduceScatter,
+                        ReduceKind::Sum,
+                        DType::F32,
+                        DType::F32,
+                        1.0,
+                        0,
+                        1,
+                        &item,
+                        "reduce"};
+  TestContext t;
+  t.groups = {{1, &axis}};
+  t.collectives = {gather, reduce};
+  t.events = 3;
+  float *x = t.take<float>(shard), *full = t.take<float>(shard * n);
+  float *grad = t.take<float>(shard * n), *result = t.take<float>(shard);
+  Ptr w = t.take<std::byte>(collectiveWorkspaceBytes(reduce, 0, n));
+  std::fill(x, x + shard, float(me + 1));
+  constexpr int rounds = 50;
+  t.run([&](Context &c) {
+    for (int i = 0; i < rounds; ++i) {
+      record(c, 0, Stream::Compute);
+      wait(c, 0, Stream::Gather);
+      collective(c, Stream::Gather, 0, {ptr(x)}, {ptr(full)}, {});
+      record(c, 1, Stream::Gather);
+      wait(c, 1, Stream::Compute);
+      std::copy(full, full + shard * n, grad);
+      record(c, 2, Stream::Compute);
+      wait(c, 2, Stream::Reduce);
+      collective(c, Stream::Reduce, 1, {ptr(grad)}, {ptr(result)}, {w});
+      record(c, 1, Stream::Reduce);
+      wait(c, 1, Stream::Compute);
+      for (int64_t j = 0; j < shard; ++j)
+        x[j] = result[j] / float(n);
+    }
+  });
+  // Each round multiplies by one: every rank reduces n copies of shard `me`.
+  for (int64_t j = 0; j < shard; ++j)
+    ASSERT_EQ(x[j], float(me + 1));
+}
+
+TEST(Job, HelpersReachEveryRank) {
+  int64_t n = ranks(), me = joinWorld().rank;
+  double values[2] = {double(me), 1};
+  allReduceSum(values, 2);
+  EXPECT_EQ(values[0], double(n * (n - 1) / 2));
+  EXPECT_EQ(values[1], double(n));
+  int word = me == 0 ? 42 : 0;
+  broadcast(&word, sizeof word);
+  EXPECT_EQ(word, 42);
+  std::vector<int64_t> all(static_cast<size_t>(n), -1);
+  gather(&me, sizeof me, all.data());
+  if (me == 0) {
+    EXPECT_EQ(all, everybody());
+  }
+}
+
+TEST(Context, NamesTheWrongWorldSize) {
+  TestContext t;
+  t.options.meshAxes = {ranks() + 1};
+  try {
+    t.get();
+    FAIL();
+  } catch (const std::runtime_error &e) {
+    EXPECT_NE(std::string(e.what()).find("mesh"), std::string::npos);
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  joinWorld();
+  testing::InitGoogleTest(&argc, argv);
+  int result = RUN_ALL_TESTS();
+  double failures = result;
+  allReduceSum(&failures, 1);
+  leaveWorld();
+  return failures != 0;
+}
