@@ -19,7 +19,13 @@ public:
       : Transport(timeoutSeconds), comm(comm) {
     requests.reserve(size_t(2 * (ranks - 1) * std::max(transfers, 1)));
   }
-  ~MPITransport() override { MPI_Comm_free(&comm); }
+  ~MPITransport() override {
+    // A program may leave the job before its last context dies.
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (!finalized)
+      MPI_Comm_free(&comm);
+  }
 
   void open() override { requests.clear(); }
   const std::byte *swap(int peer, const std::byte *send, int64_t sendBytes,

@@ -1,5 +1,7 @@
 //===- ModelTest.cpp - Rotary, embedding, cross entropy, copies -----------===//
 #include "TestContext.h"
+#include <cstdio>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -259,6 +261,30 @@ TEST(Streams, CopyStreamRunsInOrderAndEventsOrderIt) {
       copy(c, Stream::Copy, ptr(a), ptr(b + i % 7), 4);
   });
   EXPECT_EQ(b[6], 2000.0f);
+}
+
+TEST(Trace, HasOneTrackPerStream) {
+  std::string prefix = testing::TempDir() + "fsdp-trace-test";
+  {
+    TestContext t;
+    t.options.tracePrefix = prefix;
+    t.events = 1;
+    float *a = t.take<float>(16);
+    t.run([&](Context &c) {
+      fillZero(c, S, ptr(a), 64);
+      copy(c, Stream::Copy, ptr(a), ptr(a + 8), 32);
+      record(c, 0, Stream::Copy);
+      wait(c, 0, S);
+    });
+  }
+  std::ifstream file(prefix + ".0.json");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(text.rfind("{\"traceEvents\":[", 0), 0u);
+  EXPECT_NE(text.find("\"name\":\"fill_zero\",\"pid\":0,\"tid\":0"),
+            std::string::npos);
+  EXPECT_NE(text.find("\"name\":\"copy\",\"pid\":0,\"tid\":3"),
+            std::string::npos);
+  std::remove((prefix + ".0.json").c_str());
 }
 
 } // namespace

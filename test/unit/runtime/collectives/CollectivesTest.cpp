@@ -6,7 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
+#include <chrono>
+#include <cstring>
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace fsdp::rt;
 using namespace fsdp::rt::test;
@@ -371,8 +374,24 @@ TEST(Context, NamesTheWrongWorldSize) {
 
 } // namespace
 
+/// The last rank never takes part: the others must end the job by themselves.
+static int hang() {
+  Bucket b(CollectiveKind::AllReduce, DType::F32);
+  b.desc.serves = "a collective that hangs";
+  b.t.collectives = {b.desc};
+  b.addInputs(joinWorld().rank);
+  b.addOutputs();
+  b.addWorkspaces();
+  if (joinWorld().rank == joinWorld().size - 1)
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+  b.run(Stream::Reduce);
+  return 0;
+}
+
 int main(int argc, char **argv) {
   joinWorld();
+  if (argc == 2 && std::string(argv[1]) == "--hang")
+    return hang();
   testing::InitGoogleTest(&argc, argv);
   int result = RUN_ALL_TESTS();
   double failures = result;
