@@ -102,6 +102,10 @@ private:
                 "and the loss";
     SmallVector<Value> operandCotangents(op->getNumOperands());
     rule.buildVjp(builder, resultCotangents, operandCotangents);
+    // An active op has a gradient; a rule that gives none has said why.
+    if (llvm::none_of(operandCotangents,
+                      [](Value cotangent) { return cotangent != nullptr; }))
+      return failure();
     for (auto [operand, cotangent] :
          llvm::zip(op->getOperands(), operandCotangents))
       if (cotangent && active.contains(operand))

@@ -22,6 +22,7 @@ config.environment.setdefault("OMP_NUM_THREADS", "1")
 config.substitutions.append(("%S/golden", os.path.join(config.test_source_root, "golden")))
 config.substitutions.append(("%source", config.fsdp_source_dir))
 config.substitutions.append(("%build", config.fsdp_build_dir))
+config.substitutions.append(("%llvm_include", config.llvm_include_dir))
 # FSDP_VERIFY_ROUNDTRIP=1 repeats every fsdp-opt run with a parse-print round trip.
 if os.environ.get("FSDP_VERIFY_ROUNDTRIP"):
     # Only the command: --fsdp-optimizer is an option.

@@ -15,7 +15,8 @@ def NN_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
       Builds the reverse rule at `builder`'s insertion point. `cotangents` has
       one entry per result (null: no gradient reaches that result; at least
       one is set). The rule sets `operandCotangents[i]` for each operand that
-      a gradient reaches; an entry left null has none. A cotangent has the
+      a gradient reaches; an entry left null has none; all null means that
+      the rule has emitted an error. A cotangent has the
       type of the value it belongs to. Statistics kept for the backward pass
       (`rstd`, `mean`, `lse`) are not differentiable: a rule that is given a
       cotangent of one emits an error and leaves every entry null.

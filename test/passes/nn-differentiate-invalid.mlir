@@ -52,3 +52,18 @@ func.func @train() {
 // expected-error @+1 {{has no program @forward}}
 module {
 }
+
+// -----
+
+// A statistic is kept for the backward pass; a loss must not depend on it.
+module {
+  nn.parameter @w : tensor<8xf32> init #nn.ones
+  func.func @forward(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
+    %w = nn.read @w : tensor<8xf32>
+    %s = nn.broadcast %w [1] : tensor<8xf32> to tensor<4x8xf32>
+    // expected-error @below {{has no gradient with respect to its statistics}}
+    %y, %rstd = nn.rms_norm %s, %w eps 1.0e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>
+    %loss = nn.sum %rstd [0] : tensor<4xf32> to tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
