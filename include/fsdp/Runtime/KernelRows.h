@@ -1,9 +1,7 @@
 //===- KernelRows.h - Reductions over rows in emitted kernels ---*- C++ -*-===//
 //
-// Included by generated CPU code. For every column, rows are cut into blocks
-// of 32; the rows of a block are combined in order, then the blocks in order.
-// Columns are independent, so vectors, threads and cache blocking change no
-// bit.
+// Included by generated CPU code. Columns are independent, so vectors, threads
+// and cache blocking change no bit.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_KERNELROWS_H
@@ -12,17 +10,6 @@
 #include "fsdp/Runtime/KernelMath.h"
 
 namespace fsdp::rt::math {
-
-constexpr int64_t kRowBlock = 32;
-
-struct AddRows {
-  static constexpr float start = 0.0f;
-  FSDP_MATH float combine(float a, float b) { return a + b; }
-};
-struct MaxRows {
-  static constexpr float start = -__builtin_inff();
-  FSDP_MATH float combine(float a, float b) { return max(a, b); }
-};
 
 /// out[column] = expression(row, column) combined over the rows, for columns
 /// [begin, end).

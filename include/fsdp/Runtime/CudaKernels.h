@@ -1,0 +1,203 @@
+//===- CudaKernels.h - Threads of emitted CUDA kernels ----------*- C++ -*-===//
+//
+// Included by generated CUDA code and by the CUDA runtime's kernels: how a
+// kernel's space of rows and columns is cut for blocks and threads, and
+// reductions that combine in the order of KernelMath.h, so that a kernel gives
+// the same bits as on the CPU. Build with -fmad=false: a fused multiply-add is
+// always spelled.
+//
+// Every name of CUDA that is used here and by emitted kernels is also defined
+// by test/shim/CudaShim.h, which runs kernels on the host.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CUDAKERNELS_H
+#define FSDP_RUNTIME_CUDAKERNELS_H
+
+#define FSDP_CUDA_CODE
+#include "fsdp/Runtime/KernelMath.h"
+#include "fsdp/Runtime/Runtime.h"
+
+#define FSDP_DEVICE static __device__ __forceinline__
+
+namespace fsdp::rt {
+
+//===----------------------------------------------------------------------===//
+// Where a thread is
+//===----------------------------------------------------------------------===//
+
+namespace gpu {
+
+constexpr int kThreads = 256;
+/// A thread of a pointwise kernel takes this many elements, kThreads apart.
+constexpr int kElementsPerThread = 4;
+constexpr int64_t kElementsPerBlock = kThreads * kElementsPerThread;
+/// Sixteen threads per row: the lanes of a reduction.
+constexpr int kRowsPerBlock = kThreads / math::kLanes;
+/// A column reduction takes 32 columns and 16 blocks of rows at a time.
+constexpr int kColumns = 32, kRowGroups = 16;
+
+FSDP_DEVICE int lane() { return int(threadIdx.x) % math::kLanes; }
+FSDP_DEVICE int64_t row() {
+  return int64_t(blockIdx.x) * kRowsPerBlock + int(threadIdx.x) / math::kLanes;
+}
+/// The threads of this row within the warp.
+FSDP_DEVICE unsigned rowMask() { return 0xffffu << (threadIdx.x & 16u); }
+
+/// body(row, column) for the elements of this thread.
+template <typename Body>
+FSDP_DEVICE void elements(int64_t rows, int64_t cols, const Body &body) {
+  const int64_t first = int64_t(blockIdx.x) * kElementsPerBlock + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < kElementsPerThread; ++i) {
+    const int64_t element = first + i * kThreads;
+    if (element < rows * cols)
+      body(element / cols, element % cols);
+  }
+}
+
+} // namespace gpu
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+namespace math {
+
+/// The tree over the lanes of a row; every lane gets the result.
+FSDP_DEVICE float totalOfLanes(float value) {
+  // Both partners of an exchange add the same two numbers.
+  for (int step = kLanes / 2; step > 0; step /= 2)
+    value += __shfl_xor_sync(gpu::rowMask(), value, step, kLanes);
+  return value;
+}
+
+/// The sum of expression(j) for j in [0, n). All lanes of the row call it.
+template <typename Expression>
+FSDP_DEVICE float sumLanes(int64_t n, const Expression &expression) {
+  float total = 0.0f;
+  for (int64_t j = gpu::lane(); j < n; j += kLanes)
+    total += expression(j);
+  return totalOfLanes(total);
+}
+
+/// The maximum of expression(j), or a NaN among them. It does not depend on
+/// the order.
+template <typename Expression>
+FSDP_DEVICE float maxLanes(int64_t n, const Expression &expression) {
+  float m = MaxRows::start;
+  for (int64_t j = gpu::lane(); j < n; j += kLanes)
+    m = max(m, expression(j));
+  for (int step = kLanes / 2; step > 0; step /= 2)
+    m = max(m, __shfl_xor_sync(gpu::rowMask(), m, step, kLanes));
+  return m;
+}
+
+/// out[column] = expression(row, column) combined over the rows. All threads
+/// of the block call it.
+template <typename Kind, typename T, typename Expression>
+FSDP_DEVICE void reduceRows(int64_t rows, int64_t cols, T *out,
+                            const Expression &expression) {
+  __shared__ float partial[gpu::kRowGroups][gpu::kColumns];
+  const int64_t col = int64_t(blockIdx.x) * gpu::kColumns + threadIdx.x;
+  float total = Kind::start;
+  for (int64_t top = 0; top < rows; top += gpu::kRowGroups * kRowBlock) {
+    const int64_t begin = top + threadIdx.y * kRowBlock;
+    const int64_t end = begin + kRowBlock < rows ? begin + kRowBlock : rows;
+    float block = Kind::start;
+    if (col < cols)
+      for (int64_t row = begin; row < end; ++row)
+        block = Kind::combine(block, expression(row, col));
+    partial[threadIdx.y][threadIdx.x] = block;
+    __syncthreads();
+    if (threadIdx.y == 0)
+      for (int b = 0; b < gpu::kRowGroups && top + b * kRowBlock < rows; ++b)
+        total = Kind::combine(total, partial[b][threadIdx.x]);
+    __syncthreads();
+  }
+  if (threadIdx.y == 0 && col < cols)
+    store(out + col, total);
+}
+
+template <typename T, typename Expression>
+FSDP_DEVICE void sumRows(int64_t rows, int64_t cols, T *out,
+                         const Expression &expression) {
+  reduceRows<AddRows>(rows, cols, out, expression);
+}
+
+template <typename T, typename Expression>
+FSDP_DEVICE void maxRows(int64_t rows, int64_t cols, T *out,
+                         const Expression &expression) {
+  reduceRows<MaxRows>(rows, cols, out, expression);
+}
+
+} // namespace math
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+namespace gpu {
+
+/// How a kernel is cut. In an `independent` one no thread waits for another.
+struct Cut {
+  int64_t blocks;
+  unsigned x, y;
+  bool independent;
+};
+
+constexpr int64_t blocksOf(int64_t size, int64_t perBlock) {
+  return (size + perBlock - 1) / perBlock;
+}
+
+/// Starts a kernel with the pointers `args`.
+template <typename... T>
+void start(Context &c, Stream stream, const char *name, void (*kernel)(T *...),
+           const Cut &cut, Ptrs args);
+
+#ifndef FSDP_CUDA_SHIM
+/// `parameters` holds the addresses of the arguments.
+void startKernel(Context &c, Stream stream, const char *name,
+                 const void *kernel, const Cut &cut, void **parameters);
+
+template <typename... T>
+void start(Context &c, Stream stream, const char *name, void (*kernel)(T *...),
+           const Cut &cut, Ptrs args) {
+  void *parameters[sizeof...(T)];
+  for (size_t i = 0; i < sizeof...(T); ++i)
+    parameters[i] = const_cast<Ptr *>(args.begin() + i);
+  startKernel(c, stream, name, reinterpret_cast<const void *>(kernel), cut,
+              parameters);
+}
+#endif
+
+} // namespace gpu
+
+/// A kernel with one thread per element.
+template <typename... T>
+void launchElements(Context &c, Stream s, const char *name,
+                    void (*kernel)(T *...), int64_t rows, int64_t cols,
+                    Ptrs args) {
+  int64_t blocks = gpu::blocksOf(rows * cols, gpu::kElementsPerBlock);
+  gpu::start(c, s, name, kernel, {blocks, gpu::kThreads, 1, true}, args);
+}
+
+/// A kernel with sixteen threads per row.
+template <typename... T>
+void launch(Context &c, Stream s, const char *name, void (*kernel)(T *...),
+            int64_t rows, int64_t, Ptrs args) {
+  int64_t blocks = gpu::blocksOf(rows, gpu::kRowsPerBlock);
+  gpu::start(c, s, name, kernel, {blocks, gpu::kThreads, 1, false}, args);
+}
+
+/// A column reduction.
+template <typename... T>
+void launchColumns(Context &c, Stream s, const char *name,
+                   void (*kernel)(T *...), int64_t, int64_t cols, Ptrs args) {
+  int64_t blocks = gpu::blocksOf(cols, gpu::kColumns);
+  gpu::start(c, s, name, kernel,
+             {blocks, gpu::kColumns, gpu::kRowGroups, false}, args);
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CUDAKERNELS_H

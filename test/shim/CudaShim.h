@@ -1,0 +1,185 @@
+//===- CudaShim.h - Runs CUDA kernels on the host ---------------*- C++ -*-===//
+//
+// Lets a C++ compiler build generated CUDA source, unchanged:
+//
+//   g++ -std=c++17 -ffp-contract=off -x c++ -include CudaShim.h step.cu
+//
+// A kernel that no GPU has run yet has then still been executed, with its own
+// blocks, threads, shuffles and barriers. Blocks run one after the other. The
+// threads of a block are coroutines that are switched where one waits for the
+// others; those of an independent kernel are a plain loop.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TEST_SHIM_CUDASHIM_H
+#define FSDP_TEST_SHIM_CUDASHIM_H
+
+#define FSDP_CUDA_SHIM
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+// Blocks run one after the other, so one instance serves them all.
+#define __shared__ static
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+struct ShimIndex {
+  unsigned x = 0, y = 0, z = 0;
+};
+inline ShimIndex threadIdx, blockIdx;
+
+namespace shim {
+
+/// The threads of one block.
+class Block {
+public:
+  /// Runs body() once per thread of an x by y block until all have returned.
+  void run(unsigned x, unsigned y, const std::function<void()> &body) {
+    threads.resize(size_t(x) * y);
+    running = &body;
+    for (size_t i = 0; i < threads.size(); ++i)
+      prepare(threads[i], {unsigned(i) % x, unsigned(i) / x, 0});
+    size_t alive = threads.size();
+    while (alive > 0)
+      for (current = 0; current < threads.size(); ++current)
+        if (!threads[current].done) {
+          threadIdx = threads[current].index;
+          swapcontext(&scheduler, &threads[current].context);
+          alive -= threads[current].done;
+        }
+  }
+
+  /// Waits until every thread that still runs has come here as often.
+  void barrier() {
+    size_t me = current;
+    unsigned mine = ++threads[me].barriers;
+    auto allHere = [&] {
+      for (const Thread &t : threads)
+        if (!t.done && t.barriers < mine)
+          return false;
+      return true;
+    };
+    do
+      yield();
+    while (!allHere());
+  }
+
+  /// Gives `value` to the others of the warp and takes that of `lane`, which
+  /// must make the same exchange.
+  float exchange(unsigned mask, float value, unsigned lane) {
+    size_t me = current;
+    Thread &t = threads[me];
+    // Two slots: nobody is two exchanges ahead of a partner.
+    unsigned turn = ++t.exchanges;
+    t.slot[turn % 2] = value;
+    yield();
+    const Thread &from = threads[me / 32 * 32 + lane];
+    bool isPartner = (mask >> lane & 1u) && (mask >> (me % 32) & 1u) &&
+                     from.exchanges >= turn && from.exchanges <= turn + 1;
+    if (!isPartner) {
+      std::fprintf(stderr, "shuffle with a thread that takes no part in it\n");
+      std::abort();
+    }
+    return from.slot[turn % 2];
+  }
+
+private:
+  static constexpr size_t kStackBytes = 64 << 10;
+  struct Thread {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    ShimIndex index;
+    bool done = false;
+    unsigned barriers = 0, exchanges = 0;
+    float slot[2];
+  };
+
+  void prepare(Thread &t, ShimIndex index) {
+    if (!t.stack)
+      t.stack.reset(new char[kStackBytes]);
+    t.index = index;
+    t.done = false;
+    t.barriers = t.exchanges = 0;
+    getcontext(&t.context);
+    t.context.uc_stack.ss_sp = t.stack.get();
+    t.context.uc_stack.ss_size = kStackBytes;
+    t.context.uc_link = &scheduler;
+    makecontext(&t.context, reinterpret_cast<void (*)()>(enter), 0);
+  }
+  static void enter();
+  void yield() { swapcontext(&threads[current].context, &scheduler); }
+
+  std::vector<Thread> threads;
+  size_t current = 0;
+  ucontext_t scheduler;
+  const std::function<void()> *running = nullptr;
+};
+
+inline Block block;
+
+inline void Block::enter() {
+  (*block.running)();
+  block.threads[block.current].done = true;
+}
+
+} // namespace shim
+
+inline void __syncthreads() { shim::block.barrier(); }
+
+/// The thread `offset` of the own group of `width` threads, in the warp.
+inline unsigned shimLane(unsigned offset, int width) {
+  return threadIdx.x % 32 / unsigned(width) * unsigned(width) + offset;
+}
+inline float __shfl_xor_sync(unsigned mask, float value, int step, int width) {
+  return shim::block.exchange(
+      mask, value, shimLane((threadIdx.x % width) ^ unsigned(step), width));
+}
+
+#include "fsdp/Runtime/CudaKernels.h"
+#include <utility>
+
+namespace fsdp::rt::gpu {
+
+template <typename... T, size_t... I>
+void callKernel(void (*kernel)(T *...), Ptrs args, std::index_sequence<I...>) {
+  kernel(reinterpret_cast<T *>(args.begin()[I])...);
+}
+
+/// Runs the blocks [begin, end) of a kernel.
+template <typename... T>
+void runBlocks(void (*kernel)(T *...), const Cut &cut, Ptrs args, int64_t begin,
+               int64_t end) {
+  auto thread = [&] {
+    callKernel(kernel, args, std::index_sequence_for<T...>());
+  };
+  std::function<void()> body = thread;
+  for (int64_t b = begin; b < end; ++b) {
+    blockIdx.x = unsigned(b);
+    if (!cut.independent) {
+      shim::block.run(cut.x, cut.y, body);
+      continue;
+    }
+    for (threadIdx = {}; threadIdx.x < cut.x; ++threadIdx.x)
+      thread();
+  }
+}
+
+template <typename... T>
+void start(Context &, Stream, const char *name, void (*kernel)(T *...),
+           const Cut &cut, Ptrs args) {
+  if (args.size() != sizeof...(T)) {
+    std::fprintf(stderr, "%s takes another number of buffers\n", name);
+    std::abort();
+  }
+  runBlocks(kernel, cut, args, 0, cut.blocks);
+}
+
+} // namespace fsdp::rt::gpu
+
+#endif // FSDP_TEST_SHIM_CUDASHIM_H
