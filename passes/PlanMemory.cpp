@@ -83,37 +83,59 @@ static void remarkPeak(exec::ProgramOp program, const ProgramMemory &memory,
 
 namespace {
 
-struct PlanMemoryPass : fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
+class PlanMemoryPass : public fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
+public:
   using Base::Base;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    int64_t persistentBytes = placeRanges(module);
-    int64_t arenaBytes = persistentBytes;
+    persistentBytes = placeRanges(module);
+    transientBytes = 0;
+    std::vector<Planned> programs;
     for (auto program : module.getOps<exec::ProgramOp>()) {
-      if (failed(plan(program, persistentBytes)))
-        return signalPassFailure();
-      arenaBytes = std::max<int64_t>(arenaBytes, *program.getArena());
+      eraseUnused(program);
+      programs.push_back({program, computeLifetimes(program)});
     }
+    if (failed(planAll(programs)))
+      return signalPassFailure();
     Builder builder(module);
     module->setAttr(exec::kPersistentBytesAttr,
                     builder.getI64IntegerAttr(persistentBytes));
-    module->setAttr(exec::kArenaBytesAttr,
-                    builder.getI64IntegerAttr(arenaBytes));
+    module->setAttr(
+        exec::kArenaBytesAttr,
+        builder.getI64IntegerAttr(persistentBytes + transientBytes));
     if (report)
       printMemoryReport(memoryReport(module), llvm::errs());
   }
 
-  LogicalResult plan(exec::ProgramOp program, int64_t persistentBytes) {
-    eraseUnused(program);
-    Lifetimes lifetimes = computeLifetimes(program);
+private:
+  struct Planned {
+    exec::ProgramOp program;
+    Lifetimes lifetimes;
+  };
+
+  /// The program that needs most goes first: the others share its bytes and
+  /// only need to fit in.
+  LogicalResult planAll(ArrayRef<Planned> programs) {
+    SmallVector<std::pair<int64_t, const Planned *>> order;
+    for (const Planned &planned : programs)
+      order.push_back({-maxLive(planned.lifetimes.problem()).bytes, &planned});
+    llvm::stable_sort(order, llvm::less_first());
+    for (auto [bytes, planned] : order)
+      if (failed(plan(planned->program, planned->lifetimes)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult plan(exec::ProgramOp program, const Lifetimes &lifetimes) {
     PackingProblem problem = lifetimes.problem();
-    PackingPlan plan = solvePacking(problem);
+    PackingPlan plan = solvePacking(problem, transientBytes);
     if (auto error = verifyPacking(problem, plan))
       return program.emitOpError("memory plan is wrong: ") << *error;
     for (auto [buffer, offset] :
          llvm::zip_equal(lifetimes.buffers, plan.offsets))
-      buffer.alloc.setOffset(persistentBytes + offset);
+      exec::AllocOp(buffer.alloc).setOffset(persistentBytes + offset);
+    transientBytes = std::max(transientBytes, plan.peak);
     ProgramMemory memory =
         measureProgram(program, lifetimes, persistentBytes, plan.peak);
     if (memoryBudget > 0 && memory.peak > memoryBudget)
@@ -123,6 +145,10 @@ struct PlanMemoryPass : fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
     remarkPeak(program, memory, plan.solver);
     return success();
   }
+
+  int64_t persistentBytes = 0;
+  /// The largest peak so far.
+  int64_t transientBytes = 0;
 };
 
 } // namespace

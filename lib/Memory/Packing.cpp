@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <tuple>
 
 using namespace fsdp;
 
@@ -14,39 +15,61 @@ static int64_t roundUp(int64_t bytes, int64_t alignment) {
 
 namespace {
 
-/// An interval that has its place.
-struct Placed {
+/// Bytes that are taken, [offset, top).
+struct Taken {
   int64_t offset;
   int64_t top;
+};
+
+/// An interval that has its place.
+struct Placed : Taken {
   int64_t begin;
   int64_t end;
 };
 
-/// The placed intervals, sorted by offset, for a tree of time windows: each
-/// node of the tree halves its parent's window and lists everything that lives
-/// in its own. A query reads the smallest window that contains it, so that a
-/// short interval does not look at the whole program.
+/// What is placed in a window of time, sorted by offset.
+struct Window {
+  /// Taken over the whole window: whatever else is placed in it lies in the
+  /// gaps. Neighbours are one entry, so that a stack of long intervals counts
+  /// once.
+  std::vector<Taken> always;
+  /// Taken for a part of the window: indices, because inserting moves half of
+  /// a list and the lists of wide windows are long.
+  std::vector<uint32_t> sometimes;
+};
+
+/// The placed intervals for a tree of time windows: each node of the tree
+/// halves its parent's window. A query reads the smallest window that contains
+/// it, so that a short interval does not look at the whole program.
 class PlacedIndex {
 public:
   PlacedIndex(int64_t begin, int64_t end, size_t intervals)
       : begin(begin), end(end) {
-    while (depth < 6 && (intervals >> (depth + 7)) > 0)
+    while (depth < 7 && (intervals >> (depth + 6)) > 0)
       ++depth;
     nodes.resize(size_t(2) << depth);
   }
 
-  void insert(const Placed &item) { insertInto(1, 0, begin, end, item); }
+  void insert(const Placed &item) {
+    placed.push_back(item);
+    insertInto(1, 0, begin, end);
+  }
 
-  /// The intervals, sorted by offset, of a window that contains [from, to).
-  const std::vector<Placed> &window(int64_t from, int64_t to) const {
+  /// The offset of `bytes` among what is placed and lives with `interval`.
+  int64_t findGap(const Interval &interval, int64_t bytes,
+                  PackingFit fit) const;
+
+private:
+  /// The smallest window that contains the interval.
+  const Window &windowOf(const Interval &interval) const {
     size_t node = 1;
     int64_t lo = begin, hi = end;
     for (int level = 0; level < depth; ++level) {
       int64_t middle = lo + (hi - lo) / 2;
-      if (to <= middle) {
+      if (interval.end <= middle) {
         node = 2 * node;
         hi = middle;
-      } else if (from >= middle) {
+      } else if (interval.begin >= middle) {
         node = 2 * node + 1;
         lo = middle;
       } else {
@@ -56,84 +79,175 @@ public:
     return nodes[node];
   }
 
-private:
-  void insertInto(size_t node, int level, int64_t lo, int64_t hi,
-                  const Placed &item) {
+  static bool isBelow(const Taken &a, const Taken &b) {
+    return a.offset < b.offset;
+  }
+
+  /// Adds bytes that no entry holds, joining the neighbours they touch.
+  static void addAlways(std::vector<Taken> &list, Taken item) {
+    auto at = std::upper_bound(list.begin(), list.end(), item, isBelow);
+    bool joinsAbove = at != list.end() && at->offset == item.top;
+    bool joinsBelow = at != list.begin() && std::prev(at)->top == item.offset;
+    if (joinsBelow) {
+      std::prev(at)->top = joinsAbove ? at->top : item.top;
+      if (joinsAbove)
+        list.erase(at);
+    } else if (joinsAbove) {
+      at->offset = item.offset;
+    } else {
+      list.insert(at, item);
+    }
+  }
+
+  /// Lists the last placed interval in a node and those below.
+  void insertInto(size_t node, int level, int64_t lo, int64_t hi) {
+    const Placed &item = placed.back();
     if (item.end <= lo || item.begin >= hi)
       return;
-    std::vector<Placed> &list = nodes[node];
-    auto at = std::upper_bound(
-        list.begin(), list.end(), item,
-        [](const Placed &a, const Placed &b) { return a.offset < b.offset; });
-    list.insert(at, item);
+    Window &window = nodes[node];
+    if (item.begin <= lo && item.end >= hi) {
+      addAlways(window.always, item);
+    } else {
+      auto at =
+          std::upper_bound(window.sometimes.begin(), window.sometimes.end(),
+                           item.offset, [&](int64_t offset, uint32_t other) {
+                             return offset < placed[other].offset;
+                           });
+      window.sometimes.insert(at, uint32_t(placed.size() - 1));
+    }
     if (level == depth)
       return;
     int64_t middle = lo + (hi - lo) / 2;
-    insertInto(2 * node, level + 1, lo, middle, item);
-    insertInto(2 * node + 1, level + 1, middle, hi, item);
+    insertInto(2 * node, level + 1, lo, middle);
+    insertInto(2 * node + 1, level + 1, middle, hi);
   }
 
   int64_t begin, end;
   int depth = 0;
-  std::vector<std::vector<Placed>> nodes;
+  std::vector<Placed> placed;
+  std::vector<Window> nodes;
 };
 
 } // namespace
 
-/// The offset of `bytes` among the placed intervals that live with `interval`.
-static int64_t findGap(const std::vector<Placed> &placed,
-                       const Interval &interval, int64_t bytes,
-                       PackingFit fit) {
+int64_t PlacedIndex::findGap(const Interval &interval, int64_t bytes,
+                             PackingFit fit) const {
+  const Window &window = windowOf(interval);
   int64_t top = 0, best = -1, bestGap = 0;
-  for (const Placed &other : placed) {
-    if (other.end <= interval.begin || other.begin >= interval.end)
-      continue;
+  // Looks at the gap below `other`; true ends the search.
+  auto visit = [&](const Taken &other) {
     int64_t gap = other.offset - top;
     if (gap >= bytes && (best < 0 || gap < bestGap)) {
       best = top;
       bestGap = gap;
       if (fit == PackingFit::Lowest || gap == bytes)
-        return best;
+        return true;
     }
     top = std::max(top, other.top);
+    return false;
+  };
+  auto always = window.always.begin(), end = window.always.end();
+  for (uint32_t i : window.sometimes) {
+    const Placed &other = placed[i];
+    if (other.end <= interval.begin || other.begin >= interval.end)
+      continue;
+    for (; always != end && always->offset < other.offset; ++always)
+      if (visit(*always))
+        return best;
+    if (visit(other))
+      return best;
   }
+  for (; always != end; ++always)
+    if (visit(*always))
+      return best;
   return best < 0 ? top : best;
+}
+
+/// Of each interval, the most bytes alive at any of its positions.
+static std::vector<int64_t> contention(const PackingProblem &problem) {
+  // Bytes alive from each position at which that changes, and of every power
+  // of two of such stretches the maximum.
+  std::map<int64_t, int64_t> changes;
+  for (const Interval &interval : problem.intervals) {
+    changes[interval.begin] += interval.bytes;
+    changes[interval.end] -= interval.bytes;
+  }
+  std::vector<int64_t> positions;
+  std::vector<std::vector<int64_t>> most(1);
+  int64_t live = 0;
+  for (auto [position, change] : changes) {
+    live += change;
+    positions.push_back(position);
+    most[0].push_back(live);
+  }
+  for (size_t width = 1; 2 * width <= positions.size(); width *= 2) {
+    const std::vector<int64_t> &half = most.back();
+    std::vector<int64_t> whole;
+    for (size_t i = 0; i + width < half.size(); ++i)
+      whole.push_back(std::max(half[i], half[i + width]));
+    most.push_back(std::move(whole));
+  }
+  auto indexOf = [&](int64_t position) {
+    return size_t(
+        std::lower_bound(positions.begin(), positions.end(), position) -
+        positions.begin());
+  };
+  std::vector<int64_t> result;
+  for (const Interval &interval : problem.intervals) {
+    size_t begin = indexOf(interval.begin), end = indexOf(interval.end);
+    size_t level = 0;
+    while ((size_t(2) << level) <= end - begin)
+      ++level;
+    result.push_back(
+        std::max(most[level][begin], most[level][end - (size_t(1) << level)]));
+  }
+  return result;
 }
 
 /// The indices of the intervals in the order in which they are placed.
 static std::vector<uint32_t> orderOf(const PackingProblem &problem,
                                      PackingOrder order) {
-  const std::vector<Interval> &intervals = problem.intervals;
-  // Larger keys first; products of bytes and positions need a double.
-  auto key = [&](uint32_t i) -> double {
-    const Interval &interval = intervals[i];
+  struct Entry {
+    /// The larger goes first.
+    double key;
+    /// Breaks ties: the smaller goes first.
+    int64_t next;
+    uint32_t index;
+  };
+  std::vector<int64_t> most;
+  if (order == PackingOrder::Contention)
+    most = contention(problem);
+  std::vector<Entry> entries;
+  for (uint32_t i = 0; i < problem.intervals.size(); ++i) {
+    const Interval &interval = problem.intervals[i];
+    double bytes = double(interval.bytes);
     double duration = double(interval.end - interval.begin);
     switch (order) {
     case PackingOrder::Bytes:
-      return double(interval.bytes);
+      entries.push_back({bytes, interval.begin, i});
+      break;
     case PackingOrder::Duration:
-      return duration;
+      entries.push_back({duration, -interval.bytes, i});
+      break;
     case PackingOrder::Area:
-      return double(interval.bytes) * duration;
+      entries.push_back({bytes * duration, interval.begin, i});
+      break;
     case PackingOrder::Time:
-      return -double(interval.begin);
+      entries.push_back({-double(interval.begin), -interval.bytes, i});
+      break;
+    case PackingOrder::Contention:
+      entries.push_back({double(most[i]), interval.begin, i});
+      break;
     }
-    return 0;
-  };
-  std::vector<double> keys(intervals.size());
-  std::vector<uint32_t> result(intervals.size());
-  std::iota(result.begin(), result.end(), 0);
-  for (uint32_t i : result)
-    keys[i] = key(i);
-  std::sort(result.begin(), result.end(), [&](uint32_t a, uint32_t b) {
-    if (keys[a] != keys[b])
-      return keys[a] > keys[b];
-    if (intervals[a].bytes != intervals[b].bytes)
-      return intervals[a].bytes > intervals[b].bytes;
-    if (intervals[a].begin != intervals[b].begin)
-      return intervals[a].begin < intervals[b].begin;
-    return a < b;
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    if (a.key != b.key)
+      return a.key > b.key;
+    return std::tie(a.next, a.index) < std::tie(b.next, b.index);
   });
+  std::vector<uint32_t> result;
+  for (const Entry &entry : entries)
+    result.push_back(entry.index);
   return result;
 }
 
@@ -147,6 +261,8 @@ static const char *nameOf(PackingOrder order) {
     return "area";
   case PackingOrder::Time:
     return "time";
+  case PackingOrder::Contention:
+    return "contention";
   }
   return "";
 }
@@ -186,9 +302,11 @@ MaxLive fsdp::maxLive(const PackingProblem &problem) {
   return result;
 }
 
-PackingPlan fsdp::packInOrder(const PackingProblem &problem,
-                              const std::vector<uint32_t> &order,
-                              PackingFit fit) {
+/// As packInOrder, but gives up with the first interval that ends above
+/// `limit`: a peak above it says so.
+static PackingPlan packBelow(const PackingProblem &problem,
+                             const std::vector<uint32_t> &order, PackingFit fit,
+                             int64_t limit) {
   assert(order.size() == problem.intervals.size());
   int64_t begin = 0, end = 1;
   for (const Interval &interval : problem.intervals) {
@@ -203,13 +321,20 @@ PackingPlan fsdp::packInOrder(const PackingProblem &problem,
     int64_t bytes = roundUp(interval.bytes, problem.alignment);
     if (bytes == 0)
       continue;
-    int64_t offset = findGap(index.window(interval.begin, interval.end),
-                             interval, bytes, fit);
+    int64_t offset = index.findGap(interval, bytes, fit);
     plan.offsets[i] = offset;
     plan.peak = std::max(plan.peak, offset + bytes);
+    if (plan.peak > limit)
+      break;
     index.insert({offset, offset + bytes, interval.begin, interval.end});
   }
   return plan;
+}
+
+PackingPlan fsdp::packInOrder(const PackingProblem &problem,
+                              const std::vector<uint32_t> &order,
+                              PackingFit fit) {
+  return packBelow(problem, order, fit, INT64_MAX);
 }
 
 PackingPlan fsdp::packInOrder(const PackingProblem &problem, PackingOrder order,
@@ -254,7 +379,7 @@ PackingPlan fsdp::packByLocalSearch(const PackingProblem &problem,
   for (int i = 0; i < iterations && best.peak > bound; ++i) {
     std::vector<uint32_t> candidate = order;
     promoteFromPeak(problem, best, candidate, random);
-    PackingPlan plan = packInOrder(problem, candidate, fit);
+    PackingPlan plan = packBelow(problem, candidate, fit, best.peak);
     if (plan.peak > best.peak)
       continue;
     order = std::move(candidate);
@@ -264,39 +389,31 @@ PackingPlan fsdp::packByLocalSearch(const PackingProblem &problem,
   return best;
 }
 
-PackingPlan fsdp::solvePacking(const PackingProblem &problem) {
-  struct Choice {
-    PackingOrder order;
-    PackingFit fit;
-  };
-  static const Choice choices[] = {
-      {PackingOrder::Duration, PackingFit::Lowest},
-      {PackingOrder::Duration, PackingFit::Smallest},
-      {PackingOrder::Bytes, PackingFit::Smallest},
-      {PackingOrder::Bytes, PackingFit::Lowest},
-      {PackingOrder::Area, PackingFit::Smallest},
-      {PackingOrder::Area, PackingFit::Lowest},
-      {PackingOrder::Time, PackingFit::Smallest},
-      {PackingOrder::Time, PackingFit::Lowest},
-  };
-  int64_t bound = maxLive(problem).bytes;
+PackingPlan fsdp::solvePacking(const PackingProblem &problem, int64_t enough) {
+  enough = std::max(enough, maxLive(problem).bytes);
   std::optional<PackingPlan> best;
-  Choice bestChoice = choices[0];
-  for (Choice choice : choices) {
-    PackingPlan plan = packInOrder(problem, choice.order, choice.fit);
-    if (best && plan.peak >= best->peak)
-      continue;
-    best = std::move(plan);
-    bestChoice = choice;
-    if (best->peak == bound)
-      return *best;
-  }
+  PackingOrder bestOrder = PackingOrder::Contention;
+  PackingFit bestFit = PackingFit::Smallest;
+  for (PackingOrder order :
+       {PackingOrder::Contention, PackingOrder::Duration, PackingOrder::Bytes,
+        PackingOrder::Area, PackingOrder::Time})
+    for (PackingFit fit : {PackingFit::Smallest, PackingFit::Lowest}) {
+      PackingPlan plan = packBelow(problem, orderOf(problem, order), fit,
+                                   best ? best->peak - 1 : INT64_MAX);
+      if (best && plan.peak >= best->peak)
+        continue;
+      plan.solver = std::string(nameOf(order)) + ", " + nameOf(fit);
+      best = std::move(plan);
+      bestOrder = order;
+      bestFit = fit;
+      if (best->peak <= enough)
+        return *best;
+    }
   // The search's time is bounded by its work: many tries for small problems,
   // a few for the largest.
   int64_t size = std::max<int64_t>(problem.intervals.size(), 1);
-  int iterations = int(std::clamp<int64_t>(50000 / size, 4, 400));
-  PackingPlan searched =
-      packByLocalSearch(problem, bestChoice.order, bestChoice.fit, iterations);
+  int tries = int(std::clamp<int64_t>(300000 / size, 4, 400));
+  PackingPlan searched = packByLocalSearch(problem, bestOrder, bestFit, tries);
   return searched.peak < best->peak ? searched : *best;
 }
 

@@ -46,8 +46,10 @@ struct MaxLive {
   int64_t position = 0;
 };
 
-/// The order in which intervals are placed, one after another.
-enum class PackingOrder { Bytes, Duration, Area, Time };
+/// The order in which intervals are placed, one after another: largest first,
+/// longest-lived first, largest product of both first, first used first, or
+/// those first that live where most bytes live (then first used first).
+enum class PackingOrder { Bytes, Duration, Area, Time, Contention };
 
 /// Which of the gaps that are wide enough an interval goes to.
 enum class PackingFit { Smallest, Lowest };
@@ -70,8 +72,9 @@ PackingPlan packInOrder(const PackingProblem &problem,
 PackingPlan packByLocalSearch(const PackingProblem &problem, PackingOrder start,
                               PackingFit fit, int iterations);
 
-/// The smallest plan of all solvers. Stops at the first that reaches maxLive.
-PackingPlan solvePacking(const PackingProblem &problem);
+/// The smallest plan of all solvers. Stops at the first that reaches maxLive
+/// or needs no more than `enough` bytes.
+PackingPlan solvePacking(const PackingProblem &problem, int64_t enough = 0);
 
 /// What is wrong with the plan, if anything: alignment, peak, or two
 /// intervals that live together and share bytes.

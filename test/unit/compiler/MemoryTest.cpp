@@ -63,7 +63,8 @@ PackingProblem deepModel(int layers) {
 }
 
 const PackingOrder kOrders[] = {PackingOrder::Bytes, PackingOrder::Duration,
-                                PackingOrder::Area, PackingOrder::Time};
+                                PackingOrder::Area, PackingOrder::Time,
+                                PackingOrder::Contention};
 const PackingFit kFits[] = {PackingFit::Smallest, PackingFit::Lowest};
 
 } // namespace
@@ -183,6 +184,13 @@ TEST(Packing, VerifyNamesWhatIsWrongWithAPlan) {
   bad.offsets.pop_back();
   EXPECT_EQ(verifyPacking(problem, bad),
             "the plan has 2 offsets for 3 intervals");
+}
+
+TEST(Packing, StopsWhenAPlanIsSmallEnough) {
+  PackingProblem problem = randomProblem(3, 200, 60);
+  PackingPlan first = solvePacking(problem, 2 * maxLive(problem).bytes);
+  EXPECT_EQ(first.solver, "contention, smallest gap");
+  EXPECT_EQ(verifyPacking(problem, first), std::nullopt);
 }
 
 TEST(Packing, AnEmptyProblemNeedsNothing) {
