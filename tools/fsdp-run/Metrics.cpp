@@ -4,7 +4,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <fstream>
-#include <unistd.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -31,10 +30,12 @@ std::string fsdp::grouped(int64_t number) {
 }
 
 uint64_t fsdp::residentBytes() {
-  std::ifstream file("/proc/self/statm");
-  uint64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::ifstream file("/proc/self/status");
+  uint64_t total = 0, kibibytes = 0;
+  for (std::string name; file >> name;)
+    if ((name == "RssAnon:" || name == "RssShmem:") && file >> kibibytes)
+      total += kibibytes << 10;
+  return total;
 }
 
 Metrics::Metrics(const RunConfig &config, const StepCosts &costs)

@@ -48,7 +48,8 @@ private:
   int64_t stepsSinceLine = 0;
 };
 
-/// Resident memory of this process.
+/// Resident memory of this process without pages of files: those of the text
+/// come and go as the system likes.
 uint64_t residentBytes();
 
 /// "12,345,678".

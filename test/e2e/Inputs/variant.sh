@@ -1,0 +1,12 @@
+#!/bin/bash
+# variant.sh FOLDER RANKS SETTING...: compiles the tiny model with these
+# settings, trains it for 20 steps and leaves everything in FOLDER.
+set -euo pipefail
+folder=$1 ranks=$2
+inputs=$(dirname "$0")
+settings=(--config "$inputs/tiny.toml" --training.steps 20 --optimizer.lr 1e-2
+  --metrics.log_freq 1 "${@:3}")
+mkdir -p "$folder"
+python3 "$inputs/text.py" > "$folder/text"
+fsdp-compile "${settings[@]}" --ranks "$ranks" -o "$folder/artifact" > "$folder/compile.log"
+fsdp-run "$folder/artifact" "${settings[@]}" -n "$ranks" --training.dataset_path "$folder/text" --job.dump_folder "$folder"
