@@ -102,13 +102,18 @@ struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
   }
 
   /// Group i starts before the wait of group i - prefetch of its direction:
-  /// ag0 ag1 wait0 compute0 ag2 wait1 compute1 … for a distance of one.
+  /// ag0 ag1 wait0 compute0 ag2 wait1 compute1 … for a distance of one. The
+  /// backward pass begins with units that are still gathered (the head), so its first
+  /// groups start behind nn.seed and hide behind those.
   void startGathersEarly(SmallVector<Group> groups, const Units &units,
                          Block &block) {
     llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
     OpBuilder builder(&getContext());
+    auto seeds = block.getOps<nn::SeedOp>();
     for (bool backward : {false, true}) {
       SmallVector<Operation *> waits;
+      if (backward && !seeds.empty())
+        waits.push_back((*seeds.begin())->getNextNode());
       for (Group &group : groups) {
         if (group.backward != backward)
           continue;

@@ -286,7 +286,8 @@ def Overlap : Pass<"fsdp-overlap", "::mlir::ModuleOp"> {
     Wraps collectives in fsdp.async / fsdp.await. A gather starts
     `forward_prefetch` (`backward_prefetch`) units ahead and is awaited at its
     first use; a reduction is awaited behind the start of the `reduce_defer`-th
-    later reduction, or at its first use. With distance one:
+    later reduction, or at its first use. The first gathers of the backward
+    pass start right behind nn.seed: the units that stayed gathered hide them. With distance one:
 
     ```
     ag0 ag1 wait0 compute0 ag2 wait1 compute1 …          forward

@@ -3,6 +3,7 @@
 // RUN: sed -e 's/overlap = true/overlap = false/' %s | fsdp-opt --fsdp-overlap | FileCheck %s --check-prefix=OFF
 
 // Forward: the gather of block 1 starts before the wait of block 0. Backward:
+// the first gather starts right behind nn.seed;
 // the reduction of block 1 is awaited behind the start of that of block 0, and
 // the last one before its use.
 // CHECK-LABEL: func.func @train
@@ -14,7 +15,9 @@
 // CHECK: nn.linear
 // CHECK: fsdp.await %[[F1]]
 // CHECK: nn.seed
-// CHECK: %[[B1:.*]] = fsdp.async
+// CHECK-NEXT: %{{.*}} = nn.recompute_from
+// CHECK-NEXT: %{{.*}} = nn.recompute_from
+// CHECK-NEXT: %[[B1:.*]] = fsdp.async
 // CHECK-NEXT: fsdp.all_gather {{.*}}serves = "bwd layers.1"
 // CHECK: %[[B0:.*]] = fsdp.async
 // CHECK-NEXT: fsdp.all_gather {{.*}}serves = "bwd layers.0"
