@@ -1,4 +1,4 @@
-//===- Compile.cpp - Runs the host's C++ compiler -------------------------===//
+//===- Compile.cpp - Runs the host's C++ compiler or nvcc -----------------===//
 #include "fsdp/Target/Compile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -110,11 +110,18 @@ std::string fsdp::resolveCpu(StringRef cpu) {
 #endif
 }
 
+std::string fsdp::findNvcc() {
+  const char *usual = "/usr/local/cuda/bin/nvcc";
+  if (sys::findProgramByName("nvcc") || !sys::fs::can_execute(usual))
+    return "nvcc";
+  return usual;
+}
+
 /// Runs `command`; its output and errors go to the file `log`.
 static Error runCommand(ArrayRef<std::string> command, StringRef log) {
   ErrorOr<std::string> program = sys::findProgramByName(command[0]);
   if (!program)
-    return failure("cannot find the C++ compiler '" + command[0] +
+    return failure("cannot find the compiler '" + command[0] +
                    "'; name one with --cxx");
   SmallVector<StringRef> arguments(command.begin(), command.end());
   std::optional<StringRef> redirects[] = {StringRef(""), log, log};
@@ -127,18 +134,26 @@ static Error runCommand(ArrayRef<std::string> command, StringRef log) {
   std::string said = message;
   if (auto buffer = MemoryBuffer::getFile(log))
     said += (*buffer)->getBuffer();
-  return failure("the C++ compiler failed:\n  " + join(command, " ") + "\n" +
-                 said);
+  return failure("the compiler failed:\n  " + join(command, " ") + "\n" + said);
 }
 
 Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
   SmallString<128> log;
   if (std::error_code ec = sys::fs::createTemporaryFile("fsdp", "log", log))
     return failure("cannot make a temporary file: " + ec.message());
-  Error error =
-      runCommand({compiler.cxx, "-dumpfullversion", "-dumpversion"}, log);
+  bool cuda = compiler.language == Language::Cuda;
+  std::vector<std::string> command = {compiler.cxx};
+  if (cuda)
+    command.push_back("--version");
+  else
+    append_range(command,
+                 std::vector<std::string>{"-dumpfullversion", "-dumpversion"});
+  Error error = runCommand(command, log);
   auto buffer = MemoryBuffer::getFile(log);
-  std::string version = buffer ? (*buffer)->getBuffer().trim().str() : "";
+  StringRef said = buffer ? (*buffer)->getBuffer().trim() : "";
+  // nvcc says much; its version is behind ", V".
+  std::string version =
+      cuda ? said.split(", V").second.split('\n').first.str() : said.str();
   sys::fs::remove(log);
   if (error)
     return error;
@@ -150,10 +165,24 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
+/// -fmad=false: the CPU's bits. Every path is relative and names what is the
+/// same everywhere, since nvcc derives the names of symbols from paths.
+static std::vector<std::string> cudaFlags(const HostCompiler &compiler) {
+  return {"-std=c++17",
+          "-O3",
+          "-arch=" + compiler.cpu,
+          "-fmad=false",
+          "-cudart=shared",
+          "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall",
+          "-I" + compiler.includeDir};
+}
+
 /// Flags that change bits are absent: no -ffast-math, no contraction. The two
 /// -fno- options on math say only that nobody reads errno or floating-point
 /// exceptions, so that loops with sqrt or comparisons become vectors.
 static std::vector<std::string> flags(const HostCompiler &compiler) {
+  if (compiler.language == Language::Cuda)
+    return cudaFlags(compiler);
   return {"-std=c++17",
           "-O3",
           "-march=" + compiler.cpu,
@@ -167,12 +196,32 @@ static std::vector<std::string> flags(const HostCompiler &compiler) {
           "-I" + compiler.includeDir};
 }
 
+/// The runtime is found by name where the artifact is loaded, so no path is
+/// recorded; undefined symbols are an error here, not there.
+static std::vector<std::string> linkFlags(const HostCompiler &compiler) {
+  if (compiler.language == Language::Cuda)
+    return {"-shared",
+            "-Xlinker=-soname,step.so",
+            "-Xlinker=-s",
+            "-Xlinker=--build-id=none",
+            "-Xlinker=--no-undefined",
+            "-L" + compiler.libraryDir,
+            "-lfsdp_runtime_cuda"};
+  return {"-shared",
+          "-Wl,-soname,step.so",
+          "-Wl,--build-id=none",
+          "-Wl,--no-undefined",
+          "-L" + compiler.libraryDir,
+          "-lfsdp_runtime"};
+}
+
 Error fsdp::compileSource(StringRef source, Product product,
                           const HostCompiler &compiler, StringRef output) {
   Expected<WorkDirectory> work = WorkDirectory::beside(output);
   if (!work)
     return work.takeError();
-  std::string sourceFile = work->file("step.cpp");
+  bool cuda = compiler.language == Language::Cuda;
+  std::string sourceFile = work->file(cuda ? "step.cu" : "step.cpp");
   std::string result = work->file("result");
   if (Error error = writeText(sourceFile, source))
     return error;
@@ -180,16 +229,10 @@ Error fsdp::compileSource(StringRef source, Product product,
   std::vector<std::string> command = {compiler.cxx};
   append_range(command, flags(compiler));
   append_range(command, std::vector<std::string>{sourceFile, "-o", result});
-  if (product == Product::Object) {
+  if (product == Product::Object)
     command.push_back("-c");
-  } else {
-    // The runtime is found by name where the artifact is loaded, so no path
-    // is recorded; undefined symbols are an error here, not there.
-    append_range(command, std::vector<std::string>{
-                              "-shared", "-Wl,-soname,step.so",
-                              "-Wl,--build-id=none", "-Wl,--no-undefined",
-                              "-L" + compiler.libraryDir, "-lfsdp_runtime"});
-  }
+  else
+    append_range(command, linkFlags(compiler));
   if (compiler.verbose)
     errs() << join(command, " ") << '\n';
   if (Error error = runCommand(command, work->file("log")))

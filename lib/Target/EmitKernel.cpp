@@ -1,53 +1,27 @@
 //===- EmitKernel.cpp - exec.kernel to loops ------------------------------===//
 //
-// A kernel is a loop over its rows; exec.reduce and exec.map are loops over
-// the columns, vectorised by the host compiler. The order in which a
-// reduction combines is fixed by the helpers of KernelMath.h (16 lanes and a
+// On the CPU a kernel is a loop over its rows; exec.reduce and exec.map are
+// loops over the columns, vectorised by the host compiler. The order in which
+// a reduction combines is fixed by the helpers of KernelMath.h (16 lanes and a
 // tree over columns, blocks of 32 over rows), never by the vector width.
 //
 //===----------------------------------------------------------------------===//
-#include "EmitExpression.h"
+#include "EmitKernel.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::emit;
 
-namespace {
-
-class KernelEmitter {
-public:
-  KernelEmitter(exec::KernelOp kernel, llvm::raw_ostream &os)
-      : kernel(kernel), os(os), code(os) {}
-
-  LogicalResult emit(StringRef name);
-
-private:
-  void declareArguments();
-  void declareArgument(unsigned position, BlockArgument arg);
-  LogicalResult rowLoop();
-  LogicalResult rowBody(Operation &op);
-  LogicalResult columnReduction(exec::ReduceRowsOp op);
-  LogicalResult reduce(exec::ReduceOp op);
-  LogicalResult map(exec::MapOp op);
-  /// The ops of a lambda's body and its `return`.
-  LogicalResult yielding(Block &body);
-  /// `first` is the index of the row's first element.
-  void declareFirst();
-
-  exec::KernelOp kernel;
-  llvm::raw_ostream &os;
-  ExpressionEmitter code;
-  bool hasElements = false;
-};
-
-} // namespace
+//===----------------------------------------------------------------------===//
+// What both targets share
+//===----------------------------------------------------------------------===//
 
 static exec::Access accessOf(exec::KernelOp kernel, unsigned position) {
   return cast<exec::AccessAttr>(kernel.getAccess()[position]).getValue();
 }
 
-static StringRef storageType(Type type) {
+StringRef emit::storageType(Type type) {
   if (type.isF32())
     return "float";
   if (type.isBF16())
@@ -59,6 +33,10 @@ static StringRef storageType(Type type) {
   if (type.isInteger(32))
     return "int32_t";
   return "int64_t";
+}
+
+StringRef emit::combineName(exec::ReduceKind kind) {
+  return kind == exec::ReduceKind::Sum ? "sum" : "max";
 }
 
 /// The index of an argument at the current position.
@@ -76,39 +54,40 @@ static StringRef indexText(exec::Access access) {
   llvm_unreachable("an access");
 }
 
-void KernelEmitter::declareArgument(unsigned position, BlockArgument arg) {
-  auto type = cast<MemRefType>(arg.getType());
-  unsigned count = kernel.getBody().getNumArguments();
-  bool isOutput = position >= count - kernel.getOutputs();
+void KernelEmitter::nameArgument(unsigned position, BlockArgument arg) {
+  unsigned inputs = kernel.getBody().getNumArguments() - kernel.getOutputs();
   StringRef label = locationName(arg.getLoc());
   exec::Access access = accessOf(kernel, position);
   hasElements |= access == exec::Access::Element;
 
   KernelArgument &entry = code.arguments[arg];
-  entry.type = type;
-  entry.isOutput = isOutput;
+  entry.type = cast<MemRefType>(arg.getType());
+  entry.isOutput = position >= inputs;
   entry.index = indexText(access).str();
-  std::string fallback =
-      isOutput
-          ? llvm::formatv("out{0}", position - (count - kernel.getOutputs()))
-                .str()
-          : llvm::formatv("in{0}", position).str();
+  std::string fallback = entry.isOutput
+                             ? llvm::formatv("out{0}", position - inputs).str()
+                             : llvm::formatv("in{0}", position).str();
   entry.name = code.names.unique(label.empty() ? fallback : identifier(label));
-
-  StringRef element = storageType(type.getElementType());
-  StringRef constness = isOutput ? "" : "const ";
-  // A kernel's outputs never overlap its other arguments (exec-verify).
-  code.indent() << constness << element << " *__restrict " << entry.name
-                << " = reinterpret_cast<" << constness << element << " *>(args["
-                << position << "]);\n";
 }
 
-void KernelEmitter::declareArguments() {
-  for (const char *name :
-       {"row", "col", "rows", "cols", "begin", "end", "first", "args"})
-    code.names.unique(name);
+void KernelEmitter::nameArguments(ArrayRef<const char *> words) {
+  for (const char *word : words)
+    code.names.unique(word);
   for (BlockArgument arg : kernel.getBody().getArguments())
-    declareArgument(arg.getArgNumber(), arg);
+    nameArgument(arg.getArgNumber(), arg);
+}
+
+void KernelEmitter::describe() {
+  os << llvm::formatv("\n/// {0} {1} of {2}", kernel.getRows(),
+                      kernel.getRows() == 1 ? "row" : "rows", kernel.getCols());
+  StringRef layer = locationName(kernel.getLoc());
+  if (!layer.empty())
+    os << ", first for " << layer;
+  os << ".\n";
+}
+
+void KernelEmitter::constant(StringRef name, int64_t value) {
+  code.indent() << "constexpr int64_t " << name << " = " << value << ";\n";
 }
 
 void KernelEmitter::declareFirst() {
@@ -129,10 +108,6 @@ LogicalResult KernelEmitter::yielding(Block &body) {
   return success();
 }
 
-static StringRef combineName(exec::ReduceKind kind) {
-  return kind == exec::ReduceKind::Sum ? "sum" : "max";
-}
-
 LogicalResult KernelEmitter::reduce(exec::ReduceOp op) {
   StringRef kind = combineName(op.getKind());
   std::string name = code.names.unique(kind);
@@ -147,46 +122,109 @@ LogicalResult KernelEmitter::reduce(exec::ReduceOp op) {
   return success();
 }
 
-LogicalResult KernelEmitter::map(exec::MapOp op) {
-  os << "#pragma omp simd\n";
-  code.indent() << "for (int64_t col = 0; col < cols; ++col) {\n";
-  ++code.depth;
+LogicalResult KernelEmitter::mapBody(exec::MapOp op) {
   for (Operation &inner : op.getBody().front()) {
     if (auto store = dyn_cast<exec::StoreOp>(inner))
       code.store(store);
     else if (failed(code.scalar(&inner)))
       return failure();
   }
-  --code.depth;
-  code.indent() << "}\n";
   return success();
 }
 
-LogicalResult KernelEmitter::rowBody(Operation &op) {
+LogicalResult KernelEmitter::rowOp(Operation &op) {
   if (auto inner = dyn_cast<exec::ReduceOp>(op))
     return reduce(inner);
-  if (auto inner = dyn_cast<exec::MapOp>(op))
-    return map(inner);
+  if (auto inner = dyn_cast<exec::MapOp>(op)) {
+    beginMap();
+    if (failed(mapBody(inner)))
+      return failure();
+    endMap();
+    return success();
+  }
   if (auto store = dyn_cast<exec::StoreOp>(op)) {
-    code.store(store);
+    storeOfRow(store);
     return success();
   }
   return code.scalar(&op);
 }
 
-LogicalResult KernelEmitter::rowLoop() {
+LogicalResult KernelEmitter::columnReductions() {
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto reduction = dyn_cast<exec::ReduceRowsOp>(op)) {
+      if (failed(columnReduction(reduction)))
+        return failure();
+      continue;
+    }
+    if (!isa<arith::ConstantOp>(op))
+      return op.emitOpError("may not stand in a column reduction");
+    if (failed(code.scalar(&op)))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The CPU's kernels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class CpuKernelEmitter : public KernelEmitter {
+public:
+  using KernelEmitter::KernelEmitter;
+
+  LogicalResult emit(StringRef name) override;
+
+private:
+  void beginMap() override;
+  void endMap() override;
+  void storeOfRow(exec::StoreOp op) override { code.store(op); }
+  LogicalResult columnReduction(exec::ReduceRowsOp op) override;
+  void declareArguments();
+  LogicalResult rowLoop();
+};
+
+} // namespace
+
+void CpuKernelEmitter::declareArguments() {
+  nameArguments(
+      {"row", "col", "rows", "cols", "begin", "end", "first", "args"});
+  for (BlockArgument arg : kernel.getBody().getArguments()) {
+    const KernelArgument &entry = code.arguments[arg];
+    StringRef element = storageType(entry.type.getElementType());
+    StringRef constness = entry.isOutput ? "" : "const ";
+    // A kernel's outputs never overlap its other arguments (exec-verify).
+    code.indent() << constness << element << " *__restrict " << entry.name
+                  << " = reinterpret_cast<" << constness << element
+                  << " *>(args[" << arg.getArgNumber() << "]);\n";
+  }
+}
+
+void CpuKernelEmitter::beginMap() {
+  os << "#pragma omp simd\n";
+  code.indent() << "for (int64_t col = 0; col < cols; ++col) {\n";
+  ++code.depth;
+}
+
+void CpuKernelEmitter::endMap() {
+  --code.depth;
+  code.indent() << "}\n";
+}
+
+LogicalResult CpuKernelEmitter::rowLoop() {
   code.indent() << "for (int64_t row = begin; row < end; ++row) {\n";
   ++code.depth;
   declareFirst();
   for (Operation &op : kernel.getBody().front())
-    if (failed(rowBody(op)))
+    if (failed(rowOp(op)))
       return failure();
   --code.depth;
   code.indent() << "}\n";
   return success();
 }
 
-LogicalResult KernelEmitter::columnReduction(exec::ReduceRowsOp op) {
+LogicalResult CpuKernelEmitter::columnReduction(exec::ReduceRowsOp op) {
   const KernelArgument &target = code.arguments.lookup(op.getTarget());
   code.indent() << "math::" << combineName(op.getKind())
                 << "Rows(rows, begin, end, " << target.name
@@ -200,42 +238,21 @@ LogicalResult KernelEmitter::columnReduction(exec::ReduceRowsOp op) {
   return success();
 }
 
-LogicalResult KernelEmitter::emit(StringRef name) {
-  os << llvm::formatv("\n/// {0} rows of {1}", kernel.getRows(),
-                      kernel.getCols());
-  StringRef layer = locationName(kernel.getLoc());
-  if (!layer.empty())
-    os << ", first for " << layer;
-  os << ".\nstatic void " << name
+LogicalResult CpuKernelEmitter::emit(StringRef name) {
+  describe();
+  os << "static void " << name
      << "(int64_t begin, int64_t end, const Ptr *args) {\n";
   if (kernel.getColumnReduction())
-    code.indent() << llvm::formatv("constexpr int64_t rows = {0};\n",
-                                   kernel.getRows());
-  code.indent() << llvm::formatv("constexpr int64_t cols = {0};\n",
-                                 kernel.getCols());
+    constant("rows", kernel.getRows());
+  constant("cols", kernel.getCols());
   declareArguments();
-  if (!kernel.getColumnReduction()) {
-    if (failed(rowLoop()))
-      return failure();
-  } else {
-    for (Operation &op : kernel.getBody().front()) {
-      auto reduction = dyn_cast<exec::ReduceRowsOp>(op);
-      if (!reduction && isa<arith::ConstantOp>(op)) {
-        if (failed(code.scalar(&op)))
-          return failure();
-        continue;
-      }
-      if (!reduction)
-        return op.emitOpError("may not stand in a column reduction");
-      if (failed(columnReduction(reduction)))
-        return failure();
-    }
-  }
+  if (failed(kernel.getColumnReduction() ? columnReductions() : rowLoop()))
+    return failure();
   os << "}\n";
   return success();
 }
 
 LogicalResult emit::emitKernel(exec::KernelOp kernel, StringRef name,
                                llvm::raw_ostream &os) {
-  return KernelEmitter(kernel, os).emit(name);
+  return CpuKernelEmitter(kernel, os).emit(name);
 }

@@ -168,13 +168,21 @@ std::string BodyEmitter::gemm(exec::GemmOp op) {
                        workspace.empty() ? "nullptr" : pointer(workspace[0]));
 }
 
+/// The wrapper that knows how a kernel's space is cut for threads.
+static StringRef launchFunction(exec::KernelOp kernel, Language language) {
+  if (kernel.getColumnReduction())
+    return "launchColumns";
+  return language == Language::Cuda && isPointwise(kernel) ? "launchElements"
+                                                           : "launch";
+}
+
 std::string BodyEmitter::launch(exec::LaunchOp op) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<exec::KernelOp>(
       op, op.getKernelAttr());
   std::string all = list(
       llvm::to_vector(llvm::concat<Value>(op.getInputs(), op.getOutputs())));
   return llvm::formatv("{0}(c, {1}, {2}, {3}, {4}, {5}, {6})",
-                       kernel.getColumnReduction() ? "launchColumns" : "launch",
+                       launchFunction(kernel, file.language),
                        streamName(op.getStream()), quoted(op.getKernel()),
                        file.functions.lookup(op.getKernel()), kernel.getRows(),
                        kernel.getCols(), all);

@@ -4,7 +4,8 @@
 // EmitTables.cpp      descriptors of matmuls, attention, collectives, groups
 // EmitProgram.cpp     exec.program and exec.func: one call per op
 // EmitInvoke.cpp      exec.invoke: the runtime's typed operations
-// EmitKernel.cpp      exec.kernel: loops
+// EmitKernel.cpp      exec.kernel: what both targets share, and loops
+// EmitCudaKernel.cpp  exec.kernel: __global__ functions
 // EmitExpression.cpp  arith, math, exec.load: expressions
 //
 //===----------------------------------------------------------------------===//
@@ -12,6 +13,7 @@
 #define FSDP_LIB_TARGET_EMITTER_H
 
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Target/Emit.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -105,8 +107,16 @@ struct Tables {
 mlir::LogicalResult emitKernel(exec::KernelOp kernel, llvm::StringRef name,
                                llvm::raw_ostream &os);
 
+/// The same as a __global__ function.
+mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel, llvm::StringRef name,
+                                   llvm::raw_ostream &os);
+/// True if no thread of the kernel needs another's result, so that a CUDA
+/// launch gives every element a thread.
+bool isPointwise(exec::KernelOp kernel);
+
 /// Names that the whole file shares.
 struct FileNames {
+  Language language = Language::Cpp;
   llvm::StringMap<std::string> ranges;    // symbol -> constant
   llvm::StringMap<std::string> functions; // kernel, func, program -> function
   NameScope scope;

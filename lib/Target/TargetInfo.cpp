@@ -1,5 +1,6 @@
 //===- TargetInfo.cpp - What the compiler must know of a target -----------===//
 #include "fsdp/Target/TargetInfo.h"
+#include "fsdp/Runtime/CudaWorkspaces.h"
 #include "fsdp/Runtime/Runtime.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -45,6 +46,25 @@ private:
   int threads;
 };
 
+class CudaTarget : public TargetInfo {
+public:
+  int64_t gemmWorkspaceBytes(const rt::GemmDesc &) const override {
+    return rt::cuda::kGemmWorkspaceBytes;
+  }
+  int64_t attentionWorkspaceBytes(const rt::AttentionDesc &d) const override {
+    return rt::cuda::attentionWorkspaceBytes(d);
+  }
+  int64_t
+  attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
+    return rt::cuda::attentionGradWorkspaceBytes(d);
+  }
+  /// A reduction is the same exchange of pieces as on the CPU.
+  int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
+                                   int64_t ranks) const override {
+    return rt::collectiveWorkspaceBytes(desc, item, ranks);
+  }
+};
+
 class TestTarget : public TargetInfo {
 public:
   int64_t gemmWorkspaceBytes(const rt::GemmDesc &) const override { return 64; }
@@ -70,6 +90,10 @@ std::unique_ptr<TargetInfo> fsdp::makeCpuTarget(int threads) {
   return std::make_unique<CpuTarget>(threads);
 }
 
+std::unique_ptr<TargetInfo> fsdp::makeCudaTarget() {
+  return std::make_unique<CudaTarget>();
+}
+
 std::unique_ptr<TargetInfo> fsdp::makeTestTarget() {
   return std::make_unique<TestTarget>();
 }
@@ -78,6 +102,8 @@ std::unique_ptr<TargetInfo> fsdp::makeTarget(llvm::StringRef name,
                                              int threads) {
   if (name == "cpu")
     return makeCpuTarget(threads);
+  if (name == "cuda")
+    return makeCudaTarget();
   if (name == "test")
     return makeTestTarget();
   return nullptr;

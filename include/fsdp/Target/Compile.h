@@ -1,24 +1,26 @@
 //===- Compile.h - Generated source to a shared object ----------*- C++ -*-===//
 //
-// Runs the host's C++ compiler. The same source and options give the same
-// bytes, wherever the output lies: no time, no path, no build id.
+// Runs the host's C++ compiler, or nvcc. The same source and options give the
+// same bytes, wherever the output lies: no time, no path, no build id.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TARGET_COMPILE_H
 #define FSDP_TARGET_COMPILE_H
 
+#include "fsdp/Target/Emit.h"
 #include "llvm/Support/Error.h"
 #include <string>
 
 namespace fsdp {
 
 struct HostCompiler {
+  Language language = Language::Cpp;
   std::string cxx = "g++";
-  /// What -march= gets; see resolveCpu.
+  /// What -march= gets (see resolveCpu), or nvcc's -arch=.
   std::string cpu;
   /// Directory that holds fsdp/Runtime/*.h.
   std::string includeDir;
-  /// Directory that holds libfsdp_runtime.so.
+  /// Directory that holds libfsdp_runtime.so and libfsdp_runtime_cuda.so.
   std::string libraryDir;
   /// Prints the command before it runs.
   bool verbose = false;
@@ -29,7 +31,11 @@ struct HostCompiler {
 /// Any other name stays.
 std::string resolveCpu(llvm::StringRef cpu);
 
-/// What the code is made for, for the fingerprint: "x86-64-v4, g++ 12.2.0".
+/// "nvcc" where the PATH has one, or else that of the toolkit's usual place.
+std::string findNvcc();
+
+/// What the code is made for, for the fingerprint: "x86-64-v4, g++ 12.2.0",
+/// "sm_90, nvcc 13.0.88".
 llvm::Expected<std::string> targetText(const HostCompiler &compiler);
 
 enum class Product { Object, Library };

@@ -1,8 +1,9 @@
 //===- Emit.h - exec to C++ source ------------------------------*- C++ -*-===//
 //
-// Prints a module of the exec dialect as one C++ file. Nothing is decided
-// here: offsets, order, events and repeated blocks are all in the IR, and the
-// text has one statement per op. Emission is linear in the size of the IR.
+// Prints a module of the exec dialect as one C++ or CUDA C++ file. Nothing is
+// decided here: offsets, order, events and repeated blocks are all in the IR,
+// and the text has one statement per op. Emission is linear in the size of the
+// IR.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TARGET_EMIT_H
@@ -14,8 +15,12 @@
 
 namespace fsdp {
 
+/// The language of the source.
+enum class Language { Cpp, Cuda };
+
 /// What the source says about itself.
 struct SourceInfo {
+  Language language = Language::Cpp;
   /// Lines of the comment at the top: how the file was made. No paths, no
   /// time, so that the same input gives the same text.
   std::string madeBy;
@@ -23,7 +28,7 @@ struct SourceInfo {
   std::string manifest;
 };
 
-/// Prints `module` for the host's CPU. Emits a diagnostic and fails on an op
+/// Prints `module` in `info.language`. Emits a diagnostic and fails on an op
 /// that has no spelling in C++ and on a module whose memory is not planned.
 mlir::LogicalResult emitSource(mlir::ModuleOp module, const SourceInfo &info,
                                llvm::raw_ostream &os);

@@ -45,7 +45,11 @@ std::unique_ptr<TargetInfo> makeCpuTarget(int threads);
 /// bytes; a collective as on the CPU: every rank's padded piece.
 std::unique_ptr<TargetInfo> makeTestTarget();
 
-/// The target called `name` ("cpu" or "test"); null if there is none.
+/// An NVIDIA GPU. The sizes are upper bounds that need no GPU to be known; the
+/// runtime refuses to start if a library wants more.
+std::unique_ptr<TargetInfo> makeCudaTarget();
+
+/// The target called `name` ("cpu", "cuda" or "test"); null if there is none.
 std::unique_ptr<TargetInfo> makeTarget(llvm::StringRef name, int threads);
 
 /// The runtime's name of an element type that a buffer may have.

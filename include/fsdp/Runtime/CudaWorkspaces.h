@@ -1,0 +1,40 @@
+//===- CudaWorkspaces.h - Library workspaces on a GPU -----------*- C++ -*-===//
+//
+// The compiler reserves these bytes in the arena on a machine without a GPU;
+// the CUDA runtime checks them against what its libraries want when it makes
+// a context.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CUDAWORKSPACES_H
+#define FSDP_RUNTIME_CUDAWORKSPACES_H
+
+#include "fsdp/Runtime/Types.h"
+
+namespace fsdp::rt::cuda {
+
+/// What NVIDIA recommends for cuBLASLt on Hopper.
+inline constexpr int64_t kGemmWorkspaceBytes = int64_t(32) << 20;
+
+/// Room for cuDNN's own bookkeeping (semaphores, offsets).
+inline constexpr int64_t kAttentionSlackBytes = int64_t(4) << 20;
+
+/// Flash attention keeps its sums in registers.
+inline constexpr int64_t attentionWorkspaceBytes(const AttentionDesc &) {
+  return kAttentionSlackBytes;
+}
+
+/// The gradient of q in f32, sum(out * dout) per query padded to whole tiles
+/// of 128, and the gradients of k and v per query head before they are added
+/// for grouped heads.
+inline constexpr int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
+  int64_t queries = (d.qLen + 127) / 128 * 128;
+  int64_t keys = (d.kvLen + 127) / 128 * 128;
+  int64_t perHead = queries * (d.headDim + 2) * sizeOf(DType::F32);
+  if (d.heads != d.kvHeads)
+    perHead += 2 * keys * d.headDim * sizeOf(d.type);
+  return kAttentionSlackBytes + d.batch * d.heads * perHead;
+}
+
+} // namespace fsdp::rt::cuda
+
+#endif // FSDP_RUNTIME_CUDAWORKSPACES_H

@@ -1,0 +1,63 @@
+//===- EmitKernel.h - What the kernels of both targets share ----*- C++ -*-===//
+#ifndef FSDP_LIB_TARGET_EMITKERNEL_H
+#define FSDP_LIB_TARGET_EMITKERNEL_H
+
+#include "EmitExpression.h"
+
+namespace fsdp::emit {
+
+/// Spells the body of a kernel. A target says how a kernel is declared and
+/// how its rows and columns are visited; the scalar code in between is the
+/// same text everywhere, and so are its bits.
+class KernelEmitter {
+public:
+  KernelEmitter(exec::KernelOp kernel, llvm::raw_ostream &os)
+      : kernel(kernel), os(os), code(os) {}
+  virtual ~KernelEmitter() = default;
+
+  virtual mlir::LogicalResult emit(llvm::StringRef name) = 0;
+
+protected:
+  /// Between the head and the end of a loop over the columns of a row.
+  virtual void beginMap() = 0;
+  virtual void endMap() = 0;
+  /// A store at the top level of a row.
+  virtual void storeOfRow(exec::StoreOp op) = 0;
+  /// exec.reduce_rows of a column reduction.
+  virtual mlir::LogicalResult columnReduction(exec::ReduceRowsOp op) = 0;
+
+  /// Names every argument and its index, with `words` taken already.
+  void nameArguments(llvm::ArrayRef<const char *> words);
+  /// The comment above a kernel.
+  void describe();
+  /// `constexpr int64_t NAME = VALUE;`
+  void constant(llvm::StringRef name, int64_t value);
+  /// `first` is the index of the row's first element.
+  void declareFirst();
+
+  /// One op at the top level of a row.
+  mlir::LogicalResult rowOp(mlir::Operation &op);
+  /// The body of a column reduction.
+  mlir::LogicalResult columnReductions();
+  mlir::LogicalResult mapBody(exec::MapOp op);
+  /// The ops of a lambda's body and its `return`.
+  mlir::LogicalResult yielding(mlir::Block &body);
+
+  exec::KernelOp kernel;
+  llvm::raw_ostream &os;
+  ExpressionEmitter code;
+  bool hasElements = false;
+
+private:
+  void nameArgument(unsigned position, mlir::BlockArgument arg);
+  mlir::LogicalResult reduce(exec::ReduceOp op);
+};
+
+/// "float", "BF16", … : the type of a buffer's elements.
+llvm::StringRef storageType(mlir::Type type);
+/// "sum" or "max".
+llvm::StringRef combineName(exec::ReduceKind kind);
+
+} // namespace fsdp::emit
+
+#endif // FSDP_LIB_TARGET_EMITKERNEL_H
