@@ -70,7 +70,8 @@ static void addSchedule(OpPassManager &pm,
   // Start and wait last: nothing may move across them afterwards.
   pm.addPass(createOverlap());
   // Kernels form between the waits, so that they hide what they hid before.
-  pm.addNestedPass<func::FuncOp>(createFuse());
+  if (options.fuse)
+    pm.addNestedPass<func::FuncOp>(createFuse());
   pm.addPass(createVerifySchedule());
 }
 

@@ -71,6 +71,9 @@ struct TrainPipelineOptions
                        llvm::cl::desc("Run collectives beside compute"),
                        llvm::cl::init(true)};
   Option<int64_t> threads{*this, "threads",
+  Option<bool> fuse{*this, "fuse",
+                    llvm::cl::desc("Make kernels of chains of ops"),
+                    llvm::cl::init(true)};
                           llvm::cl::desc("Compute threads per rank"),
                           llvm::cl::init(1)};
   Option<int64_t> memoryBudget{

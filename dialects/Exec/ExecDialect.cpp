@@ -80,9 +80,8 @@ void KernelOp::getAsmBlockArgumentNames(Region &region,
   for (BlockArgument argument : region.getArguments()) {
     int64_t output = argument.getArgNumber() + getOutputs() -
                      static_cast<int64_t>(region.getNumArguments());
-    setName(argument, output < 0
-                          ? ("in" + Twine(argument.getArgNumber())).str()
-                          : ("out" + Twine(output)).str());
+    setName(argument, output < 0 ? ("in" + Twine(argument.getArgNumber())).str()
+                                 : ("out" + Twine(output)).str());
   }
 }
 

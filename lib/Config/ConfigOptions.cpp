@@ -167,6 +167,9 @@ static void addCompilation(Table &table, RunConfig &config) {
             "which collectives travel together");
   table.add("compile.overlap", compile.overlap, {"none", "block"},
             "block: gathers start one block ahead");
+  table.add("compile.fuse", compile.fuse, {"none", "chains"},
+            "chains: pointwise and row ops that feed each other share a "
+            "kernel");
   table.add("compile.threads", compile.threads, 1, 4096,
             "compute threads per rank");
   table.add("compile.cpu", compile.cpu,

@@ -9,9 +9,11 @@ import sys
 import artifacts
 
 # The first is the reference: whole parameters, one collective per tensor, no
-# overlap. Each other changes several choices at once; together they cover all.
+# overlap, one kernel per op. Each other changes several choices at once;
+# together they cover all.
 PLANS = [
-    dict(mode="replicate", bucket="none", overlap="none", reshard="default"),
+    dict(mode="replicate", bucket="none", overlap="none", reshard="default",
+         fuse="none"),
     dict(mode="replicate", bucket="block", overlap="block", reshard="default"),
     dict(mode="fully_shard", bucket="none", overlap="none", reshard="never"),
     dict(mode="fully_shard", bucket="none", overlap="block", reshard="always"),
@@ -45,6 +47,7 @@ def train(text, work, ranks, precision, plan):
     options = settings(text, precision) + [
         "--compile.mode", plan["mode"], "--compile.bucket", plan["bucket"],
         "--compile.overlap", plan["overlap"],
+        "--compile.fuse", plan.get("fuse", "chains"),
         "--parallelism.fsdp_reshard_after_forward", plan["reshard"]]
     artifacts.run("fsdp-compile", *options, "--ranks", str(ranks), "-o", out)
     artifacts.run("fsdp-run", out, *options, "-n", str(ranks),

@@ -146,6 +146,7 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.overlap = config.compile.overlap != "none";
   options.threads = config.compile.threads;
   options.memoryBudget = request.memoryBudget;
+  options.fuse = config.compile.fuse != "none";
   options.target = request.workspaces;
 }
 

@@ -67,7 +67,7 @@ struct RunConfig {
 
   struct Compile {
     std::string mode = "fully_shard";
-    std::string bucket = "block", overlap = "block";
+    std::string bucket = "block", overlap = "block", fuse = "chains";
     int64_t threads = 1;
     std::string cpu = "native";
   } compile;
