@@ -41,7 +41,7 @@ void Table::print(llvm::raw_ostream &os, StringRef title, StringRef type,
     os << "  " << e.name << ",\n";
   os << "};\nstatic const " << type << ' ' << array << "[] = {\n";
   for (const Entry &e : entries)
-    os << "    " << e.initializer << ",\n";
+    wrap(os, e.initializer + ",", 4);
   os << "};\n";
 }
 
@@ -65,11 +65,14 @@ std::string Tables::gemm(exec::GemmOp op) {
   int64_t batch = out.getNumElements() / (m * n);
   bool bias = op.getInputs().size() > 2;
   Type inType = lhs.getElementType(), outType = out.getElementType();
+  int64_t workspace = 0;
+  for (Value w : op.getWorkspaces())
+    workspace = typeOf(w).getNumElements();
 
   std::string initializer = llvm::formatv(
-      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}}", batch, m, n, k,
+      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}", batch, m, n, k,
       boolText(op.getTransposeLhs()), boolText(op.getTransposeRhs()),
-      boolText(bias), dtypeText(inType), dtypeText(outType));
+      boolText(bias), dtypeText(inType), dtypeText(outType), workspace);
   std::string name = "gemm_";
   if (batch != 1)
     name += llvm::formatv("{0}_times_", batch);
@@ -191,9 +194,12 @@ void Table::printLists(llvm::raw_ostream &os, StringRef title, StringRef type,
   if (!entries.empty())
     os << "\n// " << title << '\n';
   for (auto [i, e] : llvm::enumerate(entries))
-    os << "static const " << type << ' ' << prefix
-       << (e.name.empty() ? std::to_string(i) : e.name) << "[] = {"
-       << e.initializer << "};\n";
+    wrap(os,
+         llvm::formatv("static const {0} {1}{2}[] = {{{3}};", type, prefix,
+                       e.name.empty() ? std::to_string(i) : e.name,
+                       e.initializer)
+             .str(),
+         0);
 }
 
 void Table::printReferences(llvm::raw_ostream &os, StringRef type,
@@ -208,12 +214,12 @@ void Table::printReferences(llvm::raw_ostream &os, StringRef type,
 
 void Tables::print(llvm::raw_ostream &os) const {
   gemms.print(os,
-              "Matmuls: batch, m, n, k, transpose lhs, transpose rhs, bias, "
-              "operand and result type.",
+              "Matmuls: batch, m, n, k, transpose lhs, transpose rhs, bias,\n"
+              "// type of operands, type of the result.",
               "GemmDesc", "gemms");
   attentions.print(os,
                    "Attention: batch, query length, key length, heads, key "
-                   "heads, head size, scale, causal, type.",
+                   "heads, head size,\n// scale, causal, type.",
                    "AttentionDesc", "attentions");
   groups.printLists(os, "Groups of ranks: mesh axis, ranks before, size.",
                     "AxisRef", "group_");
@@ -222,8 +228,8 @@ void Tables::print(llvm::raw_ostream &os) const {
       os, "Tensors of a collective: elements per rank, elements in all.",
       "CollectiveItem", "collective_");
   collectives.print(os,
-                    "Collectives: kind, reduction, type on the wire and of "
-                    "the result, scale, group, tensors, what they serve.",
+                    "Collectives: kind, reduction, type on the wire, type of "
+                    "the result, scale,\n// group, tensors, what they serve.",
                     "CollectiveDesc", "collectives");
   sizes.printLists(os, "Sizes that calls refer to.", "int64_t", "");
 }

@@ -48,7 +48,17 @@ static int64_t widenedBytes(const GemmDesc &d) {
 
 Gemm::Gemm(const GemmDesc &d, int threadCount)
     : desc(d), threads(threadCount), widened(isWidened(d)),
-      matmul(shapeOf(d), threadCount) {}
+      matmul(shapeOf(d), threadCount) {
+  int64_t needed = widenedBytes(d) + matmul.scratchpadBytes();
+  if (d.workspace != 0 && needed > d.workspace)
+    throw std::runtime_error(
+        "the matmul of " + std::to_string(d.batch) + " x " +
+        std::to_string(d.m) + " x " + std::to_string(d.n) + " x " +
+        std::to_string(d.k) + " needs a workspace of " +
+        std::to_string(needed) + " bytes here, but the artifact has " +
+        std::to_string(d.workspace) +
+        ": it was compiled for another instruction set or thread count");
+}
 
 int64_t Gemm::workspaceBytes(const GemmDesc &d, int threads) {
   return widenedBytes(d) + Matmul::scratchpadBytes(shapeOf(d), threads);

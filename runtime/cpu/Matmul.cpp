@@ -149,19 +149,18 @@ int64_t Matmul::scratchpadBytes(const MatmulShape &shape, int threads) {
   return int64_t(describeOrThrow(shape, threads).scratchpad_desc().get_size());
 }
 
+static bool has(dnnl_cpu_isa_t isa) {
+  return (int(dnnl_get_effective_cpu_isa()) & int(isa)) == int(isa);
+}
+
 /// AMX, or AVX512-BF16 outside Intel: Intel's cores without AMX do a bf16 dot
 /// product at half the rate of f32 multiply-add (110 against 200 GFLOP/s
 /// measured with oneDNN 2.6 on Sapphire Rapids), so widening is faster there.
-static bool cpuHasFastBF16() {
-  auto has = [](dnnl_cpu_isa_t isa) {
-    return (int(dnnl_get_effective_cpu_isa()) & int(isa)) == int(isa);
-  };
+bool fsdp::rt::hasNativeBF16() {
+  bool possible = has(dnnl_cpu_isa_avx512_core_bf16);
+  if (const char *choice = std::getenv("FSDP_NATIVE_BF16"))
+    return possible && choice[0] != '0';
   __builtin_cpu_init();
   return has(dnnl_cpu_isa_avx512_core_amx) ||
-         (has(dnnl_cpu_isa_avx512_core_bf16) && !__builtin_cpu_is("intel"));
-}
-
-bool fsdp::rt::hasNativeBF16() {
-  const char *choice = std::getenv("FSDP_NATIVE_BF16");
-  return cpuHasFastBF16() && !(choice && choice[0] == '0');
+         (possible && !__builtin_cpu_is("intel"));
 }

@@ -78,9 +78,9 @@ bool runProgram(Context &c, int index, std::string &error);
 /// Bytes of the arena, as allocated.
 uint64_t arenaBytes(const Context &c);
 
-/// True if matmuls on bf16 use the CPU's bf16 instructions; otherwise inputs
-/// are widened to f32, with the same roundings. Switched off by
-/// FSDP_NATIVE_BF16=0.
+/// True if matmuls on bf16 use the CPU's bf16 instructions because they are
+/// faster than f32; otherwise inputs are widened to f32, with the same
+/// roundings. FSDP_NATIVE_BF16=0 switches them off, =1 on where they exist.
 bool hasNativeBF16();
 
 } // namespace fsdp::rt

@@ -44,6 +44,9 @@ struct GemmDesc {
   int64_t batch, m, n, k;
   bool transposeLhs, transposeRhs, bias;
   DType in, out;
+  /// Bytes that the compiler gave it; a context is refused where the library
+  /// needs more. 0: not checked.
+  int64_t workspace = 0;
 };
 
 /// q: [batch, qLen, heads, headDim]; k, v: [batch, kvLen, kvHeads, headDim];

@@ -1,5 +1,6 @@
 //===- AttentionTest.cpp - Against a naive attention in f64 ---------------===//
 #include "TestContext.h"
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 using namespace fsdp::rt;
@@ -124,10 +125,15 @@ template <typename T> void check(const Case &c, double tolerance) {
 }
 
 TEST_P(AttentionTest, AgreesWithTheDefinition) {
-  if (GetParam().desc.type == DType::F32)
+  if (GetParam().desc.type == DType::F32) {
     check<float>(GetParam(), 1e-6);
-  else
+    return;
+  }
+  for (const char *native : {"1", "0"}) {
+    setenv("FSDP_NATIVE_BF16", native, 1);
     check<BF16>(GetParam(), 8e-3);
+  }
+  unsetenv("FSDP_NATIVE_BF16");
 }
 
 // Lengths below, at and beyond a block (64) and a chunk (512), with remainders;

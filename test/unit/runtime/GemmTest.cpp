@@ -108,4 +108,19 @@ TEST(Gemm, SaysWhatItCannotDo) {
   EXPECT_THROW(t.get(), std::runtime_error);
 }
 
+TEST(Gemm, RefusesAnArtifactWithTooLittleWorkspace) {
+  GemmDesc d{1, 128, 64, 128, false, true, false, DType::F32, DType::F32};
+  int64_t bytes = gemmWorkspaceBytes(d, 1);
+  if (bytes == 0)
+    GTEST_SKIP() << "this matmul needs no workspace here";
+  d.workspace = bytes;
+  TestContext enough;
+  enough.gemms = {d};
+  enough.get();
+  d.workspace = bytes - 1;
+  TestContext little;
+  little.gemms = {d};
+  EXPECT_THROW(little.get(), std::runtime_error);
+}
+
 } // namespace
