@@ -344,11 +344,11 @@ PackingPlan fsdp::packInOrder(const PackingProblem &problem, PackingOrder order,
   return plan;
 }
 
-/// Moves one interval that reaches the peak to an earlier place of the order.
-static void promoteFromPeak(const PackingProblem &problem,
-                            const PackingPlan &plan,
-                            std::vector<uint32_t> &order,
-                            std::mt19937 &random) {
+/// Takes an interval that reaches the peak and one of those placed before it
+/// that it lives with, and exchanges who goes first: the one moves before the
+/// other, or the other behind the one. False if none can be moved.
+static bool relievePeak(const PackingProblem &problem, const PackingPlan &plan,
+                        std::vector<uint32_t> &order, std::mt19937 &random) {
   std::vector<size_t> atPeak;
   for (size_t place = 1; place < order.size(); ++place) {
     uint32_t i = order[place];
@@ -356,12 +356,22 @@ static void promoteFromPeak(const PackingProblem &problem,
     if (plan.offsets[i] + bytes == plan.peak)
       atPeak.push_back(place);
   }
-  // The first of the order may reach the peak alone; then any other may move.
-  size_t from = atPeak.empty() ? 1 + random() % (order.size() - 1)
-                               : atPeak[random() % atPeak.size()];
-  size_t to = random() % from;
-  std::rotate(order.begin() + to, order.begin() + from,
-              order.begin() + from + 1);
+  if (atPeak.empty())
+    return false;
+  size_t high = atPeak[random() % atPeak.size()];
+  const Interval &interval = problem.intervals[order[high]];
+  std::vector<size_t> before;
+  for (size_t place = 0; place < high; ++place) {
+    const Interval &other = problem.intervals[order[place]];
+    if (other.begin < interval.end && interval.begin < other.end)
+      before.push_back(place);
+  }
+  if (before.empty())
+    return false;
+  auto low = order.begin() + before[random() % before.size()];
+  auto middle = random() % 2 == 0 ? low + 1 : order.begin() + high;
+  std::rotate(low, middle, order.begin() + high + 1);
+  return true;
 }
 
 PackingPlan fsdp::packByLocalSearch(const PackingProblem &problem,
@@ -378,7 +388,8 @@ PackingPlan fsdp::packByLocalSearch(const PackingProblem &problem,
   std::mt19937 random(1);
   for (int i = 0; i < iterations && best.peak > bound; ++i) {
     std::vector<uint32_t> candidate = order;
-    promoteFromPeak(problem, best, candidate, random);
+    if (!relievePeak(problem, best, candidate, random))
+      break;
     PackingPlan plan = packBelow(problem, candidate, fit, best.peak);
     if (plan.peak > best.peak)
       continue;
@@ -412,7 +423,7 @@ PackingPlan fsdp::solvePacking(const PackingProblem &problem, int64_t enough) {
   // The search's time is bounded by its work: many tries for small problems,
   // a few for the largest.
   int64_t size = std::max<int64_t>(problem.intervals.size(), 1);
-  int tries = int(std::clamp<int64_t>(300000 / size, 4, 400));
+  int tries = int(std::clamp<int64_t>(200000 / size, 4, 2000));
   PackingPlan searched = packByLocalSearch(problem, bestOrder, bestFit, tries);
   return searched.peak < best->peak ? searched : *best;
 }

@@ -67,8 +67,9 @@ PackingPlan packInOrder(const PackingProblem &problem, PackingOrder order,
 PackingPlan packInOrder(const PackingProblem &problem,
                         const std::vector<uint32_t> &order, PackingFit fit);
 
-/// Improves an order: intervals that reach the peak are placed earlier, and a
-/// change is kept when the peak does not grow. Deterministic.
+/// Improves an order: an interval that reaches the peak goes before one that
+/// was in its way, and a change is kept when the peak does not grow.
+/// Deterministic.
 PackingPlan packByLocalSearch(const PackingProblem &problem, PackingOrder start,
                               PackingFit fit, int iterations);
 
