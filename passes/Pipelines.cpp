@@ -21,10 +21,12 @@ static void addSharding(OpPassManager &pm,
                         const TrainPipelineOptions &options) {
   // Before differentiation: sharding is an op like any other, so the gradient
   // collectives are derived and nobody writes them.
-  ShardOptions shard;
-  shard.mesh = options.mesh;
-  shard.mode = options.mode;
-  pm.addPass(createShard(shard));
+  if (!options.mesh.empty()) {
+    ShardOptions shard;
+    shard.mesh = options.mesh;
+    shard.mode = options.mode;
+    pm.addPass(createShard(shard));
+  }
   pm.addPass(createVerifySharded());
 
   if (options.train) {

@@ -14,7 +14,8 @@ struct TrainPipelineOptions
   Option<std::string> mesh{
       *this, "mesh",
       llvm::cl::desc("Axes of the mesh, slowest first: "
-                     "dp_replicate=2,dp_shard=4; empty: one rank")};
+                     "dp_replicate=2,dp_shard=4; empty: the module is "
+                     "sharded already, or has no parameters")};
   Option<ShardMode> mode{
       *this, "mode", llvm::cl::desc("Layout of parameters"),
       llvm::cl::init(ShardMode::FullyShard),
@@ -70,10 +71,10 @@ struct TrainPipelineOptions
   Option<bool> overlap{*this, "overlap",
                        llvm::cl::desc("Run collectives beside compute"),
                        llvm::cl::init(true)};
-  Option<int64_t> threads{*this, "threads",
   Option<bool> fuse{*this, "fuse",
                     llvm::cl::desc("Make kernels of chains of ops"),
                     llvm::cl::init(true)};
+  Option<int64_t> threads{*this, "threads",
                           llvm::cl::desc("Compute threads per rank"),
                           llvm::cl::init(1)};
   Option<int64_t> memoryBudget{

@@ -36,9 +36,14 @@ static bool isReserved(StringRef word) {
 std::string emit::identifier(StringRef text) {
   std::string name;
   for (char c : text)
-    name += llvm::isAlnum(c) ? c : '_';
+    if (llvm::isAlnum(c))
+      name += c;
+    else if (!name.empty() && name.back() != '_')
+      name += '_';
+  while (!name.empty() && name.back() == '_')
+    name.pop_back();
   if (name.empty() || llvm::isDigit(name[0]))
-    name.insert(0, "_");
+    name.insert(0, "x");
   if (isReserved(name))
     name += '_';
   return name;
@@ -139,6 +144,28 @@ std::string emit::streamName(exec::Stream stream) {
     return "Stream::Copy";
   }
   llvm_unreachable("a stream");
+}
+
+void emit::wrap(llvm::raw_ostream &os, StringRef text, unsigned indent) {
+  os.indent(indent);
+  unsigned column = indent;
+  while (!text.empty()) {
+    StringRef piece = text.take_front(text.find(", ")); // all, if there is none
+    bool last = piece.size() == text.size();
+    unsigned width = piece.size() + (last ? 0 : 1);
+    if (column != indent && column + 1 + width > 80) {
+      os << '\n';
+      os.indent(indent + 4);
+      column = indent + 4;
+    } else if (column != indent) {
+      os << ' ';
+      ++column;
+    }
+    os << piece << (last ? "" : ",");
+    column += width;
+    text = last ? StringRef() : text.drop_front(piece.size() + 2);
+  }
+  os << '\n';
 }
 
 StringRef emit::locationName(Location loc) {

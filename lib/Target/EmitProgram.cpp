@@ -35,7 +35,7 @@ public:
 private:
   LogicalResult work(Operation *op);
   void comment(Operation *op);
-  void statement(const std::string &text) { wrapped(text + ";", 2); }
+  void statement(const std::string &text) { wrap(os, text + ";", 2); }
 
   /// The expression of a buffer's address; declares a variable the first time
   /// that an interval is used.
@@ -50,7 +50,6 @@ private:
   FailureOr<std::string> collective(exec::CollectiveOp op);
 
   void calls(ArrayRef<exec::CallOp> run);
-  void wrapped(StringRef text, unsigned indent);
 
   const FileNames &file;
   Tables &tables;
@@ -66,13 +65,26 @@ private:
 // Buffers
 //===----------------------------------------------------------------------===//
 
+/// A name without the number of the block, which differs from call to call:
+/// "layers.*.attention.q" and "layers.3.attention.q" give "attention.q".
+static StringRef withoutBlock(StringRef label) {
+  for (size_t begin = 0, dot; (dot = label.find('.', begin)) != StringRef::npos;
+       begin = dot + 1) {
+    StringRef part = label.slice(begin, dot);
+    if (part == "*" || (!part.empty() && llvm::all_of(part, llvm::isDigit)))
+      return label.drop_front(dot + 1);
+  }
+  return label;
+}
+
 static std::string plus(std::string text, int64_t bytes) {
   return bytes == 0 ? text : text + " + " + std::to_string(bytes);
 }
 
 void BodyEmitter::declareInterval(exec::AllocOp alloc) {
+  StringRef label = alloc.getLabel().value_or("interval");
   std::string name =
-      names.unique(identifier(alloc.getLabel().value_or("interval")));
+      names.unique(identifier(inFunction ? withoutBlock(label) : label));
   os << "  const Ptr " << name << " = base + " << *alloc.getOffset() << "; // "
      << shapeText(cast<MemRefType>(alloc.getResult().getType())) << '\n';
   declared[alloc] = name;
@@ -126,29 +138,6 @@ void BodyEmitter::arguments(Block &block, ArrayRef<std::string> labels) {
 // Work
 //===----------------------------------------------------------------------===//
 
-/// Prints lines of at most 80 columns, broken behind commas.
-void BodyEmitter::wrapped(StringRef text, unsigned indent) {
-  os.indent(indent);
-  unsigned column = indent;
-  while (!text.empty()) {
-    StringRef piece = text.take_front(text.find(", ")); // all, if there is none
-    bool last = piece.size() == text.size();
-    unsigned width = piece.size() + (last ? 0 : 1);
-    if (column != indent && column + 1 + width > 80) {
-      os << '\n';
-      os.indent(indent + 4);
-      column = indent + 4;
-    } else if (column != indent) {
-      os << ' ';
-      ++column;
-    }
-    os << piece << (last ? "" : ",");
-    column += width;
-    text = last ? StringRef() : text.drop_front(piece.size() + 2);
-  }
-  os << '\n';
-}
-
 void BodyEmitter::comment(Operation *op) {
   StringRef name = locationName(op->getLoc());
   if (name.empty() || name == lastComment)
@@ -158,14 +147,18 @@ void BodyEmitter::comment(Operation *op) {
 }
 
 std::string BodyEmitter::gemm(exec::GemmOp op) {
-  auto workspace = op.getWorkspaces();
-  std::string bias =
-      op.getInputs().size() > 2 ? pointer(op.getInputs()[2]) : "nullptr";
+  // One by one: a pointer may print its declaration first.
+  auto orNull = [&](ValueRange buffers) {
+    return buffers.empty() ? std::string("nullptr") : pointer(buffers[0]);
+  };
+  std::string lhs = pointer(op.getInputs()[0]);
+  std::string rhs = pointer(op.getInputs()[1]);
+  std::string bias = orNull(op.getInputs().drop_front(2));
+  std::string out = pointer(op.getOutputs()[0]);
+  std::string workspace = orNull(op.getWorkspaces());
   return llvm::formatv("gemm(c, {0}, {1}, {2}, {3}, {4}, {5}, {6})",
-                       streamName(op.getStream()), tables.gemm(op),
-                       pointer(op.getInputs()[0]), pointer(op.getInputs()[1]),
-                       bias, pointer(op.getOutputs()[0]),
-                       workspace.empty() ? "nullptr" : pointer(workspace[0]));
+                       streamName(op.getStream()), tables.gemm(op), lhs, rhs,
+                       bias, out, workspace);
 }
 
 /// The wrapper that knows how a kernel's space is cut for threads.
@@ -192,9 +185,10 @@ FailureOr<std::string> BodyEmitter::collective(exec::CollectiveOp op) {
   FailureOr<std::string> entry = tables.collective(op);
   if (failed(entry))
     return failure();
+  std::string in = list(op.getInputs()), out = list(op.getOutputs());
+  std::string workspaces = list(op.getWorkspaces());
   return llvm::formatv("collective(c, {0}, {1}, {2}, {3}, {4})",
-                       streamName(op.getStream()), *entry, list(op.getInputs()),
-                       list(op.getOutputs()), list(op.getWorkspaces()))
+                       streamName(op.getStream()), *entry, in, out, workspaces)
       .str();
 }
 
@@ -251,7 +245,7 @@ void BodyEmitter::calls(ArrayRef<exec::CallOp> run) {
   os << "  " << storage << " uint64_t " << buffersName << "[]["
      << std::max<size_t>(1, first.getOperands().size()) << "] = {\n";
   auto row = [&](ArrayRef<std::string> items) {
-    wrapped("{" + llvm::join(items, ", ") + "},", 6);
+    wrap(os, "{" + llvm::join(items, ", ") + "},", 6);
   };
   for (exec::CallOp call : run) {
     SmallVector<std::string> offsets;
@@ -308,7 +302,8 @@ LogicalResult emit::emitProgram(exec::ProgramOp program, const FileNames &file,
   os << "\n/// Program " << program.getSymName() << '.';
   if (program.getArena())
     os << " Peak " << *program.getArena() << " bytes.";
-  os << "\nstatic void " << file.functions.lookup(program.getSymName())
+  os << "\nISSUES_WORK static void "
+     << file.functions.lookup(program.getSymName())
      << "(Context &c) {\n  const Ptr base = at(c, 0);\n";
   BodyEmitter emitter(file, tables, os);
   if (failed(emitter.body(program.getBody().front())))
@@ -317,22 +312,13 @@ LogicalResult emit::emitProgram(exec::ProgramOp program, const FileNames &file,
   return success();
 }
 
-/// What the buffer of a call is called, without the number of the layer:
-/// "layers.3.attention.q" gives "attention.q".
-static std::string labelOf(Value buffer) {
+/// What the buffer of a call is called.
+static StringRef labelOf(Value buffer) {
   exec::ByteRange range = exec::resolveRange(buffer);
-  StringRef label;
   if (auto get = range.root.getDefiningOp<exec::GetOp>())
-    label = get.getRange();
-  else if (auto alloc = range.root.getDefiningOp<exec::AllocOp>())
-    label = alloc.getLabel().value_or("");
-  SmallVector<StringRef> parts;
-  label.split(parts, '.');
-  for (auto [i, part] : llvm::enumerate(parts))
-    if (!part.empty() && llvm::all_of(part, llvm::isDigit) &&
-        i + 1 < parts.size())
-      return llvm::join(ArrayRef(parts).drop_front(i + 1), ".");
-  return label.empty() ? "buffer" : label.str();
+    return get.getRange();
+  auto alloc = range.root.getDefiningOp<exec::AllocOp>();
+  return alloc ? alloc.getLabel().value_or("") : "";
 }
 
 LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
@@ -341,18 +327,18 @@ LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
   Block &block = func.getBody().front();
   SmallVector<std::string> labels;
   for (BlockArgument arg : block.getArguments()) {
-    StringRef own = locationName(arg.getLoc());
-    labels.push_back(!own.empty() ? own.str()
-                     : firstCall
-                         ? labelOf(firstCall.getOperands()[arg.getArgNumber()])
-                         : "buffer");
+    StringRef label = locationName(arg.getLoc());
+    if (label.empty() && firstCall)
+      label = labelOf(firstCall.getOperands()[arg.getArgNumber()]);
+    labels.push_back(label.empty() ? "buffer" : withoutBlock(label).str());
   }
   os << "\n/// " << func.getSymName()
-     << ": the offsets of its buffers, the numbers of its events.\n"
-     << "static void " << file.functions.lookup(func.getSymName())
+     << ", for several places: `buffers` are offsets in the arena, `event`\n"
+        "/// numbers of events.\nISSUES_WORK static void\n"
+     << file.functions.lookup(func.getSymName())
      << "(Context &c, const uint64_t *buffers,\n"
-     << "    [[maybe_unused]] const int *event) {\n"
-     << "  const Ptr base = at(c, 0);\n";
+        "    [[maybe_unused]] const int *event) {\n"
+        "  const Ptr base = at(c, 0);\n";
   BodyEmitter emitter(file, tables, os);
   emitter.inFunction = true;
   emitter.arguments(block, labels);

@@ -92,6 +92,14 @@ void FileEmitter::header() {
      << R"(#include <iterator>
 
 using namespace fsdp::rt;
+
+// Programs only issue work: optimising them takes the compiler long and gains
+// nothing.
+#ifdef __clang__
+#define ISSUES_WORK __attribute__((optnone))
+#else
+#define ISSUES_WORK __attribute__((optimize("O0")))
+#endif
 )";
 }
 

@@ -50,6 +50,8 @@ llvm::StringRef dtypeName(mlir::Type type);
 std::string shapeText(mlir::MemRefType type);
 /// "Stream::Compute", …
 std::string streamName(exec::Stream stream);
+/// Prints a statement in lines of at most 80 columns, broken behind commas.
+void wrap(llvm::raw_ostream &os, llvm::StringRef text, unsigned indent);
 /// The innermost name of a location ("layers.0.attention.wq"), or nothing.
 llvm::StringRef locationName(mlir::Location loc);
 

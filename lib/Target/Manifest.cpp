@@ -54,6 +54,8 @@ static std::string typeText(Type type) {
 }
 
 static std::string shapeOf(MemRefType type) {
+  if (type.getRank() == 0)
+    return "";
   std::string text = "[";
   llvm::raw_string_ostream os(text);
   llvm::interleave(type.getShape(), os, "x");

@@ -115,6 +115,8 @@ llvm::Error Compilation::read() {
   DialectRegistry registry;
   registerFsdpDialects(registry);
   context.appendDialectRegistry(registry);
+  // A diagnostic names the place; the whole op may be a whole module.
+  context.printOpOnDiagnostic(false);
   return request.input.empty() ? trace() : readFile();
 }
 
@@ -144,9 +146,9 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
                         .Default(schedule::ReshardPolicy::Default);
   options.bucket = config.compile.bucket != "none";
   options.overlap = config.compile.overlap != "none";
+  options.fuse = config.compile.fuse != "none";
   options.threads = config.compile.threads;
   options.memoryBudget = request.memoryBudget;
-  options.fuse = config.compile.fuse != "none";
   options.target = request.workspaces;
 }
 
@@ -206,6 +208,7 @@ llvm::Error Compilation::emitSource() {
   manifest = std::move(*text);
 
   SourceInfo about;
+  about.language = request.compiler.language;
   about.manifest = manifest;
   about.madeBy = "Passes: " + wrapPipeline(pipeline);
   for (const auto &[key, value] : info.config)
@@ -262,6 +265,7 @@ llvm::Error Compilation::write() {
       printMemoryReport(memoryReport(*module), os);
     });
   case Stage::Source:
+  case Stage::CudaSource:
     return print([&](llvm::raw_ostream &os) { os << source; });
   case Stage::Object:
     return compileSource(source, Product::Object, request.compiler,
@@ -299,10 +303,9 @@ void Compilation::summarize(double seconds) {
 
 llvm::Error Compilation::run() {
   auto begin = std::chrono::steady_clock::now();
+  SourceMgrDiagnosticHandler handler(sources, &context);
   if (llvm::Error error = read())
     return error;
-  std::unique_ptr<SourceMgrDiagnosticHandler> handler =
-      std::make_unique<SourceMgrDiagnosticHandler>(sources, &context);
   if (!isWanted(Stage::Graph))
     if (llvm::Error error = runPasses())
       return error;

@@ -17,6 +17,7 @@ enum class Stage {
   Exec,
   Memory,
   Source,
+  CudaSource, // that of the CUDA target
   Object,
   Library
 };
@@ -26,13 +27,14 @@ struct Request {
   /// A file of nn or exec text; empty: the model of `config` is traced.
   std::string input;
   RunConfig config;
-  /// Axes of the mesh, as for fsdp-shard.
+  /// Axes of the mesh, as for fsdp-shard; empty: the input states its own.
   std::string mesh;
   /// False: public functions are programs as they are.
   bool train = true;
   std::string planFile;
   int64_t memoryBudget = 0;
-  /// "cpu", or "test" for workspace sizes that do not depend on the machine.
+  /// Whose workspace sizes: "cpu", "cuda", or "test" for sizes that do not
+  /// depend on the machine.
   std::string workspaces = "cpu";
   Stage emit = Stage::Library;
   /// A file, or the directory of an artifact.

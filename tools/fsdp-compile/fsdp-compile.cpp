@@ -44,6 +44,10 @@ EXAMPLES:
   The generated C++ of a model traced by hand:
     fsdp-trace llama3_debug --seq 128 | fsdp-compile - --mesh dp_shard=2 --emit=cpp
 
+  The same run for GPUs: the generated CUDA C++, and the artifact:
+    fsdp-compile --config run.toml --ranks 8 --emit=cuda
+    fsdp-compile --config run.toml --ranks 8 --target=cuda -o artifact
+
   Every public function of a file as a program, without a training step:
     fsdp-compile ops.mlir --programs-only -o artifact
 
@@ -77,6 +81,8 @@ static cl::opt<Stage> emitStage(
                           "what lives in the arena at its "
                           "peak (table)"),
                clEnumValN(Stage::Source, "cpp", "the generated C++"),
+               clEnumValN(Stage::CudaSource, "cuda",
+                          "the generated CUDA C++; implies --target=cuda"),
                clEnumValN(Stage::Object, "object", "an object file"),
                clEnumValN(Stage::Library, "library",
                           "the artifact: step.so and manifest.json (default)")),
@@ -89,7 +95,8 @@ static cl::alias ranksShort("n", cl::aliasopt(ranks), cl::desc("--ranks"),
                             cl::cat(category));
 static cl::opt<std::string>
     mesh("mesh", cl::value_desc("AXES"),
-         cl::desc("Mesh for an INPUT: dp_replicate=2,dp_shard=4"),
+         cl::desc("Mesh for an INPUT: dp_replicate=2,dp_shard=4 (default: one "
+                  "rank, or with --programs-only what INPUT states)"),
          cl::cat(category));
 static cl::opt<bool>
     programsOnly("programs-only",
@@ -104,21 +111,33 @@ static cl::opt<int64_t>
     memoryBudget("memory-budget", cl::value_desc("BYTES"),
                  cl::desc("Fail if the arena is larger; says what fills it"),
                  cl::cat(category));
+static cl::opt<Language>
+    target("target", cl::desc("What the program runs on:"),
+           cl::init(Language::Cpp),
+           cl::values(clEnumValN(Language::Cpp, "cpu", "the CPU (default)"),
+                      clEnumValN(Language::Cuda, "cuda", "NVIDIA GPUs")),
+           cl::cat(category));
+static cl::opt<std::string> gpu("gpu", cl::value_desc("ARCHITECTURE"),
+                                cl::desc("Of --target=cuda (default sm_90)"),
+                                cl::init("sm_90"), cl::cat(category));
 static cl::opt<std::string> workspaces(
-    "workspaces", cl::value_desc("cpu|test"),
-    cl::desc("Whose workspace sizes: this CPU's, or fixed ones for tests"),
-    cl::init("cpu"), cl::cat(category));
-static cl::opt<std::string> cxx("cxx", cl::value_desc("COMPILER"),
-                                cl::desc("Host C++ compiler (default g++)"),
-                                cl::init("g++"), cl::cat(category));
+    "workspaces", cl::value_desc("cpu|cuda|test"),
+    cl::desc("Whose workspace sizes: this CPU's, a GPU's, or fixed ones for "
+             "tests (default: the target's)"),
+    cl::cat(category));
+static cl::opt<std::string>
+    cxx("cxx", cl::value_desc("COMPILER"),
+        cl::desc("C++ compiler (default g++, or nvcc for --target=cuda)"),
+        cl::cat(category));
 static cl::opt<std::string> runtimeInclude(
     "runtime-include", cl::value_desc("DIR"),
     cl::desc("Headers of the runtime (default: beside the tool)"),
     cl::cat(category));
 static cl::opt<std::string>
     runtimeLibrary("runtime-library", cl::value_desc("DIR"),
-                   cl::desc("Directory of libfsdp_runtime.so (default: beside "
-                            "the tool)"),
+                   cl::desc("Directory of libfsdp_runtime.so or "
+                            "libfsdp_runtime_cuda.so (default: beside the "
+                            "tool)"),
                    cl::cat(category));
 static cl::opt<bool> verbose("v", cl::desc("Print the C++ compiler's command"),
                              cl::cat(category));
@@ -177,6 +196,20 @@ static void findRuntime(HostCompiler &compiler, const char *argv0) {
                                                 : FSDP_INCLUDE_DIR;
 }
 
+/// The compiler of the target.
+static void setCompiler(Request &request, const char *argv0) {
+  HostCompiler &compiler = request.compiler;
+  bool cuda = target == Language::Cuda;
+  compiler.language = target;
+  compiler.cpu = cuda ? gpu.getValue() : resolveCpu(request.config.compile.cpu);
+  compiler.cxx = !cxx.empty() ? cxx.getValue() : cuda ? findNvcc() : "g++";
+  compiler.verbose = verbose;
+  findRuntime(compiler, argv0);
+  request.workspaces = !workspaces.empty() ? workspaces.getValue()
+                       : cuda              ? "cuda"
+                                           : "cpu";
+}
+
 static Request makeRequest(const std::vector<std::string> &overrides,
                            const char *argv0) {
   Request request;
@@ -190,20 +223,24 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   std::string note = resolveConfig(request.config, statedRanks(request.config));
   if (!note.empty() && input.empty() && emitStage == Stage::Library)
     llvm::outs() << note << '\n';
-  request.mesh = !input.empty() ? mesh : meshOf(request.config);
+  request.mesh = mesh;
+  if (input.empty())
+    request.mesh = meshOf(request.config);
+  else if (mesh.empty() && !programsOnly)
+    request.mesh = "dp_shard=1";
   request.train = !programsOnly;
   request.planFile = planFile;
   request.memoryBudget = memoryBudget;
-  request.workspaces = workspaces;
   request.emit = emitStage;
   request.output = output;
   if (output.empty() && emitStage >= Stage::Object)
     throw Error("where to? Name the artifact with -o DIR");
-  request.compiler.cxx = cxx;
-  request.compiler.cpu = resolveCpu(request.config.compile.cpu);
-  request.compiler.verbose = verbose;
   request.timing = timing;
-  findRuntime(request.compiler, argv0);
+  if (emitStage == Stage::CudaSource)
+    target = Language::Cuda;
+  if (emitStage == Stage::Source && target == Language::Cuda)
+    throw Error("the source of --target=cuda is --emit=cuda");
+  setCompiler(request, argv0);
   return request;
 }
 

@@ -1,0 +1,66 @@
+// RUN: fsdp-compile %s --emit=cpp | FileCheck %s
+
+// A function that several places share gets offsets and event numbers; calls
+// of it in a row are one loop over a table.
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 1024 : i64} {
+
+exec.range @layers.0.w : memref<16xf32> role parameter at 0
+exec.range @layers.1.w : memref<16xf32> role parameter at 64
+
+// Arguments are named without the number of the block; buffers that are the
+// same for every call stand inside.
+// CHECK: /// layer, for several places: `buffers` are offsets in the arena, `event`
+// CHECK-NEXT: /// numbers of events.
+// CHECK-NEXT: ISSUES_WORK static void
+// CHECK-NEXT: run_layer(Context &c, const uint64_t *buffers,
+// CHECK-NEXT:     {{\[\[}}maybe_unused{{\]\]}} const int *event) {
+// CHECK-NEXT:   const Ptr base = at(c, 0);
+// CHECK-NEXT:   const Ptr w = base + buffers[0]; // 16 f32
+// CHECK-NEXT:   const Ptr h = base + buffers[1]; // 16 f32
+// CHECK-NEXT:   wait(c, event[0], Stream::Compute);
+// CHECK-NEXT:   const Ptr shared = base + 512; // 16 f32
+// CHECK-NEXT:   copy(c, Stream::Compute, w, shared, 64);
+// CHECK-NEXT:   copy(c, Stream::Compute, shared, h, 64);
+// CHECK-NEXT:   record(c, event[1], Stream::Compute);
+// CHECK-NEXT: }
+exec.func @layer {
+^bb0(%w: memref<16xf32> loc("layers.*.w"), %h: memref<16xf32>):
+  exec.wait 0 on compute
+  %s = exec.alloc at 512 "layers.*.shared" : memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%s : memref<16xf32>)
+  exec.copy on compute (%s : memref<16xf32>) outs(%h : memref<16xf32>)
+  exec.record 1 on compute
+}
+
+// CHECK: ISSUES_WORK static void run_train(Context &c) {
+// CHECK-NEXT:   const Ptr base = at(c, 0);
+// CHECK-NEXT:   record(c, 0, Stream::Gather);
+// CHECK-NEXT:   // layer: 2 calls
+// CHECK-NEXT:   static constexpr uint64_t run_layer_buffers[][2] = {
+// CHECK-NEXT:       {layers_0_w, 128},
+// The view starts 64 bytes into the interval at 192.
+// CHECK-NEXT:       {layers_1_w, 256},
+// CHECK-NEXT:   };
+// CHECK-NEXT:   static constexpr int run_layer_events[][2] = {
+// CHECK-NEXT:       {0, 1},
+// CHECK-NEXT:       {1, 2},
+// CHECK-NEXT:   };
+// CHECK-NEXT:   for (int i = 0; i < 2; ++i)
+// CHECK-NEXT:     run_layer(c, run_layer_buffers[i], run_layer_events[i]);
+// CHECK-NEXT: }
+exec.program @train arena 1024 {
+  exec.record 0 on gather
+  %w0 = exec.get @layers.0.w : memref<16xf32>
+  %h0 = exec.alloc at 128 "layers.0.h" : memref<16xf32>
+  exec.call @layer(%w0, %h0) events [0, 1] : memref<16xf32>, memref<16xf32>
+  %w1 = exec.get @layers.1.w : memref<16xf32>
+  %h1 = exec.alloc at 192 "layers.1.h" : memref<32xf32>
+  %v1 = exec.view %h1[16] : memref<32xf32> to memref<16xf32>
+  exec.call @layer(%w1, %v1) events [1, 2] : memref<16xf32>, memref<16xf32>
+}
+
+// Events are counted through calls: numbers 0, 1 and 2.
+// CHECK: 1024, // bytes of the arena
+// CHECK-NEXT: 3, // events
+}

@@ -1,0 +1,56 @@
+// RUN: rm -rf %t && split-file %s %t
+// RUN: not fsdp-compile %t/unplanned.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=UNPLANNED
+// RUN: not fsdp-compile %t/range.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: not fsdp-compile %t/interval.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=INTERVAL
+// RUN: not fsdp-compile %t/await.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=AWAIT
+// RUN: not fsdp-compile %t/scalar.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=SCALAR
+
+// What cannot be spelled is an error at its place, with nothing printed.
+
+// UNPLANNED: unplanned.mlir:0:0: error: memory is not planned: run exec-plan-memory
+//--- unplanned.mlir
+exec.program @p {
+}
+
+// RANGE: range.mlir:2:3: error: 'exec.range' op has no offset: run exec-plan-memory
+//--- range.mlir
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
+  exec.range @w : memref<4xf32> role parameter
+  exec.program @p {
+  }
+}
+
+// INTERVAL: interval.mlir:3:10: error: 'exec.alloc' op has no offset: run exec-plan-memory
+//--- interval.mlir
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64} {
+  exec.program @p {
+    %a = exec.alloc : memref<4xf32>
+    exec.invoke "fill_zero" on compute () outs(%a : memref<4xf32>)
+  }
+}
+
+// AWAIT: await.mlir:6:5: error: 'exec.await' op has no spelling in C++
+//--- await.mlir
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.program @p {
+    %a = exec.alloc at 0 : memref<4xf32>
+    %t = exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"] -> !exec.token
+    exec.await %t
+  }
+}
+
+// SCALAR: scalar.mlir:6:12: error: 'math.sin' op has no spelling in C++
+//--- scalar.mlir
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64} {
+  exec.kernel @k over(1, 4) access [element, element] outputs 1 {
+  ^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
+    exec.map {
+      %a = exec.load %x : memref<4xf32> -> f32
+      %b = math.sin %a : f32
+      exec.store %b, %y : f32, memref<4xf32>
+    }
+  }
+  exec.program @p {
+  }
+}

@@ -1,0 +1,109 @@
+// RUN: fsdp-compile %s --emit=cpp | FileCheck %s
+
+// Every typed operation of the runtime: sizes come from the operands' types,
+// buffers stand as ExecInvocations.def lists them.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 65536 : i64} {
+
+// CHECK: enum {
+// CHECK-NEXT: attention_2x4_6heads_8,
+// CHECK: {2, 4, 4, 6, 3, 8, 0.125, true, DType::F32},
+// CHECK-NEXT: };
+// CHECK: static const int64_t shape[] = {2, 3, 4};
+// CHECK-NEXT: static const int64_t permutation[] = {0, 2, 1};
+// CHECK-NEXT: static const int64_t box[] = {2, 3};
+// CHECK-NEXT: static const int64_t shape_2[] = {4, 8};
+// CHECK-NEXT: static const int64_t offsets[] = {1, 0};
+// CHECK-NEXT: static const int64_t shape_3[] = {3, 3};
+// CHECK-NEXT: static const int64_t offsets_2[] = {0, 0};
+// CHECK-NEXT: static const int64_t counts[] = {32, 8};
+
+// CHECK: static void run_p(
+exec.program @p arena 65536 {
+  %q = exec.alloc at 0 "q" : memref<2x4x6x8xf32>
+  %k = exec.alloc at 2048 "k" : memref<2x4x3x8xf32>
+  %v = exec.alloc at 4096 "v" : memref<2x4x3x8xf32>
+  %o = exec.alloc at 6144 "o" : memref<2x4x6x8xf32>
+  %lse = exec.alloc at 8192 "lse" : memref<2x6x4xf32>
+  %do = exec.alloc at 10240 "do" : memref<2x4x6x8xf32>
+  %dq = exec.alloc at 12288 "dq" : memref<2x4x6x8xf32>
+  %dk = exec.alloc at 14336 "dk" : memref<2x4x3x8xf32>
+  %dv = exec.alloc at 16384 "dv" : memref<2x4x3x8xf32>
+  %ws = exec.alloc at 18432 "ws" : memref<256xi8>
+  // CHECK: attention(c, Stream::Compute, attention_2x4_6heads_8, q, k, v, o, lse, ws);
+  exec.invoke "attention" on compute (%q, %k, %v : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>)
+      outs(%o, %lse : memref<2x4x6x8xf32>, memref<2x6x4xf32>) workspace(%ws : memref<256xi8>)
+      {params = {scale = 1.25e-01 : f64, causal = true}}
+  // A word of C++ gets an underscore; a missing workspace is null.
+  // CHECK: attentionGrad(c, Stream::Compute, attention_2x4_6heads_8, q, k, v, o, lse,
+  // CHECK-NEXT: do_, dq, dk, dv, nullptr);
+  exec.invoke "attention_grad" on compute (%q, %k, %v, %o, %lse, %do : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<2x4x6x8xf32>, memref<2x6x4xf32>, memref<2x4x6x8xf32>)
+      outs(%dq, %dk, %dv : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>)
+      {params = {scale = 1.25e-01 : f64, causal = true}}
+  %table = exec.alloc at 20480 "table" : memref<4x4x2xf32>
+  // CHECK: rotary(c, Stream::Compute, DType::F32, 2, 4, 6, 8, true, false, q, table, o);
+  exec.invoke "rotary" on compute (%q, %table : memref<2x4x6x8xf32>, memref<4x4x2xf32>) outs(%o : memref<2x4x6x8xf32>)
+      {params = {halves = true, inverse = false}}
+
+  %ids = exec.alloc at 22528 "ids" : memref<2x4xi32>
+  %words = exec.alloc at 24576 "words" : memref<16x8xbf16>
+  %x = exec.alloc at 26624 "x" : memref<2x4x8xbf16>
+  // Eight tokens, 16 classes, 8 columns.
+  // CHECK: embedding(c, Stream::Compute, DType::BF16, 8, 16, 8, ids, words, x);
+  exec.invoke "embedding" on compute (%ids, %words : memref<2x4xi32>, memref<16x8xbf16>) outs(%x : memref<2x4x8xbf16>)
+  // CHECK: embeddingGrad(c, Stream::Compute, DType::BF16, 8, 16, 8, ids, x, words, ws);
+  exec.invoke "embedding_grad" on compute (%ids, %x : memref<2x4xi32>, memref<2x4x8xbf16>) outs(%words : memref<16x8xbf16>)
+      workspace(%ws : memref<256xi8>)
+  %logits = exec.alloc at 28672 "logits" : memref<2x4x16xf32>
+  %loss = exec.alloc at 30720 "loss" : memref<f32>
+  %rows = exec.alloc at 32768 "rowlse" : memref<8xf32>
+  %dlogits = exec.alloc at 34816 "dlogits" : memref<2x4x16xf32>
+  // CHECK: crossEntropy(c, Stream::Compute, DType::F32, 8, 16, -100, logits, ids, loss,
+  // CHECK-NEXT: rowlse, ws);
+  exec.invoke "cross_entropy" on compute (%logits, %ids : memref<2x4x16xf32>, memref<2x4xi32>) outs(%loss, %rows : memref<f32>, memref<8xf32>)
+      workspace(%ws : memref<256xi8>) {params = {ignore_index = -100 : i64}}
+  // CHECK: crossEntropyGrad(c, Stream::Compute, DType::F32, 8, 16, -100, logits, ids,
+  // CHECK-NEXT: rowlse, loss, dlogits);
+  exec.invoke "cross_entropy_grad" on compute (%logits, %ids, %rows, %loss : memref<2x4x16xf32>, memref<2x4xi32>, memref<8xf32>, memref<f32>)
+      outs(%dlogits : memref<2x4x16xf32>) {params = {ignore_index = -100 : i64}}
+
+  %a = exec.alloc at 36864 "a" : memref<2x3x4xf32>
+  %b = exec.alloc at 38912 "b" : memref<2x4x3xf32>
+  // CHECK: transpose(c, Stream::Compute, DType::F32, 3, shape, permutation, a, b);
+  exec.invoke "transpose" on compute (%a : memref<2x3x4xf32>) outs(%b : memref<2x4x3xf32>) {params = {permutation = array<i64: 0, 2, 1>}}
+  %from = exec.alloc at 40960 "from" : memref<4x8xf32>
+  %to = exec.alloc at 43008 "to" : memref<3x3xf32>
+  // CHECK: fillZero(c, Stream::Compute, to, 36);
+  exec.invoke "fill_zero" on compute () outs(%to : memref<3x3xf32>)
+  // CHECK: copyBox(c, Stream::Compute, DType::F32, 2, box, shape_2, offsets, shape_3,
+  // CHECK-NEXT: offsets_2, from, to);
+  exec.invoke "copy_box" on compute (%from : memref<4x8xf32>) outs(%to : memref<3x3xf32>)
+      {params = {shape = array<i64: 2, 3>, in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 0, 0>}}
+
+  %p0 = exec.alloc at 45056 "p0" : memref<4x8xf32>
+  %p1 = exec.alloc at 45312 "p1" : memref<8xf32>
+  %m0 = exec.alloc at 45568 "m0" : memref<4x8xf32>
+  %m1 = exec.alloc at 45824 "m1" : memref<8xf32>
+  %v0 = exec.alloc at 46080 "v0" : memref<4x8xf32>
+  %v1 = exec.alloc at 46336 "v1" : memref<8xf32>
+  %g0 = exec.alloc at 46592 "g0" : memref<4x8xf32>
+  %g1 = exec.alloc at 46848 "g1" : memref<8xf32>
+  %max = exec.alloc at 47104 "gmax" : memref<f32>
+  %sum = exec.alloc at 47168 "gsum" : memref<2xi64>
+  %norm = exec.alloc at 47232 "norm" : memref<f32>
+  %clip = exec.alloc at 47296 "clip" : memref<f32>
+  %lr = exec.alloc at 47360 "lr" : memref<f32>
+  %step = exec.alloc at 47424 "step" : memref<i32>
+  // CHECK: absMax(c, Stream::Compute, counts, {g0, g1}, gmax);
+  exec.invoke "abs_max" on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
+  // CHECK: sumSquares(c, Stream::Compute, counts, gmax, {g0, g1}, gsum);
+  exec.invoke "sum_squares" on compute (%max, %g0, %g1 : memref<f32>, memref<4x8xf32>, memref<8xf32>) outs(%sum : memref<2xi64>)
+  // CHECK: clipCoefficient(c, Stream::Compute, 1.0, gmax, gsum, norm, clip);
+  exec.invoke "clip_coefficient" on compute (%max, %sum : memref<f32>, memref<2xi64>) outs(%norm, %clip : memref<f32>, memref<f32>) {params = {max_norm = 1.0 : f64}}
+  // CHECK: adamw(c, Stream::Compute, {0.9, 0.95, 1e-08, 0.1}, counts, {p0, p1}, {m0, m1},
+  // CHECK-NEXT: {v0, v1}, {g0, g1}, lr, step, clip);
+  exec.invoke "adamw" on compute (%p0, %p1, %m0, %m1, %v0, %v1, %g0, %g1, %lr, %step, %clip : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<f32>, memref<i32>, memref<f32>)
+      outs(%p0, %p1, %m0, %m1, %v0, %v1 : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>)
+      {params = {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}}
+}
+}

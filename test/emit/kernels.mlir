@@ -1,0 +1,156 @@
+// RUN: fsdp-compile %s --emit=cpp | FileCheck %s
+
+// Kernels of every shape become loops; every value with one use is spelled
+// where it is used.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} {
+
+// A row kernel: the reduction over columns is a lambda for the runtime's fixed
+// order, a row scalar is a variable, exec.map a vector loop. Arguments are
+// named by their locations.
+// CHECK: /// 4 rows of 8, first for norm.
+// CHECK-NEXT: static void k_rms_norm(int64_t begin, int64_t end, const Ptr *args) {
+// CHECK-NEXT:   constexpr int64_t cols = 8;
+// CHECK-NEXT:   const float *__restrict x = reinterpret_cast<const float *>(args[0]);
+// CHECK-NEXT:   const float *__restrict weight = reinterpret_cast<const float *>(args[1]);
+// CHECK-NEXT:   float *__restrict y = reinterpret_cast<float *>(args[2]);
+// CHECK-NEXT:   float *__restrict rstd = reinterpret_cast<float *>(args[3]);
+// CHECK-NEXT:   for (int64_t row = begin; row < end; ++row) {
+// CHECK-NEXT:     const int64_t first = row * cols;
+// CHECK-NEXT:     const float sum = math::sumLanes(cols, [&](int64_t col) {
+// CHECK-NEXT:       const float x_v = x[first + col];
+// CHECK-NEXT:       return x_v * x_v;
+// CHECK-NEXT:     });
+// CHECK-NEXT:     const float t = 1.0f / math::sqrt(sum / 8.0f + 1e-05f);
+// CHECK-NEXT:     rstd[row] = t;
+// CHECK-NEXT: #pragma omp simd
+// CHECK-NEXT:     for (int64_t col = 0; col < cols; ++col) {
+// CHECK-NEXT:       y[first + col] = x[first + col] * t * weight[col];
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
+exec.kernel @rms_norm over(4, 8) access [element, column, element, row] outputs 2 {
+^bb0(%x: memref<4x8xf32> loc("x"), %w: memref<8xf32> loc("weight"), %y: memref<4x8xf32> loc("y"), %rstd: memref<4xf32> loc("rstd")):
+  %ss = exec.reduce sum {
+    %a = exec.load %x : memref<4x8xf32> -> f32
+    %b = arith.mulf %a, %a : f32
+    exec.yield %b
+  }
+  %n = arith.constant 8.0 : f32
+  %eps = arith.constant 1.0e-5 : f32
+  %one = arith.constant 1.0 : f32
+  %mean = arith.divf %ss, %n : f32
+  %shifted = arith.addf %mean, %eps : f32
+  %root = math.sqrt %shifted : f32
+  %r = arith.divf %one, %root : f32
+  exec.store %r, %rstd : f32, memref<4xf32>
+  exec.map {
+    %a = exec.load %x : memref<4x8xf32> -> f32
+    %b = arith.mulf %a, %r : f32
+    %c = exec.load %w : memref<8xf32> -> f32
+    %d = arith.mulf %b, %c : f32
+    exec.store %d, %y : f32, memref<4x8xf32>
+  }
+} loc("norm")
+
+// bf16 is widened when it is loaded and rounded when it is stored; a rounding
+// in between stays, because every op rounds to its declared type.
+// CHECK: static void k_silu_mul(
+// CHECK: const BF16 *__restrict in0
+// CHECK: BF16 *__restrict out0
+// CHECK: const float in0_v = math::widen(in0[first + col]);
+// CHECK-NEXT: const float t = math::roundBF16(in0_v / (1.0f + math::exp(-in0_v)));
+// CHECK-NEXT: out0[first + col] = math::toBF16(t * math::widen(in1[first + col]));
+exec.kernel @silu_mul over(2, 16) access [element, element, element] outputs 1 {
+^bb0(%x: memref<2x16xbf16>, %y: memref<2x16xbf16>, %z: memref<2x16xbf16>):
+  exec.map {
+    %one = arith.constant 1.0 : f32
+    %a = exec.load %x : memref<2x16xbf16> -> f32
+    %minus = arith.negf %a : f32
+    %e = math.exp %minus : f32
+    %d = arith.addf %one, %e : f32
+    %q = arith.divf %a, %d : f32
+    %rounded = arith.truncf %q : f32 to bf16
+    %silu = arith.extf %rounded : bf16 to f32
+    %b = exec.load %y : memref<2x16xbf16> -> f32
+    %c = arith.mulf %silu, %b : f32
+    exec.store %c, %z : f32, memref<2x16xbf16>
+  }
+}
+
+// A column reduction gets ranges of columns; each output is one reduction over
+// the rows in blocks of 32.
+// CHECK: static void k_bias_grad(
+// CHECK-NEXT:   constexpr int64_t rows = 64;
+// CHECK-NEXT:   constexpr int64_t cols = 8;
+// CHECK:   math::sumRows(rows, begin, end, out0, [&](int64_t row, int64_t col) {
+// CHECK-NEXT:     const int64_t first = row * cols;
+// CHECK-NEXT:     return in0[first + col] * in1[row];
+// CHECK-NEXT:   });
+// CHECK-NEXT: }
+exec.kernel @bias_grad over(64, 8) access [element, row, column] outputs 1 column_reduction {
+^bb0(%dy: memref<64x8xf32>, %r: memref<64xf32>, %db: memref<8xf32>):
+  exec.reduce_rows sum %db : memref<8xf32> {
+    %a = exec.load %dy : memref<64x8xf32> -> f32
+    %b = exec.load %r : memref<64xf32> -> f32
+    %c = arith.mulf %a, %b : f32
+    exec.yield %c
+  }
+}
+
+// Comparison, selection, integers, a load from another column. Subtraction
+// from a difference keeps its parentheses: order of operations is the IR's.
+// CHECK: static void k_pick(
+// CHECK: const float max = math::maxLanes(cols, [&](int64_t col) {
+// CHECK: const float t = in0[first + col] - (max - in0[first + in1[row]]);
+// CHECK-NEXT: out0[first + col] = t > in2[0] ? t : (int32_t(col) == in1[row] ? 1.0f : 0.0f);
+exec.kernel @pick over(4, 8) access [element, row, scalar, element] outputs 1 {
+^bb0(%x: memref<4x8xf32>, %ids: memref<4xi32>, %low: memref<f32>, %y: memref<4x8xf32>):
+  %max = exec.reduce max {
+    %a = exec.load %x : memref<4x8xf32> -> f32
+    exec.yield %a
+  }
+  exec.map {
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %a = exec.load %x : memref<4x8xf32> -> f32
+    %id = exec.load %ids : memref<4xi32> -> i32
+    %b = exec.load %x at %id : memref<4x8xf32> -> f32
+    %c = arith.subf %max, %b : f32
+    %d = arith.subf %a, %c : f32
+    %col = exec.column
+    %id2 = exec.load %ids : memref<4xi32> -> i32
+    %hit = arith.cmpi eq, %col, %id2 : i32
+    %e = arith.select %hit, %one, %zero : f32
+    %l = exec.load %low : memref<f32> -> f32
+    %above = arith.cmpf ogt, %d, %l : f32
+    %f = arith.select %above, %d, %e : f32
+    exec.store %f, %y : f32, memref<4x8xf32>
+  }
+}
+
+// Every function of math that kernels use, and a constant that is no number of
+// C++.
+// CHECK: static void k_functions(
+// CHECK: const float t = math::tanh(math::erf(math::abs(in0[first + col])));
+// CHECK-NEXT: out0[first + col] = math::log(t);
+// CHECK: out1[first + col] = math::max(in0[first + col], -__builtin_inff());
+exec.kernel @functions over(1, 4) access [element, element, element] outputs 2 {
+^bb0(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>):
+  exec.map {
+    %a = exec.load %x : memref<4xf32> -> f32
+    %b = math.absf %a : f32
+    %c = math.erf %b : f32
+    %d = math.tanh %c : f32
+    %e = math.log %d : f32
+    exec.store %e, %y : f32, memref<4xf32>
+    %low = arith.constant 0xFF800000 : f32
+    %g = exec.load %x : memref<4xf32> -> f32
+    %h = arith.maximumf %g, %low : f32
+    exec.store %h, %z : f32, memref<4xf32>
+  }
+}
+
+exec.program @nothing arena 0 {
+}
+}
