@@ -29,3 +29,5 @@ if os.environ.get("FSDP_VERIFY_ROUNDTRIP"):
     config.substitutions.append((r"(?<![\w-])fsdp-opt(?![\w-])", "fsdp-opt --verify-roundtrip"))
 if config.have_cuda == "1":
     config.available_features.add("cuda")
+if config.sanitize != "ON":
+    config.available_features.add("count-allocations")

@@ -13,6 +13,7 @@ namespace {
 struct State {
   bool joined = false, mpi = false, ownsMPI = false;
   World world;
+  std::vector<double> gathered; // room of allReduceSum
 };
 } // namespace
 
@@ -101,7 +102,9 @@ void fsdp::rt::allReduceSum(double *values, int count) {
   State &s = state();
   if (s.world.size == 1)
     return;
-  std::vector<double> all(size_t(count) * size_t(s.world.size));
+  // Kept between calls: a training step sums its loss and allocates nothing.
+  std::vector<double> &all = s.gathered;
+  all.resize(size_t(count) * size_t(s.world.size));
   job::allGather(values, count * int64_t(sizeof(double)), all.data());
   for (int i = 0; i < count; ++i) {
     double sum = 0;

@@ -1,5 +1,6 @@
 //===- Metrics.cpp - One line per step, for people and programs -----------===//
 #include "Metrics.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -40,6 +41,11 @@ uint64_t fsdp::residentBytes() {
 
 Metrics::Metrics(const RunConfig &config, const StepCosts &costs)
     : config(config), costs(costs) {
+  // Room for all steps is made and touched now, so that resident memory does
+  // not grow while the run goes on.
+  constexpr int64_t kMost = 1 << 17;
+  steps.resize(static_cast<size_t>(std::min(config.training.steps, kMost)));
+  steps.clear();
   if (!config.metrics.jsonl.empty())
     json = std::make_unique<AtomicFile>(config.job.dumpFolder + "/" +
                                         config.metrics.jsonl);
