@@ -24,11 +24,6 @@ public:
 private:
   void fingerprint();
   void mesh();
-  void range(exec::RangeOp range);
-  void program(exec::ProgramOp program);
-  void shape(StringRef key, ArrayRef<int64_t> sizes);
-  void initializer(Attribute init);
-  void placement(Attribute placement);
 
   ModuleOp module;
   const ManifestInfo &info;
@@ -146,30 +141,14 @@ void ManifestWriter::fingerprint() {
 // Mesh, ranges, programs
 //===----------------------------------------------------------------------===//
 
-void ManifestWriter::mesh() {
-  int64_t nodeSize = 0;
-  json.attributeArray("axes", [&] {
-    for (auto mesh : module.getOps<dist::MeshOp>()) {
-      nodeSize = mesh.getNodeSize();
-      for (Attribute attr : mesh.getAxes())
-        json.object([&] {
-          auto axis = cast<dist::MeshAxisAttr>(attr);
-          json.attribute("name", axis.getName());
-          json.attribute("size", axis.getSize());
-        });
-    }
-  });
-  json.attribute("node_size", nodeSize);
-}
-
-void ManifestWriter::shape(StringRef key, ArrayRef<int64_t> sizes) {
+static void shape(OStream &json, StringRef key, ArrayRef<int64_t> sizes) {
   json.attributeArray(key, [&] {
     for (int64_t size : sizes)
       json.value(size);
   });
 }
 
-void ManifestWriter::initializer(Attribute init) {
+static void initializer(OStream &json, Attribute init) {
   if (!init)
     return json.attribute("init", nullptr);
   json.attributeObject("init", [&] {
@@ -194,13 +173,11 @@ void ManifestWriter::initializer(Attribute init) {
           json.attribute("original", a.getOriginal());
           json.attribute("start", a.getStart());
         })
-        .Default([](Attribute) {
-          llvm_unreachable("the range's verifier knows its initialisers");
-        });
+        .Default([](Attribute) { llvm_unreachable("checked before"); });
   });
 }
 
-void ManifestWriter::placement(Attribute placement) {
+static void placement(OStream &json, Attribute placement) {
   if (!placement)
     return json.attribute("placement", nullptr);
   json.attributeObject("placement", [&] {
@@ -216,25 +193,25 @@ void ManifestWriter::placement(Attribute placement) {
   });
 }
 
-void ManifestWriter::range(exec::RangeOp range) {
+static void range(OStream &json, exec::RangeOp range) {
   json.object([&] {
     MemRefType type = range.getMemRefType();
     json.attribute("name", range.getSymName());
     json.attribute("role", exec::stringifyRole(range.getRole()));
     json.attribute("dtype", typeText(type.getElementType()));
-    shape("shape", type.getShape());
+    shape(json, "shape", type.getShape());
     json.attribute("offset", *range.getOffset());
     json.attribute("bytes", exec::bytesOf(type));
     if (range.getFull())
-      shape("full", cast<ShapedType>(*range.getFull()).getShape());
+      shape(json, "full", cast<ShapedType>(*range.getFull()).getShape());
     else
       json.attribute("full", nullptr);
-    initializer(range.getInitAttr());
-    placement(range.getPlacementAttr());
+    initializer(json, range.getInitAttr());
+    placement(json, range.getPlacementAttr());
   });
 }
 
-void ManifestWriter::program(exec::ProgramOp program) {
+static void program(OStream &json, exec::ProgramOp program) {
   auto names = [&](StringRef key, StringRef attribute) {
     json.attributeArray(key, [&] {
       if (auto list = program->getAttrOfType<ArrayAttr>(attribute))
@@ -250,6 +227,34 @@ void ManifestWriter::program(exec::ProgramOp program) {
     auto flops = program->getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
     json.attribute("flops", flops ? flops.getInt() : 0);
   });
+}
+
+/// Elements that stand on one line each: a list of ranges stays a table.
+template <typename Ops, typename Print>
+static void lines(OStream &json, StringRef key, Ops ops, Print print) {
+  json.attributeArray(key, [&] {
+    for (auto op : ops)
+      json.rawValue([&](llvm::raw_ostream &os) {
+        OStream line(os);
+        print(line, op);
+      });
+  });
+}
+
+void ManifestWriter::mesh() {
+  int64_t nodeSize = 0;
+  json.attributeArray("axes", [&] {
+    for (auto mesh : module.getOps<dist::MeshOp>()) {
+      nodeSize = mesh.getNodeSize();
+      for (Attribute attr : mesh.getAxes())
+        json.object([&] {
+          auto axis = cast<dist::MeshAxisAttr>(attr);
+          json.attribute("name", axis.getName());
+          json.attribute("size", axis.getSize());
+        });
+    }
+  });
+  json.attribute("node_size", nodeSize);
 }
 
 void ManifestWriter::write() {
@@ -268,15 +273,25 @@ void ManifestWriter::write() {
       json.attribute("bytes", bytes(exec::kArenaBytesAttr));
       json.attribute("persistent_bytes", bytes(exec::kPersistentBytesAttr));
     });
-    json.attributeArray("ranges", [&] {
-      for (auto op : module.getOps<exec::RangeOp>())
-        range(op);
-    });
-    json.attributeArray("programs", [&] {
-      for (auto op : module.getOps<exec::ProgramOp>())
-        program(op);
-    });
+    lines(json, "ranges", module.getOps<exec::RangeOp>(), range);
+    lines(json, "programs", module.getOps<exec::ProgramOp>(), program);
   });
+}
+
+/// Whether a manifest can state everything about the range.
+static LogicalResult check(exec::RangeOp range) {
+  if (!range.getOffset())
+    return range.emitOpError("has no offset: run exec-plan-memory");
+  if (Attribute init = range.getInitAttr())
+    if (!isa<nn::ZerosAttr, nn::OnesAttr, nn::NormalAttr, nn::UniformAttr,
+             nn::RotaryTableAttr>(init))
+      return range.emitOpError("has an initialiser the runtime does not know: ")
+             << init;
+  if (Attribute placement = range.getPlacementAttr())
+    if (!isa<dist::ShardAttr, dist::ReplicatedAttr>(placement))
+      return range.emitOpError("has a placement the runtime does not know: ")
+             << placement;
+  return success();
 }
 
 FailureOr<std::string> fsdp::makeManifest(ModuleOp module,
@@ -285,8 +300,8 @@ FailureOr<std::string> fsdp::makeManifest(ModuleOp module,
       !module->getAttrOfType<IntegerAttr>(exec::kPersistentBytesAttr))
     return module.emitError("memory is not planned: run exec-plan-memory");
   for (auto range : module.getOps<exec::RangeOp>())
-    if (!range.getOffset())
-      return range.emitOpError("has no offset: run exec-plan-memory");
+    if (failed(check(range)))
+      return failure();
   std::string text;
   llvm::raw_string_ostream os(text);
   OStream json(os, /*IndentSize=*/1);

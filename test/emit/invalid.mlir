@@ -3,6 +3,7 @@
 // RUN: not fsdp-compile %t/range.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: not fsdp-compile %t/interval.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=INTERVAL
 // RUN: not fsdp-compile %t/await.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=AWAIT
+// RUN: not fsdp-compile %t/initialiser.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=INIT
 // RUN: not fsdp-compile %t/scalar.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=SCALAR
 
 // What cannot be spelled is an error at its place, with nothing printed.
@@ -16,6 +17,14 @@ exec.program @p {
 //--- range.mlir
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
   exec.range @w : memref<4xf32> role parameter
+  exec.program @p {
+  }
+}
+
+// INIT: initialiser.mlir:2:3: error: 'exec.range' op has an initialiser the runtime does not know: "random"
+//--- initialiser.mlir
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
+  exec.range @w : memref<4xf32> role parameter at 0 {init = "random"}
   exec.program @p {
   }
 }
