@@ -117,12 +117,8 @@ bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
       if (worker)
         worker->join();
   }
-  unsigned errors = c.dataErrors.exchange(0);
-  if (errors & kTokenOutOfRange)
-    error = "a token is outside the vocabulary";
-  else if (errors & kTargetOutOfRange)
-    error = "a target is outside the classes";
-  return errors == 0;
+  error = describeDataErrors(c.dataErrors.exchange(0));
+  return error.empty();
 }
 
 uint64_t fsdp::rt::arenaBytes(const Context &c) { return c.arena.size(); }

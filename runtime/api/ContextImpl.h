@@ -7,18 +7,12 @@
 #include "../cpu/Attention.h"
 #include "../cpu/Gemm.h"
 #include "Arena.h"
+#include "DataErrors.h"
 #include "Trace.h"
 #include "fsdp/Runtime/Context.h"
 #include <atomic>
 
 namespace fsdp::rt {
-
-/// Data errors that a program meets on its way; reported when it has ended,
-/// because the step path neither throws nor returns.
-enum DataError : unsigned {
-  kTokenOutOfRange = 1,
-  kTargetOutOfRange = 2,
-};
 
 class Context {
 public:

@@ -10,74 +10,8 @@
 using namespace fsdp::rt;
 
 //===----------------------------------------------------------------------===//
-// Sizes
-//===----------------------------------------------------------------------===//
-
-/// Below this size an all-reduce sends whole tensors to everybody: one round
-/// instead of two. The tree, and so the bits, are the same.
-static constexpr int64_t kSmallBytes = 4096;
-
-static bool isSmall(const CollectiveDesc &desc, int64_t full) {
-  return full * sizeOf(desc.in) <= kSmallBytes;
-}
-
-/// Elements of an item that one rank reduces.
-static int64_t pieceElements(const CollectiveDesc &desc, int item,
-                             int64_t ranks) {
-  const CollectiveItem &it = desc.item[item];
-  if (desc.kind == CollectiveKind::ReduceScatter)
-    return it.shard;
-  return isSmall(desc, it.full) ? it.full : (it.full + ranks - 1) / ranks;
-}
-
-/// Elements of piece `r` that exist; the last pieces may be short or empty.
-static int64_t pieceLength(int64_t full, int64_t piece, int64_t r) {
-  return std::clamp<int64_t>(full - r * piece, 0, piece);
-}
-
-int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
-                                           int64_t ranks) {
-  if (desc.kind == CollectiveKind::AllGather)
-    return 0;
-  // The own piece is read where it is.
-  return (ranks - 1) * pieceElements(desc, item, ranks) * sizeOf(desc.in);
-}
-
-//===----------------------------------------------------------------------===//
 // Channel
 //===----------------------------------------------------------------------===//
-
-std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,
-                                      const std::vector<int64_t> &meshAxes,
-                                      int rank) {
-  // A group axis is a digit of the rank: (rank / stride) mod size.
-  struct Digit {
-    int64_t stride, size;
-  };
-  std::vector<Digit> digits;
-  for (int32_t i = 0; i < group.axes; ++i) {
-    const AxisRef &ref = group.axis[i];
-    int64_t stride = 1;
-    for (size_t a = size_t(ref.axis) + 1; a < meshAxes.size(); ++a)
-      stride *= meshAxes[a];
-    int64_t axisSize = meshAxes[size_t(ref.axis)];
-    int64_t size = ref.size == 0 ? axisSize : ref.size;
-    int64_t pre = ref.size == 0 ? 1 : ref.pre;
-    digits.push_back({stride * (axisSize / (pre * size)), size});
-  }
-  int64_t start = rank;
-  for (const Digit &d : digits)
-    start -= start / d.stride % d.size * d.stride;
-  std::vector<int> ranks{int(start)};
-  for (const Digit &d : digits) {
-    std::vector<int> next;
-    for (int r : ranks)
-      for (int64_t i = 0; i < d.size; ++i)
-        next.push_back(int(r + i * d.stride));
-    ranks = std::move(next);
-  }
-  return ranks;
-}
 
 Channel::Channel(const Arena &arena, std::vector<int> groupRanks, int index,
                  Stream stream, double timeoutSeconds, int maxItems)
@@ -137,17 +71,8 @@ void Channel::allGather(const CollectiveDesc &desc, const Ptr *in,
   transport->done();
 }
 
-/// Where rank `r`'s part of an item lies, in elements. In a small all-reduce
-/// every rank's part is the whole tensor.
-struct Channel::Part {
-  int64_t offset, count;
-};
-Channel::Part Channel::part(const CollectiveDesc &desc, int item, int r) const {
-  int64_t full = desc.item[item].full;
-  if (desc.kind == CollectiveKind::AllReduce && isSmall(desc, full))
-    return {0, full};
-  int64_t piece = pieceElements(desc, item, size());
-  return {std::min(r * piece, full), pieceLength(full, piece, r)};
+Part Channel::part(const CollectiveDesc &desc, int item, int r) const {
+  return partOf(desc, item, r, size());
 }
 
 /// The all-to-all of the pieces of every item; `pieces` then says where each

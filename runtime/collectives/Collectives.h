@@ -10,6 +10,7 @@
 #define FSDP_RUNTIME_COLLECTIVES_COLLECTIVES_H
 
 #include "../api/Arena.h"
+#include "Pieces.h"
 #include <string>
 #include <vector>
 
@@ -38,7 +39,6 @@ private:
                      const Ptr *workspace);
   void allReduce(const CollectiveDesc &desc, const Ptr *in, const Ptr *out,
                  const Ptr *workspace);
-  struct Part;
   Part part(const CollectiveDesc &desc, int item, int r) const;
   void exchange(const CollectiveDesc &desc, const Ptr *in,
                 const Ptr *workspace);
@@ -55,11 +55,6 @@ private:
 
 /// False if there is no kernel for the reduction's types.
 bool isSupported(const CollectiveDesc &desc);
-
-/// The ranks that differ from `rank` only along the group's axes, in order,
-/// the first axis slowest.
-std::vector<int> groupRanks(const GroupDesc &group,
-                            const std::vector<int64_t> &meshAxes, int rank);
 
 } // namespace fsdp::rt
 

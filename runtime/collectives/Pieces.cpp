@@ -1,0 +1,73 @@
+//===- Pieces.cpp - Who reduces what, and with whom -----------------------===//
+#include "Pieces.h"
+#include "fsdp/Runtime/Runtime.h"
+#include <algorithm>
+
+using namespace fsdp::rt;
+
+/// Below this size an all-reduce sends whole tensors to everybody: one round
+/// instead of two. The tree, and so the bits, are the same.
+static constexpr int64_t kSmallBytes = 4096;
+
+bool fsdp::rt::isSmall(const CollectiveDesc &desc, int64_t full) {
+  return full * sizeOf(desc.in) <= kSmallBytes;
+}
+
+int64_t fsdp::rt::pieceElements(const CollectiveDesc &desc, int item,
+                                int64_t ranks) {
+  const CollectiveItem &it = desc.item[item];
+  if (desc.kind == CollectiveKind::ReduceScatter)
+    return it.shard;
+  return isSmall(desc, it.full) ? it.full : (it.full + ranks - 1) / ranks;
+}
+
+Part fsdp::rt::partOf(const CollectiveDesc &desc, int item, int r,
+                      int64_t ranks) {
+  int64_t full = desc.item[item].full;
+  if (desc.kind == CollectiveKind::AllReduce && isSmall(desc, full))
+    return {0, full};
+  int64_t piece = pieceElements(desc, item, ranks);
+  // The last pieces may be short or empty.
+  return {std::min(r * piece, full),
+          std::clamp<int64_t>(full - r * piece, 0, piece)};
+}
+
+int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
+                                           int64_t ranks) {
+  if (desc.kind == CollectiveKind::AllGather)
+    return 0;
+  // The own piece is read where it is.
+  return (ranks - 1) * pieceElements(desc, item, ranks) * sizeOf(desc.in);
+}
+
+std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,
+                                      const std::vector<int64_t> &meshAxes,
+                                      int rank) {
+  // A group axis is a digit of the rank: (rank / stride) mod size.
+  struct Digit {
+    int64_t stride, size;
+  };
+  std::vector<Digit> digits;
+  for (int32_t i = 0; i < group.axes; ++i) {
+    const AxisRef &ref = group.axis[i];
+    int64_t stride = 1;
+    for (size_t a = size_t(ref.axis) + 1; a < meshAxes.size(); ++a)
+      stride *= meshAxes[a];
+    int64_t axisSize = meshAxes[size_t(ref.axis)];
+    int64_t size = ref.size == 0 ? axisSize : ref.size;
+    int64_t pre = ref.size == 0 ? 1 : ref.pre;
+    digits.push_back({stride * (axisSize / (pre * size)), size});
+  }
+  int64_t start = rank;
+  for (const Digit &d : digits)
+    start -= start / d.stride % d.size * d.stride;
+  std::vector<int> ranks{int(start)};
+  for (const Digit &d : digits) {
+    std::vector<int> next;
+    for (int r : ranks)
+      for (int64_t i = 0; i < d.size; ++i)
+        next.push_back(int(r + i * d.stride));
+    ranks = std::move(next);
+  }
+  return ranks;
+}
