@@ -40,8 +40,8 @@ double worstUlp(Ours ours, Exact exact, double low, double high) {
   for (int i = 0; i <= 200000; ++i) {
     float x = float(low + (high - low) * i / 200000.0);
     double expected = exact(double(x));
-    double unit =
-        std::ldexp(1.0, std::max(-149, std::ilogb(float(expected)) - 23));
+    double magnitude = std::max(std::fabs(expected), std::ldexp(1.0, -149));
+    double unit = std::ldexp(1.0, std::max(-149, std::ilogb(magnitude) - 23));
     worst = std::max(worst, std::fabs(double(ours(x)) - expected) / unit);
   }
   return worst;
@@ -191,20 +191,23 @@ void addOptimizer(const Kernels &k, int64_t n, Digest &d) {
 void addReductions(const Kernels &k, int64_t n, Digest &d) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     std::vector<std::vector<float>> values;
+    std::vector<std::vector<int64_t>> integers;
     std::vector<std::vector<BF16>> narrow;
-    std::vector<const void *> pieces, narrowPieces;
+    std::vector<const void *> pieces, narrowPieces, integerPieces;
     for (int r = 0; r < ranks; ++r) {
       values.push_back(normal(n, unsigned(20 + r)));
       narrow.push_back(toBF16(values.back()));
+      integers.emplace_back(size_t(n), int64_t(r) << 50);
     }
     for (int r = 0; r < ranks; ++r) {
       pieces.push_back(values[size_t(r)].data());
       narrowPieces.push_back(narrow[size_t(r)].data());
+      integerPieces.push_back(integers[size_t(r)].data());
     }
     k.sumF32(pieces.data(), ranks, n, 0.3f, d.out<float>(n));
     k.maxF32(pieces.data(), ranks, n, 1.0f, d.out<float>(n));
     k.sumBF16(narrowPieces.data(), ranks, n, 0.3f, d.out<float>(n));
-    k.sumI64(pieces.data(), ranks, n / 2, 1.0f, d.out<int64_t>(n / 2));
+    k.sumI64(integerPieces.data(), ranks, n, 1.0f, d.out<int64_t>(n));
   }
 }
 
