@@ -8,6 +8,7 @@
 #include "EmitExpression.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -37,6 +38,11 @@ std::string ExpressionEmitter::text(Value value, Precedence weakest) {
 void ExpressionEmitter::bind(Value value, std::string text,
                              Precedence precedence) {
   known[value] = {std::move(text), precedence};
+}
+
+static bool isVariable(StringRef text) {
+  return llvm::all_of(text,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 /// True if the value can be spelled at its only use: then order of evaluation
@@ -180,13 +186,13 @@ void ExpressionEmitter::load(exec::LoadOp op) {
   std::string element = arg.name + "[" + index + "]";
   // bf16 is widened by a function; C++ does the other conversions itself.
   if (arg.type.getElementType().isBF16())
-    element = "math::widen(" + element + ")";
+    element = "widen(" + element + ")";
   define(op, element, Precedence::Primary, arg.name + "_v", arg.isOutput);
 }
 
 std::string ExpressionEmitter::stored(Value value, const KernelArgument &arg) {
   std::string v = text(value, Precedence::Select);
-  return arg.type.getElementType().isBF16() ? "math::toBF16(" + v + ")" : v;
+  return arg.type.getElementType().isBF16() ? "toBF16(" + v + ")" : v;
 }
 
 void ExpressionEmitter::store(exec::StoreOp op) {
@@ -240,10 +246,14 @@ LogicalResult ExpressionEmitter::scalar(Operation *op) {
       })
       .Case<arith::SIToFPOp>([&](auto o) { call(o, "float"); })
       .Case<arith::FPToSIOp>([&](auto o) { call(o, "int32_t"); })
-      .Case<arith::TruncFOp>([&](auto o) { call(o, "math::roundBF16"); })
+      .Case<arith::TruncFOp>([&](auto o) { call(o, "roundBF16"); })
       .Case<arith::ExtFOp>([&](arith::ExtFOp o) {
         // Already held as the float that it widens to.
-        known[o.getResult()] = known.find(o.getIn())->second;
+        Expression in = known.find(o.getIn())->second;
+        if (isVariable(in.text))
+          bind(o, in.text);
+        else
+          define(o, in.text, in.precedence, "t");
       })
       .Case<math::ExpOp>([&](auto o) { call(o, "math::exp"); })
       .Case<math::LogOp>([&](auto o) { call(o, "math::log"); })

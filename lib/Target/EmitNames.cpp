@@ -29,7 +29,8 @@ static bool isReserved(StringRef word) {
       "throw",    "true",      "try",       "typedef",   "typename",
       "union",    "unsigned",  "using",     "virtual",   "void",
       "volatile", "wait",      "while",     "xor",       "attention",
-      "rotary",   "embedding", "transpose", "adamw",     "args"};
+      "rotary",   "embedding", "transpose", "adamw",     "args",
+      "widen",    "toBF16",    "roundBF16"};
   return words.contains(word);
 }
 

@@ -92,6 +92,9 @@ void FileEmitter::header() {
      << R"(#include <iterator>
 
 using namespace fsdp::rt;
+using math::roundBF16;
+using math::toBF16;
+using math::widen;
 
 // Programs only issue work: optimising them takes the compiler long and gains
 // nothing.

@@ -58,9 +58,8 @@ exec.kernel @rms_norm over(4, 8) access [element, column, element, row] outputs 
 // CHECK: static void k_silu_mul(
 // CHECK: const BF16 *__restrict in0
 // CHECK: BF16 *__restrict out0
-// CHECK: const float in0_v = math::widen(in0[first + col]);
-// CHECK-NEXT: const float t = math::roundBF16(in0_v / (1.0f + math::exp(-in0_v)));
-// CHECK-NEXT: out0[first + col] = math::toBF16(t * math::widen(in1[first + col]));
+// CHECK: const float in0_v = widen(in0[first + col]);
+// CHECK-NEXT: out0[first + col] = toBF16(roundBF16(in0_v / (1.0f + math::exp(-in0_v))) * widen(in1[first + col]));
 exec.kernel @silu_mul over(2, 16) access [element, element, element] outputs 1 {
 ^bb0(%x: memref<2x16xbf16>, %y: memref<2x16xbf16>, %z: memref<2x16xbf16>):
   exec.map {
