@@ -132,6 +132,23 @@ inline void Block::enter() {
 
 inline void __syncthreads() { shim::block.barrier(); }
 
+// Threads run one at a time, so nothing comes between read and write.
+template <typename T> T atomicMax(T *to, T value) {
+  T old = *to;
+  *to = old > value ? old : value;
+  return old;
+}
+template <typename T> T atomicAdd(T *to, T value) {
+  T old = *to;
+  *to = old + value;
+  return old;
+}
+template <typename T> T atomicOr(T *to, T value) {
+  T old = *to;
+  *to = old | value;
+  return old;
+}
+
 /// The thread `offset` of the own group of `width` threads, in the warp.
 inline unsigned shimLane(unsigned offset, int width) {
   return threadIdx.x % 32 / unsigned(width) * unsigned(width) + offset;
@@ -151,13 +168,10 @@ void callKernel(void (*kernel)(T *...), Ptrs args, std::index_sequence<I...>) {
   kernel(reinterpret_cast<T *>(args.begin()[I])...);
 }
 
-/// Runs the blocks [begin, end) of a kernel.
-template <typename... T>
-void runBlocks(void (*kernel)(T *...), const Cut &cut, Ptrs args, int64_t begin,
-               int64_t end) {
-  auto thread = [&] {
-    callKernel(kernel, args, std::index_sequence_for<T...>());
-  };
+/// Runs thread() as every thread of the blocks [begin, end).
+template <typename Thread>
+void runBlocks(const Cut &cut, int64_t begin, int64_t end,
+               const Thread &thread) {
   std::function<void()> body = thread;
   for (int64_t b = begin; b < end; ++b) {
     blockIdx.x = unsigned(b);
@@ -177,7 +191,14 @@ void start(Context &, Stream, const char *name, void (*kernel)(T *...),
     std::fprintf(stderr, "%s takes another number of buffers\n", name);
     std::abort();
   }
-  runBlocks(kernel, cut, args, 0, cut.blocks);
+  runBlocks(cut, 0, cut.blocks,
+            [&] { callKernel(kernel, args, std::index_sequence_for<T...>()); });
+}
+
+template <typename... P>
+void startWith(Context &, Stream, const char *, void (*kernel)(P...),
+               const Cut &cut, typename Same<P>::type... args) {
+  runBlocks(cut, 0, cut.blocks, [&] { kernel(args...); });
 }
 
 } // namespace fsdp::rt::gpu

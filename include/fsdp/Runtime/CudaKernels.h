@@ -47,7 +47,6 @@ FSDP_DEVICE unsigned rowMask() { return 0xffffu << (threadIdx.x & 16u); }
 template <typename Body>
 FSDP_DEVICE void elements(int64_t rows, int64_t cols, const Body &body) {
   const int64_t first = int64_t(blockIdx.x) * kElementsPerBlock + threadIdx.x;
-#pragma unroll
   for (int i = 0; i < kElementsPerThread; ++i) {
     const int64_t element = first + i * kThreads;
     if (element < rows * cols)
@@ -154,6 +153,16 @@ template <typename... T>
 void start(Context &c, Stream stream, const char *name, void (*kernel)(T *...),
            const Cut &cut, Ptrs args);
 
+/// The type itself, but not deduced from an argument.
+template <typename T> struct Same {
+  using type = T;
+};
+/// Starts a kernel with these arguments, whatever their types.
+template <typename... P>
+void startWith(Context &c, Stream stream, const char *name,
+               void (*kernel)(P...), const Cut &cut,
+               typename Same<P>::type... args);
+
 #ifndef FSDP_CUDA_SHIM
 /// `parameters` holds the addresses of the arguments.
 void startKernel(Context &c, Stream stream, const char *name,
@@ -168,7 +177,25 @@ void start(Context &c, Stream stream, const char *name, void (*kernel)(T *...),
   startKernel(c, stream, name, reinterpret_cast<const void *>(kernel), cut,
               parameters);
 }
+
+template <typename... P>
+void startWith(Context &c, Stream stream, const char *name,
+               void (*kernel)(P...), const Cut &cut,
+               typename Same<P>::type... args) {
+  void *parameters[] = {(void *)(&args)...};
+  startKernel(c, stream, name, reinterpret_cast<const void *>(kernel), cut,
+              parameters);
+}
 #endif
+
+/// One thread per element of `size` elements.
+constexpr Cut elementsCut(int64_t size) {
+  return {blocksOf(size, kElementsPerBlock), kThreads, 1, true};
+}
+/// Sixteen threads per row.
+constexpr Cut rowsCut(int64_t rows) {
+  return {blocksOf(rows, kRowsPerBlock), kThreads, 1, false};
+}
 
 } // namespace gpu
 
@@ -177,16 +204,14 @@ template <typename... T>
 void launchElements(Context &c, Stream s, const char *name,
                     void (*kernel)(T *...), int64_t rows, int64_t cols,
                     Ptrs args) {
-  int64_t blocks = gpu::blocksOf(rows * cols, gpu::kElementsPerBlock);
-  gpu::start(c, s, name, kernel, {blocks, gpu::kThreads, 1, true}, args);
+  gpu::start(c, s, name, kernel, gpu::elementsCut(rows * cols), args);
 }
 
 /// A kernel with sixteen threads per row.
 template <typename... T>
 void launch(Context &c, Stream s, const char *name, void (*kernel)(T *...),
             int64_t rows, int64_t, Ptrs args) {
-  int64_t blocks = gpu::blocksOf(rows, gpu::kRowsPerBlock);
-  gpu::start(c, s, name, kernel, {blocks, gpu::kThreads, 1, false}, args);
+  gpu::start(c, s, name, kernel, gpu::rowsCut(rows), args);
 }
 
 /// A column reduction.

@@ -1,0 +1,35 @@
+//===- Device.h - What the CUDA runtime's kernels share ---------*- C++ -*-===//
+//
+// The kernel files include only this header and use only the names of CUDA
+// that test/shim/CudaShim.h defines, so that they too can run on the host.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CUDA_DEVICE_H
+#define FSDP_RUNTIME_CUDA_DEVICE_H
+
+#include "../api/DataErrors.h"
+#include "fsdp/Runtime/CudaKernels.h"
+
+namespace fsdp::rt {
+
+/// Where kernels set bits of DataError, in device memory.
+unsigned *dataErrorFlags(Context &c);
+
+[[noreturn]] void abortWorld(const std::string &message, int exitCode);
+
+template <typename T> T *as(Ptr p) { return reinterpret_cast<T *>(p); }
+
+/// Calls body(value of the type) for f32 or bf16, the types of activations.
+template <typename Body>
+void dispatch(DType type, const char *what, const Body &body) {
+  if (type == DType::F32)
+    body(float());
+  else if (type == DType::BF16)
+    body(BF16());
+  else
+    abortWorld(std::string(what) + " takes f32 or bf16 on the CUDA target", 1);
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CUDA_DEVICE_H

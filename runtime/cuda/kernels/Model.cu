@@ -1,0 +1,211 @@
+//===- Model.cu - Rotary, embedding, cross entropy ------------------------===//
+#include "../Device.h"
+
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Rotary
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct RotaryShape {
+  int64_t sequence, heads, dim;
+  bool halves;
+  float sign;
+};
+} // namespace
+
+/// A row is a head of a token, a column a pair of it.
+template <typename T>
+static __global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
+                                   const float *table, T *y) {
+  gpu::elements(rows, s.dim / 2, [&](int64_t row, int64_t pair) {
+    const int64_t token = row / s.heads % s.sequence;
+    const int64_t first = row * s.dim + (s.halves ? pair : 2 * pair);
+    const int64_t second = first + (s.halves ? s.dim / 2 : 1);
+    const float *angle = table + token * s.dim + 2 * pair;
+    const float a = math::widen(x[first]), b = math::widen(x[second]);
+    const float cosine = angle[0], sine = angle[1] * s.sign;
+    // Fused as on the CPU.
+    math::store(y + first, math::fma(a, cosine, -(b * sine)));
+    math::store(y + second, math::fma(a, sine, b * cosine));
+  });
+}
+
+void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
+                      int64_t sequence, int64_t heads, int64_t headDim,
+                      bool halves, bool inverse, Ptr x, Ptr table, Ptr y) {
+  int64_t rows = batch * sequence * heads;
+  RotaryShape shape{sequence, heads, headDim, halves, inverse ? -1.0f : 1.0f};
+  dispatch(type, "rotary", [&](auto tag) {
+    using T = decltype(tag);
+    gpu::startWith(c, stream, "rotary", rotaryPairs<T>,
+                   gpu::elementsCut(rows * headDim / 2), rows, shape, as<T>(x),
+                   as<float>(table), as<T>(y));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding
+//===----------------------------------------------------------------------===//
+
+FSDP_DEVICE bool inRange(int64_t id, int64_t classes, DataError error,
+                         unsigned *flags) {
+  if (id >= 0 && id < classes)
+    return true;
+  atomicOr(flags, unsigned(error));
+  return false;
+}
+
+template <typename T>
+static __global__ void embeddingRows(int64_t rows, int64_t classes,
+                                     int64_t cols, const int32_t *ids,
+                                     const T *table, T *out, unsigned *flags) {
+  gpu::elements(rows, cols, [&](int64_t row, int64_t col) {
+    const int64_t id = ids[row];
+    out[row * cols + col] = inRange(id, classes, kTokenOutOfRange, flags)
+                                ? table[id * cols + col]
+                                : T{};
+  });
+}
+
+void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
+                         int64_t classes, int64_t cols, Ptr ids, Ptr table,
+                         Ptr out) {
+  dispatch(type, "embedding", [&](auto tag) {
+    using T = decltype(tag);
+    gpu::startWith(c, stream, "embedding", embeddingRows<T>,
+                   gpu::elementsCut(rows * cols), rows, classes, cols,
+                   as<int32_t>(ids), as<T>(table), as<T>(out),
+                   dataErrorFlags(c));
+  });
+}
+
+/// One block per token. The first token of a class adds the rows of all its
+/// tokens in order, in f32, and rounds once; the others have nothing to do.
+template <typename T>
+static __global__ void embeddingGradRows(int64_t rows, int64_t classes,
+                                         int64_t cols, const int32_t *ids,
+                                         const T *dy, T *out, unsigned *flags) {
+  const int64_t token = blockIdx.x;
+  const int32_t id = ids[token];
+  if (!inRange(id, classes, kTokenOutOfRange, flags))
+    return;
+  for (int64_t earlier = 0; earlier < token; ++earlier)
+    if (ids[earlier] == id)
+      return;
+  for (int64_t col = threadIdx.x; col < cols; col += gpu::kThreads) {
+    float total = 0.0f;
+    for (int64_t row = token; row < rows; ++row)
+      if (ids[row] == id)
+        total = total + math::widen(dy[row * cols + col]);
+    math::store(out + id * cols + col, total);
+  }
+}
+
+void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
+                             int64_t rows, int64_t classes, int64_t cols,
+                             Ptr ids, Ptr dy, Ptr out, Ptr) {
+  fillZero(c, stream, out, classes * cols * sizeOf(type));
+  dispatch(type, "embedding", [&](auto tag) {
+    using T = decltype(tag);
+    gpu::startWith(c, stream, "embedding_grad", embeddingGradRows<T>,
+                   {rows, gpu::kThreads, 1, true}, rows, classes, cols,
+                   as<int32_t>(ids), as<T>(dy), as<T>(out), dataErrorFlags(c));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Cross entropy
+//===----------------------------------------------------------------------===//
+
+/// Rows whose target is not ignored, counted by the lanes of one row; exact
+/// below 2^24 rows.
+FSDP_DEVICE float countedRows(int64_t rows, const int32_t *targets,
+                              int64_t ignoreIndex) {
+  return math::sumLanes(
+      rows, [&](int64_t r) { return targets[r] == ignoreIndex ? 0.0f : 1.0f; });
+}
+
+template <typename T>
+static __global__ void crossEntropyRows(int64_t rows, int64_t classes,
+                                        int64_t ignoreIndex, const T *logits,
+                                        const int32_t *targets, float *lse,
+                                        float *losses, unsigned *flags) {
+  const int64_t row = gpu::row();
+  if (row >= rows)
+    return;
+  const T *x = logits + row * classes;
+  const float m =
+      math::maxLanes(classes, [&](int64_t j) { return math::widen(x[j]); });
+  const float s = math::sumLanes(
+      classes, [&](int64_t j) { return math::exp(math::widen(x[j]) - m); });
+  const float total = m + math::log(s);
+  if (gpu::lane() != 0)
+    return;
+  const int32_t target = targets[row];
+  const bool counts = target != ignoreIndex &&
+                      inRange(target, classes, kTargetOutOfRange, flags);
+  lse[row] = total;
+  losses[row] = counts ? total - math::widen(x[target]) : 0.0f;
+}
+
+static __global__ void meanLoss(int64_t rows, int64_t ignoreIndex,
+                                const int32_t *targets, const float *losses,
+                                float *loss) {
+  if (gpu::row() > 0)
+    return;
+  const float counted = countedRows(rows, targets, ignoreIndex);
+  const float sum = math::sumLanes(rows, [&](int64_t r) { return losses[r]; });
+  if (gpu::lane() == 0)
+    *loss = counted == 0.0f ? 0.0f : sum / counted;
+}
+
+void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
+                            int64_t classes, int64_t ignoreIndex, Ptr logits,
+                            Ptr targets, Ptr loss, Ptr lse, Ptr workspace) {
+  dispatch(type, "cross entropy", [&](auto tag) {
+    using T = decltype(tag);
+    gpu::startWith(c, stream, "cross_entropy", crossEntropyRows<T>,
+                   gpu::rowsCut(rows), rows, classes, ignoreIndex,
+                   as<T>(logits), as<int32_t>(targets), as<float>(lse),
+                   as<float>(workspace), dataErrorFlags(c));
+  });
+  gpu::startWith(c, stream, "cross_entropy_mean", meanLoss, gpu::rowsCut(1),
+                 rows, ignoreIndex, as<int32_t>(targets), as<float>(workspace),
+                 as<float>(loss));
+}
+
+template <typename T>
+static __global__ void
+crossEntropyGradRows(int64_t rows, int64_t classes, int64_t ignoreIndex,
+                     const T *logits, const int32_t *targets, const float *lse,
+                     const float *dloss, T *out, unsigned *flags) {
+  const int64_t row = gpu::row();
+  if (row >= rows)
+    return;
+  const float counted = countedRows(rows, targets, ignoreIndex);
+  const float g = counted == 0.0f ? 0.0f : *dloss / counted;
+  const int32_t target = targets[row];
+  const bool counts = target != ignoreIndex &&
+                      inRange(target, classes, kTargetOutOfRange, flags);
+  const T *x = logits + row * classes;
+  T *to = out + row * classes;
+  for (int64_t j = gpu::lane(); j < classes; j += math::kLanes) {
+    const float p = math::exp(math::widen(x[j]) - lse[row]);
+    math::store(to + j, !counts ? 0.0f : (j == target ? p - 1.0f : p) * g);
+  }
+}
+
+void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
+                                int64_t rows, int64_t classes,
+                                int64_t ignoreIndex, Ptr logits, Ptr targets,
+                                Ptr lse, Ptr dloss, Ptr out) {
+  dispatch(type, "cross entropy", [&](auto tag) {
+    using T = decltype(tag);
+    gpu::startWith(c, stream, "cross_entropy_grad", crossEntropyGradRows<T>,
+                   gpu::rowsCut(rows), rows, classes, ignoreIndex,
+                   as<T>(logits), as<int32_t>(targets), as<float>(lse),
+                   as<float>(dloss), as<T>(out), dataErrorFlags(c));
+  });
+}

@@ -1,0 +1,238 @@
+//===- Optimizer.cu - Exact gradient norm, clipping, AdamW ----------------===//
+//
+// Several tensors in one launch. Every operation is element-wise or an exact
+// integer reduction, so the cut into blocks changes no bit.
+//
+//===----------------------------------------------------------------------===//
+// First: it makes math functions run on a GPU.
+#include "../Device.h"
+
+#include "../../kernels/Kernels.h"
+#include <cmath>
+
+using namespace fsdp::rt;
+
+namespace {
+
+/// Tensors of one launch; a kernel's parameters may have 4 KiB.
+constexpr int kTensors = 48;
+constexpr int64_t kElements = 16 * gpu::kThreads; // of one block
+
+/// `Lists` pointers per tensor; tensor i has the blocks from firstBlock[i] on.
+template <int Lists> struct Tensors {
+  int count = 0;
+  int64_t elements[kTensors], firstBlock[kTensors + 1];
+  float *data[Lists][kTensors];
+};
+
+/// Calls body(tensor, element) for the elements of this thread.
+template <int Lists, typename Body>
+FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
+  int tensor = 0;
+  while (int64_t(blockIdx.x) >= t.firstBlock[tensor + 1])
+    ++tensor;
+  const int64_t begin =
+      (int64_t(blockIdx.x) - t.firstBlock[tensor]) * kElements;
+  for (int64_t i = begin + threadIdx.x;
+       i < begin + kElements && i < t.elements[tensor]; i += gpu::kThreads)
+    body(tensor, i);
+}
+
+} // namespace
+
+/// Calls launch(tensors, cut) for as many tensors at a time as fit.
+template <int Lists, typename Launch>
+static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
+                       const Launch &launch) {
+  size_t size = lists[0].size();
+  for (size_t begin = 0; begin < size; begin += kTensors) {
+    Tensors<Lists> t;
+    t.firstBlock[0] = 0;
+    for (size_t i = begin; i < size && t.count < kTensors; ++i, ++t.count) {
+      t.elements[t.count] = counts[i];
+      t.firstBlock[t.count + 1] =
+          t.firstBlock[t.count] + gpu::blocksOf(counts[i], kElements);
+      for (int l = 0; l < Lists; ++l)
+        t.data[l][t.count] = as<float>(lists[l].begin()[i]);
+    }
+    int64_t blocks = t.firstBlock[t.count];
+    if (blocks > 0)
+      launch(t, gpu::Cut{blocks, gpu::kThreads, 1, false});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Largest absolute value
+//===----------------------------------------------------------------------===//
+
+/// The order of absolute values of floats is that of their bits, and a NaN is
+/// above infinity.
+static __global__ void absMaxBits(Tensors<1> t, unsigned *out) {
+  __shared__ unsigned largest;
+  if (threadIdx.x == 0)
+    largest = 0;
+  __syncthreads();
+  unsigned mine = 0;
+  forElements(t, [&](int tensor, int64_t i) {
+    const unsigned bits = math::bitsOf(t.data[0][tensor][i]) & 0x7fffffffu;
+    mine = bits > mine ? bits : mine;
+  });
+  atomicMax(&largest, mine);
+  __syncthreads();
+  if (threadIdx.x == 0)
+    atomicMax(out, largest);
+}
+
+void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
+                      Ptr out) {
+  fillZero(c, stream, out, sizeof(float));
+  forTensors<1>(counts, {in}, [&](const Tensors<1> &t, const gpu::Cut &cut) {
+    gpu::startWith(c, stream, "abs_max", absMaxBits, cut, t, as<unsigned>(out));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Sum of squares
+//===----------------------------------------------------------------------===//
+
+FSDP_DEVICE bool isFinite(float x) {
+  return (math::bitsOf(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+/// 2^exponent, for a normal result.
+FSDP_DEVICE double powerOfTwo(int exponent) {
+  const uint64_t bits = uint64_t(exponent + 1023) << 52;
+  double x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/// The exponent of the power of two not below `max`; 0 if there is none.
+FSDP_DEVICE int scaleExponent(float max) {
+  if (!isFinite(max) || max == 0.0f)
+    return 0;
+  // As f64 every float is normal.
+  const double wide = max;
+  uint64_t bits;
+  __builtin_memcpy(&bits, &wide, sizeof bits);
+  const int exponent = int(bits >> 52 & 0x7ff) - 1023;
+  const bool isPower = (bits & 0xfffffffffffffu) == 0;
+  return isPower ? exponent : exponent + 1;
+}
+
+/// Adds the two 24-bit digits of each (x / scale)^2 to sums[0] and sums[1]:
+/// exact integers, so the order does not matter.
+static __global__ void squareDigits(Tensors<1> t, const float *max,
+                                    unsigned long long *sums) {
+  __shared__ unsigned long long high, low;
+  if (threadIdx.x == 0)
+    high = low = 0;
+  __syncthreads();
+  if (isFinite(*max) && *max != 0.0f) {
+    const double inverse = powerOfTwo(-scaleExponent(*max));
+    unsigned long long h = 0, l = 0;
+    forElements(t, [&](int tensor, int64_t i) {
+      const double s = double(t.data[0][tensor][i]) * inverse;
+      const double y = s * s * 16777216.0;
+      const int32_t first = int32_t(y);
+      h += unsigned(first);
+      l += unsigned(int32_t((y - double(first)) * 16777216.0));
+    });
+    atomicAdd(&high, h);
+    atomicAdd(&low, l);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicAdd(sums, high);
+    atomicAdd(sums + 1, low);
+  }
+}
+
+void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
+                          Ptr max, Ptrs in, Ptr out) {
+  fillZero(c, stream, out, 2 * sizeof(int64_t));
+  forTensors<1>(counts, {in}, [&](const Tensors<1> &t, const gpu::Cut &cut) {
+    gpu::startWith(c, stream, "sum_squares", squareDigits, cut, t,
+                   as<float>(max), as<unsigned long long>(out));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Clipping
+//===----------------------------------------------------------------------===//
+
+static __global__ void finishNorm(float maxNorm, const float *max,
+                                  const int64_t *digits, float *norm,
+                                  float *coefficient) {
+  if (threadIdx.x != 0)
+    return;
+  float total = *max;
+  if (isFinite(*max)) {
+    const double squares = double(digits[0]) * powerOfTwo(-24) +
+                           double(digits[1]) * powerOfTwo(-48);
+    total = float(__builtin_sqrt(squares) * powerOfTwo(scaleExponent(*max)));
+  }
+  const float factor = maxNorm / (total + 1e-6f);
+  *norm = total;
+  *coefficient = maxNorm == 0.0f || factor > 1.0f ? 1.0f : factor;
+}
+
+void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
+                               Ptr max, Ptr sum, Ptr norm, Ptr coefficient) {
+  gpu::startWith(c, stream, "clip_coefficient", finishNorm, {1, 32, 1, true},
+                 float(maxNorm), as<float>(max), as<int64_t>(sum),
+                 as<float>(norm), as<float>(coefficient));
+}
+
+//===----------------------------------------------------------------------===//
+// AdamW
+//===----------------------------------------------------------------------===//
+
+/// The scalars of a step, as the CPU computes them.
+FSDP_DEVICE AdamWStep scalars(const AdamWDesc &d, double rate, double t,
+                              float coefficient) {
+  AdamWStep s;
+  s.decay = float(rate * d.weightDecay);
+  s.oneMinusBeta1 = float(1 - d.beta1);
+  s.beta2 = float(d.beta2);
+  s.oneMinusBeta2 = float(1 - d.beta2);
+  s.stepSize = float(rate / (1 - pow(d.beta1, t)));
+  s.rootBias2 = float(__builtin_sqrt(1 - pow(d.beta2, t)));
+  s.eps = float(d.eps);
+  s.coefficient = coefficient;
+  return s;
+}
+
+/// Lists: parameters, first moments, second moments, gradients.
+static __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
+                                 const int32_t *step,
+                                 const float *coefficient) {
+  __shared__ AdamWStep s;
+  // Powers in f64 are slow: once per block.
+  if (threadIdx.x == 0)
+    s = scalars(d, *lr, *step, *coefficient);
+  __syncthreads();
+  forElements(t, [&](int tensor, int64_t i) {
+    float &parameter = t.data[0][tensor][i];
+    float &first = t.data[1][tensor][i];
+    float &second = t.data[2][tensor][i];
+    const float g = t.data[3][tensor][i] * s.coefficient;
+    const float p = parameter - s.decay * parameter;
+    first = first + (g - first) * s.oneMinusBeta1;
+    second = second * s.beta2 + g * g * s.oneMinusBeta2;
+    const float denominator = math::sqrt(second) / s.rootBias2 + s.eps;
+    parameter = p - s.stepSize * first / denominator;
+  });
+}
+
+void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
+                     const int64_t *counts, Ptrs parameters, Ptrs firstMoments,
+                     Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
+                     Ptr coefficient) {
+  forTensors<4>(counts, {parameters, firstMoments, secondMoments, gradients},
+                [&](const Tensors<4> &t, const gpu::Cut &cut) {
+                  gpu::startWith(c, stream, "adamw", adamwStep, cut, t, d,
+                                 as<float>(lr), as<int32_t>(step),
+                                 as<float>(coefficient));
+                });
+}

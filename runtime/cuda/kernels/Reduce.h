@@ -1,0 +1,27 @@
+//===- Reduce.h - The local half of a reduction over ranks ------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_CUDA_KERNELS_REDUCE_H
+#define FSDP_RUNTIME_CUDA_KERNELS_REDUCE_H
+
+#include "fsdp/Runtime/Runtime.h"
+
+namespace fsdp::rt {
+
+/// The contributions of `ranks` ranks to `count` elements: that of rank `me`
+/// lies at `own`, those of the others at `others`, `slot` elements apart.
+struct Pieces {
+  Ptr own, others;
+  int64_t slot, count;
+  int me, ranks;
+};
+
+/// False if there is no kernel for these types.
+bool canReduce(ReduceKind kind, DType in, DType out);
+
+/// out[i] = scale * the pieces' element i, combined in a fixed binary tree
+/// over consecutive ranks. `out` may be `own`.
+void reducePieces(Context &c, Stream stream, ReduceKind kind, DType in,
+                  float scale, const Pieces &pieces, Ptr result);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CUDA_KERNELS_REDUCE_H

@@ -1,0 +1,15 @@
+//===- RuntimeOnHost.cpp - The CUDA runtime's kernels on the host ---------===//
+//
+// Compiled with CudaShim.h and linked into a generated step (with -Bsymbolic):
+// the step then uses the CUDA runtime's kernels, and the CPU runtime for
+// matmuls, attention, collectives and memory.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/cuda/kernels/Layout.cu"
+#include "runtime/cuda/kernels/Model.cu"
+#include "runtime/cuda/kernels/Optimizer.cu"
+
+unsigned *fsdp::rt::dataErrorFlags(Context &) {
+  static unsigned flags = 0;
+  return &flags;
+}
