@@ -19,7 +19,6 @@ for name in ("HOME", "OMP_NUM_THREADS"):
 # mpirun and OpenMP must not fight for the two cores of a small machine.
 config.environment.setdefault("OMP_NUM_THREADS", "1")
 
-config.substitutions.append(("%S/golden", os.path.join(config.test_source_root, "golden")))
 config.substitutions.append(("%source", config.fsdp_source_dir))
 config.substitutions.append(("%build", config.fsdp_build_dir))
 config.substitutions.append(("%llvm_include", config.llvm_include_dir))
