@@ -10,8 +10,12 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
+std::string rt::partialPath(const std::string &path) {
+  return path + ".partial";
+}
+
 AtomicFile::AtomicFile(const std::string &path)
-    : path(path), partial(path + ".partial"),
+    : path(path), partial(partialPath(path)),
       file(std::fopen(partial.c_str(), "wb")) {
   if (!file)
     fail("create");
@@ -42,12 +46,14 @@ void AtomicFile::flush() {
 void AtomicFile::commit() {
   std::FILE *closing = file;
   file = nullptr;
-  if (std::fclose(closing) != 0) {
-    std::remove(partial.c_str());
-    fail("write");
-  }
-  if (std::rename(partial.c_str(), path.c_str()) != 0)
-    fail("rename the partial file to");
+  int error = std::fclose(closing) != 0 ? errno : 0;
+  if (error == 0 && std::rename(partial.c_str(), path.c_str()) != 0)
+    error = errno;
+  if (error == 0)
+    return;
+  std::remove(partial.c_str());
+  errno = error;
+  fail("write");
 }
 
 void rt::writeFileAtomically(const std::string &path, std::string_view bytes) {

@@ -21,9 +21,11 @@ static const char *mapFile(const std::string &path, size_t &size) {
   if (file < 0 || fstat(file, &status) != 0)
     return nullptr;
   size = static_cast<size_t>(status.st_size);
-  errno = 0;
-  void *data = size == 0 ? MAP_FAILED
-                         : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  bool isFolder = S_ISDIR(status.st_mode);
+  errno = isFolder ? EISDIR : 0;
+  void *data = size == 0 || isFolder
+                   ? MAP_FAILED
+                   : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   int error = errno;
   close(file);
   errno = error;

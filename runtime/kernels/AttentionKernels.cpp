@@ -20,8 +20,11 @@ void softmax(const ScoreBlock &b, float *scores, int64_t stride, BF16 *narrow,
     int64_t n = visible(b, i);
     // Hidden scores become exp(-inf) = 0, so that the row has whole vectors.
     int64_t whole = (n + math::kLanes - 1) / math::kLanes * math::kLanes;
-    for (int64_t j = n; j < whole; ++j)
-      s[j] = -__builtin_inff();
+    float *__restrict last = s + whole - math::kLanes;
+    int32_t left = int32_t(n - (whole - math::kLanes));
+#pragma omp simd
+    for (int32_t j = 0; j < math::kLanes; ++j)
+      last[j] = j < left ? last[j] : -__builtin_inff();
     float m = math::maxOf(s, whole) * scale;
     if (!first)
       m = math::max(m, maximum[i]);
