@@ -26,6 +26,10 @@ config.substitutions.append(("%llvm_include", config.llvm_include_dir))
 if os.environ.get("FSDP_VERIFY_ROUNDTRIP"):
     # Only the command: --fsdp-optimizer is an option.
     config.substitutions.append((r"(?<![\w-])fsdp-opt(?![\w-])", "fsdp-opt --verify-roundtrip"))
+# A CPU that can multiply bf16 itself, fast or not.
+with open("/proc/cpuinfo") as cpuinfo:
+    if "avx512_bf16" in cpuinfo.read():
+        config.available_features.add("native-bf16")
 if config.have_cuda == "1":
     config.available_features.add("cuda")
 if config.sanitize != "ON":

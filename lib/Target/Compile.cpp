@@ -179,7 +179,9 @@ static std::vector<std::string> cudaFlags(const HostCompiler &compiler) {
 
 /// Flags that change bits are absent: no -ffast-math, no contraction. The two
 /// -fno- options on math say only that nobody reads errno or floating-point
-/// exceptions, so that loops with sqrt or comparisons become vectors.
+/// exceptions, so that loops with sqrt or comparisons become vectors. GCC's
+/// superword pass contracts pairs of a*c - b*d and a*d + b*c in spite of
+/// -ffp-contract=off, so it is off; loops are vectorised all the same.
 static std::vector<std::string> flags(const HostCompiler &compiler) {
   if (compiler.language == Language::Cuda)
     return cudaFlags(compiler);
@@ -187,6 +189,7 @@ static std::vector<std::string> flags(const HostCompiler &compiler) {
           "-O3",
           "-march=" + compiler.cpu,
           "-ffp-contract=off",
+          "-fno-tree-slp-vectorize",
           "-fno-math-errno",
           "-fno-trapping-math",
           "-fopenmp-simd",
