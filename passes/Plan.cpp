@@ -2,9 +2,9 @@
 
 #include "fsdp/Schedule/Plan.h"
 #include "dialects/Fsdp/Fsdp.h"
-#include "passes/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -31,7 +31,8 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
       return signalPassFailure();
     if (std::string problem = schedule::check(*plan, parameters);
         !problem.empty()) {
-      module.emitError("the plan does not fit the model: ") << problem;
+      module.emitError("the plan ") << (file.empty() ? "" : "'" + file + "' ")
+                                    << "does not fit the model: " << problem;
       return signalPassFailure();
     }
     module->setAttr(dist::kPlanAttr,

@@ -56,12 +56,16 @@ bool fromJSON(const json::Value &value, RopeScaling &scaling, json::Path path) {
          map.map("original_max_position_embeddings", scaling.original);
 }
 
+/// Other models have other keys, so this is asked before they are read.
+bool isLlama(const HuggingFaceLlama &config, json::Path path) {
+  if (config.modelType == "llama")
+    return true;
+  path.field("model_type").report("expected \"llama\"");
+  return false;
+}
+
 /// What the traced model cannot express must not be dropped silently.
 bool isSupported(const HuggingFaceLlama &config, json::Path path) {
-  if (config.modelType != "llama") {
-    path.field("model_type").report("expected \"llama\"");
-    return false;
-  }
   if (config.activation != "silu") {
     path.field("hidden_act").report("expected \"silu\"");
     return false;
@@ -78,6 +82,7 @@ bool fromJSON(const json::Value &value, HuggingFaceLlama &config,
               json::Path path) {
   json::ObjectMapper map(value, path);
   return map && map.map("model_type", config.modelType) &&
+         isLlama(config, path) &&
          map.mapOptional("hidden_act", config.activation) &&
          map.mapOptional("attention_bias", config.attentionBias) &&
          map.mapOptional("mlp_bias", config.mlpBias) &&

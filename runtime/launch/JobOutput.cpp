@@ -9,9 +9,10 @@ static bool isRule(const std::string &line) {
   return line.size() >= 20 && line.find_first_not_of('-') == std::string::npos;
 }
 
-/// Open MPI's diagnostics begin with "[host:12345] ".
+/// Open MPI's diagnostics begin with "[host:12345] ", those of its event
+/// library with "[warn] " or "[err] ".
 static bool isMpiDiagnostic(const std::string &line) {
-  static const std::regex pattern("^\\[[^\\]]+:[0-9]+\\] .*");
+  static const std::regex pattern("^\\[([^\\]]+:[0-9]+|warn|err)\\] .*");
   return std::regex_match(line, pattern);
 }
 

@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
 
@@ -37,6 +38,7 @@ private:
   llvm::Error runPasses();
   llvm::Error emitSource();
   llvm::Error write();
+  llvm::Error writeFiles();
   llvm::Error writeArtifact();
   llvm::Error print(llvm::function_ref<void(llvm::raw_ostream &)> text);
   void summarize(double seconds);
@@ -54,9 +56,23 @@ private:
 
 } // namespace
 
-/// For failures whose diagnostics have been printed.
-static llvm::Error alreadyPrinted(StringRef what) {
-  return llvm::createStringError(what);
+/// For failures whose diagnostics have been printed: nothing is left to say.
+static llvm::Error alreadyPrinted() { return llvm::createStringError(""); }
+
+/// Prints a diagnostic of a traced model, whose places are modules and not
+/// lines of a file, and its notes. False if it does have a place in a file.
+static bool printTraced(Diagnostic &diagnostic) {
+  if (diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    return false;
+  llvm::raw_ostream &os = llvm::errs();
+  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  os << "fsdp-compile: " << (isError ? "error: " : "");
+  if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+    os << name.getName().getValue() << ": ";
+  os << diagnostic << '\n';
+  for (Diagnostic &note : diagnostic.getNotes())
+    os << "  " << note << '\n';
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -71,7 +87,7 @@ llvm::Error Compilation::readFile() {
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
-    return alreadyPrinted("'" + request.input + "' is not valid");
+    return alreadyPrinted();
   return llvm::Error::success();
 }
 
@@ -107,7 +123,7 @@ llvm::Error Compilation::trace() {
     return traced.takeError();
   module = std::move(*traced);
   if (failed(verify(*module)))
-    return alreadyPrinted("the traced graph is not valid");
+    return alreadyPrinted();
   return llvm::Error::success();
 }
 
@@ -170,7 +186,7 @@ llvm::Error Compilation::runPasses() {
   llvm::raw_string_ostream text(pipeline);
   passes.printAsTextualPipeline(text);
   if (failed(passes.run(*module)))
-    return alreadyPrinted("a pass failed");
+    return alreadyPrinted();
   return llvm::Error::success();
 }
 
@@ -204,7 +220,7 @@ llvm::Error Compilation::emitSource() {
   info.threads = request.config.compile.threads;
   FailureOr<std::string> text = makeManifest(*module, info);
   if (failed(text))
-    return alreadyPrinted("the module cannot become an artifact");
+    return alreadyPrinted();
   manifest = std::move(*text);
 
   SourceInfo about;
@@ -215,7 +231,7 @@ llvm::Error Compilation::emitSource() {
     about.madeBy += "\n" + key + " = " + value;
   llvm::raw_string_ostream os(source);
   if (failed(fsdp::emitSource(*module, about, os)))
-    return alreadyPrinted("the module has no form in C++");
+    return alreadyPrinted();
   return llvm::Error::success();
 }
 
@@ -232,18 +248,35 @@ Compilation::print(llvm::function_ref<void(llvm::raw_ostream &)> printer) {
   return writeWholeFile(request.output, text);
 }
 
-llvm::Error Compilation::writeArtifact() {
-  if (std::error_code ec = llvm::sys::fs::create_directories(
-          request.output, /*IgnoreExisting=*/true,
-          llvm::sys::fs::perms::all_all))
-    return llvm::createStringError("cannot make the directory '" +
-                                   request.output + "': " + ec.message());
-  // The library first: a manifest says that the artifact is complete.
+/// The library first: a manifest says that the artifact is complete.
+llvm::Error Compilation::writeFiles() {
   if (llvm::Error error =
           compileSource(source, Product::Library, request.compiler,
                         request.output + "/step.so"))
     return error;
   return writeWholeFile(request.output + "/manifest.json", manifest);
+}
+
+/// Makes the artifact's directory; on failure no new directory is left.
+llvm::Error Compilation::writeArtifact() {
+  namespace fs = llvm::sys::fs;
+  StringRef existing = request.output;
+  while (!existing.empty() && !fs::exists(existing))
+    existing = llvm::sys::path::parent_path(existing);
+  std::error_code ec = fs::create_directories(
+      request.output, /*IgnoreExisting=*/true, fs::perms::all_all);
+  if (!ec && !fs::is_directory(request.output))
+    ec = std::make_error_code(std::errc::not_a_directory);
+  llvm::Error error =
+      ec ? llvm::createStringError("cannot make the directory '" +
+                                   request.output + "': " + ec.message())
+         : writeFiles();
+  if (!error)
+    return error;
+  StringRef made = request.output;
+  for (; made != existing; made = llvm::sys::path::parent_path(made))
+    fs::remove(made);
+  return error;
 }
 
 llvm::Error Compilation::write() {
@@ -255,7 +288,7 @@ llvm::Error Compilation::write() {
   case Stage::Plan: {
     FailureOr<schedule::Plan> plan = schedule::planOf(*module);
     if (failed(plan))
-      return alreadyPrinted("there is no plan");
+      return alreadyPrinted();
     return print([&](llvm::raw_ostream &os) {
       os << llvm::formatv("{0:2}\n", schedule::toJSON(*plan));
     });
@@ -303,7 +336,10 @@ void Compilation::summarize(double seconds) {
 
 llvm::Error Compilation::run() {
   auto begin = std::chrono::steady_clock::now();
-  SourceMgrDiagnosticHandler handler(sources, &context);
+  SourceMgrDiagnosticHandler inFile(sources, &context);
+  ScopedDiagnosticHandler inModel(&context, [](Diagnostic &diagnostic) {
+    return success(printTraced(diagnostic));
+  });
   if (llvm::Error error = read())
     return error;
   if (!isWanted(Stage::Graph))

@@ -44,8 +44,8 @@ struct Request {
 };
 
 /// Runs the stages up to the wanted one and writes what it gives. A summary
-/// goes to `log`. On failure the diagnostics have been printed, or come as
-/// the error; nothing half-written is left.
+/// goes to `log`. On failure the diagnostics have been printed and the error's
+/// text is empty, or they are that text; nothing half-written is left.
 llvm::Error compile(const Request &request, llvm::raw_ostream &log);
 
 } // namespace fsdp

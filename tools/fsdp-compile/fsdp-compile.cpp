@@ -159,6 +159,8 @@ static RunConfig readSettings(const std::vector<std::string> &overrides) {
 
 /// The ranks that the settings state, or 1.
 static int64_t statedRanks(const RunConfig &config) {
+  if (ranks.getNumOccurrences() && ranks < 1)
+    throw Error("--ranks must be at least 1");
   if (ranks.getNumOccurrences())
     return ranks;
   int64_t shard = config.parallelism.dataParallelShardDegree;
@@ -285,15 +287,18 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(static_cast<int>(options.size()), options.data(),
                               kOverview);
   std::string message;
+  int status = 0;
   try {
     Request request = makeRequest(overrides, argv[0]);
-    if (llvm::Error error = compile(request, llvm::outs()))
+    if (llvm::Error error = compile(request, llvm::outs())) {
       message = llvm::toString(std::move(error));
+      status = 1;
+    }
   } catch (const fsdp::Error &error) {
     message = error.what();
+    status = 1;
   }
-  if (message.empty())
-    return 0;
-  llvm::errs() << "fsdp-compile: error: " << message << '\n';
-  return 1;
+  if (!message.empty())
+    llvm::errs() << "fsdp-compile: error: " << message << '\n';
+  return status;
 }

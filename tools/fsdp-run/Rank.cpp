@@ -87,7 +87,10 @@ static void copyShard(const RangeInfo &range, const ShardView &view,
 
 bool Rank::load(const std::string &path) {
   std::string mine = pathOfRank(path, place.rank);
-  SafetensorsFile file(std::filesystem::exists(path) ? path : mine);
+  bool whole = std::filesystem::exists(path);
+  if (!whole && !std::filesystem::exists(mine))
+    throw Error("there is no file '" + path + "' and no '" + mine + "'");
+  SafetensorsFile file(whole ? path : mine);
   bool tokens = false, targets = false;
   for (const TensorView &tensor : file.tensors()) {
     const RangeInfo *range = manifest().findRange(tensor.name);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Options.h"
+#include "Outputs.h"
 #include "Prepare.h"
 #include "Trainer.h"
 #include "fsdp/Runtime/Launch.h"
@@ -84,15 +85,20 @@ static std::optional<int> parseOptions(std::vector<std::string> args,
 /// Starts `options.ranks` ranks after everything was checked once.
 static int startRanks(const RunOptions &options) {
   PreparedRun run = prepareRun(options, options.ranks);
-  return runLocalRanks(options.ranks,
-                       static_cast<int>(run.config.compile.threads),
-                       options.forRanks);
+  Outputs outputs(run.config, options, options.ranks);
+  int status =
+      runLocalRanks(options.ranks, static_cast<int>(run.config.compile.threads),
+                    options.forRanks);
+  if (status != 0)
+    outputs.discard();
+  return status;
 }
 
 /// Runs this process's rank; errors end the whole job.
 static int runOneRank(const RunOptions &options, LaunchEnvironment place,
                       char **argv) {
   PreparedRun run = prepareRun(options, place.size);
+  Outputs outputs(run.config, options, place.size);
   int threads = static_cast<int>(run.config.compile.threads);
   ensureThreadEnvironment(threads, argv);
   bindToOwnCores(place, threads);
@@ -103,6 +109,7 @@ static int runOneRank(const RunOptions &options, LaunchEnvironment place,
                   " ranks, MPI of " + std::to_string(world.size));
     runRank(run, options, world);
   } catch (const std::exception &error) {
+    outputs.discard();
     if (world.size == 1)
       throw;
     abortWorld(error.what());

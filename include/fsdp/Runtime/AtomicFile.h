@@ -8,7 +8,10 @@
 
 namespace fsdp::rt {
 
-/// Writes to `PATH.partial`; commit renames it to PATH. Without a commit the
+/// Where a file is written until it is whole.
+std::string partialPath(const std::string &path);
+
+/// Writes to partialPath(PATH); commit renames it to PATH. Without a commit the
 /// partial file is removed. Throws fsdp::Error that names the path.
 class AtomicFile {
 public:

@@ -77,6 +77,7 @@ TEST(JobOutput, ALostRankIsTheMessage) {
 TEST(JobOutput, OtherwiseTheFirstRankThatSpoke) {
   JobOutput output;
   EXPECT_FALSE(output.takeLine("[host:123] PMIX ERROR: whatever"));
+  EXPECT_FALSE(output.takeLine("[warn] Epoll MOD(1) on fd 23 failed."));
   EXPECT_FALSE(output.takeLine("fsdp: rank 1: the text is gone"));
   EXPECT_FALSE(output.takeLine("fsdp: rank 0: the text is gone"));
   EXPECT_EQ(output.failure(1), "rank 1: the text is gone");

@@ -1,0 +1,392 @@
+"""The cases of bad_input.py: what is wrong, and what is said about it."""
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import struct
+import typing
+
+import artifacts
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    command: list
+    message: str  # regular expression that stderr matches
+    lines: int = 1  # of stderr, at most; more where notes give the place
+    environment: dict = dataclasses.field(default_factory=dict)
+    disturb: typing.Callable = None  # does harm to the running process
+
+
+#===------------------------------------------------------------------------===#
+# Input that is made
+#===------------------------------------------------------------------------===#
+
+# One malformed text per dialect, and one that is no text of MLIR at all.
+BAD_IR = {
+    "syntax": ("func.func @f( {\n}\n",
+               r"syntax.mlir:1:14: error: expected non-function type"),
+    "nn": ("func.func @f(%x: tensor<2x3xf32>, %w: tensor<4x5xf32>) {\n"
+           "  %y = nn.linear %x, %w : tensor<2x3xf32>, tensor<4x5xf32> -> "
+           "tensor<2x4xf32>\n  return\n}\n",
+           r"nn.mlir:2:8: error: 'nn.linear' op "),
+    "fsdp": ('fsdp.mesh @mesh ["dp" = 0]\n',
+             r'fsdp.mlir:1:\d+: error: .*mesh axis "dp" must have size at '
+             r"least 1, got 0"),
+    "exec": ("exec.program @p {\n  %w = exec.get @w : memref<4xf32>\n}\n",
+             r"exec.mlir:2:8: error: 'exec.get' op .*no exec.range is named @w"),
+}
+
+
+def write(path, content):
+    with open(path, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def safetensors(header, data=b"", length=None):
+    text = json.dumps(header).encode() if isinstance(header, dict) else header
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def changed_artifact(given, name, change):
+    """A copy of the good artifact after `change(folder)`."""
+    folder = f"{given}/{name}"
+    shutil.copytree(f"{given}/artifact", folder)
+    change(folder)
+    return folder
+
+
+def change_manifest(change):
+    def apply(folder):
+        with open(f"{folder}/manifest.json") as file:
+            manifest = json.load(file)
+        change(manifest)
+        write(f"{folder}/manifest.json", json.dumps(manifest))
+    return apply
+
+
+def replace_library(source):
+    """Compiles `source` in place of the artifact's library."""
+    def apply(folder):
+        write(f"{folder}/step.cpp", source)
+        artifacts.run("g++", "-shared", "-fPIC", f"{folder}/step.cpp", "-o",
+                      f"{folder}/step.so")
+    return apply
+
+
+def hide_library(given, name):
+    """A copy of fsdp-run and its runtime in which library `name` is called by
+    another name, of the same length, that no file has."""
+    tool = os.path.realpath(shutil.which("fsdp-run"))
+    runtime = f"{os.path.dirname(os.path.dirname(tool))}/lib/libfsdp_runtime.so"
+    copy = f"{given}/without-{name}"
+    for source, folder in ((tool, "bin"), (runtime, "lib")):
+        os.makedirs(f"{copy}/{folder}")
+        with open(source, "rb") as file:
+            content = file.read()
+        to = write(f"{copy}/{folder}/{os.path.basename(source)}",
+                   content.replace(name.encode() + b"\0",
+                                   b"gone" + name[4:].encode() + b"\0"))
+        os.chmod(to, 0o755)
+    return f"{copy}/bin/fsdp-run"
+
+
+def signal_rank(rank, number):
+    """Sends a signal to one rank in the middle of its training."""
+    def process_of(folder):
+        wanted = {f"OMPI_COMM_WORLD_RANK={rank}".encode(),
+                  f"TMPDIR={folder}/tmp".encode()}
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if wanted <= set(file.read().split(b"\0")):
+                        return int(name)
+            except OSError:
+                pass  # It has ended, or is not ours.
+        raise ProcessLookupError(f"there is no rank {rank}")
+
+    def apply(process, folder):
+        steps = 0
+        while steps < 2:
+            line = process.stdout.readline()
+            if not line:
+                return  # The job has ended, which the caller will not like.
+            steps += line.startswith("step:")
+        os.kill(process_of(folder), number)
+    return apply
+
+
+#===------------------------------------------------------------------------===#
+# Cases
+#===------------------------------------------------------------------------===#
+
+def ir_cases(given):
+    for name, (text, message) in BAD_IR.items():
+        path = write(f"{given}/{name}.mlir", text)
+        # The source line and a caret follow the message.
+        yield Case(f"opt-{name}", ["fsdp-opt", path], message, lines=6)
+        yield Case(f"compile-{name}", ["fsdp-compile", path, "-o", "x"],
+                   message, lines=6)
+    yield Case("opt-pass", ["fsdp-opt", "--fsdp-shart", path],
+               r"[Uu]nknown command line argument '--fsdp-shart'", lines=2)
+    yield Case("opt-missing", ["fsdp-opt", "nowhere.mlir"],
+               r"nowhere.mlir.*No such file or directory")
+    yield Case("compile-missing", ["fsdp-compile", "nowhere.mlir", "-o", "x"],
+               r"nowhere.mlir.*No such file or directory")
+    empty = write(f"{given}/empty.mlir", "module {}\n")
+    yield Case("compile-empty", ["fsdp-compile", empty, "-o", "x"],
+               r"empty.mlir:1:1: error: has no program @forward", lines=3)
+
+
+def trace_cases(given):
+    yield Case("model-unknown", ["fsdp-trace", "llama3_80b"],
+               r"unknown model 'llama3_80b'.*llama3_8b")
+    yield Case("model-field", ["fsdp-trace", "llama3_8b", "--set=n_head=4"],
+               r"n_head.*n_heads")
+    yield Case("model-heads",
+               ["fsdp-trace", "llama3_debug", "--set=n_heads=7", "-o", "x"],
+               r"dim = 256 is not divisible by n_heads = 7")
+    yield Case("trace-batch", ["fsdp-trace", "llama3_debug", "--batch=0"],
+               r"--batch must be at least 1")
+    for name, text, message in [
+            ("syntax", '{"model_type": "llama", ', "1:24.*Expected object key"),
+            ("model", '{"model_type": "bert"}',
+             r'expected "llama" at config.model_type'),
+            ("size", '{"model_type": "llama", "hidden_size": "many"}',
+             r"expected integer at config.hidden_size")]:
+        path = write(f"{given}/{name}.json", text)
+        yield Case(f"config-json-{name}", ["fsdp-trace", path],
+                   rf"{name}\.json: .*{message}")
+
+
+def config_cases(given, config):
+    def compile(name, text, message):
+        path = write(f"{given}/{name}.toml", text)
+        return Case(name, ["fsdp-compile", "--config", path, "-o", "x"], message)
+
+    yield compile("key-unknown", "[training]\nsteps = 2\nseq_length = 8\n",
+                  r"key-unknown.toml:3: unknown key 'training.seq_length'; did "
+                  r"you mean 'training.seq_len'\?")
+    yield compile("section-unknown", "[trainin]\nsteps = 2\n",
+                  r"section-unknown.toml:1: unknown section \[trainin\]; did you "
+                  r"mean \[training\]\?")
+    yield compile("key-type", '[training]\nseq_len = "8"\n',
+                  r"key-type.toml:2: training.seq_len: expected an integer, got "
+                  r"'8'")
+    yield compile("key-twice", "[training]\nsteps = 1\nsteps = 2\n",
+                  r"key-twice.toml:3: .*steps")
+    yield compile("toml-syntax", "[training\n", r"toml-syntax.toml:1: ")
+    yield compile("batch-zero", "[training]\nlocal_batch_size = 0\n",
+                  r"batch-zero.toml:2: training.local_batch_size: expected at "
+                  r"least 1, got 0")
+    yield compile("seq-negative", "[training]\nseq_len = -4\n",
+                  r"seq-negative.toml:2: training.seq_len: expected at least 1")
+    yield compile("choice", '[compile]\nmode = "shard"\n',
+                  r"choice.toml:2: compile.mode: expected one of fully_shard, "
+                  r"replicate, got 'shard'")
+    good = ["fsdp-compile", "--config", config, "--ranks", "2"]
+    yield Case("heads", good + ["--model.n_heads", "5", "-o", "x"],
+               r"dim = 64 is not divisible by n_heads = 5")
+    yield Case("flavor", good + ["--model.flavor", "9B", "-o", "x"], r"unknown model 'llama3_9b'")
+    yield Case("mesh-degrees",
+               good + ["--parallelism.data_parallel_shard_degree", "4", "-o",
+                       "x"],
+               r"impossible mesh: .*shard_degree = 4 is not the number of "
+               r"ranks, 2")
+    yield Case("mesh-divides",
+               ["fsdp-compile", "--config", config, "--ranks", "3",
+                "--parallelism.data_parallel_replicate_degree", "2", "-o", "x"],
+               r"impossible mesh: .*replicate_degree = 2 does not divide 3")
+    yield Case("ranks-zero", good[:-1] + ["0", "-o", "x"],
+               r"--ranks must be at least 1")
+    yield Case("config-missing", ["fsdp-compile", "--config", "no.toml", "-o", "x"],
+               r"no.toml")
+
+
+def compile_cases(given, config):
+    good = ["fsdp-compile", "--config", config, "--ranks", "2"]
+    plan = json.loads(artifacts.run(*good, "--emit=plan"))
+    plan["units"][0]["parameters"].append("nobody.weight")
+    yield Case("plan-parameter",
+               good + ["-o", "x", "--plan",
+                       write(f"{given}/plan1.json", json.dumps(plan))],
+               r"the plan '.*plan1.json' does not fit the model: .*nobody.weight")
+    yield Case("plan-json",
+               good + ["-o", "x", "--plan",
+                       write(f"{given}/plan2.json", '{"version": 1, ')],
+               r"plan2.json': .*1:15.*Expected object key")
+    yield Case("plan-type",
+               good + ["-o", "x", "--plan",
+                       write(f"{given}/plan3.json",
+                             '{"version": 1, "units": [{"name": 3}]}')],
+               r"plan3.json': expected string at plan.units\[0\].name")
+    yield Case("budget", good + ["--memory-budget", "1000000", "-o", "x"],
+               r"^fsdp-compile: error: .* needs \d+ bytes, but the memory budget is "
+               r"1000000\n  \d+ bytes at the peak: activation layers", lines=14)
+    yield Case("cxx-missing", good + ["--cxx", "nosuch", "-o", "x"],
+               r"cannot find the compiler 'nosuch'")
+    # What the compiler says follows.
+    fails = write(f"{given}/failing-compiler",
+                  "#!/bin/sh\ncase $1 in -dump*) echo 1;; *) echo no >&2; "
+                  "exit 3;; esac\n")
+    os.chmod(fails, 0o755)
+    yield Case("cxx-fails", good + ["--cxx", fails, "-o", "x"],
+               r"the compiler failed:\n.*\nno", lines=4)
+    yield Case("output-file", good + ["-o", f"{given}/text"],
+               r"cannot make the directory '.*given/text': Not a directory")
+    yield Case("output-nowhere", good + ["-o", f"{given}/text/x"],
+               r"given/text/x.*Not a directory")
+    yield Case("output-none", good, r"Name the artifact with -o DIR")
+    yield Case("option-unknown", good + ["--fuse", "-o", "x"],
+               r"'--fuse'", lines=2)
+
+
+def artifact_cases(given, run):
+    def damaged(name, change, message):
+        folder = changed_artifact(given, name, change)
+        return Case(name, run(folder), message)
+
+    def truncate(file, size):
+        return lambda folder: os.truncate(f"{folder}/{file}", size)
+
+    yield damaged("manifest-cut", truncate("manifest.json", 1000),
+                  r"damaged manifest .*manifest.json: this is not JSON")
+    yield damaged("manifest-missing",
+                  lambda folder: os.remove(f"{folder}/manifest.json"),
+                  r"cannot read the artifact's manifest .*manifest.json")
+    yield damaged("manifest-range",
+                  change_manifest(lambda m: m["ranges"][0].update(offset=2**40)),
+                  r"damaged manifest .*ranges\[0\]: '.*' lies outside")
+    yield damaged("manifest-other",
+                  change_manifest(lambda m: m["programs"][0].update(flops=1)),
+                  r"manifest.json is not the manifest inside .*step.so")
+    yield damaged("manifest-format",
+                  change_manifest(lambda m: m.update(format=2)),
+                  r"format is not 1; the artifact is from another version")
+    yield damaged("library-cut", truncate("step.so", 5000),
+                  r"step.so is damaged or incomplete")
+    yield damaged("library-missing",
+                  lambda folder: os.remove(f"{folder}/step.so"),
+                  r"step.so is missing")
+    yield damaged("library-other", replace_library("int other;"),
+                  r"step.so is no compiled artifact")
+    yield damaged("library-symbol",
+                  replace_library('extern "C" void fsdp_gone();\nextern "C" '
+                                  "void fsdp_get_artifact() { fsdp_gone(); }"),
+                  r"step.so: undefined symbol: fsdp_gone")
+    yield damaged("library-abi",
+                  replace_library("static struct { unsigned abi; const char *m; "
+                                  '} table = {99, ""};\nextern "C" void *'
+                                  "fsdp_get_artifact() { return &table; }"),
+                  r"step.so was compiled for ABI 99, this runtime has ABI \d+")
+    yield Case("artifact-missing", run("nowhere"),
+               r"no artifact directory 'nowhere'")
+    for library in ("libfsdp_runtime.so", "libdnnl.so.2"):
+        yield Case(f"without-{library}",
+                   [hide_library(given, library), "--help"],
+                   r"error while loading shared libraries: gone.*: cannot "
+                   r"open shared object file")
+
+
+def run_cases(given, run):
+    artifact = f"{given}/artifact"
+    yield Case("text-none", ["fsdp-run", artifact, "-n", "2"],
+               r"training.dataset_path is not set")
+
+    def text(name, path, message):
+        return Case(name, run(artifact, "--training.dataset_path", path), message)
+
+    yield text("text-missing", "nowhere", r"cannot read the text 'nowhere': No "
+               r"such file or directory")
+    yield text("text-folder", given, r"given': Is a directory")
+    yield text("text-short", write(f"{given}/short", "short"),
+               r"given/short' is too short: it has 5 bytes")
+    yield text("text-empty", write(f"{given}/nothing", ""),
+               r"given/nothing' is too short: it has 0 bytes")
+    yield Case("world", ["fsdp-run", artifact, "-n", "3"],
+               r"wrong number of ranks: the artifact is compiled for 2 "
+               r"\(dp_shard=2\), this job has 3")
+    yield Case("launcher", run(artifact),
+               r"OMPI_COMM_WORLD_RANK = 5 is not below OMPI_COMM_WORLD_SIZE = 2",
+               environment={"OMPI_COMM_WORLD_RANK": "5",
+                            "OMPI_COMM_WORLD_SIZE": "2"})
+    yield Case("stale", run(artifact, "--model.dim", "128"),
+               r"stale artifact: model.dim is 64 in the artifact, the run wants "
+               r"128 \(command line\)")
+    yield Case("key-misspelt", run(artifact, "--trainin.steps", "2"),
+               r"unknown key 'trainin.steps'; did you mean 'training.steps'\?")
+    yield Case("run-option", run(artifact, "--fast"), r"--fast")
+    yield Case("program", run(artifact, "--program", "fly"),
+               r"the artifact has no program 'fly'")
+    yield Case("dump-nowhere",
+               run(artifact, "--dump", f"{given}/text/x.safetensors"),
+               r"cannot write '.*given/text/x.safetensors': Not a directory")
+    yield Case("folder-nowhere",
+               run(artifact, "--job.dump_folder", f"{given}/text/x"),
+               r"given/text/x': Not a directory")
+    yield Case("not-finite", run(artifact, "--optimizer.lr", "1e30"),
+               r"step \d+: the .* is not finite; the run was stopped")
+
+
+def load_cases(given, run):
+    def load(name, content, message):
+        path = write(f"{given}/{name}.safetensors", content)
+        return Case(name, run(f"{given}/artifact", "--load", path), message)
+
+    def entry(begin, end, shape=(4,)):
+        return {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+
+    yield load("load-header", safetensors({}, length=2**40),
+               r"load-header.safetensors': its header is longer than the file")
+    yield load("load-overlap",
+               safetensors({"a": entry(0, 16), "b": entry(8, 24)}, bytes(24)),
+               r"load-overlap.safetensors': there is a hole or an overlap "
+               r"before 'b'")
+    yield load("load-range", safetensors({"nobody": entry(0, 16)}, bytes(16)),
+               r"load-range.safetensors: the artifact has no range 'nobody'")
+    yield load("load-shape",
+               safetensors({"norm.weight": entry(0, 16)}, bytes(16)),
+               r"'norm.weight' has another type or shape than in the artifact")
+    yield Case("load-missing", run(f"{given}/artifact", "--load", "nowhere"),
+               r"there is no file 'nowhere' and no 'nowhere.rank\d'")
+    batch = {"dtype": "I32", "shape": [2, 64], "data_offsets": [0, 512]}
+    values = struct.pack("<128i", 256, *[0] * 127)
+    both = {"tokens": batch, "targets": {**batch, "data_offsets": [512, 1024]}}
+    yield load("token-range", safetensors(both, values + bytes(512)),
+               r"program 'train': a token is outside the vocabulary")
+
+
+def death_cases(given, run):
+    long = run(f"{given}/artifact", "--training.steps", "100000",
+               "--metrics.log_freq", "1")
+    yield Case("rank-killed", long,
+               r"rank 1 was ended by signal 9 \(Killed\); the whole job was "
+               r"stopped", disturb=signal_rank(1, signal.SIGKILL))
+    yield Case("first-rank-killed", long,
+               r"rank 0 was ended by signal 9 \(Killed\); the whole job was "
+               r"stopped", disturb=signal_rank(0, signal.SIGKILL))
+    yield Case("rank-hangs", long,
+               r'rank 0: collective ".*" .* did not finish within 4 s',
+               environment={"FSDP_TIMEOUT": "4"},
+               disturb=signal_rank(1, signal.SIGSTOP))
+
+
+def all_cases(config, text, work):
+    given = f"{work}/given"
+    os.makedirs(given)
+    shutil.copy(text, f"{given}/text")
+    artifacts.run("fsdp-compile", "--config", config, "--ranks", "2", "-o",
+                  f"{given}/artifact")
+
+    def run(artifact, *options):
+        return ["fsdp-run", artifact, "-n", "2", "--training.dataset_path",
+                f"{given}/text", "--training.steps", "4",
+                "--lr_scheduler.warmup_steps", "2", *options]
+
+    return [*ir_cases(given), *trace_cases(given), *config_cases(given, config),
+            *compile_cases(given, config), *artifact_cases(given, run),
+            *run_cases(given, run), *load_cases(given, run),
+            *death_cases(given, run)]
