@@ -120,7 +120,11 @@ static void setLauncherEnvironment(int threads, const SessionFolder &session) {
 /// The running mpirun, for the signal handler.
 static volatile pid_t launcherProcess = 0;
 
+/// The signal that asked us to stop, or 0.
+static volatile std::sig_atomic_t stopSignal = 0;
+
 static void forwardSignal(int signal) {
+  stopSignal = signal;
   if (launcherProcess > 0)
     kill(launcherProcess, signal);
 }
@@ -172,6 +176,11 @@ int rt::runLocalRanks(int ranks, int threads,
   filterErrors(errors[0], output);
   int status = waitForExit(child);
   launcherProcess = 0;
+  if (stopSignal != 0) {
+    std::fprintf(stderr, "fsdp-run: stopped by signal %d (%s)\n",
+                 int(stopSignal), strsignal(stopSignal));
+    return 128 + stopSignal;
+  }
   if (status != 0)
     std::fprintf(stderr, "fsdp-run: %s\n", output.failure(status).c_str());
   return status;

@@ -240,6 +240,12 @@ TEST_F(Run, ALostRankEndsTheJobWithOneMessage) {
                 "stopped");
 }
 
+// timeout sends the signal to fsdp-run alone, which must stop its ranks.
+TEST_F(Run, AStoppedJobEndsItsRanks) {
+  expectFailure(run(good(2, 1000000), "timeout --foreground -s TERM 2"),
+                "stopped by signal 15 (Terminated)");
+}
+
 TEST_F(Run, NonFiniteLossesEndTheJob) {
   expectFailure(run(good(1, 50), "UNIGRAM_NAN=7"),
                 "step 7: the loss is not finite; the run was stopped");
