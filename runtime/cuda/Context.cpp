@@ -1,0 +1,254 @@
+//===- Context.cpp - Making a CUDA context and running its programs -------===//
+#include "../api/DataErrors.h"
+#include "../collectives/Pieces.h"
+#include "CudaContext.h"
+#include "fsdp/Runtime/Launch.h"
+#include "kernels/Reduce.h"
+#include <nvtx3/nvToolsExt.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+const char *rt::statusText(cudaError_t status) {
+  return cudaGetErrorString(status);
+}
+const char *rt::statusText(cublasStatus_t status) {
+  return cublasLtGetStatusString(status);
+}
+const char *rt::statusText(ncclResult_t status) {
+  return ncclGetErrorString(status);
+}
+const char *rt::statusText(cudnnStatus_t status) {
+  return cudnnGetErrorString(status);
+}
+
+//===----------------------------------------------------------------------===//
+// Creation
+//===----------------------------------------------------------------------===//
+
+/// What can be known before anything is made. The same on every rank.
+static void checkArtifact(const fsdp_artifact &a, const ContextOptions &options,
+                          const World &world) {
+  if (a.abi != FSDP_ARTIFACT_ABI)
+    throw Error("the artifact was compiled for version " +
+                std::to_string(a.abi) +
+                " of the runtime's interface, this is version " +
+                std::to_string(FSDP_ARTIFACT_ABI));
+  int64_t size = 1;
+  for (int64_t axis : options.meshAxes)
+    size *= axis;
+  if (size != world.size)
+    throw Error("the artifact's mesh has " + std::to_string(size) +
+                " ranks, but the job has " + std::to_string(world.size));
+  for (int32_t i = 0; i < a.collectives; ++i) {
+    const CollectiveDesc &desc = a.collective[i];
+    if (desc.kind != CollectiveKind::AllGather &&
+        !canReduce(desc.reduce, desc.in, desc.out))
+      throw Error(std::string("collective \"") + desc.serves +
+                  "\": no reduction between these types");
+  }
+}
+
+/// The GPU of this rank: as many as ranks of this machine are needed.
+static void chooseDevice(const World &world) {
+  auto place = detectLaunch();
+  int local = place ? place->localRank : 0, count = 0;
+  require(cudaGetDeviceCount(&count), "cannot use a GPU");
+  if (local >= count)
+    throw Error("rank " + std::to_string(world.rank) + " needs GPU " +
+                std::to_string(local) + ", but this machine has " +
+                std::to_string(count));
+  require(cudaSetDevice(local), "cannot use the GPU");
+}
+
+static void createStreams(Context &c) {
+  // Communication kernels go first: they free what compute waits for.
+  int least = 0, greatest = 0;
+  require(cudaDeviceGetStreamPriorityRange(&least, &greatest), "streams");
+  for (int s = 0; s < kStreams; ++s)
+    require(cudaStreamCreateWithPriority(
+                &c.streams[s], cudaStreamNonBlocking,
+                Stream(s) == Stream::Compute ? least : greatest),
+            "streams");
+  c.events.resize(size_t(c.artifact->events));
+  for (cudaEvent_t &event : c.events)
+    require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "events");
+}
+
+/// The arena comes from NCCL, so that transfers can use it in place.
+static void createArena(Context &c) {
+  void *memory = nullptr;
+  uint64_t bytes = c.artifact->arena_bytes;
+  require(ncclMemAlloc(&memory, bytes), "the arena");
+  c.arena = static_cast<Ptr>(memory);
+  require(cudaMemset(memory, 0, bytes), "the arena");
+  require(cudaMalloc(reinterpret_cast<void **>(&c.dataErrors),
+                     sizeof *c.dataErrors),
+          "error flags");
+  require(cudaMemset(c.dataErrors, 0, sizeof *c.dataErrors), "error flags");
+}
+
+static void createLibraries(Context &c) {
+  require(cublasLtCreate(&c.blas), "cuBLASLt");
+  require(cudnnCreate(&c.dnn), "cuDNN");
+  for (int32_t i = 0; i < c.artifact->gemms; ++i)
+    c.gemms.push_back(std::make_unique<GemmPlan>(c.blas, c.artifact->gemm[i]));
+  for (int32_t i = 0; i < c.artifact->attentions; ++i)
+    c.attentions.push_back(makeAttentionPlan(c.dnn, c.artifact->attention[i]));
+}
+
+static void createChannels(Context &c, const ContextOptions &options) {
+  ncclUniqueId id{};
+  if (c.world.rank == 0)
+    require(ncclGetUniqueId(&id), "NCCL");
+  broadcast(&id, sizeof id);
+  require(
+      ncclCommInitRank(&c.worldCommunicator, c.world.size, id, c.world.rank),
+      "NCCL");
+  const fsdp_artifact &a = *c.artifact;
+  for (int s = 0; s < kStreams; ++s)
+    for (int32_t g = 0; g < a.groups; ++g)
+      c.channels.push_back(std::make_unique<Channel>(
+          c.worldCommunicator, a.group[g], options.meshAxes, c.world.rank,
+          c.arena, a.arena_bytes));
+}
+
+/// True if no rank has an error.
+static bool everyone(bool mine) {
+  double failed = mine ? 0 : 1;
+  allReduceSum(&failed, 1);
+  return failed == 0;
+}
+
+ContextPtr rt::createContext(const fsdp_artifact &artifact,
+                             const ContextOptions &options,
+                             std::string &error) {
+  ContextPtr c(new Context);
+  c->artifact = &artifact;
+  c->world = joinWorld();
+  error.clear();
+  try {
+    checkArtifact(artifact, options, c->world);
+    chooseDevice(c->world);
+    createStreams(*c);
+    createArena(*c);
+    createLibraries(*c);
+  } catch (const Error &e) {
+    error = e.what();
+  }
+  // From here on ranks talk to each other, so all go on or none does.
+  if (!everyone(error.empty())) {
+    if (error.empty())
+      error = "another rank could not make its context";
+    return nullptr;
+  }
+  try {
+    for (auto &gemm : c->gemms)
+      gemm->agreeOnAlgorithm();
+    createChannels(*c, options);
+  } catch (const Error &e) {
+    error = e.what();
+    return nullptr;
+  }
+  return c;
+}
+
+Context::~Context() {
+  // What is left at the end cannot be reported to anybody.
+  channels.clear();
+  if (worldCommunicator)
+    ncclCommDestroy(worldCommunicator);
+  attentions.clear();
+  gemms.clear();
+  if (dnn)
+    cudnnDestroy(dnn);
+  if (blas)
+    cublasLtDestroy(blas);
+  for (cudaEvent_t event : events)
+    if (event)
+      cudaEventDestroy(event);
+  for (cudaStream_t s : streams)
+    if (s)
+      cudaStreamDestroy(s);
+  if (dataErrors)
+    cudaFree(dataErrors);
+  if (arena)
+    ncclMemFree(arena);
+}
+
+void ContextDeleter::operator()(Context *c) const { delete c; }
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+bool rt::runProgram(Context &c, int index, std::string &error) {
+  const fsdp_program &program = c.artifact->program[index];
+  nvtxRangePushA(program.name);
+  program.run(c);
+  nvtxRangePop();
+  for (cudaStream_t s : c.streams)
+    check(cudaStreamSynchronize(s), program.name);
+  unsigned errors = 0;
+  check(
+      cudaMemcpy(&errors, c.dataErrors, sizeof errors, cudaMemcpyDeviceToHost),
+      program.name);
+  if (errors)
+    check(cudaMemset(c.dataErrors, 0, sizeof errors), program.name);
+  error = describeDataErrors(errors);
+  return error.empty();
+}
+
+uint64_t rt::arenaBytes(const Context &c) { return c.artifact->arena_bytes; }
+
+bool rt::hasNativeBF16() { return true; }
+
+Ptr rt::at(Context &c, uint64_t offset) { return c.arena + offset; }
+
+void rt::record(Context &c, int event, Stream stream) {
+  check(cudaEventRecord(c.events[size_t(event)], c.stream(stream)), "record");
+}
+
+void rt::wait(Context &c, int event, Stream stream) {
+  check(cudaStreamWaitEvent(c.stream(stream), c.events[size_t(event)], 0),
+        "wait");
+}
+
+void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice,
+                        c.stream(stream)),
+        "copy");
+}
+
+void rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
+  check(cudaMemsetAsync(out, 0, size_t(bytes), c.stream(stream)), "fill_zero");
+}
+
+void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
+              Ptr out, Ptr workspace) {
+  c.gemms[size_t(index)]->run(c.stream(stream), lhs, rhs, bias, out, workspace);
+}
+
+void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
+                   Ptr out, Ptr lse, Ptr workspace) {
+  c.attentions[size_t(index)]->forward(c.stream(stream), q, k, v, out, lse,
+                                       workspace);
+}
+
+void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
+                       Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
+                       Ptr dv, Ptr workspace) {
+  c.attentions[size_t(index)]->backward(c.stream(stream), q, k, v, out, lse,
+                                        dout, dq, dk, dv, workspace);
+}
+
+void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
+                    Ptrs workspace) {
+  const CollectiveDesc &desc = c.artifact->collective[index];
+  size_t channel =
+      size_t(stream) * size_t(c.artifact->groups) + size_t(desc.group);
+  nvtxRangePushA(desc.serves);
+  c.channels[channel]->run(c, stream, desc, in.begin(), out.begin(),
+                           workspace.begin());
+  nvtxRangePop();
+}

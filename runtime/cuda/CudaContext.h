@@ -1,0 +1,146 @@
+//===- CudaContext.h - The CUDA context, seen from inside -------*- C++ -*-===//
+//
+// One GPU of one rank. Everything that allocates or waits happens when the
+// context is made; a program only issues work on streams, so that it may be
+// captured in a CUDA graph.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CUDA_CUDACONTEXT_H
+#define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
+
+#include "fsdp/Runtime/Context.h"
+#include "fsdp/Support/Error.h"
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <nccl.h>
+
+namespace fsdp::rt {
+
+//===----------------------------------------------------------------------===//
+// Status of a library call
+//===----------------------------------------------------------------------===//
+
+const char *statusText(cudaError_t status);
+const char *statusText(cublasStatus_t status);
+const char *statusText(ncclResult_t status);
+const char *statusText(cudnnStatus_t status);
+
+/// Throws fsdp::Error that names `what`: for the making of a context.
+template <typename Status> void require(Status status, const char *what) {
+  if (status != Status(0))
+    throw Error(std::string(what) + ": " + statusText(status));
+}
+
+/// Ends the job: on the step path, where nothing can be returned.
+template <typename Status> void check(Status status, const char *what) {
+  if (status != Status(0))
+    abortWorld(std::string(what) + ": " + statusText(status));
+}
+
+//===----------------------------------------------------------------------===//
+// What is prepared
+//===----------------------------------------------------------------------===//
+
+/// A matmul with its algorithm.
+class GemmPlan {
+public:
+  GemmPlan(cublasLtHandle_t handle, const GemmDesc &desc);
+  ~GemmPlan();
+  GemmPlan(const GemmPlan &) = delete;
+  GemmPlan &operator=(const GemmPlan &) = delete;
+
+  /// Rank 0's choice holds for all: an algorithm decides bits.
+  void agreeOnAlgorithm();
+  void run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
+           Ptr workspace) const;
+
+private:
+  void describe(const GemmDesc &desc);
+  void choose();
+
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t operation = nullptr;
+  /// cuBLASLt is column-major: it computes the transposed product, so its
+  /// first operand is rhs.
+  cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+  cublasLtMatmulAlgo_t algorithm{};
+};
+
+/// Fused attention of cuDNN, forward and backward.
+class AttentionPlan {
+public:
+  virtual ~AttentionPlan() = default;
+  virtual void forward(cudaStream_t stream, Ptr q, Ptr k, Ptr v, Ptr out,
+                       Ptr lse, Ptr workspace) = 0;
+  virtual void backward(cudaStream_t stream, Ptr q, Ptr k, Ptr v, Ptr out,
+                        Ptr lse, Ptr dout, Ptr dq, Ptr dk, Ptr dv,
+                        Ptr workspace) = 0;
+};
+/// Throws fsdp::Error if cuDNN cannot do it or wants more workspace than the
+/// compiler reserved.
+std::unique_ptr<AttentionPlan> makeAttentionPlan(cudnnHandle_t handle,
+                                                 const AttentionDesc &desc);
+
+/// A communicator of one group of ranks for one stream.
+class Channel {
+public:
+  /// Collective over the job: all ranks make their channels in one order.
+  Channel(ncclComm_t world, const GroupDesc &group,
+          const std::vector<int64_t> &meshAxes, int rank, Ptr arena,
+          uint64_t arenaBytes);
+  ~Channel();
+  Channel(const Channel &) = delete;
+  Channel &operator=(const Channel &) = delete;
+
+  void run(Context &c, Stream stream, const CollectiveDesc &desc, const Ptr *in,
+           const Ptr *out, const Ptr *workspace) const;
+
+private:
+  void allGather(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
+                 const Ptr *out) const;
+  void exchange(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
+                const Ptr *workspace) const;
+  void gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
+                   const Ptr *out) const;
+  void swap(cudaStream_t stream, const CollectiveDesc &desc, int peer, Ptr send,
+            int64_t sendBytes, Ptr receive, int64_t receiveBytes) const;
+  void reduce(Context &c, Stream stream, const CollectiveDesc &desc, int item,
+              Ptr in, Ptr out, Ptr workspace) const;
+  int size() const { return int(ranks.size()); }
+
+  std::vector<int> ranks; // of the job, in the group's order
+  int me = 0;             // position in `ranks`
+  ncclComm_t communicator = nullptr;
+  void *registration = nullptr;
+};
+
+//===----------------------------------------------------------------------===//
+// The context
+//===----------------------------------------------------------------------===//
+
+class Context {
+public:
+  ~Context();
+
+  const fsdp_artifact *artifact = nullptr;
+  World world;
+  Ptr arena = nullptr;
+  cudaStream_t streams[kStreams] = {};
+  std::vector<cudaEvent_t> events;
+  unsigned *dataErrors = nullptr; // on the device
+
+  cublasLtHandle_t blas = nullptr;
+  cudnnHandle_t dnn = nullptr;
+  ncclComm_t worldCommunicator = nullptr;
+  std::vector<std::unique_ptr<GemmPlan>> gemms;
+  std::vector<std::unique_ptr<AttentionPlan>> attentions;
+  /// By (stream, group): a communicator carries one total order.
+  std::vector<std::unique_ptr<Channel>> channels;
+
+  cudaStream_t stream(Stream s) const { return streams[int(s)]; }
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CUDA_CUDACONTEXT_H
