@@ -26,7 +26,7 @@
 
 // FILE: fsdp.plan = [{backward_prefetch = 1 : i64, bucket = true, forward_prefetch = 3 : i64, name = "all"
 
-// BAD: error: the plan does not fit the model: unit 'all' names the unknown parameter 'nosuch'
+// BAD: error: the plan {{.*}}does not fit the model: unit 'all' names the unknown parameter 'nosuch'
 // NONAME: error: plan '{{.*}}.noname.json': missing value at plan.units[0].name
 // ABSENT: error: cannot read the plan: {{.*}}absent.json
 module {
