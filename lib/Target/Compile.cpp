@@ -44,6 +44,7 @@ public:
       sys::fs::remove_directories(path);
   }
 
+  StringRef name() const { return path; }
   std::string file(StringRef name) const {
     SmallString<128> full(path);
     sys::path::append(full, name);
@@ -165,8 +166,13 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// -fmad=false: the CPU's bits. Every path is relative and names what is the
-/// same everywhere, since nvcc derives the names of symbols from paths.
+static std::string absolute(StringRef path) {
+  SmallString<128> full(path);
+  sys::fs::make_absolute(full);
+  return std::string(full);
+}
+
+/// -fmad=false: the CPU's bits.
 static std::vector<std::string> cudaFlags(const HostCompiler &compiler) {
   return {"-std=c++17",
           "-O3",
@@ -174,7 +180,7 @@ static std::vector<std::string> cudaFlags(const HostCompiler &compiler) {
           "-fmad=false",
           "-cudart=shared",
           "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall",
-          "-I" + compiler.includeDir};
+          "-I" + absolute(compiler.includeDir)};
 }
 
 /// Flags that change bits are absent: no -ffast-math, no contraction. The two
@@ -208,7 +214,7 @@ static std::vector<std::string> linkFlags(const HostCompiler &compiler) {
             "-Xlinker=-s",
             "-Xlinker=--build-id=none",
             "-Xlinker=--no-undefined",
-            "-L" + compiler.libraryDir,
+            "-L" + absolute(compiler.libraryDir),
             "-lfsdp_runtime_cuda"};
   return {"-shared",
           "-Wl,-soname,step.so",
@@ -224,14 +230,21 @@ Error fsdp::compileSource(StringRef source, Product product,
   if (!work)
     return work.takeError();
   bool cuda = compiler.language == Language::Cuda;
-  std::string sourceFile = work->file(cuda ? "step.cu" : "step.cpp");
+  const char *sourceName = cuda ? "step.cu" : "step.cpp";
+  std::string sourceFile = work->file(sourceName);
   std::string result = work->file("result");
   if (Error error = writeText(sourceFile, source))
     return error;
 
   std::vector<std::string> command = {compiler.cxx};
+  // nvcc derives names of symbols from the path of the source, so that must be
+  // the same everywhere: it runs where the source lies.
+  if (cuda)
+    command = {"env", "-C", work->name().str(), compiler.cxx};
   append_range(command, flags(compiler));
-  append_range(command, std::vector<std::string>{sourceFile, "-o", result});
+  append_range(command,
+               cuda ? std::vector<std::string>{sourceName, "-o", "result"}
+                    : std::vector<std::string>{sourceFile, "-o", result});
   if (product == Product::Object)
     command.push_back("-c");
   else

@@ -67,7 +67,7 @@ LogicalResult CudaKernelEmitter::checkReads() {
 }
 
 void CudaKernelEmitter::signature(StringRef name) {
-  os << "static __global__ void " << name << '(';
+  os << "__global__ void " << name << '(';
   for (BlockArgument arg : kernel.getBody().getArguments()) {
     const KernelArgument &entry = code.arguments[arg];
     // A kernel's outputs never overlap its other arguments (exec-verify).

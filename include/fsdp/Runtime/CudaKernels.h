@@ -17,7 +17,9 @@
 #include "fsdp/Runtime/KernelMath.h"
 #include "fsdp/Runtime/Runtime.h"
 
-#define FSDP_DEVICE static __device__ __forceinline__
+// Neither these functions nor kernels are static: nvcc would put a number into
+// their names that differs each time, and with it the bytes of an artifact.
+#define FSDP_DEVICE __device__ __forceinline__
 
 namespace fsdp::rt {
 
