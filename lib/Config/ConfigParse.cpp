@@ -5,7 +5,6 @@
 // is text.
 //
 //===----------------------------------------------------------------------===//
-#define TOML_HEADER_ONLY 1
 #include "fsdp/Config/RunConfig.h"
 #include <algorithm>
 #include <charconv>
@@ -13,7 +12,18 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+
+namespace {
+/// toml++ asserts some things that a malformed file can violate.
+struct TomlAssertion {};
+} // namespace
+
+#define TOML_HEADER_ONLY 1
+#define TOML_ASSERT(condition) ((condition) ? void() : throw TomlAssertion())
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wterminate" // not in the parser
 #include <toml++/toml.h>
+#pragma GCC diagnostic pop
 
 using namespace fsdp;
 
@@ -297,6 +307,8 @@ void fsdp::loadConfig(RunConfig &config, const std::string &path) {
   } catch (const toml::parse_error &error) {
     throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
                 std::string(error.description()));
+  } catch (const TomlAssertion &) {
+    throw Error(path + ": this is not valid TOML");
   }
   for (auto &&[name, node] : table) {
     std::string section(name.str());

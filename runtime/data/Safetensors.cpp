@@ -125,11 +125,13 @@ TensorView HeaderReader::readTensor(const std::string &name,
     if (known == std::end(kOrder))
       fail("'" + name + "' has the unsupported type " + type);
     tensor.dtype = *known;
-    double elements = 1;
+    double elements = 1, largest = 1;
     for (const json &size : entry.at("shape")) {
       tensor.shape.push_back(size.get<uint32_t>());
       elements *= size.get<double>();
-      if (size.get<double>() != tensor.shape.back())
+      // Counting no element as one, so that no product on the way overflows.
+      largest *= std::max(size.get<double>(), 1.0);
+      if (size.get<double>() != tensor.shape.back() || largest > 0x1p52)
         fail("'" + name + "' has an impossible shape");
     }
     auto begin = entry.at("data_offsets").at(0).get<uint64_t>();

@@ -178,7 +178,8 @@ public:
     double elements = 1;
     for (const Field &item : items()) {
       result.push_back(item.integer());
-      elements *= static_cast<double>(result.back());
+      // Counting no element as one, so that no product on the way overflows.
+      elements *= static_cast<double>(std::max<int64_t>(result.back(), 1));
     }
     if (elements > 0x1p52)
       fail("the shape has too many elements");
@@ -256,13 +257,22 @@ static void parsePlacement(RangeInfo &range, const Field &field) {
   range.shardAxes = field.at("axes").strings();
 }
 
+static bool hasAxis(const Manifest &manifest, const std::string &name) {
+  return std::any_of(manifest.mesh.begin(), manifest.mesh.end(),
+                     [&](const MeshAxis &axis) { return axis.name == name; });
+}
+
 /// Checks that the stored shape is the rank's part of the full one.
 static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
                            const Field &field) {
-  for (const std::string &axis : range.shardAxes)
-    if (std::none_of(manifest.mesh.begin(), manifest.mesh.end(),
-                     [&](const MeshAxis &a) { return a.name == axis; }))
+  std::vector<std::string> axes = range.shardAxes;
+  for (const std::string &axis : axes)
+    if (!hasAxis(manifest, axis))
       field.fail("the mesh has no axis '" + axis + "'");
+  std::sort(axes.begin(), axes.end());
+  auto twice = std::adjacent_find(axes.begin(), axes.end());
+  if (twice != axes.end())
+    field.fail("the shard names the axis '" + *twice + "' twice");
   if (range.shardDim && *range.shardDim >= (int64_t)range.full.size())
     field.fail("the sharded dimension is beyond the shape");
   std::vector<int64_t> expected = range.full;
@@ -342,8 +352,10 @@ static void checkUniqueNames(const Manifest &manifest,
 static void parseMesh(Manifest &manifest, const Field &field) {
   for (const Field &item : field.at("axes").items()) {
     MeshAxis axis{item.at("name").string(), item.at("size").integer(1)};
-    if (axis.size > 1 << 20)
-      item.fail("the size is beyond 2^20");
+    if (axis.size > 1 << 20 || manifest.ranks() * axis.size > 1 << 20)
+      item.fail("the mesh is beyond 2^20 ranks");
+    if (hasAxis(manifest, axis.name))
+      item.fail("a second axis '" + axis.name + "'");
     manifest.mesh.push_back(axis);
   }
 }
