@@ -56,6 +56,17 @@ static void checkTable(const fsdp_artifact &table, const Manifest &manifest,
     throw Error(libraryPath + ": its tables differ from its manifest");
 }
 
+/// Refuses an artifact for GPUs before its library is opened: its calls would
+/// find this runtime, which keeps buffers in the host's memory.
+static void refuseGpuCode(const Manifest &manifest, const std::string &path) {
+  auto target = manifest.fingerprint.find("target");
+  if (target != manifest.fingerprint.end() &&
+      target->second.rfind("sm_", 0) == 0)
+    throw Error(path + " is for GPUs (" + target->second +
+                ") and needs the CUDA runtime; this program runs artifacts of "
+                "--target=cpu");
+}
+
 LoadedArtifact::LoadedArtifact(const std::string &directory) : path(directory) {
   std::string libraryPath = directory + "/step.so";
   std::string manifestPath = directory + "/manifest.json";
@@ -64,6 +75,7 @@ LoadedArtifact::LoadedArtifact(const std::string &directory) : path(directory) {
                 "'; fsdp-compile makes one");
   std::string text = readWholeFile(manifestPath, "the artifact's manifest");
   parsed = parseManifest(text, manifestPath);
+  refuseGpuCode(parsed, directory);
   if (!std::filesystem::exists(libraryPath))
     throw Error("the artifact's library " + libraryPath + " is missing");
   checkLibraryFile(libraryPath);

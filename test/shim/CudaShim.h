@@ -161,20 +161,25 @@ inline float __shfl_xor_sync(unsigned mask, float value, int step, int width) {
 #include "fsdp/Runtime/CudaKernels.h"
 #include <utility>
 
+/// Where a program defines it, kernels of generated code are handed to it
+/// instead of being run: `run` takes the kernel's `count` buffers.
+using ShimKernel = std::function<void(const fsdp::rt::Ptr *args)>;
+extern "C" __attribute__((weak)) void
+fsdp_shim_observe(const char *name, size_t count, const ShimKernel *run);
+
 namespace fsdp::rt::gpu {
 
 template <typename... T, size_t... I>
-void callKernel(void (*kernel)(T *...), Ptrs args, std::index_sequence<I...>) {
-  kernel(reinterpret_cast<T *>(args.begin()[I])...);
+void callKernel(void (*kernel)(T *...), const Ptr *args,
+                std::index_sequence<I...>) {
+  kernel(reinterpret_cast<T *>(args[I])...);
 }
 
-/// Runs thread() as every thread of the blocks [begin, end).
+/// Runs thread() as every thread of every block.
 template <typename Thread>
-void runBlocks(const Cut &cut, int64_t begin, int64_t end,
-               const Thread &thread) {
+void runBlocks(const Cut &cut, const Thread &thread) {
   std::function<void()> body = thread;
-  for (int64_t b = begin; b < end; ++b) {
-    blockIdx.x = unsigned(b);
+  for (blockIdx.x = 0; blockIdx.x < cut.blocks; ++blockIdx.x) {
     if (!cut.independent) {
       shim::block.run(cut.x, cut.y, body);
       continue;
@@ -191,14 +196,21 @@ void start(Context &, Stream, const char *name, void (*kernel)(T *...),
     std::fprintf(stderr, "%s takes another number of buffers\n", name);
     std::abort();
   }
-  runBlocks(cut, 0, cut.blocks,
-            [&] { callKernel(kernel, args, std::index_sequence_for<T...>()); });
+  ShimKernel run = [=](const Ptr *buffers) {
+    runBlocks(cut, [&] {
+      callKernel(kernel, buffers, std::index_sequence_for<T...>());
+    });
+  };
+  if (fsdp_shim_observe)
+    fsdp_shim_observe(name, args.size(), &run);
+  else
+    run(args.begin());
 }
 
 template <typename... P>
 void startWith(Context &, Stream, const char *, void (*kernel)(P...),
                const Cut &cut, typename Same<P>::type... args) {
-  runBlocks(cut, 0, cut.blocks, [&] { kernel(args...); });
+  runBlocks(cut, [&] { kernel(args...); });
 }
 
 } // namespace fsdp::rt::gpu
