@@ -145,6 +145,8 @@ length = 0
         return [max(json.loads(rank.stdout.read())["seconds"] for rank in ranks)]
 
     def measure(self, mode, model, dtype):
+        load = pathlib.Path("/proc/loadavg").read_text().split()[0]
+        print(f"... {model} {dtype} {TITLES[mode]} (load {load})", file=sys.stderr)
         if mode == "ours":
             return self.ours(model, dtype)
         if mode == "floor":
@@ -159,27 +161,28 @@ def describe_machine(cores):
     print(f"{model}, cores {sorted(cores)}, "
           f"load {' '.join(pathlib.Path('/proc/loadavg').read_text().split()[:3])}")
     if "amx_bf16" not in info:
-        print("This CPU has no AMX: bf16 products are at best as fast as f32 ones.")
-    print("versions beside ours: gloo and PyTorch of --python\n", flush=True)
+        print("no AMX: bf16 products run no faster here than f32 ones, on either side")
+    print(flush=True)
 
 
 def report(model, dtype, seconds):
     """One model's rows: ours is x times as fast as the mode."""
     median = {mode: statistics.median(times) for mode, times in seconds.items()}
+    aims = dict(zip(("fsdp2", "simple_fsdp"), AIMS[model, dtype]))
+    ours = median.get("ours")
     print(f"model {model}, {dtype}"
           + (" parameters, f32 reduction" if dtype == "bf16" else ""))
     for mode, value in median.items():
-        ratio = ""
-        if "ours" in median and mode != "ours":
-            ratio = (f"   floor / fsdp {value / median['ours']:.2f}" if mode == "floor"
-                     else f"   {mode} / fsdp {value / median['ours']:.2f}")
-        spread = f"{min(seconds[mode]):.3f} .. {max(seconds[mode]):.3f}"
-        print(f"  {TITLES[mode]:28} {value:8.3f} s   ({spread}){ratio}")
-    for mode, aim in zip(("fsdp2", "simple_fsdp"), AIMS[model, dtype]):
-        if mode in median and "ours" in median:
-            reached = median[mode] / median["ours"]
-            print(f"  times as fast as {TITLES[mode]:28} {reached:.2f}  (aim {aim})"
-                  + ("" if reached >= aim else "  MISSED"))
+        text = f"  {TITLES[mode]:27} {value:7.3f} s"
+        text += f"  ({min(seconds[mode]):.3f} .. {max(seconds[mode]):.3f})"
+        if ours and mode == "floor":
+            text += f"  {100 * value / ours:.0f} % of our step"
+        elif ours and mode != "ours":
+            text += f"  ours is {value / ours:.2f} x as fast"
+        if ours and mode in aims:
+            text += f", aim {aims[mode]}"
+            text += "" if value / ours >= aims[mode] else ": MISSED"
+        print(text)
     print(flush=True)
 
 
