@@ -134,7 +134,7 @@ std::string fsdp::drawLossCurve(const LossCurve &curve) {
     svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" "
                   "fill=\"#c0392b\"/>\n",
                   x, y);
-    svg += text(x - 10, y + 18, "end",
+    svg += text(x + 5, y - 10, "end",
                 format("held-out text: %.3f", *curve.heldOut), "#c0392b");
   }
   return svg + "</svg>\n";
