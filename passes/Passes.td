@@ -384,7 +384,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     depend on the machine. Only collectives along dimension 0 are lowered.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu or test">,
+    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu, cuda or test">,
     Option<"threads", "threads", "int", "1", "Compute threads per rank">
   ];
   let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",

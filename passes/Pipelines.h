@@ -83,8 +83,9 @@ struct TrainPipelineOptions
       llvm::cl::init(0)};
   Option<std::string> target{
       *this, "target",
-      llvm::cl::desc("Whose workspace sizes: cpu, or test for sizes that do "
-                     "not depend on the machine"),
+      llvm::cl::desc(
+          "Whose workspace sizes: cpu, cuda, or test for sizes that do "
+          "not depend on the machine"),
       llvm::cl::init("cpu")};
 };
 

@@ -1,0 +1,114 @@
+//===- CudaShimTest.cpp - CUDA kernels run on the host --------------------===//
+//
+// The reductions of CudaKernels.h and the CUDA runtime's sum over ranks,
+// executed by the shim, against the CPU's kernels.
+//
+//===----------------------------------------------------------------------===//
+#include <gtest/gtest.h>
+#include <random>
+
+// From here on this file is CUDA code.
+#include "../../shim/CudaShim.h"
+
+#include "../../../runtime/cuda/kernels/Reduce.cu"
+#include "../../../runtime/kernels/Kernels.h"
+
+using namespace fsdp::rt;
+
+namespace {
+
+std::vector<float> randomFloats(size_t n, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float &v : values)
+    v = normal(engine);
+  return values;
+}
+
+Context &noContext() {
+  // The shim never looks at it.
+  static char none;
+  return reinterpret_cast<Context &>(none);
+}
+
+template <typename T> Ptr pointer(std::vector<T> &v) {
+  return reinterpret_cast<Ptr>(v.data());
+}
+
+} // namespace
+
+static __global__ void sumOfRows(int64_t rows, int64_t cols, const float *x,
+                                 float *out) {
+  const int64_t row = gpu::row();
+  if (row >= rows)
+    return;
+  const float sum =
+      math::sumLanes(cols, [&](int64_t j) { return x[row * cols + j]; });
+  if (gpu::lane() == 0)
+    out[row] = sum;
+}
+
+/// Shuffles between sixteen threads give the CPU's sixteen lanes and tree. The
+/// last block is not full, nor is the last group of lanes.
+TEST(CudaShim, RowReductionHasTheBitsOfTheCpu) {
+  constexpr int64_t rows = 21;
+  for (int64_t cols : {1, 15, 16, 17, 100, 1000}) {
+    auto x = randomFloats(size_t(rows * cols), unsigned(cols));
+    std::vector<float> out(rows);
+    gpu::startWith(noContext(), Stream::Compute, "sum", sumOfRows,
+                   gpu::rowsCut(rows), rows, cols, x.data(), out.data());
+    for (int64_t r = 0; r < rows; ++r)
+      EXPECT_EQ(out[size_t(r)], kernels().sum(x.data() + r * cols, cols))
+          << cols << " columns, row " << r;
+  }
+}
+
+static __global__ void sumOfColumns(int64_t rows, int64_t cols, const float *x,
+                                    float *out) {
+  math::sumRows(rows, cols, out,
+                [&](int64_t row, int64_t col) { return x[row * cols + col]; });
+}
+
+/// Barriers between the threads of a block: rows in blocks of 32, in order.
+TEST(CudaShim, ColumnReductionAddsBlocksOf32RowsInOrder) {
+  constexpr int64_t cols = 37;
+  for (int64_t rows : {1, 32, 33, 700}) {
+    auto x = randomFloats(size_t(rows * cols), unsigned(rows));
+    std::vector<float> out(cols);
+    gpu::startWith(noContext(), Stream::Compute, "columns", sumOfColumns,
+                   {gpu::blocksOf(cols, gpu::kColumns), gpu::kColumns,
+                    gpu::kRowGroups, false},
+                   rows, cols, x.data(), out.data());
+    for (int64_t c = 0; c < cols; ++c) {
+      float total = 0;
+      for (int64_t top = 0; top < rows; top += 32) {
+        float block = 0;
+        for (int64_t r = top; r < std::min(top + 32, rows); ++r)
+          block += x[size_t(r * cols + c)];
+        total += block;
+      }
+      EXPECT_EQ(out[size_t(c)], total) << rows << " rows, column " << c;
+    }
+  }
+}
+
+/// The sum over ranks is the CPU's tree for any number of ranks, wherever the
+/// own piece stands.
+TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
+  constexpr int64_t count = 300, slot = 320;
+  for (int ranks = 1; ranks <= 9; ++ranks)
+    for (int me : {0, ranks / 2, ranks - 1}) {
+      auto own = randomFloats(count, 1);
+      auto others = randomFloats(size_t(slot) * size_t(ranks), 2);
+      std::vector<const void *> pieces;
+      for (int r = 0, at = 0; r < ranks; ++r)
+        pieces.push_back(r == me ? own.data() : others.data() + slot * at++);
+      std::vector<float> wanted(count), got(count);
+      kernels().sumF32(pieces.data(), ranks, count, 0.25f, wanted.data());
+      Pieces p{pointer(own), pointer(others), slot, count, me, ranks};
+      reducePieces(noContext(), Stream::Reduce, ReduceKind::Sum, DType::F32,
+                   0.25f, p, pointer(got));
+      EXPECT_EQ(got, wanted) << "rank " << me << " of " << ranks;
+    }
+}
