@@ -18,28 +18,35 @@ void FsdpDialect::initialize() {
       >();
 }
 
+/// Attributes of a dialect are verified before the op that carries them and
+/// before its siblings, so a property may still be missing below.
+
 /// The mesh of the module that `op` is declared in; null if there is none.
 static MeshOp meshBeside(Operation *op) {
   Operation *table = SymbolTable::getNearestSymbolTable(op->getParentOp());
   if (!table)
     return {};
-  auto meshes = table->getRegion(0).getOps<MeshOp>();
-  return meshes.empty() ? MeshOp() : *meshes.begin();
+  for (auto mesh : table->getRegion(0).getOps<MeshOp>())
+    if (mesh.getAxesAttr() && mesh.getSymNameAttr())
+      return mesh;
+  return {};
 }
 
-/// Type of the tensor that a parameter or buffer declares; null for other ops.
+/// Type of the tensor that a parameter or buffer declares; null if it is not
+/// well formed.
 static RankedTensorType declaredType(Operation *op) {
+  TypeAttr type;
   if (auto parameter = dyn_cast<nn::ParameterOp>(op))
-    return dyn_cast<RankedTensorType>(parameter.getType());
+    type = parameter.getTypeAttr();
   if (auto buffer = dyn_cast<nn::BufferOp>(op))
-    return dyn_cast<RankedTensorType>(buffer.getType());
-  return {};
+    type = buffer.getTypeAttr();
+  return type ? dyn_cast<RankedTensorType>(type.getValue())
+              : RankedTensorType();
 }
 
 /// fsdp.placement: on a declaration, with a dimension and axes that exist.
 static LogicalResult verifyPlacement(Operation *op, Attribute placement) {
-  RankedTensorType type = declaredType(op);
-  if (!type)
+  if (!isa<nn::ParameterOp, nn::BufferOp>(op))
     return op->emitOpError("'")
            << kPlacementAttr << "' belongs on nn.parameter or nn.buffer";
   if (!isa<ShardAttr, ReplicatedAttr, FlatAttr>(placement))
@@ -50,6 +57,9 @@ static LogicalResult verifyPlacement(Operation *op, Attribute placement) {
   auto shard = dyn_cast<ShardAttr>(placement);
   if (!shard)
     return success();
+  RankedTensorType type = declaredType(op);
+  if (!type)
+    return success(); // The declaration itself will be refused.
   if (shard.getDim() >= type.getRank())
     return op->emitOpError("is sharded on dimension ")
            << shard.getDim() << " but has rank " << type.getRank();

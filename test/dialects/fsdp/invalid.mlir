@@ -433,3 +433,9 @@ func.func @program(%f: !fsdp.future<tensor<8xf32>>) {
   %g = fsdp.await %f : !fsdp.future<tensor<8xf32>> -> tensor<4xf32>
   return
 }
+
+// -----
+
+// fsdp.placement is verified before the op that carries it: one without a type.
+// expected-error @+1 {{'nn.parameter' op requires attribute 'type'}}
+"nn.parameter"() <{init = #nn.zeros, sym_name = "w"}> {fsdp.placement = #fsdp.shard<0, ["a"]>} : () -> ()
