@@ -20,7 +20,8 @@ namespace {
 
 /// Collectives merge when they agree on unit, direction, kind and key: every
 /// attribute (mesh, axes, dimension, reduction, scale) and the element types.
-using Key = std::tuple<unsigned, unsigned, OperationName, Attribute, Type, Type>;
+using Key =
+    std::tuple<unsigned, unsigned, OperationName, Attribute, Type, Type>;
 
 Key keyOf(const UnitCollective &collective) {
   Operation *op = collective.op;
@@ -39,14 +40,11 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<schedule::Plan> plan = schedule::planOf(getOperation());
-    if (failed(plan))
-      return signalPassFailure();
-    Units units(*plan);
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (isProgram(function) &&
-          failed(mergeBlock(function.getBody().front(), units)))
-        return signalPassFailure();
+    auto apply = [&](Block &block, const Units &units) {
+      return mergeBlock(block, units);
+    };
+    if (failed(applyPlan(getOperation(), apply)))
+      signalPassFailure();
   }
 
   LogicalResult mergeBlock(Block &block, const Units &units) {
@@ -89,15 +87,16 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
         return failure();
       llvm::append_range(operands, member.op->getOperands());
       llvm::append_range(types, member.op->getResultTypes());
-      llvm::append_range(parameters,
-                         member.op->getAttrOfType<ArrayAttr>(dist::kParametersAttr));
+      llvm::append_range(parameters, member.op->getAttrOfType<ArrayAttr>(
+                                         dist::kParametersAttr));
     }
     LDBG() << units[members.front().unit].name << ": " << members.size()
            << " x " << place->getName();
     OpBuilder builder(place);
     OperationState state(place->getLoc(), place->getName(), operands, types,
                          place->getAttrs());
-    state.attributes.set(dist::kParametersAttr, builder.getArrayAttr(parameters));
+    state.attributes.set(dist::kParametersAttr,
+                         builder.getArrayAttr(parameters));
     state.attributes.set(
         "serves",
         builder.getStringAttr((members.front().backward ? "bwd " : "fwd ") +
@@ -113,8 +112,7 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
     unsigned next = 0;
     for (const UnitCollective &member : members) {
       unsigned count = member.op->getNumResults();
-      member.op->replaceAllUsesWith(
-          merged->getResults().slice(next, count));
+      member.op->replaceAllUsesWith(merged->getResults().slice(next, count));
       next += count;
       member.op->erase();
     }

@@ -50,9 +50,9 @@ SmallVector<Group> groupByUnit(ArrayRef<UnitCollective> collectives,
 dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
   SmallVector<Type> types(op->getResultTypes());
   builder.setInsertionPoint(op);
-  auto async = dist::AsyncOp::create(
-      builder, op->getLoc(),
-      dist::FutureType::get(builder.getContext(), types));
+  auto async =
+      dist::AsyncOp::create(builder, op->getLoc(),
+                            dist::FutureType::get(builder.getContext(), types));
   Block *body = builder.createBlock(&async.getBody());
   if (awaitAt)
     builder.setInsertionPoint(awaitAt);
@@ -71,14 +71,11 @@ struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<schedule::Plan> plan = schedule::planOf(getOperation());
-    if (failed(plan))
-      return signalPassFailure();
-    Units units(*plan);
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (isProgram(function) &&
-          failed(overlapBlock(function.getBody().front(), units)))
-        return signalPassFailure();
+    auto apply = [&](Block &block, const Units &units) {
+      return overlapBlock(block, units);
+    };
+    if (failed(applyPlan(getOperation(), apply)))
+      signalPassFailure();
   }
 
   LogicalResult overlapBlock(Block &block, const Units &units) {
@@ -88,23 +85,21 @@ struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
     llvm::erase_if(*collectives, [&](const UnitCollective &collective) {
       return !units[collective.unit].overlap;
     });
-    startGathersEarly(groupByUnit(*collectives,
-                                  [](Operation *op) {
-                                    return isa<dist::AllGatherOp>(op);
-                                  }),
-                      units, block);
-    awaitReductionsLate(groupByUnit(*collectives,
-                                    [](Operation *op) {
-                                      return !isa<dist::AllGatherOp>(op);
-                                    }),
-                        units, block);
+    startGathersEarly(
+        groupByUnit(*collectives,
+                    [](Operation *op) { return isa<dist::AllGatherOp>(op); }),
+        units, block);
+    awaitReductionsLate(
+        groupByUnit(*collectives,
+                    [](Operation *op) { return !isa<dist::AllGatherOp>(op); }),
+        units, block);
     return success();
   }
 
   /// Group i starts before the wait of group i - prefetch of its direction:
   /// ag0 ag1 wait0 compute0 ag2 wait1 compute1 … for a distance of one. The
-  /// backward pass begins with units that are still gathered (the head), so its first
-  /// groups start behind nn.seed and hide behind those.
+  /// backward pass begins with units that are still gathered (the head), so its
+  /// first groups start behind nn.seed and hide behind those.
   void startGathersEarly(SmallVector<Group> groups, const Units &units,
                          Block &block) {
     llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
@@ -118,8 +113,8 @@ struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
         if (group.backward != backward)
           continue;
         const schedule::Unit &unit = units[group.unit];
-        size_t distance = static_cast<size_t>(
-            backward ? unit.backwardPrefetch : unit.forwardPrefetch);
+        size_t distance = static_cast<size_t>(backward ? unit.backwardPrefetch
+                                                       : unit.forwardPrefetch);
         Operation *start = nullptr;
         if (!waits.empty() && distance > 0)
           start = waits[waits.size() - std::min(distance, waits.size())];

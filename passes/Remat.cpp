@@ -1,8 +1,8 @@
 //===- Remat.cpp - Recomputes values in the backward pass -----------------===//
 
+#include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/Units.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "fsdp-remat"
@@ -58,14 +58,11 @@ struct RematPass : fsdp::impl::RematBase<RematPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<schedule::Plan> plan = schedule::planOf(getOperation());
-    if (failed(plan))
-      return signalPassFailure();
-    Units units(*plan);
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (isProgram(function) &&
-          failed(reshardAfterForward(function.getBody().front(), units)))
-        return signalPassFailure();
+    auto apply = [&](Block &block, const Units &units) {
+      return reshardAfterForward(block, units);
+    };
+    if (failed(applyPlan(getOperation(), apply)))
+      signalPassFailure();
   }
 
   LogicalResult reshardAfterForward(Block &block, const Units &units) {

@@ -64,3 +64,17 @@ void fsdp::hoistBefore(Operation *op, Operation *target,
   // Ordered like the target from now on: before whatever follows it.
   number[op] = number.lookup(target);
 }
+
+LogicalResult fsdp::applyPlan(
+    ModuleOp module,
+    llvm::function_ref<LogicalResult(Block &, const Units &)> apply) {
+  FailureOr<schedule::Plan> plan = schedule::planOf(module);
+  if (failed(plan))
+    return failure();
+  Units units(*plan);
+  for (auto program : module.getOps<func::FuncOp>())
+    if (!program.isExternal() &&
+        failed(apply(program.getBody().front(), units)))
+      return failure();
+  return success();
+}

@@ -61,10 +61,12 @@ firstUser(mlir::Operation *op,
 void hoistBefore(mlir::Operation *op, mlir::Operation *target,
                  llvm::DenseMap<mlir::Operation *, unsigned> &number);
 
-/// True for programs: functions with a body.
-inline bool isProgram(mlir::func::FuncOp function) {
-  return !function.isExternal();
-}
+/// Calls `apply` on the block of every program of `module`, with the units of
+/// the module's plan. Fails without a plan or where `apply` does.
+mlir::LogicalResult
+applyPlan(mlir::ModuleOp module,
+          llvm::function_ref<mlir::LogicalResult(mlir::Block &, const Units &)>
+              apply);
 
 } // namespace fsdp
 

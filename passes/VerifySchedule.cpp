@@ -1,8 +1,8 @@
 //===- VerifySchedule.cpp - Proves that a schedule cannot hang ------------===//
 
 #include "dialects/Fsdp/Fsdp.h"
-#include "passes/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/Passes.h"
 
 namespace fsdp {
 #define GEN_PASS_DEF_VERIFYSCHEDULE
@@ -23,8 +23,7 @@ int64_t bytesInFlight(dist::AsyncOp async) {
   return nn::bytesOfOperandsAndResults(async.getInnerOp());
 }
 
-struct VerifySchedulePass
-    : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
+struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -102,8 +101,7 @@ struct VerifySchedulePass
       if (user->getBlock() != async->getBlock())
         return user->emitError("awaits a future of another block");
       if (first) {
-        InFlightDiagnostic error =
-            async.emitError("is awaited more than once");
+        InFlightDiagnostic error = async.emitError("is awaited more than once");
         error.attachNote(first->getLoc()) << "here";
         error.attachNote(user->getLoc()) << "and here";
         return error;

@@ -32,7 +32,8 @@ static StringRef firstComponent(StringRef parameter) {
 }
 
 /// Blocks are units; modules before the first block are units of their own;
-/// what follows the last block (norm, output) is needed together, so it is one unit.
+/// what follows the last block (norm, output) is needed together, so it is one
+/// unit.
 static std::string unitName(StringRef parameter, bool afterBlocks) {
   StringRef block = numberedBlock(parameter);
   if (!block.empty())
@@ -103,15 +104,15 @@ llvm::json::Value fsdp::schedule::toJSON(const Plan &plan) {
     llvm::json::Array parameters;
     for (const std::string &parameter : unit.parameters)
       parameters.push_back(parameter);
-    units.push_back(llvm::json::Object{
-        {"name", unit.name},
-        {"parameters", std::move(parameters)},
-        {"bucket", unit.bucket},
-        {"reshard_after_forward", unit.reshardAfterForward},
-        {"overlap", unit.overlap},
-        {"forward_prefetch", unit.forwardPrefetch},
-        {"backward_prefetch", unit.backwardPrefetch},
-        {"reduce_defer", unit.reduceDefer}});
+    units.push_back(
+        llvm::json::Object{{"name", unit.name},
+                           {"parameters", std::move(parameters)},
+                           {"bucket", unit.bucket},
+                           {"reshard_after_forward", unit.reshardAfterForward},
+                           {"overlap", unit.overlap},
+                           {"forward_prefetch", unit.forwardPrefetch},
+                           {"backward_prefetch", unit.backwardPrefetch},
+                           {"reduce_defer", unit.reduceDefer}});
   }
   return llvm::json::Object{{"version", 1}, {"units", std::move(units)}};
 }

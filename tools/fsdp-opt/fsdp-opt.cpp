@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
-#include "passes/Passes.h"
-#include "passes/Pipelines.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
+#include "passes/Pipelines.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Debug.h"
 

@@ -69,7 +69,8 @@ Plan planByRule(llvm::ArrayRef<llvm::StringRef> parameters,
                 const PlanOptions &options);
 
 /// Checks that every parameter is in exactly one unit, that no unit names an
-/// unknown one and that numbers are not negative. Empty string: it is well formed.
+/// unknown one and that numbers are not negative. Empty string: it is well
+/// formed.
 std::string check(const Plan &plan, llvm::ArrayRef<llvm::StringRef> parameters);
 
 llvm::json::Value toJSON(const Plan &plan);
