@@ -112,10 +112,13 @@ static void addOptimizer(Table &table, RunConfig &config) {
   table.compiled = false;
   RunConfig::LrScheduler &schedule = config.lrScheduler;
   table.add("lr_scheduler.warmup_steps", schedule.warmupSteps, 0, kMaxInt,
-            "steps over which the rate rises linearly");
-  table.add("lr_scheduler.decay_ratio", schedule.decayRatio, 0, 1,
-            "share of the steps over which the rate falls; unset: all after "
-            "the warm-up");
+            "steps over which the rate rises linearly; more than "
+            "training.steps: over all steps, with a warning");
+  table.add(
+      "lr_scheduler.decay_ratio", schedule.decayRatio, 0, 1,
+      "share of the steps, at their end, over which the rate falls; unset: "
+      "all after the warm-up; more than those: all after the warm-up, "
+      "with a warning");
   table.add("lr_scheduler.decay_type", schedule.decayType,
             {"linear", "sqrt", "cosine"}, "how the rate falls");
   table.add("lr_scheduler.min_lr_factor", schedule.minLrFactor, 0, 1,

@@ -31,37 +31,6 @@ using namespace fsdp;
 // Unknown names
 //===----------------------------------------------------------------------===//
 
-/// Levenshtein distance: insertions, deletions and substitutions cost 1.
-static size_t editDistance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
-
-std::string fsdp::nearestName(const std::string &name,
-                              const std::vector<std::string> &candidates) {
-  std::string nearest;
-  size_t limit = std::max<size_t>(2, name.size() / 3) + 1;
-  for (const std::string &candidate : candidates) {
-    size_t distance = editDistance(name, candidate);
-    if (distance < limit) {
-      limit = distance;
-      nearest = candidate;
-    }
-  }
-  return nearest;
-}
-
 static std::string sectionOf(const std::string &name) {
   return name.substr(0, name.find('.'));
 }
@@ -75,13 +44,18 @@ static std::string keyOf(const std::string &name) {
 static std::string suggestOption(const std::string &name,
                                  const std::vector<ConfigOption> &options) {
   std::vector<std::string> all, sameSection;
+  auto addToSection = [&](const std::string &known) {
+    if (sectionOf(known) == sectionOf(name))
+      sameSection.push_back(keyOf(known));
+  };
   for (const ConfigOption &option : options) {
     if (keyOf(option.name) == keyOf(name))
       return option.name;
     all.push_back(option.name);
-    if (sectionOf(option.name) == sectionOf(name))
-      sameSection.push_back(keyOf(option.name));
+    addToSection(option.name);
   }
+  for (const NeutralKey &neutral : neutralKeys())
+    addToSection(neutral.name);
   std::string key = nearestName(keyOf(name), sameSection);
   return key.empty() ? nearestName(name, all) : sectionOf(name) + "." + key;
 }
@@ -97,6 +71,61 @@ static ConfigOption findOption(RunConfig &config, const std::string &name,
   if (!suggestion.empty())
     message += "; did you mean '" + suggestion + "'?";
   throw Error(message);
+}
+
+static const NeutralKey *findNeutral(const std::string &name) {
+  for (const NeutralKey &neutral : neutralKeys())
+    if (neutral.name == name)
+      return &neutral;
+  return nullptr;
+}
+
+/// Whether a known key begins with `prefix`.
+static bool beginsAKey(RunConfig &config, const std::string &prefix) {
+  for (const ConfigOption &option : configOptions(config))
+    if (option.name.rfind(prefix, 0) == 0)
+      return true;
+  for (const NeutralKey &neutral : neutralKeys())
+    if (neutral.name.rfind(prefix, 0) == 0)
+      return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+void ConfigErrors::add(const std::string &message, const std::string &key) {
+  messages.push_back(message);
+  keys.push_back(key);
+}
+
+bool ConfigErrors::concern(const std::string &prefix) const {
+  for (const std::string &key : keys)
+    if (key.rfind(prefix, 0) == 0)
+      return true;
+  return false;
+}
+
+void ConfigErrors::throwIfAny() const {
+  if (messages.empty())
+    return;
+  if (messages.size() == 1)
+    throw Error(messages.front());
+  std::string text = std::to_string(messages.size()) + " settings are wrong:";
+  for (const std::string &message : messages)
+    text += "\n  " + message;
+  throw Error(text);
+}
+
+/// Runs `read`, which handles `key`, and keeps what it throws.
+template <typename Read>
+static void collect(ConfigErrors &errors, const std::string &key, Read read) {
+  try {
+    read();
+  } catch (const Error &error) {
+    errors.add(error.what(), key);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,6 +261,21 @@ static Value valueOfText(const ConfigOption &option, const std::string &text) {
   return text;
 }
 
+/// Refuses a value that is not so here. A string from the command line comes
+/// without the quotes of the table.
+static void checkNeutral(const NeutralKey &neutral, const std::string &literal,
+                         const std::string &origin) {
+  auto isSame = [&](const std::string &value) {
+    return literal == value || '"' + literal + '"' == value;
+  };
+  const std::vector<std::string> &values = neutral.values;
+  if (values.empty() || std::any_of(values.begin(), values.end(), isSame))
+    return;
+  throw Error(origin + ": " + neutral.name + " = " + literal +
+              " is not supported (" + neutral.meaning +
+              "); leave the key out or set it to " + joined(values, " or "));
+}
+
 void fsdp::setConfigOption(RunConfig &config, const std::string &name,
                            const std::string &text, const std::string &origin) {
   ConfigOption option = findOption(config, name, origin);
@@ -267,32 +311,81 @@ static Value valueOfNode(const toml::node &node, const std::string &name,
               ", got a value of type " + type.str());
 }
 
+/// A value as TOML spells it, to compare with those of a neutral key.
+static std::string literalOf(const toml::node &node) {
+  std::ostringstream out;
+  if (const auto *array = node.as_array()) {
+    for (const toml::node &element : *array)
+      out << (out.tellp() == 0 ? "" : ", ") << literalOf(element);
+    return "[" + out.str() + "]";
+  }
+  if (const auto *value = node.as_string())
+    out << '"' << value->get() << '"';
+  else if (const auto *value = node.as_boolean())
+    out << (value->get() ? "true" : "false");
+  else if (const auto *value = node.as_integer())
+    out << value->get();
+  else if (const auto *value = node.as_floating_point())
+    out << value->get();
+  else
+    out << "a " << node.type();
+  return out.str();
+}
+
+static std::string originOf(const toml::node &node, const std::string &path) {
+  return path + ":" + std::to_string(node.source().begin.line);
+}
+
+/// What a table holds, in the order of the file.
+static std::vector<std::pair<std::string, const toml::node *>>
+inOrder(const toml::table &table) {
+  std::vector<std::pair<std::string, const toml::node *>> nodes;
+  for (auto &&[key, node] : table)
+    nodes.emplace_back(key.str(), &node);
+  auto line = [](const auto &entry) {
+    return entry.second->source().begin.line;
+  };
+  std::stable_sort(
+      nodes.begin(), nodes.end(),
+      [&](const auto &a, const auto &b) { return line(a) < line(b); });
+  return nodes;
+}
+
+static void setNode(RunConfig &config, const std::string &name,
+                    const toml::node &node, const std::string &origin) {
+  if (const NeutralKey *neutral = findNeutral(name))
+    return checkNeutral(*neutral, literalOf(node), origin);
+  ConfigOption option = findOption(config, name, origin);
+  setValue(config, option, valueOfNode(node, name, option, origin), origin);
+}
+
+/// `section` may be nested: "quantize.linear.float8".
 static void loadSection(RunConfig &config, const std::string &section,
-                        const toml::table &table, const std::string &path) {
-  for (auto &&[key, node] : table) {
-    std::string origin = path + ":" + std::to_string(node.source().begin.line);
-    std::string name = section + "." + std::string(key.str());
-    ConfigOption option = findOption(config, name, origin);
-    setValue(config, option, valueOfNode(node, name, option, origin), origin);
+                        const toml::table &table, const std::string &path,
+                        ConfigErrors &errors) {
+  for (const auto &[key, node] : inOrder(table)) {
+    std::string name = section + "." + key, origin = originOf(*node, path);
+    if (node->is_table() && beginsAKey(config, name + "."))
+      loadSection(config, name, *node->as_table(), path, errors);
+    else
+      collect(errors, name,
+              [&, &node = node] { setNode(config, name, *node, origin); });
   }
 }
 
 /// Refuses what stands at the top level and is no known section.
-static const toml::table &checkSection(RunConfig &config,
-                                       const std::string &section,
-                                       const toml::node &node,
-                                       const std::string &path) {
-  std::string origin = path + ":" + std::to_string(node.source().begin.line);
-  std::vector<std::string> sections;
-  for (const ConfigOption &option : configOptions(config))
-    sections.push_back(sectionOf(option.name));
-  bool known =
-      std::find(sections.begin(), sections.end(), section) != sections.end();
-  if (known && node.is_table())
-    return *node.as_table();
+static void checkSection(RunConfig &config, const std::string &section,
+                         const toml::node &node, const std::string &origin) {
   if (!node.is_table())
     throw Error(origin + ": '" + section +
                 "' stands outside a section; keys belong under [section]");
+  if (beginsAKey(config, section + "."))
+    return;
+  std::vector<std::string> sections;
+  for (const ConfigOption &option : configOptions(config))
+    sections.push_back(sectionOf(option.name));
+  for (const NeutralKey &neutral : neutralKeys())
+    sections.push_back(sectionOf(neutral.name));
   std::string message = origin + ": unknown section [" + section + "]";
   std::string nearest = nearestName(section, sections);
   if (!nearest.empty())
@@ -300,21 +393,32 @@ static const toml::table &checkSection(RunConfig &config,
   throw Error(message);
 }
 
-void fsdp::loadConfig(RunConfig &config, const std::string &path) {
-  toml::table table;
+static toml::table parseFile(const std::string &path) {
   try {
-    table = toml::parse(readText(path), path);
+    return toml::parse(readText(path), path);
   } catch (const toml::parse_error &error) {
     throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
                 std::string(error.description()));
   } catch (const TomlAssertion &) {
     throw Error(path + ": this is not valid TOML");
   }
-  for (auto &&[name, node] : table) {
-    std::string section(name.str());
-    loadSection(config, section, checkSection(config, section, node, path),
-                path);
-  }
+}
+
+void fsdp::loadConfig(RunConfig &config, const std::string &path,
+                      ConfigErrors &errors) {
+  toml::table table;
+  collect(errors, "", [&] { table = parseFile(path); });
+  for (const auto &[section, node] : inOrder(table))
+    collect(errors, section, [&, &section = section, &node = node] {
+      checkSection(config, section, *node, originOf(*node, path));
+      loadSection(config, section, *node->as_table(), path, errors);
+    });
+}
+
+void fsdp::loadConfig(RunConfig &config, const std::string &path) {
+  ConfigErrors errors;
+  loadConfig(config, path, errors);
+  errors.throwIfAny();
 }
 
 //===----------------------------------------------------------------------===//
@@ -327,10 +431,26 @@ static bool isOverride(const std::string &argument) {
   return argument.rfind("--", 0) == 0 && name.find('.') != std::string::npos;
 }
 
+static void setOverride(RunConfig &config, const std::string &name,
+                        const std::optional<std::string> &value) {
+  const std::string origin = "command line";
+  const NeutralKey *neutral = findNeutral(name);
+  // The key is looked up before its value, so that a misspelt last key is
+  // reported as unknown rather than as without a value.
+  if (!neutral)
+    findOption(config, name, origin);
+  if (!value)
+    throw Error(origin + ": --" + name + " needs a value");
+  if (neutral)
+    checkNeutral(*neutral, *value, origin);
+  else
+    setConfigOption(config, name, *value, origin);
+}
+
 std::vector<std::string>
 fsdp::applyConfigOverrides(RunConfig &config,
-                           const std::vector<std::string> &args) {
-  const std::string origin = "command line";
+                           const std::vector<std::string> &args,
+                           ConfigErrors &errors) {
   std::vector<std::string> others;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!isOverride(args[i])) {
@@ -339,17 +459,39 @@ fsdp::applyConfigOverrides(RunConfig &config,
     }
     size_t equal = args[i].find('=');
     std::string name = args[i].substr(2, equal - 2);
-    // The key is looked up before its value, so that a misspelt last key is
-    // reported as unknown rather than as without a value.
-    findOption(config, name, origin);
+    std::optional<std::string> value;
     if (equal != std::string::npos)
-      setConfigOption(config, name, args[i].substr(equal + 1), origin);
+      value = args[i].substr(equal + 1);
     else if (i + 1 < args.size())
-      setConfigOption(config, name, args[++i], origin);
-    else
-      throw Error(origin + ": --" + name + " needs a value");
+      value = args[++i];
+    collect(errors, name, [&] { setOverride(config, name, value); });
   }
   return others;
+}
+
+std::vector<std::string>
+fsdp::applyConfigOverrides(RunConfig &config,
+                           const std::vector<std::string> &args) {
+  ConfigErrors errors;
+  std::vector<std::string> others = applyConfigOverrides(config, args, errors);
+  errors.throwIfAny();
+  return others;
+}
+
+//===----------------------------------------------------------------------===//
+// Help
+//===----------------------------------------------------------------------===//
+
+/// The keys that change nothing and may not hold everything, one line each.
+static std::string neutralHelp() {
+  std::string help = "\nKeys of torchtitan that are accepted with the value "
+                     "that says what is so here anyway\n(and with them those "
+                     "that matter only while a feature is on):\n";
+  for (const NeutralKey &neutral : neutralKeys())
+    if (!neutral.values.empty())
+      help += "  " + neutral.name + " = " + joined(neutral.values, " or ") +
+              ": " + neutral.meaning + "\n";
+  return help;
 }
 
 std::string fsdp::configHelp() {
@@ -367,6 +509,8 @@ std::string fsdp::configHelp() {
             ">" + (value.empty() ? "" : " (" + value + ")") +
             (option.compiled ? " *" : "") + "\n      " + option.doc + "\n";
   }
-  return help + "\nKeys with * decide what is compiled: an artifact made with "
-                "another value is refused.\n";
+  return help +
+         "\nKeys with * decide what is compiled: an artifact made with "
+         "another value is refused.\n" +
+         neutralHelp();
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Config/RunConfig.h"
+#include <algorithm>
 #include <cmath>
 #include <cpuid.h>
 
@@ -38,22 +39,15 @@ static void resolveMesh(RunConfig &config, int64_t ranks) {
                 std::to_string(ranks));
 }
 
-static void checkSchedule(const RunConfig &config) {
-  int64_t steps = config.training.steps;
-  int64_t warmup = config.lrScheduler.warmupSteps;
-  if (warmup > steps)
-    throw Error("lr_scheduler.warmup_steps = " + std::to_string(warmup) +
-                " exceeds training.steps = " + std::to_string(steps));
-  double ratio = config.lrScheduler.decayRatio.value_or(0);
-  if (warmup + std::llround(ratio * static_cast<double>(steps)) > steps)
-    throw Error("lr_scheduler.warmup_steps and lr_scheduler.decay_ratio "
-                "together exceed training.steps = " +
-                std::to_string(steps));
-}
-
-std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks) {
-  resolveMesh(config, ranks);
-  checkSchedule(config);
+std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
+                                ConfigErrors &errors) {
+  if (!errors.concern("parallelism.data_parallel")) {
+    try {
+      resolveMesh(config, ranks);
+    } catch (const Error &error) {
+      errors.add(error.what());
+    }
+  }
   std::string &precision = config.training.mixedPrecisionParam;
   if (precision != "auto")
     return "";
@@ -62,6 +56,54 @@ std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks) {
   return native ? "precision: bfloat16 with float32 master weights (this CPU "
                   "has AMX)"
                 : "precision: float32 (this CPU has no AMX)";
+}
+
+std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks) {
+  ConfigErrors errors;
+  std::string line = resolveConfig(config, ranks, errors);
+  errors.throwIfAny();
+  return line;
+}
+
+//===----------------------------------------------------------------------===//
+// The learning rate's phases
+//===----------------------------------------------------------------------===//
+
+/// The steps of the decay as they are asked for; all after the warm-up if the
+/// ratio is unset.
+static int64_t wantedDecay(const RunConfig &config, int64_t afterWarmup) {
+  const std::optional<double> &ratio = config.lrScheduler.decayRatio;
+  return ratio
+             ? std::llround(*ratio * static_cast<double>(config.training.steps))
+             : afterWarmup;
+}
+
+LrPhases fsdp::lrPhases(const RunConfig &config) {
+  int64_t steps = config.training.steps;
+  LrPhases phases{};
+  phases.warmup = std::min(config.lrScheduler.warmupSteps, steps);
+  int64_t rest = steps - phases.warmup;
+  phases.decay = std::min(wantedDecay(config, rest), rest);
+  phases.stable = rest - phases.decay;
+  return phases;
+}
+
+std::string fsdp::lrWarning(const RunConfig &config) {
+  LrPhases phases = lrPhases(config);
+  int64_t steps = config.training.steps;
+  int64_t warmup = config.lrScheduler.warmupSteps;
+  int64_t decay = wantedDecay(config, phases.decay);
+  if (warmup > steps)
+    return "lr_scheduler.warmup_steps = " + std::to_string(warmup) +
+           " exceeds training.steps = " + std::to_string(steps) +
+           ": the rate rises in all steps and never falls";
+  if (decay > phases.decay)
+    return "lr_scheduler.decay_ratio asks for a decay of " +
+           std::to_string(decay) +
+           " steps, but lr_scheduler.warmup_steps = " + std::to_string(warmup) +
+           " leaves " + std::to_string(phases.decay) +
+           ": the rate falls over those";
+  return "";
 }
 
 std::map<std::string, std::string>

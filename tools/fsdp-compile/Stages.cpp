@@ -99,11 +99,10 @@ static std::string registryName(const RunConfig::Model &model) {
   return model.name + "_" + flavor;
 }
 
-llvm::Error Compilation::trace() {
-  RunConfig config = request.config;
+Expected<ModelSpec> fsdp::modelOf(RunConfig config) {
   Expected<ModelSpec> spec = findModel(registryName(config.model));
   if (!spec)
-    return spec.takeError();
+    return spec;
   for (const ConfigOption &option : configOptions(config)) {
     StringRef key = option.name;
     if (!key.consume_front("model.") || key == "name" || key == "flavor" ||
@@ -112,6 +111,14 @@ llvm::Error Compilation::trace() {
     if (llvm::Error error = setModelField(*spec, key, option.text()))
       return error;
   }
+  return spec;
+}
+
+llvm::Error Compilation::trace() {
+  const RunConfig &config = request.config;
+  Expected<ModelSpec> spec = modelOf(config);
+  if (!spec)
+    return spec.takeError();
   TraceOptions options;
   options.batch = config.training.localBatchSize;
   options.seqLen = config.training.seqLen;

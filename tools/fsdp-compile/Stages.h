@@ -4,6 +4,7 @@
 
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Target/Compile.h"
+#include "fsdp/Trace/ModelSpec.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 
@@ -42,6 +43,9 @@ struct Request {
   HostCompiler compiler;
   bool timing = false;
 };
+
+/// The model that the settings name, with the sizes that they change.
+llvm::Expected<ModelSpec> modelOf(RunConfig config);
 
 /// Runs the stages up to the wanted one and writes what it gives. A summary
 /// goes to `log`. On failure the diagnostics have been printed and the error's

@@ -149,12 +149,23 @@ static cl::opt<bool> timing("timing", cl::desc("Print the time of each pass"),
 //===----------------------------------------------------------------------===//
 
 /// Settings, weakest first: defaults, file, command line.
-static RunConfig readSettings(const std::vector<std::string> &overrides) {
+static RunConfig readSettings(const std::vector<std::string> &overrides,
+                              ConfigErrors &errors) {
   RunConfig config;
   if (!configPath.empty())
-    loadConfig(config, configPath);
-  applyConfigOverrides(config, overrides);
+    loadConfig(config, configPath, errors);
+  applyConfigOverrides(config, overrides, errors);
   return config;
+}
+
+/// Adds what is wrong with the model that the settings name.
+static void checkModel(const RunConfig &config, ConfigErrors &errors) {
+  if (errors.concern("model."))
+    return;
+  llvm::Expected<ModelSpec> spec = modelOf(config);
+  llvm::Error error = spec ? verifyModel(*spec) : spec.takeError();
+  if (error)
+    errors.add(llvm::toString(std::move(error)));
 }
 
 /// The ranks that the settings state, or 1.
@@ -215,14 +226,19 @@ static void setCompiler(Request &request, const char *argv0) {
 static Request makeRequest(const std::vector<std::string> &overrides,
                            const char *argv0) {
   Request request;
-  request.config = readSettings(overrides);
+  ConfigErrors errors;
+  request.config = readSettings(overrides, errors);
   request.input = input;
   if (input.empty() && (mesh.getNumOccurrences() || programsOnly))
     throw Error("--mesh and --programs-only are for an INPUT; a run's mesh is "
                 "--ranks and --parallelism.*");
   if (!input.empty() && !configPath.empty())
     throw Error("either an INPUT or --config: the text states its own sizes");
-  std::string note = resolveConfig(request.config, statedRanks(request.config));
+  std::string note =
+      resolveConfig(request.config, statedRanks(request.config), errors);
+  if (input.empty())
+    checkModel(request.config, errors);
+  errors.throwIfAny();
   if (!note.empty() && input.empty() && emitStage == Stage::Library)
     llvm::outs() << note << '\n';
   request.mesh = mesh;

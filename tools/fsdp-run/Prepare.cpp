@@ -56,15 +56,17 @@ PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
   RunConfig &config = run.config;
   run.artifact = std::make_unique<LoadedArtifact>(options.artifact);
   const Manifest &manifest = run.artifact->manifest();
+  checkWorldSize(manifest, ranks);
+  checkTarget(manifest);
+  ConfigErrors errors;
   if (options.config.empty())
     adoptSettings(config, *run.artifact);
   else
-    loadConfig(config, options.config);
-  applyConfigOverrides(config, options.overrides);
-  checkWorldSize(manifest, ranks);
-  checkTarget(manifest);
+    loadConfig(config, options.config, errors);
+  applyConfigOverrides(config, options.overrides, errors);
   run.precisionLine = adoptPrecision(config, manifest);
-  resolveConfig(config, ranks);
+  resolveConfig(config, ranks, errors);
+  errors.throwIfAny();
   checkSettings(manifest, compiledSettings(config), config.origin);
   if (!options.program.empty()) {
     if (manifest.findProgram(options.program) < 0)
@@ -76,6 +78,7 @@ PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
   checkInput(manifest, "tokens");
   checkInput(manifest, "targets");
   checkVocabulary(manifest);
+  run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,
       manifest.findRange("tokens")->shape[1]);

@@ -15,6 +15,7 @@ struct PreparedRun {
   std::unique_ptr<rt::LoadedArtifact> artifact;
   std::unique_ptr<rt::ByteDataset> text; // null with --program
   std::string precisionLine;
+  std::string warning; // of the schedule; empty: none
 };
 
 /// Throws fsdp::Error with the first thing that is wrong for `ranks` ranks.

@@ -14,20 +14,18 @@ static double decayed(const std::string &type, double progress) {
 }
 
 double fsdp::learningRate(const RunConfig &config, int64_t step) {
-  const RunConfig::LrScheduler &schedule = config.lrScheduler;
-  int64_t steps = config.training.steps, warmup = schedule.warmupSteps;
-  int64_t decay = steps - warmup;
-  if (schedule.decayRatio)
-    decay = std::llround(*schedule.decayRatio * static_cast<double>(steps));
-  // The extra 1 keeps the last step from having the rate 0.
-  int64_t stable = steps + 1 - warmup - decay;
+  LrPhases phases = lrPhases(config);
   double peak = config.optimizer.lr;
-  if (step < warmup)
-    return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
-  if (step < warmup + stable)
+  if (step < phases.warmup)
+    return peak * static_cast<double>(step + 1) /
+           static_cast<double>(phases.warmup);
+  // The extra 1 keeps the last step from having the rate 0.
+  int64_t stable = phases.stable + 1;
+  if (step < phases.warmup + stable)
     return peak;
-  double progress = static_cast<double>(step + 1 - warmup - stable) /
-                    static_cast<double>(decay);
-  double floor = schedule.minLrFactor;
-  return peak * (decayed(schedule.decayType, progress) * (1 - floor) + floor);
+  double progress = static_cast<double>(step + 1 - phases.warmup - stable) /
+                    static_cast<double>(phases.decay);
+  double floor = config.lrScheduler.minLrFactor;
+  return peak * (decayed(config.lrScheduler.decayType, progress) * (1 - floor) +
+                 floor);
 }

@@ -33,8 +33,11 @@ static std::optional<int> parseOptions(std::vector<std::string> args,
                                        RunOptions &options) {
   // Configuration keys are taken out first: their values must not be read as
   // the artifact's directory.
+  // What is wrong with them is said with what is wrong in the file.
   RunConfig scratch;
-  std::vector<std::string> others = applyConfigOverrides(scratch, args);
+  ConfigErrors saidLater;
+  std::vector<std::string> others =
+      applyConfigOverrides(scratch, args, saidLater);
   size_t next = 0;
   for (const std::string &argument : args) {
     if (next < others.size() && others[next] == argument)
@@ -101,6 +104,8 @@ static int runOneRank(const RunOptions &options, LaunchEnvironment place,
   Outputs outputs(run.config, options, place.size);
   int threads = static_cast<int>(run.config.compile.threads);
   ensureThreadEnvironment(threads, argv);
+  if (place.rank == 0 && !run.warning.empty())
+    std::fprintf(stderr, "fsdp-run: warning: %s\n", run.warning.c_str());
   bindToOwnCores(place, threads);
   World world = joinWorld();
   try {

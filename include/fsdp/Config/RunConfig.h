@@ -5,14 +5,18 @@
 // key can be overridden on the command line as `--section.key value`.
 //
 // One table (configOptions) drives the parser, the overrides, `--help` and
-// the list of settings a compiled artifact depends on. No MLIR here: both
-// fsdp-compile and fsdp-run read runs. All functions throw fsdp::Error.
+// the list of settings a compiled artifact depends on; a second (neutralKeys)
+// holds torchtitan's keys that may only say what is so here anyway. No MLIR
+// here: both fsdp-compile and fsdp-run read runs. What is wrong is collected
+// (ConfigErrors), or thrown as one fsdp::Error by the forms without a
+// collector.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_CONFIG_RUNCONFIG_H
 #define FSDP_CONFIG_RUNCONFIG_H
 
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/NearestName.h"
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -115,7 +119,36 @@ struct ConfigOption {
 /// The table of all keys, bound to `config`, in the order of the sections.
 std::vector<ConfigOption> configOptions(RunConfig &config);
 
+/// A key of torchtitan that is accepted with the values that say what is so
+/// here anyway, and kept nowhere.
+struct NeutralKey {
+  std::string name;
+  std::vector<std::string> values; // TOML literals; empty: any value
+  std::string meaning;
+};
+
+/// The table of all neutral keys, in the order of the sections.
+const std::vector<NeutralKey> &neutralKeys();
+
+/// What is wrong with the settings of a run: everything, so that a file is
+/// mended in one go.
+class ConfigErrors {
+public:
+  /// `key` is what the message is about, if it is one key.
+  void add(const std::string &message, const std::string &key = "");
+  /// Whether a key that begins with `prefix` is wrong. Checks of several keys
+  /// leave those out.
+  bool concern(const std::string &prefix) const;
+  /// Throws one fsdp::Error with a line for each, if there are any.
+  void throwIfAny() const;
+
+private:
+  std::vector<std::string> messages, keys;
+};
+
 /// Reads a TOML file over `config`.
+void loadConfig(RunConfig &config, const std::string &path,
+                ConfigErrors &errors);
 void loadConfig(RunConfig &config, const std::string &path);
 
 /// Sets one key from text; `origin` says where the text stood.
@@ -125,24 +158,36 @@ void setConfigOption(RunConfig &config, const std::string &name,
 /// Applies each `--section.key value` and `--section.key=value` among `args`
 /// and returns the other arguments in order.
 std::vector<std::string>
+applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args,
+                     ConfigErrors &errors);
+std::vector<std::string>
 applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args);
 
 /// The reference of all keys with types, defaults and choices, for --help.
 std::string configHelp();
 
 /// Replaces "auto" and -1 by what they mean on `ranks` ranks and this machine,
-/// and checks what concerns several keys at once. Returns one line that says
-/// how the precision was chosen, or nothing if it was stated.
+/// and checks what concerns several keys that are compiled. Returns one line
+/// that says how the precision was chosen, or nothing if it was stated.
+std::string resolveConfig(RunConfig &config, int64_t ranks,
+                          ConfigErrors &errors);
 std::string resolveConfig(RunConfig &config, int64_t ranks);
+
+/// How the steps divide. The rate rises during the warm-up, which is cut to
+/// training.steps, and falls during the decay, which is cut to the steps after
+/// the warm-up.
+struct LrPhases {
+  int64_t warmup, stable, decay;
+};
+LrPhases lrPhases(const RunConfig &config);
+
+/// One line about what lrPhases had to cut, or nothing. Only a run asks: the
+/// schedule is not compiled.
+std::string lrWarning(const RunConfig &config);
 
 /// The settings an artifact depends on, as "section.key" -> text: the
 /// manifest's "config". Unset keys are absent.
 std::map<std::string, std::string> compiledSettings(const RunConfig &config);
-
-/// The name among `candidates` nearest to `name` in edit distance, or nothing
-/// if none is near.
-std::string nearestName(const std::string &name,
-                        const std::vector<std::string> &candidates);
 
 /// Whether this CPU multiplies bf16 matrices natively (AMX).
 bool hasNativeBf16Matmul();

@@ -175,11 +175,179 @@ TEST(Config, AutoPrecisionIsSaidInOneLine) {
   EXPECT_EQ(resolveConfig(config, 1), "");
 }
 
-TEST(Config, TheScheduleMustFitTheSteps) {
+// The compiler resolves what it needs, and the schedule is not that.
+TEST(Config, TheScheduleIsCutToTheSteps) {
   RunConfig config;
   config.training.steps = 100;
-  EXPECT_EQ(messageOf([&] { resolveConfig(config, 1); }),
-            "lr_scheduler.warmup_steps = 200 exceeds training.steps = 100");
+  EXPECT_EQ(messageOf([&] { resolveConfig(config, 1); }), "");
+  EXPECT_EQ(lrWarning(config),
+            "lr_scheduler.warmup_steps = 200 exceeds training.steps = 100: the "
+            "rate rises in all steps and never falls");
+  auto expectPhases = [&](int64_t warmup, int64_t stable, int64_t decay) {
+    LrPhases phases = lrPhases(config);
+    EXPECT_EQ(phases.warmup, warmup);
+    EXPECT_EQ(phases.stable, stable);
+    EXPECT_EQ(phases.decay, decay);
+  };
+  expectPhases(100, 0, 0);
+  config.lrScheduler.decayRatio = 0.8;
+  expectPhases(100, 0, 0);
+  config.lrScheduler.warmupSteps = 50;
+  expectPhases(50, 0, 50);
+  EXPECT_EQ(lrWarning(config),
+            "lr_scheduler.decay_ratio asks for a decay of 80 steps, but "
+            "lr_scheduler.warmup_steps = 50 leaves 50: the rate falls over "
+            "those");
+  config.lrScheduler.warmupSteps = 20;
+  expectPhases(20, 0, 80);
+  EXPECT_EQ(lrWarning(config), "");
+  config.lrScheduler.warmupSteps = 10;
+  expectPhases(10, 10, 80);
+  config.lrScheduler.decayRatio.reset();
+  expectPhases(10, 0, 90);
+  EXPECT_EQ(lrWarning(config), "");
+}
+
+// A file is mended in one go: every message is there, in the file's order, and
+// then those of the command line and of keys that do not go together.
+TEST(Config, EverythingThatIsWrongIsSaidAtOnce) {
+  TemporaryFolder folder;
+  std::string path = folder.write("run.toml", R"([training]
+steps = "3"
+seq_length = 8
+[modle]
+dim = 4
+[compile]
+bucket = "blocks"
+threads = 0
+[checkpoint]
+enable = true
+)");
+  RunConfig config;
+  ConfigErrors errors;
+  loadConfig(config, path, errors);
+  applyConfigOverrides(config, {"--optimizer.lr", "fast", "--model.dims=3"},
+                       errors);
+  config.parallelism.dataParallelShardDegree = 3;
+  resolveConfig(config, 2, errors);
+  std::string message = messageOf([&] { errors.throwIfAny(); });
+  std::string expected = "9 settings are wrong:";
+  for (const char *line :
+       {"FILE:2: training.steps: expected an integer, got '3'",
+        "FILE:3: unknown key 'training.seq_length'; did you mean "
+        "'training.seq_len'?",
+        "FILE:4: unknown section [modle]; did you mean [model]?",
+        "FILE:7: compile.bucket: expected one of none, block, got 'blocks'",
+        "FILE:8: compile.threads: expected at least 1, got 0",
+        "FILE:10: checkpoint.enable = true is not supported (checkpoints are "
+        "neither saved nor loaded); leave the key out or set it to false",
+        "command line: optimizer.lr: expected a number, got 'fast'",
+        "command line: unknown key 'model.dims'; did you mean 'model.dim'?",
+        "impossible mesh: parallelism.data_parallel_replicate_degree = 1 times "
+        "parallelism.data_parallel_shard_degree = 3 is not the number of "
+        "ranks, 2"}) {
+    std::string text = line;
+    if (text.rfind("FILE", 0) == 0)
+      text = path + text.substr(4);
+    expected += "\n  " + text;
+  }
+  EXPECT_EQ(message, expected);
+}
+
+// What is known to be wrong is not judged again together with other keys.
+TEST(Config, AWrongMeshKeyIsSaidOnce) {
+  RunConfig config;
+  ConfigErrors errors;
+  applyConfigOverrides(
+      config, {"--parallelism.data_parallel_replicate_degree=two"}, errors);
+  config.parallelism.dataParallelShardDegree = 3;
+  resolveConfig(config, 2, errors);
+  EXPECT_EQ(messageOf([&] { errors.throwIfAny(); }),
+            "command line: parallelism.data_parallel_replicate_degree: "
+            "expected an integer, got 'two'");
+}
+
+TEST(Config, NeutralKeysOfTorchtitanChangeNothing) {
+  TemporaryFolder folder;
+  RunConfig config, other;
+  loadConfig(config, folder.write("run.toml", R"(
+[profiling]
+enable_profiling = false
+profile_freq = 100
+[model]
+converters = []
+[optimizer]
+implementation = "foreach"
+[parallelism]
+tensor_parallel_degree = 1
+pipeline_parallel_degree = 1
+pipeline_parallel_schedule = "1F1B"
+context_parallel_degree = 1
+expert_parallel_degree = 1
+[checkpoint]
+enable = false
+interval = 500
+async_mode = "disabled"
+[activation_checkpoint]
+mode = "none"
+[compile]
+enable = false
+components = ["model", "loss"]
+[float8]
+enable_fsdp_float8_all_gather = false
+filter_fqns = ["output"]
+[quantize.linear.float8]
+enable_fsdp_float8_all_gather = false
+[memory_estimation]
+enabled = false
+)"));
+  applyConfigOverrides(config, {"--activation_checkpoint.mode", "none",
+                                "--checkpoint.enable=false"});
+  EXPECT_EQ(compiledSettings(config), compiledSettings(other));
+  EXPECT_TRUE(config.origin.empty());
+}
+
+TEST(Config, OtherValuesOfNeutralKeysAreErrors) {
+  EXPECT_EQ(loadError("[parallelism]\ntensor_parallel_degree = 2\n"),
+            "run.toml:2: parallelism.tensor_parallel_degree = 2 is not "
+            "supported (there is no tensor parallelism); leave the key out or "
+            "set it to 1");
+  EXPECT_EQ(loadError("[activation_checkpoint]\nmode = \"full\"\n"),
+            "run.toml:2: activation_checkpoint.mode = \"full\" is not "
+            "supported (activations are not recomputed); leave the key out or "
+            "set it to \"none\"");
+  // A string is no boolean.
+  EXPECT_NE(loadError("[checkpoint]\nenable = \"false\"\n"), "");
+  EXPECT_EQ(loadError("[model]\nconverters = [\"float8\"]\n"),
+            "run.toml:2: model.converters = [\"float8\"] is not supported (no "
+            "layer is converted); leave the key out or set it to []");
+  EXPECT_EQ(loadError("[quantize.linear.float8]\nemulate = true\n"),
+            "run.toml:2: quantize.linear.float8.emulate = true is not "
+            "supported (there is no Float8); leave the key out or set it to "
+            "false");
+  EXPECT_EQ(loadError("[checkpoint]\nenabel = false\n"),
+            "run.toml:2: unknown key 'checkpoint.enabel'; did you mean "
+            "'checkpoint.enable'?");
+  EXPECT_EQ(overrideError({"--checkpoint.enable", "true"}),
+            "command line: checkpoint.enable = true is not supported "
+            "(checkpoints are neither saved nor loaded); leave the key out or "
+            "set it to false");
+}
+
+// Every neutral value is accepted, and no key is in both tables.
+TEST(Config, NeutralKeysAreUniqueAndAcceptTheirValues) {
+  RunConfig config;
+  std::set<std::string> names;
+  for (const ConfigOption &option : configOptions(config))
+    names.insert(option.name);
+  for (const NeutralKey &neutral : neutralKeys()) {
+    EXPECT_TRUE(names.insert(neutral.name).second) << neutral.name;
+    size_t dot = neutral.name.rfind('.');
+    for (const std::string &value : neutral.values)
+      EXPECT_EQ(loadError("[" + neutral.name.substr(0, dot) + "]\n" +
+                          neutral.name.substr(dot + 1) + " = " + value + "\n"),
+                "");
+  }
 }
 
 // What may change without compiling again is not among the settings.

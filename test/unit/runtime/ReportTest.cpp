@@ -46,6 +46,22 @@ TEST(Schedule, DecayTypesAndFloor) {
                    0.5 * (1 + std::cos(0.75 * M_PI)) * 0.9 + 0.1);
 }
 
+// A warm-up longer than the run rises in all steps; a decay that does not fit
+// behind the warm-up falls in what is left.
+TEST(Schedule, PhasesThatDoNotFitAreCut) {
+  RunConfig config;
+  config.training.steps = 4;
+  config.lrScheduler.warmupSteps = 200;
+  EXPECT_EQ(rates(config), (std::vector<double>{.25, .5, .75, 1}));
+  config.lrScheduler.decayRatio = 0.5;
+  EXPECT_EQ(rates(config), (std::vector<double>{.25, .5, .75, 1}));
+  config.lrScheduler.warmupSteps = 3;
+  EXPECT_EQ(rates(config), (std::vector<double>{1. / 3, 2. / 3, 1, 1}));
+  config.lrScheduler.decayRatio = 1;
+  config.lrScheduler.warmupSteps = 2;
+  EXPECT_EQ(rates(config), (std::vector<double>{.5, 1, 1, .5}));
+}
+
 TEST(Sample, TemperatureZeroTakesTheLargest) {
   EXPECT_EQ(sampleLogits({0, 3, 1}, 0, 0.99), 1);
 }

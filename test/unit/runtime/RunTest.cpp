@@ -275,11 +275,38 @@ TEST_F(Run, StaleArtifacts) {
           config + ":2); compile it again");
 }
 
+// The second example of --help: few steps, and nothing said of the warm-up,
+// whose default is longer.
+TEST_F(Run, AWarmupLongerThanTheRunIsCutWithAWarning) {
+  for (const char *ranks : {"1", "2"}) {
+    Outcome outcome =
+        run(shared->file("unigram") + ranks + " -n " + ranks +
+            " --training.dataset_path " + shared->file("text") +
+            " --training.steps=4 --optimizer.lr 2.0 --sample.length 0"
+            " --job.dump_folder " +
+            folder.file("dump"));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err,
+              "fsdp-run: warning: lr_scheduler.warmup_steps = 200 exceeds "
+              "training.steps = 4: the rate rises in all steps and never "
+              "falls\n");
+    std::vector<json> lines = metrics();
+    ASSERT_EQ(lines.size(), 4u);
+    EXPECT_EQ(lines[0]["lr"], 0.5);
+    EXPECT_EQ(lines[3]["lr"], 2.0);
+  }
+}
+
 TEST_F(Run, WrongArguments) {
   std::string artifact = shared->file("unigram1");
   expectFailure(run(artifact + " --training.stepz 5"),
                 "command line: unknown key 'training.stepz'; did you mean "
                 "'training.steps'?");
+  expectFailure(run(artifact + " --training.stepz 5 --optimizer.lr=x"),
+                "2 settings are wrong:\n"
+                "  command line: unknown key 'training.stepz'; did you mean "
+                "'training.steps'?\n"
+                "  command line: optimizer.lr: expected a number, got 'x'");
   expectFailure(run(artifact + " --frequency 5"),
                 "The following arguments were not expected: 5 --frequency (see "
                 "fsdp-run --help)");
