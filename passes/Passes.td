@@ -223,6 +223,9 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     `file` takes a plan from JSON (as `fsdp-compile --emit=plan` prints it); a plan
     that the module already carries is kept; otherwise the options below make
     one by rule. A plan never changes a bit of the result.
+
+    In a file as on the module, unknown keys, wrong types and two units of one
+    name are errors.
   }];
   let options = [
     Option<"file", "file", "std::string", "", "JSON file with the plan">,

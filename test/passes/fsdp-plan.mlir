@@ -8,6 +8,16 @@
 // RUN: echo '{"version": 1, "units": [{"parameters": []}]}' > %t.noname.json
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.noname.json" 2>&1 | FileCheck %s --check-prefix=NONAME
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.absent.json" 2>&1 | FileCheck %s --check-prefix=ABSENT
+// RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": [], "forward_prefech": 3}]}' > %t.key.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.key.json" 2>&1 | FileCheck %s --check-prefix=KEY
+// RUN: echo '{"version": 1, "units": [], "extra": 3}' > %t.extra.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.extra.json" 2>&1 | FileCheck %s --check-prefix=EXTRA
+// RUN: echo '{"version": 1, "units": [{"name": "a", "parameters": []}, {"name": "a", "parameters": []}]}' > %t.unit.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.unit.json" 2>&1 | FileCheck %s --check-prefix=UNIT
+// RUN: echo '{"version": 1, "units": [{"name": "a", "parameters": [], "bucket": 1}]}' > %t.type.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.type.json" 2>&1 | FileCheck %s --check-prefix=TYPE
+// RUN: echo '{"version": 1, "units": [{"name": "a", "parameters": [], "name": "b"}]}' > %t.twice.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.twice.json" 2>&1 | FileCheck %s --check-prefix=TWICE
 
 // By rule: the embedding, each block, and [norm, output] as the last unit,
 // which stays gathered by default.
@@ -28,6 +38,11 @@
 
 // BAD: error: the plan {{.*}}does not fit the model: unit 'all' names the unknown parameter 'nosuch'
 // NONAME: error: plan '{{.*}}.noname.json': missing value at plan.units[0].name
+// KEY: error: plan '{{.*}}.key.json': unknown key 'forward_prefech' at plan.units[0]; did you mean 'forward_prefetch'?
+// EXTRA: error: plan '{{.*}}.extra.json': unknown key 'extra' at plan
+// UNIT: error: plan '{{.*}}.unit.json': an earlier unit is called 'a' too, at plan.units[1].name
+// TYPE: error: plan '{{.*}}.type.json': expected boolean at plan.units[0].bucket
+// TWICE: error: plan '{{.*}}.twice.json': line 1: the key is given twice at plan.units[0].name
 // ABSENT: error: cannot read the plan: {{.*}}absent.json
 module {
   nn.parameter @tok_embeddings.weight : tensor<16x8xf32> init #nn.zeros

@@ -19,7 +19,7 @@ namespace fsdp::schedule {
 
 /// One communication unit: usually a transformer block.
 struct Unit {
-  std::string name;
+  std::string name; // no other unit has it
   /// Parameter names in registration order; this is also the order inside a
   /// bucket.
   std::vector<std::string> parameters;
@@ -74,10 +74,13 @@ Plan planByRule(llvm::ArrayRef<llvm::StringRef> parameters,
 std::string check(const Plan &plan, llvm::ArrayRef<llvm::StringRef> parameters);
 
 llvm::json::Value toJSON(const Plan &plan);
+/// Refuses unknown keys, wrong types and two units of one name; errors name
+/// the place: "plan.units[2].bucket".
 llvm::Expected<Plan> parseJSON(llvm::StringRef text);
 
 mlir::Attribute toAttribute(mlir::MLIRContext *context, const Plan &plan);
-/// The plan in force on `module`; emits an error if there is none.
+/// The plan in force on `module`; emits an error if there is none, or if it is
+/// not well formed.
 mlir::FailureOr<Plan> planOf(mlir::ModuleOp module);
 
 } // namespace fsdp::schedule
