@@ -46,6 +46,7 @@ static Init rotaryAngles(const LlamaConfig &config) {
 Attention::Attention(Module &parent, StringRef name, const LlamaConfig &config,
                      int64_t layer)
     : Layer(parent, name), headDim(config.getHeadDim()),
+      ropeHalves(config.ropeHalves),
       wq(*this, "wq", config.dim, config.heads * headDim, projection()),
       wk(*this, "wk", config.dim, config.kvHeads * headDim, projection()),
       wv(*this, "wv", config.dim, config.kvHeads * headDim, projection()),
@@ -63,8 +64,8 @@ static Tensor joinHeads(Tensor x) {
 }
 
 Tensor Attention::forward(Tensor x, Tensor ropeTable) const {
-  Tensor q = rotary(splitHeads(wq(x), headDim), ropeTable);
-  Tensor k = rotary(splitHeads(wk(x), headDim), ropeTable);
+  Tensor q = rotary(splitHeads(wq(x), headDim), ropeTable, ropeHalves);
+  Tensor k = rotary(splitHeads(wk(x), headDim), ropeTable, ropeHalves);
   Tensor v = splitHeads(wv(x), headDim);
   double scale = 1 / std::sqrt(static_cast<double>(headDim));
   return wo(joinHeads(causalAttention(q, k, v, scale)));

@@ -135,6 +135,8 @@ static ArrayRef<Field<LlamaConfig>> fields(const LlamaConfig &) {
       {"rope_low", "low_freq_factor of the stretch", &C::ropeLow},
       {"rope_high", "high_freq_factor of the stretch", &C::ropeHigh},
       {"rope_original", "context length before the stretch", &C::ropeOriginal},
+      {"rope_halves", "true: rotate halves of a head, not neighbours",
+       &C::ropeHalves},
       {"tied", "true: the output layer reads the embedding", &C::tied},
   };
   return all;

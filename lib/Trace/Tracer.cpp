@@ -112,9 +112,10 @@ Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps) {
                                 eps);
 }
 
-Tensor rotary(Tensor x, Tensor table) {
+Tensor rotary(Tensor x, Tensor table, bool halves) {
   return build<nn::RotaryOp>(x, x.value(), table.value(),
-                             nn::RotaryPairs::Adjacent);
+                             halves ? nn::RotaryPairs::Halves
+                                    : nn::RotaryPairs::Adjacent);
 }
 
 Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale) {

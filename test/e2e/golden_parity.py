@@ -1,5 +1,6 @@
-"""Llama debug against PyTorch's golden values: losses of 20 steps and the
-first step's gradients, through fsdp-compile and fsdp-run.
+"""A Llama against PyTorch's golden values: losses of some steps and the first
+step's gradients, through fsdp-compile and fsdp-run. A golden file with the
+config.json of a model goes through fsdp-trace.
 
 usage: golden_parity.py GOLDEN.json WORKDIR RANKS MODE"""
 import json
@@ -13,10 +14,8 @@ LOSS_FIRST, LOSS_LATER, GRADIENT = 1e-6, 1e-5, 1e-5
 
 
 def settings(golden, ranks, mode):
-    model, optimizer = golden["model"], golden["optimizer"]
+    optimizer = golden["optimizer"]
     pairs = {
-        "model.flavor": "debugmodel",
-        "model.vocab_size": model["vocab_size"],
         "training.local_batch_size": golden["batch"] // ranks,
         "training.seq_len": golden["seq"],
         "training.steps": len(golden["loss"]),
@@ -35,6 +34,21 @@ def settings(golden, ranks, mode):
     }
     return [word for key, value in pairs.items()
             for word in (f"--{key}", str(value))]
+
+
+def model_arguments(golden, work, ranks):
+    """What tells fsdp-compile the model and the mesh."""
+    if "config" not in golden:
+        return ["--ranks", str(ranks), "--model.flavor", "debugmodel",
+                "--model.vocab_size", str(golden["model"]["vocab_size"])]
+    with open(f"{work}/config.json", "w") as file:
+        json.dump(golden["config"], file)
+    said = artifacts.run("fsdp-trace", f"{work}/config.json", "--batch",
+                         str(golden["batch"] // ranks), "--seq",
+                         str(golden["seq"]), "-o", f"{work}/model.mlir")
+    if said:
+        sys.exit(f"a config.json that transformers wrote: {said}")
+    return [f"{work}/model.mlir", "--mesh", f"dp_shard={ranks}"]
 
 
 def entries(golden, tensor, key):
@@ -99,11 +113,12 @@ def main():
             {"tokens": (shape, [t for row in rows for t in row[:-1]]),
              "targets": (shape, [t for row in rows for t in row[1:]])})
     common = settings(golden, ranks, mode)
+    model = model_arguments(golden, work, ranks)
 
     def train(name, *extra):
         out = f"{work}/{name}"
         options = common + list(extra)
-        artifacts.run("fsdp-compile", *options, "--ranks", str(ranks), "-o", out)
+        artifacts.run("fsdp-compile", *model, *options, "-o", out)
         artifacts.run("fsdp-run", out, *options, "-n", str(ranks),
                       "--job.dump_folder", f"{out}.run", "--load",
                       f"{work}/text.safetensors", "--dump", f"{out}.safetensors")

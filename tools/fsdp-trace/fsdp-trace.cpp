@@ -131,6 +131,8 @@ static llvm::Error printModel(llvm::raw_ostream &os) {
   llvm::Expected<ModelSpec> spec = findModel(modelName);
   if (!spec)
     return spec.takeError();
+  for (const std::string &warning : spec->warnings)
+    llvm::errs() << "fsdp-trace: warning: " << warning << '\n';
   if (llvm::Error error = applyOverrides(*spec))
     return error;
   if (llvm::Error error = verifySizes(*spec))

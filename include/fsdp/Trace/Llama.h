@@ -23,6 +23,7 @@ public:
 
 private:
   int64_t headDim;
+  bool ropeHalves;
   Linear wq, wk, wv, wo;
 };
 

@@ -35,6 +35,9 @@ struct LlamaConfig {
   double ropeLow = 1;
   double ropeHigh = 4;
   int64_t ropeOriginal = 8192;
+  // Which elements of a head are a rotary pair: neighbours as in Meta's
+  // weights, or the same places of its halves as in Hugging Face's.
+  bool ropeHalves = false;
   bool tied = false; // the output layer reads the embedding's table
 
   int64_t getHeadDim() const { return headDim ? headDim : dim / heads; }
@@ -52,6 +55,8 @@ struct ModelSpec {
   // What a program is traced for if the caller does not say.
   int64_t batch = 1;
   int64_t seqLen = 1; // no meaning for an MLP
+  /// What was found in a file and is not used, one line each.
+  std::vector<std::string> warnings = {};
 };
 
 /// A model of the registry.
@@ -66,7 +71,8 @@ llvm::ArrayRef<RegisteredModel> getRegisteredModels();
 llvm::Expected<ModelSpec> findModel(llvm::StringRef model);
 
 /// Reads a Hugging Face config.json of a LlamaForCausalLM. `name` is used in
-/// errors. Optional keys have Hugging Face's defaults.
+/// errors. Optional keys have Hugging Face's defaults. A key with a value that
+/// the traced model cannot express is an error, an unknown one a warning.
 llvm::Expected<ModelSpec> parseHuggingFaceConfig(llvm::StringRef text,
                                                  llvm::StringRef name);
 

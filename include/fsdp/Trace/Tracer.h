@@ -105,9 +105,10 @@ Tensor embedding(Tensor indices, Tensor table);
 Tensor rmsNorm(Tensor x, Tensor weight, double eps);
 Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps);
 
-/// Rotates adjacent pairs of x [batch, sequence, heads, head_dim] by the
-/// angles in `table` [sequence, head_dim / 2, 2].
-Tensor rotary(Tensor x, Tensor table);
+/// Rotates pairs of x [batch, sequence, heads, head_dim] by the angles in
+/// `table` [sequence, head_dim / 2, 2]: neighbours, or elements at the same
+/// place of a head's halves.
+Tensor rotary(Tensor x, Tensor table, bool halves);
 
 /// softmax(scale q k^T) v where later positions are hidden; q is [batch,
 /// sequence, heads, head_dim], k and v may have fewer heads.
