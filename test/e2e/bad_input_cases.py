@@ -154,9 +154,18 @@ def trace_cases(given):
     for name, text, message in [
             ("syntax", '{"model_type": "llama", ', "1:24.*Expected object key"),
             ("model", '{"model_type": "bert"}',
-             r'expected "llama" at config.model_type'),
+             r'expected "llama" \(only Llama is supported\) at '
+             r'config.model_type, got "bert"'),
             ("size", '{"model_type": "llama", "hidden_size": "many"}',
-             r"expected integer at config.hidden_size")]:
+             r"expected integer at config.hidden_size"),
+            ("dropout", '{"model_type": "llama", "attention_dropout": 0.1}',
+             r"expected 0 \(dropout is not supported\) at "
+             r"config.attention_dropout, got 0.1"),
+            ("twice", '{"model_type": "llama",\n"vocab_size": 8, "vocab_size": 9}',
+             r"line 2: the key is given twice at config.vocab_size"),
+            ("infinite", '{"model_type": "llama", "rope_theta": 1e999}',
+             r"line 1: 1e999 is not a finite number at config.rope_theta"),
+            ("deep", "[" * 300000, r"line 1: nested deeper than 64 levels")]:
         path = write(f"{given}/{name}.json", text)
         yield Case(f"config-json-{name}", ["fsdp-trace", path],
                    rf"{name}\.json: .*{message}")
@@ -187,6 +196,18 @@ def config_cases(given, config):
     yield compile("choice", '[compile]\nmode = "shard"\n',
                   r"choice.toml:2: compile.mode: expected one of fully_shard, "
                   r"replicate, got 'shard'")
+    yield compile("not-neutral", "[checkpoint]\nenable = true\n",
+                  r"not-neutral.toml:2: checkpoint.enable = true is not "
+                  r"supported \(checkpoints are neither saved nor loaded\)")
+    many = write(f"{given}/many.toml", "[training]\nseq_len = 0\nstepz = 3\n"
+                 "[model]\ndim = 64\nn_heads = 5\n")
+    yield Case("many", ["fsdp-compile", "--config", many, "--ranks", "2",
+                        "--optimizer.lr", "fast",
+                        "--parallelism.data_parallel_shard_degree", "3", "-o", "x"],
+               r"error: 5 settings are wrong:\n  .*many.toml:2: training.seq_len: "
+               r".*\n  .*many.toml:3: unknown key 'training.stepz'.*\n  command "
+               r"line: optimizer.lr: .*\n  impossible mesh: .*\n  .*dim = 64 is "
+               r"not divisible by n_heads = 5\n", lines=6)
     good = ["fsdp-compile", "--config", config, "--ranks", "2"]
     yield Case("heads", good + ["--model.n_heads", "5", "-o", "x"],
                r"dim = 64 is not divisible by n_heads = 5")
@@ -223,6 +244,24 @@ def compile_cases(given, config):
                        write(f"{given}/plan3.json",
                              '{"version": 1, "units": [{"name": 3}]}')],
                r"plan3.json': expected string at plan.units\[0\].name")
+    def plan(name, text, message):
+        path = write(f"{given}/{name}.json", text)
+        return Case(name, good + ["-o", "x", "--plan", path],
+                    rf"{name}.json': {message}")
+
+    unit = '{"name": "a", "parameters": []'
+    yield plan("plan-key",
+               f'{{"version": 1, "units": [{unit}, "forward_prefech": 2}}]}}',
+               r"unknown key 'forward_prefech' at plan.units\[0\]; did you mean "
+               r"'forward_prefetch'\?")
+    yield plan("plan-extra", '{"version": 1, "units": [], "extra": 1}',
+               r"unknown key 'extra' at plan")
+    yield plan("plan-twice",
+               f'{{"version": 1, "units": [{unit}, "bucket": true, "bucket": false}}]}}',
+               r"line 1: the key is given twice at plan.units\[0\].bucket")
+    yield plan("plan-units", f'{{"version": 1, "units": [{unit}}}, {unit}}}]}}',
+               r"an earlier unit is called 'a' too, at plan.units\[1\].name")
+    yield plan("plan-deep", "[" * 300000, r"line 1: nested deeper than 64 levels")
     yield Case("budget", good + ["--memory-budget", "1000000", "-o", "x"],
                r"^fsdp-compile: error: .* needs \d+ bytes, but the memory budget is "
                r"1000000\n  \d+ bytes at the peak: activation layers", lines=14)

@@ -9,6 +9,7 @@
 #include "../Mutator.h"
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Schedule/Plan.h"
+#include "fsdp/Support/StrictJson.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -48,6 +49,26 @@ int countAccepted(const std::string &text, int mutations, Mutator mutate,
 }
 
 } // namespace
+
+// What both files are read with: damaged, or of nothing but brackets.
+TEST(Fuzz, StrictJson) {
+  const char *good = R"({"a": [1, -2.5e3, {"b": "x\"y", "\u0062c": []}],
+    "d": null, "e": {"a": true}})";
+  auto read = [](const std::string &text) {
+    return parseStrictJson(text, "text");
+  };
+  Mutator mutate(5,
+                 {"null", "[", "{", "]", "}", "\"a\":", "\"", "\\", "1e999"});
+  EXPECT_GT(countAccepted(good, 4000, mutate, read), 40);
+  for (const char *piece : {"[", "{", "{\"a\":", "[{", "{\"", "\\", "[[]"}) {
+    std::string text;
+    for (int i = 0; i < 300000; ++i)
+      text += piece;
+    auto value = read(text);
+    ASSERT_FALSE(static_cast<bool>(value)) << piece;
+    EXPECT_NE(llvm::toString(value.takeError()), "") << piece;
+  }
+}
 
 TEST(Fuzz, Plan) {
   llvm::StringRef parameters[] = {
