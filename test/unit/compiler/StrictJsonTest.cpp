@@ -13,9 +13,8 @@ static std::string problemOf(const std::string &text) {
 
 TEST(StrictJson, GoodTextIsTaken) {
   // Equal keys of different objects, and brackets in strings.
-  EXPECT_EQ(
-      problemOf(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": "{[,\"a\""}]})"),
-      "");
+  EXPECT_EQ(problemOf(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": "{[,\"a\""}]})"),
+            "");
   EXPECT_EQ(problemOf("[1e308, -0.5, 12345678901234567890]"), "");
 }
 
