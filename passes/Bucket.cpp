@@ -47,13 +47,22 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
       signalPassFailure();
   }
 
+  /// Kind by kind: where a scatter's result is reduced again, merging the
+  /// scatters moves the all-reduces that then merge.
   LogicalResult mergeBlock(Block &block, const Units &units) {
+    return success(succeeded(mergeKind<dist::AllGatherOp>(block, units)) &&
+                   succeeded(mergeKind<dist::ReduceScatterOp>(block, units)) &&
+                   succeeded(mergeKind<dist::AllReduceOp>(block, units)));
+  }
+
+  template <typename OpT>
+  LogicalResult mergeKind(Block &block, const Units &units) {
     FailureOr<SmallVector<UnitCollective>> collectives = units.collect(block);
     if (failed(collectives))
       return failure();
     llvm::MapVector<Key, SmallVector<UnitCollective>> buckets;
     for (const UnitCollective &collective : *collectives)
-      if (units[collective.unit].bucket)
+      if (isa<OpT>(collective.op) && units[collective.unit].bucket)
         buckets[keyOf(collective)].push_back(collective);
     llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
     for (auto &[key, members] : buckets)
@@ -119,15 +128,15 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
   }
 
   /// Makes sure that nothing reads the result of `op` before the bucket's
-  /// `place`: an nn.gradient, alone or behind casts, moves behind it; any other
-  /// early user is an error.
+  /// `place`: an nn.gradient, alone or behind casts and the all-reduce of a
+  /// scatter, moves behind it; any other early user is an error.
   static LogicalResult
   sinkUsers(Operation *op, Operation *place,
             llvm::DenseMap<Operation *, unsigned> &number) {
     for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
       if (number.lookup(user) > number.lookup(place))
         continue;
-      if (!isa<nn::GradientOp, nn::CastOp>(user)) {
+      if (!isa<nn::GradientOp, nn::CastOp, dist::AllReduceOp>(user)) {
         InFlightDiagnostic error =
             op->emitError("cannot join its bucket: its result is used before "
                           "the bucket's last member");

@@ -136,6 +136,8 @@ LogicalResult ProgramLowering::lowerCollective(Operation *op,
       });
 }
 
+/// An await in the body is kept by the order of the stream: nothing is lowered
+/// for it, and the token of what it awaits stays without exec.await.
 LogicalResult ProgramLowering::lowerAsync(dist::AsyncOp op) {
   dist::AwaitOp await;
   for (Operation *user : op.getFuture().getUsers())

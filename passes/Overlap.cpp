@@ -156,27 +156,51 @@ struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
     llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
     OpBuilder builder(&getContext());
     for (auto [index, group] : llvm::enumerate(groups)) {
-      size_t later = index + units[group.unit].reduceDefer;
+      size_t defer = units[group.unit].reduceDefer;
       Operation *limit = nullptr;
-      if (units[group.unit].reduceDefer > 0 && later < groups.size())
-        limit = groups[later].members.back();
-      for (Operation *&op : group.members) {
-        Operation *user = firstUser(op, number);
-        if (!user)
-          continue;
-        // The limit is a start; the wait goes right behind it.
-        Operation *behind = limit ? limit->getNextNode() : nullptr;
-        bool useFirst = !behind || number.lookup(user) < number.lookup(limit);
-        Operation *awaitAt = useFirst ? user : behind;
-        if (units[group.unit].reduceDefer == 0)
-          awaitAt = nullptr;
-        unsigned at = number.lookup(op);
-        dist::AwaitOp await = makeAsync(op, awaitAt, builder);
-        op = await.getFuture().getDefiningOp();
-        number[op] = at;
-        number[await] = awaitAt ? number.lookup(awaitAt) : at;
-      }
+      if (defer > 0 && index + defer < groups.size())
+        limit = groups[index + defer].members.back();
+      awaitGroup(group, defer > 0, limit, number, builder);
     }
+  }
+
+  /// Awaits each member before its first use or, if that comes first, behind
+  /// the start `limit`; without `late` at once. A scatter whose result is only
+  /// reduced once more is awaited by that all-reduce: it follows on the same
+  /// stream, and computation waits for neither.
+  void awaitGroup(Group &group, bool late, Operation *limit,
+                  llvm::DenseMap<Operation *, unsigned> &number,
+                  OpBuilder &builder) {
+    llvm::DenseMap<Operation *, SmallVector<dist::AwaitOp>> awaitedBy;
+    for (Operation *&op : group.members) {
+      Operation *user = firstUser(op, number);
+      if (!user)
+        continue;
+      // The limit is a start; the wait goes right behind it.
+      Operation *behind = limit ? limit->getNextNode() : nullptr;
+      bool useFirst = !behind || number.lookup(user) < number.lookup(limit);
+      bool chained = isChained(op, user, group);
+      Operation *awaitAt = chained || useFirst ? user : behind;
+      if (!late && !chained)
+        awaitAt = nullptr;
+      unsigned at = number.lookup(op);
+      dist::AwaitOp await = makeAsync(op, awaitAt, builder);
+      for (dist::AwaitOp scatter : awaitedBy.lookup(op))
+        scatter->moveBefore(op);
+      if (chained)
+        awaitedBy[user].push_back(await);
+      op = await.getFuture().getDefiningOp();
+      number[op] = at;
+      number[await] = awaitAt ? number.lookup(awaitAt) : at;
+    }
+  }
+
+  /// Whether `user`, an all-reduce of the group, is all that reads `op`.
+  static bool isChained(Operation *op, Operation *user, const Group &group) {
+    return isa<dist::ReduceScatterOp>(op) && isa<dist::AllReduceOp>(user) &&
+           llvm::is_contained(group.members, user) &&
+           llvm::all_of(op->getUsers(),
+                        [&](Operation *other) { return other == user; });
   }
 };
 

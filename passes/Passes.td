@@ -278,6 +278,16 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
     all_gather a; all_gather b; use a, b   →   all_gather a, b; use a, b
     ```
 
+    Chained reductions (hybrid_shard: a scatter within a group of ranks, then
+    an all-reduce over the groups) are two buckets, the second behind the
+    first:
+
+    ```
+    rs a; ar a; rs b; ar b   →   rs a, b; ar a, b
+    ```
+
+    Between the members of a reduction bucket nothing may read their results
+    but nn.gradient, casts and the all-reduce of a chain, which move behind it.
     It leaves starts and waits to fsdp-overlap. Requires fsdp-plan and
     fsdp-expand.
   }];
@@ -297,6 +307,12 @@ def Overlap : Pass<"fsdp-overlap", "::mlir::ModuleOp"> {
     … rs2 compute1 rs1 wait(rs2) compute0 rs0 wait(rs1) …  backward
     ```
 
+    A scatter whose result is reduced once more starts where it stands, the
+    all-reduce right behind it, and the all-reduce awaits it inside its own
+    fsdp.async: both run one after the other on the reduce stream beside
+    compute, which awaits the second alone, as the unit's `reduce_defer` says.
+    Until then the scatter's input is alive too.
+
     The order in the block is the order of issue on every rank. Units with
     `overlap = false` keep synchronous collectives.
   }];
@@ -310,9 +326,10 @@ def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
     or in an fsdp.async of it, never under control flow, so all ranks issue
     the same collectives in the same order on each communicator, which is what
     makes a deadlock impossible; 3. no redistribute is left; 4. each future is
-    awaited exactly once, in the same block, after its start; 5. bytes in
-    flight (inputs and outputs of started collectives) stay within
-    `max-in-flight`, unless one collective alone is larger.
+    awaited exactly once, in the same block or in an fsdp.async of it, after
+    its start; 5. bytes in flight (inputs and outputs of started collectives)
+    stay within `max-in-flight`, unless one collective alone is larger. What
+    another collective awaits is in flight until that one is awaited.
   }];
   let options = [
     Option<"maxInFlight", "max-in-flight", "int64_t", "0", "Bytes that may be in flight at once; 0: no limit">
@@ -380,7 +397,8 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     - Reshapes, contiguous slices and nn.recompute_from are views; a result is
       written where it ends, without a copy.
     - A collective inside fsdp.async runs on the gather or reduce stream and
-      gives a token, awaited where fsdp.await stood; others run on compute.
+      gives a token, awaited where fsdp.await stood; others run on compute. An
+      fsdp.await inside fsdp.async needs nothing: the stream runs in order.
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     `target=test` sizes workspaces by fixed formulas, so that tests do not

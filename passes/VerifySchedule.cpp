@@ -18,9 +18,27 @@ bool isCollective(Operation *op) {
   return isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(op);
 }
 
-/// Bytes a collective holds while in flight: its inputs and its outputs.
-int64_t bytesInFlight(dist::AsyncOp async) {
-  return nn::bytesOfOperandsAndResults(async.getInnerOp());
+/// The op itself, or the fsdp.async whose body it stands in.
+Operation *holderOf(Operation *op) {
+  return isa<dist::AsyncOp>(op->getParentOp()) ? op->getParentOp() : op;
+}
+
+/// Bytes that a start adds to those in flight: the collective's inputs and
+/// outputs. What the body awaits is in flight already.
+int64_t bytesStarted(dist::AsyncOp async) {
+  int64_t bytes = nn::bytesOfOperandsAndResults(async.getInnerOp());
+  for (auto await : async.getBody().getOps<dist::AwaitOp>())
+    bytes -= nn::bytesOfOperandsAndResults(await);
+  return bytes;
+}
+
+/// Bytes that are free when `async` has been awaited: its own and those of the
+/// collectives that it awaits.
+int64_t bytesFreed(dist::AsyncOp async) {
+  int64_t bytes = bytesStarted(async);
+  for (auto await : async.getBody().getOps<dist::AwaitOp>())
+    bytes += bytesFreed(await.getFuture().getDefiningOp<dist::AsyncOp>());
+  return bytes;
 }
 
 struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
@@ -53,9 +71,7 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
       }
       if (!isCollective(op))
         return WalkResult::advance();
-      Operation *holder =
-          isa<dist::AsyncOp>(op->getParentOp()) ? op->getParentOp() : op;
-      if (holder->getBlock() == top)
+      if (holderOf(op)->getBlock() == top)
         return WalkResult::advance();
       op->emitError("is under control flow: ranks could differ in whether they "
                     "issue it");
@@ -71,7 +87,7 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
       if (auto async = dyn_cast<dist::AsyncOp>(op)) {
         if (failed(verifyOneWait(async)))
           return failure();
-        int64_t bytes = bytesInFlight(async);
+        int64_t bytes = bytesStarted(async);
         inFlight += bytes;
         // One collective may exceed the limit alone: it cannot be split here.
         if (maxInFlight > 0 && inFlight > maxInFlight && inFlight > bytes)
@@ -83,7 +99,7 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
         if (!async)
           return await.emitError("awaits a future that no fsdp.async of this "
                                  "program started");
-        inFlight -= bytesInFlight(async);
+        inFlight -= bytesFreed(async);
       }
     }
     return success();
@@ -98,7 +114,7 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
     for (Operation *user : users) {
       if (!isa<dist::AwaitOp>(user))
         return user->emitError("uses a future; only fsdp.await may");
-      if (user->getBlock() != async->getBlock())
+      if (holderOf(user)->getBlock() != async->getBlock())
         return user->emitError("awaits a future of another block");
       if (first) {
         InFlightDiagnostic error = async.emitError("is awaited more than once");

@@ -225,7 +225,8 @@ def Exec_CollectiveOp : Exec_WorkOp<"collective", [DeclareOpInterfaceMethods<Sym
     has room for the padded tensor: ranks x shard. Workspaces: one per input
     for reductions, room for every rank's piece in the wire type.
 
-    With a token result the op is in flight until exec.await; without, it is
+    With a token result the op is in flight until exec.await, or, where nobody
+    awaits it, until a later op of its stream is awaited; without, it is
     complete for later ops on its stream.
 
     Example:

@@ -182,6 +182,11 @@ def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
     The body holds exactly one collective (or copy) and ends in fsdp.yield of
     its results. The position of the op is the moment of issue.
 
+    An fsdp.await at the start of the body makes the collective wait, and not
+    the program: the second of two chained reductions is issued behind the
+    first one and computation goes on. Reductions run on one stream in order
+    of issue, so this costs nothing.
+
     Example:
     ```mlir
     %f = fsdp.async : !fsdp.future<tensor<16x8xf32>> {
@@ -190,8 +195,9 @@ def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
     }
     ```
 
-    Constraints: 1. the body is one collective followed by fsdp.yield; 2. the
-    yielded types are the future's.
+    Constraints: 1. the body is one collective followed by fsdp.yield; awaits
+    may precede it; 2. the yielded types are the future's; 3. what the body
+    awaits is a reduction, and so is its collective.
   }];
   let regions = (region SizedRegion<1>:$body);
   let results = (outs Res<Fsdp_FutureType, "", [MemAlloc]>:$future);
@@ -199,7 +205,9 @@ def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// The one effectful op in the body.
-    ::mlir::Operation *getInnerOp() { return &getBody().front().front(); }
+    ::mlir::Operation *getInnerOp() {
+      return getBody().front().getTerminator()->getPrevNode();
+    }
   }];
 }
 

@@ -262,18 +262,40 @@ LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
 // Futures
 //===----------------------------------------------------------------------===//
 
+/// The collective of an fsdp.async body that has the right shape, or null.
+static Operation *collectiveOf(Block &body) {
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  Operation *collective = yield ? yield->getPrevNode() : nullptr;
+  if (!isa_and_nonnull<AllGatherOp, ReduceScatterOp, AllReduceOp>(collective))
+    return nullptr;
+  for (Operation &op : body)
+    if (&op == collective)
+      return collective;
+    else if (!isa<AwaitOp>(op))
+      return nullptr;
+  return nullptr;
+}
+
 LogicalResult AsyncOp::verifyRegions() {
   Block &body = getBody().front();
-  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
-  bool shaped = yield && llvm::hasNItems(body, 2) &&
-                isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(body.front());
-  if (!shaped) // 1
-    return emitOpError("body must be one collective followed by fsdp.yield");
-  if (yield.getValues() != body.front().getResults())
+  Operation *collective = collectiveOf(body);
+  if (!collective) // 1
+    return emitOpError("body must be one collective followed by fsdp.yield; "
+                       "only fsdp.await may stand before it");
+  auto yield = cast<YieldOp>(body.back());
+  if (yield.getValues() != collective->getResults())
     return emitOpError("must yield the results of its collective");
   if (TypeRange(yield.getValues()) !=
       TypeRange(getFuture().getType().getTypes())) // 2
     return emitOpError("yields other types than ") << getFuture().getType();
+  for (auto await : body.getOps<AwaitOp>()) { // 3
+    auto awaited = await.getFuture().getDefiningOp<AsyncOp>();
+    Operation *first =
+        awaited ? collectiveOf(awaited.getBody().front()) : nullptr;
+    if (!first || isa<AllGatherOp>(first) || isa<AllGatherOp>(collective))
+      return await.emitOpError("in the body of an fsdp.async must await a "
+                               "reduction for another reduction");
+  }
   return success();
 }
 

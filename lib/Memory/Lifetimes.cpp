@@ -52,8 +52,11 @@ private:
   Buffer *use(Value value, int64_t position);
   void useAll(Operation *op, int64_t position);
   void classify(Operation *op);
+  void finish(Operation *source, int64_t position);
 
   Lifetimes result;
+  /// Operations with a token, in order of issue.
+  llvm::SetVector<Operation *> inFlight;
   DenseMap<Value, size_t> indexOf;
 };
 
@@ -102,8 +105,24 @@ void LifetimeBuilder::classify(Operation *op) {
   }
 }
 
+/// `source` is over at `position`, and so is what its stream ran before that
+/// nobody awaits.
+void LifetimeBuilder::finish(Operation *source, int64_t position) {
+  exec::Stream stream = exec::streamOf(source);
+  SmallVector<Operation *> over;
+  for (Operation *op : inFlight) {
+    if (op == source || (op->use_empty() && exec::streamOf(op) == stream))
+      over.push_back(op);
+    if (op == source)
+      break;
+  }
+  for (Operation *op : over) {
+    useAll(op, position);
+    inFlight.remove(op);
+  }
+}
+
 Lifetimes LifetimeBuilder::run(exec::ProgramOp program) {
-  llvm::SetVector<Operation *> inFlight;
   for (Operation &op : program.getBody().front()) {
     auto await = dyn_cast<exec::AwaitOp>(op);
     if (!await && !exec::isWork(&op))
@@ -111,9 +130,7 @@ Lifetimes LifetimeBuilder::run(exec::ProgramOp program) {
     int64_t position = result.positions.size();
     result.positions.push_back(&op);
     if (await) {
-      Operation *source = await.getToken().getDefiningOp();
-      useAll(source, position);
-      inFlight.remove(source);
+      finish(await.getToken().getDefiningOp(), position);
       continue;
     }
     useAll(&op, position);

@@ -205,6 +205,33 @@ func.func @shapes(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<32xf32> {nn.na
 
 // -----
 
+// A reduction that awaits another one follows it on the same stream: only the
+// second token is awaited.
+// CHECK-LABEL: exec.program @chained
+// CHECK: exec.collective reduce_scatter on reduce(%g : memref<4x8xf32>) outs(%[[S:[^ ]*]] : memref<2x8xf32>) {{.*}} -> !exec.token
+// CHECK: %[[T:.*]] = exec.collective all_reduce on reduce(%[[S]] : memref<2x8xf32>) {{.*}} -> !exec.token
+// CHECK-NOT: exec.await
+// CHECK: exec.launch @neg
+// CHECK-NEXT: exec.await %[[T]]
+// CHECK-NOT: exec.await
+fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
+func.func @chained(%g: tensor<4x8xf32> {nn.name = "g"}) -> (tensor<2x8xf32> {nn.name = "r"}, tensor<4x8xf32> {nn.name = "n"}) {
+  %f = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
+    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<4x8xf32> -> tensor<2x8xf32>
+    fsdp.yield %s : tensor<2x8xf32>
+  }
+  %h = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
+    %s = fsdp.await %f : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>
+    %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] scale 2.5e-01 : tensor<2x8xf32> -> tensor<2x8xf32>
+    fsdp.yield %r : tensor<2x8xf32>
+  }
+  %n = nn.neg %g : tensor<4x8xf32>
+  %r = fsdp.await %h : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>
+  return %r, %n : tensor<2x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
 // A gathered tensor is the prefix of the padded buffer: 2 ranks x 3 rows, 5 of
 // them real. Started collectives run on their own streams and are awaited
 // where fsdp.await stood; the reduction's workspace holds 2 pieces of 3 x 8

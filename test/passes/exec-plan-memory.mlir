@@ -110,3 +110,32 @@ exec.program @larger {
   %v = exec.view %a[0] : memref<32xf32> to memref<16xf32>
   exec.copy on compute (%w : memref<16xf32>) outs(%v : memref<16xf32>)
 }
+
+// -----
+
+// What nobody awaits is in flight until a later operation of its stream has
+// been awaited: %a, read by the first gather, lives to the await and shares no
+// bytes with %other, but %after may have its bytes.
+
+fsdp.mesh @mesh ["dp_shard" = 1]
+exec.range @w : memref<16xf32> role parameter
+// CHECK-LABEL: exec.program @a_later_await_ends_it arena 320
+// CHECK-DAG: exec.alloc at [[A:[0-9]+]] "a"
+// CHECK-DAG: exec.alloc at [[A]] "after"
+exec.program @a_later_await_ends_it {
+  %w = exec.get @w : memref<16xf32>
+  %a = exec.alloc "a" : memref<16xf32>
+  %b = exec.alloc "b" : memref<16xf32>
+  %c = exec.alloc "c" : memref<16xf32>
+  %other = exec.alloc "other" : memref<16xf32>
+  %after = exec.alloc "after" : memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+  %first = exec.collective all_gather on gather (%a : memref<16xf32>) outs(%b : memref<16xf32>)
+      over @mesh["dp_shard"] -> !exec.token
+  %second = exec.collective all_gather on gather (%b : memref<16xf32>) outs(%c : memref<16xf32>)
+      over @mesh["dp_shard"] -> !exec.token
+  exec.copy on compute (%w : memref<16xf32>) outs(%other : memref<16xf32>)
+  exec.await %second
+  exec.copy on compute (%c : memref<16xf32>) outs(%after : memref<16xf32>)
+  exec.copy on compute (%after : memref<16xf32>) outs(%w : memref<16xf32>)
+}

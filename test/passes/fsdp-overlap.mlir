@@ -1,6 +1,7 @@
-// RUN: fsdp-opt %s --fsdp-remat --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=SINGLE
-// RUN: sed -e 's/overlap = true/overlap = false/' %s | fsdp-opt --fsdp-overlap | FileCheck %s --check-prefix=OFF
+// RUN: fsdp-opt %s --split-input-file --fsdp-remat --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s
+// RUN: fsdp-opt %s --split-input-file --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=SINGLE
+// RUN: sed -e 's/overlap = true/overlap = false/' %s | fsdp-opt --split-input-file --fsdp-overlap | FileCheck %s --check-prefix=OFF
+// RUN: sed -e 's/reduce_defer = 1/reduce_defer = 0/' %s | fsdp-opt --split-input-file --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=ATONCE
 
 // Forward: the gather of block 1 starts before the wait of block 0. Backward:
 // the first gather starts right behind nn.seed;
@@ -83,6 +84,63 @@ module attributes {fsdp.plan = [
     nn.gradient @layers.1.b.weight, %r2 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r1 : tensor<4x8xf32>
     nn.gradient @layers.0.b.weight, %r0 : tensor<4x8xf32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Chained reductions: the all-reduce starts right behind the scatter, which it
+// awaits itself, so that computation goes on; the unit is awaited behind the
+// start of the next unit's last link.
+// CHECK-LABEL: func.func @hybrid
+// CHECK: %[[S1:.*]] = fsdp.async
+// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = "bwd layers.1"
+// CHECK: %[[R1:.*]] = fsdp.async
+// CHECK-NEXT: %[[V1:.*]] = fsdp.await %[[S1]]
+// CHECK-NEXT: fsdp.all_reduce sum %[[V1]] on @mesh["dp_replicate"] {{.*}}serves = "bwd layers.1"
+// CHECK-NOT: fsdp.await
+// CHECK: nn.matmul
+// CHECK-NOT: fsdp.await
+// CHECK: %[[S0:.*]] = fsdp.async
+// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = "bwd layers.0"
+// CHECK-NOT: fsdp.await
+// CHECK: %[[R0:.*]] = fsdp.async
+// CHECK-NEXT: fsdp.await %[[S0]]
+// CHECK-NEXT: fsdp.all_reduce {{.*}}serves = "bwd layers.0"
+// CHECK: %[[G1:.*]] = fsdp.await %[[R1]]
+// CHECK-NEXT: nn.gradient @layers.1.a.weight, %[[G1]]
+// CHECK-NEXT: %[[G0:.*]] = fsdp.await %[[R0]]
+// CHECK-NEXT: nn.gradient @layers.0.a.weight, %[[G0]]
+// CHECK-NOT: fsdp.await
+
+// Without deferral the unit is awaited at once; the scatter still by its
+// all-reduce alone.
+// ATONCE-LABEL: func.func @hybrid
+// ATONCE: %[[S1:.*]] = fsdp.async
+// ATONCE: %[[R1:.*]] = fsdp.async
+// ATONCE-NEXT: fsdp.await %[[S1]]
+// ATONCE: fsdp.await %[[R1]]
+// ATONCE: nn.matmul
+// ATONCE-COUNT-2: fsdp.await
+// ATONCE-NOT: fsdp.await
+module attributes {fsdp.plan = [
+    {name = "layers.0", parameters = ["layers.0.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
+    {name = "layers.1", parameters = ["layers.1.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+  fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
+  nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+  nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+  func.func @hybrid(%x: tensor<2x8xf32> {nn.name = "x"}, %loss: tensor<f32> {nn.name = "l"}) -> (tensor<f32> {nn.name = "loss"}) {
+    %one = nn.seed %loss : tensor<f32>
+    %d = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
+    %g1 = nn.matmul %d, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
+    %s1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 1.0 {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.all_reduce sum %s1 on @mesh["dp_replicate"] scale 2.5e-01 {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    %g0 = nn.matmul %x, %d {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
+    %s0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 1.0 {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.all_reduce sum %s0 on @mesh["dp_replicate"] scale 2.5e-01 {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    nn.gradient @layers.1.a.weight, %r1 : tensor<4x8xf32>
+    nn.gradient @layers.0.a.weight, %r0 : tensor<4x8xf32>
     return %loss : tensor<f32>
   }
 }

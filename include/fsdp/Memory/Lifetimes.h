@@ -2,7 +2,8 @@
 //
 // Positions count the work and the awaits of an exec.program in order of
 // issue. An interval lives from its first to its last use, through views; an
-// operation in flight holds its buffers until its token is awaited.
+// operation in flight holds its buffers until its token is awaited, or that of
+// a later operation of its stream where nobody awaits its own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_MEMORY_LIFETIMES_H

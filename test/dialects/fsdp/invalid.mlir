@@ -426,6 +426,24 @@ func.func @program(%s: tensor<4xf32>) {
 
 // -----
 
+// fsdp.async 3: a gather is on another stream than a reduction.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  %f = fsdp.async : !fsdp.future<tensor<8xf32>> {
+    %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
+    fsdp.yield %g : tensor<8xf32>
+  }
+  %h = fsdp.async : !fsdp.future<tensor<8xf32>> {
+    // expected-error @+1 {{in the body of an fsdp.async must await a reduction for another reduction}}
+    %w = fsdp.await %f : !fsdp.future<tensor<8xf32>> -> tensor<8xf32>
+    %r = fsdp.all_reduce sum %w on @mesh["b"] scale 1.0 : tensor<8xf32> -> tensor<8xf32>
+    fsdp.yield %r : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
 // fsdp.await 1: the types of the future.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%f: !fsdp.future<tensor<8xf32>>) {

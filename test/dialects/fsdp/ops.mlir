@@ -61,4 +61,24 @@ func.func @futures(%a: tensor<4x8xf32>) -> tensor<16x8xf32> {
   return %w : tensor<16x8xf32>
 }
 
+// A reduction that waits for another one.
+// CHECK-LABEL: func.func @chained
+// CHECK: %[[S:.*]] = fsdp.async
+// CHECK: fsdp.async
+// CHECK-NEXT: %[[V:.*]] = fsdp.await %[[S]]
+// CHECK-NEXT: fsdp.all_reduce sum %[[V]]
+func.func @chained(%g: tensor<16x8xf32>) -> tensor<4x8xf32> {
+  %f = fsdp.async : !fsdp.future<tensor<4x8xf32>> {
+    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<16x8xf32> -> tensor<4x8xf32>
+    fsdp.yield %s : tensor<4x8xf32>
+  }
+  %h = fsdp.async : !fsdp.future<tensor<4x8xf32>> {
+    %s = fsdp.await %f : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
+    %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] scale 1.0 : tensor<4x8xf32> -> tensor<4x8xf32>
+    fsdp.yield %r : tensor<4x8xf32>
+  }
+  %r = fsdp.await %h : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+
 }
