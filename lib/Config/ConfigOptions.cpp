@@ -164,8 +164,13 @@ static void addCompilation(Table &table, RunConfig &config) {
             "whether the backward pass gathers parameters again; default: all "
             "but the last unit");
   RunConfig::Compile &compile = config.compile;
-  table.add("compile.mode", compile.mode, {"fully_shard", "replicate"},
-            "where parameters live");
+  table.add("compile.mode", compile.mode,
+            {"auto", "fully_shard", "hybrid_shard", "replicate"},
+            "where parameters live: sharded over all ranks, sharded over the "
+            "shard degree and equal in the groups of the replicate degree, or "
+            "whole on every rank; with one group hybrid_shard is fully_shard; "
+            "auto: hybrid_shard where data_parallel_replicate_degree exceeds "
+            "1, else fully_shard");
   table.add("compile.bucket", compile.bucket, {"none", "block"},
             "which collectives travel together");
   table.add("compile.overlap", compile.overlap, {"none", "block"},

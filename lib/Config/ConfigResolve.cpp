@@ -39,6 +39,12 @@ static void resolveMesh(RunConfig &config, int64_t ranks) {
                 std::to_string(ranks));
 }
 
+static void resolveMode(RunConfig &config) {
+  bool groups = config.parallelism.dataParallelReplicateDegree > 1;
+  if (config.compile.mode == "auto")
+    config.compile.mode = groups ? "hybrid_shard" : "fully_shard";
+}
+
 std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
                                 ConfigErrors &errors) {
   if (!errors.concern("parallelism.data_parallel")) {
@@ -48,6 +54,7 @@ std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
       errors.add(error.what());
     }
   }
+  resolveMode(config);
   std::string &precision = config.training.mixedPrecisionParam;
   if (precision != "auto")
     return "";

@@ -194,8 +194,8 @@ def config_cases(given, config):
     yield compile("seq-negative", "[training]\nseq_len = -4\n",
                   r"seq-negative.toml:2: training.seq_len: expected at least 1")
     yield compile("choice", '[compile]\nmode = "shard"\n',
-                  r"choice.toml:2: compile.mode: expected one of fully_shard, "
-                  r"replicate, got 'shard'")
+                  r"choice.toml:2: compile.mode: expected one of auto, "
+                  r"fully_shard, hybrid_shard, replicate, got 'shard'")
     yield compile("not-neutral", "[checkpoint]\nenable = true\n",
                   r"not-neutral.toml:2: checkpoint.enable = true is not "
                   r"supported \(checkpoints are neither saved nor loaded\)")

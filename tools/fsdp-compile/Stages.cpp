@@ -150,10 +150,10 @@ llvm::Error Compilation::read() {
 static void setOptions(TrainPipelineOptions &options, const Request &request) {
   const RunConfig &config = request.config;
   options.mesh = request.mesh;
-  options.mode = config.compile.mode == "replicate" ? ShardMode::Replicate
-                 : config.parallelism.dataParallelReplicateDegree > 1
-                     ? ShardMode::HybridShard
-                     : ShardMode::FullyShard;
+  options.mode = llvm::StringSwitch<ShardMode>(config.compile.mode)
+                     .Case("replicate", ShardMode::Replicate)
+                     .Case("hybrid_shard", ShardMode::HybridShard)
+                     .Default(ShardMode::FullyShard);
   options.train = request.train;
   options.optimizer = config.optimizer.name != "none";
   options.beta1 = config.optimizer.beta1;

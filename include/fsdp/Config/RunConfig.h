@@ -70,7 +70,7 @@ struct RunConfig {
   } parallelism;
 
   struct Compile {
-    std::string mode = "fully_shard";
+    std::string mode = "auto";
     std::string bucket = "block", overlap = "block", fuse = "chains";
     int64_t threads = 1;
     std::string cpu = "native";

@@ -165,6 +165,31 @@ TEST(Config, TheMeshIsResolvedOrImpossible) {
             "does not divide 5 ranks");
 }
 
+TEST(Config, AutoModeIsHybridWhereRanksAreInGroups) {
+  RunConfig config;
+  config.lrScheduler.warmupSteps = 2;
+  EXPECT_EQ(config.compile.mode, "auto");
+  resolveConfig(config, 4);
+  EXPECT_EQ(config.compile.mode, "fully_shard");
+  RunConfig groups;
+  groups.parallelism.dataParallelReplicateDegree = 2;
+  resolveConfig(groups, 4);
+  EXPECT_EQ(groups.compile.mode, "hybrid_shard");
+  // The settings of the artifact say what was compiled, not how it was chosen.
+  EXPECT_EQ(compiledSettings(groups).at("compile.mode"), "hybrid_shard");
+}
+
+TEST(Config, AStatedModeStays) {
+  for (const char *mode : {"fully_shard", "hybrid_shard", "replicate"})
+    for (int64_t replicate : {1, 2}) {
+      RunConfig config;
+      config.parallelism.dataParallelReplicateDegree = replicate;
+      setConfigOption(config, "compile.mode", mode, "test");
+      resolveConfig(config, 4);
+      EXPECT_EQ(config.compile.mode, mode);
+    }
+}
+
 TEST(Config, AutoPrecisionIsSaidInOneLine) {
   RunConfig config;
   std::string line = resolveConfig(config, 1);

@@ -1,0 +1,168 @@
+"""Every mode trains on a mesh of two axes, under every plan: hybrid_shard is
+equal to itself to the bit, fully_shard and replicate to it up to the order of
+sums.
+
+usage: hybrid.py CONFIG TEXT WORKDIR SHARD_DEGREE"""
+import itertools
+import json
+import os
+import shutil
+import sys
+
+import artifacts
+
+REPLICATE = 2
+MODES = ("hybrid_shard", "fully_shard", "replicate")
+BUCKETS = OVERLAPS = ("none", "block")
+RESHARDS = ("default", "always", "never")
+DISTANCES = (0, 1, 2)
+# Losses and parameters of other modes, whose sums have another order.
+TOLERANCE = 1e-6
+
+# What is trained: mode, bucket, overlap, reshard, distance of prefetches and
+# deferred reductions (none: the planner's), through shared memory or MPI. The
+# first is the reference.
+RUNS = [
+    ("hybrid_shard", "none", "none", "never", None, True),
+    ("hybrid_shard", "block", "none", "always", None, True),
+    ("hybrid_shard", "none", "block", "default", None, True),
+    ("hybrid_shard", "block", "block", "default", 0, True),
+    ("hybrid_shard", "block", "block", "always", None, True),
+    ("hybrid_shard", "block", "block", "never", 2, False),
+    ("fully_shard", "block", "block", "default", None, True),
+    ("fully_shard", "none", "none", "always", None, False),
+    ("replicate", "block", "block", "default", None, False),
+    ("replicate", "none", "block", "never", 2, True),
+]
+
+
+def require(condition, message):
+    if not condition:
+        sys.exit(message)
+
+
+class Mesh:
+    def __init__(self, config, text, work, shard):
+        self.text, self.work, self.shard = text, work, shard
+        self.ranks = REPLICATE * shard
+        self.settings = [
+            "--config", config, "--training.steps", "8",
+            "--parallelism.data_parallel_replicate_degree", str(REPLICATE)]
+
+    def options(self, mode, bucket, overlap, reshard):
+        return self.settings + [
+            "--compile.mode", mode, "--compile.bucket", bucket,
+            "--compile.overlap", overlap,
+            "--parallelism.fsdp_reshard_after_forward", reshard]
+
+    def compile(self, options, *output):
+        return artifacts.run("fsdp-compile", *options, "--ranks",
+                             str(self.ranks), *output)
+
+    def plan(self, bucket, reshard, distance):
+        """Options that put `distance` into the plan with overlap."""
+        if distance is None:
+            return []
+        path = f"{self.work}/{bucket}-{reshard}-{distance}.json"
+        if not os.path.exists(path):
+            plan = json.loads(self.compile(
+                self.options("auto", bucket, "block", reshard), "--emit=plan"))
+            for unit in plan["units"]:
+                for key in ("forward_prefetch", "backward_prefetch",
+                            "reduce_defer"):
+                    unit[key] = distance
+            with open(path, "w") as file:
+                json.dump(plan, file)
+        return ["--plan", path]
+
+    def compile_all(self):
+        """Every combination passes the proofs behind --emit=memory."""
+        count = 0
+        for mode, bucket, reshard in itertools.product(MODES, BUCKETS, RESHARDS):
+            for overlap in OVERLAPS:
+                options = self.options(mode, bucket, overlap, reshard)
+                for distance in DISTANCES if overlap == "block" else (None,):
+                    plan = self.plan(bucket, reshard, distance)
+                    said = self.compile(options + plan, "--emit=memory")
+                    require("@train: peak" in said, said)
+                    count += 1
+        return count
+
+    def train(self, mode, bucket, overlap, reshard, distance, shared):
+        options = self.options(mode, bucket, overlap, reshard)
+        out = f"{self.work}/artifact"
+        shutil.rmtree(out, ignore_errors=True)
+        self.compile(options + self.plan(bucket, reshard, distance), "-o", out)
+        os.environ["FSDP_SHARED_MEMORY"] = "1" if shared else "0"
+        # On this mesh auto means hybrid_shard, for the compiler and the run.
+        if mode == "hybrid_shard":
+            options = self.options("auto", bucket, overlap, reshard)
+        artifacts.run("fsdp-run", out, *options, "-n", str(self.ranks),
+                      "--training.dataset_path", self.text,
+                      "--job.dump_folder", f"{out}.run",
+                      "--dump", f"{out}.safetensors")
+        steps = [(line["loss"], line["loss_hex"], line["grad_norm_hex"])
+                 for line in artifacts.metrics(f"{out}.run")]
+        require(len(steps) == 8, f"{len(steps)} steps")
+        return steps, self.tensors(mode, [
+            artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
+            for rank in range(self.ranks)])
+
+    def tensors(self, mode, ranks):
+        """{name: values} of the parameters and moments: shards joined, copies
+        compared."""
+        copies = {"fully_shard": 1, "hybrid_shard": REPLICATE,
+                  "replicate": self.ranks}[mode]
+        shards = self.ranks // copies
+        result = {}
+        for name in ranks[0]:
+            if not name.endswith((".weight", ".exp_avg", ".exp_avg_sq")):
+                continue
+            parts = [rank[name][1] for rank in ranks]
+            for group in range(copies):
+                mine = parts[group * shards:(group + 1) * shards]
+                require(mine == parts[:shards], f"{name} differs between groups")
+            result[name] = artifacts.floats(b"".join(parts[:shards]))
+        require(result, "the dump has no parameters")
+        return result
+
+
+def norm(values):
+    return sum(value * value for value in values) ** 0.5
+
+
+def compare(mode, run, reference):
+    (steps, tensors), (wanted_steps, wanted) = run, reference
+    require(tensors.keys() == wanted.keys(), f"{mode}: other tensors")
+    if mode == "hybrid_shard":
+        require(steps == wanted_steps,
+                f"steps {steps}, the reference {wanted_steps}")
+        for name in wanted:
+            require(tensors[name] == wanted[name], f"{name} has other bits")
+        return 0.0
+    worst = max(abs(mine[0] / theirs[0] - 1)
+                for mine, theirs in zip(steps, wanted_steps))
+    for name, theirs in wanted.items():
+        # Padding is zero; shards over more ranks have more of it.
+        difference = norm(a - b for a, b in zip(tensors[name], theirs))
+        worst = max(worst, difference / norm(theirs))
+    require(worst <= TOLERANCE, f"{mode}: off by {worst}")
+    return worst
+
+
+def main():
+    config, text, work, shard = sys.argv[1:]
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    mesh = Mesh(config, text, work, int(shard))
+    compiled = mesh.compile_all()
+    reference, worst = None, 0.0
+    for run in RUNS:
+        result = mesh.train(*run)
+        reference = reference or result
+        worst = max(worst, compare(run[0], result, reference))
+    print(f"{REPLICATE} x {shard}: {compiled} plans compiled, {len(RUNS)} "
+          f"trained, modes within {worst:.1e}")
+
+
+main()
