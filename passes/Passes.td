@@ -419,9 +419,15 @@ def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
     buffers, inputs, outputs. The intervals of every program follow; programs
     run one after another and share those bytes. An interval lives from its
     first to its last use in order of issue, through views; what an operation
-    in flight uses lives until its token is awaited. Several packing orders
+    in flight uses lives until its token is awaited, or that of a later
+    operation of its stream where nobody awaits its own. Several packing orders
     and a local search are tried and the smallest plan is kept; it is checked
     by code that does not know how it was found.
+
+    An output, scalars apart, that only one of several programs gives holds
+    until another program runs: it lies behind the persistent ranges, and
+    intervals of the program that needs more may lie there too. So a training
+    step keeps no room for what only an evaluation gives.
 
     ```mlir
     exec.range @w : memref<4xf32> role parameter
@@ -479,7 +485,9 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
   let summary = "Proves that programs keep their bytes apart in the arena and in time";
   let description = [{
     Checks, sharing no code with the passes that decide it: 1. ranges and
-    intervals are inside the arena, ranges apart; 2. every wait has an earlier
+    intervals are inside the arena, ranges apart; an output behind the
+    persistent part is used only by programs that give it, which write no
+    interval over it; 2. every wait has an earlier
     record; 3. every stream starts behind the program's start and ends before
     its end; 4. every two accesses to one byte, one of them a write, are
     ordered by streams and events; 5. an interval still holds what was

@@ -12,18 +12,59 @@ namespace fsdp {
 using namespace mlir;
 using namespace fsdp;
 
+/// The outputs that one program alone gives, by program. They need not
+/// outlive the next program, so others may have their bytes. Scalars stay
+/// where they are: nothing would be gained.
+using OwnOutputs = DenseMap<Operation *, SmallVector<exec::RangeOp>>;
+
+static bool gives(exec::ProgramOp program, StringAttr name) {
+  auto outputs = program->getAttrOfType<ArrayAttr>(exec::kOutputsAttr);
+  return outputs && llvm::is_contained(outputs, name);
+}
+
+static bool uses(exec::ProgramOp program, StringAttr name) {
+  return llvm::any_of(program.getOps<exec::GetOp>(), [&](exec::GetOp get) {
+    return get.getRangeAttr().getAttr() == name;
+  });
+}
+
+static OwnOutputs findOwnOutputs(ModuleOp module) {
+  OwnOutputs own;
+  SmallVector<exec::ProgramOp> programs(module.getOps<exec::ProgramOp>());
+  for (auto range : module.getOps<exec::RangeOp>()) {
+    if (range.getRole() != exec::Role::Output || programs.size() < 2 ||
+        exec::bytesOf(range.getMemRefType()) <= exec::kAlignment)
+      continue;
+    StringAttr name = range.getSymNameAttr();
+    SmallVector<exec::ProgramOp> users;
+    llvm::copy_if(programs, std::back_inserter(users),
+                  [&](exec::ProgramOp program) {
+                    return gives(program, name) || uses(program, name);
+                  });
+    if (users.size() == 1 && gives(users.front(), name))
+      own[users.front()].push_back(range);
+  }
+  return own;
+}
+
+/// Places `range` at byte `top`; returns where the next one may begin.
+static int64_t place(exec::RangeOp range, int64_t top) {
+  range.setOffset(top);
+  return top +
+         llvm::alignTo(exec::bytesOf(range.getMemRefType()), exec::kAlignment);
+}
+
 /// Gives every persistent range its place, by role, then in order of
 /// appearance. Returns the bytes they take.
-static int64_t placeRanges(ModuleOp module) {
+static int64_t placePersistent(ModuleOp module, const OwnOutputs &own) {
+  DenseSet<Operation *> later;
+  for (const auto &[program, outputs] : own)
+    later.insert(outputs.begin(), outputs.end());
   int64_t top = 0;
   for (exec::Role role : arenaOrder())
-    for (auto range : module.getOps<exec::RangeOp>()) {
-      if (range.getRole() != role)
-        continue;
-      range.setOffset(top);
-      top +=
-          llvm::alignTo(exec::bytesOf(range.getMemRefType()), exec::kAlignment);
-    }
+    for (auto range : module.getOps<exec::RangeOp>())
+      if (range.getRole() == role && !later.contains(range))
+        top = place(range, top);
   return top;
 }
 
@@ -89,21 +130,23 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    persistentBytes = placeRanges(module);
-    transientBytes = 0;
     std::vector<Planned> programs;
     for (auto program : module.getOps<exec::ProgramOp>()) {
       eraseUnused(program);
-      programs.push_back({program, computeLifetimes(program)});
+      programs.push_back({program, computeLifetimes(program), {}});
     }
+    OwnOutputs own = findOwnOutputs(module);
+    for (Planned &planned : programs)
+      planned.outputs = own.lookup(planned.program);
+    persistentBytes = placePersistent(module, own);
+    top = arenaBytes = persistentBytes;
     if (failed(planAll(programs)))
       return signalPassFailure();
     Builder builder(module);
     module->setAttr(exec::kPersistentBytesAttr,
                     builder.getI64IntegerAttr(persistentBytes));
-    module->setAttr(
-        exec::kArenaBytesAttr,
-        builder.getI64IntegerAttr(persistentBytes + transientBytes));
+    module->setAttr(exec::kArenaBytesAttr,
+                    builder.getI64IntegerAttr(arenaBytes));
     if (report)
       printMemoryReport(memoryReport(module), llvm::errs());
   }
@@ -112,32 +155,39 @@ private:
   struct Planned {
     exec::ProgramOp program;
     Lifetimes lifetimes;
+    SmallVector<exec::RangeOp> outputs;
   };
 
   /// The program that needs most goes first: the others share its bytes and
-  /// only need to fit in.
+  /// only need to fit in. Outputs of its own lie below its intervals, those of
+  /// the programs that follow above, where its intervals may lie too.
   LogicalResult planAll(ArrayRef<Planned> programs) {
     SmallVector<std::pair<int64_t, const Planned *>> order;
     for (const Planned &planned : programs)
       order.push_back({-maxLive(planned.lifetimes.problem()).bytes, &planned});
     llvm::stable_sort(order, llvm::less_first());
     for (auto [bytes, planned] : order)
-      if (failed(plan(planned->program, planned->lifetimes)))
+      if (failed(plan(*planned)))
         return failure();
     return success();
   }
 
-  LogicalResult plan(exec::ProgramOp program, const Lifetimes &lifetimes) {
+  LogicalResult plan(const Planned &planned) {
+    exec::ProgramOp program = planned.program;
+    const Lifetimes &lifetimes = planned.lifetimes;
+    for (exec::RangeOp output : planned.outputs)
+      top = place(output, top);
     PackingProblem problem = lifetimes.problem();
-    PackingPlan plan = solvePacking(problem, transientBytes);
+    PackingPlan plan =
+        solvePacking(problem, std::max<int64_t>(arenaBytes - top, 0));
     if (auto error = verifyPacking(problem, plan))
       return program.emitOpError("memory plan is wrong: ") << *error;
     for (auto [buffer, offset] :
          llvm::zip_equal(lifetimes.buffers, plan.offsets))
-      exec::AllocOp(buffer.alloc).setOffset(persistentBytes + offset);
-    transientBytes = std::max(transientBytes, plan.peak);
+      exec::AllocOp(buffer.alloc).setOffset(top + offset);
+    arenaBytes = std::max(arenaBytes, top + plan.peak);
     ProgramMemory memory =
-        measureProgram(program, lifetimes, persistentBytes, plan.peak);
+        measureProgram(program, lifetimes, planned.outputs, top, plan.peak);
     if (memoryBudget > 0 && memory.peak > memoryBudget)
       return failBudget(program, memory, persistentBytes, memoryBudget);
     program.setArena(memory.peak);
@@ -147,8 +197,8 @@ private:
   }
 
   int64_t persistentBytes = 0;
-  /// The largest peak so far.
-  int64_t transientBytes = 0;
+  /// Where the outputs end that have a place, and the largest peak so far.
+  int64_t top = 0, arenaBytes = 0;
 };
 
 } // namespace

@@ -412,8 +412,9 @@ static FailureOr<int64_t> moduleBytes(ModuleOp module, StringRef name) {
   return attr.getInt();
 }
 
-/// Persistent ranges are apart, aligned and inside the persistent part.
-static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes) {
+/// Ranges are apart and inside the persistent part; outputs may lie behind it.
+static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes,
+                                  int64_t arenaBytes) {
   SmallVector<std::pair<int64_t, exec::RangeOp>> ranges;
   for (auto range : module.getOps<exec::RangeOp>()) {
     if (!range.getOffset())
@@ -432,9 +433,39 @@ static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes) {
     }
     top = offset + exec::bytesOf(range.getMemRefType());
     below = range;
-    if (top > persistentBytes)
+    if (range.getRole() == exec::Role::Output && top > arenaBytes)
+      return range.emitOpError("ends at byte ")
+             << top << ", but the arena has " << arenaBytes;
+    if (range.getRole() != exec::Role::Output && top > persistentBytes)
       return range.emitOpError("ends at byte ")
              << top << ", but the persistent part has " << persistentBytes;
+  }
+  return success();
+}
+
+/// Outputs behind the persistent part share bytes with intervals of other
+/// programs: the program must give what it uses of them, and its intervals
+/// must not write there.
+static LogicalResult verifyOutputs(exec::ProgramOp program,
+                                   const ArenaAddresses &addresses,
+                                   const std::vector<IssuedOp> &issued,
+                                   int64_t persistentBytes) {
+  auto given = program->getAttrOfType<ArrayAttr>(exec::kOutputsAttr);
+  for (auto get : program.getOps<exec::GetOp>()) {
+    std::optional<ByteSpan> span = addresses.spanOf(get);
+    if (!span || span->end <= persistentBytes)
+      continue;
+    StringAttr name = get.getRangeAttr().getAttr();
+    if (!given || !llvm::is_contained(given, name))
+      return get.emitOpError("uses the output @")
+             << name.getValue()
+             << " of another program, whose bytes this program may have "
+                "written";
+    for (const IssuedOp &issue : issued)
+      for (const IssuedAccess &write : issue.writes)
+        if (write.transient && write.bytes.overlaps(*span))
+          return issue.op->emitOpError("writes an interval over the output @")
+                 << name.getValue() << ", which the program gives";
   }
   return success();
 }
@@ -478,7 +509,8 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     if (failed(persistentBytes))
       return failure();
     FailureOr<int64_t> arenaBytes = moduleBytes(module, exec::kArenaBytesAttr);
-    if (failed(arenaBytes) || failed(verifyRanges(module, *persistentBytes)))
+    if (failed(arenaBytes) ||
+        failed(verifyRanges(module, *persistentBytes, *arenaBytes)))
       return failure();
     for (auto function : module.getOps<exec::FuncOp>())
       if (failed(verifyIntervals(function, *persistentBytes, *arenaBytes)))
@@ -505,6 +537,8 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
       return failure();
     FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, addresses);
     if (failed(issued))
+      return failure();
+    if (failed(verifyOutputs(program, addresses, *issued, persistentBytes)))
       return failure();
     HappensBefore order(*issued);
     if (failed(order.replay(program)))

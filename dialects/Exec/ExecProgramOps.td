@@ -27,6 +27,10 @@ def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
     type, `init` the nn initialiser, `placement` the fsdp placement,
     `mesh` the mesh.
 
+    An output that only one of several programs gives holds until another
+    program runs: it lies behind the persistent part, where the intervals of
+    programs that need more may lie too.
+
     Example:
     ```mlir
     exec.range @w : memref<4x8xf32> role parameter at 0

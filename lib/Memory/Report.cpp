@@ -18,16 +18,23 @@ ArrayRef<exec::Role> fsdp::arenaOrder() {
 
 ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
                                    const Lifetimes &lifetimes,
-                                   int64_t persistentBytes, int64_t peak) {
+                                   ArrayRef<exec::RangeOp> outputs, int64_t top,
+                                   int64_t peak) {
   ProgramMemory memory;
   memory.name = program.getSymName().str();
-  memory.peak = persistentBytes + peak;
+  memory.peak = top + peak;
   MaxLive most = maxLive(lifetimes.problem());
-  memory.lowerBound = persistentBytes + most.bytes;
+  memory.lowerBound = top + most.bytes;
   if (lifetimes.buffers.empty())
     return memory;
   memory.at = labelOf(lifetimes.positions[most.position]);
   llvm::MapVector<StringRef, int64_t> kinds;
+  for (exec::RangeOp output : outputs) {
+    StringRef kind = exec::stringifyRole(output.getRole());
+    int64_t bytes = exec::bytesOf(output.getMemRefType());
+    kinds[kind] += bytes;
+    memory.tenants.push_back({output.getSymName().str(), kind.str(), bytes});
+  }
   for (const Buffer &buffer : lifetimes.buffers) {
     if (buffer.live.begin > most.position || buffer.live.end <= most.position)
       continue;
@@ -115,7 +122,8 @@ MemoryReport fsdp::memoryReport(ModuleOp module) {
   for (exec::Role role : arenaOrder()) {
     int64_t bytes = 0;
     for (auto range : module.getOps<exec::RangeOp>())
-      if (range.getRole() == role)
+      if (range.getRole() == role &&
+          range.getOffset().value_or(0) < report.persistentBytes)
         bytes += exec::bytesOf(range.getMemRefType());
     if (bytes != 0)
       report.persistent.push_back({exec::stringifyRole(role).str(), bytes});

@@ -314,8 +314,12 @@ static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
                std::to_string(range.elements() * sizeOf(range.dtype)));
   if (range.offset % 64 != 0)
     field.fail("the offset of '" + range.name + "' is no multiple of 64");
-  if (range.offset + range.bytes > manifest.persistentBytes)
-    field.fail("'" + range.name + "' lies outside the persistent ranges");
+  // An output that one program alone gives shares bytes with what others need.
+  bool isOutput = range.role == "output";
+  if (range.offset + range.bytes >
+      (isOutput ? manifest.arenaBytes : manifest.persistentBytes))
+    field.fail("'" + range.name + "' lies outside the " +
+               (isOutput ? "arena" : "persistent ranges"));
   return range;
 }
 

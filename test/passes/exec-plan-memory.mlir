@@ -139,3 +139,49 @@ exec.program @a_later_await_ends_it {
   exec.copy on compute (%c : memref<16xf32>) outs(%after : memref<16xf32>)
   exec.copy on compute (%after : memref<16xf32>) outs(%w : memref<16xf32>)
 }
+
+// -----
+
+// An output that one program alone gives lies behind the persistent part, in
+// bytes that the intervals of the program that needs more have too. What two
+// programs give and scalars persist. The arena is 64 (range) + 64 (@both) + 64
+// (@norm) + 512 bytes; without sharing @logits it would be 256 larger.
+
+exec.range @w : memref<16xf32> role parameter
+exec.range @logits : memref<64xf32> role output
+exec.range @both : memref<16xf32> role output
+exec.range @norm : memref<f32> role output
+// CHECK: exec.arena_bytes = 704 : i64, exec.persistent_bytes = 192 : i64
+// CHECK-DAG: exec.range @both {{.*}} at 64
+// CHECK-DAG: exec.range @norm {{.*}} at 128
+// CHECK-DAG: exec.range @logits {{.*}} at 192
+// CHECK-LABEL: exec.program @train arena 704
+// CHECK: exec.alloc at 192
+// CHECK-LABEL: exec.program @evaluate arena 512
+// CHECK-SAME: tenants = [{bytes = 256 : i64, kind = "output", label = "logits"}, {bytes = 64
+// CHECK: exec.alloc at 448
+// REPORT: one arena of 704 B
+// REPORT-NEXT: persistent: 192 B
+// REPORT: @evaluate: peak 512 B (512 bytes), 320 B of it transient
+// REPORT: 256 B output logits
+exec.program @train attributes {exec.outputs = ["both", "norm"]} {
+  %w = exec.get @w : memref<16xf32>
+  %both = exec.get @both : memref<16xf32>
+  %norm = exec.get @norm : memref<f32>
+  %a = exec.alloc : memref<128xf32>
+  %v = exec.view %a[0] : memref<128xf32> to memref<16xf32>
+  %u = exec.view %a[16] : memref<128xf32> to memref<f32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%v : memref<16xf32>)
+  exec.copy on compute (%v : memref<16xf32>) outs(%both : memref<16xf32>)
+  exec.copy on compute (%u : memref<f32>) outs(%norm : memref<f32>)
+}
+exec.program @evaluate attributes {exec.outputs = ["both", "logits"]} {
+  %w = exec.get @w : memref<16xf32>
+  %both = exec.get @both : memref<16xf32>
+  %logits = exec.get @logits : memref<64xf32>
+  %a = exec.alloc : memref<16xf32>
+  %v = exec.view %logits[0] : memref<64xf32> to memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+  exec.copy on compute (%a : memref<16xf32>) outs(%v : memref<16xf32>)
+  exec.copy on compute (%a : memref<16xf32>) outs(%both : memref<16xf32>)
+}

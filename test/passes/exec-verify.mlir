@@ -267,3 +267,57 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i6
     exec.await %t
   }
 }
+
+// -----
+
+// An output behind the persistent part shares bytes with the intervals of
+// another program, which is no conflict.
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.range @y : memref<16xf32> role output at 64
+  exec.program @gives arena 128 attributes {exec.outputs = ["y"]} {
+    %w = exec.get @w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    exec.copy on compute (%w : memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+  exec.program @overwrites arena 128 {
+    %w = exec.get @w : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.range @y : memref<16xf32> role output at 64
+  exec.program @overwrites_its_own_output arena 128 attributes {exec.outputs = ["y"]} {
+    %w = exec.get @w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%w : memref<16xf32>) outs(%y : memref<16xf32>)
+    // expected-error @below {{writes an interval over the output @y, which the program gives}}
+    exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.range @y : memref<16xf32> role output at 64
+  exec.program @reads_the_output_of_another_program arena 128 {
+    %w = exec.get @w : memref<16xf32>
+    // expected-error @below {{uses the output @y of another program, whose bytes this program may have written}}
+    %y = exec.get @y : memref<16xf32>
+    exec.copy on compute (%y : memref<16xf32>) outs(%w : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 128 : i64} {
+  // expected-error @below {{ends at byte 192, but the arena has 128}}
+  exec.range @output_outside_the_arena : memref<16xf32> role output at 128
+}

@@ -3,6 +3,7 @@
 #include "fsdp/Runtime/Initialize.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/Error.h"
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -44,6 +45,7 @@ Batch Rank::batch() const {
 }
 
 void Rank::run(const std::string &program) {
+  lastProgram = program;
   std::string error;
   if (!runProgram(*context, manifest().findProgram(program), error))
     throw Error("program '" + program + "': " + error);
@@ -60,11 +62,24 @@ std::string fsdp::pathOfRank(const std::string &path, int rank) {
   return whole.replace_extension("").string() + suffix + extension;
 }
 
+/// Behind the persistent ranges, only outputs of the last program are whole.
+bool Rank::holds(const RangeInfo &range) const {
+  if (range.offset + range.bytes <= manifest().persistentBytes)
+    return true;
+  int program = manifest().findProgram(lastProgram);
+  if (program < 0)
+    return false;
+  const std::vector<std::string> &given =
+      manifest().programs[static_cast<size_t>(program)].outputs;
+  return std::find(given.begin(), given.end(), range.name) != given.end();
+}
+
 void Rank::dump(const std::string &path) const {
   std::vector<TensorView> tensors;
   for (const RangeInfo &range : manifest().ranges)
-    tensors.push_back(
-        {range.name, range.dtype, range.shape, at(*context, range.offset)});
+    if (holds(range))
+      tensors.push_back(
+          {range.name, range.dtype, range.shape, at(*context, range.offset)});
   writeSafetensors(pathOfRank(path, place.rank), std::move(tensors),
                    {{"rank", std::to_string(place.rank)},
                     {"ranks", std::to_string(place.size)}});

@@ -32,7 +32,8 @@ public:
   /// Runs a program by name. Collective. Throws fsdp::Error.
   void run(const std::string &program);
 
-  /// Writes every range to the file of this rank.
+  /// Writes every range to the file of this rank, but outputs of programs that
+  /// ran before the last one: their bytes may have been used again.
   void dump(const std::string &path) const;
   /// Sets ranges by name from a file of full or of this rank's tensors; the
   /// part after the last dot may be preceded by `.rankN`. Returns whether
@@ -41,11 +42,13 @@ public:
   void initialize(uint64_t seed);
 
 private:
+  bool holds(const rt::RangeInfo &range) const;
   std::byte *findScalar(const std::string &name, size_t bytes) const;
 
   const rt::LoadedArtifact &artifact;
   rt::World place;
   rt::ContextPtr context;
+  std::string lastProgram;
 };
 
 /// "dir/state.safetensors" and rank 3 -> "dir/state.rank3.safetensors".

@@ -49,11 +49,13 @@ struct MemoryReport {
 /// The roles of persistent ranges in the order in which the arena holds them.
 llvm::ArrayRef<exec::Role> arenaOrder();
 
-/// What lives at the position where most bytes of `lifetimes` live. `peak` and
-/// `lowerBound` count from `persistentBytes`.
+/// What lives at the position where most bytes of `lifetimes` live, and the
+/// `outputs` that the program alone gives. The intervals take `peak` bytes
+/// from byte `top` on.
 ProgramMemory measureProgram(exec::ProgramOp program,
                              const Lifetimes &lifetimes,
-                             int64_t persistentBytes, int64_t peak);
+                             llvm::ArrayRef<exec::RangeOp> outputs, int64_t top,
+                             int64_t peak);
 
 /// `memory` as the attribute `exec.memory`.
 mlir::DictionaryAttr memoryAttr(mlir::MLIRContext *context,

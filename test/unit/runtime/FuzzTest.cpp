@@ -91,10 +91,10 @@ const char *const kManifest = R"({
 /// First values are written into an arena with guards around it.
 void useManifest(const std::string &text) {
   Manifest manifest = parseManifest(text, "m.json");
-  if (manifest.persistentBytes > 1 << 20)
+  if (manifest.arenaBytes > 1 << 20)
     return;
   constexpr size_t guard = 4096;
-  size_t bytes = manifest.persistentBytes;
+  size_t bytes = manifest.arenaBytes;
   std::vector<std::byte> memory(bytes + 2 * guard, std::byte{0x5a});
   int64_t ranks = std::min<int64_t>(manifest.ranks(), 4);
   for (int64_t rank = 0; rank < ranks; ++rank)

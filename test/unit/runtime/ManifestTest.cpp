@@ -68,9 +68,14 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["bytes"] = 28; }),
             "damaged manifest m.json: ranges[0]: 'w' has 28 bytes, its shape "
             "and type need 24");
-  EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["offset"] = 128; }),
-            "damaged manifest m.json: ranges[1]: 'loss' lies outside the "
+  EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = 128; }),
+            "damaged manifest m.json: ranges[0]: 'w' lies outside the "
             "persistent ranges");
+  // An output may lie behind them, but not outside the arena.
+  EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["offset"] = 128; }), "");
+  EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["offset"] = 256; }),
+            "damaged manifest m.json: ranges[1]: 'loss' lies outside the "
+            "arena");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["offset"] = 0; }),
             "damaged manifest m.json: the ranges 'w' and 'loss' overlap");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["name"] = "w"; }),
