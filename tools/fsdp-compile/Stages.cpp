@@ -3,6 +3,7 @@
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
+#include "fsdp/Support/Nesting.h"
 #include "fsdp/Target/Emit.h"
 #include "fsdp/Target/Manifest.h"
 #include "fsdp/Trace/Trace.h"
@@ -84,6 +85,8 @@ llvm::Error Compilation::readFile() {
   auto buffer = openInputFile(request.input, &problem);
   if (!buffer)
     return llvm::createStringError(problem);
+  if (llvm::Error error = checkNesting(*buffer))
+    return error;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)

@@ -5,12 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Support/Nesting.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Debug.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 static llvm::cl::list<std::string> debugOnly(
     "fsdp-debug-only", llvm::cl::CommaSeparated,
@@ -28,14 +33,43 @@ static llvm::cl::list<std::string> debugOnly(
       llvm::setCurrentDebugTypes(names.data(), names.size());
     }));
 
+/// MlirOptMain with a look at the text before it is parsed.
+static mlir::LogicalResult run(llvm::StringRef input, llvm::StringRef output,
+                               mlir::DialectRegistry &registry) {
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  std::string problem;
+  auto text = mlir::openInputFile(input, &problem);
+  if (!text) {
+    llvm::errs() << problem << '\n';
+    return mlir::failure();
+  }
+  if (llvm::Error error = fsdp::checkNesting(*text)) {
+    llvm::errs() << "fsdp-opt: error: " << llvm::toString(std::move(error))
+                 << '\n';
+    return mlir::failure();
+  }
+  auto file = mlir::openOutputFile(output, &problem);
+  if (!file) {
+    llvm::errs() << problem << '\n';
+    return mlir::failure();
+  }
+  if (mlir::failed(
+          mlir::MlirOptMain(file->os(), std::move(text), registry, config)))
+    return mlir::failure();
+  file->keep();
+  return mlir::success();
+}
+
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   fsdp::registerFsdpPasses();
   fsdp::registerFsdpPipelines();
   mlir::registerTransformsPasses();
 
   mlir::DialectRegistry registry;
   fsdp::registerFsdpDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
+  auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "fsdp-opt: passes of the sharded-training compiler\n",
-      registry));
+      registry);
+  return mlir::asMainReturnCode(run(input, output, registry));
 }
