@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Support/CheckedSize.h"
 #include <charconv>
 #include <limits>
 
@@ -77,14 +78,14 @@ static void addModel(Table &table, RunConfig::Model &model) {
   table.add("model.flavor", model.flavor,
             "size of the model: debugmodel, 1B, 3B, 8B, 70B or 405B; the keys "
             "below change single dimensions");
-  table.add("model.dim", model.dim, 1, kMaxInt, "width of the model");
-  table.add("model.n_layers", model.nLayers, 1, kMaxInt, "number of blocks");
-  table.add("model.n_heads", model.nHeads, 1, kMaxInt, "attention heads");
-  table.add("model.n_kv_heads", model.nKvHeads, 1, kMaxInt,
+  table.add("model.dim", model.dim, 1, kMaxDimension, "width of the model");
+  table.add("model.n_layers", model.nLayers, 1, kMaxLayers, "number of blocks");
+  table.add("model.n_heads", model.nHeads, 1, kMaxDimension, "attention heads");
+  table.add("model.n_kv_heads", model.nKvHeads, 1, kMaxDimension,
             "key and value heads; attention heads share them in groups");
-  table.add("model.ffn_dim", model.ffnDim, 1, kMaxInt,
+  table.add("model.ffn_dim", model.ffnDim, 1, kMaxDimension,
             "width of the feed-forward layers");
-  table.add("model.vocab_size", model.vocabSize, 1, kMaxInt,
+  table.add("model.vocab_size", model.vocabSize, 1, kMaxVocabulary,
             "number of token ids; bytes need 256");
   table.add("model.norm_eps", model.normEps, 0, 1, "epsilon of RMSNorm");
   table.add("model.rope_theta", model.ropeTheta, 1, kAny,
@@ -127,9 +128,9 @@ static void addOptimizer(Table &table, RunConfig &config) {
 
 static void addTraining(Table &table, RunConfig::Training &training) {
   table.compiled = true;
-  table.add("training.local_batch_size", training.localBatchSize, 1, kMaxInt,
-            "sequences per rank and step");
-  table.add("training.seq_len", training.seqLen, 1, kMaxInt,
+  table.add("training.local_batch_size", training.localBatchSize, 1,
+            kMaxDimension, "sequences per rank and step");
+  table.add("training.seq_len", training.seqLen, 1, kMaxDimension,
             "tokens per sequence");
   table.add("training.max_norm", training.maxNorm, 0, kAny,
             "gradients are clipped to this norm; 0: not at all");
@@ -153,10 +154,10 @@ static void addCompilation(Table &table, RunConfig &config) {
   RunConfig::Parallelism &parallelism = config.parallelism;
   table.compiled = true;
   table.add("parallelism.data_parallel_replicate_degree",
-            parallelism.dataParallelReplicateDegree, 1, kMaxInt,
+            parallelism.dataParallelReplicateDegree, 1, kMaxRanks,
             "groups of ranks that hold the same shards");
   table.add("parallelism.data_parallel_shard_degree",
-            parallelism.dataParallelShardDegree, -1, kMaxInt,
+            parallelism.dataParallelShardDegree, -1, kMaxRanks,
             "ranks over which a parameter is sharded; -1: the rest of the "
             "ranks");
   table.add("parallelism.fsdp_reshard_after_forward",

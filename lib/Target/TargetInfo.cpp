@@ -2,6 +2,7 @@
 #include "fsdp/Target/TargetInfo.h"
 #include "fsdp/Runtime/CudaWorkspaces.h"
 #include "fsdp/Runtime/Runtime.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace fsdp;
@@ -79,8 +80,8 @@ public:
                                    int64_t ranks) const override {
     int64_t piece = desc.kind == rt::CollectiveKind::ReduceScatter
                         ? desc.item[item].shard
-                        : (desc.item[item].full + ranks - 1) / ranks;
-    return ranks * piece * rt::sizeOf(desc.in);
+                        : ceilDiv(desc.item[item].full, ranks);
+    return (CheckedSize(ranks * rt::sizeOf(desc.in)) * piece).saturated();
   }
 };
 

@@ -2,12 +2,14 @@
 #include "Arena.h"
 #include "../collectives/Job.h"
 #include "Trace.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 using namespace fsdp::rt;
@@ -22,9 +24,31 @@ Arena::~Arena() {
     close(fd);
 }
 
+/// What is wrong if the arenas of this machine's ranks are larger than its
+/// memory: the kernel would grant them and end a rank when it touches them.
+static std::string exceedsMachine(uint64_t mapped) {
+  std::vector<char> here = job::ranksOfThisNode();
+  struct sysinfo info;
+  if (sysinfo(&info) != 0)
+    return {};
+  double memory =
+      (double(info.totalram) + double(info.totalswap)) * double(info.mem_unit);
+  auto ranks = std::count(here.begin(), here.end(), 1);
+  if (double(mapped) * double(ranks) <= memory)
+    return {};
+  return "the arenas of this machine's ranks, " + std::to_string(ranks) +
+         " x " + std::to_string(mapped) +
+         " bytes, are more than its memory of " +
+         std::to_string(uint64_t(memory)) + " bytes";
+}
+
 std::string Arena::create(uint64_t size, const World &world) {
   bytes = size;
   mapped = (size + 4095) / 4096 * 4096 + kControlBytes;
+  std::string problem = exceedsMachine(mapped);
+  // Sharing memory takes all ranks.
+  if (!job::everyone(problem.empty()))
+    return problem.empty() ? "another rank has too little memory" : problem;
   const char *switched = std::getenv("FSDP_SHARED_MEMORY");
   bool wanted = world.size > 1 && !(switched && switched[0] == '0');
   if (wanted && createShared(world))

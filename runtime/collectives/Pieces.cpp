@@ -1,8 +1,10 @@
 //===- Pieces.cpp - Who reduces what, and with whom -----------------------===//
 #include "Pieces.h"
 #include "fsdp/Runtime/Runtime.h"
+#include "fsdp/Support/CheckedSize.h"
 #include <algorithm>
 
+using namespace fsdp;
 using namespace fsdp::rt;
 
 /// Below this size an all-reduce sends whole tensors to everybody: one round
@@ -18,7 +20,7 @@ int64_t fsdp::rt::pieceElements(const CollectiveDesc &desc, int item,
   const CollectiveItem &it = desc.item[item];
   if (desc.kind == CollectiveKind::ReduceScatter)
     return it.shard;
-  return isSmall(desc, it.full) ? it.full : (it.full + ranks - 1) / ranks;
+  return isSmall(desc, it.full) ? it.full : ceilDiv(it.full, ranks);
 }
 
 Part fsdp::rt::partOf(const CollectiveDesc &desc, int item, int r,
@@ -37,7 +39,9 @@ int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
   if (desc.kind == CollectiveKind::AllGather)
     return 0;
   // The own piece is read where it is.
-  return (ranks - 1) * pieceElements(desc, item, ranks) * sizeOf(desc.in);
+  return (CheckedSize((ranks - 1) * sizeOf(desc.in)) *
+          pieceElements(desc, item, ranks))
+      .saturated();
 }
 
 std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,

@@ -2,10 +2,12 @@
 #include "Attention.h"
 #include "../api/ContextImpl.h"
 #include "Parallel.h"
+#include "fsdp/Support/CheckedSize.h"
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
+using namespace fsdp;
 using namespace fsdp::rt;
 
 namespace {
@@ -108,6 +110,22 @@ static MatmulShape product(int64_t m, int64_t n, int64_t k, int64_t aRow,
   return s;
 }
 
+// The sizes of blocks repeat every kChunk tokens, and those of chunks differ at
+// the end only, so that the plan of a long sequence is made from its ends.
+
+/// The block after `at` of which nothing is known yet.
+static int64_t nextBlock(int64_t at, int64_t length) {
+  at += kBlock;
+  int64_t last = (length - 1) / kBlock * kBlock;
+  return at == 2 * kChunk ? std::max(at, last - 2 * kChunk) : at;
+}
+
+/// The chunk after `at`, the first or the last of [begin, end).
+static int64_t nextChunk(int64_t at, int64_t begin, int64_t end) {
+  int64_t last = begin + (end - 1 - begin) / kChunk * kChunk;
+  return std::max(at + kChunk, last);
+}
+
 AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
     : desc(d), threads(threadCount) {
   if (d.type != DType::F32 && d.type != DType::BF16)
@@ -118,10 +136,10 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
   type = widened ? DType::F32 : d.type;
   int64_t D = d.headDim;
 
-  for (int64_t q = 0; q < d.qLen; q += kBlock) {
+  for (int64_t q = 0; q < d.qLen; q = nextBlock(q, d.qLen)) {
     int64_t rows = std::min(kBlock, d.qLen - q);
     int64_t end = d.causal ? std::min(q + rows, d.kvLen) : d.kvLen;
-    for (int64_t k = 0; k < end; k += kChunk) {
+    for (int64_t k = 0; k < end; k = nextChunk(k, 0, end)) {
       int64_t cols = std::min(kChunk, end - k);
       scores.add(rows, cols,
                  product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
@@ -129,9 +147,10 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
                  product(rows, D, cols, kChunk, 1, D, 1, D, type, false));
     }
   }
-  for (int64_t k = 0; k < d.kvLen; k += kBlock) {
+  for (int64_t k = 0; k < d.kvLen; k = nextBlock(k, d.kvLen)) {
     int64_t rows = std::min(kBlock, d.kvLen - k);
-    for (int64_t q = d.causal ? k : 0; q < d.qLen; q += kChunk) {
+    int64_t begin = d.causal ? k : 0;
+    for (int64_t q = begin; q < d.qLen; q = nextChunk(q, begin, d.qLen)) {
       int64_t cols = std::min(kChunk, d.qLen - q);
       scoresT.add(rows, cols,
                   product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
@@ -201,11 +220,11 @@ AttentionPlan::backwardSpace(std::byte *base) const {
 }
 
 int64_t AttentionPlan::forwardWorkspaceBytes() const {
-  return forwardSpace(nullptr).bytes * threads;
+  return (CheckedSize(forwardSpace(nullptr).bytes) * threads).saturated();
 }
 
 int64_t AttentionPlan::backwardWorkspaceBytes() const {
-  return backwardSpace(nullptr).bytes * threads;
+  return (CheckedSize(backwardSpace(nullptr).bytes) * threads).saturated();
 }
 
 //===----------------------------------------------------------------------===//
@@ -250,9 +269,14 @@ const std::byte *AttentionPlan::pack(const std::byte *from, std::byte *to,
 // Forward
 //===----------------------------------------------------------------------===//
 
+/// Multiply-adds of one head.
+static int64_t workOf(const AttentionDesc &desc) {
+  return (CheckedSize(desc.qLen) * desc.kvLen * desc.headDim).saturated();
+}
+
 void AttentionPlan::forward(const AttentionArguments &a) const {
   int64_t perThread = forwardSpace(nullptr).bytes;
-  int64_t work = desc.qLen * desc.kvLen * desc.headDim;
+  int64_t work = workOf(desc);
   int64_t group = desc.heads / desc.kvHeads;
   parallelFor(threads, desc.batch * desc.heads, work, 1,
               [&](int64_t begin, int64_t end, int thread) {
@@ -312,7 +336,7 @@ void AttentionPlan::forwardBlock(const Head &h, const ForwardSpace &s,
 
 void AttentionPlan::backward(const AttentionArguments &a) const {
   int64_t perThread = backwardSpace(nullptr).bytes;
-  int64_t work = desc.qLen * desc.kvLen * desc.headDim;
+  int64_t work = workOf(desc);
   parallelFor(threads, desc.batch * desc.kvHeads, work, 1,
               [&](int64_t begin, int64_t end, int thread) {
                 BackwardSpace s =

@@ -76,6 +76,11 @@ dnnl::matmul::primitive_desc describeOrThrow(const MatmulShape &s,
   for (DType t : {s.in, s.out})
     if (t != DType::F32 && t != DType::BF16)
       throw std::runtime_error("a matmul takes f32 or bf16 on the CPU target");
+  // oneDNN's blocking counts in int.
+  for (int64_t size : {s.batch, s.m, s.n, s.k})
+    if (size > INT32_MAX)
+      throw std::runtime_error("oneDNN has no " + text(s) +
+                               ": a size is above 2^31 - 1");
   ThreadCount count(threads);
   try {
     return describe(s);

@@ -16,7 +16,9 @@ constexpr int64_t kParallelElements = 1 << 15;
 template <typename Body>
 void parallelFor(int threads, int64_t count, int64_t elements, int64_t grain,
                  const Body &body) {
-  if (threads <= 1 || count <= grain || count * elements < kParallelElements) {
+  bool isSmall =
+      elements < kParallelElements && count * elements < kParallelElements;
+  if (threads <= 1 || count <= grain || isSmall) {
     if (count > 0)
       body(int64_t(0), count, 0);
     return;

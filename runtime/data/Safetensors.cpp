@@ -2,6 +2,7 @@
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Runtime/AtomicFile.h"
 #include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <cstring>
@@ -125,21 +126,20 @@ TensorView HeaderReader::readTensor(const std::string &name,
     if (known == std::end(kOrder))
       fail("'" + name + "' has the unsupported type " + type);
     tensor.dtype = *known;
-    double elements = 1, largest = 1;
+    CheckedSize largest = 1;
     for (const json &size : entry.at("shape")) {
       tensor.shape.push_back(size.get<uint32_t>());
-      elements *= size.get<double>();
       // Counting no element as one, so that no product on the way overflows.
-      largest *= std::max(size.get<double>(), 1.0);
-      if (size.get<double>() != tensor.shape.back() || largest > 0x1p52)
+      largest *= std::max<int64_t>(tensor.shape.back(), 1);
+      if (size.get<double>() != tensor.shape.back() ||
+          !largest.fits(kMaxTensorBytes))
         fail("'" + name + "' has an impossible shape");
     }
     auto begin = entry.at("data_offsets").at(0).get<uint64_t>();
     auto end = entry.at("data_offsets").at(1).get<uint64_t>();
     if (begin > end || end > dataBytes)
       fail("'" + name + "' lies outside the file");
-    if (elements * static_cast<double>(sizeOf(tensor.dtype)) !=
-        static_cast<double>(end - begin))
+    if (bytesOf(tensor) != end - begin)
       fail("the bytes of '" + name + "' do not fit its shape and type");
     tensor.data = data + begin;
   } catch (const json::exception &) {

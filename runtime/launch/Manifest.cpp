@@ -1,5 +1,6 @@
 //===- Manifest.cpp - Reading and checking manifests ----------------------===//
 #include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -13,10 +14,7 @@ using nlohmann::json;
 //===----------------------------------------------------------------------===//
 
 int64_t rt::elementCount(const std::vector<int64_t> &shape) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return count;
+  return productOf(shape).saturated();
 }
 
 int64_t RangeInfo::elements() const { return elementCount(shape); }
@@ -156,14 +154,15 @@ public:
       fail("expected a number");
     return value.get<double>();
   }
-  /// An integer in [min, 2^53].
+  /// An integer in [min, 2^62]: two of them can be added.
   int64_t integer(int64_t min = 0) const {
-    constexpr int64_t limit = int64_t{1} << 53;
-    bool fits = value.is_number_integer() &&
-                !(value.is_number_unsigned() &&
-                  value.get<uint64_t>() > static_cast<uint64_t>(limit));
-    if (!fits || value.get<int64_t>() < min || value.get<int64_t>() > limit)
-      fail("expected an integer of at least " + std::to_string(min));
+    bool fits =
+        value.is_number_integer() &&
+        !(value.is_number_unsigned() &&
+          value.get<uint64_t>() > static_cast<uint64_t>(kMaxArenaBytes));
+    if (!fits || value.get<int64_t>() < min ||
+        value.get<int64_t>() > kMaxArenaBytes)
+      fail("expected an integer from " + std::to_string(min) + " to 2^62");
     return value.get<int64_t>();
   }
   std::vector<std::string> strings() const {
@@ -172,17 +171,17 @@ public:
       result.push_back(item.string());
     return result;
   }
-  /// A shape whose element count stays far from overflow.
+  /// A shape whose bytes of any type stay far from overflow.
   std::vector<int64_t> shape() const {
     std::vector<int64_t> result;
-    double elements = 1;
+    CheckedSize elements = 1;
     for (const Field &item : items()) {
       result.push_back(item.integer());
       // Counting no element as one, so that no product on the way overflows.
-      elements *= static_cast<double>(std::max<int64_t>(result.back(), 1));
+      elements *= std::max<int64_t>(result.back(), 1);
     }
-    if (elements > 0x1p52)
-      fail("the shape has too many elements");
+    if (!elements.fits(kMaxTensorBytes))
+      fail("the shape has more than 2^56 elements");
     return result;
   }
   /// An object as text by name; values that are no strings as JSON text.
@@ -279,7 +278,7 @@ static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
   if (range.shardDim) {
     int64_t parts = countParts(manifest, range.shardAxes, 0, nullptr);
     int64_t &size = expected[*range.shardDim];
-    size = (size + parts - 1) / parts;
+    size = ceilDiv(size, parts);
   }
   if (expected != range.shape)
     field.fail("the shape is not the rank's part of the full shape");
@@ -356,7 +355,7 @@ static void checkUniqueNames(const Manifest &manifest,
 static void parseMesh(Manifest &manifest, const Field &field) {
   for (const Field &item : field.at("axes").items()) {
     MeshAxis axis{item.at("name").string(), item.at("size").integer(1)};
-    if (axis.size > 1 << 20 || manifest.ranks() * axis.size > 1 << 20)
+    if (!(CheckedSize(manifest.ranks()) * axis.size).fits(kMaxRanks))
       item.fail("the mesh is beyond 2^20 ranks");
     if (hasAxis(manifest, axis.name))
       item.fail("a second axis '" + axis.name + "'");

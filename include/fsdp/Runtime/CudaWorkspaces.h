@@ -9,6 +9,7 @@
 #define FSDP_RUNTIME_CUDAWORKSPACES_H
 
 #include "fsdp/Runtime/Types.h"
+#include "fsdp/Support/CheckedSize.h"
 
 namespace fsdp::rt::cuda {
 
@@ -26,13 +27,12 @@ inline constexpr int64_t attentionWorkspaceBytes(const AttentionDesc &) {
 /// The gradient of q in f32, sum(out * dout) per query padded to whole tiles
 /// of 128, and the gradients of k and v per query head before they are added
 /// for grouped heads.
-inline constexpr int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
-  int64_t queries = (d.qLen + 127) / 128 * 128;
-  int64_t keys = (d.kvLen + 127) / 128 * 128;
-  int64_t perHead = queries * (d.headDim + 2) * sizeOf(DType::F32);
+inline int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
+  CheckedSize perHead =
+      roundedUp(d.qLen, 128) * (d.headDim + 2) * sizeOf(DType::F32);
   if (d.heads != d.kvHeads)
-    perHead += 2 * keys * d.headDim * sizeOf(d.type);
-  return kAttentionSlackBytes + d.batch * d.heads * perHead;
+    perHead += roundedUp(d.kvLen, 128) * 2 * d.headDim * sizeOf(d.type);
+  return (perHead * d.batch * d.heads + kAttentionSlackBytes).saturated();
 }
 
 } // namespace fsdp::rt::cuda

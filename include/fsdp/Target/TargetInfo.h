@@ -16,7 +16,8 @@
 
 namespace fsdp {
 
-/// All results are bytes; 0 means that no workspace is needed.
+/// All results are bytes; 0 means that no workspace is needed, and what is
+/// negative or above kMaxTensorBytes that the operation is too large.
 class TargetInfo {
 public:
   virtual ~TargetInfo();

@@ -52,6 +52,22 @@ enable = false
   EXPECT_EQ(config.origin.at("model.dim"), folder.file("run.toml") + ":5");
 }
 
+// Sizes are bounded before anything is computed from them.
+TEST(Config, SizesBeyondAnyMachine) {
+  EXPECT_EQ(overrideError({"--training.local_batch_size", "1073741824"}),
+            "command line: training.local_batch_size: expected at most "
+            "16777216, got 1073741824");
+  EXPECT_EQ(overrideError({"--model.n_layers", "10001"}),
+            "command line: model.n_layers: expected at most 10000, got 10001");
+  for (const char *key :
+       {"model.dim", "model.n_layers", "model.n_heads", "model.n_kv_heads",
+        "model.ffn_dim", "model.vocab_size", "training.local_batch_size",
+        "training.seq_len", "parallelism.data_parallel_replicate_degree",
+        "parallelism.data_parallel_shard_degree"})
+    EXPECT_NE(overrideError({"--" + std::string(key), "4294967296"}), "")
+        << key;
+}
+
 TEST(Config, NamesAreUniqueAndDocumented) {
   RunConfig config;
   std::set<std::string> names;

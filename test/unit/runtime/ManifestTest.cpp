@@ -64,7 +64,7 @@ TEST(Manifest, DamageIsNamed) {
             "another version");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = -64; }),
             "damaged manifest m.json: ranges[0]: offset: expected an integer "
-            "of at least 0");
+            "from 0 to 2^62");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["bytes"] = 28; }),
             "damaged manifest m.json: ranges[0]: 'w' has 28 bytes, its shape "
             "and type need 24");
@@ -82,7 +82,7 @@ TEST(Manifest, DamageIsNamed) {
             "damaged manifest m.json: two ranges are called 'w'");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["shape"] = {1e30, 2}; }),
             "damaged manifest m.json: ranges[0]: shape[0]: expected an "
-            "integer of at least 0");
+            "integer from 0 to 2^62");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["dtype"] = "f12"; }),
             "damaged manifest m.json: ranges[0]: dtype: unknown type 'f12'");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["full"] = {7, 2}; }),
@@ -100,6 +100,40 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m["arena"]["bytes"] = 64; }),
             "damaged manifest m.json: the persistent ranges are larger than "
             "the arena");
+}
+
+// Numbers that are no sizes, and sizes whose products and sums leave 64 bits.
+TEST(Manifest, NumbersBeyondAnyMachine) {
+  auto damaged = [](auto change) {
+    json document = goodManifest();
+    change(document);
+    return parseError(document);
+  };
+  const std::string refused = "expected an integer from 0 to 2^62";
+  const uint64_t wraps = uint64_t(1) << 63;
+  for (const json &number :
+       {json(1.5), json(-1), json(wraps), json(UINT64_MAX), json(1e30),
+        json((int64_t(1) << 62) + 1), json("64"), json(nullptr)})
+    for (const char *field : {"offset", "bytes"})
+      EXPECT_EQ(damaged([&](json &m) { m["ranges"][0][field] = number; }),
+                "damaged manifest m.json: ranges[0]: " + std::string(field) +
+                    ": " + refused)
+          << number;
+  EXPECT_EQ(damaged([&](json &m) { m["arena"]["bytes"] = wraps; }),
+            "damaged manifest m.json: arena: bytes: " + refused);
+  EXPECT_EQ(damaged([](json &m) {
+              m["ranges"][0]["shape"] = {int64_t(1) << 32, int64_t(1) << 32};
+            }),
+            "damaged manifest m.json: ranges[0]: shape: the shape has more "
+            "than 2^56 elements");
+  EXPECT_EQ(damaged([](json &m) { m["mesh"]["axes"][0]["size"] = 1 << 21; }),
+            "damaged manifest m.json: mesh: axes[0]: the mesh is beyond 2^20 "
+            "ranks");
+  // The largest offset and size that are read can be added.
+  EXPECT_EQ(
+      damaged([](json &m) { m["ranges"][0]["offset"] = int64_t(1) << 62; }),
+      "damaged manifest m.json: ranges[0]: 'w' lies outside the "
+      "persistent ranges");
 }
 
 // Whatever a file is cut to, reading it ends in an error, never in a crash.
