@@ -81,8 +81,12 @@ private:
   mlir::Value output(mlir::Value result, mlir::Operation *op);
   mlir::Value alloc(mlir::MemRefType type, mlir::Operation *op,
                     llvm::StringRef suffix = "");
-  /// A workspace of `bytes`, or nothing for 0.
-  llvm::SmallVector<mlir::Value> workspace(int64_t bytes, mlir::Operation *op);
+  /// A workspace of `bytes`, or nothing for 0; an error where there is none of
+  /// such a size.
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+  workspace(int64_t bytes, mlir::Operation *op);
+  /// The same, but empty for 0.
+  mlir::FailureOr<mlir::Value> workspaceOf(int64_t bytes, mlir::Operation *op);
   mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
                    int64_t offset = 0);
   mlir::Value get(exec::RangeOp range);
@@ -108,8 +112,9 @@ private:
                llvm::ArrayRef<int64_t> outOffsets);
 
   // ExecLowerLibrary.cpp.
-  void gemm(mlir::Operation *op, mlir::ValueRange inputs, mlir::Value out,
-            bool transposeLhs, bool transposeRhs);
+  mlir::LogicalResult gemm(mlir::Operation *op, mlir::ValueRange inputs,
+                           mlir::Value out, bool transposeLhs,
+                           bool transposeRhs);
   mlir::LogicalResult lowerLinear(nn::LinearOp op);
   mlir::LogicalResult lowerMatmul(nn::MatmulOp op);
   mlir::LogicalResult lowerAttention(nn::AttentionOp op);

@@ -57,8 +57,12 @@ LogicalResult ProgramLowering::lowerAllGather(dist::AllGatherOp op,
     // its prefix.
     auto shard = cast<MemRefType>(input.getType());
     SmallVector<int64_t> shape(shard.getShape());
-    shape[0] *= *ranks;
+    shape[0] = (CheckedSize(shape[0]) * *ranks).saturated();
     MemRefType padded = MemRefType::get(shape, shard.getElementType());
+    if (!exec::isBuffer(padded))
+      return op.emitError("gathers ")
+             << shard << " from " << *ranks
+             << " ranks, which is more than 2^56 bytes";
     if (padded == memRefOf(result.getType())) {
       written.push_back(output(result, op));
       continue;
@@ -101,9 +105,11 @@ LogicalResult ProgramLowering::lowerReduction(OpT op, exec::CollectiveKind kind,
         dtypeOf(cast<MemRefType>(written.back().getType()).getElementType());
     desc.items = 1;
     desc.item = &item;
-    int64_t bytes = state.target.collectiveWorkspaceBytes(desc, 0, *ranks);
-    scratch.push_back(
-        alloc(MemRefType::get({bytes}, b.getI8Type()), op, "workspace"));
+    FailureOr<Value> space =
+        workspaceOf(state.target.collectiveWorkspaceBytes(desc, 0, *ranks), op);
+    if (failed(space))
+      return failure();
+    scratch.push_back(*space);
   }
   exec::ReduceKind reduce = op.getKind() == dist::CollectiveReduce::Sum
                                 ? exec::ReduceKind::Sum

@@ -48,13 +48,16 @@ static rt::GemmDesc describeGemm(ValueRange inputs, Value out,
   return desc;
 }
 
-void ProgramLowering::gemm(Operation *op, ValueRange inputs, Value out,
-                           bool transposeLhs, bool transposeRhs) {
+LogicalResult ProgramLowering::gemm(Operation *op, ValueRange inputs, Value out,
+                                    bool transposeLhs, bool transposeRhs) {
   rt::GemmDesc desc = describeGemm(inputs, out, transposeLhs, transposeRhs);
-  SmallVector<Value> scratch =
+  FailureOr<SmallVector<Value>> scratch =
       workspace(state.target.gemmWorkspaceBytes(desc), op);
+  if (failed(scratch))
+    return failure();
   exec::GemmOp::create(b, op->getLoc(), exec::Stream::Compute, inputs, out,
-                       scratch, transposeLhs, transposeRhs);
+                       *scratch, transposeLhs, transposeRhs);
+  return success();
 }
 
 LogicalResult ProgramLowering::lowerLinear(nn::LinearOp op) {
@@ -64,16 +67,14 @@ LogicalResult ProgramLowering::lowerLinear(nn::LinearOp op) {
   SmallVector<Value> inputs = {view(x, {rows, typeOf(w).getDimSize(1)}), w};
   if (op.getBias())
     inputs.push_back(buffer(op.getBias()));
-  gemm(op, inputs, view(y, {rows, typeOf(w).getDimSize(0)}),
-       /*transposeLhs=*/false, /*transposeRhs=*/true);
-  return success();
+  return gemm(op, inputs, view(y, {rows, typeOf(w).getDimSize(0)}),
+              /*transposeLhs=*/false, /*transposeRhs=*/true);
 }
 
 LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {
   SmallVector<Value> inputs = {buffer(op.getLhs()), buffer(op.getRhs())};
-  gemm(op, inputs, output(op.getResult(), op), op.getTransposeLhs(),
-       op.getTransposeRhs());
-  return success();
+  return gemm(op, inputs, output(op.getResult(), op), op.getTransposeLhs(),
+              op.getTransposeRhs());
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,8 +103,11 @@ LogicalResult ProgramLowering::lowerAttention(nn::AttentionOp op) {
   rt::AttentionDesc desc =
       describeAttention(inputs[0], inputs[1], scale, op.getCausal());
   SmallVector<Value> written = outputs(op);
-  invoke(op.getLoc(), "attention", inputs, written,
-         workspace(state.target.attentionWorkspaceBytes(desc), op),
+  FailureOr<SmallVector<Value>> scratch =
+      workspace(state.target.attentionWorkspaceBytes(desc), op);
+  if (failed(scratch))
+    return failure();
+  invoke(op.getLoc(), "attention", inputs, written, *scratch,
          {{"scale", op.getScaleAttr()},
           {"causal", b.getBoolAttr(op.getCausal())}});
   return success();
@@ -115,8 +119,11 @@ LogicalResult ProgramLowering::lowerAttentionGrad(nn::AttentionGradOp op) {
   rt::AttentionDesc desc =
       describeAttention(inputs[0], inputs[1], scale, op.getCausal());
   SmallVector<Value> written = outputs(op);
-  invoke(op.getLoc(), "attention_grad", inputs, written,
-         workspace(state.target.attentionGradWorkspaceBytes(desc), op),
+  FailureOr<SmallVector<Value>> scratch =
+      workspace(state.target.attentionGradWorkspaceBytes(desc), op);
+  if (failed(scratch))
+    return failure();
+  invoke(op.getLoc(), "attention_grad", inputs, written, *scratch,
          {{"scale", op.getScaleAttr()},
           {"causal", b.getBoolAttr(op.getCausal())}});
   return success();
@@ -145,7 +152,10 @@ LogicalResult ProgramLowering::lowerEmbeddingGrad(nn::EmbeddingGradOp op) {
   int64_t bytes = state.target.embeddingGradWorkspaceBytes(
       dtypeOf(table.getElementType()), table.getDimSize(0),
       table.getDimSize(1));
-  invoke(op.getLoc(), "embedding_grad", inputs, out, workspace(bytes, op));
+  FailureOr<SmallVector<Value>> scratch = workspace(bytes, op);
+  if (failed(scratch))
+    return failure();
+  invoke(op.getLoc(), "embedding_grad", inputs, out, *scratch);
   return success();
 }
 
@@ -154,7 +164,10 @@ LogicalResult ProgramLowering::lowerCrossEntropy(nn::CrossEntropyOp op) {
   SmallVector<Value> written = outputs(op);
   int64_t bytes =
       state.target.crossEntropyWorkspaceBytes(rowsOf(typeOf(inputs[0])));
-  invoke(op.getLoc(), "cross_entropy", inputs, written, workspace(bytes, op),
+  FailureOr<SmallVector<Value>> scratch = workspace(bytes, op);
+  if (failed(scratch))
+    return failure();
+  invoke(op.getLoc(), "cross_entropy", inputs, written, *scratch,
          {{"ignore_index", op.getIgnoreIndexAttr()}});
   return success();
 }

@@ -42,10 +42,20 @@ Value ProgramLowering::alloc(MemRefType type, Operation *op, StringRef suffix) {
                                b.getStringAttr(labelOf(op, suffix)));
 }
 
-SmallVector<Value> ProgramLowering::workspace(int64_t bytes, Operation *op) {
+FailureOr<Value> ProgramLowering::workspaceOf(int64_t bytes, Operation *op) {
+  if (bytes < 0 || bytes > kMaxTensorBytes)
+    return op->emitError("is too large for the library of this target");
+  return alloc(MemRefType::get({bytes}, b.getI8Type()), op, "workspace");
+}
+
+FailureOr<SmallVector<Value>> ProgramLowering::workspace(int64_t bytes,
+                                                         Operation *op) {
   if (bytes == 0)
-    return {};
-  return {alloc(MemRefType::get({bytes}, b.getI8Type()), op, "workspace")};
+    return SmallVector<Value>();
+  FailureOr<Value> space = workspaceOf(bytes, op);
+  if (failed(space))
+    return failure();
+  return SmallVector<Value>{*space};
 }
 
 Value ProgramLowering::view(Value buffer, ArrayRef<int64_t> shape,
@@ -404,10 +414,12 @@ static LogicalResult verifyTypes(func::FuncOp func) {
 }
 
 /// Floating point operations of one run.
-static int64_t flopsOf(func::FuncOp func) {
-  int64_t flops = 0;
+static FailureOr<int64_t> flopsOf(func::FuncOp func) {
+  CheckedSize flops = 0;
   func.walk([&](nn::CostOpInterface op) { flops += op.getFlops(); });
-  return flops;
+  if (!flops.fits(kMaxFlops))
+    return func.emitError("needs more than 2^62 floating point operations");
+  return flops.get();
 }
 
 void ProgramLowering::eraseUnusedViews() {
@@ -425,7 +437,10 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   program = exec::ProgramOp::create(b, func.getLoc(), func.getSymNameAttr(),
                                     /*arena=*/IntegerAttr());
   OwningOpRef<exec::ProgramOp> owner(program);
-  program->setAttr(exec::kFlopsAttr, b.getI64IntegerAttr(flopsOf(func)));
+  FailureOr<int64_t> flops = flopsOf(func);
+  if (failed(flops))
+    return failure();
+  program->setAttr(exec::kFlopsAttr, b.getI64IntegerAttr(*flops));
   b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
   findUpdates();
   if (failed(bindArguments()) || failed(bindResults()))

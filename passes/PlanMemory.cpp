@@ -54,6 +54,24 @@ static int64_t place(exec::RangeOp range, int64_t top) {
          llvm::alignTo(exec::bytesOf(range.getMemRefType()), exec::kAlignment);
 }
 
+/// Bytes of all ranges one behind the other. Fails where they exceed what an
+/// arena may have, so that no sum of offsets can overflow.
+static FailureOr<int64_t> rangeBytes(ModuleOp module) {
+  int64_t top = 0;
+  for (exec::Role role : arenaOrder())
+    for (auto range : module.getOps<exec::RangeOp>()) {
+      if (range.getRole() != role)
+        continue;
+      top +=
+          llvm::alignTo(exec::bytesOf(range.getMemRefType()), exec::kAlignment);
+      if (top > kMaxArenaBytes)
+        return range.emitOpError("@")
+               << range.getSymName() << " ends " << top
+               << " bytes from the start of the arena, which may have 2^62";
+    }
+  return top;
+}
+
 /// Gives every persistent range its place, by role, then in order of
 /// appearance. Returns the bytes they take.
 static int64_t placePersistent(ModuleOp module, const OwnOutputs &own) {
@@ -130,10 +148,20 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    FailureOr<int64_t> bytes = rangeBytes(module);
+    if (failed(bytes))
+      return signalPassFailure();
     std::vector<Planned> programs;
     for (auto program : module.getOps<exec::ProgramOp>()) {
       eraseUnused(program);
       programs.push_back({program, computeLifetimes(program), {}});
+      PackingProblem problem = programs.back().lifetimes.problem();
+      // The ranges are an interval that lives as long as any.
+      problem.intervals.push_back({0, 1, *bytes});
+      if (auto error = checkPacking(problem)) {
+        program.emitOpError("does not fit an arena: ") << *error;
+        return signalPassFailure();
+      }
     }
     OwnOutputs own = findOwnOutputs(module);
     for (Planned &planned : programs)

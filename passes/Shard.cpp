@@ -39,8 +39,12 @@ FailureOr<SmallVector<Attribute>> parseMesh(ModuleOp module, StringRef text) {
           << part << "\"";
       return failure();
     }
-    axes.push_back(
-        dist::MeshAxisAttr::get(module.getContext(), name.trim(), size));
+    auto axis = dist::MeshAxisAttr::getChecked(
+        [&] { return module.emitError("mesh \"") << text << "\": "; },
+        module.getContext(), name.trim(), size);
+    if (!axis)
+      return failure();
+    axes.push_back(axis);
   }
   return axes;
 }

@@ -41,6 +41,11 @@ inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
 
 namespace fsdp::exec {
 
+/// True for what a value of this dialect may be: a memref of static shape and
+/// identity layout, of an element type that the runtime knows and of a size
+/// that nn::hasCheckedSize takes. Only a workspace (i8) may be empty.
+bool isBuffer(mlir::Type type);
+
 /// Bytes of a memref.
 int64_t bytesOf(mlir::MemRefType type);
 

@@ -42,7 +42,8 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     Constraints: 1. one access per argument; 2. sizes fit the space: element
     rows*cols, row rows, column cols, scalar 1; 3. rows and cols are positive;
     4. `outputs` is at least 1 and at most the arguments; 5. a
-    `column_reduction` body holds exec.reduce_rows, another none.
+    `column_reduction` body holds exec.reduce_rows, another none; 6. the space
+    has at most 2^56 elements.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$rows, I64Attr:$cols,
       TypedArrayAttrBase<Exec_AccessAttr, "accesses">:$access, I64Attr:$outputs,
@@ -76,6 +77,9 @@ def Exec_StoreOp : Exec_Op<"store"> {
 
 def Exec_ColumnOp : Exec_Op<"column", [Pure]> {
   let summary = "The current column";
+  let description = "Example: `%j = exec.column`\n\n"
+    "Constraints: 1. the kernel has at most 2^31 columns, so that the number is an i32.";
+  let hasVerifier = 1;
   let results = (outs I32:$value);
   let assemblyFormat = "attr-dict";
 }

@@ -9,7 +9,11 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ViewLikeInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Exec_Buffer : StaticShapeMemRefOf<[F32, BF16, F64, I8, I32, I64]>;
+/// A range of bytes whose size is checked once, here.
+def Exec_Buffer : ConfinedType<StaticShapeMemRefOf<[F32, BF16, F64, I8, I32, I64]>,
+    [CPred<"::fsdp::exec::isBuffer($_self)">],
+    StaticShapeMemRefOf<[F32, BF16, F64, I8, I32, I64]>.summary #
+    ", with identity layout, not empty (but an i8 workspace may be) and of at most 2^56 bytes">;
 
 class Exec_Op<string mnemonic, list<Trait> traits = []>
     : Op<Exec_Dialect, mnemonic, traits>;
@@ -38,7 +42,10 @@ def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
     ```
 
     Constraints: 1. the memref is static with identity layout; 2. offset, if
-    set, is a multiple of 64 and not negative.
+    set, is a multiple of 64 and not negative; 3. the type is one that a value
+    may have, of at most 2^56 bytes; 4. the range ends within the 2^62 bytes
+    that an arena may have; 5. `full` is a tensor of static shape of at most
+    2^56 bytes.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
       Exec_RoleAttr:$role, OptionalAttr<I64Attr>:$offset,
@@ -120,6 +127,9 @@ def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[]>]> {
   let description = [{
     Not an allocation at run time. exec-plan-memory sets `offset` (bytes from
     the arena's start, multiple of 64). `name` says what it holds.
+
+    Constraints: 1. offset, if set, is a multiple of 64 and not negative; 2. the
+    interval ends within the 2^62 bytes that an arena may have.
 
     Example: `%a = exec.alloc at 8192 "layers.0.h" : memref<4x8xf32>`
   }];

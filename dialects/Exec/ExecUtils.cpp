@@ -6,6 +6,17 @@ using namespace mlir;
 
 namespace fsdp::exec {
 
+bool isBuffer(Type type) {
+  auto memRef = dyn_cast<MemRefType>(type);
+  if (!memRef || !memRef.getLayout().isIdentity())
+    return false;
+  Type element = memRef.getElementType();
+  bool isKnown = element.isF32() || element.isBF16() || element.isF64() ||
+                 element.isSignlessInteger(8) ||
+                 element.isSignlessInteger(32) || element.isSignlessInteger(64);
+  return isKnown && nn::hasCheckedSize(memRef, element.isInteger(8));
+}
+
 int64_t bytesOf(MemRefType type) {
   return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
 }

@@ -8,12 +8,17 @@ using namespace fsdp::exec;
 // Shared checks
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyOffset(Operation *op,
-                                  std::optional<int64_t> offset) {
+/// Where `type`, whose size has been checked, lies in the arena.
+static LogicalResult verifyOffset(Operation *op, std::optional<int64_t> offset,
+                                  MemRefType type) {
   if (offset && (*offset < 0 || *offset % kAlignment != 0))
     return op->emitOpError("offset ")
            << *offset << " is not a multiple of " << kAlignment
            << " bytes from the arena's start";
+  if (offset && *offset > fsdp::kMaxArenaBytes - bytesOf(type))
+    return op->emitOpError("offset ")
+           << *offset << " and " << bytesOf(type)
+           << " bytes lie beyond the 2^62 bytes of an arena";
   return success();
 }
 
@@ -53,10 +58,23 @@ LogicalResult RangeOp::verify() {
     return emitOpError("type must be a memref of static shape and identity "
                        "layout, but is ")
            << getType();
-  return verifyOffset(*this, getOffset());
+  if (!isBuffer(type)) // 3
+    return emitOpError("@") << getSymName()
+                            << " must hold f32, bf16, f64, i8, i32 or i64, "
+                               "not be empty and have at most 2^56 bytes, but "
+                               "is "
+                            << type;
+  if (std::optional<Type> full = getFull()) // 5
+    if (!isa<RankedTensorType>(*full) || !nn::hasCheckedSize(*full))
+      return emitOpError("full must be a tensor of static shape, not empty and "
+                         "of at most 2^56 bytes, but is ")
+             << *full;
+  return verifyOffset(*this, getOffset(), type);
 }
 
-LogicalResult AllocOp::verify() { return verifyOffset(*this, getOffset()); }
+LogicalResult AllocOp::verify() {
+  return verifyOffset(*this, getOffset(), cast<MemRefType>(getType()));
+}
 
 LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto range = lookup<RangeOp>(*this, symbols, getRangeAttr(), "exec.range");
@@ -75,9 +93,11 @@ LogicalResult ViewOp::verify() {
   if (source.getElementType() != result.getElementType())
     return emitOpError("changes the element type");
   int64_t offset = getOffset();
-  if (offset < 0 || offset + result.getNumElements() > source.getNumElements())
+  int64_t elements = result.getNumElements();
+  if (offset < 0 || offset > source.getNumElements() - elements)
     return emitOpError("elements [")
-           << offset << ", " << offset + result.getNumElements()
+           << offset << ", "
+           << (fsdp::CheckedSize(offset) + elements).saturated()
            << ") are not inside the source's " << source.getNumElements();
   return success();
 }
@@ -233,6 +253,7 @@ LogicalResult CopyOp::verify() {
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// `rows * cols` has been checked.
 static int64_t elementsAt(Access access, int64_t rows, int64_t cols) {
   switch (access) {
   case Access::Element:
@@ -251,6 +272,9 @@ LogicalResult KernelOp::verify() {
   int64_t rows = getRows(), cols = getCols();
   if (rows < 1 || cols < 1)
     return emitOpError("rows and columns must be positive");
+  if (!(fsdp::CheckedSize(rows) * cols).fits(fsdp::kMaxTensorBytes)) // 6
+    return emitOpError() << rows << " rows of " << cols
+                         << " columns have more than 2^56 elements";
   Block &body = getBody().front();
   if (getAccess().size() != body.getNumArguments())
     return emitOpError("has ") << getAccess().size() << " accesses for "
@@ -261,7 +285,9 @@ LogicalResult KernelOp::verify() {
                        "arguments");
   for (auto [argument, access] :
        llvm::zip(body.getArguments(), getAccess().getAsRange<AccessAttr>())) {
-    auto type = dyn_cast<MemRefType>(argument.getType());
+    auto type = isBuffer(argument.getType())
+                    ? cast<MemRefType>(argument.getType())
+                    : MemRefType();
     int64_t expected = elementsAt(access.getValue(), rows, cols);
     if (!type || type.getNumElements() != expected)
       return emitOpError("argument ")
@@ -303,6 +329,14 @@ LogicalResult LoadOp::verify() {
     return emitOpError("floats are loaded as f32, integers as i32");
   if (getColumn() && *access != Access::Element)
     return emitOpError("only an element argument has another column");
+  return success();
+}
+
+LogicalResult ColumnOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (kernel && int64_t(kernel.getCols()) > int64_t(1) << 31)
+    return emitOpError("is an i32, but the kernel has ")
+           << kernel.getCols() << " columns";
   return success();
 }
 

@@ -21,7 +21,7 @@ inline constexpr llvm::StringLiteral kParametersAttr = "fsdp.parameters";
 
 /// Elements of one of `parts` shards of `size`: ceil(size / parts).
 inline int64_t shardSize(int64_t size, int64_t parts) {
-  return (size + parts - 1) / parts;
+  return ceilDiv(size, parts);
 }
 
 class AxisRefAttr;

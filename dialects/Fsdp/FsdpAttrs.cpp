@@ -43,8 +43,11 @@ static ParseResult parseAxis(AsmParser &parser,
     if (pre < 1 || size < 1)
       return parser.emitError(location, "sub-axis sizes must be at least 1");
   }
-  axes.push_back(AxisRefAttr::get(parser.getContext(), name, pre, size));
-  return success();
+  auto axis =
+      AxisRefAttr::getChecked([&] { return parser.emitError(location); },
+                              parser.getContext(), name, pre, size);
+  axes.push_back(axis);
+  return success(axis != nullptr);
 }
 
 static ParseResult parseAxisList(AsmParser &parser,
@@ -128,6 +131,22 @@ MeshAxisAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   if (size < 1)
     return emitError() << "mesh axis \"" << name
                        << "\" must have size at least 1, got " << size;
+  if (size > kMaxRanks)
+    return emitError() << "mesh axis \"" << name << "\" has " << size
+                       << " ranks, more than " << kMaxRanks;
+  return success();
+}
+
+LogicalResult
+AxisRefAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    StringRef name, int64_t pre, int64_t size) {
+  if (pre < 1 || pre > kMaxRanks || size < 0 || size > kMaxRanks) // 1
+    return emitError() << "sub-axis :(" << pre << ")" << size
+                       << " of mesh axis \"" << name
+                       << "\" must have sizes from 1 to " << kMaxRanks;
+  if (size == 0 && pre != 1) // 2
+    return emitError() << "the whole mesh axis \"" << name
+                       << "\" has no prefix, got " << pre;
   return success();
 }
 
@@ -171,6 +190,10 @@ FutureType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     if (!tensor || !tensor.hasStaticShape())
       return emitError() << "a future gives tensors of static shape, got "
                          << type;
+    if (!nn::hasCheckedSize(tensor))
+      return emitError() << "a future's tensor must not be empty and have at "
+                            "most 2^56 bytes, got "
+                         << type;
   }
   return success();
 }
@@ -180,10 +203,10 @@ FutureType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 //===----------------------------------------------------------------------===//
 
 int64_t MeshOp::getWorldSize() {
-  int64_t size = 1;
+  CheckedSize size = 1;
   for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
     size *= axis.getSize();
-  return size;
+  return size.saturated();
 }
 
 int64_t MeshOp::sizeOf(AxisRefAttr ref) {
@@ -200,10 +223,10 @@ int64_t MeshOp::sizeOf(AxisRefAttr ref) {
 }
 
 int64_t MeshOp::sizeOf(ArrayRef<AxisRefAttr> axes) {
-  int64_t size = 1;
+  CheckedSize size = 1;
   for (AxisRefAttr axis : axes)
     size *= sizeOf(axis);
-  return size;
+  return size.fits(getWorldSize()) ? size.get() : 0;
 }
 
 MeshOp fsdp::dist::lookupMesh(Operation *from, FlatSymbolRefAttr name) {

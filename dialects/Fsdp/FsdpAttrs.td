@@ -22,12 +22,16 @@ def Fsdp_AxisRefAttr : AttrDef<Fsdp_Dialect, "AxisRef"> {
     `#fsdp.axis_ref<"dp_shard", 2, 4>` is the sub-axis of size 4 left when
     the axis is split into 2 (outer) x 4 (inner, consecutive ranks) x rest.
     `size` 0 means the whole axis.
+
+    Constraints: 1. pre is at least 1, size at least 0, and neither above
+    2^20; 2. the whole axis has no prefix.
   }];
   let parameters = (ins StringRefParameter<>:$name,
       DefaultValuedParameter<"int64_t", "1">:$pre,
       DefaultValuedParameter<"int64_t", "0">:$size);
   let assemblyFormat = "`<` $name (`,` $pre^ `,` $size)? `>`";
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$name), [{ return $_get($_ctxt, name, 1, 0); }]>];
+  let genVerifyDecl = 1;
 }
 
 def Fsdp_ShardAttr : AttrDef<Fsdp_Dialect, "Shard"> {

@@ -5,13 +5,14 @@
 include "dialects/Fsdp/FsdpAttrs.td"
 include "dialects/Fsdp/FsdpTypes.td"
 include "dialects/NN/NNInterfaces.td"
+include "dialects/NN/NNTypes.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Fsdp_Op<string mnemonic, list<Trait> traits = []>
     : Op<Fsdp_Dialect, mnemonic, traits>;
 
-def Fsdp_Tensor : StaticShapeTensorOf<[F32, BF16, F64, I32, I64]>;
+def Fsdp_Tensor : NN_TensorOf<[F32, BF16, F64, I32, I64]>;
 def Fsdp_AxesAttr : TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">;
 
 def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
@@ -24,7 +25,8 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
     Example: `fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]`
 
     Constraints: 1. at least one axis; 2. axis names differ and are not
-    empty; 3. sizes are at least 1; 4. node_size divides the world size.
+    empty; 3. sizes are at least 1; 4. node_size divides the world size; 5.
+    no axis and no product of axes is above 2^20 ranks.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
       TypedArrayAttrBase<Fsdp_MeshAxisAttr, "axes">:$axes,
@@ -36,7 +38,8 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
     int64_t getWorldSize();
     /// Ranks along one axis or sub-axis; 0 if the mesh has no such axis.
     int64_t sizeOf(AxisRefAttr axis);
-    /// Product over several axes; 0 if one is missing.
+    /// Product over several axes; 0 if one is missing, or if together they
+    /// are more ranks than the mesh has.
     int64_t sizeOf(::llvm::ArrayRef<AxisRefAttr> axes);
   }];
 }

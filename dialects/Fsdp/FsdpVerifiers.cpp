@@ -52,6 +52,8 @@ LogicalResult MeshOp::verify() {
   for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
     if (!names.insert(axis.getName()).second) // 2
       return emitOpError("has axis \"") << axis.getName() << "\" twice";
+  if (getWorldSize() > kMaxRanks) // 5
+    return emitOpError("has more than ") << kMaxRanks << " ranks";
   int64_t nodeSize = getNodeSize();
   if (nodeSize < 0 || (nodeSize != 0 && getWorldSize() % nodeSize != 0)) // 4
     return emitOpError("node_size ")

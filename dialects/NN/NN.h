@@ -8,6 +8,7 @@
 #define FSDP_DIALECTS_NN_NN_H
 
 #include "dialects/NN/KernelBuilder.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -41,7 +42,14 @@ struct PersistentResource
   llvm::StringRef getName() final { return "nn.persistent"; }
 };
 
-/// Sum of the sizes in bytes of all tensor operands and results of `op`.
+/// True for a tensor or memref of static shape whose dimensions are at least 1
+/// and whose bytes are at most kMaxTensorBytes: behind this check the products
+/// of its sizes are safe. `mayBeEmpty` also takes dimensions of 0. Every op's
+/// operands and results are checked for it; so is every type in an attribute.
+bool hasCheckedSize(mlir::Type type, bool mayBeEmpty = false);
+
+/// Sum of the sizes in bytes of all tensor operands and results of `op`;
+/// INT64_MAX if it is larger.
 int64_t bytesOfOperandsAndResults(mlir::Operation *op);
 
 /// Size of a tensor in bytes.

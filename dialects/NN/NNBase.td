@@ -5,16 +5,17 @@
 include "dialects/NN/NNDialect.td"
 include "dialects/NN/NNAttrs.td"
 include "dialects/NN/NNInterfaces.td"
+include "dialects/NN/NNTypes.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-/// Tensors of static shape; the element types the kernels know.
-def NN_FloatTensor : StaticShapeTensorOf<[F32, BF16, F64]>;
-def NN_IntTensor : StaticShapeTensorOf<[I32]>;
-def NN_AnyTensor : StaticShapeTensorOf<[F32, BF16, F64, I32, I64]>;
-def NN_ScalarTensor : RankedTensorOf<[F32, F64]>;
+/// The element types the kernels know.
+def NN_FloatTensor : NN_TensorOf<[F32, BF16, F64]>;
+def NN_IntTensor : NN_TensorOf<[I32]>;
+def NN_AnyTensor : NN_TensorOf<[F32, BF16, F64, I32, I64]>;
+def NN_ScalarTensor : NN_TensorOf<[F32, F64]>;
 
 /// The one type of a run-time scalar; ops that take it need not print it.
 class NN_RuntimeScalar<string text, string element> : Type<

@@ -5,39 +5,51 @@
 // FLOPs do). The others count one per element and elementary function: they
 // are bound by memory, so getBytes is what matters for them.
 //
+// Tensors fit 2^56 bytes, so elements times a small count are safe; a product
+// with another dimension is not, and is INT64_MAX where it does not fit.
+//
 //===----------------------------------------------------------------------===//
 #include "dialects/NN/NNSupport.h"
 
 using namespace mlir;
+using namespace fsdp;
 using namespace fsdp::nn;
 
 //===----------------------------------------------------------------------===//
 // Matrix products and attention
 //===----------------------------------------------------------------------===//
 
+/// A product whose elements are sums of `contracted` multiply-adds.
+static CheckedSize productFlops(Value result, int64_t contracted) {
+  return CheckedSize(2 * elementsOf(result)) * contracted;
+}
+
 int64_t LinearOp::getFlops() {
   int64_t bias = getBias() ? elementsOf(getResult()) : 0;
-  return 2 * elementsOf(getResult()) * shapeOf(getWeight())[1] + bias;
+  return (productFlops(getResult(), shapeOf(getWeight())[1]) + bias)
+      .saturated();
 }
 
 int64_t MatmulOp::getFlops() {
   ArrayRef<int64_t> lhs = shapeOf(getLhs());
   int64_t contracted = lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)];
-  return 2 * elementsOf(getResult()) * contracted;
+  return productFlops(getResult(), contracted).saturated();
 }
 
 /// One product of all queries with all keys: batch, heads, q_len, head_dim
 /// (the query's elements) times kv_len multiply-adds.
-static int64_t scoreFlops(Value query, Value key) {
-  return 2 * elementsOf(query) * shapeOf(key)[1];
+static CheckedSize scoreFlops(Value query, Value key) {
+  return productFlops(query, shapeOf(key)[1]);
 }
 
 // q k^T and p v.
-int64_t AttentionOp::getFlops() { return 2 * scoreFlops(getQuery(), getKey()); }
+int64_t AttentionOp::getFlops() {
+  return (scoreFlops(getQuery(), getKey()) * 2).saturated();
+}
 
 // The scores again, dp, dv, dq and dk.
 int64_t AttentionGradOp::getFlops() {
-  return 5 * scoreFlops(getQuery(), getKey());
+  return (scoreFlops(getQuery(), getKey()) * 5).saturated();
 }
 
 //===----------------------------------------------------------------------===//
@@ -104,17 +116,19 @@ FLOPS_PER_ELEMENT(EmbeddingOp, getResult(), 0)
 // Several tensors
 //===----------------------------------------------------------------------===//
 
-static int64_t elementsOfAll(ValueRange values) {
-  int64_t elements = 0;
+static CheckedSize elementsOfAll(ValueRange values) {
+  CheckedSize elements = 0;
   for (Value value : values)
     elements += elementsOf(value);
   return elements;
 }
 
-int64_t AbsMaxOp::getFlops() { return elementsOfAll(getInputs()); }
+int64_t AbsMaxOp::getFlops() { return elementsOfAll(getInputs()).saturated(); }
 
 // Scale, square, cut into two digits, two sums.
-int64_t SumSquaresOp::getFlops() { return 6 * elementsOfAll(getInputs()); }
+int64_t SumSquaresOp::getFlops() {
+  return (elementsOfAll(getInputs()) * 6).saturated();
+}
 
 // A handful of scalars: no work worth planning for.
 int64_t ClipCoefficientOp::getFlops() { return 0; }

@@ -51,16 +51,37 @@ static LogicalResult verifyName(Operation *op, NamedAttribute attribute) {
   return success();
 }
 
+/// An argument or result that names a range has a size before any op uses it.
+static LogicalResult verifyRange(Operation *op, NamedAttribute attribute,
+                                 ArrayRef<Type> types, unsigned number) {
+  if (failed(verifyName(op, attribute)))
+    return failure();
+  if (number >= types.size() || !isa<TensorType>(types[number]) ||
+      hasCheckedSize(types[number]))
+    return success();
+  return op->emitOpError("expects ")
+         << attribute.getValue()
+         << " to be a statically shaped tensor, not empty and of at most 2^56 "
+            "bytes, got "
+         << types[number];
+}
+
 LogicalResult NNDialect::verifyRegionArgAttribute(Operation *op, unsigned,
-                                                  unsigned,
+                                                  unsigned number,
                                                   NamedAttribute attribute) {
-  return verifyName(op, attribute);
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  return verifyRange(op, attribute,
+                     function ? function.getArgumentTypes() : ArrayRef<Type>(),
+                     number);
 }
 
 LogicalResult NNDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                                     unsigned,
+                                                     unsigned number,
                                                      NamedAttribute attribute) {
-  return verifyName(op, attribute);
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  return verifyRange(op, attribute,
+                     function ? function.getResultTypes() : ArrayRef<Type>(),
+                     number);
 }
 
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
@@ -110,8 +131,9 @@ RotaryTableAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (factor != 1 && !(low > 0 && low < high && original > 0))
     return emitError() << "expects 0 < low < high and original > 0 where the "
                           "frequencies are scaled";
-  if (start < 0)
-    return emitError() << "expects start >= 0";
+  // Positions are f64, which holds no larger integers exactly.
+  if (start < 0 || start > int64_t(1) << 53)
+    return emitError() << "expects 0 <= start <= 2^53";
   return success();
 }
 
@@ -119,19 +141,35 @@ RotaryTableAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // Shape arithmetic
 //===----------------------------------------------------------------------===//
 
+bool fsdp::nn::hasCheckedSize(Type type, bool mayBeEmpty) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped || !shaped.hasStaticShape() ||
+      !shaped.getElementType().isIntOrFloat() ||
+      shaped.getElementTypeBitWidth() % 8 != 0)
+    return false;
+  // Counting no element as one, so that no product on the way overflows.
+  CheckedSize bytes = shaped.getElementTypeBitWidth() / 8;
+  for (int64_t size : shaped.getShape()) {
+    if (size == 0 && !mayBeEmpty)
+      return false;
+    bytes *= std::max<int64_t>(size, 1);
+  }
+  return bytes.fits(kMaxTensorBytes);
+}
+
 int64_t fsdp::nn::bytesOf(Type tensorType) {
   auto type = cast<RankedTensorType>(tensorType);
   return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
 }
 
 int64_t fsdp::nn::bytesOfOperandsAndResults(Operation *op) {
-  int64_t bytes = 0;
+  CheckedSize bytes = 0;
   for (Type type :
        llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
                                 SmallVector<Type>(op->getResultTypes())))
     if (isa<RankedTensorType>(type))
       bytes += bytesOf(type);
-  return bytes;
+  return bytes.saturated();
 }
 
 Type fsdp::nn::accumulationType(Type elementType) {

@@ -1,9 +1,10 @@
 //===- NNDialect.td - The nn dialect: what is computed -------*- tablegen -*-===//
 //
 // The nn dialect is split by role: this file (dialect), NNAttrs.td (enums and
-// initialisers), NNInterfaces.td (one interface per concern), and the ops by
-// family: NNStateOps.td, NNPointwiseOps.td, NNShapeOps.td, NNLayerOps.td,
-// NNOptimizerOps.td. NNOps.td includes them all.
+// initialisers), NNInterfaces.td (one interface per concern), NNTypes.td (what
+// all tensors have in common), and the ops by family: NNStateOps.td,
+// NNPointwiseOps.td, NNShapeOps.td, NNLayerOps.td, NNOptimizerOps.td. NNOps.td
+// includes them all.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_NN_DIALECT
@@ -27,6 +28,10 @@ def NN_Dialect : Dialect {
        nn-differentiate ──►  … nn.seed … nn.gradient @w
        fsdp-optimizer   ──►  nn.adamw @w
     ```
+
+    **Sizes.** A tensor has at least one element and at most 2^56 bytes. Every
+    op states this of its operands and results, so nothing that is computed
+    from a shape can overflow.
 
     Numerics are part of the op: every op computes in f32 (f64 on f64 tensors)
     and rounds once to its declared result type, also inside a fused kernel.

@@ -30,9 +30,15 @@ def NN_CostOpInterface : OpInterface<"CostOpInterface"> {
   let cppNamespace = "::fsdp::nn";
   let description = "What one execution of the op costs on an ideal machine.";
   let methods = [
-    InterfaceMethod<"Floating point operations; a multiply-add counts two.",
+    InterfaceMethod<[{
+      Floating point operations; a multiply-add counts two. INT64_MAX if there
+      are more.
+    }],
       "int64_t", "getFlops", (ins)>,
-    InterfaceMethod<"Bytes read and written, each operand and result once.",
+    InterfaceMethod<[{
+      Bytes read and written, each operand and result once. INT64_MAX if there
+      are more.
+    }],
       "int64_t", "getBytes", (ins), [{}],
       [{ return ::fsdp::nn::bytesOfOperandsAndResults($_op); }]>
   ];

@@ -60,6 +60,10 @@ static LogicalResult verifyPersistentType(Operation *op, Type type) {
   if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding())
     return op->emitOpError("expects a ranked tensor of static shape, got ")
            << type;
+  if (!hasCheckedSize(type))
+    return op->emitOpError("@")
+           << SymbolTable::getSymbolName(op).getValue()
+           << " must not be empty and have at most 2^56 bytes, but is " << type;
   return success();
 }
 
@@ -216,7 +220,7 @@ static LogicalResult verifyBox(Operation *op, Value whole, Value box,
     return failure();
   // 2.
   for (auto [dim, offset] : llvm::enumerate(offsets))
-    if (offset < 0 || offset + shapeOf(box)[dim] > shapeOf(whole)[dim])
+    if (offset < 0 || offset > shapeOf(whole)[dim] - shapeOf(box)[dim])
       return op->emitOpError("expects the box to lie inside dimension ")
              << dim << ": " << offset << " + " << shapeOf(box)[dim] << " > "
              << shapeOf(whole)[dim];
@@ -242,18 +246,19 @@ LogicalResult ConcatOp::verify() {
     return emitOpError("has no dimension ") << dim << " to join along";
   // 3.
   SmallVector<int64_t> shape(first.getShape());
-  shape[dim] = 0;
+  CheckedSize joined = 0;
   for (Value input : getInputs()) {
     SmallVector<int64_t> like(shapeOf(input));
     if (failed(expectRank(*this, "an operand", input, first.getRank())) ||
         failed(expectElementType(*this, "an operand", input, getResult())))
       return failure();
-    shape[dim] += like[dim];
+    joined += like[dim];
     like[dim] = first.getDimSize(dim);
     if (like != SmallVector<int64_t>(first.getShape()))
       return emitOpError("expects sizes to be equal except along dimension ")
              << dim << ", got " << first << " and " << input.getType();
   }
+  shape[dim] = joined.saturated();
   return expectShape(*this, "the result", getResult(), shape);
 }
 

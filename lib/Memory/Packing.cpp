@@ -1,5 +1,6 @@
 //===- Packing.cpp - Offsets for intervals in one arena -------------------===//
 #include "fsdp/Memory/Packing.h"
+#include "fsdp/Support/CheckedSize.h"
 #include <algorithm>
 #include <cassert>
 #include <map>
@@ -10,7 +11,7 @@
 using namespace fsdp;
 
 static int64_t roundUp(int64_t bytes, int64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
+  return ceilDiv(bytes, alignment) * alignment;
 }
 
 namespace {
@@ -275,13 +276,17 @@ std::optional<std::string> fsdp::checkPacking(const PackingProblem &problem) {
   if (problem.alignment < 1 ||
       (problem.alignment & (problem.alignment - 1)) != 0)
     return "the alignment is not a power of two";
+  CheckedSize total = 0;
   for (size_t i = 0; i < problem.intervals.size(); ++i) {
     const Interval &interval = problem.intervals[i];
     if (interval.begin >= interval.end)
       return "interval " + std::to_string(i) + " lives at no position";
     if (interval.bytes < 0)
       return "interval " + std::to_string(i) + " has a negative size";
+    total += roundedUp(interval.bytes, problem.alignment);
   }
+  if (!total.fits(kMaxArenaBytes))
+    return "its intervals have more than 2^62 bytes together";
   return std::nullopt;
 }
 

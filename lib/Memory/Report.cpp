@@ -120,13 +120,15 @@ MemoryReport fsdp::memoryReport(ModuleOp module) {
   report.arenaBytes = integerField(attrs, exec::kArenaBytesAttr);
   report.persistentBytes = integerField(attrs, exec::kPersistentBytesAttr);
   for (exec::Role role : arenaOrder()) {
-    int64_t bytes = 0;
+    // Ranges of a plan written by hand may share bytes, more than there are.
+    CheckedSize bytes = 0;
     for (auto range : module.getOps<exec::RangeOp>())
       if (range.getRole() == role &&
           range.getOffset().value_or(0) < report.persistentBytes)
         bytes += exec::bytesOf(range.getMemRefType());
-    if (bytes != 0)
-      report.persistent.push_back({exec::stringifyRole(role).str(), bytes});
+    if (bytes.saturated() != 0)
+      report.persistent.push_back(
+          {exec::stringifyRole(role).str(), bytes.saturated()});
   }
   for (auto program : module.getOps<exec::ProgramOp>())
     report.programs.push_back(readProgram(program));

@@ -278,6 +278,19 @@ void ManifestWriter::write() {
   });
 }
 
+/// Counts are 64 bits, the elements of all ranks' shards might not be.
+static LogicalResult checkCount(ModuleOp module) {
+  CheckedSize elements = 0;
+  for (auto range : module.getOps<exec::RangeOp>())
+    if (range.getRole() == exec::Role::Parameter)
+      elements += range.getFull()
+                      ? cast<ShapedType>(*range.getFull()).getNumElements()
+                      : range.getMemRefType().getNumElements();
+  if (!elements.fits(kMaxArenaBytes))
+    return module.emitError("the parameters have more than 2^62 elements");
+  return success();
+}
+
 /// Whether a manifest can state everything about the range.
 static LogicalResult check(exec::RangeOp range) {
   if (!range.getOffset())
@@ -302,6 +315,8 @@ FailureOr<std::string> fsdp::makeManifest(ModuleOp module,
   for (auto range : module.getOps<exec::RangeOp>())
     if (failed(check(range)))
       return failure();
+  if (failed(checkCount(module)))
+    return failure();
   std::string text;
   llvm::raw_string_ostream os(text);
   OStream json(os, /*IndentSize=*/1);

@@ -1,4 +1,5 @@
 //===- Registry.cpp - Known models and their fields -----------------------===//
+#include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -115,6 +116,7 @@ Expected<ModelSpec> findModel(StringRef model) {
 template <typename Config> struct Field {
   StringRef key, description;
   std::variant<int64_t Config::*, double Config::*, bool Config::*> member;
+  int64_t max = kMaxDimension; // of an integer
 };
 
 /// The keys are torchtitan's where it has them.
@@ -122,12 +124,12 @@ static ArrayRef<Field<LlamaConfig>> fields(const LlamaConfig &) {
   using C = LlamaConfig;
   static const Field<C> all[] = {
       {"dim", "width of the residual stream", &C::dim},
-      {"n_layers", "transformer blocks", &C::layers},
+      {"n_layers", "transformer blocks", &C::layers, kMaxLayers},
       {"n_heads", "query heads", &C::heads},
       {"n_kv_heads", "key and value heads", &C::kvHeads},
       {"head_dim", "width of a head (0: dim / n_heads)", &C::headDim},
       {"ffn_dim", "inner width of the feed-forward layer", &C::ffnDim},
-      {"vocab_size", "tokens in the vocabulary", &C::vocab},
+      {"vocab_size", "tokens in the vocabulary", &C::vocab, kMaxVocabulary},
       {"max_seq_len", "longest sequence allowed", &C::maxSeqLen},
       {"norm_eps", "epsilon of the norms", &C::normEps},
       {"rope_theta", "base of the rotary frequencies", &C::ropeTheta},
@@ -146,7 +148,7 @@ static ArrayRef<Field<MlpConfig>> fields(const MlpConfig &) {
   using C = MlpConfig;
   static const Field<C> all[] = {
       {"dim", "width of every layer", &C::dim},
-      {"n_layers", "pairs of linear and ReLU", &C::layers},
+      {"n_layers", "pairs of linear and ReLU", &C::layers, kMaxLayers},
   };
   return all;
 }
@@ -214,9 +216,16 @@ Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
 template <typename Config> static Error verifySizes(const Config &config) {
   for (const Field<Config> &field : fields(config)) {
     auto *member = std::get_if<int64_t Config::*>(&field.member);
-    if (member && config.*(*member) < (field.key == "head_dim" ? 0 : 1))
+    if (!member)
+      continue;
+    int64_t value = config.*(*member);
+    if (value < (field.key == "head_dim" ? 0 : 1))
       return llvm::createStringError(field.key + " must be positive, not " +
-                                     llvm::Twine(config.*(*member)));
+                                     llvm::Twine(value));
+    if (value > field.max)
+      return llvm::createStringError(field.key + " must be at most " +
+                                     llvm::Twine(field.max) + ", not " +
+                                     llvm::Twine(value));
   }
   return Error::success();
 }

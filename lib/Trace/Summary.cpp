@@ -45,14 +45,16 @@ ModelSummary summarize(ModuleOp module) {
     if (!multiplied.contains(parameter.getSymName()))
       summary.lookedUp += elements;
   }
+  CheckedSize attentionFlops = 0;
   module.walk([&](nn::AttentionOp attention) {
     auto query = cast<RankedTensorType>(attention.getQuery().getType());
     auto key = cast<RankedTensorType>(attention.getKey().getType());
     int64_t heads = query.getDimSize(2), headDim = query.getDimSize(3);
     // A query and a value head, 2 flops each, forward once, backward twice.
-    summary.attentionFlops +=
-        6 * heads * (headDim + headDim) * key.getDimSize(1);
+    attentionFlops +=
+        CheckedSize(6 * heads * (headDim + headDim)) * key.getDimSize(1);
   });
+  summary.attentionFlops = attentionFlops.saturated();
   return summary;
 }
 

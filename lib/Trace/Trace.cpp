@@ -79,10 +79,10 @@ OwningOpRef<ModuleOp> traceModel(MLIRContext &context,
 /// Builds the model that `spec` describes.
 static llvm::Expected<std::unique_ptr<model::Model>>
 createModel(const ModelSpec &spec, int64_t batch, int64_t seqLen) {
-  if (batch < 1)
-    return llvm::createStringError("%s: batch must be at least 1, not %lld",
-                                   spec.name.c_str(),
-                                   static_cast<long long>(batch));
+  if (batch < 1 || batch > kMaxDimension)
+    return llvm::createStringError(
+        "%s: batch must be between 1 and %lld, not %lld", spec.name.c_str(),
+        static_cast<long long>(kMaxDimension), static_cast<long long>(batch));
   if (const auto *mlp = std::get_if<MlpConfig>(&spec.config))
     return std::make_unique<model::Mlp>(*mlp, batch);
   const auto &llama = std::get<LlamaConfig>(spec.config);
@@ -95,6 +95,30 @@ createModel(const ModelSpec &spec, int64_t batch, int64_t seqLen) {
   return std::make_unique<model::Llama3>(llama, batch, seqLen);
 }
 
+/// Every tensor that persists, and the parameters together, have bytes that can
+/// be counted. Known before an op is built; what depends on the batch is left
+/// to the ops' verifiers.
+static llvm::Error verifyBytes(const model::Model &model, StringRef name) {
+  std::string problem;
+  CheckedSize total = 0;
+  auto measure = [&](const model::Variable &variable) {
+    CheckedSize bytes = productOf(variable.shape) * int64_t(sizeof(float));
+    total += bytes;
+    if (bytes.fits(kMaxTensorBytes) || !problem.empty())
+      return;
+    llvm::raw_string_ostream os(problem);
+    os << variable.name << ": ";
+    llvm::interleave(variable.shape, os, " x ");
+    os << " x f32 are more than 2^56 bytes";
+  };
+  model.visit(measure, measure);
+  if (problem.empty() && !total.fits(kMaxArenaBytes))
+    problem = "the parameters together are more than 2^62 bytes";
+  if (problem.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(name + ": " + problem);
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> traceModel(MLIRContext &context,
                                                  const ModelSpec &spec,
                                                  const TraceOptions &options) {
@@ -104,6 +128,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> traceModel(MLIRContext &context,
                            options.seqLen ? options.seqLen : spec.seqLen);
   if (!model)
     return model.takeError();
+  if (llvm::Error error = verifyBytes(**model, spec.name))
+    return error;
   return traceModel(context, **model, spec.name, options.computeType);
 }
 

@@ -136,6 +136,17 @@ def ir_cases(given):
                r"nowhere.mlir.*No such file or directory")
     yield Case("compile-missing", ["fsdp-compile", "nowhere.mlir", "-o", "x"],
                r"nowhere.mlir.*No such file or directory")
+    deep = write(f"{given}/deep.mlir", "module {\n" * 300000)
+    for tool, more in (("opt", []), ("compile", ["-o", "x"])):
+        yield Case(f"{tool}-deep", [f"fsdp-{tool}", deep, *more],
+                   r"deep.mlir:257:8: more than 256 brackets or signs are "
+                   r"inside one another")
+    huge = write(f"{given}/huge.mlir",
+                 "exec.range @w : memref<12x9223372036854775807xf32> role "
+                 "parameter\nexec.program @p {\n}\n")
+    yield Case("compile-huge", ["fsdp-compile", huge, "-o", "x"],
+               r"huge.mlir:1:1: error: 'exec.range' op @w .* have at most 2\^56 "
+               r"bytes, but is 'memref<12x9223372036854775807xf32>'", lines=6)
     empty = write(f"{given}/empty.mlir", "module {}\n")
     yield Case("compile-empty", ["fsdp-compile", empty, "-o", "x"],
                r"empty.mlir:1:1: error: has no program @forward", lines=3)
@@ -165,7 +176,11 @@ def trace_cases(given):
              r"line 2: the key is given twice at config.vocab_size"),
             ("infinite", '{"model_type": "llama", "rope_theta": 1e999}',
              r"line 1: 1e999 is not a finite number at config.rope_theta"),
-            ("deep", "[" * 300000, r"line 1: nested deeper than 64 levels")]:
+            ("deep", "[" * 300000, r"line 1: nested deeper than 64 levels"),
+            ("huge", '{"model_type": "llama", "hidden_size": 64, '
+             '"num_hidden_layers": 9223372036854775807, '
+             '"num_attention_heads": 4, "intermediate_size": 64, '
+             '"vocab_size": 256}', r"n_layers must be at most 10000, not 9223")]:
         path = write(f"{given}/{name}.json", text)
         yield Case(f"config-json-{name}", ["fsdp-trace", path],
                    rf"{name}\.json: .*{message}")
@@ -221,6 +236,35 @@ def config_cases(given, config):
                ["fsdp-compile", "--config", config, "--ranks", "3",
                 "--parallelism.data_parallel_replicate_degree", "2", "-o", "x"],
                r"impossible mesh: .*replicate_degree = 2 does not divide 3")
+    for name, *options, message in [
+            ("batch-huge", "--training.local_batch_size", "1073741824",
+             r"training.local_batch_size: expected at most 16777216, got "
+             r"1073741824"),
+            ("layers-huge", "--model.n_layers", "1000000000",
+             r"model.n_layers: expected at most 10000, got 1000000000"),
+            ("vocabulary-huge", "--model.vocab_size", "9007199254740991",
+             r"model.vocab_size: expected at most 2147483647"),
+            ("dim-huge", "--model.dim", "4503599627370496",
+             r"model.dim: expected at most 16777216, got 4503599627370496"),
+            ("sequence-huge", "--training.seq_len", "4294967296",
+             r"training.seq_len: expected at most 16777216"),
+            ("degree-huge", "--parallelism.data_parallel_shard_degree",
+             "4294967296", r"shard_degree: expected at most 1048576"),
+            ("ranks-huge", "--ranks", "4294967296",
+             r"--ranks must be at most 1048576"),
+            ("tensor-huge", "--model.vocab_size", "2147483647", "--model.dim",
+             "16777216", r"tok_embeddings.weight: 2147483647 x 16777216 x f32 "
+             r"are more than 2\^56 bytes"),
+            ("flops-huge", "--training.local_batch_size", "16777216",
+             "--training.seq_len", "131072",
+             r"needs more than 2\^62 floating point operations"),
+            ("product-huge", "--training.local_batch_size", "32768",
+             "--training.seq_len", "131072",
+             r"layers.0.attention.wq: is too large for the library of this "
+             r"target")]:
+        ranks = [] if name == "ranks-huge" else ["--ranks", "2"]
+        yield Case(name, ["fsdp-compile", "--config", config, *ranks, *options,
+                          "-o", "x"], message)
     yield Case("ranks-zero", good[:-1] + ["0", "-o", "x"],
                r"--ranks must be at least 1")
     yield Case("config-missing", ["fsdp-compile", "--config", "no.toml", "-o", "x"],
@@ -321,6 +365,9 @@ def artifact_cases(given, run):
                                   '} table = {99, ""};\nextern "C" void *'
                                   "fsdp_get_artifact() { return &table; }"),
                   r"step.so was compiled for ABI 99, this runtime has ABI \d+")
+    yield Case("arena-huge", run(f"{given}/large"),
+               r"the arenas of this machine's ranks, 2 x 549\d{10} bytes, are "
+               r"more than its memory of \d+ bytes")
     yield Case("artifact-missing", run("nowhere"),
                r"no artifact directory 'nowhere'")
     for library in ("libfsdp_runtime.so", "libdnnl.so.2"):
@@ -419,6 +466,9 @@ def all_cases(config, text, work):
     shutil.copy(text, f"{given}/text")
     artifacts.run("fsdp-compile", "--config", config, "--ranks", "2", "-o",
                   f"{given}/artifact")
+    # 5 TiB for every rank: logits of all the tokens that i32 can name.
+    artifacts.run("fsdp-compile", "--config", config, "--ranks", "2",
+                  "--model.vocab_size", "2147483647", "-o", f"{given}/large")
 
     def run(artifact, *options):
         return ["fsdp-run", artifact, "-n", "2", "--training.dataset_path",

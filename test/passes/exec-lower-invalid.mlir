@@ -71,3 +71,33 @@ func.func @a(%x: tensor<2xf32> {nn.name = "x"}) {
 func.func @x(%a: tensor<4xf32> {nn.name = "x"}) {
   return
 }
+
+// -----
+
+// A gather whose padding is larger than any tensor: 2^20 ranks with a row of
+// 2^40 elements each.
+fsdp.mesh @mesh ["dp_shard" = 1048576]
+func.func @a(%x: tensor<1x1099511627776xf32> {nn.name = "x"}) -> (tensor<1x1099511627776xf32> {nn.name = "y"}) {
+  // expected-error @below {{gathers 'memref<1x1099511627776xf32>' from 1048576 ranks, which is more than 2^56 bytes}}
+  %y = fsdp.all_gather %x on @mesh["dp_shard"] dim 0 : tensor<1x1099511627776xf32> -> tensor<1x1099511627776xf32>
+  return %y : tensor<1x1099511627776xf32>
+}
+
+// -----
+
+// The same room for the pieces of a reduction.
+fsdp.mesh @mesh ["dp_shard" = 1048576]
+func.func @a(%x: tensor<1x1099511627776xf32> {nn.name = "x"}) -> (tensor<1x1099511627776xf32> {nn.name = "y"}) {
+  // expected-error @below {{is too large for the library of this target}}
+  %y = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<1x1099511627776xf32> -> tensor<1x1099511627776xf32>
+  return %y : tensor<1x1099511627776xf32>
+}
+
+// -----
+
+// A product of 2 x 2^27 x 2^27 x 2^27 operations.
+// expected-error @below {{needs more than 2^62 floating point operations}}
+func.func @a(%x: tensor<134217728x134217728xf32> {nn.name = "x"}) -> (tensor<134217728x134217728xf32> {nn.name = "y"}) {
+  %y = nn.matmul %x, %x : tensor<134217728x134217728xf32>, tensor<134217728x134217728xf32> -> tensor<134217728x134217728xf32>
+  return %y : tensor<134217728x134217728xf32>
+}

@@ -26,3 +26,165 @@ exec.range @w : memref<100xf32> role parameter
 // expected-note @+1 {{parameters, optimizer state and other persistent ranges alone take 448 bytes: shard them over more ranks}}
 exec.program @persistent_ranges_are_too_large {
 }
+
+// -----
+
+// 64 ranges of 2^56 bytes fill the 2^62 bytes of an arena.
+
+exec.range @w0 : memref<72057594037927936xi8> role parameter
+exec.range @w1 : memref<72057594037927936xi8> role parameter
+exec.range @w2 : memref<72057594037927936xi8> role parameter
+exec.range @w3 : memref<72057594037927936xi8> role parameter
+exec.range @w4 : memref<72057594037927936xi8> role parameter
+exec.range @w5 : memref<72057594037927936xi8> role parameter
+exec.range @w6 : memref<72057594037927936xi8> role parameter
+exec.range @w7 : memref<72057594037927936xi8> role parameter
+exec.range @w8 : memref<72057594037927936xi8> role parameter
+exec.range @w9 : memref<72057594037927936xi8> role parameter
+exec.range @w10 : memref<72057594037927936xi8> role parameter
+exec.range @w11 : memref<72057594037927936xi8> role parameter
+exec.range @w12 : memref<72057594037927936xi8> role parameter
+exec.range @w13 : memref<72057594037927936xi8> role parameter
+exec.range @w14 : memref<72057594037927936xi8> role parameter
+exec.range @w15 : memref<72057594037927936xi8> role parameter
+exec.range @w16 : memref<72057594037927936xi8> role parameter
+exec.range @w17 : memref<72057594037927936xi8> role parameter
+exec.range @w18 : memref<72057594037927936xi8> role parameter
+exec.range @w19 : memref<72057594037927936xi8> role parameter
+exec.range @w20 : memref<72057594037927936xi8> role parameter
+exec.range @w21 : memref<72057594037927936xi8> role parameter
+exec.range @w22 : memref<72057594037927936xi8> role parameter
+exec.range @w23 : memref<72057594037927936xi8> role parameter
+exec.range @w24 : memref<72057594037927936xi8> role parameter
+exec.range @w25 : memref<72057594037927936xi8> role parameter
+exec.range @w26 : memref<72057594037927936xi8> role parameter
+exec.range @w27 : memref<72057594037927936xi8> role parameter
+exec.range @w28 : memref<72057594037927936xi8> role parameter
+exec.range @w29 : memref<72057594037927936xi8> role parameter
+exec.range @w30 : memref<72057594037927936xi8> role parameter
+exec.range @w31 : memref<72057594037927936xi8> role parameter
+exec.range @w32 : memref<72057594037927936xi8> role parameter
+exec.range @w33 : memref<72057594037927936xi8> role parameter
+exec.range @w34 : memref<72057594037927936xi8> role parameter
+exec.range @w35 : memref<72057594037927936xi8> role parameter
+exec.range @w36 : memref<72057594037927936xi8> role parameter
+exec.range @w37 : memref<72057594037927936xi8> role parameter
+exec.range @w38 : memref<72057594037927936xi8> role parameter
+exec.range @w39 : memref<72057594037927936xi8> role parameter
+exec.range @w40 : memref<72057594037927936xi8> role parameter
+exec.range @w41 : memref<72057594037927936xi8> role parameter
+exec.range @w42 : memref<72057594037927936xi8> role parameter
+exec.range @w43 : memref<72057594037927936xi8> role parameter
+exec.range @w44 : memref<72057594037927936xi8> role parameter
+exec.range @w45 : memref<72057594037927936xi8> role parameter
+exec.range @w46 : memref<72057594037927936xi8> role parameter
+exec.range @w47 : memref<72057594037927936xi8> role parameter
+exec.range @w48 : memref<72057594037927936xi8> role parameter
+exec.range @w49 : memref<72057594037927936xi8> role parameter
+exec.range @w50 : memref<72057594037927936xi8> role parameter
+exec.range @w51 : memref<72057594037927936xi8> role parameter
+exec.range @w52 : memref<72057594037927936xi8> role parameter
+exec.range @w53 : memref<72057594037927936xi8> role parameter
+exec.range @w54 : memref<72057594037927936xi8> role parameter
+exec.range @w55 : memref<72057594037927936xi8> role parameter
+exec.range @w56 : memref<72057594037927936xi8> role parameter
+exec.range @w57 : memref<72057594037927936xi8> role parameter
+exec.range @w58 : memref<72057594037927936xi8> role parameter
+exec.range @w59 : memref<72057594037927936xi8> role parameter
+exec.range @w60 : memref<72057594037927936xi8> role parameter
+exec.range @w61 : memref<72057594037927936xi8> role parameter
+exec.range @w62 : memref<72057594037927936xi8> role parameter
+exec.range @w63 : memref<72057594037927936xi8> role parameter
+// expected-error @below {{'exec.range' op @w64 ends 4611686018427387968 bytes from the start of the arena, which may have 2^62}}
+exec.range @w64 : memref<1xi8> role parameter
+
+// -----
+
+// Intervals and ranges share the arena: 2^61 bytes and 2^61 + 64.
+
+exec.range @w0 : memref<72057594037927936xi8> role parameter
+exec.range @w1 : memref<72057594037927936xi8> role parameter
+exec.range @w2 : memref<72057594037927936xi8> role parameter
+exec.range @w3 : memref<72057594037927936xi8> role parameter
+exec.range @w4 : memref<72057594037927936xi8> role parameter
+exec.range @w5 : memref<72057594037927936xi8> role parameter
+exec.range @w6 : memref<72057594037927936xi8> role parameter
+exec.range @w7 : memref<72057594037927936xi8> role parameter
+exec.range @w8 : memref<72057594037927936xi8> role parameter
+exec.range @w9 : memref<72057594037927936xi8> role parameter
+exec.range @w10 : memref<72057594037927936xi8> role parameter
+exec.range @w11 : memref<72057594037927936xi8> role parameter
+exec.range @w12 : memref<72057594037927936xi8> role parameter
+exec.range @w13 : memref<72057594037927936xi8> role parameter
+exec.range @w14 : memref<72057594037927936xi8> role parameter
+exec.range @w15 : memref<72057594037927936xi8> role parameter
+exec.range @w16 : memref<72057594037927936xi8> role parameter
+exec.range @w17 : memref<72057594037927936xi8> role parameter
+exec.range @w18 : memref<72057594037927936xi8> role parameter
+exec.range @w19 : memref<72057594037927936xi8> role parameter
+exec.range @w20 : memref<72057594037927936xi8> role parameter
+exec.range @w21 : memref<72057594037927936xi8> role parameter
+exec.range @w22 : memref<72057594037927936xi8> role parameter
+exec.range @w23 : memref<72057594037927936xi8> role parameter
+exec.range @w24 : memref<72057594037927936xi8> role parameter
+exec.range @w25 : memref<72057594037927936xi8> role parameter
+exec.range @w26 : memref<72057594037927936xi8> role parameter
+exec.range @w27 : memref<72057594037927936xi8> role parameter
+exec.range @w28 : memref<72057594037927936xi8> role parameter
+exec.range @w29 : memref<72057594037927936xi8> role parameter
+exec.range @w30 : memref<72057594037927936xi8> role parameter
+exec.range @w31 : memref<72057594037927936xi8> role parameter
+// expected-error @below {{does not fit an arena: its intervals have more than 2^62 bytes together}}
+exec.program @intervals_are_too_large {
+  %a0 = exec.alloc : memref<72057594037927936xi8>
+  %a1 = exec.alloc : memref<72057594037927936xi8>
+  %a2 = exec.alloc : memref<72057594037927936xi8>
+  %a3 = exec.alloc : memref<72057594037927936xi8>
+  %a4 = exec.alloc : memref<72057594037927936xi8>
+  %a5 = exec.alloc : memref<72057594037927936xi8>
+  %a6 = exec.alloc : memref<72057594037927936xi8>
+  %a7 = exec.alloc : memref<72057594037927936xi8>
+  %a8 = exec.alloc : memref<72057594037927936xi8>
+  %a9 = exec.alloc : memref<72057594037927936xi8>
+  %a10 = exec.alloc : memref<72057594037927936xi8>
+  %a11 = exec.alloc : memref<72057594037927936xi8>
+  %a12 = exec.alloc : memref<72057594037927936xi8>
+  %a13 = exec.alloc : memref<72057594037927936xi8>
+  %a14 = exec.alloc : memref<72057594037927936xi8>
+  %a15 = exec.alloc : memref<72057594037927936xi8>
+  %a16 = exec.alloc : memref<72057594037927936xi8>
+  %a17 = exec.alloc : memref<72057594037927936xi8>
+  %a18 = exec.alloc : memref<72057594037927936xi8>
+  %a19 = exec.alloc : memref<72057594037927936xi8>
+  %a20 = exec.alloc : memref<72057594037927936xi8>
+  %a21 = exec.alloc : memref<72057594037927936xi8>
+  %a22 = exec.alloc : memref<72057594037927936xi8>
+  %a23 = exec.alloc : memref<72057594037927936xi8>
+  %a24 = exec.alloc : memref<72057594037927936xi8>
+  %a25 = exec.alloc : memref<72057594037927936xi8>
+  %a26 = exec.alloc : memref<72057594037927936xi8>
+  %a27 = exec.alloc : memref<72057594037927936xi8>
+  %a28 = exec.alloc : memref<72057594037927936xi8>
+  %a29 = exec.alloc : memref<72057594037927936xi8>
+  %a30 = exec.alloc : memref<72057594037927936xi8>
+  %a31 = exec.alloc : memref<72057594037927936xi8>
+  %b = exec.alloc : memref<1xi8>
+  %c = exec.alloc : memref<1xi8>
+  exec.copy on compute (%a0 : memref<72057594037927936xi8>) outs(%a1 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a2 : memref<72057594037927936xi8>) outs(%a3 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a4 : memref<72057594037927936xi8>) outs(%a5 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a6 : memref<72057594037927936xi8>) outs(%a7 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a8 : memref<72057594037927936xi8>) outs(%a9 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a10 : memref<72057594037927936xi8>) outs(%a11 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a12 : memref<72057594037927936xi8>) outs(%a13 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a14 : memref<72057594037927936xi8>) outs(%a15 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a16 : memref<72057594037927936xi8>) outs(%a17 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a18 : memref<72057594037927936xi8>) outs(%a19 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a20 : memref<72057594037927936xi8>) outs(%a21 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a22 : memref<72057594037927936xi8>) outs(%a23 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a24 : memref<72057594037927936xi8>) outs(%a25 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a26 : memref<72057594037927936xi8>) outs(%a27 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a28 : memref<72057594037927936xi8>) outs(%a29 : memref<72057594037927936xi8>)
+  exec.copy on compute (%a30 : memref<72057594037927936xi8>) outs(%a31 : memref<72057594037927936xi8>)
+  exec.copy on compute (%b : memref<1xi8>) outs(%c : memref<1xi8>)
+}

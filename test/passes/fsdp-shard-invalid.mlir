@@ -1,6 +1,8 @@
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=dp_shard" 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=dp_shard=0" 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2,a=2" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2097152" 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not fsdp-opt %s --fsdp-shard="mesh=a=1048576,b=1048576" 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=3 node_size=2" 2>&1 | FileCheck %s --check-prefix=NODE
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2 reduce_dtype=f16" 2>&1 | FileCheck %s --check-prefix=DTYPE
 // RUN: fsdp-opt %s --fsdp-shard="mesh=a=2" | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=AGAIN
@@ -9,6 +11,8 @@
 // SYNTAX: error: mesh "dp_shard": expected NAME=SIZE with SIZE at least 1, got "dp_shard"
 // ZERO: error: mesh "dp_shard=0": expected NAME=SIZE with SIZE at least 1, got "dp_shard=0"
 // TWICE: error: 'fsdp.mesh' op has axis "a" twice
+// AXIS: error: mesh "a=2097152": mesh axis "a" has 2097152 ranks, more than 1048576
+// RANKS: error: 'fsdp.mesh' op has more than 1048576 ranks
 // NODE: error: 'fsdp.mesh' op node_size 2 does not divide the world size 3
 // DTYPE: error: reduce_dtype must be f32 or bf16, got "f16"
 // AGAIN: error: is sharded already: it has an fsdp.mesh

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -172,6 +173,8 @@ static void checkModel(const RunConfig &config, ConfigErrors &errors) {
 static int64_t statedRanks(const RunConfig &config) {
   if (ranks.getNumOccurrences() && ranks < 1)
     throw Error("--ranks must be at least 1");
+  if (ranks > kMaxRanks)
+    throw Error("--ranks must be at most " + std::to_string(kMaxRanks));
   if (ranks.getNumOccurrences())
     return ranks;
   int64_t shard = config.parallelism.dataParallelShardDegree;

@@ -54,7 +54,9 @@ enum class PackingOrder { Bytes, Duration, Area, Time, Contention };
 /// Which of the gaps that are wide enough an interval goes to.
 enum class PackingFit { Smallest, Lowest };
 
-/// What is wrong with the problem, if anything.
+/// What is wrong with the problem, if anything. Every solver takes a problem
+/// with which nothing is: its bytes together fit an arena, so that no offset
+/// can overflow.
 std::optional<std::string> checkPacking(const PackingProblem &problem);
 
 MaxLive maxLive(const PackingProblem &problem);

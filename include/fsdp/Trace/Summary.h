@@ -6,6 +6,7 @@
 #ifndef FSDP_TRACE_SUMMARY_H
 #define FSDP_TRACE_SUMMARY_H
 
+#include "fsdp/Support/CheckedSize.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -24,7 +25,8 @@ struct ModelSummary {
   /// 6 (N - N_looked_up) + 6 layers heads (head_qk + head_v) sequence, the
   /// figure that utilisation is quoted with (PaLM, appendix B).
   int64_t flopsPerToken() const {
-    return 6 * (parameters - lookedUp) + attentionFlops;
+    return (CheckedSize(6) * (parameters - lookedUp) + attentionFlops)
+        .saturated();
   }
 };
 

@@ -442,3 +442,88 @@ exec.kernel @k over(2, 4) access [element] outputs 1 column_reduction {
     exec.yield %v
   }
 }
+
+// -----
+
+// range 3: a size that no arena holds.
+// expected-error @below {{@w must hold f32, bf16, f64, i8, i32 or i64, not be empty and have at most 2^56 bytes, but is 'memref<12x9223372036854775807xf32>'}}
+exec.range @w : memref<12x9223372036854775807xf32> role parameter
+
+// -----
+
+// range 3: elements without bytes.
+// expected-error @below {{@w must hold f32, bf16, f64, i8, i32 or i64}}
+exec.range @w : memref<4xi1> role parameter
+
+// -----
+
+// range 4
+// expected-error @below {{offset 9223372036854775744 and 64 bytes lie beyond the 2^62 bytes of an arena}}
+exec.range @w : memref<16xf32> role parameter at 9223372036854775744
+
+// -----
+
+// range 5
+// expected-error @below {{full must be a tensor of static shape, not empty and of at most 2^56 bytes, but is 'tensor<36028797018963968xf32>'}}
+exec.range @w : memref<16xf32> role parameter {full = tensor<36028797018963968xf32>}
+
+// -----
+
+// alloc 2
+exec.program @p {
+  // expected-error @below {{offset 4611686018427387904 and 16 bytes lie beyond the 2^62 bytes of an arena}}
+  %a = exec.alloc at 4611686018427387904 : memref<4xf32>
+}
+
+// -----
+
+// Values: at most 2^56 bytes.
+exec.program @p {
+  // expected-error @below {{with identity layout, not empty (but an i8 workspace may be) and of at most 2^56 bytes, but got 'memref<72057594037927937xi8>'}}
+  %a = exec.alloc : memref<72057594037927937xi8>
+}
+
+// -----
+
+// Values: not empty.
+exec.program @p {
+  // expected-error @below {{not empty (but an i8 workspace may be)}}
+  %a = exec.alloc : memref<4x0xf32>
+}
+
+// -----
+
+// Values: one element after another.
+exec.program @p {
+  // expected-error @below {{with identity layout}}
+  %a = exec.alloc : memref<4x8xf32, strided<[4611686018427387904, 1]>>
+}
+
+// -----
+
+// view 2: an offset whose end leaves 64 bits.
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{elements [9223372036854775806, 9223372036854775807) are not inside the source's 4}}
+  %b = exec.view %a[9223372036854775806] : memref<4xf32> to memref<4xf32>
+}
+
+// -----
+
+// kernel 6: a space that nothing counts.
+// expected-error @below {{4294967296 rows of 4294967296 columns have more than 2^56 elements}}
+exec.kernel @k over(4294967296, 4294967296) access [scalar] outputs 1 {
+^bb0(%y: memref<1xf32>):
+}
+
+// -----
+
+// column 1
+exec.kernel @k over(1, 2147483649) access [element] outputs 1 {
+^bb0(%y: memref<2147483649xi32>):
+  exec.map {
+    // expected-error @below {{is an i32, but the kernel has 2147483649 columns}}
+    %c = exec.column
+    exec.store %c, %y : i32, memref<2147483649xi32>
+  }
+}

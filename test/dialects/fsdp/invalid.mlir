@@ -457,3 +457,50 @@ func.func @program(%f: !fsdp.future<tensor<8xf32>>) {
 // fsdp.placement is verified before the op that carries it: one without a type.
 // expected-error @+1 {{'nn.parameter' op requires attribute 'type'}}
 "nn.parameter"() <{init = #nn.zeros, sym_name = "w"}> {fsdp.placement = #fsdp.shard<0, ["a"]>} : () -> ()
+
+// -----
+
+// fsdp.mesh 5: ranks of an axis.
+// expected-error @+1 {{mesh axis "a" has 1048577 ranks, more than 1048576}}
+fsdp.mesh @mesh ["a" = 1048577]
+
+// -----
+
+// fsdp.mesh 5: ranks of all axes, whose product leaves 64 bits.
+// expected-error @+1 {{has more than 1048576 ranks}}
+fsdp.mesh @mesh ["a" = 1048576, "b" = 1048576, "c" = 1048576, "d" = 1048576]
+
+// -----
+
+// #fsdp.axis_ref 1: a prefix of 0 divides nothing.
+// expected-error @+1 {{sub-axis :(0)4 of mesh axis "a" must have sizes from 1 to 1048576}}
+func.func private @f() attributes {x.axes = [#fsdp.axis_ref<"a", 0, 4>]}
+
+// -----
+
+// #fsdp.axis_ref 1: sizes whose product leaves 64 bits.
+// expected-error @+1 {{sub-axis :(4294967296)4294967296 of mesh axis "a" must have sizes from 1 to 1048576}}
+fsdp.mesh @mesh ["a" = 4] {x = #fsdp.shard<0, ["a":(4294967296)4294967296]>}
+
+// -----
+
+// #fsdp.axis_ref 2: the whole axis has no prefix.
+// expected-error @+1 {{the whole mesh axis "a" has no prefix, got 2}}
+func.func private @f() attributes {x.axes = [#fsdp.axis_ref<"a", 2, 0>]}
+
+// -----
+
+// fsdp.placement: sub-axes that are more ranks than there are.
+fsdp.mesh @mesh ["a" = 4]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{does not fit}}
+  %0 = fsdp.redistribute %x on @mesh["a":(1)4, "a":(2)2] from #fsdp.shard<0, ["a":(1)4, "a":(2)2]> to #fsdp.replicated
+      grad average f32 : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// Sizes: what a future gives.
+// expected-error @+1 {{a future's tensor must not be empty and have at most 2^56 bytes, got 'tensor<36028797018963968xf32>'}}
+func.func private @f(!fsdp.future<tensor<36028797018963968xf32>>)

@@ -82,7 +82,7 @@ nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4, factor = 8
 // -----
 
 // The first position is not negative.
-// expected-error @+1 {{expects start >= 0}}
+// expected-error @+1 {{expects 0 <= start <= 2^53}}
 nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4, start = -1>
 
 // -----
@@ -708,3 +708,65 @@ func.func @f(%x: tensor<4x8xf32>) {
   }
   return
 }
+
+// -----
+
+// Sizes: an operand of 2^62 bytes.
+func.func @f(%x: tensor<1073741824x1073741824xf32>) {
+  // expected-error @+1 {{operand #0 must be statically shaped tensor of 32-bit float or bfloat16 type or 64-bit float values, not empty and of at most 2^56 bytes, but got 'tensor<1073741824x1073741824xf32>'}}
+  %0 = nn.neg %x : tensor<1073741824x1073741824xf32>
+  return
+}
+
+// -----
+
+// Sizes: a product that leaves 64 bits, and comes back to 0.
+func.func @f(%x: tensor<4294967296x4294967296xf32>) {
+  // expected-error @+1 {{not empty and of at most 2^56 bytes}}
+  %0 = nn.reshape %x : tensor<4294967296x4294967296xf32> to tensor<0xf32>
+  return
+}
+
+// -----
+
+// Sizes: no element.
+func.func @f(%x: tensor<4x0xf32>) {
+  // expected-error @+1 {{not empty and of at most 2^56 bytes}}
+  %0 = nn.neg %x : tensor<4x0xf32>
+  return
+}
+
+// -----
+
+// Sizes: a parameter.
+// expected-error @+1 {{@w must not be empty and have at most 2^56 bytes, but is 'tensor<9007199254740991x4096xf32>'}}
+nn.parameter @w : tensor<9007199254740991x4096xf32> init #nn.zeros
+
+// -----
+
+// Sizes: a buffer, whose elements must have bytes.
+// expected-error @+1 {{@b must not be empty and have at most 2^56 bytes, but is 'tensor<4xi1>'}}
+nn.buffer @b : tensor<4xi1> init #nn.zeros
+
+// -----
+
+// Sizes: an argument that no op uses is a range all the same.
+// expected-error @+1 {{expects "x" to be a statically shaped tensor, not empty and of at most 2^56 bytes, got 'tensor<36028797018963968xf32>'}}
+func.func @f(%x: tensor<36028797018963968xf32> {nn.name = "x"}) {
+  return
+}
+
+// -----
+
+// slice 2: an offset whose end leaves 64 bits.
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{expects the box to lie inside dimension 0: 9223372036854775807 + 2 > 4}}
+  %0 = nn.slice %x [9223372036854775807] : tensor<4xf32> to tensor<2xf32>
+  return
+}
+
+// -----
+
+// #nn.rotary_table: a position that f64 does not hold.
+// expected-error @+1 {{expects 0 <= start <= 2^53}}
+nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e+04, start = 9007199254740993>

@@ -8,16 +8,20 @@
 //===----------------------------------------------------------------------===//
 #include "../Mutator.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
 #include "fsdp/Support/StrictJson.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
 #include "passes/Pipelines.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Regex.h"
+#include <array>
 #include <gtest/gtest.h>
 
 using namespace fsdp;
@@ -173,6 +177,30 @@ protected:
     EXPECT_GT(valid, mutations / 100);
   }
 
+  /// Asks for everything that is computed from sizes: costs, kernel spaces,
+  /// folders, addresses, the memory plan.
+  void compute(ModuleOp module) {
+    module.walk([](Operation *op) {
+      if (auto cost = dyn_cast<nn::CostOpInterface>(op)) {
+        EXPECT_GE(cost.getFlops(), 0);
+        EXPECT_GE(cost.getBytes(), 0);
+      }
+      if (auto kernel = dyn_cast<nn::KernelOpInterface>(op)) {
+        EXPECT_GE(kernel.getKernelSpace().rows, 0);
+      }
+    });
+    PassManager passes(&context);
+    passes.addPass(createCanonicalizerPass());
+    passes.addPass(createPlanMemory());
+    if (failed(passes.run(module))) {
+      EXPECT_NE(messages, "");
+      return;
+    }
+    MemoryReport report = memoryReport(module);
+    EXPECT_GE(report.arenaBytes, report.persistentBytes);
+    EXPECT_LE(report.arenaBytes, kMaxArenaBytes);
+  }
+
   MLIRContext context{MLIRContext::Threading::DISABLED};
   std::string messages;
 };
@@ -188,8 +216,144 @@ TEST_P(FuzzDialect, GenericForm) {
   damage(print(*module, /*generic=*/true), 2000, 4);
 }
 
+// Every number of the text in turn is one at the edge of 64 bits: the verifiers
+// refuse it, or nothing that is computed from it overflows.
+TEST_P(FuzzDialect, HugeNumbers) {
+  const std::string text = everyOp();
+  auto isDigit = [](char c) { return llvm::isDigit(c); };
+  int valid = 0, refused = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && isDigit(text[end]))
+      ++end;
+    // Of names ("%0", "f32", "@w2") the digits mean nothing.
+    bool isNumber = end > at && at > 0 && !llvm::isAlpha(text[at - 1]) &&
+                    !llvm::is_contained(llvm::StringRef("%#@_."), text[at - 1]);
+    for (const char *huge :
+         {"0", "4294967296", "4503599627370496", "9223372036854775807"}) {
+      if (!isNumber)
+        break;
+      std::string changed = text;
+      changed.replace(at, end - at, huge);
+      messages.clear();
+      OwningOpRef<ModuleOp> module =
+          parseSourceString<ModuleOp>(changed, &context);
+      ++(module ? valid : refused);
+      EXPECT_TRUE(module || !messages.empty()) << changed;
+      if (module)
+        compute(*module);
+    }
+    at = std::max(end, at + 1);
+  }
+  EXPECT_GT(valid, 0);
+  EXPECT_GT(refused, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Dialects, FuzzDialect,
                          testing::Values("nn", "fsdp", "exec"),
+                         [](const auto &info) {
+                           return std::string(info.param);
+                         });
+
+//===----------------------------------------------------------------------===//
+// Shapes that agree
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Programs over the sizes A, B and C, whatever they are.
+const char *const kPrograms[] = {
+    R"(func.func @f(%x: tensor<AxBxf32> {nn.name = "x"}, %w: tensor<CxBxf32> {nn.name = "w"}) -> (tensor<AxCxf32> {nn.name = "y"}) {
+      %y = nn.linear %x, %w : tensor<AxBxf32>, tensor<CxBxf32> -> tensor<AxCxf32>
+      return %y : tensor<AxCxf32>
+    })",
+    R"(func.func @f(%x: tensor<AxBxCxbf16> {nn.name = "x"}) -> (tensor<AxBxBxbf16> {nn.name = "y"}) {
+      %y = nn.matmul %x, %x {transpose_rhs} : tensor<AxBxCxbf16>, tensor<AxBxCxbf16> -> tensor<AxBxBxbf16>
+      return %y : tensor<AxBxBxbf16>
+    })",
+    R"(func.func @f(%i: tensor<Axi32> {nn.name = "i"}, %t: tensor<BxCxbf16> {nn.name = "t"}) -> (tensor<AxCxbf16> {nn.name = "y"}) {
+      %y = nn.embedding %i, %t : tensor<Axi32>, tensor<BxCxbf16> -> tensor<AxCxbf16>
+      return %y : tensor<AxCxbf16>
+    })",
+    R"(func.func @f(%l: tensor<AxBxf32> {nn.name = "l"}, %t: tensor<Axi32> {nn.name = "t"}) -> (tensor<f32> {nn.name = "loss"}) {
+      %loss, %lse = nn.cross_entropy %l, %t ignore_index -100 : tensor<AxBxf32>, tensor<Axi32>, tensor<f32>, tensor<Axf32>
+      return %loss : tensor<f32>
+    })",
+    R"(func.func @f(%x: tensor<AxBxCxf32> {nn.name = "x"}) -> (tensor<AxBxf32> {nn.name = "y"}) {
+      %y = nn.sum %x [2] : tensor<AxBxCxf32> to tensor<AxBxf32>
+      return %y : tensor<AxBxf32>
+    })",
+    R"(func.func @f(%x: tensor<Axf32> {nn.name = "x"}) -> (tensor<AxBxCxf32> {nn.name = "y"}) {
+      %y = nn.broadcast %x [0] : tensor<Axf32> to tensor<AxBxCxf32>
+      return %y : tensor<AxBxCxf32>
+    })",
+    R"(func.func @f(%q: tensor<1xAxBxCxf32> {nn.name = "q"}) -> (tensor<1xAxBxCxf32> {nn.name = "y"}) {
+      %y, %lse = nn.attention %q, %q, %q scale 1.0 {causal} : tensor<1xAxBxCxf32>, tensor<1xAxBxCxf32>, tensor<1xBxAxf32>
+      return %y : tensor<1xAxBxCxf32>
+    })",
+    R"(fsdp.mesh @mesh ["dp" = 1048576]
+    func.func @f(%x: tensor<AxBxf32> {nn.name = "x"}) -> (tensor<AxBxf32> {nn.name = "y"}) {
+      %y = fsdp.all_reduce sum %x on @mesh["dp"] scale 1.0 : tensor<AxBxf32> -> tensor<AxBxf32>
+      return %y : tensor<AxBxf32>
+    })"};
+
+class HugeShapes : public testing::TestWithParam<const char *> {};
+
+std::string withSizes(const char *program,
+                      const std::array<int64_t, 3> &sizes) {
+  std::string text;
+  for (const char *at = program; *at; ++at) {
+    // In types alone is a letter a size: "<A", "xA".
+    bool isSize = *at >= 'A' && *at <= 'C' && at > program &&
+                  (at[-1] == '<' || at[-1] == 'x') && at[1] == 'x';
+    text +=
+        isSize ? std::to_string(sizes[size_t(*at - 'A')]) : std::string(1, *at);
+  }
+  return text;
+}
+
+} // namespace
+
+// A program of any shape is lowered and planned, or refused with a reason.
+TEST_P(HugeShapes, AreLoweredOrRefused) {
+  DialectRegistry registry;
+  registerFsdpDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string messages;
+  context.getDiagEngine().registerHandler([&](Diagnostic &diagnostic) {
+    messages += diagnostic.str();
+    return success();
+  });
+  const int64_t values[] = {1, 24, INT32_MAX, int64_t(1) << 40,
+                            int64_t(1) << 52};
+  for (const char *program : kPrograms) {
+    int planned = 0, refused = 0;
+    for (int64_t a : values)
+      for (int64_t b : values)
+        for (int64_t c : values) {
+          std::string text = withSizes(program, {a, b, c});
+          messages.clear();
+          auto module = parseSourceString<ModuleOp>(text, &context);
+          PassManager passes(&context);
+          passes.addPass(createExecLower({GetParam(), /*threads=*/4096}));
+          passes.addPass(createPlanMemory());
+          if (!module || failed(passes.run(*module))) {
+            ++refused;
+            EXPECT_NE(messages, "") << text;
+            continue;
+          }
+          ++planned;
+          int64_t arena = memoryReport(*module).arenaBytes;
+          EXPECT_GT(arena, 0) << text;
+          EXPECT_LE(arena, kMaxArenaBytes) << text;
+        }
+    EXPECT_GT(planned, 10) << program;
+    EXPECT_GT(refused, 10) << program << messages;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, HugeShapes,
+                         testing::Values("cpu", "cuda", "test"),
                          [](const auto &info) {
                            return std::string(info.param);
                          });

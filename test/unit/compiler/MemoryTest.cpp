@@ -7,6 +7,19 @@
 
 using namespace fsdp;
 
+// Offsets are sums of the sizes, so together they must not leave 64 bits.
+TEST(Packing, SizesThatFitNoArenaAreRefused) {
+  PackingProblem problem;
+  problem.intervals = {{0, 1, int64_t(1) << 61}, {1, 2, int64_t(1) << 61}};
+  EXPECT_FALSE(checkPacking(problem));
+  problem.intervals.push_back({0, 2, 1});
+  EXPECT_EQ(checkPacking(problem),
+            "its intervals have more than 2^62 bytes together");
+  problem.intervals = {{0, 1, INT64_MAX}, {0, 1, INT64_MAX}};
+  EXPECT_EQ(checkPacking(problem),
+            "its intervals have more than 2^62 bytes together");
+}
+
 namespace {
 
 /// Intervals of 1 to 8 units at random spans of `positions`.
