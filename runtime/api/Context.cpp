@@ -57,8 +57,8 @@ static void createChannels(Context &c, const ContextOptions &options) {
   for (int s = 0; s < kStreams; ++s)
     for (int32_t g = 0; g < a.groups; ++g)
       c.channels.push_back(std::make_unique<Channel>(
-          c.arena, groupRanks(a.group[g], options.meshAxes, c.world.rank),
-          int(c.channels.size()), Stream(s), timeout, maxItems));
+          c.arena, a.group[g], options.meshAxes, int(c.channels.size()),
+          Stream(s), timeout, maxItems));
   for (int s = 1; s < kStreams; ++s)
     c.workers[s] = std::make_unique<StreamWorker>(Stream(s), c.events, c.trace,
                                                   3 * maxItems);

@@ -13,9 +13,11 @@ using namespace fsdp::rt;
 // Channel
 //===----------------------------------------------------------------------===//
 
-Channel::Channel(const Arena &arena, std::vector<int> groupRanks, int index,
-                 Stream stream, double timeoutSeconds, int maxItems)
-    : ranks(std::move(groupRanks)), pieces(ranks.size() * size_t(maxItems)) {
+Channel::Channel(const Arena &arena, const GroupDesc &group,
+                 const std::vector<int64_t> &meshAxes, int index, Stream stream,
+                 double timeoutSeconds, int maxItems)
+    : ranks(groupRanks(group, meshAxes, joinWorld().rank)),
+      tree(rankTree(group, meshAxes)), pieces(ranks.size() * size_t(maxItems)) {
   int rank = joinWorld().rank;
   me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   // Groups of one mesh have equal sizes: either all ranks return here or none.
@@ -124,7 +126,7 @@ bool fsdp::rt::isSupported(const CollectiveDesc &desc) {
 
 /// Reduces the own part of an item to `out`.
 void Channel::reduce(const CollectiveDesc &desc, int item, std::byte *out) {
-  reductionFor(desc)(pieces.data() + size_t(item) * ranks.size(), size(),
+  reductionFor(desc)(pieces.data() + size_t(item) * ranks.size(), tree,
                      part(desc, item, me).count, float(desc.scale), out);
 }
 

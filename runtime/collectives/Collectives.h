@@ -1,8 +1,8 @@
 //===- Collectives.h - Collectives of one stream and group ------*- C++ -*-===//
 //
 // Reductions keep a fixed order: an all-to-all of the pieces, then one local
-// kernel that adds them in a binary tree over consecutive ranks in f32 and
-// scales once. An all-reduce is that and an all-gather of the pieces. How
+// kernel that adds them in f32, in the order of RankTree.h, and scales once.
+// An all-reduce is that and an all-gather of the pieces. How
 // bytes travel (a peer's arena mapped here, or MPI) never changes a bit.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,8 @@ class Channel {
 public:
   /// Collective over the whole job: every rank makes its channels in the same
   /// order. `index` is the channel's number.
-  Channel(const Arena &arena, std::vector<int> ranks, int index, Stream stream,
+  Channel(const Arena &arena, const GroupDesc &group,
+          const std::vector<int64_t> &meshAxes, int index, Stream stream,
           double timeoutSeconds, int maxItems);
   ~Channel();
 
@@ -47,7 +48,8 @@ private:
   void gatherParts(const CollectiveDesc &desc, const Ptr *out);
 
   std::vector<int> ranks; // of the job, in the group's order
-  int me = 0;             // position in `ranks`
+  RankTree tree;
+  int me = 0; // position in `ranks`
   uint64_t sequence = 0;
   std::unique_ptr<Transport> transport;
   std::vector<const void *> pieces; // of one bucket, by item and position

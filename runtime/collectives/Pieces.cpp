@@ -2,7 +2,9 @@
 #include "Pieces.h"
 #include "fsdp/Runtime/Runtime.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Error.h"
 #include <algorithm>
+#include <string>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -44,13 +46,17 @@ int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
       .saturated();
 }
 
-std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,
-                                      const std::vector<int64_t> &meshAxes,
-                                      int rank) {
-  // A group axis is a digit of the rank: (rank / stride) mod size.
-  struct Digit {
-    int64_t stride, size;
-  };
+namespace {
+
+/// A group axis as a digit of the rank: (rank / stride) mod size.
+struct Digit {
+  int64_t stride, size;
+};
+
+} // namespace
+
+static std::vector<Digit> digitsOf(const GroupDesc &group,
+                                   const std::vector<int64_t> &meshAxes) {
   std::vector<Digit> digits;
   for (int32_t i = 0; i < group.axes; ++i) {
     const AxisRef &ref = group.axis[i];
@@ -62,6 +68,13 @@ std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,
     int64_t pre = ref.size == 0 ? 1 : ref.pre;
     digits.push_back({stride * (axisSize / (pre * size)), size});
   }
+  return digits;
+}
+
+std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,
+                                      const std::vector<int64_t> &meshAxes,
+                                      int rank) {
+  std::vector<Digit> digits = digitsOf(group, meshAxes);
   int64_t start = rank;
   for (const Digit &d : digits)
     start -= start / d.stride % d.size * d.stride;
@@ -74,4 +87,30 @@ std::vector<int> fsdp::rt::groupRanks(const GroupDesc &group,
     ranks = std::move(next);
   }
   return ranks;
+}
+
+RankTree fsdp::rt::rankTree(const GroupDesc &group,
+                            const std::vector<int64_t> &meshAxes) {
+  struct Axis {
+    int64_t stride; // in ranks of the job: what orders axes as the mesh does
+    RankTree::Axis inGroup;
+  };
+  std::vector<Axis> axes;
+  int positions = 1;
+  std::vector<Digit> digits = digitsOf(group, meshAxes);
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
+    if (digit->size > 1)
+      axes.push_back({digit->stride, {int(digit->size), positions}});
+    positions *= int(digit->size);
+  }
+  if (axes.size() > RankTree::kMaxAxes)
+    throw Error("a collective goes over " + std::to_string(axes.size()) +
+                " axes of the mesh; at most " +
+                std::to_string(RankTree::kMaxAxes) + " are possible");
+  std::sort(axes.begin(), axes.end(),
+            [](const Axis &a, const Axis &b) { return a.stride > b.stride; });
+  RankTree tree;
+  for (const Axis &axis : axes)
+    tree.axis[tree.axes++] = axis.inGroup;
+  return tree;
 }

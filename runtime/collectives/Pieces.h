@@ -7,6 +7,7 @@
 #ifndef FSDP_RUNTIME_COLLECTIVES_PIECES_H
 #define FSDP_RUNTIME_COLLECTIVES_PIECES_H
 
+#include "../kernels/RankTree.h"
 #include "fsdp/Runtime/Types.h"
 #include <vector>
 
@@ -30,6 +31,11 @@ Part partOf(const CollectiveDesc &desc, int item, int r, int64_t ranks);
 /// the first axis slowest.
 std::vector<int> groupRanks(const GroupDesc &group,
                             const std::vector<int64_t> &meshAxes, int rank);
+
+/// The order in which a group's contributions are combined. It is that of the
+/// mesh, in whatever order the group lists its axes. Throws fsdp::Error if the
+/// group has more than RankTree::kMaxAxes axes.
+RankTree rankTree(const GroupDesc &group, const std::vector<int64_t> &meshAxes);
 
 } // namespace fsdp::rt
 

@@ -1,8 +1,8 @@
 //===- Collectives.cpp - Collectives by NCCL ------------------------------===//
 //
 // NCCL moves bytes; what is added in which order is ours, as on the CPU: an
-// all-to-all of the pieces, then one kernel that adds them in a binary tree
-// over consecutive ranks and scales once.
+// all-to-all of the pieces, then one kernel that adds them in the order of
+// RankTree.h and scales once.
 //
 //===----------------------------------------------------------------------===//
 #include "../collectives/Pieces.h"
@@ -16,7 +16,8 @@ using namespace fsdp::rt;
 Channel::Channel(ncclComm_t world, const GroupDesc &group,
                  const std::vector<int64_t> &meshAxes, int rank, Ptr arena,
                  uint64_t arenaBytes)
-    : ranks(groupRanks(group, meshAxes, rank)) {
+    : ranks(groupRanks(group, meshAxes, rank)),
+      tree(rankTree(group, meshAxes)) {
   me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   // A group is known by its first rank.
   require(ncclCommSplit(world, ranks[0], me, &communicator, nullptr),
@@ -112,7 +113,7 @@ void Channel::reduce(Context &c, Stream stream, const CollectiveDesc &desc,
   pieces.slot = pieceElements(desc, item, size());
   pieces.count = mine.count;
   pieces.me = me;
-  pieces.ranks = size();
+  pieces.ranks = tree;
   reducePieces(c, stream, desc.reduce, desc.in, float(desc.scale), pieces, out);
 }
 

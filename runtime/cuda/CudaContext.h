@@ -8,6 +8,7 @@
 #ifndef FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
+#include "../kernels/RankTree.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Support/Error.h"
 #include <cublasLt.h>
@@ -110,7 +111,8 @@ private:
   int size() const { return int(ranks.size()); }
 
   std::vector<int> ranks; // of the job, in the group's order
-  int me = 0;             // position in `ranks`
+  RankTree tree;
+  int me = 0; // position in `ranks`
   ncclComm_t communicator = nullptr;
   void *registration = nullptr;
 };

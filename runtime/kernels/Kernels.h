@@ -8,6 +8,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_KERNELS_H
 #define FSDP_RUNTIME_KERNELS_KERNELS_H
 
+#include "RankTree.h"
 #include "fsdp/Runtime/KernelMath.h"
 #include "fsdp/Runtime/Types.h"
 
@@ -39,16 +40,16 @@ struct Kernels {
   void (*narrow)(const float *in, int64_t inStride, BF16 *out,
                  int64_t outStride, int64_t rows, int64_t cols);
 
-  // Reduction over ranks: pieces[r] of each of `ranks` ranks, in the fixed
-  // tree over consecutive ranks, times `scale` once.
-  void (*sumF32)(const void *const *pieces, int ranks, int64_t count,
-                 float scale, void *out);
-  void (*sumBF16)(const void *const *pieces, int ranks, int64_t count,
-                  float scale, void *out);
-  void (*sumI64)(const void *const *pieces, int ranks, int64_t count,
-                 float scale, void *out);
-  void (*maxF32)(const void *const *pieces, int ranks, int64_t count,
-                 float scale, void *out);
+  // Reduction over ranks: pieces[p] of the rank at each position of the group,
+  // combined in the order of the tree, times `scale` once.
+  void (*sumF32)(const void *const *pieces, const RankTree &ranks,
+                 int64_t count, float scale, void *out);
+  void (*sumBF16)(const void *const *pieces, const RankTree &ranks,
+                  int64_t count, float scale, void *out);
+  void (*sumI64)(const void *const *pieces, const RankTree &ranks,
+                 int64_t count, float scale, void *out);
+  void (*maxF32)(const void *const *pieces, const RankTree &ranks,
+                 int64_t count, float scale, void *out);
 
   // Attention, forward: scores become probabilities relative to the running
   // maximum (probabilities: the scores' own place for f32, or bf16 at

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kBlock = 256;
 constexpr int kLevels = 32;
 
-/// The largest power of two below `n`, where the tree over n ranks splits.
+/// The largest power of two below `n`, where the tree along an axis splits.
 inline int split(int n) {
   int s = 1;
   while (2 * s < n)
@@ -29,44 +29,65 @@ FSDP_MATH int64_t load(int64_t x) { return x; }
 FSDP_MATH float load(float x) { return x; }
 FSDP_MATH float load(BF16 x) { return math::widen(x); }
 
-/// Reduces ranks [first, first + ranks) of elements [at, at + n) into
-/// buffer[level]; deeper levels use the buffers above.
+/// Elements [at, at + n) of every rank's piece.
+struct Block {
+  const void *const *pieces;
+  int64_t at, n;
+};
+
+/// Reduces `count` subtrees along axis `axis` of `ranks`, from the one at
+/// position `first` on, into buffer[level]; deeper levels use the buffers
+/// above.
 template <typename Combine, typename In, typename Acc>
-void tree(const void *const *pieces, int first, int ranks, int64_t at,
-          int64_t n, Acc (*buffer)[kBlock], int level) {
+void tree(const Block &block, const RankTree &ranks, int axis, int first,
+          int count, Acc (*buffer)[kBlock], int level) {
   Acc *__restrict out = buffer[level];
-  const In *a = static_cast<const In *>(pieces[first]) + at;
-  if (ranks == 1) {
+  int64_t n = block.n;
+  bool innermost = axis + 1 >= ranks.axes;
+  if (count == 1 && !innermost)
+    return tree<Combine, In>(block, ranks, axis + 1, first,
+                             ranks.axis[axis + 1].size, buffer, level);
+  const In *a = static_cast<const In *>(block.pieces[first]) + block.at;
+  if (count == 1) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)
       out[i] = load(a[i]);
     return;
   }
-  if (ranks == 2) {
-    const In *b = static_cast<const In *>(pieces[first + 1]) + at;
+  int stride = ranks.axis[axis].stride;
+  if (count == 2 && innermost) {
+    const In *b =
+        static_cast<const In *>(block.pieces[first + stride]) + block.at;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)
       out[i] = Combine::apply(load(a[i]), load(b[i]));
     return;
   }
-  int left = split(ranks);
-  tree<Combine, In>(pieces, first, left, at, n, buffer, level);
-  tree<Combine, In>(pieces, first + left, ranks - left, at, n, buffer,
-                    level + 1);
+  int left = split(count);
+  tree<Combine, In>(block, ranks, axis, first, left, buffer, level);
+  tree<Combine, In>(block, ranks, axis, first + left * stride, count - left,
+                    buffer, level + 1);
   const Acc *__restrict right = buffer[level + 1];
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i)
     out[i] = Combine::apply(out[i], right[i]);
 }
 
+/// Reduces all ranks into buffer[0].
+template <typename Combine, typename In, typename Acc>
+void tree(const Block &block, const RankTree &ranks, Acc (*buffer)[kBlock]) {
+  int count = ranks.axes == 0 ? 1 : ranks.axis[0].size;
+  tree<Combine, In>(block, ranks, 0, 0, count, buffer, 0);
+}
+
 template <typename Combine, typename In>
-void reduceF32(const void *const *pieces, int ranks, int64_t count, float scale,
-               void *result) {
+void reduceF32(const void *const *pieces, const RankTree &ranks, int64_t count,
+               float scale, void *result) {
   alignas(64) float buffer[kLevels][kBlock];
   auto *out = static_cast<float *>(result);
   for (int64_t at = 0; at < count; at += kBlock) {
     int64_t n = count - at < kBlock ? count - at : kBlock;
-    tree<Combine, In>(pieces, 0, ranks, at, n, buffer, 0);
+    tree<Combine, In>({pieces, at, n}, ranks, buffer);
     const float *__restrict sum = buffer[0];
     float *__restrict to = out + at;
 #pragma omp simd
@@ -75,13 +96,13 @@ void reduceF32(const void *const *pieces, int ranks, int64_t count, float scale,
   }
 }
 
-void sumI64(const void *const *pieces, int ranks, int64_t count, float,
-            void *result) {
+void sumI64(const void *const *pieces, const RankTree &ranks, int64_t count,
+            float, void *result) {
   alignas(64) int64_t buffer[kLevels][kBlock];
   auto *out = static_cast<int64_t *>(result);
   for (int64_t at = 0; at < count; at += kBlock) {
     int64_t n = count - at < kBlock ? count - at : kBlock;
-    tree<Add, int64_t>(pieces, 0, ranks, at, n, buffer, 0);
+    tree<Add, int64_t>({pieces, at, n}, ranks, buffer);
     for (int64_t i = 0; i < n; ++i)
       out[at + i] = buffer[0][i];
   }

@@ -22,26 +22,46 @@ FSDP_MATH int64_t scaled(int64_t x, float) { return x; }
 
 } // namespace
 
-/// Element `i` of every rank as a binary tree, the left side of each node the
-/// largest power of two: like the digits of a counter, two sums of the same
-/// number of ranks are one of the next digit.
-template <typename Combine, typename Acc, typename In>
-FSDP_DEVICE Acc tree(const Pieces &p, int64_t i) {
-  constexpr int kLevels = 16;
-  Acc level[kLevels];
-  int depth = 0;
+/// Element `i` of the rank at position `at`.
+template <typename In>
+FSDP_DEVICE auto pieceOf(const Pieces &p, int at, int64_t i) {
   const In *own = reinterpret_cast<const In *>(p.own);
   const In *others = reinterpret_cast<const In *>(p.others);
-  for (int r = 0; r < p.ranks; ++r) {
-    Acc sum = load(r == p.me ? own[i] : others[(r - (r > p.me)) * p.slot + i]);
-    for (int full = r; full & 1; full >>= 1)
-      sum = Combine::apply(level[--depth], sum);
-    level[depth++] = sum;
+  return load(at == p.me ? own[i] : others[(at - (at > p.me)) * p.slot + i]);
+}
+
+/// Element `i` of every rank, in the order of the tree. Like the digits of a
+/// counter, two sums of the same number of ranks along an axis are one of the
+/// next digit; a sum of all of them is one rank of the axis before.
+template <typename Combine, typename Acc, typename In>
+FSDP_DEVICE Acc tree(const Pieces &p, int64_t i) {
+  constexpr int kLevels = 32;
+  Acc level[kLevels];
+  int index[RankTree::kMaxAxes] = {}; // of the rank along each axis
+  int depth = 0, at = 0;
+  for (;;) {
+    Acc sum = pieceOf<In>(p, at, i);
+    int axis = p.ranks.axes - 1;
+    for (; axis >= 0; --axis) {
+      for (int full = index[axis]; full & 1; full >>= 1)
+        sum = Combine::apply(level[--depth], sum);
+      auto [size, stride] = p.ranks.axis[axis];
+      if (index[axis] + 1 < size) {
+        level[depth++] = sum;
+        ++index[axis];
+        at += stride;
+        break;
+      }
+      // The axis is whole. What is left along it: one sum for every digit of
+      // its size but the last.
+      for (int digits = size; digits & (digits - 1); digits &= digits - 1)
+        sum = Combine::apply(level[--depth], sum);
+      index[axis] = 0;
+      at -= (size - 1) * stride;
+    }
+    if (axis < 0)
+      return sum;
   }
-  Acc sum = level[--depth];
-  while (depth > 0)
-    sum = Combine::apply(level[--depth], sum);
-  return sum;
 }
 
 template <typename Combine, typename Acc, typename In>

@@ -2,23 +2,25 @@
 #ifndef FSDP_RUNTIME_CUDA_KERNELS_REDUCE_H
 #define FSDP_RUNTIME_CUDA_KERNELS_REDUCE_H
 
+#include "../../kernels/RankTree.h"
 #include "fsdp/Runtime/Runtime.h"
 
 namespace fsdp::rt {
 
-/// The contributions of `ranks` ranks to `count` elements: that of rank `me`
-/// lies at `own`, those of the others at `others`, `slot` elements apart.
+/// The contributions of a group's ranks to `count` elements: that of position
+/// `me` lies at `own`, those of the others at `others`, `slot` elements apart.
 struct Pieces {
   Ptr own, others;
   int64_t slot, count;
-  int me, ranks;
+  int me;
+  RankTree ranks;
 };
 
 /// False if there is no kernel for these types.
 bool canReduce(ReduceKind kind, DType in, DType out);
 
-/// out[i] = scale * the pieces' element i, combined in a fixed binary tree
-/// over consecutive ranks. `out` may be `own`.
+/// out[i] = scale * the pieces' element i, combined in the order of the tree.
+/// `out` may be `own`.
 void reducePieces(Context &c, Stream stream, ReduceKind kind, DType in,
                   float scale, const Pieces &pieces, Ptr result);
 

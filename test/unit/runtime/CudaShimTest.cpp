@@ -12,6 +12,7 @@
 
 #include "../../../runtime/cuda/kernels/Reduce.cu"
 #include "../../../runtime/kernels/Kernels.h"
+#include "RankTrees.h"
 
 using namespace fsdp::rt;
 
@@ -93,11 +94,14 @@ TEST(CudaShim, ColumnReductionAddsBlocksOf32RowsInOrder) {
   }
 }
 
-/// The sum over ranks is the CPU's tree for any number of ranks, wherever the
-/// own piece stands.
+/// The sum over ranks is the CPU's tree for any mesh, wherever the own piece
+/// stands.
 TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
   constexpr int64_t count = 300, slot = 320;
-  for (int ranks = 1; ranks <= 9; ++ranks)
+  std::vector<RankTree> trees = test::someRankTrees();
+  for (size_t number = 0; number < trees.size(); ++number) {
+    const RankTree &tree = trees[number];
+    int ranks = tree.ranks();
     for (int me : {0, ranks / 2, ranks - 1}) {
       auto own = randomFloats(count, 1);
       auto others = randomFloats(size_t(slot) * size_t(ranks), 2);
@@ -105,10 +109,11 @@ TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
       for (int r = 0, at = 0; r < ranks; ++r)
         pieces.push_back(r == me ? own.data() : others.data() + slot * at++);
       std::vector<float> wanted(count), got(count);
-      kernels().sumF32(pieces.data(), ranks, count, 0.25f, wanted.data());
-      Pieces p{pointer(own), pointer(others), slot, count, me, ranks};
+      kernels().sumF32(pieces.data(), tree, count, 0.25f, wanted.data());
+      Pieces p{pointer(own), pointer(others), slot, count, me, tree};
       reducePieces(noContext(), Stream::Reduce, ReduceKind::Sum, DType::F32,
                    0.25f, p, pointer(got));
-      EXPECT_EQ(got, wanted) << "rank " << me << " of " << ranks;
+      EXPECT_EQ(got, wanted) << "rank " << me << " of tree " << number;
     }
+  }
 }

@@ -1,5 +1,6 @@
 //===- KernelsTest.cpp - Kernel math, and equal bits on every ISA ---------===//
 #include "../../../runtime/kernels/Kernels.h"
+#include "RankTrees.h"
 #include "TestContext.h"
 #include <gtest/gtest.h>
 #include <limits>
@@ -189,7 +190,8 @@ void addOptimizer(const Kernels &k, int64_t n, Digest &d) {
 }
 
 void addReductions(const Kernels &k, int64_t n, Digest &d) {
-  for (int ranks = 1; ranks <= 9; ++ranks) {
+  for (const RankTree &tree : someRankTrees()) {
+    int ranks = tree.ranks();
     std::vector<std::vector<float>> values;
     std::vector<std::vector<int64_t>> integers;
     std::vector<std::vector<BF16>> narrow;
@@ -204,10 +206,10 @@ void addReductions(const Kernels &k, int64_t n, Digest &d) {
       narrowPieces.push_back(narrow[size_t(r)].data());
       integerPieces.push_back(integers[size_t(r)].data());
     }
-    k.sumF32(pieces.data(), ranks, n, 0.3f, d.out<float>(n));
-    k.maxF32(pieces.data(), ranks, n, 1.0f, d.out<float>(n));
-    k.sumBF16(narrowPieces.data(), ranks, n, 0.3f, d.out<float>(n));
-    k.sumI64(integerPieces.data(), ranks, n, 1.0f, d.out<int64_t>(n));
+    k.sumF32(pieces.data(), tree, n, 0.3f, d.out<float>(n));
+    k.maxF32(pieces.data(), tree, n, 1.0f, d.out<float>(n));
+    k.sumBF16(narrowPieces.data(), tree, n, 0.3f, d.out<float>(n));
+    k.sumI64(integerPieces.data(), tree, n, 1.0f, d.out<int64_t>(n));
   }
 }
 
@@ -237,6 +239,37 @@ TEST(Kernels, EveryInstructionSetGivesTheSameBits) {
     EXPECT_EQ(firstDifference(expected, digest(avx2::all(), n)), -1) << n;
     if (wide) {
       EXPECT_EQ(firstDifference(expected, digest(avx512::all(), n)), -1) << n;
+    }
+  }
+}
+
+// A sum over several axes is a sum over the last one followed by sums over the
+// axes before: what makes a reduce-scatter inside a node and an all-reduce
+// between nodes equal to one collective over all ranks.
+TEST(Kernels, SumsNestByMeshAxis) {
+  constexpr int64_t n = 300;
+  const Kernels &k = kernels();
+  for (auto [outer, inner] : {std::pair{2, 3}, {3, 2}, {3, 5}, {5, 3}}) {
+    std::vector<std::vector<float>> values, sums;
+    std::vector<const void *> pieces, partial;
+    for (int r = 0; r < outer * inner; ++r)
+      values.push_back(normal(n, unsigned(40 + r)));
+    for (const std::vector<float> &x : values)
+      pieces.push_back(x.data());
+    for (int o = 0; o < outer; ++o) {
+      sums.emplace_back(size_t(n));
+      k.sumF32(&pieces[size_t(o * inner)], rankTreeOf({inner}), n, 1.0f,
+               sums.back().data());
+    }
+    for (const std::vector<float> &x : sums)
+      partial.push_back(x.data());
+    std::vector<float> chained(n), whole(n), flat(n);
+    k.sumF32(partial.data(), rankTreeOf({outer}), n, 0.3f, chained.data());
+    k.sumF32(pieces.data(), rankTreeOf({outer, inner}), n, 0.3f, whole.data());
+    k.sumF32(pieces.data(), rankTreeOf({outer * inner}), n, 0.3f, flat.data());
+    EXPECT_EQ(whole, chained) << outer << " x " << inner;
+    if (inner != 2) {
+      EXPECT_NE(whole, flat) << "the test's values show no order";
     }
   }
 }

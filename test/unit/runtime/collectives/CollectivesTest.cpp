@@ -32,8 +32,8 @@ std::vector<float> contribution(int item, int64_t rank) {
   return x;
 }
 
-/// The fixed tree over consecutive ranks: neighbours first, then neighbours
-/// of neighbours; what is left alone joins later.
+/// The tree along one axis: neighbours first, then neighbours of neighbours;
+/// what is left alone joins later.
 float tree(std::vector<float> values) {
   for (size_t step = 1; step < values.size(); step *= 2)
     for (size_t i = 0; i + step < values.size(); i += 2 * step)
@@ -41,9 +41,18 @@ float tree(std::vector<float> values) {
   return values[0];
 }
 
-/// The reduced tensor `item` on a group of `members`.
+/// Trees of `inner` consecutive values, and a tree over their results.
+float nestedTree(const std::vector<float> &values, size_t inner) {
+  std::vector<float> sums;
+  for (size_t i = 0; i < values.size(); i += inner)
+    sums.push_back(tree({values.begin() + i, values.begin() + i + inner}));
+  return tree(sums);
+}
+
+/// The reduced tensor `item` on a group of `members`, of which `inner`
+/// consecutive ones are along the mesh's last axis.
 std::vector<float> reduced(int item, const std::vector<int64_t> &members,
-                           bool bf16, float scale) {
+                           bool bf16, float scale, size_t inner = 1) {
   std::vector<std::vector<float>> all;
   for (int64_t r : members)
     all.push_back(contribution(item, r));
@@ -52,7 +61,7 @@ std::vector<float> reduced(int item, const std::vector<int64_t> &members,
     std::vector<float> values;
     for (const std::vector<float> &x : all)
       values.push_back(bf16 ? math::roundBF16(x[i]) : x[i]);
-    result.push_back(tree(values) * scale);
+    result.push_back(nestedTree(values, inner) * scale);
   }
   return result;
 }
@@ -242,14 +251,15 @@ TEST(Collectives, IntegersAndMaximaAreExact) {
 }
 
 // On a mesh of 2 x n/2 the groups along one axis are independent of each
-// other, and several axes are one tree, the first axis slowest.
+// other, and trees over several axes nest in the order of the mesh, in
+// whatever order the group lists them.
 TEST(Collectives, GroupsFollowTheMesh) {
   int64_t n = ranks(), me = joinWorld().rank;
   if (n % 2 != 0)
     GTEST_SKIP() << "needs an even number of ranks";
   int64_t inner = n / 2;
   AxisRef outerAxis{0, 1, 0}, innerAxis{1, 1, 0};
-  AxisRef both[] = {outerAxis, innerAxis};
+  AxisRef both[] = {outerAxis, innerAxis}, turned[] = {innerAxis, outerAxis};
   AxisRef half{0, 1, 2}; // the outer digit, as a sub-axis
   CollectiveItem item{kSizes[2], kSizes[2]};
   CollectiveDesc desc{CollectiveKind::AllReduce,
@@ -263,18 +273,19 @@ TEST(Collectives, GroupsFollowTheMesh) {
                       "group"};
   TestContext t;
   t.options.meshAxes = {2, inner};
-  t.groups = {{1, &outerAxis}, {1, &innerAxis}, {2, both}, {1, &half}};
-  for (int g = 0; g < 4; ++g) {
+  t.groups = {
+      {1, &outerAxis}, {1, &innerAxis}, {2, both}, {1, &half}, {2, turned}};
+  for (int g = 0; g < 5; ++g) {
     desc.group = g;
     t.collectives.push_back(desc);
   }
   float *in = t.take(contribution(2, me));
   Ptr w = t.take<std::byte>(1 << 16);
   std::vector<float *> out;
-  for (int g = 0; g < 4; ++g)
+  for (int g = 0; g < 5; ++g)
     out.push_back(t.take<float>(kSizes[2]));
   t.run([&](Context &c) {
-    for (int g = 0; g < 4; ++g)
+    for (int g = 0; g < 5; ++g)
       collective(c, Stream::Reduce, g, {ptr(in)}, {ptr(out[g])}, {w});
   });
   std::vector<int64_t> alongOuter = {me % inner, me % inner + inner};
@@ -282,9 +293,11 @@ TEST(Collectives, GroupsFollowTheMesh) {
   for (int64_t i = 0; i < inner; ++i)
     alongInner.push_back(me / inner * inner + i);
   std::vector<int64_t> members[] = {alongOuter, alongInner, everybody(),
-                                    alongOuter};
-  for (int g = 0; g < 4; ++g) {
-    std::vector<float> expected = reduced(2, members[g], false, 1.0f);
+                                    alongOuter, everybody()};
+  for (int g = 0; g < 5; ++g) {
+    bool isWhole = members[g].size() == size_t(n);
+    std::vector<float> expected =
+        reduced(2, members[g], false, 1.0f, isWhole ? size_t(inner) : 1);
     EXPECT_EQ(0, std::memcmp(out[g], expected.data(), expected.size() * 4))
         << "group " << g;
   }
