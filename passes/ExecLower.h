@@ -89,6 +89,7 @@ private:
   mlir::FailureOr<mlir::Value> workspaceOf(int64_t bytes, mlir::Operation *op);
   mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
                    int64_t offset = 0);
+  mlir::Value asMatrix(mlir::Value buffer);
   mlir::Value get(exec::RangeOp range);
   void copy(mlir::Location loc, mlir::Value from, mlir::Value to);
   void launch(const KernelUse &use, mlir::Operation *op);
@@ -116,6 +117,8 @@ private:
                            mlir::Value out, bool transposeLhs,
                            bool transposeRhs);
   mlir::LogicalResult lowerLinear(nn::LinearOp op);
+  mlir::LogicalResult lowerLinearInputGrad(nn::LinearInputGradOp op);
+  mlir::LogicalResult lowerLinearWeightGrad(nn::LinearWeightGradOp op);
   mlir::LogicalResult lowerMatmul(nn::MatmulOp op);
   mlir::LogicalResult lowerAttention(nn::AttentionOp op);
   mlir::LogicalResult lowerAttentionGrad(nn::AttentionGradOp op);

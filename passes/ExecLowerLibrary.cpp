@@ -60,15 +60,36 @@ LogicalResult ProgramLowering::gemm(Operation *op, ValueRange inputs, Value out,
   return success();
 }
 
+/// All dimensions but the last as one: only here are batch and sequence
+/// flattened.
+Value ProgramLowering::asMatrix(Value buffer) {
+  MemRefType type = typeOf(buffer);
+  return view(buffer, {rowsOf(type), type.getShape().back()});
+}
+
 LogicalResult ProgramLowering::lowerLinear(nn::LinearOp op) {
   Value x = buffer(op.getInput()), w = buffer(op.getWeight());
   Value y = output(op.getResult(), op);
-  int64_t rows = rowsOf(typeOf(x));
-  SmallVector<Value> inputs = {view(x, {rows, typeOf(w).getDimSize(1)}), w};
+  SmallVector<Value> inputs = {asMatrix(x), w};
   if (op.getBias())
     inputs.push_back(buffer(op.getBias()));
-  return gemm(op, inputs, view(y, {rows, typeOf(w).getDimSize(0)}),
-              /*transposeLhs=*/false, /*transposeRhs=*/true);
+  return gemm(op, inputs, asMatrix(y), /*transposeLhs=*/false,
+              /*transposeRhs=*/true);
+}
+
+LogicalResult ProgramLowering::lowerLinearInputGrad(nn::LinearInputGradOp op) {
+  Value dy = buffer(op.getCotangent()), w = buffer(op.getWeight());
+  Value dx = output(op.getResult(), op);
+  return gemm(op, {asMatrix(dy), w}, asMatrix(dx), /*transposeLhs=*/false,
+              /*transposeRhs=*/false);
+}
+
+LogicalResult
+ProgramLowering::lowerLinearWeightGrad(nn::LinearWeightGradOp op) {
+  Value dy = buffer(op.getCotangent()), x = buffer(op.getInput());
+  Value dw = output(op.getResult(), op);
+  return gemm(op, {asMatrix(dy), asMatrix(x)}, dw, /*transposeLhs=*/true,
+              /*transposeRhs=*/false);
 }
 
 LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {

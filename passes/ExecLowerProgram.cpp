@@ -368,6 +368,8 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](nn::ConcatOp o) { return lowerConcat(o); })
       .Case([&](nn::TransposeOp o) { return lowerTranspose(o); })
       .Case([&](nn::LinearOp o) { return lowerLinear(o); })
+      .Case([&](nn::LinearInputGradOp o) { return lowerLinearInputGrad(o); })
+      .Case([&](nn::LinearWeightGradOp o) { return lowerLinearWeightGrad(o); })
       .Case([&](nn::MatmulOp o) { return lowerMatmul(o); })
       .Case([&](nn::AttentionOp o) { return lowerAttention(o); })
       .Case([&](nn::AttentionGradOp o) { return lowerAttentionGrad(o); })

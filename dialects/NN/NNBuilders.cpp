@@ -46,7 +46,10 @@ void SumOp::build(OpBuilder &builder, OperationState &state, Value input,
 
 void MeanOp::build(OpBuilder &builder, OperationState &state, Value input,
                    ArrayRef<int64_t> dims) {
-  build(builder, state, reducedType(typeOf(input), dims), input, dims);
+  RankedTensorType type = reducedType(typeOf(input), dims);
+  int64_t count =
+      elementsOf(input) / std::max<int64_t>(product(type.getShape()), 1);
+  build(builder, state, type, input, dims, count);
 }
 
 void MaxOp::build(OpBuilder &builder, OperationState &state, Value input,
@@ -63,6 +66,21 @@ void LinearOp::build(OpBuilder &builder, OperationState &state, Value input,
   SmallVector<int64_t> shape(shapeOf(input));
   shape.back() = shapeOf(weight)[0];
   build(builder, state, withShape(typeOf(input), shape), input, weight, bias);
+}
+
+void LinearInputGradOp::build(OpBuilder &builder, OperationState &state,
+                              Value cotangent, Value weight) {
+  SmallVector<int64_t> shape(shapeOf(cotangent));
+  shape.back() = shapeOf(weight)[1];
+  build(builder, state, withShape(typeOf(cotangent), shape), cotangent, weight);
+}
+
+void LinearWeightGradOp::build(OpBuilder &builder, OperationState &state,
+                               Value cotangent, Value input) {
+  build(builder, state,
+        withShape(typeOf(cotangent),
+                  {shapeOf(cotangent).back(), shapeOf(input).back()}),
+        cotangent, input);
 }
 
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
@@ -118,7 +136,8 @@ void CrossEntropyOp::build(OpBuilder &builder, OperationState &state,
 
 void MSELossOp::build(OpBuilder &builder, OperationState &state,
                       Value prediction, Value target) {
-  build(builder, state, lossType(typeOf(prediction)), prediction, target);
+  build(builder, state, lossType(typeOf(prediction)), prediction, target,
+        elementsOf(prediction));
 }
 
 void RotaryOp::build(OpBuilder &builder, OperationState &state, Value input,

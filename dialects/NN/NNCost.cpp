@@ -30,6 +30,14 @@ int64_t LinearOp::getFlops() {
       .saturated();
 }
 
+int64_t LinearInputGradOp::getFlops() {
+  return productFlops(getResult(), shapeOf(getWeight())[0]).saturated();
+}
+
+int64_t LinearWeightGradOp::getFlops() {
+  return productFlops(getInput(), shapeOf(getResult())[0]).saturated();
+}
+
 int64_t MatmulOp::getFlops() {
   ArrayRef<int64_t> lhs = shapeOf(getLhs());
   int64_t contracted = lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)];

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
+#include <optional>
 
 using namespace mlir;
 using namespace fsdp::nn;
@@ -338,30 +339,31 @@ void BroadcastOp::lowerToKernel(KernelBuilder &kernel) {
 //===----------------------------------------------------------------------===//
 
 static void lowerReduction(Operation *op, KernelSpace space,
-                           KernelBuilder &kernel, ReduceKind kind, bool mean) {
+                           KernelBuilder &kernel, ReduceKind kind,
+                           std::optional<double> divisor = std::nullopt) {
   Value input = op->getOperand(0), result = op->getResult(0);
   if (!space.columnReduction) {
     Scalar total{&kernel, kernel.reduceColumns(kind, [input, &kernel] {
                    return element(kernel, input).value;
                  })};
-    kernel.defineRow(result, mean ? total / space.cols : total);
+    kernel.defineRow(result, divisor ? total / *divisor : total);
     return;
   }
   // A kernel over columns ends with its sum, so a mean divides before it.
-  kernel.defineColumns(result, kind, [input, mean, space, &kernel]() -> Value {
+  kernel.defineColumns(result, kind, [input, divisor, &kernel]() -> Value {
     Scalar x = element(kernel, input);
-    return mean ? x / space.rows : x;
+    return divisor ? x / *divisor : x;
   });
 }
 
 void SumOp::lowerToKernel(KernelBuilder &kernel) {
-  lowerReduction(*this, getKernelSpace(), kernel, ReduceKind::Sum, false);
+  lowerReduction(*this, getKernelSpace(), kernel, ReduceKind::Sum);
 }
 void MeanOp::lowerToKernel(KernelBuilder &kernel) {
-  lowerReduction(*this, getKernelSpace(), kernel, ReduceKind::Sum, true);
+  lowerReduction(*this, getKernelSpace(), kernel, ReduceKind::Sum, getCount());
 }
 void MaxOp::lowerToKernel(KernelBuilder &kernel) {
-  lowerReduction(*this, getKernelSpace(), kernel, ReduceKind::Max, false);
+  lowerReduction(*this, getKernelSpace(), kernel, ReduceKind::Max);
 }
 
 void MaxGradOp::lowerToKernel(KernelBuilder &kernel) {
@@ -386,16 +388,18 @@ void MSELossOp::lowerToKernel(KernelBuilder &kernel) {
     Scalar difference = element(kernel, prediction) - element(kernel, target);
     return difference * difference;
   });
-  kernel.defineRow(getLoss(), total / elementsOf(prediction));
+  kernel.defineRow(getLoss(), total / double(getCount()));
 }
 
 void MSELossGradOp::lowerToKernel(KernelBuilder &kernel) {
   Value prediction = getPrediction(), target = getTarget();
   Value dloss = getCotangent();
-  kernel.define(getResult(), [prediction, target, dloss, &kernel]() -> Value {
-    Scalar factor = 2.0 / elementsOf(prediction) * single(kernel, dloss);
-    return (element(kernel, prediction) - element(kernel, target)) * factor;
-  });
+  double scale = 2.0 / double(getCount());
+  kernel.define(
+      getResult(), [prediction, target, dloss, scale, &kernel]() -> Value {
+        Scalar factor = scale * single(kernel, dloss);
+        return (element(kernel, prediction) - element(kernel, target)) * factor;
+      });
 }
 
 //===----------------------------------------------------------------------===//

@@ -37,6 +37,48 @@ def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable]> {
                                  CArg<"::mlir::Value", "{}">:$bias)>];
 }
 
+def NN_LinearInputGradOp : NN_PureOp<"linear_input_grad"> {
+  let summary = "Gradient of nn.linear with respect to its input: dy W";
+  let description = [{
+    Accumulated in f32 (f64 for f64), rounded once.
+
+    Example: `%dx = nn.linear_input_grad %dy, %w : tensor<2x4x16xf32>, tensor<16x8xf32> -> tensor<2x4x8xf32>`
+
+    Constraints: 1. the weight has rank 2; 2. the last dimension of dy is the
+    weight's dimension 0; 3. the result has dy's shape with the last dimension
+    replaced by the weight's dimension 1; 4. equal element types.
+  }];
+  let arguments = (ins NN_FloatTensor:$cotangent, NN_FloatTensor:$weight);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $cotangent `,` $weight attr-dict `:` type($cotangent) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$cotangent, "::mlir::Value":$weight)>];
+}
+
+def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad"> {
+  let summary = "Gradient of nn.linear with respect to its weight: dy^T x";
+  let description = [{
+    Summed over all dimensions but the last, so that a batch and a sequence
+    need not be flattened into one dimension. Accumulated in f32 (f64 for
+    f64), rounded once. (The bias gradient is nn.sum.)
+
+    Example: `%dw = nn.linear_weight_grad %dy, %x : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>`
+
+    Constraints: 1. dy and x have equal shapes but for the last dimension; 2.
+    the result has shape [last dimension of dy, last dimension of x]; 3. equal
+    element types.
+  }];
+  let arguments = (ins NN_FloatTensor:$cotangent, NN_FloatTensor:$input);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $cotangent `,` $input attr-dict `:` type($cotangent) `,` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$cotangent, "::mlir::Value":$input)>];
+}
+
 def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable]> {
   let summary = "Matrix product of the last two dimensions, batched over the others";
   let description = [{
@@ -293,11 +335,11 @@ def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable]> {
     Example:
     ```mlir
     %loss, %lse = nn.cross_entropy %logits, %targets ignore_index -100
-        : tensor<512x2048xbf16>, tensor<512xi32>, tensor<f32>, tensor<512xf32>
+        : tensor<2x256x2048xbf16>, tensor<2x256xi32>, tensor<f32>, tensor<2x256xf32>
     ```
 
-    Constraints: 1. logits have shape [rows, classes], targets [rows]; 2. loss
-    has rank 0 and lse shape [rows], both f32 (f64 for f64 logits).
+    Constraints: 1. logits have shape [rows …, classes], targets [rows …]; 2.
+    loss has rank 0 and lse shape [rows …], both f32 (f64 for f64 logits).
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets, I64Attr:$ignore_index);
   let results = (outs NN_ScalarTensor:$loss, NN_FloatTensor:$lse);
@@ -316,7 +358,7 @@ def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["log
     Example:
     ```mlir
     %d = nn.cross_entropy_grad %logits, %targets, %lse, %dloss ignore_index -100
-        : tensor<512x2048xbf16>, tensor<512xi32>, tensor<f32>, tensor<512xf32>
+        : tensor<2x256x2048xbf16>, tensor<2x256xi32>, tensor<f32>, tensor<2x256xf32>
     ```
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets,
@@ -327,26 +369,37 @@ def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["log
 }
 
 def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]>, NN_Kernel, NN_Differentiable]> {
-  let summary = "Mean of (prediction - target)^2 over all elements";
+  let summary = "Sum of (prediction - target)^2 over all elements, divided by `count`";
   let description = [{
-    Example: `%l = nn.mse_loss %p, %t : tensor<4x8xf32>, tensor<f32>`
+    The mean if `count` is the number of elements; on a part of a larger
+    tensor it is that tensor's.
+
+    Example: `%l = nn.mse_loss %p, %t count 32 : tensor<4x8xf32>, tensor<f32>`
 
     Constraints: 1. equal operand types; 2. the loss has rank 0 and is f32
-    (f64 for f64 operands).
+    (f64 for f64 operands); 3. `count` is positive.
   }];
-  let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target);
+  let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target, I64Attr:$count);
   let results = (outs NN_ScalarTensor:$loss);
-  let assemblyFormat = "$prediction `,` $target attr-dict `:` type($prediction) `,` type($loss)";
+  let assemblyFormat = "$prediction `,` $target `count` $count attr-dict `:` type($prediction) `,` type($loss)";
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$prediction, "::mlir::Value":$target)>];
 }
 
 def NN_MSELossGradOp : NN_PureOp<"mse_loss_grad", [AllTypesMatch<["prediction", "target", "result"]>, NN_Kernel]> {
   let summary = "Gradient of nn.mse_loss with respect to the prediction";
-  let description = "`2 (prediction - target) dloss / n`. The target's gradient is its negation.";
-  let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target, NN_ScalarTensor:$cotangent);
+  let description = [{
+    `2 (prediction - target) dloss / count`. The target's gradient is its
+    negation.
+
+    Example: `%dp = nn.mse_loss_grad %p, %t, %dl count 32 : tensor<4x8xf32>, tensor<f32>`
+
+    Constraints: as nn.mse_loss.
+  }];
+  let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target,
+                       NN_ScalarTensor:$cotangent, I64Attr:$count);
   let results = (outs NN_FloatTensor:$result);
-  let assemblyFormat = "$prediction `,` $target `,` $cotangent attr-dict `:` type($prediction) `,` type($cotangent)";
+  let assemblyFormat = "$prediction `,` $target `,` $cotangent `count` $count attr-dict `:` type($prediction) `,` type($cotangent)";
   let hasVerifier = 1;
 }
 

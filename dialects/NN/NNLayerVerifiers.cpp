@@ -38,6 +38,49 @@ LogicalResult LinearOp::verify() {
   return expectElementType(*this, "the result", getResult(), getInput());
 }
 
+LogicalResult LinearInputGradOp::verify() {
+  // 1.
+  if (failed(expectRank(*this, "the weight", getWeight(), 2)) ||
+      failed(expectRankAtLeast(*this, "the cotangent", getCotangent(), 1)))
+    return failure();
+  // 2.
+  ArrayRef<int64_t> weight = shapeOf(getWeight());
+  SmallVector<int64_t> shape(shapeOf(getCotangent()));
+  if (shape.back() != weight[0])
+    return emitOpError("expects the cotangent's last dimension (")
+           << shape.back() << ") to be the weight's dimension 0 (" << weight[0]
+           << ")";
+  // 3.
+  shape.back() = weight[1];
+  if (failed(expectShape(*this, "the result", getResult(), shape)))
+    return failure();
+  // 4.
+  if (failed(
+          expectElementType(*this, "the weight", getWeight(), getCotangent())))
+    return failure();
+  return expectElementType(*this, "the result", getResult(), getCotangent());
+}
+
+LogicalResult LinearWeightGradOp::verify() {
+  if (failed(expectRankAtLeast(*this, "the cotangent", getCotangent(), 1)) ||
+      failed(expectRankAtLeast(*this, "the input", getInput(), 1)))
+    return failure();
+  // 1.
+  ArrayRef<int64_t> cotangent = shapeOf(getCotangent());
+  ArrayRef<int64_t> input = shapeOf(getInput());
+  if (cotangent.drop_back() != input.drop_back())
+    return emitOpError("expects equal leading dimensions, got ")
+           << getCotangent().getType() << " and " << getInput().getType();
+  // 2.
+  if (failed(expectShape(*this, "the result", getResult(),
+                         {cotangent.back(), input.back()})))
+    return failure();
+  // 3.
+  if (failed(expectElementType(*this, "the input", getInput(), getCotangent())))
+    return failure();
+  return expectElementType(*this, "the result", getResult(), getCotangent());
+}
+
 LogicalResult MatmulOp::verify() {
   // 1.
   int64_t rank = typeOf(getLhs()).getRank();
@@ -222,8 +265,9 @@ LogicalResult EmbeddingGradOp::verify() {
 static LogicalResult verifyCrossEntropy(Operation *op, Value logits,
                                         Value targets, Value loss, Value lse) {
   // 1.
-  if (failed(expectRank(op, "the logits", logits, 2)) ||
-      failed(expectShape(op, "the targets", targets, shapeOf(logits)[0])))
+  if (failed(expectRankAtLeast(op, "the logits", logits, 1)) ||
+      failed(
+          expectShape(op, "the targets", targets, shapeOf(logits).drop_back())))
     return failure();
   // 2.
   if (failed(
@@ -242,13 +286,17 @@ LogicalResult CrossEntropyGradOp::verify() {
                             getLse());
 }
 
-// 1. is a trait of both ops; 2.:
+// 1. is a trait of both ops; 2. and 3.:
 LogicalResult MSELossOp::verify() {
-  return expectType(*this, "the loss", getLoss().getType(),
-                    lossType(typeOf(getPrediction())));
+  if (failed(expectType(*this, "the loss", getLoss().getType(),
+                        lossType(typeOf(getPrediction())))))
+    return failure();
+  return expectCount(*this, getCount());
 }
 
 LogicalResult MSELossGradOp::verify() {
-  return expectType(*this, "the loss's cotangent", getCotangent().getType(),
-                    lossType(typeOf(getPrediction())));
+  if (failed(expectType(*this, "the loss's cotangent", getCotangent().getType(),
+                        lossType(typeOf(getPrediction())))))
+    return failure();
+  return expectCount(*this, getCount());
 }

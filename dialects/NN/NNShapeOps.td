@@ -107,16 +107,15 @@ def NN_BroadcastOp : NN_PureOp<"broadcast", [NN_Kernel, NN_Differentiable]> {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-class NN_ReductionOp<string mnemonic, string sum>
+class NN_ReductionOp<string mnemonic, string sum, string count = "", string note = "">
     : NN_PureOp<mnemonic, [NN_Kernel, NN_Differentiable]> {
   let summary = sum;
   let description = "Combines over `dims` in f32, in a fixed order that does "
     "not depend on threads or vector width, and rounds once. Reduced "
-    "dimensions are dropped.\n\nExample: `%s = nn." # mnemonic #
-    " %x [1] : tensor<4x8xf32> to tensor<4xf32>`\n\nConstraints: 1. `dims` is "
+    "dimensions are dropped.\n\nExample: `%s = nn." # mnemonic # " %x [1]" # count #
+    " : tensor<4x8xf32> to tensor<4xf32>`\n\nConstraints: 1. `dims` is "
     "increasing, not empty and inside the rank; 2. the result's shape is the "
-    "operand's without `dims`; 3. equal element types. A mean of "
-    "rows divides their sum; a mean of columns divides each element first.\n\n"
+    "operand's without `dims`; 3. equal element types" # note # ".\n\n"
     "Lowering takes leading, trailing or all dimensions; transpose first for others.";
   let arguments = (ins NN_FloatTensor:$input, DenseI64ArrayAttr:$dims);
   let results = (outs NN_FloatTensor:$result);
@@ -126,8 +125,15 @@ class NN_ReductionOp<string mnemonic, string sum>
 }
 
 def NN_SumOp : NN_ReductionOp<"sum", "Sum over dimensions">;
-def NN_MeanOp : NN_ReductionOp<"mean", "Mean over dimensions">;
 def NN_MaxOp : NN_ReductionOp<"max", "Maximum over dimensions; its gradient is shared by equal maxima">;
+
+def NN_MeanOp : NN_ReductionOp<"mean", "Sum over dimensions, divided by `count`", " count 8",
+    "; 4. `count` is positive.\n\n`count` is the number of elements that are "
+    "combined; on a part of a larger tensor it is that tensor's. A mean of rows "
+    "divides their sum; a mean of columns divides each element first"> {
+  let arguments = (ins NN_FloatTensor:$input, DenseI64ArrayAttr:$dims, I64Attr:$count);
+  let assemblyFormat = "$input $dims `count` $count attr-dict `:` type($input) `to` type($result)";
+}
 
 def NN_MaxGradOp : NN_PureOp<"max_grad", [NN_Kernel,
     AllTypesMatch<["input", "result"]>, AllTypesMatch<["max", "cotangent"]>]> {

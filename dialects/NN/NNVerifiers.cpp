@@ -312,13 +312,22 @@ LogicalResult SumOp::verify() {
   return verifyReduction(*this, getInput(), getDims(), getResult());
 }
 LogicalResult MeanOp::verify() {
-  return verifyReduction(*this, getInput(), getDims(), getResult());
+  if (failed(verifyReduction(*this, getInput(), getDims(), getResult())))
+    return failure();
+  // 4.
+  return expectCount(*this, getCount());
 }
 LogicalResult MaxOp::verify() {
   return verifyReduction(*this, getInput(), getDims(), getResult());
 }
 LogicalResult MaxGradOp::verify() {
   return verifyReduction(*this, getInput(), getDims(), getMax());
+}
+
+LogicalResult fsdp::nn::expectCount(Operation *op, int64_t count) {
+  if (count < 1)
+    return op->emitOpError("expects a positive count, got ") << count;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,6 +22,8 @@ mlir::LogicalResult expectRank(mlir::Operation *op, llvm::StringRef what,
                                mlir::Value value, int64_t rank);
 mlir::LogicalResult expectRankAtLeast(mlir::Operation *op, llvm::StringRef what,
                                       mlir::Value value, int64_t rank);
+/// The divisor of a mean is positive.
+mlir::LogicalResult expectCount(mlir::Operation *op, int64_t count);
 
 } // namespace fsdp::nn
 

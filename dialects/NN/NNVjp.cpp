@@ -61,13 +61,6 @@ static Value reshaped(OpBuilder &builder, Location loc, Value value,
                            value);
 }
 
-/// `value` as [rows, last dimension].
-static Value asMatrix(OpBuilder &builder, Location loc, Value value) {
-  int64_t last = shapeOf(value).back();
-  int64_t rows = product(shapeOf(value).drop_back());
-  return reshaped(builder, loc, value, {rows, last});
-}
-
 /// The permutation that moves `dims` behind the other dimensions.
 static SmallVector<int64_t> dimsLast(int64_t rank, ArrayRef<int64_t> dims) {
   SmallVector<int64_t> permutation = otherDims(rank, dims);
@@ -85,6 +78,11 @@ static SmallVector<int64_t> inverse(ArrayRef<int64_t> permutation) {
 /// The last `count` of `rank` dimensions.
 static SmallVector<int64_t> lastDims(int64_t rank, int64_t count) {
   return llvm::to_vector(llvm::seq<int64_t>(rank - count, rank));
+}
+
+/// All dimensions but the last.
+static SmallVector<int64_t> leadingDims(Value value) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, typeOf(value).getRank() - 1));
 }
 
 /// Sum over `dims`, transposed first where no kernel could do it.
@@ -267,9 +265,8 @@ void SumOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
 void MeanOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                       MutableArrayRef<Value> operandCotangents) {
   Graph dy{builder, getLoc(), cotangents[0]};
-  int64_t count = elementsOf(getInput()) / elementsOf(getResult());
-  operandCotangents[0] = broadcastBack(builder, getLoc(), dy / dy.like(count),
-                                       getInput(), getDims());
+  operandCotangents[0] = broadcastBack(
+      builder, getLoc(), dy / dy.like(getCount()), getInput(), getDims());
 }
 
 // The kernel counts equal maxima along a row, so the reduced dimensions go
@@ -300,15 +297,13 @@ void MaxOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
 void LinearOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                         MutableArrayRef<Value> operandCotangents) {
   Location loc = getLoc();
-  Value dy = asMatrix(builder, loc, cotangents[0]);
-  Value x = asMatrix(builder, loc, getInput());
-  Value dx = MatmulOp::create(builder, loc, dy, getWeight());
-  operandCotangents[0] = reshaped(builder, loc, dx, shapeOf(getInput()));
+  Value dy = cotangents[0];
+  operandCotangents[0] =
+      LinearInputGradOp::create(builder, loc, dy, getWeight());
   operandCotangents[1] =
-      MatmulOp::create(builder, loc, dy, x, /*transposeLhs=*/true);
+      LinearWeightGradOp::create(builder, loc, dy, getInput());
   if (getBias())
-    operandCotangents[2] =
-        SumOp::create(builder, loc, dy, ArrayRef<int64_t>{0});
+    operandCotangents[2] = sumOver(builder, loc, dy, leadingDims(dy));
 }
 
 // With A and B the operands as they are read, C = A B: dA = dC B^T and
@@ -351,8 +346,7 @@ void LayerNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
   operandCotangents[1] = LayerNormWeightGradOp::create(
       builder, loc, getWeight().getType(), getInput(), getMean(), getRstd(),
       cotangents[0]);
-  Value rows = asMatrix(builder, loc, cotangents[0]);
-  Value bias = SumOp::create(builder, loc, rows, ArrayRef<int64_t>{0});
+  Value bias = sumOver(builder, loc, cotangents[0], leadingDims(cotangents[0]));
   if (bias.getType() != getBias().getType())
     bias = CastOp::create(builder, loc, getBias().getType(), bias);
   operandCotangents[2] = bias;
@@ -409,7 +403,8 @@ void MSELossOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                          MutableArrayRef<Value> operandCotangents) {
   Graph gradient{builder, getLoc(),
                  MSELossGradOp::create(builder, getLoc(), getPrediction(),
-                                       getTarget(), cotangents[0])};
+                                       getTarget(), cotangents[0],
+                                       getCountAttr())};
   operandCotangents[0] = gradient;
   operandCotangents[1] = -gradient;
 }

@@ -132,10 +132,7 @@ std::vector<NamedTensor> Llama3::forward(ArrayRef<Tensor> inputs) const {
   Tensor logits = output ? (*output)(h) : tokEmbeddings.scores(h);
 
   Tracer::Scope scope(tokens.tracer(), "loss");
-  int64_t rows = batch * seqLen;
-  Tensor flatLogits = reshape(logits, {rows, logits.size(2)});
-  Tensor flatTargets = reshape(targets, {rows});
-  return {{"loss", crossEntropy(flatLogits, flatTargets)}, {"logits", logits}};
+  return {{"loss", crossEntropy(logits, targets)}, {"logits", logits}};
 }
 
 } // namespace fsdp::model

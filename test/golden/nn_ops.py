@@ -118,7 +118,9 @@ def shapes():
     for dims in ([0], [1], [0, 1]):
         suffix = "_".join(map(str, dims))
         for name, function in {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}.items():
-            case(f"{name}_{suffix}", f"%r = nn.{name} %0 {dims} : {{0}} to {{1}}", [ties],
+            count = math.prod(ties.shape[dim] for dim in dims)
+            divisor = f"count {count} " if name == "mean" else ""
+            case(f"{name}_{suffix}", f"%r = nn.{name} %0 {dims} {divisor}: {{0}} to {{1}}", [ties],
                  lambda t, f=function, d=dims: f(t, dim=d))
 
 
@@ -225,7 +227,7 @@ def lookups_and_losses():
          "%r:2 = nn.cross_entropy %0, %1 ignore_index -100 : {0}, {1}, {2}, {3}",
          [logits, torch.full((4,), -100, dtype=torch.int32)],
          lambda t, _: (t.sum() * 0, t.logsumexp(-1)), aux=1)
-    case("mse_loss", "%r = nn.mse_loss %0, %1 : {0}, {2}", [uniform(3, 5), uniform(3, 5)], F.mse_loss)
+    case("mse_loss", "%r = nn.mse_loss %0, %1 count 15 : {0}, {2}", [uniform(3, 5), uniform(3, 5)], F.mse_loss)
 
 
 def rotary_tables():

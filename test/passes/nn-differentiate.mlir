@@ -14,12 +14,12 @@
 // CHECK-NOT: nn.neg
 // CHECK: %[[LOSS:.*]] = nn.mse_loss
 // CHECK-NEXT: %[[SEED:.*]] = nn.seed %[[LOSS]]
-// CHECK-NEXT: %[[DY:.*]] = nn.mse_loss_grad %[[Y]], %{{.*}}, %[[SEED]]
-// CHECK-NEXT: %[[DA:.*]] = nn.matmul %[[DY]], %[[W1]]
-// CHECK-NEXT: %[[DW1:.*]] = nn.matmul %[[DY]], %[[A]] {transpose_lhs}
+// CHECK-NEXT: %[[DY:.*]] = nn.mse_loss_grad %[[Y]], %{{.*}}, %[[SEED]] count 32
+// CHECK-NEXT: %[[DA:.*]] = nn.linear_input_grad %[[DY]], %[[W1]]
+// CHECK-NEXT: %[[DW1:.*]] = nn.linear_weight_grad %[[DY]], %[[A]]
 // CHECK-NEXT: nn.gradient @w1, %[[DW1]]
 // CHECK-NEXT: %[[DH:.*]] = nn.silu_grad %[[H]], %[[DA]]
-// CHECK-NEXT: %[[DW0:.*]] = nn.matmul %[[DH]], %[[X]] {transpose_lhs}
+// CHECK-NEXT: %[[DW0:.*]] = nn.linear_weight_grad %[[DH]], %[[X]]
 // CHECK-NEXT: nn.gradient @w0, %[[DW0]]
 // CHECK-NEXT: return %[[LOSS]] : tensor<f32>
 // CHECK-LABEL: func.func @evaluate
@@ -40,7 +40,7 @@ func.func @forward(%x: tensor<4x8xf32> {nn.name = "x"}, %t: tensor<4x8xf32> {nn.
   %w1 = nn.read @w1 : tensor<8x8xf32>
   %y = nn.linear %a, %w1 : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
   %u = nn.neg %y : tensor<4x8xf32>
-  %loss = nn.mse_loss %y, %t : tensor<4x8xf32>, tensor<f32>
+  %loss = nn.mse_loss %y, %t count 32 : tensor<4x8xf32>, tensor<f32>
   return %loss, %u : tensor<f32>, tensor<4x8xf32>
 }
 
@@ -55,9 +55,9 @@ func.func @forward(%x: tensor<4x8xf32> {nn.name = "x"}, %t: tensor<4x8xf32> {nn.
 // CHECK: %[[F:.*]] = nn.read @frozen
 // CHECK: %[[S:.*]] = nn.add
 // CHECK: %[[DLOGITS:.*]] = nn.cross_entropy_grad
-// CHECK-NEXT: %[[DS:.*]] = nn.matmul %[[DLOGITS]], %{{[^{]*$}}
-// CHECK-NEXT: %[[LATE:.*]] = nn.matmul %[[DLOGITS]], %[[S]] {transpose_lhs}
-// CHECK-NEXT: %[[BRANCH:.*]] = nn.matmul %[[DS]], %[[F]]
+// CHECK-NEXT: %[[DS:.*]] = nn.linear_input_grad %[[DLOGITS]]
+// CHECK-NEXT: %[[LATE:.*]] = nn.linear_weight_grad %[[DLOGITS]], %[[S]]
+// CHECK-NEXT: %[[BRANCH:.*]] = nn.linear_input_grad %[[DS]], %[[F]]
 // CHECK-NEXT: %[[DX:.*]] = nn.add %[[DS]], %[[BRANCH]]
 // CHECK-NEXT: %[[EARLY:.*]] = nn.embedding_grad %{{.*}}, %[[DX]]
 // CHECK-NEXT: %[[G:.*]] = nn.add %[[LATE]], %[[EARLY]]
@@ -84,7 +84,7 @@ func.func @forward(%ids: tensor<4xi32> {nn.name = "tokens"}, %t: tensor<4xi32> {
 // The reverse rule of redistribute is the redistribute back: from the
 // compute-type cotangent of the full tensor to the f32 shard.
 // CHECK-LABEL: func.func @train
-// CHECK: %[[DW:.*]] = nn.matmul %{{.*}} {transpose_lhs} : {{.*}} -> tensor<8x8xbf16>
+// CHECK: %[[DW:.*]] = nn.linear_weight_grad %{{.*}} -> tensor<8x8xbf16>
 // CHECK-NEXT: %[[G:.*]] = fsdp.redistribute %[[DW]] on @mesh["dp_shard"] from #fsdp.replicated to #fsdp.shard<0, ["dp_shard"]> grad average f32 reduced : tensor<8x8xbf16> -> tensor<3x8xf32>
 // CHECK-NEXT: nn.gradient @w, %[[G]] : tensor<3x8xf32>
 fsdp.mesh @mesh ["dp_shard" = 3]
@@ -94,6 +94,6 @@ func.func @forward(%x: tensor<4x8xbf16> {nn.name = "x"}, %t: tensor<4x8xbf16> {n
   %s = nn.read @w : tensor<3x8xf32>
   %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<3x8xf32> -> tensor<8x8xbf16>
   %y = nn.linear %x, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
-  %loss = nn.mse_loss %y, %t : tensor<4x8xbf16>, tensor<f32>
+  %loss = nn.mse_loss %y, %t count 32 : tensor<4x8xbf16>, tensor<f32>
   return %loss : tensor<f32>
 }

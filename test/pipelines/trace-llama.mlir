@@ -67,12 +67,11 @@
 // CHECK-NEXT:    nn.read @layers.1.attention_norm.weight
 // CHECK-NEXT:    nn.rms_norm %[[BLOCK]]
 
-// The end: 2 x 8 = 16 rows of logits against 16 targets.
+// The end: 2 x 8 rows of logits against as many targets; batch and sequence
+// stay dimensions of their own.
 // CHECK:         %[[OUT:.*]] = nn.read @output.weight
 // CHECK-NEXT:    %[[LOGITS:.*]] = nn.linear %{{.*}}, %[[OUT]]
-// CHECK-NEXT:    %[[FLAT:.*]] = nn.reshape %[[LOGITS]] : tensor<2x8x32xf32> to tensor<16x32xf32>
-// CHECK-NEXT:    %[[FLAT_TARGETS:.*]] = nn.reshape %[[TARGETS]] : tensor<2x8xi32> to tensor<16xi32>
-// CHECK-NEXT:    %[[LOSS:.*]], %{{.*}} = nn.cross_entropy %[[FLAT]], %[[FLAT_TARGETS]] ignore_index -100
+// CHECK-NEXT:    %[[LOSS:.*]], %{{.*}} = nn.cross_entropy %[[LOGITS]], %[[TARGETS]] ignore_index -100 : tensor<2x8x32xf32>, tensor<2x8xi32>, tensor<f32>, tensor<2x8xf32>
 // CHECK-NEXT:    return %[[LOSS]], %[[LOGITS]]
 
 // What is printed is what fsdp-opt parses and verifies.

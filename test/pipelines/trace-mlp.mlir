@@ -1,7 +1,7 @@
 // RUN: fsdp-trace odsc_mlp --batch 4 --set n_layers=2 | FileCheck %s
 // RUN: fsdp-trace odsc_mlp --batch 4 --set n_layers=2 --dtype bf16 | FileCheck %s --check-prefix=BF16
 
-// n x (Linear + ReLU) and a mean squared error. Uniform on
+// n x (Linear + ReLU) and a mean squared error over 4 * 16384 = 65536 elements. Uniform on
 // +-16384^-1/2 = +-1/128 = +-7.8125e-3.
 
 // CHECK:       nn.parameter @layers.0.weight : tensor<16384x16384xf32> init #nn.uniform<bound = 7.812500e-03>
@@ -17,7 +17,7 @@
 // CHECK-NEXT:    %[[B1:.*]] = nn.read @layers.1.bias
 // CHECK-NEXT:    %[[H1:.*]] = nn.linear %[[R0]], %[[W1]] bias %[[B1]]
 // CHECK-NEXT:    %[[R1:.*]] = nn.relu %[[H1]]
-// CHECK-NEXT:    %[[LOSS:.*]] = nn.mse_loss %[[R1]], %[[Y]]
+// CHECK-NEXT:    %[[LOSS:.*]] = nn.mse_loss %[[R1]], %[[Y]] count 65536
 // CHECK-NEXT:    return %[[LOSS]], %[[R1]]
 
 // Data comes in f32 and the loss is taken in f32.
@@ -25,4 +25,4 @@
 // BF16:      %[[LAST:.*]] = nn.relu %{{.*}} : tensor<4x16384xbf16>
 // BF16:      %[[LAST:.*]] = nn.relu %{{.*}} : tensor<4x16384xbf16>
 // BF16-NEXT: %[[P:.*]] = nn.cast %[[LAST]] : tensor<4x16384xbf16> to tensor<4x16384xf32>
-// BF16-NEXT: nn.mse_loss %[[P]], %y : tensor<4x16384xf32>, tensor<f32>
+// BF16-NEXT: nn.mse_loss %[[P]], %y count 65536 : tensor<4x16384xf32>, tensor<f32>

@@ -14,7 +14,7 @@
 // CHECK:       %[[NORM:.*]], %{{.*}} = nn.rms_norm %{{.*}}, %{{.*}} eps
 // CHECK-NEXT:  %[[AGAIN:.*]] = nn.read @tok_embeddings.weight
 // CHECK-NEXT:  nn.linear %[[NORM]], %[[AGAIN]] : tensor<1x8x256xf32>, tensor<2048x256xf32> -> tensor<1x8x2048xf32>
-// CHECK-NEXT:  nn.reshape
+// CHECK-NEXT:  nn.cross_entropy
 // CHECK-NOT:   nn.read
 
 // 1B and 3B are tied as registered.

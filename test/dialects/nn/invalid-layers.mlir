@@ -66,6 +66,78 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) {
 
 // -----
 
+// linear_input_grad 1: the weight has rank 2.
+func.func @f(%d: tensor<4x16xf32>, %w: tensor<16xf32>) {
+  // expected-error @+1 {{expects the weight of rank 2}}
+  %0 = nn.linear_input_grad %d, %w : tensor<4x16xf32>, tensor<16xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// linear_input_grad 1: the cotangent has a last dimension.
+func.func @f(%d: tensor<f32>, %w: tensor<16x8xf32>) {
+  // expected-error @+1 {{expects the cotangent of rank 1 or more}}
+  %0 = nn.linear_input_grad %d, %w : tensor<f32>, tensor<16x8xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// linear_input_grad 2: contracted sizes agree.
+func.func @f(%d: tensor<4x9xf32>, %w: tensor<16x8xf32>) {
+  // expected-error @+1 {{expects the cotangent's last dimension (9) to be the weight's dimension 0 (16)}}
+  %0 = nn.linear_input_grad %d, %w : tensor<4x9xf32>, tensor<16x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// linear_input_grad 3: the result's shape.
+func.func @f(%d: tensor<4x16xf32>, %w: tensor<16x8xf32>) {
+  // expected-error @+1 {{expects the result of type 'tensor<4x8xf32>'}}
+  %0 = nn.linear_input_grad %d, %w : tensor<4x16xf32>, tensor<16x8xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// linear_input_grad 4: equal element types.
+func.func @f(%d: tensor<4x16xf32>, %w: tensor<16x8xbf16>) {
+  // expected-error @+1 {{expects the weight with elements of type 'f32'}}
+  %0 = nn.linear_input_grad %d, %w : tensor<4x16xf32>, tensor<16x8xbf16> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// linear_weight_grad 1: equal leading dimensions.
+func.func @f(%d: tensor<2x4x16xf32>, %x: tensor<8x8xf32>) {
+  // expected-error @+1 {{expects equal leading dimensions, got 'tensor<2x4x16xf32>' and 'tensor<8x8xf32>'}}
+  %0 = nn.linear_weight_grad %d, %x : tensor<2x4x16xf32>, tensor<8x8xf32> -> tensor<16x8xf32>
+  return
+}
+
+// -----
+
+// linear_weight_grad 2: the result's shape.
+func.func @f(%d: tensor<4x16xf32>, %x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result of type 'tensor<16x8xf32>'}}
+  %0 = nn.linear_weight_grad %d, %x : tensor<4x16xf32>, tensor<4x8xf32> -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+// linear_weight_grad 3: equal element types.
+func.func @f(%d: tensor<4x16xf32>, %x: tensor<4x8xbf16>) {
+  // expected-error @+1 {{expects the input with elements of type 'f32'}}
+  %0 = nn.linear_weight_grad %d, %x : tensor<4x16xf32>, tensor<4x8xbf16> -> tensor<16x8xf32>
+  return
+}
+
+// -----
+
 // matmul 1: rank at least 2.
 func.func @f(%x: tensor<8xf32>) {
   // expected-error @+1 {{expects lhs of rank 2 or more}}
@@ -426,9 +498,18 @@ func.func @f(%i: tensor<2xi32>, %d: tensor<2x8xf32>) {
 
 // -----
 
-// cross_entropy 1: logits of rank 2.
+// cross_entropy 1: logits have classes.
+func.func @f(%l: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{expects the logits of rank 1 or more}}
+  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<f32>, tensor<i32>, tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+// cross_entropy 1: targets have the leading dimensions of the logits.
 func.func @f(%l: tensor<2x4x8xf32>, %t: tensor<8xi32>) {
-  // expected-error @+1 {{expects the logits of rank 2}}
+  // expected-error @+1 {{expects the targets of type 'tensor<2x4xi32>'}}
   %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<2x4x8xf32>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
   return
 }
@@ -474,7 +555,7 @@ func.func @f(%l: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<8xf32>, %d: tens
 // mse_loss 1: equal operand types.
 func.func @f(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) {
   // expected-error @+1 {{failed to verify that all of {prediction, target} have same type}}
-  %0 = "nn.mse_loss"(%x, %y) : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<f32>
+  %0 = "nn.mse_loss"(%x, %y) {count = 32 : i64} : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<f32>
   return
 }
 
@@ -483,7 +564,16 @@ func.func @f(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) {
 // mse_loss 2: the loss's type.
 func.func @f(%x: tensor<4x8xf32>) {
   // expected-error @+1 {{expects the loss of type 'tensor<f32>'}}
-  %0 = nn.mse_loss %x, %x : tensor<4x8xf32>, tensor<f64>
+  %0 = nn.mse_loss %x, %x count 32 : tensor<4x8xf32>, tensor<f64>
+  return
+}
+
+// -----
+
+// mse_loss 3: a positive count.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects a positive count, got -1}}
+  %0 = nn.mse_loss %x, %x count -1 : tensor<4x8xf32>, tensor<f32>
   return
 }
 
@@ -492,6 +582,15 @@ func.func @f(%x: tensor<4x8xf32>) {
 // mse_loss_grad: as nn.mse_loss.
 func.func @f(%x: tensor<4x8xf32>, %d: tensor<f64>) {
   // expected-error @+1 {{expects the loss's cotangent of type 'tensor<f32>'}}
-  %0 = nn.mse_loss_grad %x, %x, %d : tensor<4x8xf32>, tensor<f64>
+  %0 = nn.mse_loss_grad %x, %x, %d count 32 : tensor<4x8xf32>, tensor<f64>
+  return
+}
+
+// -----
+
+// mse_loss_grad: a positive count.
+func.func @f(%x: tensor<4x8xf32>, %d: tensor<f32>) {
+  // expected-error @+1 {{expects a positive count, got 0}}
+  %0 = nn.mse_loss_grad %x, %x, %d count 0 : tensor<4x8xf32>, tensor<f32>
   return
 }

@@ -477,7 +477,16 @@ func.func @f(%x: tensor<4x8xf32>) {
 // mean 1: at least one dimension.
 func.func @f(%x: tensor<4x8xf32>) {
   // expected-error @+1 {{expects at least one dimension to reduce}}
-  %0 = nn.mean %x [] : tensor<4x8xf32> to tensor<4x8xf32>
+  %0 = nn.mean %x [] count 1 : tensor<4x8xf32> to tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// mean 4: a positive count.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects a positive count, got 0}}
+  %0 = nn.mean %x [1] count 0 : tensor<4x8xf32> to tensor<4xf32>
   return
 }
 

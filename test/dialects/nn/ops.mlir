@@ -106,8 +106,8 @@ func.func @shapes(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %s: tensor<f32>) {
   %6 = nn.broadcast %s [] : tensor<f32> to tensor<4x8xf32>
   // CHECK: nn.sum %{{.*}} [1] : tensor<4x8xf32> to tensor<4xf32>
   %7 = nn.sum %x [1] : tensor<4x8xf32> to tensor<4xf32>
-  // CHECK: nn.mean %{{.*}} [0] : tensor<4x8xf32> to tensor<8xf32>
-  %8 = nn.mean %x [0] : tensor<4x8xf32> to tensor<8xf32>
+  // CHECK: nn.mean %{{.*}} [0] count 4 : tensor<4x8xf32> to tensor<8xf32>
+  %8 = nn.mean %x [0] count 4 : tensor<4x8xf32> to tensor<8xf32>
   // CHECK: nn.max %{{.*}} [0, 1] : tensor<4x8xf32> to tensor<f32>
   %9 = nn.max %x [0, 1] : tensor<4x8xf32> to tensor<f32>
   // CHECK: nn.max_grad %{{.*}}, %{{.*}}, %{{.*}} [1] : tensor<4x8xf32>, tensor<4xf32>
@@ -122,6 +122,10 @@ func.func @matrix_products(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>, %b: tens
   %0 = nn.linear %x, %w : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>
   // CHECK: nn.linear %{{.*}}, %{{.*}} bias %{{.*}} : tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32> -> tensor<2x4x16xf32>
   %1 = nn.linear %x, %w bias %b : tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32> -> tensor<2x4x16xf32>
+  // CHECK: nn.linear_input_grad %{{.*}}, %{{.*}} : tensor<2x4x16xf32>, tensor<16x8xf32> -> tensor<2x4x8xf32>
+  %dx = nn.linear_input_grad %0, %w : tensor<2x4x16xf32>, tensor<16x8xf32> -> tensor<2x4x8xf32>
+  // CHECK: nn.linear_weight_grad %{{.*}}, %{{.*}} : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
+  %dw = nn.linear_weight_grad %0, %x : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
   // CHECK: nn.matmul %{{.*}}, %{{.*}} {transpose_lhs} : tensor<8x4xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
   %2 = nn.matmul %a, %c {transpose_lhs} : tensor<8x4xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
   // CHECK: nn.matmul %{{.*}}, %{{.*}} {transpose_rhs} : tensor<4x16xf32>, tensor<8x16xf32> -> tensor<4x8xf32>
@@ -174,12 +178,14 @@ func.func @losses(%ids: tensor<2x4xi32>, %table: tensor<16x8xf32>, %targets: ten
   %1 = nn.embedding_grad %ids, %0 : tensor<2x4xi32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
   // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
   %loss, %lse = nn.cross_entropy %logits, %targets ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
+  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : tensor<2x4x8xf32>, tensor<2x4xi32>, tensor<f32>, tensor<2x4xf32>
+  %loss2, %lse2 = nn.cross_entropy %0, %ids ignore_index -100 : tensor<2x4x8xf32>, tensor<2x4xi32>, tensor<f32>, tensor<2x4xf32>
   // CHECK: nn.cross_entropy_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
   %2 = nn.cross_entropy_grad %logits, %targets, %lse, %loss ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
-  // CHECK: nn.mse_loss %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<f32>
-  %3 = nn.mse_loss %0, %0 : tensor<2x4x8xf32>, tensor<f32>
-  // CHECK: nn.mse_loss_grad %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<f32>
-  %4 = nn.mse_loss_grad %0, %0, %3 : tensor<2x4x8xf32>, tensor<f32>
+  // CHECK: nn.mse_loss %{{.*}}, %{{.*}} count 64 : tensor<2x4x8xf32>, tensor<f32>
+  %3 = nn.mse_loss %0, %0 count 64 : tensor<2x4x8xf32>, tensor<f32>
+  // CHECK: nn.mse_loss_grad %{{.*}}, %{{.*}}, %{{.*}} count 64 : tensor<2x4x8xf32>, tensor<f32>
+  %4 = nn.mse_loss_grad %0, %0, %3 count 64 : tensor<2x4x8xf32>, tensor<f32>
   return
 }
 

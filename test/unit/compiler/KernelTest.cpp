@@ -234,8 +234,9 @@ const KernelCase kCases[] = {
     REDUCE("SumLeading", "sum", "[0]", "3x4x"),
     REDUCE("SumTwoLeading", "sum", "[0, 1]", "4x"),
     REDUCE("SumAll", "sum", "[0, 1, 2]", ""),
-    REDUCE("MeanTrailing", "mean", "[2]", "2x3x"),
-    REDUCE("MeanLeading", "mean", "[0, 1]", "4x"),
+    REDUCE("MeanTrailing", "mean", "[2] count 4", "2x3x"),
+    REDUCE("MeanLeading", "mean", "[0, 1] count 6", "4x"),
+    REDUCE("MeanOfAPart", "mean", "[2] count 100", "2x3x"),
     REDUCE("MaxTrailing", "max", "[2]", "2x3x"),
     REDUCE("MaxLeading", "max", "[0]", "3x4x"),
     {"SumOfUnitDimension", "%a: tensor<3x1x4xf64>",
@@ -284,9 +285,10 @@ const KernelCase kCases[] = {
      "%y = nn.softmax %x : tensor<4xf64>"},
     BINARY("SoftmaxGrad", "softmax_grad"),
     {"MSELoss", TWO,
-     "%y = nn.mse_loss %a, %b : tensor<2x3x4xf64>, tensor<f64>"},
+     "%y = nn.mse_loss %a, %b count 24 : tensor<2x3x4xf64>, tensor<f64>"},
     {"MSELossGrad", TWO ", %d: tensor<f64>",
-     "%y = nn.mse_loss_grad %a, %b, %d : tensor<2x3x4xf64>, tensor<f64>"},
+     "%y = nn.mse_loss_grad %a, %b, %d count 24 : tensor<2x3x4xf64>, "
+     "tensor<f64>"},
 };
 
 #undef ONE

@@ -247,7 +247,7 @@ static Tensor sum(Operation *op, const Tensor &x, ArrayRef<int64_t> dims) {
 static Tensor mean(nn::MeanOp op, const Tensor &x) {
   Tensor y = sum(op, x, op.getDims());
   for (double &value : y.values)
-    value /= static_cast<double>(x.size()) / y.size();
+    value /= op.getCount();
   return y;
 }
 
@@ -309,6 +309,12 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
   };
   return TypeSwitch<Operation *, Tensors>(op)
       .Case([&](nn::LinearOp) -> Tensors { return {linear(in)}; })
+      .Case([&](nn::LinearInputGradOp) -> Tensors {
+        return {linearInputGrad(in)};
+      })
+      .Case([&](nn::LinearWeightGradOp) -> Tensors {
+        return {linearWeightGrad(in)};
+      })
       .Case([&](nn::MatmulOp op) -> Tensors {
         return {
             matmul(in[0], in[1], op.getTransposeLhs(), op.getTransposeRhs())};
@@ -353,8 +359,12 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
       .Case([&](nn::CrossEntropyGradOp op) -> Tensors {
         return {crossEntropyGrad(in, op.getIgnoreIndex())};
       })
-      .Case([&](nn::MSELossOp) -> Tensors { return {mseLoss(in)}; })
-      .Case([&](nn::MSELossGradOp) -> Tensors { return {mseLossGrad(in)}; })
+      .Case([&](nn::MSELossOp op) -> Tensors {
+        return {mseLoss(in, op.getCount())};
+      })
+      .Case([&](nn::MSELossGradOp op) -> Tensors {
+        return {mseLossGrad(in, op.getCount())};
+      })
       .Case([&](nn::AbsMaxOp) -> Tensors { return {absMax(in)}; })
       .Case([&](nn::SumSquaresOp) -> Tensors { return {sumSquares(in)}; })
       .Case([&](nn::ClipCoefficientOp op) {

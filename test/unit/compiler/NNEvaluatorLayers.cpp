@@ -25,6 +25,35 @@ Tensor linear(const Tensors &in) {
   return y;
 }
 
+// Operands: dy, w.
+Tensor linearInputGrad(const Tensors &in) {
+  const Tensor &dy = in[0], &w = in[1];
+  int64_t outer = w.shape[0], inner = w.shape[1], rows = dy.size() / outer;
+  std::vector<int64_t> shape = dy.shape;
+  shape.back() = inner;
+  Tensor dx = Tensor::full(shape);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i)
+        dx.values[r * inner + i] +=
+            dy.values[r * outer + o] * w.values[o * inner + i];
+  return dx;
+}
+
+// Operands: dy, x.
+Tensor linearWeightGrad(const Tensors &in) {
+  const Tensor &dy = in[0], &x = in[1];
+  int64_t outer = dy.shape.back(), inner = x.shape.back();
+  int64_t rows = dy.size() / outer;
+  Tensor dw = Tensor::full({outer, inner});
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i)
+        dw.values[o * inner + i] +=
+            dy.values[r * outer + o] * x.values[r * inner + i];
+  return dw;
+}
+
 Tensor matmul(const Tensor &lhs, const Tensor &rhs, bool transposeLhs,
               bool transposeRhs) {
   int64_t rank = lhs.rank();
@@ -386,18 +415,19 @@ Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex) {
   return dLogits;
 }
 
-Tensor mseLoss(const Tensors &in) {
-  return Tensor::scalar(meanOf(in[0].size(), [&](int64_t i) {
-    return std::pow(in[0].values[i] - in[1].values[i], 2);
-  }));
+Tensor mseLoss(const Tensors &in, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < in[0].size(); ++i)
+    sum += std::pow(in[0].values[i] - in[1].values[i], 2);
+  return Tensor::scalar(sum / count);
 }
 
 // Operands: prediction, target, dloss.
-Tensor mseLossGrad(const Tensors &in) {
+Tensor mseLossGrad(const Tensors &in, int64_t count) {
   Tensor gradient = in[0];
   for (int64_t i = 0; i < gradient.size(); ++i)
-    gradient.values[i] = 2 * (in[0].values[i] - in[1].values[i]) *
-                         in[2].values[0] / gradient.size();
+    gradient.values[i] =
+        2 * (in[0].values[i] - in[1].values[i]) * in[2].values[0] / count;
   return gradient;
 }
 

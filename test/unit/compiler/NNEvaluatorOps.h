@@ -13,6 +13,8 @@ namespace fsdp::test {
 using Tensors = std::vector<Tensor>;
 
 Tensor linear(const Tensors &in);
+Tensor linearInputGrad(const Tensors &in);
+Tensor linearWeightGrad(const Tensors &in);
 Tensor matmul(const Tensor &lhs, const Tensor &rhs, bool transposeLhs,
               bool transposeRhs);
 
@@ -33,8 +35,8 @@ Tensor embedding(const Tensors &in);
 Tensor embeddingGrad(const Tensors &in, int64_t rows);
 Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex);
 Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex);
-Tensor mseLoss(const Tensors &in);
-Tensor mseLossGrad(const Tensors &in);
+Tensor mseLoss(const Tensors &in, int64_t count);
+Tensor mseLossGrad(const Tensors &in, int64_t count);
 
 Tensor absMax(const Tensors &in);
 Tensor sumSquares(const Tensors &in);

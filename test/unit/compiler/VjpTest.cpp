@@ -146,11 +146,13 @@ const std::vector<VjpCase> &allCases() {
       {"SumAll", "%a: tensor<3x4xf64>",
        "%y = nn.sum %a [0, 1] : tensor<3x4xf64> to tensor<f64>"},
       {"MeanTrailing", "%a: tensor<3x4xf64>",
-       "%y = nn.mean %a [1] : tensor<3x4xf64> to tensor<3xf64>"},
+       "%y = nn.mean %a [1] count 4 : tensor<3x4xf64> to tensor<3xf64>"},
+      {"MeanOfAPart", "%a: tensor<3x4xf64>",
+       "%y = nn.mean %a [1] count 16 : tensor<3x4xf64> to tensor<3xf64>"},
       {"MeanLeading", "%a: tensor<3x4xf64>",
-       "%y = nn.mean %a [0] : tensor<3x4xf64> to tensor<4xf64>"},
+       "%y = nn.mean %a [0] count 3 : tensor<3x4xf64> to tensor<4xf64>"},
       {"MeanAll", "%a: tensor<3x4xf64>",
-       "%y = nn.mean %a [0, 1] : tensor<3x4xf64> to tensor<f64>"},
+       "%y = nn.mean %a [0, 1] count 12 : tensor<3x4xf64> to tensor<f64>"},
       {"MaxTrailing", "%a: tensor<3x4xf64>",
        "%y = nn.max %a [1] : tensor<3x4xf64> to tensor<3xf64>"},
       {"MaxLeading", "%a: tensor<3x4xf64>",
@@ -171,6 +173,10 @@ const std::vector<VjpCase> &allCases() {
       {"LinearOfOneVector", "%x: tensor<4xf64>, %w: tensor<5x4xf64>",
        "%y = nn.linear %x, %w : tensor<4xf64>, tensor<5x4xf64> -> "
        "tensor<5xf64>"},
+      {"LinearWithBiasOverTwoDimensions",
+       "%x: tensor<2x3x4xf64>, %w: tensor<5x4xf64>, %b: tensor<5xf64>",
+       "%y = nn.linear %x, %w bias %b : tensor<2x3x4xf64>, tensor<5x4xf64>, "
+       "tensor<5xf64> -> tensor<2x3x5xf64>"},
       {"Matmul", "%a: tensor<3x4xf64>, %b: tensor<4x5xf64>",
        "%y = nn.matmul %a, %b : tensor<3x4xf64>, tensor<4x5xf64> -> "
        "tensor<3x5xf64>"},
@@ -247,6 +253,11 @@ const std::vector<VjpCase> &allCases() {
        "%y, %s = nn.cross_entropy %l, %t ignore_index -100 : "
        "tensor<4x5xf64>, tensor<4xi32>, tensor<f64>, tensor<4xf64>",
        {{"arg1", integers({4}, {4, 0, 2, 2})}}},
+      {"CrossEntropyOverTwoDimensions",
+       "%l: tensor<2x2x5xf64>, %t: tensor<2x2xi32>",
+       "%y, %s = nn.cross_entropy %l, %t ignore_index -100 : "
+       "tensor<2x2x5xf64>, tensor<2x2xi32>, tensor<f64>, tensor<2x2xf64>",
+       {{"arg1", integers({2, 2}, {4, -100, 2, 2})}}},
       {"CrossEntropyWithIgnoredRows",
        "%l: tensor<4x5xf64>, %t: tensor<4xi32>",
        "%y, %s = nn.cross_entropy %l, %t ignore_index -100 : "
@@ -258,7 +269,9 @@ const std::vector<VjpCase> &allCases() {
        "tensor<2x5xf64>, tensor<2xi32>, tensor<f64>, tensor<2xf64>",
        {{"arg1", integers({2}, {0, 0})}}},
       {"MSELoss", "%p: tensor<3x4xf64>, %t: tensor<3x4xf64>",
-       "%y = nn.mse_loss %p, %t : tensor<3x4xf64>, tensor<f64>"},
+       "%y = nn.mse_loss %p, %t count 12 : tensor<3x4xf64>, tensor<f64>"},
+      {"MSELossOfAPart", "%p: tensor<3x4xf64>, %t: tensor<3x4xf64>",
+       "%y = nn.mse_loss %p, %t count 24 : tensor<3x4xf64>, tensor<f64>"},
   };
   return cases;
 }
