@@ -1,6 +1,6 @@
-"""Every mode trains on a mesh of two axes, under every plan: hybrid_shard is
-equal to itself to the bit, fully_shard and replicate to it up to the order of
-sums.
+"""Every mode trains on a mesh of two axes, under every plan, and all give the
+same bits: sums over ranks nest by mesh axis in every mode. A shard degree of 3
+shows it, since trees over 2 x 2 ranks are equal to flat ones.
 
 usage: hybrid.py CONFIG TEXT WORKDIR SHARD_DEGREE"""
 import itertools
@@ -17,8 +17,6 @@ BUCKETS = OVERLAPS = ("none", "block")
 RESHARDS = ("default", "always", "never")
 DISTANCES = (0, 1, 2)
 STEPS = 4
-# Losses and parameters of other modes, whose sums have another order.
-TOLERANCE = 1e-6
 
 # What is trained: mode, bucket, overlap, reshard, distance of prefetches and
 # deferred reductions (none: the planner's), through shared memory or MPI. The
@@ -131,27 +129,21 @@ class Mesh:
         return result
 
 
-def norm(values):
-    return sum(value * value for value in values) ** 0.5
+def equal(mine, theirs):
+    """Bits of two tensors. Shards over more ranks have more padding, which is
+    zero."""
+    short, long = sorted((mine, theirs), key=len)
+    return long[:len(short)] == short and not any(long[len(short):])
 
 
 def compare(mode, run, reference):
     (steps, tensors), (wanted_steps, wanted) = run, reference
     require(tensors.keys() == wanted.keys(), f"{mode}: other tensors")
-    if mode == "hybrid_shard":
-        require(steps == wanted_steps,
-                f"steps {steps}, the reference {wanted_steps}")
-        for name in wanted:
-            require(tensors[name] == wanted[name], f"{name} has other bits")
-        return 0.0
-    worst = max(abs(mine[0] / theirs[0] - 1)
-                for mine, theirs in zip(steps, wanted_steps))
-    for name, theirs in wanted.items():
-        # Padding is zero; shards over more ranks have more of it.
-        difference = norm(a - b for a, b in zip(tensors[name], theirs))
-        worst = max(worst, difference / norm(theirs))
-    require(worst <= TOLERANCE, f"{mode}: off by {worst}")
-    return worst
+    require(steps == wanted_steps,
+            f"{mode}: steps {steps}, the reference {wanted_steps}")
+    for name in wanted:
+        require(equal(tensors[name], wanted[name]),
+                f"{mode}: {name} has other bits")
 
 
 def main():
@@ -160,13 +152,13 @@ def main():
     os.makedirs(work)
     mesh = Mesh(config, text, work, int(shard))
     compiled = mesh.compile_all()
-    reference, worst = None, 0.0
+    reference = None
     for run in RUNS:
         result = mesh.train(*run)
         reference = reference or result
-        worst = max(worst, compare(run[0], result, reference))
+        compare(run[0], result, reference)
     print(f"{REPLICATE} x {shard}: {compiled} plans compiled, {len(RUNS)} "
-          f"trained, modes within {worst:.1e}")
+          "trained to the same bits")
 
 
 main()
