@@ -31,10 +31,18 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
         %b = arith.mulf %a, %a : f32
         exec.yield %b
       }
-      …
+      %n = arith.constant 2.56e+02 : f32
+      %mean = arith.divf %ss, %n : f32
+      %eps = arith.constant 1.0e-05 : f32
+      %shifted = arith.addf %mean, %eps : f32
+      %r = math.rsqrt %shifted : f32
+      exec.store %r, %rstd : f32, memref<2x256xf32>
       exec.map {
-        …
-        exec.store %v, %y : memref<2x256x256xf32>
+        %a = exec.load %x : memref<2x256x256xf32> -> f32
+        %b = exec.load %w : memref<256xf32> -> f32
+        %c = arith.mulf %a, %r : f32
+        %v = arith.mulf %c, %b : f32
+        exec.store %v, %y : f32, memref<2x256x256xf32>
       }
     }
     ```
@@ -86,10 +94,23 @@ def Exec_ColumnOp : Exec_Op<"column", [Pure]> {
 
 def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
   let summary = "Combines an expression over the columns of the row: 16 lanes, then a tree";
-  let description = "Element j is combined into lane j mod 16 in order of j; lanes are then combined "
-    "as a binary tree (i with i+8, i+4, i+2, i+1). Independent of vector width and threads.\n\n"
-    "Example: `%s = exec.reduce sum { … exec.yield %b }`\n\n"
-    "Constraints: 1. at the top level of a kernel; 2. the body ends in exec.yield.";
+  let description = [{
+    Element j is combined into lane j mod 16 in order of j; lanes are then
+    combined as a binary tree (i with i+8, i+4, i+2, i+1). Independent of
+    vector width and threads.
+
+    Example:
+    ```mlir
+    %s = exec.reduce sum {
+      %a = exec.load %x : memref<4x8xf32> -> f32
+      %b = arith.mulf %a, %a : f32
+      exec.yield %b
+    }
+    ```
+
+    Constraints: 1. at the top level of a kernel; 2. the body ends in
+    exec.yield.
+  }];
   let hasVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
@@ -99,8 +120,18 @@ def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
 
 def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
   let summary = "Runs its body for every column of the row";
-  let description = "Example: `exec.map { … exec.store %v, %y : f32, memref<4x8xf32> }`\n\n"
-    "Constraints: 1. at the top level of a kernel.";
+  let description = [{
+    Example:
+    ```mlir
+    exec.map {
+      %a = exec.load %x : memref<4x8xf32> -> f32
+      %v = math.exp %a : f32
+      exec.store %v, %y : f32, memref<4x8xf32>
+    }
+    ```
+
+    Constraints: 1. at the top level of a kernel.
+  }];
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
@@ -108,11 +139,21 @@ def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
 
 def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
   let summary = "Combines an expression over the rows, for every column, into an output";
-  let description = "Rows are cut into blocks of 32; rows of a block are combined in order, then blocks in order. "
-    "Independent of vector width and threads.\n\n"
-    "Example: `exec.reduce_rows sum %dw : memref<8xf32> { … exec.yield %v }`\n\n"
-    "Constraints: 1. at the top level of a `column_reduction` kernel; 2. the target is a `column` "
-    "output of it; 3. the body ends in exec.yield.";
+  let description = [{
+    Rows are cut into blocks of 32; rows of a block are combined in order, then
+    blocks in order. Independent of vector width and threads.
+
+    Example:
+    ```mlir
+    exec.reduce_rows sum %dw : memref<8xf32> {
+      %a = exec.load %dy : memref<4x8xf32> -> f32
+      exec.yield %a
+    }
+    ```
+
+    Constraints: 1. at the top level of a `column_reduction` kernel; 2. the
+    target is a `column` output of it; 3. the body ends in exec.yield.
+  }];
   let hasVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target);
   let regions = (region SizedRegion<1>:$body);
@@ -121,6 +162,15 @@ def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
 
 def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ReduceRowsOp"]>]> {
   let summary = "The expression that a reduction combines";
+  let description = [{
+    Example:
+    ```mlir
+    %largest = exec.reduce max {
+      %a = exec.load %x : memref<4x8xf32> -> f32
+      exec.yield %a
+    }
+    ```
+  }];
   let arguments = (ins F32:$value);
   let assemblyFormat = "$value attr-dict";
 }

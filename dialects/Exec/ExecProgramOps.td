@@ -69,7 +69,7 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
     ```mlir
     exec.program @train arena 4096 attributes {exec.inputs = ["tokens"], exec.outputs = ["loss"]} {
       %x = exec.get @tokens : memref<2x256xi32>
-      …
+      %y = exec.get @loss : memref<f32>
     }
     ```
 
@@ -86,11 +86,17 @@ def Exec_FuncOp : Exec_Op<"func", [Symbol, IsolatedFromAbove, SingleBlock,
     NoTerminator]> {
   let summary = "A block of work that several places share, with ranges as arguments";
   let description = [{
-    Made by exec-outline. Event numbers inside are relative: an
-    exec.record / exec.wait `#i` with `events` argument k refers to entry k of the
-    call's `events`.
+    Made by exec-outline. Event numbers inside are relative: event k of the
+    function is entry k of the call's `events`.
 
-    Example: `exec.func @layer_forward (%x: memref<4x8xf32>) { … }`
+    Example:
+    ```mlir
+    exec.func @layer_forward {
+    ^bb0(%x: memref<4x8xf32>, %y: memref<4x8xf32>):
+      exec.wait 0 on gather
+      exec.copy on gather (%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>)
+    }
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
@@ -144,7 +150,8 @@ def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<ViewLikeOpInt
   let description = [{
     `offset` counts elements of the source.
 
-    Example: `%b = exec.view %a[32] : memref<4x8xf32> to memref<16xf32>` (fails: 32 + 16 > 32)
+    Example: `%b = exec.view %a[16] : memref<4x8xf32> to memref<16xf32>`;
+    `%b = exec.view %a[32] : memref<4x8xf32> to memref<16xf32>` (fails: 32 + 16 > 32)
 
     Constraints: 1. equal element types; 2. offset + elements fit the source.
   }];
@@ -167,7 +174,7 @@ class Exec_WorkOp<string mnemonic, list<Trait> traits = []>
 def Exec_LaunchOp : Exec_WorkOp<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a kernel over its iteration space";
   let description = [{
-    Example: `exec.launch @silu on compute (%x) outs(%y) : memref<4x8xf32> outs memref<4x8xf32>`
+    Example: `exec.launch @silu on compute (%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>)`
 
     Constraints: 1. the kernel exists; 2. operand types are its arguments'.
   }];
@@ -214,7 +221,9 @@ def Exec_InvokeOp : Exec_WorkOp<"invoke"> {
 
     Example:
     ```mlir
-    exec.invoke "attention" on compute (%q, %k, %v : …) outs(%o, %lse : …) workspace(%s : memref<65536xi8>)
+    exec.invoke "attention" on compute
+        (%q, %k, %v : memref<2x256x16x64xf32>, memref<2x256x8x64xf32>, memref<2x256x8x64xf32>)
+        outs(%o, %lse : memref<2x256x16x64xf32>, memref<2x16x256xf32>) workspace(%s : memref<65536xi8>)
         {params = {scale = 1.25e-01, causal = true}}
     ```
 

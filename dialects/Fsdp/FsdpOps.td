@@ -231,6 +231,15 @@ def Fsdp_AwaitOp : Fsdp_Op<"await"> {
 
 def Fsdp_YieldOp : Fsdp_Op<"yield", [Pure, Terminator, HasParent<"AsyncOp">]> {
   let summary = "The values an fsdp.async will give";
+  let description = [{
+    Example:
+    ```mlir
+    %f = fsdp.async : !fsdp.future<tensor<4xf32>> {
+      %s = fsdp.all_reduce sum %g on @mesh["dp_shard"] scale 1.0 : tensor<4xf32> -> tensor<4xf32>
+      fsdp.yield %s : tensor<4xf32>
+    }
+    ```
+  }];
   let arguments = (ins Variadic<Fsdp_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }

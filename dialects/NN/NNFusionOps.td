@@ -36,6 +36,16 @@ def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
 
 def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"FusionOp">]> {
   let summary = "The values that leave an nn.fusion";
+  let description = [{
+    Example:
+    ```mlir
+    %y = nn.fusion (%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+    ^bb0(%a: tensor<4x8xf32>):
+      %b = nn.exp %a : tensor<4x8xf32>
+      nn.yield %b : tensor<4x8xf32>
+    }
+    ```
+  }];
   let arguments = (ins Variadic<NN_AnyTensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
   let builders = [OpBuilder<(ins), "">];

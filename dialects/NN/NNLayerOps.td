@@ -175,6 +175,8 @@ def NN_LayerNormInputGradOp : NN_PureOp<"layer_norm_input_grad", [AllTypesMatch<
   let description = [{
     With `n = (x - mean) rstd` and `g = w dy`:
     `rstd (g - mean(g) - n mean(g n))`.
+
+    Example: `%dx = nn.layer_norm_input_grad %x, %w, %mean, %rstd, %dy : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
   }];
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
                        NN_FloatTensor:$mean, NN_FloatTensor:$rstd,
@@ -186,7 +188,8 @@ def NN_LayerNormInputGradOp : NN_PureOp<"layer_norm_input_grad", [AllTypesMatch<
 
 def NN_LayerNormWeightGradOp : NN_PureOp<"layer_norm_weight_grad", [AllTypesMatch<["input", "cotangent"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel]> {
   let summary = "Gradient of nn.layer_norm with respect to its weight";
-  let description = "`sum over rows of dy (x - mean) rstd`. (The bias gradient is nn.sum.)";
+  let description = "`sum over rows of dy (x - mean) rstd`. (The bias gradient is nn.sum.)\n\n"
+    "Example: `%dw = nn.layer_norm_weight_grad %x, %mean, %rstd, %dy : tensor<4x8xf32>, tensor<4xf32> to tensor<8xf32>`";
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$mean,
                        NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent);
   let results = (outs NN_FloatTensor:$result);
