@@ -64,8 +64,8 @@ TEST(GoldenInitial, ParametersOfLlamaDebugStartAsInTheGoldenRun) {
 }
 
 TEST(GoldenInitial, RotaryTablesHoldTheAnglesOfLlama31) {
-  for (const nlohmann::json &table :
-       readGolden("nn_ops.json")["rotary_tables"]) {
+  const nlohmann::json golden = readGolden("nn_ops.json");
+  for (const nlohmann::json &table : golden["rotary_tables"]) {
     Initializer init;
     init.kind = Initializer::Kind::RotaryTable;
     init.theta = table["theta"];
