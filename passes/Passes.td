@@ -152,11 +152,15 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
     nn.seed) and the parameter's name without ".weight".
 
     ```mlir
+    fsdp.mesh @mesh ["dp_shard" = 2]
+    nn.parameter @w : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+    %s = nn.read @w : tensor<4x4xf32>
     %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
         grad average f32 : tensor<4x4xf32> -> tensor<8x4xbf16>
     // becomes
+    %s = nn.read @w : tensor<4x4xf32>
     %c = nn.cast %s : tensor<4x4xf32> to tensor<4x4xbf16>
-    %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {serves = "fwd w"} : tensor<4x4xbf16> -> tensor<8x4xbf16>
+    %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {…, serves = "fwd w"} : tensor<4x4xbf16> -> tensor<8x4xbf16>
     ```
   }];
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
@@ -349,9 +353,13 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
 
     ```mlir
     %h = nn.add %x, %r : tensor<4x8xf32>
-    %y, %rstd = nn.rms_norm %h, %w eps 1.0e-05 : …
-    →
-    %h, %y, %rstd = nn.fusion (%x, %r, %w) : … { … }
+    %y, %rstd = nn.rms_norm %h, %w eps 1.0e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>
+    %z = nn.linear %y, %v : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<4x2xf32>
+    // becomes
+    %y = nn.fusion(%x, %r, %w) : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> {
+      …
+    }
+    %z = nn.linear %y, %v : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<4x2xf32>
     ```
 
     Inside a kernel an element is computed again in every stage (each
@@ -431,10 +439,16 @@ def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
 
     ```mlir
     exec.range @w : memref<4xf32> role parameter
-    exec.program @p { … exec.alloc : memref<8xf32> … }
+    exec.program @p {
+      %w = exec.get @w : memref<4xf32>
+      %a = exec.alloc : memref<4xf32>
+      exec.copy on compute (%w : memref<4xf32>) outs(%a : memref<4xf32>)
+    }
     // becomes
     exec.range @w : memref<4xf32> role parameter at 0
-    exec.program @p arena 128 { … exec.alloc at 64 : memref<8xf32> … }
+    exec.program @p arena 128 … {
+      %w = exec.get @w : memref<4xf32>
+      %a = exec.alloc at 64 : memref<4xf32>
     ```
 
     Also sets the module's `exec.persistent_bytes` and `exec.arena_bytes` and,

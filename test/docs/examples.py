@@ -130,10 +130,10 @@ def run(chunks):
     for chunk in chunks:
         starts.append(line)
         line += chunk.count("\n") + 1
-    done = subprocess.run(["fsdp-opt", "-", "-o", os.devnull, "--split-input-file",
+    done = subprocess.run(["fsdp-opt", "-", "--split-input-file",
                            "--allow-unregistered-dialect"],
                           input=separator.join(chunks), text=True,
-                          stderr=subprocess.PIPE, check=False)
+                          capture_output=True, check=False)
     results = [[] for _ in chunks]
     pattern = r"^<stdin>:(\d+):\d+: (error|note): (.*)"
     for where, severity, message in re.findall(pattern, done.stderr, re.M):
