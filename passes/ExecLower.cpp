@@ -171,7 +171,8 @@ private:
       return failure();
     for (func::FuncOp function : functions)
       reserveNames(function, state.kernels);
-    SmallVector<exec::ProgramOp> programs;
+    // Owned until they are in the module: a later function may fail.
+    SmallVector<OwningOpRef<exec::ProgramOp>> programs;
     for (func::FuncOp function : functions) {
       if (!function.isPublic())
         return function.emitError("is not public: exec-lower takes programs, "
@@ -180,10 +181,11 @@ private:
           ProgramLowering(state, function).run();
       if (failed(program))
         return failure();
-      programs.push_back(*program);
+      programs.emplace_back(*program);
       function.erase();
     }
-    for (exec::ProgramOp program : programs) {
+    for (OwningOpRef<exec::ProgramOp> &owner : programs) {
+      exec::ProgramOp program = owner.release();
       module.getBody()->push_back(program);
       if (exec::RangeOp range = state.lookup(program.getSymName()))
         return range.emitError("has the name of a program");

@@ -32,5 +32,7 @@ with open("/proc/cpuinfo") as cpuinfo:
         config.available_features.add("native-bf16")
 if config.have_cuda == "1":
     config.available_features.add("cuda")
-if config.sanitize != "ON":
+if config.sanitize == "ON":
+    config.available_features.add("sanitize")
+else:
     config.available_features.add("count-allocations")

@@ -1,15 +1,67 @@
 #!/bin/bash
 # Runs all tests, from a fresh Debian 12 machine on: installs what is missing,
-# builds everything, runs the units (ctest) and the lit tests. Both run even
-# if the first fails.
+# builds everything, runs the units (ctest) and the lit tests; then builds the
+# tools and the units with the address and undefined-behaviour sanitizers and
+# runs the units and a part of the lit tests with them. Each section says how
+# long it took; tests run even if others have failed.
+#
+#   tools/run-tests.sh [--no-sanitize]
+#
+#   --no-sanitize   leaves out the sanitizers, half of the time
+sanitize=1
+for argument in "$@"; do
+  case $argument in
+    --no-sanitize) sanitize=0 ;;
+    --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+    *) echo "$0: unknown argument '$argument'; see --help" >&2; exit 2 ;;
+  esac
+done
 source "$(dirname "${BASH_SOURCE[0]}")/prepare.sh"
+set +e # Sections fail one by one.
 
-install_missing "${packages_to_build[@]}" "${packages_to_test[@]}" \
-  "${packages_for_the_example[@]}"
-configure -DFSDP_BUILD_TESTS=ON
-ninja -C "$build"
+lit=/usr/lib/llvm-22/bin/lit
+sanitized=$build-sanitize
+# Every program of the project runs in these: each dialect, each pass, the
+# command lines, bad input, and a step program that is sanitized itself.
+sanitized_tests='dialects/|passes/|pipelines/|docs/examples|e2e/(train|bad-input|sanitized-step)'
 
+# section TITLE COMMAND...: a command with a heading and its time; its status.
 status=0
-ctest --test-dir "$build" --output-on-failure || status=1
-/usr/lib/llvm-22/bin/lit -sv "$build/test" || status=1
+section() {
+  local title=$1 start=$SECONDS failed=0
+  shift
+  printf '\n== %s\n' "$title"
+  "$@" || failed=1
+  printf '== %s: %s, %d s\n' "$title" "$(verdict $failed)" $((SECONDS - start))
+  status=$((status | failed))
+  return $failed
+}
+
+verdict() {
+  [ "$1" = 0 ] && echo passed || echo FAILED
+}
+
+build_all() {
+  configure -DFSDP_BUILD_TESTS=ON && ninja -C "$build"
+}
+
+build_sanitized() {
+  cmake --preset sanitize -S "$root" -B "$sanitized" > "$sanitized.log" ||
+    { cat "$sanitized.log"; return 1; }
+  rm -f "$sanitized.log"
+  ninja -C "$sanitized" fsdp-opt fsdp-trace fsdp-compile fsdp-run unit-tests
+}
+
+section "packages" install_missing "${packages_to_build[@]}" \
+  "${packages_to_test[@]}" "${packages_for_the_example[@]}" &&
+  section "build" build_all || exit 1
+section "units" ctest --test-dir "$build" --output-on-failure
+section "lit tests" "$lit" -sv "$build/test"
+if [ $sanitize = 1 ] && section "build with sanitizers" build_sanitized; then
+  section "units with sanitizers" \
+    ctest --test-dir "$sanitized" --output-on-failure
+  section "lit tests with sanitizers" \
+    "$lit" -sv "$sanitized/test" --filter "$sanitized_tests"
+fi
+printf '\n== all: %s, %d s\n' "$(verdict $status)" $SECONDS
 exit $status
