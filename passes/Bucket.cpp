@@ -102,7 +102,11 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
     LDBG() << units[members.front().unit].name << ": " << members.size()
            << " x " << place->getName();
     OpBuilder builder(place);
-    OperationState state(place->getLoc(), place->getName(), operands, types,
+    // Not a member's module but the whole unit is where a bucket belongs.
+    Location location =
+        NameLoc::get(builder.getStringAttr(units[members.front().unit].name),
+                     place->getLoc());
+    OperationState state(location, place->getName(), operands, types,
                          place->getAttrs());
     state.attributes.set(dist::kParametersAttr,
                          builder.getArrayAttr(parameters));

@@ -2,6 +2,7 @@
 //
 // ExecLower.cpp             the pass: ranges of the module, order, last check
 // ExecLowerProgram.cpp      one program: values, views, kernels, results
+// ExecLowerNames.cpp        what a memory report calls a buffer
 // ExecLowerLibrary.cpp      matmuls and the runtime's typed operations
 // ExecLowerCollectives.cpp  collectives, futures
 // KernelLowering.cpp        scalar code of kernels
@@ -73,20 +74,29 @@ private:
   mlir::LogicalResult lower(mlir::Operation *op);
   void eraseUnusedViews();
 
+  // ExecLowerNames.cpp: what people call a buffer.
+  /// Finds the parameters whose values and gradients tensors hold.
+  void findParameters();
+  void nameMoved(mlir::Operation *collective, mlir::ValueRange results);
+  /// The label of the buffer that `op` writes for `tensor`.
+  std::string labelOf(mlir::Value tensor, mlir::Operation *op);
+
   // Buffers.
   /// The buffer that holds `tensor`.
   mlir::Value buffer(mlir::Value tensor);
   /// The buffer that `result` is to be written to: its destination, or a new
   /// interval. `op` gives it its label.
   mlir::Value output(mlir::Value result, mlir::Operation *op);
-  mlir::Value alloc(mlir::MemRefType type, mlir::Operation *op,
-                    llvm::StringRef suffix = "");
+  /// An interval for `tensor`, or for the scratch memory that `suffix` says.
+  mlir::Value alloc(mlir::MemRefType type, mlir::Value tensor,
+                    mlir::Operation *op, llvm::StringRef suffix = "");
   /// A workspace of `bytes`, or nothing for 0; an error where there is none of
   /// such a size.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   workspace(int64_t bytes, mlir::Operation *op);
-  /// The same, but empty for 0.
-  mlir::FailureOr<mlir::Value> workspaceOf(int64_t bytes, mlir::Operation *op);
+  /// The same for the part of `op` that gives `tensor`, but empty for 0.
+  mlir::FailureOr<mlir::Value>
+  workspaceOf(int64_t bytes, mlir::Value tensor, mlir::Operation *op);
   mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
                    int64_t offset = 0);
   mlir::Value asMatrix(mlir::Value buffer);
@@ -165,6 +175,8 @@ private:
   llvm::StringMap<mlir::Value> gets; // range -> exec.get
   llvm::StringMap<mlir::Operation *> updates; // range -> first nn.adamw
   llvm::SmallVector<exec::RangeOp> resultRanges;
+  /// tensor -> parameter of which it is the value or the gradient
+  llvm::DenseMap<mlir::Value, llvm::StringRef> parameters;
 };
 
 } // namespace fsdp::lower

@@ -67,7 +67,7 @@ LogicalResult ProgramLowering::lowerAllGather(dist::AllGatherOp op,
       written.push_back(output(result, op));
       continue;
     }
-    written.push_back(alloc(padded, op));
+    written.push_back(alloc(padded, result, op));
     held[result] = view(written.back(),
                         cast<RankedTensorType>(result.getType()).getShape());
   }
@@ -106,7 +106,8 @@ LogicalResult ProgramLowering::lowerReduction(OpT op, exec::CollectiveKind kind,
     desc.items = 1;
     desc.item = &item;
     FailureOr<Value> space =
-        workspaceOf(state.target.collectiveWorkspaceBytes(desc, 0, *ranks), op);
+        workspaceOf(state.target.collectiveWorkspaceBytes(desc, 0, *ranks),
+                    result, op);
     if (failed(space))
       return failure();
     scratch.push_back(*space);

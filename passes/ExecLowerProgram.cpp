@@ -13,46 +13,28 @@ ProgramLowering::ProgramLowering(ModuleState &state, func::FuncOp func)
 // Buffers
 //===----------------------------------------------------------------------===//
 
-/// The innermost name of a location ("layers.0.attention.wq"), or nothing.
-static StringRef nameOf(Location loc) {
-  StringRef name;
-  loc->walk([&](Location inner) {
-    if (auto named = dyn_cast<NameLoc>(inner)) {
-      name = named.getName();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return name;
-}
-
-/// What a memory report calls a buffer that `op` writes:
-/// "layers.0.attention.wq: linear". A bucket of collectives has no one layer:
-/// it is called after what it serves.
-static std::string labelOf(Operation *op, StringRef suffix) {
-  auto serves = op->getAttrOfType<StringAttr>("serves");
-  StringRef layer = serves ? serves.getValue() : nameOf(op->getLoc());
-  std::string kind = op->getName().stripDialect().str();
-  std::string label = layer.empty() ? kind : (layer + ": " + kind).str();
-  return suffix.empty() ? label : (label + " " + suffix).str();
-}
-
-Value ProgramLowering::alloc(MemRefType type, Operation *op, StringRef suffix) {
+Value ProgramLowering::alloc(MemRefType type, Value tensor, Operation *op,
+                             StringRef suffix) {
+  std::string label = labelOf(tensor, op);
+  if (!suffix.empty())
+    label += (" " + suffix).str();
   return exec::AllocOp::create(b, op->getLoc(), type, IntegerAttr(),
-                               b.getStringAttr(labelOf(op, suffix)));
+                               b.getStringAttr(label));
 }
 
-FailureOr<Value> ProgramLowering::workspaceOf(int64_t bytes, Operation *op) {
+FailureOr<Value> ProgramLowering::workspaceOf(int64_t bytes, Value tensor,
+                                              Operation *op) {
   if (bytes < 0 || bytes > kMaxTensorBytes)
     return op->emitError("is too large for the library of this target");
-  return alloc(MemRefType::get({bytes}, b.getI8Type()), op, "workspace");
+  return alloc(MemRefType::get({bytes}, b.getI8Type()), tensor, op,
+               "workspace");
 }
 
 FailureOr<SmallVector<Value>> ProgramLowering::workspace(int64_t bytes,
                                                          Operation *op) {
   if (bytes == 0)
     return SmallVector<Value>();
-  FailureOr<Value> space = workspaceOf(bytes, op);
+  FailureOr<Value> space = workspaceOf(bytes, op->getResult(0), op);
   if (failed(space))
     return failure();
   return SmallVector<Value>{*space};
@@ -96,7 +78,7 @@ Value ProgramLowering::output(Value result, Operation *op) {
   Value &known = held[result];
   known = destinations.lookup(result);
   if (!known)
-    known = alloc(memRefOf(result.getType()), op);
+    known = alloc(memRefOf(result.getType()), result, op);
   return known;
 }
 
@@ -445,6 +427,7 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   program->setAttr(exec::kFlopsAttr, b.getI64IntegerAttr(*flops));
   b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
   findUpdates();
+  findParameters();
   if (failed(bindArguments()) || failed(bindResults()))
     return failure();
   for (Operation &op : func.front())

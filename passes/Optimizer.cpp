@@ -243,7 +243,9 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
 
   Value addArgument(func::FuncOp program, StringRef name, Type type) {
     unsigned index = program.getNumArguments();
-    (void)program.insertArgument(index, type, named(name), program.getLoc());
+    auto location =
+        NameLoc::get(StringAttr::get(&getContext(), name), program.getLoc());
+    (void)program.insertArgument(index, type, named(name), location);
     return program.getArgument(index);
   }
 

@@ -94,39 +94,48 @@ static void eraseUnused(exec::ProgramOp program) {
       op.erase();
 }
 
-/// What a user can do about memory of this kind.
+/// What a user can do about memory of this kind, with the setting that does.
 static StringRef adviceFor(StringRef kind) {
   if (kind == stringifyBufferKind(BufferKind::Gathered))
-    return "reshard after forward, prefetch less far, or gather smaller "
-           "buckets";
+    return "reshard after forward (parallelism.fsdp_reshard_after_forward), "
+           "prefetch less far (forward_prefetch and backward_prefetch in a "
+           "plan) or gather smaller buckets (compile.bucket)";
   if (kind == stringifyBufferKind(BufferKind::Gradient))
-    return "await reductions earlier or reduce smaller buckets";
+    return "await reductions earlier (reduce_defer in a plan) or reduce "
+           "smaller buckets (compile.bucket)";
   if (kind == stringifyBufferKind(BufferKind::Workspace))
-    return "use fewer compute threads per rank";
-  return "recompute activations in backward, or take a smaller batch or "
-         "sequence";
+    return "use fewer compute threads per rank (compile.threads)";
+  return "take a smaller batch (training.local_batch_size) or shorter "
+         "sequences (training.seq_len)";
+}
+
+/// "1.5 GiB (1610612736 bytes)".
+static std::string exactBytes(int64_t bytes) {
+  return formatBytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
 }
 
 static LogicalResult failBudget(exec::ProgramOp program,
                                 const ProgramMemory &memory,
                                 int64_t persistentBytes, int64_t budget) {
   InFlightDiagnostic diagnostic =
-      program.emitOpError("needs ")
-      << memory.peak << " bytes, but the memory budget is " << budget;
+      program.emitError("program @")
+      << program.getSymName() << " needs " << exactBytes(memory.peak)
+      << ", but the memory budget is " << exactBytes(budget);
   for (const MemoryTenant &tenant : memory.tenants)
     diagnostic.attachNote()
-        << tenant.bytes << " bytes at the peak: " << tenant.kind << " "
-        << tenant.label;
+        << formatBytes(tenant.bytes) << " at the peak: " << tenant.label << " ("
+        << tenant.kind << ")";
   if (persistentBytes > budget)
     diagnostic.attachNote()
         << "parameters, optimizer state and other persistent ranges alone "
            "take "
-        << persistentBytes << " bytes: shard them over more ranks";
+        << exactBytes(persistentBytes)
+        << ": shard them over more ranks (compile.mode fully_shard)";
   else if (!memory.kinds.empty())
     diagnostic.attachNote()
-        << "most of the peak at " << memory.at << " is "
-        << memory.kinds[0].first << " (" << memory.kinds[0].second
-        << " bytes): " << adviceFor(memory.kinds[0].first);
+        << "most of the peak, at " << memory.at << ", is "
+        << memory.kinds[0].first << ", " << formatBytes(memory.kinds[0].second)
+        << ": " << adviceFor(memory.kinds[0].first);
   return diagnostic;
 }
 

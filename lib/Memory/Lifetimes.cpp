@@ -18,6 +18,16 @@ StringRef fsdp::stringifyBufferKind(BufferKind kind) {
   return "";
 }
 
+/// What an operation does: its kernel, its function of the runtime, or its
+/// mnemonic.
+static StringRef workOf(Operation *op) {
+  if (auto launch = dyn_cast<exec::LaunchOp>(op))
+    return launch.getKernel();
+  if (auto invoke = dyn_cast<exec::InvokeOp>(op))
+    return invoke.getCallee();
+  return op->getName().stripDialect();
+}
+
 std::string fsdp::labelOf(Operation *op) {
   if (auto alloc = dyn_cast<exec::AllocOp>(op))
     if (auto label = alloc.getLabel())
@@ -27,9 +37,9 @@ std::string fsdp::labelOf(Operation *op) {
       return (exec::stringifyCollectiveKind(collective.getKind()) + " for " +
               *serves)
           .str();
-  if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
-    return name.getName().str();
-  return op->getName().getStringRef().str();
+  auto name = op->getLoc()->findInstanceOf<NameLoc>();
+  return name ? name.getName().str() + ": " + workOf(op).str()
+              : op->getName().getStringRef().str();
 }
 
 PackingProblem Lifetimes::problem() const {

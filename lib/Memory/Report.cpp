@@ -1,7 +1,9 @@
 //===- Report.cpp - What the arena holds at its peak ----------------------===//
 #include "fsdp/Memory/Report.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace fsdp;
@@ -147,6 +149,36 @@ std::string fsdp::formatBytes(int64_t bytes) {
   llvm::raw_string_ostream(text)
       << llvm::format(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
   return text;
+}
+
+/// Bytes of a unit in lower case; nothing where there is no such unit.
+static std::optional<double> unitBytes(StringRef unit) {
+  if (unit.empty() || unit == "b")
+    return 1.0;
+  size_t power = StringRef("kmgt").find(unit.front()) + 1;
+  if (power == 0)
+    return std::nullopt;
+  if (unit.drop_front() == "ib")
+    return std::pow(1024.0, double(power));
+  if (unit.drop_front() == "b")
+    return std::pow(1000.0, double(power));
+  return std::nullopt;
+}
+
+llvm::Expected<int64_t> fsdp::parseBytes(StringRef text) {
+  StringRef number = text.trim().take_while(
+      [](char c) { return llvm::isDigit(c) || c == '.'; });
+  std::string unit = text.trim().drop_front(number.size()).trim().lower();
+  std::optional<double> scale = unitBytes(unit);
+  double value = 0;
+  // Above 2^62 bytes nothing is a size; below 2^53 a double counts bytes.
+  if (number.empty() || number.getAsDouble(value) || !scale ||
+      value * *scale < 1 || value * *scale > 0x1p62)
+    return llvm::createStringError(
+        "'" + text +
+        "' is no size; write bytes or a unit, for example 64000000000, 60GiB, "
+        "1.5TiB or 500MB");
+  return int64_t(value * *scale);
 }
 
 /// One line of a table: bytes, what, and a name where there is one.

@@ -2,9 +2,9 @@
 //
 // A program issues its work in order: one call of the runtime per op. Buffers
 // are pointers into the one arena. A function shared by several places
-// (exec.func) gets the offsets of its buffers and the numbers of its events as
-// arrays, so that consecutive calls of it are one loop over a table: the text
-// and its compile time do not grow with the depth of the model.
+// (exec.func) gets the offsets of its buffers as a struct and the numbers of
+// its events as an array, so that consecutive calls of it are one loop over a
+// table: the text and its compile time do not grow with the depth of the model.
 //
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
@@ -29,8 +29,10 @@ public:
   bool inFunction = false;
 
   LogicalResult body(Block &block);
-  /// Declares the buffers of an exec.func.
-  void arguments(Block &block, ArrayRef<std::string> labels);
+  /// Names the buffers of an exec.func and prints the struct of their offsets.
+  void offsetStruct(Block &block, ArrayRef<std::string> labels, StringRef type);
+  /// Declares these buffers.
+  void arguments(Block &block);
 
 private:
   LogicalResult work(Operation *op);
@@ -108,7 +110,7 @@ std::string BodyEmitter::offset(Value buffer) {
   if (auto alloc = range.root.getDefiningOp<exec::AllocOp>())
     return std::to_string(*alloc.getOffset() + range.begin);
   auto arg = cast<BlockArgument>(range.root);
-  return plus(llvm::formatv("buffers[{0}]", arg.getArgNumber()), range.begin);
+  return plus("buffers." + declared.lookup(arg), range.begin);
 }
 
 std::string BodyEmitter::list(ValueRange buffers) {
@@ -123,14 +125,23 @@ std::string BodyEmitter::eventNumber(int64_t event) {
                     : std::to_string(event);
 }
 
-void BodyEmitter::arguments(Block &block, ArrayRef<std::string> labels) {
+void BodyEmitter::offsetStruct(Block &block, ArrayRef<std::string> labels,
+                               StringRef type) {
+  os << "struct " << type << " {\n";
   for (BlockArgument arg : block.getArguments()) {
     std::string name = names.unique(identifier(labels[arg.getArgNumber()]));
     declared[arg] = name;
-    if (arg.use_empty())
-      continue;
-    os << "  const Ptr " << name << " = base + buffers[" << arg.getArgNumber()
-       << "]; // " << shapeText(cast<MemRefType>(arg.getType())) << '\n';
+    os << "  uint64_t " << name << "; // "
+       << shapeText(cast<MemRefType>(arg.getType())) << '\n';
+  }
+  os << "};\n";
+}
+
+void BodyEmitter::arguments(Block &block) {
+  for (BlockArgument arg : block.getArguments()) {
+    const std::string &name = declared[arg];
+    if (!arg.use_empty())
+      os << "  const Ptr " << name << " = base + buffers." << name << ";\n";
   }
 }
 
@@ -242,8 +253,8 @@ void BodyEmitter::calls(ArrayRef<exec::CallOp> run) {
 
   os << "  // " << callee << ": " << run.size()
      << (run.size() == 1 ? " call" : " calls") << '\n';
-  os << "  " << storage << " uint64_t " << buffersName << "[]["
-     << std::max<size_t>(1, first.getOperands().size()) << "] = {\n";
+  os << "  " << storage << ' ' << file.offsets.lookup(callee) << ' '
+     << buffersName << "[] = {\n";
   auto row = [&](ArrayRef<std::string> items) {
     wrap(os, "{" + llvm::join(items, ", ") + "},", 6);
   };
@@ -321,6 +332,15 @@ static StringRef labelOf(Value buffer) {
   return alloc ? alloc.getLabel().value_or("") : "";
 }
 
+/// True if a star in `label` stands for a part of a word: names with nothing
+/// in common but their last letters gave it.
+static bool isFragment(StringRef label) {
+  auto [before, after] = label.split('*');
+  return (!after.empty() && llvm::isAlnum(after.front())) ||
+         (!before.empty() && after.size() + before.size() < label.size() &&
+          llvm::isAlnum(before.back()));
+}
+
 LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
                              const FileNames &file, Tables &tables,
                              llvm::raw_ostream &os) {
@@ -330,18 +350,23 @@ LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
     StringRef label = locationName(arg.getLoc());
     if (label.empty() && firstCall)
       label = labelOf(firstCall.getOperands()[arg.getArgNumber()]);
-    labels.push_back(label.empty() ? "buffer" : withoutBlock(label).str());
+    bool isName = llvm::any_of(label, llvm::isAlnum) && !isFragment(label);
+    labels.push_back(isName ? withoutBlock(label).str() : "buffer");
   }
-  os << "\n/// " << func.getSymName()
-     << ", for several places: `buffers` are offsets in the arena, `event`\n"
-        "/// numbers of events.\nISSUES_WORK static void\n"
-     << file.functions.lookup(func.getSymName())
-     << "(Context &c, const uint64_t *buffers,\n"
-        "    [[maybe_unused]] const int *event) {\n"
-        "  const Ptr base = at(c, 0);\n";
+  StringRef name = func.getSymName(), type = file.offsets.find(name)->second;
   BodyEmitter emitter(file, tables, os);
   emitter.inFunction = true;
-  emitter.arguments(block, labels);
+  os << "\n/// Offsets in the arena of what differs between calls of " << name
+     << ".\n";
+  emitter.offsetStruct(block, labels, type);
+  os << "\n/// " << name
+     << ", for several places: `event` are numbers of events."
+     << "\nISSUES_WORK static void\n"
+     << file.functions.lookup(name) << "(Context &c, const " << type
+     << " &buffers,\n"
+        "    [[maybe_unused]] const int *event) {\n"
+        "  const Ptr base = at(c, 0);\n";
+  emitter.arguments(block);
   if (failed(emitter.body(block)))
     return failure();
   os << "}\n";

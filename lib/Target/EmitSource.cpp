@@ -68,6 +68,9 @@ void FileEmitter::nameEverything() {
       names.functions[name] = names.scope.unique("k_" + identifier(name));
     else if (isa<exec::FuncOp, exec::ProgramOp>(op))
       names.functions[name] = names.scope.unique("run_" + identifier(name));
+    if (isa<exec::FuncOp>(op))
+      names.offsets[name] =
+          names.scope.unique(names.functions[name] + "_offsets");
   }
 }
 

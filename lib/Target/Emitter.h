@@ -121,6 +121,7 @@ struct FileNames {
   Language language = Language::Cpp;
   llvm::StringMap<std::string> ranges;    // symbol -> constant
   llvm::StringMap<std::string> functions; // kernel, func, program -> function
+  llvm::StringMap<std::string> offsets;   // func -> struct of its buffers
   NameScope scope;
 };
 

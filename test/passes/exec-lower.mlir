@@ -249,7 +249,7 @@ func.func @chained(%g: tensor<4x8xf32> {nn.name = "g"}) -> (tensor<2x8xf32> {nn.
 // CHECK-NEXT: %[[T:.*]] = exec.collective all_gather on gather(%{{.*}} : memref<3x8xbf16>) outs(%[[FULL]] : memref<6x8xbf16>) over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
 // CHECK: exec.await %[[T]]
 // CHECK: exec.launch @add on compute(%[[W]] : memref<5x8xbf16>)
-// CHECK: %[[S:.*]] = exec.alloc "reduce_scatter workspace" : memref<96xi8>
+// CHECK: %[[S:.*]] = exec.alloc "w: reduce_scatter workspace" : memref<96xi8>
 // CHECK: %[[R:.*]] = exec.collective reduce_scatter on reduce(%{{.*}} : memref<5x8xbf16>) outs(%w.grad : memref<3x8xf32>) workspace(%[[S]] : memref<96xi8>) over @mesh["dp_shard"] {scale = 5.000000e-01 : f64} -> !exec.token
 // CHECK: exec.collective all_reduce on compute(%{{.*}} : memref<f32>) outs(%norm : memref<f32>) workspace(%{{.*}} : memref<8xi8>) over @mesh["dp_shard"] {reduce = #exec<reduce_kind max>}
 // CHECK: exec.await %[[R]]
@@ -299,4 +299,37 @@ func.func @update(%g: tensor<4x8xf32> {nn.name = "g"}, %lr: tensor<f32> {nn.name
   nn.adamw [@w] moments [@w.exp_avg], [@w.exp_avg_sq] (%g) lr %lr step %step clip %c
       {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4x8xf32>
   return %norm, %w : tensor<f32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Buffers that hold a parameter or a gradient are called after the parameter,
+// one by one where a collective moves several, and through casts. An op whose
+// location has no name is called after the module of the weight that it reads.
+// CHECK-LABEL: exec.program @names
+// CHECK: exec.alloc "layers.1.w1.weight: cast" : memref<4x8xbf16>
+// CHECK: exec.alloc "layers.1.w1.weight: all_gather" : memref<8x8xbf16>
+// CHECK: exec.alloc "layers.1.w2.weight: all_gather" : memref<8x8xbf16>
+// CHECK: exec.alloc "layers.1.w1: linear" : memref<2x8xbf16>
+// CHECK: exec.alloc "layers.1.w1: linear workspace"
+// CHECK: exec.alloc "layers.1.w2: linear" : memref<2x8xbf16>
+// CHECK: exec.alloc "layers.1.w1.weight: matmul" : memref<8x8xbf16>
+// CHECK: exec.alloc "layers.1.w1.weight: matmul workspace"
+// CHECK: exec.alloc "layers.1.w1.weight: reduce_scatter workspace"
+fsdp.mesh @mesh ["dp_shard" = 2]
+nn.parameter @layers.1.w1.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+nn.parameter @layers.1.w2.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+func.func @names(%x: tensor<2x8xbf16> {nn.name = "x"}) -> (tensor<2x8xbf16> {nn.name = "y"}) {
+  %s1 = nn.read @layers.1.w1.weight : tensor<4x8xf32>
+  %s2 = nn.read @layers.1.w2.weight : tensor<4x8xf32>
+  %c1 = nn.cast %s1 : tensor<4x8xf32> to tensor<4x8xbf16>
+  %c2 = nn.cast %s2 : tensor<4x8xf32> to tensor<4x8xbf16>
+  %w:2 = fsdp.all_gather %c1, %c2 on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.1.w1.weight", "layers.1.w2.weight"], serves = "fwd layers.1"} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
+  %h = nn.linear %x, %w#0 : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
+  %z = nn.linear %h, %w#1 : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
+  %y = nn.add %h, %z : tensor<2x8xbf16>
+  %dw = nn.matmul %h, %x {transpose_lhs} : tensor<2x8xbf16>, tensor<2x8xbf16> -> tensor<8x8xbf16>
+  %r = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 scale 5.0e-01 {fsdp.parameters = ["layers.1.w1.weight"]} : tensor<8x8xbf16> -> tensor<4x8xf32>
+  nn.gradient @layers.1.w1.weight, %r : tensor<4x8xf32>
+  return %y : tensor<2x8xbf16>
 }

@@ -4,10 +4,10 @@
 
 fsdp.mesh @mesh ["dp_shard" = 4]
 exec.range @w : memref<16xf32> role parameter
-// expected-error @+4 {{'exec.program' op needs 384 bytes, but the memory budget is 256}}
-// expected-note @+3 {{256 bytes at the peak: gathered parameter full}}
-// expected-note @+2 {{64 bytes at the peak: activation copy}}
-// expected-note @+1 {{most of the peak at exec.copy is gathered parameter (256 bytes): reshard after forward, prefetch less far, or gather smaller buckets}}
+// expected-error @+4 {{program @gathered_parameter_is_too_large needs 384 B (384 bytes), but the memory budget is 256 B (256 bytes)}}
+// expected-note @+3 {{256 B at the peak: full (gathered parameter)}}
+// expected-note @+2 {{64 B at the peak: copy (activation)}}
+// expected-note @+1 {{most of the peak, at exec.copy, is gathered parameter, 256 B: reshard after forward (parallelism.fsdp_reshard_after_forward), prefetch less far (forward_prefetch and backward_prefetch in a plan) or gather smaller buckets (compile.bucket)}}
 exec.program @gathered_parameter_is_too_large {
   %w = exec.get @w : memref<16xf32>
   %f = exec.alloc "full" : memref<64xf32>
@@ -22,8 +22,8 @@ exec.program @gathered_parameter_is_too_large {
 // Persistent ranges alone may be too large.
 
 exec.range @w : memref<100xf32> role parameter
-// expected-error @+2 {{needs 448 bytes, but the memory budget is 256}}
-// expected-note @+1 {{parameters, optimizer state and other persistent ranges alone take 448 bytes: shard them over more ranks}}
+// expected-error @+2 {{program @persistent_ranges_are_too_large needs 448 B (448 bytes), but the memory budget is 256 B (256 bytes)}}
+// expected-note @+1 {{parameters, optimizer state and other persistent ranges alone take 448 B (448 bytes): shard them over more ranks (compile.mode fully_shard)}}
 exec.program @persistent_ranges_are_too_large {
 }
 
@@ -187,4 +187,53 @@ exec.program @intervals_are_too_large {
   exec.copy on compute (%a28 : memref<72057594037927936xi8>) outs(%a29 : memref<72057594037927936xi8>)
   exec.copy on compute (%a30 : memref<72057594037927936xi8>) outs(%a31 : memref<72057594037927936xi8>)
   exec.copy on compute (%b : memref<1xi8>) outs(%c : memref<1xi8>)
+}
+
+// -----
+
+// What helps depends on what fills the peak: here gradients.
+
+fsdp.mesh @mesh ["dp_shard" = 4]
+exec.range @g : memref<4xf32> role gradient
+// expected-error @+4 {{program @gradients_are_too_large needs}}
+// expected-note @+3 {{256 B at the peak: full (gradient)}}
+// expected-note @+2 {{64 B at the peak: scratch (workspace)}}
+// expected-note @+1 {{is gradient, 256 B: await reductions earlier (reduce_defer in a plan) or reduce smaller buckets (compile.bucket)}}
+exec.program @gradients_are_too_large {
+  %g = exec.get @g : memref<4xf32>
+  %f = exec.alloc "full" : memref<64xf32>
+  %s = exec.alloc "scratch" : memref<64xi8>
+  %v = exec.view %f[0] : memref<64xf32> to memref<16xf32>
+  exec.collective reduce_scatter on compute (%v : memref<16xf32>) outs(%g : memref<4xf32>) workspace(%s : memref<64xi8>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// Workspaces.
+
+exec.range @a : memref<4x4xf32> role input
+exec.range @b : memref<4x4xf32> role output
+// expected-error @+3 {{program @workspaces_are_too_large needs}}
+// expected-note @+2 {{256 B at the peak: scratch (workspace)}}
+// expected-note @+1 {{is workspace, 256 B: use fewer compute threads per rank (compile.threads)}}
+exec.program @workspaces_are_too_large {
+  %a = exec.get @a : memref<4x4xf32>
+  %b = exec.get @b : memref<4x4xf32>
+  %s = exec.alloc "scratch" : memref<256xi8>
+  exec.gemm on compute (%a, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%b : memref<4x4xf32>) workspace(%s : memref<256xi8>)
+}
+
+// -----
+
+// Activations: there is no recomputation of activations to advise.
+
+exec.range @x : memref<4xf32> role input
+// expected-error @+3 {{program @activations_are_too_large needs}}
+// expected-note @+2 {{256 B at the peak: layers.1.feed_forward.w2: linear (activation)}}
+// expected-note @+1 {{is activation, 256 B: take a smaller batch (training.local_batch_size) or shorter sequences (training.seq_len)}}
+exec.program @activations_are_too_large {
+  %x = exec.get @x : memref<4xf32>
+  %a = exec.alloc "layers.1.feed_forward.w2: linear" : memref<64xf32>
+  %v = exec.view %a[0] : memref<64xf32> to memref<4xf32>
+  exec.copy on compute (%x : memref<4xf32>) outs(%v : memref<4xf32>)
 }

@@ -1,5 +1,7 @@
 //===- Stages.cpp - From a request to an artifact -------------------------===//
 #include "Stages.h"
+#include "Diagnostics.h"
+#include "ReadText.h"
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
@@ -8,7 +10,6 @@
 #include "fsdp/Target/Manifest.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Pipelines.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -60,22 +61,6 @@ private:
 /// For failures whose diagnostics have been printed: nothing is left to say.
 static llvm::Error alreadyPrinted() { return llvm::createStringError(""); }
 
-/// Prints a diagnostic of a traced model, whose places are modules and not
-/// lines of a file, and its notes. False if it does have a place in a file.
-static bool printTraced(Diagnostic &diagnostic) {
-  if (diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-    return false;
-  llvm::raw_ostream &os = llvm::errs();
-  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-  os << "fsdp-compile: " << (isError ? "error: " : "");
-  if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
-    os << name.getName().getValue() << ": ";
-  os << diagnostic << '\n';
-  for (Diagnostic &note : diagnostic.getNotes())
-    os << "  " << note << '\n';
-  return true;
-}
-
 //===----------------------------------------------------------------------===//
 // Input
 //===----------------------------------------------------------------------===//
@@ -88,7 +73,7 @@ llvm::Error Compilation::readFile() {
   if (llvm::Error error = checkNesting(*buffer))
     return error;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  module = parseSourceFile<ModuleOp>(sources, &context);
+  module = readText(sources, &context);
   if (!module)
     return alreadyPrinted();
   return llvm::Error::success();
@@ -293,6 +278,11 @@ llvm::Error Compilation::write() {
   switch (request.emit) {
   case Stage::Graph:
   case Stage::Schedule:
+    // Values are called after the module of the model that they belong to.
+    return print([&](llvm::raw_ostream &os) {
+      module->print(os, OpPrintingFlags().printNameLocAsPrefix());
+      os << '\n';
+    });
   case Stage::Exec:
     return print([&](llvm::raw_ostream &os) { os << *module << '\n'; });
   case Stage::Plan: {
@@ -346,10 +336,7 @@ void Compilation::summarize(double seconds) {
 
 llvm::Error Compilation::run() {
   auto begin = std::chrono::steady_clock::now();
-  SourceMgrDiagnosticHandler inFile(sources, &context);
-  ScopedDiagnosticHandler inModel(&context, [](Diagnostic &diagnostic) {
-    return success(printTraced(diagnostic));
-  });
+  DiagnosticPrinter printer(sources, &context);
   if (llvm::Error error = read())
     return error;
   if (!isWanted(Stage::Graph))

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
+#include "fsdp/Memory/Report.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
@@ -108,9 +109,10 @@ static cl::opt<std::string>
     planFile("plan", cl::value_desc("FILE.json"),
              cl::desc("Plan of the schedule, as --emit=plan prints it"),
              cl::cat(category));
-static cl::opt<int64_t>
-    memoryBudget("memory-budget", cl::value_desc("BYTES"),
-                 cl::desc("Fail if the arena is larger; says what fills it"),
+static cl::opt<std::string>
+    memoryBudget("memory-budget", cl::value_desc("SIZE"),
+                 cl::desc("Fail if the arena is larger (60GiB, 500MB, or "
+                          "bytes); says what fills it"),
                  cl::cat(category));
 static cl::opt<Language>
     target("target", cl::desc("What the program runs on:"),
@@ -226,6 +228,16 @@ static void setCompiler(Request &request, const char *argv0) {
                                            : "cpu";
 }
 
+/// The bytes that the arena may have; 0: no limit.
+static int64_t readBudget() {
+  if (!memoryBudget.getNumOccurrences())
+    return 0;
+  llvm::Expected<int64_t> bytes = parseBytes(memoryBudget);
+  if (!bytes)
+    throw Error("--memory-budget: " + llvm::toString(bytes.takeError()));
+  return *bytes;
+}
+
 static Request makeRequest(const std::vector<std::string> &overrides,
                            const char *argv0) {
   Request request;
@@ -251,7 +263,7 @@ static Request makeRequest(const std::vector<std::string> &overrides,
     request.mesh = "dp_shard=1";
   request.train = !programsOnly;
   request.planFile = planFile;
-  request.memoryBudget = memoryBudget;
+  request.memoryBudget = readBudget();
   request.emit = emitStage;
   request.output = output;
   if (output.empty() && emitStage >= Stage::Object)

@@ -36,8 +36,8 @@ struct Lifetimes {
 
 Lifetimes computeLifetimes(exec::ProgramOp program);
 
-/// What a person calls an operation: its label, else its name location, else
-/// its mnemonic.
+/// What a person calls an operation: its label, else the module of the model
+/// that it belongs to and what it does, else its mnemonic.
 std::string labelOf(mlir::Operation *op);
 
 } // namespace fsdp

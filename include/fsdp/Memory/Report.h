@@ -9,6 +9,7 @@
 #define FSDP_MEMORY_REPORT_H
 
 #include "fsdp/Memory/Lifetimes.h"
+#include "llvm/Support/Error.h"
 
 namespace fsdp {
 
@@ -66,6 +67,10 @@ MemoryReport memoryReport(mlir::ModuleOp module);
 
 /// "1.5 MiB".
 std::string formatBytes(int64_t bytes);
+
+/// Reads a size as people write it: "1000000", "60GiB", "1.5 TiB", "500MB".
+/// Units of 1024 end in iB, units of 1000 in B.
+llvm::Expected<int64_t> parseBytes(llvm::StringRef text);
 
 /// Prints tables for people.
 void printMemoryReport(const MemoryReport &report, llvm::raw_ostream &os);

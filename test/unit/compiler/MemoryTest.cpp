@@ -1,5 +1,6 @@
 //===- MemoryTest.cpp - Packing against brute force and bounds ------------===//
 #include "fsdp/Memory/Packing.h"
+#include "fsdp/Memory/Report.h"
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -204,6 +205,30 @@ TEST(Packing, StopsWhenAPlanIsSmallEnough) {
   PackingPlan first = solvePacking(problem, 2 * maxLive(problem).bytes);
   EXPECT_EQ(first.solver, "contention, smallest gap");
   EXPECT_EQ(verifyPacking(problem, first), std::nullopt);
+}
+
+TEST(Sizes, AreReadAsPeopleWriteThem) {
+  auto bytes = [](llvm::StringRef text) {
+    return llvm::cantFail(parseBytes(text));
+  };
+  EXPECT_EQ(bytes("64000000001"), 64000000001);
+  EXPECT_EQ(bytes("17 B"), 17);
+  EXPECT_EQ(bytes("1KiB"), 1024);
+  EXPECT_EQ(bytes("3MiB"), 3 << 20);
+  EXPECT_EQ(bytes("1.5GiB"), 3ll << 29);
+  EXPECT_EQ(bytes("2 tib"), 2ll << 40);
+  EXPECT_EQ(bytes("1KB"), 1000);
+  EXPECT_EQ(bytes("500MB"), 500000000);
+  EXPECT_EQ(bytes("1.5GB"), 1500000000);
+  EXPECT_EQ(bytes("2TB"), 2000000000000);
+  for (llvm::StringRef wrong :
+       {"", "GiB", "-1", "0", "0.1", "1.2.3GiB", "60G", "1iB", "7PiB",
+        "9000000TiB", "1e9", "nan", "60GiBs", "0x10"}) {
+    llvm::Expected<int64_t> size = parseBytes(wrong);
+    ASSERT_FALSE(bool(size)) << wrong.str();
+    EXPECT_NE(llvm::toString(size.takeError()).find("is no size; write bytes"),
+              std::string::npos);
+  }
 }
 
 TEST(Packing, AnEmptyProblemNeedsNothing) {
