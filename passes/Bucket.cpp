@@ -142,8 +142,8 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
         continue;
       if (!isa<nn::GradientOp, nn::CastOp, dist::AllReduceOp>(user)) {
         InFlightDiagnostic error =
-            op->emitError("cannot join its bucket: its result is used before "
-                          "the bucket's last member");
+            op->emitOpError("cannot join its bucket: its result is used before "
+                            "the bucket's last member");
         error.attachNote(user->getLoc()) << "used here";
         error.attachNote(place->getLoc()) << "the last member";
         return error;

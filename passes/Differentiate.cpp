@@ -170,7 +170,8 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
   FailureOr<func::FuncOp> findForward(SymbolTable &symbols) {
     auto forward = symbols.lookup<func::FuncOp>(function);
     if (!forward || forward.isExternal()) {
-      getOperation().emitError("has no program @") << function;
+      getOperation().emitError("the module has no program @")
+          << function << " to differentiate";
       return failure();
     }
     if (!forward.getBody().hasOneBlock()) {
@@ -179,8 +180,10 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
     }
     for (StringRef name : {StringRef(kTrain), StringRef(kEvaluate)})
       if (Operation *taken = symbols.lookup(name); taken && taken != forward) {
-        taken->emitError("takes the name of the program that "
-                         "nn-differentiate makes");
+        taken->emitError("@")
+            << name
+            << " has the name of the program that nn-differentiate "
+               "makes";
         return failure();
       }
     return forward;
@@ -198,7 +201,8 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
       forward.emitError("result \"loss\" must be a floating tensor of rank 0");
       return failure();
     }
-    forward.emitError("has no result with nn.name = \"loss\"");
+    forward.emitError("program @")
+        << function << " has no result with nn.name = \"loss\"";
     return failure();
   }
 

@@ -43,12 +43,14 @@ template <typename OpT>
 LogicalResult ModuleState::declare(OpT op, exec::Role role) {
   Attribute placement = op->getAttr(dist::kPlacementAttr);
   if (placement && !isa<dist::ReplicatedAttr>(placement) && !mesh)
-    return op.emitError("is sharded, but the module has no fsdp.mesh");
+    return op.emitError("@")
+           << op.getSymName() << " is sharded, but the module has no fsdp.mesh";
   RankedTensorType full = op.getTensorType();
   RankedTensorType local =
       placement && mesh ? dist::localType(full, placement, mesh) : full;
   if (!local)
-    return op.emitError("cannot be laid out as ") << placement;
+    return op.emitError("@")
+           << op.getSymName() << " cannot be laid out as " << placement;
   exec::RangeOp range =
       create(op.getLoc(), op.getSymName(), memRefOf(local), role);
   range.setFullAttr(TypeAttr::get(full));
@@ -128,7 +130,7 @@ static LogicalResult verifyLowered(ModuleOp module) {
             op->getDialect());
     if (isBelow && !hasTensor)
       return WalkResult::advance();
-    op->emitError("is left above exec");
+    op->emitOpError("is left above exec");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
@@ -175,8 +177,10 @@ private:
     SmallVector<OwningOpRef<exec::ProgramOp>> programs;
     for (func::FuncOp function : functions) {
       if (!function.isPublic())
-        return function.emitError("is not public: exec-lower takes programs, "
-                                  "inline other functions first");
+        return function.emitError("@")
+               << function.getSymName()
+               << " is not public: exec-lower takes programs, inline other "
+                  "functions first";
       FailureOr<exec::ProgramOp> program =
           ProgramLowering(state, function).run();
       if (failed(program))
@@ -188,7 +192,8 @@ private:
       exec::ProgramOp program = owner.release();
       module.getBody()->push_back(program);
       if (exec::RangeOp range = state.lookup(program.getSymName()))
-        return range.emitError("has the name of a program");
+        return range.emitError("range @")
+               << range.getSymName() << " has the name of a program";
     }
     return success();
   }

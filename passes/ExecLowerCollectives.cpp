@@ -13,7 +13,7 @@ template <typename OpT> static FailureOr<int64_t> ranksOf(OpT op) {
       llvm::to_vector(op.getAxes().template getAsRange<dist::AxisRefAttr>());
   int64_t ranks = mesh ? mesh.sizeOf(axes) : 0;
   if (ranks == 0)
-    return op.emitError("mesh or axis is missing");
+    return op.emitOpError("refers to a mesh or an axis that the module lacks");
   return ranks;
 }
 
@@ -139,7 +139,7 @@ LogicalResult ProgramLowering::lowerCollective(Operation *op,
                               results, token);
       })
       .Default([](Operation *o) {
-        return o->emitError("cannot run asynchronously");
+        return o->emitOpError("cannot run asynchronously");
       });
 }
 
@@ -150,7 +150,7 @@ LogicalResult ProgramLowering::lowerAsync(dist::AsyncOp op) {
   for (Operation *user : op.getFuture().getUsers())
     await = dyn_cast<dist::AwaitOp>(user);
   if (!await)
-    return op.emitError("is never awaited");
+    return op.emitOpError("is never awaited");
   Operation *inner = op.getInnerOp();
   exec::Stream stream = isa<dist::AllGatherOp>(inner) ? exec::Stream::Gather
                                                       : exec::Stream::Reduce;

@@ -39,6 +39,11 @@ void ProgramLowering::findParameters() {
         parameters.try_emplace(read.getValue(), read.getName());
     } else if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
       parameters.try_emplace(gradient.getValue(), gradient.getName());
+    } else if (auto update = dyn_cast<nn::AdamWOp>(op)) {
+      for (auto [name, gradient] :
+           llvm::zip(update.getParameters(), update.getGradients()))
+        parameters.try_emplace(gradient,
+                               cast<FlatSymbolRefAttr>(name).getValue());
     } else if (isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(
                    op)) {
       nameMoved(&op, op.getResults());

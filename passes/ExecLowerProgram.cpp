@@ -104,8 +104,8 @@ static FailureOr<StringRef> nameOf(func::FuncOp func, DictionaryAttr attrs,
                                    StringRef what, unsigned number) {
   auto name = attrs ? attrs.getAs<StringAttr>(nn::kNameAttr) : StringAttr();
   if (!name)
-    return func.emitError()
-           << what << " " << number << " has no " << nn::kNameAttr;
+    return func.emitError() << what << " " << number << " of @"
+                            << func.getSymName() << " has no " << nn::kNameAttr;
   return name.getValue();
 }
 
@@ -214,7 +214,7 @@ LogicalResult ProgramLowering::lowerRead(nn::ReadOp op) {
   if (!range)
     return op.emitError("no parameter or buffer is named ") << op.getNameAttr();
   if (range.getType() != memRefOf(op.getType()))
-    return op.emitError("reads ")
+    return op.emitOpError("reads ")
            << op.getType() << ", but this rank holds " << range.getType();
   Value source = get(range);
   held[op.getValue()] = source;
@@ -373,8 +373,9 @@ LogicalResult ProgramLowering::lower(Operation *op) {
           })
       .Case<nn::FusionOp, nn::KernelOpInterface>(
           [&](auto o) { return lowerKernel(o); })
-      .Default(
-          [](Operation *o) { return o->emitError("has no lowering to exec"); });
+      .Default([](Operation *o) {
+        return o->emitOpError("has no lowering to exec");
+      });
 }
 
 /// exec computes in f32; f64 tensors are for the reference evaluator.

@@ -381,8 +381,9 @@ buildKernel(Operation *owner, ArrayRef<Operation *> ops, ValueRange outputs,
   auto first = cast<nn::KernelOpInterface>(ops.front());
   nn::KernelSpace space = first.getKernelSpace();
   if (!space.isExpressible())
-    return first->emitError("has no kernel: its dimensions are neither leading "
-                            "nor trailing; transpose first");
+    return first->emitOpError(
+        "has no kernel: its dimensions are neither leading "
+        "nor trailing; transpose first");
   KernelLowering lowering(space, owner->getLoc(), outputs);
   if (fusion)
     for (auto [inner, outer] :

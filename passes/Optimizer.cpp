@@ -35,7 +35,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
   void runOnOperation() override {
     auto program = getOperation().lookupSymbol<func::FuncOp>(function);
     if (!program || program.isExternal()) {
-      getOperation().emitError("has no program @") << function;
+      getOperation().emitError("the module has no program @")
+          << function << " to update parameters in";
       return signalPassFailure();
     }
     FailureOr<SmallVector<Trained>> trained = takeGradients(program);
@@ -63,7 +64,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
       if (Value gradient = gradients.lookup(parameter.getSymNameAttr()))
         trained.push_back({parameter, gradient});
     if (trained.empty()) {
-      program.emitError("has no nn.gradient; run nn-differentiate first");
+      program.emitError("program @")
+          << function << " has no nn.gradient; run nn-differentiate first";
       return failure();
     }
     return trained;
@@ -88,8 +90,10 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
         first = parameter;
         axes = own;
       } else if (axes != own) {
-        InFlightDiagnostic diagnostic = parameter.emitError(
-            "is sharded over other axes than other parameters");
+        InFlightDiagnostic diagnostic =
+            parameter.emitError("parameter @")
+            << parameter.getSymName()
+            << " is sharded over other axes than other parameters";
         diagnostic.attachNote(first.getLoc()) << "for example this one";
         return diagnostic;
       }

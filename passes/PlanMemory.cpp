@@ -218,7 +218,7 @@ private:
     PackingPlan plan =
         solvePacking(problem, std::max<int64_t>(arenaBytes - top, 0));
     if (auto error = verifyPacking(problem, plan))
-      return program.emitOpError("memory plan is wrong: ") << *error;
+      return program.emitOpError("has a wrong memory plan: ") << *error;
     for (auto [buffer, offset] :
          llvm::zip_equal(lifetimes.buffers, plan.offsets))
       exec::AllocOp(buffer.alloc).setOffset(top + offset);

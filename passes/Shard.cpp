@@ -118,7 +118,8 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
   LogicalResult createMesh() {
     ModuleOp module = getOperation();
     if (!module.getOps<dist::MeshOp>().empty())
-      return module.emitError("is sharded already: it has an fsdp.mesh");
+      return module.emitError(
+          "the module is sharded already: it has an fsdp.mesh");
     if (reduceDtype != "f32" && reduceDtype != "bf16")
       return module.emitError("reduce_dtype must be f32 or bf16, got \"")
              << reduceDtype << "\"";

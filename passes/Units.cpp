@@ -25,7 +25,7 @@ FailureOr<SmallVector<UnitCollective>> Units::collect(Block &block) const {
     StringRef first = cast<StringAttr>(parameters[0]).getValue();
     auto place = places.find(first);
     if (place == places.end())
-      return op.emitError("moves the parameter '")
+      return op.emitOpError("moves the parameter '")
              << first << "', which is in no unit of the plan";
     found.push_back({&op, place->second.unit, place->second.order, backward,
                      static_cast<unsigned>(position)});

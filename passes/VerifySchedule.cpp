@@ -66,15 +66,16 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
     Block *top = &function.getBody().front();
     WalkResult result = function.walk([&](Operation *op) {
       if (isa<dist::RedistributeOp>(op)) {
-        op->emitError("is still here after fsdp-expand");
+        op->emitOpError("is still here after fsdp-expand");
         return WalkResult::interrupt();
       }
       if (!isCollective(op))
         return WalkResult::advance();
       if (holderOf(op)->getBlock() == top)
         return WalkResult::advance();
-      op->emitError("is under control flow: ranks could differ in whether they "
-                    "issue it");
+      op->emitOpError(
+          "is under control flow: ranks could differ in whether they "
+          "issue it");
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());
@@ -91,14 +92,14 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
         inFlight += bytes;
         // One collective may exceed the limit alone: it cannot be split here.
         if (maxInFlight > 0 && inFlight > maxInFlight && inFlight > bytes)
-          return async.emitError("brings the bytes in flight to ")
+          return async.emitOpError("brings the bytes in flight to ")
                  << inFlight << ", over the limit of " << maxInFlight.getValue()
                  << "; await an earlier collective first";
       } else if (auto await = dyn_cast<dist::AwaitOp>(op)) {
         auto async = await.getFuture().getDefiningOp<dist::AsyncOp>();
         if (!async)
-          return await.emitError("awaits a future that no fsdp.async of this "
-                                 "program started");
+          return await.emitOpError("awaits a future that no fsdp.async of this "
+                                   "program started");
         inFlight -= bytesFreed(async);
       }
     }
@@ -108,16 +109,17 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
   LogicalResult verifyOneWait(dist::AsyncOp async) {
     auto users = async.getFuture().getUsers();
     if (users.empty())
-      return async.emitError("is never awaited: its buffers would never be "
-                             "free");
+      return async.emitOpError("is never awaited: its buffers would never be "
+                               "free");
     Operation *first = nullptr;
     for (Operation *user : users) {
       if (!isa<dist::AwaitOp>(user))
-        return user->emitError("uses a future; only fsdp.await may");
+        return user->emitOpError("uses a future; only fsdp.await may");
       if (holderOf(user)->getBlock() != async->getBlock())
-        return user->emitError("awaits a future of another block");
+        return user->emitOpError("awaits a future of another block");
       if (first) {
-        InFlightDiagnostic error = async.emitError("is awaited more than once");
+        InFlightDiagnostic error =
+            async.emitOpError("is awaited more than once");
         error.attachNote(first->getLoc()) << "here";
         error.attachNote(user->getLoc()) << "and here";
         return error;

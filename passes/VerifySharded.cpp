@@ -25,7 +25,9 @@ struct VerifyShardedPass : fsdp::impl::VerifyShardedBase<VerifyShardedPass> {
     parameters.clear();
     for (auto parameter : getOperation().getOps<nn::ParameterOp>()) {
       if (!parameter->hasAttr(dist::kPlacementAttr)) {
-        parameter.emitError("has no fsdp.placement although there is a mesh");
+        parameter.emitError("parameter @")
+            << parameter.getSymName()
+            << " has no fsdp.placement although there is a mesh";
         return signalPassFailure();
       }
       parameters[parameter.getSymNameAttr()] = parameter;
@@ -54,7 +56,7 @@ struct VerifyShardedPass : fsdp::impl::VerifyShardedBase<VerifyShardedPass> {
     RankedTensorType local =
         dist::localType(parameter.getTensorType(), placement, mesh);
     if (local && read.getValue().getType() != local)
-      return read.emitError("reads ")
+      return read.emitOpError("reads ")
              << read.getValue().getType() << " of a parameter whose local type "
              << "under " << placement << " is " << local;
     for (Operation *user : read->getUsers()) {
@@ -63,7 +65,7 @@ struct VerifyShardedPass : fsdp::impl::VerifyShardedBase<VerifyShardedPass> {
       Operation *&first = redistributes[read.getNameAttr().getAttr()];
       if (first) {
         InFlightDiagnostic diagnostic =
-            user->emitError("is a second redistribute of ")
+            user->emitOpError("is a second redistribute of ")
             << read.getNameAttr() << ": its gradient would be reduced twice";
         diagnostic.attachNote(first->getLoc()) << "the first is here";
         return diagnostic;
@@ -88,7 +90,7 @@ struct VerifyShardedPass : fsdp::impl::VerifyShardedBase<VerifyShardedPass> {
           return failure();
         continue;
       }
-      InFlightDiagnostic diagnostic = user->emitError("uses a shard of ")
+      InFlightDiagnostic diagnostic = user->emitOpError("uses a shard of ")
                                       << read.getNameAttr()
                                       << " that was never gathered";
       diagnostic.attachNote(read.getLoc()) << "the shard is read here";

@@ -12,8 +12,8 @@ using namespace fsdp::exec;
 static LogicalResult verifyOffset(Operation *op, std::optional<int64_t> offset,
                                   MemRefType type) {
   if (offset && (*offset < 0 || *offset % kAlignment != 0))
-    return op->emitOpError("offset ")
-           << *offset << " is not a multiple of " << kAlignment
+    return op->emitOpError("has offset ")
+           << *offset << ", which is not a multiple of " << kAlignment
            << " bytes from the arena's start";
   if (offset && *offset > fsdp::kMaxArenaBytes - bytesOf(type))
     return op->emitOpError("offset ")
@@ -32,8 +32,8 @@ static LogicalResult verifyArguments(Operation *op, StringRef callee,
   for (auto [index, value, argument] :
        llvm::enumerate(given, body.getArguments()))
     if (value.getType() != argument.getType())
-      return op->emitOpError("buffer ")
-             << index << " has type " << value.getType() << ", but @" << callee
+      return op->emitOpError("gives buffer ")
+             << index << " of type " << value.getType() << ", but @" << callee
              << " takes " << argument.getType();
   return success();
 }
@@ -44,7 +44,8 @@ static OpT lookup(Operation *op, SymbolTableCollection &symbols,
                   FlatSymbolRefAttr name, StringRef what) {
   auto found = symbols.lookupNearestSymbolFrom<OpT>(op, name);
   if (!found)
-    op->emitOpError("no ") << what << " is named " << name;
+    op->emitOpError("refers to ")
+        << name << ", but no " << what << " is named so";
   return found;
 }
 
@@ -55,8 +56,8 @@ static OpT lookup(Operation *op, SymbolTableCollection &symbols,
 LogicalResult RangeOp::verify() {
   auto type = dyn_cast<MemRefType>(getType());
   if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
-    return emitOpError("type must be a memref of static shape and identity "
-                       "layout, but is ")
+    return emitOpError("must have as type a memref of static shape and "
+                       "identity layout, got ")
            << getType();
   if (!isBuffer(type)) // 3
     return emitOpError("@") << getSymName()
@@ -95,10 +96,11 @@ LogicalResult ViewOp::verify() {
   int64_t offset = getOffset();
   int64_t elements = result.getNumElements();
   if (offset < 0 || offset > source.getNumElements() - elements)
-    return emitOpError("elements [")
+    return emitOpError("takes elements [")
            << offset << ", "
            << (fsdp::CheckedSize(offset) + elements).saturated()
-           << ") are not inside the source's " << source.getNumElements();
+           << "), which are not inside the source's "
+           << source.getNumElements();
   return success();
 }
 
@@ -139,7 +141,7 @@ LogicalResult GemmOp::verify() {
   if (getInputs().size() != 2 && getInputs().size() != 3)
     return emitOpError("takes two inputs, or three with a bias");
   if (getOutputs().size() != 1)
-    return emitOpError("has exactly one output");
+    return emitOpError("must have exactly one output");
   if (getWorkspaces().size() > 1 ||
       (getWorkspaces().size() == 1 &&
        !cast<MemRefType>(getWorkspaces()[0].getType())
@@ -151,19 +153,19 @@ LogicalResult GemmOp::verify() {
   auto out = cast<MemRefType>(getOutputs()[0].getType());
   if (lhs.getRank() < 2 || lhs.getRank() != rhs.getRank() ||
       lhs.getRank() != out.getRank())
-    return emitOpError("operands must have equal ranks of at least 2");
+    return emitOpError("needs operands of equal rank, at least 2");
   auto [m, k] = matrixShape(lhs, getTransposeLhs());
   auto [rhsK, n] = matrixShape(rhs, getTransposeRhs());
   auto [outM, outN] = matrixShape(out, false);
   auto batch = [](MemRefType type) { return type.getShape().drop_back(2); };
   if (k != rhsK || m != outM || n != outN || batch(lhs) != batch(rhs) ||
       batch(lhs) != batch(out))
-    return emitOpError("shapes do not agree: ")
+    return emitOpError("has shapes that do not agree: ")
            << lhs << " times " << rhs << " gives " << out;
   if (getInputs().size() == 3) {
     auto bias = cast<MemRefType>(getInputs()[2].getType());
     if (bias.getRank() != 1 || bias.getDimSize(0) != n)
-      return emitOpError("bias must have shape [") << n << "], but is " << bias;
+      return emitOpError("needs a bias of shape [") << n << "], got " << bias;
   }
   return success();
 }
@@ -188,19 +190,22 @@ static LogicalResult verifyParams(InvokeOp op, StringRef listing) {
     auto [name, type] = entry.split(':');
     Attribute value = params ? params.get(name) : Attribute();
     if (!value || !hasParamType(value, type))
-      return op.emitOpError() << op.getCalleeAttr() << " needs the parameter '"
-                              << name << "' of type " << type;
+      return op.emitOpError("of ")
+             << op.getCalleeAttr() << " needs the parameter '" << name
+             << "' of type " << type;
   }
   if (params && params.size() != entries.size())
-    return op.emitOpError() << op.getCalleeAttr() << " takes " << entries.size()
-                            << " parameters, but has " << params.size();
+    return op.emitOpError("of ")
+           << op.getCalleeAttr() << " takes " << entries.size()
+           << " parameters, but has " << params.size();
   return success();
 }
 
 LogicalResult InvokeOp::verify() {
   const Invocation *known = lookupInvocation(getCallee());
   if (!known)
-    return emitOpError("the runtime has no operation ") << getCalleeAttr();
+    return emitOpError("names the operation ")
+           << getCalleeAttr() << ", which the runtime does not have";
   // The number of tensors of a multi-tensor operation; 0 for the others.
   int64_t inputs = getInputs().size(), outputs = getOutputs().size();
   int64_t tensors = 0;
@@ -208,14 +213,14 @@ LogicalResult InvokeOp::verify() {
     tensors = (inputs - known->inputs) / known->inputsPerTensor;
   bool enough = known->inputsPerTensor == 0 || tensors >= 1;
   if (!enough || inputs != known->inputs + known->inputsPerTensor * tensors)
-    return emitOpError() << getCalleeAttr() << " does not take " << inputs
-                         << " inputs";
+    return emitOpError("of ")
+           << getCalleeAttr() << " does not take " << inputs << " inputs";
   if (outputs != known->outputs + known->outputsPerTensor * tensors)
-    return emitOpError() << getCalleeAttr() << " does not have " << outputs
-                         << " outputs";
+    return emitOpError("of ")
+           << getCalleeAttr() << " does not have " << outputs << " outputs";
   if (static_cast<int64_t>(getWorkspaces().size()) > known->workspaces)
-    return emitOpError() << getCalleeAttr() << " takes at most "
-                         << known->workspaces << " workspaces";
+    return emitOpError("of ") << getCalleeAttr() << " takes at most "
+                              << known->workspaces << " workspaces";
   return verifyParams(*this, known->params);
 }
 
@@ -225,9 +230,9 @@ LogicalResult CollectiveOp::verify() {
   bool reduces = getKind() != CollectiveKind::AllGather;
   size_t expected = reduces ? getInputs().size() : 0;
   if (getWorkspaces().size() != expected)
-    return emitOpError() << stringifyCollectiveKind(getKind()) << " takes "
-                         << expected << " workspaces, but has "
-                         << getWorkspaces().size();
+    return emitOpError("of kind ")
+           << stringifyCollectiveKind(getKind()) << " takes " << expected
+           << " workspaces, but has " << getWorkspaces().size();
   return success();
 }
 
@@ -237,15 +242,16 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   for (auto axis : getAxes().getAsRange<dist::AxisRefAttr>())
     if (mesh.sizeOf(axis) == 0)
-      return emitOpError() << getMeshAttr() << " has no axis " << axis;
+      return emitOpError("refers to ")
+             << axis << ", which mesh " << getMeshAttr() << " lacks";
   return success();
 }
 
 LogicalResult CopyOp::verify() {
   if (getInputs().size() != 1 || getOutputs().size() != 1)
-    return emitOpError("has one input and one output");
+    return emitOpError("must have one input and one output");
   if (getInputs()[0].getType() != getOutputs()[0].getType())
-    return emitOpError("input and output types differ");
+    return emitOpError("has an input and an output of different types");
   return success();
 }
 
@@ -271,10 +277,10 @@ static int64_t elementsAt(Access access, int64_t rows, int64_t cols) {
 LogicalResult KernelOp::verify() {
   int64_t rows = getRows(), cols = getCols();
   if (rows < 1 || cols < 1)
-    return emitOpError("rows and columns must be positive");
+    return emitOpError("must have at least one row and one column");
   if (!(fsdp::CheckedSize(rows) * cols).fits(fsdp::kMaxTensorBytes)) // 6
-    return emitOpError() << rows << " rows of " << cols
-                         << " columns have more than 2^56 elements";
+    return emitOpError("has ") << rows << " rows of " << cols
+                               << " columns, which are more than 2^56 elements";
   Block &body = getBody().front();
   if (getAccess().size() != body.getNumArguments())
     return emitOpError("has ") << getAccess().size() << " accesses for "
@@ -290,15 +296,15 @@ LogicalResult KernelOp::verify() {
                     : MemRefType();
     int64_t expected = elementsAt(access.getValue(), rows, cols);
     if (!type || type.getNumElements() != expected)
-      return emitOpError("argument ")
-             << argument.getArgNumber() << " (" << argument.getType()
-             << ") must have " << expected << " elements to be addressed by "
+      return emitOpError("needs ")
+             << expected << " elements in argument " << argument.getArgNumber()
+             << " (" << argument.getType() << "), which is addressed by "
              << stringifyAccess(access.getValue());
   }
   for (Operation &op : body)
     if (isa<ReduceRowsOp>(op) != getColumnReduction())
-      return emitOpError("exec.reduce_rows and nothing else belongs into a "
-                         "column_reduction");
+      return emitOpError("must hold exec.reduce_rows alone as a "
+                         "column_reduction, and nowhere else");
   return success();
 }
 
@@ -324,11 +330,11 @@ LogicalResult LoadOp::verify() {
   bool isOutput = false;
   std::optional<Access> access = accessIn(*this, getSource(), isOutput);
   if (!access)
-    return emitOpError("source must be an argument of the kernel");
+    return emitOpError("must read an argument of the kernel");
   if (!scalarFits(getValue().getType(), getSource().getType()))
-    return emitOpError("floats are loaded as f32, integers as i32");
+    return emitOpError("must load floats as f32 and integers as i32");
   if (getColumn() && *access != Access::Element)
-    return emitOpError("only an element argument has another column");
+    return emitOpError("names a column, which only an element argument has");
   return success();
 }
 
@@ -343,9 +349,9 @@ LogicalResult ColumnOp::verify() {
 LogicalResult StoreOp::verify() {
   bool isOutput = false;
   if (!accessIn(*this, getTarget(), isOutput) || !isOutput)
-    return emitOpError("target must be an output of the kernel");
+    return emitOpError("must write an output of the kernel");
   if (!scalarFits(getValue().getType(), getTarget().getType()))
-    return emitOpError("floats are stored from f32, integers from i32");
+    return emitOpError("must store floats from f32 and integers from i32");
   return success();
 }
 
@@ -374,6 +380,6 @@ LogicalResult ReduceRowsOp::verify() {
   bool isOutput = false;
   std::optional<Access> access = accessIn(*this, getTarget(), isOutput);
   if (access != Access::Column || !isOutput)
-    return emitOpError("target must be a column output of the kernel");
+    return emitOpError("must write a column output of the kernel");
   return success();
 }

@@ -47,12 +47,12 @@ static RankedTensorType declaredType(Operation *op) {
 /// fsdp.placement: on a declaration, with a dimension and axes that exist.
 static LogicalResult verifyPlacement(Operation *op, Attribute placement) {
   if (!isa<nn::ParameterOp, nn::BufferOp>(op))
-    return op->emitOpError("'")
-           << kPlacementAttr << "' belongs on nn.parameter or nn.buffer";
+    return op->emitOpError("may not have '")
+           << kPlacementAttr << "', which belongs on nn.parameter or nn.buffer";
   if (!isa<ShardAttr, ReplicatedAttr, FlatAttr>(placement))
-    return op->emitOpError("'")
+    return op->emitOpError("needs '")
            << kPlacementAttr
-           << "' must be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "
+           << "' to be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "
            << placement;
   auto shard = dyn_cast<ShardAttr>(placement);
   if (!shard)
@@ -80,9 +80,8 @@ static LogicalResult verifyParameters(Operation *op, Attribute attribute) {
       names.size() == op->getNumOperands() &&
       llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return success();
-  return op->emitOpError("'")
-         << kParametersAttr
-         << "' must be one string per operand of a collective";
+  return op->emitOpError("needs '")
+         << kParametersAttr << "' to be one string per operand of a collective";
 }
 
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
@@ -93,10 +92,10 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
   if (name == kPlanAttr) {
     if (isa<ModuleOp>(op) && isa<ArrayAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("'")
-           << kPlanAttr << "' must be an array of units on the module";
+    return op->emitOpError("needs '")
+           << kPlanAttr << "' to be an array of units on the module";
   }
   if (name == kParametersAttr)
     return verifyParameters(op, attribute.getValue());
-  return op->emitOpError("has unknown attribute '") << name << "'";
+  return op->emitOpError("has an unknown attribute '") << name << "'";
 }

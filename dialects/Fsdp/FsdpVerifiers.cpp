@@ -29,7 +29,8 @@ FailureOr<MeshOp> fsdp::dist::verifyMeshAxes(Operation *op,
   llvm::SmallPtrSet<Attribute, 4> seen;
   for (auto axis : axes.getAsRange<AxisRefAttr>()) {
     if (mesh.sizeOf(axis) == 0) {
-      op->emitOpError("mesh @") << mesh.getSymName() << " has no axis " << axis;
+      op->emitOpError("refers to ")
+          << axis << ", which mesh @" << mesh.getSymName() << " lacks";
       return failure();
     }
     if (!seen.insert(axis).second) {
@@ -56,8 +57,9 @@ LogicalResult MeshOp::verify() {
     return emitOpError("has more than ") << kMaxRanks << " ranks";
   int64_t nodeSize = getNodeSize();
   if (nodeSize < 0 || (nodeSize != 0 && getWorldSize() % nodeSize != 0)) // 4
-    return emitOpError("node_size ")
-           << nodeSize << " does not divide the world size " << getWorldSize();
+    return emitOpError("has node_size ")
+           << nodeSize << ", which does not divide the world size "
+           << getWorldSize();
   return success();
 }
 
@@ -68,14 +70,14 @@ LogicalResult MeshOp::verify() {
 LogicalResult RedistributeOp::verify() {
   for (Attribute placement : {getSource(), getTarget()})
     if (!isa<ShardAttr, ReplicatedAttr, FlatAttr>(placement)) // 3
-      return emitOpError("placement must be #fsdp.shard, #fsdp.replicated or "
+      return emitOpError("needs placements #fsdp.shard, #fsdp.replicated or "
                          "#fsdp.flat, got ")
              << placement;
   if (getReduced() && !isa<ReplicatedAttr>(getSource())) // 4
     return emitOpError("that reduces must start from #fsdp.replicated");
   Type gradType = getGradDtype();
   if (!gradType.isF32() && !gradType.isBF16() && !gradType.isF64()) // 5
-    return emitOpError("grad_dtype must be f32, bf16 or f64, got ") << gradType;
+    return emitOpError("needs grad_dtype f32, bf16 or f64, got ") << gradType;
   for (Attribute placement : {getSource(), getTarget()})
     if (auto shard = dyn_cast<ShardAttr>(placement)) // 6
       for (AxisRefAttr axis : shard.getAxes())
@@ -88,7 +90,8 @@ LogicalResult RedistributeOp::verify() {
     return emitOpError("cannot convert ") << from << " to " << to;
   if (getReduced() && to != nn::accumulationType(from))
     return emitOpError("that reduces ")
-           << from << " gives " << nn::accumulationType(from) << ", got " << to;
+           << from << " must give " << nn::accumulationType(from) << ", got "
+           << to;
   return success();
 }
 
@@ -99,16 +102,16 @@ static LogicalResult verifyLocalSide(RedistributeOp op, RankedTensorType full,
   if (isa<FlatAttr>(placement)) {
     if (local.getRank() == 1)
       return success();
-    return op.emitOpError("a #fsdp.flat side must have rank 1, got ") << local;
+    return op.emitOpError("needs rank 1 on a #fsdp.flat side, got ") << local;
   }
   RankedTensorType expected = localType(full, placement, mesh);
   if (!expected)
-    return op.emitOpError("placement ")
-           << placement << " does not fit " << full;
+    return op.emitOpError("has placement ")
+           << placement << ", which does not fit " << full;
   if (expected.getShape() != local.getShape())
-    return op.emitOpError("shape of ")
-           << local << " is not that of " << full << " under " << placement
-           << ", expected " << expected;
+    return op.emitOpError("has shape ")
+           << local << " where " << full << " under " << placement << " is "
+           << expected;
   return success();
 }
 
@@ -123,7 +126,7 @@ LogicalResult RedistributeOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return verifyLocalSide(*this, input, result, getTarget(), *mesh);
   if (isa<ReplicatedAttr>(getTarget()))
     return verifyLocalSide(*this, result, input, getSource(), *mesh);
-  return emitOpError("one placement must be #fsdp.replicated");
+  return emitOpError("needs #fsdp.replicated as one placement");
 }
 
 void RedistributeOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
@@ -157,8 +160,8 @@ static LogicalResult verifyReducedType(Operation *op, Value input,
   Type expected = reducedType(tensorOf(input).getElementType());
   if (tensorOf(result).getElementType() == expected)
     return success();
-  return op->emitOpError("reduction of ")
-         << input.getType() << " gives " << expected << " elements, got "
+  return op->emitOpError("that reduces ")
+         << input.getType() << " must give " << expected << " elements, got "
          << result.getType();
 }
 
@@ -166,13 +169,13 @@ static LogicalResult verifyReducedType(Operation *op, Value input,
 static LogicalResult verifyOutsideDim(Operation *op, RankedTensorType full,
                                       RankedTensorType shard, int64_t dim) {
   if (dim < 0 || dim >= full.getRank())
-    return op->emitOpError("dim ") << dim << " is outside " << full;
+    return op->emitOpError("has dim ") << dim << ", which is outside " << full;
   bool equal = full.getRank() == shard.getRank();
   for (int64_t i = 0; equal && i < full.getRank(); ++i)
     equal = i == dim || full.getDimSize(i) == shard.getDimSize(i);
   if (!equal)
-    return op->emitOpError("shapes of ")
-           << shard << " and " << full << " differ outside dim " << dim;
+    return op->emitOpError("has shapes ")
+           << shard << " and " << full << ", which differ outside dim " << dim;
   return success();
 }
 
@@ -183,8 +186,8 @@ static LogicalResult verifyShardSize(Operation *op, RankedTensorType full,
   int64_t expected = shardSize(full.getDimSize(dim), parts);
   if (shard.getDimSize(dim) == expected)
     return success();
-  return op->emitOpError("shard ")
-         << shard << " of " << full << " over " << parts
+  return op->emitOpError("has shard ")
+         << shard << " of " << full << ", which over " << parts
          << " ranks must have size " << expected << " along dim " << dim;
 }
 
@@ -251,7 +254,7 @@ LogicalResult AllReduceOp::verify() {
       return failure();
     bool integer = isa<IntegerType>(tensorOf(input).getElementType());
     if (integer && getScale().convertToDouble() != 1.0) // 4
-      return emitOpError("of integers must have scale 1");
+      return emitOpError("that reduces integers must have scale 1");
   }
   return success();
 }
@@ -282,7 +285,7 @@ LogicalResult AsyncOp::verifyRegions() {
   Block &body = getBody().front();
   Operation *collective = collectiveOf(body);
   if (!collective) // 1
-    return emitOpError("body must be one collective followed by fsdp.yield; "
+    return emitOpError("must hold one collective followed by fsdp.yield; "
                        "only fsdp.await may stand before it");
   auto yield = cast<YieldOp>(body.back());
   if (yield.getValues() != collective->getResults())

@@ -89,14 +89,14 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
   StringRef name = attribute.getName();
   if (name == kFrozenAttr) {
     if (!isa<ParameterOp>(op) || !isa<UnitAttr>(attribute.getValue()))
-      return op->emitOpError("'")
-             << name << "' is a unit attribute of nn.parameter";
+      return op->emitOpError("has '")
+             << name << "', which must be a unit attribute of an nn.parameter";
     return success();
   }
   if (name == kStateOfAttr) {
     if (!isa<BufferOp>(op) || !isa<FlatSymbolRefAttr>(attribute.getValue()))
-      return op->emitOpError("'")
-             << name << "' names a parameter on an nn.buffer";
+      return op->emitOpError("has '")
+             << name << "', which must name a parameter on an nn.buffer";
     return success();
   }
   return op->emitOpError("has an unknown attribute '") << name << "'";
@@ -109,16 +109,16 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
 LogicalResult NormalAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Real std, Real cut) {
   if (!(std >= 0))
-    return emitError() << "expects std >= 0";
+    return emitError() << "#nn.normal expects std >= 0";
   if (!(cut >= 0))
-    return emitError() << "expects cut >= 0";
+    return emitError() << "#nn.normal expects cut >= 0";
   return success();
 }
 
 LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   Real bound) {
   if (!(bound >= 0))
-    return emitError() << "expects bound >= 0";
+    return emitError() << "#nn.uniform expects bound >= 0";
   return success();
 }
 
@@ -127,13 +127,14 @@ RotaryTableAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                         Real theta, Real factor, Real low, Real high,
                         int64_t original, int64_t start) {
   if (!(theta > 0) || !(factor > 0))
-    return emitError() << "expects theta > 0 and factor > 0";
+    return emitError() << "#nn.rotary_table expects theta > 0 and factor > 0";
   if (factor != 1 && !(low > 0 && low < high && original > 0))
-    return emitError() << "expects 0 < low < high and original > 0 where the "
-                          "frequencies are scaled";
+    return emitError()
+           << "#nn.rotary_table expects 0 < low < high and original > 0 "
+              "where the frequencies are scaled";
   // Positions are f64, which holds no larger integers exactly.
   if (start < 0 || start > int64_t(1) << 53)
-    return emitError() << "expects 0 <= start <= 2^53";
+    return emitError() << "#nn.rotary_table expects 0 <= start <= 2^53";
   return success();
 }
 

@@ -310,7 +310,7 @@ static std::string readUnit(DictionaryAttr dictionary, Unit &unit) {
 FailureOr<Plan> fsdp::schedule::planOf(ModuleOp module) {
   auto units = module->getAttrOfType<ArrayAttr>(dist::kPlanAttr);
   if (!units)
-    return module.emitError("has no plan; run fsdp-plan first");
+    return module.emitError("the module has no plan; run fsdp-plan first");
   Plan plan;
   for (auto [index, unit] : llvm::enumerate(units)) {
     plan.units.emplace_back();

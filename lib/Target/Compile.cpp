@@ -118,12 +118,35 @@ std::string fsdp::findNvcc() {
   return usual;
 }
 
+static Error cannotFind(StringRef compiler) {
+  return failure("cannot find the compiler '" + compiler +
+                 "'; name one with --cxx");
+}
+
+Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
+  bool cuda = compiler.language == Language::Cuda;
+  bool found = bool(sys::findProgramByName(compiler.cxx));
+  if (!found && cuda && compiler.cxx == "nvcc")
+    return failure(
+        Twine("GPU code needs nvcc, which is neither on the PATH nor in "
+              "/usr/local/cuda/bin; install the CUDA toolkit, name the "
+              "compiler with --cxx, or compile for --target=cpu"));
+  if (!found)
+    return cannotFind(compiler.cxx);
+  std::string library = compiler.libraryDir + "/libfsdp_runtime_cuda.so";
+  if (cuda && product == Product::Library && !sys::fs::exists(library))
+    return failure("a GPU artifact is linked to '" + library +
+                   "', which does not exist: this build has no CUDA; build "
+                   "fsdp where CMake finds the CUDA toolkit, cuDNN and NCCL, "
+                   "or name the library's directory with --runtime-library");
+  return Error::success();
+}
+
 /// Runs `command`; its output and errors go to the file `log`.
 static Error runCommand(ArrayRef<std::string> command, StringRef log) {
   ErrorOr<std::string> program = sys::findProgramByName(command[0]);
   if (!program)
-    return failure("cannot find the compiler '" + command[0] +
-                   "'; name one with --cxx");
+    return cannotFind(command[0]);
   SmallVector<StringRef> arguments(command.begin(), command.end());
   std::optional<StringRef> redirects[] = {StringRef(""), log, log};
   std::string message;

@@ -40,14 +40,15 @@ private:
 
 LogicalResult FileEmitter::checkPlanned() {
   if (!module->hasAttr(exec::kArenaBytesAttr))
-    return module.emitError("memory is not planned: run exec-plan-memory");
+    return module.emitError(
+        "the module's memory is not planned; run exec-plan-memory first");
   for (auto range : module.getOps<exec::RangeOp>())
     if (!range.getOffset())
-      return range.emitOpError("has no offset: run exec-plan-memory");
+      return range.emitOpError("has no offset; run exec-plan-memory first");
   WalkResult result = module.walk([&](exec::AllocOp alloc) {
     if (alloc.getOffset())
       return WalkResult::advance();
-    alloc.emitOpError("has no offset: run exec-plan-memory");
+    alloc.emitOpError("has no offset; run exec-plan-memory first");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

@@ -294,7 +294,7 @@ static LogicalResult checkCount(ModuleOp module) {
 /// Whether a manifest can state everything about the range.
 static LogicalResult check(exec::RangeOp range) {
   if (!range.getOffset())
-    return range.emitOpError("has no offset: run exec-plan-memory");
+    return range.emitOpError("has no offset; run exec-plan-memory first");
   if (Attribute init = range.getInitAttr())
     if (!isa<nn::ZerosAttr, nn::OnesAttr, nn::NormalAttr, nn::UniformAttr,
              nn::RotaryTableAttr>(init))
@@ -311,7 +311,8 @@ FailureOr<std::string> fsdp::makeManifest(ModuleOp module,
                                           const ManifestInfo &info) {
   if (!module->getAttrOfType<IntegerAttr>(exec::kArenaBytesAttr) ||
       !module->getAttrOfType<IntegerAttr>(exec::kPersistentBytesAttr))
-    return module.emitError("memory is not planned: run exec-plan-memory");
+    return module.emitError(
+        "the module's memory is not planned; run exec-plan-memory first");
   for (auto range : module.getOps<exec::RangeOp>())
     if (failed(check(range)))
       return failure();

@@ -6,14 +6,18 @@
 // RUN: not fsdp-compile %t/initialiser.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=INIT
 // RUN: not fsdp-compile %t/scalar.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=SCALAR
 
+// RUN: not fsdp-compile %t/placement.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=PLACEMENT
+// RUN: not fsdp-compile %t/vector.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=VECTOR
+// RUN: not fsdp-compile %t/columns.mlir --emit=cuda --cxx g++ 2>&1 | FileCheck %s --check-prefix=COLUMNS
+
 // What cannot be spelled is an error at its place, with nothing printed.
 
-// UNPLANNED: unplanned.mlir:0:0: error: memory is not planned: run exec-plan-memory
+// UNPLANNED: unplanned.mlir:0:0: error: the module's memory is not planned; run exec-plan-memory first
 //--- unplanned.mlir
 exec.program @p {
 }
 
-// RANGE: range.mlir:2:3: error: 'exec.range' op has no offset: run exec-plan-memory
+// RANGE: range.mlir:2:3: error: 'exec.range' op has no offset; run exec-plan-memory first
 //--- range.mlir
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
   exec.range @w : memref<4xf32> role parameter
@@ -29,7 +33,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64
   }
 }
 
-// INTERVAL: interval.mlir:3:10: error: 'exec.alloc' op has no offset: run exec-plan-memory
+// INTERVAL: interval.mlir:3:10: error: 'exec.alloc' op has no offset; run exec-plan-memory first
 //--- interval.mlir
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64} {
   exec.program @p {
@@ -57,6 +61,45 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64}
     exec.map {
       %a = exec.load %x : memref<4xf32> -> f32
       %b = math.sin %a : f32
+      exec.store %b, %y : f32, memref<4xf32>
+    }
+  }
+  exec.program @p {
+  }
+}
+
+// PLACEMENT: placement.mlir:2:3: error: 'exec.range' op has a placement the runtime does not know: "here"
+//--- placement.mlir
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
+  exec.range @w : memref<4xf32> role parameter at 0 {placement = "here"}
+  exec.program @p {
+  }
+}
+
+// VECTOR: vector.mlir:5:12: error: 'arith.constant' op is not a number
+//--- vector.mlir
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64} {
+  exec.kernel @k over(1, 4) access [element] outputs 1 {
+  ^bb0(%y: memref<4xf32>):
+    exec.map {
+      %a = arith.constant dense<0.0> : vector<4xf32>
+    }
+  }
+  exec.program @p {
+  }
+}
+
+// COLUMNS: columns.mlir:9:12: error: 'exec.load' op reads another column of an output, which another thread may not have written yet
+//--- columns.mlir
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64} {
+  exec.kernel @k over(1, 4) access [element, element] outputs 1 {
+  ^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
+    exec.map {
+      %i = exec.column
+      %a = exec.load %x : memref<4xf32> -> f32
+      exec.store %a, %y : f32, memref<4xf32>
+      // The column that is read is this thread's, but not every index is.
+      %b = exec.load %y at %i : memref<4xf32> -> f32
       exec.store %b, %y : f32, memref<4xf32>
     }
   }

@@ -1,4 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --exec-lower=target=test
+// RUN: echo 'module {}' | not fsdp-opt --exec-lower=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
+// TARGET: error: exec-lower knows no target 'tpu'
 
 // Two programs use one name for different things.
 // expected-note @below {{and input of type 'memref<4xf32>' there}}
@@ -13,7 +15,7 @@ func.func @b(%x: tensor<8xf32> {nn.name = "x"}) {
 // -----
 
 // An argument without a name has no range.
-// expected-error @below {{argument 0 has no nn.name}}
+// expected-error @below {{argument 0 of @a has no nn.name}}
 func.func @a(%x: tensor<4xf32>) {
   return
 }
@@ -21,7 +23,7 @@ func.func @a(%x: tensor<4xf32>) {
 // -----
 
 // Calls do not exist in exec.
-// expected-error @below {{is not public}}
+// expected-error @below {{@helper is not public: exec-lower takes programs, inline other functions first}}
 func.func private @helper()
 
 // -----
@@ -85,6 +87,15 @@ func.func @a(%x: tensor<1x1099511627776xf32> {nn.name = "x"}) -> (tensor<1x10995
 
 // -----
 
+// A result may not be f64 either.
+func.func @a() {
+  // expected-error @below {{exec has no f64, but a result is 'tensor<4xf64>'}}
+  %c = nn.constant dense<0.0> : tensor<4xf64>
+  return
+}
+
+// -----
+
 // The same room for the pieces of a reduction.
 fsdp.mesh @mesh ["dp_shard" = 1048576]
 func.func @a(%x: tensor<1x1099511627776xf32> {nn.name = "x"}) -> (tensor<1x1099511627776xf32> {nn.name = "y"}) {
@@ -95,9 +106,59 @@ func.func @a(%x: tensor<1x1099511627776xf32> {nn.name = "x"}) -> (tensor<1x10995
 
 // -----
 
+// Without a mesh nobody knows the shards.
+// expected-error @below {{@w is sharded, but the module has no fsdp.mesh}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+
+// -----
+
+// Flat layouts are design only.
+fsdp.mesh @mesh ["dp_shard" = 2]
+// expected-error @below {{@w cannot be laid out as #fsdp.flat<"b", 0>}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.flat<"b", 0>}
+
+// -----
+
+// A shard has one size.
+fsdp.mesh @mesh ["dp_shard" = 2]
+nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+func.func @a() {
+  // expected-error @below {{'nn.read' op reads 'tensor<3xf32>', but this rank holds 'memref<2xf32>'}}
+  %w = nn.read @w : tensor<3xf32>
+  return
+}
+
+// -----
+
 // A product of 2 x 2^27 x 2^27 x 2^27 operations.
 // expected-error @below {{needs more than 2^62 floating point operations}}
 func.func @a(%x: tensor<134217728x134217728xf32> {nn.name = "x"}) -> (tensor<134217728x134217728xf32> {nn.name = "y"}) {
   %y = nn.matmul %x, %x : tensor<134217728x134217728xf32>, tensor<134217728x134217728xf32> -> tensor<134217728x134217728xf32>
   return %y : tensor<134217728x134217728xf32>
+}
+
+// -----
+
+// What fsdp-expand should have replaced.
+fsdp.mesh @mesh ["dp_shard" = 2]
+func.func @a(%x: tensor<2xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y"}) {
+  // expected-error @below {{'fsdp.redistribute' op has no lowering to exec}}
+  %y = fsdp.redistribute %x on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<2xf32> -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// Nothing of another level may stand beside the programs.
+// expected-error @below {{'memref.global' op is left above exec}}
+memref.global "private" @g : memref<4xf32>
+
+// -----
+
+// A program is straight-line code.
+// expected-error @+1 {{a program is one block}}
+func.func @forward() {
+  "func.return"() : () -> ()
+^other:
+  return
 }

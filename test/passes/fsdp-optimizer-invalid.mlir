@@ -1,14 +1,14 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-optimizer
 
 // The program is named by the option `function`.
-// expected-error @+1 {{has no program @train}}
+// expected-error @+1 {{the module has no program @train to update parameters in}}
 module {
 }
 
 // -----
 
 // Without gradients there is nothing to step along.
-// expected-error @+1 {{has no nn.gradient; run nn-differentiate first}}
+// expected-error @+1 {{program @train has no nn.gradient; run nn-differentiate first}}
 func.func @train() {
   return
 }
@@ -29,7 +29,7 @@ func.func @train(%g: tensor<8xf64>) {
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 // expected-note @+1 {{for example this one}}
 nn.parameter @v : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a"]>}
-// expected-error @+1 {{is sharded over other axes than other parameters}}
+// expected-error @+1 {{parameter @w is sharded over other axes than other parameters}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["b"]>}
 func.func @train(%g: tensor<4xf32>) {
   nn.gradient @v, %g : tensor<4xf32>

@@ -7,6 +7,10 @@
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.bad.json" 2>&1 | FileCheck %s --check-prefix=BAD
 // RUN: echo '{"version": 1, "units": [{"parameters": []}]}' > %t.noname.json
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.noname.json" 2>&1 | FileCheck %s --check-prefix=NONAME
+// RUN: echo '{"version": 2, "units": []}' > %t.version.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.version.json" 2>&1 | FileCheck %s --check-prefix=VERSION
+// RUN: echo '{"version": 1, "unit": []}' > %t.nounits.json
+// RUN: not fsdp-opt %s --fsdp-plan="file=%t.nounits.json" 2>&1 | FileCheck %s --check-prefix=NOUNITS
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.absent.json" 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": [], "forward_prefech": 3}]}' > %t.key.json
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.key.json" 2>&1 | FileCheck %s --check-prefix=KEY
@@ -43,6 +47,8 @@
 // UNIT: error: plan '{{.*}}.unit.json': an earlier unit is called 'a' too, at plan.units[1].name
 // TYPE: error: plan '{{.*}}.type.json': expected boolean at plan.units[0].bucket
 // TWICE: error: plan '{{.*}}.twice.json': line 1: the key is given twice at plan.units[0].name
+// VERSION: error: plan '{{.*}}.version.json': a plan is an object with "version": 1
+// NOUNITS: error: plan '{{.*}}.nounits.json': the plan has no array "units"
 // ABSENT: error: cannot read the plan: {{.*}}absent.json
 module {
   nn.parameter @tok_embeddings.weight : tensor<16x8xf32> init #nn.zeros

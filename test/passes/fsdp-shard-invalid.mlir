@@ -6,6 +6,7 @@
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=3 node_size=2" 2>&1 | FileCheck %s --check-prefix=NODE
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2 reduce_dtype=f16" 2>&1 | FileCheck %s --check-prefix=DTYPE
 // RUN: fsdp-opt %s --fsdp-shard="mesh=a=2" | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: sed -e 's/^  return/  "func.return"() : () -> () ^other: return/' %s | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=BRANCHES
 
 // Impossible meshes and types end with one message that names them.
 // SYNTAX: error: mesh "dp_shard": expected NAME=SIZE with SIZE at least 1, got "dp_shard"
@@ -13,9 +14,10 @@
 // TWICE: error: 'fsdp.mesh' op has axis "a" twice
 // AXIS: error: mesh "a=2097152": mesh axis "a" has 2097152 ranks, more than 1048576
 // RANKS: error: 'fsdp.mesh' op has more than 1048576 ranks
-// NODE: error: 'fsdp.mesh' op node_size 2 does not divide the world size 3
+// NODE: error: 'fsdp.mesh' op has node_size 2, which does not divide the world size 3
 // DTYPE: error: reduce_dtype must be f32 or bf16, got "f16"
-// AGAIN: error: is sharded already: it has an fsdp.mesh
+// AGAIN: error: the module is sharded already: it has an fsdp.mesh
+// BRANCHES: error: a program is one block without branches
 func.func @program() {
   return
 }

@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-verify-schedule="max-in-flight=400"
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect --fsdp-verify-schedule="max-in-flight=400"
 
 // A well-formed schedule passes: 128 + 256 = 384 bytes are in flight at most.
 module {
@@ -18,7 +18,7 @@ module {
 module {
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @never_awaited(%s: tensor<4x8xf32> {nn.name = "s"}) {
-    // expected-error @below {{is never awaited}}
+    // expected-error @below {{'fsdp.async' op is never awaited: its buffers would never be free}}
     %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
       %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
       fsdp.yield %g : tensor<8x8xf32>
@@ -102,6 +102,17 @@ module {
 
 // -----
 
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @not_expanded(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    // expected-error @below {{'fsdp.redistribute' op is still here after fsdp-expand}}
+    %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<4x8xf32> -> tensor<8x8xf32>
+    return
+  }
+}
+
+// -----
+
 // The await of the second link frees the first: 256 bytes are in flight in
 // each of the two chains, never 512.
 module {
@@ -127,6 +138,62 @@ module {
       fsdp.yield %r2 : tensor<2x8xf32>
     }
     %r2 = fsdp.await %h2 : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>
+    return
+  }
+}
+
+// -----
+
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @under_control_flow(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    memref.alloca_scope {
+      // expected-error @below {{'fsdp.all_gather' op is under control flow: ranks could differ in whether they issue it}}
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+    }
+    return
+  }
+}
+
+// -----
+
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @started_elsewhere(%f: !fsdp.future<tensor<8x8xf32>>) {
+    // expected-error @below {{'fsdp.await' op awaits a future that no fsdp.async of this program started}}
+    %w = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
+    return
+  }
+}
+
+// -----
+
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @used_otherwise(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      fsdp.yield %g : tensor<8x8xf32>
+    }
+    // expected-error @below {{'test.use' op uses a future; only fsdp.await may}}
+    "test.use"(%f) : (!fsdp.future<tensor<8x8xf32>>) -> ()
+    return
+  }
+}
+
+// -----
+
+module {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  func.func @awaited_in_another_block(%s: tensor<4x8xf32> {nn.name = "s"}) {
+    %f = fsdp.async : !fsdp.future<tensor<8x8xf32>> {
+      %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>
+      fsdp.yield %g : tensor<8x8xf32>
+    }
+    "test.if"() ({
+      // expected-error @below {{'fsdp.await' op awaits a future of another block}}
+      %w = fsdp.await %f : !fsdp.future<tensor<8x8xf32>> -> tensor<8x8xf32>
+    }) : () -> ()
     return
   }
 }

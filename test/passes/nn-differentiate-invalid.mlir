@@ -22,7 +22,7 @@ func.func @forward() -> (tensor<f32> {nn.name = "loss"}) {
 // -----
 
 // The loss is found by its name.
-// expected-error @+1 {{has no result with nn.name = "loss"}}
+// expected-error @+1 {{program @forward has no result with nn.name = "loss"}}
 func.func @forward(%x: tensor<f32>) -> tensor<f32> {
   return %x : tensor<f32>
 }
@@ -41,7 +41,7 @@ func.func @forward(%x: tensor<4xf32>) -> (tensor<4xf32> {nn.name = "loss"}) {
 func.func @forward(%x: tensor<f32>) -> (tensor<f32> {nn.name = "loss"}) {
   return %x : tensor<f32>
 }
-// expected-error @+1 {{takes the name of the program that nn-differentiate makes}}
+// expected-error @+1 {{@train has the name of the program that nn-differentiate makes}}
 func.func @train() {
   return
 }
@@ -49,7 +49,7 @@ func.func @train() {
 // -----
 
 // There must be a program to differentiate.
-// expected-error @+1 {{has no program @forward}}
+// expected-error @+1 {{the module has no program @forward to differentiate}}
 module {
 }
 
@@ -65,5 +65,17 @@ module {
     %y, %rstd = nn.rms_norm %s, %w eps 1.0e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>
     %loss = nn.sum %rstd [0] : tensor<4xf32> to tensor<f32>
     return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// A program is straight-line code.
+module {
+  // expected-error @+1 {{a program is one block without branches}}
+  func.func @forward() {
+    "func.return"() : () -> ()
+  ^other:
+    return
   }
 }

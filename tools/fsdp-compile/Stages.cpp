@@ -46,6 +46,11 @@ private:
   void summarize(double seconds);
 
   bool isWanted(Stage stage) const { return request.emit == stage; }
+  Product product() const {
+    return isWanted(Stage::Library)  ? Product::Library
+           : isWanted(Stage::Object) ? Product::Object
+                                     : Product::Source;
+  }
 
   const Request &request;
   llvm::raw_ostream &log;
@@ -172,6 +177,8 @@ llvm::Error Compilation::runPasses() {
   TrainPipelineOptions options;
   setOptions(options, request);
   PassManager passes(&context, ModuleOp::getOperationName());
+  if (failed(applyPassManagerCLOptions(passes)))
+    return alreadyPrinted();
   if (request.timing)
     passes.enableTiming();
   buildTrainPipeline(passes, options,
@@ -245,9 +252,8 @@ Compilation::print(llvm::function_ref<void(llvm::raw_ostream &)> printer) {
 
 /// The library first: a manifest says that the artifact is complete.
 llvm::Error Compilation::writeFiles() {
-  if (llvm::Error error =
-          compileSource(source, Product::Library, request.compiler,
-                        request.output + "/step.so"))
+  if (llvm::Error error = compileSource(source, product(), request.compiler,
+                                        request.output + "/step.so"))
     return error;
   return writeWholeFile(request.output + "/manifest.json", manifest);
 }
@@ -301,8 +307,7 @@ llvm::Error Compilation::write() {
   case Stage::CudaSource:
     return print([&](llvm::raw_ostream &os) { os << source; });
   case Stage::Object:
-    return compileSource(source, Product::Object, request.compiler,
-                         request.output);
+    return compileSource(source, product(), request.compiler, request.output);
   case Stage::Library:
     return writeArtifact();
   }
@@ -337,6 +342,9 @@ void Compilation::summarize(double seconds) {
 llvm::Error Compilation::run() {
   auto begin = std::chrono::steady_clock::now();
   DiagnosticPrinter printer(sources, &context);
+  if (request.emit >= Stage::Source)
+    if (llvm::Error error = checkCompiler(request.compiler, product()))
+      return error;
   if (llvm::Error error = read())
     return error;
   if (!isWanted(Stage::Graph))

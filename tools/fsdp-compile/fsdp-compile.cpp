@@ -7,11 +7,13 @@
 #include "Stages.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/PrettyStackTrace.h"
 
 namespace cl = llvm::cl;
 using namespace fsdp;
@@ -277,6 +279,20 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   return request;
 }
 
+static const char *const kCrashed =
+    "fsdp-compile crashed, which is a bug of the compiler. With\n"
+    "--mlir-pass-pipeline-crash-reproducer=FILE.mlir the same command writes "
+    "what shows it;\nfsdp-opt --run-reproducer FILE.mlir repeats it. Please "
+    "report both.\n";
+
+/// The options of MLIR's pass manager work here as in mlir-opt; that for
+/// reproducers is the one of them that --help names.
+static void showReproducerOption() {
+  mlir::registerPassManagerCLOptions();
+  auto &options = cl::getRegisteredOptions();
+  options.at("mlir-pass-pipeline-crash-reproducer")->addCategory(category);
+}
+
 /// Settings that have a short name. They are spelled out before llvm::cl sees
 /// the command line, where LLVM itself has registered such names.
 static std::string fullName(StringRef name) {
@@ -309,6 +325,8 @@ static void splitArguments(int argc, char **argv,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  llvm::setBugReportMsg(kCrashed);
+  showReproducerOption();
   cl::HideUnrelatedOptions(category);
   std::string tail = kExamples + configHelp();
   cl::extrahelp extra(tail);

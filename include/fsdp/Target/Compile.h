@@ -34,11 +34,15 @@ std::string resolveCpu(llvm::StringRef cpu);
 /// "nvcc" where the PATH has one, or else that of the toolkit's usual place.
 std::string findNvcc();
 
+enum class Product { Source, Object, Library };
+
+/// What `product` needs and this machine lacks: the compiler, or of CUDA the
+/// library that the artifact is linked to. Cheap, so it goes before all work.
+llvm::Error checkCompiler(const HostCompiler &compiler, Product product);
+
 /// What the code is made for, for the fingerprint: "x86-64-v4, g++ 12.2.0",
 /// "sm_90, nvcc 13.0.88".
 llvm::Expected<std::string> targetText(const HostCompiler &compiler);
-
-enum class Product { Object, Library };
 
 /// Compiles `source` to the file `output`. The file appears complete or not at
 /// all; a failure carries the command and what the compiler said.

@@ -1,20 +1,20 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics
 
 // range 1
-// expected-error @below {{type must be a memref of static shape and identity layout, but is 'memref<?x8xf32>'}}
+// expected-error @below {{must have as type a memref of static shape and identity layout, got 'memref<?x8xf32>'}}
 exec.range @w : memref<?x8xf32> role parameter
 
 // -----
 
 // range 2
-// expected-error @below {{offset 8 is not a multiple of 64 bytes from the arena's start}}
+// expected-error @below {{has offset 8, which is not a multiple of 64 bytes from the arena's start}}
 exec.range @w : memref<4x8xf32> role parameter at 8
 
 // -----
 
 // alloc: offset
 exec.program @p {
-  // expected-error @below {{offset -64 is not a multiple of 64 bytes}}
+  // expected-error @below {{has offset -64, which is not a multiple of 64 bytes from the arena's start}}
   %a = exec.alloc at -64 : memref<4xf32>
 }
 
@@ -22,7 +22,7 @@ exec.program @p {
 
 // get 1: no range
 exec.program @p {
-  // expected-error @below {{no exec.range is named @w}}
+  // expected-error @below {{refers to @w, but no exec.range is named so}}
   %w = exec.get @w : memref<4xf32>
 }
 
@@ -49,7 +49,7 @@ exec.program @p {
 // view 2
 exec.program @p {
   %a = exec.alloc : memref<4x8xf32>
-  // expected-error @below {{elements [32, 48) are not inside the source's 32}}
+  // expected-error @below {{takes elements [32, 48), which are not inside the source's 32}}
   %b = exec.view %a[32] : memref<4x8xf32> to memref<16xf32>
 }
 
@@ -58,7 +58,7 @@ exec.program @p {
 // call 1
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{no exec.func is named @f}}
+  // expected-error @below {{refers to @f, but no exec.func is named so}}
   exec.call @f(%a) events [] : memref<4xf32>
 }
 
@@ -70,7 +70,7 @@ exec.func @f {
 }
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{buffer 0 has type 'memref<4xf32>', but @f takes 'memref<8xf32>'}}
+  // expected-error @below {{gives buffer 0 of type 'memref<4xf32>', but @f takes 'memref<8xf32>'}}
   exec.call @f(%a) events [] : memref<4xf32>
 }
 
@@ -79,7 +79,7 @@ exec.program @p {
 // launch 1
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{no exec.kernel is named @k}}
+  // expected-error @below {{refers to @k, but no exec.kernel is named so}}
   exec.launch @k on compute () outs(%a : memref<4xf32>)
 }
 
@@ -122,7 +122,7 @@ exec.program @p {
 exec.program @p {
   %a = exec.alloc : memref<4x4xf32>
   %b = exec.alloc : memref<3xf32>
-  // expected-error @below {{bias must have shape [4], but is 'memref<3xf32>'}}
+  // expected-error @below {{needs a bias of shape [4], got 'memref<3xf32>'}}
   exec.gemm on compute (%a, %a, %b : memref<4x4xf32>, memref<4x4xf32>, memref<3xf32>) outs(%a : memref<4x4xf32>)
 }
 
@@ -131,7 +131,7 @@ exec.program @p {
 // gemm 2
 exec.program @p {
   %a = exec.alloc : memref<4x4xf32>
-  // expected-error @below {{has exactly one output}}
+  // expected-error @below {{must have exactly one output}}
   exec.gemm on compute (%a, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%a, %a : memref<4x4xf32>, memref<4x4xf32>)
 }
 
@@ -150,7 +150,7 @@ exec.program @p {
 exec.program @p {
   %a = exec.alloc : memref<4x4xf32>
   %b = exec.alloc : memref<1x4x4xf32>
-  // expected-error @below {{operands must have equal ranks of at least 2}}
+  // expected-error @below {{needs operands of equal rank, at least 2}}
   exec.gemm on compute (%a, %b : memref<4x4xf32>, memref<1x4x4xf32>) outs(%a : memref<4x4xf32>)
 }
 
@@ -161,7 +161,7 @@ exec.program @p {
   %a = exec.alloc : memref<2x4xf32>
   %b = exec.alloc : memref<8x4xf32>
   %c = exec.alloc : memref<2x8xf32>
-  // expected-error @below {{shapes do not agree}}
+  // expected-error @below {{has shapes that do not agree: 'memref<2x4xf32>' times 'memref<8x4xf32>' gives 'memref<2x8xf32>'}}
   exec.gemm on compute (%a, %b : memref<2x4xf32>, memref<8x4xf32>) outs(%c : memref<2x8xf32>)
 }
 
@@ -170,7 +170,7 @@ exec.program @p {
 // invoke 1
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{the runtime has no operation "sort"}}
+  // expected-error @below {{names the operation "sort", which the runtime does not have}}
   exec.invoke "sort" on compute (%a : memref<4xf32>) outs(%a : memref<4xf32>)
 }
 
@@ -244,7 +244,7 @@ exec.program @p {
 // collective 1: the mesh
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{no fsdp.mesh is named @mesh}}
+  // expected-error @below {{refers to @mesh, but no fsdp.mesh is named so}}
   exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"]
 }
 
@@ -254,7 +254,7 @@ exec.program @p {
 fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{@mesh has no axis}}
+  // expected-error @below {{refers to #fsdp.axis_ref<"tp">, which mesh @mesh lacks}}
   exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["tp"]
 }
 
@@ -284,7 +284,7 @@ exec.program @p {
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
   %b = exec.alloc : memref<8xf32>
-  // expected-error @below {{input and output types differ}}
+  // expected-error @below {{has an input and an output of different types}}
   exec.copy on compute (%a : memref<4xf32>) outs(%b : memref<8xf32>)
 }
 
@@ -307,7 +307,7 @@ exec.kernel @k over(1, 4) access [element] outputs 1 {
 // -----
 
 // kernel 2
-// expected-error @below {{argument 0 ('memref<4xf32>') must have 2 elements to be addressed by row}}
+// expected-error @below {{needs 2 elements in argument 0 ('memref<4xf32>'), which is addressed by row}}
 exec.kernel @k over(2, 4) access [row] outputs 1 {
 ^bb0(%x: memref<4xf32>):
 }
@@ -315,7 +315,7 @@ exec.kernel @k over(2, 4) access [row] outputs 1 {
 // -----
 
 // kernel 3
-// expected-error @below {{rows and columns must be positive}}
+// expected-error @below {{must have at least one row and one column}}
 exec.kernel @k over(0, 4) access [element] outputs 1 {
 ^bb0(%x: memref<4xf32>):
 }
@@ -331,7 +331,7 @@ exec.kernel @k over(1, 4) access [element] outputs 2 {
 // -----
 
 // kernel 5
-// expected-error @below {{exec.reduce_rows and nothing else belongs into a column_reduction}}
+// expected-error @below {{must hold exec.reduce_rows alone as a column_reduction, and nowhere else}}
 exec.kernel @k over(1, 4) access [element] outputs 1 column_reduction {
 ^bb0(%x: memref<4xf32>):
   exec.map {
@@ -343,7 +343,7 @@ exec.kernel @k over(1, 4) access [element] outputs 1 column_reduction {
 // load 1
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{source must be an argument of the kernel}}
+  // expected-error @below {{must read an argument of the kernel}}
   %v = exec.load %a : memref<4xf32> -> f32
 }
 
@@ -353,7 +353,7 @@ exec.program @p {
 exec.kernel @k over(1, 4) access [element] outputs 1 {
 ^bb0(%x: memref<4xf32>):
   exec.map {
-    // expected-error @below {{floats are loaded as f32, integers as i32}}
+    // expected-error @below {{must load floats as f32 and integers as i32}}
     %v = exec.load %x : memref<4xf32> -> i32
   }
 }
@@ -365,7 +365,7 @@ exec.kernel @k over(2, 4) access [column, element] outputs 1 {
 ^bb0(%w: memref<4xf32>, %x: memref<2x4xf32>):
   exec.map {
     %j = exec.column
-    // expected-error @below {{only an element argument has another column}}
+    // expected-error @below {{names a column, which only an element argument has}}
     %v = exec.load %w at %j : memref<4xf32> -> f32
   }
 }
@@ -377,7 +377,7 @@ exec.kernel @k over(1, 4) access [element, element] outputs 1 {
 ^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
   exec.map {
     %v = exec.load %x : memref<4xf32> -> f32
-    // expected-error @below {{target must be an output of the kernel}}
+    // expected-error @below {{must write an output of the kernel}}
     exec.store %v, %x : f32, memref<4xf32>
   }
 }
@@ -389,7 +389,7 @@ exec.kernel @k over(1, 4) access [element] outputs 1 {
 ^bb0(%y: memref<4xi32>):
   exec.map {
     %v = arith.constant 1.0 : f32
-    // expected-error @below {{floats are stored from f32, integers from i32}}
+    // expected-error @below {{must store floats from f32 and integers from i32}}
     exec.store %v, %y : f32, memref<4xi32>
   }
 }
@@ -436,7 +436,7 @@ exec.kernel @k over(1, 4) access [element] outputs 1 {
 // reduce_rows 2
 exec.kernel @k over(2, 4) access [element] outputs 1 column_reduction {
 ^bb0(%y: memref<2x4xf32>):
-  // expected-error @below {{target must be a column output of the kernel}}
+  // expected-error @below {{must write a column output of the kernel}}
   exec.reduce_rows sum %y : memref<2x4xf32> {
     %v = arith.constant 1.0 : f32
     exec.yield %v
@@ -504,14 +504,14 @@ exec.program @p {
 // view 2: an offset whose end leaves 64 bits.
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{elements [9223372036854775806, 9223372036854775807) are not inside the source's 4}}
+  // expected-error @below {{takes elements [9223372036854775806, 9223372036854775807), which are not inside the source's 4}}
   %b = exec.view %a[9223372036854775806] : memref<4xf32> to memref<4xf32>
 }
 
 // -----
 
 // kernel 6: a space that nothing counts.
-// expected-error @below {{4294967296 rows of 4294967296 columns have more than 2^56 elements}}
+// expected-error @below {{has 4294967296 rows of 4294967296 columns, which are more than 2^56 elements}}
 exec.kernel @k over(4294967296, 4294967296) access [scalar] outputs 1 {
 ^bb0(%y: memref<1xf32>):
 }
@@ -526,4 +526,12 @@ exec.kernel @k over(1, 2147483649) access [element] outputs 1 {
     %c = exec.column
     exec.store %c, %y : i32, memref<2147483649xi32>
   }
+}
+
+// -----
+
+exec.program @copy_of_two_buffers {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{'exec.copy' op must have one input and one output}}
+  exec.copy on compute (%a, %a : memref<4xf32>, memref<4xf32>) outs(%a : memref<4xf32>)
 }

@@ -25,7 +25,7 @@ fsdp.mesh @mesh ["a" = 0]
 // -----
 
 // fsdp.mesh 4: nodes are equal.
-// expected-error @+1 {{node_size 3 does not divide the world size 4}}
+// expected-error @+1 {{has node_size 3, which does not divide the world size 4}}
 fsdp.mesh @mesh ["a" = 4] {node_size = 3 : i64}
 
 // -----
@@ -55,7 +55,7 @@ nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, 
 // -----
 
 // fsdp.placement: one of the placements.
-// expected-error @+1 {{'fsdp.placement' must be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "everywhere"}}
+// expected-error @+1 {{needs 'fsdp.placement' to be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "everywhere"}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = "everywhere"}
 
 // -----
@@ -81,13 +81,13 @@ nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, 
 // -----
 
 // fsdp.placement: only on declarations.
-// expected-error @+1 {{'fsdp.placement' belongs on nn.parameter or nn.buffer}}
+// expected-error @+1 {{may not have 'fsdp.placement', which belongs on nn.parameter or nn.buffer}}
 func.func private @f() attributes {fsdp.placement = #fsdp.replicated}
 
 // -----
 
 // fsdp.plan: an array on the module.
-// expected-error @+1 {{'fsdp.plan' must be an array of units on the module}}
+// expected-error @+1 {{needs 'fsdp.plan' to be an array of units on the module}}
 module attributes {fsdp.plan = "fast"} {
 }
 
@@ -96,7 +96,7 @@ module attributes {fsdp.plan = "fast"} {
 // fsdp.parameters: one string per operand.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{'fsdp.parameters' must be one string per operand of a collective}}
+  // expected-error @+1 {{needs 'fsdp.parameters' to be one string per operand of a collective}}
   %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.parameters = ["v", "w"]} : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -104,7 +104,7 @@ func.func @program(%s: tensor<4xf32>) {
 // -----
 
 // A misspelt attribute is not accepted silently.
-// expected-error @+1 {{has unknown attribute 'fsdp.placment'}}
+// expected-error @+1 {{has an unknown attribute 'fsdp.placment'}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placment = #fsdp.replicated}
 
 // -----
@@ -121,7 +121,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.redistribute 1: the axes exist.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{mesh @mesh has no axis #fsdp.axis_ref<"c">}}
+  // expected-error @+1 {{refers to #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
   %r = fsdp.redistribute %s on @mesh["a", "c"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -141,7 +141,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.redistribute 2: the shard has ceil(8 / 2) = 4 elements.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<3xf32>) {
-  // expected-error @+1 {{shape of 'tensor<3xf32>' is not that of 'tensor<8xf32>' under #fsdp.shard<0, ["a"]>, expected 'tensor<4xf32>'}}
+  // expected-error @+1 {{has shape 'tensor<3xf32>' where 'tensor<8xf32>' under #fsdp.shard<0, ["a"]> is 'tensor<4xf32>'}}
   %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<3xf32> -> tensor<8xf32>
   return
 }
@@ -151,7 +151,7 @@ func.func @program(%s: tensor<3xf32>) {
 // fsdp.redistribute 2: the dimension exists.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{placement #fsdp.shard<1, ["a"]> does not fit 'tensor<8xf32>'}}
+  // expected-error @+1 {{has placement #fsdp.shard<1, ["a"]>, which does not fit 'tensor<8xf32>'}}
   %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<1, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -161,7 +161,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.redistribute 2: between shards the full size is unknown.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{one placement must be #fsdp.replicated}}
+  // expected-error @+1 {{needs #fsdp.replicated as one placement}}
   %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.shard<0, ["a"]> grad average f32 : tensor<4xf32> -> tensor<4xf32>
   return
 }
@@ -171,7 +171,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.redistribute 2: a flat side has rank 1.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<2x2xf32>) {
-  // expected-error @+1 {{a #fsdp.flat side must have rank 1, got 'tensor<2x2xf32>'}}
+  // expected-error @+1 {{needs rank 1 on a #fsdp.flat side, got 'tensor<2x2xf32>'}}
   %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.flat<"u", 0> to #fsdp.replicated grad average f32 : tensor<2x2xf32> -> tensor<8xf32>
   return
 }
@@ -181,7 +181,7 @@ func.func @program(%s: tensor<2x2xf32>) {
 // fsdp.redistribute 3: placements are placements.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{placement must be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "here"}}
+  // expected-error @+1 {{needs placements #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "here"}}
   %r = fsdp.redistribute %s on @mesh["a"] from "here" to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -201,7 +201,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.redistribute 5: grad_dtype is a float.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{grad_dtype must be f32, bf16 or f64, got 'i32'}}
+  // expected-error @+1 {{needs grad_dtype f32, bf16 or f64, got 'i32'}}
   %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average i32 : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -231,7 +231,7 @@ func.func @program(%s: tensor<4xi32>) {
 // fsdp.redistribute 7: sums are f32.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xbf16>) {
-  // expected-error @+1 {{that reduces 'bf16' gives 'f32', got 'bf16'}}
+  // expected-error @+1 {{that reduces 'bf16' must give 'f32', got 'bf16'}}
   %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.replicated to #fsdp.shard<0, ["a"]> grad average f32 reduced : tensor<8xbf16> -> tensor<4xbf16>
   return
 }
@@ -270,7 +270,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.all_gather 3: sizes outside dim agree.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4x2xf32>) {
-  // expected-error @+1 {{shapes of 'tensor<4x2xf32>' and 'tensor<8x3xf32>' differ outside dim 0}}
+  // expected-error @+1 {{has shapes 'tensor<4x2xf32>' and 'tensor<8x3xf32>', which differ outside dim 0}}
   %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4x2xf32> -> tensor<8x3xf32>
   return
 }
@@ -280,7 +280,7 @@ func.func @program(%s: tensor<4x2xf32>) {
 // fsdp.all_gather 3: dim exists.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{dim 1 is outside 'tensor<8xf32>'}}
+  // expected-error @+1 {{has dim 1, which is outside 'tensor<8xf32>'}}
   %g = fsdp.all_gather %s on @mesh["a"] dim 1 : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -290,7 +290,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.all_gather 3: over 4 ranks, 8 elements are shards of 2.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{shard 'tensor<4xf32>' of 'tensor<8xf32>' over 4 ranks must have size 2 along dim 0}}
+  // expected-error @+1 {{has shard 'tensor<4xf32>' of 'tensor<8xf32>', which over 4 ranks must have size 2 along dim 0}}
   %g = fsdp.all_gather %s on @mesh["a", "b"] dim 0 : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -310,7 +310,7 @@ func.func @program() {
 // fsdp.reduce_scatter 3: the shard is a shard.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xf32>) {
-  // expected-error @+1 {{shard 'tensor<3xf32>' of 'tensor<8xf32>' over 2 ranks must have size 4 along dim 0}}
+  // expected-error @+1 {{has shard 'tensor<3xf32>' of 'tensor<8xf32>', which over 2 ranks must have size 4 along dim 0}}
   %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 scale 1.0 : tensor<8xf32> -> tensor<3xf32>
   return
 }
@@ -320,7 +320,7 @@ func.func @program(%s: tensor<8xf32>) {
 // fsdp.reduce_scatter 3: sums are f32.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xbf16>) {
-  // expected-error @+1 {{reduction of 'tensor<8xbf16>' gives 'f32' elements, got 'tensor<4xbf16>'}}
+  // expected-error @+1 {{that reduces 'tensor<8xbf16>' must give 'f32' elements, got 'tensor<4xbf16>'}}
   %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 scale 1.0 : tensor<8xbf16> -> tensor<4xbf16>
   return
 }
@@ -330,7 +330,7 @@ func.func @program(%s: tensor<8xbf16>) {
 // fsdp.all_reduce 1: the axes exist.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xf32>) {
-  // expected-error @+1 {{mesh @mesh has no axis #fsdp.axis_ref<"c">}}
+  // expected-error @+1 {{refers to #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
   %g = fsdp.all_reduce sum %s on @mesh["c"] scale 1.0 : tensor<8xf32> -> tensor<8xf32>
   return
 }
@@ -350,7 +350,7 @@ func.func @program(%s: tensor<8xf32>) {
 // fsdp.all_reduce 3: integers stay what they are.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<2xi64>) {
-  // expected-error @+1 {{reduction of 'tensor<2xi64>' gives 'i64' elements, got 'tensor<2xf32>'}}
+  // expected-error @+1 {{that reduces 'tensor<2xi64>' must give 'i64' elements, got 'tensor<2xf32>'}}
   %g = fsdp.all_reduce sum %s on @mesh["a"] scale 1.0 : tensor<2xi64> -> tensor<2xf32>
   return
 }
@@ -360,7 +360,7 @@ func.func @program(%s: tensor<2xi64>) {
 // fsdp.all_reduce 4: integers have no scale.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<2xi64>) {
-  // expected-error @+1 {{of integers must have scale 1}}
+  // expected-error @+1 {{that reduces integers must have scale 1}}
   %g = fsdp.all_reduce sum %s on @mesh["a"] scale 0.5 : tensor<2xi64> -> tensor<2xi64>
   return
 }
@@ -376,7 +376,7 @@ func.func private @f(!fsdp.future<f32>)
 // fsdp.async 1: one collective.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{body must be one collective followed by fsdp.yield}}
+  // expected-error @+1 {{must hold one collective followed by fsdp.yield}}
   %f = fsdp.async : !fsdp.future<tensor<8xf32>> {
     %g = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
     %h = fsdp.all_gather %s on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<8xf32>
@@ -390,7 +390,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.async 1: nothing but a collective.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{body must be one collective followed by fsdp.yield}}
+  // expected-error @+1 {{must hold one collective followed by fsdp.yield}}
   %f = fsdp.async : !fsdp.future<tensor<4xf32>> {
     %g = nn.neg %s : tensor<4xf32>
     fsdp.yield %g : tensor<4xf32>

@@ -28,25 +28,25 @@ nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.frosen}
 // -----
 
 // nn.frozen belongs to parameters.
-// expected-error @+1 {{'nn.frozen' is a unit attribute of nn.parameter}}
+// expected-error @+1 {{has 'nn.frozen', which must be a unit attribute of an nn.parameter}}
 nn.buffer @w : tensor<4xf32> init #nn.zeros {nn.frozen}
 
 // -----
 
 // nn.frozen is a unit.
-// expected-error @+1 {{'nn.frozen' is a unit attribute of nn.parameter}}
+// expected-error @+1 {{has 'nn.frozen', which must be a unit attribute of an nn.parameter}}
 nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.frozen = 1 : i32}
 
 // -----
 
 // nn.state_of belongs to buffers.
-// expected-error @+1 {{'nn.state_of' names a parameter on an nn.buffer}}
+// expected-error @+1 {{has 'nn.state_of', which must name a parameter on an nn.buffer}}
 nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.state_of = @w}
 
 // -----
 
 // nn.state_of is a symbol.
-// expected-error @+1 {{'nn.state_of' names a parameter on an nn.buffer}}
+// expected-error @+1 {{has 'nn.state_of', which must name a parameter on an nn.buffer}}
 nn.buffer @w : tensor<4xf32> init #nn.zeros {nn.state_of = "w"}
 
 // -----
