@@ -407,6 +407,10 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     - A collective inside fsdp.async runs on the gather or reduce stream and
       gives a token, awaited where fsdp.await stood; others run on compute. An
       fsdp.await inside fsdp.async needs nothing: the stream runs in order.
+    - An interval is called after the module of its op and the op, one that
+      holds a parameter or a gradient after the parameter:
+      "layers.1.feed_forward.w2: linear",
+      "layers.1.feed_forward.w2.weight: all_gather".
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     `target=test` sizes workspaces by fixed formulas, so that tests do not

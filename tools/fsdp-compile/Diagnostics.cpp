@@ -15,25 +15,25 @@ DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sources,
                                      MLIRContext *context)
     : inFile(sources, context),
       handler(context, [this](Diagnostic &diagnostic) {
-        print(diagnostic, /*parent=*/{});
+        print(diagnostic, /*parent=*/nullptr);
       }) {}
 
-void DiagnosticPrinter::print(Diagnostic &diagnostic, StringRef parent) {
+void DiagnosticPrinter::print(Diagnostic &diagnostic, Diagnostic *parent) {
   Location location = diagnostic.getLocation();
   StringRef module = moduleOf(location);
   std::string text = diagnostic.str();
-  if (!module.empty() && module != parent)
+  if (!module.empty() && !(parent && module == moduleOf(parent->getLocation())))
     text = (module + ": " + text).str();
-  if (location->findInstanceOf<FileLineColLoc>())
+  bool isInFile = location->findInstanceOf<FileLineColLoc>() &&
+                  !(parent && location == parent->getLocation());
+  if (isInFile)
     inFile.emitDiagnostic(location, text, diagnostic.getSeverity());
-  else if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
+  else if (parent)
     llvm::errs() << "  " << text << '\n';
+  else if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+    llvm::errs() << "fsdp-compile: error: " << text << '\n';
   else
-    llvm::errs() << "fsdp-compile: "
-                 << (diagnostic.getSeverity() == DiagnosticSeverity::Error
-                         ? "error: "
-                         : "")
-                 << text << '\n';
+    llvm::errs() << "fsdp-compile: " << text << '\n';
   for (Diagnostic &note : diagnostic.getNotes())
-    print(note, module);
+    print(note, &diagnostic);
 }

@@ -14,8 +14,9 @@ public:
   DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext *context);
 
 private:
-  /// `parent` is the module that the line above has named.
-  void print(mlir::Diagnostic &diagnostic, llvm::StringRef parent);
+  /// `parent` is the diagnostic that this one is a note of, if any: what it
+  /// has said of the place is not said again.
+  void print(mlir::Diagnostic &diagnostic, mlir::Diagnostic *parent);
 
   mlir::SourceMgrDiagnosticHandler inFile;
   mlir::ScopedDiagnosticHandler handler;
