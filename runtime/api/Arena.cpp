@@ -2,10 +2,10 @@
 #include "Arena.h"
 #include "../collectives/Job.h"
 #include "Trace.h"
+#include "fsdp/Runtime/Variables.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -49,9 +49,7 @@ std::string Arena::create(uint64_t size, const World &world) {
   // Sharing memory takes all ranks.
   if (!job::everyone(problem.empty()))
     return problem.empty() ? "another rank has too little memory" : problem;
-  const char *switched = std::getenv("FSDP_SHARED_MEMORY");
-  bool wanted = world.size > 1 && !(switched && switched[0] == '0');
-  if (wanted && createShared(world))
+  if (world.size > 1 && wantsSharedMemory() && createShared(world))
     return {};
   void *p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

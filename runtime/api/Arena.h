@@ -32,6 +32,8 @@ public:
     return p ? p + mapped - kControlBytes : nullptr;
   }
   static constexpr uint64_t kControlBytes = 1 << 16;
+  /// Where the rank's heartbeat is in its control pages: the last cache line.
+  static constexpr uint64_t kPulseAt = kControlBytes - 64;
 
 private:
   bool createShared(const World &world);

@@ -1,6 +1,7 @@
 //===- Context.cpp - Making a context and running its programs ------------===//
 #include "../collectives/Job.h"
 #include "ContextImpl.h"
+#include "fsdp/Runtime/Variables.h"
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,11 +15,8 @@ using namespace fsdp::rt;
 //===----------------------------------------------------------------------===//
 
 static double timeoutFor(const ContextOptions &options) {
-  if (options.timeoutSeconds > 0)
-    return options.timeoutSeconds;
-  const char *text = std::getenv("FSDP_TIMEOUT");
-  double seconds = text ? std::atof(text) : 0;
-  return seconds > 0 ? seconds : 300;
+  return options.timeoutSeconds > 0 ? options.timeoutSeconds
+                                    : collectiveTimeout();
 }
 
 static std::string tracePrefixFor(const ContextOptions &options) {
@@ -48,12 +46,12 @@ static std::string check(const fsdp_artifact &a, const ContextOptions &options,
   return {};
 }
 
-static void createChannels(Context &c, const ContextOptions &options) {
+static void createChannels(Context &c, const ContextOptions &options,
+                           double timeout) {
   const fsdp_artifact &a = *c.artifact;
   int maxItems = 1;
   for (int32_t i = 0; i < a.collectives; ++i)
     maxItems = std::max(maxItems, int(a.collective[i].items));
-  double timeout = timeoutFor(options);
   for (int s = 0; s < kStreams; ++s)
     for (int32_t g = 0; g < a.groups; ++g)
       c.channels.push_back(std::make_unique<Channel>(
@@ -75,7 +73,10 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   c->artifact = &artifact;
   c->threads = options.threads;
   c->world = world;
+  double timeout = 0, heartbeat = 0;
   try {
+    timeout = timeoutFor(options);
+    heartbeat = heartbeatLimit();
     for (int32_t i = 0; i < artifact.gemms; ++i)
       c->gemms.push_back(
           std::make_unique<Gemm>(artifact.gemm[i], options.threads));
@@ -98,7 +99,8 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   if (std::string prefix = tracePrefixFor(options); !prefix.empty())
     c->trace.enable(prefix + "." + std::to_string(world.rank) + ".json",
                     world.rank);
-  createChannels(*c, options);
+  createChannels(*c, options, timeout);
+  c->heartbeat = std::make_unique<Heartbeat>(c->arena, world, heartbeat);
   return c;
 }
 

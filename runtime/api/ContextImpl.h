@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_API_CONTEXTIMPL_H
 
 #include "../collectives/Collectives.h"
+#include "../collectives/Heartbeat.h"
 #include "../collectives/StreamWorker.h"
 #include "../cpu/Attention.h"
 #include "../cpu/Gemm.h"
@@ -31,6 +32,7 @@ public:
   Events events;
   /// Null for the compute stream, which is the calling thread.
   std::unique_ptr<StreamWorker> workers[kStreams];
+  std::unique_ptr<Heartbeat> heartbeat;
 
   Channel &channel(Stream stream, int group) {
     return *channels[size_t(stream) * size_t(artifact->groups) + size_t(group)];

@@ -1,9 +1,13 @@
 //===- Job.cpp - Joining a job and helpers over all ranks -----------------===//
 #include "Job.h"
+#include "../launch/SessionFolder.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <mpi.h>
 #include <unistd.h>
 
@@ -13,6 +17,7 @@ namespace {
 struct State {
   bool joined = false, mpi = false, ownsMPI = false;
   World world;
+  std::string messageFile;      // of MPI; removed while MPI runs
   std::vector<double> gathered; // room of allReduceSum
 };
 } // namespace
@@ -20,6 +25,56 @@ struct State {
 static State &state() {
   static State s;
   return s;
+}
+
+/// This rank's number among those of its machine.
+static int placeOnNode() {
+  MPI_Comm node;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
+                      &node);
+  int place = 0;
+  MPI_Comm_rank(node, &place);
+  MPI_Comm_free(&node);
+  return place;
+}
+
+/// Open MPI keeps the memory through which ranks of one machine send messages
+/// in files, which stay for ever when a job is killed. All ranks have mapped
+/// them when MPI has started; from then on they need no name. Returns the name
+/// of this rank's file: its place among the ranks of the machine is the last
+/// part. Empty if there is none.
+static std::string removeMessageFiles(int place) {
+  std::string suffix = "." + std::to_string(place), mine;
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    size_t begin = line.find('/');
+    if (begin == std::string::npos ||
+        line.find("/vader_segment.", begin) == std::string::npos)
+      continue;
+    // Another rank may have been first.
+    if (size_t note = line.rfind(" (deleted)"); note != std::string::npos)
+      line.erase(note);
+    std::filesystem::path file = line.substr(begin);
+    if (file.extension() == suffix)
+      mine = file.string();
+    unlink(file.c_str());
+    // The launcher's folder around them; fails until the last is gone.
+    std::filesystem::path folder = file.parent_path();
+    if (folder.filename().string().rfind(kSessionPrefix, 0) == 0)
+      rmdir(folder.c_str());
+  }
+  return mine;
+}
+
+/// MPI complains at its end if its file is gone: leaves an empty one.
+static void restoreMessageFile(const std::string &file) {
+  std::error_code ignored;
+  std::filesystem::create_directory(std::filesystem::path(file).parent_path(),
+                                    ignored);
+  int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (made >= 0)
+    close(made);
 }
 
 /// A launcher that speaks MPI leaves one of these. Without it MPI would start
@@ -48,6 +103,7 @@ World fsdp::rt::joinWorld() {
                            "MPI_THREAD_MULTIPLE, which streams need\n");
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
+    s.messageFile = removeMessageFiles(placeOnNode());
   }
   if (s.mpi) {
     MPI_Comm_rank(MPI_COMM_WORLD, &s.world.rank);
@@ -62,8 +118,11 @@ void fsdp::rt::leaveWorld() {
   int finalized = 0;
   if (s.ownsMPI)
     MPI_Finalized(&finalized);
-  if (s.ownsMPI && !finalized)
+  if (s.ownsMPI && !finalized) {
+    if (!s.messageFile.empty())
+      restoreMessageFile(s.messageFile);
     MPI_Finalize();
+  }
   s = State();
 }
 

@@ -1,7 +1,7 @@
 //===- Matmul.cpp - One prepared oneDNN matmul ----------------------------===//
 #include "Matmul.h"
 #include "fsdp/Runtime/Context.h"
-#include <cstdlib>
+#include "fsdp/Runtime/Variables.h"
 #include <dnnl.hpp>
 #include <omp.h>
 #include <stdexcept>
@@ -163,8 +163,8 @@ static bool has(dnnl_cpu_isa_t isa) {
 /// measured with oneDNN 2.6 on Sapphire Rapids), so widening is faster there.
 bool fsdp::rt::hasNativeBF16() {
   bool possible = has(dnnl_cpu_isa_avx512_core_bf16);
-  if (const char *choice = std::getenv("FSDP_NATIVE_BF16"))
-    return possible && choice[0] != '0';
+  if (auto wanted = wantsNativeBF16())
+    return possible && *wanted;
   __builtin_cpu_init();
   return has(dnnl_cpu_isa_avx512_core_amx) ||
          (possible && !__builtin_cpu_is("intel"));

@@ -66,6 +66,8 @@ std::optional<LaunchEnvironment> rt::detectLaunch() {
                   (hasRank ? launcher.rank : launcher.size) + " is set but " +
                   (hasRank ? launcher.size : launcher.rank) + " is not");
     LaunchEnvironment place;
+    place.rankName = launcher.rank;
+    place.sizeName = launcher.size;
     place.rank = parseVariable(launcher.rank);
     place.size = parseVariable(launcher.size);
     requireBelow(launcher.rank, place.rank, launcher.size, place.size);
@@ -77,6 +79,24 @@ std::optional<LaunchEnvironment> rt::detectLaunch() {
     return place;
   }
   return std::nullopt;
+}
+
+std::string rt::explainMissingMPI(const LaunchEnvironment &place, int known) {
+  std::string rank = place.rankName, size = place.sizeName;
+  std::string count = std::to_string(place.size);
+  return "the environment speaks of " + count + " ranks (" + rank + " = " +
+         std::to_string(place.rank) + ", " + size + " = " + count +
+         "), MPI of " + std::to_string(known) +
+         ": their launcher does not speak MPI; type 'mpirun -n " + count +
+         " fsdp-run …', under Slurm 'srun --mpi=pmix -n " + count +
+         " fsdp-run …', or unset " + rank + " and " + size +
+         " and type 'fsdp-run … -n " + count + "'";
+}
+
+std::string rt::hostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 bool rt::bindToOwnCores(const LaunchEnvironment &place, int threads) {

@@ -10,10 +10,10 @@ static bool isRule(const std::string &line) {
 }
 
 /// Open MPI's diagnostics begin with "[host:12345] ", those of its event
-/// library with "[warn] " or "[err] ".
+/// library with "[warn] " or "[err] ", those of mpirun with its name.
 static bool isMpiDiagnostic(const std::string &line) {
   static const std::regex pattern("^\\[([^\\]]+:[0-9]+|warn|err)\\] .*");
-  return std::regex_match(line, pattern);
+  return std::regex_match(line, pattern) || line.rfind("mpirun: ", 0) == 0;
 }
 
 bool JobOutput::takeLine(const std::string &line) {

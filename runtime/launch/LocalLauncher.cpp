@@ -6,14 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 #include "JobOutput.h"
+#include "JobResources.h"
+#include "RankWatch.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -44,35 +50,14 @@ static bool maySingleCopy() {
   return status == 0;
 }
 
-namespace {
-
-/// A folder for mpirun's session. mpirun makes and removes a folder that all
-/// jobs of a user share, and fails when two of them start or end at once.
-class SessionFolder {
-public:
-  SessionFolder() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "fsdp-run-XXXXXX").string();
-    if (mkdtemp(pattern.data()))
-      path = pattern;
-  }
-  ~SessionFolder() {
-    std::error_code ignored;
-    if (!path.empty())
-      std::filesystem::remove_all(path, ignored);
-  }
-  std::string path; // empty if it could not be made
-};
-
-} // namespace
-
 static void setDefault(const char *name, const std::string &value) {
   setenv(name, value.c_str(), /*overwrite=*/0);
 }
 
-static void setLauncherEnvironment(int threads, const SessionFolder &session) {
-  if (!session.path.empty())
-    setDefault("OMPI_MCA_orte_tmpdir_base", session.path);
+static void setLauncherEnvironment(int threads, const JobFolders &folders) {
+  setDefault("OMPI_MCA_orte_tmpdir_base", folders.session->path());
+  if (folders.messages)
+    setDefault(kMessageFolder, folders.messages->path());
   // Ranks and communication threads share the cores.
   setDefault("OMPI_MCA_mpi_yield_when_idle", "1");
   if (!maySingleCopy())
@@ -84,15 +69,16 @@ static void setLauncherEnvironment(int threads, const SessionFolder &session) {
   setDefault("OMPI_MCA_ras", "^slurm,gridengine");
   setDefault("OMP_WAIT_POLICY", "passive");
   setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
+  setenv(kLauncherVariable, std::to_string(getppid()).c_str(), 1);
 }
 
 /// Runs in the child; never returns.
 [[noreturn]] static void becomeMpirun(int ranks, int threads,
-                                      const SessionFolder &session,
+                                      const JobFolders &folders,
                                       const std::vector<std::string> &args) {
   // The job ends with us, even if we are killed.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  setLauncherEnvironment(threads, session);
+  setLauncherEnvironment(threads, folders);
   std::vector<std::string> command = {
       "mpirun",
       "-n",
@@ -117,71 +103,175 @@ static void setLauncherEnvironment(int threads, const SessionFolder &session) {
   _exit(127);
 }
 
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
 /// The running mpirun, for the signal handler.
 static volatile pid_t launcherProcess = 0;
 
 /// The signal that asked us to stop, or 0.
 static volatile std::sig_atomic_t stopSignal = 0;
 
-static void forwardSignal(int signal) {
+static void forwardSignal(int signal, siginfo_t *info, void *) {
   stopSignal = signal;
-  if (launcherProcess > 0)
-    kill(launcherProcess, signal);
+  // A terminal sends its signals to mpirun too, which takes a second one for
+  // impatience and ends without cleaning up.
+  if (launcherProcess > 0 && info->si_code != SI_KERNEL)
+    kill(launcherProcess, signal == SIGHUP ? SIGTERM : signal);
 }
 
-static void filterErrors(int pipe, JobOutput &output) {
-  std::FILE *stream = fdopen(pipe, "r");
-  char *line = nullptr;
-  size_t capacity = 0;
-  ssize_t length;
-  while ((length = getline(&line, &capacity, stream)) >= 0) {
-    std::string text(line, static_cast<size_t>(length));
-    if (!text.empty() && text.back() == '\n')
-      text.pop_back();
-    if (output.takeLine(text))
-      std::fprintf(stderr, "%s\n", text.c_str());
+static void handleSignals() {
+  struct sigaction action{};
+  action.sa_sigaction = forwardSignal;
+  action.sa_flags = SA_SIGINFO; // without SA_RESTART: poll returns at once
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before;
+    sigaction(signal, &action, &before);
+    // Under nohup the job outlives its terminal.
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN)
+      sigaction(signal, &before, nullptr);
   }
-  std::free(line);
-  std::fclose(stream);
 }
 
-static int waitForExit(pid_t process) {
+//===----------------------------------------------------------------------===//
+// A running job
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// mpirun and its ranks, from the start to the end of mpirun.
+class RunningJob {
+public:
+  RunningJob(pid_t mpirun, int errors)
+      : mpirun(mpirun), errors(errors), watch(mpirun, heartbeatLimit()) {}
+
+  JobEnd wait();
+
+private:
+  void readErrors(bool mayWait);
+  void takeLines();
+  void lookAfter();
+  void endSoon();
+
+  pid_t mpirun;
+  int errors; // the read end of mpirun's error stream; -1: it was closed
+  RankWatch watch;
+  JobOutput output;
+  std::string unfinished; // a line without its end
+  std::string stopped;    // what is wrong with a process that was stopped
+  std::optional<Clock::time_point> deadline; // of a job that was told to end
+  Clock::time_point lastLook = Clock::now();
+};
+
+} // namespace
+
+/// Prints what is no diagnostic.
+void RunningJob::takeLines() {
+  size_t begin = 0;
+  for (size_t end; (end = unfinished.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    std::string line = unfinished.substr(begin, end - begin);
+    if (output.takeLine(line))
+      std::fprintf(stderr, "%s\n", line.c_str());
+  }
+  unfinished.erase(0, begin);
+}
+
+/// Reads what mpirun has said, waiting for it for one period of the watch.
+void RunningJob::readErrors(bool mayWait) {
+  pollfd ready{errors, POLLIN, 0};
+  int wait = mayWait ? static_cast<int>(watch.period() * 1000) : 0;
+  while (poll(&ready, 1, wait) > 0 && errors >= 0) {
+    char buffer[4096];
+    ssize_t count = read(errors, buffer, sizeof buffer);
+    if (count <= 0) {
+      close(errors);
+      errors = -1;
+      break;
+    }
+    unfinished.append(buffer, static_cast<size_t>(count));
+    wait = 0;
+  }
+  takeLines();
+}
+
+/// Tells mpirun to end the job. It is given time for that, but not for ever.
+void RunningJob::endSoon() {
+  kill(mpirun, SIGTERM);
+  kill(mpirun, SIGCONT);
+  deadline = Clock::now() + std::chrono::seconds(10);
+}
+
+void RunningJob::lookAfter() {
+  if (stopSignal != 0 && !deadline)
+    deadline = Clock::now() + std::chrono::seconds(10);
+  if (deadline && Clock::now() > *deadline) {
+    watch.killRanks();
+    kill(mpirun, SIGKILL);
+  }
+  if (Clock::now() - lastLook < std::chrono::duration<double>(watch.period()))
+    return;
+  lastLook = Clock::now();
+  std::string problem = watch.look();
+  if (stopped.empty() && !problem.empty()) {
+    stopped = problem;
+    endSoon();
+  }
+}
+
+JobEnd RunningJob::wait() {
   int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR)
-    continue;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  for (pid_t ended = 0; ended != mpirun;
+       ended = waitpid(mpirun, &status, WNOHANG)) {
+    readErrors(/*mayWait=*/true);
+    lookAfter();
+  }
+  readErrors(/*mayWait=*/false);
+  if (!unfinished.empty()) {
+    unfinished += '\n';
+    takeLines();
+  }
+  // Ranks outlive an mpirun that was killed, for a moment.
+  watch.killRanks();
+  if (errors >= 0)
+    close(errors);
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (stopSignal != 0)
+    return {128 + stopSignal, "stopped by signal " +
+                                  std::to_string(int(stopSignal)) + " (" +
+                                  strsignal(stopSignal) + ")"};
+  if (!stopped.empty())
+    return {code == 0 ? 1 : code, stopped};
+  if (WIFSIGNALED(status))
+    return {code, "mpirun was ended by signal " +
+                      std::to_string(WTERMSIG(status)) + " (" +
+                      strsignal(WTERMSIG(status)) +
+                      "); the whole job was stopped"};
+  return {code, code == 0 ? "" : output.failure(code)};
 }
 
-int rt::runLocalRanks(int ranks, int threads,
-                      const std::vector<std::string> &args) {
-  SessionFolder session;
+JobEnd rt::runLocalRanks(int ranks, int threads,
+                         const std::vector<std::string> &args) {
+  allowFiles(ranks);
+  JobFolders folders = makeJobFolders(ranks);
   int errors[2];
-  if (pipe(errors) != 0)
+  if (pipe2(errors, O_CLOEXEC) != 0)
     throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
   std::fflush(nullptr);
+  handleSignals();
   pid_t child = fork();
   if (child < 0)
     throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
   if (child == 0) {
     dup2(errors[1], STDERR_FILENO);
-    close(errors[0]);
-    close(errors[1]);
-    becomeMpirun(ranks, threads, session, args);
+    becomeMpirun(ranks, threads, folders, args);
   }
   close(errors[1]);
   launcherProcess = child;
-  std::signal(SIGINT, forwardSignal);
-  std::signal(SIGTERM, forwardSignal);
-  JobOutput output;
-  filterErrors(errors[0], output);
-  int status = waitForExit(child);
+  JobEnd end = RunningJob(child, errors[0]).wait();
   launcherProcess = 0;
-  if (stopSignal != 0) {
-    std::fprintf(stderr, "fsdp-run: stopped by signal %d (%s)\n",
-                 int(stopSignal), strsignal(stopSignal));
-    return 128 + stopSignal;
-  }
-  if (status != 0)
-    std::fprintf(stderr, "fsdp-run: %s\n", output.failure(status).c_str());
-  return status;
+  return end;
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
 #include "fsdp/Memory/Report.h"
+#include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -338,6 +339,7 @@ int main(int argc, char **argv) {
   std::string message;
   int status = 0;
   try {
+    fsdp::rt::checkVariables();
     Request request = makeRequest(overrides, argv[0]);
     if (llvm::Error error = compile(request, llvm::outs())) {
       message = llvm::toString(std::move(error));

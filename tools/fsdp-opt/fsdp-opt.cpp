@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/Error.h"
 #include "fsdp/Support/Nesting.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -62,6 +64,12 @@ static mlir::LogicalResult run(llvm::StringRef input, llvm::StringRef output,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  try {
+    fsdp::rt::checkVariables();
+  } catch (const fsdp::Error &error) {
+    llvm::errs() << "fsdp-opt: error: " << error.what() << '\n';
+    return 1;
+  }
   fsdp::registerFsdpPasses();
   fsdp::registerFsdpPipelines();
   mlir::registerTransformsPasses();

@@ -9,6 +9,7 @@
 #include "Prepare.h"
 #include "Trainer.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Runtime/Variables.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -89,12 +90,14 @@ static std::optional<int> parseOptions(std::vector<std::string> args,
 static int startRanks(const RunOptions &options) {
   PreparedRun run = prepareRun(options, options.ranks);
   Outputs outputs(run.config, options, options.ranks);
-  int status =
+  JobEnd end =
       runLocalRanks(options.ranks, static_cast<int>(run.config.compile.threads),
                     options.forRanks);
-  if (status != 0)
-    outputs.discard();
-  return status;
+  if (end.status == 0)
+    return 0;
+  outputs.discard();
+  std::fprintf(stderr, "fsdp-run: %s\n", end.message.c_str());
+  return end.status;
 }
 
 /// Runs this process's rank; errors end the whole job.
@@ -110,8 +113,7 @@ static int runOneRank(const RunOptions &options, LaunchEnvironment place,
   World world = joinWorld();
   try {
     if (world.size != place.size)
-      throw Error("the environment speaks of " + std::to_string(place.size) +
-                  " ranks, MPI of " + std::to_string(world.size));
+      throw Error(explainMissingMPI(place, world.size));
     runRank(run, options, world);
   } catch (const std::exception &error) {
     outputs.discard();
@@ -130,6 +132,7 @@ int main(int argc, char **argv) {
     if (auto status = parseOptions(
             std::vector<std::string>(argv + 1, argv + argc), options))
       return *status;
+    checkVariables();
     place = detectLaunch();
     if (place && options.ranks != 0)
       throw Error("-n starts ranks, but a launcher has already started this "

@@ -12,6 +12,8 @@ namespace fsdp::rt {
 struct LaunchEnvironment {
   int rank, size;
   int localRank, localSize; // on this machine
+  /// The variables that say so; null for a process that runs alone.
+  const char *rankName = nullptr, *sizeName = nullptr;
 };
 
 /// Reads the variables of torchrun, PMI, Open MPI, MVAPICH2 and Slurm, in
@@ -19,14 +21,31 @@ struct LaunchEnvironment {
 /// fsdp::Error that names the variables if they contradict each other.
 std::optional<LaunchEnvironment> detectLaunch();
 
+/// The name of this machine.
+std::string hostName();
+
 /// Gives the rank its own cores, `threads` of them, if every rank of this
 /// machine can have its own. Returns whether it did.
 bool bindToOwnCores(const LaunchEnvironment &place, int threads);
 
+/// How a job ended: its exit status and, if that is not 0, why.
+struct JobEnd {
+  int status;
+  std::string message;
+};
+
 /// Starts this program's executable with `args` as `ranks` ranks on this
-/// machine and waits for them. Returns the exit status of the job; if a rank
-/// was lost, prints one message that names it.
-int runLocalRanks(int ranks, int threads, const std::vector<std::string> &args);
+/// machine and waits for them. Throws fsdp::Error if the machine lacks what
+/// they need.
+JobEnd runLocalRanks(int ranks, int threads,
+                     const std::vector<std::string> &args);
+
+/// Set for the ranks that runLocalRanks starts: the process that called it.
+constexpr const char *kLauncherVariable = "FSDP_LAUNCHER";
+
+/// What to type for a job that `place` speaks of, when MPI knows of `known`
+/// processes.
+std::string explainMissingMPI(const LaunchEnvironment &place, int known);
 
 /// OpenMP reads its environment when it is loaded: sets what a rank with
 /// `threads` compute threads needs and starts the executable again if

@@ -1,7 +1,13 @@
 //===- LaunchTest.cpp - Finding the job and explaining its end ------------===//
 #include "fsdp/Runtime/Launch.h"
 #include "../../../runtime/launch/JobOutput.h"
+#include "../../../runtime/launch/ProcessState.h"
+#include "../../../runtime/launch/SessionFolder.h"
 #include "TemporaryFolder.h"
+#include "fsdp/Runtime/Variables.h"
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -58,6 +64,74 @@ TEST_F(Launch, ContradictionsNameTheVariables) {
   EXPECT_EQ(error(), "environment: RANK = 2 is not below WORLD_SIZE = 2");
   set("WORLD_SIZE", "many");
   EXPECT_EQ(error(), "environment: WORLD_SIZE = 'many' is no count");
+}
+
+TEST_F(Launch, WithoutMPIItSaysWhatToType) {
+  set("SLURM_PROCID", "1");
+  set("SLURM_NTASKS", "4");
+  EXPECT_EQ(explainMissingMPI(*detectLaunch(), 1),
+            "the environment speaks of 4 ranks (SLURM_PROCID = 1, SLURM_NTASKS "
+            "= 4), MPI of 1: their launcher does not speak MPI; type 'mpirun "
+            "-n 4 fsdp-run …', under Slurm 'srun --mpi=pmix -n 4 fsdp-run …', "
+            "or unset SLURM_PROCID and SLURM_NTASKS and type 'fsdp-run … -n "
+            "4'");
+}
+
+TEST(Variables, HoldNumbers) {
+  auto error = [](const char *name, const char *value) {
+    setenv(name, value, 1);
+    std::string message = messageOf([] { checkVariables(); });
+    unsetenv(name);
+    return message;
+  };
+  EXPECT_EQ(error("FSDP_TIMEOUT", "12.5"), "");
+  EXPECT_EQ(error("FSDP_HEARTBEAT", "0"), "");
+  for (const char *value : {"abc", "", "0", "-3", "5s", "nan", "inf"})
+    EXPECT_EQ(error("FSDP_TIMEOUT", value),
+              std::string("environment: FSDP_TIMEOUT = '") + value +
+                  "' is no number of seconds above 0");
+  EXPECT_EQ(error("FSDP_HEARTBEAT", "-1"),
+            "environment: FSDP_HEARTBEAT = '-1' is no number of seconds");
+  EXPECT_EQ(error("FSDP_SHARED_MEMORY", "yes"),
+            "environment: FSDP_SHARED_MEMORY = 'yes' is no choice: 0 or 1");
+  EXPECT_EQ(error("FSDP_NATIVE_BF16", "2"),
+            "environment: FSDP_NATIVE_BF16 = '2' is no choice: 0 or 1");
+}
+
+TEST(ProcessState, TellsStoppedFromRunning) {
+  pid_t child = fork();
+  if (child == 0) {
+    std::raise(SIGSTOP);
+    _exit(0);
+  }
+  EXPECT_FALSE(isStopped(processState(getpid())));
+  int status;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(isStopped(processState(child)));
+  std::vector<int64_t> children = childrenOf(getpid());
+  EXPECT_NE(std::find(children.begin(), children.end(), child), children.end());
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(processState(child).state, 0);
+}
+
+// What a killed job leaves goes with the next job; a living one's stays.
+TEST(SessionFolder, AbandonedOnesAreRemoved) {
+  TemporaryFolder base;
+  std::string abandoned = base.file("fsdp-job-abcdef"), other = base.file("x");
+  std::filesystem::create_directories(abandoned + "/session");
+  std::filesystem::create_directory(other);
+  std::string kept;
+  {
+    SessionFolder living(base.file(""));
+    EXPECT_FALSE(std::filesystem::exists(abandoned));
+    SessionFolder next(base.file(""));
+    EXPECT_TRUE(std::filesystem::exists(living.path()));
+    EXPECT_NE(living.path(), next.path());
+    kept = living.path();
+  }
+  EXPECT_FALSE(std::filesystem::exists(kept));
+  EXPECT_TRUE(std::filesystem::exists(other));
 }
 
 static const char *const kRule = "--------------------------------------------";

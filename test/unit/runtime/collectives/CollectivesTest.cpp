@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
 #include <chrono>
+#include <csignal>
 #include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -387,8 +389,8 @@ TEST(Context, NamesTheWrongWorldSize) {
 
 } // namespace
 
-/// The last rank never takes part: the others must end the job by themselves.
-static int hang() {
+/// A collective to which the last rank comes after `delay`.
+static int reduceAfter(const std::function<void()> &delay) {
   Bucket b(CollectiveKind::AllReduce, DType::F32);
   b.desc.serves = "a collective that hangs";
   b.t.collectives = {b.desc};
@@ -396,15 +398,33 @@ static int hang() {
   b.addOutputs();
   b.addWorkspaces();
   if (joinWorld().rank == joinWorld().size - 1)
-    std::this_thread::sleep_for(std::chrono::seconds(60));
+    delay();
   b.run(Stream::Reduce);
   return 0;
 }
 
+static void compute(std::chrono::seconds duration) {
+  auto end = std::chrono::steady_clock::now() + duration;
+  while (std::chrono::steady_clock::now() < end)
+    continue;
+}
+
 int main(int argc, char **argv) {
   joinWorld();
-  if (argc == 2 && std::string(argv[1]) == "--hang")
-    return hang();
+  std::string mode = argc == 2 ? argv[1] : "";
+  int status = 0;
+  // The last rank never takes part: the others must end the job.
+  if (mode == "--hang")
+    status = reduceAfter(
+        [] { std::this_thread::sleep_for(std::chrono::seconds(60)); });
+  if (mode == "--stop")
+    status = reduceAfter([] { std::raise(SIGSTOP); });
+  if (mode == "--slow")
+    status = reduceAfter([] { compute(std::chrono::seconds(6)); });
+  if (!mode.empty()) {
+    leaveWorld();
+    return status;
+  }
   testing::InitGoogleTest(&argc, argv);
   int result = RUN_ALL_TESTS();
   double failures = result;

@@ -1,0 +1,29 @@
+//===- Variables.h - Settings in the environment ----------------*- C++ -*-===//
+//
+// The variables FSDP_* that hold numbers. All throw fsdp::Error that names the
+// variable if it holds something else; one that is not set has its default.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_VARIABLES_H
+#define FSDP_RUNTIME_VARIABLES_H
+
+#include <optional>
+
+namespace fsdp::rt {
+
+/// FSDP_TIMEOUT: seconds that a collective may take (300).
+double collectiveTimeout();
+/// FSDP_HEARTBEAT: seconds that a rank may give no sign of life (30); 0: for
+/// ever.
+double heartbeatLimit();
+/// FSDP_SHARED_MEMORY: whether ranks of one machine share their arenas (1).
+bool wantsSharedMemory();
+/// FSDP_NATIVE_BF16: whether matmuls use bf16 instructions; nothing if not set.
+std::optional<bool> wantsNativeBF16();
+
+/// Reads them all, so that a mistake gives one message before a job starts.
+void checkVariables();
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_VARIABLES_H

@@ -1,0 +1,78 @@
+//===- Heartbeat.cpp - Noticing a rank that was stopped -------------------===//
+#include "Heartbeat.h"
+#include "../launch/ProcessState.h"
+#include "Job.h"
+#include "Pulse.h"
+#include "fsdp/Runtime/Launch.h"
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+using namespace fsdp::rt;
+
+Heartbeat::Heartbeat(const Arena &arena, const World &world,
+                     double limitSeconds)
+    : world(world), limit(limitSeconds) {
+  if (world.size == 1 || limit == 0)
+    return;
+  period = std::chrono::duration<double>(std::clamp(limit / 8, 0.05, 1.0));
+  Neighbour mine{getpid(), {}};
+  std::snprintf(mine.host, sizeof mine.host, "%s", hostName().c_str());
+  std::vector<Neighbour> all(size_t(world.size));
+  job::allGather(&mine, sizeof mine, all.data());
+  int previous = (world.rank + world.size - 1) % world.size;
+  before = all[size_t(previous)];
+  pulse = job::everyone(arena.control(previous) != nullptr)
+              ? createSharedPulse(arena, world)
+              : createMPIPulse(world);
+  thread = std::thread([this] { loop(); });
+  // What the first beat touches is resident before the first step.
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return begun; });
+}
+
+Heartbeat::~Heartbeat() {
+  if (!pulse)
+    return;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  thread.join();
+  pulse->end();
+}
+
+/// Silence is counted in own beats, not in time: when the whole machine or job
+/// was suspended, everybody goes on where they were.
+void Heartbeat::loop() {
+  double silent = 0;
+  std::unique_lock<std::mutex> lock(mutex);
+  while (!stopping) {
+    pulse->beat();
+    silent = pulse->heard() ? 0 : silent + 1;
+    if (silent * period.count() > limit)
+      report();
+    begun = true;
+    changed.notify_all();
+    changed.wait_for(lock, period, [&] { return stopping; });
+  }
+}
+
+void Heartbeat::report() const {
+  int rank = (world.rank + world.size - 1) % world.size;
+  char text[512];
+  bool isHere = hostName().compare(0, sizeof before.host - 1, before.host) == 0;
+  ProcessState process = isHere ? processState(before.pid) : ProcessState{};
+  const char *why = isStopped(process) ? "it is stopped"
+                    : isHere && (process.state == 0 || process.state == 'Z')
+                        ? "it has ended"
+                        : "it is stopped, dead or out of reach";
+  std::snprintf(text, sizeof text,
+                "no sign of life from rank %d (process %lld on %s) for %g s: "
+                "%s (FSDP_HEARTBEAT sets the limit)",
+                rank, static_cast<long long>(before.pid), before.host, limit,
+                why);
+  abortWorld(text, 3);
+}

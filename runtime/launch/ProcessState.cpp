@@ -1,0 +1,55 @@
+//===- ProcessState.cpp - Whether a process runs --------------------------===//
+#include "ProcessState.h"
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using namespace fsdp::rt;
+
+static std::string procPath(int64_t pid, const char *name) {
+  return "/proc/" + std::to_string(pid) + "/" + name;
+}
+
+ProcessState fsdp::rt::processState(int64_t pid) {
+  std::ifstream file(procPath(pid, "stat"));
+  std::string line;
+  std::getline(file, line);
+  // The name before the state is in parentheses and may hold anything.
+  size_t name = line.rfind(')');
+  if (name == std::string::npos)
+    return {};
+  ProcessState process;
+  std::istringstream fields(line.substr(name + 1));
+  fields >> process.state;
+  // The start is field 22, the state field 3.
+  std::string skipped;
+  for (int field = 4; field < 22; ++field)
+    fields >> skipped;
+  fields >> process.startTime;
+  return process;
+}
+
+bool fsdp::rt::isStopped(const ProcessState &process) {
+  return process.state == 'T' || process.state == 't';
+}
+
+std::vector<int64_t> fsdp::rt::childrenOf(int64_t pid) {
+  std::vector<int64_t> children;
+  std::error_code ignored;
+  // Each thread lists the children that it started.
+  for (const auto &task :
+       std::filesystem::directory_iterator(procPath(pid, "task"), ignored)) {
+    std::ifstream file(task.path() / "children");
+    for (int64_t child; file >> child;)
+      children.push_back(child);
+  }
+  return children;
+}
+
+std::string fsdp::rt::variableOf(int64_t pid, const std::string &name) {
+  std::ifstream file(procPath(pid, "environ"));
+  for (std::string entry; std::getline(file, entry, '\0');)
+    if (entry.compare(0, name.size() + 1, name + "=") == 0)
+      return entry.substr(name.size() + 1);
+  return {};
+}

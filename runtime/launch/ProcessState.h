@@ -1,0 +1,30 @@
+//===- ProcessState.h - Whether a process runs ------------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_LAUNCH_PROCESSSTATE_H
+#define FSDP_RUNTIME_LAUNCH_PROCESSSTATE_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// A process of this machine. The start time tells it from a later process
+/// with the same number.
+struct ProcessState {
+  char state = 0; // as in /proc/PID/stat: 'R', 'S', 'T' …; 0: there is none
+  uint64_t startTime = 0;
+};
+ProcessState processState(int64_t pid);
+
+/// True if a signal or a debugger has stopped the process.
+bool isStopped(const ProcessState &process);
+
+/// Children of a process; nothing where the kernel does not list them.
+std::vector<int64_t> childrenOf(int64_t pid);
+
+/// A variable of another process's environment, or nothing.
+std::string variableOf(int64_t pid, const std::string &name);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_LAUNCH_PROCESSSTATE_H

@@ -1,0 +1,52 @@
+//===- RankWatch.cpp - The processes of a running job ---------------------===//
+#include "RankWatch.h"
+#include "ProcessState.h"
+#include "fsdp/Runtime/Launch.h"
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+using namespace fsdp::rt;
+
+RankWatch::RankWatch(int64_t mpirun, double limitSeconds)
+    : mpirun(mpirun), limit(limitSeconds),
+      seconds(limit == 0 ? 1 : std::clamp(limit / 8, 0.05, 1.0)) {}
+
+std::string RankWatch::lookAt(int64_t pid, const std::string &name,
+                              Process &process) {
+  ProcessState now = processState(pid);
+  if (process.startTime == 0)
+    process.startTime = now.startTime;
+  bool isSame = process.startTime == now.startTime;
+  process.stoppedLooks =
+      isSame && isStopped(now) ? process.stoppedLooks + 1 : 0;
+  if (limit == 0 || double(process.stoppedLooks) * seconds <= limit)
+    return {};
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "%s (process %lld on %s) has been stopped for %g s "
+                "(FSDP_HEARTBEAT sets the limit); the whole job was ended",
+                name.c_str(), static_cast<long long>(pid), hostName().c_str(),
+                limit);
+  return text;
+}
+
+std::string RankWatch::look() {
+  std::string wrong = lookAt(mpirun, "mpirun", launcher);
+  for (int64_t pid : childrenOf(mpirun)) {
+    // A child has its rank in its environment once it is the rank's program.
+    std::string rank = variableOf(pid, "OMPI_COMM_WORLD_RANK");
+    if (rank.empty())
+      continue;
+    std::string problem = lookAt(pid, "rank " + rank, ranks[pid]);
+    if (wrong.empty())
+      wrong = problem;
+  }
+  return wrong;
+}
+
+void RankWatch::killRanks() const {
+  for (const auto &[pid, process] : ranks)
+    if (processState(pid).startTime == process.startTime)
+      kill(static_cast<pid_t>(pid), SIGKILL);
+}

@@ -1,0 +1,33 @@
+//===- SessionFolder.h - A job's own folder for a while ---------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_LAUNCH_SESSIONFOLDER_H
+#define FSDP_RUNTIME_LAUNCH_SESSIONFOLDER_H
+
+#include <string>
+
+namespace fsdp::rt {
+
+/// The names of these folders begin so.
+constexpr const char *kSessionPrefix = "fsdp-job-";
+
+/// A new folder in `base`, removed at the end. A job that was killed leaves
+/// it behind, so the next one removes what no living job holds: a folder is
+/// locked, and the kernel opens the lock when the last process that inherited
+/// it has ended.
+class SessionFolder {
+public:
+  /// Throws std::system_error if no folder can be made.
+  explicit SessionFolder(const std::string &base);
+  SessionFolder(const SessionFolder &) = delete;
+  SessionFolder &operator=(const SessionFolder &) = delete;
+  ~SessionFolder();
+
+  const std::string &path() const { return folder; }
+
+private:
+  std::string folder;
+  int lock = -1;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_LAUNCH_SESSIONFOLDER_H

@@ -1,0 +1,55 @@
+//===- Variables.cpp - Settings in the environment ------------------------===//
+#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/Error.h"
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+static Error wrong(const char *name, const std::string &wanted) {
+  return Error(std::string("environment: ") + name + " = '" +
+               std::getenv(name) + "' is no " + wanted);
+}
+
+/// Seconds, above 0 unless 0 has a meaning.
+static double seconds(const char *name, double otherwise, bool allowsZero) {
+  const char *text = std::getenv(name);
+  if (!text)
+    return otherwise;
+  char *end;
+  double value = std::strtod(text, &end);
+  bool isNumber = end != text && *end == '\0' && std::isfinite(value);
+  if (!isNumber || value < 0 || (value == 0 && !allowsZero))
+    throw wrong(name,
+                allowsZero ? "number of seconds" : "number of seconds above 0");
+  return value;
+}
+
+static std::optional<bool> choice(const char *name) {
+  const char *text = std::getenv(name);
+  if (!text)
+    return std::nullopt;
+  if (std::strcmp(text, "0") != 0 && std::strcmp(text, "1") != 0)
+    throw wrong(name, "choice: 0 or 1");
+  return text[0] == '1';
+}
+
+double rt::collectiveTimeout() { return seconds("FSDP_TIMEOUT", 300, false); }
+
+double rt::heartbeatLimit() { return seconds("FSDP_HEARTBEAT", 30, true); }
+
+bool rt::wantsSharedMemory() {
+  return choice("FSDP_SHARED_MEMORY").value_or(true);
+}
+
+std::optional<bool> rt::wantsNativeBF16() { return choice("FSDP_NATIVE_BF16"); }
+
+void rt::checkVariables() {
+  collectiveTimeout();
+  heartbeatLimit();
+  wantsSharedMemory();
+  wantsNativeBF16();
+}
