@@ -120,8 +120,9 @@ length = 0
                  "-n", RANKS, "--job.dump_folder", outputs)
         del self.environment["FSDP_TRACE"]
         with open(outputs / "metrics.jsonl") as file:
-            seconds = [json.loads(line)["seconds"] for line in file]
-        return seconds[self.args.warmup:]
+            lines = [json.loads(line) for line in file]
+        seconds = [line["seconds"] for line in lines if "step" in line]
+        return seconds[-self.args.steps:]
 
     def floor(self, model, dtype):
         """All ranks multiply at once, as in a step."""

@@ -62,6 +62,18 @@ def full_tensor(shards, name, shape):
     return values[:count]
 
 
-def metrics(folder):
+def metric_runs(folder):
+    """All runs in a folder: [(what the header says, [a step's values, ...])]."""
+    runs = []
     with open(os.path.join(folder, "metrics.jsonl")) as file:
-        return [json.loads(line) for line in file]
+        for line in map(json.loads, file):
+            if "run" in line:
+                runs.append((line["run"], []))
+            else:
+                runs[-1][1].append(line)
+    return runs
+
+
+def metrics(folder):
+    """The steps of the last run in a folder."""
+    return metric_runs(folder)[-1][1]

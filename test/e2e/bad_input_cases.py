@@ -18,6 +18,7 @@ class Case:
     lines: int = 1  # of stderr, at most; more where notes give the place
     environment: dict = dataclasses.field(default_factory=dict)
     disturb: typing.Callable = None  # does harm to the running process
+    has_steps: bool = False  # which a failed run must keep
 
 
 #===------------------------------------------------------------------------===#
@@ -400,6 +401,35 @@ def run_cases(given, run):
                r"OMPI_COMM_WORLD_RANK = 5 is not below OMPI_COMM_WORLD_SIZE = 2",
                environment={"OMPI_COMM_WORLD_RANK": "5",
                             "OMPI_COMM_WORLD_SIZE": "2"})
+    def variable(name, value, what):
+        return Case(f"variable-{name}", run(artifact),
+                    rf"environment: {name} = '{value}' is no {what}",
+                    environment={name: value})
+
+    yield variable("FSDP_TIMEOUT", "abc", "number of seconds above 0")
+    yield variable("FSDP_HEARTBEAT", "-1", "number of seconds")
+    yield variable("FSDP_SHARED_MEMORY", "no", "choice: 0 or 1")
+    yield variable("FSDP_NATIVE_BF16", "2", "choice: 0 or 1")
+    alone = run(artifact)
+    del alone[alone.index("-n"):alone.index("-n") + 2]
+    yield Case("not-mpi", alone,
+               r"of 2 ranks \(RANK = 0, WORLD_SIZE = 2\), MPI of 1: .* type "
+               r"'mpirun -n 2 fsdp-run …', under Slurm 'srun --mpi=pmix -n 2 "
+               r"fsdp-run …', or unset RANK and WORLD_SIZE and type "
+               r"'fsdp-run … -n 2'",
+               environment={"RANK": "0", "WORLD_SIZE": "2"})
+    yield Case("few-files", ["bash", "-c", 'ulimit -n 24; exec "$@"', "-",
+                             *run(artifact)],
+               r"only 24 files may be open at once, but 2 ranks need 44; raise "
+               r"the limit \(ulimit -n 44")
+    yield Case("no-temporary-folder", ["env", "TMPDIR=/proc", *run(artifact)],
+               r"cannot make a folder for mpirun's session in /proc: .*; set "
+               r"TMPDIR to a folder")
+    # What a small /dev/shm says, where nobody may mount one.
+    yield Case("small-shared-memory", run(artifact),
+               r"/dev/shm has \d+ KiB free, but 17592186044432 KiB are needed "
+               r"for the messages of 2 ranks; free some, mount it larger",
+               environment={"OMPI_MCA_btl_vader_segment_size": str(2**53)})
     yield Case("stale", run(artifact, "--model.dim", "128"),
                r"stale artifact: model.dim is 64 in the artifact, the run wants "
                r"128 \(command line\)")
@@ -415,7 +445,8 @@ def run_cases(given, run):
                run(artifact, "--job.dump_folder", f"{given}/text/x"),
                r"given/text/x': Not a directory")
     yield Case("not-finite", run(artifact, "--optimizer.lr", "1e30"),
-               r"step \d+: the .* is not finite; the run was stopped")
+               r"step \d+: the .* is not finite; the run was stopped",
+               has_steps=True)
 
 
 def load_cases(given, run):
@@ -451,14 +482,14 @@ def death_cases(given, run):
                "--metrics.log_freq", "1")
     yield Case("rank-killed", long,
                r"rank 1 was ended by signal 9 \(Killed\); the whole job was "
-               r"stopped", disturb=signal_rank(1, signal.SIGKILL))
+               r"stopped", disturb=signal_rank(1, signal.SIGKILL), has_steps=True)
     yield Case("first-rank-killed", long,
                r"rank 0 was ended by signal 9 \(Killed\); the whole job was "
-               r"stopped", disturb=signal_rank(0, signal.SIGKILL))
+               r"stopped", disturb=signal_rank(0, signal.SIGKILL), has_steps=True)
     yield Case("rank-hangs", long,
                r'rank \d: collective ".*" .* did not finish within 4 s',
                environment={"FSDP_TIMEOUT": "4"},
-               disturb=signal_rank(1, signal.SIGSTOP))
+               disturb=signal_rank(1, signal.SIGSTOP), has_steps=True)
 
 
 def all_cases(config, text, work):

@@ -7,7 +7,6 @@
 #include <fstream>
 
 using namespace fsdp;
-using namespace fsdp::rt;
 
 std::string fsdp::format(const char *pattern, ...) {
   va_list arguments, again;
@@ -39,16 +38,14 @@ uint64_t fsdp::residentBytes() {
   return total;
 }
 
-Metrics::Metrics(const RunConfig &config, const StepCosts &costs)
-    : config(config), costs(costs) {
+Metrics::Metrics(const RunConfig &config, const StepCosts &costs,
+                 std::string header)
+    : config(config), costs(costs), header(std::move(header)) {
   // Room for all steps is made and touched now, so that resident memory does
   // not grow while the run goes on.
   constexpr int64_t kMost = 1 << 17;
   steps.resize(static_cast<size_t>(std::min(config.training.steps, kMost)));
   steps.clear();
-  if (!config.metrics.jsonl.empty())
-    json = std::make_unique<AtomicFile>(config.job.dumpFolder + "/" +
-                                        config.metrics.jsonl);
 }
 
 void Metrics::add(const StepRecord &record) {
@@ -59,12 +56,6 @@ void Metrics::add(const StepRecord &record) {
   bool due = record.step % config.metrics.logFreq == 0;
   if (due || record.step == 1 || record.step == config.training.steps)
     printLine(record);
-}
-
-void Metrics::finish() {
-  if (json)
-    json->commit();
-  json.reset();
 }
 
 void Metrics::printLine(const StepRecord &record) {
@@ -97,8 +88,11 @@ static std::string exactField(const char *name, double value) {
 }
 
 void Metrics::writeJson(const StepRecord &record) {
-  if (!json)
+  if (config.metrics.jsonl.empty())
     return;
+  if (!json)
+    json = std::make_unique<LineFile>(config.job.dumpFolder + "/" +
+                                      config.metrics.jsonl);
   std::string line =
       format("{\"step\": %lld", static_cast<long long>(record.step));
   line += exactField("loss", record.loss);
@@ -115,6 +109,6 @@ void Metrics::writeJson(const StepRecord &record) {
   line += format(", \"arena_bytes\": %llu, \"resident_bytes\": %llu}\n",
                  static_cast<unsigned long long>(costs.arenaBytes),
                  static_cast<unsigned long long>(residentBytes()));
-  json->write(line);
-  json->flush();
+  json->append(header + line);
+  header.clear();
 }

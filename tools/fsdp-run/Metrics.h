@@ -2,8 +2,8 @@
 #ifndef FSDP_RUN_METRICS_H
 #define FSDP_RUN_METRICS_H
 
+#include "LineFile.h"
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Runtime/AtomicFile.h"
 #include <memory>
 #include <optional>
 
@@ -25,14 +25,14 @@ struct StepCosts {
   uint64_t arenaBytes;
 };
 
-/// Writes the console lines and the JSON lines of the first rank.
+/// Writes the console lines and the JSON lines of the first rank. A step's
+/// line is in the file when add() returns, behind those of earlier runs; the
+/// first goes with `header`, so that a run without a step leaves nothing.
 class Metrics {
 public:
-  Metrics(const RunConfig &config, const StepCosts &costs);
+  Metrics(const RunConfig &config, const StepCosts &costs, std::string header);
 
   void add(const StepRecord &record);
-  /// Gives the file of JSON lines its name.
-  void finish();
 
   const std::vector<StepRecord> &records() const { return steps; }
 
@@ -43,7 +43,8 @@ private:
   const RunConfig &config;
   StepCosts costs;
   std::vector<StepRecord> steps;
-  std::unique_ptr<rt::AtomicFile> json;
+  std::string header; // until it is written
+  std::unique_ptr<LineFile> json;
   double secondsSinceLine = 0;
   int64_t stepsSinceLine = 0;
 };

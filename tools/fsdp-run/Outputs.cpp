@@ -4,8 +4,10 @@
 #include "fsdp/Runtime/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace fsdp;
@@ -21,25 +23,93 @@ static void checkFolderOf(const std::string &path) {
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
 }
 
-Outputs::Outputs(const RunConfig &config, const RunOptions &options,
-                 int64_t ranks)
-    : folder(config.job.dumpFolder), isNewFolder(!fs::exists(folder)) {
-  for (const std::string &name :
-       {config.metrics.jsonl, std::string("loss.svg"),
-        std::string("summary.json"), std::string("sample.txt")})
-    files.push_back(folder + "/" + name);
-  if (options.dump.empty())
-    return;
-  checkFolderOf(options.dump);
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    files.push_back(pathOfRank(options.dump, static_cast<int>(rank)));
+/// Size of a file; 0 if there is none.
+static uintmax_t sizeOf(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0
+             ? static_cast<uintmax_t>(status.st_size)
+             : 0;
 }
 
-void Outputs::discard() const {
+Outputs::Outputs(const RunConfig &config, const RunOptions &options,
+                 int64_t ranks, bool isFirst)
+    : folder(config.job.dumpFolder),
+      metrics(config.metrics.jsonl.empty()
+                  ? ""
+                  : folder + "/" + config.metrics.jsonl),
+      isNewFolder(!fs::exists(folder)) {
+  for (const char *name : {"loss.svg", "summary.json", "sample.txt"})
+    files.push_back(folder + "/" + name);
+  if (!options.dump.empty()) {
+    checkFolderOf(options.dump);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      files.push_back(pathOfRank(options.dump, static_cast<int>(rank)));
+  }
+  if (!isFirst || !options.program.empty())
+    return;
+  metricsBefore = sizeOf(metrics);
+  rt::makeDirectories(folder);
+  lock = std::make_unique<FolderLock>(folder, options.artifact);
+}
+
+void Outputs::discard() {
   std::error_code ignored;
   for (const std::string &file : files)
     fs::remove(rt::partialPath(file), ignored);
+  lock.reset();
   // Fails if something is in it, as it should.
   if (isNewFolder)
     fs::remove(folder, ignored);
+}
+
+static std::string stepsAreIn(const std::string &file) {
+  return "; the steps so far are in '" + file + "'";
+}
+
+std::string Outputs::whereStepsAre() const {
+  if (!lock || sizeOf(metrics) <= metricsBefore)
+    return {};
+  return stepsAreIn(metrics);
+}
+
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// All that the handler needs, made before: it may not allocate.
+struct {
+  std::string lock, metrics, where, messages[NSIG];
+  uintmax_t metricsBefore;
+} stopping;
+} // namespace
+
+static bool say(const std::string &text) {
+  return write(STDERR_FILENO, text.data(), text.size()) >= 0;
+}
+
+static void stop(int signal) {
+  bool hasSteps = sizeOf(stopping.metrics) > stopping.metricsBefore;
+  bool said = say(stopping.messages[signal]) &&
+              (!hasSteps || say(stopping.where)) &&
+              write(STDERR_FILENO, "\n", 1) == 1;
+  unlink(stopping.lock.c_str());
+  _exit(said ? 128 + signal : 1);
+}
+
+void Outputs::explainSignals() const {
+  if (!lock)
+    return;
+  stopping.lock = lock->path();
+  stopping.metrics = metrics;
+  stopping.metricsBefore = metricsBefore;
+  stopping.where = stepsAreIn(metrics);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    stopping.messages[signal] = "fsdp-run: stopped by signal " +
+                                std::to_string(signal) + " (" +
+                                strsignal(signal) + ")";
+    // Under nohup the run outlives its terminal.
+    if (std::signal(signal, stop) == SIG_IGN && signal == SIGHUP)
+      std::signal(signal, SIG_IGN);
+  }
 }

@@ -5,7 +5,9 @@
 #include "Metrics.h"
 #include "Peak.h"
 #include "Rank.h"
+#include "RunHeader.h"
 #include "Schedule.h"
+#include "fsdp/Runtime/AtomicFile.h"
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -141,7 +143,8 @@ void Trainer::train() {
     throw Error("the artifact's program 'train' gives no loss");
   StepCosts costs = measureCosts();
   if (rank.isFirst())
-    metrics = std::make_unique<Metrics>(config, costs);
+    metrics = std::make_unique<Metrics>(config, costs,
+                                        runHeader(run, rank.world().size));
   auto start = std::chrono::steady_clock::now();
   for (int64_t step = 0; step < config.training.steps; ++step) {
     StepRecord record = runStep(step);
@@ -151,7 +154,6 @@ void Trainer::train() {
   }
   if (!metrics)
     return;
-  metrics->finish();
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   std::printf("trained %s steps in %.1f s\n",
@@ -212,8 +214,6 @@ void Trainer::writeSummary() {
 }
 
 void Trainer::runAll() {
-  if (rank.isFirst())
-    makeDirectories(config.job.dumpFolder);
   train();
   if (!options.dump.empty())
     rank.dump(options.dump);

@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <thread>
 
@@ -89,27 +90,36 @@ static std::optional<int> parseOptions(std::vector<std::string> args,
 /// Starts `options.ranks` ranks after everything was checked once.
 static int startRanks(const RunOptions &options) {
   PreparedRun run = prepareRun(options, options.ranks);
-  Outputs outputs(run.config, options, options.ranks);
-  JobEnd end =
-      runLocalRanks(options.ranks, static_cast<int>(run.config.compile.threads),
-                    options.forRanks);
-  if (end.status == 0)
-    return 0;
-  outputs.discard();
-  std::fprintf(stderr, "fsdp-run: %s\n", end.message.c_str());
-  return end.status;
+  Outputs outputs(run.config, options, options.ranks, /*isFirst=*/true);
+  try {
+    JobEnd end = runLocalRanks(options.ranks,
+                               static_cast<int>(run.config.compile.threads),
+                               options.forRanks);
+    if (end.status == 0)
+      return 0;
+    std::string where = outputs.whereStepsAre();
+    outputs.discard();
+    std::fprintf(stderr, "fsdp-run: %s%s\n", end.message.c_str(),
+                 where.c_str());
+    return end.status;
+  } catch (...) {
+    outputs.discard();
+    throw;
+  }
 }
 
 /// Runs this process's rank; errors end the whole job.
 static int runOneRank(const RunOptions &options, LaunchEnvironment place,
                       char **argv) {
   PreparedRun run = prepareRun(options, place.size);
-  Outputs outputs(run.config, options, place.size);
   int threads = static_cast<int>(run.config.compile.threads);
   ensureThreadEnvironment(threads, argv);
   if (place.rank == 0 && !run.warning.empty())
     std::fprintf(stderr, "fsdp-run: warning: %s\n", run.warning.c_str());
   bindToOwnCores(place, threads);
+  Outputs outputs(run.config, options, place.size, place.rank == 0);
+  if (!place.rankName)
+    outputs.explainSignals();
   World world = joinWorld();
   try {
     if (world.size != place.size)
@@ -127,6 +137,8 @@ static int runOneRank(const RunOptions &options, LaunchEnvironment place,
 
 int main(int argc, char **argv) {
   std::optional<LaunchEnvironment> place;
+  // A limit of the size of files is an error like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     RunOptions options;
     if (auto status = parseOptions(

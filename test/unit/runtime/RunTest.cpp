@@ -126,15 +126,40 @@ protected:
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(outcome.err, "fsdp-run: " + message + "\n");
     EXPECT_LT(outcome.seconds, 30);
-    for (const char *name : {"metrics.jsonl", "loss.svg", "summary.json"})
-      EXPECT_FALSE(std::filesystem::exists(folder.file("dump/") + name));
+    EXPECT_FALSE(std::filesystem::exists(folder.file("dump")));
   }
-  std::vector<json> metrics() {
+  /// The same for a run that had begun: its steps stay, and nothing else.
+  void expectEnd(const Outcome &outcome, const std::string &message,
+                 size_t steps) {
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(outcome.err, "fsdp-run: " + message + "\n");
+    EXPECT_LT(outcome.seconds, 60);
+    EXPECT_GE(metrics().size(), steps);
+    for (const auto &entry :
+         std::filesystem::directory_iterator(folder.file("dump")))
+      EXPECT_EQ(entry.path().filename(), "metrics.jsonl");
+  }
+  std::string whereStepsAre() {
+    return "; the steps so far are in '" + folder.file("dump/metrics.jsonl") +
+           "'";
+  }
+  std::vector<json> metricLines() {
     std::ifstream file(folder.file("dump/metrics.jsonl"));
     std::vector<json> lines;
     for (std::string line; std::getline(file, line);)
       lines.push_back(json::parse(line));
     return lines;
+  }
+  /// The steps of the last run.
+  std::vector<json> metrics() {
+    std::vector<json> steps;
+    for (const json &line : metricLines()) {
+      if (line.contains("run"))
+        steps.clear();
+      else
+        steps.push_back(line);
+    }
+    return steps;
   }
 
   static TemporaryFolder *shared;
@@ -187,7 +212,59 @@ TEST_F(Run, JoinsTheJobOfMpirun) {
   Outcome outcome = run(arguments, "mpirun --allow-run-as-root --oversubscribe "
                                    "--bind-to none -n 2");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
   EXPECT_EQ(metrics().size(), 3u);
+}
+
+// A second run goes behind the first, each behind a line that says what it is.
+TEST_F(Run, RunsOfOneFolderAreTold) {
+  ASSERT_EQ(run(good(1, 2)).status, 0);
+  std::string half = "{\"step\": 3, \"lo";
+  std::ofstream(folder.file("dump/metrics.jsonl"), std::ios::app) << half;
+  ASSERT_EQ(run(good(1, 3)).status, 0);
+  std::vector<json> lines = metricLines();
+  ASSERT_EQ(lines.size(), 1u + 2 + 1 + 3);
+  json first = lines[0]["run"], second = lines[3]["run"];
+  EXPECT_NE(first["id"], second["id"]);
+  EXPECT_EQ(second["artifact"], shared->file("unigram1"));
+  EXPECT_EQ(second["ranks"], 1);
+  EXPECT_EQ(second["mesh"], "dp_shard=1");
+  EXPECT_EQ(second["date"].get<std::string>().size(), 20u);
+  EXPECT_EQ(second["config"]["training.steps"], "3");
+  EXPECT_TRUE(second.contains("fingerprint"));
+  EXPECT_EQ(lines[4]["step"], 1);
+}
+
+TEST_F(Run, OneJobWritesToAFolder) {
+  ASSERT_EQ(run(good(1, 2)).status, 0);
+  std::string lock =
+      folder.write("dump/run.lock", "{\"process\": 7, \"host\": \"far\", "
+                                    "\"since\": \"yesterday\", \"artifact\": "
+                                    "\"other\"}");
+  for (int ranks : {1, 2}) {
+    Outcome outcome = run(good(ranks, 2), "flock " + lock);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.err,
+              "fsdp-run: the folder '" + folder.file("dump") +
+                  "' is in use by process 7 on far since yesterday, with the "
+                  "artifact 'other'; wait for it, or choose another "
+                  "--job.dump_folder\n");
+  }
+  EXPECT_EQ(metricLines().size(), 3u);
+  // The file of a holder that was killed is no obstacle.
+  EXPECT_EQ(run(good(2, 2)).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(lock));
+}
+
+TEST_F(Run, AFullDiskKeepsEarlierSteps) {
+  // Room for the header and some steps: 8 blocks of 1 KiB.
+  Outcome outcome = run(good(1, 1000), "ulimit -f 8;");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "fsdp-run: cannot write '" +
+                             folder.file("dump/metrics.jsonl") +
+                             "': File too large\n");
+  EXPECT_GT(metrics().size(), 3u);
+  EXPECT_EQ(readWholeFile(folder.file("dump/metrics.jsonl"), "").back(), '\n');
 }
 
 TEST_F(Run, TwoRunsAreBitwiseEqual) {
@@ -235,20 +312,23 @@ TEST_F(Run, LoadedBatchesAreFixed) {
 }
 
 TEST_F(Run, ALostRankEndsTheJobWithOneMessage) {
-  expectFailure(run(good(2, 50), "UNIGRAM_KILL=5 UNIGRAM_RANK=1"),
-                "rank 1 was ended by signal 9 (Killed); the whole job was "
-                "stopped");
+  expectEnd(run(good(2, 50), "UNIGRAM_KILL=5 UNIGRAM_RANK=1"),
+            "rank 1 was ended by signal 9 (Killed); the whole job was "
+            "stopped" +
+                whereStepsAre(),
+            3);
 }
 
 // timeout sends the signal to fsdp-run alone, which must stop its ranks.
 TEST_F(Run, AStoppedJobEndsItsRanks) {
-  expectFailure(run(good(2, 1000000), "timeout --foreground -s TERM 2"),
-                "stopped by signal 15 (Terminated)");
+  for (int ranks : {1, 2})
+    expectEnd(run(good(ranks, 1000000), "timeout --foreground -s TERM 4"),
+              "stopped by signal 15 (Terminated)" + whereStepsAre(), 1);
 }
 
 TEST_F(Run, NonFiniteLossesEndTheJob) {
-  expectFailure(run(good(1, 50), "UNIGRAM_NAN=7"),
-                "step 7: the loss is not finite; the run was stopped");
+  expectEnd(run(good(1, 50), "UNIGRAM_NAN=7"),
+            "step 7: the loss is not finite; the run was stopped", 6);
   // One rank's loss is enough, and the message comes once.
   Outcome outcome = run(good(2, 50), "UNIGRAM_NAN=7 UNIGRAM_RANK=1");
   EXPECT_NE(outcome.status, 0);

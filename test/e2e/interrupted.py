@@ -1,0 +1,177 @@
+"""However a run ends, its steps stay and one message says why.
+
+usage: interrupted.py CONFIG TEXT WORKDIR
+
+Each end is done to a long job of two ranks after its first steps; the next job
+in the same folder goes on behind it."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import artifacts
+
+SECONDS = 60  # a job that has to end is hanging after these
+
+
+def children(pid):
+    """Processes that `pid` started."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue  # It has ended.
+        if int(fields[1]) == pid:
+            found.append(int(name))
+    return found
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def rank_of(pid):
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        for entry in file.read().split(b"\0"):
+            if entry.startswith(b"OMPI_COMM_WORLD_RANK="):
+                return int(entry.split(b"=")[1])
+    return -1
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f"{what}: not within {SECONDS} s")
+        time.sleep(0.05)
+
+
+def lines_of(path):
+    try:
+        with open(path) as file:
+            return file.read().count("\n")
+    except FileNotFoundError:
+        return 0
+
+
+class Job:
+    """A long job in `folder`; it has made some steps when it is returned."""
+
+    def __init__(self, command, folder, environment):
+        self.folder, self.metrics = folder, f"{folder}/metrics.jsonl"
+        before = lines_of(self.metrics)
+        self.process = subprocess.Popen(
+            command, env=dict(os.environ, **environment),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: lines_of(self.metrics) > before + 5, "first steps")
+        # mpirun is a child of fsdp-run, unless it was started itself.
+        self.mpirun = (children(self.process.pid) if command[0] == "fsdp-run"
+                       else [self.process.pid])
+        self.ranks = sorted(children(self.mpirun[0]), key=rank_of)
+        self.steps = lines_of(self.metrics)
+
+    def end(self):
+        """Waits for everybody; returns what was said."""
+        try:
+            _, said = self.process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            sys.exit(f"{self.folder}: hangs")
+        for pid in self.mpirun + self.ranks:
+            wait_until(lambda: not is_alive(pid), f"{self.folder}: end of {pid}")
+        return said
+
+
+def segments(job):
+    """Files in shared memory that belong to a job's MPI."""
+    found = set()
+    for pid in job.ranks:
+        with open(f"/proc/{pid}/maps") as file:
+            found |= {path for path in re.findall(r"/dev/shm/\S+", file.read())
+                      if os.path.exists(path)}
+    return found
+
+
+def one_line(said):
+    return [line for line in said.splitlines() if line.strip()]
+
+
+def kill(*pids, number=signal.SIGKILL):
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def ends():
+    """(name, what is done to a job, what is said, environment, MPI's own)."""
+    stopped = r"rank {} \(process \d+ on \S+\) has been stopped for 3 s"
+    silent = r"no sign of life from rank {} \(process \d+ on \S+\) for 3 s: " \
+             r"it is stopped"
+    where = r"; the steps so far are in '.*metrics.jsonl'$"
+    short, mpi = {"FSDP_HEARTBEAT": "3"}, {"FSDP_SHARED_MEMORY": "0"}
+    yield ("interrupt", lambda j: kill(j.process.pid, number=signal.SIGINT),
+           r"fsdp-run: stopped by signal 2 \(Interrupt\)" + where, {}, False)
+    yield ("terminate", lambda j: kill(j.process.pid, number=signal.SIGTERM),
+           r"fsdp-run: stopped by signal 15 \(Terminated\)" + where, {}, False)
+    yield ("rank", lambda j: kill(j.ranks[0]),
+           r"fsdp-run: rank 0 was ended by signal 9" + ".*" + where, {}, False)
+    yield ("mpirun", lambda j: kill(*j.mpirun),
+           r"fsdp-run: mpirun was ended by signal 9" + ".*" + where, {}, False)
+    yield "launcher", lambda j: kill(j.process.pid), None, {}, False
+    yield ("everybody", lambda j: kill(j.process.pid, *j.mpirun, *j.ranks),
+           None, {}, False)
+    yield ("stopped", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
+           stopped.format(1) + "|" + silent.format(1), short, False)
+    yield ("all-stopped", lambda j: kill(*j.ranks, number=signal.SIGSTOP),
+           stopped.format(r"\d"), short, False)
+    yield ("ring", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
+           "fsdp: rank 0: " + silent.format(1), short, True)
+    yield ("ring-mpi", lambda j: kill(j.ranks[0], number=signal.SIGSTOP),
+           "fsdp: rank 1: " + silent.format(0), {**short, **mpi}, True)
+
+
+def main():
+    config, text, work = sys.argv[1:]
+    shutil.rmtree(work, ignore_errors=True)
+    artifact, folder = f"{work}/artifact", f"{work}/run"
+    os.makedirs(work)
+    artifacts.run("fsdp-compile", "--config", config, "--ranks", "2", "-o",
+                  artifact)
+    run = ["fsdp-run", artifact, "--config", config, "--training.dataset_path",
+           text, "--job.dump_folder", folder, "--training.steps", "10000000",
+           "--metrics.log_freq", "1000000"]
+    done = list(ends())
+    for number, (name, harm, message, environment, own) in enumerate(done, 1):
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe",
+                  "--bind-to", "none", "-n", "2"]
+        job = Job(mpirun + run if own else run + ["-n", "2"], folder,
+                  environment)
+        if segments(job):
+            sys.exit(f"{name}: {segments(job)} would stay after a kill")
+        harm(job)
+        said = job.end()
+        lines = one_line(said)
+        if message and not any(re.search(message, line) for line in lines):
+            sys.exit(f"{name}: says\n{said}")
+        if len(lines) > (1 if message and not own else 1000):
+            sys.exit(f"{name}: more than one line:\n{said}")
+        if lines_of(job.metrics) < job.steps:
+            sys.exit(f"{name}: steps were lost")
+        # Every line but a half one at the end is JSON; the next run mends it.
+        left = set(os.listdir(folder)) - {"metrics.jsonl", "run.lock"}
+        if left or ("run.lock" in os.listdir(folder) and message and not own):
+            sys.exit(f"{name}: left {os.listdir(folder)}")
+        runs = artifacts.metric_runs(folder)
+        if len(runs) != number or len({run["id"] for run, _ in runs}) != number:
+            sys.exit(f"{name}: {len(runs)} runs in the folder, not {number}")
+    print(f"{len(done)} ends, all told and nothing lost")
+
+
+main()

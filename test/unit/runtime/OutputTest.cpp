@@ -1,0 +1,77 @@
+//===- OutputTest.cpp - What fsdp-run writes while it runs ----------------===//
+#include "FolderLock.h"
+#include "LineFile.h"
+#include "TemporaryFolder.h"
+#include "fsdp/Runtime/AtomicFile.h"
+#include <cmath>
+#include <csignal>
+#include <sys/resource.h>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+
+/// The file after opening one with `content` and appending "{}\n".
+static std::string appended(const std::string &content) {
+  TemporaryFolder folder;
+  std::string path = folder.write("lines", content);
+  LineFile(path).append("{}\n");
+  return readWholeFile(path, "lines");
+}
+
+TEST(LineFile, AppendsToWholeLines) {
+  EXPECT_EQ(appended(""), "{}\n");
+  EXPECT_EQ(appended("{\"step\": 1}\n"), "{\"step\": 1}\n{}\n");
+  // A half line goes; a whole one gets its end; what is not ours stays.
+  EXPECT_EQ(appended("{\"step\": 1}\n{\"st"), "{\"step\": 1}\n{}\n");
+  EXPECT_EQ(appended("{\"st"), "{}\n");
+  EXPECT_EQ(appended("{\"step\": 1}"), "{\"step\": 1}\n{}\n");
+  EXPECT_EQ(appended("my notes"), "my notes\n{}\n");
+  std::string large(3 << 20, '{');
+  EXPECT_EQ(appended(large), large + "\n{}\n");
+}
+
+TEST(LineFile, AFailedAppendLeavesNothing) {
+  TemporaryFolder folder;
+  std::string path = folder.write("lines", "{}\n");
+  LineFile file(path);
+  rlimit before{}, small{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  small = before;
+  small.rlim_cur = 100;
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::string message =
+      messageOf([&] { file.append(std::string(200, 'x') + "\n"); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(message, "cannot write '" + path + "': File too large");
+  EXPECT_EQ(readWholeFile(path, "lines"), "{}\n");
+}
+
+TEST(LineFile, NamesTheFile) {
+  EXPECT_EQ(messageOf([] { LineFile("/nowhere/x"); }),
+            "cannot open '/nowhere/x': No such file or directory");
+  EXPECT_EQ(messageOf([] { LineFile("/dev/full").append("{}\n"); }),
+            "cannot write '/dev/full': No space left on device");
+}
+
+TEST(FolderLock, SaysWhoHoldsIt) {
+  TemporaryFolder folder;
+  std::string name = folder.file("");
+  {
+    FolderLock first(name, "bible");
+    std::string message = messageOf([&] { FolderLock(name, "other"); });
+    EXPECT_NE(message.find("is in use by process " + std::to_string(getpid()) +
+                           " on "),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("Z, with the artifact 'bible'; wait for it, or "
+                           "choose another --job.dump_folder"),
+              std::string::npos)
+        << message;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(name));
+  FolderLock again(name, "other");
+}

@@ -1,0 +1,18 @@
+//===- RunHeader.h - Which run the lines of a file are of -------*- C++ -*-===//
+#ifndef FSDP_RUN_RUNHEADER_H
+#define FSDP_RUN_RUNHEADER_H
+
+#include "Prepare.h"
+
+namespace fsdp {
+
+/// The line in front of a run's steps: {"run": {…}} with an id, the artifact
+/// and its fingerprint, the date, the machine, the ranks and every setting.
+std::string runHeader(const PreparedRun &run, int ranks);
+
+/// "2026-11-21T14:16:44Z".
+std::string timestamp();
+
+} // namespace fsdp
+
+#endif // FSDP_RUN_RUNHEADER_H
