@@ -5,6 +5,7 @@
 #include "Metrics.h"
 #include "Peak.h"
 #include "Rank.h"
+#include "Results.h"
 #include "RunHeader.h"
 #include "Schedule.h"
 #include "fsdp/Runtime/AtomicFile.h"
@@ -58,6 +59,8 @@ Trainer::Trainer(const PreparedRun &run, const RunOptions &options, World world)
 
 void Trainer::runProgramOnce() {
   rank.run(options.program);
+  if (rank.isFirst())
+    std::fputs(describeResults(rank, options.program).c_str(), stdout);
   if (!options.dump.empty())
     rank.dump(options.dump);
 }

@@ -64,7 +64,8 @@ static std::optional<int> parseOptions(std::vector<std::string> args,
                  "after the last step, every rank writes its ranges to "
                  "FILE.rankN.safetensors");
   app.add_option("--program", options.program,
-                 "run this program once instead of training");
+                 "run this program once instead of training and print its "
+                 "outputs");
   std::reverse(others.begin(), others.end()); // as CLI11 wants it
   try {
     app.parse(others);

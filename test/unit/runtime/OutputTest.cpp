@@ -1,6 +1,7 @@
 //===- OutputTest.cpp - What fsdp-run writes while it runs ----------------===//
 #include "FolderLock.h"
 #include "LineFile.h"
+#include "Results.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Runtime/AtomicFile.h"
 #include <cmath>
@@ -74,4 +75,26 @@ TEST(FolderLock, SaysWhoHoldsIt) {
   }
   EXPECT_TRUE(std::filesystem::is_empty(name));
   FolderLock again(name, "other");
+}
+
+TEST(Results, ScalarsByValueOthersInShort) {
+  RangeInfo loss;
+  loss.name = "loss";
+  loss.bytes = 4;
+  float value = 0.1f;
+  EXPECT_EQ(describeRange(loss, reinterpret_cast<std::byte *>(&value)),
+            "loss: f32: 0.100000001");
+  RangeInfo logits;
+  logits.name = "logits";
+  logits.dtype = DType::BF16;
+  logits.shape = logits.full = {2, 2};
+  logits.bytes = 8;
+  uint16_t values[] = {0x3f80, 0xc000, 0x4040, 0x7fc0}; // 1, -2, 3, NaN
+  EXPECT_EQ(describeRange(logits, reinterpret_cast<std::byte *>(values)),
+            "logits: bf16 2x2: min -2, max 3, mean 0.666667, 1 not finite, "
+            "crc32 61e909cd");
+  logits.full = {4, 2};
+  EXPECT_NE(describeRange(logits, reinterpret_cast<std::byte *>(values))
+                .find(", a part of the whole"),
+            std::string::npos);
 }

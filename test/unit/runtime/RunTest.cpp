@@ -287,6 +287,12 @@ TEST_F(Run, DumpsAndLoadsRanges) {
   Outcome outcome =
       run(arguments + " --load " + state + " --dump " + folder.file("e.st"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("program 'evaluate', rank 0 of 1:\n"
+                             "  loss: f32: "),
+            0u)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("\n  logits: f32 2x16x256: min "),
+            std::string::npos);
   SafetensorsFile evaluated(folder.file("e.rank0.st"));
   std::map<std::string, const float *> values;
   for (const TensorView &tensor : evaluated.tensors())

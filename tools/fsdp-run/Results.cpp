@@ -1,0 +1,92 @@
+//===- Results.cpp - What a program computed ------------------------------===//
+#include "Results.h"
+#include "Metrics.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <zlib.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+template <typename T> static T loadAt(const std::byte *data, int64_t index) {
+  T value;
+  std::memcpy(&value, data + index * int64_t{sizeof(T)}, sizeof value);
+  return value;
+}
+
+static double element(DType type, const std::byte *data, int64_t index) {
+  switch (type) {
+  case DType::F32:
+    return loadAt<float>(data, index);
+  case DType::BF16: {
+    uint32_t bits = uint32_t{loadAt<uint16_t>(data, index)} << 16;
+    return loadAt<float>(reinterpret_cast<const std::byte *>(&bits), 0);
+  }
+  case DType::F64:
+    return loadAt<double>(data, index);
+  case DType::I8:
+    return loadAt<int8_t>(data, index);
+  case DType::I32:
+    return loadAt<int32_t>(data, index);
+  case DType::I64:
+    return static_cast<double>(loadAt<int64_t>(data, index));
+  }
+  return 0;
+}
+
+static std::string typeText(const RangeInfo &range) {
+  std::string text = dtypeName(range.dtype);
+  std::transform(text.begin(), text.end(), text.begin(), ::tolower);
+  const char *before = " ";
+  for (int64_t size : range.shape) {
+    text += before + std::to_string(size);
+    before = "x";
+  }
+  return text;
+}
+
+/// Least, largest and mean of the finite elements, and how many are not.
+static std::string summary(const RangeInfo &range, const std::byte *data) {
+  double least = INFINITY, largest = -INFINITY, sum = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < range.elements(); ++i) {
+    double value = element(range.dtype, data, i);
+    if (!std::isfinite(value))
+      continue;
+    least = std::min(least, value);
+    largest = std::max(largest, value);
+    sum += value;
+    ++finite;
+  }
+  std::string text;
+  if (finite > 0)
+    text = format("min %.6g, max %.6g, mean %.6g, ", least, largest,
+                  sum / static_cast<double>(finite));
+  if (finite != range.elements())
+    text += grouped(range.elements() - finite) + " not finite, ";
+  return text;
+}
+
+std::string fsdp::describeRange(const RangeInfo &range, const std::byte *data) {
+  std::string text = range.name + ": " + typeText(range) + ": ";
+  if (range.elements() == 1)
+    return text + format("%.9g", element(range.dtype, data, 0));
+  uLong sum = crc32_z(0, reinterpret_cast<const Bytef *>(data), range.bytes);
+  text += summary(range, data) + format("crc32 %08lx", sum);
+  if (range.shape != range.full)
+    text += ", a part of the whole";
+  return text;
+}
+
+std::string fsdp::describeResults(const Rank &rank,
+                                  const std::string &program) {
+  const Manifest &manifest = rank.manifest();
+  const ProgramInfo &info = manifest.programs[manifest.findProgram(program)];
+  std::string text = format("program '%s', rank %d of %d:\n", program.c_str(),
+                            rank.world().rank, rank.world().size);
+  for (const std::string &name : info.outputs)
+    text +=
+        "  " + describeRange(*manifest.findRange(name), rank.find(name)) + "\n";
+  return text;
+}
