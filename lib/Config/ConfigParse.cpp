@@ -6,11 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Support/AtomicFile.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace {
@@ -286,14 +285,6 @@ void fsdp::setConfigOption(RunConfig &config, const std::string &name,
 // Files
 //===----------------------------------------------------------------------===//
 
-static std::string readText(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file)
-    throw Error("cannot read the run description '" + path + "'");
-  return text;
-}
-
 static Value valueOfNode(const toml::node &node, const std::string &name,
                          const ConfigOption &option,
                          const std::string &origin) {
@@ -395,7 +386,7 @@ static void checkSection(RunConfig &config, const std::string &section,
 
 static toml::table parseFile(const std::string &path) {
   try {
-    return toml::parse(readText(path), path);
+    return toml::parse(readWholeFile(path, "the run description"), path);
   } catch (const toml::parse_error &error) {
     throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
                 std::string(error.description()));

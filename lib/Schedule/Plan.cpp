@@ -3,7 +3,7 @@
 #include "fsdp/Schedule/Plan.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "fsdp/Support/NearestName.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Input/StrictJson.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"

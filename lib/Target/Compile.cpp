@@ -1,5 +1,8 @@
 //===- Compile.cpp - Runs the host's C++ compiler or nvcc -----------------===//
 #include "fsdp/Target/Compile.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Signals.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,7 +16,7 @@
 using namespace fsdp;
 using namespace llvm;
 
-static Error failure(const Twine &message) {
+static llvm::Error makeError(const Twine &message) {
   return createStringError(inconvertibleErrorCode(), message);
 }
 
@@ -23,18 +26,19 @@ static Error failure(const Twine &message) {
 
 namespace {
 
-/// A directory for the files on the way to `output`, beside it so that the
-/// result can be renamed into place; gone when the object dies.
+/// A directory for files on the way to an output; gone when the object dies.
 class WorkDirectory {
 public:
-  static Expected<WorkDirectory> beside(StringRef output) {
+  static Expected<WorkDirectory> make() {
     WorkDirectory dir;
-    SmallString<128> model(output);
-    model += ".tmp-%%%%%%";
-    sys::fs::createUniquePath(model, dir.path, /*MakeAbsolute=*/false);
-    if (std::error_code ec = sys::fs::create_directory(dir.path))
-      return failure("cannot write beside '" + output + "': " + ec.message());
-    return dir;
+    std::error_code ec =
+        sys::fs::createUniqueDirectory("fsdp-compile", dir.path);
+    if (!ec)
+      return dir;
+    SmallString<128> parent;
+    sys::path::system_temp_directory(/*ErasedOnReboot=*/true, parent);
+    return makeError("cannot make a folder in '" + parent +
+                     "': " + ec.message());
   }
   WorkDirectory(WorkDirectory &&other) : path(other.path) {
     other.path.clear();
@@ -58,35 +62,18 @@ private:
 
 } // namespace
 
-static Error writeText(StringRef path, StringRef text) {
-  std::error_code ec;
-  raw_fd_ostream os(path, ec);
-  if (ec)
-    return failure("cannot write '" + path + "': " + ec.message());
-  os << text;
-  os.close();
-  if (os.has_error()) {
-    ec = os.error();
-    os.clear_error();
-    return failure("cannot write '" + path + "': " + ec.message());
+/// The writer of files throws; the compiler returns its errors.
+static llvm::Error catchError(function_ref<void()> action) {
+  try {
+    action();
+  } catch (const fsdp::Error &error) {
+    return makeError(error.what());
   }
-  return Error::success();
+  return llvm::Error::success();
 }
 
-static Error moveInto(StringRef from, StringRef to) {
-  if (std::error_code ec = sys::fs::rename(from, to))
-    return failure("cannot write '" + to + "': " + ec.message());
-  return Error::success();
-}
-
-Error fsdp::writeWholeFile(StringRef path, StringRef text) {
-  Expected<WorkDirectory> work = WorkDirectory::beside(path);
-  if (!work)
-    return work.takeError();
-  std::string temporary = work->file("file");
-  if (Error error = writeText(temporary, text))
-    return error;
-  return moveInto(temporary, path);
+llvm::Error fsdp::writeWholeFile(StringRef path, StringRef text) {
+  return catchError([&] { writeFileAtomically(path.str(), text); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,15 +106,15 @@ std::string fsdp::findNvcc() {
 }
 
 static Error cannotFind(StringRef compiler) {
-  return failure("cannot find the compiler '" + compiler +
-                 "'; name one with --cxx");
+  return makeError("cannot find the compiler '" + compiler +
+                   "'; name one with --cxx");
 }
 
 Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
   bool cuda = compiler.language == Language::Cuda;
   bool found = bool(sys::findProgramByName(compiler.cxx));
   if (!found && cuda && compiler.cxx == "nvcc")
-    return failure(
+    return makeError(
         Twine("GPU code needs nvcc, which is neither on the PATH nor in "
               "/usr/local/cuda/bin; install the CUDA toolkit, name the "
               "compiler with --cxx, or compile for --target=cpu"));
@@ -135,36 +122,51 @@ Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
     return cannotFind(compiler.cxx);
   std::string library = compiler.libraryDir + "/libfsdp_runtime_cuda.so";
   if (cuda && product == Product::Library && !sys::fs::exists(library))
-    return failure("a GPU artifact is linked to '" + library +
-                   "', which does not exist: this build has no CUDA; build "
-                   "fsdp where CMake finds the CUDA toolkit, cuDNN and NCCL, "
-                   "or name the library's directory with --runtime-library");
+    return makeError("a GPU artifact is linked to '" + library +
+                     "', which does not exist: this build has no CUDA; build "
+                     "fsdp where CMake finds the CUDA toolkit, cuDNN and NCCL, "
+                     "or name the library's directory with --runtime-library");
   return Error::success();
 }
 
-/// Runs `command`; its output and errors go to the file `log`.
-static Error runCommand(ArrayRef<std::string> command, StringRef log) {
+/// Runs `command` and returns what it said.
+static Expected<std::string> runCommand(ArrayRef<std::string> command,
+                                        const WorkDirectory &work) {
   ErrorOr<std::string> program = sys::findProgramByName(command[0]);
   if (!program)
     return cannotFind(command[0]);
+  std::string log = work.file("log");
   SmallVector<StringRef> arguments(command.begin(), command.end());
   std::optional<StringRef> redirects[] = {StringRef(""), log, log};
-  std::string message;
-  int status =
-      sys::ExecuteAndWait(*program, arguments, std::nullopt, redirects,
-                          /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
-  if (status == 0)
-    return Error::success();
-  std::string said = message;
+  std::string said;
+  // The compiler gets a session of its own, so that a signal for us can be
+  // sent on to it and to everything that it has started.
+  sys::ProcessInfo process = sys::ExecuteNoWait(
+      *program, arguments, std::nullopt, redirects, /*MemoryLimit=*/0, &said,
+      /*ExecutionFailed=*/nullptr, /*AffinityMask=*/nullptr,
+      /*DetachProcess=*/true);
+  int status = -1;
+  if (process.Pid != sys::ProcessInfo::InvalidPid) {
+    DeferredSignals::forwardTo(process.Pid);
+    status =
+        sys::Wait(process, /*SecondsToWait=*/std::nullopt, &said).ReturnCode;
+    DeferredSignals::forwardTo(0);
+  }
+  if (DeferredSignals::pending() != 0)
+    return makeError("interrupted");
   if (auto buffer = MemoryBuffer::getFile(log))
     said += (*buffer)->getBuffer();
-  return failure("the compiler failed:\n  " + join(command, " ") + "\n" + said);
+  if (status == 0)
+    return said;
+  return makeError("the compiler failed:\n  " + join(command, " ") + "\n" +
+                   said);
 }
 
 Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
-  SmallString<128> log;
-  if (std::error_code ec = sys::fs::createTemporaryFile("fsdp", "log", log))
-    return failure("cannot make a temporary file: " + ec.message());
+  DeferredSignals signals;
+  Expected<WorkDirectory> work = WorkDirectory::make();
+  if (!work)
+    return work.takeError();
   bool cuda = compiler.language == Language::Cuda;
   std::vector<std::string> command = {compiler.cxx};
   if (cuda)
@@ -172,17 +174,15 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
   else
     append_range(command,
                  std::vector<std::string>{"-dumpfullversion", "-dumpversion"});
-  Error error = runCommand(command, log);
-  auto buffer = MemoryBuffer::getFile(log);
-  StringRef said = buffer ? (*buffer)->getBuffer().trim() : "";
+  Expected<std::string> said = runCommand(command, *work);
+  if (!said)
+    return said.takeError();
+  StringRef version = StringRef(*said).trim();
   // nvcc says much; its version is behind ", V".
-  std::string version =
-      cuda ? said.split(", V").second.split('\n').first.str() : said.str();
-  sys::fs::remove(log);
-  if (error)
-    return error;
+  if (cuda)
+    version = version.split(", V").second.split('\n').first;
   return compiler.cpu + ", " + sys::path::filename(compiler.cxx).str() + " " +
-         version;
+         version.str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,34 +247,89 @@ static std::vector<std::string> linkFlags(const HostCompiler &compiler) {
           "-lfsdp_runtime"};
 }
 
-Error fsdp::compileSource(StringRef source, Product product,
-                          const HostCompiler &compiler, StringRef output) {
-  Expected<WorkDirectory> work = WorkDirectory::beside(output);
-  if (!work)
-    return work.takeError();
-  bool cuda = compiler.language == Language::Cuda;
-  const char *sourceName = cuda ? "step.cu" : "step.cpp";
-  std::string sourceFile = work->file(sourceName);
-  std::string result = work->file("result");
-  if (Error error = writeText(sourceFile, source))
-    return error;
-
+/// The command that makes `result` of `source`, files in the directory `work`.
+static std::vector<std::string> compileCommand(const HostCompiler &compiler,
+                                               Product product,
+                                               const WorkDirectory &work,
+                                               const std::string &source,
+                                               const std::string &result) {
   std::vector<std::string> command = {compiler.cxx};
+  bool cuda = compiler.language == Language::Cuda;
   // nvcc derives names of symbols from the path of the source, so that must be
   // the same everywhere: it runs where the source lies.
   if (cuda)
-    command = {"env", "-C", work->name().str(), compiler.cxx};
+    command = {"env", "-C", work.name().str(), compiler.cxx};
   append_range(command, flags(compiler));
-  append_range(command,
-               cuda ? std::vector<std::string>{sourceName, "-o", "result"}
-                    : std::vector<std::string>{sourceFile, "-o", result});
+  append_range(command, cuda ? std::vector<std::string>{source, "-o", result}
+                             : std::vector<std::string>{work.file(source), "-o",
+                                                        work.file(result)});
   if (product == Product::Object)
     command.push_back("-c");
   else
     append_range(command, linkFlags(compiler));
+  return command;
+}
+
+/// Compiles in a directory of its own and returns the product's bytes.
+static Expected<std::unique_ptr<MemoryBuffer>>
+compile(StringRef source, Product product, const HostCompiler &compiler) {
+  Expected<WorkDirectory> work = WorkDirectory::make();
+  if (!work)
+    return work.takeError();
+  bool cuda = compiler.language == Language::Cuda;
+  std::string sourceName = cuda ? "step.cu" : "step.cpp", result = "result";
+  if (llvm::Error error = writeWholeFile(work->file(sourceName), source))
+    return error;
+  std::vector<std::string> command =
+      compileCommand(compiler, product, *work, sourceName, result);
   if (compiler.verbose)
     errs() << join(command, " ") << '\n';
-  if (Error error = runCommand(command, work->file("log")))
+  Expected<std::string> said = runCommand(command, *work);
+  if (!said)
+    return said.takeError();
+  auto bytes = MemoryBuffer::getFile(work->file(result), /*IsText=*/false,
+                                     /*RequiresNullTerminator=*/false,
+                                     /*IsVolatile=*/true);
+  if (!bytes)
+    return makeError("the compiler has made no file: " +
+                     bytes.getError().message());
+  return std::move(*bytes);
+}
+
+llvm::Error fsdp::compileSource(StringRef source, Product product,
+                                const HostCompiler &compiler,
+                                StringRef output) {
+  DeferredSignals signals;
+  // A library may be run, as far as the umask allows.
+  unsigned mode = product == Product::Library ? 0777 : 0666;
+  std::optional<AtomicFile> file;
+  // Opened first: an output that cannot be written is not compiled.
+  if (llvm::Error error = catchError([&] { file.emplace(output.str(), mode); }))
     return error;
-  return moveInto(result, output);
+  auto bytes = compile(source, product, compiler);
+  if (!bytes)
+    return bytes.takeError();
+  return catchError([&] {
+    file->write((*bytes)->getBuffer());
+    file->commit();
+  });
+}
+
+llvm::Error fsdp::compileArtifact(StringRef source, StringRef manifest,
+                                  const HostCompiler &compiler,
+                                  StringRef directory) {
+  DeferredSignals signals;
+  std::optional<AtomicFile> file;
+  auto writeManifest = [&] {
+    file.emplace((directory + "/manifest.json").str());
+    file->write(manifest);
+    file->flush();
+  };
+  if (llvm::Error error = catchError(writeManifest))
+    return error;
+  if (llvm::Error error = compileSource(source, Product::Library, compiler,
+                                        (directory + "/step.so").str()))
+    return error;
+  // Last: a manifest says that the artifact is complete.
+  return catchError([&] { file->commit(); });
 }

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Support/NearestName.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Input/StrictJson.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

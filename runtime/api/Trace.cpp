@@ -1,9 +1,14 @@
 //===- Trace.cpp - A timeline of every launch -----------------------------===//
 #include "Trace.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
 #include <chrono>
 #include <cinttypes>
+#include <cstdarg>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
+using namespace fsdp;
 using namespace fsdp::rt;
 
 int64_t fsdp::rt::now() {
@@ -42,49 +47,55 @@ Trace::~Trace() {
     write();
 }
 
-/// Writes `text` as a JSON string; names come from user models.
-static void writeString(std::FILE *f, const char *text) {
-  std::fputc('"', f);
-  for (const char *p = text; *p; ++p) {
-    if (*p == '"' || *p == '\\')
-      std::fputc('\\', f);
-    if (static_cast<unsigned char>(*p) >= 0x20)
-      std::fputc(*p, f);
-  }
-  std::fputc('"', f);
+/// snprintf into a string.
+[[gnu::format(printf, 1, 2)]] static std::string format(const char *pattern,
+                                                        ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
 }
 
-void Trace::write() const {
-  std::FILE *f = std::fopen(path.c_str(), "w");
-  if (!f) {
-    std::fprintf(stderr, "fsdp: cannot write the trace %s\n", path.c_str());
-    return;
-  }
+/// A JSON string; names come from user models.
+static std::string quoted(const char *name) {
+  return nlohmann::json(name).dump(-1, ' ', false,
+                                   nlohmann::json::error_handler_t::replace);
+}
+
+void Trace::writeTo(AtomicFile &file) const {
   static const char *const tracks[kStreams] = {"compute", "gather", "reduce",
                                                "copy"};
-  std::fprintf(f, "{\"traceEvents\":[\n");
+  file.write("{\"traceEvents\":[\n");
   for (int s = 0; s < kStreams; ++s)
-    std::fprintf(f,
-                 "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,"
-                 "\"args\":{\"name\":\"%s\"}},\n",
-                 rank, s, tracks[s]);
+    file.write(format("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,"
+                      "\"tid\":%d,\"args\":{\"name\":\"%s\"}},\n",
+                      rank, s, tracks[s]));
   uint64_t total = used.load();
   uint64_t first = total > ring.size() ? total - ring.size() : 0;
   for (uint64_t i = first; i < total; ++i) {
     const Entry &e = ring[i % ring.size()];
-    std::fprintf(f, "{\"ph\":\"X\",\"name\":");
-    writeString(f, e.name);
-    std::fprintf(f,
-                 ",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
-                 "\"sizes\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
-                 "]}},\n",
-                 rank, int(e.stream), double(e.begin) / 1e3,
-                 double(e.end - e.begin) / 1e3, e.numbers[0], e.numbers[1],
-                 e.numbers[2], e.numbers[3]);
+    file.write("{\"ph\":\"X\",\"name\":" + quoted(e.name));
+    file.write(format(",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
+                      "\"args\":{\"sizes\":[%" PRId64 ",%" PRId64 ",%" PRId64
+                      ",%" PRId64 "]}},\n",
+                      rank, int(e.stream), double(e.begin) / 1e3,
+                      double(e.end - e.begin) / 1e3, e.numbers[0], e.numbers[1],
+                      e.numbers[2], e.numbers[3]));
   }
-  std::fprintf(f,
-               "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,"
-               "\"args\":{\"name\":\"rank %d\"}}\n]}\n",
-               rank, rank);
-  std::fclose(f);
+  file.write(format("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,"
+                    "\"args\":{\"name\":\"rank %d\"}}\n]}\n",
+                    rank, rank));
+}
+
+void Trace::write() const {
+  try {
+    AtomicFile file(path);
+    writeTo(file);
+    file.commit();
+  } catch (const Error &error) {
+    // The run itself is good.
+    std::fprintf(stderr, "fsdp: the trace is lost: %s\n", error.what());
+  }
 }

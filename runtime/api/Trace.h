@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+namespace fsdp {
+class AtomicFile;
+}
+
 namespace fsdp::rt {
 
 /// Records spans in a preallocated ring and writes a Chrome trace at the end.
@@ -45,6 +49,7 @@ private:
     Stream stream;
   };
   void write() const;
+  void writeTo(AtomicFile &file) const;
 
   std::vector<Entry> ring;
   std::atomic<uint64_t> used{0};

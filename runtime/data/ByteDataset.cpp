@@ -13,23 +13,33 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-/// Maps a whole file for reading; null with errno set if that fails, and with
-/// errno 0 if the file is empty.
+[[noreturn]] static void failToRead(const std::string &path,
+                                    const std::string &why) {
+  throw Error("cannot read the text '" + path + "': " + why);
+}
+
+/// Maps a whole file for reading; null if it is empty.
 static const char *mapFile(const std::string &path, size_t &size) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status;
-  if (file < 0 || fstat(file, &status) != 0)
-    return nullptr;
+  // Non-blocking, or a pipe would be waited for; no matter to a regular file.
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    failToRead(path, std::strerror(errno));
+  struct stat status = {};
+  bool isKnown = fstat(file, &status) == 0;
   size = static_cast<size_t>(status.st_size);
-  bool isFolder = S_ISDIR(status.st_mode);
-  errno = isFolder ? EISDIR : 0;
-  void *data = size == 0 || isFolder
-                   ? MAP_FAILED
-                   : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  void *data = MAP_FAILED;
+  if (isKnown && S_ISREG(status.st_mode) && size != 0)
+    data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   int error = errno;
   close(file);
-  errno = error;
-  return data == MAP_FAILED ? nullptr : static_cast<const char *>(data);
+  if (isKnown && S_ISDIR(status.st_mode))
+    failToRead(path, std::strerror(EISDIR));
+  if (isKnown && !S_ISREG(status.st_mode))
+    failToRead(path, "it is a pipe or a device, and training reads at any "
+                     "place of a regular file");
+  if (!isKnown || (size != 0 && data == MAP_FAILED))
+    failToRead(path, std::strerror(error));
+  return size == 0 ? nullptr : static_cast<const char *>(data);
 }
 
 ByteDataset::ByteDataset(const std::string &path, double fraction,
@@ -37,8 +47,6 @@ ByteDataset::ByteDataset(const std::string &path, double fraction,
   if (path.empty())
     throw Error("training.dataset_path is not set: which text?");
   const char *mapped = mapFile(path, size);
-  if (!mapped && errno != 0)
-    throw Error("cannot read the text '" + path + "': " + std::strerror(errno));
   data = {mapped, [size = size](const char *bytes) {
             if (bytes)
               munmap(const_cast<char *>(bytes), size);

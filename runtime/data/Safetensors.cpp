@@ -1,7 +1,7 @@
 //===- Safetensors.cpp - Tensors in a file --------------------------------===//
 #include "fsdp/Runtime/Safetensors.h"
-#include "fsdp/Runtime/AtomicFile.h"
 #include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>

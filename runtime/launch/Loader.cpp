@@ -1,6 +1,6 @@
 //===- Loader.cpp - Opening a compiled artifact ---------------------------===//
 #include "fsdp/Runtime/Loader.h"
-#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <cstdlib>

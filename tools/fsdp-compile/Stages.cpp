@@ -5,7 +5,7 @@
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
-#include "fsdp/Support/Nesting.h"
+#include "fsdp/Support/Signals.h"
 #include "fsdp/Target/Emit.h"
 #include "fsdp/Target/Manifest.h"
 #include "fsdp/Trace/Trace.h"
@@ -40,7 +40,6 @@ private:
   llvm::Error runPasses();
   llvm::Error emitSource();
   llvm::Error write();
-  llvm::Error writeFiles();
   llvm::Error writeArtifact();
   llvm::Error print(llvm::function_ref<void(llvm::raw_ostream &)> text);
   void summarize(double seconds);
@@ -240,27 +239,16 @@ llvm::Error Compilation::emitSource() {
 /// Text goes to the file -o names, or to stdout.
 llvm::Error
 Compilation::print(llvm::function_ref<void(llvm::raw_ostream &)> printer) {
-  if (request.output.empty() || request.output == "-") {
-    printer(llvm::outs());
-    return llvm::Error::success();
-  }
   std::string text;
   llvm::raw_string_ostream os(text);
   printer(os);
-  return writeWholeFile(request.output, text);
-}
-
-/// The library first: a manifest says that the artifact is complete.
-llvm::Error Compilation::writeFiles() {
-  if (llvm::Error error = compileSource(source, product(), request.compiler,
-                                        request.output + "/step.so"))
-    return error;
-  return writeWholeFile(request.output + "/manifest.json", manifest);
+  return writeWholeFile(request.output.empty() ? "-" : request.output, text);
 }
 
 /// Makes the artifact's directory; on failure no new directory is left.
 llvm::Error Compilation::writeArtifact() {
   namespace fs = llvm::sys::fs;
+  DeferredSignals signals; // until the directory is complete or gone
   StringRef existing = request.output;
   while (!existing.empty() && !fs::exists(existing))
     existing = llvm::sys::path::parent_path(existing);
@@ -271,7 +259,7 @@ llvm::Error Compilation::writeArtifact() {
   llvm::Error error =
       ec ? llvm::createStringError("cannot make the directory '" +
                                    request.output + "': " + ec.message())
-         : writeFiles();
+         : compileArtifact(source, manifest, request.compiler, request.output);
   if (!error)
     return error;
   StringRef made = request.output;

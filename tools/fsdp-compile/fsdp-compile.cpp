@@ -4,6 +4,7 @@
 // text of nn or exec), how, and which stage to write.
 //
 //===----------------------------------------------------------------------===//
+#include "CompilerTool.h"
 #include "Stages.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Runtime/Variables.h"
@@ -12,7 +13,6 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
@@ -325,7 +325,7 @@ static void splitArguments(int argc, char **argv,
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+  CompilerTool tool(argc, argv, "fsdp-compile");
   llvm::setBugReportMsg(kCrashed);
   showReproducerOption();
   cl::HideUnrelatedOptions(category);

@@ -4,10 +4,12 @@
 // build of MLIR has no -debug-only, so --fsdp-debug-only stands in for it.
 //
 //===----------------------------------------------------------------------===//
+#include "CompilerTool.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Input/Nesting.h"
 #include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/Nesting.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -15,9 +17,9 @@
 #include "passes/Pipelines.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Debug.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
 
 static llvm::cl::list<std::string> debugOnly(
     "fsdp-debug-only", llvm::cl::CommaSeparated,
@@ -35,35 +37,48 @@ static llvm::cl::list<std::string> debugOnly(
       llvm::setCurrentDebugTypes(names.data(), names.size());
     }));
 
-/// MlirOptMain with a look at the text before it is parsed.
-static mlir::LogicalResult run(llvm::StringRef input, llvm::StringRef output,
+/// As mlir::MlirOptMain, except that the output is written by our own writer,
+/// which replaces files as a whole and devices not at all.
+static llvm::LogicalResult run(int argc, char **argv,
                                mlir::DialectRegistry &registry) {
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "fsdp-opt: passes of the sharded-training compiler\n",
+      registry);
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::MlirOptMain(argc, argv, input, output, registry);
+  if (input == "-" && llvm::sys::Process::StandardInIsUserInput())
+    llvm::errs() << "(processing input from stdin now, hit ctrl-c/ctrl-d to "
+                    "interrupt)\n";
   std::string problem;
-  auto text = mlir::openInputFile(input, &problem);
-  if (!text) {
-    llvm::errs() << problem << '\n';
-    return mlir::failure();
-  }
-  if (llvm::Error error = fsdp::checkNesting(*text)) {
-    llvm::errs() << "fsdp-opt: error: " << llvm::toString(std::move(error))
-                 << '\n';
-    return mlir::failure();
-  }
-  auto file = mlir::openOutputFile(output, &problem);
+  auto file = mlir::openInputFile(input, &problem);
   if (!file) {
     llvm::errs() << problem << '\n';
-    return mlir::failure();
+    return llvm::failure();
   }
-  if (mlir::failed(
-          mlir::MlirOptMain(file->os(), std::move(text), registry, config)))
-    return mlir::failure();
-  file->keep();
-  return mlir::success();
+  if (llvm::Error error = fsdp::checkNesting(*file)) {
+    llvm::errs() << "fsdp-opt: error: " << llvm::toString(std::move(error))
+                 << '\n';
+    return llvm::failure();
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::LogicalResult result =
+      mlir::MlirOptMain(os, std::move(file), registry, config);
+  // Of a split input the good parts are shown, but only a whole one is kept.
+  if (failed(result) && output != "-")
+    return result;
+  try {
+    fsdp::writeFileAtomically(output, text);
+  } catch (const fsdp::Error &error) {
+    llvm::errs() << "fsdp-opt: error: " << error.what() << '\n';
+    return llvm::failure();
+  }
+  return result;
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+  fsdp::CompilerTool tool(argc, argv, "fsdp-opt");
   try {
     fsdp::rt::checkVariables();
   } catch (const fsdp::Error &error) {
@@ -76,8 +91,5 @@ int main(int argc, char **argv) {
 
   mlir::DialectRegistry registry;
   fsdp::registerFsdpDialects(registry);
-  auto [input, output] = mlir::registerAndParseCLIOptions(
-      argc, argv, "fsdp-opt: passes of the sharded-training compiler\n",
-      registry);
-  return mlir::asMainReturnCode(run(input, output, registry));
+  return mlir::asMainReturnCode(run(argc, argv, registry));
 }

@@ -1,7 +1,7 @@
 //===- Outputs.cpp - What a run writes, and leaves when it fails ----------===//
 #include "Outputs.h"
 #include "Rank.h"
-#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include <cerrno>
 #include <csignal>
@@ -55,7 +55,7 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
 void Outputs::discard() {
   std::error_code ignored;
   for (const std::string &file : files)
-    fs::remove(rt::partialPath(file), ignored);
+    removePartialFiles(file);
   lock.reset();
   // Fails if something is in it, as it should.
   if (isNewFolder)

@@ -12,10 +12,14 @@
 #include "fsdp/Runtime/Variables.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
+#include <unistd.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -136,7 +140,19 @@ static int runOneRank(const RunOptions &options, LaunchEnvironment place,
   return 0;
 }
 
+/// A full disk behind standard output must not look like success.
+static void checkStandardOutput() {
+  bool failed = std::fflush(stdout) != 0;
+  int error = errno;
+  if (!failed && !std::ferror(stdout))
+    return;
+  std::fprintf(stderr, "fsdp-run: cannot write standard output%s%s\n",
+               failed ? ": " : "", failed ? std::strerror(error) : "");
+  _exit(1);
+}
+
 int main(int argc, char **argv) {
+  std::atexit(checkStandardOutput);
   std::optional<LaunchEnvironment> place;
   // A limit of the size of files is an error like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);

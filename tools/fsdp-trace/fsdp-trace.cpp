@@ -4,13 +4,15 @@
 // in, nn text out, which every pass of fsdp-opt takes.
 //
 //===----------------------------------------------------------------------===//
+#include "CompilerTool.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
 #include "fsdp/Trace/Summary.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace cl = llvm::cl;
@@ -165,14 +167,16 @@ static llvm::Error run() {
     printList(os);
   else if (llvm::Error error = printModel(os))
     return error;
-  return llvm::writeToOutput(outputPath, [&](llvm::raw_ostream &out) {
-    out << text;
-    return llvm::Error::success();
-  });
+  try {
+    writeFileAtomically(outputPath, text);
+  } catch (const fsdp::Error &error) {
+    return llvm::createStringError(error.what());
+  }
+  return llvm::Error::success();
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+  CompilerTool tool(argc, argv, "fsdp-trace");
   cl::HideUnrelatedOptions(category);
   std::string tail = helpTail();
   cl::extrahelp extra(tail);

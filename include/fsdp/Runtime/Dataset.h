@@ -27,8 +27,8 @@ struct Batch {
 class ByteDataset {
 public:
   /// Maps the file. `fraction` of its bytes, rounded, are held out. Throws
-  /// fsdp::Error if the file is missing or has no room for one training
-  /// window of `sequence` bytes and the byte after it.
+  /// fsdp::Error if the file is missing, is no regular file, or has no room for
+  /// one training window of `sequence` bytes and the byte after it.
   ByteDataset(const std::string &path, double fraction, int64_t sequence);
 
   std::string_view text() const { return {data.get(), size}; }

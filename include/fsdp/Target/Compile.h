@@ -44,12 +44,18 @@ llvm::Error checkCompiler(const HostCompiler &compiler, Product product);
 /// "sm_90, nvcc 13.0.88".
 llvm::Expected<std::string> targetText(const HostCompiler &compiler);
 
-/// Compiles `source` to the file `output`. The file appears complete or not at
-/// all; a failure carries the command and what the compiler said.
+/// Compiles `source` to the file `output`, which AtomicFile writes; a failure
+/// carries the command and what the compiler said. A signal ends the compiler
+/// too, and then this process.
 llvm::Error compileSource(llvm::StringRef source, Product product,
                           const HostCompiler &compiler, llvm::StringRef output);
 
-/// Writes a file that appears complete or not at all.
+/// Makes step.so of `source`, and manifest.json, in a directory that exists.
+llvm::Error compileArtifact(llvm::StringRef source, llvm::StringRef manifest,
+                            const HostCompiler &compiler,
+                            llvm::StringRef directory);
+
+/// fsdp::writeFileAtomically with the compiler's kind of errors.
 llvm::Error writeWholeFile(llvm::StringRef path, llvm::StringRef text);
 
 } // namespace fsdp

@@ -10,7 +10,7 @@
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Input/StrictJson.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"

@@ -1,5 +1,5 @@
 //===- NestingTest.cpp - Texts that are too deep to parse -----------------===//
-#include "fsdp/Support/Nesting.h"
+#include "fsdp/Input/Nesting.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp;

@@ -1,5 +1,5 @@
 //===- StrictJsonTest.cpp - JSON in which nothing is dropped --------------===//
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Input/StrictJson.h"
 #include "llvm/Support/Error.h"
 #include <gtest/gtest.h>
 

@@ -138,7 +138,8 @@ TEST(Config, SyntaxErrorsNameTheLine) {
               RunConfig config;
               loadConfig(config, "/nowhere/run.toml");
             }),
-            "cannot read the run description '/nowhere/run.toml'");
+            "cannot read the run description '/nowhere/run.toml': No such "
+            "file or directory");
 }
 
 TEST(Config, OverridesWinAndLeaveOtherArguments) {

@@ -2,6 +2,7 @@
 #include "fsdp/Runtime/Dataset.h"
 #include "TemporaryFolder.h"
 #include <map>
+#include <sys/stat.h>
 #include <vector>
 
 using namespace fsdp;
@@ -124,6 +125,16 @@ TEST(ByteDataset, MissingAndShortTextsAreErrors) {
   EXPECT_EQ(open("/nowhere"),
             "cannot read the text '/nowhere': No such file or directory");
   EXPECT_EQ(open(""), "training.dataset_path is not set: which text?");
+  EXPECT_EQ(open(folder.path),
+            "cannot read the text '" + folder.path + "': Is a directory");
+  // A pipe without a writer would be waited for.
+  std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(open(pipe), "cannot read the text '" + pipe +
+                            "': it is a pipe or a device, and training reads "
+                            "at any place of a regular file");
+  EXPECT_EQ(open("/dev/zero").substr(0, 54),
+            "cannot read the text '/dev/zero': it is a pipe or a de");
   std::string path = folder.write("short", countingText(16));
   EXPECT_EQ(open(path), "the text '" + path +
                             "' is too short: it has 16 bytes, 8 of them for "

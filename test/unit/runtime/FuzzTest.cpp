@@ -8,10 +8,10 @@
 #include "../Mutator.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Runtime/AtomicFile.h"
 #include "fsdp/Runtime/Initialize.h"
 #include "fsdp/Runtime/Manifest.h"
 #include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Support/AtomicFile.h"
 #include <algorithm>
 #include <sys/mman.h>
 #include <unistd.h>

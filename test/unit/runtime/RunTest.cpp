@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "TemporaryFolder.h"
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Runtime/AtomicFile.h"
 #include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Support/AtomicFile.h"
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 //===- SafetensorsTest.cpp - Tensors in a file ----------------------------===//
 #include "fsdp/Runtime/Safetensors.h"
 #include "TemporaryFolder.h"
-#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Support/AtomicFile.h"
 #include <cstring>
 
 using namespace fsdp;
@@ -85,18 +85,4 @@ TEST(Safetensors, MalformedFilesAreRefused) {
             "'a' has the unsupported type Q3");
   EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32"}})", 8)),
             "the entry of 'a' is malformed");
-}
-
-TEST(AtomicFile, NothingIsLeftWithoutACommit) {
-  TemporaryFolder folder;
-  {
-    AtomicFile file(folder.file("x"));
-    file.write("half");
-  }
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
-  writeFileAtomically(folder.file("x"), "whole");
-  EXPECT_EQ(readWholeFile(folder.file("x"), "file"), "whole");
-  EXPECT_FALSE(std::filesystem::exists(folder.file("x.partial")));
-  EXPECT_EQ(messageOf([] { AtomicFile file("/nowhere/x"); }),
-            "cannot create '/nowhere/x': No such file or directory");
 }

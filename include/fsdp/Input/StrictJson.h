@@ -5,8 +5,8 @@
 // one, which refuses all three.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_SUPPORT_STRICTJSON_H
-#define FSDP_SUPPORT_STRICTJSON_H
+#ifndef FSDP_INPUT_STRICTJSON_H
+#define FSDP_INPUT_STRICTJSON_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/JSON.h"
@@ -25,4 +25,4 @@ std::vector<std::string> unknownKeys(const llvm::json::Object &object,
 
 } // namespace fsdp
 
-#endif // FSDP_SUPPORT_STRICTJSON_H
+#endif // FSDP_INPUT_STRICTJSON_H

@@ -5,7 +5,7 @@
 // runs only on what is not nested too deep.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Input/StrictJson.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

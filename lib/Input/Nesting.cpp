@@ -1,5 +1,5 @@
 //===- Nesting.cpp - A bound on the depth of a text -----------------------===//
-#include "fsdp/Support/Nesting.h"
+#include "fsdp/Input/Nesting.h"
 #include "llvm/ADT/StringRef.h"
 
 using namespace fsdp;

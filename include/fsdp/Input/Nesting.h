@@ -5,8 +5,8 @@
 // that tools look at a text before they parse it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_SUPPORT_NESTING_H
-#define FSDP_SUPPORT_NESTING_H
+#ifndef FSDP_INPUT_NESTING_H
+#define FSDP_INPUT_NESTING_H
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBufferRef.h"
@@ -22,4 +22,4 @@ llvm::Error checkNesting(llvm::MemoryBufferRef text);
 
 } // namespace fsdp
 
-#endif // FSDP_SUPPORT_NESTING_H
+#endif // FSDP_INPUT_NESTING_H

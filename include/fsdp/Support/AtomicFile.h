@@ -1,0 +1,64 @@
+//===- AtomicFile.h - Files that are whole or absent ------------*- C++ -*-===//
+//
+// The one way in which every tool writes. What was there is either replaced as
+// a whole or stays as it was; what is no regular file is written through and
+// never replaced.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_SUPPORT_ATOMICFILE_H
+#define FSDP_SUPPORT_ATOMICFILE_H
+
+#include "fsdp/Support/Signals.h"
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fsdp {
+
+/// Writes a file beside PATH; commit gives it the name PATH. Without a commit,
+/// also after Ctrl-C, it is removed. Symbolic links are followed, an existing
+/// file keeps its permissions, and other processes may write to PATH at the
+/// same time: the last commit wins. Devices, pipes and descriptors of this
+/// process (/dev/stdout) are written directly; the path "-" is standard output.
+/// Throws fsdp::Error that names the path.
+class AtomicFile {
+public:
+  /// A new file has the permissions `mode` without those that the umask takes.
+  explicit AtomicFile(const std::string &path, unsigned mode = 0666);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+
+  void write(std::string_view bytes);
+  /// Hands what was written to the system: a full disk is noticed here.
+  void flush();
+  void commit();
+
+private:
+  [[noreturn]] void fail(const char *action) const;
+  void openDescriptor(int descriptor);
+  void openDirectly();
+  void openPartial(unsigned mode);
+
+  std::string path;    // as given
+  std::string target;  // where its links lead
+  std::string partial; // the name until the commit; empty if there is none
+  std::optional<RemovedOnSignal> removal;
+  std::FILE *file = nullptr;
+};
+
+void writeFileAtomically(const std::string &path, std::string_view bytes);
+
+/// Removes what writers of `path` left that were killed before their commit.
+void removePartialFiles(const std::string &path);
+
+/// Makes a directory and its parents.
+void makeDirectories(const std::string &path);
+
+/// A whole file; `what` says in messages what it is. Throws fsdp::Error.
+std::string readWholeFile(const std::string &path, const std::string &what);
+
+} // namespace fsdp
+
+#endif // FSDP_SUPPORT_ATOMICFILE_H

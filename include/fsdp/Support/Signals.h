@@ -1,0 +1,46 @@
+//===- Signals.h - Nothing is left behind by Ctrl-C -------------*- C++ -*-===//
+//
+// What has to be undone when a signal ends the process. A handler of somebody
+// else, and a signal that is ignored (nohup), are left as they are.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_SUPPORT_SIGNALS_H
+#define FSDP_SUPPORT_SIGNALS_H
+
+#include <sys/types.h>
+
+namespace fsdp {
+
+/// While it lives, a signal that ends the process removes a file first. A
+/// limit on the size of files becomes an error of write, like a full disk.
+class RemovedOnSignal {
+public:
+  /// `path` must outlive the object.
+  explicit RemovedOnSignal(const char *path);
+  ~RemovedOnSignal();
+  RemovedOnSignal(const RemovedOnSignal &) = delete;
+  RemovedOnSignal &operator=(const RemovedOnSignal &) = delete;
+
+private:
+  int slot;
+};
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP only interrupt what is going on;
+/// the outermost object delivers the signal when it dies, after the objects
+/// that were made later have cleaned up.
+class DeferredSignals {
+public:
+  DeferredSignals();
+  ~DeferredSignals();
+  DeferredSignals(const DeferredSignals &) = delete;
+  DeferredSignals &operator=(const DeferredSignals &) = delete;
+
+  /// The signal that has come, or 0.
+  static int pending();
+  /// Sends signals on to this process and its group; 0: to none.
+  static void forwardTo(pid_t child);
+};
+
+} // namespace fsdp
+
+#endif // FSDP_SUPPORT_SIGNALS_H

@@ -1,0 +1,250 @@
+//===- AtomicFile.cpp - Files that are whole or absent --------------------===//
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace fsdp;
+namespace fs = std::filesystem;
+
+//===----------------------------------------------------------------------===//
+// Where a path leads
+//===----------------------------------------------------------------------===//
+
+static fs::path folderOf(const fs::path &path) {
+  fs::path folder = path.parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+/// The descriptor of this process that the path names, as /dev/stdout does at
+/// the end of its links; or -1. Opened by its name, a descriptor's file would
+/// be written from its beginning, over what the descriptor has written.
+static int ownDescriptor(const fs::path &path) {
+  std::string name = path.filename().string();
+  if (name.empty() || name.size() > 9 ||
+      name.find_first_not_of("0123456789") != std::string::npos)
+    return -1;
+  std::error_code ignored;
+  fs::path own = fs::canonical("/proc/self/fd", ignored);
+  if (own.empty() || fs::canonical(folderOf(path), ignored) != own)
+    return -1;
+  return std::atoi(name.c_str());
+}
+
+/// The path after all links, which need not exist; sets errno and returns
+/// nothing if they go in a circle.
+static std::string followLinks(fs::path path) {
+  constexpr int kMostLinks = 40; // as the system's own limit
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::error_code ignored;
+    if (ownDescriptor(path) >= 0 || !fs::is_symlink(path, ignored))
+      return path.string();
+    // An absolute target replaces the folder.
+    path = folderOf(path) / fs::read_symlink(path, ignored);
+  }
+  errno = ELOOP;
+  return {};
+}
+
+/// What the names of files on the way to `target` begin with; all names fit
+/// the system's limit of 255 bytes.
+static std::string partialPrefix(const std::string &target) {
+  constexpr size_t kLongest = 220;
+  fs::path path(target);
+  std::string name = path.filename().string();
+  std::string prefix = name.substr(0, kLongest) + ".partial-";
+  return path.has_parent_path() ? (path.parent_path() / prefix).string()
+                                : prefix;
+}
+
+//===----------------------------------------------------------------------===//
+// AtomicFile
+//===----------------------------------------------------------------------===//
+
+AtomicFile::AtomicFile(const std::string &path, unsigned mode) : path(path) {
+  target = followLinks(path);
+  if (target.empty() && !path.empty())
+    fail("create");
+  int own = path == "-" ? STDOUT_FILENO : ownDescriptor(target);
+  struct stat status;
+  if (own >= 0)
+    openDescriptor(own);
+  else if (stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    openDirectly();
+  else
+    openPartial(mode);
+}
+
+void AtomicFile::openDescriptor(int descriptor) {
+  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  file = copy < 0 ? nullptr : fdopen(copy, "wb");
+  if (!file)
+    fail("write");
+}
+
+void AtomicFile::openDirectly() {
+  int descriptor = open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  file = descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
+  if (!file)
+    fail("write");
+}
+
+/// Gives a new file the owner and permissions of the one it will replace.
+static bool takeOver(int descriptor, const struct stat &from) {
+  struct stat now;
+  if (fstat(descriptor, &now) != 0)
+    return false;
+  // Only root may give files away; everybody else becomes the owner.
+  if ((now.st_uid != from.st_uid || now.st_gid != from.st_gid) &&
+      fchown(descriptor, from.st_uid, from.st_gid) != 0 && errno != EPERM)
+    return false;
+  return fchmod(descriptor, from.st_mode & 0777) == 0;
+}
+
+void AtomicFile::openPartial(unsigned mode) {
+  struct stat status;
+  bool exists = stat(target.c_str(), &status) == 0;
+  // The folder's permissions would allow to replace a write-protected file.
+  if (exists && faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    fail("write");
+  std::string name = partialPrefix(target) + std::to_string(getpid());
+  partial = name;
+  int descriptor = -1;
+  // One process may write a file twice, and process numbers come again.
+  for (int attempt = 1; attempt < 1000 && descriptor < 0; ++attempt) {
+    descriptor = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                      exists ? 0600 : mode);
+    if (descriptor < 0 && errno != EEXIST)
+      break;
+    if (descriptor < 0)
+      partial = name + "-" + std::to_string(attempt);
+  }
+  if (descriptor < 0)
+    fail("create");
+  // The lock says that the writer lives.
+  flock(descriptor, LOCK_EX | LOCK_NB);
+  removal.emplace(partial.c_str());
+  bool taken = !exists || takeOver(descriptor, status);
+  file = taken ? fdopen(descriptor, "wb") : nullptr;
+  if (file)
+    return;
+  int error = errno;
+  close(descriptor);
+  std::remove(partial.c_str());
+  errno = error;
+  fail("create");
+}
+
+AtomicFile::~AtomicFile() {
+  if (!file)
+    return;
+  std::fclose(file);
+  if (!partial.empty())
+    std::remove(partial.c_str());
+}
+
+void AtomicFile::fail(const char *action) const {
+  const char *why = std::strerror(errno);
+  throw Error(std::string("cannot ") + action + " " +
+              (path == "-" ? "standard output" : "'" + path + "'") + ": " +
+              why);
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+    fail("write");
+}
+
+void AtomicFile::flush() {
+  if (std::fflush(file) != 0)
+    fail("write");
+}
+
+void AtomicFile::commit() {
+  std::FILE *closing = file;
+  file = nullptr;
+  int error = std::fclose(closing) != 0 ? errno : 0;
+  if (error == 0 && !partial.empty() &&
+      std::rename(partial.c_str(), target.c_str()) != 0)
+    error = errno;
+  if (error == 0)
+    return;
+  if (!partial.empty())
+    std::remove(partial.c_str());
+  errno = error;
+  fail("write");
+}
+
+void fsdp::writeFileAtomically(const std::string &path,
+                               std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+//===----------------------------------------------------------------------===//
+// Folders and whole files
+//===----------------------------------------------------------------------===//
+
+/// Whether a writer still holds the file.
+static bool isHeld(const fs::path &partial) {
+  int descriptor = open(partial.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0)
+    return errno != ENOENT;
+  bool held = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
+  close(descriptor);
+  return held;
+}
+
+void fsdp::removePartialFiles(const std::string &path) {
+  std::string target = followLinks(path);
+  std::string prefix = fs::path(partialPrefix(target)).filename().string();
+  std::error_code ignored;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folderOf(target), ignored)) {
+    std::string name = entry.path().filename().string();
+    if (name.compare(0, prefix.size(), prefix) == 0 && !isHeld(entry.path()))
+      fs::remove(entry.path(), ignored);
+  }
+}
+
+void fsdp::makeDirectories(const std::string &path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    throw Error("cannot make the folder '" + path + "': " + error.message());
+}
+
+std::string fsdp::readWholeFile(const std::string &path,
+                                const std::string &what) {
+  std::string text;
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ssize_t count = descriptor < 0 ? -1 : 1;
+  // A byte more than a regular file has, so that its end is seen at once.
+  struct stat status = {};
+  if (descriptor >= 0)
+    fstat(descriptor, &status);
+  size_t room = std::max<size_t>(static_cast<size_t>(status.st_size) + 1, 4096);
+  for (size_t size = 0; count > 0; size += static_cast<size_t>(count)) {
+    text.resize(std::max(2 * size, room));
+    do
+      count = read(descriptor, text.data() + size, text.size() - size);
+    while (count < 0 && errno == EINTR);
+    if (count == 0)
+      text.resize(size);
+  }
+  int error = errno;
+  if (descriptor >= 0)
+    close(descriptor);
+  if (count < 0)
+    throw Error("cannot read " + what + " '" + path +
+                "': " + std::strerror(error));
+  return text;
+}

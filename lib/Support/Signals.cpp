@@ -1,0 +1,124 @@
+//===- Signals.cpp - Nothing is left behind by Ctrl-C ---------------------===//
+#include "fsdp/Support/Signals.h"
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <initializer_list>
+#include <unistd.h>
+
+using namespace fsdp;
+
+static constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
+static constexpr int kStopCount = sizeof kStops / sizeof *kStops;
+
+/// Sets the handler of one signal and returns the one before it.
+static struct sigaction setHandler(int signal, void (*handler)(int),
+                                   int flags) {
+  struct sigaction action = {}, previous = {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, &previous);
+  return previous;
+}
+
+/// Whether nobody handles or ignores the signal.
+static bool isDefault(int signal) {
+  struct sigaction action = {};
+  sigaction(signal, nullptr, &action);
+  return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL;
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// Paths to remove. A process writes one or two files at a time; one beyond
+/// the table is only not removed.
+static std::atomic<const char *> paths[16];
+
+/// The handler was reset when it began, so the signal now ends the process.
+static void removeAndEnd(int signal) {
+  for (std::atomic<const char *> &path : paths)
+    if (const char *name = path.exchange(nullptr))
+      unlink(name);
+  raise(signal);
+}
+
+RemovedOnSignal::RemovedOnSignal(const char *path) : slot(0) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+    if (isDefault(signal))
+      setHandler(signal, removeAndEnd, SA_RESETHAND);
+  if (isDefault(SIGXFSZ))
+    setHandler(SIGXFSZ, SIG_IGN, 0);
+  for (std::atomic<const char *> &entry : paths) {
+    const char *none = nullptr;
+    if (entry.compare_exchange_strong(none, path))
+      return;
+    ++slot;
+  }
+  slot = -1;
+}
+
+RemovedOnSignal::~RemovedOnSignal() {
+  // Another thread's handler that took the path still reads it, and is about
+  // to end the process.
+  if (slot >= 0 && !paths[slot].exchange(nullptr))
+    for (;;)
+      pause();
+}
+
+//===----------------------------------------------------------------------===//
+// Deferral
+//===----------------------------------------------------------------------===//
+
+static volatile std::sig_atomic_t arrived = 0;
+static volatile pid_t child = 0;
+static int depth = 0;
+static struct sigaction previous[kStopCount];
+
+static void sendOn(int signal) {
+  pid_t to = child;
+  // Before the child has its group, the child alone.
+  if (to > 0 && kill(-to, signal) != 0)
+    kill(to, signal);
+}
+
+static void defer(int signal) {
+  int error = errno;
+  arrived = signal;
+  sendOn(signal);
+  errno = error;
+}
+
+DeferredSignals::DeferredSignals() {
+  if (depth++ != 0)
+    return;
+  for (int i = 0; i < kStopCount; ++i) {
+    sigaction(kStops[i], nullptr, &previous[i]);
+    bool ignored = !(previous[i].sa_flags & SA_SIGINFO) &&
+                   previous[i].sa_handler == SIG_IGN;
+    // No SA_RESTART: a wait for a pipe's other end is given up.
+    if (!ignored)
+      setHandler(kStops[i], defer, 0);
+  }
+}
+
+DeferredSignals::~DeferredSignals() {
+  if (--depth != 0)
+    return;
+  for (int i = 0; i < kStopCount; ++i)
+    sigaction(kStops[i], &previous[i], nullptr);
+  int signal = arrived;
+  arrived = 0;
+  if (signal != 0)
+    raise(signal);
+}
+
+int DeferredSignals::pending() { return arrived; }
+
+void DeferredSignals::forwardTo(pid_t process) {
+  child = process;
+  if (arrived != 0)
+    sendOn(arrived);
+}

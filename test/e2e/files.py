@@ -1,0 +1,255 @@
+"""Files, devices, pipes and links that the tools write to, and signals that
+come meanwhile.
+
+usage: files.py CONFIG TEXT WORKDIR"""
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+config, text, work = (os.path.abspath(argument) for argument in sys.argv[1:])
+TRACE = ["fsdp-trace", "llama3_8b"]
+COMPILE = ["fsdp-compile", "--config", config, "--ranks", "1"]
+checks = 0
+
+
+def check(condition, what):
+    global checks
+    checks += 1
+    if not condition:
+        sys.exit(f"files.py: {what}")
+
+
+def run(command, **options):
+    return subprocess.run(command, capture_output="stdout" not in options,
+                          text=True, timeout=120, **options)
+
+
+def succeed(command, **options):
+    done = run(command, **options)
+    check(done.returncode == 0, f"{command}: {done.stderr}")
+    return done.stdout
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def folder(name):
+    path = f"{work}/{name}"
+    os.makedirs(path)
+    return path
+
+
+def wait_until(condition, what):
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.05)
+    sys.exit(f"files.py: never saw that {what}")
+
+
+#===------------------------------------------------------------------------===#
+# Where -o leads
+#===------------------------------------------------------------------------===#
+
+def check_targets(name, command, expected):
+    """Links, permissions, devices, pipes and descriptors after -o."""
+    place = folder(name)
+    command = [*command, "-o"]
+
+    succeed([*command, f"{place}/plain"])
+    check(read(f"{place}/plain") == expected, f"{name} writes other text")
+    os.chmod(f"{place}/plain", 0o600)
+    os.symlink("plain", f"{place}/link")
+    succeed([*command, f"{place}/link"])
+    check(os.path.islink(f"{place}/link"), f"{name} replaces a link")
+    check(stat.S_IMODE(os.stat(f"{place}/plain").st_mode) == 0o600,
+          f"{name} changes permissions")
+
+    os.mkfifo(f"{place}/pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append(read(f"{place}/pipe")))
+    reader.start()
+    succeed([*command, f"{place}/pipe"])
+    reader.join(60)
+    check(got == [expected], f"{name} loses the text of a pipe")
+
+    # As /dev/stdout, which must not be at stake here.
+    os.symlink("/proc/self/fd/1", f"{place}/stdout")
+    check(succeed([*command, f"{place}/stdout"]) == expected,
+          f"{name} loses the text of /dev/stdout")
+    with open(f"{place}/both", "w") as both:
+        both.write("head\n")
+        both.flush()
+        succeed([*command, f"{place}/stdout"], stdout=both)
+    check(read(f"{place}/both") == "head\n" + expected,
+          f"{name} overwrites what is in /dev/stdout")
+
+    kept = {"plain", "link", "pipe", "stdout", "both"}
+    try:
+        os.mknod(f"{place}/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        kept.add("null")
+    except PermissionError:
+        print("not checked: devices cannot be made here")
+    if "null" in kept:
+        succeed([*command, f"{place}/null"])
+        check(stat.S_ISCHR(os.stat(f"{place}/null").st_mode),
+              f"{name} replaces a device")
+    check(set(os.listdir(place)) == kept, f"{name} leaves files behind")
+
+
+def check_object():
+    """The host compiler's product, to a device and to a file."""
+    place = folder("object")
+    command = [*COMPILE, "--emit=object", "-o"]
+    succeed([*command, f"{place}/step.o"])
+    with open(f"{place}/step.o", "rb") as file:
+        check(file.read(4) == b"\x7fELF", "--emit=object makes no object")
+    os.symlink("/proc/self/fd/1", f"{place}/link")
+    done = subprocess.run([*command, f"{place}/link"], capture_output=True,
+                          timeout=120)
+    check(done.stdout[:4] == b"\x7fELF", "--emit=object loses its product")
+    check(sorted(os.listdir(place)) == ["link", "step.o"],
+          "--emit=object leaves files behind")
+
+
+#===------------------------------------------------------------------------===#
+# Output that cannot be taken
+#===------------------------------------------------------------------------===#
+
+def check_gone_reader(command):
+    """A pipe that is closed after one line, as by `head -1`."""
+    for ignore in (False, True):
+        def prepare():
+            signal.signal(signal.SIGPIPE,
+                          signal.SIG_IGN if ignore else signal.SIG_DFL)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True,
+                                   restore_signals=False, preexec_fn=prepare)
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        status = process.wait(120)
+        good = ((status, said) == (-signal.SIGPIPE, "") if not ignore else
+                status == 1 and said == f"{command[0]}: error: cannot write "
+                "standard output: Broken pipe\n")
+        check(good, f"{command} | head -1: status {status}, {said}")
+
+
+def check_full(command, message):
+    """A device that is always full."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=120)
+    check(done.returncode == 1 and done.stderr.startswith(message) and
+          done.stderr.count("\n") == 1,
+          f"{command} > /dev/full: status {done.returncode}, {done.stderr}")
+
+
+def check_limit(name, command):
+    """A disk that is full after some bytes leaves what was there."""
+    place = folder(name)
+    with open(f"{place}/out", "w") as file:
+        file.write("old")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    done = run([*command, "-o", f"{place}/out"], preexec_fn=limit)
+    check(done.returncode == 1 and "out': File too large" in done.stderr and
+          done.stderr.count("\n") == 1, f"{name}: {done.stderr}")
+    check(read(f"{place}/out") == "old" and os.listdir(place) == ["out"],
+          f"{name} destroys the file that was there")
+
+
+#===------------------------------------------------------------------------===#
+# Signals
+#===------------------------------------------------------------------------===#
+
+def is_alive(process):
+    """Whether a process runs; one that waits to be reaped does not."""
+    try:
+        return read(f"/proc/{process}/stat").rsplit(")")[-1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def check_stopped_compiler(number):
+    """The host compiler and its child end with fsdp-compile."""
+    place = folder(f"stopped-{number}")
+    os.mkdir(f"{place}/tmp")
+    compiler = f"{place}/compiler"
+    with open(compiler, "w") as file:
+        file.write("#!/bin/sh\ncase $1 in -dump*) echo 1; exit;; esac\n"
+                   f"echo $$ > {place}/started\n"
+                   f"sh -c 'echo $$ >> {place}/started; exec sleep 600'\n")
+    os.chmod(compiler, 0o755)
+    process = subprocess.Popen([*COMPILE, "--cxx", compiler, "-o",
+                                f"{place}/new/artifact"],
+                               stderr=subprocess.PIPE, text=True,
+                               env=dict(os.environ, TMPDIR=f"{place}/tmp"),
+                               preexec_fn=lambda: signal.signal(number,
+                                                                signal.SIG_DFL))
+    started = f"{place}/started"
+    wait_until(lambda: os.path.exists(started) and
+               read(started).count("\n") == 2, "the compiler was started")
+    children = read(started).split()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=120)
+    check((process.returncode, said) == (-number, ""),
+          f"fsdp-compile ends with {process.returncode} by {number}: {said}")
+    wait_until(lambda: not any(map(is_alive, children)),
+               "the host compiler ended")
+    check(sorted(os.listdir(place)) == ["compiler", "started", "tmp"] and
+          not os.listdir(f"{place}/tmp"), "fsdp-compile leaves files behind")
+
+
+def check_stopped_run():
+    """A run that is stopped leaves no half-written file."""
+    place = folder("stopped-run")
+    succeed([*COMPILE, "-o", f"{place}/artifact"])
+    process = subprocess.Popen(
+        ["fsdp-run", f"{place}/artifact", "--training.dataset_path", text,
+         "--training.steps", "100000", "--lr_scheduler.warmup_steps", "2",
+         "--metrics.log_freq", "1", "--job.dump_folder", f"{place}/dump"],
+        stdout=subprocess.PIPE, text=True)
+    while not process.stdout.readline().startswith("step:"):
+        check(process.poll() is None, "fsdp-run does not train")
+    process.terminate()
+    process.stdout.close()
+    check(process.wait(120) == -signal.SIGTERM, "SIGTERM does not end fsdp-run")
+    check([name for name in os.listdir(f"{place}/dump") if "partial" in name]
+          == [], "fsdp-run leaves a half-written file")
+
+
+def main():
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    graph = f"{work}/graph.mlir"
+    succeed([*TRACE, "-o", graph])
+    tools = {"trace": TRACE, "opt": ["fsdp-opt", graph],
+             "compile": [*COMPILE, "--emit=cpp"]}
+    for name, command in tools.items():
+        check_targets(name, command, succeed(command))
+        check_gone_reader(command)
+        check_full(command, f"{command[0]}: error: cannot write standard "
+                   "output: No space left on device\n")
+        check_full([command[0], "--help"], f"{command[0]}: error: cannot write "
+                   "standard output: No space left on device\n")
+        check_limit(f"limit-{name}", command)
+    check_object()
+    check_full(["fsdp-run", "--help"],
+               "fsdp-run: cannot write standard output")
+    check_full([*COMPILE, "-o", f"{work}/artifact"], "fsdp-compile: error: "
+               "cannot write standard output: No space left on device\n")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        check_stopped_compiler(number)
+    check_stopped_run()
+    print(f"{checks} ways to write, all good")
+
+
+main()

@@ -1,0 +1,303 @@
+//===- AtomicFileTest.cpp - Files that are whole or absent ----------------===//
+#include "fsdp/Support/AtomicFile.h"
+#include "TemporaryFolder.h"
+#include "fsdp/Support/Signals.h"
+#include <csignal>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::test;
+namespace fs = std::filesystem;
+
+static std::string read(const std::string &path) {
+  return readWholeFile(path, "file");
+}
+
+static unsigned modeOf(const std::string &path) {
+  struct stat status = {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777;
+}
+
+/// Whether the folder holds this file and nothing else.
+static bool holdsOnly(const TemporaryFolder &folder, const std::string &name) {
+  auto entries = fs::directory_iterator(folder.path);
+  return fs::exists(folder.file(name)) &&
+         std::distance(begin(entries), end(entries)) == 1;
+}
+
+/// Runs `action` in a child and returns how that ended, as waitpid does.
+template <typename Action> static int inChild(Action action) {
+  pid_t child = fork();
+  if (child == 0) {
+    action();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+static bool endedBy(int status, int signal) {
+  return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
+//===----------------------------------------------------------------------===//
+// Regular files
+//===----------------------------------------------------------------------===//
+
+TEST(AtomicFile, NothingIsLeftWithoutACommit) {
+  TemporaryFolder folder;
+  {
+    AtomicFile file(folder.file("x"));
+    file.write("half");
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path));
+  writeFileAtomically(folder.file("x"), "whole");
+  EXPECT_EQ(read(folder.file("x")), "whole");
+  EXPECT_TRUE(holdsOnly(folder, "x"));
+  EXPECT_EQ(messageOf([] { AtomicFile file("/nowhere/x"); }),
+            "cannot create '/nowhere/x': No such file or directory");
+  EXPECT_EQ(messageOf([&] { AtomicFile file(folder.path); }),
+            "cannot write '" + folder.path + "': Is a directory");
+}
+
+TEST(AtomicFile, WritersAtTheSameTimeDoNotMix) {
+  TemporaryFolder folder;
+  AtomicFile first(folder.file("x")), second(folder.file("x"));
+  first.write("first");
+  second.write("second");
+  first.commit();
+  EXPECT_EQ(read(folder.file("x")), "first");
+  second.commit();
+  EXPECT_EQ(read(folder.file("x")), "second");
+  EXPECT_TRUE(holdsOnly(folder, "x"));
+}
+
+TEST(AtomicFile, PermissionsAreKeptAndNewOnesFollowTheUmask) {
+  TemporaryFolder folder;
+  std::string path = folder.write("x", "old");
+  fs::permissions(path, fs::perms(0640));
+  writeFileAtomically(path, "new");
+  EXPECT_EQ(modeOf(path), 0640u);
+  mode_t before = umask(027);
+  writeFileAtomically(folder.file("y"), "new");
+  AtomicFile program(folder.file("z"), 0777);
+  umask(before);
+  program.commit();
+  EXPECT_EQ(modeOf(folder.file("y")), 0640u);
+  EXPECT_EQ(modeOf(folder.file("z")), 0750u);
+}
+
+TEST(AtomicFile, AWriteProtectedFileIsNotReplaced) {
+  TemporaryFolder folder;
+  std::string path = folder.write("x", "old");
+  fs::permissions(path, fs::perms(0444));
+  fs::permissions(folder.path, fs::perms(0777));
+  // Root may write everything, so the test is nobody.
+  int status = inChild([&] {
+    if (geteuid() == 0 && seteuid(65534) != 0)
+      _exit(2);
+    std::string said = messageOf([&] { writeFileAtomically(path, "new"); });
+    _exit(said == "cannot write '" + path + "': Permission denied" ? 0 : 1);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read(path), "old");
+}
+
+TEST(AtomicFile, TheLongestNamesWork) {
+  TemporaryFolder folder;
+  std::string path = folder.file(std::string(255, 'x'));
+  writeFileAtomically(path, "whole");
+  EXPECT_EQ(read(path), "whole");
+}
+
+TEST(AtomicFile, LinksAreFollowed) {
+  TemporaryFolder folder;
+  fs::create_directory(folder.file("d"));
+  std::string path = folder.file("link");
+  // A link to a file that is not there yet, of another folder.
+  fs::create_symlink("d/x", path);
+  for (const char *text : {"first", "second"}) {
+    writeFileAtomically(path, text);
+    EXPECT_TRUE(fs::is_symlink(path));
+    EXPECT_FALSE(fs::is_symlink(folder.file("d/x")));
+    EXPECT_EQ(read(folder.file("d/x")), text);
+  }
+  fs::create_symlink("circle", folder.file("circle"));
+  EXPECT_EQ(messageOf([&] { AtomicFile file(folder.file("circle")); }),
+            "cannot create '" + folder.file("circle") +
+                "': Too many levels of symbolic links");
+}
+
+//===----------------------------------------------------------------------===//
+// What is no regular file
+//===----------------------------------------------------------------------===//
+
+/// A device of our own: a mistake here must not cost the machine its own.
+static bool makeDevice(const std::string &path, int minor) {
+  return mknod(path.c_str(), S_IFCHR | 0666, makedev(1, minor)) == 0;
+}
+
+TEST(AtomicFile, DevicesStayDevices) {
+  TemporaryFolder folder;
+  std::string path = folder.file("null");
+  if (!makeDevice(path, 3))
+    GTEST_SKIP() << "devices cannot be made here";
+  writeFileAtomically(path, "text");
+  EXPECT_TRUE(fs::is_character_file(path));
+  EXPECT_TRUE(holdsOnly(folder, "null"));
+}
+
+TEST(AtomicFile, PipesGetTheText) {
+  TemporaryFolder folder;
+  std::string path = folder.file("pipe"), got;
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::thread reader([&] { got = read(path); });
+  writeFileAtomically(path, "text");
+  reader.join();
+  EXPECT_EQ(got, "text");
+  EXPECT_TRUE(fs::is_fifo(path));
+}
+
+TEST(AtomicFile, DescriptorsAreWrittenWhereTheyStand) {
+  TemporaryFolder folder;
+  std::string path = folder.file("x");
+  int file = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_EQ(write(file, "head ", 5), 5);
+  writeFileAtomically("/proc/self/fd/" + std::to_string(file), "text");
+  fs::create_symlink("/dev/fd/" + std::to_string(file), folder.file("link"));
+  writeFileAtomically(folder.file("link"), " more");
+  close(file);
+  EXPECT_EQ(read(path), "head text more");
+}
+
+TEST(AtomicFile, AFullDeviceIsAnError) {
+  TemporaryFolder folder;
+  std::string path = folder.file("full");
+  if (!makeDevice(path, 7))
+    GTEST_SKIP() << "devices cannot be made here";
+  EXPECT_EQ(messageOf([&] { writeFileAtomically(path, "text"); }),
+            "cannot write '" + path + "': No space left on device");
+}
+
+TEST(AtomicFile, ALimitOnSizesIsAnErrorAndLeavesNothing) {
+  TemporaryFolder folder;
+  std::string path = folder.write("x", "old");
+  int status = inChild([&] {
+    rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::string text(1 << 16, 'x');
+    std::string said = messageOf([&] { writeFileAtomically(path, text); });
+    _exit(said == "cannot write '" + path + "': File too large" ? 0 : 1);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read(path), "old");
+  EXPECT_TRUE(holdsOnly(folder, "x"));
+}
+
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
+TEST(AtomicFile, ASignalRemovesWhatIsHalfWritten) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    TemporaryFolder folder;
+    int status = inChild([&] {
+      AtomicFile file(folder.file("x"));
+      file.write("half");
+      raise(signal);
+    });
+    EXPECT_TRUE(endedBy(status, signal)) << signal;
+    EXPECT_TRUE(fs::is_empty(folder.path)) << signal;
+  }
+}
+
+TEST(AtomicFile, IgnoredAndHandledSignalsStaySo) {
+  TemporaryFolder folder;
+  int status = inChild([&] {
+    std::signal(SIGHUP, SIG_IGN);
+    std::signal(SIGTERM, [](int) { _exit(7); });
+    AtomicFile file(folder.file("x"));
+    raise(SIGHUP);
+    raise(SIGTERM);
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+// What a killed writer left is removed by name; what somebody writes is not.
+TEST(AtomicFile, OnlyPartialFilesOfTheDeadAreRemoved) {
+  TemporaryFolder folder;
+  std::string path = folder.file("x");
+  int status = inChild([&] {
+    AtomicFile file(path);
+    file.write("half");
+    raise(SIGKILL);
+  });
+  EXPECT_TRUE(endedBy(status, SIGKILL));
+  EXPECT_FALSE(fs::is_empty(folder.path));
+  folder.write("other.partial-1", "");
+  AtomicFile living(path);
+  removePartialFiles(path);
+  living.write("whole");
+  living.commit();
+  EXPECT_EQ(read(path), "whole");
+  fs::remove(folder.file("other.partial-1"));
+  EXPECT_TRUE(holdsOnly(folder, "x"));
+}
+
+TEST(DeferredSignals, ComeAfterTheWorkIsUndone) {
+  TemporaryFolder folder;
+  std::string path = folder.write("work", "");
+  int status = inChild([&] {
+    DeferredSignals outer;
+    {
+      DeferredSignals inner;
+      raise(SIGINT);
+    }
+    if (DeferredSignals::pending() == SIGINT)
+      fs::remove(path);
+  });
+  EXPECT_TRUE(endedBy(status, SIGINT));
+  EXPECT_TRUE(fs::is_empty(folder.path));
+}
+
+TEST(DeferredSignals, AreSentOn) {
+  int status = inChild([] {
+    pid_t child = fork();
+    if (child == 0) {
+      setsid();
+      for (;;)
+        pause();
+    }
+    DeferredSignals signals;
+    // Come before the child is known, and sent to it all the same.
+    raise(SIGTERM);
+    DeferredSignals::forwardTo(child);
+    int ended = 0;
+    waitpid(child, &ended, 0);
+    if (!endedBy(ended, SIGTERM))
+      _exit(1);
+  });
+  EXPECT_TRUE(endedBy(status, SIGTERM));
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+TEST(ReadWholeFile, NamesWhatCannotBeRead) {
+  TemporaryFolder folder;
+  EXPECT_EQ(messageOf([&] { readWholeFile(folder.path, "the plan"); }),
+            "cannot read the plan '" + folder.path + "': Is a directory");
+  std::string text(100000, 'x');
+  EXPECT_EQ(read(folder.write("x", text)), text);
+  EXPECT_EQ(read(folder.write("empty", "")), "");
+}
