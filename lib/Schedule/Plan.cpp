@@ -2,8 +2,8 @@
 
 #include "fsdp/Schedule/Plan.h"
 #include "dialects/Fsdp/Fsdp.h"
-#include "fsdp/Support/NearestName.h"
 #include "fsdp/Input/StrictJson.h"
+#include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"

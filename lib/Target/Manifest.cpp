@@ -130,7 +130,8 @@ void ManifestWriter::fingerprint() {
   std::string all;
   llvm::raw_string_ostream os(all);
   for (auto &[name, text] : fields) {
-    json.attribute(name, text);
+    // File names, of a plan or a compiler, may be any bytes.
+    json.attribute(name, llvm::json::fixUTF8(text));
     os << name << '=' << text << '\n';
   }
   os << module;

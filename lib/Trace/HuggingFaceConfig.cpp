@@ -8,8 +8,8 @@
 // the model is dropped.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Support/NearestName.h"
 #include "fsdp/Input/StrictJson.h"
+#include "fsdp/Support/NearestName.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -1,13 +1,14 @@
 //===- Safetensors.cpp - Tensors in a file --------------------------------===//
 #include "fsdp/Runtime/Safetensors.h"
+#include "StrictJson.h"
 #include "fsdp/Runtime/Manifest.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -80,6 +81,8 @@ private:
     throw Error("damaged safetensors file '" + path + "': " + what);
   }
   json parseHeader();
+  std::vector<uint64_t> readNumbers(const std::string &name, const json &entry,
+                                    const char *key);
   TensorView readTensor(const std::string &name, const json &entry);
   void checkNoHoles(std::vector<TensorView> tensors) const;
 
@@ -98,22 +101,27 @@ json HeaderReader::parseHeader() {
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kMaxHeader || length > bytes.size() - sizeof length)
     fail("its header is longer than the file");
-  std::set<std::string> names;
-  bool twice = false;
-  auto watch = [&](int depth, json::parse_event_t event, json &key) {
-    if (depth == 1 && event == json::parse_event_t::key)
-      twice |= !names.insert(key.get<std::string>()).second;
-    return true;
-  };
   const char *begin = bytes.data() + sizeof length;
-  json header = json::parse(begin, begin + length, watch, false);
+  std::string problem;
+  json header = parseStrictJson({begin, length}, problem);
+  if (!problem.empty())
+    fail("its header: " + problem);
   if (!header.is_object() || *begin != '{')
     fail("its header is no JSON object");
-  if (twice)
-    fail("a tensor appears twice");
   data = reinterpret_cast<const std::byte *>(begin + length);
   dataBytes = bytes.size() - sizeof length - length;
   return header;
+}
+
+std::vector<uint64_t> HeaderReader::readNumbers(const std::string &name,
+                                                const json &entry,
+                                                const char *key) {
+  const json &list = entry.at(key);
+  auto isWhole = [](const json &item) { return item.is_number_unsigned(); };
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), isWhole))
+    fail("the " + std::string(key) + " of '" + name +
+         "' is no list of whole numbers");
+  return list.get<std::vector<uint64_t>>();
 }
 
 TensorView HeaderReader::readTensor(const std::string &name,
@@ -127,16 +135,19 @@ TensorView HeaderReader::readTensor(const std::string &name,
       fail("'" + name + "' has the unsupported type " + type);
     tensor.dtype = *known;
     CheckedSize largest = 1;
-    for (const json &size : entry.at("shape")) {
-      tensor.shape.push_back(size.get<uint32_t>());
+    for (uint64_t size : readNumbers(name, entry, "shape")) {
+      tensor.shape.push_back(static_cast<int64_t>(size));
       // Counting no element as one, so that no product on the way overflows.
-      largest *= std::max<int64_t>(tensor.shape.back(), 1);
-      if (size.get<double>() != tensor.shape.back() ||
+      largest *= static_cast<int64_t>(std::max<uint64_t>(size, 1));
+      if (size > std::numeric_limits<uint32_t>::max() ||
           !largest.fits(kMaxTensorBytes))
         fail("'" + name + "' has an impossible shape");
     }
-    auto begin = entry.at("data_offsets").at(0).get<uint64_t>();
-    auto end = entry.at("data_offsets").at(1).get<uint64_t>();
+    std::vector<uint64_t> offsets = readNumbers(name, entry, "data_offsets");
+    if (offsets.size() != 2)
+      fail("the data_offsets of '" + name + "' must be 2 numbers, not " +
+           std::to_string(offsets.size()));
+    uint64_t begin = offsets[0], end = offsets[1];
     if (begin > end || end > dataBytes)
       fail("'" + name + "' lies outside the file");
     if (bytesOf(tensor) != end - begin)

@@ -1,9 +1,9 @@
 //===- Manifest.cpp - Reading and checking manifests ----------------------===//
 #include "fsdp/Runtime/Manifest.h"
+#include "../data/StrictJson.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -382,9 +382,10 @@ static ProgramInfo parseProgram(const Manifest &manifest, const Field &field) {
 
 Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   std::string place = "damaged manifest " + origin;
-  json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded())
-    throw Error(place + ": this is not JSON");
+  std::string problem;
+  json document = parseStrictJson(text, problem);
+  if (!problem.empty())
+    throw Error(place + ": " + problem);
   Field root(document, place);
   if (root.at("format").integer() != 1)
     root.fail("format is not 1; the artifact is from another version");

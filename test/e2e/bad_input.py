@@ -41,7 +41,7 @@ def run_case(case, work):
     process = subprocess.Popen(case.command, cwd=folder, env=environment,
                                stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True)
+                               text=True, errors="replace")
     problems = []
     if case.disturb:
         try:
@@ -89,7 +89,7 @@ def main():
         for case, (problems, said) in zip(chosen, outcomes):
             if problems or show:
                 print(f"--- {case.name}: {'; '.join(problems) or 'good'}")
-                print("$ " + " ".join(case.command) + "\n" + said)
+                print("$ " + " ".join(map(os.fsdecode, case.command)) + "\n" + said)
             failures += bool(problems)
     if listing(f"{work}/given") != given:
         sys.exit("the input has changed")

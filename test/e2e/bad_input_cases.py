@@ -148,6 +148,10 @@ def ir_cases(given):
     yield Case("compile-huge", ["fsdp-compile", huge, "-o", "x"],
                r"huge.mlir:1:1: error: 'exec.range' op @w .* have at most 2\^56 "
                r"bytes, but is 'memref<12x9223372036854775807xf32>'", lines=6)
+    names = write(f"{given}/names.mlir",
+                  'module {\n  func.func private @"x\\FF"()\n}\n')
+    yield Case("compile-names", ["fsdp-compile", names, "-o", "x"],
+               r"names.mlir:2:3: error: 'sym_name' is not UTF-8", lines=3)
     empty = write(f"{given}/empty.mlir", "module {}\n")
     yield Case("compile-empty", ["fsdp-compile", empty, "-o", "x"],
                r"empty.mlir:1:1: error: has no program @forward", lines=3)
@@ -165,6 +169,8 @@ def trace_cases(given):
                r"--batch must be at least 1")
     for name, text, message in [
             ("syntax", '{"model_type": "llama", ', "1:24.*Expected object key"),
+            ("deep", '{"a":' * 300000,
+             r"brackets are nested more than 100 deep"),
             ("model", '{"model_type": "bert"}',
              r'expected "llama" \(only Llama is supported\) at '
              r'config.model_type, got "bert"'),
@@ -268,6 +274,10 @@ def config_cases(given, config):
                           "-o", "x"], message)
     yield Case("ranks-zero", good[:-1] + ["0", "-o", "x"],
                r"--ranks must be at least 1")
+    yield Case("config-folder", good[:1] + ["--config", given, "-o", "x"],
+               r"cannot read the run description '.*given': Is a directory")
+    yield Case("name-bytes", good + ["--compile.cpu", b"x\xff", "-o", "x"],
+               r"compile.cpu is not UTF-8")
     yield Case("config-missing", ["fsdp-compile", "--config", "no.toml", "-o", "x"],
                r"no.toml")
 
@@ -329,6 +339,17 @@ def compile_cases(given, config):
                r"'--fuse'", lines=2)
 
 
+def manifest_folder(folder):
+    os.remove(f"{folder}/manifest.json")
+    os.mkdir(f"{folder}/manifest.json")
+
+
+def manifest_twice(folder):
+    with open(f"{folder}/manifest.json") as file:
+        text = file.read()
+    write(f"{folder}/manifest.json", text.replace("{", '{"format": 1,', 1))
+
+
 def artifact_cases(given, run):
     def damaged(name, change, message):
         folder = changed_artifact(given, name, change)
@@ -342,6 +363,14 @@ def artifact_cases(given, run):
     yield damaged("manifest-missing",
                   lambda folder: os.remove(f"{folder}/manifest.json"),
                   r"cannot read the artifact's manifest .*manifest.json")
+    yield damaged("manifest-folder", manifest_folder,
+                  r"cannot read the artifact's manifest .*: Is a directory")
+    yield damaged("manifest-twice", manifest_twice,
+                  r"damaged manifest .*manifest.json: 'format' appears twice")
+    yield damaged("manifest-deep",
+                  lambda folder: write(f"{folder}/manifest.json",
+                                       '{"config":{"a":' + "[" * 300000),
+                  r"manifest.json: brackets are nested more than 100 deep")
     yield damaged("manifest-range",
                   change_manifest(lambda m: m["ranges"][0].update(offset=2**40)),
                   r"damaged manifest .*ranges\[0\]: '.*' lies outside")
@@ -390,6 +419,9 @@ def run_cases(given, run):
     yield text("text-missing", "nowhere", r"cannot read the text 'nowhere': No "
                r"such file or directory")
     yield text("text-folder", given, r"given': Is a directory")
+    os.mkfifo(f"{given}/pipe")
+    yield text("text-pipe", f"{given}/pipe",
+               r"given/pipe': it is a pipe or a device")
     yield text("text-short", write(f"{given}/short", "short"),
                r"given/short' is too short: it has 5 bytes")
     yield text("text-empty", write(f"{given}/nothing", ""),
@@ -463,6 +495,17 @@ def load_cases(given, run):
                safetensors({"a": entry(0, 16), "b": entry(8, 24)}, bytes(24)),
                r"load-overlap.safetensors': there is a hole or an overlap "
                r"before 'b'")
+    yield load("load-fraction", safetensors({"a": entry(0.5, 16)}, bytes(16)),
+               r"the data_offsets of 'a' is no list of whole numbers")
+    three = {"a": {**entry(0, 16), "data_offsets": [0, 16, 16]}}
+    yield load("load-three", safetensors(three, bytes(16)),
+               r"the data_offsets of 'a' must be 2 numbers, not 3")
+    yield load("load-twice",
+               safetensors(b'{"a": {}, "a": {}}'), r"'a' appears twice")
+    yield load("load-deep", safetensors(b"[" * 300000),
+               r"brackets are nested more than 100 deep")
+    yield Case("load-folder", run(f"{given}/artifact", "--load", given),
+               r"cannot read the tensors in '.*given': Is a directory")
     yield load("load-range", safetensors({"nobody": entry(0, 16)}, bytes(16)),
                r"load-range.safetensors: the artifact has no range 'nobody'")
     yield load("load-shape",
@@ -473,6 +516,11 @@ def load_cases(given, run):
     batch = {"dtype": "I32", "shape": [2, 64], "data_offsets": [0, 512]}
     values = struct.pack("<128i", 256, *[0] * 127)
     both = {"tokens": batch, "targets": {**batch, "data_offsets": [512, 1024]}}
+    for name, other in (("tokens", "targets"), ("targets", "tokens")):
+        yield load(f"load-only-{name}",
+                   safetensors({name: batch}, bytes(512)),
+                   rf"load-only-{name}.safetensors: it has '{name}' but no "
+                   rf"'{other}'; a batch to train on needs both")
     yield load("token-range", safetensors(both, values + bytes(512)),
                r"program 'train': a token is outside the vocabulary")
 

@@ -9,12 +9,14 @@
 #include "fsdp/Target/Emit.h"
 #include "fsdp/Target/Manifest.h"
 #include "fsdp/Trace/Trace.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Pipelines.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
@@ -69,6 +71,29 @@ static llvm::Error alreadyPrinted() { return llvm::createStringError(""); }
 // Input
 //===----------------------------------------------------------------------===//
 
+/// Whether all names are UTF-8: they end in plans and manifests, which are
+/// JSON. The module's own name does not.
+static LogicalResult checkNames(ModuleOp module) {
+  AttrTypeWalker walker;
+  auto check = [](StringRef text) {
+    return llvm::json::isUTF8(text) ? WalkResult::advance()
+                                    : WalkResult::interrupt();
+  };
+  walker.addWalk([&](StringAttr text) { return check(text.getValue()); });
+  walker.addWalk(
+      [&](dist::MeshAxisAttr axis) { return check(axis.getName()); });
+  auto checkOp = [&](Operation *op) -> WalkResult {
+    for (NamedAttribute attribute : op->getAttrDictionary())
+      if ((op != module ||
+           attribute.getName() != module.getSymNameAttrName()) &&
+          walker.walk(attribute.getValue()).wasInterrupted())
+        return op->emitError() << "'" << attribute.getName().getValue()
+                               << "' is not UTF-8: " << attribute.getValue();
+    return WalkResult::advance();
+  };
+  return failure(module->walk(checkOp).wasInterrupted());
+}
+
 llvm::Error Compilation::readFile() {
   std::string problem;
   auto buffer = openInputFile(request.input, &problem);
@@ -78,7 +103,7 @@ llvm::Error Compilation::readFile() {
     return error;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   module = readText(sources, &context);
-  if (!module)
+  if (!module || failed(checkNames(*module)))
     return alreadyPrinted();
   return llvm::Error::success();
 }
@@ -213,6 +238,9 @@ llvm::Error Compilation::emitSource() {
   // The settings describe a traced model; of a file only its text counts.
   if (request.input.empty())
     info.config = compiledSettings(request.config);
+  for (const auto &[key, value] : info.config)
+    if (!llvm::json::isUTF8(value))
+      return llvm::createStringError(key + " is not UTF-8: '" + value + "'");
   info.pipeline = pipeline;
   Expected<std::string> target = targetText(request.compiler);
   if (!target)

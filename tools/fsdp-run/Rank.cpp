@@ -100,7 +100,7 @@ static void copyShard(const RangeInfo &range, const ShardView &view,
                 static_cast<size_t>((view.end - view.begin) * inner));
 }
 
-bool Rank::load(const std::string &path) {
+bool Rank::load(const std::string &path, bool wholeBatch) {
   std::string mine = pathOfRank(path, place.rank);
   bool whole = std::filesystem::exists(path);
   if (!whole && !std::filesystem::exists(mine))
@@ -124,5 +124,10 @@ bool Rank::load(const std::string &path) {
     tokens |= tensor.name == "tokens";
     targets |= tensor.name == "targets";
   }
+  if (tokens != targets && wholeBatch)
+    throw Error((whole ? path : mine) + ": it has '" +
+                (tokens ? "tokens" : "targets") + "' but no '" +
+                (tokens ? "targets" : "tokens") +
+                "'; a batch to train on needs both");
   return tokens && targets;
 }

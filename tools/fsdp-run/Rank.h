@@ -37,8 +37,9 @@ public:
   void dump(const std::string &path) const;
   /// Sets ranges by name from a file of full or of this rank's tensors; the
   /// part after the last dot may be preceded by `.rankN`. Returns whether
-  /// both inputs of a batch were among them.
-  bool load(const std::string &path);
+  /// both inputs of a batch were among them; with `wholeBatch`, one without the
+  /// other is an error.
+  bool load(const std::string &path, bool wholeBatch);
   void initialize(uint64_t seed);
 
 private:

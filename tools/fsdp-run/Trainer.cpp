@@ -54,7 +54,7 @@ Trainer::Trainer(const PreparedRun &run, const RunOptions &options, World world)
       rank(*run.artifact, world, threads) {
   rank.initialize(static_cast<uint64_t>(config.training.seed));
   if (!options.load.empty())
-    fixedBatch = rank.load(options.load);
+    fixedBatch = rank.load(options.load, options.program.empty());
 }
 
 void Trainer::runProgramOnce() {

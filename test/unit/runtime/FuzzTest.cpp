@@ -109,7 +109,9 @@ void useManifest(const std::string &text) {
 TEST(Fuzz, Manifest) {
   useManifest(kManifest);
   Mutator mutate(1, {"null", "[]", "{}", "\"\"", "-1", "true", ",", "\"w\"",
-                     "\"dp_shard\"", "\"bf16\"", "\"i8\"", "0.05"});
+                     "\"dp_shard\"", "\"bf16\"", "\"i8\"", "0.05",
+                     "\"format\":1,", "\"bytes\":24,",
+                     std::string(120, '[') + std::string(120, ']')});
   int accepted = countAccepted(kManifest, 8000, mutate, useManifest);
   // Some numbers may be anything, most text may not.
   EXPECT_GT(accepted, 80);
@@ -141,7 +143,9 @@ TEST(Fuzz, Safetensors) {
     EXPECT_GE(sum, 0);
   };
   use(good);
-  Mutator mutate(2, {"\"F32\"", "\"F64\"", "[0,0]", "null", "{", "]", "\xff"});
+  Mutator mutate(2,
+                 {"\"F32\"", "\"F64\"", "[0,0]", "null", "{", "]", "\xff", ".5",
+                  ",8", "-", "\"a\":", "\"shape\":[],", std::string(120, '[')});
   countAccepted(good, 4000, mutate, use);
 }
 

@@ -136,6 +136,28 @@ TEST(Manifest, NumbersBeyondAnyMachine) {
       "persistent ranges");
 }
 
+TEST(Manifest, OneMeaningAndBoundedDepth) {
+  auto error = [](const std::string &text) {
+    return messageOf([&] { parseManifest(text, "m.json"); });
+  };
+  std::string good = goodManifest().dump();
+  EXPECT_EQ(error("{\"format\":1," + good.substr(1)),
+            "damaged manifest m.json: 'format' appears twice");
+  // In an object within another, too.
+  size_t arena = good.find("\"arena\":{") + 9;
+  EXPECT_EQ(error(good.substr(0, arena) + "\"bytes\":1," + good.substr(arena)),
+            "damaged manifest m.json: 'bytes' appears twice");
+  std::string deep = "damaged manifest m.json: brackets are nested more than "
+                     "100 deep";
+  EXPECT_EQ(error(std::string(300000, '[')), deep);
+  // Closed, and in a field that is kept as text.
+  std::string nested = std::string(300000, '[') + std::string(300000, ']');
+  EXPECT_EQ(error("{\"config\":{\"x\":" + nested + "}}"), deep);
+  // Brackets in a text are no brackets.
+  std::string name = std::string(200, '[') + "\\\"{";
+  EXPECT_EQ(error("{\"" + name + "\":1," + good.substr(1)), "");
+}
+
 // Whatever a file is cut to, reading it ends in an error, never in a crash.
 TEST(Manifest, TruncatedFilesAreRefused) {
   std::string text = goodManifest().dump();

@@ -67,7 +67,14 @@ TEST(Safetensors, MalformedFilesAreRefused) {
             "its header is longer than the file");
   EXPECT_EQ(error(fileOf("[]", 0)), "its header is no JSON object");
   EXPECT_EQ(error(fileOf("{" + a + "," + a + "}", 8)),
-            "a tensor appears twice");
+            "its header: 'a' appears twice");
+  EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32","dtype":"I32","shape":[2],)"
+                         R"("data_offsets":[0,8]}})",
+                         8)),
+            "its header: 'dtype' appears twice");
+  EXPECT_EQ(error(fileOf(std::string(300000, '['), 0)),
+            "its header: brackets are nested more than 100 deep");
+  EXPECT_EQ(error(fileOf("{", 0)), "its header: this is not JSON");
   EXPECT_EQ(error(fileOf("{" + a + "}", 4)), "'a' lies outside the file");
   EXPECT_EQ(error(fileOf("{" + a + "}", 12)),
             "there are bytes after the last tensor");
@@ -83,6 +90,24 @@ TEST(Safetensors, MalformedFilesAreRefused) {
                          R"("data_offsets":[0,8]}})",
                          8)),
             "'a' has the unsupported type Q3");
+  auto withOffsets = [&](const std::string &offsets) {
+    return error(fileOf(R"({"a":{"dtype":"F32","shape":[2],)"
+                        R"("data_offsets":)" +
+                            offsets + "}}",
+                        8));
+  };
+  for (const char *offsets : {"[0.5,8]", "[0,8.0]", "[-1,8]", "[\"0\",8]",
+                              "{\"a\":0,\"b\":8}", "null"})
+    EXPECT_EQ(withOffsets(offsets),
+              "the data_offsets of 'a' is no list of whole numbers");
+  EXPECT_EQ(withOffsets("[0,8,8]"),
+            "the data_offsets of 'a' must be 2 numbers, not 3");
+  EXPECT_EQ(withOffsets("[0]"),
+            "the data_offsets of 'a' must be 2 numbers, not 1");
+  EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32","shape":{"x":2},)"
+                         R"("data_offsets":[0,8]}})",
+                         8)),
+            "the shape of 'a' is no list of whole numbers");
   EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32"}})", 8)),
             "the entry of 'a' is malformed");
 }

@@ -1,0 +1,17 @@
+//===- StrictJson.h - JSON that means one thing -----------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_DATA_STRICTJSON_H
+#define FSDP_RUNTIME_DATA_STRICTJSON_H
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace fsdp::rt {
+
+/// Parses a text of bounded depth in which no object has a key twice, of which
+/// readers would take the first or the last. Otherwise says why in `problem`.
+nlohmann::json parseStrictJson(std::string_view text, std::string &problem);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DATA_STRICTJSON_H
