@@ -27,7 +27,7 @@ def check(condition, what):
 
 def run(command, **options):
     return subprocess.run(command, capture_output="stdout" not in options,
-                          text=True, timeout=120, **options)
+                          text=True, timeout=300, **options)
 
 
 def succeed(command, **options):
@@ -48,7 +48,7 @@ def folder(name):
 
 
 def wait_until(condition, what):
-    for _ in range(1200):
+    for _ in range(6000):
         if condition():
             return
         time.sleep(0.05)
@@ -114,7 +114,7 @@ def check_object():
         check(file.read(4) == b"\x7fELF", "--emit=object makes no object")
     os.symlink("/proc/self/fd/1", f"{place}/link")
     done = subprocess.run([*command, f"{place}/link"], capture_output=True,
-                          timeout=120)
+                          timeout=300)
     check(done.stdout[:4] == b"\x7fELF", "--emit=object loses its product")
     check(sorted(os.listdir(place)) == ["link", "step.o"],
           "--emit=object leaves files behind")
@@ -136,7 +136,7 @@ def check_gone_reader(command):
         process.stdout.readline()
         process.stdout.close()
         said = process.stderr.read()
-        status = process.wait(120)
+        status = process.wait(300)
         good = ((status, said) == (-signal.SIGPIPE, "") if not ignore else
                 status == 1 and said == f"{command[0]}: error: cannot write "
                 "standard output: Broken pipe\n")
@@ -147,7 +147,7 @@ def check_full(command, message):
     """A device that is always full."""
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE,
-                              text=True, timeout=120)
+                              text=True, timeout=300)
     check(done.returncode == 1 and done.stderr.startswith(message) and
           done.stderr.count("\n") == 1,
           f"{command} > /dev/full: status {done.returncode}, {done.stderr}")
@@ -199,7 +199,7 @@ def check_stopped_compiler(number):
                read(started).count("\n") == 2, "the compiler was started")
     children = read(started).split()
     process.send_signal(number)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     check((process.returncode, said) == (-number, ""),
           f"fsdp-compile ends with {process.returncode} by {number}: {said}")
     wait_until(lambda: not any(map(is_alive, children)),
@@ -221,7 +221,7 @@ def check_stopped_run():
         check(process.poll() is None, "fsdp-run does not train")
     process.terminate()
     process.stdout.close()
-    check(process.wait(120) == -signal.SIGTERM, "SIGTERM does not end fsdp-run")
+    check(process.wait(300) == -signal.SIGTERM, "SIGTERM does not end fsdp-run")
     check([name for name in os.listdir(f"{place}/dump") if "partial" in name]
           == [], "fsdp-run leaves a half-written file")
 
