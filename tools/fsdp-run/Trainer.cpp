@@ -8,7 +8,7 @@
 #include "Results.h"
 #include "RunHeader.h"
 #include "Schedule.h"
-#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Support/AtomicFile.h"
 #include <chrono>
 #include <cmath>
 #include <cstdio>

@@ -108,18 +108,6 @@ TEST(Fuzz, HuggingFaceConfig) {
   EXPECT_GT(countAccepted(good, 4000, mutate, read), 40);
 }
 
-TEST(Fuzz, DeepNestingIsRefused) {
-  for (const char *bracket : {"[", "{\"units\":", "{\"rope_scaling\":"}) {
-    std::string text;
-    for (int i = 0; i < 300000; ++i)
-      text += bracket;
-    std::string problem = "brackets are nested more than 100 deep";
-    EXPECT_EQ(llvm::toString(schedule::parseJSON(text).takeError()), problem);
-    EXPECT_EQ(llvm::toString(parseHuggingFaceConfig(text, "c").takeError()),
-              "c: " + problem);
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // The dialects
 //===----------------------------------------------------------------------===//
