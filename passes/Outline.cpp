@@ -44,9 +44,12 @@ namespace {
 struct TraceEntry {
   Attribute shape;
   SmallVector<ByteSpan, 4> spans;
+  /// Which buffers these are parts of, numbered by their first use.
+  SmallVector<int64_t, 4> buffers;
   int64_t event;
   bool operator==(const TraceEntry &other) const {
-    return shape == other.shape && spans == other.spans && event == other.event;
+    return std::tie(shape, spans, buffers, event) ==
+           std::tie(other.shape, other.spans, other.buffers, other.event);
   }
 };
 
@@ -68,12 +71,16 @@ traceOf(exec::ProgramOp program, const ArenaAddresses &addresses) {
   if (failed(issued))
     return failure();
   std::vector<TraceEntry> trace;
+  DenseMap<int64_t, int64_t> numbers;
   for (const IssuedOp &issue : *issued) {
-    TraceEntry entry{shapeOf(issue.op), {}, issue.event};
-    for (const IssuedAccess &access : issue.reads)
-      entry.spans.push_back(access.bytes);
-    for (const IssuedAccess &access : issue.writes)
-      entry.spans.push_back(access.bytes);
+    TraceEntry entry{shapeOf(issue.op), {}, {}, issue.event};
+    for (const auto &accesses : {ArrayRef(issue.reads), ArrayRef(issue.writes)})
+      for (const IssuedAccess &access : accesses) {
+        entry.spans.push_back(access.bytes);
+        int64_t next = numbers.size();
+        entry.buffers.push_back(
+            numbers.try_emplace(access.buffer, next).first->second);
+      }
     trace.push_back(std::move(entry));
   }
   return trace;
@@ -314,6 +321,8 @@ private:
     bool isArgument = false;
   };
 
+  bool isInside(ArrayRef<Value> values) const;
+  bool isUsedOnlyIn(size_t run, Value buffer) const;
   size_t columnOf(SmallVector<Value> values);
   Value operandInside(ArrayRef<Value> values, Block &body);
   Value valueInside(Column &column, Block &body);
@@ -327,6 +336,7 @@ private:
   Functions &functions;
   OpBuilder builder;
   ArrayRef<SmallVector<Operation *>> runs;
+  DenseMap<Operation *, size_t> runOf;
   std::vector<Column> columns;
   std::map<std::vector<const void *>, size_t> columnsByBuffer;
   /// Per number inside the function, the event in every run.
@@ -345,6 +355,32 @@ static const void *identityOf(Value value) {
   return value.getAsOpaquePointer();
 }
 
+/// True if no operation but those of a run uses the buffer or a part of it.
+bool BlockOutliner::isUsedOnlyIn(size_t run, Value buffer) const {
+  return llvm::all_of(buffer.getUsers(), [&](Operation *user) {
+    if (auto view = dyn_cast<exec::ViewOp>(user))
+      return isUsedOnlyIn(run, view);
+    auto at = runOf.find(user);
+    return at != runOf.end() && at->second == run;
+  });
+}
+
+/// Whether the function can name a buffer by itself: the same range in every
+/// run, or an interval at one place that holds nothing before or after its
+/// run. An interval inside a function is another one in each call, so one that
+/// carries something from run to run must be an argument wherever it lies; and
+/// so must a part of something that is one.
+bool BlockOutliner::isInside(ArrayRef<Value> values) const {
+  if (values.front().getDefiningOp<exec::ViewOp>())
+    return false;
+  int64_t begin = addresses.spanOf(values.front())->begin;
+  for (auto [run, value] : llvm::enumerate(values))
+    if (addresses.spanOf(value)->begin != begin ||
+        (value.getDefiningOp<exec::AllocOp>() && !isUsedOnlyIn(run, value)))
+      return false;
+  return true;
+}
+
 /// The column with these buffers in every run. Buffers that only happen to
 /// have the same bytes stay apart: the function reads as its block does, and
 /// does not depend on the memory plan.
@@ -355,13 +391,7 @@ size_t BlockOutliner::columnOf(SmallVector<Value> values) {
   auto [at, inserted] =
       columnsByBuffer.insert({std::move(key), columns.size()});
   if (inserted) {
-    int64_t begin = addresses.spanOf(values.front())->begin;
-    bool fixed = llvm::all_of(values, [&](Value value) {
-      return addresses.spanOf(value)->begin == begin;
-    });
-    // The same bytes in every run need no argument, unless they are a part of
-    // something that is not.
-    bool isArgument = !fixed || values.front().getDefiningOp<exec::ViewOp>();
+    bool isArgument = !isInside(values);
     columns.push_back({std::move(values), Value(), isArgument});
   }
   return at->second;
@@ -485,6 +515,9 @@ exec::FuncOp BlockOutliner::share(exec::FuncOp function, StringRef name) {
 void BlockOutliner::outline(ArrayRef<SmallVector<Operation *>> theRuns,
                             StringRef name) {
   runs = theRuns;
+  for (auto [run, operations] : llvm::enumerate(runs))
+    for (Operation *op : operations)
+      runOf[op] = run;
   builder.setInsertionPoint(
       runs.front().front()->getParentOfType<exec::ProgramOp>());
   auto function =

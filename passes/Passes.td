@@ -508,11 +508,26 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     interval over it; 2. every wait has an earlier
     record; 3. every stream starts behind the program's start and ends before
     its end; 4. every two accesses to one byte, one of them a write, are
-    ordered by streams and events; 5. an interval still holds what was
-    written to it when it is read; 6. an operation's outputs meet neither
-    each other nor, unless it updates a buffer in place, its inputs.
+    ordered by streams and events; 5. every byte that is read was last written
+    into the same buffer by an earlier operation of this run; 6. an operation's
+    outputs meet neither each other nor its inputs, unless it updates a buffer
+    in place; 7. kernels write all of their outputs and read of them only what
+    they have written.
 
-    Follows calls, so that it can run before and after exec-outline.
+    - A buffer is an interval or a range, not a span of bytes: two intervals
+      at one place are two, and an interval of an exec.func is another one in
+      each call.
+    - Parameters, state, buffers and inputs are there when a program starts,
+      and so is a gradient that another program of the module writes. An
+      output holds nothing until the program has written it.
+    - A workspace holds nothing after its operation, and only an interval can
+      be one. copy_box writes its box alone; all else writes whole outputs.
+    - `adamw` (see ExecInvocations.def) and an all_reduce may update in place.
+      Nothing else may: a matmul reads again after it has begun to write, and
+      kernels are compiled in the belief that what they read is not written.
+
+    Follows calls. The pipeline runs it before exec-outline, where every
+    message names one layer, and after, on the program that is emitted.
   }];
 }
 
@@ -522,9 +537,11 @@ def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
     Work is compared without addresses, event numbers and `serves`; runs in
     which a block follows itself become one exec.func and a call each. What
     differs between the copies becomes an argument, in order of first use:
-    one per buffer, named in its location ("layers.*.h"). Buffers at the same
-    place in every copy stay inside. Blocks of several programs with equal
-    text share a function.
+    one per buffer, named in its location ("layers.*.h"). A range that every
+    copy names stays inside, and so does an interval at the same place in every
+    copy that nothing outside of its copy uses; one that carries something from
+    copy to copy is an argument wherever it lies. Blocks of several programs
+    with equal text share a function.
 
     Where events repeat less regularly than work, the block is cut there or
     the copies that differ stay in the program, whichever leaves fewer
@@ -546,8 +563,9 @@ def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
     ```
 
     Changes only how the program is written: the pass follows the calls it
-    made and fails if anything but `serves` differs. Requires
-    exec-plan-memory and exec-synchronize.
+    made and fails if operations, bytes, events or which buffers are one
+    differ, in anything but `serves`. Requires exec-plan-memory and
+    exec-synchronize.
   }];
   let options = [
     Option<"minSaved", "min-saved", "int64_t", "8", "Statements a function must save">

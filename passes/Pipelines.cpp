@@ -94,10 +94,13 @@ static void addExecution(OpPassManager &pm,
   // Two buffers that share bytes are a conflict too, so events are placed
   // when every offset is known.
   pm.addPass(createSynchronize());
+  // The proof, while every buffer is a value of its own and an error has the
+  // place and the name of the one layer where it is.
+  pm.addPass(createVerifyExec());
   // Last, when blocks differ in addresses and event numbers alone: text and
   // compile time of the step program stop growing with the depth.
   pm.addPass(createOutline());
-  // The proof follows calls, so it covers what is emitted.
+  // Once more, following calls, so that it covers what is emitted.
   pm.addPass(createVerifyExec());
 }
 

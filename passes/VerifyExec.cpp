@@ -68,6 +68,9 @@ private:
 } // namespace
 
 LogicalResult HappensBefore::replayEvent(const IssuedOp &issue) {
+  if (issue.event < 0)
+    return issue.op->emitOpError("event ")
+           << issue.event << " does not exist: events count from 0";
   if (auto record = dyn_cast<exec::RecordOp>(issue.op)) {
     events[issue.event] = streams[size_t(record.getStream())];
     return success();
@@ -152,10 +155,38 @@ LogicalResult HappensBefore::replay(exec::ProgramOp program) {
 
 namespace {
 
+/// Which ranges hold something when a program starts: what the runtime fills
+/// (parameters, state, buffers, inputs), and gradients that another program of
+/// the module leaves there. An output, or a gradient that nobody else writes,
+/// would be what the last run of this program made.
+class RangesAtStart {
+public:
+  void addWrites(exec::ProgramOp program, const std::vector<IssuedOp> &issued) {
+    for (const IssuedOp &issue : issued)
+      for (const IssuedAccess &write : issue.writes)
+        if (write.range)
+          writers[write.range].insert(program);
+  }
+
+  bool isDefined(exec::RangeOp range, exec::ProgramOp program) const {
+    if (range.getRole() == exec::Role::Output)
+      return false;
+    if (range.getRole() != exec::Role::Gradient)
+      return true;
+    auto at = writers.find(range);
+    return at != writers.end() &&
+           at->second.size() > (at->second.contains(program) ? 1 : 0);
+  }
+
+private:
+  DenseMap<Operation *, llvm::SmallPtrSet<Operation *, 2>> writers;
+};
+
 class ByteSweep {
 public:
-  ByteSweep(const std::vector<IssuedOp> &issued, const HappensBefore &order)
-      : issued(issued), order(order) {}
+  ByteSweep(exec::ProgramOp program, const std::vector<IssuedOp> &issued,
+            const HappensBefore &order, const RangesAtStart &atStart)
+      : program(program), issued(issued), order(order), atStart(atStart) {}
 
   LogicalResult run();
 
@@ -169,6 +200,8 @@ private:
   using Accesses = std::set<std::pair<size_t, size_t>>;
 
   LogicalResult collect();
+  void collect(size_t op, const IssuedAccess &span, bool write);
+  LogicalResult checkPlaces(const IssuedOp &issue);
   LogicalResult checkOperands(const IssuedOp &issue);
   LogicalResult enterRead(size_t access);
   LogicalResult enterWrite(size_t access);
@@ -191,8 +224,10 @@ private:
     return at == writes.begin() ? writes.end() : std::prev(at);
   }
 
+  exec::ProgramOp program;
   const std::vector<IssuedOp> &issued;
   const HappensBefore &order;
+  const RangesAtStart &atStart;
   std::vector<Access> accesses;
   /// Those that cover the byte under the sweep.
   Accesses writes;
@@ -204,35 +239,108 @@ private:
 
 } // namespace
 
+/// What an operation that was called uses lies below the peak of the program
+/// that calls, and only intervals serve as scratch.
+LogicalResult ByteSweep::checkPlaces(const IssuedOp &issue) {
+  int64_t peak = *program.getArena();
+  for (const auto &list : {ArrayRef(issue.reads), ArrayRef(issue.writes)})
+    for (const IssuedAccess &access : list) {
+      if (access.bytes.end > peak)
+        return issue.op->emitOpError("uses bytes up to ")
+               << access.bytes.end << ", but " << program.getSymNameAttr()
+               << " has " << peak;
+      if (exec::RangeOp range = access.range; range && access.isWorkspace)
+        return issue.op->emitOpError("uses range ")
+               << range.getSymNameAttr()
+               << " as workspace, which would lose its content";
+    }
+  return success();
+}
+
 /// The operands of one operation must not meet in bytes that it writes, unless
-/// it updates one buffer in place.
+/// it is one that updates a buffer in place.
 LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
   for (size_t i = 0; i < issue.writes.size(); ++i) {
     const IssuedAccess &write = issue.writes[i];
-    auto meets = [&](const IssuedAccess &other) {
-      return write.bytes.overlaps(other.bytes);
-    };
-    for (const IssuedAccess &read : issue.reads)
-      if (meets(read) &&
-          !(read.buffer == write.buffer && read.bytes == write.bytes))
+    for (auto [j, read] : llvm::enumerate(issue.reads)) {
+      if (!write.bytes.overlaps(read.bytes))
+        continue;
+      bool same = read.buffer == write.buffer && read.bytes == write.bytes;
+      if (!same || i != j)
         return issue.op->emitOpError("output ")
-               << i << " overlaps an input in the arena";
+               << i << " overlaps input " << j << " in the arena";
+      if (write.isWorkspace || !exec::mayUpdateInPlace(issue.op, i))
+        return issue.op->emitOpError("output ")
+               << i << " is input " << j
+               << ", but this operation does not update in place";
+    }
     for (size_t j = 0; j < i; ++j)
-      if (meets(issue.writes[j]))
+      if (write.bytes.overlaps(issue.writes[j].bytes))
         return issue.op->emitOpError("outputs ")
                << j << " and " << i << " overlap in the arena";
   }
   return success();
 }
 
+/// Calls `run` with the bytes that copy_box writes, run by run: the box is
+/// whole in the dimensions behind the last one that it cuts.
+static void forEachRun(exec::InvokeOp copyBox, ByteSpan output,
+                       llvm::function_ref<void(ByteSpan)> run) {
+  auto type = cast<MemRefType>(copyBox.getOutputs()[0].getType());
+  auto param = [&](StringRef name) {
+    return cast<DenseI64ArrayAttr>(copyBox.getParamsAttr().get(name))
+        .asArrayRef();
+  };
+  ArrayRef<int64_t> box = param("shape"), at = param("out_offsets");
+  ArrayRef<int64_t> shape = type.getShape();
+  size_t cut = shape.size();
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  while (cut > 0 && box[cut - 1] == shape[cut - 1])
+    bytes *= shape[--cut];
+  // Dimension `cut - 1` is the last that is cut: each of its runs is as long
+  // as the box there.
+  int64_t length = cut > 0 ? bytes * box[cut - 1] : bytes;
+  SmallVector<int64_t> index(cut, 0);
+  if (llvm::is_contained(box, 0))
+    return;
+  for (bool more = true; more;) {
+    int64_t element = 0;
+    for (size_t d = 0; d < cut; ++d)
+      element = element * shape[d] + at[d] + index[d];
+    int64_t begin = output.begin + element * bytes;
+    run({begin, begin + length});
+    more = false;
+    for (size_t d = cut < 2 ? 0 : cut - 1; d-- > 0 && !more;) {
+      more = ++index[d] < box[d];
+      index[d] = more ? index[d] : 0;
+    }
+  }
+}
+
+void ByteSweep::collect(size_t op, const IssuedAccess &span, bool write) {
+  if (span.bytes.begin != span.bytes.end)
+    accesses.push_back({op, span, write});
+}
+
 LogicalResult ByteSweep::collect() {
   for (size_t i = 0; i < issued.size(); ++i) {
-    if (failed(checkOperands(issued[i])))
+    if (failed(checkPlaces(issued[i])) || failed(checkOperands(issued[i])))
       return failure();
     for (const IssuedAccess &read : issued[i].reads)
-      accesses.push_back({i, read, false});
-    for (const IssuedAccess &write : issued[i].writes)
-      accesses.push_back({i, write, true});
+      collect(i, read, /*write=*/false);
+    auto invoke = dyn_cast<exec::InvokeOp>(issued[i].op);
+    bool isBox = invoke && invoke.getCallee() == "copy_box";
+    for (const IssuedAccess &write : issued[i].writes) {
+      if (!isBox) {
+        collect(i, write, /*write=*/true);
+        continue;
+      }
+      forEachRun(invoke, write.bytes, [&](ByteSpan bytes) {
+        IssuedAccess part = write;
+        part.bytes = bytes;
+        collect(i, part, /*write=*/true);
+      });
+    }
   }
   return success();
 }
@@ -254,30 +362,46 @@ LogicalResult ByteSweep::checkOrder(size_t before, size_t after) {
   return diagnostic;
 }
 
-/// An interval must still hold what was last written into it. Bytes that were
-/// never written are the padding of collectives.
+/// What is read must have been written last by an operation of this program
+/// into the same buffer, or, of a range, be there from the start.
 LogicalResult ByteSweep::checkContent(size_t read,
                                       Accesses::iterator nextWrite) {
-  const Access &reader = accesses[read];
-  if (!reader.span.transient || nextWrite == writes.begin())
+  const IssuedAccess &span = accesses[read].span;
+  const Access *last = nextWrite == writes.begin()
+                           ? nullptr
+                           : &accesses[std::prev(nextWrite)->second];
+  // Ranges share no bytes, so that only writes to it reach one.
+  bool isKept =
+      last ? last->span.buffer == span.buffer && !last->span.isWorkspace
+           : span.range && atStart.isDefined(span.range, program);
+  if (isKept)
     return success();
-  size_t spoiler = std::prev(nextWrite)->second;
-  for (auto at = nextWrite; at != writes.begin();) {
-    --at;
-    const Access &writer = accesses[at->second];
-    if (writer.span.buffer != reader.span.buffer)
-      continue;
-    if (at->second == spoiler)
-      return success();
-    InFlightDiagnostic diagnostic =
-        issued[reader.op].op->emitOpError("reads bytes [")
-        << reader.span.bytes.begin << ", " << reader.span.bytes.end
-        << ") that another buffer has overwritten";
-    diagnostic.attachNote(issued[accesses[spoiler].op].op->getLoc())
-        << "overwritten by: " << labelOf(issued[accesses[spoiler].op].op);
-    return diagnostic;
-  }
-  return success();
+  InFlightDiagnostic diagnostic =
+      issued[accesses[read].op].op->emitOpError("reads bytes [")
+      << span.bytes.begin << ", " << span.bytes.end << ") ";
+  if (exec::RangeOp range = span.range; range && !last)
+    return diagnostic << "of " << range.getSymNameAttr()
+                      << " before the program writes them: what a range of "
+                         "role "
+                      << exec::stringifyRole(range.getRole())
+                      << " holds is from the last run";
+  auto isOwn = [&](auto at) {
+    return accesses[at.second].span.buffer == span.buffer &&
+           !accesses[at.second].span.isWorkspace;
+  };
+  bool wasWritten = std::any_of(writes.begin(), nextWrite, isOwn);
+  Operation *other = last ? issued[last->op].op : nullptr;
+  if (last && last->span.isWorkspace && last->span.buffer == span.buffer)
+    diagnostic << "of a workspace, which holds nothing afterwards";
+  else if (wasWritten)
+    diagnostic << "that another buffer has overwritten";
+  else
+    diagnostic << "that nothing has written into this buffer yet";
+  if (other)
+    diagnostic.attachNote(other->getLoc())
+        << (wasWritten ? "overwritten by: " : "what lies there is of: ")
+        << labelOf(other);
+  return diagnostic;
 }
 
 /// Checks the content of every read between `nextWrite` and the write before.
@@ -400,6 +524,49 @@ LogicalResult ByteSweep::run() {
 }
 
 //===----------------------------------------------------------------------===//
+// Kernels: an output holds what the kernel has written
+//===----------------------------------------------------------------------===//
+
+/// A launch counts as a write of all its outputs, and its kernel may read of
+/// them what it has stored before.
+static LogicalResult verifyKernel(exec::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  auto isOutput = [&](Value value) {
+    return cast<BlockArgument>(value).getArgNumber() + kernel.getOutputs() >=
+           body.getNumArguments();
+  };
+  auto accessOf = [&](Value value) {
+    unsigned number = cast<BlockArgument>(value).getArgNumber();
+    return cast<exec::AccessAttr>(kernel.getAccess()[number]).getValue();
+  };
+  llvm::SmallPtrSet<Value, 4> written;
+  WalkResult result = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto reduction = dyn_cast<exec::ReduceRowsOp>(op)) {
+      written.insert(reduction.getTarget());
+    } else if (auto store = dyn_cast<exec::StoreOp>(op)) {
+      // Outside of exec.map a store reaches one column alone.
+      if (isa<exec::MapOp>(op->getParentOp()) || kernel.getCols() == 1 ||
+          accessOf(store.getTarget()) != exec::Access::Element)
+        written.insert(store.getTarget());
+    } else if (auto load = dyn_cast<exec::LoadOp>(op)) {
+      if (isOutput(load.getSource()) && !written.contains(load.getSource())) {
+        load.emitOpError("reads an output that the kernel has not written yet");
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (BlockArgument output :
+       body.getArguments().take_back(kernel.getOutputs()))
+    if (!written.contains(output))
+      return kernel.emitOpError("does not write all of its output ")
+             << output.getArgNumber();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Places: everything is inside the arena
 //===----------------------------------------------------------------------===//
 
@@ -515,18 +682,33 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     for (auto function : module.getOps<exec::FuncOp>())
       if (failed(verifyIntervals(function, *persistentBytes, *arenaBytes)))
         return failure();
-    ArenaAddresses addresses(module);
-    for (auto program : module.getOps<exec::ProgramOp>())
-      if (failed(
-              verifyProgram(program, addresses, *persistentBytes, *arenaBytes)))
+    for (auto kernel : module.getOps<exec::KernelOp>())
+      if (failed(verifyKernel(kernel)))
         return failure();
+    ArenaAddresses addresses(module);
+    RangesAtStart atStart;
+    std::vector<std::pair<exec::ProgramOp, std::vector<IssuedOp>>> programs;
+    for (auto program : module.getOps<exec::ProgramOp>()) {
+      FailureOr<std::vector<IssuedOp>> issued =
+          verifyPlaces(program, addresses, *persistentBytes, *arenaBytes);
+      if (failed(issued))
+        return failure();
+      atStart.addWrites(program, *issued);
+      programs.emplace_back(program, std::move(*issued));
+    }
+    for (auto &[program, issued] : programs) {
+      HappensBefore order(issued);
+      if (failed(order.replay(program)) ||
+          failed(ByteSweep(program, issued, order, atStart).run()))
+        return failure();
+    }
     return success();
   }
 
-  static LogicalResult verifyProgram(exec::ProgramOp program,
-                                     const ArenaAddresses &addresses,
-                                     int64_t persistentBytes,
-                                     int64_t arenaBytes) {
+  /// Checks that a program is inside the arena and gives what it issues.
+  static FailureOr<std::vector<IssuedOp>>
+  verifyPlaces(exec::ProgramOp program, const ArenaAddresses &addresses,
+               int64_t persistentBytes, int64_t arenaBytes) {
     if (!program.getArena())
       return program.emitOpError("has no arena; run exec-plan-memory first");
     int64_t peak = *program.getArena();
@@ -536,14 +718,10 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     if (failed(verifyIntervals(program, persistentBytes, peak)))
       return failure();
     FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, addresses);
-    if (failed(issued))
+    if (failed(issued) ||
+        failed(verifyOutputs(program, addresses, *issued, persistentBytes)))
       return failure();
-    if (failed(verifyOutputs(program, addresses, *issued, persistentBytes)))
-      return failure();
-    HappensBefore order(*issued);
-    if (failed(order.replay(program)))
-      return failure();
-    return ByteSweep(*issued, order).run();
+    return issued;
   }
 };
 

@@ -56,6 +56,7 @@ struct Invocation {
   int64_t inputs, inputsPerTensor;
   int64_t outputs, outputsPerTensor;
   int64_t workspaces; // at most
+  bool inPlace;       // the outputs are the first inputs again
   llvm::StringLiteral params;
 };
 
@@ -81,6 +82,12 @@ Stream streamOf(mlir::Operation *op);
 /// Buffers a work op reads / writes. Workspaces count as written.
 llvm::SmallVector<mlir::Value> readsOf(mlir::Operation *op);
 llvm::SmallVector<mlir::Value> writesOf(mlir::Operation *op);
+/// The last of `writesOf`: scratch, whose content is undefined afterwards.
+llvm::SmallVector<mlir::Value> workspacesOf(mlir::Operation *op);
+/// True if a work op may have one buffer as input and as output `index`.
+/// Others read after they have begun to write, or are compiled in the belief
+/// that what they read is not written (`__restrict`).
+bool mayUpdateInPlace(mlir::Operation *op, size_t index);
 
 } // namespace fsdp::exec
 

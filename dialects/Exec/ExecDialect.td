@@ -24,6 +24,7 @@ def Exec_Dialect : Dialect {
       exec-synchronize    exec.await becomes exec.record / exec.wait
       exec-verify         happens-before over overlapping byte ranges
       exec-outline        repeated blocks become exec.func + exec.call
+      exec-verify         the same, through the calls
     ```
 
     Iteration spaces are stated, never grids, blocks or threads: the same text

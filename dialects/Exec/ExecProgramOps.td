@@ -134,6 +134,8 @@ def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[]>]> {
     Not an allocation at run time. exec-plan-memory sets `offset` (bytes from
     the arena's start, multiple of 64). `name` says what it holds.
 
+    In an exec.func it is another interval in each call, at the same place.
+
     Constraints: 1. offset, if set, is a multiple of 64 and not negative; 2. the
     interval ends within the 2^62 bytes that an arena may have.
 
@@ -228,7 +230,9 @@ def Exec_InvokeOp : Exec_WorkOp<"invoke"> {
     ```
 
     Constraints: 1. the name is known; 2. operand counts are those listed; 3.
-    the listed params are present with the listed types.
+    the listed params are present with the listed types; 4. the outputs of an
+    operation that updates in place are its first inputs; 5. the box of
+    `copy_box` lies inside both tensors.
   }];
   let arguments = (ins StrAttr:$callee, Exec_StreamAttr:$stream,
       Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
@@ -258,8 +262,12 @@ def Exec_CollectiveOp : Exec_WorkOp<"collective", [DeclareOpInterfaceMethods<Sym
         over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
     ```
 
+    An all_reduce may have one buffer as input and output i.
+
     Constraints: 1. mesh and axes exist; 2. as many outputs as inputs; 3. a
-    reduction has one workspace per input.
+    reduction has one workspace per input; 4. an output has ranks x input
+    elements of the same type (all_gather), at least elements / ranks
+    (reduce_scatter), or as many (all_reduce).
   }];
   let arguments = (ins Exec_CollectiveKindAttr:$kind, Exec_StreamAttr:$stream,
       Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,

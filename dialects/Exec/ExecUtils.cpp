@@ -23,8 +23,9 @@ int64_t bytesOf(MemRefType type) {
 
 const Invocation *lookupInvocation(StringRef name) {
   static const Invocation table[] = {
-#define INVOCATION(name, function, in, perIn, out, perOut, workspaces, params) \
-  {name, function, in, perIn, out, perOut, workspaces, params},
+#define INVOCATION(name, function, in, perIn, out, perOut, workspaces,         \
+                   inPlace, params)                                            \
+  {name, function, in, perIn, out, perOut, workspaces, inPlace, params},
 #include "dialects/Exec/ExecInvocations.def"
   };
   for (const Invocation &entry : table)
@@ -65,15 +66,29 @@ SmallVector<Value> readsOf(Operation *op) {
 }
 
 SmallVector<Value> writesOf(Operation *op) {
+  SmallVector<Value> values =
+      TypeSwitch<Operation *, SmallVector<Value>>(op)
+          .Case<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(
+              [](auto work) { return llvm::to_vector(work.getOutputs()); })
+          .DefaultUnreachable("not a work op");
+  llvm::append_range(values, workspacesOf(op));
+  return values;
+}
+
+SmallVector<Value> workspacesOf(Operation *op) {
   return TypeSwitch<Operation *, SmallVector<Value>>(op)
-      .Case<LaunchOp, CopyOp>(
-          [](auto work) { return llvm::to_vector(work.getOutputs()); })
-      .Case<GemmOp, InvokeOp, CollectiveOp>([](auto work) {
-        SmallVector<Value> values = llvm::to_vector(work.getOutputs());
-        llvm::append_range(values, work.getWorkspaces());
-        return values;
-      })
+      .Case<GemmOp, InvokeOp, CollectiveOp>(
+          [](auto work) { return llvm::to_vector(work.getWorkspaces()); })
+      .Case<LaunchOp, CopyOp>([](auto) { return SmallVector<Value>(); })
       .DefaultUnreachable("not a work op");
+}
+
+bool mayUpdateInPlace(Operation *op, size_t index) {
+  if (auto collective = dyn_cast<CollectiveOp>(op))
+    return collective.getKind() == CollectiveKind::AllReduce;
+  auto invoke = dyn_cast<InvokeOp>(op);
+  return invoke && lookupInvocation(invoke.getCallee())->inPlace &&
+         index < invoke.getOutputs().size();
 }
 
 } // namespace fsdp::exec

@@ -201,6 +201,40 @@ static LogicalResult verifyParams(InvokeOp op, StringRef listing) {
   return success();
 }
 
+/// The box must lie inside both tensors: what it does not cover keeps what it
+/// held.
+static LogicalResult verifyBox(InvokeOp op) {
+  auto box = cast<DenseI64ArrayAttr>(op.getParamsAttr().get("shape"));
+  auto fits = [&](Value buffer, StringRef offsetsName) {
+    ArrayRef<int64_t> shape = cast<MemRefType>(buffer.getType()).getShape();
+    auto offsets = cast<DenseI64ArrayAttr>(op.getParamsAttr().get(offsetsName));
+    if (shape.size() != size_t(box.size()) ||
+        shape.size() != size_t(offsets.size()))
+      return false;
+    for (auto [size, part, offset] :
+         llvm::zip(shape, box.asArrayRef(), offsets.asArrayRef()))
+      if (part < 0 || offset < 0 || part > size || offset > size - part)
+        return false;
+    return true;
+  };
+  Value input = op.getInputs()[0], output = op.getOutputs()[0];
+  if (!fits(input, "in_offsets") || !fits(output, "out_offsets"))
+    return op.emitOpError("the box is not inside ")
+           << input.getType() << " and " << output.getType();
+  return success();
+}
+
+/// The function gets every updated buffer once, so that its operand and its
+/// result are one.
+static LogicalResult verifyInPlace(InvokeOp op) {
+  for (auto [index, output] : llvm::enumerate(op.getOutputs()))
+    if (output != op.getInputs()[index])
+      return op.emitOpError()
+             << op.getCalleeAttr() << " updates in place: output " << index
+             << " must be input " << index;
+  return success();
+}
+
 LogicalResult InvokeOp::verify() {
   const Invocation *known = lookupInvocation(getCallee());
   if (!known)
@@ -221,7 +255,10 @@ LogicalResult InvokeOp::verify() {
   if (static_cast<int64_t>(getWorkspaces().size()) > known->workspaces)
     return emitOpError("of ") << getCalleeAttr() << " takes at most "
                               << known->workspaces << " workspaces";
-  return verifyParams(*this, known->params);
+  if (failed(verifyParams(*this, known->params)) ||
+      (known->inPlace && failed(verifyInPlace(*this))))
+    return failure();
+  return getCallee() == "copy_box" ? verifyBox(*this) : success();
 }
 
 LogicalResult CollectiveOp::verify() {
@@ -236,6 +273,23 @@ LogicalResult CollectiveOp::verify() {
   return success();
 }
 
+/// Every rank's piece is whole: a gather fills its output, a scatter reads no
+/// more than its input.
+static bool sizesAgree(CollectiveKind kind, int64_t ranks, MemRefType input,
+                       MemRefType output) {
+  int64_t in = input.getNumElements(), out = output.getNumElements();
+  switch (kind) {
+  case CollectiveKind::AllGather:
+    return out == (fsdp::CheckedSize(ranks) * in).saturated() &&
+           input.getElementType() == output.getElementType();
+  case CollectiveKind::ReduceScatter:
+    return (fsdp::CheckedSize(ranks) * out).saturated() >= in;
+  case CollectiveKind::AllReduce:
+    return out == in;
+  }
+  return false;
+}
+
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto mesh = lookup<dist::MeshOp>(*this, symbols, getMeshAttr(), "fsdp.mesh");
   if (!mesh)
@@ -244,6 +298,15 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (mesh.sizeOf(axis) == 0)
       return emitOpError("refers to ")
              << axis << ", which mesh " << getMeshAttr() << " lacks";
+  int64_t ranks =
+      mesh.sizeOf(llvm::to_vector(getAxes().getAsRange<dist::AxisRefAttr>()));
+  for (auto [index, input, output] : llvm::enumerate(getInputs(), getOutputs()))
+    if (!sizesAgree(getKind(), ranks, cast<MemRefType>(input.getType()),
+                    cast<MemRefType>(output.getType())))
+      return emitOpError() << stringifyCollectiveKind(getKind()) << " over "
+                           << ranks << " ranks cannot make output " << index
+                           << " (" << output.getType() << ") of "
+                           << input.getType();
   return success();
 }
 

@@ -1,14 +1,12 @@
 //===- Addresses.cpp - Bytes and order of a planned program ---------------===//
 #include "fsdp/Memory/Addresses.h"
-#include <map>
 
 using namespace mlir;
 using namespace fsdp;
 
 ArenaAddresses::ArenaAddresses(ModuleOp module) {
   for (auto range : module.getOps<exec::RangeOp>())
-    if (auto offset = range.getOffset())
-      ranges[range.getSymNameAttr()] = *offset;
+    ranges[range.getSymNameAttr()] = range;
 }
 
 std::optional<ByteSpan> ArenaAddresses::spanOf(Value buffer) const {
@@ -18,9 +16,8 @@ std::optional<ByteSpan> ArenaAddresses::spanOf(Value buffer) const {
     if (alloc.getOffset())
       offset = *alloc.getOffset();
   } else if (auto get = range.root.getDefiningOp<exec::GetOp>()) {
-    auto at = ranges.find(get.getRangeAttr().getAttr());
-    if (at != ranges.end())
-      offset = at->second;
+    if (exec::RangeOp named = rangeOf(get))
+      offset = named.getOffset();
   }
   if (!offset)
     return std::nullopt;
@@ -31,9 +28,8 @@ namespace {
 
 class IssueWalker {
 public:
-  IssueWalker(exec::ProgramOp program, const ArenaAddresses &addresses)
-      : addresses(addresses),
-        outlined(!program.getBody().getOps<exec::CallOp>().empty()) {}
+  explicit IssueWalker(const ArenaAddresses &addresses)
+      : addresses(addresses) {}
 
   LogicalResult walk(Block &body, exec::CallOp call);
 
@@ -44,24 +40,31 @@ private:
   LogicalResult addWork(Operation *op, exec::CallOp call);
   LogicalResult addEvent(Operation *op, int64_t event, exec::CallOp call);
   FailureOr<IssuedAccess> accessOf(Operation *op, Value value);
-  int64_t idOf(Value root, ByteSpan span);
+  int64_t idOf(Value root, exec::RangeOp range);
 
   const ArenaAddresses &addresses;
-  bool outlined;
   SymbolTableCollection symbols;
   /// What the arguments of the function being walked stand for.
   DenseMap<Value, IssuedAccess> arguments;
-  DenseMap<Value, int64_t> idsByValue;
-  std::map<std::pair<int64_t, int64_t>, int64_t> idsBySpan;
+  /// The numbers of ranges, of the program's intervals, and of those of the
+  /// function being walked.
+  DenseMap<Operation *, int64_t> ranges;
+  DenseMap<Value, int64_t> intervals;
+  DenseMap<Value, int64_t> intervalsOfCall;
+  int64_t buffers = 0;
 };
 
 } // namespace
 
-int64_t IssueWalker::idOf(Value root, ByteSpan span) {
-  if (outlined)
-    return idsBySpan.insert({{span.begin, span.end}, idsBySpan.size()})
-        .first->second;
-  return idsByValue.insert({root, idsByValue.size()}).first->second;
+int64_t IssueWalker::idOf(Value root, exec::RangeOp range) {
+  bool isInside = isa<exec::FuncOp>(root.getParentBlock()->getParentOp());
+  int64_t next = buffers;
+  int64_t id = range ? ranges.try_emplace(range, next).first->second
+                     : (isInside ? intervalsOfCall : intervals)
+                           .try_emplace(root, next)
+                           .first->second;
+  buffers += id == next ? 1 : 0;
+  return id;
 }
 
 FailureOr<IssuedAccess> IssueWalker::accessOf(Operation *op, Value value) {
@@ -78,8 +81,9 @@ FailureOr<IssuedAccess> IssueWalker::accessOf(Operation *op, Value value) {
                            "exec-plan-memory first");
   IssuedAccess access;
   access.bytes = {root->begin + range.begin, root->begin + range.end};
-  access.buffer = idOf(range.root, *root);
-  access.transient = isa<exec::AllocOp>(range.root.getDefiningOp());
+  if (auto get = range.root.getDefiningOp<exec::GetOp>())
+    access.range = addresses.rangeOf(get);
+  access.buffer = idOf(range.root, access.range);
   return access;
 }
 
@@ -101,6 +105,10 @@ LogicalResult IssueWalker::addWork(Operation *op, exec::CallOp call) {
   if (failed(collect(exec::readsOf(op), issue.reads)) ||
       failed(collect(exec::writesOf(op), issue.writes)))
     return failure();
+  size_t workspaces = exec::workspacesOf(op).size();
+  for (IssuedAccess &access :
+       MutableArrayRef(issue.writes).take_back(workspaces))
+    access.isWorkspace = true;
   issued.push_back(std::move(issue));
   return success();
 }
@@ -138,6 +146,7 @@ LogicalResult IssueWalker::walkCall(exec::CallOp call) {
       return failure();
     arguments[argument] = *access;
   }
+  intervalsOfCall.clear();
   return walk(body, call);
 }
 
@@ -165,7 +174,7 @@ LogicalResult IssueWalker::walk(Block &body, exec::CallOp call) {
 
 FailureOr<std::vector<IssuedOp>>
 fsdp::issueOrder(exec::ProgramOp program, const ArenaAddresses &addresses) {
-  IssueWalker walker(program, addresses);
+  IssueWalker walker(addresses);
   if (failed(walker.walk(program.getBody().front(), exec::CallOp())))
     return failure();
   return std::move(walker.issued);

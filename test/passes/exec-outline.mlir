@@ -5,51 +5,103 @@
 // The attribute `step` tells the operations of a block apart, as kernels and
 // shapes do in a real program.
 
-// Two copies of a block of three operations: a function of 3 and 2 calls in
-// place of 6 statements save 1. The buffer at 128 is the same in both and stays
-// inside; what differs is an argument, in order of first use, once per buffer.
+// Two copies of a block of four operations: a function of 4 and 2 calls in
+// place of 8 statements save 2. What differs is an argument, in order of first
+// use, once per buffer. %x is at 192 in both copies and holds nothing outside
+// of its copy: it stays inside. %c is at 128 in both, but carries something
+// from copy to copy, and an interval inside would be another one in each call.
 
 // CHECK-LABEL: exec.func @train_block_0
-// CHECK-NEXT: ^bb0(%[[H:.*]]: memref<32xf32>, %[[W:.*]]: memref<16xf32>):
-// CHECK-NEXT: %[[X:.*]] = exec.alloc at 128 "x"
+// CHECK-NEXT: ^bb0(%[[C:.*]]: memref<16xf32>, %[[H:.*]]: memref<32xf32>, %[[W:.*]]: memref<16xf32>):
+// CHECK-NEXT: %[[X:.*]] = exec.alloc at 192 "x"
+// CHECK-NEXT: exec.copy on compute(%[[C]] : memref<16xf32>) outs(%[[X]]
 // CHECK-NEXT: %[[LOW:.*]] = exec.view %[[H]][0] :
 // CHECK-NEXT: exec.copy on compute(%[[X]] : memref<16xf32>) outs(%[[LOW]]
 // CHECK-NEXT: %[[HIGH:.*]] = exec.view %[[H]][16] :
 // CHECK-NEXT: exec.copy on compute(%[[W]] : memref<16xf32>) outs(%[[HIGH]]
-// CHECK-NEXT: exec.copy on compute(%[[LOW]] : memref<16xf32>) outs(%[[X]] : memref<16xf32>) {{.*}}
+// CHECK-NEXT: exec.copy on compute(%[[LOW]] : memref<16xf32>) outs(%[[C]] : memref<16xf32>) {{.*}}
 // CHECK-NEXT: }
 // CHECK-LABEL: exec.program @train
 // CHECK: %[[A:.*]] = exec.get @a
 // CHECK: %[[B:.*]] = exec.get @b
-// CHECK: %[[H0:.*]] = exec.alloc at 192 "h0"
+// CHECK: %[[CARRIED:.*]] = exec.alloc at 128 "c"
+// CHECK: exec.copy
+// CHECK: %[[H0:.*]] = exec.alloc at 256 "h0"
 // CHECK-NOT: exec.view
-// CHECK: exec.call @train_block_0(%[[H0]], %[[A]]) events [] : memref<32xf32>, memref<16xf32>
-// CHECK: %[[H1:.*]] = exec.alloc at 320 "h1"
-// CHECK: exec.call @train_block_0(%[[H1]], %[[B]]) events []
+// CHECK: exec.call @train_block_0(%[[CARRIED]], %[[H0]], %[[A]]) events [] : memref<16xf32>, memref<32xf32>, memref<16xf32>
+// CHECK: %[[H1:.*]] = exec.alloc at 384 "h1"
+// CHECK: exec.call @train_block_0(%[[CARRIED]], %[[H1]], %[[B]]) events []
 // CHECK-NOT: exec.copy
 
 // By default a function must save eight statements.
 // DEFAULT-NOT: exec.func @train_block
 // DEFAULT-LABEL: exec.program @train
-module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 448 : i64} {
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i64} {
   exec.range @a : memref<16xf32> role parameter at 0
   exec.range @b : memref<16xf32> role parameter at 64
-  exec.program @train arena 448 {
+  exec.program @train arena 512 {
     %a = exec.get @a : memref<16xf32>
     %b = exec.get @b : memref<16xf32>
-    %x = exec.alloc at 128 "x" : memref<16xf32>
-    %h0 = exec.alloc at 192 "h0" : memref<32xf32>
+    %c = exec.alloc at 128 "c" : memref<16xf32>
+    exec.copy on compute (%a : memref<16xf32>) outs(%c : memref<16xf32>)
+    %x0 = exec.alloc at 192 "x" : memref<16xf32>
+    %h0 = exec.alloc at 256 "h0" : memref<32xf32>
     %low0 = exec.view %h0[0] : memref<32xf32> to memref<16xf32>
     %high0 = exec.view %h0[16] : memref<32xf32> to memref<16xf32>
-    exec.copy on compute (%x : memref<16xf32>) outs(%low0 : memref<16xf32>) {step = 1}
-    exec.copy on compute (%a : memref<16xf32>) outs(%high0 : memref<16xf32>) {step = 2}
-    exec.copy on compute (%low0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 3}
-    %h1 = exec.alloc at 320 "h1" : memref<32xf32>
+    exec.copy on compute (%c : memref<16xf32>) outs(%x0 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%x0 : memref<16xf32>) outs(%low0 : memref<16xf32>) {step = 2}
+    exec.copy on compute (%a : memref<16xf32>) outs(%high0 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%low0 : memref<16xf32>) outs(%c : memref<16xf32>) {step = 4}
+    %x1 = exec.alloc at 192 "x" : memref<16xf32>
+    %h1 = exec.alloc at 384 "h1" : memref<32xf32>
     %low1 = exec.view %h1[0] : memref<32xf32> to memref<16xf32>
     %high1 = exec.view %h1[16] : memref<32xf32> to memref<16xf32>
-    exec.copy on compute (%x : memref<16xf32>) outs(%low1 : memref<16xf32>) {step = 1}
-    exec.copy on compute (%b : memref<16xf32>) outs(%high1 : memref<16xf32>) {step = 2}
-    exec.copy on compute (%low1 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 3}
+    exec.copy on compute (%c : memref<16xf32>) outs(%x1 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%x1 : memref<16xf32>) outs(%low1 : memref<16xf32>) {step = 2}
+    exec.copy on compute (%b : memref<16xf32>) outs(%high1 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%low1 : memref<16xf32>) outs(%c : memref<16xf32>) {step = 4}
+  }
+}
+
+// -----
+
+// Identity, not place, decides. %x is at one place in both copies, but the
+// second is read after its copy, through a view: an argument. %y is one
+// interval that both copies use, each writing it first: an argument too.
+// (%z is at one place and each copy's own: it stays inside.)
+
+// CHECK-LABEL: exec.func @train_block_0
+// CHECK-NEXT: ^bb0(%[[X:.*]]: memref<16xf32>, %[[Y:.*]]: memref<16xf32>):
+// CHECK: exec.copy {{.*}} outs(%[[X]]
+// CHECK: exec.copy {{.*}} outs(%[[Y]]
+// CHECK-NEXT: %[[Z:.*]] = exec.alloc at 256
+// CHECK-NEXT: exec.copy on compute(%[[Y]] : memref<16xf32>) outs(%[[Z]]
+// CHECK-LABEL: exec.program @train
+// CHECK: exec.call @train_block_0(%[[X0:.*]], %[[SHARED:.*]]) events
+// CHECK: exec.call @train_block_0(%[[X1:.*]], %[[SHARED]]) events
+// CHECK: %[[PART:.*]] = exec.view %[[X1]][0]
+// CHECK: exec.copy on compute(%[[PART]]
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 320 : i64} {
+  exec.range @a : memref<16xf32> role parameter at 0
+  exec.range @b : memref<8xf32> role parameter at 64
+  exec.program @train arena 320 {
+    %a = exec.get @a : memref<16xf32>
+    %b = exec.get @b : memref<8xf32>
+    %y = exec.alloc at 192 : memref<16xf32>
+    %x0 = exec.alloc at 128 : memref<16xf32>
+    %z0 = exec.alloc at 256 : memref<16xf32>
+    exec.copy on compute (%a : memref<16xf32>) outs(%x0 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%x0 : memref<16xf32>) outs(%y : memref<16xf32>) {step = 2}
+    exec.copy on compute (%y : memref<16xf32>) outs(%z0 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%z0 : memref<16xf32>) outs(%a : memref<16xf32>) {step = 4}
+    %x1 = exec.alloc at 128 : memref<16xf32>
+    %z1 = exec.alloc at 256 : memref<16xf32>
+    exec.copy on compute (%a : memref<16xf32>) outs(%x1 : memref<16xf32>) {step = 1}
+    exec.copy on compute (%x1 : memref<16xf32>) outs(%y : memref<16xf32>) {step = 2}
+    exec.copy on compute (%y : memref<16xf32>) outs(%z1 : memref<16xf32>) {step = 3}
+    exec.copy on compute (%z1 : memref<16xf32>) outs(%a : memref<16xf32>) {step = 4}
+    %part = exec.view %x1[0] : memref<16xf32> to memref<8xf32>
+    exec.copy on compute (%part : memref<8xf32>) outs(%b : memref<8xf32>) {step = 5}
   }
 }
 

@@ -186,7 +186,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i6
   exec.program @output_meets_input arena 256 {
     %a = exec.alloc at 64 : memref<16xf32>
     %b = exec.alloc at 64 : memref<16xf32>
-    // expected-error @below {{output 0 overlaps an input in the arena}}
+    // expected-error @below {{output 0 overlaps input 0 in the arena}}
     exec.copy on compute (%a : memref<16xf32>) outs(%b : memref<16xf32>)
   }
 }

@@ -33,17 +33,25 @@ public:
   /// no offset yet.
   std::optional<ByteSpan> spanOf(mlir::Value buffer) const;
 
+  /// The range that an exec.get names.
+  exec::RangeOp rangeOf(exec::GetOp get) const {
+    return ranges.lookup(get.getRangeAttr().getAttr());
+  }
+
 private:
-  llvm::DenseMap<mlir::Attribute, int64_t> ranges;
+  llvm::DenseMap<mlir::Attribute, exec::RangeOp> ranges;
 };
 
 /// One operand of work.
 struct IssuedAccess {
   ByteSpan bytes;
-  /// Tells buffers apart: equal for all views of one range or interval.
+  /// Tells the buffers of a program apart, whatever bytes they have: equal for
+  /// all views of one range or interval.
   int64_t buffer = 0;
-  /// An interval, not a persistent range.
-  bool transient = false;
+  /// The persistent range; null for an interval.
+  exec::RangeOp range;
+  /// Written, but with nothing that may be read afterwards.
+  bool isWorkspace = false;
 };
 
 /// Work, a record or a wait, at its place in the order of issue.
@@ -60,9 +68,9 @@ struct IssuedOp {
 /// The order of issue of a program without tokens. Emits an error and fails if
 /// a buffer has no offset, an event does not exist or a token is left.
 ///
-/// Buffers are told apart by their value in a program without calls. A
-/// function names its fixed buffers again, so that with calls those with equal
-/// spans are one.
+/// Calls are followed: an argument is the buffer that the call gives, an
+/// interval of a function is another buffer in every call, and a range is the
+/// same one wherever it is named.
 mlir::FailureOr<std::vector<IssuedOp>>
 issueOrder(exec::ProgramOp program, const ArenaAddresses &addresses);
 

@@ -241,6 +241,44 @@ exec.program @p {
 
 // -----
 
+// invoke 4
+exec.program @p {
+  %p = exec.alloc : memref<4xf32>
+  %m = exec.alloc : memref<4xf32>
+  %v = exec.alloc : memref<4xf32>
+  %g = exec.alloc : memref<4xf32>
+  %s = exec.alloc : memref<f32>
+  %t = exec.alloc : memref<i32>
+  // expected-error @below {{"adamw" updates in place: output 1 must be input 1}}
+  exec.invoke "adamw" on compute (%p, %m, %v, %g, %s, %t, %s : memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<i32>, memref<f32>)
+      outs(%p, %v, %m : memref<4xf32>, memref<4xf32>, memref<4xf32>) {params = {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1}}
+}
+
+// -----
+
+// invoke 5: beyond the output, and more dimensions than the input
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  %b = exec.alloc : memref<8x4xf32>
+  exec.invoke "copy_box" on compute (%a : memref<4x4xf32>) outs(%b : memref<8x4xf32>)
+      {params = {shape = array<i64: 4, 4>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 4, 0>}}
+  // expected-error @below {{the box is not inside 'memref<4x4xf32>' and 'memref<8x4xf32>'}}
+  exec.invoke "copy_box" on compute (%a : memref<4x4xf32>) outs(%b : memref<8x4xf32>)
+      {params = {shape = array<i64: 4, 4>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 5, 0>}}
+}
+
+// -----
+
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  %b = exec.alloc : memref<8x4xf32>
+  // expected-error @below {{the box is not inside 'memref<4x4xf32>' and 'memref<8x4xf32>'}}
+  exec.invoke "copy_box" on compute (%a : memref<4x4xf32>) outs(%b : memref<8x4xf32>)
+      {params = {shape = array<i64: 1, 4, 4>, in_offsets = array<i64: 0, 0, 0>, out_offsets = array<i64: 0, 0, 0>}}
+}
+
+// -----
+
 // collective 1: the mesh
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
@@ -276,6 +314,51 @@ exec.program @p {
   %a = exec.alloc : memref<4xf32>
   // expected-error @below {{all_reduce takes 1 workspaces, but has 0}}
   exec.collective all_reduce on reduce (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// collective 4: a gather, of whole pieces and of one type
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  %b = exec.alloc : memref<6xf32>
+  // expected-error @below {{all_gather over 2 ranks cannot make output 0 ('memref<6xf32>') of 'memref<4xf32>'}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%b : memref<6xf32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xbf16>
+  %b = exec.alloc : memref<8xf32>
+  // expected-error @below {{all_gather over 2 ranks cannot make output 0}}
+  exec.collective all_gather on gather (%a : memref<4xbf16>) outs(%b : memref<8xf32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// collective 4: a scatter that would lose the last element
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<5xf32>
+  %b = exec.alloc : memref<2xf32>
+  %s = exec.alloc : memref<64xi8>
+  // expected-error @below {{reduce_scatter over 2 ranks cannot make output 0}}
+  exec.collective reduce_scatter on reduce (%a : memref<5xf32>) outs(%b : memref<2xf32>) workspace(%s : memref<64xi8>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// collective 4: an all_reduce changes no size
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<5xf32>
+  %b = exec.alloc : memref<4xf32>
+  %s = exec.alloc : memref<64xi8>
+  // expected-error @below {{all_reduce over 2 ranks cannot make output 0}}
+  exec.collective all_reduce on reduce (%a : memref<5xf32>) outs(%b : memref<4xf32>) workspace(%s : memref<64xi8>) over @mesh["dp_shard"]
 }
 
 // -----

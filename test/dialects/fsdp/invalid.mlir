@@ -54,6 +54,23 @@ nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, 
 
 // -----
 
+// Nor in the attribute's own form, where a mesh would be divided by it.
+fsdp.mesh @mesh ["a" = 4]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @+1 {{the part of mesh axis "a" needs sizes of at least 1, got (0)2}}
+  "exec.collective"(%a, %a) {kind = #exec<collective_kind all_gather>, stream = #exec<stream gather>, mesh = @mesh, axes = [#fsdp.axis_ref<"a", 0, 2>], operandSegmentSizes = array<i32: 1, 1, 0>} : (memref<4xf32>, memref<4xf32>) -> ()
+}
+
+// -----
+
+// The product of the parts may be larger than any number.
+fsdp.mesh @mesh ["a" = 4]
+// expected-error @+1 {{which mesh @mesh lacks}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(4294967296)4294967296]>}
+
+// -----
+
 // fsdp.placement: one of the placements.
 // expected-error @+1 {{needs 'fsdp.placement' to be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "everywhere"}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = "everywhere"}

@@ -1,0 +1,616 @@
+#!/usr/bin/env python3
+"""Breaks planned programs at random and compares two verdicts on each.
+
+    exec_mutations.py WORKDIR [--seed N] [--count N] [--jobs N] [--opt TOOL]
+
+The programs are small Llamas on several meshes and plans, before and after
+exec-outline. Every mutation is judged by exec_order.py and by exec-verify. A
+bad program that exec-verify accepts, or a good one that it refuses, fails the
+test; WORKDIR then keeps it. FSDP_SEED and FSDP_MUTATIONS stand for --seed and
+--count."""
+import argparse
+import collections
+import multiprocessing
+import os
+import pathlib
+import pickle
+import random
+import re
+import subprocess
+import sys
+
+import exec_order
+import exec_text as text
+from exec_text import Alloc, Call, Event, Get, View, Work
+
+PER_FILE = 20  # mutations that one process of fsdp-opt checks
+
+MODEL = ["--model.dim", "16", "--model.n_heads", "2", "--model.n_kv_heads", "1",
+         "--model.ffn_dim", "24", "--model.vocab_size", "30", "--model.n_layers", "3",
+         "--training.local_batch_size", "1", "--training.seq_len", "8"]
+PLANS = {
+    "one-rank": ["-n", "1"],
+    "two-ranks": ["-n", "2"],
+    "three-ranks-bf16": ["-n", "3", "--training.mixed_precision_param", "bfloat16"],
+    "hybrid-single": ["-n", "4", "--parallelism.data_parallel_replicate_degree", "2",
+                      "--compile.bucket", "none"],
+    "no-overlap": ["-n", "2", "--compile.overlap", "none",
+                   "--parallelism.fsdp_reshard_after_forward", "always"],
+    "kept-gathers": ["-n", "2", "--parallelism.fsdp_reshard_after_forward", "never"],
+    "replicated": ["-n", "2", "--compile.mode", "replicate", "--compile.fuse", "none"],
+}
+
+
+#===------------------------------------------------------------------------===#
+# Mutations: each changes the module and returns True, or finds nothing to do
+#===------------------------------------------------------------------------===#
+
+MUTATIONS = {}
+
+
+def mutation(function):
+    MUTATIONS[function.__name__.replace("_", " ")] = function
+    return function
+
+
+def pick(rng, module, wanted, where=lambda op: True):
+    """A random (block, index) of an operation."""
+    found = [(block, i) for block in module.blocks.values()
+             for i, op in enumerate(block.body) if isinstance(op, wanted) and where(op)]
+    return rng.choice(found) if found else (None, None)
+
+
+def root_of(block, name):
+    while isinstance(block.values.get(name), View):
+        name = block.values[name].source
+    return name
+
+
+def roots(block, names):
+    return {root_of(block, name) for name in names}
+
+
+def operands_of(op):
+    if isinstance(op, Call):
+        return [op.operands]
+    return [op.ins, op.outs, op.scratch]
+
+
+def delete(rng, module, wanted, where=lambda op: True):
+    block, i = pick(rng, module, wanted, where)
+    if block:
+        del block.body[i]
+    return block
+
+
+def relocate(block, i, to):
+    block.body.insert(to, block.body.pop(i))
+    return True
+
+
+@mutation
+def delete_a_wait(rng, module):
+    return delete(rng, module, Event, lambda op: op.op == "wait")
+
+
+@mutation
+def delete_a_record(rng, module):
+    return delete(rng, module, Event, lambda op: op.op == "record")
+
+
+@mutation
+def swap_two_events(rng, module):
+    block, i = pick(rng, module, Event)
+    others = [op for op in block.body if isinstance(op, Event) and
+              op.number != block.body[i].number] if block else []
+    if not others:
+        return False
+    other = rng.choice(others)
+    block.body[i].number, other.number = other.number, block.body[i].number
+    return True
+
+
+@mutation
+def await_another_event(rng, module):
+    block, i = pick(rng, module, Event, lambda op: op.op == "wait")
+    if not block:
+        return False
+    block.body[i].number += rng.choice((-2, -1, 1, 2))
+    return True
+
+
+@mutation
+def change_an_event_of_a_call(rng, module):
+    block, i = pick(rng, module, Call, lambda op: op.events)
+    if not block:
+        return False
+    events = block.body[i].events
+    events[rng.randrange(len(events))] += rng.choice((-2, -1, 1, 2))
+    return True
+
+
+@mutation
+def wait_on_another_stream(rng, module):
+    block, i = pick(rng, module, Event)
+    if not block:
+        return False
+    block.body[i].stream = rng.choice([s for s in text.STREAMS if s != block.body[i].stream])
+    return True
+
+
+@mutation
+def wait_later(rng, module):
+    block, i = pick(rng, module, Event, lambda op: op.op == "wait")
+    return block and relocate(block, i, min(len(block.body) - 1, i + rng.randint(1, 4)))
+
+
+@mutation
+def record_earlier(rng, module):
+    block, i = pick(rng, module, Event, lambda op: op.op == "record")
+    return block and relocate(block, i, max(0, i - rng.randint(1, 4)))
+
+
+def links(block):
+    """(producer, consumer) by position: the consumer reads what the producer
+    writes. What a call does with an operand is unknown: both."""
+    found, writer = [], {}
+    for i, op in enumerate(block.body):
+        if isinstance(op, Event):
+            continue
+        is_call = isinstance(op, Call)
+        for root in sorted(roots(block, op.operands if is_call else op.ins)):
+            if root in writer:
+                found.append((writer[root], i))
+        for root in roots(block, op.operands if is_call else op.outs):
+            writer[root] = i
+    return found
+
+
+def pick_link(rng, module):
+    found = [(block, link) for block in module.blocks.values() for link in links(block)]
+    return rng.choice(found)
+
+
+@mutation
+def move_a_producer_behind_its_consumer(rng, module):
+    block, (producer, consumer) = pick_link(rng, module)
+    return relocate(block, producer, consumer)
+
+
+@mutation
+def move_a_consumer_before_its_producer(rng, module):
+    block, (producer, consumer) = pick_link(rng, module)
+    return relocate(block, consumer, producer)
+
+
+@mutation
+def delete_a_producer(rng, module):
+    block, (producer, _) = pick_link(rng, module)
+    del block.body[producer]
+    return True
+
+
+@mutation
+def swap_neighbours(rng, module):
+    block, i = pick(rng, module, (Work, Call))
+    return block and i + 1 < len(block.body) and relocate(block, i, i + 1)
+
+
+@mutation
+def change_a_stream(rng, module):
+    block, i = pick(rng, module, Work)
+    block.body[i].stream = rng.choice([s for s in text.STREAMS if s != block.body[i].stream])
+    return True
+
+
+@mutation
+def repeat_an_operation(rng, module):
+    block, i = pick(rng, module, (Work, Call))
+    copy = pickle.loads(pickle.dumps(block.body[i]))
+    block.body.insert(rng.randint(i, min(len(block.body), i + 6)), copy)
+    return True
+
+
+@mutation
+def repeat_a_collective(rng, module):
+    block, i = pick(rng, module, Work, lambda op: op.op == "collective")
+    if not block:
+        return False
+    block.body.insert(i, pickle.loads(pickle.dumps(block.body[i])))
+    return True
+
+
+@mutation
+def drop_a_collective(rng, module):
+    return delete(rng, module, Work, lambda op: op.op == "collective")
+
+
+@mutation
+def swap_two_operands(rng, module):
+    block, i = pick(rng, module, Work)
+    kinds = block.kinds()
+    slots = [(names, k) for names in operands_of(block.body[i]) for k in range(len(names))]
+    pairs = [(a, b) for a in slots for b in slots if a[0][a[1]] != b[0][b[1]] and
+             kinds[a[0][a[1]]] == kinds[b[0][b[1]]]]
+    if not pairs:
+        return False
+    (a, j), (b, k) = rng.choice(pairs)
+    a[j], b[k] = b[k], a[j]
+    return True
+
+
+@mutation
+def use_another_buffer(rng, module):
+    block, i = pick(rng, module, (Work, Call))
+    kinds = block.kinds()
+    names, k = rng.choice([(names, k) for names in operands_of(block.body[i])
+                           for k in range(len(names))])
+    others = [name for name, kind in kinds.items()
+              if kind == kinds[names[k]] and name != names[k]]
+    if not others:
+        return False
+    names[k] = rng.choice(others)
+    return True
+
+
+def alias(rng, module, what, aliased):
+    """Makes an operand of `aliased` another view of one that `what` gives."""
+    block, i = pick(rng, module, Work, lambda op: what(op) and aliased(op))
+    if not block:
+        return False
+    op, kinds = block.body[i], block.kinds()
+    targets = aliased(op)
+    k = rng.randrange(len(targets))
+    for name in rng.sample(what(op), len(what(op))):
+        count, element = text.elements(kinds[targets[k]])
+        available, other = text.elements(kinds[name])
+        if element != other or count > available or root_of(block, name) == root_of(
+                block, targets[k]):
+            continue
+        view = View("alias", name, rng.choice((0, available - count)), kinds[name],
+                    kinds[targets[k]])
+        block.values[view.name] = view
+        targets[k] = view.name
+        return True
+    return False
+
+
+@mutation
+def a_matmul_writes_its_input(rng, module):
+    return alias(rng, module, lambda op: op.op == "gemm" and op.ins, lambda op: op.outs)
+
+
+@mutation
+def an_operation_writes_its_input(rng, module):
+    return alias(rng, module, lambda op: op.ins, lambda op: op.outs)
+
+
+@mutation
+def a_collective_in_place(rng, module):
+    return alias(rng, module, lambda op: op.op == "collective" and op.ins, lambda op: op.outs)
+
+
+def allocs(module):
+    return [(block, value) for block in module.blocks.values()
+            for value in block.values.values() if isinstance(value, Alloc)]
+
+
+def two_allocs(rng, module):
+    block, first = rng.choice(allocs(module))
+    others = [value for value in block.values.values()
+              if isinstance(value, Alloc) and value is not first]
+    return (first, rng.choice(others)) if others else (None, None)
+
+
+@mutation
+def give_an_interval_another_s_place(rng, module):
+    first, second = two_allocs(rng, module)
+    if not first:
+        return False
+    first.offset = second.offset
+    return True
+
+
+@mutation
+def give_an_interval_an_equal_one_s_place(rng, module):
+    """Equal spans: only identity tells the two apart."""
+    pairs = [(a, b) for block, a in allocs(module) for b in block.values.values()
+             if isinstance(b, Alloc) and a is not b and a.offset != b.offset and
+             text.bytes_of(a.kind) == text.bytes_of(b.kind)]
+    if not pairs:
+        return False
+    first, second = rng.choice(pairs)
+    first.offset = second.offset
+    return True
+
+
+@mutation
+def give_an_interval_one_s_place_of_another_block(rng, module):
+    _, first = rng.choice(allocs(module))
+    _, second = rng.choice(allocs(module))
+    first.offset = second.offset
+    return first is not second
+
+
+@mutation
+def swap_two_intervals(rng, module):
+    first, second = two_allocs(rng, module)
+    if not first:
+        return False
+    first.offset, second.offset = second.offset, first.offset
+    return True
+
+
+@mutation
+def move_an_interval(rng, module):
+    _, value = rng.choice(allocs(module))
+    value.offset += rng.choice((-64, 64, -256, 256, -1024, 1024, 32, -4096))
+    return value.offset >= 0
+
+
+@mutation
+def lower_the_peak(rng, module):
+    program = rng.choice(module.programs())
+    program.arena -= 64 * rng.randint(1, 8)
+    return True
+
+
+@mutation
+def move_a_range(rng, module):
+    entry, other = rng.sample(list(module.ranges.values()), 2)
+    entry.offset = rng.choice((other.offset, entry.offset + 64, max(0, entry.offset - 64)))
+    return True
+
+
+@mutation
+def name_another_range(rng, module):
+    gets = [value for block in module.blocks.values() for value in block.values.values()
+            if isinstance(value, Get)]
+    value = rng.choice(gets)
+    others = [entry.name for entry in module.ranges.values()
+              if entry.kind == value.kind and entry.name != value.range]
+    if not others:
+        return False
+    value.range = rng.choice(others)
+    return True
+
+
+@mutation
+def shift_a_view(rng, module):
+    views = [value for block in module.blocks.values() for value in block.values.values()
+             if isinstance(value, View)]
+    if not views:
+        return False
+    value = rng.choice(views)
+    value.offset += rng.choice((-16, -1, 1, 8, 16, 64))
+    return True
+
+
+@mutation
+def shift_one_view_of_a_larger_interval(rng, module):
+    """The interval grows, so that the view stays inside it."""
+    choices = []
+    for block, source in allocs(module):
+        views = [view for view in block.values.values()
+                 if isinstance(view, View) and view.source == source.name]
+        used = any(source.name in names for op in block.body if not isinstance(op, Event)
+                   for names in operands_of(op))
+        if views and not used:
+            choices.append((source, views))
+    if not choices:
+        return False
+    source, views = rng.choice(choices)
+    count, element = text.elements(source.kind)
+    source.kind = f"memref<{count + 16}x{element}>"
+    for view in views:
+        view.source_kind = source.kind
+    rng.choice(views).offset += 16
+    return True
+
+
+@mutation
+def drop_a_call(rng, module):
+    return delete(rng, module, Call)
+
+
+@mutation
+def swap_two_calls(rng, module):
+    block, i = pick(rng, module, Call)
+    others = [k for k, op in enumerate(block.body) if isinstance(op, Call) and k != i] \
+        if block else []
+    if not others:
+        return False
+    k = rng.choice(others)
+    block.body[i], block.body[k] = block.body[k], block.body[i]
+    return True
+
+
+@mutation
+def permute_a_call_s_arguments(rng, module):
+    block, i = pick(rng, module, Call)
+    if not block:
+        return False
+    kinds, names = block.kinds(), block.body[i].operands
+    pairs = [(j, k) for j in range(len(names)) for k in range(j) if names[j] != names[k] and
+             kinds[names[j]] == kinds[names[k]]]
+    if not pairs:
+        return False
+    j, k = rng.choice(pairs)
+    names[j], names[k] = names[k], names[j]
+    return True
+
+
+@mutation
+def give_a_call_one_buffer_twice(rng, module):
+    block, i = pick(rng, module, Call)
+    if not block:
+        return False
+    kinds, names = block.kinds(), block.body[i].operands
+    pairs = [(j, k) for j in range(len(names)) for k in range(len(names))
+             if names[j] != names[k] and kinds[names[j]] == kinds[names[k]]]
+    if not pairs:
+        return False
+    j, k = rng.choice(pairs)
+    names[j] = names[k]
+    return True
+
+
+@mutation
+def keep_an_argument_inside(rng, module):
+    """A function names an interval of its own where it had an argument."""
+    calls = [(block, op) for block in module.blocks.values() for op in block.body
+             if isinstance(op, Call)]
+    choices = [(op.callee, k, block.values[root_of(block, name)]) for block, op in calls
+               for k, name in enumerate(op.operands)
+               if isinstance(block.values.get(name), Alloc)]
+    if not choices:
+        return False
+    callee, k, value = rng.choice(choices)
+    function = module.blocks[callee]
+    name, kind = function.arguments.pop(k)
+    function.values[name] = Alloc(name, value.offset, kind)
+    for _, op in calls:
+        if op.callee == callee:
+            del op.operands[k]
+    return True
+
+
+@mutation
+def change_nothing(rng, module):
+    return True
+
+
+#===------------------------------------------------------------------------===#
+# The two verdicts
+#===------------------------------------------------------------------------===#
+
+def mutate(pickled, kind, seed):
+    """A module with one mutation, or None if the kind does not apply."""
+    rng, module = random.Random(seed), pickle.loads(pickled)
+    return module if MUTATIONS[kind](rng, module) else None
+
+
+def refused_by_compiler(tool, path, modules):
+    """For each module whether exec-verify, or the parser before it, refuses."""
+    starts, line = [], 1
+    for module in modules:
+        starts.append(line)
+        line += module.count("\n") + 1
+    path.write_text("// -----\n".join(modules))
+    done = subprocess.run([tool, "--exec-verify", "--split-input-file",
+                           "--mlir-print-op-on-diagnostic=false", "-o", os.devnull, path],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"{tool} ended with {done.returncode} on {path}:\n{done.stdout}")
+    refused = [False] * len(modules)
+    for at in re.findall(re.escape(path.name) + r":(\d+):\d+: error:", done.stdout):
+        chunk = max(i for i, start in enumerate(starts) if start <= int(at))
+        refused[chunk] = True
+    if any(refused) != (done.returncode == 1):
+        sys.exit(f"{tool} ended with {done.returncode} on {path}, but said:\n{done.stdout}")
+    return refused
+
+
+def judge(job):
+    """[(kind, fault or None, refused, text)] of one batch of mutations."""
+    tool, path, batch = job
+    judged = []
+    for pickled, kind, seed in batch:
+        module = mutate(pickled, kind, seed)
+        if module:
+            judged.append((kind, exec_order.fault_of(module), module.text()))
+    refused = refused_by_compiler(tool, path, [entry[2] for entry in judged]) if judged else []
+    return [(kind, fault, no, module) for (kind, fault, module), no in zip(judged, refused)]
+
+
+#===------------------------------------------------------------------------===#
+# The programs
+#===------------------------------------------------------------------------===#
+
+def run(*command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          **more)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def real_programs():
+    """{name: module} of all plans, before and after exec-outline."""
+    modules = {}
+    for name, settings in PLANS.items():
+        schedule = run("fsdp-compile", "--emit=schedule", *MODEL, *settings)
+        planned = run("fsdp-opt", "--exec-lower=target=test", "--exec-plan-memory",
+                      "--exec-synchronize", input=schedule)
+        outlined = run("fsdp-opt", "--exec-outline", input=planned)
+        for when, content in (("", planned), (", outlined", outlined)):
+            module = modules[name + when] = text.Module(content)
+            fault = exec_order.fault_of(module)
+            if fault:
+                sys.exit(f"{name}{when}: the unchanged program is refused: {fault}")
+            calls = [op for block in module.blocks.values() for op in block.body
+                     if isinstance(op, Call)]
+            if bool(calls) != bool(when):
+                sys.exit(f"{name}{when}: has {len(calls)} calls")
+    return modules
+
+
+def report(results, work):
+    """Prints the table; returns how often the verdicts differ."""
+    rows = collections.defaultdict(lambda: [0, 0, 0, 0, 0])
+    wrong = 0
+    for kind, fault, refused, module in results:
+        missed, needless = fault is not None and not refused, fault is None and refused
+        for total in (rows[kind], rows["all"]):
+            for column, value in enumerate((1, fault is not None, refused, missed, needless)):
+                total[column] += value
+        if missed or needless:
+            path = work / f"wrong-{wrong}.mlir"
+            path.write_text(module)
+            print(f"{path}: {kind}: " + (f"accepted, but {fault}" if missed else
+                                         "refused, but good"))
+            wrong += 1
+    print(f"{'mutation':45} count   bad  refused")
+    for kind in (*MUTATIONS, "all"):
+        count, bad, refused, *_ = rows[kind]
+        print(f"{kind:45} {count:5} {bad:5} {refused:8}")
+    *_, missed, needless = rows["all"]
+    print(f"{rows['all'][0]} mutations: {missed} bad ones accepted, "
+          f"{needless} good ones refused")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("FSDP_SEED", 1)))
+    parser.add_argument("--count", type=int, default=int(os.environ.get("FSDP_MUTATIONS", 600)))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--opt", default="fsdp-opt", help="whose verdict is judged")
+    args = parser.parse_args()
+
+    modules = [pickle.dumps(module) for module in real_programs().values()]
+    rng = random.Random(args.seed)
+    kinds = list(MUTATIONS)
+    tasks = []
+    while len(tasks) < args.count:
+        # Every kind in turn; one that finds nothing to do in this program is
+        # tried on the others.
+        kind, seed = kinds[len(tasks) % len(kinds)], rng.getrandbits(32)
+        for pickled in rng.sample(modules, len(modules)):
+            if mutate(pickled, kind, seed):
+                tasks.append((pickled, kind, seed))
+                break
+        else:
+            sys.exit(f"{kind}: applies to no program")
+    jobs = [(args.opt, args.work / f"batch-{i}.mlir", tasks[i:i + PER_FILE])
+            for i in range(0, len(tasks), PER_FILE)]
+    with multiprocessing.Pool(args.jobs) as pool:
+        results = [entry for batch in pool.imap(judge, jobs) for entry in batch]
+    if report(results, args.work):
+        sys.exit("exec-verify and the plain check disagree")
+
+
+if __name__ == "__main__":
+    main()

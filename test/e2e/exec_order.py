@@ -1,0 +1,221 @@
+"""What a planned exec module must keep to, checked the plain way.
+
+The rules are those of exec-verify (docs/reference/passes.md); nothing else is
+shared with it. exec-verify compares vector clocks and sweeps over the bytes;
+this walks in order of issue, keeps the set of all operations that are over,
+and remembers of every byte who wrote it last and who has read it since."""
+import bisect
+import collections
+import re
+
+import exec_text as text
+
+Access = collections.namedtuple("Access", "buffer begin end")
+Issued = collections.namedtuple("Issued", "op stream reads writes scratch number")
+
+
+class Fault(Exception):
+    """What is wrong."""
+
+
+def require(condition, message, *details):
+    if not condition:
+        raise Fault(message.format(*details))
+
+
+#===------------------------------------------------------------------------===#
+# Places and order of issue
+#===------------------------------------------------------------------------===#
+
+class Issue:
+    """One program, calls followed."""
+
+    def __init__(self, module, program):
+        self.module, self.program = module, program
+        self.calls = 0
+        self.issued = []
+        self._walk(program, {}, None)
+
+    def _place(self, block, name, arguments, known):
+        if name in arguments:
+            return arguments[name]
+        if name in known:
+            return known[name]
+        value = block.values[name]
+        if isinstance(value, text.View):
+            source = self._place(block, value.source, arguments, known)
+            count, element = text.elements(value.kind)
+            available, source_element = text.elements(value.source_kind)
+            require(element == source_element, "a view changes the type")
+            require(0 <= value.offset <= available - count, "a view leaves its source")
+            begin = source.begin + value.offset * text.ELEMENT_BYTES[element]
+            place = Access(source.buffer, begin, begin + text.bytes_of(value.kind))
+        elif isinstance(value, text.Get):
+            entry = self.module.ranges[value.range]
+            place = Access("@" + entry.name, entry.offset,
+                           entry.offset + text.bytes_of(entry.kind))
+        else:
+            # An interval of a function is a new one in every call.
+            owner = (block.name, self.calls if block.op == "func" else 0, name)
+            place = Access(owner, value.offset, value.offset + text.bytes_of(value.kind))
+        known[name] = place
+        return place
+
+    def _walk(self, block, arguments, events):
+        known = {}
+
+        def places(names):
+            return [self._place(block, name, arguments, known) for name in names]
+
+        for op in block.body:
+            if isinstance(op, text.Event):
+                number = op.number
+                if events is not None:
+                    require(0 <= number < len(events), "an event that the call lacks")
+                    number = events[number]
+                require(number >= 0, "a negative event")
+                self.issued.append(Issued(op, op.stream, (), (), (), number))
+            elif isinstance(op, text.Call):
+                function = self.module.blocks[op.callee]
+                kinds = block.kinds()
+                require([kinds[n] for n in op.operands] == [k for _, k in function.arguments],
+                        "a call with other types")
+                given = dict(zip((n for n, _ in function.arguments), places(op.operands)))
+                self.calls += 1
+                self._walk(function, given, op.events)
+            else:
+                self._check_form(op, block.kinds())
+                self.issued.append(Issued(op, op.stream, places(op.ins), places(op.outs),
+                                          places(op.scratch), -1))
+
+    def _check_form(self, op, kinds):
+        """What an operation demands of its own operands."""
+        if op.op == "collective":
+            ranks = 1
+            for axis in re.search(r"over @\S+?\[(.*?)\]", op.rest).group(1).split(","):
+                ranks *= self.module.axes[axis.strip().strip('"')]
+            for source, target in zip(op.ins, op.outs):
+                (given, kind), (made, made_kind) = map(text.elements, (kinds[source], kinds[target]))
+                fits = {"all_gather ": made == given * ranks and kind == made_kind,
+                        "reduce_scatter ": made * ranks >= given,
+                        "all_reduce ": made == given}[op.what]
+                require(fits, "a collective's sizes")
+        if op.what == '"adamw" ':
+            require(op.outs == op.ins[:len(op.outs)], "adamw updates other buffers than it reads")
+        require(op.what != '"copy_box" ', "copy_box writes a part, which is not modelled")
+
+
+def check_places(module):
+    persistent, arena = module.bytes["persistent_bytes"], module.bytes["arena_bytes"]
+    top = 0
+    for entry in sorted(module.ranges.values(), key=lambda entry: entry.offset):
+        require(entry.offset % 64 == 0 and entry.offset >= top, "a range's place")
+        top = entry.offset + text.bytes_of(entry.kind)
+    require(top <= persistent, "a range above the persistent part")
+    for block in module.blocks.values():
+        limit = arena if block.arena is None else block.arena
+        require(limit <= arena, "a program above the arena")
+        for value in block.values.values():
+            if isinstance(value, text.Alloc):
+                end = value.offset + text.bytes_of(value.kind)
+                require(value.offset % 64 == 0, "an interval's alignment")
+                require(persistent <= value.offset and end <= limit, "an interval's place")
+
+
+#===------------------------------------------------------------------------===#
+# Happens-before and content
+#===------------------------------------------------------------------------===#
+
+class Bytes:
+    """What happened last to every byte, in segments: [writer, owner, readers].
+    Operations are bits; owner is the buffer whose content lies there."""
+
+    def __init__(self, size):
+        self.starts, self.states = [0, size], [[0, None, 0], None]
+
+    def cut(self, byte):
+        at = bisect.bisect_left(self.starts, byte)
+        if at == len(self.starts) or self.starts[at] != byte:
+            self.starts.insert(at, byte)
+            self.states.insert(at, list(self.states[at - 1]))
+        return at
+
+    def segments(self, access):
+        begin = self.cut(access.begin)
+        return self.states[begin:self.cut(access.end)]
+
+    def replace(self, access, state):
+        begin = self.cut(access.begin)
+        end = self.cut(access.end)
+        self.starts[begin:end] = [access.begin]
+        self.states[begin:end] = [state]
+
+
+def check_operands(issue):
+    in_place = issue.op.what in ('"adamw" ', "all_reduce ")
+    writes = [*issue.writes, *issue.scratch]
+    for i, write in enumerate(writes):
+        for j, read in enumerate(issue.reads):
+            if write.begin < read.end and read.begin < write.end:
+                require(in_place and i == j and write == read and i < len(issue.writes),
+                        "an output is an input")
+        for other in writes[:i]:
+            require(write.end <= other.begin or other.end <= write.begin, "outputs meet")
+
+
+def check_program(module, program, issued, gradients):
+    arena = Bytes(module.bytes["arena_bytes"])
+    for entry in module.ranges.values():
+        filled = entry.role in ("parameter", "state", "buffer", "input") or (
+            entry.role == "gradient" and entry.name in gradients)
+        access = Access("@" + entry.name, entry.offset, entry.offset + text.bytes_of(entry.kind))
+        arena.replace(access, [0, access.buffer if filled else None, 0])
+    # Bit 0 is the program's start, which belongs to the compute stream.
+    over = dict.fromkeys(text.STREAMS, 0)
+    over["compute"] = 1
+    events, bit = {}, 1
+    for issue in issued:
+        if isinstance(issue.op, text.Event):
+            if issue.op.op == "record":
+                events[issue.number] = over[issue.stream]
+            else:
+                require(issue.number in events, "a wait without record")
+                over[issue.stream] |= events[issue.number]
+            continue
+        before = over[issue.stream]
+        require(before & 1, "a stream starts before the program")
+        check_operands(issue)
+        bit <<= 1
+        for access in (*issue.reads, *issue.writes, *issue.scratch):
+            require(access.end <= program.arena, "bytes above the program's peak")
+        for access in issue.reads:
+            for state in arena.segments(access):
+                require(state[0] & ~before == 0, "a read does not wait for a write")
+                require(state[1] == access.buffer, "a read of what is not there")
+                state[2] |= bit
+        for accesses, holds in ((issue.writes, True), (issue.scratch, False)):
+            for access in accesses:
+                require(holds or isinstance(access.buffer, tuple), "a range as workspace")
+                for state in arena.segments(access):
+                    require(state[0] & ~before == 0, "a write does not wait for a write")
+                    require(state[2] & ~before & ~bit == 0, "a write does not wait for a read")
+                arena.replace(access, [bit, access.buffer if holds else None, 0])
+        over[issue.stream] |= bit
+    require(over["compute"] == 2 * bit - 1, "a stream is left running")
+
+
+def fault_of(module):
+    """None, or what is wrong with the module."""
+    try:
+        check_places(module)
+        programs = [(program, Issue(module, program).issued) for program in module.programs()]
+        written = {program.name: {access.buffer[1:] for issue in issued for access in issue.writes
+                                  if isinstance(access.buffer, str)}
+                   for program, issued in programs}
+        for program, issued in programs:
+            others = set().union(*(names for name, names in written.items()
+                                   if name != program.name))
+            check_program(module, program, issued, others)
+    except Fault as fault:
+        return str(fault)
+    return None

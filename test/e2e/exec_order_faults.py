@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Plants one fault after another in a small program by hand: exec_order.py, by
+which exec-verify is judged, must find each and name it."""
+import sys
+
+import exec_order
+import exec_text
+
+GOOD = """module attributes {exec.arena_bytes = 512 : i64, exec.persistent_bytes = 192 : i64} {
+  exec.range @w : memref<16xf32> role parameter at 0
+  exec.range @y : memref<16xf32> role output at 64
+  exec.range @g : memref<16xf32> role gradient at 128
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.func @move {
+  ^bb0(%from: memref<16xf32>, %to: memref<16xf32>):
+    %t = exec.alloc at 448 : memref<16xf32>
+    exec.copy on compute(%from : memref<16xf32>) outs(%t : memref<16xf32>)
+    exec.record 0 on compute
+    exec.copy on compute(%t : memref<16xf32>) outs(%to : memref<16xf32>)
+  }
+  exec.program @train arena 512 {
+    %w = exec.get @w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    %g = exec.get @g : memref<16xf32>
+    %a = exec.alloc at 192 "a" : memref<16xf32>
+    %b = exec.alloc at 256 : memref<32xf32>
+    %s = exec.alloc at 384 : memref<64xi8>
+    %low = exec.view %b[0] : memref<32xf32> to memref<16xf32>
+    exec.record 0 on compute
+    exec.wait 0 on gather
+    exec.collective all_gather on gather(%w : memref<16xf32>) outs(%a : memref<16xf32>) over @mesh["dp_shard"] {serves = "first"}
+    exec.record 1 on gather
+    exec.wait 1 on compute
+    exec.call @move(%a, %low) events [5] : memref<16xf32>, memref<16xf32>
+    exec.call @move(%low, %y) events [6] : memref<16xf32>, memref<16xf32>
+    exec.wait 6 on gather
+    exec.collective all_gather on gather(%w : memref<16xf32>) outs(%a : memref<16xf32>) over @mesh["dp_shard"]
+    exec.record 3 on gather
+    exec.wait 3 on compute
+    exec.collective all_reduce on compute(%a : memref<16xf32>) outs(%a : memref<16xf32>) workspace(%s : memref<64xi8>) over @mesh["dp_shard"]
+    exec.copy on compute(%a : memref<16xf32>) outs(%w : memref<16xf32>)
+  }
+}
+"""
+LAST = "    exec.copy on compute(%a : memref<16xf32>) outs(%w : memref<16xf32>)\n"
+C = ("    %s = exec", "    %c = exec.alloc at 192 : memref<16xf32>\n    %s = exec")
+COPY_C = "    exec.copy on compute(%w : memref<16xf32>) outs(%c : memref<16xf32>)\n"
+READ = "a read does not wait for a write"
+NOT_THERE = "a read of what is not there"
+IN_PLACE = "an output is an input"
+EDITS = [
+    # (what is wrong then, what is replaced and by what); None: nothing is.
+    (None, C),
+    (None, ("    exec.wait 6 on gather\n", "    exec.wait 5 on gather\n")),
+    (None, C, (LAST, LAST + COPY_C)),
+    # Order.
+    ("a stream starts before the program", ("    exec.wait 0 on gather\n", "")),
+    (READ, ("    exec.wait 1 on compute\n", "")),
+    (READ, ("    exec.record 3 on gather\n    exec.wait 3 on compute\n", "")),
+    ("a write does not wait for a read", ("    exec.wait 6 on gather\n", "")),
+    ("a write does not wait for a write",
+     ("    exec.record 3 on gather\n", "    exec.record 3 on gather\n    exec.wait 6 on copy\n"
+      "    exec.copy on copy(%w : memref<16xf32>) outs(%a : memref<16xf32>)\n")),
+    ("a stream is left running",
+     (LAST, LAST + "    exec.record 9 on compute\n    exec.wait 9 on reduce\n    exec.copy on "
+      "reduce(%w : memref<16xf32>) outs(%low : memref<16xf32>)\n")),
+    ("a wait without record", ("exec.wait 3 on compute", "exec.wait 4 on compute")),
+    ("an event that the call lacks", ("exec.record 0 on compute\n    exec.copy",
+                                      "exec.record 1 on compute\n    exec.copy")),
+    ("a negative event", ("events [5]", "events [-5]")),
+    # Places.
+    ("an interval's alignment", ("at 192 \"a\"", "at 224")),
+    ("an interval's place", ("at 192 \"a\"", "at 128")),
+    ("a range's place", ("role output at 64", "role output at 0")),
+    ("a range above the persistent part",
+     ("exec.persistent_bytes = 192", "exec.persistent_bytes = 128")),
+    ("a program above the arena", ("arena 512", "arena 576")),
+    ("bytes above the program's peak", ("@train arena 512", "@train arena 448")),
+    ("a view leaves its source", ("%b[0]", "%b[17]")),
+    # Content.
+    (NOT_THERE, C, (LAST, COPY_C + LAST)),
+    (NOT_THERE, C, (LAST, LAST.replace("%a", "%c"))),
+    (NOT_THERE, (LAST, LAST.replace("%a : memref<16xf32>", "%s : memref<64xi8>"))),
+    (NOT_THERE, ("at 384", "at 256"), (LAST, LAST.replace("%a", "%low"))),
+    (NOT_THERE, ("exec.copy on compute(%from : memref<16xf32>) outs(%t : memref<16xf32>)\n", "")),
+    ("a range as workspace", ("workspace(%s : memref<64xi8>)", "workspace(%y : memref<16xf32>)")),
+    # Calls.
+    (NOT_THERE, ("@move(%a, %low)", "@move(%low, %a)")),
+    (NOT_THERE, ("@move(%a, %low)", "@move(%w, %w)")),
+    (NOT_THERE, ("exec.call @move(%a, %low) events [5] : memref<16xf32>, memref<16xf32>\n", "")),
+    (NOT_THERE, ("@move(%low, %y)", "@move(%g, %y)")),
+    (NOT_THERE, ("@move(%low, %y)", "@move(%y, %low)")),
+    ("a call with other types", ("@move(%low, %y)", "@move(%b, %y)")),
+    # Operands of one operation.
+    (IN_PLACE, ("at 448", "at 192")),
+    (IN_PLACE, ("at 384", "at 192")),
+    (IN_PLACE, ("all_reduce on", "all_gather on")),
+    (IN_PLACE, (LAST, LAST.replace("%a", "%w"))),
+    (IN_PLACE, ("workspace(%s : memref<64xi8>)", "workspace(%a : memref<16xf32>)")),
+    ("a collective's sizes", ("= 1]", "= 2]")),
+]
+
+
+def main():
+    wrong = 0
+    for expected, *edits in [(None,), *EDITS]:
+        content = GOOD
+        for old, new in edits:
+            if old not in content:
+                sys.exit(f"the program has no {old!r}")
+            content = content.replace(old, new, 1)
+        found = exec_order.fault_of(exec_text.Module(content))
+        if found != expected:
+            print(f"{edits}: expected {expected}, found {found}")
+            wrong += 1
+    faults = sum(expected is not None for expected, *_ in EDITS)
+    print(f"{faults} faults planted, {wrong} programs judged wrongly")
+
+
+if __name__ == "__main__":
+    main()

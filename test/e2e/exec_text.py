@@ -1,0 +1,200 @@
+"""The printed text of a planned exec module: read, changed and written again.
+
+Written from the text alone and sharing nothing with the compiler, so that a
+mistake there is not repeated here. It knows the ops that a module holds after
+exec-synchronize, and keeps meshes and kernels as they are."""
+import re
+
+STREAMS = ("compute", "gather", "reduce", "copy")
+ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f64": 8, "i8": 1, "i32": 4, "i64": 8}
+
+_TYPE = re.compile(r"memref<((?:\d+x)*)(\w+)>$")
+_RANGE = re.compile(r"\s*exec\.range @(\S+) : (\S+) role (\w+) at (\d+)(.*)$")
+_GET = re.compile(r"%(\S+) = exec\.get @(\S+) : (\S+)$")
+_ALLOC = re.compile(r"%(\S+) = exec\.alloc at (\d+)(?: \"[^\"]*\")? : (\S+)$")
+_VIEW = re.compile(r"%(\S+) = exec\.view %(\S+)\[(-?\d+)\] : (\S+) to (\S+)$")
+_EVENT = re.compile(r"exec\.(record|wait) (-?\d+) on (\w+)$")
+_WORK = re.compile(r"exec\.(launch|gemm|invoke|collective|copy) (.*?)on (\w+)\((.*?)\)"
+                   r" outs\((.*?)\)(?: workspace\((.*?)\))?( over .*| \{.*)?$")
+_CALL = re.compile(r"exec\.call @(\S+?)\((.*)\) events \[(.*?)\](?: : .*)?$")
+_BLOCK = re.compile(r"  exec\.(program|func) @(\S+)(?: arena (\d+))?(?: attributes .*)? \{$")
+_MODULE = re.compile(r"exec\.(arena_bytes|persistent_bytes) = (\d+)")
+_MESH = re.compile(r"\s*fsdp\.mesh @\S+ \[(.*?)\]")
+
+
+def elements(kind):
+    """Elements of a memref and the name of their type."""
+    sizes, element = _TYPE.match(kind).groups()
+    count = 1
+    for size in sizes.split("x")[:-1]:
+        count *= int(size)
+    return count, element
+
+
+def bytes_of(kind):
+    count, element = elements(kind)
+    return count * ELEMENT_BYTES[element]
+
+
+class Range:
+    def __init__(self, name, kind, role, offset, rest):
+        self.name, self.kind, self.role, self.offset, self.rest = name, kind, role, offset, rest
+
+    def text(self):
+        return f"  exec.range @{self.name} : {self.kind} role {self.role} at {self.offset}{self.rest}"
+
+
+class Get:
+    def __init__(self, name, range_name, kind):
+        self.name, self.range, self.kind = name, range_name, kind
+
+    def text(self):
+        return f"%{self.name} = exec.get @{self.range} : {self.kind}"
+
+
+class Alloc:
+    def __init__(self, name, offset, kind):
+        self.name, self.offset, self.kind = name, offset, kind
+
+    def text(self):
+        return f"%{self.name} = exec.alloc at {self.offset} : {self.kind}"
+
+
+class View:
+    def __init__(self, name, source, offset, source_kind, kind):
+        self.name, self.source, self.offset = name, source, offset
+        self.source_kind, self.kind = source_kind, kind
+
+    def text(self):
+        return (f"%{self.name} = exec.view %{self.source}[{self.offset}] : "
+                f"{self.source_kind} to {self.kind}")
+
+
+class Event:
+    def __init__(self, op, number, stream):
+        self.op, self.number, self.stream = op, number, stream
+
+    def text(self, _):
+        return f"exec.{self.op} {self.number} on {self.stream}"
+
+
+class Work:
+    """`ins`, `outs` and `scratch` are names of values."""
+
+    def __init__(self, op, what, stream, ins, outs, scratch, rest):
+        self.op, self.what, self.stream, self.rest = op, what, stream, rest
+        self.ins, self.outs, self.scratch = ins, outs, scratch
+
+    def text(self, kinds):
+        def operands(names):
+            if not names:
+                return ""
+            return (", ".join("%" + name for name in names) + " : " +
+                    ", ".join(kinds[name] for name in names))
+        scratch = f" workspace({operands(self.scratch)})" if self.scratch else ""
+        return (f"exec.{self.op} {self.what}on {self.stream}({operands(self.ins)})"
+                f" outs({operands(self.outs)}){scratch}{self.rest}")
+
+
+class Call:
+    def __init__(self, callee, operands, events):
+        self.callee, self.operands, self.events = callee, operands, events
+
+    def text(self, kinds):
+        types = ", ".join(kinds[name] for name in self.operands)
+        return (f"exec.call @{self.callee}({', '.join('%' + n for n in self.operands)})"
+                f" events [{', '.join(map(str, self.events))}]" + (f" : {types}" if types else ""))
+
+
+class Block:
+    """A program or function. Where a value is defined says nothing, so that
+    definitions are written first and operations can be moved freely."""
+
+    def __init__(self, op, name, arena):
+        self.op, self.name, self.arena = op, name, arena
+        self.arguments, self.values, self.body = [], {}, []
+
+    def kinds(self):
+        return {**dict(self.arguments), **{v.name: v.kind for v in self.values.values()}}
+
+    def lines(self):
+        arena = "" if self.arena is None else f" arena {self.arena}"
+        yield f"  exec.{self.op} @{self.name}{arena} {{"
+        if self.arguments:
+            yield "  ^bb0(" + ", ".join(f"%{n}: {k}" for n, k in self.arguments) + "):"
+        for wanted in ((Get, Alloc), (View,)):
+            for value in self.values.values():
+                if isinstance(value, wanted):
+                    yield "    " + value.text()
+        kinds = self.kinds()
+        for op in self.body:
+            yield "    " + op.text(kinds)
+        yield "  }"
+
+
+def _names(text):
+    return [name.strip()[1:] for name in text.split(" : ")[0].split(",") if name.strip()]
+
+
+class Module:
+    def __init__(self, text):
+        self.bytes = {}
+        self.ranges, self.blocks, self.rest, self.axes = {}, {}, [], {}
+        block = None
+        for line in text.splitlines():
+            if line.startswith("module"):
+                self.bytes = {name: int(value) for name, value in _MODULE.findall(line)}
+            elif match := _BLOCK.match(line):
+                op, name, arena = match.groups()
+                block = self.blocks[name] = Block(op, name, arena and int(arena))
+            elif block and line == "  }":
+                block = None
+            elif block:
+                self._read_op(block, line.strip())
+            elif match := _RANGE.match(line):
+                name, kind, role, offset, rest = match.groups()
+                self.ranges[name] = Range(name, kind, role, int(offset), rest)
+            elif line != "}":
+                if match := _MESH.match(line):
+                    self.axes = {name: int(size) for name, size in
+                                 re.findall(r'"(\w+)" = (\d+)', match.group(1))}
+                self.rest.append(line)
+
+    @staticmethod
+    def _read_op(block, line):
+        if line.startswith("^bb0("):
+            for argument in line[5:-2].split(", "):
+                name, kind = argument.split(": ")
+                block.arguments.append((name[1:], kind))
+        elif match := _GET.match(line):
+            block.values[match.group(1)] = Get(*match.groups())
+        elif match := _ALLOC.match(line):
+            name, offset, kind = match.groups()
+            block.values[name] = Alloc(name, int(offset), kind)
+        elif match := _VIEW.match(line):
+            name, source, offset, source_kind, kind = match.groups()
+            block.values[name] = View(name, source, int(offset), source_kind, kind)
+        elif match := _EVENT.match(line):
+            op, number, stream = match.groups()
+            block.body.append(Event(op, int(number), stream))
+        elif match := _WORK.match(line):
+            op, what, stream, ins, outs, scratch, rest = match.groups()
+            block.body.append(Work(op, what, stream, _names(ins), _names(outs),
+                                   _names(scratch or ""), rest or ""))
+        elif match := _CALL.match(line):
+            callee, operands, events = match.groups()
+            block.body.append(Call(callee, _names(operands),
+                                   [int(e) for e in events.split(",") if e.strip()]))
+        else:
+            raise ValueError(f"cannot read: {line}")
+
+    def programs(self):
+        return [block for block in self.blocks.values() if block.op == "program"]
+
+    def text(self):
+        attributes = ", ".join(f"exec.{n} = {v} : i64" for n, v in self.bytes.items())
+        lines = [f"module attributes {{{attributes}}} {{"]
+        lines += [entry.text() for entry in self.ranges.values()] + self.rest
+        for block in self.blocks.values():
+            lines += block.lines()
+        return "\n".join(lines) + "\n}\n"
