@@ -630,7 +630,7 @@ static LogicalResult verifyOutputs(exec::ProgramOp program,
                 "written";
     for (const IssuedOp &issue : issued)
       for (const IssuedAccess &write : issue.writes)
-        if (write.transient && write.bytes.overlaps(*span))
+        if (!write.range && write.bytes.overlaps(*span))
           return issue.op->emitOpError("writes an interval over the output @")
                  << name.getValue() << ", which the program gives";
   }
