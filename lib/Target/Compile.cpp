@@ -105,12 +105,12 @@ std::string fsdp::findNvcc() {
   return usual;
 }
 
-static Error cannotFind(StringRef compiler) {
+static llvm::Error cannotFind(StringRef compiler) {
   return makeError("cannot find the compiler '" + compiler +
                    "'; name one with --cxx");
 }
 
-Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
+llvm::Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
   bool cuda = compiler.language == Language::Cuda;
   bool found = bool(sys::findProgramByName(compiler.cxx));
   if (!found && cuda && compiler.cxx == "nvcc")
@@ -126,7 +126,7 @@ Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
                      "', which does not exist: this build has no CUDA; build "
                      "fsdp where CMake finds the CUDA toolkit, cuDNN and NCCL, "
                      "or name the library's directory with --runtime-library");
-  return Error::success();
+  return llvm::Error::success();
 }
 
 /// Runs `command` and returns what it said.

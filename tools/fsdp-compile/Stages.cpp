@@ -3,6 +3,7 @@
 #include "Diagnostics.h"
 #include "ReadText.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
 #include "fsdp/Support/Signals.h"

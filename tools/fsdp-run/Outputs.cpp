@@ -48,7 +48,7 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   if (!isFirst || !options.program.empty())
     return;
   metricsBefore = sizeOf(metrics);
-  rt::makeDirectories(folder);
+  makeDirectories(folder);
   lock = std::make_unique<FolderLock>(folder, options.artifact);
 }
 

@@ -3,7 +3,7 @@
 #include "LineFile.h"
 #include "Results.h"
 #include "TemporaryFolder.h"
-#include "fsdp/Runtime/AtomicFile.h"
+#include "fsdp/Support/AtomicFile.h"
 #include <cmath>
 #include <csignal>
 #include <sys/resource.h>
