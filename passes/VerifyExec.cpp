@@ -614,26 +614,33 @@ static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes,
 /// programs: the program must give what it uses of them, and its intervals
 /// must not write there.
 static LogicalResult verifyOutputs(exec::ProgramOp program,
-                                   const ArenaAddresses &addresses,
                                    const std::vector<IssuedOp> &issued,
                                    int64_t persistentBytes) {
   auto given = program->getAttrOfType<ArrayAttr>(exec::kOutputsAttr);
-  for (auto get : program.getOps<exec::GetOp>()) {
-    std::optional<ByteSpan> span = addresses.spanOf(get);
-    if (!span || span->end <= persistentBytes)
-      continue;
-    StringAttr name = get.getRangeAttr().getAttr();
-    if (!given || !llvm::is_contained(given, name))
-      return get.emitOpError("uses the output @")
-             << name.getValue()
-             << " of another program, whose bytes this program may have "
-                "written";
-    for (const IssuedOp &issue : issued)
-      for (const IssuedAccess &write : issue.writes)
-        if (!write.range && write.bytes.overlaps(*span))
+  llvm::MapVector<Operation *, ByteSpan> used;
+  for (const IssuedOp &issue : issued)
+    for (ArrayRef<IssuedAccess> accesses :
+         {ArrayRef<IssuedAccess>(issue.reads),
+          ArrayRef<IssuedAccess>(issue.writes)})
+      for (const IssuedAccess &access : accesses) {
+        exec::RangeOp range = access.range;
+        if (!range || access.bytes.end <= persistentBytes)
+          continue;
+        if (!given || !llvm::is_contained(given, range.getSymNameAttr()))
+          return issue.op->emitOpError("uses the output @")
+                 << range.getSymName()
+                 << " of another program, whose bytes this program may have "
+                    "written";
+        int64_t begin = *range.getOffset();
+        used[range] = {begin, begin + exec::bytesOf(range.getMemRefType())};
+      }
+  for (const IssuedOp &issue : issued)
+    for (const IssuedAccess &write : issue.writes)
+      for (const auto &[range, span] : used)
+        if (!write.range && write.bytes.overlaps(span))
           return issue.op->emitOpError("writes an interval over the output @")
-                 << name.getValue() << ", which the program gives";
-  }
+                 << cast<exec::RangeOp>(range).getSymName()
+                 << ", which the program gives";
   return success();
 }
 
@@ -719,7 +726,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
       return failure();
     FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, addresses);
     if (failed(issued) ||
-        failed(verifyOutputs(program, addresses, *issued, persistentBytes)))
+        failed(verifyOutputs(program, *issued, persistentBytes)))
       return failure();
     return issued;
   }

@@ -37,11 +37,15 @@ static bool isDefault(int signal) {
 /// the table is only not removed.
 static std::atomic<const char *> paths[16];
 
-/// The handler was reset when it began, so the signal now ends the process.
-static void removeAndEnd(int signal) {
+void fsdp::removeFilesOnSignal() {
   for (std::atomic<const char *> &path : paths)
     if (const char *name = path.exchange(nullptr))
       unlink(name);
+}
+
+/// The handler was reset when it began, so the signal now ends the process.
+static void removeAndEnd(int signal) {
+  removeFilesOnSignal();
   raise(signal);
 }
 

@@ -13,7 +13,10 @@ static bool isRule(const std::string &line) {
 /// library with "[warn] " or "[err] ", those of mpirun with its name.
 static bool isMpiDiagnostic(const std::string &line) {
   static const std::regex pattern("^\\[([^\\]]+:[0-9]+|warn|err)\\] .*");
-  return std::regex_match(line, pattern) || line.rfind("mpirun: ", 0) == 0;
+  // A line of a stack that lost its beginning to another rank's.
+  static const std::regex frame("^\\S*\\([^()]*\\)\\[0x[0-9a-f]+\\]$");
+  return std::regex_match(line, pattern) || std::regex_match(line, frame) ||
+         line.rfind("mpirun: ", 0) == 0;
 }
 
 bool JobOutput::takeLine(const std::string &line) {

@@ -32,6 +32,10 @@ INSTEAD = {
          "cmake --list-presets | grep -q '\"release\"'", "builds everything"),
         ("ninja -C build check-fsdp", "ninja -C $BUILD -t query check-fsdp",
          "this test is a part of it"),
+        ("fsdp-run out/artifact --program evaluate",
+         "fsdp-run out/artifact --config run.toml -n 2 --dump state.safetensors && "
+         "fsdp-run out/artifact --program evaluate --load state.safetensors -n 2",
+         "the page makes no dump"),
         ("cmake --preset runtime", "cmake --list-presets | grep -q '\"runtime\"'",
          "builds the runtime again"),
     ],

@@ -3,7 +3,7 @@
 
     names.py PAGE SOURCE
 
-Inline code with a slash or a file's ending is a path of the repository, or of
+Inline code without spaces and with a slash or a file's ending is a path of the repository, or of
 a file in a folder that the same item of the guide names; `*` and `<name>`
 stand for any name. Other inline code that looks like C++ or TableGen must
 occur in a file or folder that the item names. An item is a numbered step or a
@@ -57,7 +57,7 @@ def main():
     problems = checked = 0
     for line, item in items_of(os.path.join(source, page)):
         names = re.findall(r"`([^`]+)`", item)
-        is_path = lambda n: "/" in n and " " not in n or n.endswith(ENDINGS)
+        is_path = lambda n: " " not in n and ("/" in n or n.endswith(ENDINGS))
         folders = [n for n in names if n.endswith("/")]
         paths = []
         for name in filter(is_path, names):

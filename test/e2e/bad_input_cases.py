@@ -169,8 +169,6 @@ def trace_cases(given):
                r"--batch must be at least 1")
     for name, text, message in [
             ("syntax", '{"model_type": "llama", ', "1:24.*Expected object key"),
-            ("deep", '{"a":' * 300000,
-             r"brackets are nested more than 100 deep"),
             ("model", '{"model_type": "bert"}',
              r'expected "llama" \(only Llama is supported\) at '
              r'config.model_type, got "bert"'),
@@ -397,7 +395,7 @@ def artifact_cases(given, run):
                                   "fsdp_get_artifact() { return &table; }"),
                   r"step.so was compiled for ABI 99, this runtime has ABI \d+")
     yield Case("arena-huge", run(f"{given}/large"),
-               r"the arenas of this machine's ranks, 2 x 549\d{10} bytes, are "
+               r"the arenas of this machine's ranks, 2 x \d{13} bytes, are "
                r"more than its memory of \d+ bytes")
     yield Case("artifact-missing", run("nowhere"),
                r"no artifact directory 'nowhere'")

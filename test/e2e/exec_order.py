@@ -111,7 +111,9 @@ def check_places(module):
     for entry in sorted(module.ranges.values(), key=lambda entry: entry.offset):
         require(entry.offset % 64 == 0 and entry.offset >= top, "a range's place")
         top = entry.offset + text.bytes_of(entry.kind)
-    require(top <= persistent, "a range above the persistent part")
+        # What one program alone gives may lie where others have intervals.
+        limit = arena if entry.role == "output" else persistent
+        require(top <= limit, "a range above the persistent part")
     for block in module.blocks.values():
         limit = arena if block.arena is None else block.arena
         require(limit <= arena, "a program above the arena")
@@ -161,6 +163,22 @@ def check_operands(issue):
                         "an output is an input")
         for other in writes[:i]:
             require(write.end <= other.begin or other.end <= write.begin, "outputs meet")
+
+
+def check_outputs(module, program, issued):
+    """A program uses outputs behind the persistent part only if it gives them,
+    and writes no interval there."""
+    work = [issue for issue in issued if not isinstance(issue.op, text.Event)]
+    used = {}
+    for access in (access for issue in work for access in (*issue.reads, *issue.writes)):
+        if isinstance(access.buffer, str) and access.end > module.bytes["persistent_bytes"]:
+            entry = module.ranges[access.buffer[1:]]
+            require(entry.name in program.outputs, "an output of another program")
+            used[entry.name] = (entry.offset, entry.offset + text.bytes_of(entry.kind))
+    for access in (access for issue in work for access in (*issue.writes, *issue.scratch)):
+        for begin, end in used.values():
+            require(isinstance(access.buffer, str) or access.end <= begin or end <= access.begin,
+                    "an interval over an output")
 
 
 def check_program(module, program, issued, gradients):
@@ -215,6 +233,7 @@ def fault_of(module):
         for program, issued in programs:
             others = set().union(*(names for name, names in written.items()
                                    if name != program.name))
+            check_outputs(module, program, issued)
             check_program(module, program, issued, others)
     except Fault as fault:
         return str(fault)

@@ -48,11 +48,17 @@ COPY_C = "    exec.copy on compute(%w : memref<16xf32>) outs(%c : memref<16xf32>
 READ = "a read does not wait for a write"
 NOT_THERE = "a read of what is not there"
 IN_PLACE = "an output is an input"
+# @y lies behind the persistent part.
+BEHIND = (("exec.persistent_bytes = 192", "exec.persistent_bytes = 64"),
+          ("  exec.range @g : memref<16xf32> role gradient at 128\n", ""),
+          ("    %g = exec.get @g : memref<16xf32>\n", ""))
+GIVES_Y = ("arena 512 {", 'arena 512 attributes {exec.outputs = ["y"]} {')
 EDITS = [
     # (what is wrong then, what is replaced and by what); None: nothing is.
     (None, C),
     (None, ("    exec.wait 6 on gather\n", "    exec.wait 5 on gather\n")),
     (None, C, (LAST, LAST + COPY_C)),
+    (None, *BEHIND, GIVES_Y),
     # Order.
     ("a stream starts before the program", ("    exec.wait 0 on gather\n", "")),
     (READ, ("    exec.wait 1 on compute\n", "")),
@@ -74,6 +80,8 @@ EDITS = [
     ("a range's place", ("role output at 64", "role output at 0")),
     ("a range above the persistent part",
      ("exec.persistent_bytes = 192", "exec.persistent_bytes = 128")),
+    ("an output of another program", *BEHIND),
+    ("an interval over an output", *BEHIND, GIVES_Y, ("at 192 \"a\"", "at 64")),
     ("a program above the arena", ("arena 512", "arena 576")),
     ("bytes above the program's peak", ("@train arena 512", "@train arena 448")),
     ("a view leaves its source", ("%b[0]", "%b[17]")),

@@ -17,7 +17,7 @@ _EVENT = re.compile(r"exec\.(record|wait) (-?\d+) on (\w+)$")
 _WORK = re.compile(r"exec\.(launch|gemm|invoke|collective|copy) (.*?)on (\w+)\((.*?)\)"
                    r" outs\((.*?)\)(?: workspace\((.*?)\))?( over .*| \{.*)?$")
 _CALL = re.compile(r"exec\.call @(\S+?)\((.*)\) events \[(.*?)\](?: : .*)?$")
-_BLOCK = re.compile(r"  exec\.(program|func) @(\S+)(?: arena (\d+))?(?: attributes .*)? \{$")
+_BLOCK = re.compile(r"  exec\.(program|func) @(\S+)(?: arena (\d+))?(?: attributes (\{.*\}))? \{$")
 _MODULE = re.compile(r"exec\.(arena_bytes|persistent_bytes) = (\d+)")
 _MESH = re.compile(r"\s*fsdp\.mesh @\S+ \[(.*?)\]")
 
@@ -110,8 +110,10 @@ class Block:
     """A program or function. Where a value is defined says nothing, so that
     definitions are written first and operations can be moved freely."""
 
-    def __init__(self, op, name, arena):
-        self.op, self.name, self.arena = op, name, arena
+    def __init__(self, op, name, arena, attributes):
+        self.op, self.name, self.arena, self.attributes = op, name, arena, attributes
+        given = re.search(r"exec\.outputs = \[(.*?)\]", attributes or "")
+        self.outputs = set(re.findall(r'"(.*?)"', given.group(1))) if given else set()
         self.arguments, self.values, self.body = [], {}, []
 
     def kinds(self):
@@ -119,7 +121,8 @@ class Block:
 
     def lines(self):
         arena = "" if self.arena is None else f" arena {self.arena}"
-        yield f"  exec.{self.op} @{self.name}{arena} {{"
+        attributes = "" if self.attributes is None else f" attributes {self.attributes}"
+        yield f"  exec.{self.op} @{self.name}{arena}{attributes} {{"
         if self.arguments:
             yield "  ^bb0(" + ", ".join(f"%{n}: {k}" for n, k in self.arguments) + "):"
         for wanted in ((Get, Alloc), (View,)):
@@ -145,8 +148,8 @@ class Module:
             if line.startswith("module"):
                 self.bytes = {name: int(value) for name, value in _MODULE.findall(line)}
             elif match := _BLOCK.match(line):
-                op, name, arena = match.groups()
-                block = self.blocks[name] = Block(op, name, arena and int(arena))
+                op, name, arena, attributes = match.groups()
+                block = self.blocks[name] = Block(op, name, arena and int(arena), attributes)
             elif block and line == "  }":
                 block = None
             elif block:

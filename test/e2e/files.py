@@ -221,7 +221,8 @@ def check_stopped_run():
         check(process.poll() is None, "fsdp-run does not train")
     process.terminate()
     process.stdout.close()
-    check(process.wait(300) == -signal.SIGTERM, "SIGTERM does not end fsdp-run")
+    check(process.wait(300) == 128 + signal.SIGTERM,
+          "SIGTERM does not end fsdp-run")
     check([name for name in os.listdir(f"{place}/dump") if "partial" in name]
           == [], "fsdp-run leaves a half-written file")
 

@@ -309,8 +309,8 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i6
   exec.range @y : memref<16xf32> role output at 64
   exec.program @reads_the_output_of_another_program arena 128 {
     %w = exec.get @w : memref<16xf32>
-    // expected-error @below {{uses the output @y of another program, whose bytes this program may have written}}
     %y = exec.get @y : memref<16xf32>
+    // expected-error @below {{uses the output @y of another program, whose bytes this program may have written}}
     exec.copy on compute (%y : memref<16xf32>) outs(%w : memref<16xf32>)
   }
 }

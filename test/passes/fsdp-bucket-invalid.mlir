@@ -7,7 +7,7 @@ module {
 
 // -----
 
-// expected-error @below {{fsdp.plan: unit 0 is not well formed: {name = "all"}}}
+// expected-error @below {{fsdp.plan: unit 0: 'parameters' must be an array of strings}}
 module attributes {fsdp.plan = [{name = "all"}]} {
 }
 

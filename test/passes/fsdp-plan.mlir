@@ -9,7 +9,7 @@
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.noname.json" 2>&1 | FileCheck %s --check-prefix=NONAME
 // RUN: echo '{"version": 2, "units": []}' > %t.version.json
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.version.json" 2>&1 | FileCheck %s --check-prefix=VERSION
-// RUN: echo '{"version": 1, "unit": []}' > %t.nounits.json
+// RUN: echo '{"version": 1}' > %t.nounits.json
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.nounits.json" 2>&1 | FileCheck %s --check-prefix=NOUNITS
 // RUN: not fsdp-opt %s --fsdp-plan="file=%t.absent.json" 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": [], "forward_prefech": 3}]}' > %t.key.json

@@ -3,6 +3,7 @@
 #include "Rank.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Signals.h"
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -93,6 +94,7 @@ static void stop(int signal) {
   bool said = say(stopping.messages[signal]) &&
               (!hasSteps || say(stopping.where)) &&
               write(STDERR_FILENO, "\n", 1) == 1;
+  removeFilesOnSignal();
   unlink(stopping.lock.c_str());
   _exit(said ? 128 + signal : 1);
 }

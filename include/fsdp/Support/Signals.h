@@ -25,6 +25,10 @@ private:
   int slot;
 };
 
+/// For a handler of one's own that ends the process: removes the files of all
+/// RemovedOnSignal. Safe in a handler.
+void removeFilesOnSignal();
+
 /// While it lives, SIGINT, SIGTERM and SIGHUP only interrupt what is going on;
 /// the outermost object delivers the signal when it dies, after the objects
 /// that were made later have cleaned up.

@@ -58,7 +58,7 @@ nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, 
 fsdp.mesh @mesh ["a" = 4]
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @+1 {{the part of mesh axis "a" needs sizes of at least 1, got (0)2}}
+  // expected-error @+1 {{sub-axis :(0)2 of mesh axis "a" must have sizes from 1 to 1048576}}
   "exec.collective"(%a, %a) {kind = #exec<collective_kind all_gather>, stream = #exec<stream gather>, mesh = @mesh, axes = [#fsdp.axis_ref<"a", 0, 2>], operandSegmentSizes = array<i32: 1, 1, 0>} : (memref<4xf32>, memref<4xf32>) -> ()
 }
 
@@ -66,7 +66,7 @@ exec.program @p {
 
 // The product of the parts may be larger than any number.
 fsdp.mesh @mesh ["a" = 4]
-// expected-error @+1 {{which mesh @mesh lacks}}
+// expected-error @+1 {{sub-axis :(4294967296)4294967296 of mesh axis "a" must have sizes from 1 to 1048576}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(4294967296)4294967296]>}
 
 // -----

@@ -139,6 +139,9 @@ static const char *const kRule = "--------------------------------------------";
 TEST(JobOutput, ALostRankIsTheMessage) {
   JobOutput output;
   EXPECT_TRUE(output.takeLine("a warning of a library"));
+  EXPECT_FALSE(output.takeLine("[host:12345] [ 0] /lib/libc.so.6(+0x812bb)"
+                               "[0x7fea5629f2bb]"));
+  EXPECT_FALSE(output.takeLine("/lib/libc.so.6(+0x812bb)[0x7fea5629f2bb]"));
   EXPECT_FALSE(output.takeLine("fsdp: rank 0: lost contact"));
   EXPECT_FALSE(output.takeLine(kRule));
   EXPECT_FALSE(output.takeLine("mpirun noticed that process rank 1 with PID "
