@@ -521,7 +521,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
       and so is a gradient that another program of the module writes. An
       output holds nothing until the program has written it.
     - A workspace holds nothing after its operation, and only an interval can
-      be one. copy_box writes its box alone; all else writes whole outputs.
+      be one. copy_box writes its box alone (of 2^20 pieces at most);
+      all else writes whole outputs.
     - `adamw` (see ExecInvocations.def) and an all_reduce may update in place.
       Nothing else may: a matmul reads again after it has begun to write, and
       kernels are compiled in the belief that what they read is not written.

@@ -282,10 +282,14 @@ LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
   return success();
 }
 
+/// Runs of bytes that one copy_box may write: each is an access of its own.
+static constexpr int64_t kMaxRuns = 1 << 20;
+
 /// Calls `run` with the bytes that copy_box writes, run by run: the box is
-/// whole in the dimensions behind the last one that it cuts.
-static void forEachRun(exec::InvokeOp copyBox, ByteSpan output,
-                       llvm::function_ref<void(ByteSpan)> run) {
+/// whole in the dimensions behind the last one that it cuts. Fails on a box of
+/// more than kMaxRuns.
+static LogicalResult forEachRun(exec::InvokeOp copyBox, ByteSpan output,
+                                llvm::function_ref<void(ByteSpan)> run) {
   auto type = cast<MemRefType>(copyBox.getOutputs()[0].getType());
   auto param = [&](StringRef name) {
     return cast<DenseI64ArrayAttr>(copyBox.getParamsAttr().get(name))
@@ -302,7 +306,12 @@ static void forEachRun(exec::InvokeOp copyBox, ByteSpan output,
   int64_t length = cut > 0 ? bytes * box[cut - 1] : bytes;
   SmallVector<int64_t> index(cut, 0);
   if (llvm::is_contained(box, 0))
-    return;
+    return success();
+  CheckedSize runs = 1;
+  for (size_t d = 0; d + 1 < cut; ++d)
+    runs *= box[d];
+  if (!runs.fits(kMaxRuns))
+    return copyBox.emitOpError("writes its box in more than 2^20 pieces");
   for (bool more = true; more;) {
     int64_t element = 0;
     for (size_t d = 0; d < cut; ++d)
@@ -315,6 +324,7 @@ static void forEachRun(exec::InvokeOp copyBox, ByteSpan output,
       index[d] = more ? index[d] : 0;
     }
   }
+  return success();
 }
 
 void ByteSweep::collect(size_t op, const IssuedAccess &span, bool write) {
@@ -335,11 +345,13 @@ LogicalResult ByteSweep::collect() {
         collect(i, write, /*write=*/true);
         continue;
       }
-      forEachRun(invoke, write.bytes, [&](ByteSpan bytes) {
+      auto collectPart = [&](ByteSpan bytes) {
         IssuedAccess part = write;
         part.bytes = bytes;
         collect(i, part, /*write=*/true);
-      });
+      };
+      if (failed(forEachRun(invoke, write.bytes, collectPart)))
+        return failure();
     }
   }
   return success();

@@ -29,9 +29,10 @@ def Fsdp_Dialect : Dialect {
     shard survive CSE and a dead one is erased. The order of collectives in
     the block is the order in which they are issued, on every rank.
 
-    **Reductions** add over the ranks in a fixed binary tree in f32 (each
-    operand element is widened first) and multiply by `scale` once at the end:
-    bits do not depend on message size, bucket or position.
+    **Reductions** add over the ranks in f32 (each operand element is widened
+    first) and multiply by `scale` once at the end. The order is fixed: a binary
+    tree along the last mesh axis, then one over its results along the axis
+    before. Bits do not depend on message size, bucket or position.
 
     **Uneven shards**: the local size is ceil(size / parts); padding is zero
     and stays zero; a gather yields the unpadded prefix.

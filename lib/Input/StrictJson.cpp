@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Input/StrictJson.h"
+#include "fsdp/Support/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -14,10 +15,6 @@
 using namespace fsdp;
 using llvm::StringRef;
 namespace json = llvm::json;
-
-/// More than any plan or model description has, and far below what the stack
-/// holds.
-static constexpr size_t kMaxDepth = 64;
 
 namespace {
 
@@ -70,10 +67,10 @@ void Scan::report(const std::string &message) {
 }
 
 void Scan::open(bool isObject) {
-  if (levels.size() == kMaxDepth) {
+  if (levels.size() == kMaxJsonDepth) {
     isTooDeep = true;
     problem.clear();
-    return report("nested deeper than " + std::to_string(kMaxDepth) +
+    return report("nested deeper than " + std::to_string(kMaxJsonDepth) +
                   " levels");
   }
   levels.emplace_back();

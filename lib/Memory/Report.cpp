@@ -126,7 +126,7 @@ MemoryReport fsdp::memoryReport(ModuleOp module) {
     CheckedSize bytes = 0;
     for (auto range : module.getOps<exec::RangeOp>())
       if (range.getRole() == role &&
-          range.getOffset().value_or(0) < report.persistentBytes)
+          int64_t(range.getOffset().value_or(0)) < report.persistentBytes)
         bytes += exec::bytesOf(range.getMemRefType());
     if (bytes.saturated() != 0)
       report.persistent.push_back(

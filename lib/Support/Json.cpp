@@ -12,7 +12,7 @@ bool fsdp::isNestedTooDeep(std::string_view json) {
       ++i; // The next character is no bracket and no end of a string.
     else if (c == '"')
       inString = !inString;
-    else if (!inString && (c == '[' || c == '{') && ++depth > kMostJsonBrackets)
+    else if (!inString && (c == '[' || c == '{') && ++depth > kMaxJsonDepth)
       return true;
     else if (!inString && (c == ']' || c == '}'))
       --depth;

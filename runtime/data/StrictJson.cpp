@@ -9,8 +9,7 @@ using nlohmann::json;
 
 json rt::parseStrictJson(std::string_view text, std::string &problem) {
   if (isNestedTooDeep(text)) {
-    problem = "brackets are nested more than " +
-              std::to_string(kMostJsonBrackets) + " deep";
+    problem = "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
     return {};
   }
   std::vector<std::set<std::string>> open; // keys of the objects around

@@ -42,9 +42,10 @@ INSTEAD = {
     "docs/tutorial.md": [
         ("bible ", "bible -f gen1:1-rev22:21 > out/bible.txt || cp text out/bible.txt",
          "the package may be missing"),
-        ("fsdp-run out/bible",
+        ("fsdp-run out/bible --config",
          "fsdp-run out/bible --config examples/bible.toml -n 2 --training.steps 2 "
-         "--lr_scheduler.warmup_steps 0 --validation.enable false --sample.length 4",
+         "--lr_scheduler.warmup_steps 0 --validation.enable false --sample.length 4 "
+         "--dump state.safetensors",
          "2,600 steps take minutes"),
     ],
     "docs/extending.md": [

@@ -368,7 +368,7 @@ def artifact_cases(given, run):
     yield damaged("manifest-deep",
                   lambda folder: write(f"{folder}/manifest.json",
                                        '{"config":{"a":' + "[" * 300000),
-                  r"manifest.json: brackets are nested more than 100 deep")
+                  r"manifest.json: nested deeper than 64 levels")
     yield damaged("manifest-range",
                   change_manifest(lambda m: m["ranges"][0].update(offset=2**40)),
                   r"damaged manifest .*ranges\[0\]: '.*' lies outside")
@@ -501,7 +501,7 @@ def load_cases(given, run):
     yield load("load-twice",
                safetensors(b'{"a": {}, "a": {}}'), r"'a' appears twice")
     yield load("load-deep", safetensors(b"[" * 300000),
-               r"brackets are nested more than 100 deep")
+               r"nested deeper than 64 levels")
     yield Case("load-folder", run(f"{given}/artifact", "--load", given),
                r"cannot read the tensors in '.*given': Is a directory")
     yield load("load-range", safetensors({"nobody": entry(0, 16)}, bytes(16)),

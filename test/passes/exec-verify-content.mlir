@@ -201,6 +201,20 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
 
 // -----
 
+// A box in more pieces than anybody counts.
+
+module attributes {exec.persistent_bytes = 67108864 : i64, exec.arena_bytes = 134217728 : i64} {
+  exec.range @x : memref<2097152x1xf32> role input at 0
+  exec.program @a_box_in_too_many_pieces arena 134217728 {
+    %x = exec.get @x : memref<2097152x1xf32>
+    %a = exec.alloc at 67108864 : memref<2097152x4xf32>
+    // expected-error @below {{'exec.invoke' op writes its box in more than 2^20 pieces}}
+    exec.invoke "copy_box" on compute (%x : memref<2097152x1xf32>) outs(%a : memref<2097152x4xf32>) {params = {shape = array<i64: 2097152, 1>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>}}
+  }
+}
+
+// -----
+
 // copy_box writes its box alone: the left half of each row.
 
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i64} {

@@ -55,8 +55,8 @@ enum class PackingOrder { Bytes, Duration, Area, Time, Contention };
 enum class PackingFit { Smallest, Lowest };
 
 /// What is wrong with the problem, if anything. Every solver takes a problem
-/// with which nothing is: its bytes together fit an arena, so that no offset
-/// can overflow.
+/// that passes; the bytes of one together fit an arena, so that no offset
+/// overflows.
 std::optional<std::string> checkPacking(const PackingProblem &problem);
 
 MaxLive maxLive(const PackingProblem &problem);

@@ -6,8 +6,9 @@
 
 namespace fsdp {
 
-/// Brackets within brackets, more than any text of ours has.
-inline constexpr int kMostJsonBrackets = 100;
+/// Brackets within brackets: more than any text of ours has, and far below what
+/// the stack holds. For the runtime's reader of JSON and the compiler's alike.
+inline constexpr int kMaxJsonDepth = 64;
 
 /// Whether brackets are nested deeper than that. Asked before a text is parsed:
 /// parsers and printers of JSON call themselves once per bracket and would run

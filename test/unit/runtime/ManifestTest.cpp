@@ -147,8 +147,7 @@ TEST(Manifest, OneMeaningAndBoundedDepth) {
   size_t arena = good.find("\"arena\":{") + 9;
   EXPECT_EQ(error(good.substr(0, arena) + "\"bytes\":1," + good.substr(arena)),
             "damaged manifest m.json: 'bytes' appears twice");
-  std::string deep = "damaged manifest m.json: brackets are nested more than "
-                     "100 deep";
+  std::string deep = "damaged manifest m.json: nested deeper than 64 levels";
   EXPECT_EQ(error(std::string(300000, '[')), deep);
   // Closed, and in a field that is kept as text.
   std::string nested = std::string(300000, '[') + std::string(300000, ']');

@@ -73,7 +73,7 @@ TEST(Safetensors, MalformedFilesAreRefused) {
                          8)),
             "its header: 'dtype' appears twice");
   EXPECT_EQ(error(fileOf(std::string(300000, '['), 0)),
-            "its header: brackets are nested more than 100 deep");
+            "its header: nested deeper than 64 levels");
   EXPECT_EQ(error(fileOf("{", 0)), "its header: this is not JSON");
   EXPECT_EQ(error(fileOf("{" + a + "}", 4)), "'a' lies outside the file");
   EXPECT_EQ(error(fileOf("{" + a + "}", 12)),
