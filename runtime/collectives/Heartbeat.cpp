@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <unistd.h>
 
 using namespace fsdp::rt;
@@ -41,6 +42,13 @@ Heartbeat::~Heartbeat() {
   }
   changed.notify_all();
   thread.join();
+  // An error on this rank ends the job. To wait for the others, which wait in
+  // a collective, would keep it from being told; and MPI may still write into
+  // the pulse, so it stays.
+  if (std::uncaught_exceptions() > 0) {
+    static_cast<void>(pulse.release());
+    return;
+  }
   pulse->end();
 }
 

@@ -27,7 +27,8 @@ public:
   /// Collective over the job. A silence of `limitSeconds` ends it; 0, or a
   /// single rank, means no heartbeat.
   Heartbeat(const Arena &arena, const World &world, double limitSeconds);
-  /// Collective. Silence is no alarm from here on.
+  /// Collective, unless an exception is under way, after which the job must
+  /// be ended. Silence is no alarm from here on.
   ~Heartbeat();
 
 private:
