@@ -47,6 +47,8 @@ std::string RankWatch::look() {
 
 void RankWatch::killRanks() const {
   for (const auto &[pid, process] : ranks)
-    if (processState(pid).startTime == process.startTime)
+    // One that was gone when it was looked at has no start time.
+    if (process.startTime != 0 &&
+        processState(pid).startTime == process.startTime)
       kill(static_cast<pid_t>(pid), SIGKILL);
 }
