@@ -82,6 +82,11 @@ std::optional<LaunchEnvironment> rt::detectLaunch() {
 }
 
 std::string rt::explainMissingMPI(const LaunchEnvironment &place, int known) {
+  if (!place.rankName)
+    return "MPI speaks of " + std::to_string(known) +
+           " processes, but no variable says which rank this is; start them "
+           "with mpirun, srun --mpi=pmix or fsdp-run -n " +
+           std::to_string(known);
   std::string rank = place.rankName, size = place.sizeName;
   std::string count = std::to_string(place.size);
   return "the environment speaks of " + count + " ranks (" + rank + " = " +

@@ -113,22 +113,50 @@ static int startRanks(const RunOptions &options) {
   }
 }
 
+/// Joins the job; ends it if MPI knows another than the environment.
+static World joinJob(const LaunchEnvironment &place) {
+  World world = joinWorld();
+  if (world.size == place.size)
+    return world;
+  std::string problem = explainMissingMPI(place, world.size);
+  if (world.size == 1)
+    throw Error(problem);
+  abortWorld(problem);
+}
+
+/// Prepares the run of one rank. Ranks that only MPI knows take themselves for
+/// a job of one, which may not suit the artifact: then that is the cause.
+static PreparedRun prepareOneRank(const RunOptions &options,
+                                  const LaunchEnvironment &place) {
+  try {
+    return prepareRun(options, place.size);
+  } catch (const std::exception &) {
+    if (!place.rankName) {
+      joinJob(place);
+      leaveWorld();
+    }
+    throw;
+  }
+}
+
 /// Runs this process's rank; errors end the whole job.
 static int runOneRank(const RunOptions &options, LaunchEnvironment place,
                       char **argv) {
-  PreparedRun run = prepareRun(options, place.size);
+  PreparedRun run = prepareOneRank(options, place);
   int threads = static_cast<int>(run.config.compile.threads);
   ensureThreadEnvironment(threads, argv);
   if (place.rank == 0 && !run.warning.empty())
     std::fprintf(stderr, "fsdp-run: warning: %s\n", run.warning.c_str());
   bindToOwnCores(place, threads);
+  // Before each of them locks the folder as the first rank.
+  if (!place.rankName)
+    joinJob(place);
   Outputs outputs(run.config, options, place.size, place.rank == 0);
   if (!place.rankName)
     outputs.explainSignals();
-  World world = joinWorld();
+  World world;
   try {
-    if (world.size != place.size)
-      throw Error(explainMissingMPI(place, world.size));
+    world = joinJob(place);
     runRank(run, options, world);
   } catch (const std::exception &error) {
     outputs.discard();

@@ -77,6 +77,12 @@ TEST_F(Launch, WithoutMPIItSaysWhatToType) {
             "4'");
 }
 
+TEST_F(Launch, MPIMayKnowMoreThanTheEnvironment) {
+  EXPECT_EQ(explainMissingMPI({0, 1, 0, 1}, 2),
+            "MPI speaks of 2 processes, but no variable says which rank this "
+            "is; start them with mpirun, srun --mpi=pmix or fsdp-run -n 2");
+}
+
 TEST(Variables, HoldNumbers) {
   auto error = [](const char *name, const char *value) {
     setenv(name, value, 1);
