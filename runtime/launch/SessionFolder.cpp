@@ -12,17 +12,23 @@
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 
-/// Opens and locks a folder; -1 if somebody holds it or it is gone. mpirun
-/// inherits the descriptor, so the lock outlives a launcher that was killed.
+/// Opens and locks a folder; -1 and errno if it cannot be, ENOENT if it is
+/// gone. mpirun inherits the descriptor, so the lock outlives a launcher that
+/// was killed.
 static int lockFolder(const std::string &folder, int operation) {
   int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (descriptor < 0)
     return -1;
+  int error = ENOENT;
   struct stat locked, present;
-  if (flock(descriptor, operation) == 0 && fstat(descriptor, &locked) == 0 &&
-      stat(folder.c_str(), &present) == 0 && locked.st_ino == present.st_ino)
+  if (flock(descriptor, operation) != 0)
+    error = errno;
+  else if (fstat(descriptor, &locked) == 0 &&
+           stat(folder.c_str(), &present) == 0 &&
+           locked.st_ino == present.st_ino && locked.st_dev == present.st_dev)
     return descriptor;
   close(descriptor);
+  errno = error;
   return -1;
 }
 
@@ -53,6 +59,11 @@ SessionFolder::SessionFolder(const std::string &base) {
     if (!mkdtemp(folder.data()))
       throw std::system_error(errno, std::generic_category());
     lock = lockFolder(folder, LOCK_EX);
+    if (lock >= 0 || errno == ENOENT)
+      continue;
+    int error = errno;
+    rmdir(folder.c_str());
+    throw std::system_error(error, std::generic_category());
   }
 }
 

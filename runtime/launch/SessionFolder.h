@@ -15,7 +15,7 @@ constexpr const char *kSessionPrefix = "fsdp-job-";
 /// it has ended.
 class SessionFolder {
 public:
-  /// Throws std::system_error if no folder can be made.
+  /// Throws std::system_error if no folder can be made and locked.
   explicit SessionFolder(const std::string &base);
   SessionFolder(const SessionFolder &) = delete;
   SessionFolder &operator=(const SessionFolder &) = delete;

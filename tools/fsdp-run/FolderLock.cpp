@@ -66,7 +66,8 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact)
         return;
       if (error == EWOULDBLOCK)
         throw inUse(folder, holder);
-      throw Error("cannot lock '" + file + "': " + std::strerror(error));
+      throw Error("cannot lock '" + file + "': " + std::strerror(error) +
+                  "; choose a --job.dump_folder on a file system with locks");
     }
     if (isNamed(opened, file))
       descriptor = opened;

@@ -4,6 +4,7 @@
 #include "../../../runtime/launch/ProcessState.h"
 #include "../../../runtime/launch/SessionFolder.h"
 #include "TemporaryFolder.h"
+#include "WithoutLocks.h"
 #include "fsdp/Runtime/Variables.h"
 #include <csignal>
 #include <sys/wait.h>
@@ -138,6 +139,22 @@ TEST(SessionFolder, AbandonedOnesAreRemoved) {
   }
   EXPECT_FALSE(std::filesystem::exists(kept));
   EXPECT_TRUE(std::filesystem::exists(other));
+}
+
+// Where no folder can be locked, none is left and none is tried again.
+TEST(SessionFolder, NeedsLocks) {
+  TemporaryFolder base;
+  int error = 0;
+  if (!withoutLocks([&] {
+        try {
+          SessionFolder folder(base.file(""));
+        } catch (const std::system_error &failure) {
+          error = failure.code().value();
+        }
+      }))
+    GTEST_SKIP() << "no filter of system calls here";
+  EXPECT_EQ(error, ENOSYS);
+  EXPECT_TRUE(std::filesystem::is_empty(base.file("")));
 }
 
 static const char *const kRule = "--------------------------------------------";

@@ -3,6 +3,7 @@
 #include "LineFile.h"
 #include "Results.h"
 #include "TemporaryFolder.h"
+#include "WithoutLocks.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <cmath>
 #include <csignal>
@@ -75,6 +76,19 @@ TEST(FolderLock, SaysWhoHoldsIt) {
   }
   EXPECT_TRUE(std::filesystem::is_empty(name));
   FolderLock again(name, "other");
+}
+
+TEST(FolderLock, NeedsLocks) {
+  TemporaryFolder folder;
+  std::string message;
+  if (!withoutLocks([&] {
+        message = messageOf([&] { FolderLock(folder.file(""), "bible"); });
+      }))
+    GTEST_SKIP() << "no filter of system calls here";
+  EXPECT_NE(message.find("run.lock': Function not implemented; choose a "
+                         "--job.dump_folder on a file system with locks"),
+            std::string::npos)
+      << message;
 }
 
 TEST(Results, ScalarsByValueOthersInShort) {
