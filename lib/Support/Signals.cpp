@@ -22,12 +22,18 @@ static struct sigaction setHandler(int signal, void (*handler)(int),
   return previous;
 }
 
-/// Whether nobody handles or ignores the signal.
-static bool isDefault(int signal) {
+/// Whether `handler` is what the signal has; a handler with SA_SIGINFO stands
+/// in another member.
+static bool hasHandler(int signal, void (*handler)(int)) {
   struct sigaction action = {};
   sigaction(signal, nullptr, &action);
-  return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL;
+  return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == handler;
 }
+
+/// Whether nobody handles or ignores the signal.
+static bool isDefault(int signal) { return hasHandler(signal, SIG_DFL); }
+
+bool fsdp::isIgnored(int signal) { return hasHandler(signal, SIG_IGN); }
 
 //===----------------------------------------------------------------------===//
 // Files
@@ -100,10 +106,8 @@ DeferredSignals::DeferredSignals() {
     return;
   for (int i = 0; i < kStopCount; ++i) {
     sigaction(kStops[i], nullptr, &previous[i]);
-    bool ignored = !(previous[i].sa_flags & SA_SIGINFO) &&
-                   previous[i].sa_handler == SIG_IGN;
     // No SA_RESTART: a wait for a pipe's other end is given up.
-    if (!ignored)
+    if (!isIgnored(kStops[i]))
       setHandler(kStops[i], defer, 0);
   }
 }

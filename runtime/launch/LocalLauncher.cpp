@@ -11,6 +11,7 @@
 #include "fsdp/Runtime/Launch.h"
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Signals.h"
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -72,12 +73,27 @@ static void setLauncherEnvironment(int threads, const JobFolders &folders) {
   setenv(kLauncherVariable, std::to_string(getppid()).c_str(), 1);
 }
 
+/// The signals that ask the job to end.
+static constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
+
+/// mpirun ends the job at these signals even if it inherits that they are
+/// ignored. What is blocked does not reach it; the ranks start unblocked.
+static void blockIgnoredSignals() {
+  sigset_t ignored;
+  sigemptyset(&ignored);
+  for (int signal : kStops)
+    if (isIgnored(signal))
+      sigaddset(&ignored, signal);
+  sigprocmask(SIG_BLOCK, &ignored, nullptr);
+}
+
 /// Runs in the child; never returns.
 [[noreturn]] static void becomeMpirun(int ranks, int threads,
                                       const JobFolders &folders,
                                       const std::vector<std::string> &args) {
   // The job ends with us, even if we are killed.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  blockIgnoredSignals();
   setLauncherEnvironment(threads, folders);
   std::vector<std::string> command = {
       "mpirun",
@@ -125,13 +141,9 @@ static void handleSignals() {
   struct sigaction action{};
   action.sa_sigaction = forwardSignal;
   action.sa_flags = SA_SIGINFO; // without SA_RESTART: poll returns at once
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before;
-    sigaction(signal, &action, &before);
-    // Under nohup the job outlives its terminal.
-    if (signal == SIGHUP && before.sa_handler == SIG_IGN)
-      sigaction(signal, &before, nullptr);
-  }
+  for (int signal : kStops)
+    if (!isIgnored(signal))
+      sigaction(signal, &action, nullptr);
 }
 
 //===----------------------------------------------------------------------===//

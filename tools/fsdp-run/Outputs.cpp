@@ -81,6 +81,7 @@ namespace {
 /// All that the handler needs, made before: it may not allocate.
 struct {
   std::string lock, metrics, where, messages[NSIG];
+  std::string folder; // empty if it was there before the run
   uintmax_t metricsBefore;
 } stopping;
 } // namespace
@@ -96,6 +97,8 @@ static void stop(int signal) {
               write(STDERR_FILENO, "\n", 1) == 1;
   removeFilesOnSignal();
   unlink(stopping.lock.c_str());
+  // Fails if something is in it, as it should.
+  rmdir(stopping.folder.c_str());
   _exit(said ? 128 + signal : 1);
 }
 
@@ -103,6 +106,7 @@ void Outputs::explainSignals() const {
   if (!lock)
     return;
   stopping.lock = lock->path();
+  stopping.folder = isNewFolder ? folder : "";
   stopping.metrics = metrics;
   stopping.metricsBefore = metricsBefore;
   stopping.where = stepsAreIn(metrics);
@@ -110,8 +114,7 @@ void Outputs::explainSignals() const {
     stopping.messages[signal] = "fsdp-run: stopped by signal " +
                                 std::to_string(signal) + " (" +
                                 strsignal(signal) + ")";
-    // Under nohup the run outlives its terminal.
-    if (std::signal(signal, stop) == SIG_IGN && signal == SIGHUP)
-      std::signal(signal, SIG_IGN);
+    if (!isIgnored(signal))
+      std::signal(signal, stop);
   }
 }

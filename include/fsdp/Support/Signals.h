@@ -1,7 +1,7 @@
 //===- Signals.h - Nothing is left behind by Ctrl-C -------------*- C++ -*-===//
 //
 // What has to be undone when a signal ends the process. A handler of somebody
-// else, and a signal that is ignored (nohup), are left as they are.
+// else, and a signal that is ignored, are left as they are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_SUPPORT_SIGNALS_H
@@ -10,6 +10,10 @@
 #include <sys/types.h>
 
 namespace fsdp {
+
+/// Whether the signal is ignored, as SIGHUP under nohup and SIGINT after
+/// `command &` in a script are.
+bool isIgnored(int signal);
 
 /// While it lives, a signal that ends the process removes a file first. A
 /// limit on the size of files becomes an error of write, like a full disk.
