@@ -1,4 +1,5 @@
-"""Helpers of the end-to-end tests: run the tools, read and write safetensors.
+"""Helpers of the end-to-end tests: run the tools, watch processes, read and
+write safetensors.
 
 Only Python's standard library, as the tests run where nothing else is."""
 import array
@@ -7,6 +8,9 @@ import os
 import struct
 import subprocess
 import sys
+import time
+
+SECONDS = 300  # what has not happened after these never will
 
 
 def run(*command):
@@ -18,6 +22,30 @@ def run(*command):
         print(done.stdout)
         sys.exit(f"{command[0]} ended with {done.returncode}")
     return done.stdout
+
+
+def process_fields(pid):
+    """Fields of a process from its state on, or nothing if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return []
+
+
+def is_alive(pid):
+    """Whether a process runs; one that waits to be reaped does not."""
+    fields = process_fields(pid)
+    return bool(fields) and fields[0] not in "ZX"
+
+
+def wait_until(condition, what):
+    """Returns when `condition` holds; the test fails if it never does."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f"{what}: not within {SECONDS} s")
+        time.sleep(0.05)
 
 
 def write_int32(path, tensors):

@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 
+import artifacts
+
 config, text, work = (os.path.abspath(argument) for argument in sys.argv[1:])
 TRACE = ["fsdp-trace", "llama3_8b"]
 COMPILE = ["fsdp-compile", "--config", config, "--ranks", "1"]
@@ -45,14 +47,6 @@ def folder(name):
     path = f"{work}/{name}"
     os.makedirs(path)
     return path
-
-
-def wait_until(condition, what):
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.05)
-    sys.exit(f"files.py: never saw that {what}")
 
 
 #===------------------------------------------------------------------------===#
@@ -170,14 +164,6 @@ def check_limit(name, command):
 # Signals
 #===------------------------------------------------------------------------===#
 
-def is_alive(process):
-    """Whether a process runs; one that waits to be reaped does not."""
-    try:
-        return read(f"/proc/{process}/stat").rsplit(")")[-1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def check_stopped_compiler(number):
     """The host compiler and its child end with fsdp-compile."""
     place = folder(f"stopped-{number}")
@@ -195,36 +181,75 @@ def check_stopped_compiler(number):
                                preexec_fn=lambda: signal.signal(number,
                                                                 signal.SIG_DFL))
     started = f"{place}/started"
-    wait_until(lambda: os.path.exists(started) and
+    artifacts.wait_until(lambda: os.path.exists(started) and
                read(started).count("\n") == 2, "the compiler was started")
     children = read(started).split()
     process.send_signal(number)
     _, said = process.communicate(timeout=300)
     check((process.returncode, said) == (-number, ""),
           f"fsdp-compile ends with {process.returncode} by {number}: {said}")
-    wait_until(lambda: not any(map(is_alive, children)),
+    artifacts.wait_until(lambda: not any(map(artifacts.is_alive, children)),
                "the host compiler ended")
     check(sorted(os.listdir(place)) == ["compiler", "started", "tmp"] and
           not os.listdir(f"{place}/tmp"), "fsdp-compile leaves files behind")
 
 
+def start_run(artifact, *options):
+    """A run of one rank that is not stopped by SIGINT."""
+    return subprocess.Popen(
+        ["fsdp-run", artifact, "--training.dataset_path", text,
+         "--lr_scheduler.warmup_steps", "1", "--metrics.log_freq", "1",
+         *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+
+
 def check_stopped_run():
-    """A run that is stopped leaves no half-written file."""
+    """A run that is stopped leaves no folder without files; it is not stopped
+    by a signal that it was told to ignore."""
     place = folder("stopped-run")
     succeed([*COMPILE, "-o", f"{place}/artifact"])
-    process = subprocess.Popen(
-        ["fsdp-run", f"{place}/artifact", "--training.dataset_path", text,
-         "--training.steps", "100000", "--lr_scheduler.warmup_steps", "2",
-         "--metrics.log_freq", "1", "--job.dump_folder", f"{place}/dump"],
-        stdout=subprocess.PIPE, text=True)
+    process = start_run(f"{place}/artifact", "--training.steps", "1000000",
+                        "--metrics.jsonl", "", "--job.dump_folder",
+                        f"{place}/dump")
     while not process.stdout.readline().startswith("step:"):
         check(process.poll() is None, "fsdp-run does not train")
+    check(os.listdir(f"{place}/dump") == ["run.lock"],
+          "fsdp-run does not lock its folder")
+    process.send_signal(signal.SIGINT)
+    for _ in range(5):
+        check(process.stdout.readline().startswith("step:"),
+              "SIGINT ends fsdp-run though it is ignored")
     process.terminate()
-    process.stdout.close()
-    check(process.wait(300) == 128 + signal.SIGTERM,
+    process.communicate(timeout=300)
+    check(process.returncode == 128 + signal.SIGTERM,
           "SIGTERM does not end fsdp-run")
-    check([name for name in os.listdir(f"{place}/dump") if "partial" in name]
-          == [], "fsdp-run leaves a half-written file")
+    check(os.listdir(place) == ["artifact"], "fsdp-run leaves an empty folder")
+
+
+def check_stopped_dump():
+    """A run that is stopped while it writes leaves no half-written file."""
+    place = folder("stopped-dump")
+    # Large enough to be seen while it is written.
+    succeed([*COMPILE, "--model.dim=512", "--model.ffn_dim=2048", "-o",
+             f"{place}/artifact"])
+    os.mkdir(f"{place}/dump")
+    partial = lambda: [name for name in os.listdir(f"{place}/dump")
+                       if "partial" in name]
+    for _ in range(50):
+        process = start_run(f"{place}/artifact", "--training.steps", "1",
+                            "--job.dump_folder", f"{place}/run", "--dump",
+                            f"{place}/dump/state.safetensors")
+        while process.poll() is None and not partial():
+            time.sleep(0.001)
+        process.terminate()
+        process.communicate(timeout=300)
+        check(not partial(), "fsdp-run leaves a half-written file")
+        if process.returncode == 128 + signal.SIGTERM:
+            break
+        check(process.returncode == 0, "fsdp-run fails")
+    check(process.returncode != 0, "SIGTERM never comes while a file is written")
+    check(os.listdir(f"{place}/dump") in ([], ["state.rank0.safetensors"]),
+          "fsdp-run leaves other files")
 
 
 def main():
@@ -250,6 +275,7 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM):
         check_stopped_compiler(number)
     check_stopped_run()
+    check_stopped_dump()
     print(f"{checks} ways to write, all good")
 
 

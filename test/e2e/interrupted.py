@@ -10,33 +10,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import artifacts
-
-SECONDS = 60  # a job that has to end is hanging after these
+from artifacts import SECONDS, is_alive, wait_until
 
 
 def children(pid):
     """Processes that `pid` started."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                fields = file.read().rsplit(")", 1)[1].split()
-        except OSError:
-            continue  # It has ended.
-        if int(fields[1]) == pid:
-            found.append(int(name))
-    return found
-
-
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return [int(name) for name in filter(str.isdigit, os.listdir("/proc"))
+            if artifacts.process_fields(name)[1:2] == [str(pid)]]
 
 
 def rank_of(pid):
@@ -45,14 +27,6 @@ def rank_of(pid):
             if entry.startswith(b"OMPI_COMM_WORLD_RANK="):
                 return int(entry.split(b"=")[1])
     return -1
-
-
-def wait_until(condition, what):
-    end = time.monotonic() + SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            sys.exit(f"{what}: not within {SECONDS} s")
-        time.sleep(0.05)
 
 
 def lines_of(path):
@@ -66,12 +40,13 @@ def lines_of(path):
 class Job:
     """A long job in `folder`; it has made some steps when it is returned."""
 
-    def __init__(self, command, folder, environment):
+    def __init__(self, command, folder, environment, **options):
         self.folder, self.metrics = folder, f"{folder}/metrics.jsonl"
         before = lines_of(self.metrics)
         self.process = subprocess.Popen(
             command, env=dict(os.environ, **environment),
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            **options)
         wait_until(lambda: lines_of(self.metrics) > before + 5, "first steps")
         # mpirun is a child of fsdp-run, unless it was started itself.
         self.mpirun = (children(self.process.pid) if command[0] == "fsdp-run"
@@ -107,6 +82,55 @@ def one_line(said):
 def kill(*pids, number=signal.SIGKILL):
     for pid in pids:
         os.kill(pid, number)
+
+
+def said_by_failure(command, **environment):
+    """What a command that has to fail says."""
+    try:
+        done = subprocess.run(command, env=dict(os.environ, **environment),
+                              capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{command}: hangs")
+    if done.returncode == 0:
+        sys.exit(f"{command}: does not fail")
+    return done.stderr
+
+
+def check_errors(run, mpirun, work):
+    """What is wrong on one rank, or with its launcher, is said."""
+    dump = f"{work}/dump/state.safetensors"
+    os.makedirs(f"{work}/dump/state.rank1.safetensors")
+    run = run + ["--training.steps", "2", "--job.dump_folder", f"{work}/errors"]
+    for shared in "10":
+        said = said_by_failure(run + ["-n", "2", "--dump", dump],
+                               FSDP_SHARED_MEMORY=shared, FSDP_TIMEOUT="60")
+        if not re.search(r"^fsdp-run: rank 1: cannot write '.*rank1.safetensors'",
+                         said):
+            sys.exit(f"the error of rank 1 is lost:\n{said}")
+    hidden = ["env"] + [f"--unset=OMPI_COMM_WORLD_{name}" for name in
+                        ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")]
+    said = said_by_failure(mpirun + hidden + run)
+    if "MPI speaks of 2 processes, but no variable says" not in said:
+        sys.exit(f"ranks without their variables:\n{said}")
+
+
+def check_ignored(run, folder):
+    """Signals that are ignored do not end a job, whoever of it gets them."""
+    ignored = [signal.SIGINT, signal.SIGHUP]
+    before = {number: signal.signal(number, signal.SIG_IGN)
+              for number in ignored}
+    job = Job(run + ["-n", "2", "--job.dump_folder", folder], folder, {},
+              start_new_session=True)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    for number in ignored:
+        os.killpg(job.process.pid, number)
+    wait_until(lambda: lines_of(job.metrics) > job.steps + 50 or
+               job.process.poll() is not None, "steps after ignored signals")
+    kill(job.process.pid, number=signal.SIGTERM)
+    said = job.end()
+    if not re.search(r"stopped by signal 15", said):
+        sys.exit(f"a job that ignores signals says\n{said}")
 
 
 def ends():
@@ -147,10 +171,12 @@ def main():
     run = ["fsdp-run", artifact, "--config", config, "--training.dataset_path",
            text, "--job.dump_folder", folder, "--training.steps", "10000000",
            "--metrics.log_freq", "1000000"]
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
+              "none", "-n", "2"]
+    check_errors(run, mpirun, work)
+    check_ignored(run, f"{work}/ignored")
     done = list(ends())
     for number, (name, harm, message, environment, own) in enumerate(done, 1):
-        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe",
-                  "--bind-to", "none", "-n", "2"]
         job = Job(mpirun + run if own else run + ["-n", "2"], folder,
                   environment)
         if segments(job):
