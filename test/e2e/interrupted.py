@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import artifacts
 from artifacts import SECONDS, is_alive, wait_until
@@ -100,7 +101,9 @@ def check_errors(run, mpirun, work):
     """What is wrong on one rank, or with its launcher, is said."""
     dump = f"{work}/dump/state.safetensors"
     os.makedirs(f"{work}/dump/state.rank1.safetensors")
-    run = run + ["--training.steps", "2", "--job.dump_folder", f"{work}/errors"]
+    # Rank 0 then waits for rank 1, to write a sample with it.
+    run = run + ["--training.steps", "2", "--job.dump_folder", f"{work}/errors",
+                 "--sample.length", "20"]
     for shared in "10":
         said = said_by_failure(run + ["-n", "2", "--dump", dump],
                                FSDP_SHARED_MEMORY=shared, FSDP_TIMEOUT="60")
@@ -125,8 +128,12 @@ def check_ignored(run, folder):
         signal.signal(number, handler)
     for number in ignored:
         os.killpg(job.process.pid, number)
-    wait_until(lambda: lines_of(job.metrics) > job.steps + 50 or
+    time.sleep(2)  # mpirun takes a while to end a job
+    steps = lines_of(job.metrics)
+    wait_until(lambda: lines_of(job.metrics) > steps or
                job.process.poll() is not None, "steps after ignored signals")
+    if job.process.poll() is not None:
+        sys.exit(f"a job is ended by signals that it ignores: {job.end()}")
     kill(job.process.pid, number=signal.SIGTERM)
     said = job.end()
     if not re.search(r"stopped by signal 15", said):
