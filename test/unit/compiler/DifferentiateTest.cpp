@@ -6,7 +6,7 @@
 // f64, whatever the declared types.
 //
 //===----------------------------------------------------------------------===//
-#include "NNEvaluator.h"
+#include "fsdp/Interpreter/Evaluate.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
@@ -16,7 +16,7 @@
 
 using namespace mlir;
 using namespace fsdp;
-using namespace fsdp::test;
+using namespace fsdp::interpret;
 
 namespace {
 

@@ -7,7 +7,7 @@
 // only this proves that the forward op is the right one.
 //
 //===----------------------------------------------------------------------===//
-#include "NNEvaluator.h"
+#include "fsdp/Interpreter/Evaluate.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/JSON.h"
@@ -17,7 +17,7 @@
 
 using namespace mlir;
 using namespace fsdp;
-using namespace fsdp::test;
+using namespace fsdp::interpret;
 namespace json = llvm::json;
 
 //===----------------------------------------------------------------------===//

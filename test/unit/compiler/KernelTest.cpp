@@ -6,7 +6,7 @@
 // apart.
 //
 //===----------------------------------------------------------------------===//
-#include "NNEvaluator.h"
+#include "fsdp/Interpreter/Evaluate.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
@@ -17,7 +17,7 @@
 
 using namespace mlir;
 using namespace fsdp;
-using namespace fsdp::test;
+using namespace fsdp::interpret;
 
 namespace {
 

@@ -6,7 +6,7 @@
 // relative error of 1e-6 leaves no room for a wrong formula.
 //
 //===----------------------------------------------------------------------===//
-#include "NNEvaluator.h"
+#include "fsdp/Interpreter/Evaluate.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include <cmath>
@@ -15,7 +15,7 @@
 
 using namespace mlir;
 using namespace fsdp;
-using namespace fsdp::test;
+using namespace fsdp::interpret;
 
 namespace {
 

@@ -1,16 +1,24 @@
-//===- NNEvaluatorOps.h - Formulas of the nn evaluator ----------*- C++ -*-===//
+//===- Formulas.h - Formulas of the layer ops -------------------*- C++ -*-===//
 //
-// Private to the evaluator: the layer ops, each as its paper writes it.
+// Private to the interpreter: the layer ops, each as its paper writes it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_TEST_UNIT_COMPILER_NNEVALUATOROPS_H
-#define FSDP_TEST_UNIT_COMPILER_NNEVALUATOROPS_H
+#ifndef FSDP_LIB_INTERPRETER_FORMULAS_H
+#define FSDP_LIB_INTERPRETER_FORMULAS_H
 
-#include "NNEvaluator.h"
+#include "fsdp/Interpreter/Evaluate.h"
 
-namespace fsdp::test {
+namespace fsdp::interpret {
 
 using Tensors = std::vector<Tensor>;
+
+/// Throws std::runtime_error.
+[[noreturn]] void fail(const std::string &message);
+
+std::vector<int64_t> shapeOf(mlir::Value value);
+
+/// Rounds to the nearest value of `element`, f32 or bf16; others stay.
+void roundTo(mlir::Type element, Tensor &tensor);
 
 Tensor linear(const Tensors &in);
 Tensor linearInputGrad(const Tensors &in);
@@ -42,6 +50,6 @@ Tensor absMax(const Tensors &in);
 Tensor sumSquares(const Tensors &in);
 Tensors clipCoefficient(const Tensors &in, double maxNorm);
 
-} // namespace fsdp::test
+} // namespace fsdp::interpret
 
-#endif // FSDP_TEST_UNIT_COMPILER_NNEVALUATOROPS_H
+#endif // FSDP_LIB_INTERPRETER_FORMULAS_H

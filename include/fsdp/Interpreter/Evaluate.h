@@ -1,11 +1,11 @@
-//===- NNEvaluator.h - Reference values of nn programs ----------*- C++ -*-===//
+//===- Evaluate.h - What programs compute on one rank -----------*- C++ -*-===//
 //
-// For tests only: interprets a program of nn ops in double precision, each op
-// by its formula, with no thought of speed.
+// Interprets a program of nn ops in double precision, each op by its formula,
+// with no thought of speed. Grid.h does the same on the ranks of a mesh.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_TEST_UNIT_COMPILER_NNEVALUATOR_H
-#define FSDP_TEST_UNIT_COMPILER_NNEVALUATOR_H
+#ifndef FSDP_INTERPRETER_EVALUATE_H
+#define FSDP_INTERPRETER_EVALUATE_H
 
 #include "dialects/NN/NN.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace fsdp::test {
+namespace fsdp::interpret {
 
 /// A tensor in row-major order. Integers are held as doubles too: those of a
 /// program (indices, digit sums) are below 2^53.
@@ -37,9 +37,9 @@ using TensorMap = std::map<std::string, Tensor>;
 /// as a double whatever the type says.
 enum class Rounding { None, Declared };
 
-/// Runs `program` and gives what it produces by name: its results (`nn.name`,
-/// or "result<i>"), `<parameter>.grad` for each nn.gradient, and the new value
-/// of every tensor that nn.adamw updates.
+/// Runs `program` on one rank and gives what it produces by name: its results
+/// (`nn.name`, or "result<i>"), `<parameter>.grad` for each nn.gradient, and
+/// the new value of every tensor that nn.adamw updates.
 ///
 /// `inputs` holds the arguments (`nn.name`, or "arg<i>") and what nn.read
 /// reads, by symbol. A parameter or buffer that is missing starts as its
@@ -57,6 +57,6 @@ std::vector<Tensor> evaluate(mlir::Operation *op,
 /// ones.
 Tensor initialValue(mlir::RankedTensorType type, mlir::Attribute init);
 
-} // namespace fsdp::test
+} // namespace fsdp::interpret
 
-#endif // FSDP_TEST_UNIT_COMPILER_NNEVALUATOR_H
+#endif // FSDP_INTERPRETER_EVALUATE_H

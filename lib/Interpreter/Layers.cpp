@@ -1,9 +1,9 @@
-//===- NNEvaluatorLayers.cpp - Matmuls, norms, attention, losses ----------===//
-#include "NNEvaluatorOps.h"
+//===- Layers.cpp - Matmuls, norms, attention, losses ---------------------===//
+#include "Formulas.h"
 #include <cmath>
 #include <limits>
 
-namespace fsdp::test {
+namespace fsdp::interpret {
 
 //===----------------------------------------------------------------------===//
 // Matrix products
@@ -479,4 +479,4 @@ Tensors clipCoefficient(const Tensors &in, double maxNorm) {
   return {Tensor::scalar(norm), Tensor::scalar(coefficient)};
 }
 
-} // namespace fsdp::test
+} // namespace fsdp::interpret

@@ -1,5 +1,5 @@
-//===- NNEvaluator.cpp - Reference values of nn programs ------------------===//
-#include "NNEvaluatorOps.h"
+//===- Evaluate.cpp - What one op computes --------------------------------===//
+#include "Formulas.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace fsdp::test {
+namespace fsdp::interpret {
 
 //===----------------------------------------------------------------------===//
 // Tensors
@@ -38,7 +38,7 @@ static void forEachIndex(ArrayRef<int64_t> shape, Visit visit) {
   }
 }
 
-static std::vector<int64_t> shapeOf(Value value) {
+std::vector<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().vec();
 }
 
@@ -57,7 +57,7 @@ static float roundToBf16(float value) {
   return value;
 }
 
-static void roundTo(Type element, Tensor &tensor) {
+void roundTo(Type element, Tensor &tensor) {
   if (!element.isF32() && !element.isBF16())
     return;
   for (double &value : tensor.values) {
@@ -129,8 +129,9 @@ static std::optional<Tensor> evaluatePointwise(Operation *op,
                       SiluGradOp, b * sigmoid(a) * (1 + a * (1 - sigmoid(a))))
                       .Case<nn::GeluOp>([&](nn::GeluOp gelu) -> Result {
                         bool exact = gelu.getForm() == nn::GeluForm::Exact;
-                        return unary(
-                            in, [=](double x) { return test::gelu(x, exact); });
+                        return unary(in, [=](double x) {
+                          return interpret::gelu(x, exact);
+                        });
                       })
                       .Case<nn::GeluGradOp>([&](nn::GeluGradOp gelu) -> Result {
                         bool exact = gelu.getForm() == nn::GeluForm::Exact;
@@ -298,9 +299,7 @@ static std::optional<Tensor> evaluateShape(Operation *op, const Tensors &in) {
 // All ops
 //===----------------------------------------------------------------------===//
 
-[[noreturn]] static void fail(const std::string &message) {
-  throw std::runtime_error("evaluate: " + message);
-}
+void fail(const std::string &message) { throw std::runtime_error(message); }
 
 /// Matmuls, norms, attention, losses and the gradient norm.
 static Tensors evaluateLayer(Operation *op, const Tensors &in) {
@@ -372,163 +371,9 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
       })
       .Case([&](nn::RecomputeFromOp) { return in; })
       .Default([](Operation *op) -> Tensors {
-        fail("knows no '" + op->getName().getStringRef().str() + "'");
+        fail("the interpreter knows no '" + op->getName().getStringRef().str() +
+             "'");
       });
-}
-
-namespace {
-
-/// The values of one run.
-class Run {
-public:
-  Run(const TensorMap &inputs, Rounding rounding)
-      : inputs(inputs), rounding(rounding) {}
-
-  TensorMap program(func::FuncOp function);
-  Tensors block(Block &block, const Tensors &arguments);
-
-private:
-  Tensors operandsOf(Operation *op) const;
-  void execute(Operation *op);
-  Tensor read(nn::ReadOp op) const;
-  const Tensor *find(StringRef name) const;
-  Tensor state(Operation *user, StringRef name) const;
-  void adamw(nn::AdamWOp op);
-
-  const TensorMap &inputs;
-  Rounding rounding;
-  TensorMap written;
-  DenseMap<Value, Tensor> values;
-};
-
-} // namespace
-
-Tensors Run::operandsOf(Operation *op) const {
-  Tensors operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(values.at(operand));
-  return operands;
-}
-
-Tensors Run::block(Block &block, const Tensors &arguments) {
-  for (auto [argument, value] :
-       llvm::zip_equal(block.getArguments(), arguments))
-    values[argument] = value;
-  for (Operation &op : block.without_terminator())
-    execute(&op);
-  return operandsOf(block.getTerminator());
-}
-
-void Run::execute(Operation *op) {
-  if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
-    written[(gradient.getName() + ".grad").str()] =
-        values.at(gradient.getValue());
-    return;
-  }
-  if (auto update = dyn_cast<nn::AdamWOp>(op))
-    return adamw(update);
-  Tensors results;
-  if (auto readOp = dyn_cast<nn::ReadOp>(op))
-    results = {read(readOp)};
-  else if (auto fusion = dyn_cast<nn::FusionOp>(op))
-    results = block(fusion.getBody().front(), operandsOf(op));
-  else
-    results = evaluate(op, operandsOf(op), rounding);
-  for (auto [result, value] : llvm::zip_equal(op->getResults(), results))
-    values[result] = value;
-}
-
-const Tensor *Run::find(StringRef name) const {
-  for (const TensorMap *map : {&written, &inputs})
-    if (auto it = map->find(name.str()); it != map->end())
-      return &it->second;
-  return nullptr;
-}
-
-Tensor Run::state(Operation *user, StringRef name) const {
-  if (const Tensor *tensor = find(name))
-    return *tensor;
-  Operation *declared = SymbolTable::lookupNearestSymbolFrom(
-      user, StringAttr::get(user->getContext(), name));
-  if (auto parameter = dyn_cast_or_null<nn::ParameterOp>(declared))
-    return initialValue(parameter.getTensorType(), parameter.getInit());
-  if (auto buffer = dyn_cast_or_null<nn::BufferOp>(declared))
-    return initialValue(buffer.getTensorType(), buffer.getInit());
-  fail("nothing is called '" + name.str() + "'");
-}
-
-Tensor Run::read(nn::ReadOp op) const {
-  Tensor tensor = state(op, op.getName());
-  if (tensor.shape != shapeOf(op.getValue()))
-    fail("'" + op.getName().str() + "' has another shape than its read");
-  return tensor;
-}
-
-void Run::adamw(nn::AdamWOp op) {
-  auto store = [&](const std::string &name, Tensor tensor) {
-    if (rounding == Rounding::Declared)
-      roundTo(Float32Type::get(op.getContext()), tensor);
-    written[name] = std::move(tensor);
-  };
-  double lr = values.at(op.getLr()).values[0];
-  double step = values.at(op.getStep()).values[0];
-  double clip = values.at(op.getCoefficient()).values[0];
-  double beta1 = op.getBeta1().convertToDouble();
-  double beta2 = op.getBeta2().convertToDouble();
-  double eps = op.getEps().convertToDouble();
-  double decay = op.getWeightDecay().convertToDouble();
-  for (size_t i = 0; i < op.getGradients().size(); ++i) {
-    auto nameOf = [i](ArrayAttr names) {
-      return cast<FlatSymbolRefAttr>(names[i]).getValue().str();
-    };
-    std::string names[] = {nameOf(op.getParameters()),
-                           nameOf(op.getFirstMoments()),
-                           nameOf(op.getSecondMoments())};
-    Tensor p = state(op, names[0]), m = state(op, names[1]);
-    Tensor v = state(op, names[2]);
-    const Tensor &gradient = values.at(op.getGradients()[i]);
-    for (int64_t j = 0; j < p.size(); ++j) {
-      double g = gradient.values[j] * clip;
-      p.values[j] -= lr * decay * p.values[j];
-      m.values[j] += (g - m.values[j]) * (1 - beta1);
-      v.values[j] = v.values[j] * beta2 + g * g * (1 - beta2);
-      double root =
-          std::sqrt(v.values[j]) / std::sqrt(1 - std::pow(beta2, step));
-      p.values[j] -=
-          lr / (1 - std::pow(beta1, step)) * m.values[j] / (root + eps);
-    }
-    store(names[0], std::move(p));
-    store(names[1], std::move(m));
-    store(names[2], std::move(v));
-  }
-}
-
-TensorMap Run::program(func::FuncOp function) {
-  auto nameOf = [](StringAttr name, const char *otherwise, unsigned i) {
-    return name ? name.getValue().str() : otherwise + std::to_string(i);
-  };
-  Tensors arguments;
-  for (BlockArgument argument : function.getArguments()) {
-    unsigned i = argument.getArgNumber();
-    std::string name = nameOf(
-        function.getArgAttrOfType<StringAttr>(i, nn::kNameAttr), "arg", i);
-    auto it = inputs.find(name);
-    if (it == inputs.end())
-      fail("no input is called '" + name + "'");
-    if (it->second.shape != shapeOf(argument))
-      fail("input '" + name + "' has another shape than the argument");
-    arguments.push_back(it->second);
-  }
-  Tensors results = block(function.getBody().front(), arguments);
-  for (auto [i, result] : llvm::enumerate(results))
-    written[nameOf(function.getResultAttrOfType<StringAttr>(i, nn::kNameAttr),
-                   "result", i)] = result;
-  return std::move(written);
-}
-
-TensorMap evaluate(func::FuncOp program, const TensorMap &inputs,
-                   Rounding rounding) {
-  return Run(inputs, rounding).program(program);
 }
 
 std::vector<Tensor> evaluate(Operation *op, const std::vector<Tensor> &operands,
@@ -589,4 +434,4 @@ Tensor initialValue(RankedTensorType type, Attribute init) {
   fail("a random initialiser needs its tensor among the inputs");
 }
 
-} // namespace fsdp::test
+} // namespace fsdp::interpret

@@ -1,0 +1,413 @@
+//===- Grid.cpp - What programs compute on the ranks of a mesh ------------===//
+#include "fsdp/Interpreter/Grid.h"
+#include "State.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+#include <stdexcept>
+
+using namespace mlir;
+
+namespace fsdp::interpret {
+
+namespace {
+
+/// The mesh of `module`; null if it has none.
+dist::MeshOp meshOf(ModuleOp module) {
+  if (!module)
+    return {};
+  auto meshes = module.getOps<dist::MeshOp>();
+  if (meshes.empty())
+    return {};
+  if (std::next(meshes.begin()) != meshes.end())
+    fail("the module has more than one fsdp.mesh");
+  return *meshes.begin();
+}
+
+/// The values of a future, until they are awaited.
+struct Future {
+  std::vector<Tensors> values;
+  bool awaited = false;
+};
+
+/// One run: all ranks do an op before any does the next.
+class Run {
+public:
+  Run(func::FuncOp program, const GridInputs &inputs, Rounding rounding)
+      : program(program), inputs(inputs), rounding(rounding),
+        grid(meshOf(program->getParentOfType<ModuleOp>())),
+        state(program->getParentOfType<ModuleOp>(), grid, inputs.state,
+              rounding) {}
+
+  GridOutputs outputs();
+
+private:
+  void bindArguments();
+  void block(Block &block);
+  void execute(Operation *op);
+
+  void local(Operation *op);
+  void read(nn::ReadOp op);
+  void adamw(nn::AdamWOp op);
+  void fusion(nn::FusionOp op);
+  void allGather(dist::AllGatherOp op);
+  void reduceScatter(dist::ReduceScatterOp op);
+  void allReduce(dist::AllReduceOp op);
+  void redistribute(dist::RedistributeOp op);
+  void async(dist::AsyncOp op);
+  void await(dist::AwaitOp op);
+
+  Tensors gatherShards(dist::RedistributeOp op, const Tensors &input) const;
+  Tensors reduceFull(dist::RedistributeOp op, Tensors input) const;
+
+  /// `value` on every rank.
+  const Tensors &of(Value value) const;
+  void set(Value value, Tensors tensors);
+  Reduction reduction(dist::CollectiveReduce kind, double scale,
+                      Value result) const;
+  void roundAs(Value like, Tensors &tensors) const;
+
+  func::FuncOp program;
+  const GridInputs &inputs;
+  Rounding rounding;
+  RankGrid grid;
+  State state;
+  DenseMap<Value, Tensors> values;
+  DenseMap<Value, Future> futures;
+};
+
+Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+std::string nameOf(Operation *op) {
+  return "'" + op->getName().getStringRef().str() + "'";
+}
+
+std::string textOf(ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text.empty() ? "a scalar" : text;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+const Tensors &Run::of(Value value) const {
+  auto it = values.find(value);
+  if (it == values.end())
+    fail("a value is used before it is computed");
+  return it->second;
+}
+
+void Run::set(Value value, Tensors tensors) {
+  values[value] = std::move(tensors);
+}
+
+void Run::roundAs(Value like, Tensors &tensors) const {
+  if (rounding == Rounding::Declared)
+    for (Tensor &tensor : tensors)
+      roundTo(elementOf(like), tensor);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops of one rank
+//===----------------------------------------------------------------------===//
+
+void Run::local(Operation *op) {
+  std::vector<Tensors> results(op->getNumResults());
+  for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
+    Tensors operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(of(operand)[rank]);
+    try {
+      for (auto [all, one] :
+           llvm::zip_equal(results, evaluate(op, operands, rounding)))
+        all.push_back(std::move(one));
+    } catch (const std::out_of_range &) {
+      fail(nameOf(op) + " on rank " + std::to_string(rank) +
+           " has an index that is outside its table");
+    }
+  }
+  for (auto [result, tensors] : llvm::zip_equal(op->getResults(), results))
+    set(result, std::move(tensors));
+}
+
+void Run::read(nn::ReadOp op) {
+  const Tensors &local = state.read(op.getName());
+  if (local[0].shape != shapeOf(op.getValue()))
+    fail("'" + op.getName().str() + "' has the local shape " +
+         textOf(local[0].shape) + ", but is read as " +
+         textOf(shapeOf(op.getValue())));
+  set(op.getValue(), local);
+}
+
+void Run::fusion(nn::FusionOp op) {
+  Block &body = op.getBody().front();
+  for (auto [argument, operand] :
+       llvm::zip_equal(body.getArguments(), op->getOperands()))
+    set(argument, of(operand));
+  block(body);
+  for (auto [result, value] :
+       llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
+    set(result, of(value));
+}
+
+namespace {
+
+/// What one AdamW step needs besides tensors.
+struct AdamW {
+  AdamW(nn::AdamWOp op, double lr, double step, double clip)
+      : lr(lr), clip(clip), beta1(op.getBeta1().convertToDouble()),
+        beta2(op.getBeta2().convertToDouble()),
+        eps(op.getEps().convertToDouble()),
+        decay(op.getWeightDecay().convertToDouble()),
+        correction1(1 - std::pow(beta1, step)),
+        correction2(1 - std::pow(beta2, step)) {}
+
+  void update(const Tensor &gradient, Tensor &p, Tensor &m, Tensor &v) const {
+    for (int64_t j = 0; j < p.size(); ++j) {
+      double g = gradient.values[j] * clip;
+      p.values[j] -= lr * decay * p.values[j];
+      m.values[j] += (g - m.values[j]) * (1 - beta1);
+      v.values[j] = v.values[j] * beta2 + g * g * (1 - beta2);
+      double root = std::sqrt(v.values[j]) / std::sqrt(correction2);
+      p.values[j] -= lr / correction1 * m.values[j] / (root + eps);
+    }
+  }
+
+  double lr, clip, beta1, beta2, eps, decay, correction1, correction2;
+};
+
+} // namespace
+
+void Run::adamw(nn::AdamWOp op) {
+  auto scalar = [&](Value value, int64_t rank) {
+    return of(value)[rank].values[0];
+  };
+  for (size_t i = 0; i < op.getGradients().size(); ++i) {
+    StringRef names[3];
+    Tensors tensors[3]; // parameter, moments
+    ArrayAttr lists[] = {op.getParameters(), op.getFirstMoments(),
+                         op.getSecondMoments()};
+    for (auto [which, list] : llvm::enumerate(lists)) {
+      names[which] = cast<FlatSymbolRefAttr>(list[i]).getValue();
+      tensors[which] = state.read(names[which]);
+    }
+    Value gradient = op.getGradients()[i];
+    for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
+      const Tensor &g = of(gradient)[rank];
+      for (const Tensors &tensor : tensors)
+        if (tensor[rank].shape != g.shape)
+          fail(nameOf(op) + " has a gradient of another shape than '" +
+               names[0].str() + "'");
+      AdamW(op, scalar(op.getLr(), rank), scalar(op.getStep(), rank),
+            scalar(op.getCoefficient(), rank))
+          .update(g, tensors[0][rank], tensors[1][rank], tensors[2][rank]);
+    }
+    for (int which = 0; which < 3; ++which) {
+      roundAs(gradient, tensors[which]);
+      state.write(names[which], names[which], std::move(tensors[which]));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+Reduction Run::reduction(dist::CollectiveReduce kind, double scale,
+                         Value result) const {
+  bool declared = rounding == Rounding::Declared;
+  return {kind, scale, declared ? elementOf(result) : Type()};
+}
+
+void Run::allGather(dist::AllGatherOp op) {
+  int64_t dim = op.getDim();
+  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
+    set(result, grid.gather(of(input), dist::axisRefs(op.getAxes()), dim,
+                            shapeOf(result)[dim]));
+}
+
+void Run::reduceScatter(dist::ReduceScatterOp op) {
+  auto axes = dist::axisRefs(op.getAxes());
+  double scale = op.getScale().convertToDouble();
+  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults())) {
+    Tensors sums =
+        grid.reduce(of(input), axes, reduction(op.getKind(), scale, result));
+    set(result, grid.scatter(sums, axes, op.getDim()));
+  }
+}
+
+void Run::allReduce(dist::AllReduceOp op) {
+  double scale = op.getScale().convertToDouble();
+  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
+    set(result, grid.reduce(of(input), dist::axisRefs(op.getAxes()),
+                            reduction(op.getKind(), scale, result)));
+}
+
+Tensors Run::gatherShards(dist::RedistributeOp op, const Tensors &input) const {
+  Tensors cast = input;
+  roundAs(op.getResult(), cast);
+  auto shard = dyn_cast<dist::ShardAttr>(op.getSource());
+  if (!shard)
+    return cast;
+  return grid.gather(cast, shard.getAxes(), shard.getDim(),
+                     shapeOf(op.getResult())[shard.getDim()]);
+}
+
+/// The reverse of a gather: reduced over all axes whatever the target.
+Tensors Run::reduceFull(dist::RedistributeOp op, Tensors input) const {
+  if (rounding == Rounding::Declared)
+    for (Tensor &tensor : input)
+      roundTo(op.getGradDtype(), tensor);
+  auto axes = dist::axisRefs(op.getAxes());
+  bool average = op.getGradReduce() == dist::GradReduce::Average;
+  Tensors sums = grid.reduce(input, axes,
+                             reduction(dist::CollectiveReduce::Sum,
+                                       average ? 1.0 / grid.parts(axes) : 1.0,
+                                       op.getResult()));
+  auto shard = dyn_cast<dist::ShardAttr>(op.getTarget());
+  return shard ? grid.scatter(sums, shard.getAxes(), shard.getDim()) : sums;
+}
+
+void Run::redistribute(dist::RedistributeOp op) {
+  for (Attribute placement : {op.getSource(), op.getTarget()})
+    if (!isa<dist::ShardAttr, dist::ReplicatedAttr>(placement))
+      fail(nameOf(op) + " has a placement that the interpreter does not know");
+  const Tensors &input = of(op.getInput());
+  if (!op.getReduced() && !isa<dist::ReplicatedAttr>(op.getTarget()))
+    fail(nameOf(op) + " must gather to #fsdp.replicated or reduce from it");
+  set(op.getResult(),
+      op.getReduced() ? reduceFull(op, input) : gatherShards(op, input));
+}
+
+//===----------------------------------------------------------------------===//
+// Futures
+//===----------------------------------------------------------------------===//
+
+// Values move at the moment of issue: a schedule that is right computes the
+// same whenever its collectives really run.
+void Run::async(dist::AsyncOp op) {
+  Block &body = op.getBody().front();
+  block(body);
+  Future future;
+  for (Value value : body.getTerminator()->getOperands())
+    future.values.push_back(of(value));
+  futures[op.getFuture()] = std::move(future);
+}
+
+void Run::await(dist::AwaitOp op) {
+  auto it = futures.find(op.getFuture());
+  if (it == futures.end())
+    fail(nameOf(op) + " waits for a future that nothing started");
+  if (it->second.awaited)
+    fail(nameOf(op) + " waits for a future that was awaited before");
+  it->second.awaited = true;
+  for (auto [result, value] :
+       llvm::zip_equal(op->getResults(), it->second.values))
+    set(result, std::move(value));
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+void Run::execute(Operation *op) {
+  TypeSwitch<Operation *>(op)
+      .Case([&](nn::ReadOp op) { read(op); })
+      .Case([&](nn::GradientOp op) {
+        state.write((op.getName() + ".grad").str(), op.getName(),
+                    of(op.getValue()));
+      })
+      .Case([&](nn::AdamWOp op) { adamw(op); })
+      .Case([&](nn::FusionOp op) { fusion(op); })
+      .Case([&](dist::AllGatherOp op) { allGather(op); })
+      .Case([&](dist::ReduceScatterOp op) { reduceScatter(op); })
+      .Case([&](dist::AllReduceOp op) { allReduce(op); })
+      .Case([&](dist::RedistributeOp op) { redistribute(op); })
+      .Case([&](dist::AsyncOp op) { async(op); })
+      .Case([&](dist::AwaitOp op) { await(op); })
+      .Default([&](Operation *op) { local(op); });
+}
+
+void Run::block(Block &block) {
+  for (Operation &op : block.without_terminator())
+    execute(&op);
+}
+
+void Run::bindArguments() {
+  int64_t given = inputs.arguments.size();
+  if (given != 1 && given != grid.ranks())
+    fail("arguments are given for " + std::to_string(given) +
+         " ranks, but the mesh has " + std::to_string(grid.ranks()));
+  for (BlockArgument argument : program.getArguments()) {
+    std::string name = argumentName(program, argument.getArgNumber());
+    Tensors tensors;
+    for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
+      const TensorMap &own = inputs.arguments[given == 1 ? 0 : rank];
+      auto it = own.find(name);
+      if (it == own.end())
+        fail("no input is called '" + name + "'");
+      if (it->second.shape != shapeOf(argument))
+        fail("input '" + name + "' is " + textOf(it->second.shape) +
+             ", but the argument is " + textOf(shapeOf(argument)));
+      tensors.push_back(it->second);
+    }
+    roundAs(argument, tensors);
+    set(argument, std::move(tensors));
+  }
+}
+
+GridOutputs Run::outputs() {
+  if (!program.getBody().hasOneBlock())
+    fail("@" + program.getName().str() + " is not one block of ops");
+  bindArguments();
+  Block &body = program.getBody().front();
+  block(body);
+  for (const auto &[future, held] : futures)
+    if (!held.awaited)
+      fail("a future of @" + program.getName().str() + " is never awaited");
+  GridOutputs outputs;
+  outputs.state = state.written();
+  outputs.results.resize(grid.ranks());
+  for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
+    for (auto [rank, tensor] : llvm::enumerate(of(value)))
+      outputs.results[rank][resultName(program, i)] = tensor;
+  return outputs;
+}
+
+int64_t worldSize(ModuleOp module) { return RankGrid(meshOf(module)).ranks(); }
+
+static std::string nameOr(StringAttr name, const char *otherwise, unsigned i) {
+  return name ? name.getValue().str() : otherwise + std::to_string(i);
+}
+
+std::string argumentName(func::FuncOp program, unsigned i) {
+  return nameOr(program.getArgAttrOfType<StringAttr>(i, nn::kNameAttr), "arg",
+                i);
+}
+
+std::string resultName(func::FuncOp program, unsigned i) {
+  return nameOr(program.getResultAttrOfType<StringAttr>(i, nn::kNameAttr),
+                "result", i);
+}
+
+GridOutputs run(func::FuncOp program, const GridInputs &inputs,
+                Rounding rounding) {
+  return Run(program, inputs, rounding).outputs();
+}
+
+TensorMap evaluate(func::FuncOp program, const TensorMap &inputs,
+                   Rounding rounding) {
+  if (worldSize(program->getParentOfType<ModuleOp>()) != 1)
+    fail("@" + program.getName().str() + " is a program of several ranks");
+  GridOutputs outputs = run(program, {inputs, {inputs}}, rounding);
+  outputs.state.merge(outputs.results[0]);
+  return std::move(outputs.state);
+}
+
+} // namespace fsdp::interpret
