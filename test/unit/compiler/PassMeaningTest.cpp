@@ -1,0 +1,458 @@
+//===- PassMeaningTest.cpp - Passes keep what a program computes ----------===//
+//
+// The pipeline of fsdp-compile down to the schedule, on simulated ranks in f64.
+// After every pass loss, logits, gradients and updated parameters are those of
+// the unsharded program on the batches of all ranks together. Then faults are
+// planted that no verifier sees, and each must be found the same way.
+//
+//===----------------------------------------------------------------------===//
+#include "fsdp/Interpreter/Grid.h"
+#include "fsdp/Trace/Trace.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Pipelines.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+#include <set>
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::interpret;
+
+namespace {
+
+constexpr int64_t kVocab = 11, kSequence = 4;
+constexpr double kTolerance = 1e-9;
+
+/// Sizes that no mesh divides all of, so that shards are padded.
+LlamaConfig tinyLlama(bool tied) {
+  LlamaConfig config;
+  config.dim = 8;
+  config.layers = 2;
+  config.heads = 4;
+  config.kvHeads = 2;
+  config.ffnDim = 10;
+  config.vocab = kVocab;
+  config.tied = tied;
+  return config;
+}
+
+struct Setting {
+  const char *mesh;
+  ShardMode mode;
+  ComputeType type = ComputeType::F32;
+  bool tied = false;
+  schedule::ReshardPolicy reshard = schedule::ReshardPolicy::Default;
+  bool bucket = true;
+  bool overlap = true;
+};
+
+std::string toString(const Setting &setting) {
+  const char *modes[] = {"fully_shard", "hybrid_shard", "replicate"};
+  return std::string(modes[static_cast<int>(setting.mode)]) + " on " +
+         setting.mesh + (setting.type == ComputeType::BF16 ? " bf16" : "") +
+         (setting.tied ? " tied" : "");
+}
+
+void PrintTo(const Setting &setting, std::ostream *os) {
+  *os << toString(setting);
+}
+
+/// Calls `visit` after every pass.
+class AfterEachPass : public PassInstrumentation {
+public:
+  using Visit = std::function<void(StringRef name)>;
+  explicit AfterEachPass(Visit visit) : visit(std::move(visit)) {}
+
+  void runAfterPass(Pass *pass, Operation *) override {
+    // What brings a pass to the functions of a module has no name.
+    if (!pass->getArgument().empty())
+      visit(pass->getArgument());
+  }
+
+private:
+  Visit visit;
+};
+
+int64_t ranksOf(StringRef mesh) {
+  int64_t ranks = 1;
+  SmallVector<StringRef> axes;
+  mesh.split(axes, ',');
+  for (StringRef axis : axes) {
+    int64_t size = 0;
+    axis.split('=').second.getAsInteger(10, size);
+    ranks *= size;
+  }
+  return ranks;
+}
+
+/// "" if `actual` is `expected` up to rounding.
+std::string difference(const std::string &name, const Tensor &actual,
+                       const Tensor &expected) {
+  if (actual.shape != expected.shape)
+    return name + " has another shape";
+  double largest = 0;
+  for (double value : expected.values)
+    largest = std::max(largest, std::fabs(value));
+  for (int64_t i = 0; i < expected.size(); ++i)
+    if (!(std::fabs(actual.values[i] - expected.values[i]) <=
+          kTolerance * largest))
+      return name + " is " + std::to_string(actual.values[i]) + ", not " +
+             std::to_string(expected.values[i]) + ", at " + std::to_string(i);
+  return "";
+}
+
+/// The same model twice: sharded, and whole on the batches of all ranks.
+class Comparison {
+public:
+  explicit Comparison(const Setting &setting)
+      : setting(setting), ranks(ranksOf(setting.mesh)),
+        sharded(trace(/*batch=*/1)), whole(trace(ranks)) {
+    makeInputs();
+    updateExpected();
+  }
+
+  /// Runs the pipeline, and `visit` after every pass.
+  void runPipeline(AfterEachPass::Visit visit) {
+    TrainPipelineOptions options;
+    options.mesh = setting.mesh;
+    options.mode = setting.mode;
+    options.reshard = setting.reshard;
+    options.bucket = setting.bucket;
+    options.overlap = setting.overlap;
+    PassManager manager(&context);
+    buildTrainPipeline(manager, options, Phase::Schedule);
+    manager.addInstrumentation(
+        std::make_unique<AfterEachPass>([&](StringRef name) {
+          follow(name);
+          visit(name);
+        }));
+    EXPECT_TRUE(succeeded(manager.run(*sharded)));
+  }
+
+  /// "" if both compute the same; else the first difference, or the error.
+  std::string check() { return check(*sharded); }
+
+  /// The same for a program that takes the place of the sharded one.
+  std::string check(ModuleOp module) {
+    try {
+      return compare(run(programOf(module), given));
+    } catch (const std::runtime_error &error) {
+      return error.what();
+    }
+  }
+
+  ModuleOp module() { return *sharded; }
+
+private:
+  OwningOpRef<ModuleOp> trace(int64_t batch) {
+    ModelSpec spec{"tiny", tinyLlama(setting.tied), batch, kSequence};
+    return llvm::cantFail(
+        traceModel(context, spec, {batch, kSequence, setting.type}));
+  }
+
+  static func::FuncOp programOf(ModuleOp module) {
+    auto train = module.lookupSymbol<func::FuncOp>("train");
+    return train ? train : module.lookupSymbol<func::FuncOp>("forward");
+  }
+
+  /// What changes the computation is done to the whole program too.
+  void follow(StringRef name) {
+    PassManager manager(&context);
+    if (name == "nn-differentiate")
+      manager.addPass(createDifferentiate());
+    else if (name == "fsdp-optimizer")
+      manager.addPass(createOptimizer());
+    else
+      return;
+    EXPECT_TRUE(succeeded(manager.run(*whole)));
+    updateExpected();
+  }
+
+  Tensor random(std::vector<int64_t> shape, double low, double high) {
+    std::uniform_real_distribution<double> uniform(low, high);
+    Tensor tensor = Tensor::full(std::move(shape));
+    for (double &value : tensor.values)
+      value = uniform(generator);
+    return tensor;
+  }
+
+  void makeInputs() {
+    for (auto parameter : whole->getOps<nn::ParameterOp>()) {
+      std::string name = parameter.getSymName().str();
+      std::vector<int64_t> shape = parameter.getTensorType().getShape().vec();
+      given.state[name] = random(shape, -0.5, 0.5);
+      // Moments that are not zero: the first step of AdamW sees only signs.
+      given.state[name + ".exp_avg"] = random(shape, -0.1, 0.1);
+      given.state[name + ".exp_avg_sq"] = random(shape, 0.1, 0.2);
+    }
+    TensorMap all = {{"lr", Tensor::scalar(0.01)}, {"step", Tensor::scalar(3)}};
+    given.arguments.assign(ranks, all);
+    for (const char *name : {"tokens", "targets"}) {
+      Tensor &joined = all[name] = random({ranks, kSequence}, 0, kVocab);
+      for (double &value : joined.values)
+        value = std::floor(value);
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        auto row = joined.values.begin() + rank * kSequence;
+        given.arguments[rank][name] = {{1, kSequence}, {row, row + kSequence}};
+      }
+    }
+    wholeInputs = {given.state, {all}};
+  }
+
+  void updateExpected() { expected = run(programOf(*whole), wholeInputs); }
+
+  std::string compare(const GridOutputs &actual) {
+    for (const char *name : {"loss", "logits", "grad_norm"}) {
+      std::string found = compareResult(name, actual);
+      if (!found.empty())
+        return found;
+    }
+    if (actual.state.size() != expected.state.size())
+      return "another number of tensors is written";
+    for (const auto &[name, tensor] : expected.state) {
+      auto it = actual.state.find(name);
+      if (it == actual.state.end())
+        return name + " is not written";
+      std::string found = difference(name, it->second, tensor);
+      if (!found.empty())
+        return found;
+    }
+    return "";
+  }
+
+  /// The loss of the whole batch is the mean of the ranks' losses, its logits
+  /// are theirs one behind the other, and the norm is known to every rank.
+  std::string compareResult(const std::string &name,
+                            const GridOutputs &actual) {
+    auto reference = expected.results[0].find(name);
+    if (reference == expected.results[0].end())
+      return "";
+    Tensor joined = Tensor::full({0}), sum = Tensor::scalar(0);
+    for (const TensorMap &results : actual.results) {
+      auto own = results.find(name);
+      if (own == results.end())
+        return name + " is no result";
+      llvm::append_range(joined.values, own->second.values);
+      sum.values[0] += own->second.values[0] / ranks;
+    }
+    joined.shape = reference->second.shape;
+    return difference(name, name == "logits" ? joined : sum, reference->second);
+  }
+
+  Setting setting;
+  int64_t ranks;
+  std::mt19937_64 generator{7};
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> sharded, whole;
+  GridInputs given, wholeInputs;
+  GridOutputs expected;
+};
+
+//===----------------------------------------------------------------------===//
+// The passes as they are
+//===----------------------------------------------------------------------===//
+
+class PassMeaning : public testing::TestWithParam<Setting> {};
+
+TEST_P(PassMeaning, IsKeptByEveryPass) {
+  Comparison comparison(GetParam());
+  std::set<std::string> seen;
+  comparison.runPipeline([&](StringRef name) {
+    EXPECT_EQ(comparison.check(), "") << "after " << name.str();
+    seen.insert(name.str());
+  });
+  for (const char *name :
+       {"fsdp-shard", "nn-differentiate", "fsdp-expand", "fsdp-optimizer",
+        "fsdp-remat", "fsdp-bucket", "fsdp-overlap", "nn-fuse"})
+    EXPECT_TRUE(seen.count(name)) << name;
+}
+
+constexpr ShardMode kFull = ShardMode::FullyShard;
+constexpr ShardMode kHybrid = ShardMode::HybridShard;
+constexpr ShardMode kReplicate = ShardMode::Replicate;
+
+constexpr ComputeType kF32 = ComputeType::F32, kBF16 = ComputeType::BF16;
+constexpr auto kAlways = schedule::ReshardPolicy::Always;
+constexpr auto kNever = schedule::ReshardPolicy::Never;
+
+const Setting kSettings[] = {
+    {"a=1", kFull},
+    {"a=1", kReplicate},
+    {"a=2", kFull},
+    {"a=3", kFull},
+    {"a=2,b=2", kFull},
+    {"a=2,b=3", kFull},
+    {"a=1", kHybrid},
+    {"a=2", kHybrid},
+    {"a=2,b=2", kHybrid},
+    {"a=2,b=3", kHybrid},
+    {"a=2", kReplicate},
+    {"a=3", kReplicate},
+    {"a=2,b=2", kReplicate},
+    {"a=2,b=3", kReplicate},
+    {"a=2,b=3", kFull, kBF16},
+    {"a=2,b=2", kHybrid, kBF16, /*tied=*/true},
+    {"a=3", kFull, kF32, /*tied=*/true},
+    {"a=2,b=2", kFull, kF32, /*tied=*/true, kAlways},
+    {"a=2,b=3", kHybrid, kF32, /*tied=*/false, kAlways},
+    {"a=3", kFull, kF32, /*tied=*/false, kNever, /*bucket=*/false},
+    {"a=2,b=2", kHybrid, kF32, /*tied=*/false, kAlways, /*bucket=*/false,
+     /*overlap=*/false},
+};
+
+INSTANTIATE_TEST_SUITE_P(Settings, PassMeaning, testing::ValuesIn(kSettings));
+
+//===----------------------------------------------------------------------===//
+// Faults
+//===----------------------------------------------------------------------===//
+
+/// The ops of one kind, in program order, also those in regions.
+template <typename OpT> SmallVector<OpT> all(ModuleOp module) {
+  SmallVector<OpT> ops;
+  module.lookupSymbol<func::FuncOp>("train").walk(
+      [&](OpT op) { ops.push_back(op); });
+  return ops;
+}
+
+struct Fault {
+  const char *name;
+  Setting setting;
+  const char *after; // the pass behind which it is planted
+  std::function<void(ModuleOp)> plant;
+  const char *finding; // what the message must contain
+};
+
+void dropScale(ModuleOp module) {
+  Builder builder(module.getContext());
+  all<dist::ReduceScatterOp>(module).front().setScaleAttr(
+      builder.getF64FloatAttr(1));
+}
+
+void reduceAlongWrongAxis(ModuleOp module) {
+  auto op = all<dist::ReduceScatterOp>(module).front();
+  op.setAxesAttr(dist::axesAttr(op.getContext(),
+                                dist::AxisRefAttr::get(op.getContext(), "a")));
+}
+
+void gatherInWrongOrder(ModuleOp module) {
+  auto op = all<dist::AllGatherOp>(module).front();
+  auto axes = dist::axisRefs(op.getAxes());
+  std::reverse(axes.begin(), axes.end());
+  op.setAxesAttr(dist::axesAttr(op.getContext(), axes));
+}
+
+void dropReduction(ModuleOp module) {
+  auto op = all<dist::AllReduceOp>(module).front();
+  op.getResult(0).replaceAllUsesWith(op.getOperand(0));
+  op.erase();
+}
+
+/// Two parameters of one shape change places in their bucket.
+void swapInBucket(ModuleOp module) {
+  for (auto op : all<dist::AllGatherOp>(module))
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      for (unsigned j = 0; j < i; ++j)
+        if (op->getResult(i).getType() == op->getResult(j).getType() &&
+            cast<RankedTensorType>(op->getOperand(i).getType()).getRank() ==
+                2) {
+          Value first = op->getOperand(i);
+          op->setOperand(i, op->getOperand(j));
+          op->setOperand(j, first);
+          return;
+        }
+  FAIL() << "no bucket with two parameters of one shape";
+}
+
+/// What is gathered again in the backward pass is another layer's.
+void gatherAnotherLayer(ModuleOp module) {
+  auto gathers = all<dist::AllGatherOp>(module);
+  for (auto again : gathers)
+    for (auto other : gathers)
+      if (again.getServes()->starts_with("bwd layers.0.feed_forward.w1") &&
+          other.getServes()->starts_with("fwd layers.1.feed_forward.w1"))
+        return again->setOperands(other->getOperands());
+  FAIL() << "nothing is gathered again";
+}
+
+void dropResidual(ModuleOp module) {
+  nn::AddOp last = all<nn::AddOp>(module).back();
+  last.getResult().replaceAllUsesWith(last->getOperand(0));
+  last.erase();
+}
+
+void awaitTwice(ModuleOp module) {
+  auto op = all<dist::AwaitOp>(module).front();
+  OpBuilder(op).clone(*op);
+}
+
+const Fault kFaults[] = {
+    {"a scale is lost", {"a=2", kFull}, "fsdp-expand", dropScale, ".grad is "},
+    {"a reduction goes along the wrong axis",
+     {"a=2,b=2", kHybrid},
+     "fsdp-expand",
+     reduceAlongWrongAxis,
+     ".grad"},
+    {"shards are joined in the wrong order",
+     {"a=2,b=2", kFull},
+     "fsdp-expand",
+     gatherInWrongOrder,
+     "loss is "},
+    {"a reduction is missing",
+     {"a=2", kReplicate},
+     "fsdp-expand",
+     dropReduction,
+     "differs between rank 0"},
+    {"a reduction is missing before the optimizer",
+     {"a=2", kReplicate},
+     "fsdp-optimizer",
+     dropReduction,
+     "'output.weight' differs between rank 0"},
+    {"the other layer's weight is gathered again",
+     {"a=2", kFull},
+     "fsdp-remat",
+     gatherAnotherLayer,
+     "grad_norm is "},
+    {"two tensors of a bucket change places",
+     {"a=3", kFull},
+     "fsdp-bucket",
+     swapInBucket,
+     "loss is "},
+    {"a cotangent is lost", {"a=2", kFull}, "cse", dropResidual, ".grad is "},
+    {"a future is awaited twice",
+     {"a=2", kFull},
+     "fsdp-overlap",
+     awaitTwice,
+     "awaited before"},
+};
+
+/// Plants `fault` into a copy of what `comparison` has.
+void checkIsFound(const Fault &fault, Comparison &comparison) {
+  EXPECT_EQ(comparison.check(), "");
+  OwningOpRef<ModuleOp> copy = comparison.module().clone();
+  fault.plant(*copy);
+  // Otherwise it would need no interpreter.
+  ASSERT_TRUE(succeeded(verify(*copy)));
+  std::string found = comparison.check(*copy);
+  EXPECT_NE(found.find(fault.finding), std::string::npos) << found;
+}
+
+TEST(PassMeaningFaults, AreFound) {
+  for (const Fault &fault : kFaults) {
+    SCOPED_TRACE(fault.name);
+    Comparison comparison(fault.setting);
+    bool planted = false;
+    comparison.runPipeline([&](StringRef name) {
+      // A pass may run several times.
+      if (planted || name != fault.after)
+        return;
+      planted = true;
+      checkIsFound(fault, comparison);
+    });
+    EXPECT_TRUE(planted);
+  }
+}
+
+} // namespace
