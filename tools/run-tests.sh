@@ -49,7 +49,7 @@ build_sanitized() {
   cmake --preset sanitize -S "$root" -B "$sanitized" > "$sanitized.log" ||
     { cat "$sanitized.log"; return 1; }
   rm -f "$sanitized.log"
-  ninja -C "$sanitized" fsdp-opt fsdp-trace fsdp-compile fsdp-run unit-tests
+  ninja -C "$sanitized" fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-run unit-tests
 }
 
 section "packages" install_missing "${packages_to_build[@]}" \

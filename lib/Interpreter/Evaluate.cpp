@@ -42,6 +42,13 @@ std::vector<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().vec();
 }
 
+std::string textOf(ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text.empty() ? "a scalar" : text;
+}
+
 //===----------------------------------------------------------------------===//
 // Rounding
 //===----------------------------------------------------------------------===//

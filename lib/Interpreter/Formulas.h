@@ -17,6 +17,9 @@ using Tensors = std::vector<Tensor>;
 
 std::vector<int64_t> shapeOf(mlir::Value value);
 
+/// "2x3", "a scalar".
+std::string textOf(llvm::ArrayRef<int64_t> shape);
+
 /// Rounds to the nearest value of `element`, f32 or bf16; others stay.
 void roundTo(mlir::Type element, Tensor &tensor);
 

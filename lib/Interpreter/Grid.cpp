@@ -23,6 +23,12 @@ dist::MeshOp meshOf(ModuleOp module) {
   return *meshes.begin();
 }
 
+/// A value on every rank, until its last use.
+struct Held {
+  Tensors tensors;
+  int64_t usesLeft;
+};
+
 /// The values of a future, until they are awaited.
 struct Future {
   std::vector<Tensors> values;
@@ -43,6 +49,7 @@ public:
 private:
   void bindArguments();
   void block(Block &block);
+  std::vector<Tensors> take(Block &body);
   void execute(Operation *op);
 
   void local(Operation *op);
@@ -62,6 +69,8 @@ private:
   /// `value` on every rank.
   const Tensors &of(Value value) const;
   void set(Value value, Tensors tensors);
+  /// Forgets `value` if this was its last use.
+  void release(Value value);
   Reduction reduction(dist::CollectiveReduce kind, double scale,
                       Value result) const;
   void roundAs(Value like, Tensors &tensors) const;
@@ -71,7 +80,7 @@ private:
   Rounding rounding;
   RankGrid grid;
   State state;
-  DenseMap<Value, Tensors> values;
+  DenseMap<Value, Held> values;
   DenseMap<Value, Future> futures;
 };
 
@@ -81,13 +90,6 @@ Type elementOf(Value value) {
 
 std::string nameOf(Operation *op) {
   return "'" + op->getName().getStringRef().str() + "'";
-}
-
-std::string textOf(ArrayRef<int64_t> shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : "x") + std::to_string(size);
-  return text.empty() ? "a scalar" : text;
 }
 
 } // namespace
@@ -100,11 +102,19 @@ const Tensors &Run::of(Value value) const {
   auto it = values.find(value);
   if (it == values.end())
     fail("a value is used before it is computed");
-  return it->second;
+  return it->second.tensors;
 }
 
 void Run::set(Value value, Tensors tensors) {
-  values[value] = std::move(tensors);
+  int64_t count = std::distance(value.use_begin(), value.use_end());
+  if (count > 0)
+    values[value] = {std::move(tensors), count};
+}
+
+void Run::release(Value value) {
+  auto it = values.find(value);
+  if (it != values.end() && --it->second.usesLeft == 0)
+    values.erase(it);
 }
 
 void Run::roundAs(Value like, Tensors &tensors) const {
@@ -151,9 +161,8 @@ void Run::fusion(nn::FusionOp op) {
        llvm::zip_equal(body.getArguments(), op->getOperands()))
     set(argument, of(operand));
   block(body);
-  for (auto [result, value] :
-       llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
-    set(result, of(value));
+  for (auto [result, tensors] : llvm::zip_equal(op->getResults(), take(body)))
+    set(result, std::move(tensors));
 }
 
 namespace {
@@ -294,10 +303,7 @@ void Run::redistribute(dist::RedistributeOp op) {
 void Run::async(dist::AsyncOp op) {
   Block &body = op.getBody().front();
   block(body);
-  Future future;
-  for (Value value : body.getTerminator()->getOperands())
-    future.values.push_back(of(value));
-  futures[op.getFuture()] = std::move(future);
+  futures[op.getFuture()] = {take(body)};
 }
 
 void Run::await(dist::AwaitOp op) {
@@ -335,8 +341,21 @@ void Run::execute(Operation *op) {
 }
 
 void Run::block(Block &block) {
-  for (Operation &op : block.without_terminator())
+  for (Operation &op : block.without_terminator()) {
     execute(&op);
+    for (Value operand : op.getOperands())
+      release(operand);
+  }
+}
+
+/// The values that a body gives.
+std::vector<Tensors> Run::take(Block &body) {
+  std::vector<Tensors> taken;
+  for (Value value : body.getTerminator()->getOperands()) {
+    taken.push_back(of(value));
+    release(value);
+  }
+  return taken;
 }
 
 void Run::bindArguments() {
@@ -374,8 +393,8 @@ GridOutputs Run::outputs() {
   GridOutputs outputs;
   outputs.state = state.written();
   outputs.results.resize(grid.ranks());
-  for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
-    for (auto [rank, tensor] : llvm::enumerate(of(value)))
+  for (auto [i, tensors] : llvm::enumerate(take(body)))
+    for (auto [rank, tensor] : llvm::enumerate(tensors))
       outputs.results[rank][resultName(program, i)] = tensor;
   return outputs;
 }

@@ -38,7 +38,8 @@ Tensor State::initial(StringRef name, const Declaration &declaration) const {
   }
   Tensor tensor = given->second;
   if (ArrayRef<int64_t>(tensor.shape) != declaration.type.getShape())
-    fail("input '" + name.str() + "' has another shape than its declaration");
+    fail("input '" + name.str() + "' is " + textOf(tensor.shape) +
+         ", but its declaration is " + textOf(declaration.type.getShape()));
   if (rounding == Rounding::Declared)
     roundTo(declaration.type.getElementType(), tensor);
   return tensor;

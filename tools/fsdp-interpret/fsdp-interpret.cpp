@@ -1,0 +1,236 @@
+//===- fsdp-interpret.cpp - Asks what a program computes ------------------===//
+//
+// Runs a program of nn and fsdp ops on simulated ranks in one process: nothing
+// is compiled, nothing runs asynchronously, and no MPI is needed.
+//
+//===----------------------------------------------------------------------===//
+#include "CompilerTool.h"
+#include "RandomInputs.h"
+#include "TensorFile.h"
+#include "dialects/Exec/Exec.h"
+#include "fsdp/Input/Nesting.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SourceMgr.h"
+#include <cmath>
+#include <new>
+
+namespace cl = llvm::cl;
+using namespace fsdp;
+using namespace mlir;
+using interpret::Tensor;
+
+static const char *const kOverview =
+    R"(fsdp-interpret: runs a program on simulated ranks and says what it computes
+
+The program is text of the nn and fsdp dialects at any level: the graph of a
+model (one rank), or what a pass from fsdp-shard to nn-fuse made of it (all ranks
+of its fsdp.mesh in lockstep). Every op is its formula in double precision, and
+reductions add in the runtime's tree, so two programs that mean the same print
+the same. It is slow: ask it about small models.)";
+
+static const char *const kExamples = R"(
+EXAMPLES:
+
+  What are loss and logits of a small Llama with random weights and tokens?
+    fsdp-trace llama3_debug --seq 8 --set dim=32 | fsdp-interpret --seed 1
+
+  Does the schedule compute what the model means? Compare loss and gradients:
+    fsdp-trace llama3_debug --seq 8 --set dim=32 > graph.mlir
+    fsdp-opt graph.mlir --nn-differentiate | fsdp-interpret --seed 1
+    fsdp-opt graph.mlir --fsdp-shard="mesh=dp_shard=2" --nn-differentiate \
+        --fsdp-expand --fsdp-plan --fsdp-remat --fsdp-bucket --fsdp-overlap \
+      | fsdp-interpret --seed 1 --same-on-all-ranks
+
+  What does rounding to the declared types cost?
+    fsdp-interpret schedule.mlir --seed 1
+    fsdp-interpret schedule.mlir --seed 1 --f32
+
+  With tensors of your own, all results kept:
+    fsdp-interpret schedule.mlir --inputs in.safetensors --outputs out.safetensors
+
+TENSORS:
+
+  Inputs are parameters and buffers by name, each whole, and arguments: NAME for
+  all ranks, rank0/NAME for one. Outputs are gradients (NAME.grad) and updated
+  parameters by name, each whole, and the results of every rank as rank0/NAME.
+  A tensor that replicas should agree on and do not is an error.
+
+)";
+
+static cl::OptionCategory category("Options");
+static cl::opt<std::string> inputPath(cl::Positional,
+                                      cl::desc("<program.mlir>"), cl::init("-"),
+                                      cl::cat(category));
+static cl::opt<std::string> functionName(
+    "function", cl::value_desc("NAME"),
+    cl::desc("The program; left out: @train, or the only public function"),
+    cl::cat(category));
+static cl::opt<std::string> tensorsPath("inputs", cl::value_desc("FILE"),
+                                        cl::desc("Read tensors (safetensors)"),
+                                        cl::cat(category));
+static cl::opt<uint64_t>
+    seed("seed", cl::value_desc("N"),
+         cl::desc("Make up what the inputs lack; without, that is an error"),
+         cl::cat(category));
+static cl::opt<bool>
+    sameOnAllRanks("same-on-all-ranks",
+                   cl::desc("Made-up arguments are the same on all ranks"),
+                   cl::cat(category));
+static cl::opt<bool>
+    declared("f32",
+             cl::desc("Round every op to its declared type, sums to f32"),
+             cl::cat(category));
+static cl::opt<std::string>
+    outputsPath("outputs", cl::value_desc("FILE"),
+                cl::desc("Write tensors (safetensors, F64)"),
+                cl::cat(category));
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+static OwningOpRef<ModuleOp> readModule(MLIRContext &context) {
+  std::string problem;
+  auto file = openInputFile(inputPath, &problem);
+  if (!file)
+    throw Error(problem);
+  if (llvm::Error error = checkNesting(*file))
+    throw Error(llvm::toString(std::move(error)));
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    throw Error("'" + inputPath + "' is no valid program");
+  return module;
+}
+
+static func::FuncOp findProgram(ModuleOp module) {
+  SmallVector<func::FuncOp> programs;
+  std::string names;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal()) {
+      programs.push_back(function);
+      names += (names.empty() ? "@" : ", @") + function.getName().str();
+    }
+  StringRef wanted = functionName.empty() ? "train" : StringRef(functionName);
+  for (func::FuncOp function : programs)
+    if (function.getName() == wanted)
+      return function;
+  if (functionName.empty() && programs.size() == 1)
+    return programs.front();
+  throw Error("which program? --function takes one of " +
+              (names.empty() ? "none: the module has none" : names));
+}
+
+//===----------------------------------------------------------------------===//
+// The summary
+//===----------------------------------------------------------------------===//
+
+static std::string shapeOf(const Tensor &tensor) {
+  std::string text;
+  for (int64_t size : tensor.shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text.empty() ? "scalar" : text;
+}
+
+static void printTensor(llvm::raw_ostream &os, const std::string &name,
+                        const std::string &where, const Tensor &tensor) {
+  double sum = 0, squares = 0;
+  for (double value : tensor.values) {
+    sum += value;
+    squares += value * value;
+  }
+  // Values differ in the last digits between schedules: f64 adds up in
+  // another order too.
+  os << llvm::formatv("  {0,-40} {1,-9} {2,-12}", name, where, shapeOf(tensor));
+  os << llvm::format(
+      " mean %11.4e norm %11.4e :", tensor.size() ? sum / tensor.size() : 0,
+      std::sqrt(squares));
+  constexpr int64_t kShown = 3;
+  for (int64_t i = 0; i < std::min(kShown, tensor.size()); ++i)
+    os << llvm::format(" %.5g", tensor.values[i]);
+  os << (tensor.size() > kShown ? " ...\n" : "\n");
+}
+
+static bool isSameOnAllRanks(const interpret::GridOutputs &outputs,
+                             const std::string &name) {
+  return llvm::all_of(outputs.results, [&](const interpret::TensorMap &map) {
+    return map.at(name).values == outputs.results[0].at(name).values;
+  });
+}
+
+static std::string summary(func::FuncOp program,
+                           const interpret::GridOutputs &outputs) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  size_t ranks = outputs.results.size();
+  os << "@" << program.getName() << " on " << ranks
+     << (ranks == 1 ? " rank" : " ranks") << ", "
+     << (declared ? "rounded to the declared types" : "in double precision")
+     << "\nresults:\n";
+  for (unsigned i = 0; i < program.getNumResults(); ++i) {
+    std::string name = interpret::resultName(program, i);
+    if (isSameOnAllRanks(outputs, name)) {
+      printTensor(os, name, "all ranks", outputs.results[0].at(name));
+      continue;
+    }
+    for (size_t rank = 0; rank < ranks; ++rank)
+      printTensor(os, name, "rank " + std::to_string(rank),
+                  outputs.results[rank].at(name));
+  }
+  if (!outputs.state.empty())
+    os << "written:\n";
+  for (const auto &[name, tensor] : outputs.state)
+    printTensor(os, name, "whole", tensor);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// main
+//===----------------------------------------------------------------------===//
+
+static void run() {
+  DialectRegistry registry;
+  registerFsdpDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module = readModule(context);
+  func::FuncOp program = findProgram(*module);
+
+  interpret::GridInputs inputs;
+  inputs.arguments.resize(interpret::worldSize(*module));
+  if (!tensorsPath.empty())
+    readInputs(tensorsPath, program, inputs);
+  if (seed.getNumOccurrences())
+    addRandomInputs(program, seed, sameOnAllRanks, inputs);
+  auto rounding =
+      declared ? interpret::Rounding::Declared : interpret::Rounding::None;
+  interpret::GridOutputs outputs = interpret::run(program, inputs, rounding);
+  if (!outputsPath.empty())
+    writeOutputs(outputsPath, outputs);
+  writeFileAtomically("-", summary(program, outputs));
+}
+
+int main(int argc, char **argv) {
+  CompilerTool tool(argc, argv, "fsdp-interpret");
+  cl::HideUnrelatedOptions(category);
+  cl::extrahelp extra(kExamples);
+  cl::ParseCommandLineOptions(argc, argv, kOverview);
+  try {
+    run();
+  } catch (const std::runtime_error &error) {
+    llvm::errs() << "fsdp-interpret: error: " << error.what() << '\n';
+    return 1;
+  } catch (const std::bad_alloc &) {
+    llvm::errs() << "fsdp-interpret: error: '" << inputPath
+                 << "' needs more memory than there is: every element on every "
+                    "rank takes 8 bytes\n";
+    return 1;
+  }
+  return 0;
+}
