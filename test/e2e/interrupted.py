@@ -170,6 +170,9 @@ def ends():
 
 def main():
     config, text, work = sys.argv[1:]
+    # A shell's background jobs ignore Ctrl-C, and their children with them.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     shutil.rmtree(work, ignore_errors=True)
     artifact, folder = f"{work}/artifact", f"{work}/run"
     os.makedirs(work)
