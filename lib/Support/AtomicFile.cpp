@@ -1,13 +1,13 @@
 //===- AtomicFile.cpp - Files that are whole or absent --------------------===//
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/FileLock.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,7 +129,7 @@ void AtomicFile::openPartial(unsigned mode) {
   if (descriptor < 0)
     fail("create");
   // The lock says that the writer lives.
-  flock(descriptor, LOCK_EX | LOCK_NB);
+  tryLock(descriptor);
   removal.emplace(partial.c_str());
   bool taken = !exists || takeOver(descriptor, status);
   file = taken ? fdopen(descriptor, "wb") : nullptr;
@@ -195,12 +195,12 @@ void fsdp::writeFileAtomically(const std::string &path,
 
 /// Whether a writer still holds the file.
 static bool isHeld(const fs::path &partial) {
-  int descriptor = open(partial.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  int descriptor = openLocked(partial.string(),
+                              O_RDONLY | O_CLOEXEC | O_NOFOLLOW, LockWait::No);
   if (descriptor < 0)
     return errno != ENOENT;
-  bool held = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
   close(descriptor);
-  return held;
+  return false;
 }
 
 void fsdp::removePartialFiles(const std::string &path) {

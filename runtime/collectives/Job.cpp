@@ -1,6 +1,6 @@
 //===- Job.cpp - Joining a job and helpers over all ranks -----------------===//
 #include "Job.h"
-#include "../launch/SessionFolder.h"
+#include "fsdp/Runtime/Launch.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

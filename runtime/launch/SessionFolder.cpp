@@ -1,35 +1,23 @@
 //===- SessionFolder.cpp - A job's own folder for a while -----------------===//
 #include "SessionFolder.h"
+#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/FileLock.h"
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
+using namespace fsdp;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 
-/// Opens and locks a folder; -1 and errno if it cannot be, ENOENT if it is
-/// gone. mpirun inherits the descriptor, so the lock outlives a launcher that
-/// was killed.
-static int lockFolder(const std::string &folder, int operation) {
-  int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (descriptor < 0)
-    return -1;
-  int error = ENOENT;
-  struct stat locked, present;
-  if (flock(descriptor, operation) != 0)
-    error = errno;
-  else if (fstat(descriptor, &locked) == 0 &&
-           stat(folder.c_str(), &present) == 0 &&
-           locked.st_ino == present.st_ino && locked.st_dev == present.st_dev)
-    return descriptor;
-  close(descriptor);
-  errno = error;
-  return -1;
+/// mpirun inherits the descriptor, so the lock outlives a launcher that was
+/// killed.
+static int lockFolder(const std::string &folder, LockWait wait) {
+  return openLocked(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, wait);
 }
 
 /// Removes our folders in `base` that no process holds.
@@ -42,7 +30,7 @@ static void removeAbandoned(const std::string &base) {
         lstat(entry.path().c_str(), &status) != 0 ||
         status.st_uid != geteuid() || !S_ISDIR(status.st_mode))
       continue;
-    int descriptor = lockFolder(entry.path().string(), LOCK_EX | LOCK_NB);
+    int descriptor = lockFolder(entry.path().string(), LockWait::No);
     if (descriptor < 0)
       continue;
     fs::remove_all(entry.path(), ignored);
@@ -58,7 +46,7 @@ SessionFolder::SessionFolder(const std::string &base) {
     folder = base + "/" + kSessionPrefix + "XXXXXX";
     if (!mkdtemp(folder.data()))
       throw std::system_error(errno, std::generic_category());
-    lock = lockFolder(folder, LOCK_EX);
+    lock = lockFolder(folder, LockWait::Yes);
     if (lock >= 0 || errno == ENOENT)
       continue;
     int error = errno;

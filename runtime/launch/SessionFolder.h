@@ -6,10 +6,7 @@
 
 namespace fsdp::rt {
 
-/// The names of these folders begin so.
-constexpr const char *kSessionPrefix = "fsdp-job-";
-
-/// A new folder in `base`, removed at the end. A job that was killed leaves
+/// A new folder in `base`, named kSessionPrefix and more, removed at the end. A job that was killed leaves
 /// it behind, so the next one removes what no living job holds: a folder is
 /// locked, and the kernel opens the lock when the last process that inherited
 /// it has ended.

@@ -40,6 +40,9 @@ struct JobEnd {
 JobEnd runLocalRanks(int ranks, int threads,
                      const std::vector<std::string> &args);
 
+/// The names of the folders that runLocalRanks makes for a job begin so.
+constexpr const char *kSessionPrefix = "fsdp-job-";
+
 /// Set for the ranks that runLocalRanks starts: the process that called it.
 constexpr const char *kLauncherVariable = "FSDP_LAUNCHER";
 

@@ -85,9 +85,10 @@ TEST(FolderLock, NeedsLocks) {
         message = messageOf([&] { FolderLock(folder.file(""), "bible"); });
       }))
     GTEST_SKIP() << "no filter of system calls here";
-  EXPECT_NE(message.find("run.lock': Function not implemented; choose a "
-                         "--job.dump_folder on a file system with locks"),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("run.lock': Function not implemented; choose a "
+                   "--job.dump_folder where files can be made and locked"),
+      std::string::npos)
       << message;
 }
 
