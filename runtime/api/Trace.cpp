@@ -2,9 +2,9 @@
 #include "Trace.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <chrono>
 #include <cinttypes>
-#include <cstdarg>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -45,17 +45,6 @@ Trace::Span::~Span() {
 Trace::~Trace() {
   if (on())
     write();
-}
-
-/// snprintf into a string.
-[[gnu::format(printf, 1, 2)]] static std::string format(const char *pattern,
-                                                        ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
 }
 
 /// A JSON string; names come from user models.

@@ -1,9 +1,10 @@
 //===- Heartbeat.cpp - Noticing a rank that was stopped -------------------===//
 #include "Heartbeat.h"
-#include "../launch/ProcessState.h"
+#include "../process/ProcessState.h"
 #include "Job.h"
 #include "Pulse.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -70,17 +71,15 @@ void Heartbeat::loop() {
 
 void Heartbeat::report() const {
   int rank = (world.rank + world.size - 1) % world.size;
-  char text[512];
   bool isHere = hostName().compare(0, sizeof before.host - 1, before.host) == 0;
   ProcessState process = isHere ? processState(before.pid) : ProcessState{};
   const char *why = isStopped(process) ? "it is stopped"
                     : isHere && (process.state == 0 || process.state == 'Z')
                         ? "it has ended"
                         : "it is stopped, dead or out of reach";
-  std::snprintf(text, sizeof text,
-                "no sign of life from rank %d (process %lld on %s) for %g s: "
-                "%s (FSDP_HEARTBEAT sets the limit)",
-                rank, static_cast<long long>(before.pid), before.host, limit,
-                why);
-  abortWorld(text, 3);
+  abortWorld(
+      format("no sign of life from rank %d (process %lld on %s) for %g s: %s "
+             "(FSDP_HEARTBEAT sets the limit)",
+             rank, static_cast<long long>(before.pid), before.host, limit, why),
+      3);
 }

@@ -1,11 +1,12 @@
 //===- RankWatch.cpp - The processes of a running job ---------------------===//
 #include "RankWatch.h"
-#include "ProcessState.h"
+#include "../process/ProcessState.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 
+using namespace fsdp;
 using namespace fsdp::rt;
 
 RankWatch::RankWatch(int64_t mpirun, double limitSeconds)
@@ -22,13 +23,10 @@ std::string RankWatch::lookAt(int64_t pid, const std::string &name,
       isSame && isStopped(now) ? process.stoppedLooks + 1 : 0;
   if (limit == 0 || double(process.stoppedLooks) * seconds <= limit)
     return {};
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "%s (process %lld on %s) has been stopped for %g s "
+  return format("%s (process %lld on %s) has been stopped for %g s "
                 "(FSDP_HEARTBEAT sets the limit); the whole job was ended",
                 name.c_str(), static_cast<long long>(pid), hostName().c_str(),
                 limit);
-  return text;
 }
 
 std::string RankWatch::look() {

@@ -1,8 +1,8 @@
 //===- Evaluate.cpp - What a trained model is worth -----------------------===//
 #include "Evaluate.h"
-#include "Metrics.h"
 #include "fsdp/Runtime/Philox.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
 //===- LossCurve.cpp - A picture of a run ---------------------------------===//
 #include "LossCurve.h"
-#include "Metrics.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
 

@@ -1,25 +1,12 @@
 //===- Metrics.cpp - One line per step, for people and programs -----------===//
 #include "Metrics.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <fstream>
 
 using namespace fsdp;
-
-std::string fsdp::format(const char *pattern, ...) {
-  va_list arguments, again;
-  va_start(arguments, pattern);
-  va_copy(again, arguments);
-  int length = std::vsnprintf(nullptr, 0, pattern, arguments);
-  va_end(arguments);
-  std::string text(static_cast<size_t>(length) + 1, '\0');
-  std::vsnprintf(text.data(), text.size(), pattern, again);
-  va_end(again);
-  text.pop_back();
-  return text;
-}
 
 std::string fsdp::grouped(int64_t number) {
   std::string text = std::to_string(number);

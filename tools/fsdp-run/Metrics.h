@@ -56,10 +56,6 @@ uint64_t residentBytes();
 /// "12,345,678".
 std::string grouped(int64_t number);
 
-/// snprintf into a string.
-std::string format(const char *pattern, ...)
-    __attribute__((format(printf, 1, 2)));
-
 } // namespace fsdp
 
 #endif // FSDP_RUN_METRICS_H

@@ -1,6 +1,7 @@
 //===- Results.cpp - What a program computed ------------------------------===//
 #include "Results.h"
 #include "Metrics.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,8 @@
 //===- LaunchTest.cpp - Finding the job and explaining its end ------------===//
 #include "fsdp/Runtime/Launch.h"
 #include "../../../runtime/launch/JobOutput.h"
-#include "../../../runtime/launch/ProcessState.h"
 #include "../../../runtime/launch/SessionFolder.h"
+#include "../../../runtime/process/ProcessState.h"
 #include "TemporaryFolder.h"
 #include "WithoutLocks.h"
 #include "fsdp/Runtime/Variables.h"

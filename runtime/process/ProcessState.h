@@ -1,6 +1,6 @@
 //===- ProcessState.h - Whether a process runs ------------------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_LAUNCH_PROCESSSTATE_H
-#define FSDP_RUNTIME_LAUNCH_PROCESSSTATE_H
+#ifndef FSDP_RUNTIME_PROCESS_PROCESSSTATE_H
+#define FSDP_RUNTIME_PROCESS_PROCESSSTATE_H
 
 #include <cstdint>
 #include <string>
@@ -27,4 +27,4 @@ std::string variableOf(int64_t pid, const std::string &name);
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_LAUNCH_PROCESSSTATE_H
+#endif // FSDP_RUNTIME_PROCESS_PROCESSSTATE_H

@@ -1,0 +1,19 @@
+//===- Text.h - Making and checking text ------------------------*- C++ -*-===//
+#ifndef FSDP_SUPPORT_TEXT_H
+#define FSDP_SUPPORT_TEXT_H
+
+#include <string>
+#include <string_view>
+
+namespace fsdp {
+
+/// snprintf into a string of the length that it takes.
+[[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
+
+/// Whether the text is one line of UTF-8 without control characters. Such a
+/// text may stand in JSON and XML, escaped as they want it.
+bool isPlainLine(std::string_view text);
+
+} // namespace fsdp
+
+#endif // FSDP_SUPPORT_TEXT_H

@@ -1,0 +1,51 @@
+//===- Text.cpp - Making and checking text --------------------------------===//
+#include "fsdp/Support/Text.h"
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+
+using namespace fsdp;
+
+std::string fsdp::format(const char *pattern, ...) {
+  va_list arguments, again;
+  va_start(arguments, pattern);
+  va_copy(again, arguments);
+  int length = std::vsnprintf(nullptr, 0, pattern, arguments);
+  va_end(arguments);
+  std::string text(static_cast<size_t>(length) + 1, '\0');
+  std::vsnprintf(text.data(), text.size(), pattern, again);
+  va_end(again);
+  text.pop_back();
+  return text;
+}
+
+/// Takes the first character off a text; 0 if it is not UTF-8. A character in
+/// more bytes than it needs is none.
+static uint32_t takeCharacter(std::string_view &text) {
+  auto first = static_cast<unsigned char>(text.front());
+  size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (length > text.size() || (first >= 0x80 && first < 0xc0) || first >= 0xf8)
+    return 0;
+  uint32_t value = length == 1 ? first : first & (0x7fu >> length);
+  for (size_t i = 1; i < length; ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0) != 0x80)
+      return 0;
+    value = value << 6 | (byte & 0x3f);
+  }
+  text.remove_prefix(length);
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  return value < kLeast[length] || value > 0x10ffff ? 0 : value;
+}
+
+bool fsdp::isPlainLine(std::string_view text) {
+  while (!text.empty()) {
+    uint32_t c = takeCharacter(text);
+    bool isControl = c < 0x20 || (c >= 0x7f && c < 0xa0);
+    bool isSurrogate = c >= 0xd800 && c < 0xe000;
+    // XML has no surrogates and neither of the last two.
+    if (isControl || isSurrogate || c == 0xfffe || c == 0xffff)
+      return false;
+  }
+  return true;
+}
