@@ -6,14 +6,14 @@ our names, so no weights are kept. f32, the same batch in every step.
 """
 
 import json
-import pathlib
 
 import numpy as np
 import torch
 import transformers
 
+import golden_file
 from initialiser import draw, normal
-from llama_debug import STRIDE, clip, describe, short, write
+from llama_debug import STRIDE, clip, describe, short
 
 SEED, BATCH, SEQ, STEPS, LR, WARMUP = 42, 2, 64, 4, 8e-4, 2
 BETAS, EPS, DECAY, MAX_NORM = (0.9, 0.95), 1e-8, 0.1, 1.0
@@ -132,7 +132,7 @@ def main():
         "grad_norm": short(norms),
     }
     tensors = [describe(name, initial[name], gradients[name]) for name in initial]
-    write(pathlib.Path(__file__).with_suffix(".json"), header, tensors)
+    golden_file.write(__file__, header, tensors=tensors)
     for step, (loss, norm) in enumerate(zip(losses, norms), 1):
         print(f"step {step:2}  loss {loss:.7f}  grad_norm {norm:.6f}")
 

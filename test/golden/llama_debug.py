@@ -5,15 +5,14 @@ the same batch in every step, our initialiser, AdamW with clipping. The model
 is written out here so that nothing but PyTorch's own operators is trusted.
 """
 
-import json
 import math
-import pathlib
 import subprocess
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
+import golden_file
 from initialiser import normal
 
 SEED = 42
@@ -183,13 +182,6 @@ def describe(name, initial, gradient):
     return entry
 
 
-def write(path, header, tensors):
-    """One line per tensor, so that differences can be read."""
-    lines = [f'"{key}": {json.dumps(value)},' for key, value in header.items()]
-    entries = ",\n".join(json.dumps(t, separators=(",", ":")) for t in tensors)
-    path.write_text("{\n" + "\n".join(lines) + '\n"tensors": [\n' + entries + "\n]}\n")
-
-
 def main():
     torch.use_deterministic_algorithms(True)
     rows = first_bytes()
@@ -214,7 +206,7 @@ def main():
         "grad_norm": short(norms),
     }
     tensors = [describe(name, initial[name], gradients[name]) for name in initial]
-    write(pathlib.Path(__file__).with_suffix(".json"), header, tensors)
+    golden_file.write(__file__, header, tensors=tensors)
     for step, (loss, norm) in enumerate(zip(losses, norms), 1):
         print(f"step {step:2}  loss {loss:.7f}  grad_norm {norm:.6f}")
 

@@ -6,13 +6,12 @@ derives from them. Inputs and cotangents have few digits, so that the file
 stays small; outputs and gradients have all of them.
 """
 
-import json
 import math
-import pathlib
 
 import torch
 import torch.nn.functional as F
 
+import golden_file
 from llama_debug import llama3_frequencies, rotate_adjacent, rotary_table
 
 torch.set_default_dtype(torch.float64)
@@ -251,11 +250,9 @@ assert all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(llama3_frequencies(
 def main():
     for group in (pointwise, shapes, products, norms, rotary, attention, lookups_and_losses):
         group()
-    lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in CASES)
-    tables = ",\n".join(json.dumps(t, separators=(",", ":")) for t in rotary_tables())
-    pathlib.Path(__file__).with_suffix(".json").write_text(
-        '{\n"about": "Values of nn ops from PyTorch; made by nn_ops.py",\n'
-        f'"torch": "{torch.__version__}",\n"cases": [\n{lines}\n],\n"rotary_tables": [\n{tables}\n]}}\n')
+    header = {"about": "Values of nn ops from PyTorch; made by nn_ops.py",
+              "torch": str(torch.__version__)}
+    golden_file.write(__file__, header, cases=CASES, rotary_tables=rotary_tables())
     print(len(CASES), "cases")
 
 
