@@ -42,10 +42,14 @@ PLANS = {
 
 
 #===------------------------------------------------------------------------===#
-# Mutations: each changes the module and returns True, or finds nothing to do
+# Mutations: each changes the module, or raises NothingToDo
 #===------------------------------------------------------------------------===#
 
 MUTATIONS = {}
+
+
+class NothingToDo(Exception):
+    """A module has nothing that a mutation could change."""
 
 
 def mutation(function):
@@ -53,11 +57,23 @@ def mutation(function):
     return function
 
 
+def choose(rng, candidates):
+    """A random one of a list."""
+    if not candidates:
+        raise NothingToDo
+    return rng.choice(candidates)
+
+
 def pick(rng, module, wanted, where=lambda op: True):
     """A random (block, index) of an operation."""
-    found = [(block, i) for block in module.blocks.values()
-             for i, op in enumerate(block.body) if isinstance(op, wanted) and where(op)]
-    return rng.choice(found) if found else (None, None)
+    return choose(rng, [(block, i) for block in module.blocks.values()
+                        for i, op in enumerate(block.body)
+                        if isinstance(op, wanted) and where(op)])
+
+
+def exchange(a, j, b, k):
+    """Exchanges a[j] and b[k]."""
+    a[j], b[k] = b[k], a[j]
 
 
 def root_of(block, name):
@@ -78,76 +94,61 @@ def operands_of(op):
 
 def delete(rng, module, wanted, where=lambda op: True):
     block, i = pick(rng, module, wanted, where)
-    if block:
-        del block.body[i]
-    return block
+    del block.body[i]
 
 
 def relocate(block, i, to):
     block.body.insert(to, block.body.pop(i))
-    return True
 
 
 @mutation
 def delete_a_wait(rng, module):
-    return delete(rng, module, Event, lambda op: op.op == "wait")
+    delete(rng, module, Event, lambda op: op.op == "wait")
 
 
 @mutation
 def delete_a_record(rng, module):
-    return delete(rng, module, Event, lambda op: op.op == "record")
+    delete(rng, module, Event, lambda op: op.op == "record")
 
 
 @mutation
 def swap_two_events(rng, module):
     block, i = pick(rng, module, Event)
     others = [op for op in block.body if isinstance(op, Event) and
-              op.number != block.body[i].number] if block else []
-    if not others:
-        return False
-    other = rng.choice(others)
+              op.number != block.body[i].number]
+    other = choose(rng, others)
     block.body[i].number, other.number = other.number, block.body[i].number
-    return True
 
 
 @mutation
 def await_another_event(rng, module):
     block, i = pick(rng, module, Event, lambda op: op.op == "wait")
-    if not block:
-        return False
     block.body[i].number += rng.choice((-2, -1, 1, 2))
-    return True
 
 
 @mutation
 def change_an_event_of_a_call(rng, module):
     block, i = pick(rng, module, Call, lambda op: op.events)
-    if not block:
-        return False
     events = block.body[i].events
     events[rng.randrange(len(events))] += rng.choice((-2, -1, 1, 2))
-    return True
 
 
 @mutation
 def wait_on_another_stream(rng, module):
     block, i = pick(rng, module, Event)
-    if not block:
-        return False
     block.body[i].stream = rng.choice([s for s in text.STREAMS if s != block.body[i].stream])
-    return True
 
 
 @mutation
 def wait_later(rng, module):
     block, i = pick(rng, module, Event, lambda op: op.op == "wait")
-    return block and relocate(block, i, min(len(block.body) - 1, i + rng.randint(1, 4)))
+    relocate(block, i, min(len(block.body) - 1, i + rng.randint(1, 4)))
 
 
 @mutation
 def record_earlier(rng, module):
     block, i = pick(rng, module, Event, lambda op: op.op == "record")
-    return block and relocate(block, i, max(0, i - rng.randint(1, 4)))
+    relocate(block, i, max(0, i - rng.randint(1, 4)))
 
 
 def links(block):
@@ -168,39 +169,39 @@ def links(block):
 
 def pick_link(rng, module):
     found = [(block, link) for block in module.blocks.values() for link in links(block)]
-    return rng.choice(found)
+    return choose(rng, found)
 
 
 @mutation
 def move_a_producer_behind_its_consumer(rng, module):
     block, (producer, consumer) = pick_link(rng, module)
-    return relocate(block, producer, consumer)
+    relocate(block, producer, consumer)
 
 
 @mutation
 def move_a_consumer_before_its_producer(rng, module):
     block, (producer, consumer) = pick_link(rng, module)
-    return relocate(block, consumer, producer)
+    relocate(block, consumer, producer)
 
 
 @mutation
 def delete_a_producer(rng, module):
     block, (producer, _) = pick_link(rng, module)
     del block.body[producer]
-    return True
 
 
 @mutation
 def swap_neighbours(rng, module):
     block, i = pick(rng, module, (Work, Call))
-    return block and i + 1 < len(block.body) and relocate(block, i, i + 1)
+    if i + 1 == len(block.body):
+        raise NothingToDo
+    relocate(block, i, i + 1)
 
 
 @mutation
 def change_a_stream(rng, module):
     block, i = pick(rng, module, Work)
     block.body[i].stream = rng.choice([s for s in text.STREAMS if s != block.body[i].stream])
-    return True
 
 
 @mutation
@@ -208,21 +209,17 @@ def repeat_an_operation(rng, module):
     block, i = pick(rng, module, (Work, Call))
     copy = pickle.loads(pickle.dumps(block.body[i]))
     block.body.insert(rng.randint(i, min(len(block.body), i + 6)), copy)
-    return True
 
 
 @mutation
 def repeat_a_collective(rng, module):
     block, i = pick(rng, module, Work, lambda op: op.op == "collective")
-    if not block:
-        return False
     block.body.insert(i, pickle.loads(pickle.dumps(block.body[i])))
-    return True
 
 
 @mutation
 def drop_a_collective(rng, module):
-    return delete(rng, module, Work, lambda op: op.op == "collective")
+    delete(rng, module, Work, lambda op: op.op == "collective")
 
 
 @mutation
@@ -232,11 +229,8 @@ def swap_two_operands(rng, module):
     slots = [(names, k) for names in operands_of(block.body[i]) for k in range(len(names))]
     pairs = [(a, b) for a in slots for b in slots if a[0][a[1]] != b[0][b[1]] and
              kinds[a[0][a[1]]] == kinds[b[0][b[1]]]]
-    if not pairs:
-        return False
-    (a, j), (b, k) = rng.choice(pairs)
-    a[j], b[k] = b[k], a[j]
-    return True
+    (a, j), (b, k) = choose(rng, pairs)
+    exchange(a, j, b, k)
 
 
 @mutation
@@ -247,17 +241,12 @@ def use_another_buffer(rng, module):
                            for k in range(len(names))])
     others = [name for name, kind in kinds.items()
               if kind == kinds[names[k]] and name != names[k]]
-    if not others:
-        return False
-    names[k] = rng.choice(others)
-    return True
+    names[k] = choose(rng, others)
 
 
 def alias(rng, module, what, aliased):
     """Makes an operand of `aliased` another view of one that `what` gives."""
     block, i = pick(rng, module, Work, lambda op: what(op) and aliased(op))
-    if not block:
-        return False
     op, kinds = block.body[i], block.kinds()
     targets = aliased(op)
     k = rng.randrange(len(targets))
@@ -271,23 +260,23 @@ def alias(rng, module, what, aliased):
                     kinds[targets[k]])
         block.values[view.name] = view
         targets[k] = view.name
-        return True
-    return False
+        return
+    raise NothingToDo
 
 
 @mutation
 def a_matmul_writes_its_input(rng, module):
-    return alias(rng, module, lambda op: op.op == "gemm" and op.ins, lambda op: op.outs)
+    alias(rng, module, lambda op: op.op == "gemm" and op.ins, lambda op: op.outs)
 
 
 @mutation
 def an_operation_writes_its_input(rng, module):
-    return alias(rng, module, lambda op: op.ins, lambda op: op.outs)
+    alias(rng, module, lambda op: op.ins, lambda op: op.outs)
 
 
 @mutation
 def a_collective_in_place(rng, module):
-    return alias(rng, module, lambda op: op.op == "collective" and op.ins, lambda op: op.outs)
+    alias(rng, module, lambda op: op.op == "collective" and op.ins, lambda op: op.outs)
 
 
 def allocs(module):
@@ -299,16 +288,13 @@ def two_allocs(rng, module):
     block, first = rng.choice(allocs(module))
     others = [value for value in block.values.values()
               if isinstance(value, Alloc) and value is not first]
-    return (first, rng.choice(others)) if others else (None, None)
+    return first, choose(rng, others)
 
 
 @mutation
 def give_an_interval_another_s_place(rng, module):
     first, second = two_allocs(rng, module)
-    if not first:
-        return False
     first.offset = second.offset
-    return True
 
 
 @mutation
@@ -317,49 +303,43 @@ def give_an_interval_an_equal_one_s_place(rng, module):
     pairs = [(a, b) for block, a in allocs(module) for b in block.values.values()
              if isinstance(b, Alloc) and a is not b and a.offset != b.offset and
              text.bytes_of(a.kind) == text.bytes_of(b.kind)]
-    if not pairs:
-        return False
-    first, second = rng.choice(pairs)
+    first, second = choose(rng, pairs)
     first.offset = second.offset
-    return True
 
 
 @mutation
 def give_an_interval_one_s_place_of_another_block(rng, module):
     _, first = rng.choice(allocs(module))
     _, second = rng.choice(allocs(module))
+    if first is second:
+        raise NothingToDo
     first.offset = second.offset
-    return first is not second
 
 
 @mutation
 def swap_two_intervals(rng, module):
     first, second = two_allocs(rng, module)
-    if not first:
-        return False
     first.offset, second.offset = second.offset, first.offset
-    return True
 
 
 @mutation
 def move_an_interval(rng, module):
     _, value = rng.choice(allocs(module))
     value.offset += rng.choice((-64, 64, -256, 256, -1024, 1024, 32, -4096))
-    return value.offset >= 0
+    if value.offset < 0:
+        raise NothingToDo
 
 
 @mutation
 def lower_the_peak(rng, module):
     program = rng.choice(module.programs())
     program.arena -= 64 * rng.randint(1, 8)
-    return True
 
 
 @mutation
 def move_a_range(rng, module):
     entry, other = rng.sample(list(module.ranges.values()), 2)
     entry.offset = rng.choice((other.offset, entry.offset + 64, max(0, entry.offset - 64)))
-    return True
 
 
 @mutation
@@ -369,21 +349,15 @@ def name_another_range(rng, module):
     value = rng.choice(gets)
     others = [entry.name for entry in module.ranges.values()
               if entry.kind == value.kind and entry.name != value.range]
-    if not others:
-        return False
-    value.range = rng.choice(others)
-    return True
+    value.range = choose(rng, others)
 
 
 @mutation
 def shift_a_view(rng, module):
     views = [value for block in module.blocks.values() for value in block.values.values()
              if isinstance(value, View)]
-    if not views:
-        return False
-    value = rng.choice(views)
+    value = choose(rng, views)
     value.offset += rng.choice((-16, -1, 1, 8, 16, 64))
-    return True
 
 
 @mutation
@@ -397,62 +371,45 @@ def shift_one_view_of_a_larger_interval(rng, module):
                    for names in operands_of(op))
         if views and not used:
             choices.append((source, views))
-    if not choices:
-        return False
-    source, views = rng.choice(choices)
+    source, views = choose(rng, choices)
     count, element = text.elements(source.kind)
     source.kind = f"memref<{count + 16}x{element}>"
     for view in views:
         view.source_kind = source.kind
     rng.choice(views).offset += 16
-    return True
 
 
 @mutation
 def drop_a_call(rng, module):
-    return delete(rng, module, Call)
+    delete(rng, module, Call)
 
 
 @mutation
 def swap_two_calls(rng, module):
     block, i = pick(rng, module, Call)
-    others = [k for k, op in enumerate(block.body) if isinstance(op, Call) and k != i] \
-        if block else []
-    if not others:
-        return False
-    k = rng.choice(others)
-    block.body[i], block.body[k] = block.body[k], block.body[i]
-    return True
+    others = [k for k, op in enumerate(block.body) if isinstance(op, Call) and k != i]
+    k = choose(rng, others)
+    exchange(block.body, i, block.body, k)
 
 
 @mutation
 def permute_a_call_s_arguments(rng, module):
     block, i = pick(rng, module, Call)
-    if not block:
-        return False
     kinds, names = block.kinds(), block.body[i].operands
     pairs = [(j, k) for j in range(len(names)) for k in range(j) if names[j] != names[k] and
              kinds[names[j]] == kinds[names[k]]]
-    if not pairs:
-        return False
-    j, k = rng.choice(pairs)
-    names[j], names[k] = names[k], names[j]
-    return True
+    j, k = choose(rng, pairs)
+    exchange(names, j, names, k)
 
 
 @mutation
 def give_a_call_one_buffer_twice(rng, module):
     block, i = pick(rng, module, Call)
-    if not block:
-        return False
     kinds, names = block.kinds(), block.body[i].operands
     pairs = [(j, k) for j in range(len(names)) for k in range(len(names))
              if names[j] != names[k] and kinds[names[j]] == kinds[names[k]]]
-    if not pairs:
-        return False
-    j, k = rng.choice(pairs)
+    j, k = choose(rng, pairs)
     names[j] = names[k]
-    return True
 
 
 @mutation
@@ -463,21 +420,18 @@ def keep_an_argument_inside(rng, module):
     choices = [(op.callee, k, block.values[root_of(block, name)]) for block, op in calls
                for k, name in enumerate(op.operands)
                if isinstance(block.values.get(name), Alloc)]
-    if not choices:
-        return False
-    callee, k, value = rng.choice(choices)
+    callee, k, value = choose(rng, choices)
     function = module.blocks[callee]
     name, kind = function.arguments.pop(k)
     function.values[name] = Alloc(name, value.offset, kind)
     for _, op in calls:
         if op.callee == callee:
             del op.operands[k]
-    return True
 
 
 @mutation
 def change_nothing(rng, module):
-    return True
+    pass
 
 
 #===------------------------------------------------------------------------===#
@@ -487,7 +441,11 @@ def change_nothing(rng, module):
 def mutate(pickled, kind, seed):
     """A module with one mutation, or None if the kind does not apply."""
     rng, module = random.Random(seed), pickle.loads(pickled)
-    return module if MUTATIONS[kind](rng, module) else None
+    try:
+        MUTATIONS[kind](rng, module)
+    except NothingToDo:
+        return None
+    return module
 
 
 def refused_by_compiler(tool, path, modules):
