@@ -65,6 +65,11 @@ public:
     options.push_back(
         {name, &place, doc, -kAny, kAny, std::move(choices), compiled});
   }
+  /// Text that others show or keep: isPlainLine.
+  void addLine(const char *name, std::string &place, const char *doc) {
+    add(name, place, doc);
+    options.back().isLine = true;
+  }
 
   std::vector<ConfigOption> options;
   bool compiled = false; // of the rows that follow
@@ -193,8 +198,9 @@ static void addReports(Table &table, RunConfig &config) {
             "the end of the text that is never sampled");
   table.add("metrics.log_freq", config.metrics.logFreq, 1, kMaxInt,
             "steps between two lines on the console");
-  table.add("metrics.jsonl", config.metrics.jsonl,
-            "one JSON object per step, in the dump folder; empty: none");
+  table.addLine("metrics.jsonl", config.metrics.jsonl,
+                "file in the dump folder for one JSON object per step; empty: "
+                "none");
   table.add("metrics.peak_tflops", config.metrics.peakTflops, 0, kAny,
             "peak of one rank's cores that utilisation refers to; 0: measure "
             "a matrix product at the start");
@@ -208,7 +214,8 @@ static void addReports(Table &table, RunConfig &config) {
 
 std::vector<ConfigOption> fsdp::configOptions(RunConfig &config) {
   Table table;
-  table.add("job.description", config.job.description, "one line for people");
+  table.addLine("job.description", config.job.description,
+                "one line for people");
   table.add("job.dump_folder", config.job.dumpFolder,
             "folder of everything the run writes");
   addModel(table, config.model);

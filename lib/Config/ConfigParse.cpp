@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -221,6 +222,14 @@ static void checkBounds(const ConfigOption &option, const Value &value,
                 boundText(option.max) + ", got " + quoted(value));
 }
 
+static void checkLine(const ConfigOption &option, const Value &value,
+                      const std::string &origin) {
+  const auto *text = std::get_if<std::string>(&value);
+  if (option.isLine && text && !isPlainLine(*text))
+    throw Error(origin + ": " + option.name +
+                ": expected one line of UTF-8 without control characters");
+}
+
 static void setValue(RunConfig &config, const ConfigOption &option,
                      const Value &value, const std::string &origin) {
   bool listed = option.choices.empty();
@@ -228,6 +237,7 @@ static void setValue(RunConfig &config, const ConfigOption &option,
     listed |= std::find(option.choices.begin(), option.choices.end(),
                         *string) != option.choices.end();
   checkBounds(option, value, origin);
+  checkLine(option, value, origin);
   if (!listed || !std::visit(Store{value}, option.place))
     throw Error(origin + ": " + option.name + ": expected " +
                 expectation(option) + ", got " + quoted(value));

@@ -109,6 +109,7 @@ struct ConfigOption {
   double min, max;                  // bounds of a number, inclusive
   std::vector<std::string> choices; // of a string; empty: any
   bool compiled;                    // the artifact depends on it
+  bool isLine = false;              // a string that must be one plain line
 
   /// The present value as canonical text; "unset" for an empty optional.
   std::string text() const;
