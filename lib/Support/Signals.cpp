@@ -3,13 +3,12 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <initializer_list>
+#include <cstring>
 #include <unistd.h>
 
 using namespace fsdp;
 
-static constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
-static constexpr int kStopCount = sizeof kStops / sizeof *kStops;
+static constexpr int kStopCount = sizeof kStopSignals / sizeof *kStopSignals;
 
 /// Sets the handler of one signal and returns the one before it.
 static struct sigaction setHandler(int signal, void (*handler)(int),
@@ -33,6 +32,11 @@ static bool hasHandler(int signal, void (*handler)(int)) {
 /// Whether nobody handles or ignores the signal.
 static bool isDefault(int signal) { return hasHandler(signal, SIG_DFL); }
 
+std::string fsdp::stoppedBy(int signal) {
+  return "stopped by signal " + std::to_string(signal) + " (" +
+         strsignal(signal) + ")";
+}
+
 bool fsdp::isIgnored(int signal) { return hasHandler(signal, SIG_IGN); }
 
 //===----------------------------------------------------------------------===//
@@ -55,10 +59,15 @@ static void removeAndEnd(int signal) {
   raise(signal);
 }
 
+static void removeAtEndBy(int signal) {
+  if (isDefault(signal))
+    setHandler(signal, removeAndEnd, SA_RESETHAND);
+}
+
 RemovedOnSignal::RemovedOnSignal(const char *path) : slot(0) {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
-    if (isDefault(signal))
-      setHandler(signal, removeAndEnd, SA_RESETHAND);
+  for (int signal : kStopSignals)
+    removeAtEndBy(signal);
+  removeAtEndBy(SIGPIPE);
   if (isDefault(SIGXFSZ))
     setHandler(SIGXFSZ, SIG_IGN, 0);
   for (std::atomic<const char *> &entry : paths) {
@@ -105,10 +114,13 @@ DeferredSignals::DeferredSignals() {
   if (depth++ != 0)
     return;
   for (int i = 0; i < kStopCount; ++i) {
-    sigaction(kStops[i], nullptr, &previous[i]);
-    // No SA_RESTART: a wait for a pipe's other end is given up.
-    if (!isIgnored(kStops[i]))
-      setHandler(kStops[i], defer, 0);
+    int signal = kStopSignals[i];
+    sigaction(signal, nullptr, &previous[i]);
+    // LLVM answers SIGUSR1 and goes on. No SA_RESTART: a wait for a pipe's
+    // other end is given up.
+    bool isAnswered = signal == SIGUSR1 && !isDefault(signal);
+    if (!isIgnored(signal) && !isAnswered)
+      setHandler(signal, defer, 0);
   }
 }
 
@@ -116,7 +128,7 @@ DeferredSignals::~DeferredSignals() {
   if (--depth != 0)
     return;
   for (int i = 0; i < kStopCount; ++i)
-    sigaction(kStops[i], &previous[i], nullptr);
+    sigaction(kStopSignals[i], &previous[i], nullptr);
   int signal = arrived;
   arrived = 0;
   if (signal != 0)

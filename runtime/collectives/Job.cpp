@@ -1,6 +1,7 @@
 //===- Job.cpp - Joining a job and helpers over all ranks -----------------===//
 #include "Job.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/Signals.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+using namespace fsdp;
 using namespace fsdp::rt;
 
 namespace {
@@ -134,6 +136,7 @@ void fsdp::rt::abortWorld(const std::string &message, int exitCode) {
   else
     std::fprintf(stderr, "fsdp: %s\n", message.c_str());
   std::fflush(stderr);
+  removeFilesOnSignal();
   if (state().mpi)
     MPI_Abort(MPI_COMM_WORLD, exitCode);
   // Other threads may be in the middle of a collective: no destructors.

@@ -1,6 +1,7 @@
 //===- JobResources.cpp - What a job needs of its machine -----------------===//
 #include "JobResources.h"
 #include "fsdp/Support/Error.h"
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <sys/resource.h>
@@ -10,7 +11,7 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-void rt::allowFiles(int ranks) {
+void rt::allowOpenFiles(int ranks) {
   // Measured with Open MPI 4.1: 36 for 2 ranks, 64 for 8. With a few less,
   // mpirun hangs.
   rlim_t needed = 32 + 6 * static_cast<rlim_t>(ranks);
@@ -59,12 +60,23 @@ static std::unique_ptr<SessionFolder> makeFolder(const std::string &base,
   return folder;
 }
 
-/// Bytes of all segments through which `ranks` ranks send messages.
-static uint64_t messageBytes(int ranks) {
+/// Bytes of the segment through which a rank sends messages.
+static uint64_t messageBytes() {
   const char *size = std::getenv("OMPI_MCA_btl_vader_segment_size");
   uint64_t segment = size ? std::strtoull(size, nullptr, 10) : 4 << 20;
   // One page for a segment's end, and one for its table.
-  return static_cast<uint64_t>(ranks) * (segment + 8192);
+  return segment + 8192;
+}
+
+void rt::checkFileSize() {
+  // The files of mpirun's session have 4 MiB; with less, it hangs.
+  uint64_t needed = std::max<uint64_t>(messageBytes(), 4 << 20);
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= needed)
+    return;
+  throw Error("a file may have " + kibibytes(limit.rlim_cur) +
+              " at most, but MPI needs files of " + kibibytes(needed) +
+              "; raise the limit (ulimit -f unlimited)");
 }
 
 JobFolders rt::makeJobFolders(int ranks) {
@@ -77,7 +89,7 @@ JobFolders rt::makeJobFolders(int ranks) {
                  "set TMPDIR to a folder where files of 10 MiB can be made");
   if (!std::getenv(kMessageFolder))
     folders.messages = makeFolder(
-        "/dev/shm", messageBytes(ranks),
+        "/dev/shm", static_cast<uint64_t>(ranks) * messageBytes(),
         "the messages of " + std::to_string(ranks) + " ranks",
         "free some, mount it larger (in a container --shm-size=1g), or set " +
             std::string(kMessageFolder) + " to another folder");

@@ -27,7 +27,10 @@ struct JobFolders {
 JobFolders makeJobFolders(int ranks);
 
 /// Raises the limit of open files to what mpirun takes for so many ranks.
-void allowFiles(int ranks);
+void allowOpenFiles(int ranks);
+
+/// Checks the limit of a file's size.
+void checkFileSize();
 
 } // namespace fsdp::rt
 

@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 #include "JobOutput.h"
 #include "JobResources.h"
+#include "OutputRelay.h"
 #include "RankWatch.h"
 #include "fsdp/Runtime/Launch.h"
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -20,7 +22,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -73,18 +74,21 @@ static void setLauncherEnvironment(int threads, const JobFolders &folders) {
   setenv(kLauncherVariable, std::to_string(getppid()).c_str(), 1);
 }
 
-/// The signals that ask the job to end.
-static constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
+/// What mpirun does well when a terminal sends it to the whole job.
+static bool endsMpirunWell(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+}
 
-/// mpirun ends the job at these signals even if it inherits that they are
-/// ignored. What is blocked does not reach it; the ranks start unblocked.
-static void blockIgnoredSignals() {
-  sigset_t ignored;
-  sigemptyset(&ignored);
-  for (int signal : kStops)
-    if (isIgnored(signal))
-      sigaddset(&ignored, signal);
-  sigprocmask(SIG_BLOCK, &ignored, nullptr);
+/// mpirun ends the job at some signals even if it inherits that they are
+/// ignored, and dies of others or hands them to the ranks. What is blocked does
+/// not reach it; the ranks start unblocked.
+static void blockSignals() {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (int signal : kStopSignals)
+    if (isIgnored(signal) || !endsMpirunWell(signal))
+      sigaddset(&blocked, signal);
+  sigprocmask(SIG_BLOCK, &blocked, nullptr);
 }
 
 /// Runs in the child; never returns.
@@ -93,7 +97,7 @@ static void blockIgnoredSignals() {
                                       const std::vector<std::string> &args) {
   // The job ends with us, even if we are killed.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  blockIgnoredSignals();
+  blockSignals();
   setLauncherEnvironment(threads, folders);
   std::vector<std::string> command = {
       "mpirun",
@@ -133,17 +137,26 @@ static void forwardSignal(int signal, siginfo_t *info, void *) {
   stopSignal = signal;
   // A terminal sends its signals to mpirun too, which takes a second one for
   // impatience and ends without cleaning up.
-  if (launcherProcess > 0 && info->si_code != SI_KERNEL)
-    kill(launcherProcess, signal == SIGHUP ? SIGTERM : signal);
+  bool hasIt = info->si_code == SI_KERNEL && endsMpirunWell(signal);
+  if (launcherProcess > 0 && !hasIt)
+    kill(launcherProcess, signal == SIGINT ? SIGINT : SIGTERM);
 }
 
 static void handleSignals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_sigaction = forwardSignal;
   action.sa_flags = SA_SIGINFO; // without SA_RESTART: poll returns at once
-  for (int signal : kStops)
+  for (int signal : kStopSignals)
     if (!isIgnored(signal))
       sigaction(signal, &action, nullptr);
+}
+
+/// Writing to a reader that has gone becomes an error. Returns whether it was
+/// one already.
+static bool ignoreBrokenPipes() {
+  bool wasIgnored = isIgnored(SIGPIPE);
+  std::signal(SIGPIPE, SIG_IGN);
+  return wasIgnored;
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,19 +170,27 @@ using Clock = std::chrono::steady_clock;
 /// mpirun and its ranks, from the start to the end of mpirun.
 class RunningJob {
 public:
-  RunningJob(pid_t mpirun, int errors)
-      : mpirun(mpirun), errors(errors), watch(mpirun, heartbeatLimit()) {}
+  /// Takes the read ends of mpirun's streams. `endsWithReader`: the job is not
+  /// to outlive the reader of its output.
+  RunningJob(pid_t mpirun, int errors, int prints, bool endsWithReader)
+      : mpirun(mpirun), errors(errors), relay(prints, STDOUT_FILENO),
+        endsWithReader(endsWithReader), watch(mpirun, heartbeatLimit()) {}
 
   JobEnd wait();
 
 private:
-  void readErrors(bool mayWait);
+  int passOn(int milliseconds);
+  void readErrors();
   void takeLines();
+  bool lostReader() const;
+  JobEnd explain(int status) const;
   void lookAfter();
   void endSoon();
 
   pid_t mpirun;
   int errors; // the read end of mpirun's error stream; -1: it was closed
+  OutputRelay relay;
+  bool endsWithReader;
   RankWatch watch;
   JobOutput output;
   std::string unfinished; // a line without its end
@@ -192,22 +213,36 @@ void RunningJob::takeLines() {
   unfinished.erase(0, begin);
 }
 
-/// Reads what mpirun has said, waiting for it for one period of the watch.
-void RunningJob::readErrors(bool mayWait) {
-  pollfd ready{errors, POLLIN, 0};
-  int wait = mayWait ? static_cast<int>(watch.period() * 1000) : 0;
-  while (poll(&ready, 1, wait) > 0 && errors >= 0) {
-    char buffer[4096];
-    ssize_t count = read(errors, buffer, sizeof buffer);
-    if (count <= 0) {
-      close(errors);
-      errors = -1;
-      break;
-    }
-    unfinished.append(buffer, static_cast<size_t>(count));
-    wait = 0;
+void RunningJob::readErrors() {
+  char buffer[4096];
+  ssize_t count = read(errors, buffer, sizeof buffer);
+  if (count < 0 && errno == EINTR)
+    return;
+  if (count <= 0) {
+    close(errors);
+    errors = -1;
+    return;
   }
+  unfinished.append(buffer, static_cast<size_t>(count));
   takeLines();
+}
+
+/// Handles what mpirun has said and printed, once it has. Returns 0 if it was
+/// silent.
+int RunningJob::passOn(int milliseconds) {
+  pollfd ready[] = {{errors, POLLIN, 0}, relay.awaited()};
+  int count = poll(ready, 2, milliseconds);
+  if (count <= 0)
+    return 0;
+  if (ready[0].revents != 0)
+    readErrors();
+  if (ready[1].revents != 0)
+    relay.move();
+  return count;
+}
+
+bool RunningJob::lostReader() const {
+  return endsWithReader && relay.error() == EPIPE;
 }
 
 /// Tells mpirun to end the job. It is given time for that, but not for ever.
@@ -220,6 +255,8 @@ void RunningJob::endSoon() {
 void RunningJob::lookAfter() {
   if (stopSignal != 0 && !deadline)
     deadline = Clock::now() + std::chrono::seconds(10);
+  if (lostReader() && !deadline)
+    endSoon();
   if (deadline && Clock::now() > *deadline) {
     watch.killRanks();
     kill(mpirun, SIGKILL);
@@ -234,14 +271,38 @@ void RunningJob::lookAfter() {
   }
 }
 
+JobEnd RunningJob::explain(int status) const {
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (stopSignal != 0)
+    return {128 + stopSignal, stoppedBy(stopSignal)};
+  if (lostReader())
+    return {128 + SIGPIPE, ""};
+  if (!stopped.empty())
+    return {code == 0 ? 1 : code, stopped};
+  if (WIFSIGNALED(status))
+    return {code, "mpirun was ended by signal " +
+                      std::to_string(WTERMSIG(status)) + " (" +
+                      strsignal(WTERMSIG(status)) +
+                      "); the whole job was stopped"};
+  if (code != 0)
+    return {code, output.failure(code)};
+  if (relay.error() != 0)
+    return {1, std::string("cannot write standard output: ") +
+                   std::strerror(relay.error())};
+  return {0, ""};
+}
+
 JobEnd RunningJob::wait() {
   int status = 0;
   for (pid_t ended = 0; ended != mpirun;
        ended = waitpid(mpirun, &status, WNOHANG)) {
-    readErrors(/*mayWait=*/true);
+    passOn(static_cast<int>(watch.period() * 1000));
     lookAfter();
   }
-  readErrors(/*mayWait=*/false);
+  while (passOn(0) != 0) {
+  }
+  if (stopSignal == 0)
+    relay.finish();
   if (!unfinished.empty()) {
     unfinished += '\n';
     takeLines();
@@ -250,40 +311,39 @@ JobEnd RunningJob::wait() {
   watch.killRanks();
   if (errors >= 0)
     close(errors);
-  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (stopSignal != 0)
-    return {128 + stopSignal, "stopped by signal " +
-                                  std::to_string(int(stopSignal)) + " (" +
-                                  strsignal(stopSignal) + ")"};
-  if (!stopped.empty())
-    return {code == 0 ? 1 : code, stopped};
-  if (WIFSIGNALED(status))
-    return {code, "mpirun was ended by signal " +
-                      std::to_string(WTERMSIG(status)) + " (" +
-                      strsignal(WTERMSIG(status)) +
-                      "); the whole job was stopped"};
-  return {code, code == 0 ? "" : output.failure(code)};
+  return explain(status);
+}
+
+/// A pipe that no other program inherits.
+static std::array<int, 2> makePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
+  return {ends[0], ends[1]};
 }
 
 JobEnd rt::runLocalRanks(int ranks, int threads,
                          const std::vector<std::string> &args) {
-  allowFiles(ranks);
+  allowOpenFiles(ranks);
+  checkFileSize();
   JobFolders folders = makeJobFolders(ranks);
-  int errors[2];
-  if (pipe2(errors, O_CLOEXEC) != 0)
-    throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
+  auto [errors, errorsIn] = makePipe();
+  auto [prints, printsIn] = makePipe();
   std::fflush(nullptr);
   handleSignals();
   pid_t child = fork();
   if (child < 0)
     throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
   if (child == 0) {
-    dup2(errors[1], STDERR_FILENO);
+    dup2(printsIn, STDOUT_FILENO);
+    dup2(errorsIn, STDERR_FILENO);
     becomeMpirun(ranks, threads, folders, args);
   }
-  close(errors[1]);
+  close(errorsIn);
+  close(printsIn);
   launcherProcess = child;
-  JobEnd end = RunningJob(child, errors[0]).wait();
+  bool endsWithReader = !ignoreBrokenPipes();
+  JobEnd end = RunningJob(child, errors, prints, endsWithReader).wait();
   launcherProcess = 0;
   return end;
 }

@@ -6,10 +6,10 @@
 
 namespace fsdp::rt {
 
-/// A new folder in `base`, named kSessionPrefix and more, removed at the end. A job that was killed leaves
-/// it behind, so the next one removes what no living job holds: a folder is
-/// locked, and the kernel opens the lock when the last process that inherited
-/// it has ended.
+/// A new folder in `base`, named kSessionPrefix and more, removed at the end. A
+/// job that was killed leaves it behind, so the next one removes what no living
+/// job holds: a folder is locked, and the kernel opens the lock when the last
+/// process that inherited it has ended.
 class SessionFolder {
 public:
   /// Throws std::system_error if no folder can be made and locked.

@@ -1,5 +1,6 @@
 //===- Metrics.cpp - One line per step, for people and programs -----------===//
 #include "Metrics.h"
+#include "Console.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
@@ -62,8 +63,7 @@ void Metrics::printLine(const StepRecord &record) {
   line += format("  memory: %.1f MiB arena, %.1f MiB resident",
                  static_cast<double>(costs.arenaBytes) / mebi,
                  static_cast<double>(residentBytes()) / mebi);
-  std::puts(line.c_str());
-  std::fflush(stdout);
+  print(line + "\n");
   secondsSinceLine = 0;
   stepsSinceLine = 0;
 }

@@ -51,6 +51,16 @@ static void checkInput(const Manifest &manifest, const std::string &name) {
                 "on text");
 }
 
+/// A description of a run has a text for training, but nobody asks for one
+/// together with --program without meaning it.
+static void refuseText(const RunConfig &config) {
+  const char *const key = "training.dataset_path";
+  auto origin = config.origin.find(key);
+  if (origin != config.origin.end() && origin->second == "command line")
+    throw Error(std::string("--program reads no text: leave --") + key +
+                " out, and give the tokens with --load");
+}
+
 PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
   PreparedRun run;
   RunConfig &config = run.config;
@@ -71,6 +81,7 @@ PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
   if (!options.program.empty()) {
     if (manifest.findProgram(options.program) < 0)
       throw Error("the artifact has no program '" + options.program + "'");
+    refuseText(config);
     return run;
   }
   if (manifest.findProgram("train") < 0)

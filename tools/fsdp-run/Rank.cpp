@@ -106,7 +106,6 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
   if (!whole && !std::filesystem::exists(mine))
     throw Error("there is no file '" + path + "' and no '" + mine + "'");
   SafetensorsFile file(whole ? path : mine);
-  bool tokens = false, targets = false;
   for (const TensorView &tensor : file.tensors()) {
     const RangeInfo *range = manifest().findRange(tensor.name);
     if (!range)
@@ -121,13 +120,22 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
                 to);
     else
       std::memcpy(to, tensor.data, range->bytes);
-    tokens |= tensor.name == "tokens";
-    targets |= tensor.name == "targets";
+    loaded.insert(tensor.name);
   }
+  bool tokens = loaded.count("tokens"), targets = loaded.count("targets");
   if (tokens != targets && wholeBatch)
     throw Error((whole ? path : mine) + ": it has '" +
                 (tokens ? "tokens" : "targets") + "' but no '" +
                 (tokens ? "targets" : "tokens") +
                 "'; a batch to train on needs both");
   return tokens && targets;
+}
+
+std::string Rank::unsetInputs(const std::string &program) const {
+  std::string names;
+  for (const std::string &name :
+       manifest().programs[manifest().findProgram(program)].inputs)
+    if (manifest().findRange(name)->role == "input" && !loaded.count(name))
+      names += (names.empty() ? "'" : ", '") + name + "'";
+  return names;
 }

@@ -6,6 +6,7 @@
 #include "fsdp/Runtime/Dataset.h"
 #include "fsdp/Runtime/Loader.h"
 #include <optional>
+#include <set>
 
 namespace fsdp {
 
@@ -41,6 +42,8 @@ public:
   /// other is an error.
   bool load(const std::string &path, bool wholeBatch);
   void initialize(uint64_t seed);
+  /// "'tokens', 'targets'": the inputs of a program that load() has not set.
+  std::string unsetInputs(const std::string &program) const;
 
 private:
   bool holds(const rt::RangeInfo &range) const;
@@ -50,6 +53,7 @@ private:
   rt::World place;
   rt::ContextPtr context;
   std::string lastProgram;
+  std::set<std::string> loaded;
 };
 
 /// "dir/state.safetensors" and rank 3 -> "dir/state.rank3.safetensors".

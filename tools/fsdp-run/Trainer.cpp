@@ -1,5 +1,6 @@
 //===- Trainer.cpp - The run of one rank ----------------------------------===//
 #include "Trainer.h"
+#include "Console.h"
 #include "Evaluate.h"
 #include "LossCurve.h"
 #include "Metrics.h"
@@ -9,6 +10,7 @@
 #include "RunHeader.h"
 #include "Schedule.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Text.h"
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -58,9 +60,15 @@ Trainer::Trainer(const PreparedRun &run, const RunOptions &options, World world)
 }
 
 void Trainer::runProgramOnce() {
+  std::string zeros = rank.unsetInputs(options.program);
+  if (rank.isFirst() && !zeros.empty())
+    std::fprintf(stderr,
+                 "fsdp-run: warning: --program %s runs with zeros for %s; "
+                 "--load sets them\n",
+                 options.program.c_str(), zeros.c_str());
   rank.run(options.program);
   if (rank.isFirst())
-    std::fputs(describeResults(rank, options.program).c_str(), stdout);
+    print(describeResults(rank, options.program));
   if (!options.dump.empty())
     rank.dump(options.dump);
 }
@@ -71,18 +79,17 @@ void Trainer::introduce(double peak, const char *peakText) {
   for (const RangeInfo &range : manifest.ranges)
     if (range.role == "parameter")
       parameters += elementCount(range.full);
-  std::printf("%s: %s parameters on %d ranks (%s), %d thread%s each\n",
-              run.artifact->directory().c_str(), grouped(parameters).c_str(),
-              rank.world().size, manifest.meshText().c_str(), threads,
-              threads == 1 ? "" : "s");
-  std::printf("%s\n", run.precisionLine.c_str());
-  std::printf("text: %s bytes to train on, %s held out\n",
-              grouped((int64_t)run.text->trainText().size()).c_str(),
-              grouped((int64_t)run.text->heldOutText().size()).c_str());
-  std::printf("memory: %s bytes of arena per rank, planned and allocated\n",
-              grouped((int64_t)rank.arenaBytes()).c_str());
-  std::printf("peak: %.1f GFLOP/s per rank (%s)\n", peak / 1e9, peakText);
-  std::fflush(stdout);
+  print(format("%s: %s parameters on %d ranks (%s), %d thread%s each\n",
+               run.artifact->directory().c_str(), grouped(parameters).c_str(),
+               rank.world().size, manifest.meshText().c_str(), threads,
+               threads == 1 ? "" : "s"));
+  print(run.precisionLine + "\n");
+  print(format("text: %s bytes to train on, %s held out\n",
+               grouped((int64_t)run.text->trainText().size()).c_str(),
+               grouped((int64_t)run.text->heldOutText().size()).c_str()));
+  print(format("memory: %s bytes of arena per rank, planned and allocated\n",
+               grouped((int64_t)rank.arenaBytes()).c_str()));
+  print(format("peak: %.1f GFLOP/s per rank (%s)\n", peak / 1e9, peakText));
 }
 
 StepCosts Trainer::measureCosts() {
@@ -159,8 +166,8 @@ void Trainer::train() {
     return;
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
-  std::printf("trained %s steps in %.1f s\n",
-              grouped(config.training.steps).c_str(), seconds.count());
+  print(format("trained %s steps in %.1f s\n",
+               grouped(config.training.steps).c_str(), seconds.count()));
   summary["steps"] = config.training.steps;
   summary["training_seconds"] = seconds.count();
   summary["final_loss"] = metrics->records().back().loss;
@@ -177,11 +184,11 @@ void Trainer::evaluate() {
     return;
   double gzipWhole = gzipBitsPerByte(run.text->text());
   double gzipHeldOut = gzipBitsPerByte(heldOut);
-  std::printf("held-out text (%s bytes predicted): %.4f bits per byte\n",
-              grouped(score.predictions).c_str(), score.bitsPerByte);
-  std::printf("gzip -9: %.4f bits per byte on the whole text, %.4f on the "
-              "held-out part\n",
-              gzipWhole, gzipHeldOut);
+  print(format("held-out text (%s bytes predicted): %.4f bits per byte\n",
+               grouped(score.predictions).c_str(), score.bitsPerByte));
+  print(format("gzip -9: %.4f bits per byte on the whole text, %.4f on the "
+               "held-out part\n",
+               gzipWhole, gzipHeldOut));
   curve.heldOut = score.bitsPerByte;
   curve.gzipHeldOut = gzipHeldOut;
   summary["held_out_bits_per_byte"] = score.bitsPerByte;
@@ -196,24 +203,26 @@ void Trainer::writeSample() {
   std::string story = generateText(rank, config, *run.text);
   if (!rank.isFirst())
     return;
-  std::printf("sample (temperature %g):\n%s\n", config.sample.temperature,
-              printable(story).c_str());
+  print(format("sample (temperature %g):\n%s\n", config.sample.temperature,
+               printable(story).c_str()));
   writeFileAtomically(config.job.dumpFolder + "/sample.txt", story);
 }
 
 void Trainer::writeSummary() {
-  curve.title = config.job.description.empty() ? run.artifact->directory()
-                                               : config.job.description;
+  // A path need not be UTF-8, as the picture must.
+  const std::string &path = run.artifact->directory();
+  curve.title = !config.job.description.empty() ? config.job.description
+                : isPlainLine(path)             ? path
+                                                : printable(path);
   const std::string &folder = config.job.dumpFolder;
   writeFileAtomically(folder + "/loss.svg", drawLossCurve(curve));
   writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
-  std::printf("written to %s: loss.svg, summary.json", folder.c_str());
+  print(format("written to %s: loss.svg, summary.json", folder.c_str()));
   if (config.sample.length != 0)
-    std::printf(", sample.txt");
+    print(", sample.txt");
   if (!config.metrics.jsonl.empty())
-    std::printf(", %s", config.metrics.jsonl.c_str());
-  std::printf("\n");
-  std::fflush(stdout);
+    print(", " + config.metrics.jsonl);
+  print("\n");
 }
 
 void Trainer::runAll() {

@@ -4,6 +4,7 @@
 // programs of an artifact. Needs neither MLIR nor LLVM nor Python.
 //
 //===----------------------------------------------------------------------===//
+#include "Console.h"
 #include "Options.h"
 #include "Outputs.h"
 #include "Prepare.h"
@@ -12,12 +13,12 @@
 #include "fsdp/Runtime/Variables.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <thread>
 #include <unistd.h>
 
@@ -74,7 +75,10 @@ static std::optional<int> parseOptions(std::vector<std::string> args,
   try {
     app.parse(others);
   } catch (const CLI::CallForHelp &help) {
-    return app.exit(help);
+    std::ostringstream text;
+    int status = app.exit(help, text);
+    print(text.str());
+    return status;
   } catch (const CLI::ParseError &error) {
     throw Error(std::string(error.what()) + " (see fsdp-run --help)");
   }
@@ -104,8 +108,10 @@ static int startRanks(const RunOptions &options) {
       return 0;
     std::string where = outputs.whereStepsAre();
     outputs.discard();
-    std::fprintf(stderr, "fsdp-run: %s%s\n", end.message.c_str(),
-                 where.c_str());
+    // A filter whose reader has gone ends without a word.
+    if (!end.message.empty())
+      std::fprintf(stderr, "fsdp-run: %s%s\n", end.message.c_str(),
+                   where.c_str());
     return end.status;
   } catch (...) {
     outputs.discard();
@@ -170,12 +176,11 @@ static int runOneRank(const RunOptions &options, LaunchEnvironment place,
 
 /// A full disk behind standard output must not look like success.
 static void checkStandardOutput() {
-  bool failed = std::fflush(stdout) != 0;
-  int error = errno;
-  if (!failed && !std::ferror(stdout))
+  int error = outputError();
+  if (error == 0)
     return;
-  std::fprintf(stderr, "fsdp-run: cannot write standard output%s%s\n",
-               failed ? ": " : "", failed ? std::strerror(error) : "");
+  std::fprintf(stderr, "fsdp-run: cannot write standard output: %s\n",
+               std::strerror(error));
   _exit(1);
 }
 

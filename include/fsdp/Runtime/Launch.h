@@ -28,7 +28,8 @@ std::string hostName();
 /// machine can have its own. Returns whether it did.
 bool bindToOwnCores(const LaunchEnvironment &place, int threads);
 
-/// How a job ended: its exit status and, if that is not 0, why.
+/// How a job ended: its exit status and, if that is not 0, why. There is
+/// nothing to say where the reader of its output has gone.
 struct JobEnd {
   int status;
   std::string message;

@@ -7,9 +7,19 @@
 #ifndef FSDP_SUPPORT_SIGNALS_H
 #define FSDP_SUPPORT_SIGNALS_H
 
+#include <csignal>
+#include <string>
 #include <sys/types.h>
 
 namespace fsdp {
+
+/// The signals that end a process which does not handle them and come from
+/// somebody who wants it to end: a person, a batch system, a limit of time.
+inline constexpr int kStopSignals[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+                                       SIGUSR1, SIGUSR2, SIGXCPU};
+
+/// "stopped by signal 15 (Terminated)".
+std::string stoppedBy(int signal);
 
 /// Whether the signal is ignored, as SIGHUP under nohup and SIGINT after
 /// `command &` in a script are.
@@ -33,7 +43,7 @@ private:
 /// RemovedOnSignal. Safe in a handler.
 void removeFilesOnSignal();
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP only interrupt what is going on;
+/// While it lives, the stop signals only interrupt what is going on;
 /// the outermost object delivers the signal when it dies, after the objects
 /// that were made later have cleaned up.
 class DeferredSignals {

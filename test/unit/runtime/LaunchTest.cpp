@@ -1,6 +1,7 @@
 //===- LaunchTest.cpp - Finding the job and explaining its end ------------===//
 #include "fsdp/Runtime/Launch.h"
 #include "../../../runtime/launch/JobOutput.h"
+#include "../../../runtime/launch/OutputRelay.h"
 #include "../../../runtime/launch/SessionFolder.h"
 #include "../../../runtime/process/ProcessState.h"
 #include "TemporaryFolder.h"
@@ -155,6 +156,58 @@ TEST(SessionFolder, NeedsLocks) {
     GTEST_SKIP() << "no filter of system calls here";
   EXPECT_EQ(error, ENOSYS);
   EXPECT_TRUE(std::filesystem::is_empty(base.file("")));
+}
+
+namespace {
+
+/// Two pipes with a relay between them.
+class Relay : public testing::Test {
+protected:
+  Relay() {
+    EXPECT_EQ(pipe(in), 0);
+    EXPECT_EQ(pipe(out), 0);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  ~Relay() override {
+    std::signal(SIGPIPE, SIG_DFL);
+    close(out[1]);
+  }
+  void write(const std::string &text) {
+    ASSERT_EQ(::write(in[1], text.data(), text.size()), ssize_t(text.size()));
+  }
+
+  int in[2], out[2];
+};
+
+} // namespace
+
+TEST_F(Relay, PassesEverythingOn) {
+  OutputRelay relay(in[0], out[1]);
+  std::string text(10000, 'x');
+  write(text);
+  EXPECT_EQ(relay.awaited().fd, in[0]);
+  relay.move();
+  EXPECT_EQ(relay.awaited().fd, out[1]);
+  close(in[1]);
+  relay.finish();
+  EXPECT_EQ(relay.error(), 0);
+  EXPECT_EQ(relay.awaited().fd, -1);
+  std::string read(20000, '\0');
+  EXPECT_EQ(::read(out[0], read.data(), read.size()), 10000);
+  close(out[0]);
+}
+
+// The ranks must not wait for a reader that has gone.
+TEST_F(Relay, GoesOnWithoutAReader) {
+  OutputRelay relay(in[0], out[1]);
+  close(out[0]);
+  for (int i = 0; i < 3; ++i) {
+    write("a line\n");
+    relay.finish();
+    EXPECT_EQ(relay.error(), EPIPE);
+    EXPECT_EQ(relay.awaited().fd, in[0]);
+  }
+  close(in[1]);
 }
 
 static const char *const kRule = "--------------------------------------------";
