@@ -452,6 +452,10 @@ def run_cases(given, run):
                              *run(artifact)],
                r"only 24 files may be open at once, but 2 ranks need 44; raise "
                r"the limit \(ulimit -n 44")
+    yield Case("small-files", ["bash", "-c", 'ulimit -f 1024; exec "$@"', "-",
+                               *run(artifact)],
+               r"a file may have 1024 KiB at most, but MPI needs files of 4104 "
+               r"KiB; raise the limit \(ulimit -f unlimited\)")
     yield Case("no-temporary-folder", ["env", "TMPDIR=/proc", *run(artifact)],
                r"cannot make a folder for mpirun's session in /proc: .*; set "
                r"TMPDIR to a folder")
@@ -474,9 +478,53 @@ def run_cases(given, run):
     yield Case("folder-nowhere",
                run(artifact, "--job.dump_folder", f"{given}/text/x"),
                r"given/text/x': Not a directory")
+    yield Case("program-text", run(artifact, "--program", "evaluate"),
+               r"--program reads no text: leave --training.dataset_path out, "
+               r"and give the tokens with --load")
+    yield Case("description", run(artifact, "--job.description", b"a \xff"),
+               r"command line: job.description: expected one line of UTF-8 "
+               r"without control characters")
     yield Case("not-finite", run(artifact, "--optimizer.lr", "1e30"),
                r"step \d+: the .* is not finite; the run was stopped",
                has_steps=True)
+
+
+def metrics_cases(given, run):
+    artifact = f"{given}/artifact"
+
+    def named(name, value, message):
+        return Case(f"metrics-{name}", run(artifact, "--metrics.jsonl", value,
+                                           "--dump", "x.safetensors",
+                                           "--job.dump_folder", "."),
+                    f"command line: metrics.jsonl: {message}")
+
+    for name, value in (("above", "../x"), ("absolute", f"{given}/text"),
+                        ("below", "a/x"), ("folder", "..")):
+        yield named(name, value, rf"expected the name of a file in the dump "
+                    rf"folder, got '{value}'; job.dump_folder says where that is")
+    for value in ("run.lock", "summary.json", "loss.svg", "sample.txt",
+                  "x.rank1.safetensors"):
+        yield named(value, value, rf"'{value}' is another file of this run; "
+                    r"choose another name")
+    yield named("control", "a\nb", r"expected one line of UTF-8")
+
+    def there(name, make, message, ranks):
+        os.mkdir(f"{given}/{name}")
+        path = f"{given}/{name}/metrics.jsonl"
+        make(path)
+        command = run(artifact, "--job.dump_folder", f"{given}/{name}")
+        if ranks == 1:
+            command[1:4] = [f"{given}/artifact-1"]
+        return Case(name, command, f"'{path}' {message}; choose another "
+                    r"--metrics.jsonl, or an empty one for none")
+
+    foreign = r"is not the metrics of a run: its first line does not begin with"
+    for ranks in (1, 2):
+        yield there(f"metrics-pipe-{ranks}", os.mkfifo,
+                    "is no regular file, which keeps the metrics", ranks)
+        yield there(f"metrics-foreign-{ranks}",
+                    lambda path: write(path, "my notes\n"),
+                    foreign + ' {"run":', ranks)
 
 
 def load_cases(given, run):
@@ -544,6 +592,8 @@ def all_cases(config, text, work):
     shutil.copy(text, f"{given}/text")
     artifacts.run("fsdp-compile", "--config", config, "--ranks", "2", "-o",
                   f"{given}/artifact")
+    artifacts.run("fsdp-compile", "--config", config, "--ranks", "1", "-o",
+                  f"{given}/artifact-1")
     # 5 TiB for every rank: logits of all the tokens that i32 can name.
     artifacts.run("fsdp-compile", "--config", config, "--ranks", "2",
                   "--model.vocab_size", "2147483647", "-o", f"{given}/large")
@@ -555,5 +605,5 @@ def all_cases(config, text, work):
 
     return [*ir_cases(given), *trace_cases(given), *config_cases(given, config),
             *compile_cases(given, config), *artifact_cases(given, run),
-            *run_cases(given, run), *load_cases(given, run),
+            *run_cases(given, run), *metrics_cases(given, run), *load_cases(given, run),
             *death_cases(given, run)]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import xml.etree.ElementTree
 
 import artifacts
 
@@ -137,6 +138,33 @@ def check_gone_reader(command):
         check(good, f"{command} | head -1: status {status}, {said}")
 
 
+def wait_for_step(process):
+    while not process.stdout.readline().startswith("step:"):
+        check(process.poll() is None, "fsdp-run does not train")
+
+
+def check_gone_reader_of_a_run(artifact, ranks):
+    """A run ends with its reader; where that is no signal, it goes on without
+    a reader and says so."""
+    for ignore in (False, True):
+        place = folder(f"reader-{ranks}-{ignore}")
+        steps = "1000" if ignore else "1000000"  # more than a pipe holds
+        process = start_run(artifact, "-n", str(ranks), "--training.steps",
+                            steps, "--job.dump_folder", f"{place}/run",
+                            signals={signal.SIGPIPE: signal.SIG_IGN if ignore
+                                     else signal.SIG_DFL})
+        wait_for_step(process)
+        process.stdout.close()
+        said = process.stderr.read()
+        status = process.wait(300)
+        left = os.listdir(f"{place}/run")
+        good = ("summary.json" in left and status == 1 and said.startswith(
+                    "fsdp-run: cannot write standard output: Broken pipe")
+                if ignore else (status, said) == (128 + signal.SIGPIPE, ""))
+        check(good and "run.lock" not in left,
+              f"fsdp-run -n {ranks} | head -1: {status}, {left}, {said}")
+
+
 def check_full(command, message):
     """A device that is always full."""
     with open("/dev/full", "w") as full:
@@ -194,13 +222,19 @@ def check_stopped_compiler(number):
           not os.listdir(f"{place}/tmp"), "fsdp-compile leaves files behind")
 
 
-def start_run(artifact, *options):
-    """A run of one rank that is not stopped by SIGINT."""
+def start_run(artifact, *options, signals=None):
+    """A run that is not stopped by SIGINT, or with other signals' handlers."""
+    signals = signals or {signal.SIGINT: signal.SIG_IGN}
+
+    def prepare():
+        for number, handler in signals.items():
+            signal.signal(number, handler)
+
     return subprocess.Popen(
         ["fsdp-run", artifact, "--training.dataset_path", text,
          "--lr_scheduler.warmup_steps", "1", "--metrics.log_freq", "1",
          *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        preexec_fn=prepare)
 
 
 def check_stopped_run():
@@ -211,8 +245,7 @@ def check_stopped_run():
     process = start_run(f"{place}/artifact", "--training.steps", "1000000",
                         "--metrics.jsonl", "", "--job.dump_folder",
                         f"{place}/dump")
-    while not process.stdout.readline().startswith("step:"):
-        check(process.poll() is None, "fsdp-run does not train")
+    wait_for_step(process)
     check(os.listdir(f"{place}/dump") == ["run.lock"],
           "fsdp-run does not lock its folder")
     process.send_signal(signal.SIGINT)
@@ -224,6 +257,51 @@ def check_stopped_run():
     check(process.returncode == 128 + signal.SIGTERM,
           "SIGTERM does not end fsdp-run")
     check(os.listdir(place) == ["artifact"], "fsdp-run leaves an empty folder")
+
+
+def check_stops(artifact, ranks):
+    """Whatever asks a run to end is told, and leaves no lock."""
+    for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+                   signal.SIGXCPU, signal.SIGPIPE):
+        place = folder(f"stop-{ranks}-{number}")
+        if number == signal.SIGPIPE and ranks > 1:
+            continue  # The launcher's own writes tell it.
+        process = start_run(artifact, "-n", str(ranks), "--training.steps",
+                            "1000000", "--job.dump_folder", f"{place}/run",
+                            signals={number: signal.SIG_DFL})
+        wait_for_step(process)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=300)
+        wanted = ("" if number == signal.SIGPIPE else "fsdp-run: stopped by "
+                  f"signal {int(number)} ({signal.strsignal(number)}); the "
+                  f"steps so far are in '{place}/run/metrics.jsonl'\n")
+        check((process.returncode, said) == (128 + number, wanted),
+              f"fsdp-run -n {ranks}: {process.returncode} by {number}: {said}")
+        check(os.listdir(f"{place}/run") == ["metrics.jsonl"],
+              f"signal {number} leaves {os.listdir(f'{place}/run')}")
+
+
+def check_dump_in_new_folder(artifact, ranks):
+    """A dump may go to the folder that the run makes."""
+    place = folder(f"new-{ranks}")
+    succeed(["fsdp-run", artifact, "-n", str(ranks), "--training.dataset_path",
+             text, "--training.steps", "2", "--job.dump_folder",
+             f"{place}/run", "--dump", f"{place}/run/state.safetensors"])
+    check({f"state.rank{rank}.safetensors" for rank in range(ranks)} <=
+          set(os.listdir(f"{place}/run")), "the dump is not in the new folder")
+
+
+def check_name_that_is_no_text(artifact):
+    """A folder's name may be any bytes; the picture is XML all the same."""
+    place = folder("name")
+    odd = os.fsdecode(os.fsencode(f"{place}/artifact-") + b"\xff<&")
+    shutil.copytree(artifact, odd)
+    subprocess.run(["fsdp-run", odd, "--training.dataset_path", text,
+                    "--training.steps", "2", "--job.dump_folder",
+                    f"{place}/run"], capture_output=True, check=True,
+                   timeout=300)
+    title = xml.etree.ElementTree.parse(f"{place}/run/loss.svg").getroot()[1]
+    check(title.text.endswith("\\xff<&"), f"the title is {title.text}")
 
 
 def check_stopped_dump():
@@ -268,14 +346,28 @@ def main():
                    "standard output: No space left on device\n")
         check_limit(f"limit-{name}", command)
     check_object()
-    check_full(["fsdp-run", "--help"],
-               "fsdp-run: cannot write standard output")
+    check_full(["fsdp-run", "--help"], "fsdp-run: cannot write standard "
+               "output: No space left on device\n")
     check_full([*COMPILE, "-o", f"{work}/artifact"], "fsdp-compile: error: "
                "cannot write standard output: No space left on device\n")
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         check_stopped_compiler(number)
     check_stopped_run()
     check_stopped_dump()
+    check_name_that_is_no_text(f"{work}/stopped-run/artifact")
+    for ranks in (1, 2):
+        artifact = f"{work}/artifact-{ranks}"
+        succeed(["fsdp-compile", "--config", config, "--ranks", str(ranks),
+                 "-o", artifact])
+        check_gone_reader_of_a_run(artifact, ranks)
+        check_full(["fsdp-run", artifact, "-n", str(ranks),
+                    "--training.dataset_path", text, "--training.steps", "3",
+                    "--lr_scheduler.warmup_steps", "1",
+                    "--job.dump_folder", f"{work}/full-{ranks}"],
+                   "fsdp-run: cannot write standard output: No space left on "
+                   "device")
+        check_stops(artifact, ranks)
+        check_dump_in_new_folder(artifact, ranks)
     print(f"{checks} ways to write, all good")
 
 

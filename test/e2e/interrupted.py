@@ -141,7 +141,8 @@ def check_ignored(run, folder):
 
 
 def ends():
-    """(name, what is done to a job, what is said, environment, MPI's own)."""
+    """(name, what is done to a job, what is said, environment, MPI's own).
+    Where nobody is left to say anything, None, and the lock stays."""
     stopped = r"rank {} \(process \d+ on \S+\) has been stopped for 3 s"
     silent = r"no sign of life from rank {} \(process \d+ on \S+\) for 3 s: " \
              r"it is stopped"
@@ -164,6 +165,8 @@ def ends():
            stopped.format(r"\d"), short, False)
     yield ("ring", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
            "fsdp: rank 0: " + silent.format(1), short, True)
+    yield ("own-terminate",
+           lambda j: kill(j.process.pid, number=signal.SIGTERM), "", {}, True)
     yield ("ring-mpi", lambda j: kill(j.ranks[0], number=signal.SIGSTOP),
            "fsdp: rank 1: " + silent.format(0), {**short, **mpi}, True)
 
@@ -202,7 +205,7 @@ def main():
             sys.exit(f"{name}: steps were lost")
         # Every line but a half one at the end is JSON; the next run mends it.
         left = set(os.listdir(folder)) - {"metrics.jsonl", "run.lock"}
-        if left or ("run.lock" in os.listdir(folder) and message and not own):
+        if left or ("run.lock" in os.listdir(folder) and message is not None):
             sys.exit(f"{name}: left {os.listdir(folder)}")
         runs = artifacts.metric_runs(folder)
         if len(runs) != number or len({run["id"] for run, _ in runs}) != number:

@@ -15,7 +15,6 @@
 
 using namespace fsdp;
 using nlohmann::json;
-namespace fs = std::filesystem;
 
 /// What the holder wrote about itself. Empty if it has not yet.
 static json readHolder(const std::string &file) {
@@ -41,7 +40,7 @@ static Error inUse(const std::string &folder, const json &holder) {
 }
 
 FolderLock::FolderLock(const std::string &folder, const std::string &artifact)
-    : file(folder + "/run.lock") {
+    : file(folder + "/" + kFile) {
   // mpirun inherits it: the folder is in use until the ranks have ended, even
   // if their launcher is killed.
   descriptor = openLocked(file, O_RDWR | O_CREAT, LockWait::No);
@@ -55,6 +54,7 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact)
     throw Error("cannot lock '" + file + "': " + std::strerror(errno) +
                 "; choose a --job.dump_folder where files can be made and "
                 "locked");
+  removal.emplace(file.c_str());
   json holder = {{"process", getpid()},
                  {"host", rt::hostName()},
                  {"since", timestamp()},
@@ -69,8 +69,9 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact)
 void FolderLock::release() {
   if (descriptor < 0)
     return;
+  removal.reset();
   std::error_code ignored;
-  fs::remove(file, ignored);
+  std::filesystem::remove(file, ignored);
   close(descriptor);
   descriptor = -1;
 }

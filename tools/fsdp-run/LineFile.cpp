@@ -17,9 +17,9 @@ LineFile::LineFile(const std::string &path)
   struct stat status;
   if (file < 0 || fstat(file, &status) != 0)
     fail("open");
-  isRegular = S_ISREG(status.st_mode);
-  if (isRegular)
-    mend();
+  if (!S_ISREG(status.st_mode))
+    throw Error("'" + path + "' is no regular file");
+  mend();
 }
 
 LineFile::~LineFile() { close(file); }
@@ -52,7 +52,7 @@ void LineFile::mend() {
 }
 
 void LineFile::append(std::string_view lines) {
-  off_t begin = isRegular ? lseek(file, 0, SEEK_END) : 0;
+  off_t begin = lseek(file, 0, SEEK_END);
   while (!lines.empty()) {
     ssize_t count = write(file, lines.data(), lines.size());
     if (count < 0 && errno == EINTR)
@@ -60,7 +60,7 @@ void LineFile::append(std::string_view lines) {
     if (count < 0) {
       int error = errno;
       // On a full disk the first part may have found room.
-      if (isRegular && ftruncate(file, begin) != 0)
+      if (ftruncate(file, begin) != 0)
         error = errno;
       errno = error;
       fail("write");

@@ -11,8 +11,9 @@ namespace fsdp {
 /// at a time writes; both functions throw fsdp::Error that names the file.
 class LineFile {
 public:
-  /// Opens or makes the file. A half line of JSON at its end, from a write
-  /// that did not finish, is removed; any other gets its newline.
+  /// Opens or makes the file, which must be a regular one. A half line of JSON
+  /// at its end, from a write that did not finish, is removed; any other gets
+  /// its newline.
   explicit LineFile(const std::string &path);
   ~LineFile();
   LineFile(const LineFile &) = delete;
@@ -27,7 +28,6 @@ private:
 
   std::string path;
   int file;
-  bool isRegular = false;
 };
 
 } // namespace fsdp

@@ -1,6 +1,7 @@
 //===- Outputs.cpp - What a run writes, and leaves when it fails ----------===//
 #include "Outputs.h"
 #include "Rank.h"
+#include "RunHeader.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +34,64 @@ static uintmax_t sizeOf(const std::string &path) {
              : 0;
 }
 
+static fs::path resolved(const fs::path &path) {
+  std::error_code ignored;
+  return fs::weakly_canonical(fs::absolute(path), ignored);
+}
+
+//===----------------------------------------------------------------------===//
+// The file of metrics
+//===----------------------------------------------------------------------===//
+
+/// Throws unless metrics.jsonl names a file of the dump folder that is none of
+/// `others`, the run's other files.
+static void checkMetricsName(const RunConfig &config,
+                             const std::vector<std::string> &others) {
+  const std::string &name = config.metrics.jsonl;
+  auto origin = config.origin.find("metrics.jsonl");
+  std::string where =
+      origin == config.origin.end() ? "" : origin->second + ": ";
+  if (name.find('/') != std::string::npos || name == "." || name == "..")
+    throw Error(where +
+                "metrics.jsonl: expected the name of a file in the dump "
+                "folder, got '" +
+                name + "'; job.dump_folder says where that is");
+  fs::path metrics = resolved(config.job.dumpFolder + "/" + name);
+  for (const std::string &other : others)
+    if (resolved(other) == metrics)
+      throw Error(where + "metrics.jsonl: '" + name +
+                  "' is another file of this run; choose another name");
+}
+
+/// Throws if lines of this run would go behind something else than metrics.
+static void checkMetricsFile(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0)
+    return;
+  const char *const remedy = "; choose another --metrics.jsonl, or an empty "
+                             "one for none";
+  if (!S_ISREG(status.st_mode))
+    throw Error("'" + path + "' is no regular file, which keeps the metrics" +
+                remedy);
+  std::string_view wanted = kHeaderStart;
+  std::string start(wanted.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error("cannot read '" + path + "': " + std::strerror(errno));
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(file.gcount()));
+  // An empty file, or one whose first line was cut by a full disk, is ours.
+  if (wanted.substr(0, start.size()) != start)
+    throw Error("'" + path +
+                "' is not the metrics of a run: its first line "
+                "does not begin with " +
+                std::string(wanted) + remedy);
+}
+
+//===----------------------------------------------------------------------===//
+// Outputs
+//===----------------------------------------------------------------------===//
+
 Outputs::Outputs(const RunConfig &config, const RunOptions &options,
                  int64_t ranks, bool isFirst)
     : folder(config.job.dumpFolder),
@@ -39,18 +99,29 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
                   ? ""
                   : folder + "/" + config.metrics.jsonl),
       isNewFolder(!fs::exists(folder)) {
+  bool trains = options.program.empty();
   for (const char *name : {"loss.svg", "summary.json", "sample.txt"})
     files.push_back(folder + "/" + name);
   if (!options.dump.empty()) {
-    checkFolderOf(options.dump);
+    fs::path parent = fs::absolute(options.dump).parent_path();
+    bool isToBeMade =
+        trains && isNewFolder && resolved(parent) == resolved(folder);
+    if (!isToBeMade)
+      checkFolderOf(options.dump);
     for (int64_t rank = 0; rank < ranks; ++rank)
       files.push_back(pathOfRank(options.dump, static_cast<int>(rank)));
   }
-  if (!isFirst || !options.program.empty())
+  if (!isFirst || !trains)
     return;
-  metricsBefore = sizeOf(metrics);
+  if (!metrics.empty()) {
+    std::vector<std::string> others = files;
+    others.push_back(folder + "/" + FolderLock::kFile);
+    checkMetricsName(config, others);
+  }
   makeDirectories(folder);
   lock = std::make_unique<FolderLock>(folder, options.artifact);
+  checkMetricsFile(metrics);
+  metricsBefore = sizeOf(metrics);
 }
 
 void Outputs::discard() {
@@ -80,7 +151,7 @@ std::string Outputs::whereStepsAre() const {
 namespace {
 /// All that the handler needs, made before: it may not allocate.
 struct {
-  std::string lock, metrics, where, messages[NSIG];
+  std::string metrics, where, messages[NSIG];
   std::string folder; // empty if it was there before the run
   uintmax_t metricsBefore;
 } stopping;
@@ -90,13 +161,16 @@ static bool say(const std::string &text) {
   return write(STDERR_FILENO, text.data(), text.size()) >= 0;
 }
 
-static void stop(int signal) {
+static bool explain(int signal) {
   bool hasSteps = sizeOf(stopping.metrics) > stopping.metricsBefore;
-  bool said = say(stopping.messages[signal]) &&
-              (!hasSteps || say(stopping.where)) &&
-              write(STDERR_FILENO, "\n", 1) == 1;
+  return say(stopping.messages[signal]) && (!hasSteps || say(stopping.where)) &&
+         write(STDERR_FILENO, "\n", 1) == 1;
+}
+
+static void stop(int signal) {
+  // A filter whose reader has gone ends without a word.
+  bool said = signal == SIGPIPE || explain(signal);
   removeFilesOnSignal();
-  unlink(stopping.lock.c_str());
   // Fails if something is in it, as it should.
   rmdir(stopping.folder.c_str());
   _exit(said ? 128 + signal : 1);
@@ -105,16 +179,15 @@ static void stop(int signal) {
 void Outputs::explainSignals() const {
   if (!lock)
     return;
-  stopping.lock = lock->path();
   stopping.folder = isNewFolder ? folder : "";
   stopping.metrics = metrics;
   stopping.metricsBefore = metricsBefore;
   stopping.where = stepsAreIn(metrics);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    stopping.messages[signal] = "fsdp-run: stopped by signal " +
-                                std::to_string(signal) + " (" +
-                                strsignal(signal) + ")";
+  for (int signal : kStopSignals) {
+    stopping.messages[signal] = "fsdp-run: " + stoppedBy(signal);
     if (!isIgnored(signal))
       std::signal(signal, stop);
   }
+  if (!isIgnored(SIGPIPE))
+    std::signal(SIGPIPE, stop);
 }

@@ -11,8 +11,9 @@ namespace fsdp {
 
 class Outputs {
 public:
-  /// Before a run of `ranks` ranks. Throws fsdp::Error if the dump could not
-  /// be written: better now than after hours of training. The one process
+  /// Before a run of `ranks` ranks. Throws fsdp::Error if the dump or the
+  /// metrics could not be written, or would end up in something else: better
+  /// now than after hours of training. The one process
   /// that writes for the whole job (`isFirst`) makes the dump folder, unless
   /// it only runs a program, and holds its lock.
   Outputs(const RunConfig &config, const RunOptions &options, int64_t ranks,

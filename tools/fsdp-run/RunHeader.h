@@ -6,6 +6,9 @@
 
 namespace fsdp {
 
+/// What the line in front of a run's steps begins with.
+constexpr const char *kHeaderStart = "{\"run\":";
+
 /// The line in front of a run's steps: {"run": {…}} with an id, the artifact
 /// and its fingerprint, the date, the machine, the ranks and every setting.
 std::string runHeader(const PreparedRun &run, int ranks);
