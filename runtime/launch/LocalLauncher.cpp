@@ -143,7 +143,7 @@ static void forwardSignal(int signal, siginfo_t *info, void *) {
 }
 
 static void handleSignals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = forwardSignal;
   action.sa_flags = SA_SIGINFO; // without SA_RESTART: poll returns at once
   for (int signal : kStopSignals)
