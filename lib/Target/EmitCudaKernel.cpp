@@ -140,7 +140,7 @@ LogicalResult CudaKernelEmitter::columnReduction(exec::ReduceRowsOp op) {
 }
 
 LogicalResult CudaKernelEmitter::emit(StringRef name) {
-  nameArguments({"row", "col", "rows", "cols", "first", "gpu"});
+  nameArguments();
   if (failed(checkReads()))
     return failure();
   describe();

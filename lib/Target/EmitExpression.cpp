@@ -187,7 +187,8 @@ void ExpressionEmitter::load(exec::LoadOp op) {
   // bf16 is widened by a function; C++ does the other conversions itself.
   if (arg.type.getElementType().isBF16())
     element = "widen(" + element + ")";
-  define(op, element, Precedence::Primary, arg.name + "_v", arg.isOutput);
+  define(op, element, Precedence::Primary, identifier(arg.name + ".v"),
+         arg.isOutput);
 }
 
 std::string ExpressionEmitter::stored(Value value, const KernelArgument &arg) {

@@ -70,9 +70,7 @@ void KernelEmitter::nameArgument(unsigned position, BlockArgument arg) {
   entry.name = code.names.unique(label.empty() ? fallback : identifier(label));
 }
 
-void KernelEmitter::nameArguments(ArrayRef<const char *> words) {
-  for (const char *word : words)
-    code.names.unique(word);
+void KernelEmitter::nameArguments() {
   for (BlockArgument arg : kernel.getBody().getArguments())
     nameArgument(arg.getArgNumber(), arg);
 }
@@ -82,7 +80,7 @@ void KernelEmitter::describe() {
                       kernel.getRows() == 1 ? "row" : "rows", kernel.getCols());
   StringRef layer = locationName(kernel.getLoc());
   if (!layer.empty())
-    os << ", first for " << layer;
+    os << ", first for " << inComment(layer);
   os << ".\n";
 }
 
@@ -188,8 +186,7 @@ private:
 } // namespace
 
 void CpuKernelEmitter::declareArguments() {
-  nameArguments(
-      {"row", "col", "rows", "cols", "begin", "end", "first", "args"});
+  nameArguments();
   for (BlockArgument arg : kernel.getBody().getArguments()) {
     const KernelArgument &entry = code.arguments[arg];
     StringRef element = storageType(entry.type.getElementType());

@@ -26,8 +26,8 @@ protected:
   /// exec.reduce_rows of a column reduction.
   virtual mlir::LogicalResult columnReduction(exec::ReduceRowsOp op) = 0;
 
-  /// Names every argument and its index, with `words` taken already.
-  void nameArguments(llvm::ArrayRef<const char *> words);
+  /// Names every argument and its index.
+  void nameArguments();
   /// The comment above a kernel.
   void describe();
   /// `constexpr int64_t NAME = VALUE;`

@@ -1,40 +1,13 @@
 //===- EmitNames.cpp - Identifiers, literals and comments -----------------===//
 #include "Emitter.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace fsdp;
 
-/// Words that a buffer or a layer may be called but a C++ variable may not,
-/// and names that the generated code uses itself.
-static bool isReserved(StringRef word) {
-  static const llvm::StringSet<> words = {
-      "alignas",  "and",       "asm",       "auto",      "base",
-      "begin",    "math",      "bool",      "break",     "buffers",
-      "c",        "case",      "catch",     "char",      "class",
-      "col",      "cols",      "const",     "constexpr", "continue",
-      "copy",     "default",   "delete",    "do",        "double",
-      "else",     "end",       "enum",      "event",     "exp",
-      "explicit", "export",    "extern",    "false",     "first",
-      "float",    "for",       "friend",    "gemm",      "goto",
-      "if",       "inline",    "int",       "launch",    "log",
-      "long",     "mutable",   "namespace", "new",       "not",
-      "operator", "or",        "private",   "protected", "public",
-      "range",    "record",    "register",  "return",    "row",
-      "rows",     "rt",        "short",     "signed",    "sizeof",
-      "static",   "struct",    "switch",    "template",  "this",
-      "throw",    "true",      "try",       "typedef",   "typename",
-      "union",    "unsigned",  "using",     "virtual",   "void",
-      "volatile", "wait",      "while",     "xor",       "attention",
-      "rotary",   "embedding", "transpose", "adamw",     "args",
-      "widen",    "toBF16",    "roundBF16"};
-  return words.contains(word);
-}
-
-std::string emit::identifier(StringRef text) {
+std::string emit::words(StringRef text) {
   std::string name;
   for (char c : text)
     if (llvm::isAlnum(c))
@@ -43,30 +16,54 @@ std::string emit::identifier(StringRef text) {
       name += '_';
   while (!name.empty() && name.back() == '_')
     name.pop_back();
-  if (name.empty() || llvm::isDigit(name[0]))
-    name.insert(0, "x");
-  if (isReserved(name))
-    name += '_';
-  return name;
+  return name.empty() ? "x" : name;
+}
+
+std::string emit::identifier(StringRef text) {
+  std::string name = words(text) + '_';
+  return llvm::isDigit(name[0]) ? "x" + name : name;
+}
+
+bool emit::NameScope::isTaken(StringRef name) const {
+  return used.contains(name) || (outer && outer->isTaken(name));
 }
 
 std::string emit::NameScope::unique(StringRef wanted) {
-  // The counter makes this linear even when thousands of values want a name.
+  // What ends in an underscore still does with a number.
+  StringRef stem = wanted, end;
+  if (stem.consume_back("_"))
+    end = "_";
   std::string name = wanted.str();
-  while (true) {
-    auto [it, isNew] = used.try_emplace(name, 1);
-    if (isNew)
-      return name;
-    name = llvm::formatv("{0}_{1}", wanted, ++used[wanted]).str();
+  // The counter makes this linear even when thousands of values want a name.
+  while (isTaken(name)) {
+    int &count = used.try_emplace(wanted, 1).first->second;
+    name = llvm::formatv("{0}_{1}{2}", stem, ++count, end).str();
   }
+  used.try_emplace(name, 1);
+  return name;
 }
 
 std::string emit::quoted(StringRef text) {
   std::string result;
   llvm::raw_string_ostream os(result);
   os << '"';
-  os.write_escaped(text, /*UseHexEscapes=*/false);
+  for (StringRef rest = text; !rest.empty();) {
+    // `wrap` would break a line behind this comma.
+    size_t comma = rest.find(", ");
+    os.write_escaped(rest.take_front(comma), /*UseHexEscapes=*/false);
+    bool found = comma != StringRef::npos;
+    os << (found ? ",\\040" : "");
+    rest = found ? rest.drop_front(comma + 2) : StringRef();
+  }
   os << '"';
+  return result;
+}
+
+std::string emit::inComment(StringRef text) {
+  std::string result = text.str();
+  for (char &c : result)
+    if (c == '\\' || (llvm::isASCII(c) && !llvm::isPrint(c)))
+      c = '?';
   return result;
 }
 

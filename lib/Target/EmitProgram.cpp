@@ -20,10 +20,7 @@ namespace {
 class BodyEmitter {
 public:
   BodyEmitter(const FileNames &file, Tables &tables, llvm::raw_ostream &os)
-      : file(file), tables(tables), os(os) {
-    for (const char *name : {"c", "base", "buffers", "event", "i"})
-      names.unique(name);
-  }
+      : file(file), tables(tables), os(os), names(&file.scope) {}
 
   /// Inside an exec.func, events and buffers are relative to the call.
   bool inFunction = false;
@@ -153,7 +150,7 @@ void BodyEmitter::comment(Operation *op) {
   StringRef name = locationName(op->getLoc());
   if (name.empty() || name == lastComment)
     return;
-  os << "  // " << name << '\n';
+  os << "  // " << inComment(name) << '\n';
   lastComment = name;
 }
 
@@ -251,7 +248,7 @@ void BodyEmitter::calls(ArrayRef<exec::CallOp> run) {
   // Inside another function the offsets are known only at run time.
   StringRef storage = inFunction ? "const" : "static constexpr";
 
-  os << "  // " << callee << ": " << run.size()
+  os << "  // " << inComment(callee) << ": " << run.size()
      << (run.size() == 1 ? " call" : " calls") << '\n';
   os << "  " << storage << ' ' << file.offsets.lookup(callee) << ' '
      << buffersName << "[] = {\n";
@@ -310,7 +307,7 @@ LogicalResult BodyEmitter::body(Block &block) {
 
 LogicalResult emit::emitProgram(exec::ProgramOp program, const FileNames &file,
                                 Tables &tables, llvm::raw_ostream &os) {
-  os << "\n/// Program " << program.getSymName() << '.';
+  os << "\n/// Program " << inComment(program.getSymName()) << '.';
   if (program.getArena())
     os << " Peak " << *program.getArena() << " bytes.";
   os << "\nISSUES_WORK static void "
@@ -356,10 +353,10 @@ LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
   StringRef name = func.getSymName(), type = file.offsets.find(name)->second;
   BodyEmitter emitter(file, tables, os);
   emitter.inFunction = true;
-  os << "\n/// Offsets in the arena of what differs between calls of " << name
-     << ".\n";
+  os << "\n/// Offsets in the arena of what differs between calls of "
+     << inComment(name) << ".\n";
   emitter.offsetStruct(block, labels, type);
-  os << "\n/// " << name
+  os << "\n/// " << inComment(name)
      << ", for several places: `event` are numbers of events."
      << "\nISSUES_WORK static void\n"
      << file.functions.lookup(name) << "(Context &c, const " << type

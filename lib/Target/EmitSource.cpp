@@ -55,9 +55,6 @@ LogicalResult FileEmitter::checkPlanned() {
 }
 
 void FileEmitter::nameEverything() {
-  for (const char *word : {"gemms", "attentions", "groups", "collectives",
-                           "programs", "manifest", "artifact"})
-    names.scope.unique(word);
   for (Operation &op : module.getOps()) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
     if (!symbol)
@@ -66,9 +63,9 @@ void FileEmitter::nameEverything() {
     if (isa<exec::RangeOp>(op))
       names.ranges[name] = names.scope.unique(identifier(name));
     else if (isa<exec::KernelOp>(op))
-      names.functions[name] = names.scope.unique("k_" + identifier(name));
+      names.functions[name] = names.scope.unique("k_" + words(name));
     else if (isa<exec::FuncOp, exec::ProgramOp>(op))
-      names.functions[name] = names.scope.unique("run_" + identifier(name));
+      names.functions[name] = names.scope.unique("run_" + words(name));
     if (isa<exec::FuncOp>(op))
       names.offsets[name] =
           names.scope.unique(names.functions[name] + "_offsets");
@@ -83,7 +80,7 @@ void FileEmitter::header() {
   SmallVector<StringRef> lines;
   StringRef(info.madeBy).split(lines, '\n');
   for (StringRef line : lines)
-    os << (line.empty() ? "//" : "// ") << line << '\n';
+    os << (line.empty() ? "//" : "// ") << inComment(line) << '\n';
   os << R"(//
 // Every buffer is a range of one arena per rank; `base` is its first byte.
 // Programs issue work on streams in order; see fsdp/Runtime/Runtime.h.
@@ -161,8 +158,20 @@ static int64_t countEvents(ModuleOp module) {
   return events;
 }
 
+/// `text` for between `R"json(` and `)json"`. Where it holds that end itself,
+/// in a name that ends in ")json", an ordinary literal states it.
+static std::string insideRaw(std::string text) {
+  static const std::string end = ")json\"";
+  static const std::string literal = end + R"( ")json\"" R"json()";
+  for (size_t at = 0; (at = text.find(end, at)) != std::string::npos;
+       at += literal.size())
+    text.replace(at, end.size(), literal);
+  return text;
+}
+
 void FileEmitter::artifact() {
-  os << "\nstatic const char manifest[] = R\"json(" << info.manifest
+  os << "\nstatic const char manifest[] = R\"json("
+     << insideRaw(info.manifest)
      << ")json\";\n\nstatic const fsdp_program programs[] = {\n";
   for (auto program : module.getOps<exec::ProgramOp>())
     os << "    {" << quoted(program.getSymName()) << ", "

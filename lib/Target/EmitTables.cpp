@@ -174,7 +174,7 @@ FailureOr<std::string> Tables::collective(exec::CollectiveOp op) {
       list, quoted(serves));
   std::string name = stringifyCollectiveKind(op.getKind()).str();
   if (!serves.empty())
-    name += "_" + identifier(serves);
+    name += "_" + words(serves);
   return collectives.entry(initializer, name);
 }
 

@@ -25,21 +25,38 @@ namespace fsdp::emit {
 // Names and literals
 //===----------------------------------------------------------------------===//
 
-/// `text` as a C++ identifier: "layers.0.wq" gives "layers_0_wq".
+// Names of the input may be any text: "main", "errno", "a b". What is called
+// after one ends in an underscore, which no keyword, no macro of the headers
+// and no other name of the generated code does, or begins with a prefix of the
+// emitter's (k_, run_, …).
+
+/// `text` in letters, digits and single underscores: "layers.0.wq" gives
+/// "layers_0_wq". For behind a prefix only.
+std::string words(llvm::StringRef text);
+/// A C++ identifier for what the input calls `text`: "layers_0_wq_".
 std::string identifier(llvm::StringRef text);
 
-/// Hands out names that are unique within a scope.
+/// Hands out names that are unique within a scope, and that hide none of the
+/// scope around it.
 class NameScope {
 public:
-  /// `wanted` itself, or `wanted_2`, `wanted_3`, … if it is taken.
+  explicit NameScope(const NameScope *outer = nullptr) : outer(outer) {}
+
+  /// `wanted` itself, or `wanted_2`, `wanted_3`, … if it is taken; of `name_`
+  /// these are `name_2_`, `name_3_`.
   std::string unique(llvm::StringRef wanted);
 
 private:
+  bool isTaken(llvm::StringRef name) const;
+
+  const NameScope *outer;
   llvm::StringMap<int> used;
 };
 
 /// A C++ string literal.
 std::string quoted(llvm::StringRef text);
+/// `text` so that it ends no `//` comment and continues none.
+std::string inComment(llvm::StringRef text);
 /// A literal that reads back as the same double / float.
 std::string literal(double value);
 std::string floatLiteral(float value);

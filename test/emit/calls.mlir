@@ -12,23 +12,23 @@ exec.range @layers.1.w : memref<16xf32> role parameter at 64
 // same for every call stand inside.
 // CHECK: /// Offsets in the arena of what differs between calls of layer.
 // CHECK-NEXT: struct run_layer_offsets {
-// CHECK-NEXT:   uint64_t w; // 16 f32
-// CHECK-NEXT:   uint64_t h; // 16 f32
+// CHECK-NEXT:   uint64_t w_; // 16 f32
+// CHECK-NEXT:   uint64_t h_; // 16 f32
 // Names that had nothing in common say nothing.
-// CHECK-NEXT:   uint64_t buffer; // 16 f32
-// CHECK-NEXT:   uint64_t buffer_2; // 16 f32
+// CHECK-NEXT:   uint64_t buffer_; // 16 f32
+// CHECK-NEXT:   uint64_t buffer_2_; // 16 f32
 // CHECK-NEXT: };
 // CHECK: /// layer, for several places: `event` are numbers of events.
 // CHECK-NEXT: ISSUES_WORK static void
 // CHECK-NEXT: run_layer(Context &c, const run_layer_offsets &buffers,
 // CHECK-NEXT:     {{\[\[}}maybe_unused{{\]\]}} const int *event) {
 // CHECK-NEXT:   const Ptr base = at(c, 0);
-// CHECK-NEXT:   const Ptr w = base + buffers.w;
-// CHECK-NEXT:   const Ptr h = base + buffers.h;
+// CHECK-NEXT:   const Ptr w_ = base + buffers.w_;
+// CHECK-NEXT:   const Ptr h_ = base + buffers.h_;
 // CHECK-NEXT:   wait(c, event[0], Stream::Compute);
-// CHECK-NEXT:   const Ptr shared = base + 512; // 16 f32
-// CHECK-NEXT:   copy(c, Stream::Compute, w, shared, 64);
-// CHECK-NEXT:   copy(c, Stream::Compute, shared, h, 64);
+// CHECK-NEXT:   const Ptr shared_ = base + 512; // 16 f32
+// CHECK-NEXT:   copy(c, Stream::Compute, w_, shared_, 64);
+// CHECK-NEXT:   copy(c, Stream::Compute, shared_, h_, 64);
 // CHECK-NEXT:   record(c, event[1], Stream::Compute);
 // CHECK-NEXT: }
 exec.func @layer {
@@ -46,9 +46,9 @@ exec.func @layer {
 // CHECK-NEXT:   record(c, 0, Stream::Gather);
 // CHECK-NEXT:   // layer: 2 calls
 // CHECK-NEXT:   static constexpr run_layer_offsets run_layer_buffers[] = {
-// CHECK-NEXT:       {layers_0_w, 128, 128, 128},
+// CHECK-NEXT:       {layers_0_w_, 128, 128, 128},
 // The view starts 64 bytes into the interval at 192.
-// CHECK-NEXT:       {layers_1_w, 256, 256, 256},
+// CHECK-NEXT:       {layers_1_w_, 256, 256, 256},
 // CHECK-NEXT:   };
 // CHECK-NEXT:   static constexpr int run_layer_events[][2] = {
 // CHECK-NEXT:       {0, 1},

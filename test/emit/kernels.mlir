@@ -11,21 +11,21 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} 
 // CHECK: /// 4 rows of 8, first for norm.
 // CHECK-NEXT: static void k_rms_norm(int64_t begin, int64_t end, const Ptr *args) {
 // CHECK-NEXT:   constexpr int64_t cols = 8;
-// CHECK-NEXT:   const float *__restrict x = reinterpret_cast<const float *>(args[0]);
-// CHECK-NEXT:   const float *__restrict weight = reinterpret_cast<const float *>(args[1]);
-// CHECK-NEXT:   float *__restrict y = reinterpret_cast<float *>(args[2]);
-// CHECK-NEXT:   float *__restrict rstd = reinterpret_cast<float *>(args[3]);
+// CHECK-NEXT:   const float *__restrict x_ = reinterpret_cast<const float *>(args[0]);
+// CHECK-NEXT:   const float *__restrict weight_ = reinterpret_cast<const float *>(args[1]);
+// CHECK-NEXT:   float *__restrict y_ = reinterpret_cast<float *>(args[2]);
+// CHECK-NEXT:   float *__restrict rstd_ = reinterpret_cast<float *>(args[3]);
 // CHECK-NEXT:   for (int64_t row = begin; row < end; ++row) {
 // CHECK-NEXT:     const int64_t first = row * cols;
 // CHECK-NEXT:     const float sum = math::sumLanes(cols, [&](int64_t col) {
-// CHECK-NEXT:       const float x_v = x[first + col];
-// CHECK-NEXT:       return x_v * x_v;
+// CHECK-NEXT:       const float x_v_ = x_[first + col];
+// CHECK-NEXT:       return x_v_ * x_v_;
 // CHECK-NEXT:     });
 // CHECK-NEXT:     const float t = 1.0f / math::sqrt(sum / 8.0f + 1e-05f);
-// CHECK-NEXT:     rstd[row] = t;
+// CHECK-NEXT:     rstd_[row] = t;
 // CHECK-NEXT: #pragma omp simd
 // CHECK-NEXT:     for (int64_t col = 0; col < cols; ++col) {
-// CHECK-NEXT:       y[first + col] = x[first + col] * t * weight[col];
+// CHECK-NEXT:       y_[first + col] = x_[first + col] * t * weight_[col];
 // CHECK-NEXT:     }
 // CHECK-NEXT:   }
 // CHECK-NEXT: }
@@ -58,8 +58,8 @@ exec.kernel @rms_norm over(4, 8) access [element, column, element, row] outputs 
 // CHECK: static void k_silu_mul(
 // CHECK: const BF16 *__restrict in0
 // CHECK: BF16 *__restrict out0
-// CHECK: const float in0_v = widen(in0[first + col]);
-// CHECK-NEXT: out0[first + col] = toBF16(roundBF16(in0_v / (1.0f + math::exp(-in0_v))) * widen(in1[first + col]));
+// CHECK: const float in0_v_ = widen(in0[first + col]);
+// CHECK-NEXT: out0[first + col] = toBF16(roundBF16(in0_v_ / (1.0f + math::exp(-in0_v_))) * widen(in1[first + col]));
 exec.kernel @silu_mul over(2, 16) access [element, element, element] outputs 1 {
 ^bb0(%x: memref<2x16xbf16>, %y: memref<2x16xbf16>, %z: memref<2x16xbf16>):
   exec.map {

@@ -8,9 +8,9 @@ module attributes {exec.persistent_bytes = 512 : i64, exec.arena_bytes = 2048 : 
 fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]
 
 // What persists has a named offset.
-// CHECK: static constexpr uint64_t layers_0_w = 0; // parameter 4x8 f32
-// CHECK-NEXT: static constexpr uint64_t layers_1_w = 128; // parameter 4x8 f32
-// CHECK-NEXT: static constexpr uint64_t loss = 256; // output f32
+// CHECK: static constexpr uint64_t layers_0_w_ = 0; // parameter 4x8 f32
+// CHECK-NEXT: static constexpr uint64_t layers_1_w_ = 128; // parameter 4x8 f32
+// CHECK-NEXT: static constexpr uint64_t loss_ = 256; // output f32
 exec.range @layers.0.w : memref<4x8xf32> role parameter at 0
 exec.range @layers.1.w : memref<4x8xf32> role parameter at 128
 exec.range @loss : memref<f32> role output at 256
@@ -77,45 +77,45 @@ exec.program @train arena 2048 attributes {exec.inputs = [], exec.outputs = ["lo
   exec.record 0 on compute loc("layers.0")
   exec.wait 0 on gather loc("layers.0")
   // An interval is declared where it is first used, with its shape.
-  // CHECK-NEXT:   const Ptr w_gathered = base + 512; // 16x8 f32
-  // CHECK-NEXT:   collective(c, Stream::Gather, all_gather_fwd_layers_0, {base + layers_0_w},
-  // CHECK-NEXT:       {w_gathered}, {});
+  // CHECK-NEXT:   const Ptr w_gathered_ = base + 512; // 16x8 f32
+  // CHECK-NEXT:   collective(c, Stream::Gather, all_gather_fwd_layers_0, {base + layers_0_w_},
+  // CHECK-NEXT:       {w_gathered_}, {});
   exec.collective all_gather on gather (%w : memref<4x8xf32>) outs(%full : memref<16x8xf32>)
       over @mesh["dp_shard"] {serves = "fwd layers.0"} loc("layers.0")
-  // CHECK:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32, x, w_gathered, nullptr, y,
-  // CHECK-NEXT: workspace);
+  // CHECK:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32, x_, w_gathered_, nullptr, y_,
+  // CHECK-NEXT: workspace_);
   exec.gemm on compute (%x, %full : memref<4x8xf32>, memref<16x8xf32>) outs(%y : memref<4x16xf32>)
       workspace(%s : memref<64xi8>) {transpose_rhs} loc("layers.0")
   // The same again.
-  // CHECK-NEXT:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32, x, w_gathered, nullptr, y,
-  // CHECK-NEXT: workspace);
+  // CHECK-NEXT:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32, x_, w_gathered_, nullptr, y_,
+  // CHECK-NEXT: workspace_);
   exec.gemm on compute (%x, %full : memref<4x8xf32>, memref<16x8xf32>) outs(%y : memref<4x16xf32>)
       workspace(%s : memref<64xi8>) {transpose_rhs} loc("layers.0")
   // Without a workspace.
-  // CHECK-NEXT:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32_2, x, w_gathered, nullptr, y,
+  // CHECK-NEXT:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32_2, x_, w_gathered_, nullptr, y_,
   // CHECK-NEXT: nullptr);
   exec.gemm on compute (%x, %full : memref<4x8xf32>, memref<16x8xf32>) outs(%y : memref<4x16xf32>)
       {transpose_rhs} loc("layers.0")
   // The location changes, so the comment does. A view is an offset in bytes:
   // 32 elements of 4 bytes.
   // CHECK-NEXT:   // layers.0.ffn
-  // CHECK-NEXT:   launch(c, Stream::Compute, "silu", k_silu, 4, 8, {y + 128, x});
+  // CHECK-NEXT:   launch(c, Stream::Compute, "silu", k_silu, 4, 8, {y_ + 128, x_});
   %v = exec.view %y[32] : memref<4x16xf32> to memref<4x8xf32>
   exec.launch @silu on compute (%v : memref<4x8xf32>) outs(%x : memref<4x8xf32>) loc("layers.0.ffn")
-  // CHECK-NEXT:   copy(c, Stream::Copy, x, base + layers_0_w, 128);
+  // CHECK-NEXT:   copy(c, Stream::Copy, x_, base + layers_0_w_, 128);
   exec.copy on copy (%x : memref<4x8xf32>) outs(%w : memref<4x8xf32>) loc("layers.0.ffn")
   %a = exec.alloc at 512 "a" : memref<2x8x4xbf16>
   %b = exec.alloc at 640 "b" : memref<2x8x3xbf16>
   %bias = exec.alloc at 768 "bias" : memref<3xbf16>
   %o = exec.alloc at 832 "o" : memref<2x4x3xf32>
   // Without a workspace.
-  // CHECK: gemm(c, Stream::Compute, gemm_2_times_4x3x8_tn_bias_bf16_f32, a, b, bias, o,
-  // CHECK-NEXT: nullptr);
+  // CHECK: gemm(c, Stream::Compute, gemm_2_times_4x3x8_tn_bias_bf16_f32, a_, b_, bias_,
+  // CHECK-NEXT: o_, nullptr);
   exec.gemm on compute (%a, %b, %bias : memref<2x8x4xbf16>, memref<2x8x3xbf16>, memref<3xbf16>)
       outs(%o : memref<2x4x3xf32>) {transpose_lhs}
   %pieces = exec.alloc at 1792 "pieces" : memref<256xi8>
-  // CHECK: collective(c, Stream::Reduce, reduce_scatter_bwd_layers_0, {half}, {x},
-  // CHECK-NEXT: {pieces});
+  // CHECK: collective(c, Stream::Reduce, reduce_scatter_bwd_layers_0, {half_}, {x_},
+  // CHECK-NEXT: {pieces_});
   exec.collective reduce_scatter on reduce (%half : memref<16x8xbf16>) outs(%x : memref<4x8xf32>)
       workspace(%pieces : memref<256xi8>) over @mesh["dp_shard"] {scale = 1.25e-01, serves = "bwd layers.0"}
   exec.collective all_reduce on compute (%loss : memref<f32>) outs(%loss : memref<f32>)
