@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/NearestName.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <charconv>
@@ -66,11 +67,8 @@ static ConfigOption findOption(RunConfig &config, const std::string &name,
   for (const ConfigOption &option : options)
     if (option.name == name)
       return option;
-  std::string message = origin + ": unknown key '" + name + "'";
-  std::string suggestion = suggestOption(name, options);
-  if (!suggestion.empty())
-    message += "; did you mean '" + suggestion + "'?";
-  throw Error(message);
+  throw Error(origin + ": unknown key '" + name + "'" +
+              didYouMean(suggestOption(name, options)));
 }
 
 static const NeutralKey *findNeutral(const std::string &name) {
@@ -214,7 +212,10 @@ static void checkBounds(const ConfigOption &option, const Value &value,
     number = *real;
   else
     return;
-  if (!std::isfinite(number) || number < option.min)
+  if (!std::isfinite(number))
+    throw Error(origin + ": " + option.name + ": expected a finite number, " +
+                "got " + quoted(value));
+  if (number < option.min)
     throw Error(origin + ": " + option.name + ": expected at least " +
                 boundText(option.min) + ", got " + quoted(value));
   if (number > option.max)
@@ -387,11 +388,8 @@ static void checkSection(RunConfig &config, const std::string &section,
     sections.push_back(sectionOf(option.name));
   for (const NeutralKey &neutral : neutralKeys())
     sections.push_back(sectionOf(neutral.name));
-  std::string message = origin + ": unknown section [" + section + "]";
-  std::string nearest = nearestName(section, sections);
-  if (!nearest.empty())
-    message += "; did you mean [" + nearest + "]?";
-  throw Error(message);
+  throw Error(origin + ": unknown section [" + section + "]" +
+              didYouMean(section, sections));
 }
 
 static toml::table parseFile(const std::string &path) {

@@ -1,5 +1,6 @@
 //===- Registry.cpp - Known models and their fields -----------------------===//
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/NearestName.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -58,24 +59,6 @@ ArrayRef<RegisteredModel> getRegisteredModels() {
   return models;
 }
 
-/// " (did you mean 'x'?)" for the nearest of `known`, or nothing if none is
-/// near: a key that contains what was typed, or a few edits away.
-static std::string suggest(StringRef typed, ArrayRef<StringRef> known) {
-  StringRef best;
-  unsigned bestDistance = typed.size() / 3 + 2;
-  for (StringRef name : known) {
-    unsigned distance =
-        !typed.empty() && name.contains_insensitive(typed)
-            ? 1
-            : typed.edit_distance(name, /*AllowReplacements=*/true);
-    if (distance < bestDistance) {
-      bestDistance = distance;
-      best = name;
-    }
-  }
-  return best.empty() ? "" : (" (did you mean '" + best + "'?)").str();
-}
-
 static Expected<ModelSpec> readConfigFile(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
@@ -98,15 +81,15 @@ static Expected<ModelSpec> readConfigFile(StringRef path) {
 Expected<ModelSpec> findModel(StringRef model) {
   if (model.ends_with(".json"))
     return readConfigFile(model);
-  std::vector<StringRef> names;
+  std::vector<std::string> names;
   for (const RegisteredModel &known : getRegisteredModels()) {
     if (known.spec.name == model)
       return known.spec;
     names.push_back(known.spec.name);
   }
   return llvm::createStringError(
-      "unknown model '" + model + "'" + suggest(model, names) +
-      "; known: " + llvm::join(names, ", ") + ", or the path of a config.json");
+      "unknown model '" + model + "'; known: " + llvm::join(names, ", ") +
+      ", or the path of a config.json" + didYouMean(model.str(), names));
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,9 +165,9 @@ static StringRef typeName(bool) { return "true or false"; }
 template <typename Config>
 static Error setField(Config &config, StringRef model, StringRef key,
                       StringRef text) {
-  std::vector<StringRef> keys;
+  std::vector<std::string> keys;
   for (const Field<Config> &field : fields(config)) {
-    keys.push_back(field.key);
+    keys.push_back(field.key.str());
     if (field.key != key)
       continue;
     auto assign = [&](auto member) -> Error {
@@ -196,9 +179,9 @@ static Error setField(Config &config, StringRef model, StringRef key,
     };
     return std::visit(assign, field.member);
   }
-  return llvm::createStringError(model + " has no field '" + key + "'" +
-                                 suggest(key, keys) +
-                                 "; known: " + llvm::join(keys, ", "));
+  return llvm::createStringError(model + " has no field '" + key +
+                                 "'; known: " + llvm::join(keys, ", ") +
+                                 didYouMean(key.str(), keys));
 }
 
 Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {

@@ -201,7 +201,7 @@ def config_cases(given, config):
                   r"you mean 'training.seq_len'\?")
     yield compile("section-unknown", "[trainin]\nsteps = 2\n",
                   r"section-unknown.toml:1: unknown section \[trainin\]; did you "
-                  r"mean \[training\]\?")
+                  r"mean 'training'\?")
     yield compile("key-type", '[training]\nseq_len = "8"\n',
                   r"key-type.toml:2: training.seq_len: expected an integer, got "
                   r"'8'")

@@ -16,7 +16,6 @@
 #define FSDP_CONFIG_RUNCONFIG_H
 
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/NearestName.h"
 #include <cstdint>
 #include <map>
 #include <optional>

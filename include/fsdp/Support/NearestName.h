@@ -3,6 +3,7 @@
 #define FSDP_SUPPORT_NEARESTNAME_H
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,17 @@ inline size_t editDistance(const std::string &a, const std::string &b) {
   return row[b.size()];
 }
 
-/// The name among `candidates` nearest to `name` in edit distance, or nothing
-/// if none is near.
+/// Whether `text` holds `part`, in capitals or not.
+inline bool holds(const std::string &text, const std::string &part) {
+  auto equal = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     equal) != text.end();
+}
+
+/// The name among `candidates` nearest to `name` in edit distance; if none is
+/// near, the first that holds `name`, of two letters or more; or nothing.
 inline std::string nearestName(const std::string &name,
                                const std::vector<std::string> &candidates) {
   std::string nearest;
@@ -42,14 +52,23 @@ inline std::string nearestName(const std::string &name,
       nearest = candidate;
     }
   }
-  return nearest;
+  if (!nearest.empty() || name.size() < 2)
+    return nearest;
+  auto longer =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [&](const std::string &text) { return holds(text, name); });
+  return longer == candidates.end() ? "" : *longer;
 }
 
-/// "; did you mean 'x'?" for the nearest of `candidates`, or nothing.
+/// "; did you mean 'x'?", or nothing if there is no `nearest`.
+inline std::string didYouMean(const std::string &nearest) {
+  return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
+}
+
+/// The same for the nearest of `candidates`.
 inline std::string didYouMean(const std::string &name,
                               const std::vector<std::string> &candidates) {
-  std::string nearest = nearestName(name, candidates);
-  return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
+  return didYouMean(nearestName(name, candidates));
 }
 
 } // namespace fsdp

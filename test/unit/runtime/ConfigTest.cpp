@@ -102,7 +102,10 @@ TEST(Config, UnknownKeysGetASuggestion) {
 
 TEST(Config, UnknownSectionsGetASuggestion) {
   EXPECT_EQ(loadError("[trainin]\nsteps = 3\n"),
-            "run.toml:1: unknown section [trainin]; did you mean [training]?");
+            "run.toml:1: unknown section [trainin]; did you mean 'training'?");
+  // A part of a name says enough where no name is near.
+  EXPECT_EQ(loadError("[lr]\nsteps = 3\n"),
+            "run.toml:1: unknown section [lr]; did you mean 'lr_scheduler'?");
   EXPECT_EQ(loadError("steps = 3\n"),
             "run.toml:1: 'steps' stands outside a section; keys belong under "
             "[section]");
@@ -128,6 +131,8 @@ TEST(Config, BoundsAreChecked) {
             "run.toml:2: training.steps: expected at least 1, got 0");
   EXPECT_EQ(loadError("[validation]\nfraction = 1.5\n"),
             "run.toml:2: validation.fraction: expected at most 0.9, got 1.5");
+  EXPECT_EQ(loadError("[optimizer]\nlr = inf\n"),
+            "run.toml:2: optimizer.lr: expected a finite number, got inf");
   EXPECT_EQ(loadError("[optimizer]\nlr = nan\n").substr(0, 24),
             "run.toml:2: optimizer.lr");
 }
@@ -278,7 +283,7 @@ enable = true
        {"FILE:2: training.steps: expected an integer, got '3'",
         "FILE:3: unknown key 'training.seq_length'; did you mean "
         "'training.seq_len'?",
-        "FILE:4: unknown section [modle]; did you mean [model]?",
+        "FILE:4: unknown section [modle]; did you mean 'model'?",
         "FILE:7: compile.bucket: expected one of none, block, got 'blocks'",
         "FILE:8: compile.threads: expected at least 1, got 0",
         "FILE:10: checkpoint.enable = true is not supported (checkpoints are "
