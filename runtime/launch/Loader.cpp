@@ -133,6 +133,7 @@ void rt::checkSettings(const Manifest &manifest,
                        const std::map<std::string, std::string> &origin) {
   if (manifest.config.empty())
     return;
+  std::vector<std::string> differences;
   auto compare = [&](const std::string &name) {
     auto has = manifest.config.find(name), want = wanted.find(name);
     std::string hasText = has == manifest.config.end() ? "unset" : has->second;
@@ -140,13 +141,23 @@ void rt::checkSettings(const Manifest &manifest,
     if (sameValue(hasText, wantText))
       return;
     auto place = origin.find(name);
-    throw Error("stale artifact: " + name + " is " + hasText +
-                " in the artifact, the run wants " + wantText +
-                (place == origin.end() ? "" : " (" + place->second + ")") +
-                "; compile it again");
+    differences.push_back(
+        name + " is " + hasText + " in the artifact, the run wants " +
+        wantText + (place == origin.end() ? "" : " (" + place->second + ")"));
   };
   for (const auto &[name, value] : wanted)
     compare(name);
   for (const auto &[name, value] : manifest.config)
-    compare(name);
+    if (!wanted.count(name))
+      compare(name);
+  if (differences.empty())
+    return;
+  if (differences.size() == 1)
+    throw Error("stale artifact: " + differences.front() +
+                "; compile it again");
+  std::string text = "stale artifact: " + std::to_string(differences.size()) +
+                     " settings differ; compile it again";
+  for (const std::string &difference : differences)
+    text += "\n  " + difference;
+  throw Error(text);
 }

@@ -66,8 +66,8 @@ static std::optional<int> parseOptions(std::vector<std::string> args,
                  "safetensors file with values for ranges, full or as "
                  "FILE.rankN; tokens and targets in it replace the text");
   app.add_option("--dump", options.dump,
-                 "after the last step, every rank writes its ranges to "
-                 "FILE.rankN.safetensors");
+                 "after the last step, rank N writes its ranges to this file, "
+                 "with .rankN before its extension");
   app.add_option("--program", options.program,
                  "run this program once instead of training and print its "
                  "outputs");

@@ -184,6 +184,13 @@ TEST(Manifest, StaleSettingsAreNamed) {
   EXPECT_EQ(check({{"model.dim", "128"}, {"optimizer.eps", "1e-08"}}),
             "stale artifact: model.dim is 64 in the artifact, the run wants "
             "128 (run.toml:5); compile it again");
+  // Every one is named, also what the run has not at all.
+  EXPECT_EQ(check({{"model.dim", "128"}, {"compile.cpu", "native"}}),
+            "stale artifact: 3 settings differ; compile it again\n"
+            "  compile.cpu is unset in the artifact, the run wants native\n"
+            "  model.dim is 64 in the artifact, the run wants 128 "
+            "(run.toml:5)\n"
+            "  optimizer.eps is 1e-08 in the artifact, the run wants unset");
   EXPECT_EQ(check({{"optimizer.eps", "1e-08"}}),
             "stale artifact: model.dim is 64 in the artifact, the run wants "
             "unset (run.toml:5); compile it again");
