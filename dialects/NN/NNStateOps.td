@@ -4,7 +4,8 @@
 
 include "dialects/NN/NNBase.td"
 
-class NN_PersistentOp<string mnemonic> : NN_Op<mnemonic, [Symbol]> {
+class NN_PersistentOp<string mnemonic, list<Trait> traits = []> :
+    NN_Op<mnemonic, !listconcat([Symbol], traits)> {
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
                        AnyAttr:$init);
   let assemblyFormat = "$sym_name `:` $type `init` $init attr-dict";
@@ -38,7 +39,8 @@ def NN_ParameterOp : NN_PersistentOp<"parameter"> {
   }];
 }
 
-def NN_BufferOp : NN_PersistentOp<"buffer"> {
+def NN_BufferOp : NN_PersistentOp<"buffer", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A tensor that persists but is not trained";
   let description = [{
     Declares a buffer, for example the table of rotary positions, or optimizer
@@ -55,7 +57,8 @@ def NN_BufferOp : NN_PersistentOp<"buffer"> {
     Constraints:
     1. the type is a ranked tensor of static shape;
     2. the initialiser is one of the nn dialect's initialisers;
-    3. a #nn.rotary_table belongs to an f32 tensor of shape [_, _, 2].
+    3. a #nn.rotary_table belongs to an f32 tensor of shape [_, _, 2];
+    4. `nn.state_of`, if present, names an nn.parameter of the module.
   }];
 }
 

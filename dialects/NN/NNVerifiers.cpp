@@ -119,6 +119,14 @@ static FailureOr<Operation *> lookupPersistent(Operation *user,
   return user->emitOpError("expects ") << name << " to name an " << kind;
 }
 
+LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &tables) {
+  // 4.
+  auto owner = (*this)->getAttrOfType<FlatSymbolRefAttr>(kStateOfAttr);
+  if (!owner || tables.lookupNearestSymbolFrom<ParameterOp>(*this, owner))
+    return success();
+  return emitOpError("is state of ") << owner << ", which is no nn.parameter";
+}
+
 /// Checks `actual` against the declared type. Where the declaration carries a
 /// placement the shape is this rank's shard, which the fsdp dialect knows.
 static LogicalResult verifyPersistentUse(Operation *user, Operation *declared,

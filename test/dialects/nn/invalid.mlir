@@ -45,6 +45,19 @@ nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.state_of = @w}
 
 // -----
 
+// nn.state_of names a parameter: what is missing is none,
+// expected-error @+1 {{is state of @w, which is no nn.parameter}}
+nn.buffer @b : tensor<4xf32> init #nn.zeros {nn.state_of = @w}
+
+// -----
+
+// and neither is a buffer.
+nn.buffer @a : tensor<4xf32> init #nn.zeros
+// expected-error @+1 {{is state of @a, which is no nn.parameter}}
+nn.buffer @b : tensor<4xf32> init #nn.zeros {nn.state_of = @a}
+
+// -----
+
 // nn.state_of is a symbol.
 // expected-error @+1 {{has 'nn.state_of', which must name a parameter on an nn.buffer}}
 nn.buffer @w : tensor<4xf32> init #nn.zeros {nn.state_of = "w"}
