@@ -1,4 +1,9 @@
-// RUN: fsdp-compile %s --emit=cpp | FileCheck %s
+// RUN: fsdp-compile %s --skip-exec-verify --emit=cpp | FileCheck %s
+// RUN: not fsdp-compile %s --emit=cpp 2>&1 | FileCheck %s --check-prefix=VERIFY
+
+// Exec text is verified before anything is made of it; here, streams do not
+// wait for each other.
+// VERIFY: error: {{.*}}'exec.copy' op on stream copy does not wait for the start of the program
 
 // A program is one call of the runtime per op, in order; descriptors are
 // entries of tables, each distinct one once.

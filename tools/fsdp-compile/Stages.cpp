@@ -41,6 +41,7 @@ private:
   llvm::Error readFile();
   llvm::Error trace();
   llvm::Error runPasses();
+  llvm::Error verifyExecText();
   llvm::Error emitSource();
   llvm::Error write();
   llvm::Error writeArtifact();
@@ -193,11 +194,19 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.target = request.workspaces;
 }
 
+/// Text may have been edited since the passes printed it.
+llvm::Error Compilation::verifyExecText() {
+  PassManager passes(&context, ModuleOp::getOperationName());
+  passes.addPass(createVerifyExec());
+  return failed(passes.run(*module)) ? alreadyPrinted()
+                                     : llvm::Error::success();
+}
+
 llvm::Error Compilation::runPasses() {
   // Text that is exec already has been through the passes.
   if (!module->getOps<exec::ProgramOp>().empty()) {
     pipeline = "none: the input is a planned exec module";
-    return llvm::Error::success();
+    return request.verifyExec ? verifyExecText() : llvm::Error::success();
   }
   TrainPipelineOptions options;
   setOptions(options, request);

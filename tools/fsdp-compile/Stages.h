@@ -42,6 +42,8 @@ struct Request {
   std::string output;
   HostCompiler compiler;
   bool timing = false;
+  /// False: exec text is emitted whatever exec-verify thinks of it.
+  bool verifyExec = true;
 };
 
 /// The model that the settings name, with the sizes that they change.

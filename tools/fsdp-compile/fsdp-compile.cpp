@@ -70,8 +70,8 @@ static cl::opt<std::string>
                cl::cat(category));
 static cl::opt<std::string>
     output("o", cl::value_desc("PATH"),
-           cl::desc("Directory of the artifact; for other stages a file, "
-                    "stdout if it is text and not given"),
+           cl::desc("Directory of the artifact, or file of the object; for "
+                    "other stages a file, stdout if not given"),
            cl::cat(category));
 static cl::opt<Stage> emitStage(
     "emit", cl::desc("What to write:"), cl::init(Stage::Library),
@@ -147,6 +147,10 @@ static cl::opt<std::string>
                    cl::cat(category));
 static cl::opt<bool> verbose("v", cl::desc("Print the C++ compiler's command"),
                              cl::cat(category));
+static cl::opt<bool>
+    skipExecVerify("skip-exec-verify", cl::ReallyHidden,
+                   cl::desc("Emit exec text that exec-verify refuses: for "
+                            "tests of the emitter"));
 static cl::opt<bool> timing("timing", cl::desc("Print the time of each pass"),
                             cl::cat(category));
 
@@ -175,11 +179,13 @@ static void checkModel(const RunConfig &config, ConfigErrors &errors) {
 }
 
 /// The ranks that the settings state, or 1.
-static int64_t statedRanks(const RunConfig &config) {
+static int64_t statedRanks(const RunConfig &config, ConfigErrors &errors) {
+  // The mesh cannot be checked without them.
+  const char *const degrees = "parallelism.data_parallel";
   if (ranks.getNumOccurrences() && ranks < 1)
-    throw Error("--ranks must be at least 1");
+    errors.add("--ranks must be at least 1", degrees);
   if (ranks > kMaxRanks)
-    throw Error("--ranks must be at most " + std::to_string(kMaxRanks));
+    errors.add("--ranks must be at most " + std::to_string(kMaxRanks), degrees);
   if (ranks.getNumOccurrences())
     return ranks;
   int64_t shard = config.parallelism.dataParallelShardDegree;
@@ -232,13 +238,34 @@ static void setCompiler(Request &request, const char *argv0) {
 }
 
 /// The bytes that the arena may have; 0: no limit.
-static int64_t readBudget() {
+static int64_t readBudget(ConfigErrors &errors) {
   if (!memoryBudget.getNumOccurrences())
     return 0;
   llvm::Expected<int64_t> bytes = parseBytes(memoryBudget);
-  if (!bytes)
-    throw Error("--memory-budget: " + llvm::toString(bytes.takeError()));
-  return *bytes;
+  if (bytes)
+    return *bytes;
+  errors.add("--memory-budget: " + llvm::toString(bytes.takeError()));
+  return 0;
+}
+
+/// Adds what is wrong with options that need no setting.
+static void checkOptions(ConfigErrors &errors) {
+  if (input.empty() && (mesh.getNumOccurrences() || programsOnly))
+    errors.add("--mesh and --programs-only are for an INPUT; a run's mesh is "
+               "--ranks and --parallelism.*");
+  if (!input.empty() && !configPath.empty())
+    errors.add("either an INPUT or --config: the text states its own sizes");
+  std::error_code ec = llvm::sys::fs::access(planFile.getValue(),
+                                             llvm::sys::fs::AccessMode::Exist);
+  if (ec && !planFile.empty() && planFile != "-")
+    errors.add("cannot read the plan: cannot open input file '" + planFile +
+               "': " + ec.message());
+  if (output.empty() && emitStage == Stage::Object)
+    errors.add("where to? Name the object file with -o FILE");
+  if (output.empty() && emitStage == Stage::Library)
+    errors.add("where to? Name the artifact with -o DIR");
+  if (emitStage == Stage::Source && target == Language::Cuda)
+    errors.add("the source of --target=cuda is --emit=cuda");
 }
 
 static Request makeRequest(const std::vector<std::string> &overrides,
@@ -246,16 +273,13 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   Request request;
   ConfigErrors errors;
   request.config = readSettings(overrides, errors);
+  checkOptions(errors);
   request.input = input;
-  if (input.empty() && (mesh.getNumOccurrences() || programsOnly))
-    throw Error("--mesh and --programs-only are for an INPUT; a run's mesh is "
-                "--ranks and --parallelism.*");
-  if (!input.empty() && !configPath.empty())
-    throw Error("either an INPUT or --config: the text states its own sizes");
-  std::string note =
-      resolveConfig(request.config, statedRanks(request.config), errors);
+  int64_t jobRanks = statedRanks(request.config, errors);
+  std::string note = resolveConfig(request.config, jobRanks, errors);
   if (input.empty())
     checkModel(request.config, errors);
+  request.memoryBudget = readBudget(errors);
   errors.throwIfAny();
   if (!note.empty() && input.empty() && emitStage == Stage::Library)
     llvm::outs() << note << '\n';
@@ -266,16 +290,12 @@ static Request makeRequest(const std::vector<std::string> &overrides,
     request.mesh = "dp_shard=1";
   request.train = !programsOnly;
   request.planFile = planFile;
-  request.memoryBudget = readBudget();
   request.emit = emitStage;
   request.output = output;
-  if (output.empty() && emitStage >= Stage::Object)
-    throw Error("where to? Name the artifact with -o DIR");
   request.timing = timing;
+  request.verifyExec = !skipExecVerify;
   if (emitStage == Stage::CudaSource)
     target = Language::Cuda;
-  if (emitStage == Stage::Source && target == Language::Cuda)
-    throw Error("the source of --target=cuda is --emit=cuda");
   setCompiler(request, argv0);
   return request;
 }
