@@ -264,7 +264,8 @@ def Exec_CollectiveOp : Exec_WorkOp<"collective", [DeclareOpInterfaceMethods<Sym
 
     An all_reduce may have one buffer as input and output i.
 
-    Constraints: 1. mesh and axes exist; 2. as many outputs as inputs; 3. a
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
+    of them have more than one rank; 2. as many outputs as inputs; 3. a
     reduction has one workspace per input; 4. an output has ranks x input
     elements of the same type (all_gather), at least elements / ranks
     (reduce_scatter), or as many (all_reduce).

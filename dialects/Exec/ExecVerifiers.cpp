@@ -291,15 +291,11 @@ static bool sizesAgree(CollectiveKind kind, int64_t ranks, MemRefType input,
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto mesh = lookup<dist::MeshOp>(*this, symbols, getMeshAttr(), "fsdp.mesh");
-  if (!mesh)
+  FailureOr<dist::MeshOp> mesh =
+      dist::verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols);
+  if (failed(mesh))
     return failure();
-  for (auto axis : getAxes().getAsRange<dist::AxisRefAttr>())
-    if (mesh.sizeOf(axis) == 0)
-      return emitOpError("refers to ")
-             << axis << ", which mesh " << getMeshAttr() << " lacks";
-  int64_t ranks =
-      mesh.sizeOf(llvm::to_vector(getAxes().getAsRange<dist::AxisRefAttr>()));
+  int64_t ranks = mesh->sizeOf(dist::axisRefs(getAxes()));
   for (auto [index, input, output] : llvm::enumerate(getInputs(), getOutputs()))
     if (!sizesAgree(getKind(), ranks, cast<MemRefType>(input.getType()),
                     cast<MemRefType>(output.getType())))

@@ -58,6 +58,17 @@ namespace fsdp::dist {
 /// The elements of an op's `axes` attribute.
 llvm::SmallVector<AxisRefAttr> axisRefs(mlir::ArrayAttr axes);
 
+/// Whether two references name ranks of one axis that are not independent: a
+/// coordinate along one then fixes part of the other's.
+///
+///   "a"        "a":(1)2   true: the whole axis
+///   "a":(1)2   "a":(1)4   true: both begin at the slowest ranks
+///   "a":(1)4   "a":(2)4   true: both have the middle
+///   "a":(1)2   "a":(2)4   false: the second is what the first leaves
+///   "a":(1)2   "a":(3)2   true: no one cut of the axis has both
+///   "a"        "b"        false
+bool overlap(AxisRefAttr a, AxisRefAttr b);
+
 /// `axes` as the attribute of a collective.
 mlir::ArrayAttr axesAttr(mlir::MLIRContext *context,
                          llvm::ArrayRef<AxisRefAttr> axes);
@@ -75,9 +86,9 @@ mlir::RankedTensorType localType(mlir::RankedTensorType full,
 /// replicated; 0 if the mesh lacks an axis.
 int64_t partsOf(mlir::Attribute placement, MeshOp mesh);
 
-/// Emits an error and fails unless `mesh` exists, has every one of `axes`, and
-/// no axis appears twice. `symbols` may be null (uncached lookup). On success
-/// gives the mesh.
+/// Emits an error and fails unless `mesh` exists and has every one of `axes`,
+/// no two of them overlap, and at most kMaxCollectiveAxes have more than one
+/// rank. `symbols` may be null (uncached lookup). On success gives the mesh.
 mlir::FailureOr<MeshOp>
 verifyMeshAxes(mlir::Operation *op, mlir::FlatSymbolRefAttr mesh,
                mlir::ArrayAttr axes,

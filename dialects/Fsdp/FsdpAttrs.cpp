@@ -1,12 +1,27 @@
 //===- FsdpAttrs.cpp - Syntax of axes and placements, local shapes --------===//
 #include "dialects/Fsdp/Fsdp.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::dist;
+
+/// `, 2, 4` of a sub-axis, nothing of a whole axis.
+static ParseResult parseSubAxis(AsmParser &parser, int64_t &pre,
+                                int64_t &size) {
+  pre = 1;
+  size = 0;
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  return failure(parser.parseInteger(pre) || parser.parseComma() ||
+                 parser.parseInteger(size));
+}
+
+static void printSubAxis(AsmPrinter &printer, int64_t pre, int64_t size) {
+  if (size != 0)
+    printer << ", " << pre << ", " << size;
+}
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Fsdp/FsdpAttrs.cpp.inc"
@@ -113,6 +128,17 @@ SmallVector<AxisRefAttr> fsdp::dist::axisRefs(ArrayAttr axes) {
   return llvm::to_vector(axes.getAsRange<AxisRefAttr>());
 }
 
+bool fsdp::dist::overlap(AxisRefAttr a, AxisRefAttr b) {
+  if (a.getName() != b.getName())
+    return false;
+  if (a == b || a.getSize() == 0 || b.getSize() == 0)
+    return true;
+  if (std::pair(a.getPre(), a.getSize()) > std::pair(b.getPre(), b.getSize()))
+    std::swap(a, b);
+  // The second must stand in what the first leaves of the axis.
+  return b.getPre() % (a.getPre() * a.getSize()) != 0;
+}
+
 ArrayAttr fsdp::dist::axesAttr(MLIRContext *context,
                                ArrayRef<AxisRefAttr> axes) {
   SmallVector<Attribute> elements(axes.begin(), axes.end());
@@ -174,11 +200,11 @@ ShardAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "shard dimension must not be negative";
   if (axes.empty())
     return emitError() << "a shard needs at least one mesh axis";
-  llvm::SmallSet<StringRef, 4> names;
-  for (AxisRefAttr axis : axes)
-    if (axis.getSize() == 0 && !names.insert(axis.getName()).second)
-      return emitError() << "mesh axis \"" << axis.getName()
-                         << "\" appears twice";
+  for (auto [i, axis] : llvm::enumerate(axes))
+    for (AxisRefAttr before : axes.take_front(i))
+      if (overlap(before, axis))
+        return emitError() << "mesh axis \"" << axis.getName()
+                           << "\" appears twice";
   return success();
 }
 

@@ -29,7 +29,7 @@ def Fsdp_AxisRefAttr : AttrDef<Fsdp_Dialect, "AxisRef"> {
   let parameters = (ins StringRefParameter<>:$name,
       DefaultValuedParameter<"int64_t", "1">:$pre,
       DefaultValuedParameter<"int64_t", "0">:$size);
-  let assemblyFormat = "`<` $name (`,` $pre^ `,` $size)? `>`";
+  let assemblyFormat = "`<` $name `` custom<SubAxis>($pre, $size) `>`";
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$name), [{ return $_get($_ctxt, name, 1, 0); }]>];
   let genVerifyDecl = 1;
 }
@@ -43,6 +43,9 @@ def Fsdp_ShardAttr : AttrDef<Fsdp_Dialect, "Shard"> {
     zeros.
 
     Example: `#fsdp.shard<0, ["dp_shard"]>`
+
+    Constraints: 1. dim is not negative; 2. at least one axis; 3. no axis
+    appears twice, and no two sub-axes of one overlap.
   }];
   let parameters = (ins "int64_t":$dim, ArrayRefParameter<"AxisRefAttr">:$axes);
   let hasCustomAssemblyFormat = 1;

@@ -68,13 +68,14 @@ def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
         grad average f32 : tensor<3584x4096xf32> -> tensor<14336x4096xbf16>
     ```
 
-    Constraints: 1. the mesh exists and has the axes; 2. one placement is
-    #fsdp.replicated, and the shape of the other side is that one's shape
-    under the other placement; 3. placements are
-    #fsdp.shard, #fsdp.replicated or #fsdp.flat; 4. a `reduced` redistribute
-    starts from #fsdp.replicated; 5. grad_dtype is f32 or bf16 or f64; 6. the
-    axes of a shard are among `axes`; 7. both sides have floating elements, or
-    the same integer type; the result of a `reduced` one is f32 (f64 for f64).
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
+    of them have more than one rank; 2. one placement is #fsdp.replicated, and
+    the shape of the other side is that one's shape under the other placement;
+    3. placements are #fsdp.shard, #fsdp.replicated or #fsdp.flat; 4. a
+    `reduced` redistribute starts from #fsdp.replicated; 5. grad_dtype is f32
+    or bf16 or f64; 6. the axes of a shard are among `axes`; 7. both sides have
+    floating elements, or the same integer type; the result of a `reduced` one
+    is f32 (f64 for f64).
   }];
   let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, AnyAttr:$source, AnyAttr:$target,
@@ -112,7 +113,8 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
         : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
     ```
 
-    Constraints: 1. mesh and axes exist; 2. as many results as operands, of
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
+    of them have more than one rank; 2. as many results as operands, of
     the same element type; 3. result sizes are equal outside `dim`, and the
     operand's size along `dim` is ceil(result size / parts).
   }];
@@ -161,7 +163,8 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
 
     Example: `%r = fsdp.all_reduce sum %g on @mesh["dp_shard"] scale 5.0e-01 : tensor<16x8xbf16> -> tensor<16x8xf32>`
 
-    Constraints: 1. mesh and axes exist; 2. as many results as operands, of
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
+    of them have more than one rank; 2. as many results as operands, of
     the same shapes; 3. results are f32 for floating operands (f64 for f64),
     of the operand's type for integers; 4. integers have scale 1.
   }];

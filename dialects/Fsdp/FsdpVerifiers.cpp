@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Fsdp.h"
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -26,17 +25,32 @@ FailureOr<MeshOp> fsdp::dist::verifyMeshAxes(Operation *op,
     op->emitOpError("refers to ") << name << ", which is no fsdp.mesh";
     return failure();
   }
-  llvm::SmallPtrSet<Attribute, 4> seen;
+  SmallVector<AxisRefAttr> seen;
+  int64_t split = 0; // axes with more than one rank
   for (auto axis : axes.getAsRange<AxisRefAttr>()) {
-    if (mesh.sizeOf(axis) == 0) {
+    int64_t size = mesh.sizeOf(axis);
+    if (size == 0) {
       op->emitOpError("refers to ")
           << axis << ", which mesh @" << mesh.getSymName() << " lacks";
       return failure();
     }
-    if (!seen.insert(axis).second) {
-      op->emitOpError("names axis ") << axis << " twice";
-      return failure();
-    }
+    for (AxisRefAttr before : seen)
+      if (overlap(before, axis)) {
+        if (before == axis)
+          op->emitOpError("names axis ") << axis << " twice";
+        else
+          op->emitOpError("names ")
+              << before << " and " << axis << ", which share ranks of an axis";
+        return failure();
+      }
+    seen.push_back(axis);
+    split += size > 1;
+  }
+  if (split > kMaxCollectiveAxes) {
+    op->emitOpError("goes over ")
+        << split << " axes of mesh @" << mesh.getSymName() << "; at most "
+        << kMaxCollectiveAxes << " are possible";
+    return failure();
   }
   return mesh;
 }

@@ -305,6 +305,13 @@ static LogicalResult check(exec::RangeOp range) {
     if (!isa<dist::ShardAttr, dist::ReplicatedAttr>(placement))
       return range.emitOpError("has a placement the runtime does not know: ")
              << placement;
+  auto shard = dyn_cast_or_null<dist::ShardAttr>(range.getPlacementAttr());
+  if (shard && llvm::any_of(shard.getAxes(), [](dist::AxisRefAttr axis) {
+        return axis.getSize() != 0;
+      }))
+    return range.emitOpError("is sharded over a part of a mesh axis, which "
+                             "the manifest cannot state: ")
+           << shard;
   return success();
 }
 

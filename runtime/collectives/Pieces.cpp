@@ -103,6 +103,7 @@ RankTree fsdp::rt::rankTree(const GroupDesc &group,
       axes.push_back({digit->stride, {int(digit->size), positions}});
     positions *= int(digit->size);
   }
+  static_assert(RankTree::kMaxAxes == kMaxCollectiveAxes);
   if (axes.size() > RankTree::kMaxAxes)
     throw Error("a collective goes over " + std::to_string(axes.size()) +
                 " axes of the mesh; at most " +

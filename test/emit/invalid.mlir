@@ -1,14 +1,15 @@
 // RUN: rm -rf %t && split-file %s %t
-// RUN: not fsdp-compile %t/unplanned.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=UNPLANNED
-// RUN: not fsdp-compile %t/range.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=RANGE
-// RUN: not fsdp-compile %t/interval.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=INTERVAL
-// RUN: not fsdp-compile %t/await.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=AWAIT
-// RUN: not fsdp-compile %t/initialiser.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=INIT
-// RUN: not fsdp-compile %t/scalar.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=SCALAR
+// RUN: not fsdp-compile %t/unplanned.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=UNPLANNED
+// RUN: not fsdp-compile %t/range.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: not fsdp-compile %t/interval.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=INTERVAL
+// RUN: not fsdp-compile %t/await.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=AWAIT
+// RUN: not fsdp-compile %t/initialiser.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=INIT
+// RUN: not fsdp-compile %t/scalar.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=SCALAR
 
-// RUN: not fsdp-compile %t/placement.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=PLACEMENT
-// RUN: not fsdp-compile %t/vector.mlir --emit=cpp 2>&1 | FileCheck %s --check-prefix=VECTOR
-// RUN: not fsdp-compile %t/columns.mlir --emit=cuda --cxx g++ 2>&1 | FileCheck %s --check-prefix=COLUMNS
+// RUN: not fsdp-compile %t/placement.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=PLACEMENT
+// RUN: not fsdp-compile %t/part.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=PART
+// RUN: not fsdp-compile %t/vector.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=VECTOR
+// RUN: not fsdp-compile %t/columns.mlir --skip-exec-verify --emit=cuda --cxx g++ 2>&1 | FileCheck %s --check-prefix=COLUMNS
 
 // What cannot be spelled is an error at its place, with nothing printed.
 
@@ -29,6 +30,15 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64
 //--- initialiser.mlir
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
   exec.range @w : memref<4xf32> role parameter at 0 {init = "random"}
+  exec.program @p {
+  }
+}
+
+// PART: part.mlir:3:3: error: 'exec.range' op is sharded over a part of a mesh axis, which the manifest cannot state: #fsdp.shard<0, ["dp_shard":(2)2]>
+//--- part.mlir
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.range @w : memref<4xf32> role parameter at 0 {placement = #fsdp.shard<0, ["dp_shard":(2)2]>}
   exec.program @p {
   }
 }

@@ -22,6 +22,8 @@ inline constexpr int64_t kMaxArenaBytes = int64_t(1) << 62;
 inline constexpr int64_t kMaxFlops = int64_t(1) << 62;
 /// Ranks of a job, and the size of a mesh axis.
 inline constexpr int64_t kMaxRanks = int64_t(1) << 20;
+/// Mesh axes with more than one rank that one collective goes over.
+inline constexpr int64_t kMaxCollectiveAxes = 8;
 
 /// What a model may be: transformer blocks, every other size, and token ids,
 /// which are i32. Wider than any machine, and such that a model with them can

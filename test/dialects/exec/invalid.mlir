@@ -282,8 +282,62 @@ exec.program @p {
 // collective 1: the mesh
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{refers to @mesh, but no fsdp.mesh is named so}}
+  // expected-error @below {{refers to @mesh, which is no fsdp.mesh}}
   exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// collective 1: an axis twice
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{names axis #fsdp.axis_ref<"dp_shard"> twice}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard", "dp_shard"]
+}
+
+// -----
+
+// collective 1: an axis and a part of it
+fsdp.mesh @mesh ["dp_shard" = 4]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{names #fsdp.axis_ref<"dp_shard"> and #fsdp.axis_ref<"dp_shard", 2, 2>, which share ranks of an axis}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard", "dp_shard":(2)2]
+}
+
+// -----
+
+// collective 1: sub-axes that share ranks: 2 x 2 x 2 has the middle twice
+fsdp.mesh @mesh ["dp_shard" = 8]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{names #fsdp.axis_ref<"dp_shard", 2, 4> and #fsdp.axis_ref<"dp_shard", 1, 4>, which share ranks of an axis}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard":(2)4, "dp_shard":(1)4]
+}
+
+// -----
+
+// collective 1: no one cut of 12 ranks has both sub-axes
+fsdp.mesh @mesh ["dp_shard" = 12]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{names #fsdp.axis_ref<"dp_shard", 1, 2> and #fsdp.axis_ref<"dp_shard", 3, 2>, which share ranks of an axis}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard":(1)2, "dp_shard":(3)2]
+}
+
+// -----
+
+// collective 1: more axes than a reduction's tree has; those of one rank are none
+fsdp.mesh @mesh ["a" = 2, "b" = 2, "c" = 2, "d" = 2, "e" = 2, "f" = 2, "g" = 2, "h" = 2, "one" = 1, "i" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  %w = exec.alloc : memref<64xi8>
+  exec.collective all_reduce on reduce (%a : memref<4xf32>) outs(%a : memref<4xf32>)
+      workspace(%w : memref<64xi8>) over @mesh["a", "b", "c", "d", "e", "f", "g", "h", "one"]
+  // expected-error @below {{goes over 9 axes of mesh @mesh; at most 8 are possible}}
+  exec.collective all_reduce on reduce (%a : memref<4xf32>) outs(%a : memref<4xf32>)
+      workspace(%w : memref<64xi8>) over @mesh["a", "b", "c", "d", "e", "f", "g", "h", "i"]
 }
 
 // -----

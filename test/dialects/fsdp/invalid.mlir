@@ -48,6 +48,18 @@ nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, 
 
 // -----
 
+// #fsdp.shard: sub-axes do not overlap.
+// expected-error @+1 {{mesh axis "a" appears twice}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(1)4, "a":(2)2]>}
+
+// -----
+
+// #fsdp.shard: an axis is no part of itself.
+// expected-error @+1 {{mesh axis "a" appears twice}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(1)2, "a"]>}
+
+// -----
+
 // A sub-axis has sizes of at least 1.
 // expected-error @+1 {{sub-axis sizes must be at least 1}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(0)2]>}
@@ -250,6 +262,26 @@ fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xbf16>) {
   // expected-error @+1 {{that reduces 'bf16' must give 'f32', got 'bf16'}}
   %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.replicated to #fsdp.shard<0, ["a"]> grad average f32 reduced : tensor<8xbf16> -> tensor<4xbf16>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 1: axes do not overlap.
+fsdp.mesh @mesh ["a" = 4]
+func.func @gather(%s: tensor<2xf32>) {
+  // expected-error @+1 {{names #fsdp.axis_ref<"a", 1, 2> and #fsdp.axis_ref<"a">, which share ranks of an axis}}
+  %g = fsdp.all_gather %s on @mesh["a":(1)2, "a"] dim 0 : tensor<2xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_gather 1: at most 8 axes.
+fsdp.mesh @mesh ["a" = 2, "b" = 2, "c" = 2, "d" = 2, "e" = 2, "f" = 2, "g" = 2, "h" = 2, "i" = 2]
+func.func @gather(%s: tensor<1xf32>) {
+  // expected-error @+1 {{goes over 9 axes of mesh @mesh; at most 8 are possible}}
+  %g = fsdp.all_gather %s on @mesh["a", "b", "c", "d", "e", "f", "g", "h", "i"] dim 0 : tensor<1xf32> -> tensor<512xf32>
   return
 }
 
@@ -507,10 +539,10 @@ func.func private @f() attributes {x.axes = [#fsdp.axis_ref<"a", 2, 0>]}
 
 // -----
 
-// fsdp.placement: sub-axes that are more ranks than there are.
+// #fsdp.shard: sub-axes that are more ranks than there are overlap.
 fsdp.mesh @mesh ["a" = 4]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{does not fit}}
+  // expected-error @+1 {{mesh axis "a" appears twice}}
   %0 = fsdp.redistribute %x on @mesh["a":(1)4, "a":(2)2] from #fsdp.shard<0, ["a":(1)4, "a":(2)2]> to #fsdp.replicated
       grad average f32 : tensor<4xf32> -> tensor<4xf32>
   return

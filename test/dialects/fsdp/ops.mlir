@@ -81,4 +81,9 @@ func.func @chained(%g: tensor<16x8xf32>) -> tensor<4x8xf32> {
   return %r : tensor<4x8xf32>
 }
 
+// The attribute's own form says of a sub-axis that begins at the first rank
+// what it is a part of, too.
+// CHECK: func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsdp.axis_ref<"dp_shard", 1, 2>, #fsdp.axis_ref<"dp_shard", 2, 2>]}
+func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsdp.axis_ref<"dp_shard", 1, 2>, #fsdp.axis_ref<"dp_shard", 2, 2>]}
+
 }
