@@ -1,5 +1,7 @@
 //===- ExecLower.cpp - nn and fsdp to exec --------------------------------===//
 #include "passes/ExecLower.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

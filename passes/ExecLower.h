@@ -12,6 +12,7 @@
 #define FSDP_PASSES_EXECLOWER_H
 
 #include "fsdp/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/KernelLowering.h"
 
 namespace fsdp::lower {
@@ -95,8 +96,8 @@ private:
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   workspace(int64_t bytes, mlir::Operation *op);
   /// The same for the part of `op` that gives `tensor`, but empty for 0.
-  mlir::FailureOr<mlir::Value>
-  workspaceOf(int64_t bytes, mlir::Value tensor, mlir::Operation *op);
+  mlir::FailureOr<mlir::Value> workspaceOf(int64_t bytes, mlir::Value tensor,
+                                           mlir::Operation *op);
   mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
                    int64_t offset = 0);
   mlir::Value asMatrix(mlir::Value buffer);

@@ -105,9 +105,8 @@ LogicalResult ProgramLowering::lowerReduction(OpT op, exec::CollectiveKind kind,
         dtypeOf(cast<MemRefType>(written.back().getType()).getElementType());
     desc.items = 1;
     desc.item = &item;
-    FailureOr<Value> space =
-        workspaceOf(state.target.collectiveWorkspaceBytes(desc, 0, *ranks),
-                    result, op);
+    FailureOr<Value> space = workspaceOf(
+        state.target.collectiveWorkspaceBytes(desc, 0, *ranks), result, op);
     if (failed(space))
       return failure();
     scratch.push_back(*space);

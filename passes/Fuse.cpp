@@ -15,6 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Fsdp.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/MapVector.h"

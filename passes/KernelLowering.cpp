@@ -1,6 +1,8 @@
 //===- KernelLowering.cpp - nn ops to one exec.kernel ---------------------===//
 #include "passes/KernelLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace fsdp;

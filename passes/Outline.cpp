@@ -10,6 +10,7 @@
 #include "fsdp/Memory/Lifetimes.h"
 #include "passes/Passes.h"
 #include "passes/Repeats.h"
+#include "llvm/ADT/StringExtras.h"
 #include <map>
 
 namespace fsdp {

@@ -3,6 +3,7 @@
 #define FSDP_PASSES_PASSES_H
 
 #include "fsdp/Schedule/Plan.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include <memory>
 #include <string>

@@ -1,7 +1,10 @@
 //===- NNDialect.cpp - Registration and attributes of the nn dialect ------===//
 #include "dialects/NN/NNSupport.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace fsdp::nn;

@@ -5,6 +5,7 @@
 #include "fsdp/Input/StrictJson.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 

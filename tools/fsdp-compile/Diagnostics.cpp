@@ -1,5 +1,6 @@
 //===- Diagnostics.cpp - Prints what passes say ---------------------------===//
 #include "Diagnostics.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace fsdp;

@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 #include "../Mutator.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Input/StrictJson.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
-#include "fsdp/Input/StrictJson.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -18,6 +18,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Regex.h"
