@@ -13,7 +13,7 @@ using namespace fsdp;
 
 static std::string numberText(double value) {
   char buffer[32];
-  auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  auto *end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
   return std::string(buffer, end);
 }
 

@@ -331,7 +331,7 @@ static PackingPlan packBelow(const PackingProblem &problem,
     plan.peak = std::max(plan.peak, offset + bytes);
     if (plan.peak > limit)
       break;
-    index.insert({offset, offset + bytes, interval.begin, interval.end});
+    index.insert({{offset, offset + bytes}, interval.begin, interval.end});
   }
   return plan;
 }

@@ -50,7 +50,7 @@ ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
   if (memory.tenants.size() > kTenants)
     memory.tenants.resize(kTenants);
   for (auto &[kind, bytes] : kinds)
-    memory.kinds.push_back({kind.str(), bytes});
+    memory.kinds.emplace_back(kind.str(), bytes);
   std::stable_sort(
       memory.kinds.begin(), memory.kinds.end(),
       [](const auto &a, const auto &b) { return a.second > b.second; });
@@ -107,8 +107,8 @@ static ProgramMemory readProgram(exec::ProgramOp program) {
   memory.lowerBound = integerField(attr, "lower_bound");
   memory.at = stringField(attr, "at");
   for (DictionaryAttr kind : listField(attr, "kinds"))
-    memory.kinds.push_back(
-        {stringField(kind, "kind"), integerField(kind, "bytes")});
+    memory.kinds.emplace_back(stringField(kind, "kind"),
+                              integerField(kind, "bytes"));
   for (DictionaryAttr tenant : listField(attr, "tenants"))
     memory.tenants.push_back({stringField(tenant, "label"),
                               stringField(tenant, "kind"),
@@ -129,8 +129,8 @@ MemoryReport fsdp::memoryReport(ModuleOp module) {
           int64_t(range.getOffset().value_or(0)) < report.persistentBytes)
         bytes += exec::bytesOf(range.getMemRefType());
     if (bytes.saturated() != 0)
-      report.persistent.push_back(
-          {exec::stringifyRole(role).str(), bytes.saturated()});
+      report.persistent.emplace_back(exec::stringifyRole(role).str(),
+                                     bytes.saturated());
   }
   for (auto program : module.getOps<exec::ProgramOp>())
     report.programs.push_back(readProgram(program));

@@ -64,7 +64,7 @@ static void removeAtEndBy(int signal) {
     setHandler(signal, removeAndEnd, SA_RESETHAND);
 }
 
-RemovedOnSignal::RemovedOnSignal(const char *path) : slot(0) {
+RemovedOnSignal::RemovedOnSignal(const char *path) {
   for (int signal : kStopSignals)
     removeAtEndBy(signal);
   removeAtEndBy(SIGPIPE);

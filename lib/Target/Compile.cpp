@@ -45,7 +45,7 @@ public:
   }
   ~WorkDirectory() {
     if (!path.empty())
-      sys::fs::remove_directories(path);
+      (void)sys::fs::remove_directories(path);
   }
 
   StringRef name() const { return path; }
@@ -170,7 +170,7 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
   bool cuda = compiler.language == Language::Cuda;
   std::vector<std::string> command = {compiler.cxx};
   if (cuda)
-    command.push_back("--version");
+    command.emplace_back("--version");
   else
     append_range(command,
                  std::vector<std::string>{"-dumpfullversion", "-dumpversion"});
@@ -191,7 +191,7 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
 
 static std::string absolute(StringRef path) {
   SmallString<128> full(path);
-  sys::fs::make_absolute(full);
+  (void)sys::fs::make_absolute(full); // fails without a current directory
   return std::string(full);
 }
 
@@ -264,7 +264,7 @@ static std::vector<std::string> compileCommand(const HostCompiler &compiler,
                              : std::vector<std::string>{work.file(source), "-o",
                                                         work.file(result)});
   if (product == Product::Object)
-    command.push_back("-c");
+    command.emplace_back("-c");
   else
     append_range(command, linkFlags(compiler));
   return command;

@@ -76,7 +76,7 @@ static StringRef withoutBlock(StringRef label) {
   return label;
 }
 
-static std::string plus(std::string text, int64_t bytes) {
+static std::string plus(const std::string &text, int64_t bytes) {
   return bytes == 0 ? text : text + " + " + std::to_string(bytes);
 }
 

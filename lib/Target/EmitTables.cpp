@@ -25,7 +25,7 @@ size_t Table::index(std::string initializer) {
   return it->second;
 }
 
-std::string Table::entry(std::string initializer, std::string wanted) {
+std::string Table::entry(std::string initializer, StringRef wanted) {
   Entry &e = entries[index(std::move(initializer))];
   if (e.name.empty())
     e.name = names.unique(wanted);
@@ -186,7 +186,7 @@ std::string Tables::sizeList(ArrayRef<int64_t> values, StringRef wanted) {
   std::string list;
   for (int64_t value : values)
     list += (list.empty() ? "" : ", ") + std::to_string(value);
-  return sizes.entry(list, wanted.str());
+  return sizes.entry(list, wanted);
 }
 
 void Table::printLists(llvm::raw_ostream &os, StringRef title, StringRef type,

@@ -80,7 +80,7 @@ llvm::StringRef locationName(mlir::Location loc);
 class Table {
 public:
   /// The name of the entry with this initialiser; `wanted` names a new one.
-  std::string entry(std::string initializer, std::string wanted);
+  std::string entry(std::string initializer, llvm::StringRef wanted);
   /// The position of the entry with this initialiser, made if it is new.
   size_t index(std::string initializer);
   size_t size() const { return entries.size(); }

@@ -224,7 +224,7 @@ Error checkKeys(const json::Object &object, const std::vector<Key> &keys,
                 StringRef place, std::vector<std::string> &warnings) {
   std::vector<std::string> known;
   for (const Key &key : keys) {
-    known.push_back(key.name);
+    known.emplace_back(key.name);
     if (key.role == Role::Fixed)
       if (Error error = checkFixed(object, key, place))
         return error;

@@ -75,12 +75,13 @@ Buffer::Buffer(Module &owner, StringRef name, ArrayRef<int64_t> shape,
 
 Linear::Linear(Module &parent, StringRef name, int64_t in, int64_t out,
                Init init)
-    : Layer(parent, name), weight(*this, "weight", {out, in}, init) {}
+    : Layer(parent, name), weight(*this, "weight", {out, in}, std::move(init)) {
+}
 
 Linear::Linear(Module &parent, StringRef name, int64_t in, int64_t out,
                Init init, Init biasInit)
-    : Linear(parent, name, in, out, init) {
-  bias.emplace(*this, "bias", ArrayRef<int64_t>(out), biasInit);
+    : Linear(parent, name, in, out, std::move(init)) {
+  bias.emplace(*this, "bias", ArrayRef<int64_t>(out), std::move(biasInit));
 }
 
 Tensor Linear::forward(Tensor x) const {
@@ -90,7 +91,8 @@ Tensor Linear::forward(Tensor x) const {
 
 Embedding::Embedding(Module &parent, StringRef name, int64_t rows, int64_t dim,
                      Init init)
-    : Layer(parent, name), weight(*this, "weight", {rows, dim}, init) {}
+    : Layer(parent, name),
+      weight(*this, "weight", {rows, dim}, std::move(init)) {}
 
 Tensor Embedding::forward(Tensor indices) const {
   return embedding(indices, indices.tracer().use(weight));

@@ -85,7 +85,7 @@ Expected<ModelSpec> findModel(StringRef model) {
   for (const RegisteredModel &known : getRegisteredModels()) {
     if (known.spec.name == model)
       return known.spec;
-    names.push_back(known.spec.name);
+    names.emplace_back(known.spec.name);
   }
   return llvm::createStringError(
       "unknown model '" + model + "'; known: " + llvm::join(names, ", ") +

@@ -9,7 +9,7 @@
 
 namespace fsdp {
 class AtomicFile;
-}
+} // namespace fsdp
 
 namespace fsdp::rt {
 
@@ -37,6 +37,8 @@ public:
     Trace *trace;
     Stream stream;
     const char *name;
+    // Set from arguments, whose defaults mislead the check.
+    // NOLINTNEXTLINE(modernize-use-default-member-init)
     int64_t numbers[4];
     int64_t begin = 0;
   };

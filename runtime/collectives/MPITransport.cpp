@@ -17,7 +17,7 @@ class MPITransport final : public Transport {
 public:
   MPITransport(MPI_Comm comm, int ranks, int transfers, double timeoutSeconds)
       : Transport(timeoutSeconds), comm(comm) {
-    requests.reserve(size_t(2 * (ranks - 1) * std::max(transfers, 1)));
+    requests.reserve(size_t(2) * (ranks - 1) * std::max(transfers, 1));
   }
   ~MPITransport() override {
     // A program may leave the job before its last context dies.

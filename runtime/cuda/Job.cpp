@@ -226,7 +226,7 @@ void rt::allReduceSum(double *values, int count) {
     for (int i = 0; i < count; ++i) {
       values[i] = all[size_t(i)];
       for (int r = 1; r < world.size; ++r)
-        values[i] += all[size_t(r * count + i)];
+        values[i] += all[size_t(r) * count + i];
     }
   broadcastFromFirst(values, bytes);
 }

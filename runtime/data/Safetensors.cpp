@@ -129,8 +129,9 @@ TensorView HeaderReader::readTensor(const std::string &name,
   TensorView tensor{name, DType::F32, {}, nullptr};
   try {
     auto type = entry.at("dtype").get<std::string>();
-    auto known = std::find_if(std::begin(kOrder), std::end(kOrder),
-                              [&](DType t) { return type == dtypeName(t); });
+    const auto *known =
+        std::find_if(std::begin(kOrder), std::end(kOrder),
+                     [&](DType t) { return type == dtypeName(t); });
     if (known == std::end(kOrder))
       fail("'" + name + "' has the unsupported type " + type);
     tensor.dtype = *known;

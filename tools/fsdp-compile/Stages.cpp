@@ -302,7 +302,7 @@ llvm::Error Compilation::writeArtifact() {
     return error;
   StringRef made = request.output;
   for (; made != existing; made = llvm::sys::path::parent_path(made))
-    fs::remove(made);
+    (void)fs::remove(made);
   return error;
 }
 

@@ -340,7 +340,7 @@ static void splitArguments(int argc, char **argv,
     bool hasValue = StringRef(argv[i]).contains('=');
     overrides.push_back(hasValue ? name + "=" + value.str() : name);
     if (!hasValue && i + 1 < argc)
-      overrides.push_back(argv[++i]);
+      overrides.emplace_back(argv[++i]);
   }
 }
 

@@ -36,7 +36,7 @@ static const char *const kDescription =
 
 /// Reads the command line; returns the exit status if the program is to end
 /// here (--help, or a wrong option).
-static std::optional<int> parseOptions(std::vector<std::string> args,
+static std::optional<int> parseOptions(const std::vector<std::string> &args,
                                        RunOptions &options) {
   // Configuration keys are taken out first: their values must not be read as
   // the artifact's directory.

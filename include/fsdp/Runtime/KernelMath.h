@@ -215,7 +215,7 @@ struct MaxRows {
 // Reductions over columns, vectorised by the host compiler
 //===----------------------------------------------------------------------===//
 
-typedef float Lanes __attribute__((vector_size(64)));
+using Lanes = float __attribute__((vector_size(64)));
 
 /// Expressions are evaluated in blocks of this many columns: a loop of their
 /// own, which the compiler vectorises whatever they compute.
@@ -253,7 +253,7 @@ FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
 
 /// Lane i of `to` is lane i + step of `from`, for i < step.
 FSDP_MATH void shiftLanes(Lanes &to, const Lanes &from, int step) {
-  typedef int32_t Indices __attribute__((vector_size(64)));
+  using Indices = int32_t __attribute__((vector_size(64)));
   const Indices i = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   to = __builtin_shuffle(from, i + step);
 }

@@ -36,7 +36,7 @@ public:
   RemovedOnSignal &operator=(const RemovedOnSignal &) = delete;
 
 private:
-  int slot;
+  int slot = 0;
 };
 
 /// For a handler of one's own that ends the process: removes the files of all

@@ -39,7 +39,7 @@ LlamaConfig tinyLlama(bool tied) {
 
 class Differentiated : public testing::Test {
 protected:
-  void trace(ModelSpec spec) {
+  void trace(const ModelSpec &spec) {
     auto traced = traceModel(context, spec);
     ASSERT_TRUE(static_cast<bool>(traced));
     module = std::move(*traced);

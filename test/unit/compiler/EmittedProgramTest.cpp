@@ -102,7 +102,7 @@ protected:
   void TearDown() override {
     if (library)
       dlclose(library);
-    llvm::sys::fs::remove_directories(folder);
+    (void)llvm::sys::fs::remove_directories(folder);
   }
 
   llvm::SmallString<128> folder;

@@ -96,6 +96,8 @@ std::vector<Tensor> digits(int64_t ranks, int64_t elements) {
   return tensors;
 }
 
+// Parameters come to a fixture by a second base class.
+// NOLINTNEXTLINE(misc-multiple-inheritance)
 class InterpreterGroups : public Interpreter,
                           public testing::WithParamInterface<Groups> {
 protected:

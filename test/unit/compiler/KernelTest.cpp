@@ -375,8 +375,8 @@ TEST(KernelSpaces, SayWhatIsNotExpressible) {
   const char *ops[] = {
       "%y = nn.sum %a [1] : tensor<2x3x4xf64> to tensor<2x4xf64>",
       "%y = nn.max %a [0, 2] : tensor<2x3x4xf64> to tensor<3xf64>",
-      "%y = nn.broadcast %a [0, 1, 3] : tensor<2x3x4xf64> to "
-      "tensor<2x3x5x4xf64>",
+      ("%y = nn.broadcast %a [0, 1, 3] : tensor<2x3x4xf64> to "
+       "tensor<2x3x5x4xf64>"),
       "%y = nn.max_grad %a, %b, %b [0] : tensor<2x3x4xf64>, tensor<3x4xf64>"};
   for (const char *op : ops) {
     OneOp program("%a: tensor<2x3x4xf64>, %b: tensor<3x4xf64>", op);

@@ -258,7 +258,7 @@ TEST(Kernels, SumsNestByMeshAxis) {
       pieces.push_back(x.data());
     for (int o = 0; o < outer; ++o) {
       sums.emplace_back(size_t(n));
-      k.sumF32(&pieces[size_t(o * inner)], rankTreeOf({inner}), n, 1.0f,
+      k.sumF32(&pieces[size_t(o) * inner], rankTreeOf({inner}), n, 1.0f,
                sums.back().data());
     }
     for (const std::vector<float> &x : sums)

@@ -15,7 +15,7 @@ Axes treeOf(const std::vector<AxisRef> &group,
   RankTree tree = rankTree({int32_t(group.size()), group.data()}, mesh);
   Axes axes;
   for (int i = 0; i < tree.axes; ++i)
-    axes.push_back({tree.axis[i].size, tree.axis[i].stride});
+    axes.emplace_back(tree.axis[i].size, tree.axis[i].stride);
   return axes;
 }
 
