@@ -1,5 +1,6 @@
-# prepare.sh: sourced by train-example.sh and run-tests.sh. Makes a Debian 12
-# machine ready and builds; whatever is there already is left alone.
+# prepare.sh: sourced by train-example.sh, run-tests.sh and run-clang-tidy.sh.
+# Makes a Debian 12 machine ready and builds; whatever is there already is left
+# alone.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -35,6 +35,8 @@ INSTEAD = {
          "formulas take half a minute for a model of this size"),
         ("ninja -C build check-fsdp", "ninja -C $BUILD -t query check-fsdp",
          "this test is a part of it"),
+        ("tools/run-clang-tidy.sh --since HEAD", "tools/run-clang-tidy.sh --help",
+         "takes minutes, and clang-tidy may be missing"),
         ("fsdp-run out/artifact --program evaluate",
          "fsdp-run out/artifact --config run.toml -n 2 --dump state.safetensors && "
          "fsdp-run out/artifact --program evaluate --load state.safetensors -n 2",
