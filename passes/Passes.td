@@ -81,6 +81,86 @@ def VerifySharded : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
   }];
 }
 
+def Propagate : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
+  let summary = "Gives every value of a logical program a place";
+  let description = [{
+    Types are logical: the program that one device would run. Given are the
+    placements of parameters and buffers, of the program's arguments and results
+    (replicated where nothing is said) and of what fsdp.place names. The pass
+    walks the program once and adds the fsdp.place ops that make every op's
+    operands fit its sharding rule; where all other values lie follows forwards.
+
+    Per mesh axis, in the order of the mesh, an op is computed with one of its
+    factors cut or with none:
+
+    1. parameters stay where they are computed with if any choice lets them;
+    2. among the choices that move as few of those: the fewest all_to_alls, then
+       the fewest bytes, those between the result and the place where it is
+       wanted included (the parameter's for its gradient, which may stay parts of
+       a sum until then);
+    3. what every rank has is cut only to meet an operand that is cut so
+       already, or a result that is wanted so;
+    4. additions and moves of elements leave parts of sums as they are if all
+       operands are; everything else takes them added up.
+
+    A value is brought to one place once, and the backward pass uses what the
+    forward pass has brought. Storage axes of parameters are never looked at:
+    bits depend on where is computed alone. Each move is a remark with its
+    bytes.
+
+    Not in the pipeline, which places parameters over data-parallel axes only.
+
+    ```mlir
+    fsdp.mesh @mesh ["tp" = 2]
+    nn.parameter @up : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"tp"}, {} ]>}
+    nn.parameter @down : tensor<4x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}, {"tp"} ]>}
+    %u = nn.read @up : tensor<8x4xf32>
+    %h = nn.linear %x, %u : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
+    %d = nn.read @down : tensor<4x8xf32>
+    %y = nn.linear %h, %d : tensor<2x8xf32>, tensor<4x8xf32> -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+    // %h is sharded on dimension 1, %y parts of a sum: one move before the return
+    %z = fsdp.place %y on @mesh to <[{}, {} ]> : tensor<2x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::fsdp::dist::FsdpDialect"];
+}
+
+def VerifyPlacements : Pass<"fsdp-verify-placements", "::mlir::ModuleOp"> {
+  let summary = "Proves that every op can be computed where its operands lie";
+  let description = [{
+    Follows placements from parameters, arguments and fsdp.place through the
+    sharding rule of every op, and fails where operands do not fit a rule, parts
+    of a sum reach an op that is not an addition, a tensor is computed with as
+    it is stored, or a gradient or result does not lie where it has to.
+
+    Holds from fsdp-propagate to fsdp-localize.
+  }];
+}
+
+def Localize : Pass<"fsdp-localize", "::mlir::ModuleOp"> {
+  let summary = "Turns a placed program into that of one rank";
+  let description = [{
+    Every type becomes that of a rank's part, and each fsdp.place the moves
+    between two placements, per mesh axis:
+
+    | from | to | becomes | bytes a rank receives |
+    |---|---|---|---|
+    | sharded | replicated | fsdp.all_gather | (n-1)/n of the result |
+    | replicated | sharded | fsdp.shard_of | none |
+    | parts of a sum | replicated | fsdp.all_reduce | 2 (n-1)/n of the operand |
+    | parts of a sum | sharded | fsdp.reduce_scatter | (n-1)/n of the operand |
+    | sharded | sharded on another dimension | fsdp.all_to_all | (n-1)/n of the operand |
+
+    What makes the tensor smaller comes first. Sums run in the order of the mesh,
+    from the last axis outward, whatever mixture of scatters and all_reduces
+    carries them, in f32 from one axis to the next; the result is rounded once.
+
+    Fails where fsdp-verify-placements would.
+  }];
+  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
+}
+
 def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let summary = "Makes the training and the evaluation program from the forward one";
   let description = [{

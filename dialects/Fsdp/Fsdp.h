@@ -10,8 +10,12 @@
 
 namespace fsdp::dist {
 
-/// Discardable attribute of nn.parameter / nn.buffer: where it lives.
+/// Discardable attribute of nn.parameter / nn.buffer, and of a program's
+/// arguments and results: where it lives.
 inline constexpr llvm::StringLiteral kPlacementAttr = "fsdp.placement";
+/// Discardable unit attribute of a program: its types are those of a rank's
+/// parts, where #fsdp.placement says of which.
+inline constexpr llvm::StringLiteral kLocalAttr = "fsdp.local";
 /// Module attribute: the schedule plan in force (an array of units, see
 /// include/fsdp/Schedule/Plan.h).
 inline constexpr llvm::StringLiteral kPlanAttr = "fsdp.plan";

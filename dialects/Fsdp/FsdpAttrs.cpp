@@ -71,13 +71,17 @@ static ParseResult parseAxisList(AsmParser &parser,
       AsmParser::Delimiter::Square, [&] { return parseAxis(parser, axes); });
 }
 
-static void printAxisList(AsmPrinter &printer, ArrayRef<AxisRefAttr> axes) {
-  printer << "[";
+static void printBareAxes(AsmPrinter &printer, ArrayRef<AxisRefAttr> axes) {
   llvm::interleaveComma(axes, printer, [&](AxisRefAttr axis) {
     printer.printString(axis.getName());
     if (axis.getSize() != 0)
       printer << ":(" << axis.getPre() << ")" << axis.getSize();
   });
+}
+
+static void printAxisList(AsmPrinter &printer, ArrayRef<AxisRefAttr> axes) {
+  printer << "[";
+  printBareAxes(printer, axes);
   printer << "]";
 }
 
@@ -206,6 +210,104 @@ ShardAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
         return emitError() << "mesh axis \"" << axis.getName()
                            << "\" appears twice";
   return success();
+}
+
+/// `{"tp" | "dp_shard"}`, either side of the bar possibly empty.
+static FailureOr<DimAxesAttr> parseDimAxes(AsmParser &parser) {
+  SmallVector<AxisRefAttr> compute, storage;
+  auto parseList = [&](SmallVectorImpl<AxisRefAttr> &axes) -> ParseResult {
+    do {
+      if (parseAxis(parser, axes))
+        return failure();
+    } while (succeeded(parser.parseOptionalComma()));
+    return success();
+  };
+  if (parser.parseLBrace())
+    return failure();
+  if (succeeded(parser.parseOptionalRBrace()))
+    return DimAxesAttr::get(parser.getContext(), compute, storage);
+  bool isStored = succeeded(parser.parseOptionalVerticalBar());
+  if (!isStored) {
+    if (parseList(compute))
+      return failure();
+    isStored = succeeded(parser.parseOptionalVerticalBar());
+  }
+  if ((isStored && parseList(storage)) || parser.parseRBrace())
+    return failure();
+  return DimAxesAttr::get(parser.getContext(), compute, storage);
+}
+
+static void printDimAxes(AsmPrinter &printer, DimAxesAttr dim) {
+  printer << "{";
+  printBareAxes(printer, dim.getCompute());
+  if (!dim.getStorage().empty()) {
+    printer << (dim.getCompute().empty() ? "| " : " | ");
+    printBareAxes(printer, dim.getStorage());
+  }
+  printer << "}";
+}
+
+Attribute DimAxesAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  FailureOr<DimAxesAttr> dim = parseDimAxes(parser);
+  if (failed(dim) || parser.parseGreater())
+    return {};
+  return *dim;
+}
+
+void DimAxesAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printDimAxes(printer, *this);
+  printer << ">";
+}
+
+Attribute PlacementAttr::parse(AsmParser &parser, Type) {
+  SmallVector<DimAxesAttr> dims;
+  SmallVector<AxisRefAttr> partial;
+  CollectiveReduce kind = CollectiveReduce::Sum;
+  SMLoc location = parser.getCurrentLocation();
+  auto parseDim = [&]() -> ParseResult {
+    FailureOr<DimAxesAttr> dim = parseDimAxes(parser);
+    if (failed(dim))
+      return failure();
+    dims.push_back(*dim);
+    return success();
+  };
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim))
+    return {};
+  if (succeeded(parser.parseOptionalComma())) {
+    FailureOr<CollectiveReduce> parsed = failure();
+    if (parser.parseKeyword("partial") || parser.parseEqual() ||
+        failed(parsed = FieldParser<CollectiveReduce>::parse(parser)) ||
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&] {
+          return parseAxis(parser, partial);
+        }))
+      return {};
+    kind = *parsed;
+    if (partial.empty()) { // 2
+      parser.emitError(location, "a partial placement names at least one axis");
+      return {};
+    }
+  }
+  if (parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(location); },
+                    parser.getContext(), dims, partial, kind);
+}
+
+void PlacementAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(getDims(), printer,
+                        [&](DimAxesAttr dim) { printDimAxes(printer, dim); });
+  printer << "]";
+  if (!getPartial().empty()) {
+    printer << ", partial = " << stringifyCollectiveReduce(getKind()) << " {";
+    printBareAxes(printer, getPartial());
+    printer << "}";
+  }
+  printer << ">";
 }
 
 LogicalResult

@@ -72,6 +72,64 @@ def Fsdp_FlatAttr : AttrDef<Fsdp_Dialect, "Flat"> {
   let assemblyFormat = "`<` $bucket `,` $offset `>`";
 }
 
+def Fsdp_DimAxesAttr : AttrDef<Fsdp_Dialect, "DimAxes"> {
+  let mnemonic = "dim_axes";
+  let summary = "The mesh axes over which one dimension is sharded";
+  let description = [{
+    `{"tp" | "dp_shard"}`: split over the compute axes, outermost first, then
+    each part over the storage axes, all at once. Written inside
+    #fsdp.placement.
+
+    Example: `#fsdp.dim_axes<{"tp" | "dp_shard"}>`
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"AxisRefAttr">:$compute,
+      OptionalArrayRefParameter<"AxisRefAttr">:$storage);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Fsdp_PlacementAttr : AttrDef<Fsdp_Dialect, "Placement"> {
+  let mnemonic = "placement";
+  let summary = "Where the pieces of a logical tensor lie on a mesh";
+  let description = [{
+    One list of mesh axes per dimension, the outermost first: the dimension is
+    cut into as many parts as the axes have ranks, and a rank owns the part of
+    its coordinates. Over axes that no dimension names, every rank has the same;
+    over those of `partial` the logical tensor is the sum (or the maximum) of
+    what the ranks have.
+
+    The compute axes of a dimension divide it evenly. A parameter at rest may be
+    cut further, over storage axes behind a `|`: together they cut each part of
+    the compute axes into pieces of ceil(size / pieces), the last ones padded
+    with zeros. Gathering them leaves what the program computes with.
+
+    Example:
+    ```mlir
+    nn.parameter @w : tensor<64x48xf32> init #nn.zeros
+        {fsdp.placement = #fsdp.placement<[{"tp" | "dp_shard"}, {} ]>}
+    // tp = 2, dp_shard = 4: rank (d, t) has rows [32t + 8d, 32t + 8d + 8).
+
+    // Matrix products of shards along the dimension that they sum over:
+    #fsdp.placement<[{}, {} ], partial = sum {"tp"}>
+    ```
+
+    Constraints: 1. no part of an axis is named twice; 2. `partial` names at
+    least one axis; on a mesh: 3. one list per dimension; 4. the mesh has the
+    axes; 5. compute axes divide the dimension; 6. storage axes belong to a
+    parameter or buffer, whose placement is not partial.
+  }];
+  let parameters = (ins ArrayRefParameter<"DimAxesAttr">:$dims,
+      OptionalArrayRefParameter<"AxisRefAttr">:$partial,
+      DefaultValuedParameter<"CollectiveReduce", "CollectiveReduce::Sum">:$kind);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Every rank has all of a tensor of this many dimensions.
+    static PlacementAttr replicated(::mlir::MLIRContext *context, int64_t rank);
+    /// Without the storage axes.
+    PlacementAttr getCompute();
+  }];
+}
+
 def Fsdp_GradReduce : I32EnumAttr<"GradReduce", "how gradients combine over ranks", [
     I32EnumAttrCase<"Average", 0, "average">,
     I32EnumAttrCase<"Sum", 1, "sum">]> {

@@ -1,5 +1,6 @@
 //===- FsdpDialect.cpp - Registration and discardable attributes ----------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Placement.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace fsdp;
@@ -45,15 +46,24 @@ static RankedTensorType declaredType(Operation *op) {
 }
 
 /// fsdp.placement: on a declaration, with a dimension and axes that exist.
-static LogicalResult verifyPlacement(Operation *op, Attribute placement) {
+static LogicalResult verifyDeclared(Operation *op, Attribute placement) {
   if (!isa<nn::ParameterOp, nn::BufferOp>(op))
     return op->emitOpError("may not have '")
            << kPlacementAttr << "', which belongs on nn.parameter or nn.buffer";
-  if (!isa<ShardAttr, ReplicatedAttr, FlatAttr>(placement))
+  if (!isa<PlacementAttr, ShardAttr, ReplicatedAttr, FlatAttr>(placement))
     return op->emitOpError("needs '")
            << kPlacementAttr
-           << "' to be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "
+           << "' to be #fsdp.placement, #fsdp.shard, #fsdp.replicated or "
+              "#fsdp.flat, got "
            << placement;
+  if (auto pieces = dyn_cast<PlacementAttr>(placement)) {
+    RankedTensorType type = declaredType(op);
+    MeshOp mesh = meshBeside(op);
+    if (!type || !mesh)
+      return success(); // The declaration itself will be refused.
+    return verifyPlacement([&] { return op->emitOpError("has a "); }, type,
+                           pieces, mesh, /*mayBeStored=*/true);
+  }
   auto shard = dyn_cast<ShardAttr>(placement);
   if (!shard)
     return success();
@@ -73,6 +83,41 @@ static LogicalResult verifyPlacement(Operation *op, Attribute placement) {
   return success();
 }
 
+/// fsdp.placement of an argument or result of type `type` of the function `op`.
+static LogicalResult verifyBoundary(Operation *op, NamedAttribute attribute,
+                                    Type type) {
+  auto placement = dyn_cast<PlacementAttr>(attribute.getValue());
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (attribute.getName() != kPlacementAttr || !placement || !tensor)
+    return op->emitOpError("has ")
+           << attribute.getName() << " = " << attribute.getValue() << " on "
+           << type << "; arguments and results are tensors with '"
+           << kPlacementAttr << "', a #fsdp.placement";
+  MeshOp mesh = meshBeside(op);
+  if (!mesh)
+    return op->emitOpError("has a placement, but there is no fsdp.mesh");
+  auto emitError = [&] { return op->emitOpError("has a "); };
+  return op->hasAttr(kLocalAttr)
+             ? verifyPlacementAxes(emitError, tensor.getRank(), placement, mesh,
+                                   /*mayBeStored=*/false)
+             : verifyPlacement(emitError, tensor, placement, mesh,
+                               /*mayBeStored=*/false);
+}
+
+LogicalResult FsdpDialect::verifyRegionArgAttribute(Operation *op,
+                                                    unsigned region,
+                                                    unsigned argument,
+                                                    NamedAttribute attribute) {
+  Type type = op->getRegion(region).getArgument(argument).getType();
+  return verifyBoundary(op, attribute, type);
+}
+
+LogicalResult FsdpDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned result, NamedAttribute attribute) {
+  auto function = cast<FunctionOpInterface>(op);
+  return verifyBoundary(op, attribute, function.getResultTypes()[result]);
+}
+
 /// One parameter name per operand of a collective.
 static LogicalResult verifyParameters(Operation *op, Attribute attribute) {
   auto names = dyn_cast<ArrayAttr>(attribute);
@@ -88,7 +133,7 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
   if (name == kPlacementAttr)
-    return verifyPlacement(op, attribute.getValue());
+    return verifyDeclared(op, attribute.getValue());
   if (name == kPlanAttr) {
     if (isa<ModuleOp>(op) && isa<ArrayAttr>(attribute.getValue()))
       return success();
@@ -97,5 +142,11 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kParametersAttr)
     return verifyParameters(op, attribute.getValue());
+  if (name == kLocalAttr) {
+    if (isa<FunctionOpInterface>(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("needs '")
+           << kLocalAttr << "' to be a unit on a program";
+  }
   return op->emitOpError("has an unknown attribute '") << name << "'";
 }

@@ -41,6 +41,8 @@ def Fsdp_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let dependentDialects = ["::fsdp::nn::NNDialect"];
   let extraClassDeclaration = [{
     /// In FsdpAttrs.cpp, where their storage is complete.

@@ -89,6 +89,61 @@ def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
   let hasVerifier = 1;
 }
 
+def Fsdp_PlaceOp : Fsdp_Op<"place", [Pure, AllTypesMatch<["input", "result"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>]> {
+  let summary = "The same logical tensor, lying where the placement says";
+  let description = [{
+    Types are logical here; the meaning is the identity. What lies where follows
+    from the declarations, from these ops and from the sharding rules between
+    them (fsdp-verify-placements); what a change of placement costs is one
+    table (Placement.h).
+
+    The reverse rule places the cotangent: where the operand is read from a
+    parameter, at the parameter's placement; else at this one, with parts of
+    sums added first.
+
+    Exists from fsdp-propagate, which adds what is missing, to fsdp-localize. A
+    policy or a person may place values before, and the pass keeps to that.
+
+    Example:
+    ```mlir
+    %y = fsdp.place %x on @mesh to <[{"dp_shard"}, {} ]> : tensor<8x16xf32>
+    ```
+
+    Constraints: 1. the mesh exists; 2. the placement fits the tensor on it and
+    has storage axes only where nn.gradient takes the result.
+  }];
+  let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
+      Fsdp_PlacementAttr:$placement);
+  let results = (outs Fsdp_Tensor:$result);
+  let assemblyFormat = "$input `on` $mesh `to` $placement attr-dict `:` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of tensors by a rank's place, and exchanges
+//===----------------------------------------------------------------------===//
+
+def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "This rank's part of a tensor that every rank has";
+  let description = [{
+    Part c of the dimension, c the rank's coordinates over `axes`, the first
+    slowest; padded with zeros to ceil(size / parts). Nothing travels.
+
+    Example: `%s = fsdp.shard_of %x on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>`
+
+    Constraints: 1. mesh and axes exist; 2. the element types are equal, and so
+    are the sizes outside `dim`; along it the result has ceil(size / parts).
+  }];
+  let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
+      Fsdp_AxesAttr:$axes, I64Attr:$dim);
+  let results = (outs Fsdp_Tensor:$result);
+  let assemblyFormat = [{
+    $input `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($input) `->` type($result)
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives. Variadic: one collective is one bucket.
 //===----------------------------------------------------------------------===//
@@ -176,6 +231,35 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
     `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `scale` $scale attr-dict `:` type($inputs) `->` type($results)
   }];
   let hasVerifier = 1;
+}
+
+def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all"> {
+  let summary = "Shards of one dimension become shards of another";
+  let description = [{
+    | rank | operand | result |
+    |---|---|---|
+    | 0 | a0 a1 | a0 b0 |
+    | 1 | b0 b1 | a1 b1 |
+
+    The operand is cut along `split`, piece c goes to rank c, and what arrives is
+    joined along `join` in the order of the ranks.
+
+    Example:
+    ```mlir
+    %h = fsdp.all_to_all %s on @mesh["dp_shard"] split 2 join 1 : tensor<2x4x8x6xf32> -> tensor<2x16x2x6xf32>
+    ```
+
+    Constraints: 1. mesh and axes exist; 2. as many results as operands, of the
+    same element types; 3. `split` and `join` are different dimensions; 4.
+    the parts divide `split`, and the result is that much longer along `join`.
+  }];
+  let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
+      Fsdp_AxesAttr:$axes, I64Attr:$split, I64Attr:$join,
+      OptionalAttr<StrAttr>:$serves);
+  let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
+  let assemblyFormat = [{
+    $inputs `on` $mesh `` custom<Axes>($axes) `split` $split `join` $join attr-dict `:` type($inputs) `->` type($results)
+  }];
 }
 
 //===----------------------------------------------------------------------===//

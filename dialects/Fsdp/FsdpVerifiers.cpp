@@ -4,7 +4,7 @@
 // needs the mesh is checked in verifySymbolUses, the rest in verify.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Placement.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -152,6 +152,70 @@ void RedistributeOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
 }
 
 //===----------------------------------------------------------------------===//
+// fsdp.place
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlaceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh = verifyMeshAxes(
+      *this, getMeshAttr(), ArrayAttr::get(getContext(), {}), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  bool isGradient =
+      llvm::all_of(getResult().getUsers(), llvm::IsaPred<nn::GradientOp>);
+  return verifyPlacement([&] { return emitOpError("has a "); }, // 2
+                         getResult().getType(), getPlacement(), *mesh,
+                         /*mayBeStored=*/isGradient);
+}
+
+/// The placement of the parameter or buffer that `value` is read from.
+static PlacementAttr declaredPlacement(Value value) {
+  auto read = value.getDefiningOp<nn::ReadOp>();
+  if (!read)
+    return {};
+  Operation *declaration =
+      SymbolTable::lookupNearestSymbolFrom(read, read.getNameAttr());
+  return declaration ? declaration->getAttrOfType<PlacementAttr>(kPlacementAttr)
+                     : PlacementAttr();
+}
+
+void PlaceOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
+                       MutableArrayRef<Value> operandCotangents) {
+  PlacementAttr target = declaredPlacement(getInput());
+  if (!target) {
+    Placement added(getPlacement());
+    added.partial.clear();
+    target = added.attribute(getContext());
+  }
+  operandCotangents[0] =
+      PlaceOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0],
+                      getMeshAttr(), target);
+}
+
+//===----------------------------------------------------------------------===//
+// fsdp.shard_of
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyOutsideDim(Operation *op, RankedTensorType full,
+                                      RankedTensorType shard, int64_t dim);
+static LogicalResult verifyShardSize(Operation *op, RankedTensorType full,
+                                     RankedTensorType shard, int64_t dim,
+                                     int64_t parts);
+
+LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh =
+      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  RankedTensorType full = tensorOf(getInput()), shard = tensorOf(getResult());
+  if (full.getElementType() != shard.getElementType()) // 2
+    return emitOpError("cannot take a part ") << shard << " of " << full;
+  if (failed(verifyOutsideDim(*this, full, shard, getDim())))
+    return failure();
+  return verifyShardSize(*this, full, shard, getDim(),
+                         mesh->sizeOf(axisRefs(getAxes())));
+}
+
+//===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//
 
@@ -275,6 +339,33 @@ LogicalResult AllReduceOp::verify() {
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+}
+
+LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh =
+      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  if (failed(mesh) || failed(verifyBucket(*this)))               // 2
+    return failure();
+  int64_t parts = mesh->sizeOf(axisRefs(getAxes()));
+  int64_t split = getSplit(), join = getJoin();
+  for (auto [input, result] : llvm::zip(getInputs(), getResults())) {
+    RankedTensorType from = tensorOf(input);
+    if (split < 0 || split >= from.getRank() || join < 0 ||
+        join >= from.getRank() || split == join) // 3
+      return emitOpError("needs two dimensions of ")
+             << from << " to split and join, got " << split << " and " << join;
+    SmallVector<int64_t> shape(from.getShape());
+    if (shape[split] % parts != 0) // 4
+      return emitOpError("cannot split dimension ")
+             << split << " of " << from << " into " << parts << " parts";
+    shape[split] /= parts;
+    shape[join] *= parts;
+    auto expected = RankedTensorType::get(shape, from.getElementType());
+    if (result.getType() != expected)
+      return emitOpError("makes ")
+             << expected << " of " << from << ", not " << result.getType();
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,7 @@
 #define FSDP_DIALECTS_NN_NN_H
 
 #include "dialects/NN/KernelBuilder.h"
+#include "dialects/NN/ShardingRule.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"

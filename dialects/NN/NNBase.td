@@ -31,9 +31,11 @@ def NN_PersistentResource : Resource<"::fsdp::nn::PersistentResource">;
 class NN_Op<string mnemonic, list<Trait> traits = []>
     : Op<NN_Dialect, mnemonic, traits>;
 
-/// A pure op with a reverse rule and a cost.
+defvar NN_Sharding = DeclareOpInterfaceMethods<NN_ShardingOpInterface>;
+
+/// A pure op with a sharding rule and a cost.
 class NN_PureOp<string mnemonic, list<Trait> traits = []>
-    : NN_Op<mnemonic, !listconcat(traits, [Pure,
+    : NN_Op<mnemonic, !listconcat(traits, [Pure, NN_Sharding,
         DeclareOpInterfaceMethods<NN_CostOpInterface>])>;
 
 defvar NN_Differentiable =

@@ -66,4 +66,16 @@ def NN_KernelOpInterface : OpInterface<"KernelOpInterface"> {
   ];
 }
 
+def NN_ShardingOpInterface : OpInterface<"ShardingOpInterface"> {
+  let cppNamespace = "::fsdp::nn";
+  let description = [{
+    Which loops of an op may be cut over the ranks of a mesh, and what its
+    results are then: shards, or parts of a sum (see ShardingRule.h).
+  }];
+  let methods = [
+    InterfaceMethod<"The factors of every dimension, for these shapes.",
+      "::fsdp::nn::ShardingRule", "getShardingRule", (ins)>
+  ];
+}
+
 #endif // FSDP_NN_INTERFACES

@@ -297,7 +297,7 @@ def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "o
 // Embedding and losses
 //===----------------------------------------------------------------------===//
 
-def NN_EmbeddingOp : NN_Op<"embedding", [Pure, NN_Differentiable,
+def NN_EmbeddingOp : NN_Op<"embedding", [Pure, NN_Sharding, NN_Differentiable,
     DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>]> {
   let summary = "Rows of a table by index";
   let description = [{

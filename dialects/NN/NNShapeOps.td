@@ -4,7 +4,7 @@
 
 include "dialects/NN/NNBase.td"
 
-def NN_ReshapeOp : NN_Op<"reshape", [Pure, NN_Differentiable,
+def NN_ReshapeOp : NN_Op<"reshape", [Pure, NN_Sharding, NN_Differentiable,
     DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{

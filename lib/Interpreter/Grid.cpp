@@ -1,6 +1,7 @@
 //===- Grid.cpp - What programs compute on the ranks of a mesh ------------===//
 #include "fsdp/Interpreter/Grid.h"
 #include "State.h"
+#include "dialects/Fsdp/PlacementRules.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <stdexcept>
@@ -40,9 +41,9 @@ class Run {
 public:
   Run(func::FuncOp program, const GridInputs &inputs, Rounding rounding)
       : program(program), inputs(inputs), rounding(rounding),
-        grid(meshOf(program->getParentOfType<ModuleOp>())),
+        mesh(meshOf(program->getParentOfType<ModuleOp>())), grid(mesh),
         state(program->getParentOfType<ModuleOp>(), grid, inputs.state,
-              rounding) {}
+              rounding, program->hasAttr(dist::kLocalAttr)) {}
 
   GridOutputs outputs();
 
@@ -59,6 +60,8 @@ private:
   void allGather(dist::AllGatherOp op);
   void reduceScatter(dist::ReduceScatterOp op);
   void allReduce(dist::AllReduceOp op);
+  void shardOf(dist::ShardOfOp op);
+  void allToAll(dist::AllToAllOp op);
   void redistribute(dist::RedistributeOp op);
   void async(dist::AsyncOp op);
   void await(dist::AwaitOp op);
@@ -78,6 +81,7 @@ private:
   func::FuncOp program;
   const GridInputs &inputs;
   Rounding rounding;
+  dist::MeshOp mesh;
   RankGrid grid;
   State state;
   DenseMap<Value, Held> values;
@@ -198,6 +202,7 @@ void Run::adamw(nn::AdamWOp op) {
     return of(value)[rank].values[0];
   };
   for (size_t i = 0; i < op.getGradients().size(); ++i) {
+    Value gradient = op.getGradients()[i];
     StringRef names[3];
     Tensors tensors[3]; // parameter, moments
     ArrayAttr lists[] = {op.getParameters(), op.getFirstMoments(),
@@ -206,7 +211,6 @@ void Run::adamw(nn::AdamWOp op) {
       names[which] = cast<FlatSymbolRefAttr>(list[i]).getValue();
       tensors[which] = state.read(names[which]);
     }
-    Value gradient = op.getGradients()[i];
     for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
       const Tensor &g = of(gradient)[rank];
       for (const Tensors &tensor : tensors)
@@ -256,6 +260,20 @@ void Run::allReduce(dist::AllReduceOp op) {
   for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
     set(result, grid.reduce(of(input), dist::axisRefs(op.getAxes()),
                             reduction(op.getKind(), scale, result)));
+}
+
+void Run::shardOf(dist::ShardOfOp op) {
+  set(op.getResult(), grid.scatter(of(op.getInput()),
+                                   dist::axisRefs(op.getAxes()), op.getDim()));
+}
+
+void Run::allToAll(dist::AllToAllOp op) {
+  auto axes = dist::axisRefs(op.getAxes());
+  int64_t join = op.getJoin();
+  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
+    set(result,
+        grid.scatter(grid.gather(of(input), axes, join, shapeOf(result)[join]),
+                     axes, op.getSplit()));
 }
 
 Tensors Run::gatherShards(dist::RedistributeOp op, const Tensors &input) const {
@@ -334,6 +352,10 @@ void Run::execute(Operation *op) {
       .Case([&](dist::AllGatherOp op) { allGather(op); })
       .Case([&](dist::ReduceScatterOp op) { reduceScatter(op); })
       .Case([&](dist::AllReduceOp op) { allReduce(op); })
+      .Case([&](dist::ShardOfOp op) { shardOf(op); })
+      .Case([&](dist::AllToAllOp op) { allToAll(op); })
+      // A placement changes no logical tensor.
+      .Case([&](dist::PlaceOp op) { set(op.getResult(), of(op.getInput())); })
       .Case([&](dist::RedistributeOp op) { redistribute(op); })
       .Case([&](dist::AsyncOp op) { async(op); })
       .Case([&](dist::AwaitOp op) { await(op); })
@@ -364,18 +386,24 @@ void Run::bindArguments() {
     fail("arguments are given for " + std::to_string(given) +
          " ranks, but the mesh has " + std::to_string(grid.ranks()));
   for (BlockArgument argument : program.getArguments()) {
-    std::string name = argumentName(program, argument.getArgNumber());
+    unsigned number = argument.getArgNumber();
+    std::string name = argumentName(program, number);
+    dist::Placement placement = dist::placementOf(program, argument);
+    RankedTensorType logical =
+        dist::logicalType(argument.getType(), placement, program, mesh);
     Tensors tensors;
     for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
       const TensorMap &own = inputs.arguments[given == 1 ? 0 : rank];
       auto it = own.find(name);
       if (it == own.end())
         fail("no input is called '" + name + "'");
-      if (it->second.shape != shapeOf(argument))
+      if (ArrayRef(it->second.shape) != logical.getShape())
         fail("input '" + name + "' is " + textOf(it->second.shape) +
-             ", but the argument is " + textOf(shapeOf(argument)));
+             ", but the argument is " + textOf(logical.getShape()));
       tensors.push_back(it->second);
     }
+    if (logical != argument.getType())
+      tensors = grid.parts(std::move(tensors), placement);
     roundAs(argument, tensors);
     set(argument, std::move(tensors));
   }
@@ -393,9 +421,18 @@ GridOutputs Run::outputs() {
   GridOutputs outputs;
   outputs.state = state.written();
   outputs.results.resize(grid.ranks());
-  for (auto [i, tensors] : llvm::enumerate(take(body)))
+  for (auto [i, tensors] : llvm::enumerate(take(body))) {
+    std::string name = resultName(program, i);
+    Type type = program.getResultTypes()[i];
+    dist::Placement placement = dist::resultPlacement(program, i);
+    RankedTensorType logical =
+        dist::logicalType(type, placement, program, mesh);
+    if (logical != type)
+      tensors.assign(grid.ranks(),
+                     grid.joined(name, tensors, placement, logical.getShape()));
     for (auto [rank, tensor] : llvm::enumerate(tensors))
-      outputs.results[rank][resultName(program, i)] = tensor;
+      outputs.results[rank][name] = tensor;
+  }
   return outputs;
 }
 

@@ -150,6 +150,51 @@ Tensors RankGrid::scatter(const Tensors &full, Axes refs, int64_t dim) const {
   return local;
 }
 
+Tensors RankGrid::parts(Tensors whole, const dist::Placement &placement) const {
+  for (auto [dim, axes] : llvm::enumerate(placement.dims))
+    for (Axes stage : {Axes(axes.compute), Axes(axes.storage)})
+      if (!stage.empty())
+        whole = scatter(whole, stage, dim);
+  return whole;
+}
+
+/// Equal, or both NaN.
+static bool isSame(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+static void checkReplica(StringRef name, const Tensors &whole, int64_t rank) {
+  const Tensor &a = whole[0], &b = whole[rank];
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (!isSame(a.values[i], b.values[i]))
+      fail("'" + name.str() + "' differs between rank 0 (" +
+           std::to_string(a.values[i]) + ") and rank " + std::to_string(rank) +
+           " (" + std::to_string(b.values[i]) + "), element " +
+           std::to_string(i));
+}
+
+Tensor RankGrid::joined(StringRef name, const Tensors &local,
+                        const dist::Placement &placement,
+                        ArrayRef<int64_t> shape) const {
+  Tensors whole = local;
+  for (auto [dim, axes] : llvm::enumerate(placement.dims)) {
+    if (!axes.storage.empty())
+      whole =
+          gather(whole, axes.storage, dim, shape[dim] / parts(axes.compute));
+    if (!axes.compute.empty())
+      whole = gather(whole, axes.compute, dim, shape[dim]);
+  }
+  for (int64_t rank = 1; rank < world; ++rank)
+    checkReplica(name, whole, rank);
+  Tensors expected = parts(whole, placement);
+  for (int64_t rank = 0; rank < world; ++rank)
+    for (int64_t i = 0; i < local[rank].size(); ++i)
+      if (!isSame(local[rank].values[i], expected[rank].values[i]))
+        fail("'" + name.str() + "' has padding that is not zero on rank " +
+             std::to_string(rank));
+  return whole[0];
+}
+
 namespace {
 
 /// The tree of one group: nested by mesh axis, the last axis innermost; along

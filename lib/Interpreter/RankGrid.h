@@ -8,7 +8,7 @@
 #define FSDP_LIB_INTERPRETER_RANKGRID_H
 
 #include "Formulas.h"
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Placement.h"
 
 namespace fsdp::interpret {
 
@@ -45,6 +45,14 @@ public:
                  const Reduction &reduction) const;
   /// Each rank's part of its tensor along `dim`, padded with zeros.
   Tensors scatter(const Tensors &full, Axes axes, int64_t dim) const;
+
+  /// Each rank's part of its whole tensor.
+  Tensors parts(Tensors whole, const dist::Placement &placement) const;
+  /// The reverse, for tensors of `shape`, on every rank. Fails if replicas
+  /// differ or padding is not zero; `name` is what messages call the tensor.
+  Tensor joined(llvm::StringRef name, const Tensors &local,
+                const dist::Placement &placement,
+                llvm::ArrayRef<int64_t> shape) const;
 
 private:
   /// One axis or sub-axis: the digit (rank / stride) mod size.

@@ -14,11 +14,14 @@ namespace fsdp::interpret {
 /// Named tensors: whole outside, one shard per rank inside.
 class State {
 public:
+  /// `isLocal`: the program speaks of parts at each #fsdp.placement.
   State(mlir::ModuleOp module, const RankGrid &grid, const TensorMap &whole,
-        Rounding rounding)
-      : module(module), grid(grid), whole(whole), rounding(rounding) {}
+        Rounding rounding, bool isLocal)
+      : module(module), grid(grid), whole(whole), rounding(rounding),
+        isLocal(isLocal) {}
 
-  /// The local tensors of a parameter or buffer, one per rank.
+  /// The tensors of a parameter or buffer, one per rank: its parts, or in
+  /// logical text the whole.
   const Tensors &read(llvm::StringRef name);
 
   /// Keeps `local` as the new value of `name`, which lives where the parameter
@@ -34,8 +37,8 @@ private:
   struct Declaration {
     mlir::RankedTensorType type;
     mlir::Attribute init;
-    /// Null: every rank holds the whole tensor.
-    dist::ShardAttr shard;
+    /// What the program's text speaks of lies here.
+    dist::Placement placement;
   };
   /// The local tensors of one name, and whether the program made them.
   struct Entry {
@@ -52,6 +55,7 @@ private:
   const RankGrid &grid;
   const TensorMap &whole;
   Rounding rounding;
+  bool isLocal;
   std::map<std::string, Entry> entries;
 };
 

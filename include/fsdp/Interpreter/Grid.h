@@ -19,7 +19,8 @@ struct GridInputs {
   /// their fsdp.placement. One that is missing starts as its initialiser says,
   /// if that is not random.
   TensorMap state;
-  /// Arguments by name, one map per rank; a single map serves all ranks.
+  /// Arguments by name, one map per rank; a single map serves all ranks. One
+  /// of which a local program takes a part is given whole.
   std::vector<TensorMap> arguments;
 };
 
@@ -28,7 +29,7 @@ struct GridOutputs {
   /// What was written, each whole again: `<parameter>.grad` for an nn.gradient,
   /// and every tensor that nn.adamw updates.
   TensorMap state;
-  /// Results by name, one map per rank.
+  /// Results by name, one map per rank; whole again where ranks give parts.
   std::vector<TensorMap> results;
 };
 

@@ -84,7 +84,7 @@ nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, 
 // -----
 
 // fsdp.placement: one of the placements.
-// expected-error @+1 {{needs 'fsdp.placement' to be #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "everywhere"}}
+// expected-error @+1 {{needs 'fsdp.placement' to be #fsdp.placement, #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "everywhere"}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = "everywhere"}
 
 // -----
@@ -553,3 +553,183 @@ func.func @f(%x: tensor<4xf32>) {
 // Sizes: what a future gives.
 // expected-error @+1 {{a future's tensor must not be empty and have at most 2^56 bytes, got 'tensor<36028797018963968xf32>'}}
 func.func private @f(!fsdp.future<tensor<36028797018963968xf32>>)
+
+// -----
+
+// #fsdp.placement 1: an axis once.
+fsdp.mesh @mesh ["a" = 2]
+// expected-error @+1 {{a placement names mesh axis "a" twice}}
+nn.parameter @w : tensor<4x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"a"}, {"a"}]>}
+
+// -----
+
+// #fsdp.placement 1: parts of an axis that have ranks in common.
+fsdp.mesh @mesh ["a" = 8]
+// expected-error @+1 {{a placement names mesh axis "a" twice}}
+nn.parameter @w : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"a":(1)4}, {"a":(2)2}]>}
+
+// -----
+
+// #fsdp.placement 2: parts of a sum over something.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{a partial placement names at least one axis}}
+  %0 = fsdp.place %x on @mesh to <[{}], partial = sum {}> : tensor<4xf32>
+  return
+}
+
+// -----
+
+// #fsdp.placement 3: one list per dimension.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{has a placement #fsdp.placement<[{"a"}, {}]> of 2 dimensions on a tensor of 1}}
+  %0 = fsdp.place %x on @mesh to <[{"a"}, {}]> : tensor<4xf32>
+  return
+}
+
+// -----
+
+// #fsdp.placement 4: axes of the mesh.
+fsdp.mesh @mesh ["a" = 2]
+// expected-error @+1 {{has a placement #fsdp.placement<[{"b"}]> over #fsdp.axis_ref<"b">, which mesh @mesh lacks}}
+func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"b"}]>}) {
+  return
+}
+
+// -----
+
+// #fsdp.placement 5: compute axes divide.
+fsdp.mesh @mesh ["a" = 3]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{that cuts dimension 0 of 'tensor<4xf32>' into 3 parts, which do not divide it}}
+  %0 = fsdp.place %x on @mesh to <[{"a"}]> : tensor<4xf32>
+  return
+}
+
+// -----
+
+// #fsdp.placement 6: activations are not stored.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{with storage axes, which only parameters, buffers and their gradients have}}
+  %0 = fsdp.place %x on @mesh to <[{| "a"}]> : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// #fsdp.placement 6: what is stored is no part of a sum.
+fsdp.mesh @mesh ["a" = 2, "b" = 2]
+// expected-error @+1 {{with storage axes, which only parameters}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}], partial = sum {"b"}>}
+
+// -----
+
+// fsdp.placement on an argument: a #fsdp.placement.
+fsdp.mesh @mesh ["a" = 2]
+// expected-error @+1 {{arguments and results are tensors with 'fsdp.placement', a #fsdp.placement}}
+func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.replicated}) {
+  return
+}
+
+// -----
+
+// fsdp.placement on a result: there is a mesh.
+// expected-error @+1 {{has a placement, but there is no fsdp.mesh}}
+func.func private @f() -> (tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>})
+
+// -----
+
+// fsdp.local: a unit on a program.
+// expected-error @+1 {{needs 'fsdp.local' to be a unit on a program}}
+func.func private @f() attributes {fsdp.local = 1}
+
+// -----
+
+// fsdp.place 1: the mesh.
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{refers to @mesh, which is no fsdp.mesh}}
+  %0 = fsdp.place %x on @mesh to <[{"a"}]> : tensor<4xf32>
+  return
+}
+
+// -----
+
+// fsdp.shard_of 1: axes.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{which mesh @mesh lacks}}
+  %0 = fsdp.shard_of %x on @mesh["b"] dim 0 : tensor<4xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+// fsdp.shard_of 2: element types.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{cannot take a part 'tensor<2xbf16>' of 'tensor<4xf32>'}}
+  %0 = fsdp.shard_of %x on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<2xbf16>
+  return
+}
+
+// -----
+
+// fsdp.shard_of 2: the size of a part.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<7xf32>) {
+  // expected-error @+1 {{which over 2 ranks must have size 4 along dim 0}}
+  %0 = fsdp.shard_of %x on @mesh["a"] dim 0 : tensor<7xf32> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_to_all 1: axes.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{which mesh @mesh lacks}}
+  %0 = fsdp.all_to_all %x on @mesh["b"] split 0 join 1 : tensor<4x4xf32> -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_to_all 2: results.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{has 2 operands but 1 results}}
+  %0 = fsdp.all_to_all %x, %x on @mesh["a"] split 0 join 1 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_to_all 3: two dimensions.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{needs two dimensions of 'tensor<4x4xf32>' to split and join, got 1 and 1}}
+  %0 = fsdp.all_to_all %x on @mesh["a"] split 1 join 1 : tensor<4x4xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_to_all 4: the split dimension divides.
+fsdp.mesh @mesh ["a" = 3]
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{cannot split dimension 0 of 'tensor<4x4xf32>' into 3 parts}}
+  %0 = fsdp.all_to_all %x on @mesh["a"] split 0 join 1 : tensor<4x4xf32> -> tensor<1x12xf32>
+  return
+}
+
+// -----
+
+// fsdp.all_to_all 4: the result.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{makes 'tensor<2x8xf32>' of 'tensor<4x4xf32>', not 'tensor<4x4xf32>'}}
+  %0 = fsdp.all_to_all %x on @mesh["a"] split 0 join 1 : tensor<4x4xf32> -> tensor<4x4xf32>
+  return
+}

@@ -86,4 +86,27 @@ func.func @chained(%g: tensor<16x8xf32>) -> tensor<4x8xf32> {
 // CHECK: func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsdp.axis_ref<"dp_shard", 1, 2>, #fsdp.axis_ref<"dp_shard", 2, 2>]}
 func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsdp.axis_ref<"dp_shard", 1, 2>, #fsdp.axis_ref<"dp_shard", 2, 2>]}
 
+// Placements: compute axes, storage axes behind a bar, parts of a sum.
+// CHECK-LABEL: func.func @placements
+// CHECK-SAME: {fsdp.placement = #fsdp.placement<[{"dp_replicate"}, {}]>}
+// CHECK-SAME: {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}
+// CHECK: fsdp.place %{{.*}} on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32>
+// CHECK: fsdp.shard_of %{{.*}} on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
+// CHECK: fsdp.all_to_all %{{.*}} on @mesh["dp_shard"] split 1 join 0 {serves = "fwd"} : tensor<16x8xf32> -> tensor<64x2xf32>
+nn.parameter @stored : tensor<16x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"dp_replicate" | "dp_shard"}, {}]>}
+nn.parameter @bar : tensor<16xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}]>}
+func.func @placements(%x: tensor<16x8xf32> {fsdp.placement = #fsdp.placement<[{"dp_replicate"}, {}]>},
+                      %y: tensor<7x8xf32> {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}) {
+  %0 = fsdp.place %x on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32>
+  %1 = fsdp.shard_of %y on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
+  %2 = fsdp.all_to_all %x on @mesh["dp_shard"] split 1 join 0 {serves = "fwd"} : tensor<16x8xf32> -> tensor<64x2xf32>
+  return
+}
+
+// The program of one rank: arguments are parts.
+// CHECK: func.func @local(%{{.*}}: tensor<4x8xf32> {fsdp.placement = #fsdp.placement<[{"dp_shard"}, {}]>}) attributes {fsdp.local}
+func.func @local(%x: tensor<4x8xf32> {fsdp.placement = #fsdp.placement<[{"dp_shard"}, {}]>}) attributes {fsdp.local} {
+  return
+}
+
 }

@@ -1,0 +1,101 @@
+//===- Placement.h - Placements as lists of axes, and moves between -*- C++
+//-*-===//
+//
+// The one table of what a change of placement costs; expansion, the cost of a
+// choice and the documentation use it. Per mesh axis:
+//
+//   sharded -> replicated   all_gather          (n-1)/n of the result
+//   replicated -> sharded   shard_of            nothing
+//   partial -> replicated   all_reduce          2 (n-1)/n of the operand
+//   partial -> sharded      reduce_scatter      (n-1)/n of the operand
+//   sharded -> sharded      all_to_all          (n-1)/n of the operand
+//   on another dimension
+//
+// in bytes that a rank receives, n the ranks along the axes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_DIALECTS_FSDP_PLACEMENT_H
+#define FSDP_DIALECTS_FSDP_PLACEMENT_H
+
+#include "dialects/Fsdp/Fsdp.h"
+
+namespace fsdp::dist {
+
+using AxisList = llvm::SmallVector<AxisRefAttr, 2>;
+
+/// #fsdp.placement, open to changes.
+struct Placement {
+  struct Dim {
+    AxisList compute, storage;
+    bool operator==(const Dim &other) const {
+      return compute == other.compute && storage == other.storage;
+    }
+  };
+  std::vector<Dim> dims;
+  AxisList partial;
+  CollectiveReduce kind = CollectiveReduce::Sum;
+
+  Placement() = default;
+  /// Replicated.
+  explicit Placement(int64_t rank) : dims(rank) {}
+  explicit Placement(PlacementAttr attribute);
+
+  PlacementAttr attribute(mlir::MLIRContext *context) const;
+  bool operator==(const Placement &other) const;
+  bool operator!=(const Placement &other) const { return !(*this == other); }
+
+  /// The dimension that `axis` shards; -1 if none.
+  int64_t dimOf(AxisRefAttr axis) const;
+  bool isPartial(AxisRefAttr axis) const {
+    return llvm::is_contained(partial, axis);
+  }
+};
+
+/// What one collective (or shard_of) changes.
+struct Move {
+  enum Kind { ShardOf, AllGather, AllReduce, ReduceScatter, AllToAll };
+  Kind kind;
+  AxisList axes;
+  /// The dimension that is sharded before (AllGather, AllToAll) and after
+  /// (ShardOf, ReduceScatter, AllToAll); -1 otherwise.
+  int64_t from = -1, to = -1;
+  /// Where the tensor lies afterwards.
+  Placement after;
+};
+
+/// The moves that bring a tensor from one placement to another. Sums are
+/// carried in mesh order, from the last axis outward, whatever mixture of
+/// scatters and all_reduces does it, so that bits do not depend on `to`.
+/// `to` may keep axes partial that `from` has so, and no others.
+llvm::SmallVector<Move> movesBetween(Placement from, const Placement &to,
+                                     MeshOp mesh);
+
+/// Bytes that a rank receives when a tensor of type `logical` makes `moves`
+/// from `from`; INT64_MAX if there are more.
+int64_t bytesOf(llvm::ArrayRef<Move> moves, const Placement &from,
+                mlir::RankedTensorType logical, MeshOp mesh);
+
+/// The type of this rank's part of `logical`, which `placement` fits.
+mlir::RankedTensorType localType(mlir::RankedTensorType logical,
+                                 const Placement &placement, MeshOp mesh);
+
+using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+/// Fails, with an error, unless `placement` is one of a tensor of this rank on
+/// `mesh`.
+mlir::LogicalResult verifyPlacementAxes(EmitError emitError, int64_t rank,
+                                        PlacementAttr placement, MeshOp mesh,
+                                        bool mayBeStored);
+
+/// The same for a logical type, whose dimensions the compute axes divide.
+mlir::LogicalResult verifyPlacement(EmitError emitError,
+                                    mlir::RankedTensorType logical,
+                                    PlacementAttr placement, MeshOp mesh,
+                                    bool mayBeStored);
+
+/// The axes in the order of the mesh.
+void sortByMesh(AxisList &axes, MeshOp mesh);
+
+} // namespace fsdp::dist
+
+#endif // FSDP_DIALECTS_FSDP_PLACEMENT_H

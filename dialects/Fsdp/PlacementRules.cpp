@@ -1,0 +1,287 @@
+//===- PlacementRules.cpp - Placements through sharding rules -------------===//
+#include "dialects/Fsdp/PlacementRules.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::dist;
+
+//===----------------------------------------------------------------------===//
+// One op
+//===----------------------------------------------------------------------===//
+
+int64_t CutRule::factorOf(ArrayRef<unsigned> dim) const {
+  for (unsigned factor : dim)
+    if (rule.factors[factor].size != 1)
+      return rule.factors[factor].whole ? -1 : static_cast<int64_t>(factor);
+  return -1;
+}
+
+bool CutRule::canCut(unsigned factor, AxisRefAttr axis) const {
+  const nn::ShardingFactor &loop = rule.factors[factor];
+  MeshOp grid = mesh; // An op's methods are not const.
+  int64_t parts = grid.sizeOf(cuts[factor]) * grid.sizeOf(axis);
+  if (loop.whole || parts == 0 || loop.size % parts != 0)
+    return false;
+  bool inOperand = false;
+  auto isOutermost = [&](const nn::ShardingRule::Dims &dims, bool &found) {
+    return llvm::all_of(dims, [&](ArrayRef<unsigned> dim) {
+      bool has = llvm::is_contained(dim, factor);
+      found |= has;
+      return !has || factorOf(dim) == factor;
+    });
+  };
+  bool inResult = false;
+  for (const auto &dims : rule.operands)
+    if (!isOutermost(dims, inOperand))
+      return false;
+  for (const auto &dims : rule.results)
+    if (!isOutermost(dims, inResult))
+      return false;
+  // What no operand says is not known forwards either.
+  return inOperand;
+}
+
+void CutRule::pass(AxisRefAttr axis, CollectiveReduce kind) {
+  passed.push_back(axis);
+  passedKind = kind;
+}
+
+Placement CutRule::dims(const nn::ShardingRule::Dims &dims) const {
+  Placement placement(dims.size());
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (int64_t factor = factorOf(dim); factor >= 0)
+      placement.dims[i].compute = cuts[factor];
+  placement.partial = passed;
+  placement.kind = passedKind;
+  return placement;
+}
+
+Placement CutRule::operand(unsigned i) const { return dims(rule.operands[i]); }
+
+Placement CutRule::result(unsigned i) const {
+  Placement placement = dims(rule.results[i]);
+  for (auto [factor, axes] : llvm::enumerate(cuts)) {
+    bool has = llvm::any_of(rule.results[i], [&](ArrayRef<unsigned> dim) {
+      return llvm::is_contained(dim, factor);
+    });
+    if (has || axes.empty())
+      continue;
+    llvm::append_range(placement.partial, axes);
+    placement.kind = rule.partial == nn::PartialKind::Max
+                         ? CollectiveReduce::Max
+                         : CollectiveReduce::Sum;
+  }
+  return placement;
+}
+
+LogicalResult CutRule::cutAs(ArrayRef<unsigned> dim, const AxisList &axes,
+                             SmallVectorImpl<bool> &seen, EmitError emitError) {
+  int64_t factor = factorOf(dim);
+  if (factor < 0)
+    return axes.empty() ? success()
+                        : emitError() << "needs a dimension whole that is "
+                                         "sharded over "
+                                      << axes[0];
+  if (seen[factor])
+    return cuts[factor] == axes
+               ? success()
+               : emitError()
+                     << "has operands that are sharded differently "
+                        "along factor "
+                     << rule.factors[factor].name << " of " << rule.str();
+  seen[factor] = true;
+  for (AxisRefAttr axis : axes) {
+    if (!canCut(factor, axis))
+      return emitError() << "cannot be cut over " << axis << " along factor "
+                         << rule.factors[factor].name << " of " << rule.str();
+    cut(factor, axis);
+  }
+  return success();
+}
+
+LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
+                             EmitError emitError) {
+  SmallVector<bool> seen(rule.factors.size());
+  for (auto [i, placement] : llvm::enumerate(operands)) {
+    for (auto [dim, place] :
+         llvm::zip_equal(rule.operands[i], placement.dims)) {
+      if (!place.storage.empty())
+        return emitError() << "takes a tensor as it is stored; fsdp.place "
+                              "brings it where it is computed with";
+      if (failed(cutAs(dim, place.compute, seen, emitError)))
+        return failure();
+    }
+    bool same = placement.partial.size() == operands[0].partial.size() &&
+                llvm::all_of(placement.partial, [&](AxisRefAttr axis) {
+                  return operands[0].isPartial(axis);
+                });
+    if (!same || (!placement.partial.empty() && !rule.passesPartial))
+      return emitError() << "takes parts of a sum, which have to be added "
+                            "first";
+  }
+  if (!operands.empty() && !operands[0].partial.empty()) {
+    passed = operands[0].partial;
+    passedKind = operands[0].kind;
+  }
+  // An axis may cut one factor and leave another operand's sum in parts only
+  // if they are different ones.
+  for (const AxisList &axes : cuts)
+    for (AxisRefAttr axis : axes)
+      if (llvm::count_if(cuts,
+                         [&](const AxisList &other) {
+                           return llvm::is_contained(other, axis);
+                         }) != 1 ||
+          llvm::is_contained(passed, axis))
+        return emitError() << "is cut over " << axis << " along two factors of "
+                           << rule.str();
+  return success();
+}
+
+FailureOr<SmallVector<Placement>>
+fsdp::dist::resultPlacements(nn::ShardingOpInterface op,
+                             ArrayRef<Placement> operands, MeshOp mesh) {
+  CutRule rule(op.getShardingRule(), mesh);
+  if (failed(rule.cutAs(operands, [&] { return op->emitOpError(); })))
+    return failure();
+  SmallVector<Placement> results;
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    results.push_back(rule.result(i));
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// A program
+//===----------------------------------------------------------------------===//
+
+static int64_t rankOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getRank();
+}
+
+FailureOr<Placement> fsdp::dist::placementAtRest(nn::ReadOp read) {
+  Operation *declaration =
+      SymbolTable::lookupNearestSymbolFrom(read, read.getNameAttr());
+  Attribute attribute =
+      declaration ? declaration->getAttr(kPlacementAttr) : Attribute();
+  if (!attribute || isa<ReplicatedAttr>(attribute))
+    return Placement(rankOf(read.getValue()));
+  if (auto placement = dyn_cast<PlacementAttr>(attribute))
+    return Placement(placement);
+  return read.emitOpError("reads what lies at ")
+         << attribute << ", not at a #fsdp.placement";
+}
+
+Placement fsdp::dist::placementAtRest(nn::GradientOp gradient) {
+  Operation *declaration =
+      SymbolTable::lookupNearestSymbolFrom(gradient, gradient.getNameAttr());
+  auto attribute = declaration->getAttrOfType<PlacementAttr>(kPlacementAttr);
+  return attribute ? Placement(attribute)
+                   : Placement(rankOf(gradient.getValue()));
+}
+
+Placement fsdp::dist::placementOf(FunctionOpInterface program,
+                                  BlockArgument argument) {
+  auto attribute = program.getArgAttrOfType<PlacementAttr>(
+      argument.getArgNumber(), kPlacementAttr);
+  return attribute ? Placement(attribute) : Placement(rankOf(argument));
+}
+
+Placement fsdp::dist::resultPlacement(FunctionOpInterface program, unsigned i) {
+  auto attribute =
+      program.getResultAttrOfType<PlacementAttr>(i, kPlacementAttr);
+  auto type = cast<RankedTensorType>(program.getResultTypes()[i]);
+  return attribute ? Placement(attribute) : Placement(type.getRank());
+}
+
+RankedTensorType fsdp::dist::logicalType(Type type, const Placement &placement,
+                                         FunctionOpInterface program,
+                                         MeshOp mesh) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (!program->hasAttr(kLocalAttr))
+    return tensor;
+  SmallVector<int64_t> shape(tensor.getShape());
+  for (auto [size, dim] : llvm::zip_equal(shape, placement.dims))
+    size *= mesh.sizeOf(dim.compute);
+  return RankedTensorType::get(shape, tensor.getElementType());
+}
+
+namespace {
+
+/// Walks a program forwards.
+class Walk {
+public:
+  Walk(FunctionOpInterface program, MeshOp mesh)
+      : program(program), mesh(mesh) {}
+
+  FailureOr<Placements> run() {
+    Block &body = program.getFunctionBody().front();
+    for (BlockArgument argument : body.getArguments())
+      placements[argument] = placementOf(program, argument);
+    for (Operation &op : body)
+      if (failed(visit(&op)))
+        return failure();
+    return std::move(placements);
+  }
+
+private:
+  LogicalResult visit(Operation *op) {
+    if (auto read = dyn_cast<nn::ReadOp>(op)) {
+      FailureOr<Placement> placement = placementAtRest(read);
+      if (failed(placement))
+        return failure();
+      placements[read.getValue()] = *placement;
+      return success();
+    }
+    if (auto place = dyn_cast<PlaceOp>(op)) {
+      placements[place.getResult()] = Placement(place.getPlacement());
+      return success();
+    }
+    if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
+      return visitRule(rule);
+    if (auto gradient = dyn_cast<nn::GradientOp>(op))
+      return require(gradient, gradient.getValue(), placementAtRest(gradient));
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return visitReturn(op);
+    return op->emitOpError("has no sharding rule");
+  }
+
+  LogicalResult visitRule(nn::ShardingOpInterface op) {
+    SmallVector<Placement> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(placements.lookup(operand));
+    FailureOr<SmallVector<Placement>> results =
+        resultPlacements(op, operands, mesh);
+    if (failed(results))
+      return failure();
+    for (auto [value, placement] : llvm::zip_equal(op->getResults(), *results))
+      placements[value] = placement;
+    return success();
+  }
+
+  LogicalResult visitReturn(Operation *op) {
+    for (auto [i, value] : llvm::enumerate(op->getOperands()))
+      if (failed(require(op, value, resultPlacement(program, i))))
+        return failure();
+    return success();
+  }
+
+  LogicalResult require(Operation *op, Value value, const Placement &expected) {
+    Placement actual = placements.lookup(value);
+    if (actual == expected)
+      return success();
+    MLIRContext *context = op->getContext();
+    return op->emitOpError("takes a value at ")
+           << actual.attribute(context) << " that has to lie at "
+           << expected.attribute(context);
+  }
+
+  FunctionOpInterface program;
+  MeshOp mesh;
+  Placements placements;
+};
+
+} // namespace
+
+FailureOr<Placements> fsdp::dist::placementsOf(FunctionOpInterface program,
+                                               MeshOp mesh) {
+  return Walk(program, mesh).run();
+}

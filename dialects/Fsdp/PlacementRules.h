@@ -1,0 +1,81 @@
+//===- PlacementRules.h - Placements through sharding rules -----*- C++ -*-===//
+#ifndef FSDP_DIALECTS_FSDP_PLACEMENTRULES_H
+#define FSDP_DIALECTS_FSDP_PLACEMENTRULES_H
+
+#include "dialects/Fsdp/Placement.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace fsdp::dist {
+
+/// A sharding rule with the mesh axes over which its factors are cut.
+class CutRule {
+public:
+  CutRule(nn::ShardingRule rule, MeshOp mesh)
+      : rule(std::move(rule)), mesh(mesh), cuts(this->rule.factors.size()) {}
+
+  /// The factor that is cut when a dimension is: the outermost; -1 if there is
+  /// none or it must be whole.
+  int64_t factorOf(llvm::ArrayRef<unsigned> dim) const;
+
+  /// True if `factor` can be cut over `axis` behind the cuts so far: the parts
+  /// are equal, and it is the outermost wherever it occurs.
+  bool canCut(unsigned factor, AxisRefAttr axis) const;
+  void cut(unsigned factor, AxisRefAttr axis) { cuts[factor].push_back(axis); }
+  /// Operands that are parts of sums over `axis` stay so.
+  void pass(AxisRefAttr axis, CollectiveReduce kind);
+
+  /// Where an operand must lie, and where a result then lies.
+  Placement operand(unsigned i) const;
+  Placement result(unsigned i) const;
+
+  /// Takes the cuts from where operands lie. Fails, with an error that begins
+  /// with the op, if they do not fit the rule.
+  mlir::LogicalResult cutAs(llvm::ArrayRef<Placement> operands,
+                            EmitError emitError);
+
+  const nn::ShardingRule &getRule() const { return rule; }
+
+private:
+  Placement dims(const nn::ShardingRule::Dims &dims) const;
+  mlir::LogicalResult cutAs(llvm::ArrayRef<unsigned> dim, const AxisList &axes,
+                            llvm::SmallVectorImpl<bool> &seen,
+                            EmitError emitError);
+
+  nn::ShardingRule rule;
+  MeshOp mesh;
+  llvm::SmallVector<AxisList, 6> cuts;
+  AxisList passed;
+  CollectiveReduce passedKind = CollectiveReduce::Sum;
+};
+
+/// Where the results of `op` lie when its operands lie where `operands` say;
+/// fails with an error if the op cannot be computed so.
+mlir::FailureOr<llvm::SmallVector<Placement>>
+resultPlacements(nn::ShardingOpInterface op, llvm::ArrayRef<Placement> operands,
+                 MeshOp mesh);
+
+/// Where everything of a program lies, from its declarations, arguments and
+/// fsdp.place on. Fails, with an error, where an op cannot be computed so.
+using Placements = llvm::DenseMap<mlir::Value, Placement>;
+mlir::FailureOr<Placements> placementsOf(mlir::FunctionOpInterface program,
+                                         MeshOp mesh);
+
+/// Where an nn.read's parameter or buffer, or an argument, lies: replicated if
+/// nothing is said.
+mlir::FailureOr<Placement> placementAtRest(nn::ReadOp read);
+/// Where the gradient of a parameter has to lie: as the parameter.
+Placement placementAtRest(nn::GradientOp gradient);
+Placement placementOf(mlir::FunctionOpInterface program,
+                      mlir::BlockArgument argument);
+/// Where a result of a program has to lie.
+Placement resultPlacement(mlir::FunctionOpInterface program, unsigned i);
+
+/// The type of the whole of which `type` is a rank's part in a local program.
+/// Compute axes divide evenly, so nothing is lost.
+mlir::RankedTensorType logicalType(mlir::Type type, const Placement &placement,
+                                   mlir::FunctionOpInterface program,
+                                   MeshOp mesh);
+
+} // namespace fsdp::dist
+
+#endif // FSDP_DIALECTS_FSDP_PLACEMENTRULES_H

@@ -1,0 +1,354 @@
+//===- NNSharding.cpp - The sharding rules of nn ops ----------------------===//
+//
+// See ShardingRule.h for the notation. A dimension is marked whole where
+// cutting it would need another rank's elements (a norm's last dimension), or
+// where the op would have to know which part it has (a causal mask, the rows of
+// an embedding's table).
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/NN/NNSupport.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::nn;
+
+//===----------------------------------------------------------------------===//
+// Pointwise ops
+//===----------------------------------------------------------------------===//
+
+#define ELEMENTWISE(OP)                                                        \
+  ShardingRule OP::getShardingRule() { return elementwiseRule(*this); }
+
+// A cast does not pass parts of sums: it would round each of them.
+ELEMENTWISE(CastOp)
+ELEMENTWISE(MulOp)
+ELEMENTWISE(DivOp)
+ELEMENTWISE(ExpOp)
+ELEMENTWISE(LogOp)
+ELEMENTWISE(SqrtOp)
+ELEMENTWISE(RsqrtOp)
+ELEMENTWISE(TanhOp)
+ELEMENTWISE(SigmoidOp)
+ELEMENTWISE(ReluOp)
+ELEMENTWISE(SiluOp)
+ELEMENTWISE(GeluOp)
+ELEMENTWISE(ReluGradOp)
+ELEMENTWISE(SiluGradOp)
+ELEMENTWISE(GeluGradOp)
+ELEMENTWISE(SeedOp)
+
+static ShardingRule additive(ShardingRule rule) {
+  rule.passesPartial = true;
+  return rule;
+}
+
+#define ADDITIVE(OP)                                                           \
+  ShardingRule OP::getShardingRule() {                                         \
+    return additive(elementwiseRule(*this));                                   \
+  }
+
+ADDITIVE(AddOp)
+ADDITIVE(SubOp)
+ADDITIVE(NegOp)
+
+// A splat: any part of it is one too.
+ShardingRule ConstantOp::getShardingRule() {
+  return shardingRule(*this, " -> ...");
+}
+
+//===----------------------------------------------------------------------===//
+// Moves of elements
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Collects the factors of ops whose rule depends on sizes.
+class RuleBuilder {
+public:
+  explicit RuleBuilder(Operation *op) {
+    rule.operands.resize(op->getNumOperands());
+    rule.results.resize(op->getNumResults());
+    for (auto [dims, value] : llvm::zip(rule.operands, op->getOperands()))
+      dims.resize(shapeOf(value).size());
+    for (auto [dims, value] : llvm::zip(rule.results, op->getResults()))
+      dims.resize(shapeOf(value).size());
+  }
+
+  unsigned add(int64_t size, bool whole = false) {
+    unsigned factor = rule.factors.size();
+    rule.factors.push_back({std::to_string(factor), size, whole});
+    return factor;
+  }
+
+  /// Gives the dimensions of operand 0 and result 0 their own factors, shared
+  /// where the sizes are equal: an op that touches only some dimensions.
+  void addTouched(ArrayRef<int64_t> input, ArrayRef<int64_t> result) {
+    for (size_t i = 0; i < input.size(); ++i) {
+      bool touched = input[i] != result[i];
+      unsigned factor = add(input[i], touched);
+      rule.operands[0][i].push_back(factor);
+      rule.results[0][i].push_back(touched ? add(result[i], true) : factor);
+    }
+  }
+
+  ShardingRule rule;
+};
+
+} // namespace
+
+namespace {
+
+/// Finds the factors that the dimensions of a reshape share, from the outside:
+/// 6 to 2x3 is (2 3) to 2 3. Where two sizes have no divisor in common, parts
+/// of one do not lie in parts of the other, up to the place where dimensions of
+/// both end.
+class ReshapeFactors {
+public:
+  explicit ReshapeFactors(ReshapeOp op)
+      : builder(op), input{shapeOf(op.getInput()), builder.rule.operands[0]},
+        result{shapeOf(op.getResult()), builder.rule.results[0]} {}
+
+  ShardingRule rule() {
+    while (input.open() && result.open()) {
+      int64_t common = std::gcd(input.left, result.left);
+      if (common == 1) {
+        addWhole();
+        continue;
+      }
+      unsigned factor = builder.add(common);
+      input.take(factor, common);
+      result.take(factor, common);
+    }
+    return additive(std::move(builder.rule));
+  }
+
+private:
+  /// One side, and what of its present dimension has no factor yet.
+  struct Side {
+    ArrayRef<int64_t> shape;
+    ShardingRule::Dims &dims;
+    size_t next = 0;
+    int64_t left = 1;
+
+    /// Goes on to a dimension that is not 1; false behind the last.
+    bool open() {
+      while (left == 1 && next < shape.size())
+        left = shape[next++];
+      return left != 1;
+    }
+    void take(unsigned factor, int64_t size) {
+      dims[next - 1].push_back(factor);
+      left /= size;
+    }
+  };
+
+  void addWhole() {
+    int64_t taken = takeWhole(input), given = takeWhole(result);
+    while (taken != given) {
+      bool inputIsBehind = taken < given;
+      Side &side = inputIsBehind ? input : result;
+      side.open();
+      (inputIsBehind ? taken : given) *= takeWhole(side);
+    }
+  }
+
+  int64_t takeWhole(Side &side) {
+    int64_t size = side.left;
+    side.take(builder.add(size, /*whole=*/true), size);
+    return size;
+  }
+
+  RuleBuilder builder;
+  Side input, result;
+};
+
+} // namespace
+
+ShardingRule ReshapeOp::getShardingRule() {
+  return ReshapeFactors(*this).rule();
+}
+
+ShardingRule TransposeOp::getShardingRule() {
+  RuleBuilder builder(*this);
+  for (int64_t size : shapeOf(getInput()))
+    builder.add(size);
+  for (auto [i, from] : llvm::enumerate(getPermutation())) {
+    builder.rule.operands[0][i].push_back(i);
+    builder.rule.results[0][i].push_back(from);
+  }
+  return additive(std::move(builder.rule));
+}
+
+static ShardingRule boxRule(Operation *op) {
+  RuleBuilder builder(op);
+  builder.addTouched(shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
+  return additive(std::move(builder.rule));
+}
+
+ShardingRule SliceOp::getShardingRule() { return boxRule(*this); }
+ShardingRule PadOp::getShardingRule() { return boxRule(*this); }
+
+ShardingRule ConcatOp::getShardingRule() {
+  RuleBuilder builder(*this);
+  ShardingRule &rule = builder.rule;
+  for (auto [i, size] : llvm::enumerate(shapeOf(getResult()))) {
+    bool joined = i == static_cast<uint64_t>(getDim());
+    unsigned factor = builder.add(size, joined);
+    rule.results[0][i].push_back(factor);
+    for (auto [dims, input] : llvm::zip(rule.operands, getInputs()))
+      dims[i].push_back(joined ? builder.add(shapeOf(input)[i], true) : factor);
+  }
+  return additive(std::move(rule));
+}
+
+// Parts of sums are added before they are repeated.
+ShardingRule BroadcastOp::getShardingRule() {
+  RuleBuilder builder(*this);
+  ShardingRule &rule = builder.rule;
+  for (auto [i, size] : llvm::enumerate(shapeOf(getResult())))
+    rule.results[0][i].push_back(builder.add(size));
+  for (auto [i, to] : llvm::enumerate(getDims()))
+    if (shapeOf(getInput())[i] == shapeOf(getResult())[to])
+      rule.operands[0][i].push_back(to);
+  return std::move(rule);
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// A factor per dimension of operand 0, `dims` missing in the result.
+static RuleBuilder reductionRule(Operation *op, ArrayRef<int64_t> dims) {
+  RuleBuilder builder(op);
+  ArrayRef<int64_t> shape = shapeOf(op->getOperand(0));
+  for (auto [i, size] : llvm::enumerate(shape))
+    builder.rule.operands[0][i].push_back(builder.add(size));
+  for (auto [i, kept] : llvm::enumerate(otherDims(shape.size(), dims)))
+    builder.rule.results[0][i].push_back(kept);
+  return builder;
+}
+
+ShardingRule SumOp::getShardingRule() {
+  return reductionRule(*this, getDims()).rule;
+}
+
+ShardingRule MeanOp::getShardingRule() {
+  return reductionRule(*this, getDims()).rule;
+}
+
+ShardingRule MaxOp::getShardingRule() {
+  ShardingRule rule = reductionRule(*this, getDims()).rule;
+  rule.partial = PartialKind::Max;
+  return rule;
+}
+
+// How many share a maximum must be known.
+ShardingRule MaxGradOp::getShardingRule() {
+  RuleBuilder builder(*this);
+  ShardingRule &rule = builder.rule;
+  ArrayRef<int64_t> shape = shapeOf(getInput());
+  for (auto [i, size] : llvm::enumerate(shape)) {
+    unsigned factor = builder.add(size, llvm::is_contained(getDims(), i));
+    rule.operands[0][i].push_back(factor);
+    rule.results[0][i].push_back(factor);
+  }
+  for (auto [i, kept] : llvm::enumerate(otherDims(shape.size(), getDims())))
+    for (unsigned statistic : {1, 2})
+      rule.operands[statistic][i].push_back(kept);
+  return std::move(rule);
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+// A bias is added once, so not to parts of sums.
+ShardingRule LinearOp::getShardingRule() {
+  return shardingRule(*this, getBias() ? "... i!, o i!, o -> ... o"
+                                       : "... i, o i -> ... o");
+}
+
+ShardingRule MatmulOp::getShardingRule() {
+  std::string lhs = getTransposeLhs() ? "... k m, " : "... m k, ";
+  std::string rhs = getTransposeRhs() ? "... n k" : "... k n";
+  return shardingRule(*this, lhs + rhs + " -> ... m n");
+}
+
+#define RULE(OP, NOTATION)                                                     \
+  ShardingRule OP::getShardingRule() { return shardingRule(*this, NOTATION); }
+
+RULE(LinearInputGradOp, "... o, o i -> ... i")
+RULE(LinearWeightGradOp, "... o, ... i -> o i")
+
+RULE(RMSNormOp, "... h!, h! -> ... h!, ...")
+RULE(RMSNormInputGradOp, "... h!, h!, ..., ... h! -> ... h!")
+RULE(RMSNormWeightGradOp, "... h!, ..., ... h! -> h!")
+RULE(LayerNormOp, "... h!, h!, h! -> ... h!, ..., ...")
+RULE(LayerNormInputGradOp, "... h!, h!, ..., ..., ... h! -> ... h!")
+RULE(LayerNormWeightGradOp, "... h!, ..., ..., ... h! -> h!")
+RULE(SoftmaxOp, "... h! -> ... h!")
+RULE(SoftmaxGradOp, "... h!, ... h! -> ... h!")
+
+// A longer table is read from its start, so a part of the sequence would have
+// to know where it begins.
+ShardingRule RotaryOp::getShardingRule() {
+  bool sameLength = shapeOf(getTable())[0] == shapeOf(getInput())[1];
+  return shardingRule(*this, sameLength ? "b s a d!, s p! c! -> b s a d!"
+                                        : "b s! a d!, t! p! c! -> b s! a d!");
+}
+
+// Heads are (k g): g query heads read one of k key heads. With a causal mask a
+// part of the queries would have to know its place.
+ShardingRule AttentionOp::getShardingRule() {
+  return shardingRule(*this, getCausal()
+                                 ? "b q! (k g) d!, b s! k d!, b s! k d! -> "
+                                   "b q! (k g) d!, b (k g) q!"
+                                 : "b q (k g) d!, b s! k d!, b s! k d! -> "
+                                   "b q (k g) d!, b (k g) q");
+}
+
+// dk and dv are sums over queries and over the heads that share a key.
+ShardingRule AttentionGradOp::getShardingRule() {
+  std::string q = getCausal() ? "q!" : "q";
+  std::string query = "b " + q + " (k g) d!", key = "b s! k d!";
+  return shardingRule(*this, query + ", " + key + ", " + key + ", " + query +
+                                 ", b (k g) " + q + ", " + query + " -> " +
+                                 query + ", " + key + ", " + key);
+}
+
+RULE(EmbeddingOp, "..., v! e -> ... e")
+RULE(EmbeddingGradOp, "..., ... e -> v! e")
+
+// The mean is over the rows that the op has.
+RULE(CrossEntropyOp, "...! c!, ...! -> , ...!")
+RULE(CrossEntropyGradOp, "...! c!, ...!, ...!, -> ...! c!")
+RULE(MSELossOp, "..., ... -> ")
+RULE(MSELossGradOp, "..., ..., -> ...")
+
+//===----------------------------------------------------------------------===//
+// The gradient norm: parts of many tensors combine to one number
+//===----------------------------------------------------------------------===//
+
+/// All dimensions of all operands from `first` on are combined.
+static RuleBuilder combinedRule(Operation *op, unsigned first) {
+  RuleBuilder builder(op);
+  for (unsigned i = first; i < op->getNumOperands(); ++i)
+    for (auto [dim, size] : llvm::enumerate(shapeOf(op->getOperand(i))))
+      builder.rule.operands[i][dim].push_back(builder.add(size));
+  return builder;
+}
+
+ShardingRule AbsMaxOp::getShardingRule() {
+  ShardingRule rule = combinedRule(*this, 0).rule;
+  rule.partial = PartialKind::Max;
+  return rule;
+}
+
+ShardingRule SumSquaresOp::getShardingRule() {
+  RuleBuilder builder = combinedRule(*this, 1);
+  builder.rule.results[0][0].push_back(builder.add(2, /*whole=*/true));
+  return std::move(builder.rule);
+}
+
+RULE(ClipCoefficientOp, ", d! -> , ")

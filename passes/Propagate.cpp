@@ -1,0 +1,381 @@
+//===- Propagate.cpp - A placement for every value ------------------------===//
+//
+// Walks a program once, forwards. What a person or policy has placed stays; an
+// op whose operands do not fit its sharding rule gets fsdp.place ops that make
+// them fit, chosen per mesh axis by what moves the fewest bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Fsdp/PlacementRules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
+#include "passes/Passes.h"
+
+namespace fsdp {
+#define GEN_PASS_DEF_PROPAGATE
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::dist;
+
+namespace {
+
+RankedTensorType tensorOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Where a tensor lies when it is computed with.
+Placement withoutStorage(Placement placement) {
+  for (Placement::Dim &dim : placement.dims)
+    dim.storage.clear();
+  return placement;
+}
+
+/// Where a value has to lie in the end.
+struct Demand {
+  Placement placement;
+  /// Over axes that do not shard it, it may be parts of a sum: what follows is
+  /// the reduction of a gradient.
+  bool mayBePartial;
+};
+
+/// Demands flow backwards from fsdp.place and nn.gradient through additions and
+/// moves of elements, which have the same shards on both sides.
+class Demands {
+public:
+  Demands(Block &body, MeshOp mesh) : mesh(mesh) {
+    for (Operation &op : llvm::reverse(body)) {
+      if (auto place = dyn_cast<PlaceOp>(op))
+        add(place);
+      else if (auto gradient = dyn_cast<nn::GradientOp>(op))
+        demands.try_emplace(
+            gradient.getValue(),
+            Demand{withoutStorage(placementAtRest(gradient)), true});
+      else if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
+        flow(rule);
+    }
+  }
+
+  const Demand *of(Value value) const {
+    auto it = demands.find(value);
+    return it == demands.end() ? nullptr : &it->second;
+  }
+
+private:
+  void add(PlaceOp place) {
+    bool isGradient = llvm::any_of(place.getResult().getUsers(),
+                                   llvm::IsaPred<nn::GradientOp>);
+    Placement placement = withoutStorage(Placement(place.getPlacement()));
+    demands.try_emplace(place.getInput(), Demand{placement, isGradient});
+  }
+
+  void flow(nn::ShardingOpInterface op) {
+    const Demand *found =
+        op->getNumResults() == 1 ? of(op->getResult(0)) : nullptr;
+    if (!found)
+      return;
+    Demand demand = *found;
+    CutRule rule(op.getShardingRule(), mesh);
+    if (!rule.getRule().passesPartial)
+      return;
+    for (auto [dim, place] :
+         llvm::zip_equal(rule.getRule().results[0], demand.placement.dims)) {
+      int64_t factor = rule.factorOf(dim);
+      for (AxisRefAttr axis : place.compute)
+        if (factor >= 0 && rule.canCut(factor, axis))
+          rule.cut(factor, axis);
+    }
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      demands.try_emplace(operand,
+                          Demand{rule.operand(i), demand.mayBePartial});
+  }
+
+  MeshOp mesh;
+  DenseMap<Value, Demand> demands;
+};
+
+/// How one op is computed: along one mesh axis after the other, the factor that
+/// is cut.
+class Choice {
+public:
+  /// True if a value has been brought to a placement before.
+  using IsThere = function_ref<bool(Value, const Placement &)>;
+
+  Choice(nn::ShardingOpInterface op, ArrayRef<Placement> operands,
+         const Demands &demands, const DenseSet<Value> &weights,
+         IsThere isThere, MeshOp mesh)
+      : op(op), operands(operands), demands(demands), weights(weights),
+        isThere(isThere), mesh(mesh), rule(op.getShardingRule(), mesh) {}
+
+  /// Decides `axis`; the axes before it are decided.
+  void decide(AxisRefAttr axis) {
+    if (passes(axis))
+      return rule.pass(axis, operands[0].kind);
+    int64_t best = -1;
+    Cost least = costOf(rule, axis);
+    for (unsigned factor = 0; factor < rule.getRule().factors.size();
+         ++factor) {
+      if (!isServed(factor, axis) || !rule.canCut(factor, axis))
+        continue;
+      CutRule cut = rule;
+      cut.cut(factor, axis);
+      Cost cost = costOf(cut, axis);
+      if (cost < least) {
+        least = cost;
+        best = factor;
+      }
+    }
+    if (best >= 0)
+      rule.cut(best, axis);
+  }
+
+  const CutRule &get() const { return rule; }
+
+private:
+  /// Weights that move, all_to_alls, bytes; the first that differs decides.
+  using Cost = std::tuple<int64_t, int64_t, int64_t>;
+
+  /// Parts of sums over `axis`, all alike, that may stay so.
+  bool passes(AxisRefAttr axis) const {
+    return rule.getRule().passesPartial && !operands.empty() &&
+           llvm::all_of(operands, [&](const Placement &placement) {
+             return placement.isPartial(axis) &&
+                    placement.kind == operands[0].kind;
+           });
+  }
+
+  /// Cutting what every rank has only serves an operand that is cut so already,
+  /// or a result that is wanted so.
+  bool isServed(unsigned factor, AxisRefAttr axis) const {
+    auto has = [&](const nn::ShardingRule::Dims &dims,
+                   const Placement &placement) {
+      for (auto [dim, place] : llvm::zip_equal(dims, placement.dims))
+        if (llvm::is_contained(place.compute, axis))
+          return rule.factorOf(dim) == factor;
+      return false;
+    };
+    for (auto [dims, placement] :
+         llvm::zip_equal(rule.getRule().operands, operands))
+      if (has(dims, placement))
+        return true;
+    for (auto [dims, result] :
+         llvm::zip_equal(rule.getRule().results, op->getResults()))
+      if (const Demand *demand = demands.of(result))
+        if (has(dims, demand->placement))
+          return true;
+    return false;
+  }
+
+  /// What moves if the op is cut as `cut` says along the axes up to `axis`;
+  /// along later ones everything stays where it is.
+  Cost costOf(const CutRule &cut, AxisRefAttr axis) const {
+    int64_t moved = 0, exchanges = 0;
+    CheckedSize bytes = 0;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      Placement to = along(operands[i], cut.operand(i), axis);
+      if (to == operands[i] || isThere(operand, to))
+        continue;
+      moved += weights.contains(operand);
+      SmallVector<Move> moves = movesBetween(operands[i], to, mesh);
+      exchanges += llvm::count_if(
+          moves, [](const Move &move) { return move.kind == Move::AllToAll; });
+      bytes += bytesOf(moves, operands[i], tensorOf(operand), mesh);
+    }
+    for (auto [i, result] : llvm::enumerate(op->getResults()))
+      if (const Demand *demand = demands.of(result))
+        bytes += costOf(cut.result(i), *demand, tensorOf(result), axis);
+    return {moved, exchanges, bytes.saturated()};
+  }
+
+  int64_t costOf(const Placement &result, const Demand &demand,
+                 RankedTensorType type, AxisRefAttr axis) const {
+    Placement to = along(result, demand.placement, axis);
+    if (demand.mayBePartial && result.isPartial(axis) &&
+        demand.placement.dimOf(axis) < 0)
+      return 0;
+    return bytesOf(movesBetween(result, to, mesh), result, type, mesh);
+  }
+
+  /// `from`, but along `axis` as `to`.
+  static Placement along(Placement from, const Placement &to,
+                         AxisRefAttr axis) {
+    int64_t before = from.dimOf(axis), after = to.dimOf(axis);
+    if (before == after && from.isPartial(axis) == to.isPartial(axis))
+      return from;
+    if (before >= 0)
+      llvm::erase(from.dims[before].compute, axis);
+    llvm::erase(from.partial, axis);
+    if (after >= 0)
+      from.dims[after].compute.push_back(axis);
+    if (to.isPartial(axis)) {
+      from.partial.push_back(axis);
+      from.kind = to.kind;
+    }
+    return from;
+  }
+
+  nn::ShardingOpInterface op;
+  ArrayRef<Placement> operands;
+  const Demands &demands;
+  const DenseSet<Value> &weights;
+  IsThere isThere;
+  MeshOp mesh;
+  CutRule rule;
+};
+
+/// Places the values of one program.
+class Propagator {
+public:
+  Propagator(func::FuncOp program, MeshOp mesh)
+      : program(program), body(program.getBody().front()), mesh(mesh),
+        demands(body, mesh) {}
+
+  LogicalResult run() {
+    if (failed(collectAxes()))
+      return failure();
+    for (BlockArgument argument : body.getArguments())
+      placements[argument] = placementOf(program, argument);
+    for (Operation &op : llvm::make_early_inc_range(body))
+      if (failed(visit(&op)))
+        return failure();
+    return success();
+  }
+
+private:
+  /// The axes that anything is placed over, in the order of the mesh.
+  LogicalResult collectAxes() {
+    auto add = [&](const Placement &placement) {
+      for (const Placement::Dim &dim : placement.dims)
+        for (AxisRefAttr axis : dim.compute)
+          if (!llvm::is_contained(axes, axis))
+            axes.push_back(axis);
+    };
+    for (BlockArgument argument : body.getArguments())
+      add(placementOf(program, argument));
+    for (unsigned i = 0; i < program.getNumResults(); ++i)
+      add(resultPlacement(program, i));
+    for (auto place : body.getOps<PlaceOp>())
+      add(Placement(place.getPlacement()));
+    for (auto read : body.getOps<nn::ReadOp>()) {
+      FailureOr<Placement> placement = placementAtRest(read);
+      if (failed(placement))
+        return failure();
+      add(*placement);
+    }
+    for (auto [i, axis] : llvm::enumerate(axes))
+      for (AxisRefAttr other : ArrayRef(axes).take_front(i))
+        if (overlap(axis, other))
+          return program.emitError("places values over mesh axis \"")
+                 << axis.getName() << "\" and over another part of it";
+    sortByMesh(axes, mesh);
+    return success();
+  }
+
+  LogicalResult visit(Operation *op) {
+    if (auto read = dyn_cast<nn::ReadOp>(op))
+      return visitRead(read);
+    if (auto place = dyn_cast<PlaceOp>(op)) {
+      placements[place.getResult()] = Placement(place.getPlacement());
+      return success();
+    }
+    if (auto gradient = dyn_cast<nn::GradientOp>(op))
+      return visitGradient(gradient);
+    if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
+      return visitRule(rule);
+    if (op->hasTrait<OpTrait::IsTerminator>()) {
+      for (unsigned i = 0; i < op->getNumOperands(); ++i)
+        moveOperand(op, i, resultPlacement(program, i));
+      return success();
+    }
+    return op->emitOpError("has no sharding rule");
+  }
+
+  /// At rest a parameter may be cut further than it is computed with.
+  LogicalResult visitRead(nn::ReadOp read) {
+    FailureOr<Placement> placement = placementAtRest(read);
+    if (failed(placement))
+      return failure();
+    placements[read.getValue()] = *placement;
+    weights.insert(read.getValue());
+    return success();
+  }
+
+  LogicalResult visitGradient(nn::GradientOp gradient) {
+    moveOperand(gradient, 0, placementAtRest(gradient));
+    return success();
+  }
+
+  LogicalResult visitRule(nn::ShardingOpInterface op) {
+    // What is stored over more axes is gathered first, whatever follows.
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      moveOperand(op, i, withoutStorage(placements.lookup(op->getOperand(i))));
+    SmallVector<Placement> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(placements.lookup(operand));
+    auto isThere = [&](Value value, const Placement &to) {
+      return places.contains({value, to.attribute(op->getContext())});
+    };
+    Choice choice(op, operands, demands, weights, isThere, mesh);
+    for (AxisRefAttr axis : axes)
+      choice.decide(axis);
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      moveOperand(op, i, choice.get().operand(i));
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      placements[op->getResult(i)] = choice.get().result(i);
+    return success();
+  }
+
+  /// Makes operand `i` of `op` lie at `to`.
+  void moveOperand(Operation *op, unsigned i, const Placement &to) {
+    Value value = op->getOperand(i);
+    if (placements.lookup(value) == to)
+      return;
+    PlacementAttr attribute = to.attribute(op->getContext());
+    Value &moved = places[{value, attribute}];
+    if (!moved) {
+      OpBuilder builder(op);
+      moved = PlaceOp::create(builder, value.getLoc(), value.getType(), value,
+                              FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
+                              attribute);
+      remarkMove(op, value, to);
+      placements[moved] = to;
+      if (value.getDefiningOp<nn::ReadOp>())
+        weights.insert(moved);
+    }
+    op->setOperand(i, moved);
+  }
+
+  void remarkMove(Operation *op, Value value, const Placement &to) {
+    const Placement from = placements.lookup(value);
+    remark::passed(value.getLoc(), remark::RemarkOpts::name("ValueMoved")
+                                       .category("fsdp-propagate")
+                                       .function(program.getName()))
+        << "for " << op->getName().getStringRef()
+        << remark::metric("bytes", bytesOf(movesBetween(from, to, mesh), from,
+                                           tensorOf(value), mesh));
+  }
+
+  func::FuncOp program;
+  Block &body;
+  MeshOp mesh;
+  Demands demands;
+  AxisList axes;
+  Placements placements;
+  /// Parameters and buffers, where they are computed with.
+  DenseSet<Value> weights;
+  DenseMap<std::pair<Value, Attribute>, Value> places;
+};
+
+struct PropagatePass : fsdp::impl::PropagateBase<PropagatePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto mesh : getOperation().getOps<MeshOp>())
+      for (auto program : getOperation().getOps<func::FuncOp>())
+        if (failed(Propagator(program, mesh).run()))
+          return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,28 @@
+//===- VerifyPlacements.cpp - Every op is computed where its rule allows --===//
+#include "dialects/Fsdp/PlacementRules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/Passes.h"
+
+namespace fsdp {
+#define GEN_PASS_DEF_VERIFYPLACEMENTS
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+struct VerifyPlacementsPass
+    : fsdp::impl::VerifyPlacementsBase<VerifyPlacementsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto mesh : getOperation().getOps<dist::MeshOp>())
+      for (auto program : getOperation().getOps<func::FuncOp>())
+        if (failed(dist::placementsOf(program, mesh)))
+          return signalPassFailure();
+  }
+};
+
+} // namespace
