@@ -215,7 +215,7 @@ private:
     for (int64_t d = 0, e = now.dims.size(); d < e; ++d) {
       AxisList axes = missing(d);
       // Storage is cut whole, computation as far as it goes.
-      auto end = llvm::find_if(axes, [&](auto a) { return !isFree(a); });
+      auto *end = llvm::find_if(axes, [&](auto a) { return !isFree(a); });
       if (isStorage(d) ? end != axes.end() : end == axes.begin())
         continue;
       axes.erase(end, axes.end());

@@ -60,13 +60,13 @@ Placement CutRule::operand(unsigned i) const { return dims(rule.operands[i]); }
 
 Placement CutRule::result(unsigned i) const {
   Placement placement = dims(rule.results[i]);
-  for (auto [factor, axes] : llvm::enumerate(cuts)) {
+  for (unsigned factor = 0; factor < cuts.size(); ++factor) {
     bool has = llvm::any_of(rule.results[i], [&](ArrayRef<unsigned> dim) {
       return llvm::is_contained(dim, factor);
     });
-    if (has || axes.empty())
+    if (has || cuts[factor].empty())
       continue;
-    llvm::append_range(placement.partial, axes);
+    llvm::append_range(placement.partial, cuts[factor]);
     placement.kind = rule.partial == nn::PartialKind::Max
                          ? CollectiveReduce::Max
                          : CollectiveReduce::Sum;

@@ -332,12 +332,11 @@ func::FuncOp trainOf(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("train");
 }
 
-class PlacementMeaning : public testing::Test {
-protected:
-  PlacementMeaning() : context(MLIRContext::Threading::DISABLED) {
-    context.loadDialect<nn::NNDialect, dist::FsdpDialect, func::FuncDialect>();
+/// A context with the dialects of a placed program.
+struct PlacedContext : MLIRContext {
+  PlacedContext() : MLIRContext(Threading::DISABLED) {
+    loadDialect<nn::NNDialect, dist::FsdpDialect, func::FuncDialect>();
   }
-  MLIRContext context;
 };
 
 int programs() {
@@ -345,7 +344,8 @@ int programs() {
   return count ? std::atoi(count) : 200;
 }
 
-TEST_F(PlacementMeaning, IsThatOfTheLogicalProgram) {
+TEST(PlacementMeaning, IsThatOfTheLogicalProgram) {
+  PlacedContext context;
   for (int seed = 0; seed < programs(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomProgram random(context, seed);
@@ -494,8 +494,7 @@ private:
   OwningOpRef<ModuleOp> module;
 };
 
-class LlamaPlacement : public PlacementMeaning,
-                       public testing::WithParamInterface<Parallelism> {
+class LlamaPlacement : public testing::TestWithParam<Parallelism> {
 protected:
   LogicalResult localize(ModuleOp module) {
     return runPasses(module, createDifferentiate(), createCanonicalizerPass(),
@@ -519,6 +518,8 @@ protected:
     });
     return counts;
   }
+
+  PlacedContext context;
 };
 
 TEST_P(LlamaPlacement, KeepsLossAndGradients) {
@@ -624,7 +625,8 @@ const MoveFault kMoveFaults[] = {
     {"a summand is lost", lostSummand},
 };
 
-TEST_F(PlacementMeaning, FaultsAreFound) {
+TEST(PlacementMeaning, FaultsAreFound) {
+  PlacedContext context;
   const Parallelism parallelism{"", 2, 2, /*sequence=*/true, /*stored=*/true};
   ParallelLlama llama(context, parallelism, /*layers=*/2);
   llama.place();
