@@ -61,18 +61,22 @@ private:
     OpBuilder builder(op);
     Type element = replaced.logical.getElementType();
     Value value = op.getInput();
-    for (const Move &move :
-         movesBetween(replaced.from, Placement(op.getPlacement()), mesh)) {
-      bool reduces =
-          move.kind == Move::AllReduce || move.kind == Move::ReduceScatter;
-      // Sums stay wide from one axis to the next; then the narrow type travels.
-      if (!reduces)
+    SmallVector<Move> moves =
+        movesBetween(replaced.from, Placement(op.getPlacement()), mesh);
+    auto reductionsLeft = llvm::count_if(moves, isReduction);
+    for (const Move &move : moves) {
+      // A sum stays wide until it is complete; then the narrow type travels.
+      if (reductionsLeft == 0)
         value = castTo(builder, op.getLoc(), value, element);
-      RankedTensorType type = localType(replaced.logical, move.after, mesh);
-      value = create(builder, replaced, move, value, type);
+      reductionsLeft -= isReduction(move);
+      value = create(builder, replaced, move, value);
     }
     op.replaceAllUsesWith(castTo(builder, op.getLoc(), value, element));
     op.erase();
+  }
+
+  static bool isReduction(const Move &move) {
+    return move.kind == Move::AllReduce || move.kind == Move::ReduceScatter;
   }
 
   Value castTo(OpBuilder &builder, Location location, Value value,
@@ -84,13 +88,16 @@ private:
   }
 
   Value create(OpBuilder &builder, const Replaced &replaced, const Move &move,
-               Value value, RankedTensorType type) {
+               Value value) {
+    Type element = tensorOf(value).getElementType();
+    RankedTensorType type =
+        localType(replaced.logical, move.after, mesh).clone(element);
     PlaceOp op = replaced.op;
     Location location = op.getLoc();
     ArrayAttr axes = axesAttr(builder.getContext(), move.axes);
     auto kind =
         CollectiveReduceAttr::get(builder.getContext(), replaced.from.kind);
-    RankedTensorType sum = type.clone(wide(tensorOf(value).getElementType()));
+    RankedTensorType sum = type.clone(wide(element));
     FloatAttr one = builder.getF64FloatAttr(1);
     switch (move.kind) {
     case Move::ShardOf:
@@ -136,13 +143,15 @@ struct LocalizePass : fsdp::impl::LocalizeBase<LocalizePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    for (auto mesh : getOperation().getOps<MeshOp>())
-      for (auto program : getOperation().getOps<func::FuncOp>()) {
-        FailureOr<Placements> placements = placementsOf(program, mesh);
-        if (failed(placements))
-          return signalPassFailure();
-        Localizer(program, mesh, *placements).run();
-      }
+    auto localize = [](FunctionOpInterface program, MeshOp mesh) {
+      FailureOr<Placements> placements = placementsOf(program, mesh);
+      if (failed(placements))
+        return failure();
+      Localizer(cast<func::FuncOp>(*program), mesh, *placements).run();
+      return success();
+    };
+    if (failed(forEachLogicalProgram(getOperation(), localize)))
+      signalPassFailure();
   }
 };
 

@@ -25,13 +25,6 @@ RankedTensorType tensorOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Where a tensor lies when it is computed with.
-Placement withoutStorage(Placement placement) {
-  for (Placement::Dim &dim : placement.dims)
-    dim.storage.clear();
-  return placement;
-}
-
 /// Where a value has to lie in the end.
 struct Demand {
   Placement placement;
@@ -44,14 +37,15 @@ struct Demand {
 /// moves of elements, which have the same shards on both sides.
 class Demands {
 public:
-  Demands(Block &body, MeshOp mesh) : mesh(mesh) {
+  Demands(func::FuncOp program, MeshOp mesh) : mesh(mesh) {
+    Block &body = program.getBody().front();
+    for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
+      demands.try_emplace(value, Demand{resultPlacement(program, i), false});
     for (Operation &op : llvm::reverse(body)) {
       if (auto place = dyn_cast<PlaceOp>(op))
         add(place);
       else if (auto gradient = dyn_cast<nn::GradientOp>(op))
-        demands.try_emplace(
-            gradient.getValue(),
-            Demand{withoutStorage(placementAtRest(gradient)), true});
+        add(gradient);
       else if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
         flow(rule);
     }
@@ -63,10 +57,17 @@ public:
   }
 
 private:
+  void add(nn::GradientOp gradient) {
+    FailureOr<Placement> placement = placementAtRest(gradient);
+    if (succeeded(placement)) // otherwise an error follows
+      demands.try_emplace(gradient.getValue(),
+                          Demand{placement->withoutStorage(), true});
+  }
+
   void add(PlaceOp place) {
-    bool isGradient = llvm::any_of(place.getResult().getUsers(),
+    bool isGradient = llvm::all_of(place.getResult().getUsers(),
                                    llvm::IsaPred<nn::GradientOp>);
-    Placement placement = withoutStorage(Placement(place.getPlacement()));
+    Placement placement = Placement(place.getPlacement()).withoutStorage();
     demands.try_emplace(place.getInput(), Demand{placement, isGradient});
   }
 
@@ -141,7 +142,7 @@ private:
     return rule.getRule().passesPartial && !operands.empty() &&
            llvm::all_of(operands, [&](const Placement &placement) {
              return placement.isPartial(axis) &&
-                    placement.kind == operands[0].kind;
+                    placement.kind == CollectiveReduce::Sum;
            });
   }
 
@@ -167,8 +168,8 @@ private:
     return false;
   }
 
-  /// What moves if the op is cut as `cut` says along the axes up to `axis`;
-  /// along later ones everything stays where it is.
+  /// What moves if the op is cut as `cut` says along `axis`, and everything
+  /// else stays where it is.
   Cost costOf(const CutRule &cut, AxisRefAttr axis) const {
     int64_t moved = 0, exchanges = 0;
     CheckedSize bytes = 0;
@@ -194,6 +195,8 @@ private:
     if (demand.mayBePartial && result.isPartial(axis) &&
         demand.placement.dimOf(axis) < 0)
       return 0;
+    if (!canMove(result, to))
+      return INT64_MAX;
     return bytesOf(movesBetween(result, to, mesh), result, type, mesh);
   }
 
@@ -229,11 +232,13 @@ class Propagator {
 public:
   Propagator(func::FuncOp program, MeshOp mesh)
       : program(program), body(program.getBody().front()), mesh(mesh),
-        demands(body, mesh) {}
+        demands(program, mesh) {}
 
   LogicalResult run() {
-    if (failed(collectAxes()))
+    FailureOr<AxisList> placed = axesOf(program, mesh);
+    if (failed(placed))
       return failure();
+    axes = *placed;
     for (BlockArgument argument : body.getArguments())
       placements[argument] = placementOf(program, argument);
     for (Operation &op : llvm::make_early_inc_range(body))
@@ -243,40 +248,14 @@ public:
   }
 
 private:
-  /// The axes that anything is placed over, in the order of the mesh.
-  LogicalResult collectAxes() {
-    auto add = [&](const Placement &placement) {
-      for (const Placement::Dim &dim : placement.dims)
-        for (AxisRefAttr axis : dim.compute)
-          if (!llvm::is_contained(axes, axis))
-            axes.push_back(axis);
-    };
-    for (BlockArgument argument : body.getArguments())
-      add(placementOf(program, argument));
-    for (unsigned i = 0; i < program.getNumResults(); ++i)
-      add(resultPlacement(program, i));
-    for (auto place : body.getOps<PlaceOp>())
-      add(Placement(place.getPlacement()));
-    for (auto read : body.getOps<nn::ReadOp>()) {
-      FailureOr<Placement> placement = placementAtRest(read);
-      if (failed(placement))
-        return failure();
-      add(*placement);
-    }
-    for (auto [i, axis] : llvm::enumerate(axes))
-      for (AxisRefAttr other : ArrayRef(axes).take_front(i))
-        if (overlap(axis, other))
-          return program.emitError("places values over mesh axis \"")
-                 << axis.getName() << "\" and over another part of it";
-    sortByMesh(axes, mesh);
-    return success();
-  }
-
   LogicalResult visit(Operation *op) {
     if (auto read = dyn_cast<nn::ReadOp>(op))
       return visitRead(read);
     if (auto place = dyn_cast<PlaceOp>(op)) {
-      placements[place.getResult()] = Placement(place.getPlacement());
+      Placement to(place.getPlacement());
+      if (!canMove(placements.lookup(place.getInput()), to))
+        return op->emitOpError("cannot make parts of what is whole");
+      placements[place.getResult()] = to;
       return success();
     }
     if (auto gradient = dyn_cast<nn::GradientOp>(op))
@@ -285,7 +264,8 @@ private:
       return visitRule(rule);
     if (op->hasTrait<OpTrait::IsTerminator>()) {
       for (unsigned i = 0; i < op->getNumOperands(); ++i)
-        moveOperand(op, i, resultPlacement(program, i));
+        if (failed(moveOperand(op, i, resultPlacement(program, i))))
+          return failure();
       return success();
     }
     return op->emitOpError("has no sharding rule");
@@ -302,14 +282,19 @@ private:
   }
 
   LogicalResult visitGradient(nn::GradientOp gradient) {
-    moveOperand(gradient, 0, placementAtRest(gradient));
-    return success();
+    FailureOr<Placement> placement = placementAtRest(gradient);
+    if (failed(placement))
+      return failure();
+    return moveOperand(gradient, 0, *placement);
   }
 
   LogicalResult visitRule(nn::ShardingOpInterface op) {
     // What is stored over more axes is gathered first, whatever follows.
-    for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      moveOperand(op, i, withoutStorage(placements.lookup(op->getOperand(i))));
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      Placement at = placements.lookup(op->getOperand(i));
+      if (failed(moveOperand(op, i, at.withoutStorage())))
+        return failure();
+    }
     SmallVector<Placement> operands;
     for (Value operand : op->getOperands())
       operands.push_back(placements.lookup(operand));
@@ -320,17 +305,21 @@ private:
     for (AxisRefAttr axis : axes)
       choice.decide(axis);
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      moveOperand(op, i, choice.get().operand(i));
+      if (failed(moveOperand(op, i, choice.get().operand(i))))
+        return failure();
     for (unsigned i = 0; i < op->getNumResults(); ++i)
       placements[op->getResult(i)] = choice.get().result(i);
     return success();
   }
 
   /// Makes operand `i` of `op` lie at `to`.
-  void moveOperand(Operation *op, unsigned i, const Placement &to) {
+  LogicalResult moveOperand(Operation *op, unsigned i, const Placement &to) {
     Value value = op->getOperand(i);
-    if (placements.lookup(value) == to)
-      return;
+    Placement from = placements.lookup(value);
+    if (from == to)
+      return success();
+    if (!canMove(from, to))
+      return op->emitOpError("wants parts of what is whole");
     PlacementAttr attribute = to.attribute(op->getContext());
     Value &moved = places[{value, attribute}];
     if (!moved) {
@@ -344,6 +333,7 @@ private:
         weights.insert(moved);
     }
     op->setOperand(i, moved);
+    return success();
   }
 
   void remarkMove(Operation *op, Value value, const Placement &to) {
@@ -371,10 +361,11 @@ struct PropagatePass : fsdp::impl::PropagateBase<PropagatePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    for (auto mesh : getOperation().getOps<MeshOp>())
-      for (auto program : getOperation().getOps<func::FuncOp>())
-        if (failed(Propagator(program, mesh).run()))
-          return signalPassFailure();
+    auto propagate = [](FunctionOpInterface program, MeshOp mesh) {
+      return Propagator(cast<func::FuncOp>(*program), mesh).run();
+    };
+    if (failed(forEachLogicalProgram(getOperation(), propagate)))
+      signalPassFailure();
   }
 };
 

@@ -18,10 +18,11 @@ struct VerifyPlacementsPass
   using Base::Base;
 
   void runOnOperation() override {
-    for (auto mesh : getOperation().getOps<dist::MeshOp>())
-      for (auto program : getOperation().getOps<func::FuncOp>())
-        if (failed(dist::placementsOf(program, mesh)))
-          return signalPassFailure();
+    auto verify = [](FunctionOpInterface program, dist::MeshOp mesh) {
+      return success(succeeded(dist::placementsOf(program, mesh)));
+    };
+    if (failed(dist::forEachLogicalProgram(getOperation(), verify)))
+      signalPassFailure();
   }
 };
 

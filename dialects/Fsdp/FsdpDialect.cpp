@@ -58,9 +58,14 @@ static LogicalResult verifyDeclared(Operation *op, Attribute placement) {
            << placement;
   if (auto pieces = dyn_cast<PlacementAttr>(placement)) {
     RankedTensorType type = declaredType(op);
-    MeshOp mesh = meshBeside(op);
-    if (!type || !mesh)
+    if (!type)
       return success(); // The declaration itself will be refused.
+    MeshOp mesh = meshBeside(op);
+    if (!mesh)
+      return op->emitOpError("has a placement, but there is no fsdp.mesh");
+    if (!pieces.getPartial().empty())
+      return op->emitOpError("is at rest and cannot be parts of a sum, as ")
+             << pieces << " says";
     return verifyPlacement([&] { return op->emitOpError("has a "); }, type,
                            pieces, mesh, /*mayBeStored=*/true);
   }
@@ -104,12 +109,11 @@ static LogicalResult verifyBoundary(Operation *op, NamedAttribute attribute,
                                /*mayBeStored=*/false);
 }
 
-LogicalResult FsdpDialect::verifyRegionArgAttribute(Operation *op,
-                                                    unsigned region,
+LogicalResult FsdpDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                     unsigned argument,
                                                     NamedAttribute attribute) {
-  Type type = op->getRegion(region).getArgument(argument).getType();
-  return verifyBoundary(op, attribute, type);
+  auto function = cast<FunctionOpInterface>(op);
+  return verifyBoundary(op, attribute, function.getArgumentTypes()[argument]);
 }
 
 LogicalResult FsdpDialect::verifyRegionResultAttribute(

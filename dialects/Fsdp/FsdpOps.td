@@ -100,8 +100,8 @@ def Fsdp_PlaceOp : Fsdp_Op<"place", [Pure, AllTypesMatch<["input", "result"]>,
     table (Placement.h).
 
     The reverse rule places the cotangent: where the operand is read from a
-    parameter, at the parameter's placement; else at this one, with parts of
-    sums added first.
+    parameter, where that is computed with; else where this op places the
+    operand, with parts of sums added.
 
     Exists from fsdp-propagate, which adds what is missing, to fsdp-localize. A
     policy or a person may place values before, and the pass keeps to that.
@@ -111,8 +111,7 @@ def Fsdp_PlaceOp : Fsdp_Op<"place", [Pure, AllTypesMatch<["input", "result"]>,
     %y = fsdp.place %x on @mesh to <[{"dp_shard"}, {} ]> : tensor<8x16xf32>
     ```
 
-    Constraints: 1. the mesh exists; 2. the placement fits the tensor on it and
-    has storage axes only where nn.gradient takes the result.
+    Constraints: 1. the mesh exists; 2. the placement fits the tensor on it.
   }];
   let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
       Fsdp_PlacementAttr:$placement);

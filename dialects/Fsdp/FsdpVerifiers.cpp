@@ -160,11 +160,9 @@ LogicalResult PlaceOp::verifySymbolUses(SymbolTableCollection &symbols) {
       *this, getMeshAttr(), ArrayAttr::get(getContext(), {}), &symbols); // 1
   if (failed(mesh))
     return failure();
-  bool isGradient =
-      llvm::all_of(getResult().getUsers(), llvm::IsaPred<nn::GradientOp>);
   return verifyPlacement([&] { return emitOpError("has a "); }, // 2
                          getResult().getType(), getPlacement(), *mesh,
-                         /*mayBeStored=*/isGradient);
+                         /*mayBeStored=*/true);
 }
 
 /// The placement of the parameter or buffer that `value` is read from.
@@ -180,12 +178,12 @@ static PlacementAttr declaredPlacement(Value value) {
 
 void PlaceOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                        MutableArrayRef<Value> operandCotangents) {
-  PlacementAttr target = declaredPlacement(getInput());
-  if (!target) {
-    Placement added(getPlacement());
-    added.partial.clear();
-    target = added.attribute(getContext());
-  }
+  // Where the gradient rests is where the parameter does: the last move, behind
+  // the sum of all uses.
+  PlacementAttr atRest = declaredPlacement(getInput());
+  Placement added(atRest ? atRest.getCompute() : getPlacement());
+  added.partial.clear();
+  PlacementAttr target = added.attribute(getContext());
   operandCotangents[0] =
       PlaceOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0],
                       getMeshAttr(), target);

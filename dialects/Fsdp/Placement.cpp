@@ -35,6 +35,13 @@ bool Placement::operator==(const Placement &other) const {
          (partial.empty() || kind == other.kind);
 }
 
+Placement Placement::withoutStorage() const {
+  Placement computed = *this;
+  for (Dim &dim : computed.dims)
+    dim.storage.clear();
+  return computed;
+}
+
 int64_t Placement::dimOf(AxisRefAttr axis) const {
   for (auto [i, dim] : llvm::enumerate(dims))
     if (llvm::is_contained(dim.compute, axis) ||
@@ -48,10 +55,7 @@ PlacementAttr PlacementAttr::replicated(MLIRContext *context, int64_t rank) {
 }
 
 PlacementAttr PlacementAttr::getCompute() {
-  Placement placement(*this);
-  for (Placement::Dim &dim : placement.dims)
-    dim.storage.clear();
-  return placement.attribute(getContext());
+  return Placement(*this).withoutStorage().attribute(getContext());
 }
 
 //===----------------------------------------------------------------------===//
@@ -318,6 +322,13 @@ private:
 };
 
 } // namespace
+
+bool fsdp::dist::canMove(const Placement &from, const Placement &to) {
+  return to.partial.empty() ||
+         (from.kind == to.kind && llvm::all_of(to.partial, [&](auto axis) {
+            return from.isPartial(axis);
+          }));
+}
 
 SmallVector<Move> fsdp::dist::movesBetween(Placement from, const Placement &to,
                                            MeshOp mesh) {

@@ -1,5 +1,4 @@
-//===- Placement.h - Placements as lists of axes, and moves between -*- C++
-//-*-===//
+//===- Placement.h - Placements and the moves between two -------*- C++ -*-===//
 //
 // The one table of what a change of placement costs; expansion, the cost of a
 // choice and the documentation use it. Per mesh axis:
@@ -44,6 +43,9 @@ struct Placement {
   bool operator==(const Placement &other) const;
   bool operator!=(const Placement &other) const { return !(*this == other); }
 
+  /// Where a tensor that rests here is computed with.
+  Placement withoutStorage() const;
+
   /// The dimension that `axis` shards; -1 if none.
   int64_t dimOf(AxisRefAttr axis) const;
   bool isPartial(AxisRefAttr axis) const {
@@ -63,10 +65,14 @@ struct Move {
   Placement after;
 };
 
+/// True if `to` leaves in parts only what is in parts at `from`, of the same
+/// kind: nothing makes parts of a whole.
+bool canMove(const Placement &from, const Placement &to);
+
 /// The moves that bring a tensor from one placement to another. Sums are
 /// carried in mesh order, from the last axis outward, whatever mixture of
 /// scatters and all_reduces does it, so that bits do not depend on `to`.
-/// `to` may keep axes partial that `from` has so, and no others.
+/// canMove(from, to) holds.
 llvm::SmallVector<Move> movesBetween(Placement from, const Placement &to,
                                      MeshOp mesh);
 

@@ -22,23 +22,20 @@ bool CutRule::canCut(unsigned factor, AxisRefAttr axis) const {
   int64_t parts = grid.sizeOf(cuts[factor]) * grid.sizeOf(axis);
   if (loop.whole || parts == 0 || loop.size % parts != 0)
     return false;
-  bool inOperand = false;
-  auto isOutermost = [&](const nn::ShardingRule::Dims &dims, bool &found) {
+  auto has = [&](ArrayRef<unsigned> dim) {
+    return llvm::is_contained(dim, factor);
+  };
+  auto isOutermost = [&](const nn::ShardingRule::Dims &dims) {
     return llvm::all_of(dims, [&](ArrayRef<unsigned> dim) {
-      bool has = llvm::is_contained(dim, factor);
-      found |= has;
-      return !has || factorOf(dim) == factor;
+      return !has(dim) || factorOf(dim) == factor;
     });
   };
-  bool inResult = false;
-  for (const auto &dims : rule.operands)
-    if (!isOutermost(dims, inOperand))
-      return false;
-  for (const auto &dims : rule.results)
-    if (!isOutermost(dims, inResult))
-      return false;
   // What no operand says is not known forwards either.
-  return inOperand;
+  return llvm::all_of(rule.operands, isOutermost) &&
+         llvm::all_of(rule.results, isOutermost) &&
+         llvm::any_of(rule.operands, [&](const nn::ShardingRule::Dims &dims) {
+           return llvm::any_of(dims, has);
+         });
 }
 
 void CutRule::pass(AxisRefAttr axis, CollectiveReduce kind) {
@@ -115,7 +112,9 @@ LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
                 llvm::all_of(placement.partial, [&](AxisRefAttr axis) {
                   return operands[0].isPartial(axis);
                 });
-    if (!same || (!placement.partial.empty() && !rule.passesPartial))
+    // The maximum of sums is not the sum of maxima.
+    bool passes = rule.passesPartial && placement.kind == CollectiveReduce::Sum;
+    if (!same || (!placement.partial.empty() && !passes))
       return emitError() << "takes parts of a sum, which have to be added "
                             "first";
   }
@@ -157,25 +156,31 @@ static int64_t rankOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank();
 }
 
-FailureOr<Placement> fsdp::dist::placementAtRest(nn::ReadOp read) {
-  Operation *declaration =
-      SymbolTable::lookupNearestSymbolFrom(read, read.getNameAttr());
-  Attribute attribute =
-      declaration ? declaration->getAttr(kPlacementAttr) : Attribute();
+/// Where what `op` names rests, and its value has the declared type.
+static FailureOr<Placement> placementOf(Operation *op, FlatSymbolRefAttr name,
+                                        Value value) {
+  Operation *declaration = SymbolTable::lookupNearestSymbolFrom(op, name);
+  auto type =
+      declaration ? declaration->getAttrOfType<TypeAttr>("type") : TypeAttr();
+  if (!type || type.getValue() != value.getType())
+    return op->emitOpError("has ")
+           << value.getType() << " of " << name
+           << ", which is declared otherwise; types are logical here";
+  Attribute attribute = declaration->getAttr(kPlacementAttr);
   if (!attribute || isa<ReplicatedAttr>(attribute))
-    return Placement(rankOf(read.getValue()));
+    return Placement(rankOf(value));
   if (auto placement = dyn_cast<PlacementAttr>(attribute))
     return Placement(placement);
-  return read.emitOpError("reads what lies at ")
+  return op->emitOpError("names what lies at ")
          << attribute << ", not at a #fsdp.placement";
 }
 
-Placement fsdp::dist::placementAtRest(nn::GradientOp gradient) {
-  Operation *declaration =
-      SymbolTable::lookupNearestSymbolFrom(gradient, gradient.getNameAttr());
-  auto attribute = declaration->getAttrOfType<PlacementAttr>(kPlacementAttr);
-  return attribute ? Placement(attribute)
-                   : Placement(rankOf(gradient.getValue()));
+FailureOr<Placement> fsdp::dist::placementAtRest(nn::ReadOp read) {
+  return ::placementOf(read, read.getNameAttr(), read.getValue());
+}
+
+FailureOr<Placement> fsdp::dist::placementAtRest(nn::GradientOp gradient) {
+  return ::placementOf(gradient, gradient.getNameAttr(), gradient.getValue());
 }
 
 Placement fsdp::dist::placementOf(FunctionOpInterface program,
@@ -204,6 +209,76 @@ RankedTensorType fsdp::dist::logicalType(Type type, const Placement &placement,
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
+FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program,
+                                       MeshOp mesh) {
+  AxisList axes;
+  auto add = [&](const Placement &placement) {
+    AxisList all = placement.partial;
+    for (const Placement::Dim &dim : placement.dims) {
+      llvm::append_range(all, dim.compute);
+      llvm::append_range(all, dim.storage);
+    }
+    for (AxisRefAttr axis : all)
+      if (!llvm::is_contained(axes, axis))
+        axes.push_back(axis);
+  };
+  Block &body = program.getFunctionBody().front();
+  for (BlockArgument argument : body.getArguments())
+    add(placementOf(program, argument));
+  for (unsigned i = 0; i < program.getNumResults(); ++i)
+    add(resultPlacement(program, i));
+  for (auto place : body.getOps<PlaceOp>())
+    add(Placement(place.getPlacement()));
+  for (auto read : body.getOps<nn::ReadOp>()) {
+    FailureOr<Placement> placement = placementAtRest(read);
+    if (failed(placement))
+      return failure();
+    add(*placement);
+  }
+  for (auto gradient : body.getOps<nn::GradientOp>()) {
+    FailureOr<Placement> placement = placementAtRest(gradient);
+    if (failed(placement))
+      return failure();
+    add(*placement);
+  }
+  for (auto [i, axis] : llvm::enumerate(axes))
+    for (AxisRefAttr other : ArrayRef(axes).take_front(i))
+      if (overlap(axis, other))
+        return program.emitError("places values over mesh axis \"")
+               << axis.getName() << "\" and over another part of it";
+  sortByMesh(axes, mesh);
+  return axes;
+}
+
+static LogicalResult checkLogical(FunctionOpInterface program) {
+  if (program->hasAttr(kLocalAttr))
+    return program.emitError("is the program of one rank already");
+  if (!program.getFunctionBody().hasOneBlock())
+    return program.emitError("a program is one block without branches");
+  auto isTensor = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape();
+  };
+  if (llvm::all_of(program.getArgumentTypes(), isTensor) &&
+      llvm::all_of(program.getResultTypes(), isTensor))
+    return success();
+  return program.emitError(
+      "has arguments or results that are no tensors of static shape");
+}
+
+LogicalResult fsdp::dist::forEachLogicalProgram(
+    ModuleOp module,
+    function_ref<LogicalResult(FunctionOpInterface, MeshOp)> visit) {
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty() || std::next(meshes.begin()) != meshes.end())
+    return module.emitError("needs one fsdp.mesh to place values on");
+  for (auto program : module.getOps<FunctionOpInterface>())
+    if (!program.isExternal() && (failed(checkLogical(program)) ||
+                                  failed(visit(program, *meshes.begin()))))
+      return failure();
+  return success();
+}
+
 namespace {
 
 /// Walks a program forwards.
@@ -213,6 +288,8 @@ public:
       : program(program), mesh(mesh) {}
 
   FailureOr<Placements> run() {
+    if (failed(axesOf(program, mesh)))
+      return failure();
     Block &body = program.getFunctionBody().front();
     for (BlockArgument argument : body.getArguments())
       placements[argument] = placementOf(program, argument);
@@ -232,13 +309,16 @@ private:
       return success();
     }
     if (auto place = dyn_cast<PlaceOp>(op)) {
-      placements[place.getResult()] = Placement(place.getPlacement());
+      Placement to(place.getPlacement());
+      if (!canMove(placements.lookup(place.getInput()), to))
+        return op->emitOpError("cannot make parts of what is whole");
+      placements[place.getResult()] = to;
       return success();
     }
     if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
       return visitRule(rule);
     if (auto gradient = dyn_cast<nn::GradientOp>(op))
-      return require(gradient, gradient.getValue(), placementAtRest(gradient));
+      return visitGradient(gradient);
     if (op->hasTrait<OpTrait::IsTerminator>())
       return visitReturn(op);
     return op->emitOpError("has no sharding rule");
@@ -255,6 +335,13 @@ private:
     for (auto [value, placement] : llvm::zip_equal(op->getResults(), *results))
       placements[value] = placement;
     return success();
+  }
+
+  LogicalResult visitGradient(nn::GradientOp op) {
+    FailureOr<Placement> placement = placementAtRest(op);
+    if (failed(placement))
+      return failure();
+    return require(op, op.getValue(), *placement);
   }
 
   LogicalResult visitReturn(Operation *op) {

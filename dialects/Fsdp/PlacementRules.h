@@ -3,6 +3,7 @@
 #define FSDP_DIALECTS_FSDP_PLACEMENTRULES_H
 
 #include "dialects/Fsdp/Placement.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace fsdp::dist {
@@ -60,15 +61,28 @@ using Placements = llvm::DenseMap<mlir::Value, Placement>;
 mlir::FailureOr<Placements> placementsOf(mlir::FunctionOpInterface program,
                                          MeshOp mesh);
 
-/// Where an nn.read's parameter or buffer, or an argument, lies: replicated if
-/// nothing is said.
+/// Where a parameter or buffer rests, and its gradient: replicated if nothing
+/// is said. Fails, with an error, if the op has not the declared type.
 mlir::FailureOr<Placement> placementAtRest(nn::ReadOp read);
-/// Where the gradient of a parameter has to lie: as the parameter.
-Placement placementAtRest(nn::GradientOp gradient);
+mlir::FailureOr<Placement> placementAtRest(nn::GradientOp gradient);
+/// Where an argument lies.
 Placement placementOf(mlir::FunctionOpInterface program,
                       mlir::BlockArgument argument);
 /// Where a result of a program has to lie.
 Placement resultPlacement(mlir::FunctionOpInterface program, unsigned i);
+
+/// The axes that anything in `program` is placed over, in the order of the
+/// mesh. Fails, with an error, if it names an axis and another part of it.
+mlir::FailureOr<AxisList> axesOf(mlir::FunctionOpInterface program,
+                                 MeshOp mesh);
+
+/// Calls `visit` with every logical program of `module` that has a body. Fails,
+/// with an error, unless the module has one mesh, and its programs one block
+/// each and tensors as arguments and results.
+mlir::LogicalResult forEachLogicalProgram(
+    mlir::ModuleOp module,
+    llvm::function_ref<mlir::LogicalResult(mlir::FunctionOpInterface, MeshOp)>
+        visit);
 
 /// The type of the whole of which `type` is a rank's part in a local program.
 /// Compute axes divide evenly, so nothing is lost.

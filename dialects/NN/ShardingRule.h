@@ -1,5 +1,4 @@
-//===- ShardingRule.h - Which loops of an op may be cut over ranks -*- C++
-//-*-===//
+//===- ShardingRule.h - How the loops of an op may be cut -------*- C++ -*-===//
 //
 // An op is loops over its *factors*; a dimension of an operand or result is one
 // factor or a product of several. A rule says which factors each dimension

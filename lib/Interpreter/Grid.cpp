@@ -49,6 +49,8 @@ public:
 
 private:
   void bindArguments();
+  Tensors parts(const std::string &name, Tensors whole,
+                const dist::Placement &placement) const;
   void block(Block &block);
   std::vector<Tensors> take(Block &body);
   void execute(Operation *op);
@@ -380,6 +382,14 @@ std::vector<Tensors> Run::take(Block &body) {
   return taken;
 }
 
+/// Each rank's part of an argument.
+Tensors Run::parts(const std::string &name, Tensors whole,
+                   const dist::Placement &placement) const {
+  if (!placement.partial.empty())
+    fail("'" + name + "' is given in parts of a sum, which are not unique");
+  return grid.parts(std::move(whole), placement);
+}
+
 void Run::bindArguments() {
   int64_t given = inputs.arguments.size();
   if (given != 1 && given != grid.ranks())
@@ -402,8 +412,8 @@ void Run::bindArguments() {
              ", but the argument is " + textOf(logical.getShape()));
       tensors.push_back(it->second);
     }
-    if (logical != argument.getType())
-      tensors = grid.parts(std::move(tensors), placement);
+    if (program->hasAttr(dist::kLocalAttr))
+      tensors = parts(name, std::move(tensors), placement);
     roundAs(argument, tensors);
     set(argument, std::move(tensors));
   }
@@ -427,7 +437,7 @@ GridOutputs Run::outputs() {
     dist::Placement placement = dist::resultPlacement(program, i);
     RankedTensorType logical =
         dist::logicalType(type, placement, program, mesh);
-    if (logical != type)
+    if (program->hasAttr(dist::kLocalAttr))
       tensors.assign(grid.ranks(),
                      grid.joined(name, tensors, placement, logical.getShape()));
     for (auto [rank, tensor] : llvm::enumerate(tensors))

@@ -177,6 +177,8 @@ Tensor RankGrid::joined(StringRef name, const Tensors &local,
                         const dist::Placement &placement,
                         ArrayRef<int64_t> shape) const {
   Tensors whole = local;
+  if (!placement.partial.empty())
+    whole = reduce(whole, placement.partial, {placement.kind, 1, Type()});
   for (auto [dim, axes] : llvm::enumerate(placement.dims)) {
     if (!axes.storage.empty())
       whole =
@@ -186,6 +188,8 @@ Tensor RankGrid::joined(StringRef name, const Tensors &local,
   }
   for (int64_t rank = 1; rank < world; ++rank)
     checkReplica(name, whole, rank);
+  if (!placement.partial.empty())
+    return whole[0];
   Tensors expected = parts(whole, placement);
   for (int64_t rank = 0; rank < world; ++rank)
     for (int64_t i = 0; i < local[rank].size(); ++i)

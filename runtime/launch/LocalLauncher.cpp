@@ -314,6 +314,13 @@ JobEnd RunningJob::wait() {
   return explain(status);
 }
 
+/// Pipes must not take the place of a standard stream that is closed.
+static void openStandardStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)open("/dev/null", O_RDWR); // the lowest free number is this one
+}
+
 /// A pipe that no other program inherits.
 static std::array<int, 2> makePipe() {
   int ends[2];
@@ -324,6 +331,7 @@ static std::array<int, 2> makePipe() {
 
 JobEnd rt::runLocalRanks(int ranks, int threads,
                          const std::vector<std::string> &args) {
+  openStandardStreams();
   allowOpenFiles(ranks);
   checkFileSize();
   JobFolders folders = makeJobFolders(ranks);
@@ -342,6 +350,8 @@ JobEnd rt::runLocalRanks(int ranks, int threads,
   close(errorsIn);
   close(printsIn);
   launcherProcess = child;
+  if (stopSignal != 0) // it came before there was somebody to tell
+    kill(child, SIGTERM);
   bool endsWithReader = !ignoreBrokenPipes();
   JobEnd end = RunningJob(child, errors, prints, endsWithReader).wait();
   launcherProcess = 0;

@@ -1,5 +1,4 @@
 //===- OutputRelay.h - What the ranks print, on its way ---------*- C++ -*-===//
-//-*-===//
 //
 // mpirun dies of a segmentation fault when the reader of its output goes away,
 // and calls it success when the output cannot be written. So it writes to a

@@ -60,6 +60,8 @@ INSTEAD = {
     "docs/performance.md": [
         ("test/benchmarks/training_speed.py", "test/benchmarks/training_speed.py --help",
          "needs PyTorch and minutes"),
+        ("test/benchmarks/compare_builds.py", "test/benchmarks/compare_builds.py --help",
+         "measures for minutes"),
         ("test/benchmarks/compile_time.py", "test/benchmarks/compile_time.py --help",
          "measures for a minute"),
         ("FSDP_TRACE=trace",

@@ -13,10 +13,57 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // Parameters over data-parallel axes only belong to fsdp-shard.
 fsdp.mesh @mesh ["a" = 2]
 nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a"]>}
+func.func @f() -> tensor<4xf32> {
+  // expected-error @+1 {{names what lies at #fsdp.shard<0, ["a"]>, not at a #fsdp.placement}}
+  %w = nn.read @w : tensor<4xf32>
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// Types are logical.
+fsdp.mesh @mesh ["a" = 2]
+nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"a"}]>}
 func.func @f() -> tensor<2xf32> {
-  // expected-error @+1 {{reads what lies at #fsdp.shard<0, ["a"]>, not at a #fsdp.placement}}
+  // expected-error @+1 {{has 'tensor<2xf32>' of @w, which is declared otherwise; types are logical here}}
   %w = nn.read @w : tensor<2xf32>
   return %w : tensor<2xf32>
+}
+
+// -----
+
+// What is local stays so.
+fsdp.mesh @mesh ["a" = 2]
+// expected-error @+1 {{is the program of one rank already}}
+func.func @f() attributes {fsdp.local} {
+  return
+}
+
+// -----
+
+// Nothing makes parts of a whole.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = sum {"a"}>}) {
+  // expected-error @+1 {{wants parts of what is whole}}
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// One mesh.
+// expected-error @+1 {{needs one fsdp.mesh to place values on}}
+module {
+  fsdp.mesh @m ["a" = 2]
+  fsdp.mesh @n ["b" = 2]
+}
+
+// -----
+
+// Tensors.
+fsdp.mesh @mesh ["a" = 2]
+// expected-error @+1 {{has arguments or results that are no tensors of static shape}}
+func.func @f(%x: index) -> index {
+  return %x : index
 }
 
 // -----

@@ -33,6 +33,26 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial =
 
 // -----
 
+// Parts of a maximum are no parts of a sum.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = max {"a"}>}) -> tensor<4xf32> {
+  // expected-error @+1 {{takes parts of a sum, which have to be added first}}
+  %y = nn.neg %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// Parts of what every rank has.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{cannot make parts of what is whole}}
+  %y = fsdp.place %x on @mesh to <[{}], partial = sum {"a"}> : tensor<4xf32>
+  return
+}
+
+// -----
+
 // A dimension that the op needs whole.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4x4xf32> {fsdp.placement = #fsdp.placement<[{}, {"a"}]>}) -> tensor<4x4xf32> {

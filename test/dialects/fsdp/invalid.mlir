@@ -611,17 +611,23 @@ func.func @f(%x: tensor<4xf32>) {
 
 // #fsdp.placement 6: activations are not stored.
 fsdp.mesh @mesh ["a" = 2]
-func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{with storage axes, which only parameters, buffers and their gradients have}}
-  %0 = fsdp.place %x on @mesh to <[{| "a"}]> : tensor<4xf32>
-  return %0 : tensor<4xf32>
+// expected-error @+1 {{with storage axes, which only parameters, buffers and their gradients have}}
+func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{| "a"}]>}) {
+  return
 }
+
+// -----
+
+// The same for a function without a body.
+fsdp.mesh @mesh ["a" = 2]
+// expected-error @+1 {{with storage axes, which only parameters, buffers and their gradients have}}
+func.func private @f(tensor<4xf32> {fsdp.placement = #fsdp.placement<[{| "a"}]>})
 
 // -----
 
 // #fsdp.placement 6: what is stored is no part of a sum.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
-// expected-error @+1 {{with storage axes, which only parameters}}
+// expected-error @+1 {{is at rest and cannot be parts of a sum}}
 nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}], partial = sum {"b"}>}
 
 // -----
@@ -632,6 +638,12 @@ fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.replicated}) {
   return
 }
+
+// -----
+
+// fsdp.placement on a declaration: there is a mesh.
+// expected-error @+1 {{has a placement, but there is no fsdp.mesh}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"a"}]>}
 
 // -----
 
