@@ -3,7 +3,7 @@
 #define FSDP_TOOLS_FSDP_COMPILE_STAGES_H
 
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Target/Compile.h"
+#include "fsdp/Emit/Compile.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>

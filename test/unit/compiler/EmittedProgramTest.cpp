@@ -7,8 +7,8 @@
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/KernelMath.h"
-#include "fsdp/Target/Compile.h"
-#include "fsdp/Target/Emit.h"
+#include "fsdp/Emit/Compile.h"
+#include "fsdp/Emit/Emit.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include <dlfcn.h>

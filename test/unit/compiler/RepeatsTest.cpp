@@ -1,5 +1,5 @@
 //===- RepeatsTest.cpp - Repeated runs against brute force ----------------===//
-#include "passes/Repeats.h"
+#include "passes/Exec/Repeats.h"
 #include <gtest/gtest.h>
 #include <random>
 #include <string>

@@ -1,0 +1,35 @@
+//===- Manifest.h - What an artifact says about itself ----------*- C++ -*-===//
+//
+// The manifest is JSON: the settings an artifact was compiled with, the mesh,
+// the arena, every persistent range and every program. The runtime's reader
+// is include/fsdp/Runtime/Manifest.h. The same module gives the same text.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMIT_MANIFEST_H
+#define FSDP_EMIT_MANIFEST_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <map>
+#include <string>
+
+namespace fsdp {
+
+/// What the module itself does not say.
+struct ManifestInfo {
+  /// Settings as "section.key" -> text.
+  std::map<std::string, std::string> config;
+  /// The passes with their options.
+  std::string pipeline;
+  /// Instruction set and compiler that the code was made for.
+  std::string target;
+  int64_t threads = 1;
+};
+
+/// The text of the manifest of a planned exec module. Emits a diagnostic and
+/// fails if memory is not planned.
+mlir::FailureOr<std::string> makeManifest(mlir::ModuleOp module,
+                                          const ManifestInfo &info);
+
+} // namespace fsdp
+
+#endif // FSDP_EMIT_MANIFEST_H

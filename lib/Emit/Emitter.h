@@ -1,0 +1,159 @@
+//===- Emitter.h - Parts of the C++ emitter ---------------------*- C++ -*-===//
+//
+// EmitSource.cpp      the file: order of its parts, tables, the artifact
+// EmitTables.cpp      descriptors of matmuls, attention, collectives, groups
+// EmitProgram.cpp     exec.program and exec.func: one call per op
+// EmitInvoke.cpp      exec.invoke: the runtime's typed operations
+// EmitKernel.cpp      exec.kernel: what both targets share, and loops
+// EmitCudaKernel.cpp  exec.kernel: __global__ functions
+// EmitExpression.cpp  arith, math, exec.load: expressions
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_LIB_TARGET_EMITTER_H
+#define FSDP_LIB_TARGET_EMITTER_H
+
+#include "dialects/Exec/Exec.h"
+#include "fsdp/Emit/Emit.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace fsdp::emit {
+
+//===----------------------------------------------------------------------===//
+// Names and literals
+//===----------------------------------------------------------------------===//
+
+// Names of the input may be any text: "main", "errno", "a b". What is called
+// after one ends in an underscore, which no keyword, no macro of the headers
+// and no other name of the generated code does, or begins with a prefix of the
+// emitter's (k_, run_, …).
+
+/// `text` in letters, digits and single underscores: "layers.0.wq" gives
+/// "layers_0_wq". For behind a prefix only.
+std::string words(llvm::StringRef text);
+/// A C++ identifier for what the input calls `text`: "layers_0_wq_".
+std::string identifier(llvm::StringRef text);
+
+/// Hands out names that are unique within a scope, and that hide none of the
+/// scope around it.
+class NameScope {
+public:
+  explicit NameScope(const NameScope *outer = nullptr) : outer(outer) {}
+
+  /// `wanted` itself, or `wanted_2`, `wanted_3`, … if it is taken; of `name_`
+  /// these are `name_2_`, `name_3_`.
+  std::string unique(llvm::StringRef wanted);
+
+private:
+  bool isTaken(llvm::StringRef name) const;
+
+  const NameScope *outer;
+  llvm::StringMap<int> used;
+};
+
+/// A C++ string literal.
+std::string quoted(llvm::StringRef text);
+/// `text` so that it ends no `//` comment and continues none.
+std::string inComment(llvm::StringRef text);
+/// A literal that reads back as the same double / float.
+std::string literal(double value);
+std::string floatLiteral(float value);
+
+/// "F32", "BF16", … : the enumerator of fsdp::rt::DType.
+llvm::StringRef dtypeName(mlir::Type type);
+/// "2x256 f32" for comments.
+std::string shapeText(mlir::MemRefType type);
+/// "Stream::Compute", …
+std::string streamName(exec::Stream stream);
+/// Prints a statement in lines of at most 80 columns, broken behind commas.
+void wrap(llvm::raw_ostream &os, llvm::StringRef text, unsigned indent);
+/// The innermost name of a location ("layers.0.attention.wq"), or nothing.
+llvm::StringRef locationName(mlir::Location loc);
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// Distinct entries of one table of the artifact, each with a name.
+class Table {
+public:
+  /// The name of the entry with this initialiser; `wanted` names a new one.
+  std::string entry(std::string initializer, llvm::StringRef wanted);
+  /// The position of the entry with this initialiser, made if it is new.
+  size_t index(std::string initializer);
+  size_t size() const { return entries.size(); }
+  /// `enum` of the names and the array `type array[]`.
+  void print(llvm::raw_ostream &os, llvm::StringRef title, llvm::StringRef type,
+             llvm::StringRef array) const;
+  /// One array per entry: `type prefixNAME[]`.
+  void printLists(llvm::raw_ostream &os, llvm::StringRef title,
+                  llvm::StringRef type, llvm::StringRef prefix) const;
+  /// An array of (count, pointer) of the lists.
+  void printReferences(llvm::raw_ostream &os, llvm::StringRef type,
+                       llvm::StringRef array, llvm::StringRef prefix) const;
+
+private:
+  struct Entry {
+    std::string initializer, name;
+  };
+  std::vector<Entry> entries;
+  llvm::StringMap<size_t> position;
+  NameScope names;
+};
+
+/// Every table of the artifact.
+struct Tables {
+  Table gemms, attentions, groups, collectives, collectiveItems;
+  /// Lists of sizes that calls point to, printed before the programs.
+  Table sizes;
+
+  /// Names of the entries for these ops. Failure: a diagnostic was emitted.
+  std::string gemm(exec::GemmOp op);
+  mlir::FailureOr<std::string> collective(exec::CollectiveOp op);
+  std::string attention(exec::InvokeOp op);
+  /// The name of an array of int64_t with these values.
+  std::string sizeList(llvm::ArrayRef<int64_t> values, llvm::StringRef wanted);
+  void print(llvm::raw_ostream &os) const;
+};
+
+//===----------------------------------------------------------------------===//
+// Parts of the file
+//===----------------------------------------------------------------------===//
+
+/// Prints a kernel as a function of this name.
+mlir::LogicalResult emitKernel(exec::KernelOp kernel, llvm::StringRef name,
+                               llvm::raw_ostream &os);
+
+/// The same as a __global__ function.
+mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel, llvm::StringRef name,
+                                   llvm::raw_ostream &os);
+/// True if no thread of the kernel needs another's result, so that a CUDA
+/// launch gives every element a thread.
+bool isPointwise(exec::KernelOp kernel);
+
+/// Names that the whole file shares.
+struct FileNames {
+  Language language = Language::Cpp;
+  llvm::StringMap<std::string> ranges;    // symbol -> constant
+  llvm::StringMap<std::string> functions; // kernel, func, program -> function
+  llvm::StringMap<std::string> offsets;   // func -> struct of its buffers
+  NameScope scope;
+};
+
+mlir::LogicalResult emitProgram(exec::ProgramOp program, const FileNames &names,
+                                Tables &tables, llvm::raw_ostream &os);
+/// `firstCall` (may be null) lends its operands' names to the arguments.
+mlir::LogicalResult emitFunc(exec::FuncOp func, exec::CallOp firstCall,
+                             const FileNames &names, Tables &tables,
+                             llvm::raw_ostream &os);
+
+/// The call of the runtime for an invoke; `pointer` spells an operand.
+mlir::FailureOr<std::string>
+invokeCall(exec::InvokeOp op, Tables &tables,
+           llvm::function_ref<std::string(mlir::Value)> pointer);
+
+} // namespace fsdp::emit
+
+#endif // FSDP_LIB_TARGET_EMITTER_H

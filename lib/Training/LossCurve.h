@@ -1,0 +1,29 @@
+//===- LossCurve.h - A picture of a run -------------------------*- C++ -*-===//
+#ifndef FSDP_TRAINING_LOSSCURVE_H
+#define FSDP_TRAINING_LOSSCURVE_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp {
+
+/// What the picture shows; losses in bits per byte, one per step from 1.
+struct LossCurve {
+  std::string title;
+  std::vector<double> losses;
+  std::optional<double> heldOut;     // after the last step
+  std::optional<double> gzipHeldOut; // a line to compare with
+};
+
+/// The picture as SVG: every step's loss, a moving average, and the values on
+/// the held-out text.
+std::string drawLossCurve(const LossCurve &curve);
+
+/// Round numbers 1, 2 or 5 times a power of ten apart, about `count` of them,
+/// that cover [low, high].
+std::vector<double> axisTicks(double low, double high, int count);
+
+} // namespace fsdp
+
+#endif // FSDP_TRAINING_LOSSCURVE_H

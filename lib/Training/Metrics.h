@@ -1,0 +1,61 @@
+//===- Metrics.h - One line per step, for people and programs ---*- C++ -*-===//
+#ifndef FSDP_TRAINING_METRICS_H
+#define FSDP_TRAINING_METRICS_H
+
+#include "LineFile.h"
+#include "fsdp/Config/RunConfig.h"
+#include <memory>
+#include <optional>
+
+namespace fsdp {
+
+/// What a step told.
+struct StepRecord {
+  int64_t step; // from 1
+  double loss;  // mean over the ranks
+  std::optional<double> gradNorm, lr;
+  double seconds;
+};
+
+/// What does not change from step to step.
+struct StepCosts {
+  int64_t tokens; // of all ranks
+  double flops;   // of one rank
+  double peak;    // flop/s of one rank
+  uint64_t arenaBytes;
+};
+
+/// Writes the console lines and the JSON lines of the first rank. A step's
+/// line is in the file when add() returns, behind those of earlier runs; the
+/// first goes with `header`, so that a run without a step leaves nothing.
+class Metrics {
+public:
+  Metrics(const RunConfig &config, const StepCosts &costs, std::string header);
+
+  void add(const StepRecord &record);
+
+  const std::vector<StepRecord> &records() const { return steps; }
+
+private:
+  void printLine(const StepRecord &record);
+  void writeJson(const StepRecord &record);
+
+  const RunConfig &config;
+  StepCosts costs;
+  std::vector<StepRecord> steps;
+  std::string header; // until it is written
+  std::unique_ptr<LineFile> json;
+  double secondsSinceLine = 0;
+  int64_t stepsSinceLine = 0;
+};
+
+/// Resident memory of this process without pages of files: those of the text
+/// come and go as the system likes.
+uint64_t residentBytes();
+
+/// "12,345,678".
+std::string grouped(int64_t number);
+
+} // namespace fsdp
+
+#endif // FSDP_TRAINING_METRICS_H

@@ -1,0 +1,23 @@
+//===- Options.h - The command line of fsdp-run -----------------*- C++ -*-===//
+#ifndef FSDP_TRAINING_OPTIONS_H
+#define FSDP_TRAINING_OPTIONS_H
+
+#include <string>
+#include <vector>
+
+namespace fsdp {
+
+struct RunOptions {
+  std::string artifact; // directory
+  std::string config;   // TOML file; empty: the artifact's own settings
+  int ranks = 0;        // to start on this machine; 0: join or run alone
+  std::string load, dump, program;
+  /// All arguments but -n, for the ranks.
+  std::vector<std::string> forRanks;
+  /// The arguments `--section.key value`, for the configuration.
+  std::vector<std::string> overrides;
+};
+
+} // namespace fsdp
+
+#endif // FSDP_TRAINING_OPTIONS_H

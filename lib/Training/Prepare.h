@@ -1,0 +1,28 @@
+//===- Prepare.h - Everything that can be wrong before a run ----*- C++ -*-===//
+#ifndef FSDP_TRAINING_PREPARE_H
+#define FSDP_TRAINING_PREPARE_H
+
+#include "Options.h"
+#include "fsdp/Config/RunConfig.h"
+#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Runtime/Loader.h"
+
+namespace fsdp {
+
+/// A run whose configuration, artifact and text exist and agree.
+struct PreparedRun {
+  RunConfig config;
+  std::unique_ptr<rt::LoadedArtifact> artifact;
+  std::unique_ptr<rt::ByteDataset> text; // null with --program
+  std::string precisionLine;
+  std::string warning; // of the schedule; empty: none
+};
+
+/// Throws fsdp::Error with the first thing that is wrong for `ranks` ranks.
+/// It runs before the ranks are started, so that a mistake gives one message,
+/// and again in each of them.
+PreparedRun prepareRun(const RunOptions &options, int64_t ranks);
+
+} // namespace fsdp
+
+#endif // FSDP_TRAINING_PREPARE_H

@@ -1,0 +1,64 @@
+//===- Rank.h - One rank's context and its named ranges ---------*- C++ -*-===//
+#ifndef FSDP_TRAINING_RANK_H
+#define FSDP_TRAINING_RANK_H
+
+#include "fsdp/Runtime/Context.h"
+#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Runtime/Loader.h"
+#include <optional>
+#include <set>
+
+namespace fsdp {
+
+/// The context of a loaded artifact on this rank.
+class Rank {
+public:
+  /// Collective over all ranks. Throws fsdp::Error.
+  Rank(const rt::LoadedArtifact &artifact, rt::World world, int threads);
+
+  const rt::Manifest &manifest() const { return artifact.manifest(); }
+  rt::World world() const { return place; }
+  bool isFirst() const { return place.rank == 0; }
+  uint64_t arenaBytes() const;
+
+  /// Start of a range; null if the artifact has none of this name.
+  std::byte *find(const std::string &name) const;
+  /// A scalar of type T; null if there is none. The sizes must agree.
+  template <typename T> T *scalar(const std::string &name) const {
+    return reinterpret_cast<T *>(findScalar(name, sizeof(T)));
+  }
+  /// The inputs "tokens" and "targets".
+  rt::Batch batch() const;
+
+  /// Runs a program by name. Collective. Throws fsdp::Error.
+  void run(const std::string &program);
+
+  /// Writes every range to the file of this rank, but outputs of programs that
+  /// ran before the last one: their bytes may have been used again.
+  void dump(const std::string &path) const;
+  /// Sets ranges by name from a file of full or of this rank's tensors; the
+  /// part after the last dot may be preceded by `.rankN`. Returns whether
+  /// both inputs of a batch were among them; with `wholeBatch`, one without the
+  /// other is an error.
+  bool load(const std::string &path, bool wholeBatch);
+  void initialize(uint64_t seed);
+  /// "'tokens', 'targets'": the inputs of a program that load() has not set.
+  std::string unsetInputs(const std::string &program) const;
+
+private:
+  bool holds(const rt::RangeInfo &range) const;
+  std::byte *findScalar(const std::string &name, size_t bytes) const;
+
+  const rt::LoadedArtifact &artifact;
+  rt::World place;
+  rt::ContextPtr context;
+  std::string lastProgram;
+  std::set<std::string> loaded;
+};
+
+/// "dir/state.safetensors" and rank 3 -> "dir/state.rank3.safetensors".
+std::string pathOfRank(const std::string &path, int rank);
+
+} // namespace fsdp
+
+#endif // FSDP_TRAINING_RANK_H

@@ -1,0 +1,185 @@
+//===- ExecLower.h - Parts of exec-lower ------------------------*- C++ -*-===//
+//
+// ExecLower.cpp             the pass: ranges of the module, order, last check
+// ExecLowerProgram.cpp      one program: values, views, kernels, results
+// ExecLowerNames.cpp        what a memory report calls a buffer
+// ExecLowerLibrary.cpp      matmuls and the runtime's typed operations
+// ExecLowerCollectives.cpp  collectives, futures
+// KernelLowering.cpp        scalar code of kernels
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_PASSES_EXEC_EXECLOWER_H
+#define FSDP_PASSES_EXEC_EXECLOWER_H
+
+#include "fsdp/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/Exec/KernelLowering.h"
+
+namespace fsdp::lower {
+
+/// What the programs of a module share.
+class ModuleState {
+public:
+  ModuleState(mlir::ModuleOp module, const TargetInfo &target);
+
+  /// Turns nn.parameter and nn.buffer into ranges.
+  mlir::LogicalResult declarePersistent();
+
+  /// The range of a program's argument or result. Programs that use the same
+  /// name share it, so type and role must agree.
+  mlir::FailureOr<exec::RangeOp> declareShared(mlir::Location loc,
+                                               llvm::StringRef name,
+                                               mlir::MemRefType type,
+                                               exec::Role role);
+
+  /// The range `<parameter>.grad`, made at first use. Null without a range
+  /// for the parameter.
+  exec::RangeOp gradientOf(llvm::StringRef parameter);
+
+  exec::RangeOp lookup(llvm::StringRef name) const {
+    return ranges.lookup(name);
+  }
+
+  const TargetInfo &target;
+  KernelCache kernels;
+
+private:
+  exec::RangeOp create(mlir::Location loc, llvm::StringRef name,
+                       mlir::MemRefType type, exec::Role role);
+  template <typename OpT> mlir::LogicalResult declare(OpT op, exec::Role role);
+
+  mlir::ModuleOp module;
+  mlir::OpBuilder builder;
+  dist::MeshOp mesh;
+  llvm::StringMap<exec::RangeOp> ranges;
+  exec::RangeOp last;
+};
+
+/// Lowers one function. Values are followed op by op: a tensor becomes the
+/// buffer that holds it, an alias becomes a view.
+class ProgramLowering {
+public:
+  ProgramLowering(ModuleState &state, mlir::func::FuncOp func);
+
+  /// The program, not in a block yet. Failure: a diagnostic was emitted.
+  mlir::FailureOr<exec::ProgramOp> run();
+
+private:
+  // ExecLowerProgram.cpp: arguments, results, order.
+  mlir::LogicalResult bindArguments();
+  mlir::LogicalResult bindResults();
+  mlir::LogicalResult lowerReturn();
+  void chooseDestination(mlir::Value value, exec::RangeOp range);
+  void findUpdates();
+  bool isUsedAfterUpdate(nn::ReadOp read);
+  mlir::LogicalResult lower(mlir::Operation *op);
+  void eraseUnusedViews();
+
+  // ExecLowerNames.cpp: what people call a buffer.
+  /// Finds the parameters whose values and gradients tensors hold.
+  void findParameters();
+  void nameMoved(mlir::Operation *collective, mlir::ValueRange results);
+  /// The label of the buffer that `op` writes for `tensor`.
+  std::string labelOf(mlir::Value tensor, mlir::Operation *op);
+
+  // Buffers.
+  /// The buffer that holds `tensor`.
+  mlir::Value buffer(mlir::Value tensor);
+  /// The buffer that `result` is to be written to: its destination, or a new
+  /// interval. `op` gives it its label.
+  mlir::Value output(mlir::Value result, mlir::Operation *op);
+  /// An interval for `tensor`, or for the scratch memory that `suffix` says.
+  mlir::Value alloc(mlir::MemRefType type, mlir::Value tensor,
+                    mlir::Operation *op, llvm::StringRef suffix = "");
+  /// A workspace of `bytes`, or nothing for 0; an error where there is none of
+  /// such a size.
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+  workspace(int64_t bytes, mlir::Operation *op);
+  /// The same for the part of `op` that gives `tensor`, but empty for 0.
+  mlir::FailureOr<mlir::Value> workspaceOf(int64_t bytes, mlir::Value tensor,
+                                           mlir::Operation *op);
+  mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
+                   int64_t offset = 0);
+  mlir::Value asMatrix(mlir::Value buffer);
+  mlir::Value get(exec::RangeOp range);
+  void copy(mlir::Location loc, mlir::Value from, mlir::Value to);
+  void launch(const KernelUse &use, mlir::Operation *op);
+  using Params =
+      std::initializer_list<std::pair<llvm::StringRef, mlir::Attribute>>;
+  void invoke(mlir::Location loc, llvm::StringRef callee,
+              mlir::ValueRange inputs, mlir::ValueRange outputs,
+              mlir::ValueRange workspaces = {}, Params params = {});
+
+  // State, kernels, shapes.
+  mlir::LogicalResult lowerRead(nn::ReadOp op);
+  mlir::LogicalResult lowerGradient(nn::GradientOp op);
+  mlir::LogicalResult lowerKernel(mlir::Operation *op);
+  mlir::LogicalResult lowerReshape(nn::ReshapeOp op);
+  mlir::LogicalResult lowerRecompute(nn::RecomputeFromOp op);
+  mlir::LogicalResult lowerSlice(nn::SliceOp op);
+  mlir::LogicalResult lowerPad(nn::PadOp op);
+  mlir::LogicalResult lowerConcat(nn::ConcatOp op);
+  void copyBox(mlir::Location loc, mlir::Value from, mlir::Value to,
+               llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> inOffsets,
+               llvm::ArrayRef<int64_t> outOffsets);
+
+  // ExecLowerLibrary.cpp.
+  mlir::LogicalResult gemm(mlir::Operation *op, mlir::ValueRange inputs,
+                           mlir::Value out, bool transposeLhs,
+                           bool transposeRhs);
+  mlir::LogicalResult lowerLinear(nn::LinearOp op);
+  mlir::LogicalResult lowerLinearInputGrad(nn::LinearInputGradOp op);
+  mlir::LogicalResult lowerLinearWeightGrad(nn::LinearWeightGradOp op);
+  mlir::LogicalResult lowerMatmul(nn::MatmulOp op);
+  mlir::LogicalResult lowerAttention(nn::AttentionOp op);
+  mlir::LogicalResult lowerAttentionGrad(nn::AttentionGradOp op);
+  mlir::LogicalResult lowerRotary(nn::RotaryOp op);
+  mlir::LogicalResult lowerEmbedding(nn::EmbeddingOp op);
+  mlir::LogicalResult lowerEmbeddingGrad(nn::EmbeddingGradOp op);
+  mlir::LogicalResult lowerCrossEntropy(nn::CrossEntropyOp op);
+  mlir::LogicalResult lowerCrossEntropyGrad(nn::CrossEntropyGradOp op);
+  mlir::LogicalResult lowerTranspose(nn::TransposeOp op);
+  mlir::LogicalResult lowerAbsMax(nn::AbsMaxOp op);
+  mlir::LogicalResult lowerSumSquares(nn::SumSquaresOp op);
+  mlir::LogicalResult lowerClipCoefficient(nn::ClipCoefficientOp op);
+  mlir::LogicalResult lowerAdamW(nn::AdamWOp op);
+  /// Buffers of several tensors.
+  llvm::SmallVector<mlir::Value> buffers(mlir::ValueRange tensors);
+  /// New buffers for all results.
+  llvm::SmallVector<mlir::Value> outputs(mlir::Operation *op);
+
+  // ExecLowerCollectives.cpp. `results` are the tensors that the collective
+  // gives: its own, or those of the await behind an fsdp.async.
+  mlir::LogicalResult lowerCollective(mlir::Operation *op, exec::Stream stream,
+                                      mlir::ValueRange results,
+                                      mlir::Value *token);
+  mlir::LogicalResult lowerAllGather(dist::AllGatherOp op, exec::Stream stream,
+                                     mlir::ValueRange results,
+                                     mlir::Value *token);
+  template <typename OpT>
+  mlir::LogicalResult
+  lowerReduction(OpT op, exec::CollectiveKind kind, exec::Stream stream,
+                 mlir::ValueRange results, mlir::Value *token);
+  mlir::LogicalResult lowerAsync(dist::AsyncOp op);
+  mlir::LogicalResult lowerAwait(dist::AwaitOp op);
+
+  ModuleState &state;
+  mlir::func::FuncOp func;
+  mlir::OpBuilder b;
+  exec::ProgramOp program;
+  llvm::DenseMap<mlir::Value, mlir::Value> held;         // tensor -> buffer
+  llvm::DenseMap<mlir::Value, mlir::Value> destinations; // tensor -> buffer
+  llvm::DenseMap<mlir::Value, mlir::Value> tokens;       // future -> token
+  llvm::DenseMap<std::pair<std::pair<mlir::Value, int64_t>, mlir::Type>,
+                 mlir::Value>
+      views;                         // (source, offset), type -> exec.view
+  llvm::StringMap<mlir::Value> gets; // range -> exec.get
+  llvm::StringMap<mlir::Operation *> updates; // range -> first nn.adamw
+  llvm::SmallVector<exec::RangeOp> resultRanges;
+  /// tensor -> parameter of which it is the value or the gradient
+  llvm::DenseMap<mlir::Value, llvm::StringRef> parameters;
+};
+
+} // namespace fsdp::lower
+
+#endif // FSDP_PASSES_EXEC_EXECLOWER_H

@@ -1,0 +1,163 @@
+//===- ExecLowerCollectives.cpp - Collectives and futures -----------------===//
+#include "passes/Exec/ExecLower.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::lower;
+
+/// Ranks that take part in a collective.
+template <typename OpT> static FailureOr<int64_t> ranksOf(OpT op) {
+  dist::MeshOp mesh = dist::lookupMesh(op, op.getMeshAttr());
+  auto axes =
+      llvm::to_vector(op.getAxes().template getAsRange<dist::AxisRefAttr>());
+  int64_t ranks = mesh ? mesh.sizeOf(axes) : 0;
+  if (ranks == 0)
+    return op.emitOpError("refers to a mesh or an axis that the module lacks");
+  return ranks;
+}
+
+/// Creates the exec.collective; `token` is set where the caller wants one.
+template <typename OpT>
+static void createCollective(OpBuilder &b, OpT op, exec::CollectiveKind kind,
+                             exec::Stream stream, ValueRange inputs,
+                             ValueRange outputs, ValueRange workspaces,
+                             exec::ReduceKind reduce, double scale,
+                             Value *token) {
+  MLIRContext *context = b.getContext();
+  auto collective = exec::CollectiveOp::create(
+      b, op.getLoc(), token ? exec::TokenType::get(context) : Type(),
+      exec::CollectiveKindAttr::get(context, kind),
+      exec::StreamAttr::get(context, stream), inputs, outputs, workspaces,
+      op.getMeshAttr(), op.getAxesAttr(),
+      exec::ReduceKindAttr::get(context, reduce), b.getF64FloatAttr(scale),
+      op.getServesAttr());
+  if (token)
+    *token = collective.getToken();
+}
+
+/// Only the first dimension is contiguous in memory, piece by piece.
+template <typename OpT> static LogicalResult verifyDim(OpT op) {
+  if (op.getDim() == 0)
+    return success();
+  return op.emitError("only dimension 0 can be lowered yet, not ")
+         << op.getDim();
+}
+
+LogicalResult ProgramLowering::lowerAllGather(dist::AllGatherOp op,
+                                              exec::Stream stream,
+                                              ValueRange results,
+                                              Value *token) {
+  FailureOr<int64_t> ranks = ranksOf(op);
+  if (failed(ranks) || failed(verifyDim(op)))
+    return failure();
+  SmallVector<Value> inputs = buffers(op.getInputs()), written;
+  for (auto [input, result] : llvm::zip(inputs, results)) {
+    // Shards are equal, so the buffer may have a padded tail; the tensor is
+    // its prefix.
+    auto shard = cast<MemRefType>(input.getType());
+    SmallVector<int64_t> shape(shard.getShape());
+    shape[0] = (CheckedSize(shape[0]) * *ranks).saturated();
+    MemRefType padded = MemRefType::get(shape, shard.getElementType());
+    if (!exec::isBuffer(padded))
+      return op.emitError("gathers ")
+             << shard << " from " << *ranks
+             << " ranks, which is more than 2^56 bytes";
+    if (padded == memRefOf(result.getType())) {
+      written.push_back(output(result, op));
+      continue;
+    }
+    written.push_back(alloc(padded, result, op));
+    held[result] = view(written.back(),
+                        cast<RankedTensorType>(result.getType()).getShape());
+  }
+  createCollective(b, op, exec::CollectiveKind::AllGather, stream, inputs,
+                   written, {}, exec::ReduceKind::Sum, 1.0, token);
+  return success();
+}
+
+/// A tensor of a reduction as the runtime sees it.
+static rt::CollectiveItem itemOf(exec::CollectiveKind kind, Value input,
+                                 Value output) {
+  int64_t in = cast<MemRefType>(input.getType()).getNumElements();
+  int64_t out = cast<MemRefType>(output.getType()).getNumElements();
+  return {out, in};
+}
+
+template <typename OpT>
+LogicalResult ProgramLowering::lowerReduction(OpT op, exec::CollectiveKind kind,
+                                              exec::Stream stream,
+                                              ValueRange results,
+                                              Value *token) {
+  FailureOr<int64_t> ranks = ranksOf(op);
+  if (failed(ranks))
+    return failure();
+  SmallVector<Value> inputs = buffers(op.getInputs()), written, scratch;
+  for (auto [input, result] : llvm::zip(inputs, results)) {
+    written.push_back(output(result, op));
+    rt::CollectiveItem item = itemOf(kind, input, written.back());
+    rt::CollectiveDesc desc = {};
+    desc.kind = kind == exec::CollectiveKind::ReduceScatter
+                    ? rt::CollectiveKind::ReduceScatter
+                    : rt::CollectiveKind::AllReduce;
+    desc.in = dtypeOf(cast<MemRefType>(input.getType()).getElementType());
+    desc.out =
+        dtypeOf(cast<MemRefType>(written.back().getType()).getElementType());
+    desc.items = 1;
+    desc.item = &item;
+    FailureOr<Value> space = workspaceOf(
+        state.target.collectiveWorkspaceBytes(desc, 0, *ranks), result, op);
+    if (failed(space))
+      return failure();
+    scratch.push_back(*space);
+  }
+  exec::ReduceKind reduce = op.getKind() == dist::CollectiveReduce::Sum
+                                ? exec::ReduceKind::Sum
+                                : exec::ReduceKind::Max;
+  createCollective(b, op, kind, stream, inputs, written, scratch, reduce,
+                   op.getScale().convertToDouble(), token);
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerCollective(Operation *op,
+                                               exec::Stream stream,
+                                               ValueRange results,
+                                               Value *token) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](dist::AllGatherOp o) {
+        return lowerAllGather(o, stream, results, token);
+      })
+      .Case([&](dist::ReduceScatterOp o) -> LogicalResult {
+        if (failed(verifyDim(o)))
+          return failure();
+        return lowerReduction(o, exec::CollectiveKind::ReduceScatter, stream,
+                              results, token);
+      })
+      .Case([&](dist::AllReduceOp o) {
+        return lowerReduction(o, exec::CollectiveKind::AllReduce, stream,
+                              results, token);
+      })
+      .Default([](Operation *o) {
+        return o->emitOpError("cannot run asynchronously");
+      });
+}
+
+/// An await in the body is kept by the order of the stream: nothing is lowered
+/// for it, and the token of what it awaits stays without exec.await.
+LogicalResult ProgramLowering::lowerAsync(dist::AsyncOp op) {
+  dist::AwaitOp await;
+  for (Operation *user : op.getFuture().getUsers())
+    await = dyn_cast<dist::AwaitOp>(user);
+  if (!await)
+    return op.emitOpError("is never awaited");
+  Operation *inner = op.getInnerOp();
+  exec::Stream stream = isa<dist::AllGatherOp>(inner) ? exec::Stream::Gather
+                                                      : exec::Stream::Reduce;
+  return lowerCollective(inner, stream, await.getResults(),
+                         &tokens[op.getFuture()]);
+}
+
+LogicalResult ProgramLowering::lowerAwait(dist::AwaitOp op) {
+  exec::AwaitOp::create(b, op.getLoc(), tokens.lookup(op.getFuture()));
+  return success();
+}

@@ -1,0 +1,85 @@
+//===- ExecLowerNames.cpp - What a memory report calls a buffer -----------===//
+//
+// A buffer is called after the module that fills it and the op that does:
+// "layers.1.feed_forward.w2: linear". One that holds a parameter or a gradient
+// is called after the parameter: "layers.1.feed_forward.w2.weight: all_gather".
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Exec/ExecLower.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::lower;
+
+/// The outermost name of a location ("layers.0.attention.wq"), or nothing.
+static StringRef nameOf(Location loc) {
+  auto named = loc->findInstanceOf<NameLoc>();
+  return named ? named.getName().getValue() : StringRef();
+}
+
+/// Notes what a collective reads and gives: by an attribute, it says which
+/// parameters it moves.
+void ProgramLowering::nameMoved(Operation *collective, ValueRange results) {
+  auto names = collective->getAttrOfType<ArrayAttr>(dist::kParametersAttr);
+  if (!names)
+    return;
+  for (auto [name, input, result] :
+       llvm::zip(names, collective->getOperands(), results)) {
+    StringRef parameter = cast<StringAttr>(name).getValue();
+    parameters.try_emplace(input, parameter);
+    parameters.try_emplace(result, parameter);
+  }
+}
+
+void ProgramLowering::findParameters() {
+  for (Operation &op : func.front()) {
+    if (auto read = dyn_cast<nn::ReadOp>(op)) {
+      exec::RangeOp range = state.lookup(read.getName());
+      if (range && range.getRole() == exec::Role::Parameter)
+        parameters.try_emplace(read.getValue(), read.getName());
+    } else if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
+      parameters.try_emplace(gradient.getValue(), gradient.getName());
+    } else if (auto update = dyn_cast<nn::AdamWOp>(op)) {
+      for (auto [name, gradient] :
+           llvm::zip(update.getParameters(), update.getGradients()))
+        parameters.try_emplace(gradient,
+                               cast<FlatSymbolRefAttr>(name).getValue());
+    } else if (isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(
+                   op)) {
+      nameMoved(&op, op.getResults());
+    } else if (auto async = dyn_cast<dist::AsyncOp>(op)) {
+      for (Operation *user : async.getFuture().getUsers())
+        if (auto await = dyn_cast<dist::AwaitOp>(user))
+          nameMoved(async.getInnerOp(), await.getResults());
+    }
+  }
+  // A cast holds the same in another type: of a value behind it, of a gradient
+  // before it.
+  for (auto cast : func.getOps<nn::CastOp>())
+    if (StringRef name = parameters.lookup(cast.getInput()); !name.empty())
+      parameters.try_emplace(cast.getResult(), name);
+  for (Operation &op : llvm::reverse(func.front()))
+    if (auto cast = dyn_cast<nn::CastOp>(op))
+      if (StringRef name = parameters.lookup(cast.getResult()); !name.empty())
+        parameters.try_emplace(cast.getInput(), name);
+}
+
+std::string ProgramLowering::labelOf(Value tensor, Operation *op) {
+  std::string kind = op->getName().stripDialect().str();
+  StringRef name = parameters.lookup(tensor);
+  // A collective of no parameter is called after what it serves.
+  if (auto serves = op->getAttrOfType<StringAttr>("serves");
+      serves && name.empty())
+    name = serves.getValue();
+  if (name.empty())
+    name = nameOf(op->getLoc());
+  // Text may have lost its locations; the one weight that an op reads tells
+  // the module.
+  SmallVector<StringRef> weights;
+  for (Value operand : op->getOperands())
+    if (StringRef weight = parameters.lookup(operand); !weight.empty())
+      weights.push_back(weight);
+  if (name.empty() && weights.size() == 1)
+    name = weights.front().rsplit('.').first;
+  return name.empty() ? kind : (name + ": " + kind).str();
+}

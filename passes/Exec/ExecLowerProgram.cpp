@@ -1,0 +1,441 @@
+//===- ExecLowerProgram.cpp - One program: values, views, kernels ---------===//
+#include "passes/Exec/ExecLower.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::lower;
+
+ProgramLowering::ProgramLowering(ModuleState &state, func::FuncOp func)
+    : state(state), func(func), b(func.getContext()) {}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+Value ProgramLowering::alloc(MemRefType type, Value tensor, Operation *op,
+                             StringRef suffix) {
+  std::string label = labelOf(tensor, op);
+  if (!suffix.empty())
+    label += (" " + suffix).str();
+  return exec::AllocOp::create(b, op->getLoc(), type, IntegerAttr(),
+                               b.getStringAttr(label));
+}
+
+FailureOr<Value> ProgramLowering::workspaceOf(int64_t bytes, Value tensor,
+                                              Operation *op) {
+  if (bytes < 0 || bytes > kMaxTensorBytes)
+    return op->emitError("is too large for the library of this target");
+  return alloc(MemRefType::get({bytes}, b.getI8Type()), tensor, op,
+               "workspace");
+}
+
+FailureOr<SmallVector<Value>> ProgramLowering::workspace(int64_t bytes,
+                                                         Operation *op) {
+  if (bytes == 0)
+    return SmallVector<Value>();
+  FailureOr<Value> space = workspaceOf(bytes, op->getResult(0), op);
+  if (failed(space))
+    return failure();
+  return SmallVector<Value>{*space};
+}
+
+Value ProgramLowering::view(Value buffer, ArrayRef<int64_t> shape,
+                            int64_t offset) {
+  auto type = MemRefType::get(
+      shape, cast<MemRefType>(buffer.getType()).getElementType());
+  if (auto inner = buffer.getDefiningOp<exec::ViewOp>()) {
+    offset += inner.getOffset();
+    buffer = inner.getSource();
+  }
+  if (offset == 0 && buffer.getType() == type)
+    return buffer;
+  Value &known = views[{{buffer, offset}, type}];
+  if (!known)
+    known = exec::ViewOp::create(b, buffer.getLoc(), type, buffer,
+                                 b.getI64IntegerAttr(offset));
+  return known;
+}
+
+Value ProgramLowering::get(exec::RangeOp range) {
+  Value &value = gets[range.getSymName()];
+  if (!value)
+    value = exec::GetOp::create(b, range.getLoc(), range.getMemRefType(),
+                                range.getSymName());
+  return value;
+}
+
+Value ProgramLowering::buffer(Value tensor) {
+  if (Value known = held.lookup(tensor))
+    return known;
+  // Constants get a buffer only where an op outside of kernels needs one.
+  assert(splatOf(tensor) && "operands are lowered before their users");
+  launch(splatKernel(tensor, state.kernels), tensor.getDefiningOp());
+  return held.lookup(tensor);
+}
+
+Value ProgramLowering::output(Value result, Operation *op) {
+  Value &known = held[result];
+  known = destinations.lookup(result);
+  if (!known)
+    known = alloc(memRefOf(result.getType()), result, op);
+  return known;
+}
+
+SmallVector<Value> ProgramLowering::buffers(ValueRange tensors) {
+  return llvm::map_to_vector(tensors, [&](Value v) { return buffer(v); });
+}
+
+SmallVector<Value> ProgramLowering::outputs(Operation *op) {
+  return llvm::map_to_vector(op->getResults(),
+                             [&](Value v) { return output(v, op); });
+}
+
+void ProgramLowering::copy(Location loc, Value from, Value to) {
+  exec::CopyOp::create(b, loc, exec::Stream::Compute, from, to);
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments and results
+//===----------------------------------------------------------------------===//
+
+/// The `nn.name` of an argument or result.
+static FailureOr<StringRef> nameOf(func::FuncOp func, DictionaryAttr attrs,
+                                   StringRef what, unsigned number) {
+  auto name = attrs ? attrs.getAs<StringAttr>(nn::kNameAttr) : StringAttr();
+  if (!name)
+    return func.emitError() << what << " " << number << " of @"
+                            << func.getSymName() << " has no " << nn::kNameAttr;
+  return name.getValue();
+}
+
+LogicalResult ProgramLowering::bindArguments() {
+  SmallVector<StringRef> names;
+  for (BlockArgument argument : func.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    FailureOr<StringRef> name =
+        nameOf(func, func.getArgAttrDict(number), "argument", number);
+    if (failed(name))
+      return failure();
+    auto range =
+        state.declareShared(argument.getLoc(), *name,
+                            memRefOf(argument.getType()), exec::Role::Input);
+    if (failed(range))
+      return failure();
+    held[argument] = get(*range);
+    names.push_back(*name);
+  }
+  program->setAttr(exec::kInputsAttr, b.getStrArrayAttr(names));
+  return success();
+}
+
+/// True for values that their op writes into a buffer of its own, so that it
+/// may as well be the range that the value ends in.
+static bool ownsBuffer(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op &&
+         !isa<nn::ReadOp, nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(op);
+}
+
+void ProgramLowering::chooseDestination(Value value, exec::RangeOp range) {
+  // A reshaped value is written through a view of the range.
+  while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
+    value = reshape.getInput();
+  if (!ownsBuffer(value) || destinations.contains(value))
+    return;
+  destinations[value] =
+      view(get(range), cast<RankedTensorType>(value.getType()).getShape());
+}
+
+LogicalResult ProgramLowering::bindResults() {
+  SmallVector<StringRef> names;
+  Operation *end = func.front().getTerminator();
+  for (auto [number, value] : llvm::enumerate(end->getOperands())) {
+    FailureOr<StringRef> name =
+        nameOf(func, func.getResultAttrDict(number), "result", number);
+    if (failed(name))
+      return failure();
+    auto range = state.declareShared(
+        end->getLoc(), *name, memRefOf(value.getType()), exec::Role::Output);
+    if (failed(range))
+      return failure();
+    resultRanges.push_back(*range);
+    names.push_back(*name);
+    chooseDestination(value, *range);
+  }
+  program->setAttr(exec::kOutputsAttr, b.getStrArrayAttr(names));
+  for (auto gradient : func.getOps<nn::GradientOp>())
+    if (exec::RangeOp range = state.gradientOf(gradient.getName()))
+      chooseDestination(gradient.getValue(), range);
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerReturn() {
+  Operation *end = func.front().getTerminator();
+  for (auto [value, range] : llvm::zip(end->getOperands(), resultRanges)) {
+    Value from = buffer(value), to = get(range);
+    if (exec::resolveRange(from).root != to)
+      copy(end->getLoc(), from, to);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+void ProgramLowering::findUpdates() {
+  for (auto adamw : func.getOps<nn::AdamWOp>())
+    for (ArrayAttr names : {adamw.getParameters(), adamw.getFirstMoments(),
+                            adamw.getSecondMoments()})
+      for (auto name : names.getAsRange<FlatSymbolRefAttr>())
+        updates.try_emplace(name.getValue(), adamw);
+}
+
+bool ProgramLowering::isUsedAfterUpdate(nn::ReadOp read) {
+  Operation *update = updates.lookup(read.getName());
+  if (!update || update->isBeforeInBlock(read))
+    return false;
+  SmallVector<Value> aliases = {read.getValue()};
+  while (!aliases.empty()) {
+    for (Operation *user : aliases.pop_back_val().getUsers()) {
+      Operation *inBlock = func.front().findAncestorOpInBlock(*user);
+      if (inBlock != update && update->isBeforeInBlock(inBlock))
+        return true;
+      if (isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(user))
+        llvm::append_range(aliases, user->getResults());
+    }
+  }
+  return false;
+}
+
+LogicalResult ProgramLowering::lowerRead(nn::ReadOp op) {
+  exec::RangeOp range = state.lookup(op.getName());
+  if (!range)
+    return op.emitError("no parameter or buffer is named ") << op.getNameAttr();
+  if (range.getType() != memRefOf(op.getType()))
+    return op.emitOpError("reads ")
+           << op.getType() << ", but this rank holds " << range.getType();
+  Value source = get(range);
+  held[op.getValue()] = source;
+  // The value is the one of this place; an update must not show through.
+  if (isUsedAfterUpdate(op))
+    copy(op.getLoc(), source, output(op.getValue(), op));
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerGradient(nn::GradientOp op) {
+  exec::RangeOp range = state.gradientOf(op.getName());
+  if (!range)
+    return op.emitError("no parameter is named ") << op.getNameAttr();
+  Value from = buffer(op.getValue()), to = get(range);
+  if (exec::resolveRange(from).root != to)
+    copy(op.getLoc(), from, to);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels and shapes
+//===----------------------------------------------------------------------===//
+
+void ProgramLowering::launch(const KernelUse &use, Operation *op) {
+  SmallVector<Value> inputs = buffers(use.inputs), written;
+  for (auto [value, definer] : llvm::zip(use.outputs, use.definers))
+    written.push_back(output(value, definer));
+  exec::LaunchOp::create(b, op->getLoc(),
+                         exec::KernelOp(use.kernel).getSymName(),
+                         exec::Stream::Compute, inputs, written);
+}
+
+LogicalResult ProgramLowering::lowerKernel(Operation *op) {
+  FailureOr<KernelUse> use = lowerToKernel(op, state.kernels);
+  if (failed(use))
+    return failure();
+  launch(*use, op);
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerReshape(nn::ReshapeOp op) {
+  held[op.getResult()] = view(buffer(op.getInput()), op.getType().getShape());
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerRecompute(nn::RecomputeFromOp op) {
+  for (auto [value, result] : llvm::zip(op.getValues(), op.getResults()))
+    held[result] = buffer(value);
+  return success();
+}
+
+/// The position of the first element of a box if its elements lie one after
+/// another in `input`: every dimension behind the first one that is longer
+/// than 1 must be whole.
+static std::optional<int64_t> contiguousOffset(RankedTensorType input,
+                                               RankedTensorType box,
+                                               ArrayRef<int64_t> offsets) {
+  int64_t position = 0;
+  bool started = false;
+  for (auto [size, part, offset] :
+       llvm::zip(input.getShape(), box.getShape(), offsets)) {
+    if (started && part != size)
+      return std::nullopt;
+    started |= part != 1;
+    position = position * size + offset;
+  }
+  return position;
+}
+
+void ProgramLowering::copyBox(Location loc, Value from, Value to,
+                              ArrayRef<int64_t> shape,
+                              ArrayRef<int64_t> inOffsets,
+                              ArrayRef<int64_t> outOffsets) {
+  invoke(loc, "copy_box", from, to, {},
+         {{"shape", b.getDenseI64ArrayAttr(shape)},
+          {"in_offsets", b.getDenseI64ArrayAttr(inOffsets)},
+          {"out_offsets", b.getDenseI64ArrayAttr(outOffsets)}});
+}
+
+LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
+  auto input = cast<RankedTensorType>(op.getInput().getType());
+  auto box = cast<RankedTensorType>(op.getType());
+  Value from = buffer(op.getInput());
+  if (auto offset = contiguousOffset(input, box, op.getOffsets())) {
+    held[op.getResult()] = view(from, box.getShape(), *offset);
+    return success();
+  }
+  SmallVector<int64_t> zeros(box.getRank(), 0);
+  copyBox(op.getLoc(), from, output(op.getResult(), op), box.getShape(),
+          op.getOffsets(), zeros);
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerPad(nn::PadOp op) {
+  auto box = cast<RankedTensorType>(op.getInput().getType());
+  Value from = buffer(op.getInput()), to = output(op.getResult(), op);
+  SmallVector<int64_t> zeros(box.getRank(), 0);
+  invoke(op.getLoc(), "fill_zero", {}, to);
+  copyBox(op.getLoc(), from, to, box.getShape(), zeros, op.getOffsets());
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
+  Value to = output(op.getResult(), op);
+  int64_t rank = cast<MemRefType>(to.getType()).getRank();
+  SmallVector<int64_t> zeros(rank, 0), offsets(rank, 0);
+  for (Value input : op.getInputs()) {
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(input.getType()).getShape();
+    copyBox(op.getLoc(), buffer(input), to, shape, zeros, offsets);
+    offsets[op.getDim()] += shape[op.getDim()];
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// All ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramLowering::lower(Operation *op) {
+  // Ops whose results nobody reads do no work.
+  bool isDead = op->use_empty() && isMemoryEffectFree(op);
+  // Constants are part of the kernels that read them.
+  if (isDead || isa<nn::ConstantOp, nn::SeedOp, func::ReturnOp>(op))
+    return success();
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](nn::ReadOp o) { return lowerRead(o); })
+      .Case([&](nn::GradientOp o) { return lowerGradient(o); })
+      .Case([&](nn::ReshapeOp o) { return lowerReshape(o); })
+      .Case([&](nn::RecomputeFromOp o) { return lowerRecompute(o); })
+      .Case([&](nn::SliceOp o) { return lowerSlice(o); })
+      .Case([&](nn::PadOp o) { return lowerPad(o); })
+      .Case([&](nn::ConcatOp o) { return lowerConcat(o); })
+      .Case([&](nn::TransposeOp o) { return lowerTranspose(o); })
+      .Case([&](nn::LinearOp o) { return lowerLinear(o); })
+      .Case([&](nn::LinearInputGradOp o) { return lowerLinearInputGrad(o); })
+      .Case([&](nn::LinearWeightGradOp o) { return lowerLinearWeightGrad(o); })
+      .Case([&](nn::MatmulOp o) { return lowerMatmul(o); })
+      .Case([&](nn::AttentionOp o) { return lowerAttention(o); })
+      .Case([&](nn::AttentionGradOp o) { return lowerAttentionGrad(o); })
+      .Case([&](nn::RotaryOp o) { return lowerRotary(o); })
+      .Case([&](nn::EmbeddingOp o) { return lowerEmbedding(o); })
+      .Case([&](nn::EmbeddingGradOp o) { return lowerEmbeddingGrad(o); })
+      .Case([&](nn::CrossEntropyOp o) { return lowerCrossEntropy(o); })
+      .Case([&](nn::CrossEntropyGradOp o) { return lowerCrossEntropyGrad(o); })
+      .Case([&](nn::AbsMaxOp o) { return lowerAbsMax(o); })
+      .Case([&](nn::SumSquaresOp o) { return lowerSumSquares(o); })
+      .Case([&](nn::ClipCoefficientOp o) { return lowerClipCoefficient(o); })
+      .Case([&](nn::AdamWOp o) { return lowerAdamW(o); })
+      .Case([&](dist::AsyncOp o) { return lowerAsync(o); })
+      .Case([&](dist::AwaitOp o) { return lowerAwait(o); })
+      .Case<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(
+          [&](auto o) {
+            return lowerCollective(o, exec::Stream::Compute, o->getResults(),
+                                   /*token=*/nullptr);
+          })
+      .Case<nn::FusionOp, nn::KernelOpInterface>(
+          [&](auto o) { return lowerKernel(o); })
+      .Default([](Operation *o) {
+        return o->emitOpError("has no lowering to exec");
+      });
+}
+
+/// exec computes in f32; f64 tensors are for the reference evaluator.
+static LogicalResult verifyTypes(func::FuncOp func) {
+  auto isF64 = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getElementType().isF64();
+  };
+  for (Type type : func.getArgumentTypes())
+    if (isF64(type))
+      return func.emitError("exec has no f64, but an argument is ") << type;
+  WalkResult result = func.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (isF64(type)) {
+        op->emitError("exec has no f64, but a result is ") << type;
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Floating point operations of one run.
+static FailureOr<int64_t> flopsOf(func::FuncOp func) {
+  CheckedSize flops = 0;
+  func.walk([&](nn::CostOpInterface op) { flops += op.getFlops(); });
+  if (!flops.fits(kMaxFlops))
+    return func.emitError("needs more than 2^62 floating point operations");
+  return flops.get();
+}
+
+void ProgramLowering::eraseUnusedViews() {
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(program.getBody().front())))
+    if (isa<exec::ViewOp, exec::GetOp>(op) && op.use_empty())
+      op.erase();
+}
+
+FailureOr<exec::ProgramOp> ProgramLowering::run() {
+  if (!llvm::hasSingleElement(func.getBody()))
+    return func.emitError("a program is one block");
+  if (failed(verifyTypes(func)))
+    return failure();
+  program = exec::ProgramOp::create(b, func.getLoc(), func.getSymNameAttr(),
+                                    /*arena=*/IntegerAttr());
+  OwningOpRef<exec::ProgramOp> owner(program);
+  FailureOr<int64_t> flops = flopsOf(func);
+  if (failed(flops))
+    return failure();
+  program->setAttr(exec::kFlopsAttr, b.getI64IntegerAttr(*flops));
+  b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
+  findUpdates();
+  findParameters();
+  if (failed(bindArguments()) || failed(bindResults()))
+    return failure();
+  for (Operation &op : func.front())
+    if (failed(lower(&op)))
+      return failure();
+  if (failed(lowerReturn()))
+    return failure();
+  eraseUnusedViews();
+  return owner.release();
+}
