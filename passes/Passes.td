@@ -18,12 +18,21 @@ include "mlir/Pass/PassBase.td"
 def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
   let summary = "Lays parameters out over a mesh; a use becomes one redistribute";
   let description = [{
-    Creates `fsdp.mesh @mesh`, gives every parameter its `fsdp.placement`, and
-    turns the reads of a parameter in a program into ONE local read and ONE
-    `fsdp.redistribute`, right before the parameter's first use. Sharding is a
-    differentiable op like any other, so nn-differentiate derives the gradient
-    collectives and nobody writes them by hand; and because a tied weight has
-    one redistribute, its gradient is reduced once.
+    Creates `fsdp.mesh @mesh`, gives every parameter and every argument of a
+    program its `fsdp.placement`, and turns the reads of a parameter in a program
+    into ONE read and ONE `fsdp.redistribute` to where it is computed with, right
+    before the parameter's first use. Sharding is a differentiable op like any
+    other, so nn-differentiate derives the gradient collectives and nobody writes
+    them by hand; and because a tied weight has one redistribute, its gradient is
+    reduced once. Types stay logical: those of one device with the whole batch.
+
+    Axes whose names begin with "dp" are data axes: arguments are batches, cut
+    over them along dimension 0, which they must divide; and parameters rest cut
+    over them along dimension 0 as the mode says, which need not divide. What is
+    computed does not depend on the mode, so the modes agree bit for bit.
+    Parameters and arguments of rank 0 are replicated. Buffers stay as they are:
+    they are not trained and every rank computes the same. Reads that nothing uses
+    are erased.
 
     If every use of the parameter is an nn.cast to one type, the redistribute
     yields that type and the casts go: what travels is the compute type.
@@ -33,17 +42,10 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     %0 = nn.read @w : tensor<8x4xf32>
     %1 = nn.cast %0 : tensor<8x4xf32> to tensor<8x4xbf16>
     // becomes, with mesh="dp_shard=2",
-    nn.parameter @w : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-    %0 = nn.read @w : tensor<4x4xf32>
-    %1 = fsdp.redistribute %0 on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
-        grad average f32 : tensor<4x4xf32> -> tensor<8x4xbf16>
+    nn.parameter @w : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{ | "dp_shard"}, {} ]>}
+    %0 = nn.read @w : tensor<8x4xf32>
+    %1 = fsdp.redistribute %0 on @mesh to <[{}, {} ]> wire f32 : tensor<8x4xf32> -> tensor<8x4xbf16>
     ```
-
-    Whatever the mode, gradients are reduced over all axes of the mesh, so the
-    modes agree bit for bit. Dimension 0 is split; it need not divide evenly.
-    Parameters of rank 0 are replicated. Buffers stay as they are: they are not
-    trained and every rank computes the same. Reads that nothing uses are
-    erased.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", /*default=*/"",
@@ -53,9 +55,9 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
            "How parameters are laid out",
            [{::llvm::cl::values(
              clEnumValN(::fsdp::ShardMode::FullyShard, "fully_shard",
-                        "split over all axes"),
+                        "split over all data axes"),
              clEnumValN(::fsdp::ShardMode::HybridShard, "hybrid_shard",
-                        "split over the last axis, replicated over the others"),
+                        "split over the last data axis, replicated over the others"),
              clEnumValN(::fsdp::ShardMode::Replicate, "replicate",
                         "every rank holds every parameter"))}]>,
     Option<"reduceDtype", "reduce_dtype", "std::string", /*default=*/"\"f32\"",
@@ -63,101 +65,6 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     Option<"nodeSize", "node_size", "int64_t", /*default=*/"0",
            "Consecutive ranks that share a node; 0: not stated">,
   ];
-  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
-}
-
-def VerifySharded : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
-  let summary = "Proves that no sharded parameter is used without being gathered";
-  let description = [{
-    Fails unless, once the module has a mesh,
-    1. every parameter has a placement;
-    2. every read of a parameter has the local type of its placement;
-    3. a read of a sharded parameter reaches computation only through
-       fsdp.redistribute or fsdp.all_gather; nn.cast (which acts on shards as
-       on full tensors) and nn.recompute_from may stand between;
-    4. a program redistributes a parameter at most once.
-
-    Holds from fsdp-shard until nn-fuse, which may put casts into kernels.
-  }];
-}
-
-def Propagate : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
-  let summary = "Gives every value of a logical program a place";
-  let description = [{
-    Types are logical: the program that one device would run. Given are the
-    placements of parameters and buffers, of the program's arguments and results
-    (replicated where nothing is said) and of what fsdp.place names. The pass
-    walks the program once and adds the fsdp.place ops that make every op's
-    operands fit its sharding rule; where all other values lie follows forwards.
-
-    Per mesh axis, in the order of the mesh, an op is computed with one of its
-    factors cut or with none:
-
-    1. parameters stay where they are computed with if any choice lets them;
-    2. among the choices that move as few of those: the fewest all_to_alls, then
-       the fewest bytes, those between the result and the place where it is
-       wanted included (the parameter's for its gradient, which may stay parts of
-       a sum until then);
-    3. what every rank has is cut only to meet an operand that is cut so
-       already, or a result that is wanted so;
-    4. additions and moves of elements leave parts of sums as they are if all
-       operands are; everything else takes them added up.
-
-    A value is brought to one place once, and the backward pass uses what the
-    forward pass has brought. Storage axes of parameters are never looked at:
-    bits depend on where is computed alone. Each move is a remark with its
-    bytes.
-
-    Not in the pipeline, which places parameters over data-parallel axes only.
-
-    ```mlir
-    fsdp.mesh @mesh ["tp" = 2]
-    nn.parameter @up : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"tp"}, {} ]>}
-    nn.parameter @down : tensor<4x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}, {"tp"} ]>}
-    %u = nn.read @up : tensor<8x4xf32>
-    %h = nn.linear %x, %u : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
-    %d = nn.read @down : tensor<4x8xf32>
-    %y = nn.linear %h, %d : tensor<2x8xf32>, tensor<4x8xf32> -> tensor<2x4xf32>
-    return %y : tensor<2x4xf32>
-    // %h is sharded on dimension 1, %y parts of a sum: one move before the return
-    %z = fsdp.place %y on @mesh to <[{}, {} ]> : tensor<2x4xf32>
-    ```
-  }];
-  let dependentDialects = ["::fsdp::dist::FsdpDialect"];
-}
-
-def VerifyPlacements : Pass<"fsdp-verify-placements", "::mlir::ModuleOp"> {
-  let summary = "Proves that every op can be computed where its operands lie";
-  let description = [{
-    Follows placements from parameters, arguments and fsdp.place through the
-    sharding rule of every op, and fails where operands do not fit a rule, parts
-    of a sum reach an op that is not an addition, a tensor is computed with as
-    it is stored, or a gradient or result does not lie where it has to.
-
-    Holds from fsdp-propagate to fsdp-localize.
-  }];
-}
-
-def Localize : Pass<"fsdp-localize", "::mlir::ModuleOp"> {
-  let summary = "Turns a placed program into that of one rank";
-  let description = [{
-    Every type becomes that of a rank's part, and each fsdp.place the moves
-    between two placements, per mesh axis:
-
-    | from | to | becomes | bytes a rank receives |
-    |---|---|---|---|
-    | sharded | replicated | fsdp.all_gather | (n-1)/n of the result |
-    | replicated | sharded | fsdp.shard_of | none |
-    | parts of a sum | replicated | fsdp.all_reduce | 2 (n-1)/n of the operand |
-    | parts of a sum | sharded | fsdp.reduce_scatter | (n-1)/n of the operand |
-    | sharded | sharded on another dimension | fsdp.all_to_all | (n-1)/n of the operand |
-
-    What makes the tensor smaller comes first. Sums run in the order of the mesh,
-    from the last axis outward, whatever mixture of scatters and all_reduces
-    carries them, in f32 from one axis to the next; the result is rounded once.
-
-    Fails where fsdp-verify-placements would.
-  }];
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
 
@@ -204,48 +111,6 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }
 
-def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
-  let summary = "Turns each redistribute into casts and collectives";
-  let description = [{
-    | redistribute | becomes |
-    |---|---|
-    | shard to replicated | nn.cast of the shard, fsdp.all_gather |
-    | replicated to replicated | nn.cast |
-    | reduced, to a shard over all axes | fsdp.reduce_scatter |
-    | reduced, to a shard over some axes | fsdp.reduce_scatter over those, fsdp.all_reduce over the rest |
-    | reduced, to replicated | fsdp.all_reduce |
-
-    Each where the redistribute was. The cast comes first in the forward
-    direction (the compute type travels) and is part of the reduction in the
-    other (a bf16 gradient travels as bf16 and is widened by the receiver,
-    which gives the bits of an f32 reduction for half its bytes). `average`
-    is the factor 1/N of the last reduction alone: partial sums between mesh
-    axes stay sums. Axes of size 1 are left out; on one rank only casts
-    remain.
-
-    Trees over ranks nest by mesh axis, innermost = consecutive ranks. A
-    reduce-scatter over the inner axes followed by an all-reduce over the
-    outer ones is therefore the same tree as one collective over all of them,
-    which makes fully_shard, hybrid_shard and replicate equal bit for bit.
-
-    `serves` says what a collective is for: "fwd" or "bwd" (before or after
-    nn.seed) and the parameter's name without ".weight".
-
-    ```mlir
-    fsdp.mesh @mesh ["dp_shard" = 2]
-    nn.parameter @w : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-    %s = nn.read @w : tensor<4x4xf32>
-    %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
-        grad average f32 : tensor<4x4xf32> -> tensor<8x4xbf16>
-    // becomes
-    %s = nn.read @w : tensor<4x4xf32>
-    %c = nn.cast %s : tensor<4x4xf32> to tensor<4x4xbf16>
-    %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {…, serves = "fwd w"} : tensor<4x4xbf16> -> tensor<8x4xbf16>
-    ```
-  }];
-  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
-}
-
 def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
   let summary = "Replaces the gradients by an exact norm, clipping and one AdamW step";
   let description = [{
@@ -255,20 +120,17 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
     with the parameter's placement), and replaces all nn.gradient by
 
     ```mlir
-    %m0 = nn.abs_max %g0, %g1, ...
-    %m = fsdp.all_reduce max %m0 on @mesh["dp_shard"] scale 1.0
-    %s0 = nn.sum_squares %m, %g0, %g1, ...
-    %s = fsdp.all_reduce sum %s0 on @mesh["dp_shard"] scale 1.0
+    %m = nn.abs_max %g0, %g1, ...
+    %s = nn.sum_squares %m, %g0, %g1, ...
     %norm, %c = nn.clip_coefficient %m, %s max_norm 1.0
     nn.adamw [@w0, @w1] moments ... (%g0, %g1) lr %lr step %step clip %c
     ```
 
-    The norm is exact (integer sums), hence the same under every layout. An
-    element must be counted on one rank only. Over the axes of the shards a
-    sharded gradient is; over other axes gradients are equal on all ranks and
-    nothing is summed. A gradient replicated beside sharded ones (rank 0) is
-    first cut into shards by a reduce_scatter max of its equal copies. Without
-    any sharded gradient no collective is needed.
+    Types are logical; fsdp-propagate adds the two small all_reduces. The norm is
+    exact (integer sums), hence the same under every layout. An element must be
+    counted on one rank only, and is over the axes that cut it at rest; over
+    others every rank has the same. So gradients that rest cut over other axes
+    have an nn.sum_squares of their own.
 
     With `max_norm` 0 nothing is clipped; the norm is computed and returned all
     the same. Parameters are updated in registration order by one multi-tensor
@@ -284,6 +146,118 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
     Option<"maxNorm", "max_norm", "double", /*default=*/"1.0",
            "Gradients are clipped to this norm; 0: never">,
   ];
+  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
+}
+
+def Propagate : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
+  let summary = "Gives every value of a logical program a place";
+  let description = [{
+    Types are logical: the program that one device would run. Given are the
+    placements of parameters and buffers, of the program's arguments (replicated
+    where nothing is said) and results, and those that fsdp.redistribute names.
+    The pass walks the program once and adds the fsdp.redistribute ops that make
+    every op's operands fit its sharding rule; where all other values lie follows
+    forwards. A result of which nothing is said lies where it is computed, with
+    parts of sums added.
+
+    Per mesh axis, in the order of the mesh, an op is computed with one of its
+    factors cut or with none:
+
+    1. parameters stay where they are computed with if any choice lets them;
+    2. among the choices that move as few of those: the fewest all_to_alls, then
+       the fewest bytes, those between the result and the place where it is
+       wanted included (the parameter's for its gradient, which may stay parts of
+       a sum until then);
+    3. what every rank has is cut only to meet an operand that is cut so
+       already, or a result that is wanted so;
+    4. additions and moves of elements leave parts of sums as they are if all
+       operands are; everything else takes them added up.
+
+    A value is brought to one place once, and the backward pass uses what the
+    forward pass has brought. Storage axes of parameters are never looked at:
+    bits depend on where is computed alone. Each move is a remark with its
+    bytes.
+
+    The optimizer takes gradients where they rest. A module without a mesh, and
+    programs of one rank (`fsdp.local`), stay as they are.
+
+    ```mlir
+    fsdp.mesh @mesh ["tp" = 2]
+    nn.parameter @up : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"tp"}, {} ]>}
+    nn.parameter @down : tensor<4x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}, {"tp"} ]>}
+    %u = nn.read @up : tensor<8x4xf32>
+    %h = nn.linear %x, %u : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
+    %d = nn.read @down : tensor<4x8xf32>
+    %y = nn.linear %h, %d : tensor<2x8xf32>, tensor<4x8xf32> -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+    // %h is sharded on dimension 1, %y parts of a sum: one move before the return
+    %z = fsdp.redistribute %y on @mesh to <[{}, {} ]> : tensor<2x4xf32> -> tensor<2x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::fsdp::dist::FsdpDialect"];
+}
+
+def VerifyPlacements : Pass<"fsdp-verify-placements", "::mlir::ModuleOp"> {
+  let summary = "Proves that every op can be computed where its operands lie";
+  let description = [{
+    Follows placements from parameters, arguments and fsdp.redistribute through
+    the sharding rule of every op, and fails where operands do not fit a rule, parts
+    of a sum reach an op that is not an addition, a tensor is computed with as
+    it is stored, or a gradient or result does not lie where it has to.
+
+    Holds from fsdp-propagate to fsdp-expand.
+  }];
+}
+
+def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
+  let summary = "Turns a placed program into that of one rank";
+  let description = [{
+    Every type becomes that of a rank's part, the program is marked `fsdp.local`,
+    and each fsdp.redistribute becomes the moves between two placements, per mesh
+    axis:
+
+    | from | to | becomes | bytes a rank receives |
+    |---|---|---|---|
+    | sharded | replicated | fsdp.all_gather | (n-1)/n of the result |
+    | replicated | sharded | fsdp.shard_of | none |
+    | parts of a sum | replicated | fsdp.all_reduce | 2 (n-1)/n of the operand |
+    | parts of a sum | sharded | fsdp.reduce_scatter | (n-1)/n of the operand |
+    | sharded | sharded on another dimension | fsdp.all_to_all | (n-1)/n of the operand |
+
+    What makes the tensor smaller comes first. Axes of one rank are left out.
+    The narrow type travels: a parameter is cast to the compute type before it is
+    gathered, and a bf16 gradient travels as bf16 and is widened by the receiver,
+    which gives the bits of an f32 reduction for half its bytes.
+
+    Sums run in the order of the mesh, from the last axis outward, whatever
+    mixture of scatters and all_reduces carries them, in f32 from one axis to the
+    next; the result is rounded once. Trees over ranks nest by mesh axis, innermost
+    = consecutive ranks. A reduce_scatter over the inner axes followed by an
+    all_reduce over the outer ones is therefore the same tree as one collective
+    over all of them, which makes fully_shard, hybrid_shard and replicate equal bit
+    for bit.
+
+    Collectives go along dimension 0, whose pieces lie one behind the other in
+    memory; pieces of another dimension are brought to the front by nn.reshape
+    and, if there is more than one row of them, nn.transpose. The part of a
+    broadcast is a smaller broadcast.
+
+    `serves` says what a collective is for: "fwd" or "bwd" (before or after
+    nn.seed) and the parameter's name without ".weight", or else the value's.
+
+    ```mlir
+    fsdp.mesh @mesh ["dp_shard" = 2]
+    nn.parameter @w : tensor<8x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{ | "dp_shard"}, {} ]>}
+    %s = nn.read @w : tensor<8x4xf32>
+    %w = fsdp.redistribute %s on @mesh to <[{}, {} ]> wire f32 : tensor<8x4xf32> -> tensor<8x4xbf16>
+    // becomes
+    %s = nn.read @w : tensor<4x4xf32>
+    %c = nn.cast %s : tensor<4x4xf32> to tensor<4x4xbf16>
+    %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {…, serves = "fwd w"} : tensor<4x4xbf16> -> tensor<8x4xbf16>
+    ```
+
+    Fails where fsdp-verify-placements would.
+  }];
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
 
@@ -487,6 +461,9 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     - A collective inside fsdp.async runs on the gather or reduce stream and
       gives a token, awaited where fsdp.await stood; others run on compute. An
       fsdp.await inside fsdp.async needs nothing: the stream runs in order.
+    - Arguments and results that a rank's program (`fsdp.local`) places give
+      ranges with the logical type and the placement. A parameter at
+      #fsdp.shard is stored over these axes and computed with whole.
     - An interval is called after the module of its op and the op, one that
       holds a parameter or a gradient after the parameter:
       "layers.1.feed_forward.w2: linear",
@@ -494,7 +471,8 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     `target=test` sizes workspaces by fixed formulas, so that tests do not
-    depend on the machine. Only collectives along dimension 0 are lowered.
+    depend on the machine. Only collectives and parts (fsdp.shard_of) along
+    dimension 0 are lowered.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu, cuda or test">,

@@ -27,8 +27,6 @@ static void addSharding(OpPassManager &pm,
     shard.mode = options.mode;
     pm.addPass(createShard(shard));
   }
-  pm.addPass(createVerifySharded());
-
   if (options.train) {
     pm.addPass(createDifferentiate());
     // Rules of reverse mode repeat what forward has (a transpose, a cast);
@@ -36,19 +34,22 @@ static void addSharding(OpPassManager &pm,
     pm.addPass(createCanonicalizerPass());
     pm.addPass(createCSEPass());
   }
+  if (options.train && options.optimizer) {
+    OptimizerOptions optimizer;
+    optimizer.beta1 = options.beta1;
+    optimizer.beta2 = options.beta2;
+    optimizer.eps = options.eps;
+    optimizer.weightDecay = options.weightDecay;
+    optimizer.maxNorm = options.maxNorm;
+    pm.addPass(createOptimizer(optimizer));
+  }
 
+  // The whole step is there, and every value of it gets its place.
+  pm.addPass(createPropagate());
+  pm.addPass(createVerifyPlacements());
   // Only now do redistributes become collectives: until here the reverse pass
   // needed them whole (a cast and a gather apart would round too early).
   pm.addPass(createExpand());
-  if (!options.train || !options.optimizer)
-    return;
-  OptimizerOptions optimizer;
-  optimizer.beta1 = options.beta1;
-  optimizer.beta2 = options.beta2;
-  optimizer.eps = options.eps;
-  optimizer.weightDecay = options.weightDecay;
-  optimizer.maxNorm = options.maxNorm;
-  pm.addPass(createOptimizer(optimizer));
 }
 
 //===----------------------------------------------------------------------===//

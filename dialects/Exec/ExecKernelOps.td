@@ -4,7 +4,7 @@
 
 include "dialects/Exec/ExecProgramOps.td"
 
-def Exec_Scalar : AnyTypeOf<[F32, I32]>;
+def Exec_Scalar : AnyTypeOf<[F32, I32, I64]>;
 
 def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
@@ -66,8 +66,8 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
 
 def Exec_LoadOp : Exec_Op<"load", [Pure]> {
   let summary = "The element of a kernel argument at the current position";
-  let description = "Widened to f32 (integers: i32). `at` gives another column of an `element` argument.\n\n"
-    "Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`\n\nConstraints: 1. the source is an argument of the kernel; 2. floats give f32, integers i32; 3. `at` only for an `element` argument.";
+  let description = "Widened to f32 (i64: as it is, other integers: i32). `at` gives another column of an `element` argument.\n\n"
+    "Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`\n\nConstraints: 1. the source is an argument of the kernel; 2. floats give f32, i64 gives i64, other integers i32; 3. `at` only for an `element` argument.";
   let hasVerifier = 1;
   let arguments = (ins Exec_Buffer:$source, Optional<I32>:$column);
   let results = (outs Exec_Scalar:$value);
@@ -77,7 +77,7 @@ def Exec_LoadOp : Exec_Op<"load", [Pure]> {
 def Exec_StoreOp : Exec_Op<"store"> {
   let summary = "Writes an output at the current position, rounding to its type";
   let description = "Example: `exec.store %v, %y : f32, memref<4x8xbf16>`\n\n"
-    "Constraints: 1. the target is an output of the kernel; 2. floats take f32, integers i32.";
+    "Constraints: 1. the target is an output of the kernel; 2. floats take f32, i64 takes i64, other integers i32.";
   let hasVerifier = 1;
   let arguments = (ins Exec_Scalar:$value, Arg<Exec_Buffer, "", [MemWrite]>:$target);
   let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";

@@ -27,9 +27,11 @@ def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
   let description = [{
     `offset` (bytes) is set by exec-plan-memory. A parameter, its state and
     its gradient carry the full shape and the placement, so that the runtime
-    can initialise, save and compare shards: `full` is the unsharded tensor
-    type, `init` the nn initialiser, `placement` the fsdp placement,
-    `mesh` the mesh.
+    can initialise, save and compare shards: `full` is the logical tensor
+    type, `init` the nn initialiser, `placement` says where its pieces lie. So
+    do inputs and outputs of programs that say where their arguments and
+    results lie: an input's placement decides which piece of a batch a rank
+    gets. Without a placement, what a rank holds is its own.
 
     An output that only one of several programs gives holds until another
     program runs: it lies behind the persistent part, where the intervals of
@@ -38,19 +40,20 @@ def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
     Example:
     ```mlir
     exec.range @w : memref<4x8xf32> role parameter at 0
-        {full = tensor<16x8xf32>, init = #nn.normal<std = 2.0e-02>, placement = #fsdp.shard<0, ["dp_shard"]>}
+        {full = tensor<16x8xf32>, init = #nn.normal<std = 2.0e-02>, placement = #fsdp.placement<[{| "dp_shard"}, {} ]>}
     ```
 
     Constraints: 1. the memref is static with identity layout; 2. offset, if
     set, is a multiple of 64 and not negative; 3. the type is one that a value
     may have, of at most 2^56 bytes; 4. the range ends within the 2^62 bytes
     that an arena may have; 5. `full` is a tensor of static shape of at most
-    2^56 bytes.
+    2^56 bytes; 6. `placement` is a #fsdp.placement with one list of axes per
+    dimension.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
       Exec_RoleAttr:$role, OptionalAttr<I64Attr>:$offset,
       OptionalAttr<TypeAttr>:$full, OptionalAttr<AnyAttr>:$init,
-      OptionalAttr<AnyAttr>:$placement);
+      OptionalAttr<Fsdp_PlacementAttr>:$placement);
   let assemblyFormat = "$sym_name `:` $type `role` `` $role (`at` $offset^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -214,7 +217,7 @@ def Exec_GemmOp : Exec_WorkOp<"gemm"> {
   let hasVerifier = 1;
 }
 
-def Exec_InvokeOp : Exec_WorkOp<"invoke"> {
+def Exec_InvokeOp : Exec_WorkOp<"invoke", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Calls a typed operation of the runtime";
   let description = [{
     Variety lives here and in overloads of the runtime's API rather than in
@@ -232,7 +235,9 @@ def Exec_InvokeOp : Exec_WorkOp<"invoke"> {
     Constraints: 1. the name is known; 2. operand counts are those listed; 3.
     the listed params are present with the listed types; 4. the outputs of an
     operation that updates in place are its first inputs; 5. the box of
-    `copy_box` lies inside both tensors.
+    `copy_box` lies inside both tensors; 6. the mesh has the axes of `shard_of`,
+    as for exec.collective; 7. its output is of its input's type, but as long as
+    ceil(size / parts) in dimension 0.
   }];
   let arguments = (ins StrAttr:$callee, Exec_StreamAttr:$stream,
       Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,

@@ -70,6 +70,14 @@ LogicalResult RangeOp::verify() {
       return emitOpError("full must be a tensor of static shape, not empty and "
                          "of at most 2^56 bytes, but is ")
              << *full;
+  ShapedType whole = type;
+  if (std::optional<Type> full = getFull())
+    whole = cast<ShapedType>(*full);
+  if (dist::PlacementAttr placement = getPlacementAttr()) // 6
+    if (int64_t(placement.getDims().size()) != whole.getRank())
+      return emitOpError("has a placement of ")
+             << placement.getDims().size() << " dimensions, but is a part of "
+             << whole;
   return verifyOffset(*this, getOffset(), type);
 }
 
@@ -178,6 +186,12 @@ static bool hasParamType(Attribute value, StringRef type) {
            cast<IntegerAttr>(value).getType().isInteger(64);
   if (type == "bool")
     return isa<BoolAttr>(value);
+  if (type == "mesh")
+    return isa<FlatSymbolRefAttr>(value);
+  if (type == "axes")
+    return isa<ArrayAttr>(value) &&
+           llvm::all_of(cast<ArrayAttr>(value),
+                        llvm::IsaPred<fsdp::dist::AxisRefAttr>);
   return isa<DenseI64ArrayAttr>(value);
 }
 
@@ -259,6 +273,27 @@ LogicalResult InvokeOp::verify() {
       (known->inPlace && failed(verifyInPlace(*this))))
     return failure();
   return getCallee() == "copy_box" ? verifyBox(*this) : success();
+}
+
+LogicalResult InvokeOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (getCallee() != "shard_of")
+    return success();
+  auto axes = getParamsAttr().getAs<ArrayAttr>("axes");
+  FailureOr<dist::MeshOp> mesh = dist::verifyMeshAxes(
+      *this, getParamsAttr().getAs<FlatSymbolRefAttr>("mesh"), axes,
+      &symbols); // 6
+  if (failed(mesh))
+    return failure();
+  auto whole = cast<MemRefType>(getInputs()[0].getType());
+  auto part = cast<MemRefType>(getOutputs()[0].getType());
+  int64_t parts = mesh->sizeOf(dist::axisRefs(axes));
+  SmallVector<int64_t> shape(whole.getShape());
+  if (!shape.empty())
+    shape[0] = dist::shardSize(shape[0], parts);
+  if (shape.empty() || part != whole.clone(shape)) // 7
+    return emitOpError("of \"shard_of\" cannot make ")
+           << part << " of one of " << parts << " parts of " << whole;
+  return success();
 }
 
 LogicalResult CollectiveOp::verify() {
@@ -382,7 +417,9 @@ static std::optional<Access> accessIn(Operation *op, Value buffer,
 
 static bool scalarFits(Type scalar, Type buffer) {
   Type element = cast<MemRefType>(buffer).getElementType();
-  return isa<FloatType>(element) ? scalar.isF32() : scalar.isInteger(32);
+  if (isa<FloatType>(element))
+    return scalar.isF32();
+  return element.isInteger(64) ? scalar.isInteger(64) : scalar.isInteger(32);
 }
 
 LogicalResult LoadOp::verify() {
@@ -391,7 +428,8 @@ LogicalResult LoadOp::verify() {
   if (!access)
     return emitOpError("must read an argument of the kernel");
   if (!scalarFits(getValue().getType(), getSource().getType()))
-    return emitOpError("must load floats as f32 and integers as i32");
+    return emitOpError(
+        "must load floats as f32, i64 as i64 and other integers as i32");
   if (getColumn() && *access != Access::Element)
     return emitOpError("names a column, which only an element argument has");
   return success();
@@ -410,7 +448,8 @@ LogicalResult StoreOp::verify() {
   if (!accessIn(*this, getTarget(), isOutput) || !isOutput)
     return emitOpError("must write an output of the kernel");
   if (!scalarFits(getValue().getType(), getTarget().getType()))
-    return emitOpError("must store floats from f32 and integers from i32");
+    return emitOpError(
+        "must store floats from f32, i64 from i64 and other integers from i32");
   return success();
 }
 

@@ -59,6 +59,10 @@ void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
 
 namespace fsdp::dist {
 
+inline mlir::RankedTensorType tensorOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
 /// The elements of an op's `axes` attribute.
 llvm::SmallVector<AxisRefAttr> axisRefs(mlir::ArrayAttr axes);
 
@@ -79,16 +83,6 @@ mlir::ArrayAttr axesAttr(mlir::MLIRContext *context,
 
 /// The mesh that `name` refers to, seen from `from`; null if there is none.
 MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
-
-/// The local type of a tensor of type `full` under `placement` on `mesh`.
-/// Null if the placement does not fit (caller emits the diagnostic), and for
-/// #fsdp.flat, whose local elements belong to the bucket as a whole.
-mlir::RankedTensorType localType(mlir::RankedTensorType full,
-                                 mlir::Attribute placement, MeshOp mesh);
-
-/// Ranks that share one tensor under `placement`: the parts of a shard, 1 if
-/// replicated; 0 if the mesh lacks an axis.
-int64_t partsOf(mlir::Attribute placement, MeshOp mesh);
 
 /// Emits an error and fails unless `mesh` exists and has every one of `axes`,
 /// no two of them overlap, and at most kMaxCollectiveAxes have more than one

@@ -180,38 +180,6 @@ AxisRefAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-Attribute ShardAttr::parse(AsmParser &parser, Type) {
-  int64_t dim;
-  SmallVector<AxisRefAttr> axes;
-  SMLoc location = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseInteger(dim) || parser.parseComma() ||
-      parseAxisList(parser, axes) || parser.parseGreater())
-    return {};
-  return getChecked([&] { return parser.emitError(location); },
-                    parser.getContext(), dim, axes);
-}
-
-void ShardAttr::print(AsmPrinter &printer) const {
-  printer << "<" << getDim() << ", ";
-  printAxisList(printer, getAxes());
-  printer << ">";
-}
-
-LogicalResult
-ShardAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                  int64_t dim, ArrayRef<AxisRefAttr> axes) {
-  if (dim < 0)
-    return emitError() << "shard dimension must not be negative";
-  if (axes.empty())
-    return emitError() << "a shard needs at least one mesh axis";
-  for (auto [i, axis] : llvm::enumerate(axes))
-    for (AxisRefAttr before : axes.take_front(i))
-      if (overlap(before, axis))
-        return emitError() << "mesh axis \"" << axis.getName()
-                           << "\" appears twice";
-  return success();
-}
-
 /// `{"tp" | "dp_shard"}`, either side of the bar possibly empty.
 static FailureOr<DimAxesAttr> parseDimAxes(AsmParser &parser) {
   SmallVector<AxisRefAttr> compute, storage;
@@ -360,24 +328,4 @@ int64_t MeshOp::sizeOf(ArrayRef<AxisRefAttr> axes) {
 
 MeshOp fsdp::dist::lookupMesh(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<MeshOp>(from, name);
-}
-
-int64_t fsdp::dist::partsOf(Attribute placement, MeshOp mesh) {
-  auto shard = dyn_cast_or_null<ShardAttr>(placement);
-  return shard ? mesh.sizeOf(shard.getAxes()) : 1;
-}
-
-RankedTensorType fsdp::dist::localType(RankedTensorType full,
-                                       Attribute placement, MeshOp mesh) {
-  if (isa<ReplicatedAttr>(placement))
-    return full;
-  auto shard = dyn_cast<ShardAttr>(placement);
-  if (!shard || shard.getDim() >= full.getRank())
-    return {};
-  int64_t parts = partsOf(shard, mesh);
-  if (parts == 0)
-    return {};
-  SmallVector<int64_t> shape(full.getShape());
-  shape[shard.getDim()] = shardSize(shape[shard.getDim()], parts);
-  return RankedTensorType::get(shape, full.getElementType());
 }

@@ -34,44 +34,6 @@ def Fsdp_AxisRefAttr : AttrDef<Fsdp_Dialect, "AxisRef"> {
   let genVerifyDecl = 1;
 }
 
-def Fsdp_ShardAttr : AttrDef<Fsdp_Dialect, "Shard"> {
-  let mnemonic = "shard";
-  let summary = "Split evenly along one dimension over mesh axes";
-  let description = [{
-    Rank coordinate c over the axes (first axis slowest) owns the slice
-    [c * s, (c+1) * s) of dimension `dim`, s = ceil(size / parts), padded with
-    zeros.
-
-    Example: `#fsdp.shard<0, ["dp_shard"]>`
-
-    Constraints: 1. dim is not negative; 2. at least one axis; 3. no axis
-    appears twice, and no two sub-axes of one overlap.
-  }];
-  let parameters = (ins "int64_t":$dim, ArrayRefParameter<"AxisRefAttr">:$axes);
-  let hasCustomAssemblyFormat = 1;
-  let genVerifyDecl = 1;
-}
-
-def Fsdp_ReplicatedAttr : AttrDef<Fsdp_Dialect, "Replicated"> {
-  let mnemonic = "replicated";
-  let summary = "Every rank holds the full tensor";
-  let parameters = (ins);
-}
-
-def Fsdp_FlatAttr : AttrDef<Fsdp_Dialect, "Flat"> {
-  let mnemonic = "flat";
-  let summary = "A run of elements of a bucket's flat buffer, sharded as a whole";
-  let description = [{
-    The parameter occupies elements [offset, offset + size) of the flat buffer
-    `bucket`, which is split evenly over the mesh: gathered, the buffer *is*
-    the concatenated parameters.
-
-    Example: `#fsdp.flat<"layers.0", 4096>`
-  }];
-  let parameters = (ins StringRefParameter<>:$bucket, "int64_t":$offset);
-  let assemblyFormat = "`<` $bucket `,` $offset `>`";
-}
-
 def Fsdp_DimAxesAttr : AttrDef<Fsdp_Dialect, "DimAxes"> {
   let mnemonic = "dim_axes";
   let summary = "The mesh axes over which one dimension is sharded";
@@ -129,14 +91,6 @@ def Fsdp_PlacementAttr : AttrDef<Fsdp_Dialect, "Placement"> {
     PlacementAttr getCompute();
   }];
 }
-
-def Fsdp_GradReduce : I32EnumAttr<"GradReduce", "how gradients combine over ranks", [
-    I32EnumAttrCase<"Average", 0, "average">,
-    I32EnumAttrCase<"Sum", 1, "sum">]> {
-  let cppNamespace = "::fsdp::dist";
-  let genSpecializedAttr = 0;
-}
-def Fsdp_GradReduceAttr : EnumAttr<Fsdp_Dialect, Fsdp_GradReduce, "grad_reduce">;
 
 def Fsdp_ReduceKind : I32EnumAttr<"CollectiveReduce", "how a collective combines", [
     I32EnumAttrCase<"Sum", 0, "sum">,

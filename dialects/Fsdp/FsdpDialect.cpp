@@ -45,47 +45,26 @@ static RankedTensorType declaredType(Operation *op) {
               : RankedTensorType();
 }
 
-/// fsdp.placement: on a declaration, with a dimension and axes that exist.
-static LogicalResult verifyDeclared(Operation *op, Attribute placement) {
+/// fsdp.placement on a declaration: where it rests.
+static LogicalResult verifyDeclared(Operation *op, Attribute attribute) {
   if (!isa<nn::ParameterOp, nn::BufferOp>(op))
     return op->emitOpError("may not have '")
            << kPlacementAttr << "', which belongs on nn.parameter or nn.buffer";
-  if (!isa<PlacementAttr, ShardAttr, ReplicatedAttr, FlatAttr>(placement))
+  auto placement = dyn_cast<PlacementAttr>(attribute);
+  if (!placement)
     return op->emitOpError("needs '")
-           << kPlacementAttr
-           << "' to be #fsdp.placement, #fsdp.shard, #fsdp.replicated or "
-              "#fsdp.flat, got "
-           << placement;
-  if (auto pieces = dyn_cast<PlacementAttr>(placement)) {
-    RankedTensorType type = declaredType(op);
-    if (!type)
-      return success(); // The declaration itself will be refused.
-    MeshOp mesh = meshBeside(op);
-    if (!mesh)
-      return op->emitOpError("has a placement, but there is no fsdp.mesh");
-    if (!pieces.getPartial().empty())
-      return op->emitOpError("is at rest and cannot be parts of a sum, as ")
-             << pieces << " says";
-    return verifyPlacement([&] { return op->emitOpError("has a "); }, type,
-                           pieces, mesh, /*mayBeStored=*/true);
-  }
-  auto shard = dyn_cast<ShardAttr>(placement);
-  if (!shard)
-    return success();
+           << kPlacementAttr << "' to be a #fsdp.placement, got " << attribute;
   RankedTensorType type = declaredType(op);
   if (!type)
     return success(); // The declaration itself will be refused.
-  if (shard.getDim() >= type.getRank())
-    return op->emitOpError("is sharded on dimension ")
-           << shard.getDim() << " but has rank " << type.getRank();
   MeshOp mesh = meshBeside(op);
   if (!mesh)
-    return success();
-  for (AxisRefAttr axis : shard.getAxes())
-    if (mesh.sizeOf(axis) == 0)
-      return op->emitOpError("is sharded over ")
-             << axis << ", which mesh @" << mesh.getSymName() << " lacks";
-  return success();
+    return op->emitOpError("has a placement, but there is no fsdp.mesh");
+  if (!placement.getPartial().empty())
+    return op->emitOpError("is at rest and cannot be parts of a sum, as ")
+           << placement << " says";
+  return verifyPlacement([&] { return op->emitOpError("has a "); }, type,
+                         placement, mesh, /*mayBeStored=*/true);
 }
 
 /// fsdp.placement of an argument or result of type `type` of the function `op`.
@@ -125,7 +104,7 @@ LogicalResult FsdpDialect::verifyRegionResultAttribute(
 /// One parameter name per operand of a collective.
 static LogicalResult verifyParameters(Operation *op, Attribute attribute) {
   auto names = dyn_cast<ArrayAttr>(attribute);
-  if (isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op) && names &&
+  if (isa<AllGatherOp, ReduceScatterOp, AllReduceOp, AllToAllOp>(op) && names &&
       names.size() == op->getNumOperands() &&
       llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return success();

@@ -15,10 +15,12 @@ def Fsdp_Dialect : Dialect {
   let summary = "Where a tensor lives and moves: mesh, placements, collectives, futures";
   let description = [{
     The `fsdp` dialect adds placement to `nn`. The program is SPMD: one text
-    for all ranks of a mesh, values are this rank's local tensors.
+    for all ranks of a mesh. Until fsdp-expand values are logical tensors with a
+    #fsdp.placement, from then on this rank's parts of them.
 
     ```
-      fsdp.redistribute        one differentiable op per parameter read
+      fsdp.redistribute        one differentiable op per parameter read, and
+            │                  what fsdp-propagate adds
             │ fsdp-expand
       nn.cast + fsdp.all_gather        fsdp.reduce_scatter, fsdp.all_reduce
             │ fsdp-bucket              one variadic collective = one bucket

@@ -47,76 +47,45 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
 def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>]> {
-  let summary = "Changes placement (and element type): the one differentiable sharding op";
-  let description = [{
-    Forward: casts the shard to the result's element type and gathers it.
-    Its reverse rule is the redistribute back: it takes the compute-type
-    cotangent of the full tensor, partial on every rank, and gives the
-    f32 shard gradient, reduced over all `axes` (`average` divides by their
-    size once). `reduced` (unit) marks that direction. Between equal
-    placements the forward is a cast and the reverse an all-reduce.
-
-    `grad_dtype` is the widest type in which gradients travel: a wider
-    cotangent is rounded to it first, a narrower one travels as it is. Sums
-    are in f32 (f64 for f64) whatever it says.
-
-    Exists from fsdp-shard to fsdp-expand.
-
-    Example:
-    ```mlir
-    %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated
-        grad average f32 : tensor<3584x4096xf32> -> tensor<14336x4096xbf16>
-    ```
-
-    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
-    of them have more than one rank; 2. one placement is #fsdp.replicated, and
-    the shape of the other side is that one's shape under the other placement;
-    3. placements are #fsdp.shard, #fsdp.replicated or #fsdp.flat; 4. a
-    `reduced` redistribute starts from #fsdp.replicated; 5. grad_dtype is f32
-    or bf16 or f64; 6. the axes of a shard are among `axes`; 7. both sides have
-    floating elements, or the same integer type; the result of a `reduced` one
-    is f32 (f64 for f64).
-  }];
-  let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
-      Fsdp_AxesAttr:$axes, AnyAttr:$source, AnyAttr:$target,
-      Fsdp_GradReduceAttr:$grad_reduce, TypeAttr:$grad_dtype,
-      UnitAttr:$reduced);
-  let results = (outs Fsdp_Tensor:$result);
-  let assemblyFormat = [{
-    $input `on` $mesh `` custom<Axes>($axes) `from` $source `to` $target
-    `grad` `` $grad_reduce $grad_dtype (`reduced` $reduced^)? attr-dict `:` type($input) `->` type($result)
-  }];
-  let hasVerifier = 1;
-}
-
-def Fsdp_PlaceOp : Fsdp_Op<"place", [Pure, AllTypesMatch<["input", "result"]>,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-    DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>]> {
   let summary = "The same logical tensor, lying where the placement says";
   let description = [{
-    Types are logical here; the meaning is the identity. What lies where follows
-    from the declarations, from these ops and from the sharding rules between
-    them (fsdp-verify-placements); what a change of placement costs is one
-    table (Placement.h).
+    Types are logical here; the meaning is the identity, or a cast if the
+    element types differ. What lies where follows from the declarations, from
+    these ops and from the sharding rules between them
+    (fsdp-verify-placements); what a change of placement costs is one table
+    (Placement.h).
 
-    The reverse rule places the cotangent: where the operand is read from a
-    parameter, where that is computed with; else where this op places the
-    operand, with parts of sums added.
+    The narrower of the two element types travels. A sum travels in the
+    operand's type, `wire` at most; the receiver adds in f32 (f64 for f64) and
+    rounds once. So a parameter is gathered in the type it is computed with, and
+    a gradient comes back in f32 whatever it travelled in.
 
-    Exists from fsdp-propagate, which adds what is missing, to fsdp-localize. A
-    policy or a person may place values before, and the pass keeps to that.
+    The reverse rule redistributes the cotangent: where the operand is read from
+    a parameter, to where that rests, in the parameter's type; else to where
+    this op places the operand, with parts of sums added.
+
+    fsdp-shard puts one behind every read of a parameter, fsdp-propagate what
+    is missing, fsdp-expand makes collectives of them. A policy or a person may
+    redistribute values before, and fsdp-propagate keeps to that.
 
     Example:
     ```mlir
-    %y = fsdp.place %x on @mesh to <[{"dp_shard"}, {} ]> : tensor<8x16xf32>
+    %w = fsdp.redistribute %r on @mesh to <[{}, {} ]> wire f32 : tensor<14336x4096xf32> -> tensor<14336x4096xbf16>
     ```
 
-    Constraints: 1. the mesh exists; 2. the placement fits the tensor on it.
+    Constraints: 1. the mesh exists; 2. the placement fits the tensor on it; 3.
+    both sides have one shape, and floating elements or the same ones; 4.
+    `wire` is f32, bf16 or f64.
   }];
   let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
-      Fsdp_PlacementAttr:$placement);
+      Fsdp_PlacementAttr:$placement, OptionalAttr<TypeAttr>:$wire);
   let results = (outs Fsdp_Tensor:$result);
-  let assemblyFormat = "$input `on` $mesh `to` $placement attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $input `on` $mesh `to` $placement (`wire` $wire^)? attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::FlatSymbolRefAttr":$mesh,
+                                 "PlacementAttr":$placement)>];
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,10 +11,6 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::dist;
 
-static RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 FailureOr<MeshOp> fsdp::dist::verifyMeshAxes(Operation *op,
                                              FlatSymbolRefAttr name,
                                              ArrayAttr axes,
@@ -81,81 +77,27 @@ LogicalResult MeshOp::verify() {
 // fsdp.redistribute
 //===----------------------------------------------------------------------===//
 
-LogicalResult RedistributeOp::verify() {
-  for (Attribute placement : {getSource(), getTarget()})
-    if (!isa<ShardAttr, ReplicatedAttr, FlatAttr>(placement)) // 3
-      return emitOpError("needs placements #fsdp.shard, #fsdp.replicated or "
-                         "#fsdp.flat, got ")
-             << placement;
-  if (getReduced() && !isa<ReplicatedAttr>(getSource())) // 4
-    return emitOpError("that reduces must start from #fsdp.replicated");
-  Type gradType = getGradDtype();
-  if (!gradType.isF32() && !gradType.isBF16() && !gradType.isF64()) // 5
-    return emitOpError("needs grad_dtype f32, bf16 or f64, got ") << gradType;
-  for (Attribute placement : {getSource(), getTarget()})
-    if (auto shard = dyn_cast<ShardAttr>(placement)) // 6
-      for (AxisRefAttr axis : shard.getAxes())
-        if (!llvm::is_contained(getAxes(), Attribute(axis)))
-          return emitOpError("shards over ")
-                 << axis << ", which is not among its axes";
-  Type from = tensorOf(getInput()).getElementType();
-  Type to = tensorOf(getResult()).getElementType();
-  if (from != to && !(isa<FloatType>(from) && isa<FloatType>(to))) // 7
-    return emitOpError("cannot convert ") << from << " to " << to;
-  if (getReduced() && to != nn::accumulationType(from))
-    return emitOpError("that reduces ")
-           << from << " must give " << nn::accumulationType(from) << ", got "
-           << to;
-  return success();
+void RedistributeOp::build(OpBuilder &builder, OperationState &state,
+                           Value input, FlatSymbolRefAttr mesh,
+                           PlacementAttr placement) {
+  build(builder, state, input.getType(), input, mesh, placement,
+        /*wire=*/TypeAttr());
 }
 
-/// Constraint 2 of fsdp.redistribute for the side that is not replicated.
-static LogicalResult verifyLocalSide(RedistributeOp op, RankedTensorType full,
-                                     RankedTensorType local,
-                                     Attribute placement, MeshOp mesh) {
-  if (isa<FlatAttr>(placement)) {
-    if (local.getRank() == 1)
-      return success();
-    return op.emitOpError("needs rank 1 on a #fsdp.flat side, got ") << local;
-  }
-  RankedTensorType expected = localType(full, placement, mesh);
-  if (!expected)
-    return op.emitOpError("has placement ")
-           << placement << ", which does not fit " << full;
-  if (expected.getShape() != local.getShape())
-    return op.emitOpError("has shape ")
-           << local << " where " << full << " under " << placement << " is "
-           << expected;
+LogicalResult RedistributeOp::verify() {
+  RankedTensorType from = tensorOf(getInput()), to = tensorOf(getResult());
+  bool converts = from.getElementType() == to.getElementType() ||
+                  (isa<FloatType>(from.getElementType()) &&
+                   isa<FloatType>(to.getElementType()));
+  if (from.getShape() != to.getShape() || !converts) // 3
+    return emitOpError("cannot make ") << to << " of " << from;
+  Type wire = getWire().value_or(Builder(getContext()).getF32Type());
+  if (!wire.isF32() && !wire.isBF16() && !wire.isF64()) // 4
+    return emitOpError("sends f32, bf16 or f64, not ") << wire;
   return success();
 }
 
 LogicalResult RedistributeOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FailureOr<MeshOp> mesh =
-      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
-  if (failed(mesh))
-    return failure();
-  RankedTensorType input = tensorOf(getInput());
-  RankedTensorType result = tensorOf(getResult());
-  if (isa<ReplicatedAttr>(getSource())) // 2
-    return verifyLocalSide(*this, input, result, getTarget(), *mesh);
-  if (isa<ReplicatedAttr>(getTarget()))
-    return verifyLocalSide(*this, result, input, getSource(), *mesh);
-  return emitOpError("needs #fsdp.replicated as one placement");
-}
-
-void RedistributeOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
-                              MutableArrayRef<Value> operandCotangents) {
-  operandCotangents[0] = RedistributeOp::create(
-      builder, getLoc(), getInput().getType(), cotangents[0], getMeshAttr(),
-      getAxes(), getTarget(), getSource(), getGradReduceAttr(),
-      getGradDtypeAttr(), builder.getUnitAttr());
-}
-
-//===----------------------------------------------------------------------===//
-// fsdp.place
-//===----------------------------------------------------------------------===//
-
-LogicalResult PlaceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<MeshOp> mesh = verifyMeshAxes(
       *this, getMeshAttr(), ArrayAttr::get(getContext(), {}), &symbols); // 1
   if (failed(mesh))
@@ -176,17 +118,17 @@ static PlacementAttr declaredPlacement(Value value) {
                      : PlacementAttr();
 }
 
-void PlaceOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
-                       MutableArrayRef<Value> operandCotangents) {
-  // Where the gradient rests is where the parameter does: the last move, behind
-  // the sum of all uses.
-  PlacementAttr atRest = declaredPlacement(getInput());
-  Placement added(atRest ? atRest.getCompute() : getPlacement());
-  added.partial.clear();
-  PlacementAttr target = added.attribute(getContext());
-  operandCotangents[0] =
-      PlaceOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0],
-                      getMeshAttr(), target);
+void RedistributeOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
+                              MutableArrayRef<Value> operandCotangents) {
+  PlacementAttr target = declaredPlacement(getInput());
+  if (!target) {
+    Placement added(getPlacement());
+    added.partial.clear();
+    target = added.attribute(getContext());
+  }
+  operandCotangents[0] = RedistributeOp::create(
+      builder, getLoc(), getInput().getType(), cotangents[0], getMeshAttr(),
+      target, getWireAttr());
 }
 
 //===----------------------------------------------------------------------===//

@@ -136,10 +136,68 @@ LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
   return success();
 }
 
+bool fsdp::dist::addsAtRest(nn::ShardingOpInterface op,
+                            ArrayRef<Placement> operands) {
+  return isa<nn::AddOp>(op) && operands[0] == operands[1] &&
+         operands[0] != operands[0].withoutStorage();
+}
+
+/// The axes that cut `placement`.
+static AxisList cutsOf(const Placement &placement) {
+  AxisList axes;
+  for (const Placement::Dim &dim : placement.dims) {
+    llvm::append_range(axes, dim.compute);
+    llvm::append_range(axes, dim.storage);
+  }
+  return axes;
+}
+
+/// Where the result of an op lies that combines all elements of its operands.
+static FailureOr<Placement> combined(nn::ShardingOpInterface op,
+                                     const nn::ShardingRule &rule,
+                                     ArrayRef<Placement> operands,
+                                     MeshOp mesh) {
+  Placement result(rule.results[0].size());
+  bool isMax = rule.partial == nn::PartialKind::Max;
+  result.kind = isMax ? CollectiveReduce::Max : CollectiveReduce::Sum;
+  AxisList first;
+  bool seen = false;
+  for (auto [dims, placement] : llvm::zip_equal(rule.operands, operands)) {
+    if (!placement.partial.empty()) {
+      op->emitOpError("takes parts of a sum, which have to be added first");
+      return failure();
+    }
+    if (dims.empty() && !isMax)
+      continue; // Not one of those that are combined.
+    AxisList axes = cutsOf(placement);
+    sortByMesh(axes, mesh);
+    if (!seen)
+      first = axes;
+    else if (!isMax && axes != first) {
+      op->emitOpError("sums tensors that are cut over different axes");
+      return failure();
+    }
+    seen = true;
+    for (AxisRefAttr axis : axes)
+      if (!result.isPartial(axis))
+        result.partial.push_back(axis);
+  }
+  sortByMesh(result.partial, mesh);
+  return result;
+}
+
 FailureOr<SmallVector<Placement>>
 fsdp::dist::resultPlacements(nn::ShardingOpInterface op,
                              ArrayRef<Placement> operands, MeshOp mesh) {
   CutRule rule(op.getShardingRule(), mesh);
+  if (rule.getRule().combines) {
+    FailureOr<Placement> result = combined(op, rule.getRule(), operands, mesh);
+    if (failed(result))
+      return failure();
+    return SmallVector<Placement>{*result};
+  }
+  if (addsAtRest(op, operands))
+    return SmallVector<Placement>{operands[0]};
   if (failed(rule.cutAs(operands, [&] { return op->emitOpError(); })))
     return failure();
   SmallVector<Placement> results;
@@ -156,9 +214,9 @@ static int64_t rankOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank();
 }
 
-/// Where what `op` names rests, and its value has the declared type.
-static FailureOr<Placement> placementOf(Operation *op, FlatSymbolRefAttr name,
-                                        Value value) {
+FailureOr<Placement> fsdp::dist::placementAtRest(Operation *op,
+                                                 FlatSymbolRefAttr name,
+                                                 Value value) {
   Operation *declaration = SymbolTable::lookupNearestSymbolFrom(op, name);
   auto type =
       declaration ? declaration->getAttrOfType<TypeAttr>("type") : TypeAttr();
@@ -166,21 +224,46 @@ static FailureOr<Placement> placementOf(Operation *op, FlatSymbolRefAttr name,
     return op->emitOpError("has ")
            << value.getType() << " of " << name
            << ", which is declared otherwise; types are logical here";
-  Attribute attribute = declaration->getAttr(kPlacementAttr);
-  if (!attribute || isa<ReplicatedAttr>(attribute))
-    return Placement(rankOf(value));
-  if (auto placement = dyn_cast<PlacementAttr>(attribute))
-    return Placement(placement);
-  return op->emitOpError("names what lies at ")
-         << attribute << ", not at a #fsdp.placement";
+  auto placement = declaration->getAttrOfType<PlacementAttr>(kPlacementAttr);
+  return placement ? Placement(placement) : Placement(rankOf(value));
 }
 
 FailureOr<Placement> fsdp::dist::placementAtRest(nn::ReadOp read) {
-  return ::placementOf(read, read.getNameAttr(), read.getValue());
+  return placementAtRest(read, read.getNameAttr(), read.getValue());
 }
 
-FailureOr<Placement> fsdp::dist::placementAtRest(nn::GradientOp gradient) {
-  return ::placementOf(gradient, gradient.getNameAttr(), gradient.getValue());
+SmallVector<GradientUse> fsdp::dist::gradientsOf(Operation *op) {
+  SmallVector<GradientUse> uses;
+  if (auto gradient = dyn_cast<nn::GradientOp>(op))
+    uses.push_back({0, gradient.getNameAttr()});
+  if (auto adamw = dyn_cast<nn::AdamWOp>(op)) {
+    unsigned first = adamw.getODSOperandIndexAndLength(0).first;
+    for (auto [i, name] :
+         llvm::enumerate(adamw.getParameters().getAsRange<FlatSymbolRefAttr>()))
+      uses.push_back({static_cast<unsigned>(first + i), name});
+  }
+  return uses;
+}
+
+FailureOr<SmallVector<Placement>> fsdp::dist::operandsAtRest(Operation *op) {
+  SmallVector<Placement> placements;
+  for (Value operand : op->getOperands())
+    placements.push_back(Placement(rankOf(operand)));
+  for (const GradientUse &use : gradientsOf(op)) {
+    FailureOr<Placement> placement =
+        placementAtRest(op, use.parameter, op->getOperand(use.operand));
+    if (failed(placement))
+      return failure();
+    placements[use.operand] = *placement;
+  }
+  return placements;
+}
+
+LogicalResult fsdp::dist::verifyMove(Operation *op, const Placement &from,
+                                     const Placement &to) {
+  if (canMove(from, to))
+    return success();
+  return op->emitOpError("cannot make parts of what is whole");
 }
 
 Placement fsdp::dist::placementOf(FunctionOpInterface program,
@@ -190,11 +273,11 @@ Placement fsdp::dist::placementOf(FunctionOpInterface program,
   return attribute ? Placement(attribute) : Placement(rankOf(argument));
 }
 
-Placement fsdp::dist::resultPlacement(FunctionOpInterface program, unsigned i) {
+std::optional<Placement>
+fsdp::dist::resultPlacement(FunctionOpInterface program, unsigned i) {
   auto attribute =
       program.getResultAttrOfType<PlacementAttr>(i, kPlacementAttr);
-  auto type = cast<RankedTensorType>(program.getResultTypes()[i]);
-  return attribute ? Placement(attribute) : Placement(type.getRank());
+  return attribute ? std::optional(Placement(attribute)) : std::nullopt;
 }
 
 RankedTensorType fsdp::dist::logicalType(Type type, const Placement &placement,
@@ -226,20 +309,23 @@ FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program,
   for (BlockArgument argument : body.getArguments())
     add(placementOf(program, argument));
   for (unsigned i = 0; i < program.getNumResults(); ++i)
-    add(resultPlacement(program, i));
-  for (auto place : body.getOps<PlaceOp>())
-    add(Placement(place.getPlacement()));
+    if (std::optional<Placement> placement = resultPlacement(program, i))
+      add(*placement);
+  for (auto redistribute : body.getOps<RedistributeOp>())
+    add(Placement(redistribute.getPlacement()));
   for (auto read : body.getOps<nn::ReadOp>()) {
     FailureOr<Placement> placement = placementAtRest(read);
     if (failed(placement))
       return failure();
     add(*placement);
   }
-  for (auto gradient : body.getOps<nn::GradientOp>()) {
-    FailureOr<Placement> placement = placementAtRest(gradient);
-    if (failed(placement))
+  for (Operation &op : body) {
+    if (!isa<nn::GradientOp, nn::AdamWOp>(op))
+      continue;
+    FailureOr<SmallVector<Placement>> placements = operandsAtRest(&op);
+    if (failed(placements))
       return failure();
-    add(*placement);
+    llvm::for_each(*placements, add);
   }
   for (auto [i, axis] : llvm::enumerate(axes))
     for (AxisRefAttr other : ArrayRef(axes).take_front(i))
@@ -251,8 +337,6 @@ FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program,
 }
 
 static LogicalResult checkLogical(FunctionOpInterface program) {
-  if (program->hasAttr(kLocalAttr))
-    return program.emitError("is the program of one rank already");
   if (!program.getFunctionBody().hasOneBlock())
     return program.emitError("a program is one block without branches");
   auto isTensor = [](Type type) {
@@ -270,11 +354,14 @@ LogicalResult fsdp::dist::forEachLogicalProgram(
     ModuleOp module,
     function_ref<LogicalResult(FunctionOpInterface, MeshOp)> visit) {
   auto meshes = module.getOps<MeshOp>();
-  if (meshes.empty() || std::next(meshes.begin()) != meshes.end())
+  if (meshes.empty())
+    return success();
+  if (std::next(meshes.begin()) != meshes.end())
     return module.emitError("needs one fsdp.mesh to place values on");
   for (auto program : module.getOps<FunctionOpInterface>())
-    if (!program.isExternal() && (failed(checkLogical(program)) ||
-                                  failed(visit(program, *meshes.begin()))))
+    if (!program.isExternal() && !program->hasAttr(kLocalAttr) &&
+        (failed(checkLogical(program)) ||
+         failed(visit(program, *meshes.begin()))))
       return failure();
   return success();
 }
@@ -308,20 +395,18 @@ private:
       placements[read.getValue()] = *placement;
       return success();
     }
-    if (auto place = dyn_cast<PlaceOp>(op)) {
-      Placement to(place.getPlacement());
-      if (!canMove(placements.lookup(place.getInput()), to))
-        return op->emitOpError("cannot make parts of what is whole");
-      placements[place.getResult()] = to;
-      return success();
+    if (auto redistribute = dyn_cast<RedistributeOp>(op)) {
+      Placement to(redistribute.getPlacement());
+      placements[redistribute.getResult()] = to;
+      return verifyMove(op, placements.lookup(redistribute.getInput()), to);
     }
     if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
       return visitRule(rule);
-    if (auto gradient = dyn_cast<nn::GradientOp>(op))
-      return visitGradient(gradient);
+    if (isa<nn::GradientOp, nn::AdamWOp>(op))
+      return visitGradients(op);
     if (op->hasTrait<OpTrait::IsTerminator>())
       return visitReturn(op);
-    return op->emitOpError("has no sharding rule");
+    return op->emitOpError(kNoRule);
   }
 
   LogicalResult visitRule(nn::ShardingOpInterface op) {
@@ -337,17 +422,24 @@ private:
     return success();
   }
 
-  LogicalResult visitGradient(nn::GradientOp op) {
-    FailureOr<Placement> placement = placementAtRest(op);
-    if (failed(placement))
+  LogicalResult visitGradients(Operation *op) {
+    FailureOr<SmallVector<Placement>> expected = operandsAtRest(op);
+    if (failed(expected))
       return failure();
-    return require(op, op.getValue(), *placement);
+    for (auto [operand, placement] :
+         llvm::zip_equal(op->getOperands(), *expected))
+      if (failed(require(op, operand, placement)))
+        return failure();
+    return success();
   }
 
   LogicalResult visitReturn(Operation *op) {
-    for (auto [i, value] : llvm::enumerate(op->getOperands()))
-      if (failed(require(op, value, resultPlacement(program, i))))
+    for (auto [i, value] : llvm::enumerate(op->getOperands())) {
+      std::optional<Placement> expected = resultPlacement(program, i);
+      if (failed(
+              require(op, value, expected.value_or(Placement(rankOf(value))))))
         return failure();
+    }
     return success();
   }
 

@@ -8,6 +8,10 @@
 
 namespace fsdp::dist {
 
+/// What is said of an op that placements cannot be followed through.
+inline constexpr llvm::StringLiteral kNoRule =
+    "has no sharding rule; a program of one rank is marked fsdp.local";
+
 /// A sharding rule with the mesh axes over which its factors are cut.
 class CutRule {
 public:
@@ -49,6 +53,9 @@ private:
   CollectiveReduce passedKind = CollectiveReduce::Sum;
 };
 
+/// True if `op` takes its operands as they rest, all alike: a sum of gradients.
+bool addsAtRest(nn::ShardingOpInterface op, llvm::ArrayRef<Placement> operands);
+
 /// Where the results of `op` lie when its operands lie where `operands` say;
 /// fails with an error if the op cannot be computed so.
 mlir::FailureOr<llvm::SmallVector<Placement>>
@@ -61,24 +68,46 @@ using Placements = llvm::DenseMap<mlir::Value, Placement>;
 mlir::FailureOr<Placements> placementsOf(mlir::FunctionOpInterface program,
                                          MeshOp mesh);
 
-/// Where a parameter or buffer rests, and its gradient: replicated if nothing
-/// is said. Fails, with an error, if the op has not the declared type.
+/// Where the parameter or buffer `name` rests, and its gradient: replicated if
+/// nothing is said. Fails, with an error, if `value` has not the declared type.
+mlir::FailureOr<Placement> placementAtRest(mlir::Operation *op,
+                                           mlir::FlatSymbolRefAttr name,
+                                           mlir::Value value);
 mlir::FailureOr<Placement> placementAtRest(nn::ReadOp read);
-mlir::FailureOr<Placement> placementAtRest(nn::GradientOp gradient);
+
+/// An operand that is a gradient, which rests where its parameter does.
+struct GradientUse {
+  unsigned operand;
+  mlir::FlatSymbolRefAttr parameter;
+};
+/// The gradients that `op`, an nn.gradient or nn.adamw, takes.
+llvm::SmallVector<GradientUse> gradientsOf(mlir::Operation *op);
+/// Where its operands have to lie: gradients at rest, numbers on every rank.
+/// Fails, with an error, if a gradient has not its parameter's type.
+mlir::FailureOr<llvm::SmallVector<Placement>>
+operandsAtRest(mlir::Operation *op);
+
 /// Where an argument lies.
 Placement placementOf(mlir::FunctionOpInterface program,
                       mlir::BlockArgument argument);
-/// Where a result of a program has to lie.
-Placement resultPlacement(mlir::FunctionOpInterface program, unsigned i);
+/// Where a result of a program has to lie; nothing if that is left open.
+std::optional<Placement> resultPlacement(mlir::FunctionOpInterface program,
+                                         unsigned i);
+
+/// Fails, with an error of `op`, unless a value can be brought from one
+/// placement to another.
+mlir::LogicalResult verifyMove(mlir::Operation *op, const Placement &from,
+                               const Placement &to);
 
 /// The axes that anything in `program` is placed over, in the order of the
 /// mesh. Fails, with an error, if it names an axis and another part of it.
 mlir::FailureOr<AxisList> axesOf(mlir::FunctionOpInterface program,
                                  MeshOp mesh);
 
-/// Calls `visit` with every logical program of `module` that has a body. Fails,
-/// with an error, unless the module has one mesh, and its programs one block
-/// each and tensors as arguments and results.
+/// Calls `visit` with every logical program of `module` that has a body;
+/// without a mesh there are none. Fails, with an error, if the module has
+/// several meshes, or a program other than one block or other arguments and
+/// results than tensors.
 mlir::LogicalResult forEachLogicalProgram(
     mlir::ModuleOp module,
     llvm::function_ref<mlir::LogicalResult(mlir::FunctionOpInterface, MeshOp)>

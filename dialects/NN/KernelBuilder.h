@@ -46,12 +46,12 @@ struct KernelSpace {
 
 /// Receives the scalar description of one or several fused nn ops.
 ///
-/// All scalars are f32 (`i32` for integer tensors). Every read says how the
-/// tensor is addressed; every definition says it by its name: `define` gives
-/// one value per element, `defineRow` one per row, `defineColumns` one per
-/// column. One op addresses one tensor in one way only. The element functions
-/// given to `define` run once per stage that needs the value, so they must be
-/// pure and cheap.
+/// All scalars are f32 (those of integer tensors have the tensor's type). Every
+/// read says how the tensor is addressed; every definition says it by its name:
+/// `define` gives one value per element, `defineRow` one per row,
+/// `defineColumns` one per column. One op addresses one tensor in one way only.
+/// The element functions given to `define` run once per stage that needs the
+/// value, so they must be pure and cheap.
 class KernelBuilder {
 public:
   using Scalar = std::function<mlir::Value()>;
@@ -61,7 +61,7 @@ public:
   virtual mlir::OpBuilder &builder() = 0;
   virtual mlir::Location loc() = 0;
 
-  /// The scalar of `tensor` at the current position, widened to f32. Inside an
+  /// The scalar of `tensor` at the current position, floats as f32. Inside an
   /// element function every access is allowed; outside (row scalars) only
   /// `Row` and `Scalar`.
   virtual mlir::Value read(mlir::Value tensor, KernelAccess access) = 0;

@@ -24,6 +24,7 @@ class NN_RuntimeScalar<string text, string element> : Type<
     "::mlir::RankedTensorType::get({}, $_builder." # element # "())">;
 def NN_F32Scalar : NN_RuntimeScalar<"tensor<f32>", "getF32Type">;
 def NN_I32Scalar : NN_RuntimeScalar<"tensor<i32>", "getI32Type">;
+def NN_I64Scalar : NN_RuntimeScalar<"tensor<i64>", "getI64Type">;
 
 /// What persists between steps: parameters, buffers, optimizer state.
 def NN_PersistentResource : Resource<"::fsdp::nn::PersistentResource">;

@@ -129,9 +129,20 @@ void EmbeddingOp::build(OpBuilder &builder, OperationState &state,
 
 void CrossEntropyOp::build(OpBuilder &builder, OperationState &state,
                            Value logits, Value targets, int64_t ignoreIndex) {
-  build(builder, state, lossType(typeOf(logits)),
-        rowStatisticType(typeOf(logits)), logits, targets,
+  RankedTensorType rows = rowStatisticType(typeOf(logits));
+  build(builder, state, rows, rows, logits, targets,
         builder.getI64IntegerAttr(ignoreIndex));
+}
+
+void CountLabelsOp::build(OpBuilder &builder, OperationState &state,
+                          Value targets, int64_t ignoreIndex) {
+  build(builder, state, RankedTensorType::get({}, builder.getI64Type()),
+        targets, builder.getI64IntegerAttr(ignoreIndex));
+}
+
+void DivideByCountOp::build(OpBuilder &builder, OperationState &state,
+                            Value sum, Value count) {
+  build(builder, state, sum.getType(), sum, count);
 }
 
 void MSELossOp::build(OpBuilder &builder, OperationState &state,

@@ -103,6 +103,8 @@ FLOPS_PER_ELEMENT(RotaryOp, getInput(), 3)
 FLOPS_PER_ELEMENT(EmbeddingGradOp, getCotangent(), 1)
 FLOPS_PER_ELEMENT(CrossEntropyOp, getLogits(), 4)
 FLOPS_PER_ELEMENT(CrossEntropyGradOp, getLogits(), 4)
+FLOPS_PER_ELEMENT(CountLabelsOp, getTargets(), 1)
+FLOPS_PER_ELEMENT(DivideByCountOp, getResult(), 1)
 FLOPS_PER_ELEMENT(MSELossOp, getPrediction(), 3)
 FLOPS_PER_ELEMENT(MSELossGradOp, getPrediction(), 2)
 

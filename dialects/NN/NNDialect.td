@@ -24,7 +24,8 @@ def NN_Dialect : Dialect {
        fsdp-trace ──►  nn.parameter @w        symbols: what persists
                        nn.read @w             a logical tensor
                        nn.linear, nn.silu, …  pure ops
-                       nn.cross_entropy       the loss
+                       nn.cross_entropy       the loss of each row
+                       nn.divide_by_count     their mean
        nn-differentiate ──►  … nn.seed … nn.gradient @w
        fsdp-optimizer   ──►  nn.adamw @w
     ```

@@ -20,7 +20,7 @@ using namespace fsdp::nn;
 
 namespace {
 
-/// An f32 of a kernel under construction.
+/// A scalar of a kernel under construction: f32, or an integer as it is read.
 struct Scalar {
   KernelBuilder *kernel;
   Value value;
@@ -65,6 +65,11 @@ Scalar erf(Scalar x) { return build<math::ErfOp>(x, x.value); }
 // Division and square root are rounded correctly everywhere, an approximate
 // reciprocal square root is not.
 Scalar rsqrt(Scalar x) { return 1.0 / sqrt(x); }
+
+/// `integer` in the type of `like`.
+Scalar toFloat(Scalar integer, Scalar like) {
+  return build<arith::SIToFPOp>(integer, like.value.getType(), integer.value);
+}
 
 /// `a predicate b ? then : otherwise`.
 Scalar select(arith::CmpFPredicate predicate, Scalar a, Scalar b, Scalar then,
@@ -170,6 +175,7 @@ SPACE(MeanOp, reductionSpace(getInput(), getDims()))
 SPACE(MaxOp, reductionSpace(getInput(), getDims()))
 SPACE(MSELossOp, (KernelSpace{1, elementsOf(getPrediction())}))
 SPACE(MSELossGradOp, rowsOf(getResult()))
+SPACE(DivideByCountOp, rowsOf(getResult()))
 
 #undef SPACE
 
@@ -223,12 +229,12 @@ static void lowerBinary(OpTy op, KernelBuilder &kernel, Formula formula) {
 
 void ConstantOp::lowerToKernel(KernelBuilder &kernel) {
   double splat = getSplat();
-  bool isFloat = isa<FloatType>(typeOf(getResult()).getElementType());
-  kernel.define(getResult(), [splat, isFloat, &kernel]() -> Value {
-    if (isFloat)
+  Type element = typeOf(getResult()).getElementType();
+  kernel.define(getResult(), [splat, element, &kernel]() -> Value {
+    if (isa<FloatType>(element))
       return kernel.constant(splat);
-    return arith::ConstantIntOp::create(kernel.builder(), kernel.loc(),
-                                        static_cast<int64_t>(splat), 32);
+    return arith::ConstantIntOp::create(kernel.builder(), kernel.loc(), element,
+                                        static_cast<int64_t>(splat));
   });
 }
 
@@ -379,6 +385,17 @@ void MaxGradOp::lowerToKernel(KernelBuilder &kernel) {
   Scalar share = row(kernel, dy) / count;
   kernel.define(getResult(), [whereMax, share]() -> Value {
     return whereMax([share](Scalar) { return share; });
+  });
+}
+
+void DivideByCountOp::lowerToKernel(KernelBuilder &kernel) {
+  Value sum = getSum(), count = getCount();
+  kernel.define(getResult(), [sum, count, &kernel]() -> Value {
+    Scalar total = element(kernel, sum);
+    Scalar divisor = toFloat(element(kernel, count), total);
+    Scalar zero = total.like(0);
+    return select(arith::CmpFPredicate::OEQ, divisor, zero, zero,
+                  total / divisor);
   });
 }
 

@@ -327,48 +327,91 @@ def NN_EmbeddingGradOp : NN_PureOp<"embedding_grad"> {
   let hasVerifier = 1;
 }
 
-def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable]> {
-  let summary = "Mean negative log-likelihood of the targets";
+def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable,
+    AllTypesMatch<["rows", "lse"]>]> {
+  let summary = "Negative log-likelihood of each row's target";
   let description = [{
-    Softmax and logarithm in f32 (f64 for f64). Rows whose target is
-    `ignore_index` count neither in the sum nor in the mean; with none left
-    the loss is 0. `lse` is the log-sum-exp per row, kept for the backward
-    pass.
+    Softmax and logarithm in f32 (f64 for f64). `rows` has one value per row,
+    0 where the target is `ignore_index`; `lse` is the log-sum-exp per row,
+    kept for the backward pass. A mean is the sum of `rows` and a division by
+    the count of labels: each of the three may be cut over ranks by itself.
 
     Example:
     ```mlir
-    %loss, %lse = nn.cross_entropy %logits, %targets ignore_index -100
-        : tensor<2x256x2048xbf16>, tensor<2x256xi32>, tensor<f32>, tensor<2x256xf32>
+    %rows, %lse = nn.cross_entropy %logits, %targets ignore_index -100
+        : tensor<2x256x2048xbf16>, tensor<2x256xi32>, tensor<2x256xf32>
+    %sum = nn.sum %rows [0, 1] : tensor<2x256xf32> to tensor<f32>
+    %count = nn.count_labels %targets ignore_index -100 : tensor<2x256xi32> -> tensor<i64>
+    %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
     ```
 
     Constraints: 1. logits have shape [rows …, classes], targets [rows …]; 2.
-    loss has rank 0 and lse shape [rows …], both f32 (f64 for f64 logits).
+    `rows` and `lse` have shape [rows …] and are f32 (f64 for f64 logits). A
+    target outside the classes that is not `ignore_index` is a run-time error.
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets, I64Attr:$ignore_index);
-  let results = (outs NN_ScalarTensor:$loss, NN_FloatTensor:$lse);
-  let assemblyFormat = "$logits `,` $targets `ignore_index` $ignore_index attr-dict `:` type($logits) `,` type($targets) `,` type($loss) `,` type($lse)";
+  let results = (outs NN_FloatTensor:$rows, NN_FloatTensor:$lse);
+  let assemblyFormat = "$logits `,` $targets `ignore_index` $ignore_index attr-dict `:` type($logits) `,` type($targets) `,` type($rows)";
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$logits, "::mlir::Value":$targets,
                                  CArg<"int64_t", "-100">:$ignoreIndex)>];
 }
 
-def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["logits", "result"]>]> {
+def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["logits", "result"]>,
+    AllTypesMatch<["lse", "cotangent"]>]> {
   let summary = "Reverse rule of nn.cross_entropy";
   let description = [{
-    `(softmax - onehot) dloss / count` for counted rows, else 0; rounded once
-    to the type of the logits.
+    `(softmax - onehot) cotangent[row]`, 0 in rows whose target is
+    `ignore_index`; rounded once to the type of the logits.
 
     Example:
     ```mlir
-    %d = nn.cross_entropy_grad %logits, %targets, %lse, %dloss ignore_index -100
-        : tensor<2x256x2048xbf16>, tensor<2x256xi32>, tensor<f32>, tensor<2x256xf32>
+    %d = nn.cross_entropy_grad %logits, %targets, %lse, %drows ignore_index -100
+        : tensor<2x256x2048xbf16>, tensor<2x256xi32>, tensor<2x256xf32>
     ```
+
+    Constraints: as nn.cross_entropy; the cotangent has the type of `rows`.
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets,
-                       NN_FloatTensor:$lse, NN_ScalarTensor:$cotangent, I64Attr:$ignore_index);
+                       NN_FloatTensor:$lse, NN_FloatTensor:$cotangent, I64Attr:$ignore_index);
   let results = (outs NN_FloatTensor:$result);
-  let assemblyFormat = "$logits `,` $targets `,` $lse `,` $cotangent `ignore_index` $ignore_index attr-dict `:` type($logits) `,` type($targets) `,` type($cotangent) `,` type($lse)";
+  let assemblyFormat = "$logits `,` $targets `,` $lse `,` $cotangent `ignore_index` $ignore_index attr-dict `:` type($logits) `,` type($targets) `,` type($lse)";
   let hasVerifier = 1;
+}
+
+def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
+  let summary = "How many targets are not `ignore_index`";
+  let description = [{
+    An exact integer, so that parts of the targets may be counted in any order
+    and added.
+
+    Example: `%count = nn.count_labels %targets ignore_index -100 : tensor<2x256xi32> -> tensor<i64>`
+
+    Constraints: 1. the result is `tensor<i64>`.
+  }];
+  let arguments = (ins NN_IntTensor:$targets, I64Attr:$ignore_index);
+  let results = (outs NN_I64Scalar:$result);
+  let assemblyFormat = "$targets `ignore_index` $ignore_index attr-dict `:` type($targets) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$targets,
+                                 CArg<"int64_t", "-100">:$ignoreIndex)>];
+}
+
+def NN_DivideByCountOp : NN_PureOp<"divide_by_count", [AllTypesMatch<["sum", "result"]>, NN_Kernel, NN_Differentiable]> {
+  let summary = "sum / count, 0 where the count is 0";
+  let description = [{
+    The count is rounded to f32 (f64 for f64), then divided by. Linear in the
+    sum, so the reverse rule is the same division of the cotangent; the count
+    has no gradient. Parts of a sum are added before they are divided.
+
+    Example: `%loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>`
+
+    Constraints: 1. the sum has rank 0; 2. the count is `tensor<i64>`.
+  }];
+  let arguments = (ins NN_ScalarTensor:$sum, NN_I64Scalar:$count);
+  let results = (outs NN_ScalarTensor:$result);
+  let assemblyFormat = "$sum `,` $count attr-dict `:` type($sum) `,` type($count)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$sum, "::mlir::Value":$count)>];
 }
 
 def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]>, NN_Kernel, NN_Differentiable]> {

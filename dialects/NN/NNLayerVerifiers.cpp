@@ -262,28 +262,28 @@ LogicalResult EmbeddingGradOp::verify() {
   return verifyEmbedding(*this, getIndices(), getResult(), getCotangent());
 }
 
+/// `lse` is any value that has one element per row.
 static LogicalResult verifyCrossEntropy(Operation *op, Value logits,
-                                        Value targets, Value loss, Value lse) {
+                                        Value targets, Value lse) {
   // 1.
   if (failed(expectRankAtLeast(op, "the logits", logits, 1)) ||
       failed(
           expectShape(op, "the targets", targets, shapeOf(logits).drop_back())))
     return failure();
   // 2.
-  if (failed(
-          expectType(op, "the loss", loss.getType(), lossType(typeOf(logits)))))
-    return failure();
   return expectType(op, "lse", lse.getType(), rowStatisticType(typeOf(logits)));
 }
 
 LogicalResult CrossEntropyOp::verify() {
-  return verifyCrossEntropy(*this, getLogits(), getTargets(), getLoss(),
-                            getLse());
+  return verifyCrossEntropy(*this, getLogits(), getTargets(), getLse());
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
-  return verifyCrossEntropy(*this, getLogits(), getTargets(), getCotangent(),
-                            getLse());
+  return verifyCrossEntropy(*this, getLogits(), getTargets(), getLse());
+}
+
+LogicalResult DivideByCountOp::verify() {
+  return expectRank(*this, "the sum", getSum(), 0);
 }
 
 // 1. is a trait of both ops; 2. and 3.:

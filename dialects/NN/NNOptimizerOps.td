@@ -40,9 +40,13 @@ def NN_ClipCoefficientOp : NN_PureOp<"clip_coefficient", [AllTypesMatch<["max", 
   let description = [{
     `norm = sqrt(sum) * scale` and `coefficient = min(1, max_norm / (norm + 1e-6))`;
     `max_norm` 0 means no clipping (coefficient 1). A non-finite `max` gives
-    that value as the norm, so the caller can stop.
+    that value as the norm, so the caller can stop. `sum` may be several sums of
+    nn.sum_squares one behind the other, which are added.
 
     Example: `%norm, %c = nn.clip_coefficient %max, %sum max_norm 1.0 : tensor<f32>, tensor<2xi64>`
+
+    Constraints: 1. max is tensor<f32>; 2. sum is a tensor<…xi64> of two digits
+    for each sum; 3. max_norm is not negative.
   }];
   let arguments = (ins RankedTensorOf<[F32]>:$max, RankedTensorOf<[I64]>:$sum, F64Attr:$max_norm);
   let results = (outs RankedTensorOf<[F32]>:$norm, RankedTensorOf<[F32]>:$coefficient);

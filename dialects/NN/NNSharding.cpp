@@ -320,9 +320,11 @@ ShardingRule AttentionGradOp::getShardingRule() {
 RULE(EmbeddingOp, "..., v! e -> ... e")
 RULE(EmbeddingGradOp, "..., ... e -> v! e")
 
-// The mean is over the rows that the op has.
-RULE(CrossEntropyOp, "...! c!, ...! -> , ...!")
-RULE(CrossEntropyGradOp, "...! c!, ...!, ...!, -> ...! c!")
+RULE(CrossEntropyOp, "... c!, ... -> ..., ...")
+RULE(CrossEntropyGradOp, "... c!, ..., ..., ... -> ... c!")
+RULE(CountLabelsOp, "... -> ")
+// Parts of a sum are not passed on: the loss is divided once.
+RULE(DivideByCountOp, ", -> ")
 RULE(MSELossOp, "..., ... -> ")
 RULE(MSELossGradOp, "..., ..., -> ...")
 
@@ -333,6 +335,7 @@ RULE(MSELossGradOp, "..., ..., -> ...")
 /// All dimensions of all operands from `first` on are combined.
 static RuleBuilder combinedRule(Operation *op, unsigned first) {
   RuleBuilder builder(op);
+  builder.rule.combines = true;
   for (unsigned i = first; i < op->getNumOperands(); ++i)
     for (auto [dim, size] : llvm::enumerate(shapeOf(op->getOperand(i))))
       builder.rule.operands[i][dim].push_back(builder.add(size));

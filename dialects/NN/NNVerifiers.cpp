@@ -358,9 +358,11 @@ LogicalResult SumSquaresOp::verify() {
 }
 
 LogicalResult ClipCoefficientOp::verify() {
-  if (failed(expectRank(*this, "max", getMax(), 0)) ||
-      failed(verifySum(*this, getSum())))
+  if (failed(expectRank(*this, "max", getMax(), 0)))
     return failure();
+  RankedTensorType sum = getSum().getType();
+  if (sum.getRank() != 1 || sum.getDimSize(0) % 2 != 0)
+    return emitOpError("expects sums of two digits each, got ") << sum;
   if (getMaxNorm().convertToDouble() < 0)
     return emitOpError("expects max_norm >= 0");
   return success();

@@ -399,6 +399,12 @@ void CrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
       getLse(), cotangents[0], getIgnoreIndexAttr());
 }
 
+void DivideByCountOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
+                               MutableArrayRef<Value> operandCotangents) {
+  operandCotangents[0] =
+      DivideByCountOp::create(builder, getLoc(), cotangents[0], getCount());
+}
+
 void MSELossOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                          MutableArrayRef<Value> operandCotangents) {
   Graph gradient{builder, getLoc(),

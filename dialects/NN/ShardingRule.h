@@ -36,6 +36,10 @@ struct ShardingRule {
   /// Operands that are all the same parts of sums may stay parts: the op is
   /// an addition or moves elements.
   bool passesPartial = false;
+  /// All elements of the operands are combined, so these may lie anywhere, even
+  /// cut further at rest: the results are parts over all axes that cut any. A
+  /// sum needs its operands cut over the same axes.
+  bool combines = false;
 
   /// "b s i, o i -> b s o"; a factor that must be whole is followed by '!', a
   /// dimension of several factors is in parentheses.

@@ -22,6 +22,8 @@ static constexpr size_t kLongestStored = 80;
 static std::string cType(Type type) {
   if (type.isInteger(1))
     return "bool";
+  if (type.isInteger(64))
+    return "int64_t";
   if (type.isInteger())
     return "int32_t";
   // bf16 scalars are floats that roundBF16 has rounded.

@@ -132,6 +132,12 @@ static void crossEntropy(Call &c) {
   c.buffers();
 }
 
+static void countLabels(Call &c) {
+  c.number(c.typeOf(c.in(0)).getNumElements());
+  c.number(c.integer("ignore_index"));
+  c.buffers();
+}
+
 static void transpose(Call &c) {
   ArrayRef<int64_t> shape = c.typeOf(c.in(0)).getShape();
   c.dtype(c.in(0));
@@ -157,6 +163,15 @@ static void fillZero(Call &c) {
   c.number(exec::bytesOf(c.typeOf(c.out(0))));
 }
 
+static void shardOf(Call &c) {
+  DictionaryAttr params = c.op.getParamsAttr();
+  c.number(c.tables.group(c.op, params.getAs<FlatSymbolRefAttr>("mesh"),
+                          params.getAs<ArrayAttr>("axes")));
+  c.number(exec::bytesOf(c.typeOf(c.in(0))));
+  c.number(exec::bytesOf(c.typeOf(c.out(0))));
+  c.buffers();
+}
+
 static void absMax(Call &c) {
   c.counts(c.op.getInputs());
   c.list(c.op.getInputs());
@@ -173,6 +188,7 @@ static void sumSquares(Call &c) {
 
 static void clipCoefficient(Call &c) {
   c.add(c.real("max_norm"));
+  c.number(c.typeOf(c.in(1)).getNumElements() / 2);
   c.buffers();
 }
 
@@ -201,9 +217,11 @@ emit::invokeCall(exec::InvokeOp op, Tables &tables,
       {"embedding_grad", embeddingGrad},
       {"cross_entropy", crossEntropy},
       {"cross_entropy_grad", crossEntropy},
+      {"count_labels", countLabels},
       {"transpose", transpose},
       {"copy_box", copyBox},
       {"fill_zero", fillZero},
+      {"shard_of", shardOf},
       {"abs_max", absMax},
       {"sum_squares", sumSquares},
       {"clip_coefficient", clipCoefficient},

@@ -46,7 +46,7 @@ private:
 
   std::string gemm(exec::GemmOp op);
   std::string launch(exec::LaunchOp op);
-  FailureOr<std::string> collective(exec::CollectiveOp op);
+  std::string collective(exec::CollectiveOp op);
 
   void calls(ArrayRef<exec::CallOp> run);
 
@@ -189,14 +189,12 @@ std::string BodyEmitter::launch(exec::LaunchOp op) {
                        kernel.getCols(), all);
 }
 
-FailureOr<std::string> BodyEmitter::collective(exec::CollectiveOp op) {
-  FailureOr<std::string> entry = tables.collective(op);
-  if (failed(entry))
-    return failure();
+std::string BodyEmitter::collective(exec::CollectiveOp op) {
+  std::string entry = tables.collective(op);
   std::string in = list(op.getInputs()), out = list(op.getOutputs());
   std::string workspaces = list(op.getWorkspaces());
   return llvm::formatv("collective(c, {0}, {1}, {2}, {3}, {4})",
-                       streamName(op.getStream()), *entry, in, out, workspaces)
+                       streamName(op.getStream()), entry, in, out, workspaces)
       .str();
 }
 
@@ -219,11 +217,10 @@ LogicalResult BodyEmitter::work(Operation *op) {
   } else if (auto o = dyn_cast<exec::WaitOp>(op)) {
     statement(llvm::formatv("wait(c, {0}, {1})", eventNumber(o.getEvent()),
                             streamName(o.getStream())));
-  } else if (isa<exec::InvokeOp, exec::CollectiveOp>(op)) {
-    auto invoke = dyn_cast<exec::InvokeOp>(op);
-    FailureOr<std::string> text =
-        invoke ? invokeCall(invoke, tables, pointerOf)
-               : collective(cast<exec::CollectiveOp>(op));
+  } else if (auto o = dyn_cast<exec::CollectiveOp>(op)) {
+    statement(collective(o));
+  } else if (auto o = dyn_cast<exec::InvokeOp>(op)) {
+    FailureOr<std::string> text = invokeCall(o, tables, pointerOf);
     if (failed(text))
       return failure();
     statement(*text);

@@ -109,27 +109,21 @@ std::string Tables::attention(exec::InvokeOp op) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// The group of ranks of these mesh axes, as an index into the groups.
-static FailureOr<size_t> groupIndex(exec::CollectiveOp op, Table &groups) {
-  dist::MeshOp mesh = dist::lookupMesh(op, op.getMeshAttr());
-  if (!mesh)
-    return op.emitOpError("names the unknown mesh ") << op.getMesh();
-  std::string axes;
-  for (Attribute attr : op.getAxes()) {
-    auto ref = cast<dist::AxisRefAttr>(attr);
-    int position = -1;
+size_t Tables::group(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes) {
+  // Ops verify that the mesh exists and has the axes.
+  dist::MeshOp mesh = dist::lookupMesh(op, name);
+  std::string list;
+  for (dist::AxisRefAttr ref : dist::axisRefs(axes)) {
+    size_t position = 0;
     for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
       if (cast<dist::MeshAxisAttr>(axis).getName() == ref.getName())
         position = i;
-    if (position < 0)
-      return op.emitOpError("names the unknown mesh axis '")
-             << ref.getName() << "'";
-    if (!axes.empty())
-      axes += ", ";
-    axes += llvm::formatv("{{{0}, {1}, {2}}", position, ref.getPre(),
+    if (!list.empty())
+      list += ", ";
+    list += llvm::formatv("{{{0}, {1}, {2}}", position, ref.getPre(),
                           mesh.sizeOf(ref));
   }
-  return groups.index(axes);
+  return groups.index(list);
 }
 
 static StringRef kindName(exec::CollectiveKind kind) {
@@ -154,10 +148,7 @@ static std::string itemText(exec::CollectiveOp op, unsigned i) {
   return llvm::formatv("{{{0}, {1}}", shard, full);
 }
 
-FailureOr<std::string> Tables::collective(exec::CollectiveOp op) {
-  FailureOr<size_t> group = groupIndex(op, groups);
-  if (failed(group))
-    return failure();
+std::string Tables::collective(exec::CollectiveOp op) {
   std::string items;
   for (unsigned i = 0; i < op.getInputs().size(); ++i)
     items += (i == 0 ? "" : ", ") + itemText(op, i);
@@ -170,7 +161,8 @@ FailureOr<std::string> Tables::collective(exec::CollectiveOp op) {
       kind, op.getReduce() == exec::ReduceKind::Sum ? "Sum" : "Max",
       dtypeText(typeOf(op.getInputs()[0]).getElementType()),
       dtypeText(typeOf(op.getOutputs()[0]).getElementType()),
-      literal(op.getScale().convertToDouble()), *group, op.getInputs().size(),
+      literal(op.getScale().convertToDouble()),
+      group(op, op.getMeshAttr(), op.getAxesAttr()), op.getInputs().size(),
       list, quoted(serves));
   std::string name = stringifyCollectiveKind(op.getKind()).str();
   if (!serves.empty())

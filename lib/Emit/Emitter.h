@@ -109,10 +109,13 @@ struct Tables {
   /// Lists of sizes that calls point to, printed before the programs.
   Table sizes;
 
-  /// Names of the entries for these ops. Failure: a diagnostic was emitted.
+  /// Names of the entries for these ops.
   std::string gemm(exec::GemmOp op);
-  mlir::FailureOr<std::string> collective(exec::CollectiveOp op);
+  std::string collective(exec::CollectiveOp op);
   std::string attention(exec::InvokeOp op);
+  /// Index of the group of ranks along the axes of the mesh, seen from `op`.
+  size_t group(mlir::Operation *op, mlir::FlatSymbolRefAttr mesh,
+               mlir::ArrayAttr axes);
   /// The name of an array of int64_t with these values.
   std::string sizeList(llvm::ArrayRef<int64_t> values, llvm::StringRef wanted);
   void print(llvm::raw_ostream &os) const;

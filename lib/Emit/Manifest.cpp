@@ -1,6 +1,7 @@
 //===- Manifest.cpp - The manifest of a planned exec module ---------------===//
 #include "fsdp/Emit/Manifest.h"
 #include "dialects/Exec/Exec.h"
+#include "dialects/Fsdp/Placement.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -178,18 +179,33 @@ static void initializer(OStream &json, Attribute init) {
   });
 }
 
-static void placement(OStream &json, Attribute placement) {
+static void axes(OStream &json, StringRef key,
+                 ArrayRef<dist::AxisRefAttr> axes) {
+  json.attributeArray(key, [&] {
+    for (dist::AxisRefAttr axis : axes) {
+      if (axis.getSize() == 0) {
+        json.value(axis.getName());
+        continue;
+      }
+      json.object([&] {
+        json.attribute("axis", axis.getName());
+        json.attribute("pre", axis.getPre());
+        json.attribute("size", axis.getSize());
+      });
+    }
+  });
+}
+
+static void placement(OStream &json, dist::PlacementAttr placement) {
   if (!placement)
     return json.attribute("placement", nullptr);
   json.attributeObject("placement", [&] {
-    auto shard = dyn_cast<dist::ShardAttr>(placement);
-    if (!shard)
-      return json.attribute("kind", "replicated");
-    json.attribute("kind", "shard");
-    json.attribute("dim", shard.getDim());
-    json.attributeArray("axes", [&] {
-      for (dist::AxisRefAttr axis : shard.getAxes())
-        json.value(axis.getName());
+    json.attributeArray("dims", [&] {
+      for (dist::DimAxesAttr dim : placement.getDims())
+        json.object([&] {
+          axes(json, "compute", dim.getCompute());
+          axes(json, "storage", dim.getStorage());
+        });
     });
   });
 }
@@ -263,7 +279,7 @@ void ManifestWriter::write() {
     return module->getAttrOfType<IntegerAttr>(attribute).getInt();
   };
   json.object([&] {
-    json.attribute("format", 1);
+    json.attribute("format", 2);
     json.attributeObject("config", [&] {
       for (const auto &[key, value] : info.config)
         json.attribute(key, value);
@@ -292,6 +308,35 @@ static LogicalResult checkCount(ModuleOp module) {
   return success();
 }
 
+/// Ranks hold parts of sums only while a program runs, and the range has to be
+/// the part of the tensor that its placement says.
+static LogicalResult checkPlacement(exec::RangeOp range) {
+  dist::PlacementAttr attribute = range.getPlacementAttr();
+  if (!attribute)
+    return success();
+  if (!attribute.getPartial().empty())
+    return range.emitOpError("is a part of a sum, which the manifest cannot "
+                             "state: ")
+           << attribute;
+  auto meshes = range->getParentOfType<ModuleOp>().getOps<dist::MeshOp>();
+  if (meshes.empty())
+    return range.emitOpError("has a placement, but there is no fsdp.mesh");
+  dist::MeshOp mesh = *meshes.begin();
+  MemRefType type = range.getMemRefType();
+  auto whole = range.getFull() ? cast<RankedTensorType>(*range.getFull())
+                               : RankedTensorType::get(type.getShape(),
+                                                       type.getElementType());
+  if (failed(dist::verifyPlacement([&] { return range.emitOpError("has a "); },
+                                   whole, attribute, mesh,
+                                   /*mayBeStored=*/true)))
+    return failure();
+  auto part = dist::localType(whole, dist::Placement(attribute), mesh);
+  if (part.getShape() != type.getShape())
+    return range.emitOpError("is ")
+           << type << ", but a rank's part of " << whole << " is " << part;
+  return success();
+}
+
 /// Whether a manifest can state everything about the range.
 static LogicalResult check(exec::RangeOp range) {
   if (!range.getOffset())
@@ -301,18 +346,7 @@ static LogicalResult check(exec::RangeOp range) {
              nn::RotaryTableAttr>(init))
       return range.emitOpError("has an initialiser the runtime does not know: ")
              << init;
-  if (Attribute placement = range.getPlacementAttr())
-    if (!isa<dist::ShardAttr, dist::ReplicatedAttr>(placement))
-      return range.emitOpError("has a placement the runtime does not know: ")
-             << placement;
-  auto shard = dyn_cast_or_null<dist::ShardAttr>(range.getPlacementAttr());
-  if (shard && llvm::any_of(shard.getAxes(), [](dist::AxisRefAttr axis) {
-        return axis.getSize() != 0;
-      }))
-    return range.emitOpError("is sharded over a part of a mesh axis, which "
-                             "the manifest cannot state: ")
-           << shard;
-  return success();
+  return checkPlacement(range);
 }
 
 FailureOr<std::string> fsdp::makeManifest(ModuleOp module,

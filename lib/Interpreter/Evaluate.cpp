@@ -365,6 +365,10 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
       .Case([&](nn::CrossEntropyGradOp op) -> Tensors {
         return {crossEntropyGrad(in, op.getIgnoreIndex())};
       })
+      .Case([&](nn::CountLabelsOp op) -> Tensors {
+        return {countLabels(in[0], op.getIgnoreIndex())};
+      })
+      .Case([&](nn::DivideByCountOp) -> Tensors { return {divideByCount(in)}; })
       .Case([&](nn::MSELossOp op) -> Tensors {
         return {mseLoss(in, op.getCount())};
       })

@@ -46,6 +46,8 @@ Tensor embedding(const Tensors &in);
 Tensor embeddingGrad(const Tensors &in, int64_t rows);
 Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex);
 Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex);
+Tensor countLabels(const Tensor &targets, int64_t ignoreIndex);
+Tensor divideByCount(const Tensors &in);
 Tensor mseLoss(const Tensors &in, int64_t count);
 Tensor mseLossGrad(const Tensors &in, int64_t count);
 

@@ -49,6 +49,11 @@ public:
 
 private:
   void bindArguments();
+  /// True if a rank has a part of what the argument or result with this
+  /// fsdp.placement is; else it has what it has.
+  bool isPlaced(Attribute placement) const {
+    return placement && program->hasAttr(dist::kLocalAttr);
+  }
   Tensors parts(const std::string &name, Tensors whole,
                 const dist::Placement &placement) const;
   void block(Block &block);
@@ -67,9 +72,6 @@ private:
   void redistribute(dist::RedistributeOp op);
   void async(dist::AsyncOp op);
   void await(dist::AwaitOp op);
-
-  Tensors gatherShards(dist::RedistributeOp op, const Tensors &input) const;
-  Tensors reduceFull(dist::RedistributeOp op, Tensors input) const;
 
   /// `value` on every rank.
   const Tensors &of(Value value) const;
@@ -278,40 +280,11 @@ void Run::allToAll(dist::AllToAllOp op) {
                      axes, op.getSplit()));
 }
 
-Tensors Run::gatherShards(dist::RedistributeOp op, const Tensors &input) const {
-  Tensors cast = input;
-  roundAs(op.getResult(), cast);
-  auto shard = dyn_cast<dist::ShardAttr>(op.getSource());
-  if (!shard)
-    return cast;
-  return grid.gather(cast, shard.getAxes(), shard.getDim(),
-                     shapeOf(op.getResult())[shard.getDim()]);
-}
-
-/// The reverse of a gather: reduced over all axes whatever the target.
-Tensors Run::reduceFull(dist::RedistributeOp op, Tensors input) const {
-  if (rounding == Rounding::Declared)
-    for (Tensor &tensor : input)
-      roundTo(op.getGradDtype(), tensor);
-  auto axes = dist::axisRefs(op.getAxes());
-  bool average = op.getGradReduce() == dist::GradReduce::Average;
-  Tensors sums = grid.reduce(input, axes,
-                             reduction(dist::CollectiveReduce::Sum,
-                                       average ? 1.0 / grid.parts(axes) : 1.0,
-                                       op.getResult()));
-  auto shard = dyn_cast<dist::ShardAttr>(op.getTarget());
-  return shard ? grid.scatter(sums, shard.getAxes(), shard.getDim()) : sums;
-}
-
+/// A placement changes no logical tensor; a cast may be declared beside it.
 void Run::redistribute(dist::RedistributeOp op) {
-  for (Attribute placement : {op.getSource(), op.getTarget()})
-    if (!isa<dist::ShardAttr, dist::ReplicatedAttr>(placement))
-      fail(nameOf(op) + " has a placement that the interpreter does not know");
-  const Tensors &input = of(op.getInput());
-  if (!op.getReduced() && !isa<dist::ReplicatedAttr>(op.getTarget()))
-    fail(nameOf(op) + " must gather to #fsdp.replicated or reduce from it");
-  set(op.getResult(),
-      op.getReduced() ? reduceFull(op, input) : gatherShards(op, input));
+  Tensors tensors = of(op.getInput());
+  roundAs(op.getResult(), tensors);
+  set(op.getResult(), std::move(tensors));
 }
 
 //===----------------------------------------------------------------------===//
@@ -356,8 +329,6 @@ void Run::execute(Operation *op) {
       .Case([&](dist::AllReduceOp op) { allReduce(op); })
       .Case([&](dist::ShardOfOp op) { shardOf(op); })
       .Case([&](dist::AllToAllOp op) { allToAll(op); })
-      // A placement changes no logical tensor.
-      .Case([&](dist::PlaceOp op) { set(op.getResult(), of(op.getInput())); })
       .Case([&](dist::RedistributeOp op) { redistribute(op); })
       .Case([&](dist::AsyncOp op) { async(op); })
       .Case([&](dist::AwaitOp op) { await(op); })
@@ -412,7 +383,7 @@ void Run::bindArguments() {
              ", but the argument is " + textOf(logical.getShape()));
       tensors.push_back(it->second);
     }
-    if (program->hasAttr(dist::kLocalAttr))
+    if (isPlaced(program.getArgAttr(number, dist::kPlacementAttr)))
       tensors = parts(name, std::move(tensors), placement);
     roundAs(argument, tensors);
     set(argument, std::move(tensors));
@@ -425,6 +396,7 @@ GridOutputs Run::outputs() {
   bindArguments();
   Block &body = program.getBody().front();
   block(body);
+  Operation *end = body.getTerminator();
   for (const auto &[future, held] : futures)
     if (!held.awaited)
       fail("a future of @" + program.getName().str() + " is never awaited");
@@ -434,10 +406,12 @@ GridOutputs Run::outputs() {
   for (auto [i, tensors] : llvm::enumerate(take(body))) {
     std::string name = resultName(program, i);
     Type type = program.getResultTypes()[i];
-    dist::Placement placement = dist::resultPlacement(program, i);
+    dist::Placement placement =
+        dist::resultPlacement(program, i)
+            .value_or(dist::Placement(shapeOf(end->getOperand(i)).size()));
     RankedTensorType logical =
         dist::logicalType(type, placement, program, mesh);
-    if (program->hasAttr(dist::kLocalAttr))
+    if (isPlaced(program.getResultAttr(i, dist::kPlacementAttr)))
       tensors.assign(grid.ranks(),
                      grid.joined(name, tensors, placement, logical.getShape()));
     for (auto [rank, tensor] : llvm::enumerate(tensors))

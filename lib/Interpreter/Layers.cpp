@@ -377,42 +377,45 @@ Tensor embeddingGrad(const Tensors &in, int64_t rows) {
   return dTable;
 }
 
-/// Targets that are not ignored.
-static double countOf(const Tensor &targets, int64_t ignoreIndex) {
-  double count = 0;
-  for (double target : targets.values)
-    count += target != ignoreIndex;
-  return count;
-}
-
+// Gives the loss per row, and lse.
 Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex) {
   const Tensor &logits = in[0], &targets = in[1];
-  Tensor lse = rowStatistic(logits);
-  double sum = 0, count = countOf(targets, ignoreIndex);
+  Tensor rows = rowStatistic(logits), lse = rows;
   forEachRow(logits, [&](int64_t row, int64_t base) {
     lse.values[row] = logSumExp(&logits.values[base], logits.shape.back());
     int64_t target = targets.values[row];
     if (target != ignoreIndex)
-      sum += lse.values[row] - logits.values.at(base + target);
+      rows.values[row] = lse.values[row] - logits.values.at(base + target);
   });
-  return {Tensor::scalar(count ? sum / count : 0), lse};
+  return {rows, lse};
 }
 
-// Operands: logits, targets, lse, dloss.
+// Operands: logits, targets, lse, dRows.
 Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex) {
   const Tensor &logits = in[0], &targets = in[1], &lse = in[2];
   Tensor dLogits = Tensor::full(logits.shape);
-  double count = countOf(targets, ignoreIndex);
   forEachRow(logits, [&](int64_t row, int64_t base) {
     int64_t target = targets.values[row];
     if (target == ignoreIndex)
       return;
     for (int64_t c = 0; c < logits.shape.back(); ++c) {
       double p = std::exp(logits.values[base + c] - lse.values[row]);
-      dLogits.values[base + c] = (p - (c == target)) * in[3].values[0] / count;
+      dLogits.values[base + c] = (p - (c == target)) * in[3].values[row];
     }
   });
   return dLogits;
+}
+
+Tensor countLabels(const Tensor &targets, int64_t ignoreIndex) {
+  double count = 0;
+  for (double target : targets.values)
+    count += target != ignoreIndex;
+  return Tensor::scalar(count);
+}
+
+Tensor divideByCount(const Tensors &in) {
+  double sum = in[0].values[0], count = in[1].values[0];
+  return Tensor::scalar(count == 0 ? 0 : sum / count);
 }
 
 Tensor mseLoss(const Tensors &in, int64_t count) {
@@ -470,10 +473,11 @@ Tensor sumSquares(const Tensors &in) {
 
 // Operands: max, digits. Results: norm, coefficient.
 Tensors clipCoefficient(const Tensors &in, double maxNorm) {
-  double max = in[0].values[0], norm = max;
+  double max = in[0].values[0], norm = max, squares = 0;
+  for (int64_t i = 0; i < in[1].size(); i += 2)
+    squares += in[1].values[i] + in[1].values[i + 1] / kDigit;
   if (hasScale(max))
-    norm = std::sqrt((in[1].values[0] + in[1].values[1] / kDigit) / kDigit) *
-           scaleOf(max);
+    norm = std::sqrt(squares / kDigit) * scaleOf(max);
   double coefficient =
       maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
   return {Tensor::scalar(norm), Tensor::scalar(coefficient)};

@@ -16,21 +16,10 @@ State::Declaration State::declarationOf(StringRef name) const {
   else
     fail("the module declares no parameter or buffer '" + name.str() + "'");
 
-  int64_t rank = declaration.type.getRank();
-  Attribute placement = op->getAttr(dist::kPlacementAttr);
-  declaration.placement = dist::Placement(rank);
-  if (auto pieces = dyn_cast_or_null<dist::PlacementAttr>(placement)) {
-    if (isLocal)
-      declaration.placement = dist::Placement(pieces);
-  } else if (auto shard = dyn_cast_or_null<dist::ShardAttr>(placement)) {
-    if (shard.getDim() >= rank)
-      fail("'" + name.str() + "' is sharded along a dimension it has not");
-    llvm::append_range(declaration.placement.dims[shard.getDim()].storage,
-                       shard.getAxes());
-  } else if (placement && !isa<dist::ReplicatedAttr>(placement)) {
-    fail("'" + name.str() +
-         "' has a placement that the interpreter does not know");
-  }
+  declaration.placement = dist::Placement(declaration.type.getRank());
+  auto placement = op->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
+  if (placement && isLocal)
+    declaration.placement = dist::Placement(placement);
   return declaration;
 }
 

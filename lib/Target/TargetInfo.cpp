@@ -9,10 +9,6 @@ using namespace fsdp;
 
 TargetInfo::~TargetInfo() = default;
 
-int64_t TargetInfo::crossEntropyWorkspaceBytes(int64_t rows) const {
-  return rows * rt::sizeOf(rt::DType::F32);
-}
-
 int64_t TargetInfo::embeddingGradWorkspaceBytes(rt::DType type, int64_t classes,
                                                 int64_t cols) const {
   if (type == rt::DType::F32)

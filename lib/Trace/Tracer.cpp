@@ -124,7 +124,12 @@ Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale) {
 }
 
 Tensor crossEntropy(Tensor logits, Tensor targets) {
-  return build<nn::CrossEntropyOp>(logits, logits.value(), targets.value());
+  Value label = targets.value();
+  Tensor rows = build<nn::CrossEntropyOp>(logits, logits.value(), label);
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, rows.shape().size()));
+  Tensor sum = build<nn::SumOp>(rows, rows.value(), dims);
+  Tensor count = build<nn::CountLabelsOp>(targets, label);
+  return build<nn::DivideByCountOp>(sum, sum.value(), count.value());
 }
 
 Tensor mseLoss(Tensor prediction, Tensor target) {

@@ -15,14 +15,16 @@ static const char *const kProgram = "evaluate";
 
 HeldOutScore fsdp::evaluateHeldOut(Rank &rank, const ByteDataset &text) {
   Batch batch = rank.batch();
-  World world = rank.world();
+  DataShard shard = rank.dataShard();
   const float *loss = rank.scalar<float>("loss");
   if (!loss)
     throw Error("the artifact's program 'evaluate' gives no loss");
-  double totals[2] = {0, 0}; // nats and predictions of this rank
-  int64_t rounds = text.heldOutRounds(world.size, batch);
+  double totals[2] = {0, 0}; // nats and predictions
+  int64_t rounds = text.heldOutRounds(shard, batch);
   for (int64_t round = 0; round < rounds; ++round) {
-    int64_t count = text.fillHeldOut(round, world.rank, world.size, batch);
+    int64_t count = text.fillHeldOut(round, shard, batch);
+    if (rank.hasGlobalLoss())
+      count = text.heldOutPredictions(round, shard, batch);
     rank.run(kProgram);
     // A batch without a prediction has no mean.
     if (count == 0)
@@ -30,7 +32,12 @@ HeldOutScore fsdp::evaluateHeldOut(Rank &rank, const ByteDataset &text) {
     totals[0] += static_cast<double>(*loss) * static_cast<double>(count);
     totals[1] += static_cast<double>(count);
   }
-  allReduceSum(totals, 2);
+  if (!rank.hasGlobalLoss()) {
+    allReduceSum(totals, 2);
+    // Ranks with the same data have each counted it.
+    for (double &total : totals)
+      total /= static_cast<double>(rank.world().size / shard.count());
+  }
   HeldOutScore score;
   score.predictions = std::llround(totals[1]);
   score.bitsPerByte = totals[0] / totals[1] / M_LN2;
@@ -77,25 +84,78 @@ int fsdp::sampleLogits(const std::vector<float> &logits, double temperature,
   return static_cast<int>(largest - logits.begin());
 }
 
-/// The 256 logits of bytes at one position of the first row.
+static float logitAt(const RangeInfo &range, const std::byte *data,
+                     int64_t element) {
+  uint32_t bits = 0;
+  if (range.dtype == DType::BF16) {
+    uint16_t half;
+    std::memcpy(&half, data + element * 2, sizeof half);
+    bits = uint32_t{half} << 16;
+  } else {
+    std::memcpy(&bits, data + element * 4, sizeof bits);
+  }
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// The same from all ranks, each of which has a box of the logits [batch,
+/// sequence, classes]. Those that have one and the same logit have the same
+/// bits, so that its mean over them, in double, is exact. Collective.
+static std::vector<float>
+gatherByteLogits(const Rank &rank, const RangeInfo &range, int64_t position) {
+  const std::byte *data = rank.find("logits");
+  std::vector<ShardView::Dim> box =
+      rank.manifest().shardView(range, rank.world().rank).dims;
+  // Sums of 256 logits, then how many ranks have each.
+  std::vector<double> sums(512, 0);
+  bool isHere = box[0].begin < box[0].end && box[1].begin <= position &&
+                position < box[1].end;
+  for (int64_t i = 0; isHere && i < 256; ++i) {
+    if (i < box[2].begin || i >= box[2].end)
+      continue;
+    sums[i] =
+        logitAt(range, data,
+                (position - box[1].begin) * box[2].size + i - box[2].begin);
+    sums[256 + i] = 1;
+  }
+  allReduceSum(sums.data(), 512);
+  std::vector<float> logits(256);
+  for (int64_t i = 0; i < 256; ++i)
+    logits[i] = static_cast<float>(sums[i] / sums[256 + i]);
+  return logits;
+}
+
+/// The 256 logits of bytes at one position of the first row; all rows are
+/// equal.
 static std::vector<float> byteLogits(const Rank &rank, int64_t position) {
   const RangeInfo *range = rank.manifest().findRange("logits");
+  if (range->placement)
+    return gatherByteLogits(rank, *range, position);
   const std::byte *data = rank.find("logits");
   int64_t classes = range->shape.back();
   std::vector<float> logits(256);
-  for (int64_t i = 0; i < 256; ++i) {
-    int64_t element = position * classes + i;
-    uint32_t bits = 0;
-    if (range->dtype == DType::BF16) {
-      uint16_t half;
-      std::memcpy(&half, data + element * 2, sizeof half);
-      bits = uint32_t{half} << 16;
-    } else {
-      std::memcpy(&bits, data + element * 4, sizeof bits);
-    }
-    std::memcpy(&logits[i], &bits, sizeof bits);
-  }
+  for (int64_t i = 0; i < 256; ++i)
+    logits[i] = logitAt(*range, data, position * classes + i);
   return logits;
+}
+
+/// Sets every row to the last bytes of `story`, this rank's columns of it.
+/// Returns how many there are.
+static int64_t fillRows(const Batch &batch, Coordinate columns,
+                        const std::string &story) {
+  auto length = std::min(static_cast<int64_t>(story.size()),
+                         batch.sequence * columns.count);
+  std::string_view window =
+      std::string_view(story).substr(story.size() - (size_t)length);
+  for (int64_t i = 0; i < batch.sequence; ++i) {
+    int64_t at = columns.index * batch.sequence + i;
+    int32_t token =
+        at < length ? static_cast<unsigned char>(window[(size_t)at]) : 0;
+    for (int64_t row = 0; row < batch.rows; ++row)
+      batch.tokens[row * batch.sequence + i] = token;
+  }
+  return length;
 }
 
 std::string fsdp::generateText(Rank &rank, const RunConfig &config,
@@ -110,14 +170,9 @@ std::string fsdp::generateText(Rank &rank, const RunConfig &config,
                                        : text.heldOutText().substr(0, 64);
   uint64_t key =
       philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
-  std::fill_n(batch.tokens, batch.rows * batch.sequence, 0);
   std::fill_n(batch.targets, batch.rows * batch.sequence, 0);
   for (int64_t i = 0; i < config.sample.length; ++i) {
-    auto length = std::min(static_cast<int64_t>(story.size()), batch.sequence);
-    std::string_view window =
-        std::string_view(story).substr(story.size() - (size_t)length);
-    for (int64_t at = 0; at < length; ++at)
-      batch.tokens[at] = static_cast<unsigned char>(window[(size_t)at]);
+    int64_t length = fillRows(batch, rank.dataShard().columns, story);
     rank.run(kProgram);
     double unit = openUnit(philox({static_cast<uint32_t>(i), 0, 0, 0}, key)[0]);
     story += static_cast<char>(sampleLogits(byteLogits(rank, length - 1),

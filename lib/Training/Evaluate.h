@@ -14,7 +14,7 @@ struct HeldOutScore {
 };
 
 /// Predicts every held-out byte but the first exactly once, the windows dealt
-/// over all ranks. Collective. Throws fsdp::Error.
+/// over all pieces of the batch. Collective. Throws fsdp::Error.
 HeldOutScore evaluateHeldOut(Rank &rank, const rt::ByteDataset &text);
 
 /// Size of the text under `gzip -9`, in bits per byte of text.

@@ -35,12 +35,23 @@ static std::string adoptPrecision(RunConfig &config, const Manifest &manifest) {
   return "precision: parameters are used in " + precision + " (" + why + ")";
 }
 
-/// The tokens of a batch index a table of `vocab_size` rows.
-static void checkVocabulary(const Manifest &manifest) {
+/// The tokens of a batch index a table of `vocab_size` rows. A sample finds the
+/// logits of one position on whichever ranks have them.
+static void checkLogits(const Manifest &manifest, int64_t sampleLength) {
   const RangeInfo *logits = manifest.findRange("logits");
-  if (logits && !logits->shape.empty() && logits->shape.back() < 256)
-    throw Error("model.vocab_size is " + std::to_string(logits->shape.back()) +
+  const RangeInfo *tokens = manifest.findRange("tokens");
+  if (!logits || logits->full.empty())
+    return;
+  if (logits->full.back() < 256)
+    throw Error("model.vocab_size is " + std::to_string(logits->full.back()) +
                 ", but training.dataset = bytes has 256 tokens");
+  bool isFound = logits->placement ? logits->full.size() == 3 &&
+                                         logits->full[1] == tokens->full[1]
+                                   : tokens->shape[1] == tokens->full[1];
+  if (!isFound && sampleLength > 0)
+    throw Error("the artifact's logits are not placed as those of all its "
+                "tokens, [batch, sequence, vocabulary]; --sample.length=0 "
+                "trains without a sample");
 }
 
 static void checkInput(const Manifest &manifest, const std::string &name) {
@@ -49,6 +60,23 @@ static void checkInput(const Manifest &manifest, const std::string &name) {
     throw Error("the artifact has no input '" + name +
                 "' of type i32 and shape [batch, sequence]; it cannot train "
                 "on text");
+  if (range->placement)
+    for (const Placement::Dim &dim : range->placement->dims)
+      if (!dim.storage.empty())
+        throw Error("the artifact's input '" + name +
+                    "' has storage axes, which only parameters have");
+}
+
+/// Every target is the token behind one of this rank's tokens.
+static void checkInputs(const Manifest &manifest) {
+  checkInput(manifest, "tokens");
+  checkInput(manifest, "targets");
+  const RangeInfo *tokens = manifest.findRange("tokens");
+  const RangeInfo *targets = manifest.findRange("targets");
+  if (tokens->shape != targets->shape ||
+      !(tokens->placement == targets->placement))
+    throw Error("the artifact's inputs 'tokens' and 'targets' differ in shape "
+                "or placement; it cannot train on text");
 }
 
 /// A description of a run has a text for training, but nobody asks for one
@@ -86,12 +114,11 @@ PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
   }
   if (manifest.findProgram("train") < 0)
     throw Error("the artifact has no program 'train'");
-  checkInput(manifest, "tokens");
-  checkInput(manifest, "targets");
-  checkVocabulary(manifest);
+  checkInputs(manifest);
+  checkLogits(manifest, config.sample.length);
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,
-      manifest.findRange("tokens")->shape[1]);
+      manifest.findRange("tokens")->full[1]);
   return run;
 }

@@ -11,11 +11,11 @@ using namespace fsdp;
 using namespace fsdp::rt;
 
 Rank::Rank(const LoadedArtifact &artifact, World world, int threads)
-    : artifact(artifact), place(world) {
+    : artifact(artifact), place(world),
+      shard(fsdp::dataShard(artifact.manifest(), world)) {
   ContextOptions options;
   options.threads = threads;
-  for (const MeshAxis &axis : manifest().mesh)
-    options.meshAxes.push_back(axis.size);
+  options.meshAxes = manifest().meshSizes();
   std::string error;
   context = createContext(artifact.artifact(), options, error);
   if (!context)
@@ -42,6 +42,21 @@ Batch Rank::batch() const {
   return {tokens->shape[0], tokens->shape[1],
           reinterpret_cast<int32_t *>(find("tokens")),
           reinterpret_cast<int32_t *>(find("targets"))};
+}
+
+bool Rank::hasGlobalLoss() const {
+  const RangeInfo *loss = manifest().findRange("loss");
+  return loss && loss->placement;
+}
+
+DataShard fsdp::dataShard(const Manifest &manifest, World world) {
+  const RangeInfo *tokens = manifest.findRange("tokens");
+  if (!tokens || !tokens->placement || tokens->full.size() != 2)
+    return {{world.rank, world.size}, {}};
+  std::vector<int64_t> mesh = manifest.meshSizes();
+  const std::vector<Placement::Dim> &dims = tokens->placement->dims;
+  return {coordinateOf(dims[0].compute, mesh, world.rank),
+          coordinateOf(dims[1].compute, mesh, world.rank)};
 }
 
 void Rank::run(const std::string &program) {
@@ -88,16 +103,13 @@ void Rank::dump(const std::string &path) const {
 /// Copies this rank's part of a full tensor; the padding becomes zero.
 static void copyShard(const RangeInfo &range, const ShardView &view,
                       const std::byte *from, std::byte *to) {
-  int64_t outer = 1, inner = sizeOf(range.dtype);
-  for (int64_t i = 0; i < (int64_t)range.shape.size(); ++i) {
-    outer *= i < view.dim ? range.shape[i] : 1;
-    inner *= i > view.dim ? range.shape[i] : 1;
-  }
+  int64_t element = sizeOf(range.dtype);
   std::memset(to, 0, range.bytes);
-  for (int64_t o = 0; o < outer; ++o)
-    std::memcpy(to + o * view.size * inner,
-                from + (o * range.full[view.dim] + view.begin) * inner,
-                static_cast<size_t>((view.end - view.begin) * inner));
+  forEachRun(view, range.full,
+             [&](int64_t stored, int64_t whole, int64_t count) {
+               std::memcpy(to + stored * element, from + whole * element,
+                           static_cast<size_t>(count * element));
+             });
 }
 
 bool Rank::load(const std::string &path, bool wholeBatch) {
@@ -115,7 +127,7 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
       throw Error(path + ": '" + tensor.name +
                   "' has another type or shape than in the artifact");
     std::byte *to = at(*context, range->offset);
-    if (tensor.shape == range->full && range->shardDim)
+    if (tensor.shape == range->full)
       copyShard(*range, manifest().shardView(*range, place.rank), tensor.data,
                 to);
     else

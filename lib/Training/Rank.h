@@ -29,6 +29,11 @@ public:
   }
   /// The inputs "tokens" and "targets".
   rt::Batch batch() const;
+  /// Which piece of the global batch they are.
+  rt::DataShard dataShard() const { return shard; }
+  /// True if "loss" is the mean over the global batch, the same on every rank;
+  /// else it is the mean over this rank's batch.
+  bool hasGlobalLoss() const;
 
   /// Runs a program by name. Collective. Throws fsdp::Error.
   void run(const std::string &program);
@@ -51,10 +56,16 @@ private:
 
   const rt::LoadedArtifact &artifact;
   rt::World place;
+  rt::DataShard shard;
   rt::ContextPtr context;
   std::string lastProgram;
   std::set<std::string> loaded;
 };
+
+/// The piece of the global batch that a rank gets: that of its coordinates over
+/// the axes of the input "tokens". Where the input says nothing of its place,
+/// every rank gets its own.
+rt::DataShard dataShard(const rt::Manifest &manifest, rt::World world);
 
 /// "dir/state.safetensors" and rank 3 -> "dir/state.rank3.safetensors".
 std::string pathOfRank(const std::string &path, int rank);

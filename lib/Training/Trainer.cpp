@@ -96,7 +96,7 @@ StepCosts Trainer::measureCosts() {
   const Manifest &manifest = run.artifact->manifest();
   StepCosts costs;
   Batch batch = rank.batch();
-  costs.tokens = batch.rows * batch.sequence * rank.world().size;
+  costs.tokens = batch.rows * batch.sequence * rank.dataShard().count();
   costs.flops = manifest.programs[manifest.findProgram("train")].flops;
   costs.arenaBytes = rank.arenaBytes();
   costs.peak = config.metrics.peakTflops * 1e12;
@@ -118,7 +118,7 @@ StepRecord Trainer::runStep(int64_t step) {
   record.step = step + 1;
   if (!fixedBatch)
     run.text->sampleTraining(static_cast<uint64_t>(config.training.seed), step,
-                             rank.world().rank, rank.batch());
+                             rank.dataShard(), rank.batch());
   if (auto *lr = rank.scalar<float>("lr")) {
     *lr = static_cast<float>(learningRate(config, step));
     record.lr = *lr;
@@ -130,9 +130,11 @@ StepRecord Trainer::runStep(int64_t step) {
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   record.seconds = seconds.count();
-  double loss = *rank.scalar<float>("loss");
-  allReduceSum(&loss, 1);
-  record.loss = loss / rank.world().size;
+  record.loss = *rank.scalar<float>("loss");
+  if (!rank.hasGlobalLoss()) {
+    allReduceSum(&record.loss, 1);
+    record.loss /= rank.world().size;
+  }
   if (const auto *norm = rank.scalar<float>("grad_norm"))
     record.gradNorm = *norm;
   return record;

@@ -1,5 +1,6 @@
 //===- ExecLower.cpp - nn and fsdp to exec --------------------------------===//
 #include "passes/Exec/ExecLower.h"
+#include "dialects/Fsdp/Placement.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
@@ -35,67 +36,72 @@ exec::RangeOp ModuleState::create(Location loc, StringRef name, MemRefType type,
   auto range = exec::RangeOp::create(
       builder, loc, builder.getStringAttr(name), TypeAttr::get(type),
       exec::RoleAttr::get(builder.getContext(), role), /*offset=*/IntegerAttr(),
-      /*full=*/TypeAttr(), /*init=*/Attribute(), /*placement=*/Attribute());
+      /*full=*/TypeAttr(), /*init=*/Attribute(),
+      /*placement=*/dist::PlacementAttr());
   ranges[name] = range;
   last = range;
   return range;
 }
 
-template <typename OpT>
-LogicalResult ModuleState::declare(OpT op, exec::Role role) {
-  Attribute placement = op->getAttr(dist::kPlacementAttr);
-  if (placement && !isa<dist::ReplicatedAttr>(placement) && !mesh)
-    return op.emitError("@")
-           << op.getSymName() << " is sharded, but the module has no fsdp.mesh";
+template <typename OpT> void ModuleState::declare(OpT op, exec::Role role) {
+  auto placement =
+      op->template getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
   RankedTensorType full = op.getTensorType();
   RankedTensorType local =
-      placement && mesh ? dist::localType(full, placement, mesh) : full;
-  if (!local)
-    return op.emitError("@")
-           << op.getSymName() << " cannot be laid out as " << placement;
+      placement ? dist::localType(full, dist::Placement(placement), mesh)
+                : full;
   exec::RangeOp range =
       create(op.getLoc(), op.getSymName(), memRefOf(local), role);
   range.setFullAttr(TypeAttr::get(full));
   range.setInitAttr(op.getInitAttr());
   if (placement)
     range.setPlacementAttr(placement);
-  return success();
 }
 
-LogicalResult ModuleState::declarePersistent() {
+void ModuleState::declarePersistent() {
   SmallVector<Operation *> declarations;
   for (Operation &op : *module.getBody())
     if (isa<nn::ParameterOp, nn::BufferOp>(op))
       declarations.push_back(&op);
   for (Operation *op : declarations) {
     if (auto parameter = dyn_cast<nn::ParameterOp>(op)) {
-      if (failed(declare(parameter, exec::Role::Parameter)))
-        return failure();
+      declare(parameter, exec::Role::Parameter);
     } else {
       exec::Role role = op->hasAttr(nn::kStateOfAttr) ? exec::Role::State
                                                       : exec::Role::Buffer;
-      if (failed(declare(cast<nn::BufferOp>(op), role)))
-        return failure();
+      declare(cast<nn::BufferOp>(op), role);
     }
     op->erase();
   }
-  return success();
 }
 
-FailureOr<exec::RangeOp> ModuleState::declareShared(Location loc,
-                                                    StringRef name,
-                                                    MemRefType type,
-                                                    exec::Role role) {
+FailureOr<exec::RangeOp>
+ModuleState::declareShared(Location loc, StringRef name, MemRefType type,
+                           exec::Role role, TypeAttr full,
+                           dist::PlacementAttr placement) {
   exec::RangeOp range = lookup(name);
-  if (!range)
-    return create(loc, name, type, role);
-  if (range.getType() != type || range.getRole() != role) {
-    auto diagnostic = emitError(loc)
-                      << "range '" << name << "' is " << stringifyRole(role)
-                      << " of type " << type << " here";
-    diagnostic.attachNote(range.getLoc())
-        << "and " << stringifyRole(range.getRole()) << " of type "
-        << range.getType() << " there";
+  if (!range) {
+    range = create(loc, name, type, role);
+    if (placement) {
+      range.setFullAttr(full);
+      range.setPlacementAttr(placement);
+    }
+    return range;
+  }
+  auto describe = [](Diagnostic &diagnostic, exec::Role role, Type type,
+                     dist::PlacementAttr placement) {
+    diagnostic << stringifyRole(role) << " of type " << type;
+    if (placement)
+      diagnostic << " at " << placement;
+  };
+  if (range.getType() != type || range.getRole() != role ||
+      range.getPlacementAttr() != placement) {
+    auto diagnostic = emitError(loc) << "range '" << name << "' is ";
+    describe(*diagnostic.getUnderlyingDiagnostic(), role, type, placement);
+    diagnostic << " here";
+    Diagnostic &note = diagnostic.attachNote(range.getLoc()) << "and ";
+    describe(note, range.getRole(), range.getType(), range.getPlacementAttr());
+    note << " there";
     return diagnostic;
   }
   return range;
@@ -111,7 +117,7 @@ exec::RangeOp ModuleState::gradientOf(StringRef parameter) {
   exec::RangeOp gradient =
       create(range.getLoc(), name, range.getMemRefType(), exec::Role::Gradient);
   gradient.setFullAttr(range.getFullAttr());
-  if (Attribute placement = range.getPlacementAttr())
+  if (dist::PlacementAttr placement = range.getPlacementAttr())
     gradient.setPlacementAttr(placement);
   return gradient;
 }
@@ -171,8 +177,7 @@ private:
     ModuleOp module = getOperation();
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
     ModuleState state(module, info);
-    if (failed(state.declarePersistent()))
-      return failure();
+    state.declarePersistent();
     for (func::FuncOp function : functions)
       reserveNames(function, state.kernels);
     // Owned until they are in the module: a later function may fail.

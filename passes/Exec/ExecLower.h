@@ -23,14 +23,15 @@ public:
   ModuleState(mlir::ModuleOp module, const TargetInfo &target);
 
   /// Turns nn.parameter and nn.buffer into ranges.
-  mlir::LogicalResult declarePersistent();
+  void declarePersistent();
 
   /// The range of a program's argument or result. Programs that use the same
-  /// name share it, so type and role must agree.
-  mlir::FailureOr<exec::RangeOp> declareShared(mlir::Location loc,
-                                               llvm::StringRef name,
-                                               mlir::MemRefType type,
-                                               exec::Role role);
+  /// name share it, so type, role and placement must agree. `full` is the
+  /// logical type of what is placed, and null as `placement` is.
+  mlir::FailureOr<exec::RangeOp>
+  declareShared(mlir::Location loc, llvm::StringRef name, mlir::MemRefType type,
+                exec::Role role, mlir::TypeAttr full,
+                dist::PlacementAttr placement);
 
   /// The range `<parameter>.grad`, made at first use. Null without a range
   /// for the parameter.
@@ -40,13 +41,16 @@ public:
     return ranges.lookup(name);
   }
 
+  /// Null if the module has none.
+  dist::MeshOp getMesh() const { return mesh; }
+
   const TargetInfo &target;
   KernelCache kernels;
 
 private:
   exec::RangeOp create(mlir::Location loc, llvm::StringRef name,
                        mlir::MemRefType type, exec::Role role);
-  template <typename OpT> mlir::LogicalResult declare(OpT op, exec::Role role);
+  template <typename OpT> void declare(OpT op, exec::Role role);
 
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
@@ -66,6 +70,10 @@ public:
 
 private:
   // ExecLowerProgram.cpp: arguments, results, order.
+  mlir::FailureOr<exec::RangeOp> declare(mlir::Location loc, mlir::Type type,
+                                         llvm::StringRef what, unsigned number,
+                                         mlir::DictionaryAttr attributes,
+                                         exec::Role role);
   mlir::LogicalResult bindArguments();
   mlir::LogicalResult bindResults();
   mlir::LogicalResult lowerReturn();
@@ -138,6 +146,9 @@ private:
   mlir::LogicalResult lowerEmbeddingGrad(nn::EmbeddingGradOp op);
   mlir::LogicalResult lowerCrossEntropy(nn::CrossEntropyOp op);
   mlir::LogicalResult lowerCrossEntropyGrad(nn::CrossEntropyGradOp op);
+  mlir::LogicalResult lowerCountLabels(nn::CountLabelsOp op);
+  template <typename OpTy>
+  mlir::LogicalResult lowerLabels(OpTy op, llvm::StringRef callee);
   mlir::LogicalResult lowerTranspose(nn::TransposeOp op);
   mlir::LogicalResult lowerAbsMax(nn::AbsMaxOp op);
   mlir::LogicalResult lowerSumSquares(nn::SumSquaresOp op);
@@ -160,6 +171,7 @@ private:
   mlir::LogicalResult
   lowerReduction(OpT op, exec::CollectiveKind kind, exec::Stream stream,
                  mlir::ValueRange results, mlir::Value *token);
+  mlir::LogicalResult lowerShardOf(dist::ShardOfOp op);
   mlir::LogicalResult lowerAsync(dist::AsyncOp op);
   mlir::LogicalResult lowerAwait(dist::AwaitOp op);
 

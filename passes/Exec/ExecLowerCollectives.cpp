@@ -142,6 +142,15 @@ LogicalResult ProgramLowering::lowerCollective(Operation *op,
       });
 }
 
+LogicalResult ProgramLowering::lowerShardOf(dist::ShardOfOp op) {
+  if (failed(verifyDim(op)))
+    return failure();
+  Value whole = buffer(op.getInput());
+  invoke(op.getLoc(), "shard_of", whole, output(op.getResult(), op), {},
+         {{"mesh", op.getMeshAttr()}, {"axes", op.getAxesAttr()}});
+  return success();
+}
+
 /// An await in the body is kept by the order of the stream: nothing is lowered
 /// for it, and the token of what it awaits stays without exec.await.
 LogicalResult ProgramLowering::lowerAsync(dist::AsyncOp op) {

@@ -180,24 +180,25 @@ LogicalResult ProgramLowering::lowerEmbeddingGrad(nn::EmbeddingGradOp op) {
   return success();
 }
 
-LogicalResult ProgramLowering::lowerCrossEntropy(nn::CrossEntropyOp op) {
-  SmallVector<Value> inputs = buffers(op->getOperands());
-  SmallVector<Value> written = outputs(op);
-  int64_t bytes =
-      state.target.crossEntropyWorkspaceBytes(rowsOf(typeOf(inputs[0])));
-  FailureOr<SmallVector<Value>> scratch = workspace(bytes, op);
-  if (failed(scratch))
-    return failure();
-  invoke(op.getLoc(), "cross_entropy", inputs, written, *scratch,
+/// Operations whose only parameter is `ignore_index`.
+template <typename OpTy>
+LogicalResult ProgramLowering::lowerLabels(OpTy op, StringRef callee) {
+  invoke(op.getLoc(), callee, buffers(op->getOperands()), outputs(op), {},
          {{"ignore_index", op.getIgnoreIndexAttr()}});
   return success();
 }
 
+LogicalResult ProgramLowering::lowerCrossEntropy(nn::CrossEntropyOp op) {
+  return lowerLabels(op, "cross_entropy");
+}
+
 LogicalResult
 ProgramLowering::lowerCrossEntropyGrad(nn::CrossEntropyGradOp op) {
-  invoke(op.getLoc(), "cross_entropy_grad", buffers(op->getOperands()),
-         outputs(op), {}, {{"ignore_index", op.getIgnoreIndexAttr()}});
-  return success();
+  return lowerLabels(op, "cross_entropy_grad");
+}
+
+LogicalResult ProgramLowering::lowerCountLabels(nn::CountLabelsOp op) {
+  return lowerLabels(op, "count_labels");
 }
 
 LogicalResult ProgramLowering::lowerTranspose(nn::TransposeOp op) {

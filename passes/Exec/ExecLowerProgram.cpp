@@ -1,4 +1,5 @@
 //===- ExecLowerProgram.cpp - One program: values, views, kernels ---------===//
+#include "dialects/Fsdp/PlacementRules.h"
 #include "passes/Exec/ExecLower.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -99,31 +100,51 @@ void ProgramLowering::copy(Location loc, Value from, Value to) {
 // Arguments and results
 //===----------------------------------------------------------------------===//
 
-/// The `nn.name` of an argument or result.
-static FailureOr<StringRef> nameOf(func::FuncOp func, DictionaryAttr attrs,
-                                   StringRef what, unsigned number) {
-  auto name = attrs ? attrs.getAs<StringAttr>(nn::kNameAttr) : StringAttr();
+/// The range of an argument or result. What a local program places has a
+/// logical type, of which its type is this rank's part.
+FailureOr<exec::RangeOp> ProgramLowering::declare(Location loc, Type type,
+                                                  StringRef what,
+                                                  unsigned number,
+                                                  DictionaryAttr attributes,
+                                                  exec::Role role) {
+  auto emitError = [&] {
+    return func.emitError()
+           << what << " " << number << " of @" << func.getSymName();
+  };
+  auto get = [&](StringRef name) {
+    return attributes ? attributes.get(name) : Attribute();
+  };
+  auto name = dyn_cast_or_null<StringAttr>(get(nn::kNameAttr));
   if (!name)
-    return func.emitError() << what << " " << number << " of @"
-                            << func.getSymName() << " has no " << nn::kNameAttr;
-  return name.getValue();
+    return emitError() << " has no " << nn::kNameAttr;
+  auto placement = cast_or_null<dist::PlacementAttr>(get(dist::kPlacementAttr));
+  TypeAttr full;
+  if (placement) {
+    if (!func->hasAttr(dist::kLocalAttr))
+      return emitError() << " is placed, but its type is that of the whole; "
+                            "run fsdp-localize first";
+    dist::Placement at(placement);
+    dist::MeshOp mesh = state.getMesh();
+    RankedTensorType whole = dist::logicalType(type, at, func, mesh);
+    // A product that wraps does not divide back.
+    if (!nn::hasCheckedSize(whole) || dist::localType(whole, at, mesh) != type)
+      return emitError() << " is a rank's part of more than 2^56 bytes";
+    full = TypeAttr::get(whole);
+  }
+  return state.declareShared(loc, name, memRefOf(type), role, full, placement);
 }
 
 LogicalResult ProgramLowering::bindArguments() {
   SmallVector<StringRef> names;
   for (BlockArgument argument : func.getArguments()) {
     unsigned number = argument.getArgNumber();
-    FailureOr<StringRef> name =
-        nameOf(func, func.getArgAttrDict(number), "argument", number);
-    if (failed(name))
-      return failure();
     auto range =
-        state.declareShared(argument.getLoc(), *name,
-                            memRefOf(argument.getType()), exec::Role::Input);
+        declare(argument.getLoc(), argument.getType(), "argument", number,
+                func.getArgAttrDict(number), exec::Role::Input);
     if (failed(range))
       return failure();
     held[argument] = get(*range);
-    names.push_back(*name);
+    names.push_back(range->getSymName());
   }
   program->setAttr(exec::kInputsAttr, b.getStrArrayAttr(names));
   return success();
@@ -151,16 +172,12 @@ LogicalResult ProgramLowering::bindResults() {
   SmallVector<StringRef> names;
   Operation *end = func.front().getTerminator();
   for (auto [number, value] : llvm::enumerate(end->getOperands())) {
-    FailureOr<StringRef> name =
-        nameOf(func, func.getResultAttrDict(number), "result", number);
-    if (failed(name))
-      return failure();
-    auto range = state.declareShared(
-        end->getLoc(), *name, memRefOf(value.getType()), exec::Role::Output);
+    auto range = declare(end->getLoc(), value.getType(), "result", number,
+                         func.getResultAttrDict(number), exec::Role::Output);
     if (failed(range))
       return failure();
     resultRanges.push_back(*range);
-    names.push_back(*name);
+    names.push_back(range->getSymName());
     chooseDestination(value, *range);
   }
   program->setAttr(exec::kOutputsAttr, b.getStrArrayAttr(names));
@@ -360,10 +377,12 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](nn::EmbeddingGradOp o) { return lowerEmbeddingGrad(o); })
       .Case([&](nn::CrossEntropyOp o) { return lowerCrossEntropy(o); })
       .Case([&](nn::CrossEntropyGradOp o) { return lowerCrossEntropyGrad(o); })
+      .Case([&](nn::CountLabelsOp o) { return lowerCountLabels(o); })
       .Case([&](nn::AbsMaxOp o) { return lowerAbsMax(o); })
       .Case([&](nn::SumSquaresOp o) { return lowerSumSquares(o); })
       .Case([&](nn::ClipCoefficientOp o) { return lowerClipCoefficient(o); })
       .Case([&](nn::AdamWOp o) { return lowerAdamW(o); })
+      .Case([&](dist::ShardOfOp o) { return lowerShardOf(o); })
       .Case([&](dist::AsyncOp o) { return lowerAsync(o); })
       .Case([&](dist::AwaitOp o) { return lowerAwait(o); })
       .Case<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(

@@ -193,9 +193,8 @@ BlockArgument KernelLowering::input(Value outer, exec::Access access) {
 }
 
 Value KernelLowering::loadHere(BlockArgument argument, Value column) {
-  bool isFloat =
-      isa<FloatType>(cast<MemRefType>(argument.getType()).getElementType());
-  Type scalar = isFloat ? Type(b.getF32Type()) : Type(b.getI32Type());
+  Type element = cast<MemRefType>(argument.getType()).getElementType();
+  Type scalar = isa<FloatType>(element) ? b.getF32Type() : element;
   return exec::LoadOp::create(b, location, scalar, argument, column);
 }
 
@@ -261,10 +260,11 @@ Value KernelLowering::constant(double value) {
 }
 
 Value KernelLowering::splat(double value, Type tensor) {
-  if (isa<FloatType>(cast<RankedTensorType>(tensor).getElementType()))
+  Type element = cast<RankedTensorType>(tensor).getElementType();
+  if (isa<FloatType>(element))
     return constant(value);
   return arith::ConstantOp::create(
-      b, location, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+      b, location, b.getIntegerAttr(element, static_cast<int64_t>(value)));
 }
 
 //===----------------------------------------------------------------------===//

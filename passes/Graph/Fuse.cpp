@@ -65,6 +65,7 @@ public:
   explicit Probe(MLIRContext *context) : b(context) {
     anyFloat = scratch.addArgument(b.getF32Type(), loc());
     anyInteger = scratch.addArgument(b.getI32Type(), loc());
+    anyLong = scratch.addArgument(b.getI64Type(), loc());
     b.setInsertionPointToEnd(&scratch);
   }
 
@@ -85,7 +86,9 @@ public:
     read.access = access;
     read.inReduction |= inReduction;
     Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-    return isa<FloatType>(element) ? anyFloat : anyInteger;
+    if (isa<FloatType>(element))
+      return anyFloat;
+    return element.isInteger(64) ? anyLong : anyInteger;
   }
   Value readAt(Value tensor, Value) override {
     // Another column's value cannot be taken from this column's expression.
@@ -123,7 +126,7 @@ public:
 private:
   Block scratch;
   OpBuilder b;
-  Value anyFloat, anyInteger;
+  Value anyFloat, anyInteger, anyLong;
   Facts facts;
   bool inReduction = false;
 };

@@ -4,10 +4,11 @@
 // says why the norm does not depend on the layout.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Placement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace fsdp {
 #define GEN_PASS_DEF_OPTIMIZER
@@ -25,10 +26,6 @@ struct Trained {
   Value gradient;
 };
 
-dist::ShardAttr shardOf(nn::ParameterOp parameter) {
-  return parameter->getAttrOfType<dist::ShardAttr>(dist::kPlacementAttr);
-}
-
 struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
   using Base::Base;
 
@@ -40,7 +37,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
       return signalPassFailure();
     }
     FailureOr<SmallVector<Trained>> trained = takeGradients(program);
-    if (failed(trained) || failed(findShardAxes(*trained)))
+    if (failed(trained))
       return signalPassFailure();
     appendStep(program, *trained);
   }
@@ -71,47 +68,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     return trained;
   }
 
-  /// Sets the mesh and the axes that gradients are sharded over: the same for
-  /// all, so that one integer sum over ranks finishes the norm.
-  LogicalResult findShardAxes(ArrayRef<Trained> trained) {
-    axes = {};
-    mesh = {};
-    auto meshes = getOperation().getOps<dist::MeshOp>();
-    if (meshes.empty())
-      return success();
-    mesh = *meshes.begin();
-    nn::ParameterOp first;
-    for (const Trained &entry : trained) {
-      nn::ParameterOp parameter = entry.parameter;
-      SmallVector<dist::AxisRefAttr> own = ownAxes(parameter);
-      if (own.empty())
-        continue;
-      if (!first) {
-        first = parameter;
-        axes = own;
-      } else if (axes != own) {
-        InFlightDiagnostic diagnostic =
-            parameter.emitError("parameter @")
-            << parameter.getSymName()
-            << " is sharded over other axes than other parameters";
-        diagnostic.attachNote(first.getLoc()) << "for example this one";
-        return diagnostic;
-      }
-    }
-    return success();
-  }
-
-  /// The axes with more than one rank that `parameter` is sharded over.
-  SmallVector<dist::AxisRefAttr> ownAxes(nn::ParameterOp parameter) {
-    SmallVector<dist::AxisRefAttr> own;
-    if (dist::ShardAttr shard = shardOf(parameter))
-      llvm::copy_if(
-          shard.getAxes(), std::back_inserter(own),
-          [&](dist::AxisRefAttr axis) { return mesh.sizeOf(axis) > 1; });
-    return own;
-  }
-
-  void appendStep(func::FuncOp program, ArrayRef<Trained> trained) {
+  void appendStep(func::FuncOp program, MutableArrayRef<Trained> trained) {
     Operation *terminator = program.getBody().front().getTerminator();
     OpBuilder builder(terminator);
     Location location = NameLoc::get(builder.getStringAttr("optimizer"));
@@ -121,18 +78,15 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     Value lr = addArgument(program, "lr", scalar);
     Value step = addArgument(program, "step", integer);
     SmallVector<Value> gradients;
-    for (const Trained &entry : trained)
+    for (Trained &entry : trained) {
+      entry.gradient = atRest(builder, entry);
       gradients.push_back(entry.gradient);
+    }
 
-    Value max = nn::AbsMaxOp::create(builder, location, scalar, gradients);
-    max = overRanks(builder, location, dist::CollectiveReduce::Max, max,
-                    "gradient maximum");
-    SmallVector<Value> counted = countedOnce(builder, location, trained);
-    Value sum = nn::SumSquaresOp::create(
-        builder, location, RankedTensorType::get({2}, builder.getI64Type()),
-        max, counted);
-    sum = overRanks(builder, location, dist::CollectiveReduce::Sum, sum,
-                    "gradient norm");
+    Value max = nn::AbsMaxOp::create(
+        builder, named(location, "gradient maximum"), scalar, gradients);
+    Value sum =
+        sumSquares(builder, named(location, "gradient norm"), max, trained);
     auto clip =
         nn::ClipCoefficientOp::create(builder, location, scalar, scalar, max,
                                       sum, builder.getF64FloatAttr(maxNorm));
@@ -141,60 +95,63 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     addResult(program, "grad_norm", clip.getNorm());
   }
 
-  /// `value` combined over the ranks that hold different shards.
-  Value overRanks(OpBuilder &builder, Location location,
-                  dist::CollectiveReduce kind, Value value, StringRef purpose) {
-    if (axes.empty())
-      return value;
-    return dist::AllReduceOp::create(
-               builder, location, TypeRange(value.getType()),
-               dist::CollectiveReduceAttr::get(&getContext(), kind), value,
-               meshName(), dist::axesAttr(&getContext(), axes),
-               builder.getF64FloatAttr(1.0), builder.getStringAttr(purpose))
-        .getResult(0);
+  Location named(Location location, StringRef name) {
+    return NameLoc::get(StringAttr::get(&getContext(), name), location);
   }
 
-  FlatSymbolRefAttr meshName() {
-    return FlatSymbolRefAttr::get(mesh.getSymNameAttr());
+  /// Where the parameter of `entry` rests; null if nothing is said.
+  static dist::PlacementAttr placementOf(const Trained &entry) {
+    nn::ParameterOp parameter = entry.parameter;
+    return parameter->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
   }
 
-  /// The gradients such that every element is on one rank of `axes` alone.
-  SmallVector<Value> countedOnce(OpBuilder &builder, Location location,
-                                 ArrayRef<Trained> trained) {
-    SmallVector<Value> counted, replicated;
-    for (const Trained &entry : trained) {
-      bool repeated = !axes.empty() && ownAxes(entry.parameter).empty();
-      (repeated ? replicated : counted).push_back(entry.gradient);
-    }
-    if (!replicated.empty())
-      llvm::append_range(counted, shardsOf(builder, location, replicated));
-    return counted;
+  /// The gradient where its parameter rests, as the reverse rule of the
+  /// parameter's redistribute has brought it if there is one.
+  Value atRest(OpBuilder &builder, const Trained &entry) {
+    auto meshes = getOperation().getOps<dist::MeshOp>();
+    dist::PlacementAttr placement = placementOf(entry);
+    auto brought = entry.gradient.getDefiningOp<dist::RedistributeOp>();
+    if (meshes.empty() || !placement ||
+        (brought && brought.getPlacement() == placement))
+      return entry.gradient;
+    dist::MeshOp mesh = *meshes.begin();
+    return dist::RedistributeOp::create(
+        builder, entry.gradient.getLoc(), entry.gradient,
+        FlatSymbolRefAttr::get(mesh.getSymNameAttr()), placement);
   }
 
-  /// Cuts tensors that are equal on all ranks into shards: the maximum of
-  /// equal values is the value, and a shard's padding is zero.
-  ValueRange shardsOf(OpBuilder &builder, Location location,
-                      ArrayRef<Value> replicated) {
-    SmallVector<Value> flat;
-    SmallVector<Type> shards;
-    int64_t parts = mesh.sizeOf(axes);
-    for (Value tensor : replicated) {
-      auto type = cast<RankedTensorType>(tensor.getType());
-      int64_t elements = type.getNumElements();
-      flat.push_back(nn::ReshapeOp::create(
-          builder, location,
-          RankedTensorType::get({elements}, type.getElementType()), tensor));
-      shards.push_back(RankedTensorType::get({dist::shardSize(elements, parts)},
-                                             type.getElementType()));
-    }
-    return dist::ReduceScatterOp::create(
-               builder, location, shards,
-               dist::CollectiveReduceAttr::get(&getContext(),
-                                               dist::CollectiveReduce::Max),
-               flat, meshName(), dist::axesAttr(&getContext(), axes),
-               builder.getI64IntegerAttr(0), builder.getF64FloatAttr(1.0),
-               builder.getStringAttr("gradient norm"))
-        .getResults();
+  /// The axes over which the gradient of `entry` rests cut.
+  dist::AxisList axesOf(const Trained &entry) {
+    dist::AxisList axes;
+    dist::PlacementAttr placement = placementOf(entry);
+    auto meshes = getOperation().getOps<dist::MeshOp>();
+    if (!placement || meshes.empty())
+      return axes;
+    for (const dist::Placement::Dim &dim : dist::Placement(placement).dims)
+      for (const dist::AxisList &list : {dim.compute, dim.storage})
+        llvm::append_range(axes, list);
+    dist::sortByMesh(axes, *meshes.begin());
+    return axes;
+  }
+
+  /// The digits of the sum of squares: two for all gradients that rest cut over
+  /// the same axes, since over other axes every rank has the same.
+  Value sumSquares(OpBuilder &builder, Location location, Value max,
+                   ArrayRef<Trained> trained) {
+    llvm::MapVector<ArrayAttr, SmallVector<Value>> classes;
+    for (const Trained &entry : trained)
+      classes[dist::axesAttr(&getContext(), axesOf(entry))].push_back(
+          entry.gradient);
+    auto digits = RankedTensorType::get({2}, builder.getI64Type());
+    SmallVector<Value> sums;
+    for (auto &[axes, gradients] : classes)
+      sums.push_back(
+          nn::SumSquaresOp::create(builder, location, digits, max, gradients));
+    if (sums.size() == 1)
+      return sums[0];
+    auto all = RankedTensorType::get({static_cast<int64_t>(2 * sums.size())},
+                                     builder.getI64Type());
+    return nn::ConcatOp::create(builder, location, all, sums, /*dim=*/0);
   }
 
   /// One multi-tensor AdamW step on the shards.
@@ -265,9 +222,6 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     return builder.getDictionaryAttr(
         builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name)));
   }
-
-  dist::MeshOp mesh;
-  SmallVector<dist::AxisRefAttr> axes;
 };
 
 } // namespace

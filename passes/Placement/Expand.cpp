@@ -1,10 +1,10 @@
-//===- Expand.cpp - Redistributes become casts and collectives ------------===//
+//===- Expand.cpp - From logical tensors to those of one rank -------------===//
 //
-// See the table in Passes.td. Only here is decided which collectives a
-// placement costs.
+// Only here is decided which collectives a change of placement costs; the table
+// is in dialects/Fsdp/Placement.h.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/PlacementRules.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 
@@ -15,194 +15,341 @@ namespace fsdp {
 
 using namespace mlir;
 using namespace fsdp;
+using namespace fsdp::dist;
 
 namespace {
 
-RankedTensorType withElements(Value tensor, Type element) {
-  return cast<RankedTensorType>(tensor.getType()).clone(element);
+bool isReduction(const Move &move) {
+  return move.kind == Move::AllReduce || move.kind == Move::ReduceScatter;
 }
 
-/// `tensor` in elements of type `element`.
-Value castTo(OpBuilder &builder, Location location, Value tensor,
-             Type element) {
-  RankedTensorType type = withElements(tensor, element);
-  if (type == tensor.getType())
-    return tensor;
-  return nn::CastOp::create(builder, location, type, tensor);
-}
+/// A tensor seen as [outer, size, inner] around one dimension.
+struct Around {
+  int64_t outer = 1, inner = 1;
+  Around(ArrayRef<int64_t> shape, int64_t dim) {
+    for (auto [i, size] : llvm::enumerate(shape))
+      (static_cast<int64_t>(i) < dim ? outer : inner) *=
+          static_cast<int64_t>(i) == dim ? 1 : size;
+  }
+};
 
-/// The parameter that a redistribute reads or whose gradient it gives; null
-/// if it belongs to none.
-StringAttr parameterOf(dist::RedistributeOp op) {
-  if (auto read = op.getInput().getDefiningOp<nn::ReadOp>())
-    return read.getNameAttr().getAttr();
-  for (Operation *user : op->getUsers())
-    if (auto gradient = dyn_cast<nn::GradientOp>(user))
-      return gradient.getNameAttr().getAttr();
-  return {};
-}
-
-/// Expands one redistribute.
+/// Makes local ops of the moves of one fsdp.redistribute.
 class Expander {
 public:
-  Expander(dist::RedistributeOp op, dist::MeshOp mesh, bool backward)
-      : op(op), mesh(mesh), builder(op), location(op.getLoc()) {
-    if (StringAttr parameter = parameterOf(op)) {
-      StringRef module = parameter.getValue();
-      module.consume_back(".weight");
-      serves = builder.getStringAttr((backward ? "bwd " : "fwd ") + module);
-      parameters = builder.getArrayAttr(parameter);
-    }
+  /// `logical` is the type of `op` before types became local.
+  Expander(RedistributeOp op, const Placement &from, RankedTensorType logical,
+           MeshOp mesh, bool backward)
+      : op(op), from(from), logical(logical), mesh(mesh), backward(backward),
+        builder(op), location(op.getLoc()) {
+    label();
   }
 
-  LogicalResult run() {
-    if (failed(checkDirection()))
-      return failure();
-    Value result = op.getReduced() ? reduce() : gather();
-    op.replaceAllUsesWith(result);
+  void run() {
+    Type element = logical.getElementType();
+    Value value = op.getInput();
+    SmallVector<Move> moves =
+        movesBetween(from, Placement(op.getPlacement()), mesh);
+    auto reductionsLeft = llvm::count_if(moves, isReduction);
+    if (reductionsLeft != 0 && op.getWire())
+      value = castDown(value, *op.getWire());
+    for (const Move &move : moves) {
+      // A sum stays wide until it is complete; then the narrow type travels.
+      if (reductionsLeft == 0)
+        value = castDown(value, element);
+      reductionsLeft -= isReduction(move);
+      value = create(move, value);
+    }
+    op.replaceAllUsesWith(castTo(value, element));
     op.erase();
-    return success();
   }
 
 private:
-  LogicalResult checkDirection() {
-    if (isa<dist::FlatAttr>(op.getSource()) ||
-        isa<dist::FlatAttr>(op.getTarget()))
-      return op.emitError("fsdp-expand knows no flat buckets");
-    if (!op.getReduced() && !isa<dist::ReplicatedAttr>(op.getTarget()))
-      return op.emitError("fsdp-expand can only gather to #fsdp.replicated or "
-                          "reduce from it");
-    return success();
+  //===--- Names ----------------------------------------------------------===//
+
+  /// Says what the collectives serve, and which parameter they move.
+  void label() {
+    StringRef served;
+    if (auto name = location->findInstanceOf<NameLoc>())
+      served = name.getName();
+    if (StringAttr parameter = parameterOf()) {
+      parameters = builder.getArrayAttr(parameter);
+      served = parameter.getValue();
+      served.consume_back(".weight");
+    }
+    if (!served.empty())
+      serves = builder.getStringAttr((backward ? "bwd " : "fwd ") + served);
   }
 
-  /// `axes` without those of one rank, over which nothing moves.
-  SmallVector<dist::AxisRefAttr> beyondOne(ArrayRef<dist::AxisRefAttr> axes) {
-    SmallVector<dist::AxisRefAttr> kept;
-    llvm::copy_if(axes, std::back_inserter(kept), [&](dist::AxisRefAttr axis) {
-      return mesh.sizeOf(axis) > 1;
-    });
-    return kept;
-  }
-
-  /// The axes of a shard that matter; none if replicated.
-  SmallVector<dist::AxisRefAttr> shardAxes(Attribute placement) {
-    auto shard = dyn_cast<dist::ShardAttr>(placement);
-    return shard ? beyondOne(shard.getAxes())
-                 : SmallVector<dist::AxisRefAttr>();
-  }
-
-  ArrayAttr attribute(ArrayRef<dist::AxisRefAttr> axes) {
-    return dist::axesAttr(builder.getContext(), axes);
+  /// The parameter that is read, or whose gradient this is; null if none.
+  StringAttr parameterOf() {
+    if (auto read = op.getInput().getDefiningOp<nn::ReadOp>())
+      if (SymbolTable::lookupNearestSymbolFrom<nn::ParameterOp>(
+              read, read.getNameAttr()))
+        return read.getNameAttr().getAttr();
+    for (OpOperand &use : op->getUses())
+      for (const GradientUse &gradient : gradientsOf(use.getOwner()))
+        if (gradient.operand == use.getOperandNumber())
+          return gradient.parameter.getAttr();
+    return {};
   }
 
   /// Says on a collective which parameter it moves.
-  Value label(Operation *collective) {
+  Value labelled(Operation *collective) {
     if (parameters)
-      collective->setAttr(dist::kParametersAttr, parameters);
+      collective->setAttr(kParametersAttr, parameters);
     return collective->getResult(0);
   }
 
-  /// Cast first: the narrow type travels.
-  Value gather() {
-    Value shard = castTo(builder, location, op.getInput(),
-                         op.getResult().getType().getElementType());
-    SmallVector<dist::AxisRefAttr> axes = shardAxes(op.getSource());
-    if (axes.empty())
-      return shard;
-    int64_t dim = cast<dist::ShardAttr>(op.getSource()).getDim();
-    return label(dist::AllGatherOp::create(
-        builder, location, TypeRange(op.getResult().getType()), shard,
-        op.getMeshAttr(), attribute(axes), builder.getI64IntegerAttr(dim),
-        serves));
+  //===--- Element types --------------------------------------------------===//
+
+  Value castTo(Value value, Type element) {
+    if (tensorOf(value).getElementType() == element)
+      return value;
+    return nn::CastOp::create(builder, location, tensorOf(value).clone(element),
+                              value);
   }
 
-  /// Reduces over the shard's axes by a scatter and over the rest by an
-  /// all-reduce; the scale belongs to the last of them.
-  Value reduce() {
-    SmallVector<dist::AxisRefAttr> all =
-        beyondOne(dist::axisRefs(op.getAxes()));
-    SmallVector<dist::AxisRefAttr> scattered = shardAxes(op.getTarget());
-    SmallVector<dist::AxisRefAttr> rest;
-    llvm::copy_if(all, std::back_inserter(rest), [&](dist::AxisRefAttr axis) {
-      return !llvm::is_contained(scattered, axis);
-    });
-    bool average = op.getGradReduce() == dist::GradReduce::Average;
-    double scale = average ? 1.0 / mesh.sizeOf(all) : 1.0;
-
-    Value value = onWire();
-    if (!scattered.empty())
-      value = reduceScatter(value, scattered, rest.empty() ? scale : 1.0);
-    if (!rest.empty())
-      value = allReduce(value, rest, scale);
-    return castTo(builder, location, value,
-                  op.getResult().getType().getElementType());
+  Value castDown(Value value, Type element) {
+    return tensorOf(value).getElementTypeBitWidth() >
+                   element.getIntOrFloatBitWidth()
+               ? castTo(value, element)
+               : value;
   }
 
-  /// The cotangent in the type it travels in, grad_dtype at most.
-  Value onWire() {
-    auto from = cast<FloatType>(op.getInput().getType().getElementType());
-    auto widest = cast<FloatType>(op.getGradDtype());
-    return from.getWidth() > widest.getWidth()
-               ? castTo(builder, location, op.getInput(), widest)
-               : op.getInput();
+  /// What a reduction gives: integers stay what they are.
+  static Type wide(Type element) {
+    return isa<FloatType>(element) ? nn::accumulationType(element) : element;
   }
 
-  Value reduceScatter(Value full, ArrayRef<dist::AxisRefAttr> axes,
-                      double scale) {
-    int64_t dim = cast<dist::ShardAttr>(op.getTarget()).getDim();
-    return label(dist::ReduceScatterOp::create(
-        builder, location, TypeRange(op.getResult().getType()), sumKind(), full,
-        op.getMeshAttr(), attribute(axes), builder.getI64IntegerAttr(dim),
-        builder.getF64FloatAttr(scale), serves));
+  //===--- Moves ----------------------------------------------------------===//
+
+  Value create(const Move &move, Value value) {
+    RankedTensorType type = localType(logical, move.after, mesh)
+                                .clone(tensorOf(value).getElementType());
+    switch (move.kind) {
+    case Move::ShardOf:
+      return shardOf(move, value, type);
+    case Move::AllGather:
+      return allGather(move, value, type);
+    case Move::AllReduce: {
+      RankedTensorType sum = type.clone(wide(type.getElementType()));
+      return labelled(AllReduceOp::create(
+          builder, location, TypeRange(sum), kind(), value, op.getMeshAttr(),
+          axes(move), builder.getF64FloatAttr(1), serves));
+    }
+    case Move::ReduceScatter:
+      return reduceScatter(move, value,
+                           type.clone(wide(type.getElementType())));
+    case Move::AllToAll:
+      return labelled(AllToAllOp::create(
+          builder, location, TypeRange(type), value, op.getMeshAttr(),
+          axes(move), builder.getI64IntegerAttr(move.to),
+          builder.getI64IntegerAttr(move.from), serves));
+    }
+    llvm_unreachable("all kinds of moves");
   }
 
-  Value allReduce(Value partial, ArrayRef<dist::AxisRefAttr> axes,
-                  double scale) {
-    return label(dist::AllReduceOp::create(
-        builder, location, TypeRange(op.getResult().getType()), sumKind(),
-        partial, op.getMeshAttr(), attribute(axes),
-        builder.getF64FloatAttr(scale), serves));
+  /// What is the same everywhere along the dimension needs no cutting.
+  Value shardOf(const Move &move, Value value, RankedTensorType type) {
+    auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
+    if (broadcast && !llvm::is_contained(broadcast.getDims(), move.to))
+      return nn::BroadcastOp::create(builder, location, type,
+                                     broadcast.getInput(), broadcast.getDims());
+    Value pieces = piecesFirst(move, value, type, move.to);
+    auto shard = ShardOfOp::create(builder, location, pieceType(type, move.to),
+                                   pieces, op.getMeshAttr(), axes(move),
+                                   builder.getI64IntegerAttr(0));
+    return reshape(shard, type.getShape());
   }
 
-  dist::CollectiveReduceAttr sumKind() {
-    return dist::CollectiveReduceAttr::get(builder.getContext(),
-                                           dist::CollectiveReduce::Sum);
+  Value reduceScatter(const Move &move, Value value, RankedTensorType type) {
+    Value pieces = piecesFirst(move, value, type, move.to);
+    Value shard = labelled(ReduceScatterOp::create(
+        builder, location, TypeRange(pieceType(type, move.to)), kind(), pieces,
+        op.getMeshAttr(), axes(move), builder.getI64IntegerAttr(0),
+        builder.getF64FloatAttr(1), serves));
+    return reshape(shard, type.getShape());
   }
 
-  dist::RedistributeOp op;
-  dist::MeshOp mesh;
+  //===--- Dimensions other than the first --------------------------------===//
+  //
+  // In memory only pieces of the first dimension lie one behind the other. The
+  // others are brought to the front; with nothing in front of them that is a
+  // change of shape alone.
+
+  /// One piece [outer * size, inner ...] of a part of type `type`.
+  RankedTensorType pieceType(RankedTensorType type, int64_t dim) {
+    if (dim == 0)
+      return type;
+    Around around(type.getShape(), dim);
+    return RankedTensorType::get(
+        {around.outer * type.getDimSize(dim), around.inner},
+        type.getElementType());
+  }
+
+  /// `value` as its pieces along `dim`, one behind the other; `part` is the
+  /// type of one.
+  Value piecesFirst(const Move &move, Value value, RankedTensorType part,
+                    int64_t dim) {
+    if (dim == 0)
+      return value;
+    int64_t ranks = mesh.sizeOf(move.axes), size = part.getDimSize(dim);
+    value = padTo(value, dim, ranks * size);
+    Around around(part.getShape(), dim);
+    value = reshape(value, {around.outer, ranks, size * around.inner});
+    if (around.outer != 1)
+      value = nn::TransposeOp::create(builder, location, value,
+                                      ArrayRef<int64_t>{1, 0, 2});
+    return reshape(value, {ranks * around.outer * size, around.inner});
+  }
+
+  Value allGather(const Move &move, Value value, RankedTensorType type) {
+    int64_t dim = move.from;
+    auto gather = [&](Value shard, RankedTensorType full) {
+      return labelled(AllGatherOp::create(
+          builder, location, TypeRange(full), shard, op.getMeshAttr(),
+          axes(move), builder.getI64IntegerAttr(0), serves));
+    };
+    if (dim == 0)
+      return gather(value, type);
+    RankedTensorType part = tensorOf(value);
+    int64_t ranks = mesh.sizeOf(move.axes), size = part.getDimSize(dim);
+    Around around(part.getShape(), dim);
+    RankedTensorType piece = pieceType(part, dim);
+    Value pieces = gather(
+        reshape(value, piece.getShape()),
+        RankedTensorType::get({ranks * piece.getDimSize(0), around.inner},
+                              type.getElementType()));
+    pieces = reshape(pieces, {ranks, around.outer, size * around.inner});
+    if (around.outer != 1)
+      pieces = nn::TransposeOp::create(builder, location, pieces,
+                                       ArrayRef<int64_t>{1, 0, 2});
+    SmallVector<int64_t> padded(type.getShape());
+    padded[dim] = ranks * size;
+    return cutTo(reshape(pieces, padded), type);
+  }
+
+  Value reshape(Value value, ArrayRef<int64_t> shape) {
+    if (tensorOf(value).getShape() == shape)
+      return value;
+    return nn::ReshapeOp::create(
+        builder, location,
+        RankedTensorType::get(shape, tensorOf(value).getElementType()), value);
+  }
+
+  Value padTo(Value value, int64_t dim, int64_t size) {
+    SmallVector<int64_t> shape(tensorOf(value).getShape());
+    if (shape[dim] == size)
+      return value;
+    shape[dim] = size;
+    SmallVector<int64_t> offsets(shape.size(), 0);
+    return nn::PadOp::create(
+        builder, location,
+        RankedTensorType::get(shape, tensorOf(value).getElementType()), value,
+        offsets);
+  }
+
+  Value cutTo(Value value, RankedTensorType type) {
+    if (value.getType() == type)
+      return value;
+    SmallVector<int64_t> offsets(type.getRank(), 0);
+    return nn::SliceOp::create(builder, location, type, value, offsets);
+  }
+
+  //===--- Attributes -----------------------------------------------------===//
+
+  ArrayAttr axes(const Move &move) {
+    return axesAttr(builder.getContext(), move.axes);
+  }
+
+  CollectiveReduceAttr kind() {
+    return CollectiveReduceAttr::get(builder.getContext(), from.kind);
+  }
+
+  RedistributeOp op;
+  const Placement &from;
+  RankedTensorType logical;
+  MeshOp mesh;
+  bool backward;
   OpBuilder builder;
   Location location;
   StringAttr serves;
   ArrayAttr parameters;
 };
 
+/// Makes a program that of one rank.
+class ProgramExpander {
+public:
+  ProgramExpander(func::FuncOp program, MeshOp mesh,
+                  const Placements &placements)
+      : program(program), mesh(mesh), placements(placements) {}
+
+  void run() {
+    Block &body = program.getBody().front();
+    program->setAttr(kLocalAttr, UnitAttr::get(program.getContext()));
+    collect(body);
+    for (const auto &entry : placements) {
+      Value value = entry.first;
+      value.setType(localType(tensorOf(value), entry.second, mesh));
+    }
+    for (auto constant : body.getOps<nn::ConstantOp>())
+      constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
+                                .resizeSplat(constant.getResult().getType()));
+    for (const Found &one : found)
+      Expander(one.op, one.from, one.logical, mesh, one.backward).run();
+    eraseUnusedBroadcasts(body);
+    program.setFunctionType(
+        FunctionType::get(program.getContext(), body.getArgumentTypes(),
+                          body.getTerminator()->getOperandTypes()));
+  }
+
+private:
+  struct Found {
+    RedistributeOp op;
+    Placement from;
+    RankedTensorType logical;
+    bool backward;
+  };
+
+  /// While types are logical. What follows nn.seed is the backward pass.
+  void collect(Block &body) {
+    bool backward = false;
+    for (Operation &op : body) {
+      backward |= isa<nn::SeedOp>(op);
+      if (auto redistribute = dyn_cast<RedistributeOp>(op))
+        found.push_back({redistribute,
+                         placements.lookup(redistribute.getInput()),
+                         tensorOf(redistribute.getResult()), backward});
+    }
+  }
+
+  /// Those that were made anew, with a part of their size.
+  static void eraseUnusedBroadcasts(Block &body) {
+    for (auto broadcast :
+         llvm::make_early_inc_range(body.getOps<nn::BroadcastOp>()))
+      if (broadcast->use_empty())
+        broadcast->erase();
+  }
+
+  func::FuncOp program;
+  MeshOp mesh;
+  const Placements &placements;
+  SmallVector<Found> found;
+};
+
 struct ExpandPass : fsdp::impl::ExpandBase<ExpandPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    for (auto program : getOperation().getOps<func::FuncOp>())
-      if (failed(expand(program)))
-        return signalPassFailure();
-  }
-
-  LogicalResult expand(func::FuncOp program) {
-    // Collected with its phase: what follows nn.seed is the backward pass.
-    SmallVector<std::pair<dist::RedistributeOp, bool>> found;
-    bool backward = false;
-    program.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<nn::SeedOp>(op))
-        backward = true;
-      else if (auto redistribute = dyn_cast<dist::RedistributeOp>(op))
-        found.push_back({redistribute, backward});
-    });
-    for (auto [redistribute, isBackward] : found) {
-      dist::MeshOp mesh =
-          dist::lookupMesh(redistribute, redistribute.getMeshAttr());
-      if (failed(Expander(redistribute, mesh, isBackward).run()))
+    auto expand = [](FunctionOpInterface program, MeshOp mesh) {
+      FailureOr<Placements> placements = placementsOf(program, mesh);
+      if (failed(placements))
         return failure();
-    }
-    return success();
+      ProgramExpander(cast<func::FuncOp>(*program), mesh, *placements).run();
+      return success();
+    };
+    if (failed(forEachLogicalProgram(getOperation(), expand)))
+      signalPassFailure();
   }
 };
 

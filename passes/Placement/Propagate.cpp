@@ -21,10 +21,6 @@ using namespace fsdp::dist;
 
 namespace {
 
-RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 /// Where a value has to lie in the end.
 struct Demand {
   Placement placement;
@@ -33,19 +29,21 @@ struct Demand {
   bool mayBePartial;
 };
 
-/// Demands flow backwards from fsdp.place and nn.gradient through additions and
-/// moves of elements, which have the same shards on both sides.
+/// Demands flow backwards from results, fsdp.redistribute and nn.gradient
+/// through additions and moves of elements, which have the same shards on both
+/// sides.
 class Demands {
 public:
   Demands(func::FuncOp program, MeshOp mesh) : mesh(mesh) {
     Block &body = program.getBody().front();
     for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
-      demands.try_emplace(value, Demand{resultPlacement(program, i), false});
+      if (std::optional<Placement> placement = resultPlacement(program, i))
+        demands.try_emplace(value, Demand{*placement, false});
     for (Operation &op : llvm::reverse(body)) {
-      if (auto place = dyn_cast<PlaceOp>(op))
-        add(place);
-      else if (auto gradient = dyn_cast<nn::GradientOp>(op))
-        add(gradient);
+      if (auto redistribute = dyn_cast<RedistributeOp>(op))
+        add(redistribute);
+      else if (isGradient(&op))
+        addGradients(&op);
       else if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
         flow(rule);
     }
@@ -57,18 +55,25 @@ public:
   }
 
 private:
-  void add(nn::GradientOp gradient) {
-    FailureOr<Placement> placement = placementAtRest(gradient);
-    if (succeeded(placement)) // otherwise an error follows
-      demands.try_emplace(gradient.getValue(),
-                          Demand{placement->withoutStorage(), true});
+  static bool isGradient(Operation *op) {
+    return isa<nn::GradientOp, nn::AdamWOp>(op);
   }
 
-  void add(PlaceOp place) {
-    bool isGradient = llvm::all_of(place.getResult().getUsers(),
-                                   llvm::IsaPred<nn::GradientOp>);
-    Placement placement = Placement(place.getPlacement()).withoutStorage();
-    demands.try_emplace(place.getInput(), Demand{placement, isGradient});
+  void addGradients(Operation *op) {
+    FailureOr<SmallVector<Placement>> placements = operandsAtRest(op);
+    if (failed(placements))
+      return; // Found again, and said, by the walk.
+    for (const GradientUse &use : gradientsOf(op))
+      demands.try_emplace(
+          op->getOperand(use.operand),
+          Demand{(*placements)[use.operand].withoutStorage(), true});
+  }
+
+  void add(RedistributeOp op) {
+    Placement placement = Placement(op.getPlacement()).withoutStorage();
+    demands.try_emplace(
+        op.getInput(),
+        Demand{placement, llvm::any_of(op.getResult().getUsers(), isGradient)});
   }
 
   void flow(nn::ShardingOpInterface op) {
@@ -251,24 +256,34 @@ private:
   LogicalResult visit(Operation *op) {
     if (auto read = dyn_cast<nn::ReadOp>(op))
       return visitRead(read);
-    if (auto place = dyn_cast<PlaceOp>(op)) {
-      Placement to(place.getPlacement());
-      if (!canMove(placements.lookup(place.getInput()), to))
-        return op->emitOpError("cannot make parts of what is whole");
-      placements[place.getResult()] = to;
-      return success();
+    if (auto redistribute = dyn_cast<RedistributeOp>(op)) {
+      Placement to(redistribute.getPlacement());
+      placements[redistribute.getResult()] = to;
+      if (redistribute.getInput().getDefiningOp<nn::ReadOp>())
+        weights.insert(redistribute.getResult());
+      return verifyMove(op, placements.lookup(redistribute.getInput()), to);
     }
-    if (auto gradient = dyn_cast<nn::GradientOp>(op))
-      return visitGradient(gradient);
+    if (isa<nn::GradientOp, nn::AdamWOp>(op))
+      return visitGradients(op);
     if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
       return visitRule(rule);
-    if (op->hasTrait<OpTrait::IsTerminator>()) {
-      for (unsigned i = 0; i < op->getNumOperands(); ++i)
-        if (failed(moveOperand(op, i, resultPlacement(program, i))))
-          return failure();
-      return success();
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return visitReturn(op);
+    return op->emitOpError(kNoRule);
+  }
+
+  /// A result whose place is left open lies where it was computed, whole.
+  LogicalResult visitReturn(Operation *op) {
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      Placement computed =
+          placements.lookup(op->getOperand(i)).withoutStorage();
+      computed.partial.clear();
+      Placement to = resultPlacement(program, i).value_or(computed);
+      if (failed(moveOperand(op, i, to)))
+        return failure();
+      program.setResultAttr(i, kPlacementAttr, to.attribute(op->getContext()));
     }
-    return op->emitOpError("has no sharding rule");
+    return success();
   }
 
   /// At rest a parameter may be cut further than it is computed with.
@@ -281,23 +296,48 @@ private:
     return success();
   }
 
-  LogicalResult visitGradient(nn::GradientOp gradient) {
-    FailureOr<Placement> placement = placementAtRest(gradient);
-    if (failed(placement))
+  LogicalResult visitGradients(Operation *op) {
+    FailureOr<SmallVector<Placement>> wanted = operandsAtRest(op);
+    if (failed(wanted))
       return failure();
-    return moveOperand(gradient, 0, *placement);
+    for (auto [i, placement] : llvm::enumerate(*wanted))
+      if (failed(moveOperand(op, i, placement)))
+        return failure();
+    return success();
+  }
+
+  SmallVector<Placement> operandsOf(Operation *op) {
+    return llvm::map_to_vector(op->getOperands(), [&](Value operand) {
+      return placements.lookup(operand);
+    });
+  }
+
+  /// Ops that take tensors where they rest; sums are finished first.
+  LogicalResult visitAtRest(nn::ShardingOpInterface op) {
+    for (auto [i, placement] : llvm::enumerate(operandsOf(op))) {
+      placement.partial.clear();
+      if (failed(moveOperand(op, i, placement)))
+        return failure();
+    }
+    FailureOr<SmallVector<Placement>> results =
+        resultPlacements(op, operandsOf(op), mesh);
+    if (failed(results))
+      return failure();
+    for (auto [value, placement] : llvm::zip_equal(op->getResults(), *results))
+      placements[value] = placement;
+    return success();
   }
 
   LogicalResult visitRule(nn::ShardingOpInterface op) {
+    if (op.getShardingRule().combines || addsAtRest(op, operandsOf(op)))
+      return visitAtRest(op);
     // What is stored over more axes is gathered first, whatever follows.
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Placement at = placements.lookup(op->getOperand(i));
       if (failed(moveOperand(op, i, at.withoutStorage())))
         return failure();
     }
-    SmallVector<Placement> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(placements.lookup(operand));
+    SmallVector<Placement> operands = operandsOf(op);
     auto isThere = [&](Value value, const Placement &to) {
       return places.contains({value, to.attribute(op->getContext())});
     };
@@ -318,15 +358,15 @@ private:
     Placement from = placements.lookup(value);
     if (from == to)
       return success();
-    if (!canMove(from, to))
-      return op->emitOpError("wants parts of what is whole");
+    if (failed(verifyMove(op, from, to)))
+      return failure();
     PlacementAttr attribute = to.attribute(op->getContext());
     Value &moved = places[{value, attribute}];
     if (!moved) {
       OpBuilder builder(op);
-      moved = PlaceOp::create(builder, value.getLoc(), value.getType(), value,
-                              FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
-                              attribute);
+      moved = RedistributeOp::create(
+          builder, value.getLoc(), value,
+          FlatSymbolRefAttr::get(mesh.getSymNameAttr()), attribute);
       remarkMove(op, value, to);
       placements[moved] = to;
       if (value.getDefiningOp<nn::ReadOp>())

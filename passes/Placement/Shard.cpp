@@ -1,10 +1,10 @@
-//===- Shard.cpp - Lays parameters out over a mesh ------------------------===//
+//===- Shard.cpp - Lays parameters and batches out over a mesh ------------===//
 //
 // Every parameter gets its placement; its reads in a program become one read
-// of the local shard and one redistribute. See Passes.td.
+// and one redistribute. See Passes.td.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Placement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Passes.h"
@@ -100,18 +100,24 @@ struct Rewrite {
   Operation *before;
 };
 
+/// Batches are cut over the axes with such names.
+bool isDataAxis(dist::AxisRefAttr axis) {
+  return axis.getName().starts_with("dp");
+}
+
 struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    allAxes.clear();
+    dataAxes.clear();
     parameters.clear();
     if (failed(createMesh()))
       return signalPassFailure();
     for (auto parameter : getOperation().getOps<nn::ParameterOp>())
       place(parameter);
     for (auto program : getOperation().getOps<func::FuncOp>())
-      if (!program.isExternal() && failed(shard(program)))
+      if (!program.isExternal() &&
+          (failed(placeArguments(program)) || failed(shard(program))))
         return signalPassFailure();
   }
 
@@ -129,20 +135,23 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     auto builder = OpBuilder::atBlockBegin(module.getBody());
     meshOp = dist::MeshOp::create(builder, module.getLoc(), "mesh",
                                   builder.getArrayAttr(*parsed), nodeSize);
-    for (Attribute axis : *parsed)
-      allAxes.push_back(dist::AxisRefAttr::get(
-          &getContext(), cast<dist::MeshAxisAttr>(axis).getName()));
+    for (Attribute attribute : *parsed) {
+      auto axis = dist::AxisRefAttr::get(
+          &getContext(), cast<dist::MeshAxisAttr>(attribute).getName());
+      if (isDataAxis(axis))
+        dataAxes.push_back(axis);
+    }
     // The verifier knows what a mesh may be; ask it before building on it.
     return mlir::verify(meshOp);
   }
 
-  /// The axes over which parameters are split; none to replicate.
-  ArrayRef<dist::AxisRefAttr> shardAxes() {
+  /// The axes over which parameters rest cut; none to replicate.
+  ArrayRef<dist::AxisRefAttr> storageAxes() {
     switch (mode) {
     case ShardMode::FullyShard:
-      return allAxes;
+      return dataAxes;
     case ShardMode::HybridShard:
-      return ArrayRef(allAxes).take_back(1);
+      return ArrayRef(dataAxes).take_back(1);
     case ShardMode::Replicate:
       return {};
     }
@@ -150,14 +159,32 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
   }
 
   void place(nn::ParameterOp parameter) {
-    ArrayRef<dist::AxisRefAttr> axes = shardAxes();
-    Attribute placement;
-    if (axes.empty() || parameter.getTensorType().getRank() == 0)
-      placement = dist::ReplicatedAttr::get(&getContext());
-    else
-      placement = dist::ShardAttr::get(&getContext(), /*dim=*/0, axes);
-    parameter->setAttr(dist::kPlacementAttr, placement);
+    dist::Placement placement(parameter.getTensorType().getRank());
+    if (!placement.dims.empty())
+      llvm::append_range(placement.dims[0].storage, storageAxes());
+    parameter->setAttr(dist::kPlacementAttr,
+                       placement.attribute(&getContext()));
     parameters[parameter.getSymNameAttr()] = parameter;
+  }
+
+  /// A program's arguments are batches, cut along their first dimension.
+  LogicalResult placeArguments(func::FuncOp program) {
+    int64_t parts = meshOp.sizeOf(dataAxes);
+    for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || tensor.getRank() == 0 || dataAxes.empty())
+        continue;
+      if (tensor.getDimSize(0) % parts != 0)
+        return program.emitError("argument ")
+               << i << " of @" << program.getSymName() << " is a batch of "
+               << tensor.getDimSize(0) << ", which " << parts
+               << " data-parallel ranks do not divide";
+      dist::Placement placement(tensor.getRank());
+      llvm::append_range(placement.dims[0].compute, dataAxes);
+      program.setArgAttr(i, dist::kPlacementAttr,
+                         placement.attribute(&getContext()));
+    }
+    return success();
   }
 
   LogicalResult shard(func::FuncOp program) {
@@ -208,24 +235,20 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
       read.erase();
   }
 
-  /// The local read and the redistribute, right before the first use.
+  /// The one read and the redistribute, right before the first use.
   Value redistribute(const Rewrite &rewrite) {
     OpBuilder builder(rewrite.before);
     nn::ParameterOp parameter = rewrite.parameter;
-    nn::ReadOp read = rewrite.reads.front();
-    Location location = read.getLoc();
-    Attribute placement = parameter->getAttr(dist::kPlacementAttr);
-    auto local = nn::ReadOp::create(
-        builder, location,
-        dist::localType(parameter.getTensorType(), placement, meshOp),
-        read.getNameAttr());
+    nn::ReadOp first = rewrite.reads.front();
+    auto read =
+        nn::ReadOp::create(builder, first.getLoc(), parameter.getTensorType(),
+                           first.getNameAttr());
+    auto placement =
+        parameter->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
     return dist::RedistributeOp::create(
-        builder, location, rewrite.type, local.getValue(),
-        FlatSymbolRefAttr::get(meshOp.getSymNameAttr()),
-        dist::axesAttr(&getContext(), allAxes), placement,
-        dist::ReplicatedAttr::get(&getContext()),
-        dist::GradReduceAttr::get(&getContext(), dist::GradReduce::Average),
-        TypeAttr::get(gradType(parameter)), /*reduced=*/UnitAttr());
+        builder, first.getLoc(), rewrite.type, read.getValue(),
+        FlatSymbolRefAttr::get(meshOp.getSymNameAttr()), placement.getCompute(),
+        TypeAttr::get(gradType(parameter)));
   }
 
   /// f64 models (numerical tests) reduce in f64 whatever is asked.
@@ -239,7 +262,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
   }
 
   dist::MeshOp meshOp;
-  SmallVector<dist::AxisRefAttr> allAxes;
+  SmallVector<dist::AxisRefAttr> dataAxes;
   DenseMap<StringAttr, nn::ParameterOp> parameters;
 };
 

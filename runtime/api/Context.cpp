@@ -50,13 +50,22 @@ static void createChannels(Context &c, const ContextOptions &options,
                            double timeout) {
   const fsdp_artifact &a = *c.artifact;
   int maxItems = 1;
-  for (int32_t i = 0; i < a.collectives; ++i)
+  std::vector<bool> isUsed(size_t(a.groups), false);
+  for (int32_t i = 0; i < a.collectives; ++i) {
     maxItems = std::max(maxItems, int(a.collective[i].items));
+    isUsed[size_t(a.collective[i].group)] = true;
+  }
+  for (int32_t g = 0; g < a.groups; ++g)
+    c.places.push_back(
+        coordinateOf(a.group[g], options.meshAxes, c.world.rank));
   for (int s = 0; s < kStreams; ++s)
     for (int32_t g = 0; g < a.groups; ++g)
-      c.channels.push_back(std::make_unique<Channel>(
-          c.arena, a.group[g], options.meshAxes, int(c.channels.size()),
-          Stream(s), timeout, maxItems));
+      c.channels.push_back(
+          isUsed[size_t(g)]
+              ? std::make_unique<Channel>(c.arena, a.group[g], options.meshAxes,
+                                          int(c.channels.size()), Stream(s),
+                                          timeout, maxItems)
+              : nullptr);
   for (int s = 1; s < kStreams; ++s)
     c.workers[s] = std::make_unique<StreamWorker>(Stream(s), c.events, c.trace,
                                                   3 * maxItems);

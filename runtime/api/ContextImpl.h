@@ -11,6 +11,7 @@
 #include "DataErrors.h"
 #include "Trace.h"
 #include "fsdp/Runtime/Context.h"
+#include "fsdp/Runtime/Mesh.h"
 #include <atomic>
 
 namespace fsdp::rt {
@@ -27,7 +28,10 @@ public:
   std::vector<std::unique_ptr<Gemm>> gemms;
   std::vector<std::unique_ptr<AttentionPlan>> attentions;
 
-  /// Channels by (stream, group): a communicator carries one total order.
+  /// This rank's place in every group.
+  std::vector<Coordinate> places;
+  /// Channels by (stream, group): a communicator carries one total order. Null
+  /// for a group without a collective.
   std::vector<std::unique_ptr<Channel>> channels;
   Events events;
   /// Null for the compute stream, which is the calling thread.

@@ -1,5 +1,6 @@
 //===- Pieces.cpp - Who reduces what, and with whom -----------------------===//
 #include "Pieces.h"
+#include "fsdp/Runtime/Mesh.h"
 #include "fsdp/Runtime/Runtime.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
@@ -25,15 +26,17 @@ int64_t fsdp::rt::pieceElements(const CollectiveDesc &desc, int item,
   return isSmall(desc, it.full) ? it.full : ceilDiv(it.full, ranks);
 }
 
+Part fsdp::rt::pieceAt(int64_t full, int64_t size, int64_t index) {
+  return {std::min(index * size, full),
+          std::clamp<int64_t>(full - index * size, 0, size)};
+}
+
 Part fsdp::rt::partOf(const CollectiveDesc &desc, int item, int r,
                       int64_t ranks) {
   int64_t full = desc.item[item].full;
   if (desc.kind == CollectiveKind::AllReduce && isSmall(desc, full))
     return {0, full};
-  int64_t piece = pieceElements(desc, item, ranks);
-  // The last pieces may be short or empty.
-  return {std::min(r * piece, full),
-          std::clamp<int64_t>(full - r * piece, 0, piece)};
+  return pieceAt(full, pieceElements(desc, item, ranks), r);
 }
 
 int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
@@ -46,28 +49,11 @@ int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
       .saturated();
 }
 
-namespace {
-
-/// A group axis as a digit of the rank: (rank / stride) mod size.
-struct Digit {
-  int64_t stride, size;
-};
-
-} // namespace
-
 static std::vector<Digit> digitsOf(const GroupDesc &group,
                                    const std::vector<int64_t> &meshAxes) {
   std::vector<Digit> digits;
-  for (int32_t i = 0; i < group.axes; ++i) {
-    const AxisRef &ref = group.axis[i];
-    int64_t stride = 1;
-    for (size_t a = size_t(ref.axis) + 1; a < meshAxes.size(); ++a)
-      stride *= meshAxes[a];
-    int64_t axisSize = meshAxes[size_t(ref.axis)];
-    int64_t size = ref.size == 0 ? axisSize : ref.size;
-    int64_t pre = ref.size == 0 ? 1 : ref.pre;
-    digits.push_back({stride * (axisSize / (pre * size)), size});
-  }
+  for (int32_t i = 0; i < group.axes; ++i)
+    digits.push_back(digitOf(group.axis[i], meshAxes));
   return digits;
 }
 

@@ -23,6 +23,9 @@ int64_t pieceElements(const CollectiveDesc &desc, int item, int64_t ranks);
 struct Part {
   int64_t offset, count;
 };
+/// Piece `index` of `full` in pieces of `size`; the last ones may be short or
+/// empty.
+Part pieceAt(int64_t full, int64_t size, int64_t index);
 /// The part of rank `r` of `ranks`. In a small all-reduce every rank's part is
 /// the whole tensor.
 Part partOf(const CollectiveDesc &desc, int item, int r, int64_t ranks);

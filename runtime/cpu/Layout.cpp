@@ -190,6 +190,18 @@ void fsdp::rt::copyBox(Context &c, Stream stream, DType type, int rank,
     run(c, type, w, in + from * sizeOf(type), out + to * sizeOf(type));
 }
 
+void fsdp::rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
+                       int64_t partBytes, Ptr in, Ptr out) {
+  requireComputeStream(c, stream, "a part of a tensor");
+  Trace::Span span(c.trace, stream, "shard_of", partBytes);
+  Part part = pieceAt(bytes, partBytes, c.places[size_t(group)].index);
+  parallelFor(
+      c.threads, part.count, 1, 64, [=](int64_t begin, int64_t end, int) {
+        std::memcpy(out + begin, in + part.offset + begin, size_t(end - begin));
+      });
+  std::memset(out + part.count, 0, size_t(partBytes - part.count));
+}
+
 void fsdp::rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
   requireComputeStream(c, stream, "a fill");
   Trace::Span span(c.trace, stream, "fill_zero", bytes);

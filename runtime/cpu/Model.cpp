@@ -120,19 +120,12 @@ static auto logSumExpKernel(BF16) { return kernels().logSumExpBF16; }
 static auto gradKernel(float) { return kernels().crossEntropyGradF32; }
 static auto gradKernel(BF16) { return kernels().crossEntropyGradBF16; }
 
-/// Rows that count: those whose target is not ignored.
-static int64_t countedRows(const int32_t *target, int64_t rows,
-                           int64_t ignoreIndex) {
-  return rows - std::count(target, target + rows, ignoreIndex);
-}
-
 void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
                             int64_t classes, int64_t ignoreIndex, Ptr logits,
-                            Ptr targets, Ptr loss, Ptr lse, Ptr workspace) {
+                            Ptr targets, Ptr losses, Ptr lse) {
   requireComputeStream(c, stream, "cross entropy");
   Trace::Span span(c.trace, stream, "cross_entropy", rows, classes);
   const int32_t *target = as<int32_t>(targets);
-  float *losses = as<float>(workspace);
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
     auto kernel = logSumExpKernel(tag);
@@ -144,38 +137,42 @@ void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
             as<float>(lse)[r] = total;
             bool counts = target[r] != ignoreIndex &&
                           inRange(c, target[r], classes, kTargetOutOfRange);
-            losses[r] = counts ? total - math::widen(x[target[r]]) : 0.0f;
+            as<float>(losses)[r] =
+                counts ? total - math::widen(x[target[r]]) : 0.0f;
           }
         });
   });
-  int64_t counted = countedRows(target, rows, ignoreIndex);
-  *as<float>(loss) =
-      counted == 0 ? 0.0f : kernels().sum(losses, rows) / float(counted);
 }
 
 void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
                                 int64_t rows, int64_t classes,
                                 int64_t ignoreIndex, Ptr logits, Ptr targets,
-                                Ptr lse, Ptr dloss, Ptr out) {
+                                Ptr lse, Ptr dlosses, Ptr out) {
   requireComputeStream(c, stream, "cross entropy");
   Trace::Span span(c.trace, stream, "cross_entropy_grad", rows, classes);
   const int32_t *target = as<int32_t>(targets);
-  int64_t counted = countedRows(target, rows, ignoreIndex);
-  float g = counted == 0 ? 0.0f : *as<float>(dloss) / float(counted);
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
     auto kernel = gradKernel(tag);
-    parallelFor(c.threads, rows, classes, 1,
-                [&](int64_t begin, int64_t end, int) {
-                  for (int64_t r = begin; r < end; ++r) {
-                    T *to = as<T>(out) + r * classes;
-                    if (target[r] != ignoreIndex &&
-                        inRange(c, target[r], classes, kTargetOutOfRange))
-                      kernel(as<T>(logits) + r * classes, classes,
-                             as<float>(lse)[r], target[r], g, to);
-                    else
-                      std::memset(to, 0, size_t(classes) * sizeof(T));
-                  }
-                });
+    parallelFor(
+        c.threads, rows, classes, 1, [&](int64_t begin, int64_t end, int) {
+          for (int64_t r = begin; r < end; ++r) {
+            T *to = as<T>(out) + r * classes;
+            if (target[r] != ignoreIndex &&
+                inRange(c, target[r], classes, kTargetOutOfRange))
+              kernel(as<T>(logits) + r * classes, classes, as<float>(lse)[r],
+                     target[r], as<float>(dlosses)[r], to);
+            else
+              std::memset(to, 0, size_t(classes) * sizeof(T));
+          }
+        });
   });
+}
+
+void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
+                           int64_t ignoreIndex, Ptr targets, Ptr count) {
+  requireComputeStream(c, stream, "count_labels");
+  Trace::Span span(c.trace, stream, "count_labels", rows);
+  const int32_t *target = as<int32_t>(targets);
+  *as<int64_t>(count) = rows - std::count(target, target + rows, ignoreIndex);
 }

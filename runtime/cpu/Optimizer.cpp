@@ -79,14 +79,20 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
 }
 
 void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
-                               Ptr max, Ptr sum, Ptr norm, Ptr coefficient) {
+                               int64_t sums, Ptr max, Ptr sum, Ptr norm,
+                               Ptr coefficient) {
   requireComputeStream(c, stream, "clip_coefficient");
   float largest = *reinterpret_cast<const float *>(max);
   const auto *digits = reinterpret_cast<const int64_t *>(sum);
   float total = largest;
   if (std::isfinite(largest)) {
+    int64_t high = 0, low = 0;
+    for (int64_t i = 0; i < sums; ++i) {
+      high += digits[2 * i];
+      low += digits[2 * i + 1];
+    }
     double squares =
-        std::ldexp(double(digits[0]), -24) + std::ldexp(double(digits[1]), -48);
+        std::ldexp(double(high), -24) + std::ldexp(double(low), -48);
     total = float(std::ldexp(std::sqrt(squares), scaleExponent(largest)));
   }
   float factor = float(maxNorm) / (total + 1e-6f);

@@ -106,11 +106,20 @@ static void createChannels(Context &c, const ContextOptions &options) {
       ncclCommInitRank(&c.worldCommunicator, c.world.size, id, c.world.rank),
       "NCCL");
   const fsdp_artifact &a = *c.artifact;
+  std::vector<bool> isUsed(size_t(a.groups), false);
+  for (int32_t i = 0; i < a.collectives; ++i)
+    isUsed[size_t(a.collective[i].group)] = true;
+  for (int32_t g = 0; g < a.groups; ++g)
+    c.places.push_back(
+        coordinateOf(a.group[g], options.meshAxes, c.world.rank));
   for (int s = 0; s < kStreams; ++s)
     for (int32_t g = 0; g < a.groups; ++g)
-      c.channels.push_back(std::make_unique<Channel>(
-          c.worldCommunicator, a.group[g], options.meshAxes, c.world.rank,
-          c.arena, a.arena_bytes));
+      c.channels.push_back(
+          isUsed[size_t(g)]
+              ? std::make_unique<Channel>(c.worldCommunicator, a.group[g],
+                                          options.meshAxes, c.world.rank,
+                                          c.arena, a.arena_bytes)
+              : nullptr);
 }
 
 /// True if no rank has an error.
@@ -222,6 +231,15 @@ void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
 
 void rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
   check(cudaMemsetAsync(out, 0, size_t(bytes), c.stream(stream)), "fill_zero");
+}
+
+void rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
+                 int64_t partBytes, Ptr in, Ptr out) {
+  Part part = pieceAt(bytes, partBytes, c.places[size_t(group)].index);
+  if (part.count > 0)
+    copy(c, stream, in + part.offset, out, part.count);
+  if (part.count < partBytes)
+    fillZero(c, stream, out + part.count, partBytes - part.count);
 }
 
 void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,

@@ -10,6 +10,7 @@
 
 #include "../kernels/RankTree.h"
 #include "fsdp/Runtime/Context.h"
+#include "fsdp/Runtime/Mesh.h"
 #include "fsdp/Support/Error.h"
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -137,7 +138,10 @@ public:
   ncclComm_t worldCommunicator = nullptr;
   std::vector<std::unique_ptr<GemmPlan>> gemms;
   std::vector<std::unique_ptr<AttentionPlan>> attentions;
-  /// By (stream, group): a communicator carries one total order.
+  /// This rank's place in every group.
+  std::vector<Coordinate> places;
+  /// By (stream, group): a communicator carries one total order. Null for a
+  /// group without a collective.
   std::vector<std::unique_ptr<Channel>> channels;
 
   cudaStream_t stream(Stream s) const { return streams[int(s)]; }

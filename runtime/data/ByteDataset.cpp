@@ -2,6 +2,7 @@
 #include "fsdp/Runtime/Dataset.h"
 #include "fsdp/Runtime/Philox.h"
 #include "fsdp/Support/Error.h"
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -64,14 +65,17 @@ ByteDataset::ByteDataset(const std::string &path, double fraction,
 /// A byte is a number from 0 to 255, whatever the sign of char.
 static int32_t tokenOf(char byte) { return static_cast<unsigned char>(byte); }
 
-void ByteDataset::sampleTraining(uint64_t seed, int64_t step, int64_t rank,
+void ByteDataset::sampleTraining(uint64_t seed, int64_t step,
+                                 const DataShard &shard,
                                  const Batch &batch) const {
   uint64_t key = philoxKey(seed, "training windows");
   // A window and the byte after it fit at offsets 0 .. trainSize - sequence
   // - 1.
-  uint64_t offsets = trainSize - static_cast<size_t>(batch.sequence);
+  int64_t sequence = batch.sequence * shard.columns.count;
+  uint64_t offsets = trainSize - static_cast<size_t>(sequence);
   for (int64_t row = 0; row < batch.rows; ++row) {
-    auto sequenceNumber = static_cast<uint64_t>(rank * batch.rows + row);
+    auto sequenceNumber =
+        static_cast<uint64_t>(shard.rows.index * batch.rows + row);
     uint64_t random = firstWord64(
         philox({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32),
                 static_cast<uint32_t>(sequenceNumber),
@@ -81,7 +85,8 @@ void ByteDataset::sampleTraining(uint64_t seed, int64_t step, int64_t rank,
     // division and without a bias that could be seen.
     auto offset = static_cast<size_t>(
         static_cast<unsigned __int128>(random) * offsets >> 64);
-    const char *window = data.get() + offset;
+    const char *window =
+        data.get() + offset + shard.columns.index * batch.sequence;
     for (int64_t i = 0; i < batch.sequence; ++i) {
       batch.tokens[row * batch.sequence + i] = tokenOf(window[i]);
       batch.targets[row * batch.sequence + i] = tokenOf(window[i + 1]);
@@ -89,21 +94,36 @@ void ByteDataset::sampleTraining(uint64_t seed, int64_t step, int64_t rank,
   }
 }
 
-int64_t ByteDataset::heldOutRounds(int64_t ranks, const Batch &batch) const {
+/// Places of the global batch.
+static int64_t placesOf(const DataShard &shard, const Batch &batch) {
+  return shard.count() * batch.rows * batch.sequence;
+}
+
+int64_t ByteDataset::heldOutRounds(const DataShard &shard,
+                                   const Batch &batch) const {
   auto bytes = static_cast<int64_t>(size - trainSize);
-  int64_t perRound = ranks * batch.rows * batch.sequence;
+  int64_t perRound = placesOf(shard, batch);
   return bytes < 2 ? 0 : (bytes - 1 + perRound - 1) / perRound;
 }
 
-int64_t ByteDataset::fillHeldOut(int64_t round, int64_t rank, int64_t ranks,
+int64_t ByteDataset::heldOutPredictions(int64_t round, const DataShard &shard,
+                                        const Batch &batch) const {
+  auto predictions = static_cast<int64_t>(size - trainSize) - 1;
+  int64_t perRound = placesOf(shard, batch);
+  return std::clamp<int64_t>(predictions - round * perRound, 0, perRound);
+}
+
+int64_t ByteDataset::fillHeldOut(int64_t round, const DataShard &shard,
                                  const Batch &batch) const {
   std::string_view text = heldOutText();
   int64_t predictions = 0;
   for (int64_t row = 0; row < batch.rows; ++row) {
-    int64_t window = (round * ranks + rank) * batch.rows + row;
+    int64_t window =
+        (round * shard.rows.count + shard.rows.index) * batch.rows + row;
+    int64_t piece = window * shard.columns.count + shard.columns.index;
     for (int64_t i = 0; i < batch.sequence; ++i) {
       // The byte at `at` is read, the one after it is predicted.
-      auto at = static_cast<size_t>(window * batch.sequence + i);
+      auto at = static_cast<size_t>(piece * batch.sequence + i);
       bool inside = at + 1 < text.size();
       int64_t place = row * batch.sequence + i;
       batch.tokens[place] = inside ? tokenOf(text[at]) : 0;

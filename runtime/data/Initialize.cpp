@@ -65,38 +65,31 @@ double rt::rotaryFrequency(const Initializer &table, int64_t i,
 template <typename Value>
 static void fillShard(const Manifest &manifest, const RangeInfo &range,
                       int64_t rank, float *data, Value value) {
-  ShardView view = manifest.shardView(range, rank);
-  int64_t outer = 1, inner = 1;
-  for (int64_t i = 0; i < (int64_t)range.shape.size(); ++i) {
-    outer *= i < view.dim ? range.shape[i] : 1;
-    inner *= i > view.dim ? range.shape[i] : 1;
-  }
-  int64_t full = range.full.empty() ? 1 : range.full[view.dim];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t row = view.begin; row < view.end; ++row) {
-      float *out = data + (o * view.size + row - view.begin) * inner;
-      int64_t first = (o * full + row) * inner;
-      for (int64_t j = 0; j < inner; ++j)
-        out[j] = value(static_cast<uint64_t>(first + j));
-    }
+  forEachRun(manifest.shardView(range, rank), range.full,
+             [&](int64_t stored, int64_t whole, int64_t count) {
+               for (int64_t i = 0; i < count; ++i)
+                 data[stored + i] = value(static_cast<uint64_t>(whole + i));
+             });
 }
 
 /// Shape [positions, headDim / 2, 2]: cosine and sine of position * frequency.
-static void fillRotaryTable(const RangeInfo &range, float *data) {
+static void fillRotaryTable(const Manifest &manifest, const RangeInfo &range,
+                            int64_t rank, float *data) {
   const Initializer &table = *range.init;
-  if (range.shape.size() != 3 || range.shape[2] != 2)
+  if (range.full.size() != 3 || range.full[2] != 2)
     throw Error("the rotary table '" + range.name +
                 "' has not the shape [positions, head_dim / 2, 2]");
-  int64_t half = range.shape[1];
-  for (int64_t i = 0; i < half; ++i) {
-    double frequency = rotaryFrequency(table, i, 2 * half);
-    for (int64_t row = 0; row < range.shape[0]; ++row) {
-      double angle = static_cast<double>(table.start + row) * frequency;
-      float *pair = data + (row * half + i) * 2;
-      pair[0] = static_cast<float>(std::cos(angle));
-      pair[1] = static_cast<float>(std::sin(angle));
-    }
-  }
+  int64_t half = range.full[1];
+  std::vector<double> frequencies;
+  for (int64_t i = 0; i < half; ++i)
+    frequencies.push_back(rotaryFrequency(table, i, 2 * half));
+  fillShard(manifest, range, rank, data, [&](uint64_t index) {
+    auto pair = static_cast<int64_t>(index / 2);
+    double angle = static_cast<double>(table.start + pair / half) *
+                   frequencies[static_cast<size_t>(pair % half)];
+    return static_cast<float>(index % 2 == 0 ? std::cos(angle)
+                                             : std::sin(angle));
+  });
 }
 
 void rt::initializeRange(const Manifest &manifest, const RangeInfo &range,
@@ -127,7 +120,7 @@ void rt::initializeRange(const Manifest &manifest, const RangeInfo &range,
     });
     break;
   case Initializer::Kind::RotaryTable:
-    fillRotaryTable(range, out);
+    fillRotaryTable(manifest, range, rank, out);
     break;
   }
 }

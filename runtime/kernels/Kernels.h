@@ -94,7 +94,6 @@ struct Kernels {
                               int64_t target, float g, float *out);
   void (*crossEntropyGradBF16)(const BF16 *x, int64_t n, float lse,
                                int64_t target, float g, BF16 *out);
-  float (*sum)(const float *x, int64_t n);
 
   uint32_t (*absMaxBits)(const float *x, int64_t n);
   void (*sumSquares)(const float *x, int64_t n, double inverse, int64_t *sums);

@@ -63,8 +63,6 @@ void crossEntropyGrad(const T *__restrict x, int64_t n, float lse,
   math::store(out + target, (p - 1.0f) * g);
 }
 
-float sum(const float *x, int64_t n) { return math::sumOf(x, n); }
-
 } // namespace
 
 void fsdp::rt::FSDP_ISA::addModelKernels(Kernels &k) {
@@ -76,5 +74,4 @@ void fsdp::rt::FSDP_ISA::addModelKernels(Kernels &k) {
   k.logSumExpBF16 = logSumExp<BF16>;
   k.crossEntropyGradF32 = crossEntropyGrad<float>;
   k.crossEntropyGradBF16 = crossEntropyGrad<BF16>;
-  k.sum = sum;
 }

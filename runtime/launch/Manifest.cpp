@@ -26,6 +26,13 @@ int64_t Manifest::ranks() const {
   return ranks;
 }
 
+std::vector<int64_t> Manifest::meshSizes() const {
+  std::vector<int64_t> sizes;
+  for (const MeshAxis &axis : mesh)
+    sizes.push_back(axis.size);
+  return sizes;
+}
+
 std::string Manifest::meshText() const {
   std::string text;
   for (const MeshAxis &axis : mesh)
@@ -48,43 +55,89 @@ int Manifest::findProgram(const std::string &name) const {
   return -1;
 }
 
-/// Number of parts along the axes of a shard, and the rank's part if `part`
-/// is not null. A rank's coordinates count the mesh's last axis fastest; its
-/// part counts the last axis of `axes` fastest.
-static int64_t countParts(const Manifest &manifest,
-                          const std::vector<std::string> &axes, int64_t rank,
-                          int64_t *part) {
-  int64_t parts = 1, index = 0;
-  for (const std::string &name : axes) {
-    int64_t stride = 1;
-    for (size_t i = manifest.mesh.size(); i-- > 0;) {
-      const MeshAxis &axis = manifest.mesh[i];
-      if (axis.name == name) {
-        index = index * axis.size + rank / stride % axis.size;
-        parts *= axis.size;
-      }
-      stride *= axis.size;
-    }
-  }
-  if (part)
-    *part = index;
-  return parts;
+static bool isSame(const AxisRef &a, const AxisRef &b) {
+  return a.axis == b.axis && a.pre == b.pre && a.size == b.size;
+}
+
+bool Placement::operator==(const Placement &other) const {
+  auto sameAxes = [](const std::vector<AxisRef> &a,
+                     const std::vector<AxisRef> &b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), isSame);
+  };
+  return std::equal(dims.begin(), dims.end(), other.dims.begin(),
+                    other.dims.end(), [&](const Dim &a, const Dim &b) {
+                      return sameAxes(a.compute, b.compute) &&
+                             sameAxes(a.storage, b.storage);
+                    });
 }
 
 ShardView Manifest::shardView(const RangeInfo &range, int64_t rank) const {
   ShardView view;
-  if (!range.shardDim) {
-    view.size = view.end = range.shape.empty() ? 1 : range.shape[0];
-    return view;
+  std::vector<int64_t> mesh = meshSizes();
+  for (size_t d = 0; d < range.full.size(); ++d) {
+    Placement::Dim axes;
+    if (range.placement)
+      axes = range.placement->dims[d];
+    Coordinate compute = coordinateOf(axes.compute, mesh, rank);
+    Coordinate storage = coordinateOf(axes.storage, mesh, rank);
+    int64_t part = range.full[d] / compute.count;
+    int64_t size = ceilDiv(part, storage.count), first = compute.index * part;
+    // The last pieces may be short or empty.
+    int64_t begin = std::min(storage.index * size, part);
+    int64_t end = std::min(begin + size, part);
+    view.dims.push_back({first + begin, first + end, size});
   }
-  int64_t part;
-  countParts(*this, range.shardAxes, rank, &part);
-  view.dim = *range.shardDim;
-  view.size = range.shape[view.dim];
-  int64_t full = range.full[view.dim];
-  view.begin = std::min(part * view.size, full);
-  view.end = std::min(view.begin + view.size, full);
   return view;
+}
+
+namespace {
+
+/// The runs of a box. Dimensions from `cut` on are whole, so that a run goes
+/// through all of them and through what the box has of the one before.
+class Runs {
+public:
+  using Run = std::function<void(int64_t, int64_t, int64_t)>;
+
+  Runs(const ShardView &view, const std::vector<int64_t> &full, const Run &run)
+      : view(view), full(full), run(run), cut(full.size()) {
+    auto isWhole = [&](size_t d) {
+      const ShardView::Dim &dim = view.dims[d];
+      return dim.begin == 0 && dim.end == full[d] && dim.size == full[d];
+    };
+    for (; cut > 0 && isWhole(cut - 1); --cut)
+      inner *= full[cut - 1];
+  }
+
+  /// `stored` and `whole` count what lies before along the dimensions so far.
+  void visit(size_t d = 0, int64_t stored = 0, int64_t whole = 0) const {
+    if (cut == 0)
+      return run(0, 0, inner);
+    const ShardView::Dim &dim = view.dims[d];
+    stored *= dim.size;
+    whole = whole * full[d] + dim.begin;
+    int64_t count = dim.end - dim.begin;
+    if (d + 1 == cut) {
+      if (count > 0)
+        run(stored * inner, whole * inner, count * inner);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i)
+      visit(d + 1, stored + i, whole + i);
+  }
+
+private:
+  const ShardView &view;
+  const std::vector<int64_t> &full;
+  const Run &run;
+  size_t cut;
+  int64_t inner = 1;
+};
+
+} // namespace
+
+void rt::forEachRun(const ShardView &view, const std::vector<int64_t> &full,
+                    const std::function<void(int64_t, int64_t, int64_t)> &run) {
+  Runs(view, full, run).visit();
 }
 
 const char *rt::dtypeName(DType type) {
@@ -144,6 +197,7 @@ public:
     return fields;
   }
 
+  bool isString() const { return value.is_string(); }
   std::string string() const {
     if (!value.is_string())
       fail("expected a string");
@@ -246,39 +300,86 @@ static Initializer parseInitializer(const Field &field) {
   return init;
 }
 
-static void parsePlacement(RangeInfo &range, const Field &field) {
-  std::string kind = field.at("kind").string();
-  if (kind == "replicated")
-    return;
-  if (kind != "shard")
-    field.fail("unknown kind '" + kind + "'");
-  range.shardDim = field.at("dim").integer();
-  range.shardAxes = field.at("axes").strings();
+/// Index of the mesh's axis of this name, or -1.
+static int findAxis(const Manifest &manifest, const std::string &name) {
+  for (size_t i = 0; i < manifest.mesh.size(); ++i)
+    if (manifest.mesh[i].name == name)
+      return static_cast<int>(i);
+  return -1;
 }
 
-static bool hasAxis(const Manifest &manifest, const std::string &name) {
-  return std::any_of(manifest.mesh.begin(), manifest.mesh.end(),
-                     [&](const MeshAxis &axis) { return axis.name == name; });
+/// "tp", or {"axis": "tp", "pre": 1, "size": 2} for a part of it.
+static AxisRef parseAxis(const Manifest &manifest, const Field &field) {
+  bool isWhole = field.isString();
+  std::string name = isWhole ? field.string() : field.at("axis").string();
+  int index = findAxis(manifest, name);
+  if (index < 0)
+    field.fail("the mesh has no axis '" + name + "'");
+  int64_t ranks = manifest.mesh[static_cast<size_t>(index)].size;
+  if (isWhole)
+    return {index, 1, ranks};
+  AxisRef axis{index, field.at("pre").integer(1), field.at("size").integer(1)};
+  CheckedSize used = CheckedSize(axis.pre) * axis.size;
+  if (!used.fits(ranks) || ranks % used.get() != 0)
+    field.fail("the axis '" + name + "' of " + std::to_string(ranks) +
+               " ranks has no part of " + std::to_string(axis.size) +
+               " behind " + std::to_string(axis.pre));
+  return axis;
+}
+
+/// Whether a coordinate along one fixes part of the other's.
+static bool overlap(AxisRef a, AxisRef b) {
+  if (a.axis != b.axis || isSame(a, b))
+    return a.axis == b.axis;
+  if (std::pair(a.pre, a.size) > std::pair(b.pre, b.size))
+    std::swap(a, b);
+  return b.pre % (a.pre * a.size) != 0;
+}
+
+static Placement parsePlacement(const Manifest &manifest, const Field &field) {
+  Placement placement;
+  std::vector<AxisRef> seen;
+  auto parseAxes = [&](const Field &list) {
+    std::vector<AxisRef> axes;
+    for (const Field &item : list.items()) {
+      AxisRef axis = parseAxis(manifest, item);
+      for (const AxisRef &other : seen)
+        if (overlap(axis, other))
+          item.fail("the placement names ranks of the axis '" +
+                    manifest.mesh[static_cast<size_t>(axis.axis)].name +
+                    "' twice");
+      axes.push_back(axis);
+      seen.push_back(axis);
+    }
+    return axes;
+  };
+  for (const Field &item : field.at("dims").items())
+    placement.dims.push_back(
+        {parseAxes(item.at("compute")), parseAxes(item.at("storage"))});
+  return placement;
 }
 
 /// Checks that the stored shape is the rank's part of the full one.
 static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
                            const Field &field) {
-  std::vector<std::string> axes = range.shardAxes;
-  for (const std::string &axis : axes)
-    if (!hasAxis(manifest, axis))
-      field.fail("the mesh has no axis '" + axis + "'");
-  std::sort(axes.begin(), axes.end());
-  auto twice = std::adjacent_find(axes.begin(), axes.end());
-  if (twice != axes.end())
-    field.fail("the shard names the axis '" + *twice + "' twice");
-  if (range.shardDim && *range.shardDim >= (int64_t)range.full.size())
-    field.fail("the sharded dimension is beyond the shape");
   std::vector<int64_t> expected = range.full;
-  if (range.shardDim) {
-    int64_t parts = countParts(manifest, range.shardAxes, 0, nullptr);
-    int64_t &size = expected[*range.shardDim];
-    size = ceilDiv(size, parts);
+  if (range.placement) {
+    const std::vector<Placement::Dim> &dims = range.placement->dims;
+    if (dims.size() != range.full.size())
+      field.fail("the placement has " + std::to_string(dims.size()) +
+                 " dimensions, the tensor has " +
+                 std::to_string(range.full.size()));
+    std::vector<int64_t> mesh = manifest.meshSizes();
+    for (size_t d = 0; d < dims.size(); ++d) {
+      int64_t parts = coordinateOf(dims[d].compute, mesh, 0).count;
+      if (range.full[d] % parts != 0)
+        field.fail("the compute axes cut dimension " + std::to_string(d) +
+                   " into " + std::to_string(parts) +
+                   " parts, which do not divide its " +
+                   std::to_string(range.full[d]));
+      expected[d] = ceilDiv(range.full[d] / parts,
+                            coordinateOf(dims[d].storage, mesh, 0).count);
+    }
   }
   if (expected != range.shape)
     field.fail("the shape is not the rank's part of the full shape");
@@ -305,7 +406,7 @@ static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
   if (auto init = field.find("init"))
     range.init = parseInitializer(*init);
   if (auto placement = field.find("placement"))
-    parsePlacement(range, *placement);
+    range.placement = parsePlacement(manifest, *placement);
   checkPlacement(manifest, range, field);
   if ((uint64_t)(range.elements() * sizeOf(range.dtype)) != range.bytes)
     field.fail("'" + range.name + "' has " + std::to_string(range.bytes) +
@@ -357,7 +458,7 @@ static void parseMesh(Manifest &manifest, const Field &field) {
     MeshAxis axis{item.at("name").string(), item.at("size").integer(1)};
     if (!(CheckedSize(manifest.ranks()) * axis.size).fits(kMaxRanks))
       item.fail("the mesh is beyond 2^20 ranks");
-    if (hasAxis(manifest, axis.name))
+    if (findAxis(manifest, axis.name) >= 0)
       item.fail("a second axis '" + axis.name + "'");
     manifest.mesh.push_back(axis);
   }
@@ -387,8 +488,8 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   if (!problem.empty())
     throw Error(place + ": " + problem);
   Field root(document, place);
-  if (root.at("format").integer() != 1)
-    root.fail("format is not 1; the artifact is from another version");
+  if (root.at("format").integer() != 2)
+    root.fail("format is not 2; the artifact is from another version");
   Manifest manifest;
   manifest.config = root.at("config").texts();
   manifest.fingerprint = root.at("fingerprint").texts();

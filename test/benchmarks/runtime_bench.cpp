@@ -79,7 +79,7 @@ static void benchKernels() {
   float *lr = t.take(std::vector<float>{1e-3f}), *one = t.take<float>(1);
   int32_t *step = t.take(std::vector<int32_t>{3});
   float *max = t.take<float>(1), *lse = t.take<float>(n),
-        *ws = t.take<float>(n);
+        *losses = t.take<float>(n);
   int32_t *ids = t.take<int32_t>(n);
   int64_t *sum = t.take<int64_t>(2), counts[] = {n};
   *one = 1;
@@ -103,12 +103,14 @@ static void benchKernels() {
              }));
     report("cross_entropy", 4.0 * n, seconds([&] {
              crossEntropy(c, s, DType::F32, n / width, width, -100, ptr(g),
-                          ptr(ids), ptr(max), ptr(lse), ptr(ws));
+                          ptr(ids), ptr(losses), ptr(lse));
            }));
     report("cross_entropy_grad", 8.0 * n, seconds([&] {
              crossEntropyGrad(c, s, DType::F32, n / width, width, -100, ptr(g),
-                              ptr(ids), ptr(lse), ptr(one), ptr(y));
+                              ptr(ids), ptr(lse), ptr(losses), ptr(y));
            }));
+    report("count_labels", 4.0 * n,
+           seconds([&] { countLabels(c, s, n, -100, ptr(ids), ptr(sum)); }));
     report("embedding", 8.0 * n, seconds([&] {
              embedding(c, s, DType::F32, n / 256, 256, 256, ptr(ids), ptr(p),
                        ptr(y));

@@ -223,7 +223,7 @@ def prepare(folder, source, build):
         config = tiny.read().replace("[training]", '[training]\ndataset_path = "text"')
     with open(os.path.join(folder, "run.toml"), "w", encoding="utf-8") as file:
         file.write(config + "\n[parallelism]\ndata_parallel_shard_degree = 2\n")
-    subprocess.run(["fsdp-trace", "llama3_debug", "--set", "n_layers=2",
+    subprocess.run(["fsdp-trace", "llama3_debug", "--batch", "8", "--set", "n_layers=2",
                     "-o", os.path.join(folder, "x.mlir")], check=True)
 
 

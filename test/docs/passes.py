@@ -64,7 +64,8 @@ def as_module(before):
     if not kind:
         sys.exit(f"{before}\n{wrong}")
     # What nothing uses may be erased.
-    return f'{values}"docs.use"({last}) : ({kind.group(1)}) -> ()\nreturn\n}}'
+    values = values.replace(") {", f") -> {kind.group(1)} {{", 1)
+    return f"{values}return {last} : {kind.group(1)}\n}}"
 
 
 def pattern_of(after):
@@ -80,6 +81,8 @@ def pattern_of(after):
     parts = []
     for line in statements(after):
         line = re.sub(r"\s+", " ", line.strip())
+        # In TableGen "}]" ends a description.
+        line = line.replace("} ]", "}]").replace("{ |", "{|")
         escaped = re.escape(line).replace(r"\ ", " ").replace("…", ".*?")
         escaped = re.sub(r"%[A-Za-z_](?:\w|\\\.)*|%\d+", value, escaped)
         parts.append(escaped)

@@ -50,10 +50,16 @@ def wait_until(condition, what):
 
 def write_int32(path, tensors):
     """Writes {name: (shape, values)} of i32 as safetensors."""
+    write_safetensors(path, {name: ("I32", shape,
+                                    array.array("i", values).tobytes())
+                             for name, (shape, values) in tensors.items()})
+
+
+def write_safetensors(path, tensors):
+    """Writes {name: (type, shape, bytes)}."""
     header, data = {}, b""
-    for name, (shape, values) in sorted(tensors.items()):
-        raw = array.array("i", values).tobytes()
-        header[name] = {"dtype": "I32", "shape": shape,
+    for name, (dtype, shape, raw) in sorted(tensors.items()):
+        header[name] = {"dtype": dtype, "shape": shape,
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()

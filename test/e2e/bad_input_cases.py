@@ -260,7 +260,7 @@ def config_cases(given, config):
             ("tensor-huge", "--model.vocab_size", "2147483647", "--model.dim",
              "16777216", r"tok_embeddings.weight: 2147483647 x 16777216 x f32 "
              r"are more than 2\^56 bytes"),
-            ("flops-huge", "--training.local_batch_size", "16777216",
+            ("flops-huge", "--training.local_batch_size", "8388608",
              "--training.seq_len", "131072",
              r"needs more than 2\^62 floating point operations"),
             ("product-huge", "--training.local_batch_size", "32768",
@@ -376,8 +376,8 @@ def artifact_cases(given, run):
                   change_manifest(lambda m: m["programs"][0].update(flops=1)),
                   r"manifest.json is not the manifest inside .*step.so")
     yield damaged("manifest-format",
-                  change_manifest(lambda m: m.update(format=2)),
-                  r"format is not 1; the artifact is from another version")
+                  change_manifest(lambda m: m.update(format=1)),
+                  r"format is not 2; the artifact is from another version")
     yield damaged("library-cut", truncate("step.so", 5000),
                   r"step.so is damaged or incomplete")
     yield damaged("library-missing",

@@ -44,7 +44,7 @@ def model_arguments(golden, work, ranks):
     with open(f"{work}/config.json", "w") as file:
         json.dump(golden["config"], file)
     said = artifacts.run("fsdp-trace", f"{work}/config.json", "--batch",
-                         str(golden["batch"] // ranks), "--seq",
+                         str(golden["batch"]), "--seq",
                          str(golden["seq"]), "-o", f"{work}/model.mlir")
     if said:
         sys.exit(f"a config.json that transformers wrote: {said}")

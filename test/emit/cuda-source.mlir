@@ -19,3 +19,12 @@ func.func @pointwise(%a: tensor<4x8xf32> {nn.name = "a"}, %b: tensor<4x8xf32> {n
   %0 = nn.add %a, %b : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// The runtime knows where a rank stands in a group.
+// CHECK:       shardOf(c, Stream::Compute, 0, 224, 128, base + x_, base + upper_);
+fsdp.mesh @mesh ["dp_shard" = 2]
+func.func @part(%x: tensor<7x8xf32> {nn.name = "x"}) -> (tensor<4x8xf32> {nn.name = "upper"})
+    attributes {fsdp.local} {
+  %y = fsdp.shard_of %x on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}

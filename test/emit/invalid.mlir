@@ -7,6 +7,8 @@
 // RUN: not fsdp-compile %t/scalar.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=SCALAR
 
 // RUN: not fsdp-compile %t/placement.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=PLACEMENT
+// RUN: not fsdp-compile %t/no-mesh.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=NOMESH
+// RUN: not fsdp-compile %t/axis.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not fsdp-compile %t/part.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=PART
 // RUN: not fsdp-compile %t/vector.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=VECTOR
 // RUN: not fsdp-compile %t/columns.mlir --skip-exec-verify --emit=cuda --cxx g++ 2>&1 | FileCheck %s --check-prefix=COLUMNS
@@ -34,11 +36,11 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64
   }
 }
 
-// PART: part.mlir:3:3: error: 'exec.range' op is sharded over a part of a mesh axis, which the manifest cannot state: #fsdp.shard<0, ["dp_shard":(2)2]>
+// PART: part.mlir:3:3: error: 'exec.range' op is 'memref<4xf32>', but a rank's part of 'tensor<9xf32>' is 'tensor<5xf32>'
 //--- part.mlir
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
   fsdp.mesh @mesh ["dp_shard" = 4]
-  exec.range @w : memref<4xf32> role parameter at 0 {placement = #fsdp.shard<0, ["dp_shard":(2)2]>}
+  exec.range @w : memref<4xf32> role parameter at 0 {full = tensor<9xf32>, placement = #fsdp.placement<[{| "dp_shard":(2)2}]>}
   exec.program @p {
   }
 }
@@ -78,10 +80,28 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64}
   }
 }
 
-// PLACEMENT: placement.mlir:2:3: error: 'exec.range' op has a placement the runtime does not know: "here"
+// NOMESH: no-mesh.mlir:2:3: error: 'exec.range' op has a placement, but there is no fsdp.mesh
+//--- no-mesh.mlir
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
+  exec.range @w : memref<4xf32> role parameter at 0 {placement = #fsdp.placement<[{}]>}
+  exec.program @p {
+  }
+}
+
+// AXIS: axis.mlir:3:3: error: 'exec.range' op has a placement #fsdp.placement<[{"tp"}]> over #fsdp.axis_ref<"tp">, which mesh @mesh lacks
+//--- axis.mlir
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.range @w : memref<4xf32> role parameter at 0 {full = tensor<8xf32>, placement = #fsdp.placement<[{"tp"}]>}
+  exec.program @p {
+  }
+}
+
+// PLACEMENT: placement.mlir:3:3: error: 'exec.range' op is a part of a sum, which the manifest cannot state: #fsdp.placement<[{}], partial = sum {"dp_shard"}>
 //--- placement.mlir
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
-  exec.range @w : memref<4xf32> role parameter at 0 {placement = "here"}
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.range @w : memref<4xf32> role output at 0 {placement = #fsdp.placement<[{}], partial = sum {"dp_shard"}>}
   exec.program @p {
   }
 }

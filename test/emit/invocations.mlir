@@ -5,10 +5,13 @@
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 65536 : i64} {
 
+fsdp.mesh @mesh ["dp_shard" = 4, "tp" = 2]
+
 // CHECK: enum {
 // CHECK-NEXT: attention_2x4_6heads_8,
 // CHECK: {2, 4, 4, 6, 3, 8, 0.125, true, DType::F32},
 // CHECK-NEXT: };
+// CHECK: static const AxisRef group_0[] = {{[{][{]}}1, 1, 2}, {0, 2, 2{{[}][}]}};
 // CHECK: static const int64_t shape[] = {2, 3, 4};
 // CHECK-NEXT: static const int64_t permutation[] = {0, 2, 1};
 // CHECK-NEXT: static const int64_t box[] = {2, 3};
@@ -58,17 +61,20 @@ exec.program @p arena 65536 {
   exec.invoke "embedding_grad" on compute (%ids, %x : memref<2x4xi32>, memref<2x4x8xbf16>) outs(%words : memref<16x8xbf16>)
       workspace(%ws : memref<256xi8>)
   %logits = exec.alloc at 28672 "logits" : memref<2x4x16xf32>
-  %loss = exec.alloc at 30720 "loss" : memref<f32>
-  %rows = exec.alloc at 32768 "rowlse" : memref<8xf32>
+  %losses = exec.alloc at 30720 "losses" : memref<2x4xf32>
+  %rowlse = exec.alloc at 32768 "rowlse" : memref<2x4xf32>
   %dlogits = exec.alloc at 34816 "dlogits" : memref<2x4x16xf32>
   // CHECK: crossEntropy(c, Stream::Compute, DType::F32, 8, 16, -100, logits_, ids_,
-  // CHECK-NEXT: loss_, rowlse_, ws_);
-  exec.invoke "cross_entropy" on compute (%logits, %ids : memref<2x4x16xf32>, memref<2x4xi32>) outs(%loss, %rows : memref<f32>, memref<8xf32>)
-      workspace(%ws : memref<256xi8>) {params = {ignore_index = -100 : i64}}
+  // CHECK-NEXT: losses_, rowlse_);
+  exec.invoke "cross_entropy" on compute (%logits, %ids : memref<2x4x16xf32>, memref<2x4xi32>) outs(%losses, %rowlse : memref<2x4xf32>, memref<2x4xf32>)
+      {params = {ignore_index = -100 : i64}}
   // CHECK: crossEntropyGrad(c, Stream::Compute, DType::F32, 8, 16, -100, logits_, ids_,
-  // CHECK-NEXT: rowlse_, loss_, dlogits_);
-  exec.invoke "cross_entropy_grad" on compute (%logits, %ids, %rows, %loss : memref<2x4x16xf32>, memref<2x4xi32>, memref<8xf32>, memref<f32>)
+  // CHECK-NEXT: rowlse_, losses_, dlogits_);
+  exec.invoke "cross_entropy_grad" on compute (%logits, %ids, %rowlse, %losses : memref<2x4x16xf32>, memref<2x4xi32>, memref<2x4xf32>, memref<2x4xf32>)
       outs(%dlogits : memref<2x4x16xf32>) {params = {ignore_index = -100 : i64}}
+  %count = exec.alloc at 34944 "count" : memref<i64>
+  // CHECK: countLabels(c, Stream::Compute, 8, -100, ids_, count_);
+  exec.invoke "count_labels" on compute (%ids : memref<2x4xi32>) outs(%count : memref<i64>) {params = {ignore_index = -100 : i64}}
 
   %a = exec.alloc at 36864 "a" : memref<2x3x4xf32>
   %b = exec.alloc at 38912 "b" : memref<2x4x3xf32>
@@ -82,6 +88,13 @@ exec.program @p arena 65536 {
   // CHECK-NEXT: offsets_2, from_, to_);
   exec.invoke "copy_box" on compute (%from : memref<4x8xf32>) outs(%to : memref<3x3xf32>)
       {params = {shape = array<i64: 2, 3>, in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 0, 0>}}
+
+  // 5 rows of 8 in parts of 2, over tp and half of dp_shard.
+  %whole = exec.alloc at 49152 "whole" : memref<5x8xbf16>
+  %part = exec.alloc at 49408 "part" : memref<2x8xbf16>
+  // CHECK: shardOf(c, Stream::Compute, 0, 80, 32, whole_, part_);
+  exec.invoke "shard_of" on compute (%whole : memref<5x8xbf16>) outs(%part : memref<2x8xbf16>)
+      {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"tp">, #fsdp.axis_ref<"dp_shard", 2, 2>]}}
 
   %p0 = exec.alloc at 45056 "p0" : memref<4x8xf32>
   %p1 = exec.alloc at 45312 "p1" : memref<8xf32>
@@ -101,7 +114,7 @@ exec.program @p arena 65536 {
   exec.invoke "abs_max" on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
   // CHECK: sumSquares(c, Stream::Compute, counts, gmax_, {g0_, g1_}, gsum_);
   exec.invoke "sum_squares" on compute (%max, %g0, %g1 : memref<f32>, memref<4x8xf32>, memref<8xf32>) outs(%sum : memref<2xi64>)
-  // CHECK: clipCoefficient(c, Stream::Compute, 1.0, gmax_, gsum_, norm_, clip_);
+  // CHECK: clipCoefficient(c, Stream::Compute, 1.0, 1, gmax_, gsum_, norm_, clip_);
   exec.invoke "clip_coefficient" on compute (%max, %sum : memref<f32>, memref<2xi64>) outs(%norm, %clip : memref<f32>, memref<f32>) {params = {max_norm = 1.0 : f64}}
   // CHECK: adamw(c, Stream::Compute, {0.9, 0.95, 1e-08, 0.1}, counts, {p0_, p1_}, {m0_,
   // CHECK-NEXT: m1_}, {v0_, v1_}, {g0_, g1_}, lr_, step_, clip_);

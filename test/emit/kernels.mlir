@@ -128,6 +128,25 @@ exec.kernel @pick over(4, 8) access [element, row, scalar, element] outputs 1 {
   }
 }
 
+// A count of 64 bits stays one until it is a float.
+// CHECK: static void k_divide(
+// CHECK: const int64_t count_v_ = count_[0];
+// CHECK-NEXT: out0[first + col] = in0[first + col] / float(count_v_);
+// CHECK-NEXT: out1[first + col] = count_v_ + 1;
+exec.kernel @divide over(1, 4) access [element, scalar, element, element] outputs 2 {
+^bb0(%x: memref<4xf32>, %n: memref<i64> loc("count"), %y: memref<4xf32>, %m: memref<4xi64>):
+  exec.map {
+    %count = exec.load %n : memref<i64> -> i64
+    %a = exec.load %x : memref<4xf32> -> f32
+    %f = arith.sitofp %count : i64 to f32
+    %q = arith.divf %a, %f : f32
+    exec.store %q, %y : f32, memref<4xf32>
+    %one = arith.constant 1 : i64
+    %next = arith.addi %count, %one : i64
+    exec.store %next, %m : i64, memref<4xi64>
+  }
+}
+
 // Every function of math that kernels use, and a constant that is no number of
 // C++.
 // CHECK: static void k_functions(

@@ -34,12 +34,13 @@ def flat(tensor):
     return None if tensor is None else tensor.detach().flatten().tolist()
 
 
-def case(name, body, inputs, function, aux=0, fixed=()):
+def case(name, body, inputs, function, aux=0, fixed=(), names=None):
     """Records one case.
 
     `body` is the op's text over %0, %1, … that defines %r, or %r#0, … for
-    several results. The last `aux` outputs of `function` are kept for the
-    backward pass and get no cotangent; inputs in `fixed` get no gradient.
+    several results, or `names`. The last `aux` outputs of `function` are kept
+    for the backward pass and get no cotangent; inputs in `fixed` get no
+    gradient.
     """
     leaves = [x.clone().requires_grad_(x.is_floating_point() and i not in fixed)
               for i, x in enumerate(inputs)]
@@ -53,7 +54,7 @@ def case(name, body, inputs, function, aux=0, fixed=()):
                                          cotangents[:differentiated]))
     arguments = ", ".join(f"%{i}: {type_of(x)}" for i, x in enumerate(inputs))
     results = ", ".join(type_of(y) for y in outputs)
-    names = ["%r"] if len(outputs) == 1 else [f"%r#{i}" for i in range(len(outputs))]
+    names = names or (["%r"] if len(outputs) == 1 else [f"%r#{i}" for i in range(len(outputs))])
     types = [type_of(t) for t in [*inputs, *outputs]]
     text = (f"func.func @{name}({arguments}) -> ({results}) {{\n  {body.format(*types)}\n"
             f"  return {', '.join(names)} : {results}\n}}\n")
@@ -208,6 +209,13 @@ def lookups_and_losses():
     case("embedding", "%r = nn.embedding %0, %1 : {0}, {1} -> {2}", [ids, uniform(6, 4)],
          lambda i, t: F.embedding(i.long(), t))
 
+    # The mean over the rows that count, as PyTorch gives it, in four ops.
+    mean = """%rows, %lse = nn.cross_entropy %0, %1 ignore_index {ignore} : {{0}}, {{1}}, {{3}}
+  %sum = nn.sum %rows [0] : {{3}} to {{2}}
+  %count = nn.count_labels %1 ignore_index {ignore} : {{1}} -> tensor<i64>
+  %loss = nn.divide_by_count %sum, %count : {{2}}, tensor<i64>"""
+    names = ["%loss", "%lse"]
+
     def cross_entropy(ignore):
         def function(logits, targets):
             loss = F.cross_entropy(logits, targets.long(), ignore_index=ignore)
@@ -219,13 +227,12 @@ def lookups_and_losses():
     targets = {"cross_entropy": ([2, 0, 5, 2], -100), "cross_entropy_ignored": ([2, -100, 5, -100], -100),
                "cross_entropy_ignore_class": ([2, 0, 5, 2], 2)}
     for name, (classes, ignore) in targets.items():
-        case(name, f"%r:2 = nn.cross_entropy %0, %1 ignore_index {ignore} : {{0}}, {{1}}, {{2}}, {{3}}",
-             [logits, torch.tensor(classes, dtype=torch.int32)], cross_entropy(ignore), aux=1)
+        case(name, mean.format(ignore=ignore), [logits, torch.tensor(classes, dtype=torch.int32)],
+             cross_entropy(ignore), aux=1, names=names)
     # No row counts: the loss and its gradient are 0, by definition.
-    case("cross_entropy_all_ignored",
-         "%r:2 = nn.cross_entropy %0, %1 ignore_index -100 : {0}, {1}, {2}, {3}",
+    case("cross_entropy_all_ignored", mean.format(ignore=-100),
          [logits, torch.full((4,), -100, dtype=torch.int32)],
-         lambda t, _: (t.sum() * 0, t.logsumexp(-1)), aux=1)
+         lambda t, _: (t.sum() * 0, t.logsumexp(-1)), aux=1, names=names)
     case("mse_loss", "%r = nn.mse_loss %0, %1 count 15 : {0}, {2}", [uniform(3, 5), uniform(3, 5)], F.mse_loss)
 
 

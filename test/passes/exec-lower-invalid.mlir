@@ -2,6 +2,47 @@
 // RUN: echo 'module {}' | not fsdp-opt --exec-lower=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: error: exec-lower knows no target 'tpu'
 
+// The rows of one column do not lie one after another.
+fsdp.mesh @mesh ["dp_shard" = 2]
+func.func @a(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<4x4xf32> {nn.name = "y"}) {
+  // expected-error @below {{only dimension 0 can be lowered yet, not 1}}
+  %y = fsdp.shard_of %x on @mesh["dp_shard"] dim 1 : tensor<4x8xf32> -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// Programs that share an input agree on where it lies.
+fsdp.mesh @mesh ["dp_shard" = 2]
+// expected-note @below {{and input of type 'memref<4xf32>' at #fsdp.placement<[{"dp_shard"}]> there}}
+func.func @a(%x: tensor<4xf32> {nn.name = "x", fsdp.placement = #fsdp.placement<[{"dp_shard"}]>}) attributes {fsdp.local} {
+  return
+}
+// expected-error @below {{range 'x' is input of type 'memref<4xf32>' here}}
+func.func @b(%x: tensor<4xf32> {nn.name = "x"}) attributes {fsdp.local} {
+  return
+}
+
+// -----
+
+// A placed program that is not one rank's yet.
+fsdp.mesh @mesh ["dp_shard" = 2]
+// expected-error @below {{result 0 of @a is placed, but its type is that of the whole; run fsdp-localize first}}
+func.func @a(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y", fsdp.placement = #fsdp.placement<[{"dp_shard"}]>}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// Parts of a tensor that no address space holds.
+fsdp.mesh @mesh ["dp_shard" = 1048576]
+// expected-error @below {{argument 0 of @a is a rank's part of more than 2^56 bytes}}
+func.func @a(%x: tensor<17592186044416xf32> {nn.name = "x", fsdp.placement = #fsdp.placement<[{"dp_shard"}]>}) attributes {fsdp.local} {
+  return
+}
+
+// -----
+
 // Two programs use one name for different things.
 // expected-note @below {{and input of type 'memref<4xf32>' there}}
 func.func @a(%x: tensor<4xf32> {nn.name = "x"}) {
@@ -106,22 +147,9 @@ func.func @a(%x: tensor<1x1099511627776xf32> {nn.name = "x"}) -> (tensor<1x10995
 
 // -----
 
-// Without a mesh nobody knows the shards.
-// expected-error @below {{@w is sharded, but the module has no fsdp.mesh}}
-nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-
-// -----
-
-// Flat layouts are design only.
-fsdp.mesh @mesh ["dp_shard" = 2]
-// expected-error @below {{@w cannot be laid out as #fsdp.flat<"b", 0>}}
-nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.flat<"b", 0>}
-
-// -----
-
 // A shard has one size.
 fsdp.mesh @mesh ["dp_shard" = 2]
-nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}]>}
 func.func @a() {
   // expected-error @below {{'nn.read' op reads 'tensor<3xf32>', but this rank holds 'memref<2xf32>'}}
   %w = nn.read @w : tensor<3xf32>
@@ -141,10 +169,10 @@ func.func @a(%x: tensor<134217728x134217728xf32> {nn.name = "x"}) -> (tensor<134
 
 // What fsdp-expand should have replaced.
 fsdp.mesh @mesh ["dp_shard" = 2]
-func.func @a(%x: tensor<2xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y"}) {
+func.func @a(%x: tensor<2xf32> {nn.name = "x"}) -> (tensor<2xf32> {nn.name = "y"}) {
   // expected-error @below {{'fsdp.redistribute' op has no lowering to exec}}
-  %y = fsdp.redistribute %x on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<2xf32> -> tensor<4xf32>
-  return %y : tensor<4xf32>
+  %y = fsdp.redistribute %x on @mesh to <[{}]> : tensor<2xf32> -> tensor<2xf32>
+  return %y : tensor<2xf32>
 }
 
 // -----

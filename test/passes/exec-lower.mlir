@@ -3,15 +3,15 @@
 // What persists becomes ranges: parameters, state and buffers with the shape of
 // this rank's part, then arguments and results. @w has 5 rows on 2 ranks, so
 // ceil(5/2) = 3 here.
-// CHECK: exec.range @w : memref<3x8xf32> role parameter {full = tensor<5x8xf32>, init = #nn.zeros, placement = #fsdp.shard<0, ["dp_shard"]>}
+// CHECK: exec.range @w : memref<3x8xf32> role parameter {full = tensor<5x8xf32>, init = #nn.zeros, placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 // CHECK-NEXT: exec.range @w.exp_avg : memref<3x8xf32> role state {full = tensor<5x8xf32>
 // CHECK-NEXT: exec.range @table : memref<4x2x2xf32> role buffer {full = tensor<4x2x2xf32>
 // CHECK-NEXT: exec.range @x : memref<3x8xf32> role input
 // CHECK-NEXT: exec.range @n : memref<f32> role input
 // CHECK-NEXT: exec.range @y : memref<3x8xf32> role output
 fsdp.mesh @mesh ["dp_shard" = 2]
-nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-nn.buffer @w.exp_avg : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>, nn.state_of = @w}
+nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
+nn.buffer @w.exp_avg : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>, nn.state_of = @w}
 nn.buffer @table : tensor<4x2x2xf32> init #nn.rotary_table<theta = 5.0e+05>
 
 // The result is written where it ends. An addition is 8 + 8 + 8 flops.
@@ -32,6 +32,43 @@ func.func @evaluate(%x: tensor<3x8xf32> {nn.name = "x"}, %n: tensor<f32> {nn.nam
 // CHECK: exec.copy on compute(%x : memref<3x8xf32>) outs(%y : memref<3x8xf32>)
 func.func @identity(%x: tensor<3x8xf32> {nn.name = "x"}) -> (tensor<3x8xf32> {nn.name = "y"}) {
   return %x : tensor<3x8xf32>
+}
+
+// -----
+
+// What lies where in one rank's program: ranges carry the logical type and the
+// placement. @w has 10 rows: 5 for each of `tp`, and 3 or 2 of these here.
+// CHECK: exec.range @w : memref<3x4xf32> role parameter {full = tensor<10x4xf32>, init = #nn.zeros, placement = #fsdp.placement<[{"tp" | "dp_shard"}, {}]>}
+// CHECK-NEXT: exec.range @bias : memref<4xf32> role parameter {full = tensor<4xf32>, init = #nn.zeros, placement = #fsdp.placement<[{}]>}
+// CHECK-NEXT: exec.range @x : memref<3x4xf32> role input {full = tensor<6x4xf32>, placement = #fsdp.placement<[{"dp_shard"}, {}]>}
+// CHECK-NEXT: exec.range @n : memref<3x4xf32> role input{{$}}
+// CHECK-NEXT: exec.range @y : memref<3x4xf32> role output {full = tensor<6x8xf32>, placement = #fsdp.placement<[{"dp_shard"}, {"tp"}]>}
+// CHECK-NEXT: exec.range @loss : memref<f32> role output {full = tensor<f32>, placement = #fsdp.placement<[]>}
+// CHECK: exec.range @w.grad : memref<3x4xf32> role gradient {full = tensor<10x4xf32>, placement = #fsdp.placement<[{"tp" | "dp_shard"}, {}]>}
+fsdp.mesh @mesh ["dp_shard" = 2, "tp" = 2]
+nn.parameter @w : tensor<10x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"tp" | "dp_shard"}, {}]>}
+nn.parameter @bias : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}]>}
+func.func @placed(%x: tensor<3x4xf32> {nn.name = "x", fsdp.placement = #fsdp.placement<[{"dp_shard"}, {}]>},
+                  %n: tensor<3x4xf32> {nn.name = "n"})
+    -> (tensor<3x4xf32> {nn.name = "y", fsdp.placement = #fsdp.placement<[{"dp_shard"}, {"tp"}]>},
+        tensor<f32> {nn.name = "loss", fsdp.placement = #fsdp.placement<[]>}) attributes {fsdp.local} {
+  %w = nn.read @w : tensor<3x4xf32>
+  %y = nn.add %w, %x : tensor<3x4xf32>
+  %loss = nn.sum %n [0, 1] : tensor<3x4xf32> to tensor<f32>
+  nn.gradient @w, %y : tensor<3x4xf32>
+  return %y, %loss : tensor<3x4xf32>, tensor<f32>
+}
+
+// -----
+
+// A part of what every rank has is a copy by the rank's place.
+// CHECK-LABEL: exec.program @part
+// CHECK: exec.invoke "shard_of" on compute(%{{.*}} : memref<7x8xf32>) outs(%y : memref<2x8xf32>) {params = {axes = [#fsdp.axis_ref<"tp">, #fsdp.axis_ref<"dp_shard", 2, 2>], mesh = @mesh}}
+fsdp.mesh @mesh ["dp_shard" = 4, "tp" = 2]
+func.func @part(%x: tensor<7x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y"}) {
+  %n = nn.neg %x : tensor<7x8xf32>
+  %y = fsdp.shard_of %n on @mesh["tp", "dp_shard":(2)2] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
 }
 
 // -----
@@ -162,25 +199,39 @@ func.func @attention(%q: tensor<2x8x4x16xf32> {nn.name = "q"}, %k: tensor<2x8x2x
 
 // -----
 
-// Embedding and loss; the cotangent of the loss is the constant 1, which only
-// a library call needs in memory. The bf16 table's gradient is summed in f32:
-// 16 x 4 elements of 4 bytes. The loss takes 4 bytes for each of 6 rows.
-// CHECK: exec.kernel @seed over(1, 1) access [element] outputs 1 {
+// Embedding and loss. The rows' losses are summed by one kernel; the count is
+// loaded as the integer that it is. The cotangent of the loss is the constant 1
+// inside the kernel that divides it. The bf16 table's gradient is summed in f32:
+// 16 x 4 elements of 4 bytes.
+// CHECK: exec.kernel @sum over(1, 6) access [element, row] outputs 1 {
+// CHECK: exec.kernel @divide_by_count over(1, 1) access [element, element, element] outputs 1 {
+// CHECK-NEXT: ^bb0(%{{.*}}: memref<f32>, %[[N:.*]]: memref<i64>, %{{.*}}: memref<f32>):
+// CHECK: %[[COUNT:.*]] = exec.load %[[N]] : memref<i64> -> i64
+// CHECK: arith.sitofp %[[COUNT]] : i64 to f32
+// CHECK: exec.kernel @divide_by_count_2 over(1, 1) access [element, element] outputs 1 {
 // CHECK: arith.constant 1.000000e+00 : f32
 // CHECK-LABEL: exec.program @backward
 // CHECK: exec.invoke "embedding" on compute(%ids, %table : memref<6xi32>, memref<16x4xbf16>)
-// CHECK: %[[S:.*]] = exec.alloc "cross_entropy workspace" : memref<24xi8>
-// CHECK: exec.invoke "cross_entropy" on compute(%[[E:.*]], %ids : {{.*}}) outs(%loss, %[[LSE:.*]] : {{.*}}) workspace(%[[S]] : memref<24xi8>) {params = {ignore_index = -100 : i64}}
-// CHECK: exec.launch @seed on compute() outs(%[[ONE:.*]] : memref<f32>)
-// CHECK: exec.invoke "cross_entropy_grad" on compute(%[[E]], %ids, %[[LSE]], %[[ONE]] : {{.*}}) outs(%[[DE:.*]] : memref<6x4xbf16>)
+// CHECK: exec.invoke "cross_entropy" on compute(%[[E:.*]], %ids : {{.*}}) outs(%[[ROWS:.*]], %[[LSE:.*]] : memref<6xf32>, memref<6xf32>) {params = {ignore_index = -100 : i64}}
+// CHECK: exec.launch @sum on compute(%[[ROWS]] : {{.*}}) outs(%[[SUM:.*]] : memref<f32>)
+// CHECK: exec.invoke "count_labels" on compute(%ids : memref<6xi32>) outs(%[[COUNT:.*]] : memref<i64>) {params = {ignore_index = -100 : i64}}
+// CHECK: exec.launch @divide_by_count on compute(%[[SUM]], %[[COUNT]] : {{.*}}) outs(%loss : memref<f32>)
+// CHECK: exec.launch @divide_by_count_2 on compute(%[[COUNT]] : memref<i64>) outs(%[[D:.*]] : memref<f32>)
+// CHECK: exec.launch @broadcast on compute(%[[D]] : memref<f32>) outs(%[[DROWS:.*]] : memref<6xf32>)
+// CHECK: exec.invoke "cross_entropy_grad" on compute(%[[E]], %ids, %[[LSE]], %[[DROWS]] : {{.*}}) outs(%[[DE:.*]] : memref<6x4xbf16>)
 // CHECK: %[[SUMS:.*]] = exec.alloc "embedding_grad workspace" : memref<256xi8>
 // CHECK: exec.invoke "embedding_grad" on compute(%ids, %[[DE]] : {{.*}}) outs(%dt : memref<16x4xbf16>) workspace(%[[SUMS]] : memref<256xi8>)
 func.func @backward(%ids: tensor<6xi32> {nn.name = "ids"}, %table: tensor<16x4xbf16> {nn.name = "table"})
     -> (tensor<f32> {nn.name = "loss"}, tensor<16x4xbf16> {nn.name = "dt"}) {
   %e = nn.embedding %ids, %table : tensor<6xi32>, tensor<16x4xbf16> -> tensor<6x4xbf16>
-  %loss, %lse = nn.cross_entropy %e, %ids ignore_index -100 : tensor<6x4xbf16>, tensor<6xi32>, tensor<f32>, tensor<6xf32>
+  %rows, %lse = nn.cross_entropy %e, %ids ignore_index -100 : tensor<6x4xbf16>, tensor<6xi32>, tensor<6xf32>
+  %sum = nn.sum %rows [0] : tensor<6xf32> to tensor<f32>
+  %count = nn.count_labels %ids ignore_index -100 : tensor<6xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
   %one = nn.seed %loss : tensor<f32>
-  %de = nn.cross_entropy_grad %e, %ids, %lse, %one ignore_index -100 : tensor<6x4xbf16>, tensor<6xi32>, tensor<f32>, tensor<6xf32>
+  %dsum = nn.divide_by_count %one, %count : tensor<f32>, tensor<i64>
+  %drows = nn.broadcast %dsum [] : tensor<f32> to tensor<6xf32>
+  %de = nn.cross_entropy_grad %e, %ids, %lse, %drows ignore_index -100 : tensor<6x4xbf16>, tensor<6xi32>, tensor<6xf32>
   %dt = nn.embedding_grad %ids, %de : tensor<6xi32>, tensor<6x4xbf16> -> tensor<16x4xbf16>
   return %loss, %dt : tensor<f32>, tensor<16x4xbf16>
 }
@@ -242,7 +293,7 @@ func.func @chained(%g: tensor<4x8xf32> {nn.name = "g"}) -> (tensor<2x8xf32> {nn.
 // them real. Started collectives run on their own streams and are awaited
 // where fsdp.await stood; the reduction's workspace holds 2 pieces of 3 x 8
 // bf16. The gradient is reduced into its range.
-// CHECK: exec.range @w.grad : memref<3x8xf32> role gradient {full = tensor<5x8xf32>, placement = #fsdp.shard<0, ["dp_shard"]>}
+// CHECK: exec.range @w.grad : memref<3x8xf32> role gradient {full = tensor<5x8xf32>, placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 // CHECK-LABEL: exec.program @collectives
 // CHECK: %[[FULL:.*]] = exec.alloc "fwd layers.0: all_gather" : memref<6x8xbf16>
 // CHECK-NEXT: %[[W:.*]] = exec.view %[[FULL]][0] : memref<6x8xbf16> to memref<5x8xbf16>
@@ -254,7 +305,7 @@ func.func @chained(%g: tensor<4x8xf32> {nn.name = "g"}) -> (tensor<2x8xf32> {nn.
 // CHECK: exec.collective all_reduce on compute(%{{.*}} : memref<f32>) outs(%norm : memref<f32>) workspace(%{{.*}} : memref<8xi8>) over @mesh["dp_shard"] {reduce = #exec<reduce_kind max>}
 // CHECK: exec.await %[[R]]
 fsdp.mesh @mesh ["dp_shard" = 2]
-nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 func.func @collectives() -> (tensor<f32> {nn.name = "norm"}) {
   %s = nn.read @w : tensor<3x8xf32>
   %c = nn.cast %s : tensor<3x8xf32> to tensor<3x8xbf16>
@@ -317,8 +368,8 @@ func.func @update(%g: tensor<4x8xf32> {nn.name = "g"}, %lr: tensor<f32> {nn.name
 // CHECK: exec.alloc "layers.1.w1.weight: matmul workspace"
 // CHECK: exec.alloc "layers.1.w1.weight: reduce_scatter workspace"
 fsdp.mesh @mesh ["dp_shard" = 2]
-nn.parameter @layers.1.w1.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-nn.parameter @layers.1.w2.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+nn.parameter @layers.1.w1.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
+nn.parameter @layers.1.w2.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 func.func @names(%x: tensor<2x8xbf16> {nn.name = "x"}) -> (tensor<2x8xbf16> {nn.name = "y"}) {
   %s1 = nn.read @layers.1.w1.weight : tensor<4x8xf32>
   %s2 = nn.read @layers.1.w2.weight : tensor<4x8xf32>

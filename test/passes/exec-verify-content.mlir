@@ -232,6 +232,41 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
 
 // -----
 
+// shard_of may take any part: it reads the whole, and writes all of its output.
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i64} {
+  fsdp.mesh @mesh ["tp" = 2]
+  exec.range @x : memref<4x2xf32> role input at 0
+  exec.range @y : memref<2x4xf32> role output at 64
+  exec.program @a_part_of_a_whole arena 512 {
+    %x = exec.get @x : memref<4x2xf32>
+    %y = exec.get @y : memref<2x4xf32>
+    %a = exec.alloc at 128 : memref<4x4xf32>
+    %top = exec.view %a[0] : memref<4x4xf32> to memref<4x2xf32>
+    exec.copy on compute (%x : memref<4x2xf32>) outs(%top : memref<4x2xf32>)
+    // expected-error @below {{reads bytes [128, 192) that nothing has written into this buffer yet}}
+    exec.invoke "shard_of" on compute (%a : memref<4x4xf32>) outs(%y : memref<2x4xf32>) {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"tp">]}}
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 512 : i64} {
+  fsdp.mesh @mesh ["tp" = 2]
+  exec.range @x : memref<4x4xf32> role input at 0
+  exec.range @y : memref<2x4xf32> role output at 64
+  exec.range @z : memref<2x4xf32> role output at 128
+  exec.program @a_part_is_whole arena 512 {
+    %x = exec.get @x : memref<4x4xf32>
+    %y = exec.get @y : memref<2x4xf32>
+    %z = exec.get @z : memref<2x4xf32>
+    exec.invoke "shard_of" on compute (%x : memref<4x4xf32>) outs(%y : memref<2x4xf32>) {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"tp">]}}
+    exec.copy on compute (%y : memref<2x4xf32>) outs(%z : memref<2x4xf32>)
+  }
+}
+
+// -----
+
 // Two boxes make a whole, and a box keeps what was around it.
 
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i64} {

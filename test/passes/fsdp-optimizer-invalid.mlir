@@ -22,17 +22,3 @@ func.func @train(%g: tensor<8xf64>) {
   nn.gradient @w, %g : tensor<8xf64>
   return
 }
-
-// -----
-
-// One integer sum must finish the norm.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-// expected-note @+1 {{for example this one}}
-nn.parameter @v : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a"]>}
-// expected-error @+1 {{parameter @w is sharded over other axes than other parameters}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["b"]>}
-func.func @train(%g: tensor<4xf32>) {
-  nn.gradient @v, %g : tensor<4xf32>
-  nn.gradient @w, %g : tensor<4xf32>
-  return
-}

@@ -49,10 +49,10 @@ module attributes {fsdp.plan = [
     {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
     {name = "layers.1", parameters = ["layers.1.a.weight", "layers.1.b.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
-  nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-  nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-  nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-  nn.parameter @layers.1.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+  nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
+  nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
+  nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
+  nn.parameter @layers.1.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
     %w0_b_s = nn.read @layers.0.b.weight : tensor<4x8xf32>
     %w0_b = fsdp.all_gather %w0_b_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
@@ -128,8 +128,8 @@ module attributes {fsdp.plan = [
     {name = "layers.0", parameters = ["layers.0.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
     {name = "layers.1", parameters = ["layers.1.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
-  nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-  nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
+  nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
+  nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   func.func @hybrid(%x: tensor<2x8xf32> {nn.name = "x"}, %loss: tensor<f32> {nn.name = "l"}) -> (tensor<f32> {nn.name = "loss"}) {
     %one = nn.seed %loss : tensor<f32>
     %d = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>

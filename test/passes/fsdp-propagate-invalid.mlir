@@ -3,20 +3,9 @@
 // An op without a sharding rule.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{'nn.recompute_from' op has no sharding rule}}
+  // expected-error @+1 {{'nn.recompute_from' op has no sharding rule; a program of one rank is marked fsdp.local}}
   %y = nn.recompute_from %x : tensor<4xf32> -> tensor<4xf32>
   return %y : tensor<4xf32>
-}
-
-// -----
-
-// Parameters over data-parallel axes only belong to fsdp-shard.
-fsdp.mesh @mesh ["a" = 2]
-nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a"]>}
-func.func @f() -> tensor<4xf32> {
-  // expected-error @+1 {{names what lies at #fsdp.shard<0, ["a"]>, not at a #fsdp.placement}}
-  %w = nn.read @w : tensor<4xf32>
-  return %w : tensor<4xf32>
 }
 
 // -----
@@ -32,19 +21,10 @@ func.func @f() -> tensor<2xf32> {
 
 // -----
 
-// What is local stays so.
-fsdp.mesh @mesh ["a" = 2]
-// expected-error @+1 {{is the program of one rank already}}
-func.func @f() attributes {fsdp.local} {
-  return
-}
-
-// -----
-
 // Nothing makes parts of a whole.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = sum {"a"}>}) {
-  // expected-error @+1 {{wants parts of what is whole}}
+  // expected-error @+1 {{cannot make parts of what is whole}}
   return %x : tensor<4xf32>
 }
 
@@ -74,4 +54,14 @@ fsdp.mesh @mesh ["a" = 4]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>},
              %y: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a":(1)2}]>}) {
   return
+}
+
+// -----
+
+// A sum of squares counts every element once.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>}, %y: tensor<4xf32>, %m: tensor<f32>) -> tensor<2xi64> {
+  // expected-error @+1 {{sums tensors that are cut over different axes}}
+  %s = nn.sum_squares %m, %x, %y : tensor<f32>, tensor<4xf32>, tensor<4xf32> -> tensor<2xi64>
+  return %s : tensor<2xi64>
 }

@@ -6,6 +6,7 @@
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=3 node_size=2" 2>&1 | FileCheck %s --check-prefix=NODE
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2 reduce_dtype=f16" 2>&1 | FileCheck %s --check-prefix=DTYPE
 // RUN: fsdp-opt %s --fsdp-shard="mesh=a=2" | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: sed -e 's/^func.func @program.*/func.func @program(%x: tensor<3x2xf32>) {/' %s | not fsdp-opt --fsdp-shard="mesh=dp_shard=2" 2>&1 | FileCheck %s --check-prefix=BATCH
 // RUN: sed -e 's/^  return/  "func.return"() : () -> () ^other: return/' %s | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=BRANCHES
 
 // Impossible meshes and types end with one message that names them.
@@ -17,6 +18,7 @@
 // NODE: error: 'fsdp.mesh' op has node_size 2, which does not divide the world size 3
 // DTYPE: error: reduce_dtype must be f32 or bf16, got "f16"
 // AGAIN: error: the module is sharded already: it has an fsdp.mesh
+// BATCH: error: argument 0 of @program is a batch of 3, which 2 data-parallel ranks do not divide
 // BRANCHES: error: a program is one block without branches
 func.func @program() {
   return

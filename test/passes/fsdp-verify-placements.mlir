@@ -7,7 +7,7 @@ func.func @holds(%x: tensor<2x8xf32> {fsdp.placement = #fsdp.placement<[{}, {"a"
   %w = nn.read @w : tensor<4x8xf32>
   %y = nn.linear %x, %w : tensor<2x8xf32>, tensor<4x8xf32> -> tensor<2x4xf32>
   %s = nn.add %y, %y : tensor<2x4xf32>
-  %z = fsdp.place %s on @mesh to <[{}, {}]> : tensor<2x4xf32>
+  %z = fsdp.redistribute %s on @mesh to <[{}, {}]> : tensor<2x4xf32> -> tensor<2x4xf32>
   return %z : tensor<2x4xf32>
 }
 
@@ -47,7 +47,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial =
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @+1 {{cannot make parts of what is whole}}
-  %y = fsdp.place %x on @mesh to <[{}], partial = sum {"a"}> : tensor<4xf32>
+  %y = fsdp.redistribute %x on @mesh to <[{}], partial = sum {"a"}> : tensor<4xf32> -> tensor<4xf32>
   return
 }
 

@@ -106,7 +106,7 @@ module {
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @not_expanded(%s: tensor<4x8xf32> {nn.name = "s"}) {
     // expected-error @below {{'fsdp.redistribute' op is still here after fsdp-expand}}
-    %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w = fsdp.redistribute %s on @mesh to <[{}, {}]> : tensor<4x8xf32> -> tensor<4x8xf32>
     return
   }
 }

@@ -54,7 +54,11 @@ func.func @forward(%x: tensor<4x8xf32> {nn.name = "x"}, %t: tensor<4x8xf32> {nn.
 // CHECK: %[[W:.*]] = nn.read @tied
 // CHECK: %[[F:.*]] = nn.read @frozen
 // CHECK: %[[S:.*]] = nn.add
-// CHECK: %[[DLOGITS:.*]] = nn.cross_entropy_grad
+// CHECK: %[[COUNT:.*]] = nn.count_labels
+// CHECK: %[[SEED:.*]] = nn.seed
+// CHECK-NEXT: %[[DSUM:.*]] = nn.divide_by_count %[[SEED]], %[[COUNT]]
+// CHECK-NEXT: %[[DROWS:.*]] = nn.broadcast %[[DSUM]]
+// CHECK-NEXT: %[[DLOGITS:.*]] = nn.cross_entropy_grad %{{.*}}, %{{.*}}, %{{.*}}, %[[DROWS]]
 // CHECK-NEXT: %[[DS:.*]] = nn.linear_input_grad %[[DLOGITS]]
 // CHECK-NEXT: %[[LATE:.*]] = nn.linear_weight_grad %[[DLOGITS]], %[[S]]
 // CHECK-NEXT: %[[BRANCH:.*]] = nn.linear_input_grad %[[DS]], %[[F]]
@@ -75,25 +79,32 @@ func.func @forward(%ids: tensor<4xi32> {nn.name = "tokens"}, %t: tensor<4xi32> {
   %s = nn.add %x, %h : tensor<4x8xf32>
   %w = nn.read @tied : tensor<8x8xf32>
   %y = nn.linear %s, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
-  %loss, %lse = nn.cross_entropy %y, %t ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<f32>, tensor<4xf32>
+  %rows, %lse = nn.cross_entropy %y, %t ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<4xf32>
+  %sum = nn.sum %rows [0] : tensor<4xf32> to tensor<f32>
+  %count = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
   return %loss : tensor<f32>
 }
 
 // -----
 
-// The reverse rule of redistribute is the redistribute back: from the
-// compute-type cotangent of the full tensor to the f32 shard.
+// The reverse rule of a parameter's redistribute is the redistribute back: the
+// cotangent in the compute type to where the parameter rests, in f32. Values
+// that are placed by hand have cotangents in the same place.
 // CHECK-LABEL: func.func @train
-// CHECK: %[[DW:.*]] = nn.linear_weight_grad %{{.*}} -> tensor<8x8xbf16>
-// CHECK-NEXT: %[[G:.*]] = fsdp.redistribute %[[DW]] on @mesh["dp_shard"] from #fsdp.replicated to #fsdp.shard<0, ["dp_shard"]> grad average f32 reduced : tensor<8x8xbf16> -> tensor<3x8xf32>
-// CHECK-NEXT: nn.gradient @w, %[[G]] : tensor<3x8xf32>
+// CHECK: %[[DY:.*]] = nn.mse_loss_grad
+// CHECK-NEXT: %[[DZ:.*]] = fsdp.redistribute %[[DY]] on @mesh to <[{"dp_shard"}, {}]> : tensor<6x8xbf16> -> tensor<6x8xbf16>
+// CHECK-NEXT: %[[DW:.*]] = nn.linear_weight_grad %[[DZ]], {{.*}} -> tensor<8x8xbf16>
+// CHECK-NEXT: %[[G:.*]] = fsdp.redistribute %[[DW]] on @mesh to <[{| "dp_shard"}, {}]> wire f32 : tensor<8x8xbf16> -> tensor<8x8xf32>
+// CHECK-NEXT: nn.gradient @w, %[[G]] : tensor<8x8xf32>
 fsdp.mesh @mesh ["dp_shard" = 3]
-nn.parameter @w : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_shard"]>}
-func.func @forward(%x: tensor<4x8xbf16> {nn.name = "x"}, %t: tensor<4x8xbf16> {nn.name = "t"})
+nn.parameter @w : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
+func.func @forward(%x: tensor<6x8xbf16> {nn.name = "x"}, %t: tensor<6x8xbf16> {nn.name = "t"})
     -> (tensor<f32> {nn.name = "loss"}) {
-  %s = nn.read @w : tensor<3x8xf32>
-  %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<3x8xf32> -> tensor<8x8xbf16>
-  %y = nn.linear %x, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
-  %loss = nn.mse_loss %y, %t count 32 : tensor<4x8xbf16>, tensor<f32>
+  %s = nn.read @w : tensor<8x8xf32>
+  %w = fsdp.redistribute %s on @mesh to <[{}, {}]> wire f32 : tensor<8x8xf32> -> tensor<8x8xbf16>
+  %z = nn.linear %x, %w : tensor<6x8xbf16>, tensor<8x8xbf16> -> tensor<6x8xbf16>
+  %y = fsdp.redistribute %z on @mesh to <[{"dp_shard"}, {}]> : tensor<6x8xbf16> -> tensor<6x8xbf16>
+  %loss = nn.mse_loss %y, %t count 48 : tensor<6x8xbf16>, tensor<f32>
   return %loss : tensor<f32>
 }

@@ -62,8 +62,8 @@
 
 fsdp.mesh @mesh ["s" = 2]
 nn.parameter @w : tensor<3xf32> init #nn.normal<std = 1.0>
-  {fsdp.placement = #fsdp.shard<0, ["s"]>}
-func.func @step(%x: tensor<3xf32> {nn.name = "x"}) -> (tensor<3xf32> {nn.name = "y"}) {
+  {fsdp.placement = #fsdp.placement<[{| "s"}]>}
+func.func @step(%x: tensor<3xf32> {nn.name = "x"}) -> (tensor<3xf32> {nn.name = "y"}) attributes {fsdp.local} {
   %shard = nn.read @w : tensor<2xf32>
   %w = fsdp.all_gather %shard on @mesh["s"] dim 0 : tensor<2xf32> -> tensor<3xf32>
   %y = nn.mul %w, %x : tensor<3xf32>

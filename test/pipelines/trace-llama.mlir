@@ -71,7 +71,10 @@
 // stay dimensions of their own.
 // CHECK:         %[[OUT:.*]] = nn.read @output.weight
 // CHECK-NEXT:    %[[LOGITS:.*]] = nn.linear %{{.*}}, %[[OUT]]
-// CHECK-NEXT:    %[[LOSS:.*]], %{{.*}} = nn.cross_entropy %[[LOGITS]], %[[TARGETS]] ignore_index -100 : tensor<2x8x32xf32>, tensor<2x8xi32>, tensor<f32>, tensor<2x8xf32>
+// CHECK-NEXT:    %[[ROWS:.*]], %{{.*}} = nn.cross_entropy %[[LOGITS]], %[[TARGETS]] ignore_index -100 : tensor<2x8x32xf32>, tensor<2x8xi32>, tensor<2x8xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = nn.sum %[[ROWS]] [0, 1] : tensor<2x8xf32> to tensor<f32>
+// CHECK-NEXT:    %[[COUNT:.*]] = nn.count_labels %[[TARGETS]] ignore_index -100 : tensor<2x8xi32> -> tensor<i64>
+// CHECK-NEXT:    %[[LOSS:.*]] = nn.divide_by_count %[[SUM]], %[[COUNT]] : tensor<f32>, tensor<i64>
 // CHECK-NEXT:    return %[[LOSS]], %[[LOGITS]]
 
 // What is printed is what fsdp-opt parses and verifies.

@@ -85,17 +85,19 @@ void embedding(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr, Ptr,
 void embeddingGrad(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr,
                    Ptr, Ptr, Ptr) {}
 void crossEntropy(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr, Ptr,
-                  Ptr, Ptr, Ptr) {}
+                  Ptr, Ptr) {}
 void crossEntropyGrad(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr,
                       Ptr, Ptr, Ptr, Ptr) {}
+void countLabels(Context &, Stream, int64_t, int64_t, Ptr, Ptr) {}
 void transpose(Context &, Stream, DType, int, const int64_t *, const int64_t *,
                Ptr, Ptr) {}
 void copyBox(Context &, Stream, DType, int, const int64_t *, const int64_t *,
              const int64_t *, const int64_t *, const int64_t *, Ptr, Ptr) {}
 void fillZero(Context &, Stream, Ptr, int64_t) {}
+void shardOf(Context &, Stream, int, int64_t, int64_t, Ptr, Ptr) {}
 void absMax(Context &, Stream, const int64_t *, Ptrs, Ptr) {}
 void sumSquares(Context &, Stream, const int64_t *, Ptr, Ptrs, Ptr) {}
-void clipCoefficient(Context &, Stream, double, Ptr, Ptr, Ptr, Ptr) {}
+void clipCoefficient(Context &, Stream, double, int64_t, Ptr, Ptr, Ptr, Ptr) {}
 void adamw(Context &, Stream, const AdamWDesc &, const int64_t *, Ptrs, Ptrs,
            Ptrs, Ptrs, Ptr, Ptr, Ptr) {}
 

@@ -139,7 +139,10 @@ llvm::Error Compilation::trace() {
   if (!spec)
     return spec.takeError();
   TraceOptions options;
-  options.batch = config.training.localBatchSize;
+  // One program for the batch of all data-parallel ranks.
+  options.batch = config.training.localBatchSize *
+                  config.parallelism.dataParallelReplicateDegree *
+                  config.parallelism.dataParallelShardDegree;
   options.seqLen = config.training.seqLen;
   options.computeType = config.training.mixedPrecisionParam == "bfloat16"
                             ? ComputeType::BF16

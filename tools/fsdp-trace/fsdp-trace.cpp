@@ -34,7 +34,7 @@ EXAMPLES:
   How large is Llama 3.1 405B, and of what does it consist?
     fsdp-trace llama3_405b --summary
 
-  A small Llama as text, one sequence of 128 tokens per rank:
+  A small Llama as text, one sequence of 128 tokens:
     fsdp-trace llama3_debug --seq 128 --set n_layers=2
 
   The same in bf16 mixed precision, written to a file:
@@ -55,7 +55,7 @@ static cl::opt<std::string> modelName(cl::Positional,
                                       cl::desc("<model | config.json>"),
                                       cl::cat(category));
 static cl::opt<int64_t> batch("batch", cl::value_desc("N"),
-                              cl::desc("Sequences (rows) per rank and step"),
+                              cl::desc("Sequences (rows) of a step, of all ranks"),
                               cl::cat(category));
 static cl::opt<int64_t> seqLen("seq", cl::value_desc("N"),
                                cl::desc("Tokens per sequence"),

@@ -9,7 +9,8 @@
 #ifndef FSDP_RUNTIME_MANIFEST_H
 #define FSDP_RUNTIME_MANIFEST_H
 
-#include "fsdp/Runtime/Types.h"
+#include "fsdp/Runtime/Mesh.h"
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,11 +33,27 @@ struct MeshAxis {
   int64_t size;
 };
 
-/// The part of a full tensor that a rank holds: indices [begin, end) of
-/// dimension `dim`, stored in `size` >= end - begin indices, the rest zero.
-/// A replicated tensor is the part that is everything.
+/// Where the pieces of a tensor lie. The compute axes of a dimension divide it
+/// evenly; its storage axes together cut each of these parts into pieces of
+/// ceil(size / pieces), the last ones padded with zeros. The first axis is the
+/// slowest. Over axes that nothing names, every rank has the same.
+struct Placement {
+  struct Dim {
+    std::vector<AxisRef> compute, storage;
+  };
+  std::vector<Dim> dims;
+
+  /// The same axes in the same order everywhere.
+  bool operator==(const Placement &other) const;
+};
+
+/// The box of a full tensor that a rank holds: of every dimension the indices
+/// [begin, end), stored in `size` >= end - begin, the rest zero.
 struct ShardView {
-  int64_t dim = 0, begin = 0, end = 0, size = 0;
+  struct Dim {
+    int64_t begin, end, size;
+  };
+  std::vector<Dim> dims;
 };
 
 /// A named range of the arena that persists between programs.
@@ -48,8 +65,8 @@ struct RangeInfo {
   std::vector<int64_t> full; // of the whole tensor; equals shape if not sharded
   uint64_t offset = 0, bytes = 0;
   std::optional<Initializer> init;
-  std::optional<int64_t> shardDim;    // unset: every rank holds everything
-  std::vector<std::string> shardAxes; // slowest first
+  /// Unset: what each rank holds is its own.
+  std::optional<Placement> placement;
 
   int64_t elements() const;
 };
@@ -70,6 +87,8 @@ struct Manifest {
 
   /// Product of the mesh's axes.
   int64_t ranks() const;
+  /// The sizes of the mesh's axes.
+  std::vector<int64_t> meshSizes() const;
   /// "dp_replicate=2 x dp_shard=4".
   std::string meshText() const;
   /// Null if there is none of that name.
@@ -83,6 +102,13 @@ struct Manifest {
 /// Reads and checks a manifest. Throws fsdp::Error that begins with `origin`
 /// (a path) and names the field.
 Manifest parseManifest(const std::string &text, const std::string &origin);
+
+/// Calls `run` with the longest runs of elements of the box that lie one after
+/// another both where the rank stores them and in the full tensor: the first
+/// one's place there and there, and how many they are.
+void forEachRun(const ShardView &view, const std::vector<int64_t> &full,
+                const std::function<void(int64_t stored, int64_t whole,
+                                         int64_t count)> &run);
 
 /// "F32", "BF16", … as in safetensors.
 const char *dtypeName(DType type);

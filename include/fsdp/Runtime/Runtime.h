@@ -88,13 +88,17 @@ void embeddingGrad(Context &c, Stream s, DType type, int64_t rows,
                    int64_t classes, int64_t cols, Ptr ids, Ptr dy, Ptr out,
                    Ptr workspace);
 
-/// loss: f32 scalar, lse: f32 [rows]. workspace: f32 [rows].
+/// losses, lse: f32 [rows]; the loss of an ignored row is 0.
 void crossEntropy(Context &c, Stream s, DType type, int64_t rows,
                   int64_t classes, int64_t ignoreIndex, Ptr logits, Ptr targets,
-                  Ptr loss, Ptr lse, Ptr workspace);
+                  Ptr losses, Ptr lse);
+/// dlosses: f32 [rows].
 void crossEntropyGrad(Context &c, Stream s, DType type, int64_t rows,
                       int64_t classes, int64_t ignoreIndex, Ptr logits,
-                      Ptr targets, Ptr lse, Ptr dloss, Ptr out);
+                      Ptr targets, Ptr lse, Ptr dlosses, Ptr out);
+/// targets: i32 [rows]; count: i64 scalar.
+void countLabels(Context &c, Stream s, int64_t rows, int64_t ignoreIndex,
+                 Ptr targets, Ptr count);
 
 /// out[i...] = in[permuted], row-major; `shape` is the operand's.
 void transpose(Context &c, Stream s, DType type, int rank, const int64_t *shape,
@@ -107,6 +111,11 @@ void copyBox(Context &c, Stream s, DType type, int rank, const int64_t *shape,
              const int64_t *outShape, const int64_t *outOffsets, Ptr in,
              Ptr out);
 void fillZero(Context &c, Stream s, Ptr out, int64_t bytes);
+/// Copies this rank's part of `bytes` that every rank of the artifact's group
+/// `group` has: `partBytes` from place * partBytes on. What lies beyond the end
+/// is zero.
+void shardOf(Context &c, Stream s, int group, int64_t bytes, int64_t partBytes,
+             Ptr in, Ptr out);
 
 //===----------------------------------------------------------------------===//
 // Optimizer, multi-tensor: counts[i] elements of tensor i
@@ -115,8 +124,9 @@ void fillZero(Context &c, Stream s, Ptr out, int64_t bytes);
 void absMax(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptr out);
 void sumSquares(Context &c, Stream s, const int64_t *counts, Ptr max, Ptrs in,
                 Ptr out);
-void clipCoefficient(Context &c, Stream s, double maxNorm, Ptr max, Ptr sum,
-                     Ptr norm, Ptr coefficient);
+/// `sum` holds `sums` pairs of digits.
+void clipCoefficient(Context &c, Stream s, double maxNorm, int64_t sums,
+                     Ptr max, Ptr sum, Ptr norm, Ptr coefficient);
 
 struct AdamWDesc {
   double beta1, beta2, eps, weightDecay;

@@ -31,8 +31,6 @@ public:
   virtual int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc,
                                            int item, int64_t ranks) const = 0;
 
-  /// One f32 per row: the loss of each, summed in a fixed order afterwards.
-  int64_t crossEntropyWorkspaceBytes(int64_t rows) const;
   /// Sums are kept in f32: a narrower result needs a table of them.
   int64_t embeddingGradWorkspaceBytes(rt::DType type, int64_t classes,
                                       int64_t cols) const;

@@ -20,7 +20,7 @@ class Model;
 enum class ComputeType { F32, BF16 };
 
 struct TraceOptions {
-  int64_t batch = 0;  // per rank; 0: the model's default
+  int64_t batch = 0;  // of all ranks; 0: the model's default
   int64_t seqLen = 0; // 0: the model's default; an MLP has none
   /// What parameters are cast to when they are used and activations are kept
   /// in. Parameters themselves, statistics and losses are f32.

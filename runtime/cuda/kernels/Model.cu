@@ -119,19 +119,11 @@ void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
 // Cross entropy
 //===----------------------------------------------------------------------===//
 
-/// Rows whose target is not ignored, counted by the lanes of one row; exact
-/// below 2^24 rows.
-FSDP_DEVICE float countedRows(int64_t rows, const int32_t *targets,
-                              int64_t ignoreIndex) {
-  return math::sumLanes(
-      rows, [&](int64_t r) { return targets[r] == ignoreIndex ? 0.0f : 1.0f; });
-}
-
 template <typename T>
 static __global__ void crossEntropyRows(int64_t rows, int64_t classes,
                                         int64_t ignoreIndex, const T *logits,
-                                        const int32_t *targets, float *lse,
-                                        float *losses, unsigned *flags) {
+                                        const int32_t *targets, float *losses,
+                                        float *lse, unsigned *flags) {
   const int64_t row = gpu::row();
   if (row >= rows)
     return;
@@ -150,42 +142,27 @@ static __global__ void crossEntropyRows(int64_t rows, int64_t classes,
   losses[row] = counts ? total - math::widen(x[target]) : 0.0f;
 }
 
-static __global__ void meanLoss(int64_t rows, int64_t ignoreIndex,
-                                const int32_t *targets, const float *losses,
-                                float *loss) {
-  if (gpu::row() > 0)
-    return;
-  const float counted = countedRows(rows, targets, ignoreIndex);
-  const float sum = math::sumLanes(rows, [&](int64_t r) { return losses[r]; });
-  if (gpu::lane() == 0)
-    *loss = counted == 0.0f ? 0.0f : sum / counted;
-}
-
 void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
                             int64_t classes, int64_t ignoreIndex, Ptr logits,
-                            Ptr targets, Ptr loss, Ptr lse, Ptr workspace) {
+                            Ptr targets, Ptr losses, Ptr lse) {
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
     gpu::startWith(c, stream, "cross_entropy", crossEntropyRows<T>,
                    gpu::rowsCut(rows), rows, classes, ignoreIndex,
-                   as<T>(logits), as<int32_t>(targets), as<float>(lse),
-                   as<float>(workspace), dataErrorFlags(c));
+                   as<T>(logits), as<int32_t>(targets), as<float>(losses),
+                   as<float>(lse), dataErrorFlags(c));
   });
-  gpu::startWith(c, stream, "cross_entropy_mean", meanLoss, gpu::rowsCut(1),
-                 rows, ignoreIndex, as<int32_t>(targets), as<float>(workspace),
-                 as<float>(loss));
 }
 
 template <typename T>
 static __global__ void
 crossEntropyGradRows(int64_t rows, int64_t classes, int64_t ignoreIndex,
                      const T *logits, const int32_t *targets, const float *lse,
-                     const float *dloss, T *out, unsigned *flags) {
+                     const float *dlosses, T *out, unsigned *flags) {
   const int64_t row = gpu::row();
   if (row >= rows)
     return;
-  const float counted = countedRows(rows, targets, ignoreIndex);
-  const float g = counted == 0.0f ? 0.0f : *dloss / counted;
+  const float g = dlosses[row];
   const int32_t target = targets[row];
   const bool counts = target != ignoreIndex &&
                       inRange(target, classes, kTargetOutOfRange, flags);
@@ -200,12 +177,42 @@ crossEntropyGradRows(int64_t rows, int64_t classes, int64_t ignoreIndex,
 void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
                                 int64_t rows, int64_t classes,
                                 int64_t ignoreIndex, Ptr logits, Ptr targets,
-                                Ptr lse, Ptr dloss, Ptr out) {
+                                Ptr lse, Ptr dlosses, Ptr out) {
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
     gpu::startWith(c, stream, "cross_entropy_grad", crossEntropyGradRows<T>,
                    gpu::rowsCut(rows), rows, classes, ignoreIndex,
                    as<T>(logits), as<int32_t>(targets), as<float>(lse),
-                   as<float>(dloss), as<T>(out), dataErrorFlags(c));
+                   as<float>(dlosses), as<T>(out), dataErrorFlags(c));
   });
+}
+
+/// Adds the labels of this block to `count`: integers, so the order of the
+/// blocks does not matter.
+static __global__ void labelsOfBlock(int64_t rows, int64_t ignoreIndex,
+                                     const int32_t *targets,
+                                     unsigned long long *count) {
+  __shared__ unsigned labels;
+  if (threadIdx.x == 0)
+    labels = 0;
+  __syncthreads();
+  unsigned mine = 0;
+  gpu::elements(rows, 1, [&](int64_t row, int64_t) {
+    mine += targets[row] != ignoreIndex;
+  });
+  atomicAdd(&labels, mine);
+  __syncthreads();
+  if (threadIdx.x == 0)
+    atomicAdd(count, (unsigned long long)(labels));
+}
+
+void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
+                           int64_t ignoreIndex, Ptr targets, Ptr count) {
+  fillZero(c, stream, count, sizeof(int64_t));
+  // The threads of a block wait for each other.
+  gpu::Cut cut = gpu::elementsCut(rows);
+  cut.independent = false;
+  gpu::startWith(c, stream, "count_labels", labelsOfBlock, cut, rows,
+                 ignoreIndex, as<int32_t>(targets),
+                 as<unsigned long long>(count));
 }

@@ -161,15 +161,20 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
 // Clipping
 //===----------------------------------------------------------------------===//
 
-static __global__ void finishNorm(float maxNorm, const float *max,
+static __global__ void finishNorm(float maxNorm, int64_t sums, const float *max,
                                   const int64_t *digits, float *norm,
                                   float *coefficient) {
   if (threadIdx.x != 0)
     return;
   float total = *max;
   if (isFinite(*max)) {
-    const double squares = double(digits[0]) * powerOfTwo(-24) +
-                           double(digits[1]) * powerOfTwo(-48);
+    int64_t high = 0, low = 0;
+    for (int64_t i = 0; i < sums; ++i) {
+      high += digits[2 * i];
+      low += digits[2 * i + 1];
+    }
+    const double squares =
+        double(high) * powerOfTwo(-24) + double(low) * powerOfTwo(-48);
     total = float(__builtin_sqrt(squares) * powerOfTwo(scaleExponent(*max)));
   }
   const float factor = maxNorm / (total + 1e-6f);
@@ -178,9 +183,10 @@ static __global__ void finishNorm(float maxNorm, const float *max,
 }
 
 void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
-                               Ptr max, Ptr sum, Ptr norm, Ptr coefficient) {
+                               int64_t sums, Ptr max, Ptr sum, Ptr norm,
+                               Ptr coefficient) {
   gpu::startWith(c, stream, "clip_coefficient", finishNorm, {1, 32, 1, true},
-                 float(maxNorm), as<float>(max), as<int64_t>(sum),
+                 float(maxNorm), sums, as<float>(max), as<int64_t>(sum),
                  as<float>(norm), as<float>(coefficient));
 }
 

@@ -12,6 +12,18 @@ exec.range @w : memref<4x8xf32> role parameter at 8
 
 // -----
 
+// range 6
+// expected-error @below {{attribute 'placement' failed to satisfy constraint: Where the pieces of a logical tensor lie on a mesh}}
+exec.range @w : memref<4x8xf32> role parameter {placement = "everywhere"}
+
+// -----
+
+// range 6
+// expected-error @below {{has a placement of 1 dimensions, but is a part of 'tensor<8x8xf32>'}}
+exec.range @w : memref<4x8xf32> role parameter {full = tensor<8x8xf32>, placement = #fsdp.placement<[{"dp_shard"}]>}
+
+// -----
+
 // alloc: offset
 exec.program @p {
   // expected-error @below {{has offset -64, which is not a multiple of 64 bytes from the arena's start}}
@@ -279,6 +291,49 @@ exec.program @p {
 
 // -----
 
+// invoke 6
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  %b = exec.alloc : memref<2x4xf32>
+  // expected-error @below {{refers to #fsdp.axis_ref<"tp">, which mesh @mesh lacks}}
+  exec.invoke "shard_of" on compute (%a : memref<4x4xf32>) outs(%b : memref<2x4xf32>) {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"tp">]}}
+}
+
+// -----
+
+// invoke 7: 5 rows in 2 parts are 3
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<5x4xf32>
+  %b = exec.alloc : memref<2x4xf32>
+  // expected-error @below {{of "shard_of" cannot make 'memref<2x4xf32>' of one of 2 parts of 'memref<5x4xf32>'}}
+  exec.invoke "shard_of" on compute (%a : memref<5x4xf32>) outs(%b : memref<2x4xf32>) {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"dp_shard">]}}
+}
+
+// -----
+
+// invoke 7: no dimension
+fsdp.mesh @mesh ["dp_shard" = 1]
+exec.program @p {
+  %a = exec.alloc : memref<f32>
+  %b = exec.alloc : memref<f32>
+  // expected-error @below {{of "shard_of" cannot make 'memref<f32>' of one of 1 parts of 'memref<f32>'}}
+  exec.invoke "shard_of" on compute (%a : memref<f32>) outs(%b : memref<f32>) {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"dp_shard">]}}
+}
+
+// -----
+
+// invoke 3: no axes
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  %b = exec.alloc : memref<4xf32>
+  // expected-error @below {{of "shard_of" needs the parameter 'axes' of type axes}}
+  exec.invoke "shard_of" on compute (%a : memref<4xf32>) outs(%b : memref<4xf32>) {params = {mesh = @mesh, axes = ["dp_shard"]}}
+}
+
+// -----
+
 // collective 1: the mesh
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
@@ -490,8 +545,19 @@ exec.program @p {
 exec.kernel @k over(1, 4) access [element] outputs 1 {
 ^bb0(%x: memref<4xf32>):
   exec.map {
-    // expected-error @below {{must load floats as f32 and integers as i32}}
+    // expected-error @below {{must load floats as f32, i64 as i64 and other integers as i32}}
     %v = exec.load %x : memref<4xf32> -> i32
+  }
+}
+
+// -----
+
+// load 2: a count is not cut to 32 bits.
+exec.kernel @k over(1, 4) access [element] outputs 1 {
+^bb0(%x: memref<4xi64>):
+  exec.map {
+    // expected-error @below {{must load floats as f32, i64 as i64 and other integers as i32}}
+    %v = exec.load %x : memref<4xi64> -> i32
   }
 }
 
@@ -526,7 +592,7 @@ exec.kernel @k over(1, 4) access [element] outputs 1 {
 ^bb0(%y: memref<4xi32>):
   exec.map {
     %v = arith.constant 1.0 : f32
-    // expected-error @below {{must store floats from f32 and integers from i32}}
+    // expected-error @below {{must store floats from f32, i64 from i64 and other integers from i32}}
     exec.store %v, %y : f32, memref<4xi32>
   }
 }

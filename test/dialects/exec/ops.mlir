@@ -6,9 +6,9 @@
 
 fsdp.mesh @mesh ["dp_shard" = 2]
 
-// CHECK: exec.range @w : memref<4x8xf32> role parameter at 0 {full = tensor<8x8xf32>, init = #nn.zeros, placement = #fsdp.shard<0, ["dp_shard"]>}
+// CHECK: exec.range @w : memref<4x8xf32> role parameter at 0 {full = tensor<8x8xf32>, init = #nn.zeros, placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 exec.range @w : memref<4x8xf32> role parameter at 0
-    {full = tensor<8x8xf32>, init = #nn.zeros, placement = #fsdp.shard<0, ["dp_shard"]>}
+    {full = tensor<8x8xf32>, init = #nn.zeros, placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 // CHECK: exec.range @w.exp_avg : memref<4x8xf32> role state at 128
 exec.range @w.exp_avg : memref<4x8xf32> role state at 128
 // CHECK: exec.range @table : memref<16x2x2xf32> role buffer

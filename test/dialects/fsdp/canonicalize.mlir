@@ -21,7 +21,7 @@ func.func @dead_ops_go(%s: tensor<2xf32>) {
   %a = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<2xf32> -> tensor<8xf32>
   %b = fsdp.reduce_scatter sum %a on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<8xf32> -> tensor<2xf32>
   %c = fsdp.all_reduce sum %b on @mesh["dp_shard"] scale 1.0 : tensor<2xf32> -> tensor<2xf32>
-  %d = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<2xf32> -> tensor<8xf32>
+  %d = fsdp.redistribute %s on @mesh to <[{}]> : tensor<2xf32> -> tensor<2xf32>
   %f = fsdp.async : !fsdp.future<tensor<8xf32>> {
     %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<2xf32> -> tensor<8xf32>
     fsdp.yield %g : tensor<8xf32>
@@ -46,11 +46,11 @@ func.func @awaited_futures_stay(%s: tensor<2xf32>) -> (tensor<8xf32>, tensor<8xf
   return %a, %b : tensor<8xf32>, tensor<8xf32>
 }
 
-// A redistribute between equal placements is no identity: its reverse rule is
-// the all-reduce, so it does not fold.
+// A redistribute to where a tensor lies is no identity: its reverse rule sums
+// over the ranks, so it does not fold.
 // CHECK-LABEL: func.func @replicated_redistribute_stays
 // CHECK: fsdp.redistribute
 func.func @replicated_redistribute_stays(%s: tensor<8xf32>) -> tensor<8xf32> {
-  %w = fsdp.redistribute %s on @mesh["dp_shard"] from #fsdp.replicated to #fsdp.replicated grad average f32 : tensor<8xf32> -> tensor<8xf32>
+  %w = fsdp.redistribute %s on @mesh to <[{}]> : tensor<8xf32> -> tensor<8xf32>
   return %w : tensor<8xf32>
 }

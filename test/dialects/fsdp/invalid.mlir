@@ -30,39 +30,9 @@ fsdp.mesh @mesh ["a" = 4] {node_size = 3 : i64}
 
 // -----
 
-// #fsdp.shard: the dimension is not negative.
-// expected-error @+1 {{shard dimension must not be negative}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<-1, ["a"]>}
-
-// -----
-
-// #fsdp.shard: at least one axis.
-// expected-error @+1 {{a shard needs at least one mesh axis}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, []>}
-
-// -----
-
-// #fsdp.shard: axes differ.
-// expected-error @+1 {{mesh axis "a" appears twice}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a", "a"]>}
-
-// -----
-
-// #fsdp.shard: sub-axes do not overlap.
-// expected-error @+1 {{mesh axis "a" appears twice}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(1)4, "a":(2)2]>}
-
-// -----
-
-// #fsdp.shard: an axis is no part of itself.
-// expected-error @+1 {{mesh axis "a" appears twice}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(1)2, "a"]>}
-
-// -----
-
 // A sub-axis has sizes of at least 1.
 // expected-error @+1 {{sub-axis sizes must be at least 1}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(0)2]>}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a":(0)2}]>}
 
 // -----
 
@@ -79,39 +49,33 @@ exec.program @p {
 // The product of the parts may be larger than any number.
 fsdp.mesh @mesh ["a" = 4]
 // expected-error @+1 {{sub-axis :(4294967296)4294967296 of mesh axis "a" must have sizes from 1 to 1048576}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(4294967296)4294967296]>}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a":(4294967296)4294967296}]>}
 
 // -----
 
-// fsdp.placement: one of the placements.
-// expected-error @+1 {{needs 'fsdp.placement' to be #fsdp.placement, #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "everywhere"}}
+// fsdp.placement: a placement.
+// expected-error @+1 {{needs 'fsdp.placement' to be a #fsdp.placement, got "everywhere"}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = "everywhere"}
-
-// -----
-
-// fsdp.placement: the dimension exists.
-// expected-error @+1 {{is sharded on dimension 1 but has rank 1}}
-nn.buffer @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<1, ["a"]>}
 
 // -----
 
 // fsdp.placement: the axes exist.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
-// expected-error @+1 {{is sharded over #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["c"]>}
+// expected-error @+1 {{has a placement #fsdp.placement<[{| "c"}]> over #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "c"}]>}
 
 // -----
 
 // fsdp.placement: a sub-axis divides its axis.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
-// expected-error @+1 {{is sharded over #fsdp.axis_ref<"a", 2, 2>, which mesh @mesh lacks}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["a":(2)2]>}
+// expected-error @+1 {{has a placement #fsdp.placement<[{| "a":(2)2}]> over #fsdp.axis_ref<"a", 2, 2>, which mesh @mesh lacks}}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a":(2)2}]>}
 
 // -----
 
 // fsdp.placement: only on declarations.
 // expected-error @+1 {{may not have 'fsdp.placement', which belongs on nn.parameter or nn.buffer}}
-func.func private @f() attributes {fsdp.placement = #fsdp.replicated}
+func.func private @f() attributes {fsdp.placement = #fsdp.placement<[]>}
 
 // -----
 
@@ -134,134 +98,54 @@ func.func @program(%s: tensor<4xf32>) {
 
 // A misspelt attribute is not accepted silently.
 // expected-error @+1 {{has an unknown attribute 'fsdp.placment'}}
-nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placment = #fsdp.replicated}
+nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placment = #fsdp.placement<[{}]>}
 
 // -----
 
 // fsdp.redistribute 1: the mesh exists.
-func.func @program(%s: tensor<4xf32>) {
+func.func @f(%s: tensor<8xf32>) {
   // expected-error @+1 {{refers to @mesh, which is no fsdp.mesh}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+  %r = fsdp.redistribute %s on @mesh to <[{}]> : tensor<8xf32> -> tensor<8xf32>
   return
 }
 
 // -----
 
-// fsdp.redistribute 1: the axes exist.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{refers to #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
-  %r = fsdp.redistribute %s on @mesh["a", "c"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+// fsdp.redistribute 2: the placement fits.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%s: tensor<8xf32>) {
+  // expected-error @+1 {{has a placement #fsdp.placement<[{"c"}]> over #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
+  %r = fsdp.redistribute %s on @mesh to <[{"c"}]> : tensor<8xf32> -> tensor<8xf32>
   return
 }
 
 // -----
 
-// fsdp.redistribute 1: an axis is named once.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{names axis #fsdp.axis_ref<"a"> twice}}
-  %r = fsdp.redistribute %s on @mesh["a", "a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
+// fsdp.redistribute 3: one shape.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%s: tensor<4xf32>) {
+  // expected-error @+1 {{cannot make 'tensor<8xf32>' of 'tensor<4xf32>'}}
+  %r = fsdp.redistribute %s on @mesh to <[{}]> : tensor<4xf32> -> tensor<8xf32>
   return
 }
 
 // -----
 
-// fsdp.redistribute 2: the shard has ceil(8 / 2) = 4 elements.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<3xf32>) {
-  // expected-error @+1 {{has shape 'tensor<3xf32>' where 'tensor<8xf32>' under #fsdp.shard<0, ["a"]> is 'tensor<4xf32>'}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<3xf32> -> tensor<8xf32>
+// fsdp.redistribute 3: integers are not converted.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%s: tensor<8xi32>) {
+  // expected-error @+1 {{cannot make 'tensor<8xf32>' of 'tensor<8xi32>'}}
+  %r = fsdp.redistribute %s on @mesh to <[{}]> : tensor<8xi32> -> tensor<8xf32>
   return
 }
 
 // -----
 
-// fsdp.redistribute 2: the dimension exists.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{has placement #fsdp.shard<1, ["a"]>, which does not fit 'tensor<8xf32>'}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<1, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 2: between shards the full size is unknown.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{needs #fsdp.replicated as one placement}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.shard<0, ["a"]> grad average f32 : tensor<4xf32> -> tensor<4xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 2: a flat side has rank 1.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<2x2xf32>) {
-  // expected-error @+1 {{needs rank 1 on a #fsdp.flat side, got 'tensor<2x2xf32>'}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.flat<"u", 0> to #fsdp.replicated grad average f32 : tensor<2x2xf32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 3: placements are placements.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{needs placements #fsdp.shard, #fsdp.replicated or #fsdp.flat, got "here"}}
-  %r = fsdp.redistribute %s on @mesh["a"] from "here" to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 4: a reduction starts from full tensors.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{that reduces must start from #fsdp.replicated}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 reduced : tensor<4xf32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 5: grad_dtype is a float.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{needs grad_dtype f32, bf16 or f64, got 'i32'}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average i32 : tensor<4xf32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 6: a shard's axes are among the axes.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{shards over #fsdp.axis_ref<"a">, which is not among its axes}}
-  %r = fsdp.redistribute %s on @mesh["b"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xf32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 7: integers are not converted.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<4xi32>) {
-  // expected-error @+1 {{cannot convert 'i32' to 'f32'}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.shard<0, ["a"]> to #fsdp.replicated grad average f32 : tensor<4xi32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// fsdp.redistribute 7: sums are f32.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<8xbf16>) {
-  // expected-error @+1 {{that reduces 'bf16' must give 'f32', got 'bf16'}}
-  %r = fsdp.redistribute %s on @mesh["a"] from #fsdp.replicated to #fsdp.shard<0, ["a"]> grad average f32 reduced : tensor<8xbf16> -> tensor<4xbf16>
+// fsdp.redistribute 4: what travels is a float.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%s: tensor<8xf32>) {
+  // expected-error @+1 {{sends f32, bf16 or f64, not 'i32'}}
+  %r = fsdp.redistribute %s on @mesh to <[{}]> wire i32 : tensor<8xf32> -> tensor<8xf32>
   return
 }
 
@@ -505,7 +389,7 @@ func.func @program(%f: !fsdp.future<tensor<8xf32>>) {
 
 // fsdp.placement is verified before the op that carries it: one without a type.
 // expected-error @+1 {{'nn.parameter' op requires attribute 'type'}}
-"nn.parameter"() <{init = #nn.zeros, sym_name = "w"}> {fsdp.placement = #fsdp.shard<0, ["a"]>} : () -> ()
+"nn.parameter"() <{init = #nn.zeros, sym_name = "w"}> {fsdp.placement = #fsdp.placement<[{| "a"}]>} : () -> ()
 
 // -----
 
@@ -529,24 +413,13 @@ func.func private @f() attributes {x.axes = [#fsdp.axis_ref<"a", 0, 4>]}
 
 // #fsdp.axis_ref 1: sizes whose product leaves 64 bits.
 // expected-error @+1 {{sub-axis :(4294967296)4294967296 of mesh axis "a" must have sizes from 1 to 1048576}}
-fsdp.mesh @mesh ["a" = 4] {x = #fsdp.shard<0, ["a":(4294967296)4294967296]>}
+fsdp.mesh @mesh ["a" = 4] {x = #fsdp.placement<[{"a":(4294967296)4294967296}]>}
 
 // -----
 
 // #fsdp.axis_ref 2: the whole axis has no prefix.
 // expected-error @+1 {{the whole mesh axis "a" has no prefix, got 2}}
 func.func private @f() attributes {x.axes = [#fsdp.axis_ref<"a", 2, 0>]}
-
-// -----
-
-// #fsdp.shard: sub-axes that are more ranks than there are overlap.
-fsdp.mesh @mesh ["a" = 4]
-func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{mesh axis "a" appears twice}}
-  %0 = fsdp.redistribute %x on @mesh["a":(1)4, "a":(2)2] from #fsdp.shard<0, ["a":(1)4, "a":(2)2]> to #fsdp.replicated
-      grad average f32 : tensor<4xf32> -> tensor<4xf32>
-  return
-}
 
 // -----
 
@@ -574,7 +447,7 @@ nn.parameter @w : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placeme
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @+1 {{a partial placement names at least one axis}}
-  %0 = fsdp.place %x on @mesh to <[{}], partial = sum {}> : tensor<4xf32>
+  %0 = fsdp.redistribute %x on @mesh to <[{}], partial = sum {}> : tensor<4xf32> -> tensor<4xf32>
   return
 }
 
@@ -584,7 +457,7 @@ func.func @f(%x: tensor<4xf32>) {
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @+1 {{has a placement #fsdp.placement<[{"a"}, {}]> of 2 dimensions on a tensor of 1}}
-  %0 = fsdp.place %x on @mesh to <[{"a"}, {}]> : tensor<4xf32>
+  %0 = fsdp.redistribute %x on @mesh to <[{"a"}, {}]> : tensor<4xf32> -> tensor<4xf32>
   return
 }
 
@@ -603,7 +476,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"b"}]>}) {
 fsdp.mesh @mesh ["a" = 3]
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @+1 {{that cuts dimension 0 of 'tensor<4xf32>' into 3 parts, which do not divide it}}
-  %0 = fsdp.place %x on @mesh to <[{"a"}]> : tensor<4xf32>
+  %0 = fsdp.redistribute %x on @mesh to <[{"a"}]> : tensor<4xf32> -> tensor<4xf32>
   return
 }
 
@@ -635,7 +508,7 @@ nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement
 // fsdp.placement on an argument: a #fsdp.placement.
 fsdp.mesh @mesh ["a" = 2]
 // expected-error @+1 {{arguments and results are tensors with 'fsdp.placement', a #fsdp.placement}}
-func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.replicated}) {
+func.func @f(%x: tensor<4xf32> {fsdp.placement = "everywhere"}) {
   return
 }
 
@@ -656,15 +529,6 @@ func.func private @f() -> (tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"
 // fsdp.local: a unit on a program.
 // expected-error @+1 {{needs 'fsdp.local' to be a unit on a program}}
 func.func private @f() attributes {fsdp.local = 1}
-
-// -----
-
-// fsdp.place 1: the mesh.
-func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{refers to @mesh, which is no fsdp.mesh}}
-  %0 = fsdp.place %x on @mesh to <[{"a"}]> : tensor<4xf32>
-  return
-}
 
 // -----
 

@@ -11,23 +11,19 @@ module attributes {fsdp.plan = []} {
 fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]
 fsdp.mesh @nodes ["dp" = 8] {node_size = 4 : i64}
 
-// The three placements; a sub-axis is the part of 2 ranks behind a prefix of 2.
-// CHECK: nn.parameter @a {{.*}} {fsdp.placement = #fsdp.shard<0, ["dp_replicate", "dp_shard":(2)2]>}
-// CHECK: nn.parameter @b {{.*}} {fsdp.placement = #fsdp.replicated}
-// CHECK: nn.parameter @c {{.*}} {fsdp.placement = #fsdp.flat<"layers.0", 4096>}
-nn.parameter @a : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.shard<0, ["dp_replicate", "dp_shard":(2)2]>}
-nn.parameter @b : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.replicated}
-nn.parameter @c : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.flat<"layers.0", 4096>}
+// Parameters at rest; a sub-axis is the part of 2 ranks behind a prefix of 2.
+// CHECK: nn.parameter @a {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_replicate", "dp_shard":(2)2}]>}
+// CHECK: nn.parameter @b {{.*}} {fsdp.placement = #fsdp.placement<[{}]>}
+nn.parameter @a : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_replicate", "dp_shard":(2)2}]>}
+nn.parameter @b : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}]>}
 
-// Both directions of the redistribute.
+// A parameter on its way to computation, and its gradient back.
 // CHECK-LABEL: func.func @redistributes
-// CHECK: fsdp.redistribute %{{.*}} on @mesh["dp_replicate", "dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<2x8xf32> -> tensor<7x8xbf16>
-// CHECK: fsdp.redistribute %{{.*}} on @mesh["dp_replicate", "dp_shard"] from #fsdp.replicated to #fsdp.shard<0, ["dp_shard"]> grad sum bf16 reduced : tensor<7x8xbf16> -> tensor<2x8xf32>
-// CHECK: fsdp.redistribute %{{.*}} on @mesh["dp_shard"] from #fsdp.flat<"layers.0", 0> to #fsdp.replicated grad average f32 : tensor<14xf32> -> tensor<7x8xf32>
-func.func @redistributes(%s: tensor<2x8xf32>, %f: tensor<14xf32>) {
-  %w = fsdp.redistribute %s on @mesh["dp_replicate", "dp_shard"] from #fsdp.shard<0, ["dp_shard"]> to #fsdp.replicated grad average f32 : tensor<2x8xf32> -> tensor<7x8xbf16>
-  %g = fsdp.redistribute %w on @mesh["dp_replicate", "dp_shard"] from #fsdp.replicated to #fsdp.shard<0, ["dp_shard"]> grad sum bf16 reduced : tensor<7x8xbf16> -> tensor<2x8xf32>
-  %v = fsdp.redistribute %f on @mesh["dp_shard"] from #fsdp.flat<"layers.0", 0> to #fsdp.replicated grad average f32 : tensor<14xf32> -> tensor<7x8xf32>
+// CHECK: fsdp.redistribute %{{.*}} on @mesh to <[{}, {}]> wire bf16 : tensor<7x8xf32> -> tensor<7x8xbf16>
+// CHECK: fsdp.redistribute %{{.*}} on @mesh to <[{| "dp_shard"}, {}]> : tensor<7x8xbf16> -> tensor<7x8xf32>
+func.func @redistributes(%s: tensor<7x8xf32>) {
+  %w = fsdp.redistribute %s on @mesh to <[{}, {}]> wire bf16 : tensor<7x8xf32> -> tensor<7x8xbf16>
+  %g = fsdp.redistribute %w on @mesh to <[{| "dp_shard"}, {}]> : tensor<7x8xbf16> -> tensor<7x8xf32>
   return
 }
 
@@ -90,14 +86,14 @@ func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsd
 // CHECK-LABEL: func.func @placements
 // CHECK-SAME: {fsdp.placement = #fsdp.placement<[{"dp_replicate"}, {}]>}
 // CHECK-SAME: {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}
-// CHECK: fsdp.place %{{.*}} on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32>
+// CHECK: fsdp.redistribute %{{.*}} on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK: fsdp.shard_of %{{.*}} on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
 // CHECK: fsdp.all_to_all %{{.*}} on @mesh["dp_shard"] split 1 join 0 {serves = "fwd"} : tensor<16x8xf32> -> tensor<64x2xf32>
 nn.parameter @stored : tensor<16x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"dp_replicate" | "dp_shard"}, {}]>}
 nn.parameter @bar : tensor<16xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}]>}
 func.func @placements(%x: tensor<16x8xf32> {fsdp.placement = #fsdp.placement<[{"dp_replicate"}, {}]>},
                       %y: tensor<7x8xf32> {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}) {
-  %0 = fsdp.place %x on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32>
+  %0 = fsdp.redistribute %x on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32> -> tensor<16x8xf32>
   %1 = fsdp.shard_of %y on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
   %2 = fsdp.all_to_all %x on @mesh["dp_shard"] split 1 join 0 {serves = "fwd"} : tensor<16x8xf32> -> tensor<64x2xf32>
   return

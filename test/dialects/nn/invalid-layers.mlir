@@ -501,7 +501,7 @@ func.func @f(%i: tensor<2xi32>, %d: tensor<2x8xf32>) {
 // cross_entropy 1: logits have classes.
 func.func @f(%l: tensor<f32>, %t: tensor<i32>) {
   // expected-error @+1 {{expects the logits of rank 1 or more}}
-  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<f32>, tensor<i32>, tensor<f32>, tensor<f32>
+  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<f32>, tensor<i32>, tensor<f32>
   return
 }
 
@@ -510,7 +510,7 @@ func.func @f(%l: tensor<f32>, %t: tensor<i32>) {
 // cross_entropy 1: targets have the leading dimensions of the logits.
 func.func @f(%l: tensor<2x4x8xf32>, %t: tensor<8xi32>) {
   // expected-error @+1 {{expects the targets of type 'tensor<2x4xi32>'}}
-  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<2x4x8xf32>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
+  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<2x4x8xf32>, tensor<8xi32>, tensor<8xf32>
   return
 }
 
@@ -519,34 +519,70 @@ func.func @f(%l: tensor<2x4x8xf32>, %t: tensor<8xi32>) {
 // cross_entropy 1: one target per row.
 func.func @f(%l: tensor<4x8xf32>, %t: tensor<8xi32>) {
   // expected-error @+1 {{expects the targets of type 'tensor<4xi32>'}}
-  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<4x8xf32>, tensor<8xi32>, tensor<f32>, tensor<4xf32>
+  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<4x8xf32>, tensor<8xi32>, tensor<4xf32>
   return
 }
 
 // -----
 
-// cross_entropy 2: the loss has rank 0.
-func.func @f(%l: tensor<4x8xf32>, %t: tensor<4xi32>) {
-  // expected-error @+1 {{expects the loss of type 'tensor<f32>'}}
-  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<1xf32>, tensor<4xf32>
-  return
-}
-
-// -----
-
-// cross_entropy 2: lse per row.
+// cross_entropy 2: a loss and lse per row.
 func.func @f(%l: tensor<4x8xf32>, %t: tensor<4xi32>) {
   // expected-error @+1 {{expects lse of type 'tensor<4xf32>'}}
-  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<f32>, tensor<8xf32>
+  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<8xf32>
   return
 }
 
 // -----
 
-// cross_entropy_grad: as nn.cross_entropy.
-func.func @f(%l: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<8xf32>, %d: tensor<f32>) {
+// cross_entropy 2: they are f32 for narrower logits.
+func.func @f(%l: tensor<4x8xbf16>, %t: tensor<4xi32>) {
   // expected-error @+1 {{expects lse of type 'tensor<4xf32>'}}
-  %0 = nn.cross_entropy_grad %l, %t, %s, %d ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<f32>, tensor<8xf32>
+  %0, %1 = nn.cross_entropy %l, %t ignore_index -100 : tensor<4x8xbf16>, tensor<4xi32>, tensor<4xbf16>
+  return
+}
+
+// -----
+
+// cross_entropy_grad: a cotangent per row, as nn.cross_entropy gives losses.
+func.func @f(%l: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<f32>) {
+  // expected-error @+1 {{expects lse of type 'tensor<4xf32>'}}
+  %0 = nn.cross_entropy_grad %l, %t, %s, %s ignore_index -100 : tensor<4x8xf32>, tensor<4xi32>, tensor<f32>
+  return
+}
+
+// -----
+
+// cross_entropy_grad: the targets as for nn.cross_entropy.
+func.func @f(%l: tensor<4x8xf32>, %t: tensor<8xi32>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{expects the targets of type 'tensor<4xi32>'}}
+  %0 = nn.cross_entropy_grad %l, %t, %s, %s ignore_index -100 : tensor<4x8xf32>, tensor<8xi32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+// count_labels 1: a 64-bit scalar.
+func.func @f(%t: tensor<8xi32>) {
+  // expected-error @+1 {{must be tensor<i64>, but got 'tensor<i32>'}}
+  %0 = nn.count_labels %t ignore_index -100 : tensor<8xi32> -> tensor<i32>
+  return
+}
+
+// -----
+
+// divide_by_count 1: a number, not rows.
+func.func @f(%s: tensor<4xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{expects the sum of rank 0}}
+  %0 = nn.divide_by_count %s, %n : tensor<4xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+// divide_by_count 2: the count is nn.count_labels's.
+func.func @f(%s: tensor<f32>, %n: tensor<i32>) {
+  // expected-error @+1 {{must be tensor<i64>, but got 'tensor<i32>'}}
+  %0 = nn.divide_by_count %s, %n : tensor<f32>, tensor<i32>
   return
 }
 

@@ -176,12 +176,17 @@ func.func @losses(%ids: tensor<2x4xi32>, %table: tensor<16x8xf32>, %targets: ten
   %0 = nn.embedding %ids, %table : tensor<2x4xi32>, tensor<16x8xf32> -> tensor<2x4x8xf32>
   // CHECK: nn.embedding_grad %{{.*}}, %{{.*}} : tensor<2x4xi32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
   %1 = nn.embedding_grad %ids, %0 : tensor<2x4xi32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
-  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
-  %loss, %lse = nn.cross_entropy %logits, %targets ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
-  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : tensor<2x4x8xf32>, tensor<2x4xi32>, tensor<f32>, tensor<2x4xf32>
-  %loss2, %lse2 = nn.cross_entropy %0, %ids ignore_index -100 : tensor<2x4x8xf32>, tensor<2x4xi32>, tensor<f32>, tensor<2x4xf32>
-  // CHECK: nn.cross_entropy_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
-  %2 = nn.cross_entropy_grad %logits, %targets, %lse, %loss ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<f32>, tensor<8xf32>
+  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<8xf32>
+  %rows, %lse = nn.cross_entropy %logits, %targets ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<8xf32>
+  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : tensor<2x4x8xf32>, tensor<2x4xi32>, tensor<2x4xf32>
+  %rows2, %lse2 = nn.cross_entropy %0, %ids ignore_index -100 : tensor<2x4x8xf32>, tensor<2x4xi32>, tensor<2x4xf32>
+  // CHECK: nn.cross_entropy_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<8xf32>
+  %2 = nn.cross_entropy_grad %logits, %targets, %lse, %rows ignore_index -100 : tensor<8x16xbf16>, tensor<8xi32>, tensor<8xf32>
+  %sum = nn.sum %rows2 [0, 1] : tensor<2x4xf32> to tensor<f32>
+  // CHECK: nn.count_labels %{{.*}} ignore_index -100 : tensor<2x4xi32> -> tensor<i64>
+  %count = nn.count_labels %ids ignore_index -100 : tensor<2x4xi32> -> tensor<i64>
+  // CHECK: nn.divide_by_count %{{.*}}, %{{.*}} : tensor<f32>, tensor<i64>
+  %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
   // CHECK: nn.mse_loss %{{.*}}, %{{.*}} count 64 : tensor<2x4x8xf32>, tensor<f32>
   %3 = nn.mse_loss %0, %0 count 64 : tensor<2x4x8xf32>, tensor<f32>
   // CHECK: nn.mse_loss_grad %{{.*}}, %{{.*}}, %{{.*}} count 64 : tensor<2x4x8xf32>, tensor<f32>

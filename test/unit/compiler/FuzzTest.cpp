@@ -156,7 +156,7 @@ protected:
     Mutator mutate(seed, {"dense<1>", "tensor<2x3xf32>", "memref<4xi32>",
                           "tensor<*xf32>", "tensor<?xf32>", "i32", "unit", "@w",
                           "@mesh", "%x", "[]", "{", "}", "\"\"", "#nn.zeros",
-                          "#fsdp.replicated", "-1", "1.0"});
+                          "#fsdp.placement<[{}]>", "-1", "1.0"});
     llvm::Regex hugeResult("#[0-9]{8,}");
     int valid = 0;
     for (int i = 0; i < mutations; ++i) {
@@ -277,7 +277,10 @@ const char *const kPrograms[] = {
       return %y : tensor<AxCxbf16>
     })",
     R"(func.func @f(%l: tensor<AxBxf32> {nn.name = "l"}, %t: tensor<Axi32> {nn.name = "t"}) -> (tensor<f32> {nn.name = "loss"}) {
-      %loss, %lse = nn.cross_entropy %l, %t ignore_index -100 : tensor<AxBxf32>, tensor<Axi32>, tensor<f32>, tensor<Axf32>
+      %rows, %lse = nn.cross_entropy %l, %t ignore_index -100 : tensor<AxBxf32>, tensor<Axi32>, tensor<Axf32>
+      %sum = nn.sum %rows [0] : tensor<Axf32> to tensor<f32>
+      %count = nn.count_labels %t ignore_index -100 : tensor<Axi32> -> tensor<i64>
+      %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
       return %loss : tensor<f32>
     })",
     R"(func.func @f(%x: tensor<AxBxCxf32> {nn.name = "x"}) -> (tensor<AxBxf32> {nn.name = "y"}) {

@@ -55,7 +55,8 @@ protected:
                        const std::string &body, const std::string &result,
                        const std::string &declarations = "") {
     return parse(llvm::formatv("fsdp.mesh @mesh [{0}]\n{1}\n"
-                               "func.func @f(%x: {2}) -> {3} {{\n{4}\n"
+                               "func.func @f(%x: {2}) -> {3} "
+                               "attributes {{fsdp.local} {{\n{4}\n"
                                "return %y : {3}\n}",
                                mesh, declarations, argument, result, body));
   }
@@ -230,7 +231,7 @@ TEST_F(Interpreter, StateIsCutAndJoined) {
               "nn.gradient @w, %y : tensor<2xf64>",
               "tensor<2xf64>",
               R"(nn.parameter @w : tensor<3xf64> init #nn.zeros
-           {fsdp.placement = #fsdp.shard<0, ["a"]>})");
+           {fsdp.placement = #fsdp.placement<[{| "a"}]>})");
   ASSERT_TRUE(function);
   GridInputs given = inputs({{{2}, {1, 10}}, {{2}, {100, 1000}}});
   given.state["w"] = {{3}, {2, 3, 4}};
@@ -261,7 +262,7 @@ TEST_F(Interpreter, PaddingThatIsNotZeroIsNamed) {
       "nn.gradient @w, %x : tensor<2xf64>\n%y = nn.neg %x : tensor<2xf64>",
       "tensor<2xf64>",
       R"(nn.parameter @w : tensor<3xf64> init #nn.zeros
-           {fsdp.placement = #fsdp.shard<0, ["a"]>})");
+           {fsdp.placement = #fsdp.placement<[{| "a"}]>})");
   ASSERT_TRUE(function);
   std::string error = errorOf(function, inputs(digits(2, 2)));
   EXPECT_EQ(error, "'w.grad' has padding that is not zero on rank 1");

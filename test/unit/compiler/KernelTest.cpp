@@ -43,6 +43,7 @@ double interpret(Value value) {
       .Case([&](math::SqrtOp) { return std::sqrt(in(0)); })
       .Case([&](math::TanhOp) { return std::tanh(in(0)); })
       .Case([&](math::ErfOp) { return std::erf(in(0)); })
+      .Case([&](arith::SIToFPOp) { return in(0); })
       .Case([&](arith::SelectOp) { return in(0) != 0 ? in(1) : in(2); })
       .Case([&](arith::CmpFOp op) -> double {
         switch (op.getPredicate()) {
@@ -85,25 +86,24 @@ public:
   Location loc() override { return b.getUnknownLoc(); }
 
   Value read(Value tensor, nn::KernelAccess access) override {
-    const Tensor &source = values.at(tensor);
     bool perRow =
         access == nn::KernelAccess::Row || access == nn::KernelAccess::Scalar;
     EXPECT_TRUE(col >= 0 || perRow) << "reads a column outside of an element";
     switch (access) {
     case nn::KernelAccess::Element:
-      return at(source, space.rows * space.cols, row * space.cols + col);
+      return at(tensor, space.rows * space.cols, row * space.cols + col);
     case nn::KernelAccess::Row:
-      return at(source, space.rows, row);
+      return at(tensor, space.rows, row);
     case nn::KernelAccess::Column:
-      return at(source, space.cols, col);
+      return at(tensor, space.cols, col);
     case nn::KernelAccess::Scalar:
-      return at(source, 1, 0);
+      return at(tensor, 1, 0);
     }
     llvm_unreachable("unknown access");
   }
   Value readAt(Value tensor, Value column) override {
     int64_t index = row * space.cols + interpret(column);
-    return at(values.at(tensor), space.rows * space.cols, index);
+    return at(tensor, space.rows * space.cols, index);
   }
   Value column() override {
     return arith::ConstantIntOp::create(b, loc(), col, 32);
@@ -141,9 +141,15 @@ public:
   }
 
 private:
-  Value at(const Tensor &tensor, int64_t size, int64_t index) {
+  Value at(Value source, int64_t size, int64_t index) {
+    const Tensor &tensor = values.at(source);
     EXPECT_EQ(tensor.size(), size) << "the access does not fit the space";
-    return constant(tensor.values.at(index));
+    double value = tensor.values.at(index);
+    Type element = getElementTypeOrSelf(source.getType());
+    if (isa<FloatType>(element))
+      return constant(value);
+    return arith::ConstantIntOp::create(b, loc(), element,
+                                        static_cast<int64_t>(value));
   }
   void store(Value result, int64_t size, int64_t index, double value) {
     Tensor &tensor = values.at(result);
@@ -289,6 +295,8 @@ const KernelCase kCases[] = {
     {"MSELossGrad", TWO ", %d: tensor<f64>",
      "%y = nn.mse_loss_grad %a, %b, %d count 24 : tensor<2x3x4xf64>, "
      "tensor<f64>"},
+    {"DivideByCount", "%s: tensor<f64>, %n: tensor<i64>",
+     "%y = nn.divide_by_count %s, %n : tensor<f64>, tensor<i64>", true},
 };
 
 #undef ONE
@@ -353,6 +361,15 @@ TEST_P(Kernel, EqualsTheEvaluator) {
 
 INSTANTIATE_TEST_SUITE_P(Op, Kernel, testing::ValuesIn(kCases),
                          [](const auto &info) { return info.param.name; });
+
+// Not NaN: a batch may have no label at all.
+TEST(KernelFormula, DividesByNoLabelsToZero) {
+  OneOp program("%s: tensor<f64>, %n: tensor<i64>",
+                "%y = nn.divide_by_count %s, %n : tensor<f64>, tensor<i64>");
+  nn::KernelOpInterface op = program.op();
+  ValueKernelBuilder kernel(op, {Tensor::scalar(5), Tensor::scalar(0)});
+  EXPECT_EQ(kernel.result(op->getResult(0)).values[0], 0);
+}
 
 // A new kernel op without a case above fails here.
 TEST(KernelCoverage, EveryKernelOpHasACase) {

@@ -2,8 +2,8 @@
 //
 // The pipeline of fsdp-compile down to the schedule, on simulated ranks in f64.
 // After every pass loss, logits, gradients and updated parameters are those of
-// the unsharded program on the batches of all ranks together. Then faults are
-// planted that no verifier sees, and each must be found the same way.
+// the unsharded program on the same batch. Then faults are planted that no
+// verifier sees, and each must be found the same way.
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Interpreter/Grid.h"
@@ -104,12 +104,12 @@ std::string difference(const std::string &name, const Tensor &actual,
   return "";
 }
 
-/// The same model twice: sharded, and whole on the batches of all ranks.
+/// The same model twice: sharded, and whole.
 class Comparison {
 public:
   explicit Comparison(const Setting &setting)
-      : setting(setting), ranks(ranksOf(setting.mesh)),
-        sharded(trace(/*batch=*/1)), whole(trace(ranks)) {
+      : setting(setting), ranks(ranksOf(setting.mesh)), sharded(trace()),
+        whole(trace()) {
     makeInputs();
     updateExpected();
   }
@@ -138,7 +138,7 @@ public:
   /// The same for a program that takes the place of the sharded one.
   std::string check(ModuleOp module) {
     try {
-      return compare(run(programOf(module), given));
+      return compare(run(programOf(module), inputs));
     } catch (const std::runtime_error &error) {
       return error.what();
     }
@@ -147,10 +147,11 @@ public:
   ModuleOp module() { return *sharded; }
 
 private:
-  OwningOpRef<ModuleOp> trace(int64_t batch) {
-    ModelSpec spec{"tiny", tinyLlama(setting.tied), batch, kSequence};
+  /// One sequence for every rank.
+  OwningOpRef<ModuleOp> trace() {
+    ModelSpec spec{"tiny", tinyLlama(setting.tied), ranks, kSequence};
     return llvm::cantFail(
-        traceModel(context, spec, {batch, kSequence, setting.type}));
+        traceModel(context, spec, {ranks, kSequence, setting.type}));
   }
 
   static func::FuncOp programOf(ModuleOp module) {
@@ -183,26 +184,21 @@ private:
     for (auto parameter : whole->getOps<nn::ParameterOp>()) {
       std::string name = parameter.getSymName().str();
       std::vector<int64_t> shape = parameter.getTensorType().getShape().vec();
-      given.state[name] = random(shape, -0.5, 0.5);
+      inputs.state[name] = random(shape, -0.5, 0.5);
       // Moments that are not zero: the first step of AdamW sees only signs.
-      given.state[name + ".exp_avg"] = random(shape, -0.1, 0.1);
-      given.state[name + ".exp_avg_sq"] = random(shape, 0.1, 0.2);
+      inputs.state[name + ".exp_avg"] = random(shape, -0.1, 0.1);
+      inputs.state[name + ".exp_avg_sq"] = random(shape, 0.1, 0.2);
     }
     TensorMap all = {{"lr", Tensor::scalar(0.01)}, {"step", Tensor::scalar(3)}};
-    given.arguments.assign(ranks, all);
     for (const char *name : {"tokens", "targets"}) {
-      Tensor &joined = all[name] = random({ranks, kSequence}, 0, kVocab);
-      for (double &value : joined.values)
+      Tensor &tensor = all[name] = random({ranks, kSequence}, 0, kVocab);
+      for (double &value : tensor.values)
         value = std::floor(value);
-      for (int64_t rank = 0; rank < ranks; ++rank) {
-        auto row = joined.values.begin() + rank * kSequence;
-        given.arguments[rank][name] = {{1, kSequence}, {row, row + kSequence}};
-      }
     }
-    wholeInputs = {given.state, {all}};
+    inputs.arguments = {all};
   }
 
-  void updateExpected() { expected = run(programOf(*whole), wholeInputs); }
+  void updateExpected() { expected = run(programOf(*whole), inputs); }
 
   std::string compare(const GridOutputs &actual) {
     for (const char *name : {"loss", "logits", "grad_norm"}) {
@@ -223,23 +219,21 @@ private:
     return "";
   }
 
-  /// The loss of the whole batch is the mean of the ranks' losses, its logits
-  /// are theirs one behind the other, and the norm is known to every rank.
+  /// Every rank knows the whole of a result.
   std::string compareResult(const std::string &name,
                             const GridOutputs &actual) {
     auto reference = expected.results[0].find(name);
     if (reference == expected.results[0].end())
       return "";
-    Tensor joined = Tensor::full({0}), sum = Tensor::scalar(0);
     for (const TensorMap &results : actual.results) {
       auto own = results.find(name);
       if (own == results.end())
         return name + " is no result";
-      llvm::append_range(joined.values, own->second.values);
-      sum.values[0] += own->second.values[0] / ranks;
+      std::string found = difference(name, own->second, reference->second);
+      if (!found.empty())
+        return found;
     }
-    joined.shape = reference->second.shape;
-    return difference(name, name == "logits" ? joined : sum, reference->second);
+    return "";
   }
 
   Setting setting;
@@ -247,7 +241,7 @@ private:
   std::mt19937_64 generator{7};
   MLIRContext context{MLIRContext::Threading::DISABLED};
   OwningOpRef<ModuleOp> sharded, whole;
-  GridInputs given, wholeInputs;
+  GridInputs inputs;
   GridOutputs expected;
 };
 
@@ -279,27 +273,27 @@ constexpr auto kAlways = schedule::ReshardPolicy::Always;
 constexpr auto kNever = schedule::ReshardPolicy::Never;
 
 const Setting kSettings[] = {
-    {"a=1", kFull},
-    {"a=1", kReplicate},
-    {"a=2", kFull},
-    {"a=3", kFull},
-    {"a=2,b=2", kFull},
-    {"a=2,b=3", kFull},
-    {"a=1", kHybrid},
-    {"a=2", kHybrid},
-    {"a=2,b=2", kHybrid},
-    {"a=2,b=3", kHybrid},
-    {"a=2", kReplicate},
-    {"a=3", kReplicate},
-    {"a=2,b=2", kReplicate},
-    {"a=2,b=3", kReplicate},
-    {"a=2,b=3", kFull, kBF16},
-    {"a=2,b=2", kHybrid, kBF16, /*tied=*/true},
-    {"a=3", kFull, kF32, /*tied=*/true},
-    {"a=2,b=2", kFull, kF32, /*tied=*/true, kAlways},
-    {"a=2,b=3", kHybrid, kF32, /*tied=*/false, kAlways},
-    {"a=3", kFull, kF32, /*tied=*/false, kNever, /*bucket=*/false},
-    {"a=2,b=2", kHybrid, kF32, /*tied=*/false, kAlways, /*bucket=*/false,
+    {"dp_a=1", kFull},
+    {"dp_a=1", kReplicate},
+    {"dp_a=2", kFull},
+    {"dp_a=3", kFull},
+    {"dp_a=2,dp_b=2", kFull},
+    {"dp_a=2,dp_b=3", kFull},
+    {"dp_a=1", kHybrid},
+    {"dp_a=2", kHybrid},
+    {"dp_a=2,dp_b=2", kHybrid},
+    {"dp_a=2,dp_b=3", kHybrid},
+    {"dp_a=2", kReplicate},
+    {"dp_a=3", kReplicate},
+    {"dp_a=2,dp_b=2", kReplicate},
+    {"dp_a=2,dp_b=3", kReplicate},
+    {"dp_a=2,dp_b=3", kFull, kBF16},
+    {"dp_a=2,dp_b=2", kHybrid, kBF16, /*tied=*/true},
+    {"dp_a=3", kFull, kF32, /*tied=*/true},
+    {"dp_a=2,dp_b=2", kFull, kF32, /*tied=*/true, kAlways},
+    {"dp_a=2,dp_b=3", kHybrid, kF32, /*tied=*/false, kAlways},
+    {"dp_a=3", kFull, kF32, /*tied=*/false, kNever, /*bucket=*/false},
+    {"dp_a=2,dp_b=2", kHybrid, kF32, /*tied=*/false, kAlways, /*bucket=*/false,
      /*overlap=*/false},
 };
 
@@ -325,16 +319,16 @@ struct Fault {
   const char *finding; // what the message must contain
 };
 
-void dropScale(ModuleOp module) {
+void averageForSum(ModuleOp module) {
   Builder builder(module.getContext());
   all<dist::ReduceScatterOp>(module).front().setScaleAttr(
-      builder.getF64FloatAttr(1));
+      builder.getF64FloatAttr(0.5));
 }
 
 void reduceAlongWrongAxis(ModuleOp module) {
   auto op = all<dist::ReduceScatterOp>(module).front();
-  op.setAxesAttr(dist::axesAttr(op.getContext(),
-                                dist::AxisRefAttr::get(op.getContext(), "a")));
+  op.setAxesAttr(dist::axesAttr(
+      op.getContext(), dist::AxisRefAttr::get(op.getContext(), "dp_a")));
 }
 
 void gatherInWrongOrder(ModuleOp module) {
@@ -348,6 +342,17 @@ void dropReduction(ModuleOp module) {
   auto op = all<dist::AllReduceOp>(module).front();
   op.getResult(0).replaceAllUsesWith(op.getOperand(0));
   op.erase();
+}
+
+void dropNormReduction(ModuleOp module) {
+  for (auto op : all<dist::AllReduceOp>(module)) {
+    if (!op.getOperand(0).getDefiningOp<nn::SumSquaresOp>())
+      continue;
+    op.getResult(0).replaceAllUsesWith(op.getOperand(0));
+    op.erase();
+    return;
+  }
+  FAIL() << "the norm is not reduced";
 }
 
 /// Two parameters of one shape change places in their bucket.
@@ -389,40 +394,48 @@ void awaitTwice(ModuleOp module) {
 }
 
 const Fault kFaults[] = {
-    {"a scale is lost", {"a=2", kFull}, "fsdp-expand", dropScale, ".grad is "},
+    {"an average for a sum",
+     {"dp_a=2", kFull},
+     "fsdp-expand",
+     averageForSum,
+     "grad_norm is "},
     {"a reduction goes along the wrong axis",
-     {"a=2,b=2", kHybrid},
+     {"dp_a=2,dp_b=2", kHybrid},
      "fsdp-expand",
      reduceAlongWrongAxis,
-     ".grad"},
+     "padding that is not zero"},
     {"shards are joined in the wrong order",
-     {"a=2,b=2", kFull},
+     {"dp_a=2,dp_b=2", kFull},
      "fsdp-expand",
      gatherInWrongOrder,
      "loss is "},
     {"a reduction is missing",
-     {"a=2", kReplicate},
+     {"dp_a=2", kReplicate},
      "fsdp-expand",
      dropReduction,
      "differs between rank 0"},
-    {"a reduction is missing before the optimizer",
-     {"a=2", kReplicate},
-     "fsdp-optimizer",
-     dropReduction,
-     "'output.weight' differs between rank 0"},
+    {"the norm is that of one rank's shards",
+     {"dp_a=2", kFull},
+     "fsdp-expand",
+     dropNormReduction,
+     "grad_norm"},
     {"the other layer's weight is gathered again",
-     {"a=2", kFull},
+     {"dp_a=2", kFull},
      "fsdp-remat",
      gatherAnotherLayer,
      "grad_norm is "},
     {"two tensors of a bucket change places",
-     {"a=3", kFull},
+     {"dp_a=3", kFull},
      "fsdp-bucket",
      swapInBucket,
      "loss is "},
-    {"a cotangent is lost", {"a=2", kFull}, "cse", dropResidual, ".grad is "},
+    {"a cotangent is lost",
+     {"dp_a=2", kFull},
+     "cse",
+     dropResidual,
+     ".grad is "},
     {"a future is awaited twice",
-     {"a=2", kFull},
+     {"dp_a=2", kFull},
      "fsdp-overlap",
      awaitTwice,
      "awaited before"},

@@ -1,8 +1,9 @@
 //===- PlacementMeaningTest.cpp - A placement changes no meaning ----------===//
 //
 // Random programs with random placements on random meshes, in f64: the loss and
-// every gradient of the program of one rank, run on all ranks, are those of the
-// logical program. FSDP_RANDOM_PROGRAMS sets how many are tried.
+// every gradient (or the norm and what an optimizer step leaves) of the program
+// of one rank, run on all ranks, are those of the logical program.
+// FSDP_RANDOM_PROGRAMS sets how many are tried.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/PlacementRules.h"
@@ -37,19 +38,24 @@ public:
 
   ModuleOp get() { return *module; }
 
-  /// Gives declarations, and the arguments and some values of @train, a place.
+  /// Gives declarations and arguments a place.
   void place() {
     for (auto parameter : module->getOps<nn::ParameterOp>())
       parameter->setAttr(
           dist::kPlacementAttr,
           placementFor(parameter.getTensorType(), /*stored=*/true));
+    for (unsigned i = 0; i < program.getNumArguments(); ++i)
+      program.setArgAttr(i, dist::kPlacementAttr,
+                         placementFor(program.getArgumentTypes()[i]));
+  }
+
+  /// Gives some values of @train a place.
+  void pinSome() {
     auto train = module->lookupSymbol<func::FuncOp>("train");
-    for (unsigned i = 0; i < train.getNumArguments(); ++i)
-      train.setArgAttr(i, dist::kPlacementAttr,
-                       placementFor(train.getArgumentTypes()[i]));
     SmallVector<Value> values;
     train.walk([&](nn::ShardingOpInterface op) {
-      if (chance(0.2))
+      bool placed = !op.getShardingRule().combines && chance(0.2);
+      if (placed)
         llvm::append_range(values, op->getResults());
     });
     for (Value value : values)
@@ -66,6 +72,8 @@ public:
     for (auto [i, type] : llvm::enumerate(program.getArgumentTypes()))
       inputs.arguments[0]["arg" + std::to_string(i)] =
           random(cast<RankedTensorType>(type));
+    inputs.arguments[0]["lr"] = Tensor::scalar(0.1);
+    inputs.arguments[0]["step"] = Tensor::scalar(3);
     return inputs;
   }
 
@@ -134,17 +142,18 @@ private:
 
   void pin(Value value) {
     builder.setInsertionPointAfterValue(value);
-    auto place =
-        dist::PlaceOp::create(builder, value.getLoc(), value.getType(), value,
-                              FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
-                              placementFor(value.getType()));
+    auto place = dist::RedistributeOp::create(
+        builder, value.getLoc(), value,
+        FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
+        placementFor(value.getType()));
     value.replaceAllUsesExcept(place, place);
   }
 
   //===--- Programs -------------------------------------------------------===//
 
   RankedTensorType type(ArrayRef<int64_t> shape) {
-    return RankedTensorType::get(shape, builder.getF64Type());
+    // Declared roundings are ignored.
+    return RankedTensorType::get(shape, builder.getF32Type());
   }
 
   static ArrayRef<int64_t> shapeOf(Value value) {
@@ -328,6 +337,11 @@ std::string text(ModuleOp module) {
   return text;
 }
 
+LogicalResult makeStep(ModuleOp module, bool update) {
+  return update ? runPasses(module, createDifferentiate(), createOptimizer())
+                : runPasses(module, createDifferentiate());
+}
+
 func::FuncOp trainOf(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("train");
 }
@@ -351,10 +365,14 @@ TEST(PlacementMeaning, IsThatOfTheLogicalProgram) {
     RandomProgram random(context, seed);
     ModuleOp module = random.get();
     GridInputs inputs = random.inputs();
-    ASSERT_TRUE(succeeded(runPasses(module, createDifferentiate())));
-    GridOutputs expected = run(trainOf(module), inputs);
+    bool update = seed % 2 == 1;
+    OwningOpRef<ModuleOp> whole = module.clone();
+    ASSERT_TRUE(succeeded(makeStep(*whole, update)));
+    GridOutputs expected = run(trainOf(*whole), inputs);
     random.place();
     ASSERT_TRUE(succeeded(verify(module))) << text(module);
+    ASSERT_TRUE(succeeded(makeStep(module, update))) << text(module);
+    random.pinSome();
     std::string before = text(module);
     ASSERT_TRUE(succeeded(
         runPasses(module, createPropagate(), createVerifyPlacements())))
@@ -362,7 +380,7 @@ TEST(PlacementMeaning, IsThatOfTheLogicalProgram) {
     std::string placed = text(module);
     GridOutputs logical = run(trainOf(module), inputs);
     ASSERT_EQ(difference(logical.state, expected.state), "") << placed;
-    ASSERT_TRUE(succeeded(runPasses(module, createLocalize()))) << placed;
+    ASSERT_TRUE(succeeded(runPasses(module, createExpand()))) << placed;
     try {
       GridOutputs local = run(trainOf(module), inputs);
       ASSERT_EQ(difference(local.state, expected.state), "")
@@ -450,6 +468,9 @@ public:
         value = generator() % kVocab;
       inputs.arguments[0][name] = tensor;
     }
+    // Ranks count different numbers of labels, so a mean of their means would
+    // be another loss.
+    std::fill_n(inputs.arguments[0]["targets"].values.begin(), 3, -100);
     return inputs;
   }
 
@@ -480,8 +501,8 @@ private:
 
   void pin(nn::RMSNormOp norm) {
     builder.setInsertionPoint(norm);
-    auto place = dist::PlaceOp::create(
-        builder, norm.getLoc(), norm.getInput().getType(), norm.getInput(),
+    auto place = dist::RedistributeOp::create(
+        builder, norm.getLoc(), norm.getInput(),
         FlatSymbolRefAttr::get(&context, "mesh"),
         parse(parallelism.sequence ? "<[{\"dp\"}, {\"tp\"}, {}]>"
                                    : "<[{\"dp\"}, {}, {}]>"));
@@ -499,7 +520,7 @@ protected:
   LogicalResult localize(ModuleOp module) {
     return runPasses(module, createDifferentiate(), createCanonicalizerPass(),
                      createCSEPass(), createPropagate(),
-                     createVerifyPlacements(), createLocalize());
+                     createVerifyPlacements(), createExpand());
   }
 
   /// Collectives over "tp" by kind, in a model of so many layers.
@@ -559,6 +580,31 @@ TEST_P(LlamaPlacement, MovesWhatTensorParallelismMoves) {
   EXPECT_EQ(perLayer["all_to_all"], 0);
 }
 
+// Rows of the loss lie where their tokens do; nothing gathers them. Numbers
+// alone are added: the sum of the losses and the count of the labels.
+TEST_P(LlamaPlacement, CutsTheRowsOfTheLoss) {
+  ParallelLlama llama(context, GetParam(), /*layers=*/1);
+  llama.place();
+  ASSERT_TRUE(succeeded(localize(llama.get())));
+  int64_t sequence = kSequence / (GetParam().sequence ? GetParam().tp : 1);
+  SmallVector<int64_t> rows = {kBatch / GetParam().dp, sequence};
+  int losses = 0, counts = 0;
+  trainOf(llama.get()).walk([&](Operation *op) {
+    if (auto loss = dyn_cast<nn::CrossEntropyOp>(op)) {
+      ++losses;
+      EXPECT_EQ(loss.getRows().getType().getShape(), ArrayRef(rows));
+    } else if (auto count = dyn_cast<nn::CountLabelsOp>(op)) {
+      ++counts;
+      // Every rank of "tp" has all targets of its sequences.
+      EXPECT_EQ(count.getTargets().getType().getShape()[0], rows[0]);
+      EXPECT_EQ(isa<dist::AllReduceOp>(*count->user_begin()),
+                GetParam().dp > 1);
+    }
+  });
+  EXPECT_EQ(losses, 1);
+  EXPECT_EQ(counts, 1);
+}
+
 //===----------------------------------------------------------------------===//
 // Faults in what moves: none is found by a verifier, all by the interpreter
 //===----------------------------------------------------------------------===//
@@ -571,9 +617,17 @@ struct MoveFault {
   Plant plant;
 };
 
+/// Any part of one repeated number is as good as another.
+bool isRepeatedNumber(Operation *op) {
+  while (auto shard = dyn_cast_or_null<dist::ShardOfOp>(op))
+    op = shard->getOperand(0).getDefiningOp();
+  auto broadcast = dyn_cast_or_null<nn::BroadcastOp>(op);
+  return broadcast && broadcast.getInput().getType().getRank() == 0;
+}
+
 bool alongOtherAxis(Operation *op) {
   auto axes = op->getAttrOfType<ArrayAttr>("axes");
-  if (!axes || axes.size() != 1)
+  if (!axes || axes.size() != 1 || isRepeatedNumber(op))
     return false;
   bool isTp = cast<dist::AxisRefAttr>(axes[0]).getName() == "tp";
   op->setAttr("axes",
@@ -593,7 +647,9 @@ bool maximumForSum(Operation *op) {
 }
 
 bool otherScale(Operation *op) {
-  if (!isa<dist::ReduceScatterOp, dist::AllReduceOp>(op))
+  // The verifier lets integers have no scale but 1.
+  if (!isa<dist::ReduceScatterOp, dist::AllReduceOp>(op) ||
+      !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
     return false;
   op->setAttr("scale", Builder(op->getContext()).getF64FloatAttr(0.5));
   return true;
@@ -635,7 +691,7 @@ TEST(PlacementMeaning, FaultsAreFound) {
   GridInputs inputs = llama.inputs();
   ASSERT_TRUE(succeeded(runPasses(module, createDifferentiate(),
                                   createCanonicalizerPass(), createCSEPass(),
-                                  createPropagate(), createLocalize())));
+                                  createPropagate(), createExpand())));
   GridOutputs expected = run(trainOf(module), inputs);
   int64_t ops = 0, planted = 0;
   trainOf(module).walk([&](Operation *) { ++ops; });

@@ -22,6 +22,11 @@ struct OwnedBatch {
 
 } // namespace
 
+/// Rows alone are cut.
+static DataShard rows(int64_t index, int64_t count) {
+  return {{index, count}, {}};
+}
+
 /// Bytes 0 .. 255 again and again, so that a byte tells where it stood.
 static std::string countingText(size_t size) {
   std::string text;
@@ -43,7 +48,7 @@ TEST(ByteDataset, WindowsAreConsecutiveAndNeverHeldOut) {
   ByteDataset data(folder.write("t", countingText(18)), 0.5, 8);
   OwnedBatch batch(4, 8);
   for (int step = 0; step < 20; ++step) {
-    data.sampleTraining(1, step, 0, batch.view);
+    data.sampleTraining(1, step, {}, batch.view);
     for (int i = 0; i < 32; ++i) {
       EXPECT_EQ(batch.tokens[i], i % 8);
       EXPECT_EQ(batch.targets[i], i % 8 + 1);
@@ -58,7 +63,7 @@ TEST(ByteDataset, EveryOffsetIsDrawnEquallyOften) {
   OwnedBatch batch(10, 4);
   std::map<int, int> counts;
   for (int step = 0; step < 1000; ++step) {
-    data.sampleTraining(7, step, 0, batch.view);
+    data.sampleTraining(7, step, {}, batch.view);
     for (int row = 0; row < 10; ++row)
       ++counts[batch.tokens[row * 4]];
   }
@@ -67,19 +72,19 @@ TEST(ByteDataset, EveryOffsetIsDrawnEquallyOften) {
     EXPECT_NEAR(count, 1000, 150) << offset; // five standard deviations
 }
 
-TEST(ByteDataset, WindowsDependOnSeedStepRankAndRowAlone) {
+TEST(ByteDataset, WindowsDependOnSeedStepAndRowAlone) {
   TemporaryFolder folder;
   ByteDataset data(folder.write("t", countingText(5000)), 0, 4);
   OwnedBatch a(2, 4), b(2, 4), c(1, 4);
-  data.sampleTraining(7, 3, 1, a.view);
-  data.sampleTraining(7, 3, 1, b.view);
+  data.sampleTraining(7, 3, rows(1, 4), a.view);
+  data.sampleTraining(7, 3, rows(1, 4), b.view);
   EXPECT_EQ(a.tokens, b.tokens);
   // Row 1 of rank 1 with two rows is rank 3 with one row.
-  data.sampleTraining(7, 3, 3, c.view);
+  data.sampleTraining(7, 3, rows(3, 4), c.view);
   EXPECT_EQ(c.tokens[0], a.tokens[4]);
-  data.sampleTraining(7, 4, 1, b.view);
+  data.sampleTraining(7, 4, rows(1, 4), b.view);
   EXPECT_NE(a.tokens, b.tokens);
-  data.sampleTraining(8, 3, 1, b.view);
+  data.sampleTraining(8, 3, rows(1, 4), b.view);
   EXPECT_NE(a.tokens, b.tokens);
 }
 
@@ -90,12 +95,12 @@ TEST(ByteDataset, EveryHeldOutByteIsPredictedOnce) {
   std::string text = countingText(206);
   ByteDataset data(folder.write("t", text), 0.5, 5);
   OwnedBatch batch(3, 5);
-  ASSERT_EQ(data.heldOutRounds(2, batch.view), 4);
+  ASSERT_EQ(data.heldOutRounds(rows(0, 2), batch.view), 4);
   std::vector<int> predicted(206, 0);
   int64_t total = 0;
   for (int round = 0; round < 4; ++round)
     for (int rank = 0; rank < 2; ++rank) {
-      total += data.fillHeldOut(round, rank, 2, batch.view);
+      total += data.fillHeldOut(round, rows(rank, 2), batch.view);
       for (int i = 0; i < 15; ++i) {
         if (batch.targets[i] == kIgnoredTarget)
           continue;
@@ -108,11 +113,67 @@ TEST(ByteDataset, EveryHeldOutByteIsPredictedOnce) {
     EXPECT_EQ(predicted[i], i > 103 ? 1 : 0) << i;
 }
 
+// A sequence of 8 in two pieces of 4: together they are the windows of a rank
+// that has all of it, in training and evaluation.
+TEST(ByteDataset, ColumnsArePiecesOfTheSameWindows) {
+  TemporaryFolder folder;
+  ByteDataset data(folder.write("t", countingText(150)), 0.3, 8);
+  OwnedBatch whole(3, 8), piece(3, 4);
+  auto expectPiece = [&](int64_t column) {
+    for (int64_t row = 0; row < 3; ++row)
+      for (int64_t i = 0; i < 4; ++i) {
+        int64_t there = row * 8 + column * 4 + i;
+        EXPECT_EQ(piece.tokens[row * 4 + i], whole.tokens[there]);
+        EXPECT_EQ(piece.targets[row * 4 + i], whole.targets[there]);
+      }
+  };
+  DataShard left{{1, 2}, {0, 2}}, right{{1, 2}, {1, 2}};
+  for (int step = 0; step < 20; ++step) {
+    data.sampleTraining(3, step, rows(1, 2), whole.view);
+    for (const DataShard &shard : {left, right}) {
+      data.sampleTraining(3, step, shard, piece.view);
+      expectPiece(shard.columns.index);
+    }
+  }
+  // 45 held-out bytes, 44 predictions: the only round is not full.
+  ASSERT_EQ(data.heldOutRounds(left, piece.view), 1);
+  ASSERT_EQ(data.heldOutRounds(rows(1, 2), whole.view), 1);
+  int64_t predictions = data.fillHeldOut(0, rows(1, 2), whole.view);
+  EXPECT_EQ(predictions, 44 - 24);
+  for (const DataShard &shard : {left, right}) {
+    predictions -= data.fillHeldOut(0, shard, piece.view);
+    expectPiece(shard.columns.index);
+  }
+  EXPECT_EQ(predictions, 0);
+}
+
+// The predictions of a round are those of all its shards, the last round's too.
+TEST(ByteDataset, PredictionsOfARoundAreThoseOfItsShards) {
+  TemporaryFolder folder;
+  for (int heldOut : {0, 1, 2, 30, 31, 32, 91, 103}) {
+    ByteDataset data(folder.write("t", countingText(206)), heldOut / 206.0, 10);
+    ASSERT_EQ(data.heldOutText().size(), size_t(heldOut));
+    OwnedBatch batch(3, 5);
+    int64_t rounds = data.heldOutRounds({{0, 1}, {0, 2}}, batch.view);
+    int64_t all = 0;
+    for (int64_t round = 0; round <= rounds; ++round) {
+      int64_t sum = 0;
+      for (int64_t column = 0; column < 2; ++column)
+        sum += data.fillHeldOut(round, {{0, 1}, {column, 2}}, batch.view);
+      EXPECT_EQ(data.heldOutPredictions(round, {{0, 1}, {1, 2}}, batch.view),
+                sum)
+          << heldOut << " bytes, round " << round;
+      all += sum;
+    }
+    EXPECT_EQ(all, std::max(0, heldOut - 1));
+  }
+}
+
 TEST(ByteDataset, HighBytesAreTokensAbove127) {
   TemporaryFolder folder;
   ByteDataset data(folder.write("t", "\xff\xfe\xfd"), 0, 2);
   OwnedBatch batch(1, 2);
-  data.sampleTraining(1, 0, 0, batch.view);
+  data.sampleTraining(1, 0, {}, batch.view);
   EXPECT_EQ(batch.tokens, (std::vector<int32_t>{255, 254}));
   EXPECT_EQ(batch.targets, (std::vector<int32_t>{254, 253}));
 }

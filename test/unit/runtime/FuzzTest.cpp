@@ -59,7 +59,7 @@ int countAccepted(const std::string &text, int mutations, Mutator mutate,
 }
 
 const char *const kManifest = R"({
-  "format": 1,
+  "format": 2,
   "config": {"model.dim": "64", "optimizer.eps": 1e-8},
   "fingerprint": {"threads": 1},
   "mesh": {"axes": [{"name": "dp_replicate", "size": 2},
@@ -69,12 +69,15 @@ const char *const kManifest = R"({
     {"name": "w", "role": "parameter", "dtype": "f32", "shape": [3, 2],
      "offset": 0, "bytes": 24, "full": [5, 2],
      "init": {"kind": "normal", "std": 0.02, "cut": 3},
-     "placement": {"kind": "shard", "dim": 0, "axes": ["dp_shard"]}},
+     "placement": {"dims": [{"compute": [], "storage": ["dp_shard"]},
+                          {"compute": [], "storage": []}]}},
     {"name": "v", "role": "state", "dtype": "f32", "shape": [2, 3],
      "offset": 64, "bytes": 24, "full": [2, 12],
      "init": {"kind": "uniform", "bound": 0.5},
-     "placement": {"kind": "shard", "dim": 1,
-                   "axes": ["dp_replicate", "dp_shard"]}},
+     "placement": {"dims": [{"compute": [], "storage": []},
+                            {"compute": [{"axis": "dp_shard", "pre": 1,
+                                          "size": 2}],
+                             "storage": ["dp_replicate"]}]}},
     {"name": "table", "role": "buffer", "dtype": "f32", "shape": [4, 2, 2],
      "offset": 128, "bytes": 64, "full": null,
      "init": {"kind": "rotary_table", "theta": 10000, "factor": 8, "low": 1,
@@ -84,7 +87,7 @@ const char *const kManifest = R"({
      "placement": null},
     {"name": "loss", "role": "output", "dtype": "f32", "shape": [],
      "offset": 256, "bytes": 4, "full": null, "init": {"kind": "ones"},
-     "placement": {"kind": "replicated"}}],
+     "placement": {"dims": []}}],
   "programs": [{"name": "train", "inputs": ["tokens"], "outputs": ["loss"],
                 "arena_bytes": 2048, "flops": 1e6}]})";
 
@@ -110,7 +113,7 @@ TEST(Fuzz, Manifest) {
   useManifest(kManifest);
   Mutator mutate(1, {"null", "[]", "{}", "\"\"", "-1", "true", ",", "\"w\"",
                      "\"dp_shard\"", "\"bf16\"", "\"i8\"", "0.05",
-                     "\"format\":1,", "\"bytes\":24,",
+                     "\"format\":2,", "\"bytes\":24,",
                      std::string(120, '[') + std::string(120, ']')});
   int accepted = countAccepted(kManifest, 8000, mutate, useManifest);
   // Some numbers may be anything, most text may not.

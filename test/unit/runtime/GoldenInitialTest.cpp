@@ -77,7 +77,8 @@ TEST(GoldenInitial, RotaryTablesHoldTheAnglesOfLlama31) {
     RangeInfo range;
     range.name = "rope_table";
     range.dtype = DType::F32;
-    range.shape = {table["positions"], table["head_dim"].get<int64_t>() / 2, 2};
+    range.full = {table["positions"], table["head_dim"].get<int64_t>() / 2, 2};
+    range.shape = range.full;
     range.init = init;
     std::vector<float> values(table["values"].size());
     range.bytes = values.size() * sizeof(float);

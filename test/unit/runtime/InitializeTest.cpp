@@ -100,8 +100,7 @@ static std::vector<float> initialized(const Manifest &manifest,
 TEST(Initialize, ShardsOfAnyMeshAreOneTensor) {
   Manifest three = meshOf({{"dp", 3}});
   RangeInfo range = normalRange({5, 2}, {2, 2});
-  range.shardDim = 0;
-  range.shardAxes = {"dp"};
+  range.placement = Placement{{{{}, {{0, 1, 3}}}, {}}};
   std::vector<float> gathered;
   for (int rank = 0; rank < 3; ++rank)
     for (float value : initialized(three, range, rank))
@@ -120,8 +119,7 @@ TEST(Initialize, ShardsOfAnyMeshAreOneTensor) {
 TEST(Initialize, InnerAxisAndInnerDimension) {
   Manifest mesh = meshOf({{"replicate", 2}, {"shard", 3}});
   RangeInfo range = normalRange({2, 6}, {2, 2});
-  range.shardDim = 1;
-  range.shardAxes = {"shard"};
+  range.placement = Placement{{{}, {{}, {{1, 1, 3}}}}};
   for (int rank = 0; rank < 6; ++rank) {
     std::vector<float> values = initialized(mesh, range, rank);
     for (int row = 0; row < 2; ++row)
@@ -130,6 +128,68 @@ TEST(Initialize, InnerAxisAndInnerDimension) {
         EXPECT_EQ(values[row * 2 + col], normalValue(42, "w", index, 1, 0));
       }
   }
+}
+
+/// Every element of the full tensor lies in some rank's box, wherever it lies
+/// there with the value of the whole tensor, and all else is zero. `shape` is
+/// each rank's.
+static void checkPieces(const Manifest &mesh, RangeInfo whole,
+                        std::vector<int64_t> shape, Placement placement) {
+  ASSERT_EQ(whole.full.size(), 3u);
+  std::vector<float> expected = initialized(mesh, whole, 0);
+  RangeInfo part = whole;
+  part.shape = std::move(shape);
+  part.bytes = static_cast<uint64_t>(part.elements() * 4);
+  part.placement = std::move(placement);
+  std::vector<int> seen(expected.size(), 0);
+  for (int rank = 0; rank < mesh.ranks(); ++rank) {
+    ShardView view = mesh.shardView(part, rank);
+    std::vector<float> values = initialized(mesh, part, rank);
+    size_t at = 0;
+    for (int64_t i = 0; i < part.shape[0]; ++i)
+      for (int64_t j = 0; j < part.shape[1]; ++j)
+        for (int64_t k = 0; k < part.shape[2]; ++k, ++at) {
+          int64_t index[] = {i, j, k}, element = 0;
+          bool inside = true;
+          for (size_t d = 0; d < 3; ++d) {
+            index[d] += view.dims[d].begin;
+            inside &= index[d] < view.dims[d].end;
+            element = element * part.full[d] + index[d];
+          }
+          ASSERT_EQ(values[at],
+                    inside ? expected[static_cast<size_t>(element)] : 0.0f)
+              << "rank " << rank << " at " << i << " " << j << " " << k;
+          if (inside)
+            ++seen[static_cast<size_t>(element)];
+        }
+  }
+  for (size_t i = 0; i < seen.size(); ++i)
+    EXPECT_GT(seen[i], 0) << i;
+}
+
+// Any number of dimensions are cut, over compute and storage axes and parts of
+// them; the mesh has 2 x 4 x 3 ranks.
+TEST(Initialize, PiecesOfAnyPlacementAreOneTensor) {
+  Manifest mesh = meshOf({{"dp", 2}, {"tp", 4}, {"cp", 3}});
+  AxisRef dp{0, 1, 2}, tp{1, 1, 4}, cp{2, 1, 3};
+  AxisRef outer{1, 1, 2}, inner{1, 2, 2};
+  using Dim = Placement::Dim;
+  RangeInfo w = normalRange({8, 5, 7}, {8, 5, 7});
+  checkPieces(mesh, w, {8, 5, 7}, {{Dim{}, Dim{}, Dim{}}});
+  // Rows: 4 even parts of 2; columns: 5 in 2 pieces of 3; depth 7 in 3 of 3.
+  checkPieces(mesh, w, {2, 3, 3},
+              {{Dim{{tp}, {}}, Dim{{}, {dp}}, Dim{{}, {cp}}}});
+  // The halves of an axis on two dimensions; 4 rows of each half in 3 of 2.
+  checkPieces(mesh, w, {2, 3, 4},
+              {{Dim{{inner}, {cp}}, Dim{{}, {outer}}, Dim{{}, {dp}}}});
+  // 8 storage ranks over 7: one each, the last has none.
+  checkPieces(mesh, w, {8, 5, 1}, {{Dim{}, Dim{}, Dim{{}, {tp, dp}}}});
+  RangeInfo table = w;
+  table.full = table.shape = {6, 3, 2};
+  table.bytes = 6 * 3 * 2 * 4;
+  table.init->kind = Initializer::Kind::RotaryTable;
+  table.init->theta = 100;
+  checkPieces(mesh, table, {2, 2, 2}, {{Dim{{cp}, {}}, Dim{{}, {dp}}, Dim{}}});
 }
 
 // facts of Llama 3.1: theta 500000, factor 8, low 1, high 4, original 8192,

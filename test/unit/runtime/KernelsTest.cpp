@@ -170,7 +170,6 @@ void addModel(const Kernels &k, int64_t n, Digest &d) {
   k.addRowBF16(narrow.data(), sum, n);
   *d.out<float>(1) = k.logSumExpF32(x.data(), n);
   *d.out<float>(1) = k.logSumExpBF16(narrow.data(), n);
-  *d.out<float>(1) = k.sum(x.data(), n);
   k.crossEntropyGradF32(x.data(), n, 2.0f, n / 2, 0.1f, d.out<float>(n));
   k.crossEntropyGradBF16(narrow.data(), n, 2.0f, 0, 0.1f, d.out<BF16>(n));
   k.widen(narrow.data(), n, d.out<float>(n), n, 1, n);

@@ -11,7 +11,7 @@ using nlohmann::json;
 /// Two ranks, one sharded parameter of 5 x 2, one scalar.
 static json goodManifest() {
   return json::parse(R"({
-    "format": 1,
+    "format": 2,
     "config": {"model.dim": "64", "optimizer.eps": 1e-8},
     "fingerprint": {"threads": 1},
     "mesh": {"axes": [{"name": "dp_shard", "size": 2}], "node_size": 0},
@@ -20,13 +20,21 @@ static json goodManifest() {
       {"name": "w", "role": "parameter", "dtype": "f32", "shape": [3, 2],
        "offset": 0, "bytes": 24, "full": [5, 2],
        "init": {"kind": "normal", "std": 0.02, "cut": 3},
-       "placement": {"kind": "shard", "dim": 0, "axes": ["dp_shard"]}},
+       "placement": {"dims": [{"compute": [], "storage": ["dp_shard"]},
+                              {"compute": [], "storage": []}]}},
       {"name": "loss", "role": "output", "dtype": "f32", "shape": [],
        "offset": 64, "bytes": 4, "full": null, "init": null,
        "placement": null}],
     "programs": [{"name": "train", "inputs": [], "outputs": ["loss"],
                   "arena_bytes": 256, "flops": 1e6}]})");
 }
+
+namespace fsdp::rt {
+using Box = ShardView::Dim;
+static bool operator==(const Box &a, const Box &b) {
+  return a.begin == b.begin && a.end == b.end && a.size == b.size;
+}
+} // namespace fsdp::rt
 
 static std::string parseError(const json &document) {
   return messageOf([&] { parseManifest(document.dump(), "m.json"); });
@@ -44,9 +52,8 @@ TEST(Manifest, ReadsEveryField) {
   EXPECT_EQ(manifest.findProgram("train"), 0);
   EXPECT_EQ(manifest.findProgram("evaluate"), -1);
   ShardView last = manifest.shardView(w, 1);
-  EXPECT_EQ(last.begin, 3);
-  EXPECT_EQ(last.end, 5);
-  EXPECT_EQ(last.size, 3);
+  EXPECT_EQ(last.dims[0], (Box{3, 5, 3}));
+  EXPECT_EQ(last.dims[1], (Box{0, 2, 2}));
 }
 
 TEST(Manifest, DamageIsNamed) {
@@ -59,8 +66,8 @@ TEST(Manifest, DamageIsNamed) {
             "damaged manifest m.json: this is not JSON");
   EXPECT_EQ(damaged([](json &m) { m.erase("arena"); }),
             "damaged manifest m.json: the field 'arena' is missing");
-  EXPECT_EQ(damaged([](json &m) { m["format"] = 2; }),
-            "damaged manifest m.json: format is not 1; the artifact is from "
+  EXPECT_EQ(damaged([](json &m) { m["format"] = 1; }),
+            "damaged manifest m.json: format is not 2; the artifact is from "
             "another version");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = -64; }),
             "damaged manifest m.json: ranges[0]: offset: expected an integer "
@@ -89,8 +96,8 @@ TEST(Manifest, DamageIsNamed) {
             "damaged manifest m.json: ranges[0]: the shape is not the rank's "
             "part of the full shape");
   EXPECT_EQ(damaged([](json &m) { m["mesh"]["axes"][0]["name"] = "x"; }),
-            "damaged manifest m.json: ranges[0]: the mesh has no axis "
-            "'dp_shard'");
+            "damaged manifest m.json: ranges[0]: placement: dims[0]: "
+            "storage[0]: the mesh has no axis 'dp_shard'");
   EXPECT_EQ(damaged([](json &m) { m["programs"][0]["inputs"] = {"x"}; }),
             "damaged manifest m.json: programs[0]: 'train' uses 'x', which is "
             "no range");
@@ -100,6 +107,119 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m["arena"]["bytes"] = 64; }),
             "damaged manifest m.json: the persistent ranges are larger than "
             "the arena");
+}
+
+// A rank's coordinates are (dp_shard, tp), the second faster. 10 rows over 2 x
+// 2 storage ranks are 3, 3, 3, 1; over tp and then dp_shard 3, 2 | 3, 2.
+TEST(Manifest, PlacementsAreBoxes) {
+  auto rows = [](const char *dim, std::vector<int64_t> shape) {
+    json document = goodManifest();
+    document["mesh"]["axes"] = {{{"name", "dp_shard"}, {"size", 2}},
+                                {{"name", "tp"}, {"size", 2}}};
+    json &w = document["ranges"][0];
+    w["full"] = {10};
+    w["shape"] = shape;
+    w["bytes"] = 4 * shape[0];
+    w["placement"] = {{"dims", {json::parse(dim)}}};
+    Manifest manifest = parseManifest(document.dump(), "m.json");
+    std::vector<Box> boxes;
+    for (int64_t rank = 0; rank < 4; ++rank)
+      boxes.push_back(
+          manifest.shardView(*manifest.findRange("w"), rank).dims[0]);
+    return boxes;
+  };
+  using Boxes = std::vector<Box>;
+  EXPECT_EQ(rows(R"({"compute": [], "storage": ["dp_shard", "tp"]})", {3}),
+            (Boxes{{0, 3, 3}, {3, 6, 3}, {6, 9, 3}, {9, 10, 3}}));
+  EXPECT_EQ(rows(R"({"compute": [], "storage": ["tp", "dp_shard"]})", {3}),
+            (Boxes{{0, 3, 3}, {6, 9, 3}, {3, 6, 3}, {9, 10, 3}}));
+  EXPECT_EQ(rows(R"({"compute": ["tp"], "storage": ["dp_shard"]})", {3}),
+            (Boxes{{0, 3, 3}, {5, 8, 3}, {3, 5, 3}, {8, 10, 3}}));
+  EXPECT_EQ(rows(R"({"compute": ["tp"], "storage": []})", {5}),
+            (Boxes{{0, 5, 5}, {5, 10, 5}, {0, 5, 5}, {5, 10, 5}}));
+  EXPECT_EQ(rows(R"({"compute": [], "storage": []})", {10}),
+            (Boxes{{0, 10, 10}, {0, 10, 10}, {0, 10, 10}, {0, 10, 10}}));
+}
+
+// Both halves of an axis of 4: on either dimension one coordinate.
+TEST(Manifest, PlacementsNameParts) {
+  json document = goodManifest();
+  document["mesh"]["axes"] = {{{"name", "a"}, {"size", 4}}};
+  json &w = document["ranges"][0];
+  w["full"] = {6, 5};
+  w["shape"] = {3, 3};
+  w["bytes"] = 36;
+  w["placement"] = json::parse(R"({"dims": [
+      {"compute": [{"axis": "a", "pre": 1, "size": 2}], "storage": []},
+      {"compute": [], "storage": [{"axis": "a", "pre": 2, "size": 2}]}]})");
+  Manifest manifest = parseManifest(document.dump(), "m.json");
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    ShardView view = manifest.shardView(*manifest.findRange("w"), rank);
+    EXPECT_EQ(view.dims[0], (Box{rank / 2 * 3, rank / 2 * 3 + 3, 3})) << rank;
+    EXPECT_EQ(view.dims[1], (rank % 2 ? Box{3, 5, 3} : Box{0, 3, 3})) << rank;
+  }
+}
+
+TEST(Manifest, BadPlacementsAreNamed) {
+  auto error = [](const std::string &placement) {
+    json document = goodManifest();
+    document["mesh"]["axes"] = {{{"name", "dp_shard"}, {"size", 2}},
+                                {{"name", "tp"}, {"size", 4}}};
+    document["ranges"][0]["placement"] = json::parse(placement);
+    std::string message = parseError(document);
+    std::string place = "damaged manifest m.json: ranges[0]: ";
+    EXPECT_EQ(message.substr(0, place.size()), place);
+    return message.substr(std::min(place.size(), message.size()));
+  };
+  // The rows' axes; nothing cuts the columns.
+  auto axes = [&](const std::string &compute, const std::string &storage) {
+    return error(R"({"dims": [{"compute": [)" + compute + R"(], "storage": [)" +
+                 storage + R"(]}, {"compute": [], "storage": []}]})");
+  };
+  std::string compute = "placement: dims[0]: compute";
+  EXPECT_EQ(error("[]"), "placement: expected an object");
+  EXPECT_EQ(error(R"({"kind": "replicated"})"),
+            "placement: the field 'dims' is missing");
+  EXPECT_EQ(error(R"({"dims": [{"compute": []}]})"),
+            "placement: dims[0]: the field 'storage' is missing");
+  EXPECT_EQ(error(R"({"dims": [{"compute": [], "storage": ["dp_shard"]}]})"),
+            "the placement has 1 dimensions, the tensor has 2");
+  EXPECT_EQ(axes("1", ""), compute + "[0]: expected an object");
+  EXPECT_EQ(axes("\"cp\"", ""), compute + "[0]: the mesh has no axis 'cp'");
+  EXPECT_EQ(axes(R"({"axis": "cp", "pre": 1, "size": 2})", ""),
+            compute + "[0]: the mesh has no axis 'cp'");
+  EXPECT_EQ(axes(R"({"axis": "tp", "size": 2})", ""),
+            compute + "[0]: the field 'pre' is missing");
+  EXPECT_EQ(axes(R"({"axis": "tp", "pre": 0, "size": 2})", ""),
+            compute + "[0]: pre: expected an integer from 1 to 2^62");
+  EXPECT_EQ(axes(R"({"axis": "tp", "pre": 1, "size": 3})", ""),
+            compute +
+                "[0]: the axis 'tp' of 4 ranks has no part of 3 behind 1");
+  EXPECT_EQ(axes(R"({"axis": "tp", "pre": 4, "size": 2})", ""),
+            compute +
+                "[0]: the axis 'tp' of 4 ranks has no part of 2 behind 4");
+  // Their product is 0 in 64 bits.
+  EXPECT_EQ(
+      axes(R"({"axis": "tp", "pre": 4294967296, "size": 4294967296})", ""),
+      compute + "[0]: the axis 'tp' of 4 ranks has no part of "
+                "4294967296 behind 4294967296");
+  EXPECT_EQ(axes("", R"("dp_shard", "dp_shard")"),
+            "placement: dims[0]: storage[1]: the placement names ranks of the "
+            "axis 'dp_shard' twice");
+  EXPECT_EQ(axes("\"tp\"", R"({"axis": "tp", "pre": 2, "size": 2})"),
+            "placement: dims[0]: storage[0]: the placement names ranks of the "
+            "axis 'tp' twice");
+  EXPECT_EQ(axes(R"({"axis": "tp", "pre": 1, "size": 2})",
+                 R"({"axis": "tp", "pre": 1, "size": 4})"),
+            "placement: dims[0]: storage[0]: the placement names ranks of the "
+            "axis 'tp' twice");
+  // w is [5, 2] in full and [3, 2] here.
+  EXPECT_EQ(axes("\"dp_shard\"", ""),
+            "the compute axes cut dimension 0 into 2 parts, which do not "
+            "divide its 5");
+  EXPECT_EQ(axes("", "\"tp\""),
+            "the shape is not the rank's part of the full shape");
+  EXPECT_EQ(axes("", ""), "the shape is not the rank's part of the full shape");
 }
 
 // Numbers that are no sizes, and sizes whose products and sums leave 64 bits.

@@ -108,32 +108,38 @@ TEST(CrossEntropy, AgreesWithF64) {
       target[size_t(r)] = r % 4 == 3 ? -100 : int32_t(r * 11 % classes);
     Ptr logits = type == DType::F32 ? ptr(t.take(x)) : ptr(t.take(toBF16(x)));
     int32_t *targets = t.take(target);
-    float *loss = t.take<float>(1), *lse = t.take<float>(rows);
-    float *workspace = t.take<float>(rows);
-    float *dloss = t.take(std::vector<float>{2.0f});
+    float *losses = t.take<float>(rows), *lse = t.take<float>(rows);
+    // Each row has a cotangent of its own.
+    std::vector<float> scale(rows);
+    for (int64_t r = 0; r < rows; ++r)
+      scale[size_t(r)] = float(r + 1) / 16;
+    float *dlosses = t.take(scale);
     Ptr grad = t.take<std::byte>(rows * classes * 4);
     std::string error = t.run([&](Context &c) {
       crossEntropy(c, S, type, rows, classes, -100, logits, ptr(targets),
-                   ptr(loss), ptr(lse), ptr(workspace));
+                   ptr(losses), ptr(lse));
       crossEntropyGrad(c, S, type, rows, classes, -100, logits, ptr(targets),
-                       ptr(lse), ptr(dloss), grad);
+                       ptr(lse), ptr(dlosses), grad);
     });
     ASSERT_EQ(error, "");
-    double sum = 0, counted = 30;
     std::vector<double> expected;
     for (int64_t r = 0; r < rows; ++r) {
       double total = 0;
       for (int64_t j = 0; j < classes; ++j)
         total += std::exp(double(x[size_t(r * classes + j)]));
       int32_t label = target[size_t(r)];
+      double logTotal = std::log(total);
+      EXPECT_NEAR(lse[r], logTotal, 2e-6 * std::abs(logTotal));
       if (label >= 0)
-        sum += std::log(total) - x[size_t(r * classes + label)];
+        EXPECT_NEAR(losses[r], logTotal - x[size_t(r * classes + label)], 5e-6);
+      else
+        EXPECT_EQ(losses[r], 0.0f);
       for (int64_t j = 0; j < classes; ++j) {
         double p = std::exp(double(x[size_t(r * classes + j)])) / total;
-        expected.push_back(label < 0 ? 0 : (p - (j == label)) * 2 / counted);
+        expected.push_back(label < 0 ? 0
+                                     : (p - (j == label)) * scale[size_t(r)]);
       }
     }
-    EXPECT_NEAR(*loss, sum / counted, 1e-6 * sum / counted);
     int64_t n = rows * classes;
     std::vector<float> got =
         type == DType::F32
@@ -145,22 +151,50 @@ TEST(CrossEntropy, AgreesWithF64) {
   }
 }
 
-TEST(CrossEntropy, NothingCountedIsZero) {
+TEST(CrossEntropy, IgnoredRowsAreZero) {
   TestContext t;
   float *x = t.take(normal(20, 1));
   int32_t *targets = t.take(std::vector<int32_t>{-100, -100});
-  float *loss = t.take(std::vector<float>{7}), *lse = t.take<float>(2);
-  float *one = t.take(std::vector<float>{1}), *ws = t.take<float>(2);
+  float *losses = t.take(std::vector<float>{7, 7}), *lse = t.take<float>(2);
+  float *one = t.take(std::vector<float>{1, 1});
   float *grad = t.take(normal(20, 2));
   t.run([&](Context &c) {
-    crossEntropy(c, S, DType::F32, 2, 10, -100, ptr(x), ptr(targets), ptr(loss),
-                 ptr(lse), ptr(ws));
+    crossEntropy(c, S, DType::F32, 2, 10, -100, ptr(x), ptr(targets),
+                 ptr(losses), ptr(lse));
     crossEntropyGrad(c, S, DType::F32, 2, 10, -100, ptr(x), ptr(targets),
                      ptr(lse), ptr(one), ptr(grad));
   });
-  EXPECT_EQ(*loss, 0.0f);
+  EXPECT_EQ(losses[0], 0.0f);
+  EXPECT_EQ(losses[1], 0.0f);
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(grad[i], 0.0f);
+}
+
+TEST(CrossEntropy, TargetOutsideTheClassesIsAnError) {
+  TestContext t;
+  float *x = t.take(normal(20, 1));
+  int32_t *targets = t.take(std::vector<int32_t>{3, 10});
+  float *losses = t.take<float>(2), *lse = t.take<float>(2);
+  std::string error = t.run([&](Context &c) {
+    crossEntropy(c, S, DType::F32, 2, 10, -100, ptr(x), ptr(targets),
+                 ptr(losses), ptr(lse));
+  });
+  EXPECT_NE(error.find("target"), std::string::npos) << error;
+}
+
+TEST(CountLabels, CountsWhatIsNotIgnored) {
+  TestContext t;
+  int32_t *targets = t.take(std::vector<int32_t>{-100, 3, 7, -100, 3, 0, -1});
+  int64_t *counts = t.take(std::vector<int64_t>{-9, -9, -9});
+  std::string error = t.run([&](Context &c) {
+    countLabels(c, S, 7, -100, ptr(targets), ptr(counts));
+    countLabels(c, S, 7, 3, ptr(targets), ptr(counts + 1));
+    countLabels(c, S, 1, -100, ptr(targets), ptr(counts + 2));
+  });
+  ASSERT_EQ(error, "");
+  EXPECT_EQ(counts[0], 5);
+  EXPECT_EQ(counts[1], 5);
+  EXPECT_EQ(counts[2], 0);
 }
 
 /// The element of a row-major tensor at an index.

@@ -43,7 +43,7 @@ Norm normOf(const std::vector<float> &gradient,
       total[1] += sum[1];
       begin = end;
     }
-    clipCoefficient(c, S, maxNorm, ptr(max), ptr(total), ptr(result),
+    clipCoefficient(c, S, maxNorm, 1, ptr(max), ptr(total), ptr(result),
                     ptr(result + 1));
   });
   n.norm = result[0];

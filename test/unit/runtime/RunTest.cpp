@@ -39,7 +39,7 @@ json unigramManifest(int ranks) {
   resolveConfig(config, ranks);
   constexpr int arena = 1536 + 2 * 16 * 256 * 4;
   return {
-      {"format", 1},
+      {"format", 2},
       {"config", compiledSettings(config)},
       {"fingerprint", json::object()},
       {"mesh",
@@ -67,6 +67,36 @@ json unigramManifest(int ranks) {
          {"flops", 1e4}}}}};
 }
 
+/// Says that a range of a manifest is a part of one of shape `full`: `axes` are
+/// the compute axes of its dimensions, "" for none.
+void place(json &manifest, const std::string &name, std::vector<int64_t> full,
+           std::vector<std::string> axes) {
+  for (json &range : manifest["ranges"]) {
+    if (range["name"] != name)
+      continue;
+    range["full"] = full;
+    range["placement"] = {{"dims", json::array()}};
+    for (const std::string &axis : axes) {
+      json compute = json::array();
+      if (!axis.empty())
+        compute.push_back(axis);
+      range["placement"]["dims"].push_back(
+          {{"compute", compute}, {"storage", json::array()}});
+    }
+  }
+}
+
+/// The manifest for two ranks along `tp`, all of which have the same of the
+/// batch unless somebody says more.
+json tensorParallelManifest() {
+  json manifest = unigramManifest(2);
+  manifest["mesh"]["axes"] = {{{"name", "dp_shard"}, {"size", 1}},
+                              {{"name", "tp"}, {"size", 2}}};
+  place(manifest, "tokens", {2, 16}, {"dp_shard", ""});
+  place(manifest, "targets", {2, 16}, {"dp_shard", ""});
+  return manifest;
+}
+
 struct Outcome {
   int status;
   std::string out, err;
@@ -85,6 +115,11 @@ protected:
     for (int i = 0; i < 5000; ++i)
       text += "abacabad"[i % 8];
     shared->write("text", text);
+    // Other windows are other bytes.
+    std::string counted;
+    for (int i = 0; i < 5000; ++i)
+      counted += static_cast<char>('a' + i / 8 % 26);
+    shared->write("counted", counted);
   }
   static void TearDownTestSuite() { delete shared; }
 
@@ -113,9 +148,9 @@ protected:
             readWholeFile(folder.file("err"), "errors"), seconds.count()};
   }
   /// The arguments of a good run.
-  std::string good(int ranks, int steps) {
+  std::string good(int ranks, int steps, const std::string &text = "text") {
     return shared->file("unigram" + std::to_string(ranks)) +
-           " --training.dataset_path " + shared->file("text") +
+           " --training.dataset_path " + shared->file(text) +
            " --training.steps " + std::to_string(steps) +
            " --lr_scheduler.warmup_steps=0 --optimizer.lr 2.0" +
            " --sample.length 20 --job.dump_folder " + folder.file("dump") +
@@ -138,6 +173,24 @@ protected:
     for (const auto &entry :
          std::filesystem::directory_iterator(folder.file("dump")))
       EXPECT_EQ(entry.path().filename(), "metrics.jsonl");
+  }
+  /// The losses of a run of the artifact `name` on two ranks.
+  std::vector<std::string> lossesOf(const std::string &name) {
+    std::string arguments = good(2, 20, "counted");
+    size_t at = arguments.find("unigram2");
+    Outcome outcome = run(arguments.replace(at, 8, name));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return losses();
+  }
+  /// The losses of the last run.
+  std::vector<std::string> losses() {
+    std::vector<std::string> result;
+    for (const json &step : metrics())
+      result.push_back(step["loss_hex"]);
+    return result;
+  }
+  json summary() {
+    return json::parse(readWholeFile(folder.file("dump/summary.json"), ""));
   }
   std::string whereStepsAre() {
     return "; the steps so far are in '" + folder.file("dump/metrics.jsonl") +
@@ -214,6 +267,115 @@ TEST_F(Run, JoinsTheJobOfMpirun) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_EQ(metrics().size(), 3u);
+}
+
+// Two ranks that differ only along `tp` get the same windows and count once:
+// the run is that of one rank.
+TEST_F(Run, RanksOfOnePieceAreOne) {
+  ASSERT_EQ(run(good(1, 20, "counted")).status, 0);
+  std::vector<std::string> one = losses();
+  json alone = summary();
+  std::string sample = readWholeFile(folder.file("dump/sample.txt"), "");
+  json manifest = tensorParallelManifest();
+  // 512 classes, of which bytes are the first rank's.
+  place(manifest, "logits", {2, 16, 512}, {"dp_shard", "", "tp"});
+  compile("tensor-parallel", manifest.dump());
+  EXPECT_EQ(lossesOf("tensor-parallel"), one);
+  EXPECT_EQ(summary()["held_out_predictions"], 249);
+  EXPECT_EQ(summary()["held_out_bits_per_byte"],
+            alone["held_out_bits_per_byte"]);
+  EXPECT_EQ(readWholeFile(folder.file("dump/sample.txt"), ""), sample);
+}
+
+// A placed loss is global and taken as it is; these ranks compute it wrong,
+// each from its own rows, so that an average would show. The first gets the
+// rows of a single rank.
+TEST_F(Run, PlacedLossesAreNotAveraged) {
+  ASSERT_EQ(run(good(1, 20, "counted")).status, 0);
+  std::vector<std::string> one = losses();
+  json manifest = unigramManifest(2);
+  place(manifest, "tokens", {4, 16}, {"dp_shard", ""});
+  place(manifest, "targets", {4, 16}, {"dp_shard", ""});
+  compile("own-losses", manifest.dump());
+  EXPECT_NE(lossesOf("own-losses"), one);
+  EXPECT_EQ(summary()["held_out_predictions"], 249);
+  place(manifest, "loss", {}, {});
+  compile("global-loss", manifest.dump());
+  EXPECT_EQ(lossesOf("global-loss"), one);
+  EXPECT_EQ(summary()["held_out_predictions"], 249);
+}
+
+// Each rank has half of every window, and the last logits are the second's.
+TEST_F(Run, SequencesAreCut) {
+  json manifest = tensorParallelManifest();
+  place(manifest, "tokens", {2, 32}, {"dp_shard", "tp"});
+  place(manifest, "targets", {2, 32}, {"dp_shard", "tp"});
+  place(manifest, "logits", {2, 32, 256}, {"dp_shard", "tp", ""});
+  compile("sequence-parallel", manifest.dump());
+  std::string artifact = shared->file("sequence-parallel");
+  // Of random windows only their number is known.
+  EXPECT_EQ(lossesOf("sequence-parallel").size(), 20u);
+  EXPECT_EQ(summary()["held_out_predictions"], 249);
+  EXPECT_EQ(readWholeFile(folder.file("dump/sample.txt"), "").size(), 64u + 20);
+  // A whole batch is cut when it is loaded.
+  std::vector<int32_t> tokens(64);
+  for (int i = 0; i < 64; ++i)
+    tokens[i] = i;
+  std::string batch = folder.file("batch.safetensors");
+  writeSafetensors(batch,
+                   {{"tokens",
+                     DType::I32,
+                     {2, 32},
+                     reinterpret_cast<const std::byte *>(tokens.data())}},
+                   {});
+  ASSERT_EQ(run(artifact + " -n 2 --program evaluate --load " + batch +
+                " --dump " + folder.file("cut.st"))
+                .status,
+            0);
+  for (int rank : {0, 1}) {
+    SafetensorsFile dumped(
+        folder.file("cut.rank" + std::to_string(rank) + ".st"));
+    for (const TensorView &tensor : dumped.tensors())
+      for (int i = 0; tensor.name == "tokens" && i < 32; ++i)
+        EXPECT_EQ(reinterpret_cast<const int32_t *>(tensor.data)[i],
+                  i / 16 * 32 + rank * 16 + i % 16);
+  }
+}
+
+TEST_F(Run, InputsThatCannotBeFilled) {
+  auto expectRefused = [&](const json &manifest, const std::string &message) {
+    compile("refused", manifest.dump());
+    std::string arguments = good(2, 5);
+    expectFailure(
+        run(arguments.replace(arguments.find("unigram2"), 8, "refused")),
+        message);
+  };
+  json manifest = tensorParallelManifest();
+  place(manifest, "targets", {2, 32}, {"dp_shard", "tp"});
+  expectRefused(manifest, "the artifact's inputs 'tokens' and 'targets' differ "
+                          "in shape or placement; it cannot train on text");
+  manifest = tensorParallelManifest();
+  place(manifest, "logits", {16384}, {"tp"});
+  for (json &range : manifest["ranges"])
+    if (range["name"] == "logits")
+      range["shape"] = {8192};
+  const std::string noSample =
+      "the artifact's logits are not placed as those of all its tokens, "
+      "[batch, sequence, vocabulary]; --sample.length=0 trains without a "
+      "sample";
+  expectRefused(manifest, noSample);
+  // Half of every window, and logits that do not say so.
+  manifest = tensorParallelManifest();
+  place(manifest, "tokens", {2, 32}, {"dp_shard", "tp"});
+  place(manifest, "targets", {2, 32}, {"dp_shard", "tp"});
+  expectRefused(manifest, noSample);
+  manifest = tensorParallelManifest();
+  for (json &range : manifest["ranges"])
+    if (range["name"] == "tokens")
+      range["placement"]["dims"][0]["storage"] = {"tp"},
+      range["full"] = {4, 16};
+  expectRefused(manifest, "the artifact's input 'tokens' has storage axes, "
+                          "which only parameters have");
 }
 
 // A second run goes behind the first, each behind a line that says what it is.

@@ -305,6 +305,37 @@ TEST(Collectives, GroupsFollowTheMesh) {
   }
 }
 
+// Rows of 3 in parts over all ranks, by groups that list the axes of a mesh of
+// 2 x n/2 in either order; nothing but a part needs these groups. On 2 and 4
+// ranks, 5 rows leave the last rank a short part; on more, an empty one.
+TEST(ShardOf, CopiesThePartOfTheRanksPlace) {
+  int64_t n = ranks(), me = joinWorld().rank, outer = n % 2 == 0 ? 2 : 1;
+  int64_t inner = n / outer, rows = ceilDiv(5, n);
+  AxisRef axes[] = {{0, 1, outer}, {1, 1, inner}},
+          turned[] = {axes[1], axes[0]};
+  TestContext t;
+  t.options.meshAxes = {outer, inner};
+  t.groups = {{2, axes}, {2, turned}, {1, &axes[0]}};
+  std::vector<float> values(15);
+  for (int i = 0; i < 15; ++i)
+    values[i] = float(i + 1);
+  float *in = t.take(values);
+  int64_t places[] = {me, me % inner * outer + me / inner, me / inner};
+  for (int g = 0; g < 3; ++g) {
+    int64_t size = (g == 2 ? ceilDiv(5, outer) : rows) * 3;
+    float *out = t.take(std::vector<float>(size_t(size) + 1, -1.0f));
+    t.run([&](Context &c) {
+      shardOf(c, Stream::Compute, g, 15 * 4, size * 4, ptr(in), ptr(out));
+    });
+    for (int64_t i = 0; i < size; ++i) {
+      int64_t from = places[g] * size + i;
+      EXPECT_EQ(out[i], from < 15 ? values[size_t(from)] : 0.0f)
+          << "group " << g << " at " << i;
+    }
+    EXPECT_EQ(out[size], -1.0f);
+  }
+}
+
 // Gathers and reductions on their own streams, many in flight, with compute
 // in between that waits for each.
 TEST(Collectives, StreamsOverlapInOrder) {
