@@ -12,8 +12,8 @@ namespace fsdp {
 
 /// How fsdp-shard lays parameters out over the mesh.
 enum class ShardMode {
-  FullyShard,  ///< split over every axis
-  HybridShard, ///< split over the last axis, replicated over the others
+  FullyShard,  ///< split over every data axis
+  HybridShard, ///< split over the last data axis, replicated over the others
   Replicate,   ///< every rank holds everything
 };
 

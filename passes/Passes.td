@@ -34,6 +34,15 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     they are not trained and every rank computes the same. Reads that nothing uses
     are erased.
 
+    Other axes are computed with: a *policy*, rules over names of parameters, says
+    which dimension each cuts, which parameters are frozen or stay whole at rest,
+    and where the residual stream (what norms read) is kept. It is a TOML file, or
+    for an axis "tp" the plan of Llama: projections into heads and into the
+    feed-forward network are cut along their outputs, those back along their
+    inputs, and the stream between them along the sequence. Where the
+    stream is cut up to the loss, what all ranks of its axis compute with rests
+    cut over it as well.
+
     If every use of the parameter is an nn.cast to one type, the redistribute
     yields that type and the casts go: what travels is the compute type.
 
@@ -60,6 +69,13 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
                         "split over the last data axis, replicated over the others"),
              clEnumValN(::fsdp::ShardMode::Replicate, "replicate",
                         "every rank holds every parameter"))}]>,
+    Option<"policyFile", "policy", "std::string", /*default=*/"",
+           "TOML file that says where parameters and the residual stream lie; "
+           "without, an axis \"tp\" has the tensor-parallel plan of Llama">,
+    Option<"sequence", "sequence", "bool", /*default=*/"true",
+           "Under that plan the residual stream is cut along the sequence">,
+    Option<"loss", "loss", "bool", /*default=*/"true",
+           "Under that plan logits and loss are cut along the sequence">,
     Option<"reduceDtype", "reduce_dtype", "std::string", /*default=*/"\"f32\"",
            "Widest type in which gradients travel: f32 or bf16; sums are f32 in any case">,
     Option<"nodeSize", "node_size", "int64_t", /*default=*/"0",

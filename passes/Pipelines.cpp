@@ -25,6 +25,9 @@ static void addSharding(OpPassManager &pm,
     ShardOptions shard;
     shard.mesh = options.mesh;
     shard.mode = options.mode;
+    shard.policyFile = options.policy;
+    shard.sequence = options.sequence;
+    shard.loss = options.loss;
     pm.addPass(createShard(shard));
   }
   if (options.train) {

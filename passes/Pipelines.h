@@ -26,6 +26,20 @@ struct TrainPipelineOptions
                      "split over the last axis, replicated over the others"),
           clEnumValN(ShardMode::Replicate, "replicate",
                      "every rank holds every parameter"))};
+  Option<std::string> policy{
+      *this, "policy",
+      llvm::cl::desc("TOML file with placements of parameters and of the "
+                     "residual stream; without, an axis \"tp\" has the "
+                     "tensor-parallel plan of Llama")};
+  Option<bool> sequence{
+      *this, "sequence",
+      llvm::cl::desc("Under that plan cut the residual stream along the "
+                     "sequence"),
+      llvm::cl::init(true)};
+  Option<bool> loss{
+      *this, "loss",
+      llvm::cl::desc("Under that plan cut logits and loss along the sequence"),
+      llvm::cl::init(true)};
   Option<bool> train{
       *this, "train",
       llvm::cl::desc("Make @train and @evaluate of @forward; without, the "

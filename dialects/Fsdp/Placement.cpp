@@ -201,11 +201,6 @@ private:
   }
 
   void push(Move::Kind kind, AxisList axes, int64_t from, int64_t to) {
-    // Over one rank nothing moves.
-    llvm::erase_if(axes,
-                   [&](AxisRefAttr axis) { return mesh.sizeOf(axis) == 1; });
-    if (axes.empty())
-      return;
     bool joins = kind == Move::AllReduce && !moves.empty() &&
                  moves.back().kind == Move::AllReduce;
     if (joins) { // Trees nest, so one collective does both.
@@ -330,9 +325,21 @@ bool fsdp::dist::canMove(const Placement &from, const Placement &to) {
           }));
 }
 
-SmallVector<Move> fsdp::dist::movesBetween(Placement from, const Placement &to,
-                                           MeshOp mesh) {
-  return MoveFinder(std::move(from), to, mesh).run();
+/// Over one rank nothing moves, and such an axis stands in nobody's way.
+static Placement withoutSingleRanks(Placement placement, MeshOp mesh) {
+  auto isSingle = [&](AxisRefAttr axis) { return mesh.sizeOf(axis) == 1; };
+  for (Placement::Dim &dim : placement.dims) {
+    llvm::erase_if(dim.compute, isSingle);
+    llvm::erase_if(dim.storage, isSingle);
+  }
+  llvm::erase_if(placement.partial, isSingle);
+  return placement;
+}
+
+SmallVector<Move> fsdp::dist::movesBetween(const Placement &from,
+                                           const Placement &to, MeshOp mesh) {
+  Placement target = withoutSingleRanks(to, mesh);
+  return MoveFinder(withoutSingleRanks(from, mesh), target, mesh).run();
 }
 
 int64_t fsdp::dist::bytesOf(ArrayRef<Move> moves, const Placement &from,

@@ -73,7 +73,8 @@ bool canMove(const Placement &from, const Placement &to);
 /// carried in mesh order, from the last axis outward, whatever mixture of
 /// scatters and all_reduces does it, so that bits do not depend on `to`.
 /// canMove(from, to) holds.
-llvm::SmallVector<Move> movesBetween(Placement from, const Placement &to,
+/// Moves name no axes of one rank.
+llvm::SmallVector<Move> movesBetween(const Placement &from, const Placement &to,
                                      MeshOp mesh);
 
 /// Bytes that a rank receives when a tensor of type `logical` makes `moves`

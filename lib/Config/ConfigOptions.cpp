@@ -165,6 +165,19 @@ static void addCompilation(Table &table, RunConfig &config) {
             parallelism.dataParallelShardDegree, -1, kMaxRanks,
             "ranks over which a parameter is sharded; -1: the rest of the "
             "ranks");
+  table.add("parallelism.tensor_parallel_degree",
+            parallelism.tensorParallelDegree, 1, kMaxRanks,
+            "ranks that compute a layer together");
+  table.add("parallelism.sequence_parallel", parallelism.sequenceParallel,
+            "with tensor parallelism: activations between layers are cut along "
+            "the sequence");
+  table.add("parallelism.disable_loss_parallel",
+            parallelism.disableLossParallel,
+            "with tensor parallelism: every rank computes all logits and the "
+            "whole loss; false: they are cut along the sequence");
+  table.add("parallelism.placement_policy", parallelism.placementPolicy,
+            "TOML file with rules where parameters and activations lie; empty: "
+            "the tensor-parallel plan of Llama");
   table.add("parallelism.fsdp_reshard_after_forward",
             parallelism.fsdpReshardAfterForward, {"default", "always", "never"},
             "whether the backward pass gathers parameters again; default: all "

@@ -5,26 +5,14 @@
 // is text.
 //
 //===----------------------------------------------------------------------===//
+#include "Toml.h"
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/NearestName.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <sstream>
-
-namespace {
-/// toml++ asserts some things that a malformed file can violate.
-struct TomlAssertion {};
-} // namespace
-
-#define TOML_HEADER_ONLY 1
-#define TOML_ASSERT(condition) ((condition) ? void() : throw TomlAssertion())
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wterminate" // not in the parser
-#include <toml++/toml.h>
-#pragma GCC diagnostic pop
 
 using namespace fsdp;
 
@@ -334,25 +322,6 @@ static std::string literalOf(const toml::node &node) {
   return out.str();
 }
 
-static std::string originOf(const toml::node &node, const std::string &path) {
-  return path + ":" + std::to_string(node.source().begin.line);
-}
-
-/// What a table holds, in the order of the file.
-static std::vector<std::pair<std::string, const toml::node *>>
-inOrder(const toml::table &table) {
-  std::vector<std::pair<std::string, const toml::node *>> nodes;
-  for (auto &&[key, node] : table)
-    nodes.emplace_back(key.str(), &node);
-  auto line = [](const auto &entry) {
-    return entry.second->source().begin.line;
-  };
-  std::stable_sort(
-      nodes.begin(), nodes.end(),
-      [&](const auto &a, const auto &b) { return line(a) < line(b); });
-  return nodes;
-}
-
 static void setNode(RunConfig &config, const std::string &name,
                     const toml::node &node, const std::string &origin) {
   if (const NeutralKey *neutral = findNeutral(name))
@@ -392,21 +361,10 @@ static void checkSection(RunConfig &config, const std::string &section,
               didYouMean(section, sections));
 }
 
-static toml::table parseFile(const std::string &path) {
-  try {
-    return toml::parse(readWholeFile(path, "the run description"), path);
-  } catch (const toml::parse_error &error) {
-    throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
-                std::string(error.description()));
-  } catch (const TomlAssertion &) {
-    throw Error(path + ": this is not valid TOML");
-  }
-}
-
 void fsdp::loadConfig(RunConfig &config, const std::string &path,
                       ConfigErrors &errors) {
   toml::table table;
-  collect(errors, "", [&] { table = parseFile(path); });
+  collect(errors, "", [&] { table = parseToml(path, "the run description"); });
   for (const auto &[section, node] : inOrder(table))
     collect(errors, section, [&, &section = section, &node = node] {
       checkSection(config, section, *node, originOf(*node, path));

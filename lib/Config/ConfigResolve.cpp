@@ -20,20 +20,25 @@ bool fsdp::hasNativeBf16Matmul() {
 
 static void resolveMesh(RunConfig &config, int64_t ranks) {
   int64_t replicate = config.parallelism.dataParallelReplicateDegree;
+  int64_t tensor = config.parallelism.tensorParallelDegree;
   int64_t &shard = config.parallelism.dataParallelShardDegree;
   if (shard == 0)
     throw Error("parallelism.data_parallel_shard_degree: expected -1 or at "
                 "least 1, got 0");
-  std::string replicateText = "parallelism.data_parallel_replicate_degree = " +
-                              std::to_string(replicate);
+  std::string stated = "parallelism.data_parallel_replicate_degree = " +
+                       std::to_string(replicate);
+  if (tensor > 1)
+    stated +=
+        " times parallelism.tensor_parallel_degree = " + std::to_string(tensor);
   if (shard == -1) {
-    if (ranks % replicate != 0)
-      throw Error("impossible mesh: " + replicateText + " does not divide " +
+    if (ranks % (replicate * tensor) != 0)
+      throw Error("impossible mesh: " + stated + " does not divide " +
                   std::to_string(ranks) + " ranks");
-    shard = ranks / replicate;
+    shard = ranks / (replicate * tensor);
   }
-  if (replicate * shard != ranks)
-    throw Error("impossible mesh: " + replicateText +
+  // Each is at most 2^20 ranks.
+  if (replicate * shard * tensor != ranks)
+    throw Error("impossible mesh: " + stated +
                 " times parallelism.data_parallel_shard_degree = " +
                 std::to_string(shard) + " is not the number of ranks, " +
                 std::to_string(ranks));
@@ -47,7 +52,7 @@ static void resolveMode(RunConfig &config) {
 
 std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
                                 ConfigErrors &errors) {
-  if (!errors.concern("parallelism.data_parallel")) {
+  if (!errors.concern("parallelism.")) {
     try {
       resolveMesh(config, ranks);
     } catch (const Error &error) {

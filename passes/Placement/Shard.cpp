@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Placement.h"
+#include "fsdp/Support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Passes.h"
+#include "passes/Placement/Policy.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace fsdp {
@@ -110,15 +112,38 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
 
   void runOnOperation() override {
     dataAxes.clear();
+    streamAxis = {};
     parameters.clear();
-    if (failed(createMesh()))
+    FailureOr<PlacementPolicy> policy = readPolicy();
+    if (failed(policy) || failed(createMesh()))
       return signalPassFailure();
+    auto tensorAxis = dist::AxisRefAttr::get(&getContext(), "tp");
+    if (policyFile.empty() && meshOp.sizeOf(tensorAxis) != 0)
+      *policy = tensorParallelLlama(sequence, loss);
+    PolicyApplier applier(*policy, getOperation(), meshOp, dataAxes);
+    auto places = applier.parameters();
+    if (failed(places))
+      return signalPassFailure();
+    const auto &stream = policy->stream;
+    if (stream && !stream->sequence.empty() && stream->sequence == stream->loss)
+      streamAxis = dist::AxisRefAttr::get(&getContext(), stream->sequence);
     for (auto parameter : getOperation().getOps<nn::ParameterOp>())
-      place(parameter);
+      place(parameter, places->lookup(parameter.getSymNameAttr()));
     for (auto program : getOperation().getOps<func::FuncOp>())
       if (!program.isExternal() &&
-          (failed(placeArguments(program)) || failed(shard(program))))
+          (failed(placeArguments(program)) || failed(shard(program)) ||
+           failed(applier.pinStream(program))))
         return signalPassFailure();
+  }
+
+  FailureOr<PlacementPolicy> readPolicy() {
+    if (policyFile.empty())
+      return PlacementPolicy();
+    try {
+      return loadPolicy(policyFile);
+    } catch (const Error &error) {
+      return getOperation().emitError(error.what());
+    }
   }
 
   LogicalResult createMesh() {
@@ -145,23 +170,27 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     return mlir::verify(meshOp);
   }
 
-  /// The axes over which parameters rest cut; none to replicate.
-  ArrayRef<dist::AxisRefAttr> storageAxes() {
-    switch (mode) {
-    case ShardMode::FullyShard:
-      return dataAxes;
-    case ShardMode::HybridShard:
-      return ArrayRef(dataAxes).take_back(1);
-    case ShardMode::Replicate:
+  /// The axes over which a parameter rests cut; none to replicate. Where all
+  /// ranks of an axis that cuts the stream compute with the same, they share it
+  /// too: its gradient, which is parts of a sum over them, is scattered once.
+  dist::AxisList storageAxes(const dist::Placement &compute) {
+    if (mode == ShardMode::Replicate)
       return {};
-    }
-    llvm_unreachable("unknown ShardMode");
+    ArrayRef<dist::AxisRefAttr> data(dataAxes);
+    if (mode == ShardMode::HybridShard)
+      data = data.take_back(1);
+    dist::AxisList axes(data);
+    if (streamAxis && compute.dimOf(streamAxis) < 0)
+      axes.push_back(streamAxis);
+    return axes;
   }
 
-  void place(nn::ParameterOp parameter) {
-    dist::Placement placement(parameter.getTensorType().getRank());
-    if (!placement.dims.empty())
-      llvm::append_range(placement.dims[0].storage, storageAxes());
+  void place(nn::ParameterOp parameter, const ParameterPlace &place) {
+    dist::Placement placement = place.compute;
+    if (!placement.dims.empty() && !place.replicate)
+      placement.dims[0].storage = storageAxes(place.compute);
+    if (place.frozen)
+      parameter->setAttr(nn::kFrozenAttr, UnitAttr::get(&getContext()));
     parameter->setAttr(dist::kPlacementAttr,
                        placement.attribute(&getContext()));
     parameters[parameter.getSymNameAttr()] = parameter;
@@ -263,6 +292,8 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
 
   dist::MeshOp meshOp;
   SmallVector<dist::AxisRefAttr> dataAxes;
+  /// Cuts the residual stream from the first norm to the loss; null if none.
+  dist::AxisRefAttr streamAxis;
   DenseMap<StringAttr, nn::ParameterOp> parameters;
 };
 

@@ -132,15 +132,17 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
   }
 
   /// Makes sure that nothing reads the result of `op` before the bucket's
-  /// `place`: an nn.gradient, alone or behind casts and the all-reduce of a
-  /// scatter, moves behind it; any other early user is an error.
+  /// `place`: an nn.gradient, alone or behind the all-reduce of a scatter,
+  /// casts and moves of elements, moves behind it; any other early user is an
+  /// error.
   static LogicalResult
   sinkUsers(Operation *op, Operation *place,
             llvm::DenseMap<Operation *, unsigned> &number) {
     for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
       if (number.lookup(user) > number.lookup(place))
         continue;
-      if (!isa<nn::GradientOp, nn::CastOp, dist::AllReduceOp>(user)) {
+      if (!isa<nn::GradientOp, nn::CastOp, dist::AllReduceOp, dist::ShardOfOp,
+               nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::PadOp>(user)) {
         InFlightDiagnostic error =
             op->emitOpError("cannot join its bucket: its result is used before "
                             "the bucket's last member");

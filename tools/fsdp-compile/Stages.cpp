@@ -3,12 +3,12 @@
 #include "Diagnostics.h"
 #include "ReadText.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Emit/Emit.h"
+#include "fsdp/Emit/Manifest.h"
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
 #include "fsdp/Support/Signals.h"
-#include "fsdp/Emit/Emit.h"
-#include "fsdp/Emit/Manifest.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Verifier.h"
@@ -176,6 +176,9 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
                      .Case("replicate", ShardMode::Replicate)
                      .Case("hybrid_shard", ShardMode::HybridShard)
                      .Default(ShardMode::FullyShard);
+  options.policy = config.parallelism.placementPolicy;
+  options.sequence = config.parallelism.sequenceParallel;
+  options.loss = !config.parallelism.disableLossParallel;
   options.train = request.train;
   options.optimizer = config.optimizer.name != "none";
   options.beta1 = config.optimizer.beta1;

@@ -181,7 +181,7 @@ static void checkModel(const RunConfig &config, ConfigErrors &errors) {
 /// The ranks that the settings state, or 1.
 static int64_t statedRanks(const RunConfig &config, ConfigErrors &errors) {
   // The mesh cannot be checked without them.
-  const char *const degrees = "parallelism.data_parallel";
+  const char *const degrees = "parallelism.";
   if (ranks.getNumOccurrences() && ranks < 1)
     errors.add("--ranks must be at least 1", degrees);
   if (ranks > kMaxRanks)
@@ -190,16 +190,20 @@ static int64_t statedRanks(const RunConfig &config, ConfigErrors &errors) {
     return ranks;
   int64_t shard = config.parallelism.dataParallelShardDegree;
   return config.parallelism.dataParallelReplicateDegree *
-         (shard == -1 ? 1 : shard);
+         config.parallelism.tensorParallelDegree * (shard == -1 ? 1 : shard);
 }
 
+/// Slowest axis first: what tensor parallel ranks exchange stays nearest.
 static std::string meshOf(const RunConfig &config) {
-  int64_t replicate = config.parallelism.dataParallelReplicateDegree;
-  std::string shard =
-      "dp_shard=" + std::to_string(config.parallelism.dataParallelShardDegree);
-  return replicate == 1
-             ? shard
-             : "dp_replicate=" + std::to_string(replicate) + "," + shard;
+  const RunConfig::Parallelism &parallelism = config.parallelism;
+  std::string mesh =
+      "dp_shard=" + std::to_string(parallelism.dataParallelShardDegree);
+  if (parallelism.dataParallelReplicateDegree > 1)
+    mesh = "dp_replicate=" +
+           std::to_string(parallelism.dataParallelReplicateDegree) + "," + mesh;
+  if (parallelism.tensorParallelDegree > 1)
+    mesh += ",tp=" + std::to_string(parallelism.tensorParallelDegree);
+  return mesh;
 }
 
 /// The runtime's files beside the tool: in the build tree or installed.

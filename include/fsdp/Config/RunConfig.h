@@ -65,6 +65,9 @@ struct RunConfig {
   struct Parallelism {
     int64_t dataParallelReplicateDegree = 1;
     int64_t dataParallelShardDegree = -1; // -1: the rest of the ranks
+    int64_t tensorParallelDegree = 1;
+    bool sequenceParallel = true, disableLossParallel = false;
+    std::string placementPolicy; // a TOML file; empty: the plan of the family
     std::string fsdpReshardAfterForward = "default";
   } parallelism;
 

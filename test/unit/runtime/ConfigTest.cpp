@@ -185,6 +185,14 @@ TEST(Config, TheMeshIsResolvedOrImpossible) {
   EXPECT_EQ(messageOf([&] { resolveConfig(config, 5); }),
             "impossible mesh: parallelism.data_parallel_replicate_degree = 2 "
             "does not divide 5 ranks");
+  config.parallelism.tensorParallelDegree = 2;
+  resolveConfig(config, 12);
+  EXPECT_EQ(config.parallelism.dataParallelShardDegree, 3);
+  config.parallelism.dataParallelShardDegree = -1;
+  EXPECT_EQ(messageOf([&] { resolveConfig(config, 6); }),
+            "impossible mesh: parallelism.data_parallel_replicate_degree = 2 "
+            "times parallelism.tensor_parallel_degree = 2 does not divide 6 "
+            "ranks");
 }
 
 TEST(Config, AutoModeIsHybridWhereRanksAreInGroups) {
@@ -326,7 +334,6 @@ converters = []
 [optimizer]
 implementation = "foreach"
 [parallelism]
-tensor_parallel_degree = 1
 pipeline_parallel_degree = 1
 pipeline_parallel_schedule = "1F1B"
 context_parallel_degree = 1
@@ -355,9 +362,9 @@ enabled = false
 }
 
 TEST(Config, OtherValuesOfNeutralKeysAreErrors) {
-  EXPECT_EQ(loadError("[parallelism]\ntensor_parallel_degree = 2\n"),
-            "run.toml:2: parallelism.tensor_parallel_degree = 2 is not "
-            "supported (there is no tensor parallelism); leave the key out or "
+  EXPECT_EQ(loadError("[parallelism]\ncontext_parallel_degree = 2\n"),
+            "run.toml:2: parallelism.context_parallel_degree = 2 is not "
+            "supported (there is no context parallelism); leave the key out or "
             "set it to 1");
   EXPECT_EQ(loadError("[activation_checkpoint]\nmode = \"full\"\n"),
             "run.toml:2: activation_checkpoint.mode = \"full\" is not "

@@ -1,0 +1,154 @@
+"""Tensor parallelism: loss and every gradient of a small Llama on meshes with an
+axis "tp" are those of one rank on the same batch, of which every sequence has
+another number of ignored labels.
+
+usage: tensor_parallel.py WORKDIR [NAME...]"""
+import array
+import itertools
+import json
+import math
+import os
+import random
+import sys
+
+import artifacts
+
+BATCH, SEQUENCE, VOCABULARY = 4, 16, 257
+TOLERANCE = 1e-5  # relative, in the norm of a tensor: f32 sums in other orders
+MODEL = {"model.dim": 32, "model.n_layers": 2, "model.n_heads": 8,
+         "model.n_kv_heads": 4, "model.ffn_dim": 48,
+         "model.vocab_size": VOCABULARY}
+# Name: (replicate, shard, tensor, settings)
+MESHES = {
+    "tp4": (1, 1, 4, {}),
+    "dp2_tp2": (1, 2, 2, {}),
+    "replicate2_tp2": (2, 1, 2, {"compile.mode": "replicate"}),
+    "dp2_tp2_whole_loss": (1, 2, 2, {"parallelism.disable_loss_parallel": "true"}),
+    "dp2_tp2_no_sequence": (1, 2, 2, {"parallelism.sequence_parallel": "false"}),
+    "tp4_neither": (1, 1, 4, {"parallelism.sequence_parallel": "false",
+                              "parallelism.disable_loss_parallel": "true"}),
+    # Fewer key heads than ranks: every rank needs some of them.
+    "tp4_grouped": (1, 1, 4, {"model.n_kv_heads": 2}),
+    "tp2_tied": (1, 1, 2, {"model.tied": "true"}),
+    "dp4": (1, 4, 1, {}),
+}
+
+
+def words(settings):
+    return [word for key, value in settings.items()
+            for word in (f"--{key}", str(value))]
+
+
+def train(work, name, mesh):
+    """One step without an optimizer; (manifest, dump of every rank, loss)."""
+    replicate, shard, tensor, own = mesh
+    ranks = replicate * shard * tensor
+    out = f"{work}/{name}"
+    settings = {
+        **MODEL, "parallelism.data_parallel_replicate_degree": replicate,
+        "parallelism.tensor_parallel_degree": tensor,
+        "training.local_batch_size": BATCH // (replicate * shard),
+        "training.seq_len": SEQUENCE, "training.steps": 1,
+        "training.dataset_path": f"{work}/text",
+        "training.mixed_precision_param": "float32", "optimizer.name": "none",
+        "lr_scheduler.warmup_steps": 0, "validation.enable": "false",
+        "sample.length": 0, "metrics.peak_tflops": 1, **own}
+    artifacts.run("fsdp-compile", "--ranks", str(ranks), *words(settings), "-o", out)
+    artifacts.run("fsdp-run", out, *words(settings), "-n", str(ranks),
+                  "--job.dump_folder", f"{out}.run", "--load",
+                  f"{work}/batch.safetensors", "--dump", f"{out}.safetensors")
+    with open(f"{out}/manifest.json") as file:
+        manifest = json.load(file)
+    dumps = [artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
+             for rank in range(ranks)]
+    return manifest, dumps, artifacts.metrics(f"{out}.run")[0]["loss"]
+
+
+def coordinate(axes, names, rank):
+    """(parts, which one) of a rank along whole axes of the mesh."""
+    parts, index = 1, 0
+    for name in names:
+        stride = 1
+        for axis in reversed(axes):
+            if axis["name"] == name:
+                index = index * axis["size"] + rank // stride % axis["size"]
+                parts *= axis["size"]
+            stride *= axis["size"]
+    return parts, index
+
+
+def whole(manifest, dumps, name):
+    """The full tensor; ranks that have the same agree."""
+    (entry,) = [r for r in manifest["ranges"] if r["name"] == name]
+    full, axes = entry["full"], manifest["mesh"]["axes"]
+    if not entry["placement"]:
+        return list(artifacts.floats(dumps[0][name][1]))
+    values = [None] * math.prod(full)
+    for rank, dump in enumerate(dumps):
+        held, local = artifacts.floats(dump[name][1]), entry["shape"]
+        boxes = []
+        for size, stored, dim in zip(full, local, entry["placement"]["dims"]):
+            computed, first = coordinate(axes, dim["compute"], rank)
+            _, second = coordinate(axes, dim["storage"], rank)
+            part = size // computed
+            boxes.append([(i, first * part + second * stored + i)
+                          for i in range(stored) if second * stored + i < part])
+        for box in itertools.product(*boxes):
+            at = there = 0
+            for (i, j), stored, size in zip(box, local, full):
+                at, there = at * stored + i, there * size + j
+            if values[there] not in (None, held[at]):
+                sys.exit(f"{name}: rank {rank} differs from another replica")
+            values[there] = held[at]
+    return values
+
+
+def distance(actual, expected):
+    square = sum((a - e) ** 2 for a, e in zip(actual, expected, strict=True))
+    return math.sqrt(square / sum(e ** 2 for e in expected))
+
+
+def write_inputs(work):
+    generator = random.Random(3)
+    rows = [[generator.randrange(VOCABULARY) for _ in range(SEQUENCE + 1)]
+            for _ in range(BATCH)]
+    targets = [[-100 if i < 3 * number else t for i, t in enumerate(row[1:])]
+               for number, row in enumerate(rows)]
+    shape = [BATCH, SEQUENCE]
+    artifacts.write_int32(
+        f"{work}/batch.safetensors",
+        {"tokens": (shape, [t for row in rows for t in row[:-1]]),
+         "targets": (shape, [t for row in targets for t in row])})
+    with open(f"{work}/text", "w") as file:  # never sampled
+        file.write("x" * 1000)
+
+
+def main(work, *names):
+    os.makedirs(work, exist_ok=True)
+    write_inputs(work)
+    references = {}
+    for name in names or MESHES:
+        mesh = MESHES[name]
+        model = {k: v for k, v in mesh[3].items() if k.startswith("model.")}
+        key = str(sorted(model.items()))
+        if key not in references:
+            references[key] = train(work, f"one-{len(references)}",
+                                    (1, 1, 1, model))
+        manifest, dumps, loss = train(work, name, mesh)
+        one, (alone,), expected = references[key]
+        worst = abs(loss / expected - 1)
+        gradients = [r["name"] for r in one["ranges"] if r["role"] == "gradient"]
+        for gradient in gradients:
+            error = distance(whole(manifest, dumps, gradient),
+                             list(artifacts.floats(alone[gradient][1])))
+            worst = max(worst, error)
+            if error > TOLERANCE:
+                sys.exit(f"{name}: {gradient}: relative error {error:.2e}")
+        if abs(loss / expected - 1) > TOLERANCE:
+            sys.exit(f"{name}: loss {loss}, on one rank {expected}")
+        print(f"{name}: loss and {len(gradients)} gradients, worst relative "
+              f"error {worst:.1e}")
+    print(f"{len(names or MESHES)} meshes compute what one rank does")
+
+
+main(*sys.argv[1:])

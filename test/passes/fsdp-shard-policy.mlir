@@ -1,0 +1,106 @@
+// RUN: split-file %s %t
+// RUN: fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/policy.toml" | FileCheck %s
+// RUN: fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/policy.toml" --fsdp-propagate --fsdp-verify-placements --fsdp-expand | FileCheck %s --check-prefix=LOCAL
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2" 2>&1 | FileCheck %s --check-prefix=PLAN
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2 policy=%t/policy.toml" 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/none.toml" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=3 policy=%t/policy.toml" 2>&1 | FileCheck %s --check-prefix=DIVIDE
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=8 policy=%t/stream.toml" 2>&1 | FileCheck %s --check-prefix=SEQUENCE
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/rank.toml" 2>&1 | FileCheck %s --check-prefix=RANK
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/data.toml" 2>&1 | FileCheck %s --check-prefix=DATA
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/twice.toml" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/glob.toml" 2>&1 | FileCheck %s --check-prefix=GLOB
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/key.toml" 2>&1 | FileCheck %s --check-prefix=KEY
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/absent.toml" 2>&1 | FileCheck %s --check-prefix=ABSENT
+
+// Later rules win; storage lies behind the axes of the policy.
+// CHECK: nn.parameter @up {{.*}} {fsdp.placement = #fsdp.placement<[{"tp" | "dp"}, {}]>}
+// CHECK: nn.parameter @down {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp"}, {"tp"}]>}
+// CHECK: nn.parameter @scale {{.*}} {fsdp.placement = #fsdp.placement<[{}]>, nn.frozen}
+// CHECK-LABEL: func.func @forward
+// What norms read is cut along the sequence over tp, for its other users too.
+// CHECK: %[[S:.*]] = fsdp.redistribute %arg0 on @mesh to <[{"dp"}, {"tp"}, {}]>
+// CHECK: nn.rms_norm %[[S]]
+// CHECK: nn.add %[[S]]
+
+// The sequence is gathered before the first product, and its parts are added
+// and cut in one behind the second. Each rank has one sequence, so bringing
+// pieces to the front costs nothing.
+// LOCAL-LABEL: func.func @forward
+// LOCAL: fsdp.shard_of
+// LOCAL: nn.rms_norm {{.*}} tensor<1x2x8xf32>
+// LOCAL: fsdp.all_gather {{.*}} on @mesh["tp"] dim 0
+// LOCAL: nn.linear {{.*}} -> tensor<1x4x8xf32>
+// LOCAL: nn.linear {{.*}} -> tensor<1x4x8xf32>
+// LOCAL: fsdp.reduce_scatter sum {{.*}} on @mesh["tp"] dim 0
+// LOCAL: nn.add {{.*}} : tensor<1x2x8xf32>
+// LOCAL-NOT: nn.transpose
+
+// PLAN: error: the tensor-parallel plan of Llama: no parameter matches "layers.*.attention.w[qkv].weight"
+// AXIS: error: {{.*}}policy.toml:4: the mesh has no axis "tp"
+// NONE: error: {{.*}}none.toml:1: no parameter matches "layers.*"
+// DIVIDE: error: {{.*}}policy.toml:4: 3 ranks of the axis "tp" do not divide dimension 0 of @up, which is 'tensor<16x8xf32>'
+// SEQUENCE: error: {{.*}}stream.toml:1: 8 ranks of the axis "tp" do not divide the sequence of 4
+// RANK: error: {{.*}}rank.toml:1: @scale has no dimension 1: it is 'tensor<8xf32>'
+// DATA: error: {{.*}}data.toml:1: over the axis "dp" batches are cut; parameters rest cut over it as the mode says
+// TWICE: error: {{.*}}twice.toml:{{.*}}
+// GLOB: error: {{.*}}glob.toml:1: "w[": {{.*}}
+// KEY: error: {{.*}}key.toml:3: {{\[\[parameters\]\]}}: unknown key 'shards'; did you mean 'shard'?
+// ABSENT: error: {{.*}}absent.toml
+
+//--- model.mlir
+nn.parameter @up : tensor<16x8xf32> init #nn.zeros
+nn.parameter @down : tensor<8x16xf32> init #nn.zeros
+nn.parameter @scale : tensor<8xf32> init #nn.ones
+func.func @forward(%x: tensor<2x4x8xf32> {nn.name = "x"}) -> (tensor<2x4x8xf32> {nn.name = "y"}) {
+  %g = nn.read @scale : tensor<8xf32>
+  %n, %rstd = nn.rms_norm %x, %g eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+  %u = nn.read @up : tensor<16x8xf32>
+  %h = nn.linear %n, %u : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>
+  %d = nn.read @down : tensor<8x16xf32>
+  %o = nn.linear %h, %d : tensor<2x4x16xf32>, tensor<8x16xf32> -> tensor<2x4x8xf32>
+  %y = nn.add %x, %o : tensor<2x4x8xf32>
+  return %y : tensor<2x4x8xf32>
+}
+
+//--- policy.toml
+[stream]
+sequence = "tp"
+
+[[parameters]]
+match = "{up,down}"
+shard = { tp = 0 }
+
+[[parameters]]
+match = "down"
+shard = { tp = 1 }
+
+[[parameters]]
+match = "scale"
+frozen = true
+replicate = true
+//--- none.toml
+[[parameters]]
+match = "layers.*"
+//--- stream.toml
+[stream]
+sequence = "tp"
+//--- rank.toml
+[[parameters]]
+match = "scale"
+shard = { tp = 1 }
+//--- data.toml
+[[parameters]]
+match = "up"
+shard = { dp = 0 }
+//--- twice.toml
+[[parameters]]
+match = "up"
+shard = { tp = 0, tp = 1 }
+//--- glob.toml
+[[parameters]]
+match = "w["
+//--- key.toml
+[[parameters]]
+match = "up"
+shards = { tp = 0 }
