@@ -17,6 +17,9 @@ enum class ShardMode {
   Replicate,   ///< every rank holds everything
 };
 
+/// What nn-precision lets a program compute in.
+enum class ComputeType { F32, BF16 };
+
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 

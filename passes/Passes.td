@@ -12,6 +12,71 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// In which types is computed
+//===----------------------------------------------------------------------===//
+
+def Precision : Pass<"nn-precision", "::mlir::ModuleOp"> {
+  let summary = "Makes a mixed-precision program of an f32 one";
+  let description = [{
+    Puts an nn.cast to the compute type behind every read of a parameter; what is
+    computed from it follows, in program order:
+
+    | op | operands | results |
+    |---|---|---|
+    | nn.linear, nn.matmul, nn.attention | the narrowest of their types, or f32 if one is a wide parameter | that type; `lse` f32 |
+    | nn.exp, log, sqrt, rsqrt, sum, mean, mse_loss, divide_by_count | f32 | f32 |
+    | nn.cross_entropy | as they come | f32 |
+    | nn.rms_norm, layer_norm | as they come; nn.layer_norm's bias and weight, the widest of the two | the input's type; statistics f32 |
+    | nn.rotary | as they come; the table f32 | the input's type |
+    | arithmetic, activations, nn.softmax, max, embedding, moves of elements | the widest of their types | that type |
+    | nn.cast | as they come | as written |
+    | return | as they come; in f32 what another op takes cast to f32 | |
+
+    Operands of other types are cast right before the op, arguments at the beginning,
+    a value once to a type. Arguments and buffers keep their types otherwise: a target
+    is compared in f32, and only a matrix product makes an f32 batch narrow. A constant, and what is
+    computed from constants alone, has no type of its own: it is cast to that of
+    the op's other operands. Integers stay.
+
+    A parameter has one type in a program, also if it is read several times (a tied
+    one). It is f32 where `wide` lists it, or where it is an operand of an op that
+    takes f32, of nn.cast, or of nn.rotary as its table, moves of elements in
+    between not counted. Declarations stay f32, and so do the optimizer and its
+    state.
+
+    A program that holds a bf16 tensor has its precision already and stays as it
+    is. Fails on f64, on a program that is differentiated already, and on ops
+    without a rule above.
+
+    ```mlir
+    nn.parameter @w : tensor<8x4xf32> init #nn.zeros
+    %w = nn.read @w : tensor<8x4xf32>
+    %y = nn.linear %x, %w : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
+    %z = nn.mse_loss %y, %t count 16 : tensor<2x8xf32>, tensor<f32>
+    // becomes
+    %b = nn.cast %x : tensor<2x4xf32> to tensor<2x4xbf16>
+    %w = nn.read @w : tensor<8x4xf32>
+    %v = nn.cast %w : tensor<8x4xf32> to tensor<8x4xbf16>
+    %y = nn.linear %b, %v : tensor<2x4xbf16>, tensor<8x4xbf16> -> tensor<2x8xbf16>
+    %f = nn.cast %y : tensor<2x8xbf16> to tensor<2x8xf32>
+    %z = nn.mse_loss %f, %t count 16 : tensor<2x8xf32>, tensor<f32>
+    ```
+  }];
+  let options = [
+    Option<"computeDtype", "compute_dtype", "::fsdp::ComputeType",
+           /*default=*/"::fsdp::ComputeType::BF16",
+           "What parameters are cast to",
+           [{::llvm::cl::values(
+             clEnumValN(::fsdp::ComputeType::F32, "f32",
+                        "nothing: programs stay as they are"),
+             clEnumValN(::fsdp::ComputeType::BF16, "bf16", "bfloat16"))}]>,
+    ListOption<"wide", "wide", "std::string",
+               "Parameters and modules that stay f32: patterns like \"norm,layers.*.attention_norm\"">,
+  ];
+  let dependentDialects = ["::fsdp::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // Where parameters live, and the backward pass
 //===----------------------------------------------------------------------===//
 

@@ -14,6 +14,20 @@ using namespace mlir;
 using namespace fsdp;
 
 //===----------------------------------------------------------------------===//
+// What: the graph itself
+//===----------------------------------------------------------------------===//
+
+static void addGraph(OpPassManager &pm, const TrainPipelineOptions &options) {
+  // First of all: a parameter is sharded in the type that it is used in, and
+  // gradients get the types of what they belong to.
+  if (options.computeDtype == ComputeType::F32)
+    return;
+  PrecisionOptions precision;
+  precision.computeDtype = options.computeDtype;
+  pm.addPass(createPrecision(precision));
+}
+
+//===----------------------------------------------------------------------===//
 // Where: layout of parameters and everything that follows from it
 //===----------------------------------------------------------------------===//
 
@@ -110,6 +124,9 @@ static void addExecution(OpPassManager &pm,
 
 void fsdp::buildTrainPipeline(OpPassManager &pm,
                               const TrainPipelineOptions &options, Phase last) {
+  addGraph(pm, options);
+  if (last == Phase::Graph)
+    return;
   addSharding(pm, options);
   addSchedule(pm, options);
   if (last == Phase::Exec)

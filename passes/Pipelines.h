@@ -11,6 +11,13 @@ namespace fsdp {
 /// Options of `fsdp-train`. Those of single passes have the passes' names.
 struct TrainPipelineOptions
     : public mlir::PassPipelineOptions<TrainPipelineOptions> {
+  Option<ComputeType> computeDtype{
+      *this, "compute_dtype",
+      llvm::cl::desc("What parameters are cast to where they are used"),
+      llvm::cl::init(ComputeType::F32),
+      llvm::cl::values(
+          clEnumValN(ComputeType::F32, "f32", "nothing"),
+          clEnumValN(ComputeType::BF16, "bf16", "bfloat16; see nn-precision"))};
   Option<std::string> mesh{
       *this, "mesh",
       llvm::cl::desc("Axes of the mesh, slowest first: "
@@ -105,6 +112,7 @@ struct TrainPipelineOptions
 
 /// Where the pipeline can stop.
 enum class Phase {
+  Graph,    ///< nn: what is computed, in which types
   Schedule, ///< nn and fsdp: when every tensor moves
   Exec,     ///< exec: in which bytes everything runs
 };

@@ -24,18 +24,15 @@ std::vector<NamedType> Mlp::inputs(MLIRContext *context) const {
 }
 
 std::vector<NamedTensor> Mlp::forward(ArrayRef<Tensor> inputs) const {
-  Tensor x = inputs[0], y = inputs[1];
-  Tracer &tracer = x.tracer();
-  Tensor h = cast(x, tracer.computeType());
+  Tensor h = inputs[0], y = inputs[1];
+  Tracer &tracer = h.tracer();
   for (const Linear &layer : layers) {
     Tracer::Scope scope(tracer, layer.path());
     h = relu(layer(h));
   }
 
   Tracer::Scope scope(tracer, "loss");
-  // The loss is taken in f32, in which the target comes.
-  Tensor prediction = cast(h, y.type().getElementType());
-  return {{"loss", mseLoss(prediction, y)}, {"prediction", prediction}};
+  return {{"loss", mseLoss(h, y)}, {"prediction", h}};
 }
 
 } // namespace fsdp::model

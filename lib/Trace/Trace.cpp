@@ -52,8 +52,7 @@ static void finishProgram(OpBuilder &builder, func::FuncOp program,
 }
 
 OwningOpRef<ModuleOp> traceModel(MLIRContext &context,
-                                 const model::Model &model, StringRef name,
-                                 ComputeType computeType) {
+                                 const model::Model &model, StringRef name) {
   context.loadDialect<func::FuncDialect, nn::NNDialect>();
   OpBuilder builder(&context);
   Location loc = NameLoc::get(builder.getStringAttr(name));
@@ -62,11 +61,8 @@ OwningOpRef<ModuleOp> traceModel(MLIRContext &context,
   builder.setInsertionPointToEnd(module->getBody());
   func::FuncOp program = createProgram(builder, loc, model);
   builder.setInsertionPointToStart(&program.getBody().front());
-  Type compute = builder.getF32Type();
-  if (computeType == ComputeType::BF16)
-    compute = builder.getBF16Type();
 
-  model::Tracer tracer(*module, builder, compute);
+  model::Tracer tracer(*module, builder);
   tracer.declare(model);
   program->moveAfter(&module->getBody()->back());
   SmallVector<model::Tensor> inputs;
@@ -130,7 +126,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> traceModel(MLIRContext &context,
     return model.takeError();
   if (llvm::Error error = verifyBytes(**model, spec.name))
     return error;
-  return traceModel(context, **model, spec.name, options.computeType);
+  return traceModel(context, **model, spec.name);
 }
 
 } // namespace fsdp

@@ -7,16 +7,15 @@ using namespace mlir;
 
 namespace fsdp::model {
 
-Tracer::Tracer(ModuleOp module, OpBuilder builder, Type computeType)
-    : module(module), ops(builder), compute(computeType),
-      location(module.getLoc()) {}
+Tracer::Tracer(ModuleOp module, OpBuilder builder)
+    : module(module), ops(builder), location(module.getLoc()) {}
 
 Tracer::Scope::Scope(Tracer &tracer, llvm::StringRef path)
     : tracer(tracer), outer(tracer.location) {
   tracer.location = NameLoc::get(tracer.ops.getStringAttr(path));
 }
 
-/// Variables are f32, whatever the model computes in.
+/// A model is traced in f32; nn-precision decides what is computed in.
 static RankedTensorType typeOf(const Variable &variable, OpBuilder &builder) {
   return RankedTensorType::get(variable.shape, builder.getF32Type());
 }
@@ -43,7 +42,7 @@ void Tracer::declare(const Module &root) {
 Tensor Tracer::use(const Parameter &parameter) {
   Value value =
       nn::ReadOp::create(ops, location, typeOf(parameter, ops), parameter.name);
-  return cast(Tensor(value, *this), compute);
+  return {value, *this};
 }
 
 Tensor Tracer::use(const Buffer &buffer) {
@@ -73,13 +72,6 @@ Tensor operator+(Tensor lhs, Tensor rhs) {
 
 Tensor operator*(Tensor lhs, Tensor rhs) {
   return build<nn::MulOp>(lhs, lhs.value(), rhs.value());
-}
-
-Tensor cast(Tensor x, Type elementType) {
-  if (x.type().getElementType() == elementType)
-    return x;
-  return build<nn::CastOp>(x, RankedTensorType::get(x.shape(), elementType),
-                           x.value());
 }
 
 Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape) {

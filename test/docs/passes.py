@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-MUST_RUN = ("fsdp-shard", "fsdp-expand", "nn-fuse", "exec-plan-memory")
+MUST_RUN = ("nn-precision", "fsdp-shard", "fsdp-expand", "nn-fuse", "exec-plan-memory")
 NAME = r"%[A-Za-z_][\w.]*|%\d+"
 
 

@@ -1,4 +1,5 @@
 // RUN: fsdp-trace llama3_debug --seq 8 --set n_layers=1 --dtype bf16 | FileCheck %s
+// RUN: fsdp-trace llama3_debug --seq 8 --set n_layers=1 | fsdp-opt --nn-precision | FileCheck %s
 
 // Mixed precision: parameters stay f32 and are cast where they are used;
 // activations and logits are bf16; the table of angles, the statistics of norms

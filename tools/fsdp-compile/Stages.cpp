@@ -144,9 +144,6 @@ llvm::Error Compilation::trace() {
                   config.parallelism.dataParallelReplicateDegree *
                   config.parallelism.dataParallelShardDegree;
   options.seqLen = config.training.seqLen;
-  options.computeType = config.training.mixedPrecisionParam == "bfloat16"
-                            ? ComputeType::BF16
-                            : ComputeType::F32;
   auto traced = traceModel(context, *spec, options);
   if (!traced)
     return traced.takeError();
@@ -171,6 +168,8 @@ llvm::Error Compilation::read() {
 
 static void setOptions(TrainPipelineOptions &options, const Request &request) {
   const RunConfig &config = request.config;
+  options.computeDtype =
+      request.computesInBf16 ? ComputeType::BF16 : ComputeType::F32;
   options.mesh = request.mesh;
   options.mode = llvm::StringSwitch<ShardMode>(config.compile.mode)
                      .Case("replicate", ShardMode::Replicate)
@@ -212,7 +211,9 @@ llvm::Error Compilation::runPasses() {
   // Text that is exec already has been through the passes.
   if (!module->getOps<exec::ProgramOp>().empty()) {
     pipeline = "none: the input is a planned exec module";
-    return request.verifyExec ? verifyExecText() : llvm::Error::success();
+    return request.verifyExec && !isWanted(Stage::Graph)
+               ? verifyExecText()
+               : llvm::Error::success();
   }
   TrainPipelineOptions options;
   setOptions(options, request);
@@ -222,7 +223,8 @@ llvm::Error Compilation::runPasses() {
   if (request.timing)
     passes.enableTiming();
   buildTrainPipeline(passes, options,
-                     isWanted(Stage::Plan) || isWanted(Stage::Schedule)
+                     isWanted(Stage::Graph) ? Phase::Graph
+                     : isWanted(Stage::Plan) || isWanted(Stage::Schedule)
                          ? Phase::Schedule
                          : Phase::Exec);
   llvm::raw_string_ostream text(pipeline);
@@ -379,9 +381,8 @@ llvm::Error Compilation::run() {
       return error;
   if (llvm::Error error = read())
     return error;
-  if (!isWanted(Stage::Graph))
-    if (llvm::Error error = runPasses())
-      return error;
+  if (llvm::Error error = runPasses())
+    return error;
   if (request.emit >= Stage::Source)
     if (llvm::Error error = emitSource())
       return error;

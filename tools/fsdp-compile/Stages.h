@@ -28,6 +28,8 @@ struct Request {
   /// A file of nn or exec text; empty: the model of `config` is traced.
   std::string input;
   RunConfig config;
+  /// Whether parameters are used in bf16 and not in f32.
+  bool computesInBf16 = false;
   /// Axes of the mesh, as for fsdp-shard; empty: the input states its own.
   std::string mesh;
   /// False: public functions are programs as they are.

@@ -49,6 +49,9 @@ EXAMPLES:
   The generated C++ of a model traced by hand:
     fsdp-trace llama3_debug --seq 128 | fsdp-compile - --mesh dp_shard=2 --emit=cpp
 
+  The same, in bf16 mixed precision:
+    fsdp-trace llama3_debug --seq 128 | fsdp-compile - --training.mixed_precision_param bfloat16 --emit=cpp
+
   The same run for GPUs: the generated CUDA C++, and the artifact:
     fsdp-compile --config run.toml --ranks 8 --emit=cuda
     fsdp-compile --config run.toml --ranks 8 --target=cuda -o artifact
@@ -279,10 +282,15 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   request.config = readSettings(overrides, errors);
   checkOptions(errors);
   request.input = input;
+  const std::string &precision = request.config.training.mixedPrecisionParam;
+  // "auto" leaves a text in the types that it states.
+  request.computesInBf16 = precision == "bfloat16";
   int64_t jobRanks = statedRanks(request.config, errors);
   std::string note = resolveConfig(request.config, jobRanks, errors);
-  if (input.empty())
+  if (input.empty()) {
+    request.computesInBf16 = precision == "bfloat16";
     checkModel(request.config, errors);
+  }
   request.memoryBudget = readBudget(errors);
   errors.throwIfAny();
   if (!note.empty() && input.empty() && emitStage == Stage::Library)

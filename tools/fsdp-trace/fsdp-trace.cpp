@@ -11,6 +11,8 @@
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Passes.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -126,6 +128,16 @@ static llvm::Error verifySizes(const ModelSpec &spec) {
   return llvm::Error::success();
 }
 
+/// Makes the traced f32 graph compute in --dtype.
+static bool setPrecision(mlir::ModuleOp module) {
+  PrecisionOptions options;
+  options.computeDtype = computeType;
+  mlir::PassManager passes(module.getContext(),
+                           mlir::ModuleOp::getOperationName());
+  passes.addPass(createPrecision(options));
+  return mlir::succeeded(passes.run(module));
+}
+
 static llvm::Error printModel(llvm::raw_ostream &os) {
   if (modelName.empty())
     return llvm::createStringError(
@@ -141,10 +153,10 @@ static llvm::Error printModel(llvm::raw_ostream &os) {
     return error;
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  auto module = traceModel(context, *spec, {batch, seqLen, computeType});
+  auto module = traceModel(context, *spec, {batch, seqLen});
   if (!module)
     return module.takeError();
-  if (mlir::failed(mlir::verify(**module)))
+  if (mlir::failed(mlir::verify(**module)) || !setPrecision(**module))
     return llvm::createStringError("the traced graph is not valid");
   if (wantSummary) {
     printSummary(**module, os);

@@ -1,7 +1,7 @@
 //===- Trace.h - From a model to its graph ----------------------*- C++ -*-===//
 //
 // The entry of the compiler: runs a model's forward once and returns the
-// module that holds its parameters, buffers and the program @forward.
+// module that holds its parameters, buffers and the program @forward, in f32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TRACE_TRACE_H
@@ -17,14 +17,9 @@ namespace model {
 class Model;
 } // namespace model
 
-enum class ComputeType { F32, BF16 };
-
 struct TraceOptions {
   int64_t batch = 0;  // of all ranks; 0: the model's default
   int64_t seqLen = 0; // 0: the model's default; an MLP has none
-  /// What parameters are cast to when they are used and activations are kept
-  /// in. Parameters themselves, statistics and losses are f32.
-  ComputeType computeType = ComputeType::F32;
 };
 
 /// Traces `spec`. The context gets the dialects it needs. Fails if the sizes
@@ -36,8 +31,7 @@ traceModel(mlir::MLIRContext &context, const ModelSpec &spec,
 /// Traces a model written in C++.
 mlir::OwningOpRef<mlir::ModuleOp> traceModel(mlir::MLIRContext &context,
                                              const model::Model &model,
-                                             llvm::StringRef name,
-                                             ComputeType computeType);
+                                             llvm::StringRef name);
 
 } // namespace fsdp
 

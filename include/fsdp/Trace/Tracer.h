@@ -38,26 +38,22 @@ private:
   Tracer *owner;
 };
 
-/// Where ops go, which type they compute in, and which module they come from.
+/// Where ops go, and which module they come from.
 class Tracer {
 public:
   /// Appends declarations to `module`; `builder` stands where ops go.
-  Tracer(mlir::ModuleOp module, mlir::OpBuilder builder,
-         mlir::Type computeType);
+  Tracer(mlir::ModuleOp module, mlir::OpBuilder builder);
 
   mlir::OpBuilder &builder() { return ops; }
   /// The path of the module whose forward is running, as a NameLoc.
   mlir::Location loc() const { return location; }
-  mlir::Type computeType() const { return compute; }
 
   /// Declares every parameter and buffer of `module` and of its children, in
   /// registration order.
   void declare(const Module &module);
 
-  /// A use of a parameter: its present value in the compute type. Masters
-  /// stay f32, so with bf16 compute the cast is part of the use.
+  /// A use of a parameter or buffer: its present value.
   Tensor use(const Parameter &parameter);
-  /// A use of a buffer, in the type it is kept in.
   Tensor use(const Buffer &buffer);
 
   /// While it lives, new ops carry the location `path`.
@@ -76,7 +72,6 @@ public:
 private:
   mlir::ModuleOp module;
   mlir::OpBuilder ops;
-  mlir::Type compute;
   mlir::Location location;
 };
 
@@ -87,8 +82,6 @@ private:
 Tensor operator+(Tensor lhs, Tensor rhs);
 Tensor operator*(Tensor lhs, Tensor rhs);
 
-/// Converts the elements; the tensor itself if it has the type already.
-Tensor cast(Tensor x, mlir::Type elementType);
 /// The same elements in row-major order under another shape.
 Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape);
 

@@ -117,6 +117,7 @@ public:
   /// Runs the pipeline, and `visit` after every pass.
   void runPipeline(AfterEachPass::Visit visit) {
     TrainPipelineOptions options;
+    options.computeDtype = setting.type;
     options.mesh = setting.mesh;
     options.mode = setting.mode;
     options.reshard = setting.reshard;
@@ -150,8 +151,7 @@ private:
   /// One sequence for every rank.
   OwningOpRef<ModuleOp> trace() {
     ModelSpec spec{"tiny", tinyLlama(setting.tied), ranks, kSequence};
-    return llvm::cantFail(
-        traceModel(context, spec, {ranks, kSequence, setting.type}));
+    return llvm::cantFail(traceModel(context, spec, {ranks, kSequence}));
   }
 
   static func::FuncOp programOf(ModuleOp module) {
@@ -262,6 +262,7 @@ TEST_P(PassMeaning, IsKeptByEveryPass) {
        {"fsdp-shard", "nn-differentiate", "fsdp-expand", "fsdp-optimizer",
         "fsdp-remat", "fsdp-bucket", "fsdp-overlap", "nn-fuse"})
     EXPECT_TRUE(seen.count(name)) << name;
+  EXPECT_EQ(seen.count("nn-precision"), GetParam().type == ComputeType::BF16);
 }
 
 constexpr ShardMode kFull = ShardMode::FullyShard;

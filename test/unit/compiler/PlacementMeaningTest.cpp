@@ -426,8 +426,7 @@ public:
     config.ffnDim = 24;
     config.vocab = kVocab;
     ModelSpec spec{"tiny", config, kBatch, kSequence};
-    module = llvm::cantFail(
-        traceModel(context, spec, {kBatch, kSequence, ComputeType::F32}));
+    module = llvm::cantFail(traceModel(context, spec, {kBatch, kSequence}));
   }
 
   ModuleOp get() { return *module; }

@@ -56,8 +56,7 @@ private:
 
 TEST(Trace, ParametersAreDeclaredInTheOrderOfTheMembers) {
   MLIRContext context;
-  OwningOpRef<ModuleOp> module =
-      traceModel(context, TwoBlocks(), "two_blocks", ComputeType::F32);
+  OwningOpRef<ModuleOp> module = traceModel(context, TwoBlocks(), "two_blocks");
   ASSERT_TRUE(succeeded(verify(*module)));
   std::vector<std::string> names;
   for (auto parameter : module->getOps<nn::ParameterOp>())
@@ -72,8 +71,7 @@ TEST(Trace, ParametersAreDeclaredInTheOrderOfTheMembers) {
 
 TEST(Trace, OpsKnowTheirModule) {
   MLIRContext context;
-  OwningOpRef<ModuleOp> module =
-      traceModel(context, TwoBlocks(), "two_blocks", ComputeType::BF16);
+  OwningOpRef<ModuleOp> module = traceModel(context, TwoBlocks(), "two_blocks");
   std::vector<std::string> paths;
   module->walk([&](nn::LinearOp linear) {
     paths.push_back(cast<NameLoc>(linear.getLoc()).getName().str());
@@ -89,8 +87,7 @@ TEST(Trace, OpsKnowTheirModule) {
 
 TEST(Trace, SummaryCountsFromTheGraph) {
   MLIRContext context;
-  OwningOpRef<ModuleOp> module =
-      traceModel(context, TwoBlocks(), "two_blocks", ComputeType::F32);
+  OwningOpRef<ModuleOp> module = traceModel(context, TwoBlocks(), "two_blocks");
   ModelSummary summary = summarize(*module);
   // Per block: norm 8 + 8, w1 32 x 8 + 32, w2 8 x 32 = 560.
   EXPECT_EQ(summary.parameters, 2 * 560);
