@@ -35,7 +35,8 @@ HERE = pathlib.Path(__file__).parent
 TYPES = {"f32": "float32", "bf16": "bfloat16"}
 TITLES = {"fsdp2": "FSDP2, eager", "fsdp2_compiled": "FSDP2, blocks compiled",
           "simple_fsdp": "SimpleFSDP + torch.compile", "ddp": "DDP",
-          "ours": "fsdp", "floor": "matmul floor"}
+          "ours": "fsdp", "tensor": "fsdp, tensor parallel",
+          "floor": "matmul floor"}
 # Times ours is to be faster than FSDP2 and than SimpleFSDP.
 AIMS = {("S", "f32"): (1.35, 1.15), ("S", "bf16"): (2.0, 1.7),
         ("L", "f32"): (2.0, 1.4), ("L", "bf16"): (4.0, 2.8)}
@@ -108,15 +109,21 @@ length = 0
     def trace(self, model, dtype):
         return self.work / f"{model}-{dtype}-trace"
 
-    def ours(self, model, dtype):
+    def ours(self, model, dtype, mode="ours"):
         settings = self.settings(model, dtype)
-        artifact = self.work / f"{model}-{dtype}"
+        options = []
+        if mode == "tensor":  # the same global batch, as one group of ranks
+            options = ["--parallelism.data_parallel_shard_degree", 1,
+                       "--parallelism.tensor_parallel_degree", RANKS,
+                       "--training.local_batch_size", MODELS[model].batch * RANKS]
+        name = f"{model}-{dtype}" + ("" if mode == "ours" else f"-{mode}")
+        artifact = self.work / name
         if not artifact.exists():
-            self.run(self.tool("fsdp-compile"), "--config", settings,
+            self.run(self.tool("fsdp-compile"), "--config", settings, *options,
                      "--ranks", RANKS, "-o", artifact)
-        outputs = self.work / f"{model}-{dtype}-outputs"
-        self.environment["FSDP_TRACE"] = str(self.trace(model, dtype))
-        self.run(self.tool("fsdp-run"), artifact, "--config", settings,
+        outputs = self.work / f"{name}-outputs"
+        self.environment["FSDP_TRACE"] = str(self.work / f"{name}-trace")
+        self.run(self.tool("fsdp-run"), artifact, "--config", settings, *options,
                  "-n", RANKS, "--job.dump_folder", outputs)
         del self.environment["FSDP_TRACE"]
         with open(outputs / "metrics.jsonl") as file:
@@ -148,8 +155,8 @@ length = 0
     def measure(self, mode, model, dtype):
         load = pathlib.Path("/proc/loadavg").read_text().split()[0]
         print(f"... {model} {dtype} {TITLES[mode]} (load {load})", file=sys.stderr)
-        if mode == "ours":
-            return self.ours(model, dtype)
+        if mode in ("ours", "tensor"):
+            return self.ours(model, dtype, mode)
         if mode == "floor":
             return self.floor(model, dtype)
         return self.torch_mode(mode, model, dtype)
