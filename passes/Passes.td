@@ -108,6 +108,9 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     stream is cut up to the loss, what all ranks of its axis compute with rests
     cut over it as well.
 
+    The read and the redistribute belong to the module (`nn.module`) of the
+    first read they stand for.
+
     If every use of the parameter is an nn.cast to one type, the redistribute
     yields that type and the casts go: what travels is the compute type.
 
@@ -168,7 +171,9 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
     user by operand; each is added to the sum so far (`nn.add sum, new`).
     This order is part of the numerical contract.
 
-    Ops of the backward pass carry the location of the op they belong to.
+    Ops of the backward pass carry the location and the module (`nn.module`)
+    of the op they belong to; a sum of contributions is of the op that made
+    the last one.
     What nothing uses in the end is erased (the logits of a training step, a
     cotangent nobody asked for).
 
@@ -212,6 +217,9 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
     counted on one rank only, and is over the axes that cut it at rest; over
     others every rank has the same. So gradients that rest cut over other axes
     have an nn.sum_squares of their own.
+
+    All belong to the module "optimizer"; what the norm reduces over ranks to
+    "optimizer.gradient_maximum" and "optimizer.gradient_norm" in it.
 
     With `max_norm` 0 nothing is clipped; the norm is computed and returned all
     the same. Parameters are updated in registration order by one multi-tensor
@@ -257,7 +265,9 @@ def Propagate : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     A value is brought to one place once, and the backward pass uses what the
     forward pass has brought. Storage axes of parameters are never looked at:
     bits depend on where is computed alone. Each move is a remark with its
-    bytes.
+    bytes. It belongs to the module of the op that made the value, which sends
+    it once to all that want it; that of an argument to the op that wants it
+    first.
 
     The optimizer takes gradients where they rest. A module without a mesh, and
     programs of one rank (`fsdp.local`), stay as they are.
@@ -390,7 +400,7 @@ def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
     Reshard-after-forward is recomputation: the uses of a gather behind
     nn.seed get a clone of the gather (and of the casts before it), fed through
     nn.recompute_from so that CSE leaves it alone. Clones never make
-    reductions.
+    reductions, and belong to the module of what they clone.
 
     ```mlir
     %w = fsdp.all_gather %s …            // forward
@@ -411,7 +421,9 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
     they agree on direction (before or behind nn.seed), kind, mesh axes,
     reduction, scale and element types. A gather bucket stands where its first
     member stood, a reduction bucket where its last one did. Inside a bucket
-    the order is that of registration, whatever the order in the graph.
+    the order is that of registration, whatever the order in the graph. A
+    bucket belongs to the module around those of its members, if there is one
+    below the root.
 
     ```
     all_gather a; all_gather b; use a, b   →   all_gather a, b; use a, b
@@ -500,7 +512,8 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
     Inside a kernel an element is computed again in every stage (each
     reduction, the final map), so an op that reduces does not join a value that
     needs exp, log, tanh or erf. Sums over rows (weight gradients) stay alone.
-    A fusion never crosses a collective or the start or wait of one, nn.seed or
+    A fusion belongs to the module around those of its members, which keep
+    theirs. It never crosses a collective or the start or wait of one, nn.seed or
     nn.adamw, so it runs after fsdp-overlap. Linear time.
   }];
 }
@@ -545,7 +558,8 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     - Arguments and results that a rank's program (`fsdp.local`) places give
       ranges with the logical type and the placement. A parameter at
       #fsdp.shard is stored over these axes and computed with whole.
-    - An interval is called after the module of its op and the op, one that
+    - Work belongs to the module of the op that it was. An interval is called
+      after the module of its op and the op, one that
       holds a parameter or a gradient after the parameter:
       "layers.1.feed_forward.w2: linear",
       "layers.1.feed_forward.w2.weight: all_gather".
@@ -674,7 +688,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
 def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
   let summary = "Makes one function of each block that a program repeats";
   let description = [{
-    Work is compared without addresses, event numbers and `serves`; runs in
+    Work is compared without addresses, event numbers, modules and `serves`;
+    runs in
     which a block follows itself become one exec.func and a call each. What
     differs between the copies becomes an argument, in order of first use:
     one per buffer, named in its location ("layers.*.h"). A range that every
@@ -704,7 +719,7 @@ def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
 
     Changes only how the program is written: the pass follows the calls it
     made and fails if operations, bytes, events or which buffers are one
-    differ, in anything but `serves`. Requires exec-plan-memory and
+    differ, in anything but modules and `serves`. Requires exec-plan-memory and
     exec-synchronize.
   }];
   let options = [

@@ -1,4 +1,5 @@
 //===- NNDialect.cpp - Registration and attributes of the nn dialect ------===//
+#include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NNSupport.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -100,6 +101,17 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     if (!isa<BufferOp>(op) || !isa<FlatSymbolRefAttr>(attribute.getValue()))
       return op->emitOpError("has '")
              << name << "', which must name a parameter on an nn.buffer";
+    return success();
+  }
+  if (name == kModuleAttr) {
+    auto path = dyn_cast<StringAttr>(attribute.getValue());
+    Operation *parent = op->getParentOp();
+    bool isInProgram = parent && !isa<ModuleOp>(parent);
+    if (!isInProgram || !path || path.getValue().empty())
+      return op->emitOpError("has '")
+             << name
+             << "', which must be a string that is not empty, on an op of a "
+                "program";
     return success();
   }
   return op->emitOpError("has an unknown attribute '") << name << "'";

@@ -40,6 +40,14 @@ def NN_Dialect : Dialect {
     `nn` knows nothing of meshes: where a parameter lives hangs on it as the
     discardable attribute `fsdp.placement`, which the fsdp dialect verifies.
 
+    **Modules.** An op of a program may say which module of the model it
+    belongs to: `nn.module = "layers.3.attention"`. The path leads from the
+    root of the model; "tok_embeddings#2" is the second call of a module, as
+    the output layer that a tied table also is. It names things for people and
+    for plans and never changes what is computed, but CSE does not merge ops
+    of different modules. Constants carry none. `ModulePath.h` is the one
+    place that takes paths apart.
+
     A *program* is a public `func.func`. Its arguments and results carry
     `nn.name`, the name of the arena range that holds them at run time.
   }];

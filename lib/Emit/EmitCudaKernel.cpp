@@ -155,6 +155,6 @@ LogicalResult CudaKernelEmitter::emit(StringRef name) {
 }
 
 LogicalResult emit::emitCudaKernel(exec::KernelOp kernel, StringRef name,
-                                   llvm::raw_ostream &os) {
-  return CudaKernelEmitter(kernel, os).emit(name);
+                                   StringRef user, llvm::raw_ostream &os) {
+  return CudaKernelEmitter(kernel, user, os).emit(name);
 }

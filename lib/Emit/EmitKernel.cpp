@@ -78,9 +78,8 @@ void KernelEmitter::nameArguments() {
 void KernelEmitter::describe() {
   os << llvm::formatv("\n/// {0} {1} of {2}", kernel.getRows(),
                       kernel.getRows() == 1 ? "row" : "rows", kernel.getCols());
-  StringRef layer = locationName(kernel.getLoc());
-  if (!layer.empty())
-    os << ", first for " << inComment(layer);
+  if (!user.empty())
+    os << ", first for " << inComment(user);
   os << ".\n";
 }
 
@@ -250,6 +249,6 @@ LogicalResult CpuKernelEmitter::emit(StringRef name) {
 }
 
 LogicalResult emit::emitKernel(exec::KernelOp kernel, StringRef name,
-                               llvm::raw_ostream &os) {
-  return CpuKernelEmitter(kernel, os).emit(name);
+                               StringRef user, llvm::raw_ostream &os) {
+  return CpuKernelEmitter(kernel, user, os).emit(name);
 }

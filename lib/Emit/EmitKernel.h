@@ -11,8 +11,10 @@ namespace fsdp::emit {
 /// same text everywhere, and so are its bits.
 class KernelEmitter {
 public:
-  KernelEmitter(exec::KernelOp kernel, llvm::raw_ostream &os)
-      : kernel(kernel), os(os), code(os) {}
+  /// `user` is the module of the kernel's first launch, if that says one.
+  KernelEmitter(exec::KernelOp kernel, llvm::StringRef user,
+                llvm::raw_ostream &os)
+      : kernel(kernel), user(user), os(os), code(os) {}
   virtual ~KernelEmitter() = default;
 
   virtual mlir::LogicalResult emit(llvm::StringRef name) = 0;
@@ -44,6 +46,7 @@ protected:
   mlir::LogicalResult yielding(mlir::Block &body);
 
   exec::KernelOp kernel;
+  llvm::StringRef user;
   llvm::raw_ostream &os;
   ExpressionEmitter code;
   bool hasElements = false;

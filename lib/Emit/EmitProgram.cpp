@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
+#include "dialects/NN/ModulePath.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -64,18 +65,6 @@ private:
 // Buffers
 //===----------------------------------------------------------------------===//
 
-/// A name without the number of the block, which differs from call to call:
-/// "layers.*.attention.q" and "layers.3.attention.q" give "attention.q".
-static StringRef withoutBlock(StringRef label) {
-  for (size_t begin = 0, dot; (dot = label.find('.', begin)) != StringRef::npos;
-       begin = dot + 1) {
-    StringRef part = label.slice(begin, dot);
-    if (part == "*" || (!part.empty() && llvm::all_of(part, llvm::isDigit)))
-      return label.drop_front(dot + 1);
-  }
-  return label;
-}
-
 static std::string plus(const std::string &text, int64_t bytes) {
   return bytes == 0 ? text : text + " + " + std::to_string(bytes);
 }
@@ -83,7 +72,7 @@ static std::string plus(const std::string &text, int64_t bytes) {
 void BodyEmitter::declareInterval(exec::AllocOp alloc) {
   StringRef label = alloc.getLabel().value_or("interval");
   std::string name =
-      names.unique(identifier(inFunction ? withoutBlock(label) : label));
+      names.unique(identifier(inFunction ? nn::withoutBlock(label) : label));
   os << "  const Ptr " << name << " = base + " << *alloc.getOffset() << "; // "
      << shapeText(cast<MemRefType>(alloc.getResult().getType())) << '\n';
   declared[alloc] = name;
@@ -147,7 +136,7 @@ void BodyEmitter::arguments(Block &block) {
 //===----------------------------------------------------------------------===//
 
 void BodyEmitter::comment(Operation *op) {
-  StringRef name = locationName(op->getLoc());
+  StringRef name = nn::modulePathOf(op);
   if (name.empty() || name == lastComment)
     return;
   os << "  // " << inComment(name) << '\n';
@@ -326,15 +315,6 @@ static StringRef labelOf(Value buffer) {
   return alloc ? alloc.getLabel().value_or("") : "";
 }
 
-/// True if a star in `label` stands for a part of a word: names with nothing
-/// in common but their last letters gave it.
-static bool isFragment(StringRef label) {
-  auto [before, after] = label.split('*');
-  return (!after.empty() && llvm::isAlnum(after.front())) ||
-         (!before.empty() && after.size() + before.size() < label.size() &&
-          llvm::isAlnum(before.back()));
-}
-
 LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
                              const FileNames &file, Tables &tables,
                              llvm::raw_ostream &os) {
@@ -344,8 +324,8 @@ LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
     StringRef label = locationName(arg.getLoc());
     if (label.empty() && firstCall)
       label = labelOf(firstCall.getOperands()[arg.getArgNumber()]);
-    bool isName = llvm::any_of(label, llvm::isAlnum) && !isFragment(label);
-    labels.push_back(isName ? withoutBlock(label).str() : "buffer");
+    bool isName = llvm::any_of(label, llvm::isAlnum) && !nn::isFragment(label);
+    labels.push_back(isName ? nn::withoutBlock(label).str() : "buffer");
   }
   StringRef name = func.getSymName(), type = file.offsets.find(name)->second;
   BodyEmitter emitter(file, tables, os);

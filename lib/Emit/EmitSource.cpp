@@ -1,5 +1,6 @@
 //===- EmitSource.cpp - The order of a generated file ---------------------===//
 #include "Emitter.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Emit/Emit.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -118,10 +119,16 @@ void FileEmitter::ranges() {
 
 LogicalResult FileEmitter::kernels() {
   auto *emitOne = info.language == Language::Cuda ? emitCudaKernel : emitKernel;
-  for (auto kernel : module.getOps<exec::KernelOp>())
-    if (failed(
-            emitOne(kernel, names.functions.lookup(kernel.getSymName()), os)))
+  llvm::StringMap<StringRef> users;
+  module.walk([&](exec::LaunchOp launch) {
+    users.try_emplace(launch.getKernel(), nn::modulePathOf(launch));
+  });
+  for (auto kernel : module.getOps<exec::KernelOp>()) {
+    StringRef name = kernel.getSymName();
+    if (failed(emitOne(kernel, names.functions.lookup(name), users.lookup(name),
+                       os)))
       return failure();
+  }
   return success();
 }
 
@@ -170,8 +177,7 @@ static std::string insideRaw(std::string text) {
 }
 
 void FileEmitter::artifact() {
-  os << "\nstatic const char manifest[] = R\"json("
-     << insideRaw(info.manifest)
+  os << "\nstatic const char manifest[] = R\"json(" << insideRaw(info.manifest)
      << ")json\";\n\nstatic const fsdp_program programs[] = {\n";
   for (auto program : module.getOps<exec::ProgramOp>())
     os << "    {" << quoted(program.getSymName()) << ", "

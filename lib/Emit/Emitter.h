@@ -125,13 +125,14 @@ struct Tables {
 // Parts of the file
 //===----------------------------------------------------------------------===//
 
-/// Prints a kernel as a function of this name.
+/// Prints a kernel as a function of this name. `user` is the module of its
+/// first launch, for the comment; it may be empty.
 mlir::LogicalResult emitKernel(exec::KernelOp kernel, llvm::StringRef name,
-                               llvm::raw_ostream &os);
+                               llvm::StringRef user, llvm::raw_ostream &os);
 
 /// The same as a __global__ function.
 mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel, llvm::StringRef name,
-                                   llvm::raw_ostream &os);
+                                   llvm::StringRef user, llvm::raw_ostream &os);
 /// True if no thread of the kernel needs another's result, so that a CUDA
 /// launch gives every element a thread.
 bool isPointwise(exec::KernelOp kernel);

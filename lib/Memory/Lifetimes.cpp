@@ -1,5 +1,6 @@
 //===- Lifetimes.cpp - When the intervals of a program live ---------------===//
 #include "fsdp/Memory/Lifetimes.h"
+#include "dialects/NN/ModulePath.h"
 
 using namespace mlir;
 using namespace fsdp;
@@ -37,9 +38,9 @@ std::string fsdp::labelOf(Operation *op) {
       return (exec::stringifyCollectiveKind(collective.getKind()) + " for " +
               *serves)
           .str();
-  auto name = op->getLoc()->findInstanceOf<NameLoc>();
-  return name ? name.getName().str() + ": " + workOf(op).str()
-              : op->getName().getStringRef().str();
+  StringAttr module = nn::moduleOf(op);
+  return module ? module.str() + ": " + workOf(op).str()
+                : op->getName().getStringRef().str();
 }
 
 PackingProblem Lifetimes::problem() const {

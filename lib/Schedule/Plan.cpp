@@ -2,10 +2,10 @@
 
 #include "fsdp/Schedule/Plan.h"
 #include "dialects/Fsdp/Fsdp.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Input/StrictJson.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -17,33 +17,14 @@ using namespace mlir;
 // The rule-based planner
 //===----------------------------------------------------------------------===//
 
-/// "layers.3" for "layers.3.attention.wq.weight"; empty without a number.
-static StringRef numberedBlock(StringRef parameter) {
-  size_t begin = 0;
-  while (begin < parameter.size()) {
-    size_t end = parameter.find('.', begin);
-    StringRef part = parameter.slice(begin, end);
-    if (!part.empty() && llvm::all_of(part, llvm::isDigit))
-      return parameter.take_front(begin + part.size());
-    if (end == StringRef::npos)
-      break;
-    begin = end + 1;
-  }
-  return {};
-}
-
-static StringRef firstComponent(StringRef parameter) {
-  return parameter.take_until([](char c) { return c == '.'; });
-}
-
 /// Blocks are units; modules before the first block are units of their own;
 /// what follows the last block (norm, output) is needed together, so it is one
 /// unit.
 static std::string unitName(StringRef parameter, bool afterBlocks) {
-  StringRef block = numberedBlock(parameter);
+  StringRef block = nn::blockOf(parameter);
   if (!block.empty())
     return block.str();
-  return afterBlocks ? "head" : firstComponent(parameter).str();
+  return afterBlocks ? "head" : nn::firstComponent(parameter).str();
 }
 
 /// A module whose parameters are not next to each other has several units.
@@ -58,7 +39,7 @@ Plan fsdp::schedule::planByRule(ArrayRef<StringRef> parameters,
   std::string last; // the name by rule of the last unit
   llvm::StringMap<int> uses;
   for (StringRef parameter : parameters) {
-    bool isBlock = !numberedBlock(parameter).empty();
+    bool isBlock = !nn::blockOf(parameter).empty();
     seenBlock |= isBlock;
     std::string name = options.units == UnitPolicy::Whole
                            ? "model"

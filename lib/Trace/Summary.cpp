@@ -1,5 +1,6 @@
 //===- Summary.cpp - What a traced model consists of ----------------------===//
 #include "fsdp/Trace/Summary.h"
+#include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -70,16 +71,6 @@ static std::string grouped(int64_t number) {
   return digits;
 }
 
-/// "layers.17.attention.wq.weight" -> "layers.*.attention.wq.weight".
-static std::string withoutNumbers(StringRef name) {
-  SmallVector<StringRef> parts;
-  name.split(parts, '.');
-  for (StringRef &part : parts)
-    if (llvm::all_of(part, llvm::isDigit))
-      part = "*";
-  return llvm::join(parts, ".");
-}
-
 namespace {
 struct Row {
   std::string name, shape;
@@ -93,7 +84,7 @@ static std::vector<Row> collectRows(ModuleOp module) {
   llvm::StringMap<size_t> rowOf;
   for (auto parameter : module.getOps<nn::ParameterOp>()) {
     RankedTensorType type = parameter.getTensorType();
-    std::string name = withoutNumbers(parameter.getSymName());
+    std::string name = nn::withoutNumbers(parameter.getSymName());
     std::string shape =
         llvm::formatv("[{0:$[, ]}]", llvm::make_range(type.getShape().begin(),
                                                       type.getShape().end()));

@@ -1,5 +1,6 @@
 //===- Tracer.cpp - Builds nn ops from the vocabulary of models -----------===//
 #include "fsdp/Trace/Tracer.h"
+#include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
 #include "fsdp/Trace/Module.h"
 
@@ -10,9 +11,29 @@ namespace fsdp::model {
 Tracer::Tracer(ModuleOp module, OpBuilder builder)
     : module(module), ops(builder), location(module.getLoc()) {}
 
+/// The call of `path` that begins. A module that goes on where it stands is not
+/// called again.
+StringAttr Tracer::enter(StringRef path) {
+  if (running && nn::withoutCall(running) == path)
+    return running;
+  return ops.getStringAttr(nn::callPath(path, ++calls[path]));
+}
+
 Tracer::Scope::Scope(Tracer &tracer, llvm::StringRef path)
-    : tracer(tracer), outer(tracer.location) {
+    : tracer(tracer), outerLocation(tracer.location),
+      outerModule(tracer.running) {
+  tracer.running = tracer.enter(path);
   tracer.location = NameLoc::get(tracer.ops.getStringAttr(path));
+}
+
+Tracer::Scope::~Scope() {
+  tracer.location = outerLocation;
+  tracer.running = outerModule;
+}
+
+void Tracer::stamp(Operation *op) const {
+  if (running)
+    nn::setModule(op, running);
 }
 
 /// A model is traced in f32; nn-precision decides what is computed in.
@@ -40,16 +61,18 @@ void Tracer::declare(const Module &root) {
 }
 
 Tensor Tracer::use(const Parameter &parameter) {
-  Value value =
+  auto read =
       nn::ReadOp::create(ops, location, typeOf(parameter, ops), parameter.name);
-  return {value, *this};
+  stamp(read);
+  return {read, *this};
 }
 
 Tensor Tracer::use(const Buffer &buffer) {
-  Scope scope(*this, buffer.name);
-  Value value =
-      nn::ReadOp::create(ops, location, typeOf(buffer, ops), buffer.name);
-  return {value, *this};
+  StringAttr name = ops.getStringAttr(buffer.name);
+  auto read = nn::ReadOp::create(ops, NameLoc::get(name), typeOf(buffer, ops),
+                                 buffer.name);
+  nn::setModule(read, name);
+  return {read, *this};
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,6 +86,7 @@ static Tensor build(Tensor x, Args &&...arguments) {
   Tracer &tracer = x.tracer();
   auto op = OpTy::create(tracer.builder(), tracer.loc(),
                          std::forward<Args>(arguments)...);
+  tracer.stamp(op);
   return {op->getResult(0), tracer};
 }
 

@@ -5,17 +5,12 @@
 // is called after the parameter: "layers.1.feed_forward.w2.weight: all_gather".
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/NN/ModulePath.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::lower;
-
-/// The outermost name of a location ("layers.0.attention.wq"), or nothing.
-static StringRef nameOf(Location loc) {
-  auto named = loc->findInstanceOf<NameLoc>();
-  return named ? named.getName().getValue() : StringRef();
-}
 
 /// Notes what a collective reads and gives: by an attribute, it says which
 /// parameters it moves.
@@ -72,14 +67,16 @@ std::string ProgramLowering::labelOf(Value tensor, Operation *op) {
       serves && name.empty())
     name = serves.getValue();
   if (name.empty())
-    name = nameOf(op->getLoc());
-  // Text may have lost its locations; the one weight that an op reads tells
-  // the module.
+    name = nn::modulePathOf(op);
+  // Text may say nothing of modules; the one weight that an op reads does.
   SmallVector<StringRef> weights;
   for (Value operand : op->getOperands())
     if (StringRef weight = parameters.lookup(operand); !weight.empty())
       weights.push_back(weight);
-  if (name.empty() && weights.size() == 1)
-    name = weights.front().rsplit('.').first;
+  if (name.empty() && weights.size() == 1) {
+    name = nn::moduleOfParameter(weights.front());
+    // One of the root is called by its own name.
+    name = name.empty() ? weights.front() : name;
+  }
   return name.empty() ? kind : (name + ": " + kind).str();
 }

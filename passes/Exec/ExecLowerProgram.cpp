@@ -1,5 +1,6 @@
 //===- ExecLowerProgram.cpp - One program: values, views, kernels ---------===//
 #include "dialects/Fsdp/PlacementRules.h"
+#include "dialects/NN/ModulePath.h"
 #include "passes/Exec/ExecLower.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -433,6 +434,20 @@ void ProgramLowering::eraseUnusedViews() {
       op.erase();
 }
 
+namespace {
+/// Work belongs to the module of the op that it is lowered from; buffers have
+/// labels.
+class WorkModule : public nn::ModuleScope {
+public:
+  using ModuleScope::ModuleScope;
+  void notifyOperationInserted(Operation *op,
+                               OpBuilder::InsertPoint previous) override {
+    if (exec::isWork(op))
+      ModuleScope::notifyOperationInserted(op, previous);
+  }
+};
+} // namespace
+
 FailureOr<exec::ProgramOp> ProgramLowering::run() {
   if (!llvm::hasSingleElement(func.getBody()))
     return func.emitError("a program is one block");
@@ -450,9 +465,11 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   findParameters();
   if (failed(bindArguments()) || failed(bindResults()))
     return failure();
-  for (Operation &op : func.front())
+  for (Operation &op : func.front()) {
+    WorkModule scope(b, nn::moduleOf(&op));
     if (failed(lower(&op)))
       return failure();
+  }
   if (failed(lowerReturn()))
     return failure();
   eraseUnusedViews();

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Memory/Addresses.h"
 #include "fsdp/Memory/Lifetimes.h"
-#include "passes/Passes.h"
 #include "passes/Exec/Repeats.h"
-#include "llvm/ADT/StringExtras.h"
+#include "passes/Passes.h"
 #include <map>
 
 namespace fsdp {
@@ -25,12 +25,13 @@ using namespace fsdp;
 // What makes operations equal
 //===----------------------------------------------------------------------===//
 
-/// Everything about an operation but addresses, event numbers and whom it
-/// serves; equal operations have one and the same attribute.
+/// Everything about an operation but addresses, event numbers, its module and
+/// whom it serves; equal operations have one and the same attribute.
 static Attribute shapeOf(Operation *op) {
   SmallVector<NamedAttribute> attrs;
   for (NamedAttribute attr : op->getAttrs())
-    if (attr.getName() != "serves" && attr.getName() != "event")
+    if (attr.getName() != "serves" && attr.getName() != "event" &&
+        attr.getName() != nn::kModuleAttr)
       attrs.push_back(attr);
   SmallVector<Attribute> parts{op->getName().getIdentifier(),
                                DictionaryAttr::get(op->getContext(), attrs)};
@@ -106,41 +107,6 @@ static std::vector<Item> collectItems(Block &body) {
     }
   }
   return items;
-}
-
-/// The text that all of `names` share, with a star where they differ:
-/// "layers.9.wq", "layers.10.wq" gives "layers.*.wq".
-static std::string commonName(ArrayRef<StringRef> names) {
-  StringRef first = names.front();
-  size_t prefix = first.size(), suffix = first.size();
-  bool equal = true;
-  for (StringRef name : names.drop_front()) {
-    equal &= name == first;
-    size_t limit = std::min(first.size(), name.size());
-    size_t same = 0;
-    while (same < limit && first[same] == name[same])
-      ++same;
-    prefix = std::min(prefix, same);
-    same = 0;
-    while (same < limit &&
-           first[first.size() - 1 - same] == name[name.size() - 1 - same])
-      ++same;
-    suffix = std::min(suffix, same);
-  }
-  if (equal)
-    return first.str();
-  // Numbers are replaced as a whole.
-  while (prefix > 0 && llvm::isDigit(first[prefix - 1]))
-    --prefix;
-  suffix = std::min(suffix, first.size() - prefix);
-  while (suffix > 0 && llvm::isDigit(first[first.size() - suffix]))
-    --suffix;
-  return (first.take_front(prefix) + "*" + first.take_back(suffix)).str();
-}
-
-static StringRef locationName(Operation *op) {
-  auto name = op->getLoc()->findInstanceOf<NameLoc>();
-  return name ? name.getName().getValue() : StringRef();
 }
 
 //===----------------------------------------------------------------------===//
@@ -412,7 +378,7 @@ Value BlockOutliner::valueInside(Column &column, Block &body) {
   SmallVector<std::string> names;
   for (Value value : column.values)
     names.push_back(bufferName(exec::resolveRange(value).root));
-  std::string name = commonName(llvm::to_vector_of<StringRef>(names));
+  std::string name = nn::commonName(llvm::to_vector_of<StringRef>(names));
   Value first = column.values.front();
   if (column.isArgument) {
     Location loc = NameLoc::get(builder.getStringAttr(name));
@@ -462,17 +428,17 @@ int64_t BlockOutliner::eventInside(SmallVector<int64_t> numbers) {
 
 /// Names that number a block get a star in its place.
 void BlockOutliner::generaliseNames(Operation *copy, size_t index) {
-  SmallVector<StringRef> serves, locations;
+  SmallVector<StringRef> serves, modules;
   for (const SmallVector<Operation *> &run : runs) {
     if (auto collective = dyn_cast<exec::CollectiveOp>(run[index]))
       if (auto name = collective.getServes())
         serves.push_back(*name);
-    locations.push_back(locationName(run[index]));
+    modules.push_back(nn::modulePathOf(run[index]));
   }
   if (serves.size() == runs.size())
-    cast<exec::CollectiveOp>(copy).setServes(commonName(serves));
-  if (!llvm::all_equal(locations))
-    copy->setLoc(NameLoc::get(builder.getStringAttr(commonName(locations))));
+    cast<exec::CollectiveOp>(copy).setServes(nn::commonName(serves));
+  if (!llvm::all_equal(modules))
+    nn::setModule(copy, builder.getStringAttr(nn::commonName(modules)));
 }
 
 void BlockOutliner::copyOperation(size_t index, Block &body) {
@@ -562,9 +528,10 @@ static std::string functionName(exec::ProgramOp program,
                                 const std::vector<Item> &items,
                                 const Repeat &repeat) {
   for (size_t i = 0; i < repeat.period; ++i) {
-    auto [module, rest] = locationName(items[repeat.begin + i].op).split('.');
-    if (!rest.empty() && llvm::isDigit(rest.front()))
-      return (program.getSymName() + "_" + module).str();
+    StringRef list =
+        nn::blockListOf(nn::modulePathOf(items[repeat.begin + i].op));
+    if (!list.empty())
+      return (program.getSymName() + "_" + list).str();
   }
   return (program.getSymName() + "_block").str();
 }

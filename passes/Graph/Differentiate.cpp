@@ -6,6 +6,7 @@
 // number of ops.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
@@ -45,6 +46,7 @@ public:
       forward.push_back(&op);
     findActiveValues(forward);
     OpBuilder builder(body.getTerminator());
+    nn::ModuleScope scope(builder, nn::moduleOfValue(loss));
     cotangents[loss] =
         nn::SeedOp::create(builder, loss.getLoc(), loss).getCotangent();
     for (Operation *op : llvm::reverse(forward))
@@ -82,6 +84,7 @@ private:
   }
 
   LogicalResult reverse(Operation *op, OpBuilder &builder) {
+    nn::ModuleScope scope(builder, nn::moduleOf(op));
     if (trainedParameter(op)) {
       finishRead(cast<nn::ReadOp>(op), builder);
       return success();

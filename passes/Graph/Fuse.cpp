@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Fsdp.h"
+#include "dialects/NN/ModulePath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
@@ -335,6 +336,7 @@ void Fuser::build(Group &group) {
   auto fusion = nn::FusionOp::create(b, b.getFusedLoc(locations),
                                      TypeRange(ValueRange(leaving)),
                                      inputs.getArrayRef());
+  nn::setModule(fusion, nn::commonModule(group.members));
   Block *body = b.createBlock(&fusion.getBody());
   IRMapping mapping;
   for (Value input : inputs)

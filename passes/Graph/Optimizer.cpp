@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Placement.h"
+#include "dialects/NN/ModulePath.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Passes.h"
@@ -19,6 +20,12 @@ using namespace mlir;
 using namespace fsdp;
 
 namespace {
+
+// The modules of the step. What the norm reduces over ranks has a path of its
+// own, so that a profile tells its two collectives apart.
+constexpr llvm::StringLiteral kOptimizer = "optimizer";
+constexpr llvm::StringLiteral kMaximum = "optimizer.gradient_maximum";
+constexpr llvm::StringLiteral kNorm = "optimizer.gradient_norm";
 
 /// A parameter that is trained in this program, with its gradient.
 struct Trained {
@@ -71,7 +78,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
   void appendStep(func::FuncOp program, MutableArrayRef<Trained> trained) {
     Operation *terminator = program.getBody().front().getTerminator();
     OpBuilder builder(terminator);
-    Location location = NameLoc::get(builder.getStringAttr("optimizer"));
+    nn::ModuleScope scope(builder, builder.getStringAttr(kOptimizer));
+    Location location = NameLoc::get(builder.getStringAttr(kOptimizer));
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     auto integer = RankedTensorType::get({}, builder.getI32Type());
 
@@ -83,20 +91,14 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
       gradients.push_back(entry.gradient);
     }
 
-    Value max = nn::AbsMaxOp::create(
-        builder, named(location, "gradient maximum"), scalar, gradients);
-    Value sum =
-        sumSquares(builder, named(location, "gradient norm"), max, trained);
+    Value max = maximum(builder, location, gradients);
+    Value sum = sumSquares(builder, location, max, trained);
     auto clip =
         nn::ClipCoefficientOp::create(builder, location, scalar, scalar, max,
                                       sum, builder.getF64FloatAttr(maxNorm));
     update(builder, location, trained, gradients, lr, step,
            clip.getCoefficient());
     addResult(program, "grad_norm", clip.getNorm());
-  }
-
-  Location named(Location location, StringRef name) {
-    return NameLoc::get(StringAttr::get(&getContext(), name), location);
   }
 
   /// Where the parameter of `entry` rests; null if nothing is said.
@@ -115,6 +117,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
         (brought && brought.getPlacement() == placement))
       return entry.gradient;
     dist::MeshOp mesh = *meshes.begin();
+    nn::ModuleScope scope(builder, nn::moduleOfValue(entry.gradient));
     return dist::RedistributeOp::create(
         builder, entry.gradient.getLoc(), entry.gradient,
         FlatSymbolRefAttr::get(mesh.getSymNameAttr()), placement);
@@ -134,6 +137,13 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     return axes;
   }
 
+  static Value maximum(OpBuilder &builder, Location location,
+                       ValueRange gradients) {
+    nn::ModuleScope scope(builder, builder.getStringAttr(kMaximum));
+    auto scalar = RankedTensorType::get({}, builder.getF32Type());
+    return nn::AbsMaxOp::create(builder, location, scalar, gradients);
+  }
+
   /// The digits of the sum of squares: two for all gradients that rest cut over
   /// the same axes, since over other axes every rank has the same.
   Value sumSquares(OpBuilder &builder, Location location, Value max,
@@ -142,6 +152,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     for (const Trained &entry : trained)
       classes[dist::axesAttr(&getContext(), axesOf(entry))].push_back(
           entry.gradient);
+    nn::ModuleScope scope(builder, builder.getStringAttr(kNorm));
     auto digits = RankedTensorType::get({2}, builder.getI64Type());
     SmallVector<Value> sums;
     for (auto &[axes, gradients] : classes)

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/PlacementRules.h"
+#include "dialects/NN/ModulePath.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 
@@ -40,7 +41,7 @@ public:
   Expander(RedistributeOp op, const Placement &from, RankedTensorType logical,
            MeshOp mesh, bool backward)
       : op(op), from(from), logical(logical), mesh(mesh), backward(backward),
-        builder(op), location(op.getLoc()) {
+        builder(op), scope(builder, nn::moduleOf(op)), location(op.getLoc()) {
     label();
   }
 
@@ -68,16 +69,13 @@ private:
 
   /// Says what the collectives serve, and which parameter they move.
   void label() {
-    StringRef served;
-    if (auto name = location->findInstanceOf<NameLoc>())
-      served = name.getName();
+    StringRef served = nn::modulePathOf(op);
     if (StringAttr parameter = parameterOf()) {
       parameters = builder.getArrayAttr(parameter);
-      served = parameter.getValue();
-      served.consume_back(".weight");
+      served = nn::shortParameterName(parameter);
     }
     if (!served.empty())
-      serves = builder.getStringAttr((backward ? "bwd " : "fwd ") + served);
+      serves = builder.getStringAttr(nn::inPass(backward, served));
   }
 
   /// The parameter that is read, or whose gradient this is; null if none.
@@ -272,6 +270,7 @@ private:
   MeshOp mesh;
   bool backward;
   OpBuilder builder;
+  nn::ModuleScope scope;
   Location location;
   StringAttr serves;
   ArrayAttr parameters;

@@ -1,5 +1,6 @@
 //===- Policy.cpp - Placement policies on a module ------------------------===//
 #include "passes/Placement/Policy.h"
+#include "dialects/NN/ModulePath.h"
 #include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
@@ -97,6 +98,7 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
       builder, stream.getLoc(), stream,
       FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
       placement.attribute(stream.getContext()));
+  nn::setModule(pinned, nn::moduleOfValue(stream));
   stream.replaceAllUsesExcept(pinned, pinned);
   return success();
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/PlacementRules.h"
+#include "dialects/NN/ModulePath.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "passes/Passes.h"
@@ -364,6 +365,10 @@ private:
     Value &moved = places[{value, attribute}];
     if (!moved) {
       OpBuilder builder(op);
+      // What made the value sends it, whoever wants it; nothing made an
+      // argument.
+      StringAttr maker = nn::moduleOfValue(value);
+      nn::ModuleScope scope(builder, maker ? maker : nn::moduleOf(op));
       moved = RedistributeOp::create(
           builder, value.getLoc(), value,
           FlatSymbolRefAttr::get(mesh.getSymNameAttr()), attribute);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Placement.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -269,6 +270,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     OpBuilder builder(rewrite.before);
     nn::ParameterOp parameter = rewrite.parameter;
     nn::ReadOp first = rewrite.reads.front();
+    nn::ModuleScope scope(builder, nn::moduleOf(first));
     auto read =
         nn::ReadOp::create(builder, first.getLoc(), parameter.getTensorType(),
                            first.getNameAttr());

@@ -1,5 +1,6 @@
 //===- Bucket.cpp - Merges the collectives of a unit ----------------------===//
 
+#include "dialects/NN/ModulePath.h"
 #include "passes/Passes.h"
 #include "passes/Schedule/Units.h"
 #include "llvm/ADT/MapVector.h"
@@ -28,6 +29,7 @@ Key keyOf(const UnitCollective &collective) {
   NamedAttrList attributes(op->getAttrDictionary());
   attributes.erase("serves");
   attributes.erase(dist::kParametersAttr);
+  attributes.erase(nn::kModuleAttr);
   return {collective.unit,
           collective.backward,
           op->getName(),
@@ -110,11 +112,14 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
                          place->getAttrs());
     state.attributes.set(dist::kParametersAttr,
                          builder.getArrayAttr(parameters));
-    state.attributes.set(
-        "serves",
-        builder.getStringAttr((members.front().backward ? "bwd " : "fwd ") +
-                              units[members.front().unit].name));
+    state.attributes.set("serves", builder.getStringAttr(nn::inPass(
+                                       members.front().backward,
+                                       units[members.front().unit].name)));
     Operation *merged = builder.create(state);
+    nn::setModule(merged, nn::commonModule(llvm::map_to_vector(
+                              members, [](const UnitCollective &member) {
+                                return member.op;
+                              })));
     number[merged] = number.lookup(place);
     replaceMembers(members, merged);
     return success();

@@ -1,5 +1,6 @@
 //===- Overlap.cpp - Starts and waits of collectives ----------------------===//
 
+#include "dialects/NN/ModulePath.h"
 #include "passes/Passes.h"
 #include "passes/Schedule/Units.h"
 #include "llvm/Support/DebugLog.h"
@@ -50,6 +51,7 @@ SmallVector<Group> groupByUnit(ArrayRef<UnitCollective> collectives,
 dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
   SmallVector<Type> types(op->getResultTypes());
   builder.setInsertionPoint(op);
+  nn::ModuleScope scope(builder, nn::moduleOf(op));
   auto async =
       dist::AsyncOp::create(builder, op->getLoc(),
                             dist::FutureType::get(builder.getContext(), types));

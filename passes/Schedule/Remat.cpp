@@ -1,5 +1,6 @@
 //===- Remat.cpp - Recomputes values in the backward pass -----------------===//
 
+#include "dialects/NN/ModulePath.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/Schedule/Units.h"
@@ -27,15 +28,14 @@ public:
   }
 
   Operation *clone(dist::AllGatherOp gather) {
+    nn::ModuleScope scope(builder, nn::moduleOf(gather));
     IRMapping mapping;
     for (Value operand : gather->getOperands())
       mapping.map(operand, cloneOperand(operand, mapping));
     Operation *copy = builder.clone(*gather, mapping);
-    if (auto serves = gather.getServesAttr()) {
-      StringRef rest = serves.getValue();
-      rest.consume_front("fwd ");
-      copy->setAttr("serves", builder.getStringAttr("bwd " + rest));
-    }
+    if (auto serves = gather.getServesAttr())
+      copy->setAttr("serves", builder.getStringAttr(nn::inPass(
+                                  true, nn::withoutPass(serves.getValue()))));
     return copy;
   }
 

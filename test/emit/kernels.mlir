@@ -3,7 +3,7 @@
 // Kernels of every shape become loops; every value with one use is spelled
 // where it is used.
 
-module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} {
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64} {
 
 // A row kernel: the reduction over columns is a lambda for the runtime's fixed
 // order, a row scalar is a variable, exec.map a vector loop. Arguments are
@@ -51,7 +51,7 @@ exec.kernel @rms_norm over(4, 8) access [element, column, element, row] outputs 
     %d = arith.mulf %b, %c : f32
     exec.store %d, %y : f32, memref<4x8xf32>
   }
-} loc("norm")
+}
 
 // bf16 is widened when it is loaded and rounded when it is stored; a rounding
 // in between stays, because every op rounds to its declared type.
@@ -170,5 +170,16 @@ exec.kernel @functions over(1, 4) access [element, element, element] outputs 2 {
 }
 
 exec.program @nothing arena 0 {
+}
+
+// The first launch says whose kernel it is.
+exec.program @norm arena 512 {
+  %x = exec.alloc at 0 : memref<4x8xf32>
+  %w = exec.alloc at 128 : memref<8xf32>
+  exec.invoke "fill_zero" on compute () outs(%x : memref<4x8xf32>)
+  exec.invoke "fill_zero" on compute () outs(%w : memref<8xf32>)
+  %y = exec.alloc at 192 : memref<4x8xf32>
+  %r = exec.alloc at 320 : memref<4xf32>
+  exec.launch @rms_norm on compute (%x, %w : memref<4x8xf32>, memref<8xf32>) outs(%y, %r : memref<4x8xf32>, memref<4xf32>) {nn.module = "norm"}
 }
 }

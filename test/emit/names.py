@@ -10,10 +10,11 @@ NAMES += ["a.b", "a_b", "a b", "a__b", "M.PI", "M_PI.2", "0", "9.lives", "_", "Ã
           "x, y", 'end)json', 'say "', "back\\\\slash\\\\", "line\\0A#error"]
 
 DECLARATION = 'nn.parameter @"{0}" : tensor<4x4xf32> init #nn.normal<std = 0.02, cut = 3.0>'
-READ = '  %w{1} = nn.read @"{0}" : tensor<4x4xf32> loc("{0}")'
-LINEAR = ('  %y{1} = nn.linear %x{1}, %w{1} : tensor<4x4xf32>, tensor<4x4xf32>'
-          ' -> tensor<4x4xf32> loc("{0}")')
-ADD = '  %x{2} = nn.add %y{1}, %w{1} : tensor<4x4xf32> loc("{0}")'
+MODULE = '{{nn.module = "{0}"}}'
+READ = f'  %w{{1}} = nn.read @"{{0}}" {MODULE} : tensor<4x4xf32>'
+LINEAR = (f'  %y{{1}} = nn.linear %x{{1}}, %w{{1}} {MODULE} :'
+          ' tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>')
+ADD = f'  %x{{2}} = nn.add %y{{1}}, %w{{1}} {MODULE} : tensor<4x4xf32>'
 
 
 def escaped(name):

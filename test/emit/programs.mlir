@@ -79,36 +79,36 @@ exec.program @train arena 2048 attributes {exec.inputs = [], exec.outputs = ["lo
   // CHECK-NEXT:   // layers.0
   // CHECK-NEXT:   record(c, 0, Stream::Compute);
   // CHECK-NEXT:   wait(c, 0, Stream::Gather);
-  exec.record 0 on compute loc("layers.0")
-  exec.wait 0 on gather loc("layers.0")
+  exec.record 0 on compute {nn.module = "layers.0"}
+  exec.wait 0 on gather {nn.module = "layers.0"}
   // An interval is declared where it is first used, with its shape.
   // CHECK-NEXT:   const Ptr w_gathered_ = base + 512; // 16x8 f32
   // CHECK-NEXT:   collective(c, Stream::Gather, all_gather_fwd_layers_0, {base + layers_0_w_},
   // CHECK-NEXT:       {w_gathered_}, {});
   exec.collective all_gather on gather (%w : memref<4x8xf32>) outs(%full : memref<16x8xf32>)
-      over @mesh["dp_shard"] {serves = "fwd layers.0"} loc("layers.0")
+      over @mesh["dp_shard"] {serves = "fwd layers.0", nn.module = "layers.0"}
   // CHECK:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32, x_, w_gathered_, nullptr, y_,
   // CHECK-NEXT: workspace_);
   exec.gemm on compute (%x, %full : memref<4x8xf32>, memref<16x8xf32>) outs(%y : memref<4x16xf32>)
-      workspace(%s : memref<64xi8>) {transpose_rhs} loc("layers.0")
+      workspace(%s : memref<64xi8>) {transpose_rhs, nn.module = "layers.0"}
   // The same again.
   // CHECK-NEXT:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32, x_, w_gathered_, nullptr, y_,
   // CHECK-NEXT: workspace_);
   exec.gemm on compute (%x, %full : memref<4x8xf32>, memref<16x8xf32>) outs(%y : memref<4x16xf32>)
-      workspace(%s : memref<64xi8>) {transpose_rhs} loc("layers.0")
+      workspace(%s : memref<64xi8>) {transpose_rhs, nn.module = "layers.0"}
   // Without a workspace.
   // CHECK-NEXT:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32_2, x_, w_gathered_, nullptr, y_,
   // CHECK-NEXT: nullptr);
   exec.gemm on compute (%x, %full : memref<4x8xf32>, memref<16x8xf32>) outs(%y : memref<4x16xf32>)
-      {transpose_rhs} loc("layers.0")
+      {transpose_rhs, nn.module = "layers.0"}
   // The location changes, so the comment does. A view is an offset in bytes:
   // 32 elements of 4 bytes.
   // CHECK-NEXT:   // layers.0.ffn
   // CHECK-NEXT:   launch(c, Stream::Compute, "silu", k_silu, 4, 8, {y_ + 128, x_});
   %v = exec.view %y[32] : memref<4x16xf32> to memref<4x8xf32>
-  exec.launch @silu on compute (%v : memref<4x8xf32>) outs(%x : memref<4x8xf32>) loc("layers.0.ffn")
+  exec.launch @silu on compute (%v : memref<4x8xf32>) outs(%x : memref<4x8xf32>) {nn.module = "layers.0.ffn"}
   // CHECK-NEXT:   copy(c, Stream::Copy, x_, base + layers_0_w_, 128);
-  exec.copy on copy (%x : memref<4x8xf32>) outs(%w : memref<4x8xf32>) loc("layers.0.ffn")
+  exec.copy on copy (%x : memref<4x8xf32>) outs(%w : memref<4x8xf32>) {nn.module = "layers.0.ffn"}
   %a = exec.alloc at 512 "a" : memref<2x8x4xbf16>
   %b = exec.alloc at 640 "b" : memref<2x8x3xbf16>
   %bias = exec.alloc at 768 "bias" : memref<3xbf16>

@@ -162,7 +162,7 @@ func.func @norm_grads(%x: tensor<4x8xf32> {nn.name = "x"}, %w: tensor<8xf32> {nn
 // CHECK-NEXT: %[[X:.*]] = exec.view %x[0] : memref<2x4x8xf32> to memref<8x8xf32>
 // CHECK-NEXT: %[[H2:.*]] = exec.view %[[H]][0] : memref<2x4x16xf32> to memref<8x16xf32>
 // CHECK-NEXT: %[[S:.*]] = exec.alloc "layers.0.wq: linear workspace" : memref<64xi8>
-// CHECK-NEXT: exec.gemm on compute(%[[X]], %w, %b : memref<8x8xf32>, memref<16x8xf32>, memref<16xf32>) outs(%[[H2]] : memref<8x16xf32>) workspace(%[[S]] : memref<64xi8>) {transpose_rhs}
+// CHECK-NEXT: exec.gemm on compute(%[[X]], %w, %b : memref<8x8xf32>, memref<16x8xf32>, memref<16xf32>) outs(%[[H2]] : memref<8x16xf32>) workspace(%[[S]] : memref<64xi8>) {nn.module = "layers.0.wq", transpose_rhs}
 // CHECK: exec.gemm on compute(%[[H]], %[[H]] : memref<2x4x16xf32>, memref<2x4x16xf32>) outs(%y : memref<2x16x16xf32>) workspace(%{{.*}}) {transpose_lhs}
 
 // The gradients of a linear layer are matmuls over the flattened rows too.
@@ -170,7 +170,7 @@ func.func @norm_grads(%x: tensor<4x8xf32> {nn.name = "x"}, %w: tensor<8xf32> {nn
 // CHECK: exec.gemm on compute(%{{.*}}, %{{.*}} : memref<8x16xf32>, memref<8x8xf32>) outs(%dw : memref<16x8xf32>) workspace(%{{.*}} : memref<64xi8>) {transpose_lhs}
 func.func @matmuls(%x: tensor<2x4x8xf32> {nn.name = "x"}, %w: tensor<16x8xf32> {nn.name = "w"}, %b: tensor<16xf32> {nn.name = "b"})
     -> (tensor<2x16x16xf32> {nn.name = "y"}, tensor<2x4x8xf32> {nn.name = "dx"}, tensor<16x8xf32> {nn.name = "dw"}) {
-  %h = nn.linear %x, %w bias %b : tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32> -> tensor<2x4x16xf32> loc("layers.0.wq")
+  %h = nn.linear %x, %w bias %b {nn.module = "layers.0.wq"} : tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32> -> tensor<2x4x16xf32>
   %y = nn.matmul %h, %h {transpose_lhs} : tensor<2x4x16xf32>, tensor<2x4x16xf32> -> tensor<2x16x16xf32>
   %dx = nn.linear_input_grad %h, %w : tensor<2x4x16xf32>, tensor<16x8xf32> -> tensor<2x4x8xf32>
   %dw = nn.linear_weight_grad %h, %x : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>

@@ -113,8 +113,8 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 320 : i
 
 // NAMES-LABEL: exec.func @train_layers_0
 // NAMES-NEXT: ^bb0(%{{.*}}: memref<16xf32> loc("layers.*.w"), %{{.*}}: memref<16xf32> loc("layers.*.full")):
-// NAMES: exec.copy {{.*}} loc("layers.*.use")
-// NAMES: exec.copy {{.*}} loc("layers.*.update")
+// NAMES: exec.copy {{.*}} {nn.module = "layers.*.use"}
+// NAMES: exec.copy {{.*}} {nn.module = "layers.*.update"}
 
 // CHECK-LABEL: exec.func @train_layers_0
 // CHECK-NEXT: ^bb0(%[[W:.*]]: memref<16xf32>, %[[F:.*]]: memref<16xf32>):
@@ -148,16 +148,16 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
     exec.collective all_gather on gather (%w0 : memref<16xf32>) outs(%f0 : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.9"}
     exec.record 1 on gather
     exec.wait 1 on compute
-    exec.copy on compute (%f0 : memref<16xf32>) outs(%y : memref<16xf32>) loc("layers.9.use")
-    exec.copy on compute (%y : memref<16xf32>) outs(%w0 : memref<16xf32>) loc("layers.9.update")
+    exec.copy on compute (%f0 : memref<16xf32>) outs(%y : memref<16xf32>) {nn.module = "layers.9.use"}
+    exec.copy on compute (%y : memref<16xf32>) outs(%w0 : memref<16xf32>) {nn.module = "layers.9.update"}
     exec.record 2 on compute
     %f1 = exec.alloc at 256 "layers.10.full" : memref<16xf32>
     exec.wait 2 on gather
     exec.collective all_gather on gather (%w1 : memref<16xf32>) outs(%f1 : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.10"}
     exec.record 3 on gather
     exec.wait 3 on compute
-    exec.copy on compute (%f1 : memref<16xf32>) outs(%y : memref<16xf32>) loc("layers.10.use")
-    exec.copy on compute (%y : memref<16xf32>) outs(%w1 : memref<16xf32>) loc("layers.10.update")
+    exec.copy on compute (%f1 : memref<16xf32>) outs(%y : memref<16xf32>) {nn.module = "layers.10.use"}
+    exec.copy on compute (%y : memref<16xf32>) outs(%w1 : memref<16xf32>) {nn.module = "layers.10.update"}
     exec.record 4 on compute
   }
 }

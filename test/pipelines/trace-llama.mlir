@@ -28,7 +28,7 @@
 // CHECK-SAME:    %[[TOKENS:.*]]: tensor<2x8xi32> {nn.name = "tokens"}
 // CHECK-SAME:    %[[TARGETS:.*]]: tensor<2x8xi32> {nn.name = "targets"}
 // CHECK-SAME:    -> (tensor<f32> {nn.name = "loss"}, tensor<2x8x32xf32> {nn.name = "logits"})
-// CHECK-NEXT:    %[[ROPE:.*]] = nn.read @rope_table : tensor<8x8x2xf32>
+// CHECK-NEXT:    %[[ROPE:.*]] = nn.read @rope_table {{.*}}: tensor<8x8x2xf32>
 // CHECK-NEXT:    %[[TABLE:.*]] = nn.read @tok_embeddings.weight
 // CHECK-NEXT:    %[[X:.*]] = nn.embedding %[[TOKENS]], %[[TABLE]]
 
@@ -37,17 +37,17 @@
 // CHECK-NEXT:    %[[N:.*]], %{{.*}} = nn.rms_norm %[[X]], %[[W]] eps 1.000000e-05
 // CHECK-NEXT:    %[[WQ:.*]] = nn.read @layers.0.attention.wq.weight
 // CHECK-NEXT:    %[[Q:.*]] = nn.linear %[[N]], %[[WQ]]
-// CHECK-NEXT:    %[[QH:.*]] = nn.reshape %[[Q]] : tensor<2x8x256xf32> to tensor<2x8x16x16xf32>
+// CHECK-NEXT:    %[[QH:.*]] = nn.reshape %[[Q]] {nn.module = "layers.0.attention"} : tensor<2x8x256xf32> to tensor<2x8x16x16xf32>
 // CHECK-NEXT:    %[[QR:.*]] = nn.rotary adjacent %[[QH]], %[[ROPE]]
 // CHECK-NEXT:    %[[WK:.*]] = nn.read @layers.0.attention.wk.weight
 // CHECK-NEXT:    %[[K:.*]] = nn.linear %[[N]], %[[WK]]
-// CHECK-NEXT:    %[[KH:.*]] = nn.reshape %[[K]] : tensor<2x8x64xf32> to tensor<2x8x4x16xf32>
+// CHECK-NEXT:    %[[KH:.*]] = nn.reshape %[[K]] {{.*}}: tensor<2x8x64xf32> to tensor<2x8x4x16xf32>
 // CHECK-NEXT:    %[[KR:.*]] = nn.rotary adjacent %[[KH]], %[[ROPE]]
 // CHECK-NEXT:    %[[WV:.*]] = nn.read @layers.0.attention.wv.weight
 // CHECK-NEXT:    %[[V:.*]] = nn.linear %[[N]], %[[WV]]
-// CHECK-NEXT:    %[[VH:.*]] = nn.reshape %[[V]] : tensor<2x8x64xf32> to tensor<2x8x4x16xf32>
-// CHECK-NEXT:    %[[A:.*]], %{{.*}} = nn.attention %[[QR]], %[[KR]], %[[VH]] scale 2.500000e-01 {causal}
-// CHECK-NEXT:    %[[AJ:.*]] = nn.reshape %[[A]] : tensor<2x8x16x16xf32> to tensor<2x8x256xf32>
+// CHECK-NEXT:    %[[VH:.*]] = nn.reshape %[[V]] {{.*}}: tensor<2x8x64xf32> to tensor<2x8x4x16xf32>
+// CHECK-NEXT:    %[[A:.*]], %{{.*}} = nn.attention %[[QR]], %[[KR]], %[[VH]] scale 2.500000e-01 {causal, nn.module = "layers.0.attention"}
+// CHECK-NEXT:    %[[AJ:.*]] = nn.reshape %[[A]] {{.*}}: tensor<2x8x16x16xf32> to tensor<2x8x256xf32>
 // CHECK-NEXT:    %[[WO:.*]] = nn.read @layers.0.attention.wo.weight
 // CHECK-NEXT:    %[[O:.*]] = nn.linear %[[AJ]], %[[WO]]
 // CHECK-NEXT:    %[[H:.*]] = nn.add %[[X]], %[[O]]
@@ -71,10 +71,10 @@
 // stay dimensions of their own.
 // CHECK:         %[[OUT:.*]] = nn.read @output.weight
 // CHECK-NEXT:    %[[LOGITS:.*]] = nn.linear %{{.*}}, %[[OUT]]
-// CHECK-NEXT:    %[[ROWS:.*]], %{{.*}} = nn.cross_entropy %[[LOGITS]], %[[TARGETS]] ignore_index -100 : tensor<2x8x32xf32>, tensor<2x8xi32>, tensor<2x8xf32>
-// CHECK-NEXT:    %[[SUM:.*]] = nn.sum %[[ROWS]] [0, 1] : tensor<2x8xf32> to tensor<f32>
-// CHECK-NEXT:    %[[COUNT:.*]] = nn.count_labels %[[TARGETS]] ignore_index -100 : tensor<2x8xi32> -> tensor<i64>
-// CHECK-NEXT:    %[[LOSS:.*]] = nn.divide_by_count %[[SUM]], %[[COUNT]] : tensor<f32>, tensor<i64>
+// CHECK-NEXT:    %[[ROWS:.*]], %{{.*}} = nn.cross_entropy %[[LOGITS]], %[[TARGETS]] ignore_index -100 {nn.module = "loss"} : tensor<2x8x32xf32>, tensor<2x8xi32>, tensor<2x8xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = nn.sum %[[ROWS]] [0, 1] {{.*}}: tensor<2x8xf32> to tensor<f32>
+// CHECK-NEXT:    %[[COUNT:.*]] = nn.count_labels %[[TARGETS]] ignore_index -100 {{.*}}: tensor<2x8xi32> -> tensor<i64>
+// CHECK-NEXT:    %[[LOSS:.*]] = nn.divide_by_count %[[SUM]], %[[COUNT]] {{.*}}: tensor<f32>, tensor<i64>
 // CHECK-NEXT:    return %[[LOSS]], %[[LOGITS]]
 
 // What is printed is what fsdp-opt parses and verifies.

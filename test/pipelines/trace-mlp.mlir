@@ -22,9 +22,9 @@
 
 // Data comes in f32 and the loss is taken in f32.
 // BF16:      -> (tensor<f32> {nn.name = "loss"}, tensor<4x16384xf32> {nn.name = "prediction"})
-// BF16-NEXT: nn.cast %x : tensor<4x16384xf32> to tensor<4x16384xbf16>
+// BF16-NEXT: nn.cast %x {{.*}}: tensor<4x16384xf32> to tensor<4x16384xbf16>
 // BF16:      %[[LAST:.*]] = nn.relu %{{.*}} : tensor<4x16384xbf16>
 // BF16:      %[[LAST:.*]] = nn.relu %{{.*}} : tensor<4x16384xbf16>
-// BF16-NEXT: %[[P:.*]] = nn.cast %[[LAST]] : tensor<4x16384xbf16> to tensor<4x16384xf32>
-// BF16-NEXT: nn.mse_loss %[[P]], %y count 65536 : tensor<4x16384xf32>, tensor<f32>
+// BF16-NEXT: %[[P:.*]] = nn.cast %[[LAST]] {{.*}}: tensor<4x16384xbf16> to tensor<4x16384xf32>
+// BF16-NEXT: nn.mse_loss %[[P]], %y count 65536 {{.*}}: tensor<4x16384xf32>, tensor<f32>
 // BF16-NEXT: return %{{.*}}, %[[P]]

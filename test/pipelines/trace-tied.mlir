@@ -7,13 +7,13 @@
 // CHECK:     nn.parameter @tok_embeddings.weight : tensor<2048x256xf32> init #nn.normal<std = 6.250000e-02, cut = 3.000000e+00>
 // CHECK-NOT: @output.weight
 // CHECK-LABEL: func.func @forward
-// CHECK:       %[[TABLE:.*]] = nn.read @tok_embeddings.weight
-// CHECK-NEXT:  nn.embedding %{{.*}}, %[[TABLE]]
+// CHECK:       %[[TABLE:.*]] = nn.read @tok_embeddings.weight {nn.module = "tok_embeddings"}
+// CHECK-NEXT:  nn.embedding %{{.*}}, %[[TABLE]] {nn.module = "tok_embeddings"}
 // CHECK:       %[[NORM:.*]], %{{.*}} = nn.rms_norm %{{.*}}, %{{.*}} eps
 // CHECK:       %[[NORM:.*]], %{{.*}} = nn.rms_norm %{{.*}}, %{{.*}} eps
 // CHECK:       %[[NORM:.*]], %{{.*}} = nn.rms_norm %{{.*}}, %{{.*}} eps
-// CHECK-NEXT:  %[[AGAIN:.*]] = nn.read @tok_embeddings.weight
-// CHECK-NEXT:  nn.linear %[[NORM]], %[[AGAIN]] : tensor<1x8x256xf32>, tensor<2048x256xf32> -> tensor<1x8x2048xf32>
+// CHECK-NEXT:  %[[AGAIN:.*]] = nn.read @tok_embeddings.weight {nn.module = "tok_embeddings#2"}
+// CHECK-NEXT:  nn.linear %[[NORM]], %[[AGAIN]] {nn.module = "tok_embeddings#2"} : tensor<1x8x256xf32>, tensor<2048x256xf32> -> tensor<1x8x2048xf32>
 // CHECK-NEXT:  nn.cross_entropy
 // CHECK-NOT:   nn.read
 

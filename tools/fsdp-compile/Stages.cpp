@@ -1,8 +1,8 @@
 //===- Stages.cpp - From a request to an artifact -------------------------===//
 #include "Stages.h"
 #include "Diagnostics.h"
-#include "ReadText.h"
 #include "dialects/Exec/Exec.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Emit/Emit.h"
 #include "fsdp/Emit/Manifest.h"
 #include "fsdp/Input/Nesting.h"
@@ -12,6 +12,7 @@
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Pipelines.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -104,9 +105,11 @@ llvm::Error Compilation::readFile() {
   if (llvm::Error error = checkNesting(*buffer))
     return error;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  module = readText(sources, &context);
+  module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module || failed(checkNames(*module)))
     return alreadyPrinted();
+  // Diagnostics of passes name the module of the model.
+  nn::nameLocations(*module);
   return llvm::Error::success();
 }
 
@@ -319,6 +322,7 @@ llvm::Error Compilation::write() {
   case Stage::Graph:
   case Stage::Schedule:
     // Values are called after the module of the model that they belong to.
+    nn::nameLocations(*module);
     return print([&](llvm::raw_ostream &os) {
       module->print(os, OpPrintingFlags().printNameLocAsPrefix());
       os << '\n';

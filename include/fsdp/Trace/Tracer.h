@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace fsdp::model {
 
@@ -45,34 +46,46 @@ public:
   Tracer(mlir::ModuleOp module, mlir::OpBuilder builder);
 
   mlir::OpBuilder &builder() { return ops; }
-  /// The path of the module whose forward is running, as a NameLoc.
+  /// The module whose forward is running, as a NameLoc.
   mlir::Location loc() const { return location; }
+  /// Makes `op` one of the call whose forward is running (`nn.module`); ops of
+  /// the root belong to none.
+  void stamp(mlir::Operation *op) const;
 
   /// Declares every parameter and buffer of `module` and of its children, in
   /// registration order.
   void declare(const Module &module);
 
-  /// A use of a parameter or buffer: its present value.
+  /// A use of a parameter: its present value.
   Tensor use(const Parameter &parameter);
+  /// A use of a buffer. Wherever it is used, it belongs to the path of its own
+  /// name.
   Tensor use(const Buffer &buffer);
 
-  /// While it lives, new ops carry the location `path`.
+  /// A call of the module `path`: while it lives, new ops belong to it. The
+  /// second call of a module is "path#2", and so on; the parts of a module are
+  /// counted each by itself.
   class Scope {
   public:
     Scope(Tracer &tracer, llvm::StringRef path);
-    ~Scope() { tracer.location = outer; }
+    ~Scope();
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
 
   private:
     Tracer &tracer;
-    mlir::Location outer;
+    mlir::Location outerLocation;
+    mlir::StringAttr outerModule;
   };
 
 private:
+  mlir::StringAttr enter(llvm::StringRef path);
+
   mlir::ModuleOp module;
   mlir::OpBuilder ops;
   mlir::Location location;
+  mlir::StringAttr running; // null in the root's forward
+  llvm::StringMap<unsigned> calls;
 };
 
 //===----------------------------------------------------------------------===//

@@ -64,6 +64,30 @@ nn.buffer @w : tensor<4xf32> init #nn.zeros {nn.state_of = "w"}
 
 // -----
 
+// nn.module is a string,
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{has 'nn.module', which must be a string that is not empty, on an op of a program}}
+  %0 = nn.silu %x {nn.module = @layers} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// and not an empty one;
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{has 'nn.module', which must be a string that is not empty, on an op of a program}}
+  %0 = nn.silu %x {nn.module = ""} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// what is declared belongs to no module.
+// expected-error @+1 {{has 'nn.module', which must be a string that is not empty, on an op of a program}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.module = "layers"}
+
+// -----
+
 // A standard deviation is not negative.
 // expected-error @+1 {{expects std >= 0}}
 nn.parameter @w : tensor<4xf32> init #nn.normal<std = -1.0>

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Trace/Trace.h"
+#include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
 #include "fsdp/Trace/Module.h"
 #include "fsdp/Trace/Summary.h"
@@ -74,13 +75,13 @@ TEST(Trace, OpsKnowTheirModule) {
   OwningOpRef<ModuleOp> module = traceModel(context, TwoBlocks(), "two_blocks");
   std::vector<std::string> paths;
   module->walk([&](nn::LinearOp linear) {
-    paths.push_back(cast<NameLoc>(linear.getLoc()).getName().str());
+    paths.push_back(nn::modulePathOf(linear).str());
   });
   EXPECT_EQ(paths, (std::vector<std::string>{"blocks.0.w1", "blocks.0.w2",
                                              "blocks.1.w1", "blocks.1.w2"}));
   // Outside its children a module's ops are its own.
   module->walk([&](nn::AddOp add) {
-    StringRef path = cast<NameLoc>(add.getLoc()).getName();
+    StringRef path = nn::modulePathOf(add);
     EXPECT_TRUE(path == "blocks.0" || path == "blocks.1") << path.str();
   });
 }
