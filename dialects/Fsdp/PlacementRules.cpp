@@ -9,25 +9,60 @@ using namespace fsdp::dist;
 // One op
 //===----------------------------------------------------------------------===//
 
+int64_t CutRule::partsOf(unsigned factor) const {
+  MeshOp grid = mesh; // An op's methods are not const.
+  return grid.sizeOf(cuts[factor]);
+}
+
 int64_t CutRule::factorOf(ArrayRef<unsigned> dim) const {
   for (unsigned factor : dim)
-    if (rule.factors[factor].size != 1)
+    if (rule.factors[factor].size != partsOf(factor))
       return rule.factors[factor].whole ? -1 : static_cast<int64_t>(factor);
   return -1;
+}
+
+std::optional<CutRule::Shares>
+CutRule::sharesOf(ArrayRef<unsigned> dim, ArrayRef<AxisRefAttr> axes) const {
+  MeshOp grid = mesh;
+  Shares shares;
+  for (unsigned factor : dim) {
+    const nn::ShardingFactor &loop = rule.factors[factor];
+    if (loop.size == 1)
+      continue;
+    AxisList own;
+    int64_t parts = 1;
+    for (; !axes.empty() && !loop.whole; axes = axes.drop_front()) {
+      int64_t size = grid.sizeOf(axes[0]);
+      bool isLeft = size == 1 || parts < loop.size;
+      if (!isLeft || loop.size % (parts * size) != 0)
+        break;
+      own.push_back(axes[0]);
+      parts *= size;
+    }
+    shares.push_back({factor, std::move(own)});
+    if (parts != loop.size)
+      break; // What is inside is not cut.
+  }
+  return axes.empty() ? std::optional(std::move(shares)) : std::nullopt;
 }
 
 bool CutRule::canCut(unsigned factor, AxisRefAttr axis) const {
   const nn::ShardingFactor &loop = rule.factors[factor];
   MeshOp grid = mesh; // An op's methods are not const.
-  int64_t parts = grid.sizeOf(cuts[factor]) * grid.sizeOf(axis);
+  int64_t parts = partsOf(factor) * grid.sizeOf(axis);
   if (loop.whole || parts == 0 || loop.size % parts != 0)
     return false;
   auto has = [&](ArrayRef<unsigned> dim) {
     return llvm::is_contained(dim, factor);
   };
+  // Of what is outside of it one part is left.
   auto isOutermost = [&](const nn::ShardingRule::Dims &dims) {
     return llvm::all_of(dims, [&](ArrayRef<unsigned> dim) {
-      return !has(dim) || factorOf(dim) == factor;
+      const unsigned *found = llvm::find(dim, factor);
+      return found == dim.end() ||
+             llvm::all_of(ArrayRef(dim.begin(), found), [&](unsigned outer) {
+               return rule.factors[outer].size == partsOf(outer);
+             });
     });
   };
   // What no operand says is not known forwards either.
@@ -46,8 +81,8 @@ void CutRule::pass(AxisRefAttr axis, CollectiveReduce kind) {
 Placement CutRule::dims(const nn::ShardingRule::Dims &dims) const {
   Placement placement(dims.size());
   for (auto [i, dim] : llvm::enumerate(dims))
-    if (int64_t factor = factorOf(dim); factor >= 0)
-      placement.dims[i].compute = cuts[factor];
+    for (unsigned factor : dim)
+      llvm::append_range(placement.dims[i].compute, cuts[factor]);
   placement.partial = passed;
   placement.kind = passedKind;
   return placement;
@@ -73,25 +108,32 @@ Placement CutRule::result(unsigned i) const {
 
 LogicalResult CutRule::cutAs(ArrayRef<unsigned> dim, const AxisList &axes,
                              SmallVectorImpl<bool> &seen, EmitError emitError) {
-  int64_t factor = factorOf(dim);
-  if (factor < 0)
-    return axes.empty() ? success()
-                        : emitError() << "needs a dimension whole that is "
-                                         "sharded over "
-                                      << axes[0];
-  if (seen[factor])
-    return cuts[factor] == axes
-               ? success()
-               : emitError()
-                     << "has operands that are sharded differently "
-                        "along factor "
-                     << rule.factors[factor].name << " of " << rule.str();
-  seen[factor] = true;
-  for (AxisRefAttr axis : axes) {
-    if (!canCut(factor, axis))
-      return emitError() << "cannot be cut over " << axis << " along factor "
+  std::optional<Shares> shares = sharesOf(dim, axes);
+  if (!shares) {
+    bool whole = llvm::any_of(dim, [&](unsigned factor) {
+      return rule.factors[factor].size != 1 && rule.factors[factor].whole;
+    });
+    if (whole && dim.size() == 1)
+      return emitError() << "needs a dimension whole that is sharded over "
+                         << axes[0];
+    return emitError() << "cannot be cut over " << axes.back() << " along "
+                       << "a dimension of " << rule.str();
+  }
+  for (const auto &[factor, own] : *shares) {
+    if (seen[factor]) {
+      if (cuts[factor] == own)
+        continue;
+      return emitError() << "has operands that are sharded differently along "
+                            "factor "
                          << rule.factors[factor].name << " of " << rule.str();
-    cut(factor, axis);
+    }
+    seen[factor] = true;
+    for (AxisRefAttr axis : own) {
+      if (!canCut(factor, axis))
+        return emitError() << "cannot be cut over " << axis << " along factor "
+                           << rule.factors[factor].name << " of " << rule.str();
+      cut(factor, axis);
+    }
   }
   return success();
 }

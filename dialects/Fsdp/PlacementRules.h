@@ -18,9 +18,15 @@ public:
   CutRule(nn::ShardingRule rule, MeshOp mesh)
       : rule(std::move(rule)), mesh(mesh), cuts(this->rule.factors.size()) {}
 
-  /// The factor that is cut when a dimension is: the outermost; -1 if there is
-  /// none or it must be whole.
+  /// The factor that is cut when a dimension is cut further: the outermost of
+  /// which more than one part is left; -1 if there is none or it must be whole.
   int64_t factorOf(llvm::ArrayRef<unsigned> dim) const;
+
+  /// The factors that `axes` cut along a dimension, the outermost first, and
+  /// the axes of each. Nothing if they do not fit.
+  using Shares = llvm::SmallVector<std::pair<unsigned, AxisList>, 2>;
+  std::optional<Shares> sharesOf(llvm::ArrayRef<unsigned> dim,
+                                 llvm::ArrayRef<AxisRefAttr> axes) const;
 
   /// True if `factor` can be cut over `axis` behind the cuts so far: the parts
   /// are equal, and it is the outermost wherever it occurs.
@@ -41,6 +47,7 @@ public:
   const nn::ShardingRule &getRule() const { return rule; }
 
 private:
+  int64_t partsOf(unsigned factor) const;
   Placement dims(const nn::ShardingRule::Dims &dims) const;
   mlir::LogicalResult cutAs(llvm::ArrayRef<unsigned> dim, const AxisList &axes,
                             llvm::SmallVectorImpl<bool> &seen,

@@ -8,15 +8,21 @@ using namespace fsdp;
 
 PlacementPolicy fsdp::tensorParallelLlama(bool sequence, bool loss) {
   PlacementPolicy policy;
-  auto cut = [&](const char *match, int64_t dim) {
-    policy.parameters.push_back(
-        {match, {{"tp", dim}}, {}, {}, "the tensor-parallel plan of Llama"});
+  auto cut = [&](const char *match, int64_t dim, bool keyHeads = false) {
+    PlacementPolicy::Parameters rule;
+    rule.match = match;
+    rule.shard = {{"tp", dim}};
+    rule.keyHeads = keyHeads;
+    rule.origin = "the tensor-parallel plan of Llama";
+    policy.parameters.push_back(rule);
   };
-  cut("layers.*.attention.w[qkv].weight", 0);
+  cut("layers.*.attention.wq.weight", 0);
+  cut("layers.*.attention.w[kv].weight", 0, /*keyHeads=*/true);
   cut("layers.*.attention.wo.weight", 1);
   cut("layers.*.feed_forward.w[13].weight", 0);
   cut("layers.*.feed_forward.w2.weight", 1);
-  policy.stream = {sequence ? "tp" : "", loss ? "tp" : "", ""};
+  policy.stream = {sequence ? "tp" : "", loss ? "tp" : "",
+                   "the tensor-parallel plan of Llama"};
   return policy;
 }
 
@@ -111,6 +117,7 @@ static PlacementPolicy::Parameters readRule(const toml::node &node,
   rule.origin = reader.origin();
   reader.string("match", rule.match);
   reader.axes("shard", rule.shard);
+  reader.boolean("key_heads", rule.keyHeads);
   reader.boolean("frozen", rule.frozen);
   reader.boolean("replicate", rule.replicate);
   reader.finish();

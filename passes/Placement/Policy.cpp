@@ -6,17 +6,42 @@
 using namespace mlir;
 using namespace fsdp;
 
-FailureOr<dist::AxisRefAttr> PolicyApplier::axis(StringRef name,
-                                                 StringRef origin) {
-  auto axis = dist::AxisRefAttr::get(module.getContext(), name);
-  if (mesh.sizeOf(axis) == 0)
+/// Heads of keys of the attention with the fewest; 0 without attention.
+int64_t PolicyApplier::keyHeads() {
+  int64_t fewest = 0;
+  module.walk([&](nn::AttentionOp op) {
+    int64_t heads = dist::tensorOf(op.getKey()).getDimSize(2);
+    fewest = fewest == 0 ? heads : std::min(fewest, heads);
+  });
+  return fewest;
+}
+
+FailureOr<dist::AxisList> PolicyApplier::axes(StringRef name,
+                                              StringRef origin) {
+  MLIRContext *context = module.getContext();
+  auto axis = dist::AxisRefAttr::get(context, name);
+  int64_t ranks = mesh.sizeOf(axis), heads = keyHeads();
+  if (ranks == 0)
     return module.emitError(origin)
            << ": the mesh has no axis \"" << name << "\"";
   if (llvm::is_contained(dataAxes, axis))
     return module.emitError(origin) << ": over the axis \"" << name
                                     << "\" batches are cut; parameters rest "
                                        "cut over it as the mode says";
-  return axis;
+  if (heads == 0 || ranks <= heads || ranks % heads != 0)
+    return dist::AxisList{axis};
+  return dist::AxisList{
+      dist::AxisRefAttr::get(context, name, /*pre=*/1, heads),
+      dist::AxisRefAttr::get(context, name, /*pre=*/heads, ranks / heads)};
+}
+
+dist::AxisList PolicyApplier::streamAxes() {
+  if (!policy.stream || policy.stream->sequence.empty() ||
+      policy.stream->sequence != policy.stream->loss)
+    return {};
+  FailureOr<dist::AxisList> found =
+      axes(policy.stream->sequence, policy.stream->origin);
+  return succeeded(found) ? *found : dist::AxisList();
 }
 
 LogicalResult PolicyApplier::cut(ParameterPlace &place,
@@ -25,18 +50,21 @@ LogicalResult PolicyApplier::cut(ParameterPlace &place,
   RankedTensorType type = parameter.getTensorType();
   dist::Placement compute(type.getRank());
   for (const auto &[name, dim] : rule.shard) {
-    FailureOr<dist::AxisRefAttr> found = axis(name, rule.origin);
+    FailureOr<dist::AxisList> found = axes(name, rule.origin);
     if (failed(found))
       return failure();
+    // Ranks behind the heads have the same.
+    if (place.keyHeads && found->size() == 2)
+      found->pop_back();
     if (dim >= type.getRank())
       return module.emitError(rule.origin)
              << ": @" << parameter.getSymName() << " has no dimension " << dim
              << ": it is " << type;
-    dist::AxisList &axes = compute.dims[dim].compute;
-    axes.push_back(*found);
-    if (type.getDimSize(dim) % mesh.sizeOf(axes) != 0)
+    dist::AxisList &cutting = compute.dims[dim].compute;
+    llvm::append_range(cutting, *found);
+    if (type.getDimSize(dim) % mesh.sizeOf(cutting) != 0)
       return module.emitError(rule.origin)
-             << ": " << mesh.sizeOf(axes) << " ranks of the axis \"" << name
+             << ": " << mesh.sizeOf(cutting) << " ranks of the axis \"" << name
              << "\" do not divide dimension " << dim << " of @"
              << parameter.getSymName() << ", which is " << type;
   }
@@ -65,6 +93,7 @@ FailureOr<DenseMap<StringAttr, ParameterPlace>> PolicyApplier::parameters() {
       ParameterPlace &place = places[parameter.getSymNameAttr()];
       place.frozen = rule.frozen.value_or(place.frozen);
       place.replicate = rule.replicate.value_or(place.replicate);
+      place.keyHeads = rule.keyHeads.value_or(place.keyHeads);
       if (failed(cut(place, parameter, rule)))
         return failure();
     }
@@ -83,10 +112,10 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
   dist::Placement placement(type.getRank());
   llvm::append_range(placement.dims[0].compute, dataAxes);
   if (!name.empty()) {
-    FailureOr<dist::AxisRefAttr> found = axis(name, policy.stream->origin);
+    FailureOr<dist::AxisList> found = axes(name, policy.stream->origin);
     if (failed(found))
       return failure();
-    placement.dims[1].compute.push_back(*found);
+    placement.dims[1].compute = *found;
     if (type.getDimSize(1) % mesh.sizeOf(*found) != 0)
       return module.emitError(policy.stream->origin)
              << ": " << mesh.sizeOf(*found) << " ranks of the axis \"" << name

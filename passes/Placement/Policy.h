@@ -14,6 +14,7 @@ struct ParameterPlace {
   dist::Placement compute; // without storage
   bool replicate = false;  // whole on every rank also at rest
   bool frozen = false;
+  bool keyHeads = false; // cut by heads of keys
 };
 
 /// Applies a policy to a module on a mesh. Every member fails with an error
@@ -29,12 +30,19 @@ public:
   mlir::FailureOr<llvm::DenseMap<mlir::StringAttr, ParameterPlace>>
   parameters();
 
+  /// The axes that cut the stream from the first norm to the loss, if the same
+  /// do so everywhere. parameters() has succeeded.
+  dist::AxisList streamAxes();
+
   /// Redistributes what norms read to where the policy keeps the stream.
   mlir::LogicalResult pinStream(mlir::func::FuncOp program);
 
 private:
-  mlir::FailureOr<dist::AxisRefAttr> axis(llvm::StringRef name,
-                                          llvm::StringRef origin);
+  /// The axis, or the two parts of it that heads of keys and the queries of one
+  /// head are cut over, if it has more ranks than there are heads of keys.
+  mlir::FailureOr<dist::AxisList> axes(llvm::StringRef name,
+                                       llvm::StringRef origin);
+  int64_t keyHeads();
   mlir::LogicalResult cut(ParameterPlace &place, nn::ParameterOp parameter,
                           const PlacementPolicy::Parameters &rule);
   mlir::LogicalResult pin(mlir::Value stream, llvm::StringRef axis);

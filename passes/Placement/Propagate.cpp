@@ -87,12 +87,11 @@ private:
     if (!rule.getRule().passesPartial)
       return;
     for (auto [dim, place] :
-         llvm::zip_equal(rule.getRule().results[0], demand.placement.dims)) {
-      int64_t factor = rule.factorOf(dim);
+         llvm::zip_equal(rule.getRule().results[0], demand.placement.dims))
       for (AxisRefAttr axis : place.compute)
-        if (factor >= 0 && rule.canCut(factor, axis))
+        if (int64_t factor = rule.factorOf(dim);
+            factor >= 0 && rule.canCut(factor, axis))
           rule.cut(factor, axis);
-    }
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
       demands.try_emplace(operand,
                           Demand{rule.operand(i), demand.mayBePartial});
@@ -159,7 +158,7 @@ private:
                    const Placement &placement) {
       for (auto [dim, place] : llvm::zip_equal(dims, placement.dims))
         if (llvm::is_contained(place.compute, axis))
-          return rule.factorOf(dim) == factor;
+          return shares(dim, place.compute, factor, axis);
       return false;
     };
     for (auto [dims, placement] :
@@ -172,6 +171,18 @@ private:
         if (has(dims, demand->placement))
           return true;
     return false;
+  }
+
+  /// True if of `axes`, which cut a dimension, `axis` is one that cuts
+  /// `factor`.
+  bool shares(ArrayRef<unsigned> dim, ArrayRef<AxisRefAttr> axes,
+              unsigned factor, AxisRefAttr axis) const {
+    std::optional<CutRule::Shares> all = rule.sharesOf(dim, axes);
+    if (!all) // They do not fit together; this one may, alone.
+      return rule.factorOf(dim) == factor;
+    return llvm::any_of(*all, [&](const auto &share) {
+      return share.first == factor && llvm::is_contained(share.second, axis);
+    });
   }
 
   /// What moves if the op is cut as `cut` says along `axis`, and everything

@@ -113,7 +113,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
 
   void runOnOperation() override {
     dataAxes.clear();
-    streamAxis = {};
+    streamAxes.clear();
     parameters.clear();
     FailureOr<PlacementPolicy> policy = readPolicy();
     if (failed(policy) || failed(createMesh()))
@@ -125,9 +125,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     auto places = applier.parameters();
     if (failed(places))
       return signalPassFailure();
-    const auto &stream = policy->stream;
-    if (stream && !stream->sequence.empty() && stream->sequence == stream->loss)
-      streamAxis = dist::AxisRefAttr::get(&getContext(), stream->sequence);
+    streamAxes = applier.streamAxes();
     for (auto parameter : getOperation().getOps<nn::ParameterOp>())
       place(parameter, places->lookup(parameter.getSymNameAttr()));
     for (auto program : getOperation().getOps<func::FuncOp>())
@@ -181,8 +179,8 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     if (mode == ShardMode::HybridShard)
       data = data.take_back(1);
     dist::AxisList axes(data);
-    if (streamAxis && compute.dimOf(streamAxis) < 0)
-      axes.push_back(streamAxis);
+    llvm::copy_if(streamAxes, std::back_inserter(axes),
+                  [&](auto axis) { return compute.dimOf(axis) < 0; });
     return axes;
   }
 
@@ -294,8 +292,8 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
 
   dist::MeshOp meshOp;
   SmallVector<dist::AxisRefAttr> dataAxes;
-  /// Cuts the residual stream from the first norm to the loss; null if none.
-  dist::AxisRefAttr streamAxis;
+  /// They cut the residual stream from the first norm to the loss.
+  dist::AxisList streamAxes;
   DenseMap<StringAttr, nn::ParameterOp> parameters;
 };
 

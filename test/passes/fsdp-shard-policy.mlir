@@ -36,7 +36,7 @@
 // LOCAL: nn.add {{.*}} : tensor<1x2x8xf32>
 // LOCAL-NOT: nn.transpose
 
-// PLAN: error: the tensor-parallel plan of Llama: no parameter matches "layers.*.attention.w[qkv].weight"
+// PLAN: error: the tensor-parallel plan of Llama: no parameter matches "layers.*.attention.wq.weight"
 // AXIS: error: {{.*}}policy.toml:4: the mesh has no axis "tp"
 // NONE: error: {{.*}}none.toml:1: no parameter matches "layers.*"
 // DIVIDE: error: {{.*}}policy.toml:4: 3 ranks of the axis "tp" do not divide dimension 0 of @up, which is 'tensor<16x8xf32>'

@@ -11,6 +11,8 @@
 //   [[parameters]]
 //   match = "layers.*.attention.w[qkv].weight"
 //   shard = { tp = 0 }        # mesh axis = dimension that is computed with cut
+//   key_heads = true          # by heads of keys: more ranks than heads share
+//   one
 //
 //   [[parameters]]
 //   match = "tok_embeddings.*"
@@ -36,6 +38,9 @@ struct PlacementPolicy {
     std::string match; // glob: *, ?, [abc], {a,b}
     /// Mesh axes and the dimension that each cuts, as one computes with it.
     std::vector<std::pair<std::string, int64_t>> shard;
+    /// The dimension is heads of keys or values. An axis of more ranks than
+    /// there are heads cuts them by heads, and ranks of one head have the same.
+    std::optional<bool> keyHeads;
     std::optional<bool> frozen, replicate;
     std::string origin; // where the rule stands, for messages
   };
