@@ -2,6 +2,7 @@
 #include "fsdp/Interpreter/Grid.h"
 #include "State.h"
 #include "dialects/Fsdp/PlacementRules.h"
+#include "fsdp/Support/RangeNames.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <stdexcept>
@@ -319,8 +320,8 @@ void Run::execute(Operation *op) {
   TypeSwitch<Operation *>(op)
       .Case([&](nn::ReadOp op) { read(op); })
       .Case([&](nn::GradientOp op) {
-        state.write((op.getName() + ".grad").str(), op.getName(),
-                    of(op.getValue()));
+        state.write((op.getName() + range_name::kGradientSuffix).str(),
+                    op.getName(), of(op.getValue()));
       })
       .Case([&](nn::AdamWOp op) { adamw(op); })
       .Case([&](nn::FusionOp op) { fusion(op); })

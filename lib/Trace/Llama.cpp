@@ -1,6 +1,7 @@
 //===- Llama.cpp - Llama 3 ------------------------------------------------===//
 #include "fsdp/Trace/Llama.h"
 #include "dialects/NN/NN.h"
+#include "fsdp/Support/RangeNames.h"
 #include <cmath>
 
 using namespace mlir;
@@ -119,7 +120,7 @@ Llama3::Llama3(const LlamaConfig &config, int64_t batch, int64_t seqLen)
 std::vector<NamedType> Llama3::inputs(MLIRContext *context) const {
   auto type =
       RankedTensorType::get({batch, seqLen}, IntegerType::get(context, 32));
-  return {{"tokens", type}, {"targets", type}};
+  return {{range_name::kTokens, type}, {range_name::kTargets, type}};
 }
 
 std::vector<NamedTensor> Llama3::forward(ArrayRef<Tensor> inputs) const {
@@ -132,7 +133,8 @@ std::vector<NamedTensor> Llama3::forward(ArrayRef<Tensor> inputs) const {
   Tensor logits = output ? (*output)(h) : tokEmbeddings.scores(h);
 
   Tracer::Scope scope(tokens.tracer(), "loss");
-  return {{"loss", crossEntropy(logits, targets)}, {"logits", logits}};
+  return {{range_name::kLoss, crossEntropy(logits, targets)},
+          {range_name::kLogits, logits}};
 }
 
 } // namespace fsdp::model

@@ -1,5 +1,6 @@
 //===- Mlp.cpp - The MLP of FSDP tutorials --------------------------------===//
 #include "fsdp/Trace/Mlp.h"
+#include "fsdp/Support/RangeNames.h"
 #include <cmath>
 
 using namespace mlir;
@@ -32,7 +33,7 @@ std::vector<NamedTensor> Mlp::forward(ArrayRef<Tensor> inputs) const {
   }
 
   Tracer::Scope scope(tracer, "loss");
-  return {{"loss", mseLoss(h, y)}, {"prediction", h}};
+  return {{range_name::kLoss, mseLoss(h, y)}, {"prediction", h}};
 }
 
 } // namespace fsdp::model

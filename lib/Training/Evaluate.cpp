@@ -2,6 +2,7 @@
 #include "Evaluate.h"
 #include "fsdp/Runtime/Philox.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,7 @@ static const char *const kProgram = "evaluate";
 HeldOutScore fsdp::evaluateHeldOut(Rank &rank, const ByteDataset &text) {
   Batch batch = rank.batch();
   DataShard shard = rank.dataShard();
-  const float *loss = rank.scalar<float>("loss");
+  const float *loss = rank.scalar<float>(range_name::kLoss);
   if (!loss)
     throw Error("the artifact's program 'evaluate' gives no loss");
   double totals[2] = {0, 0}; // nats and predictions
@@ -104,7 +105,7 @@ static float logitAt(const RangeInfo &range, const std::byte *data,
 /// bits, so that its mean over them, in double, is exact. Collective.
 static std::vector<float>
 gatherByteLogits(const Rank &rank, const RangeInfo &range, int64_t position) {
-  const std::byte *data = rank.find("logits");
+  const std::byte *data = rank.find(range_name::kLogits);
   std::vector<ShardView::Dim> box =
       rank.manifest().shardView(range, rank.world().rank).dims;
   // Sums of 256 logits, then how many ranks have each.
@@ -129,10 +130,10 @@ gatherByteLogits(const Rank &rank, const RangeInfo &range, int64_t position) {
 /// The 256 logits of bytes at one position of the first row; all rows are
 /// equal.
 static std::vector<float> byteLogits(const Rank &rank, int64_t position) {
-  const RangeInfo *range = rank.manifest().findRange("logits");
+  const RangeInfo *range = rank.manifest().findRange(range_name::kLogits);
   if (range->placement)
     return gatherByteLogits(rank, *range, position);
-  const std::byte *data = rank.find("logits");
+  const std::byte *data = rank.find(range_name::kLogits);
   int64_t classes = range->shape.back();
   std::vector<float> logits(256);
   for (int64_t i = 0; i < 256; ++i)
@@ -160,7 +161,7 @@ static int64_t fillRows(const Batch &batch, Coordinate columns,
 
 std::string fsdp::generateText(Rank &rank, const RunConfig &config,
                                const ByteDataset &text) {
-  const RangeInfo *logits = rank.manifest().findRange("logits");
+  const RangeInfo *logits = rank.manifest().findRange(range_name::kLogits);
   if (!logits || (logits->dtype != DType::F32 && logits->dtype != DType::BF16))
     throw Error("the artifact's program 'evaluate' gives no logits");
   Batch batch = rank.batch();

@@ -1,5 +1,6 @@
 //===- Prepare.cpp - Everything that can be wrong before a run ------------===//
 #include "Prepare.h"
+#include "fsdp/Support/RangeNames.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -38,8 +39,8 @@ static std::string adoptPrecision(RunConfig &config, const Manifest &manifest) {
 /// The tokens of a batch index a table of `vocab_size` rows. A sample finds the
 /// logits of one position on whichever ranks have them.
 static void checkLogits(const Manifest &manifest, int64_t sampleLength) {
-  const RangeInfo *logits = manifest.findRange("logits");
-  const RangeInfo *tokens = manifest.findRange("tokens");
+  const RangeInfo *logits = manifest.findRange(range_name::kLogits);
+  const RangeInfo *tokens = manifest.findRange(range_name::kTokens);
   if (!logits || logits->full.empty())
     return;
   if (logits->full.back() < 256)
@@ -69,10 +70,10 @@ static void checkInput(const Manifest &manifest, const std::string &name) {
 
 /// Every target is the token behind one of this rank's tokens.
 static void checkInputs(const Manifest &manifest) {
-  checkInput(manifest, "tokens");
-  checkInput(manifest, "targets");
-  const RangeInfo *tokens = manifest.findRange("tokens");
-  const RangeInfo *targets = manifest.findRange("targets");
+  checkInput(manifest, range_name::kTokens);
+  checkInput(manifest, range_name::kTargets);
+  const RangeInfo *tokens = manifest.findRange(range_name::kTokens);
+  const RangeInfo *targets = manifest.findRange(range_name::kTargets);
   if (tokens->shape != targets->shape ||
       !(tokens->placement == targets->placement))
     throw Error("the artifact's inputs 'tokens' and 'targets' differ in shape "
@@ -119,6 +120,6 @@ PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,
-      manifest.findRange("tokens")->full[1]);
+      manifest.findRange(range_name::kTokens)->full[1]);
   return run;
 }

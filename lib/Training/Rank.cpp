@@ -3,6 +3,7 @@
 #include "fsdp/Runtime/Initialize.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/RangeNames.h"
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -38,19 +39,19 @@ std::byte *Rank::findScalar(const std::string &name, size_t bytes) const {
 }
 
 Batch Rank::batch() const {
-  const RangeInfo *tokens = manifest().findRange("tokens");
+  const RangeInfo *tokens = manifest().findRange(range_name::kTokens);
   return {tokens->shape[0], tokens->shape[1],
-          reinterpret_cast<int32_t *>(find("tokens")),
-          reinterpret_cast<int32_t *>(find("targets"))};
+          reinterpret_cast<int32_t *>(find(range_name::kTokens)),
+          reinterpret_cast<int32_t *>(find(range_name::kTargets))};
 }
 
 bool Rank::hasGlobalLoss() const {
-  const RangeInfo *loss = manifest().findRange("loss");
+  const RangeInfo *loss = manifest().findRange(range_name::kLoss);
   return loss && loss->placement;
 }
 
 DataShard fsdp::dataShard(const Manifest &manifest, World world) {
-  const RangeInfo *tokens = manifest.findRange("tokens");
+  const RangeInfo *tokens = manifest.findRange(range_name::kTokens);
   if (!tokens || !tokens->placement || tokens->full.size() != 2)
     return {{world.rank, world.size}, {}};
   std::vector<int64_t> mesh = manifest.meshSizes();
@@ -134,11 +135,13 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
       std::memcpy(to, tensor.data, range->bytes);
     loaded.insert(tensor.name);
   }
-  bool tokens = loaded.count("tokens"), targets = loaded.count("targets");
+  bool tokens = loaded.count(range_name::kTokens),
+       targets = loaded.count(range_name::kTargets);
   if (tokens != targets && wholeBatch)
     throw Error((whole ? path : mine) + ": it has '" +
-                (tokens ? "tokens" : "targets") + "' but no '" +
-                (tokens ? "targets" : "tokens") +
+                (tokens ? range_name::kTokens : range_name::kTargets) +
+                "' but no '" +
+                (tokens ? range_name::kTargets : range_name::kTokens) +
                 "'; a batch to train on needs both");
   return tokens && targets;
 }

@@ -10,6 +10,7 @@
 #include "RunHeader.h"
 #include "Schedule.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
 #include <chrono>
 #include <cmath>
@@ -119,23 +120,23 @@ StepRecord Trainer::runStep(int64_t step) {
   if (!fixedBatch)
     run.text->sampleTraining(static_cast<uint64_t>(config.training.seed), step,
                              rank.dataShard(), rank.batch());
-  if (auto *lr = rank.scalar<float>("lr")) {
+  if (auto *lr = rank.scalar<float>(range_name::kLearningRate)) {
     *lr = static_cast<float>(learningRate(config, step));
     record.lr = *lr;
   }
-  if (auto *number = rank.scalar<int32_t>("step"))
+  if (auto *number = rank.scalar<int32_t>(range_name::kStep))
     *number = static_cast<int32_t>(step + 1);
   auto start = std::chrono::steady_clock::now();
   rank.run("train");
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   record.seconds = seconds.count();
-  record.loss = *rank.scalar<float>("loss");
+  record.loss = *rank.scalar<float>(range_name::kLoss);
   if (!rank.hasGlobalLoss()) {
     allReduceSum(&record.loss, 1);
     record.loss /= rank.world().size;
   }
-  if (const auto *norm = rank.scalar<float>("grad_norm"))
+  if (const auto *norm = rank.scalar<float>(range_name::kGradNorm))
     record.gradNorm = *norm;
   return record;
 }
@@ -151,7 +152,7 @@ static void requireFinite(const StepRecord &record) {
 }
 
 void Trainer::train() {
-  if (!rank.scalar<float>("loss"))
+  if (!rank.scalar<float>(range_name::kLoss))
     throw Error("the artifact's program 'train' gives no loss");
   StepCosts costs = measureCosts();
   if (rank.isFirst())

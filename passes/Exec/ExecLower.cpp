@@ -1,6 +1,7 @@
 //===- ExecLower.cpp - nn and fsdp to exec --------------------------------===//
 #include "passes/Exec/ExecLower.h"
 #include "dialects/Fsdp/Placement.h"
+#include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Passes.h"
@@ -108,7 +109,7 @@ ModuleState::declareShared(Location loc, StringRef name, MemRefType type,
 }
 
 exec::RangeOp ModuleState::gradientOf(StringRef parameter) {
-  std::string name = (parameter + ".grad").str();
+  std::string name = (parameter + range_name::kGradientSuffix).str();
   if (exec::RangeOp known = lookup(name))
     return known;
   exec::RangeOp range = lookup(parameter);

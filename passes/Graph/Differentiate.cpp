@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
+#include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Passes.h"
@@ -26,7 +27,6 @@ namespace {
 
 constexpr llvm::StringLiteral kTrain = "train";
 constexpr llvm::StringLiteral kEvaluate = "evaluate";
-constexpr llvm::StringLiteral kLoss = "loss";
 
 bool isFloat(Value value) {
   auto type = dyn_cast<ShapedType>(value.getType());
@@ -196,7 +196,7 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
   FailureOr<unsigned> findLoss(func::FuncOp forward) {
     for (unsigned i = 0, e = forward.getNumResults(); i < e; ++i) {
       auto name = forward.getResultAttrOfType<StringAttr>(i, nn::kNameAttr);
-      if (!name || name.getValue() != kLoss)
+      if (!name || name.getValue() != range_name::kLoss)
         continue;
       auto type = dyn_cast<RankedTensorType>(forward.getResultTypes()[i]);
       if (type && type.getRank() == 0 && isa<FloatType>(type.getElementType()))

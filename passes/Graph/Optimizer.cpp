@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Placement.h"
 #include "dialects/NN/ModulePath.h"
+#include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Passes.h"
@@ -83,8 +84,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     auto integer = RankedTensorType::get({}, builder.getI32Type());
 
-    Value lr = addArgument(program, "lr", scalar);
-    Value step = addArgument(program, "step", integer);
+    Value lr = addArgument(program, range_name::kLearningRate, scalar);
+    Value step = addArgument(program, range_name::kStep, integer);
     SmallVector<Value> gradients;
     for (Trained &entry : trained) {
       entry.gradient = atRest(builder, entry);
@@ -98,7 +99,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
                                       sum, builder.getF64FloatAttr(maxNorm));
     update(builder, location, trained, gradients, lr, step,
            clip.getCoefficient());
-    addResult(program, "grad_norm", clip.getNorm());
+    addResult(program, range_name::kGradNorm, clip.getNorm());
   }
 
   /// Where the parameter of `entry` rests; null if nothing is said.
@@ -173,8 +174,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
       nn::ParameterOp parameter = entry.parameter;
       names.push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
     }
-    ArrayAttr first = declareMoments(trained, ".exp_avg");
-    ArrayAttr second = declareMoments(trained, ".exp_avg_sq");
+    ArrayAttr first = declareMoments(trained, range_name::kFirstMomentSuffix);
+    ArrayAttr second = declareMoments(trained, range_name::kSecondMomentSuffix);
     nn::AdamWOp::create(
         builder, location, builder.getArrayAttr(names), first, second,
         gradients, lr, step, coefficient, builder.getF64FloatAttr(beta1),

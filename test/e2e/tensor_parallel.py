@@ -64,17 +64,21 @@ def train(work, name, mesh):
     return manifest, dumps, artifacts.metrics(f"{out}.run")[0]["loss"]
 
 
-def coordinate(axes, names, rank):
-    """(parts, which one) of a rank along whole axes of the mesh."""
-    parts, index = 1, 0
-    for name in names:
+def coordinate(axes, parts, rank):
+    """(how many, which one) a rank has along axes of the mesh or parts of them."""
+    count, index = 1, 0
+    for part in parts:
+        if isinstance(part, str):
+            part = {"axis": part, "pre": 1, "size": None}
         stride = 1
         for axis in reversed(axes):
-            if axis["name"] == name:
-                index = index * axis["size"] + rank // stride % axis["size"]
-                parts *= axis["size"]
+            if axis["name"] == part["axis"]:
+                size = part["size"] or axis["size"]
+                inner = stride * (axis["size"] // (part["pre"] * size))
+                index = index * size + rank // inner % size
+                count *= size
             stride *= axis["size"]
-    return parts, index
+    return count, index
 
 
 def whole(manifest, dumps, name):

@@ -1,0 +1,31 @@
+//===- RangeNames.h - Names that compiler and runtime agree on --*- C++ -*-===//
+//
+// A program's inputs and outputs, and what belongs to a parameter, are ranges
+// of the arena with a name. The compiler gives these names, and the training
+// loop looks for them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_SUPPORT_RANGENAMES_H
+#define FSDP_SUPPORT_RANGENAMES_H
+
+namespace fsdp::range_name {
+
+// Inputs of a step.
+inline constexpr char kTokens[] = "tokens";
+inline constexpr char kTargets[] = "targets";
+inline constexpr char kLearningRate[] = "lr";
+inline constexpr char kStep[] = "step";
+
+// Outputs.
+inline constexpr char kLoss[] = "loss";
+inline constexpr char kLogits[] = "logits";
+inline constexpr char kGradNorm[] = "grad_norm";
+
+// What follows the name of the parameter.
+inline constexpr char kGradientSuffix[] = ".grad";
+inline constexpr char kFirstMomentSuffix[] = ".exp_avg";
+inline constexpr char kSecondMomentSuffix[] = ".exp_avg_sq";
+
+} // namespace fsdp::range_name
+
+#endif // FSDP_SUPPORT_RANGENAMES_H
