@@ -556,8 +556,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
       gives a token, awaited where fsdp.await stood; others run on compute. An
       fsdp.await inside fsdp.async needs nothing: the stream runs in order.
     - Arguments and results that a rank's program (`fsdp.local`) places give
-      ranges with the logical type and the placement. A parameter at
-      #fsdp.shard is stored over these axes and computed with whole.
+      ranges with the logical type and the placement, as declarations do.
     - Work belongs to the module of the op that it was. An interval is called
       after the module of its op and the op, one that
       holds a parameter or a gradient after the parameter:

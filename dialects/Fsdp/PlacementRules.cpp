@@ -145,7 +145,7 @@ LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
     for (auto [dim, place] :
          llvm::zip_equal(rule.operands[i], placement.dims)) {
       if (!place.storage.empty())
-        return emitError() << "takes a tensor as it is stored; fsdp.place "
+        return emitError() << "takes a tensor as it is stored; fsdp.redistribute "
                               "brings it where it is computed with";
       if (failed(cutAs(dim, place.compute, seen, emitError)))
         return failure();

@@ -44,6 +44,19 @@ static void resolveMesh(RunConfig &config, int64_t ranks) {
                 std::to_string(ranks));
 }
 
+/// What a policy of one's own says is said there alone.
+static void checkPolicy(const RunConfig &config, ConfigErrors &errors) {
+  if (config.parallelism.placementPolicy.empty())
+    return;
+  for (const char *key :
+       {"parallelism.sequence_parallel", "parallelism.disable_loss_parallel"})
+    if (config.origin.count(key))
+      errors.add(config.origin.at(key) + ": " + key +
+                     " is for the built-in plan; with "
+                     "parallelism.placement_policy its [stream] says it",
+                 key);
+}
+
 static void resolveMode(RunConfig &config) {
   bool groups = config.parallelism.dataParallelReplicateDegree > 1;
   if (config.compile.mode == "auto")
@@ -60,6 +73,7 @@ std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
     }
   }
   resolveMode(config);
+  checkPolicy(config, errors);
   std::string &precision = config.training.mixedPrecisionParam;
   if (precision != "auto")
     return "";

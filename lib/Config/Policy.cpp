@@ -11,7 +11,7 @@ PlacementPolicy fsdp::tensorParallelLlama(bool sequence, bool loss) {
   auto cut = [&](const char *match, int64_t dim, bool keyHeads = false) {
     PlacementPolicy::Parameters rule;
     rule.match = match;
-    rule.shard = {{"tp", dim}};
+    rule.shard.emplace().emplace_back("tp", dim);
     rule.keyHeads = keyHeads;
     rule.origin = "the tensor-parallel plan of Llama";
     policy.parameters.push_back(rule);
@@ -63,18 +63,20 @@ public:
     }
   }
 
-  void axes(const char *key,
-            std::vector<std::pair<std::string, int64_t>> &value) {
+  void
+  axes(const char *key,
+       std::optional<std::vector<std::pair<std::string, int64_t>>> &value) {
     const toml::node *found = find(key);
     if (!found)
       return;
     if (!found->is_table())
       fail(*found, std::string(key) + ": expected { AXIS = DIMENSION, … }");
+    value.emplace();
     for (const auto &[axis, dim] : inOrder(*found->as_table())) {
       if (!dim->is_integer() || dim->as_integer()->get() < 0)
         fail(*dim, std::string(key) + "." + axis +
                        ": expected a dimension, 0 or above");
-      value.emplace_back(axis, dim->as_integer()->get());
+      value->emplace_back(axis, dim->as_integer()->get());
     }
   }
 

@@ -123,7 +123,7 @@ FailureOr<exec::RangeOp> ProgramLowering::declare(Location loc, Type type,
   if (placement) {
     if (!func->hasAttr(dist::kLocalAttr))
       return emitError() << " is placed, but its type is that of the whole; "
-                            "run fsdp-localize first";
+                            "run fsdp-expand first";
     dist::Placement at(placement);
     dist::MeshOp mesh = state.getMesh();
     RankedTensorType whole = dist::logicalType(type, at, func, mesh);

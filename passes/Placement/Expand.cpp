@@ -24,6 +24,11 @@ bool isReduction(const Move &move) {
   return move.kind == Move::AllReduce || move.kind == Move::ReduceScatter;
 }
 
+/// True if a tensor is no larger afterwards, and cut where it was.
+bool staysSmall(const Move &move) {
+  return isReduction(move) || move.kind == Move::ShardOf;
+}
+
 /// A tensor seen as [outer, size, inner] around one dimension.
 struct Around {
   int64_t outer = 1, inner = 1;
@@ -50,6 +55,9 @@ public:
     Value value = op.getInput();
     SmallVector<Move> moves =
         movesBetween(from, Placement(op.getPlacement()), mesh);
+    // What is gathered again behind a sum is no bucket's last reduction.
+    if (isGradient && !llvm::all_of(moves, staysSmall))
+      parameters = {};
     auto reductionsLeft = llvm::count_if(moves, isReduction);
     if (reductionsLeft != 0 && op.getWire())
       value = castDown(value, *op.getWire());
@@ -86,8 +94,10 @@ private:
         return read.getNameAttr().getAttr();
     for (OpOperand &use : op->getUses())
       for (const GradientUse &gradient : gradientsOf(use.getOwner()))
-        if (gradient.operand == use.getOperandNumber())
+        if (gradient.operand == use.getOperandNumber()) {
+          isGradient = true;
           return gradient.parameter.getAttr();
+        }
     return {};
   }
 
@@ -147,10 +157,14 @@ private:
     llvm_unreachable("all kinds of moves");
   }
 
-  /// What is the same everywhere along the dimension needs no cutting.
+  /// What is the same everywhere along the dimension needs no cutting, unless
+  /// the last part is padded with zeros.
   Value shardOf(const Move &move, Value value, RankedTensorType type) {
     auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-    if (broadcast && !llvm::is_contained(broadcast.getDims(), move.to))
+    bool isEven = tensorOf(value).getDimSize(move.to) ==
+                  mesh.sizeOf(move.axes) * type.getDimSize(move.to);
+    if (broadcast && isEven &&
+        !llvm::is_contained(broadcast.getDims(), move.to))
       return nn::BroadcastOp::create(builder, location, type,
                                      broadcast.getInput(), broadcast.getDims());
     Value pieces = piecesFirst(move, value, type, move.to);
@@ -274,6 +288,7 @@ private:
   Location location;
   StringAttr serves;
   ArrayAttr parameters;
+  bool isGradient = false;
 };
 
 /// Makes a program that of one rank.

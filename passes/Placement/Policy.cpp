@@ -1,6 +1,7 @@
 //===- Policy.cpp - Placement policies on a module ------------------------===//
 #include "passes/Placement/Policy.h"
 #include "dialects/NN/ModulePath.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
@@ -35,21 +36,31 @@ FailureOr<dist::AxisList> PolicyApplier::axes(StringRef name,
       dist::AxisRefAttr::get(context, name, /*pre=*/heads, ranks / heads)};
 }
 
-dist::AxisList PolicyApplier::streamAxes() {
-  if (!policy.stream || policy.stream->sequence.empty() ||
-      policy.stream->sequence != policy.stream->loss)
-    return {};
-  FailureOr<dist::AxisList> found =
-      axes(policy.stream->sequence, policy.stream->origin);
-  return succeeded(found) ? *found : dist::AxisList();
+FailureOr<dist::AxisList> PolicyApplier::streamAxes() {
+  dist::AxisList cutting;
+  if (!policy.stream)
+    return cutting;
+  const PlacementPolicy::Stream &stream = *policy.stream;
+  for (const std::string &name : {stream.sequence, stream.loss}) {
+    if (name.empty())
+      continue;
+    FailureOr<dist::AxisList> found = axes(name, stream.origin);
+    if (failed(found))
+      return failure();
+    if (stream.sequence == stream.loss)
+      cutting = *found;
+  }
+  return cutting;
 }
 
 LogicalResult PolicyApplier::cut(ParameterPlace &place,
                                  nn::ParameterOp parameter,
                                  const PlacementPolicy::Parameters &rule) {
+  if (!rule.shard)
+    return success();
   RankedTensorType type = parameter.getTensorType();
   dist::Placement compute(type.getRank());
-  for (const auto &[name, dim] : rule.shard) {
+  for (const auto &[name, dim] : *rule.shard) {
     FailureOr<dist::AxisList> found = axes(name, rule.origin);
     if (failed(found))
       return failure();
@@ -68,8 +79,10 @@ LogicalResult PolicyApplier::cut(ParameterPlace &place,
              << "\" do not divide dimension " << dim << " of @"
              << parameter.getSymName() << ", which is " << type;
   }
-  if (!rule.shard.empty())
-    place.compute = compute;
+  // Ops are cut in the order of the mesh.
+  for (dist::Placement::Dim &dim : compute.dims)
+    dist::sortByMesh(dim.compute, mesh);
+  place.compute = compute;
   return success();
 }
 
@@ -106,9 +119,6 @@ FailureOr<DenseMap<StringAttr, ParameterPlace>> PolicyApplier::parameters() {
 
 LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
   auto type = cast<RankedTensorType>(stream.getType());
-  // [batch, sequence, features]; other norms have no stream before them.
-  if (type.getRank() != 3)
-    return success();
   dist::Placement placement(type.getRank());
   llvm::append_range(placement.dims[0].compute, dataAxes);
   if (!name.empty()) {
@@ -119,7 +129,8 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
     if (type.getDimSize(1) % mesh.sizeOf(*found) != 0)
       return module.emitError(policy.stream->origin)
              << ": " << mesh.sizeOf(*found) << " ranks of the axis \"" << name
-             << "\" do not divide the sequence of " << type.getDimSize(1);
+             << "\" do not divide the sequence of " << type.getDimSize(1)
+             << "; take another sequence length, or leave the stream whole";
   }
   OpBuilder builder(stream.getContext());
   builder.setInsertionPointAfterValue(stream);
@@ -135,11 +146,17 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
 LogicalResult PolicyApplier::pinStream(func::FuncOp program) {
   if (!policy.stream)
     return success();
-  SmallVector<Value> streams;
+  // [batch, sequence, features]; other norms have no stream before them.
+  llvm::SetVector<Value> streams;
   program.walk([&](Operation *op) {
-    if (isa<nn::RMSNormOp, nn::LayerNormOp>(op))
-      streams.push_back(op->getOperand(0));
+    if (isa<nn::RMSNormOp, nn::LayerNormOp>(op) &&
+        dist::tensorOf(op->getOperand(0)).getRank() == 3)
+      streams.insert(op->getOperand(0));
   });
+  if (streams.empty())
+    return program.emitError(policy.stream->origin)
+           << ": @" << program.getSymName()
+           << " has no stream: no norm reads a [batch, sequence, features]";
   for (Value stream : streams) {
     bool isLast = stream == streams.back();
     if (failed(pin(stream,

@@ -30,9 +30,9 @@ public:
   mlir::FailureOr<llvm::DenseMap<mlir::StringAttr, ParameterPlace>>
   parameters();
 
-  /// The axes that cut the stream from the first norm to the loss, if the same
-  /// do so everywhere. parameters() has succeeded.
-  dist::AxisList streamAxes();
+  /// The axes that cut the stream from the first norm to the loss; none if they
+  /// are not the same everywhere.
+  mlir::FailureOr<dist::AxisList> streamAxes();
 
   /// Redistributes what norms read to where the policy keeps the stream.
   mlir::LogicalResult pinStream(mlir::func::FuncOp program);

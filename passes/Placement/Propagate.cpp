@@ -1,8 +1,8 @@
 //===- Propagate.cpp - A placement for every value ------------------------===//
 //
 // Walks a program once, forwards. What a person or policy has placed stays; an
-// op whose operands do not fit its sharding rule gets fsdp.place ops that make
-// them fit, chosen per mesh axis by what moves the fewest bytes.
+// op whose operands do not fit its sharding rule gets fsdp.redistribute ops
+// that make them fit, chosen per mesh axis by what moves the fewest bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/PlacementRules.h"
@@ -118,6 +118,9 @@ public:
   void decide(AxisRefAttr axis) {
     if (passes(axis))
       return rule.pass(axis, operands[0].kind);
+    addsUp |= llvm::any_of(operands, [&](const Placement &placement) {
+      return placement.isPartial(axis);
+    });
     int64_t best = -1;
     Cost least = costOf(rule, axis);
     for (unsigned factor = 0; factor < rule.getRule().factors.size();
@@ -142,9 +145,11 @@ private:
   /// Weights that move, all_to_alls, bytes; the first that differs decides.
   using Cost = std::tuple<int64_t, int64_t, int64_t>;
 
-  /// Parts of sums over `axis`, all alike, that may stay so.
+  /// Parts of sums over `axis`, all alike, that may stay so. Sums run from the
+  /// last axis outward, so what is to be added over an earlier one is added
+  /// over this one before.
   bool passes(AxisRefAttr axis) const {
-    return rule.getRule().passesPartial && !operands.empty() &&
+    return !addsUp && rule.getRule().passesPartial && !operands.empty() &&
            llvm::all_of(operands, [&](const Placement &placement) {
              return placement.isPartial(axis) &&
                     placement.kind == CollectiveReduce::Sum;
@@ -242,6 +247,7 @@ private:
   IsThere isThere;
   MeshOp mesh;
   CutRule rule;
+  bool addsUp = false; // over an axis decided before
 };
 
 /// Places the values of one program.

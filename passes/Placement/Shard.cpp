@@ -123,9 +123,10 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
       *policy = tensorParallelLlama(sequence, loss);
     PolicyApplier applier(*policy, getOperation(), meshOp, dataAxes);
     auto places = applier.parameters();
-    if (failed(places))
+    FailureOr<dist::AxisList> stream = applier.streamAxes();
+    if (failed(places) || failed(stream))
       return signalPassFailure();
-    streamAxes = applier.streamAxes();
+    streamAxes = *stream;
     for (auto parameter : getOperation().getOps<nn::ParameterOp>())
       place(parameter, places->lookup(parameter.getSymNameAttr()));
     for (auto program : getOperation().getOps<func::FuncOp>())
@@ -200,7 +201,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     int64_t parts = meshOp.sizeOf(dataAxes);
     for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
       auto tensor = dyn_cast<RankedTensorType>(type);
-      if (!tensor || tensor.getRank() == 0 || dataAxes.empty())
+      if (!tensor || tensor.getRank() == 0)
         continue;
       if (tensor.getDimSize(0) % parts != 0)
         return program.emitError("argument ")

@@ -164,6 +164,9 @@ const char *rt::dtypeName(DType type) {
 
 namespace {
 
+/// No model comes near; boxes are visited dimension by dimension.
+constexpr size_t kMaxDims = 64;
+
 /// A JSON value and where it stands, for messages.
 class Field {
 public:
@@ -229,7 +232,11 @@ public:
   std::vector<int64_t> shape() const {
     std::vector<int64_t> result;
     CheckedSize elements = 1;
-    for (const Field &item : items()) {
+    std::vector<Field> sizes = items();
+    if (sizes.size() > kMaxDims)
+      fail("the shape has more than " + std::to_string(kMaxDims) +
+           " dimensions");
+    for (const Field &item : sizes) {
       result.push_back(item.integer());
       // Counting no element as one, so that no product on the way overflows.
       elements *= std::max<int64_t>(result.back(), 1);

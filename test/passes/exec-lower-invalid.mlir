@@ -27,7 +27,7 @@ func.func @b(%x: tensor<4xf32> {nn.name = "x"}) attributes {fsdp.local} {
 
 // A placed program that is not one rank's yet.
 fsdp.mesh @mesh ["dp_shard" = 2]
-// expected-error @below {{result 0 of @a is placed, but its type is that of the whole; run fsdp-localize first}}
+// expected-error @below {{result 0 of @a is placed, but its type is that of the whole; run fsdp-expand first}}
 func.func @a(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y", fsdp.placement = #fsdp.placement<[{"dp_shard"}]>}) {
   return %x : tensor<4xf32>
 }

@@ -169,15 +169,27 @@ func.func @wire(%x: tensor<8xf32> {fsdp.placement = #fsdp.placement<[{}], partia
 
 // -----
 
-// The part of a broadcast is a smaller broadcast.
+// The part of a broadcast is a smaller broadcast, but not where the last part is
+// padded.
 // CHECK-LABEL: func.func @broadcast
 // CHECK-NEXT: nn.broadcast %arg0 [1] : tensor<4xf32> to tensor<3x4xf32>
 // CHECK-NEXT: return
+// CHECK-LABEL: func.func @uneven_broadcast
+// CHECK: %[[B:.*]] = nn.broadcast {{.*}} to tensor<5x4xf32>
+// CHECK-NEXT: %[[S:.*]] = fsdp.shard_of %[[B]] {{.*}} : tensor<5x4xf32> -> tensor<3x4xf32>
+// CHECK-NEXT: nn.gradient @p, %[[S]]
 fsdp.mesh @mesh ["a" = 2]
 func.func @broadcast(%x: tensor<4xf32>) -> (tensor<6x4xf32> {fsdp.placement = #fsdp.placement<[{"a"}, {}]>}) {
   %b = nn.broadcast %x [1] : tensor<4xf32> to tensor<6x4xf32>
   %s = fsdp.redistribute %b on @mesh to <[{"a"}, {}]> : tensor<6x4xf32> -> tensor<6x4xf32>
   return %s : tensor<6x4xf32>
+}
+nn.parameter @p : tensor<5x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}, {}]>}
+func.func @uneven_broadcast(%x: tensor<4xf32>) {
+  %b = nn.broadcast %x [1] : tensor<4xf32> to tensor<5x4xf32>
+  %s = fsdp.redistribute %b on @mesh to <[{| "a"}, {}]> : tensor<5x4xf32> -> tensor<5x4xf32>
+  nn.gradient @p, %s : tensor<5x4xf32>
+  return
 }
 
 // -----

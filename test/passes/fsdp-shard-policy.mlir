@@ -11,6 +11,14 @@
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/twice.toml" 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/glob.toml" 2>&1 | FileCheck %s --check-prefix=GLOB
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/key.toml" 2>&1 | FileCheck %s --check-prefix=KEY
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/section.toml" 2>&1 | FileCheck %s --check-prefix=SECTION
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/boolean.toml" 2>&1 | FileCheck %s --check-prefix=BOOLEAN
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/axes.toml" 2>&1 | FileCheck %s --check-prefix=AXES
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/negative.toml" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/match.toml" 2>&1 | FileCheck %s --check-prefix=MATCH
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/streams.toml" 2>&1 | FileCheck %s --check-prefix=STREAMS
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/unknown.toml" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not fsdp-opt %t/flat.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/stream.toml" 2>&1 | FileCheck %s --check-prefix=FLAT
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/absent.toml" 2>&1 | FileCheck %s --check-prefix=ABSENT
 
 // Later rules win; storage lies behind the axes of the policy.
@@ -40,12 +48,20 @@
 // AXIS: error: {{.*}}policy.toml:4: the mesh has no axis "tp"
 // NONE: error: {{.*}}none.toml:1: no parameter matches "layers.*"
 // DIVIDE: error: {{.*}}policy.toml:4: 3 ranks of the axis "tp" do not divide dimension 0 of @up, which is 'tensor<16x8xf32>'
-// SEQUENCE: error: {{.*}}stream.toml:1: 8 ranks of the axis "tp" do not divide the sequence of 4
+// SEQUENCE: error: {{.*}}stream.toml:1: 8 ranks of the axis "tp" do not divide the sequence of 4; take another sequence length, or leave the stream whole
 // RANK: error: {{.*}}rank.toml:1: @scale has no dimension 1: it is 'tensor<8xf32>'
 // DATA: error: {{.*}}data.toml:1: over the axis "dp" batches are cut; parameters rest cut over it as the mode says
 // TWICE: error: {{.*}}twice.toml:{{.*}}
 // GLOB: error: {{.*}}glob.toml:1: "w[": {{.*}}
 // KEY: error: {{.*}}key.toml:3: {{\[\[parameters\]\]}}: unknown key 'shards'; did you mean 'shard'?
+// SECTION: error: {{.*}}section.toml:1: a policy has [stream] and {{\[\[parameters\]\]}}, not 'parameter'
+// BOOLEAN: error: {{.*}}boolean.toml:3: {{\[\[parameters\]\]}}: frozen: expected true or false
+// AXES: error: {{.*}}axes.toml:3: {{\[\[parameters\]\]}}: shard: expected { AXIS = DIMENSION, … }
+// NEGATIVE: error: {{.*}}negative.toml:3: {{\[\[parameters\]\]}}: shard.tp: expected a dimension, 0 or above
+// MATCH: error: {{.*}}match.toml:1: {{\[\[parameters\]\]}}: match: expected a pattern of parameter names
+// STREAMS: error: {{.*}}streams.toml:1: over the axis "dp" batches are cut
+// UNKNOWN: error: {{.*}}unknown.toml:2: [stream]: unknown key 'seqence'; did you mean 'sequence'?
+// FLAT: error: {{.*}}stream.toml:1: @forward has no stream: no norm reads a [batch, sequence, features]
 // ABSENT: error: {{.*}}absent.toml
 
 //--- model.mlir
@@ -77,6 +93,11 @@ shard = { tp = 1 }
 
 [[parameters]]
 match = "scale"
+shard = { tp = 0 }
+
+[[parameters]]
+match = "scale"
+shard = {}
 frozen = true
 replicate = true
 //--- none.toml
@@ -104,3 +125,32 @@ match = "w["
 [[parameters]]
 match = "up"
 shards = { tp = 0 }
+//--- section.toml
+[[parameter]]
+match = "up"
+//--- boolean.toml
+[[parameters]]
+match = "up"
+frozen = 1
+//--- axes.toml
+[[parameters]]
+match = "up"
+shard = "tp"
+//--- negative.toml
+[[parameters]]
+match = "up"
+shard = { tp = -1 }
+//--- match.toml
+[[parameters]]
+frozen = true
+//--- streams.toml
+[stream]
+sequence = "dp"
+//--- unknown.toml
+[stream]
+seqence = "tp"
+//--- flat.mlir
+func.func @forward(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y"}) {
+  %y = nn.silu %x : tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
+}

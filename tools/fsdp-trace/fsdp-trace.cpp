@@ -56,9 +56,10 @@ static cl::OptionCategory category("Options");
 static cl::opt<std::string> modelName(cl::Positional,
                                       cl::desc("<model | config.json>"),
                                       cl::cat(category));
-static cl::opt<int64_t> batch("batch", cl::value_desc("N"),
-                              cl::desc("Sequences (rows) of a step, of all ranks"),
-                              cl::cat(category));
+static cl::opt<int64_t>
+    batch("batch", cl::value_desc("N"),
+          cl::desc("Sequences (rows) of a step, of all ranks"),
+          cl::cat(category));
 static cl::opt<int64_t> seqLen("seq", cl::value_desc("N"),
                                cl::desc("Tokens per sequence"),
                                cl::cat(category));
@@ -156,8 +157,11 @@ static llvm::Error printModel(llvm::raw_ostream &os) {
   auto module = traceModel(context, *spec, {batch, seqLen});
   if (!module)
     return module.takeError();
-  if (mlir::failed(mlir::verify(**module)) || !setPrecision(**module))
+  if (mlir::failed(mlir::verify(**module)))
     return llvm::createStringError("the traced graph is not valid");
+  if (!setPrecision(**module))
+    return llvm::createStringError("the graph cannot be computed in the type "
+                                   "that --dtype says");
   if (wantSummary) {
     printSummary(**module, os);
     return llvm::Error::success();

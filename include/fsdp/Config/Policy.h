@@ -19,7 +19,8 @@
 //   frozen = true             # not trained
 //   replicate = true          # whole on every rank also at rest
 //
-// Rules apply in order, later ones over earlier ones. No MLIR here.
+// Rules apply in order, later ones over earlier ones; several axes cut one
+// dimension in the order of the mesh. No MLIR here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_CONFIG_POLICY_H
@@ -37,7 +38,7 @@ struct PlacementPolicy {
   struct Parameters {
     std::string match; // glob: *, ?, [abc], {a,b}
     /// Mesh axes and the dimension that each cuts, as one computes with it.
-    std::vector<std::pair<std::string, int64_t>> shard;
+    std::optional<std::vector<std::pair<std::string, int64_t>>> shard;
     /// The dimension is heads of keys or values. An axis of more ranks than
     /// there are heads cuts them by heads, and ranks of one head have the same.
     std::optional<bool> keyHeads;
@@ -56,8 +57,6 @@ struct PlacementPolicy {
 
   std::vector<Parameters> parameters;
   std::optional<Stream> stream;
-
-  bool empty() const { return parameters.empty() && !stream; }
 };
 
 /// Llama's layers over the axis "tp" (Shoeybi et al., 2019): projections into

@@ -17,7 +17,7 @@ def counts(layers, axis, arguments):
     return collections.Counter(
         f"{phase} {op} of {'parameters' if parameter else 'activations'}"
         for op, axes, parameter, phase in re.findall(
-            r'fsdp\.(\w+) .* on @mesh\[(.*?)\].*\{(fsdp.parameters.*)?serves = "(fwd|bwd)',
+            r'fsdp\.(\w+) .* on @mesh\[(.*?)\].*\{(fsdp.parameters)?.*serves = "(fwd|bwd)',
             program)
         if f'"{axis}"' in axes)
 
