@@ -146,8 +146,9 @@ struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
     for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
       if (number.lookup(user) > number.lookup(place))
         continue;
-      if (!isa<nn::GradientOp, nn::CastOp, dist::AllReduceOp, dist::ShardOfOp,
-               nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::PadOp>(user)) {
+      if (!isa<nn::GradientOp, nn::CastOp, dist::AllReduceOp,
+               dist::ReduceScatterOp, dist::ShardOfOp, nn::ReshapeOp,
+               nn::TransposeOp, nn::SliceOp, nn::PadOp>(user)) {
         InFlightDiagnostic error =
             op->emitOpError("cannot join its bucket: its result is used before "
                             "the bucket's last member");
