@@ -145,8 +145,9 @@ LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
     for (auto [dim, place] :
          llvm::zip_equal(rule.operands[i], placement.dims)) {
       if (!place.storage.empty())
-        return emitError() << "takes a tensor as it is stored; fsdp.redistribute "
-                              "brings it where it is computed with";
+        return emitError()
+               << "takes a tensor as it is stored; fsdp.redistribute "
+                  "brings it where it is computed with";
       if (failed(cutAs(dim, place.compute, seen, emitError)))
         return failure();
     }

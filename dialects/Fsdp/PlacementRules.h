@@ -70,7 +70,8 @@ resultPlacements(nn::ShardingOpInterface op, llvm::ArrayRef<Placement> operands,
                  MeshOp mesh);
 
 /// Where everything of a program lies, from its declarations, arguments and
-/// fsdp.redistribute on. Fails, with an error, where an op cannot be computed so.
+/// fsdp.redistribute on. Fails, with an error, where an op cannot be computed
+/// so.
 using Placements = llvm::DenseMap<mlir::Value, Placement>;
 mlir::FailureOr<Placements> placementsOf(mlir::FunctionOpInterface program,
                                          MeshOp mesh);
