@@ -299,7 +299,7 @@ LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError("cannot split dimension ")
              << split << " of " << from << " into " << parts << " parts";
     shape[split] /= parts;
-    shape[join] *= parts;
+    shape[join] = (CheckedSize(shape[join]) * parts).saturated();
     auto expected = RankedTensorType::get(shape, from.getElementType());
     if (result.getType() != expected)
       return emitOpError("makes ")

@@ -331,7 +331,7 @@ RankedTensorType fsdp::dist::logicalType(Type type, const Placement &placement,
     return tensor;
   SmallVector<int64_t> shape(tensor.getShape());
   for (auto [size, dim] : llvm::zip_equal(shape, placement.dims))
-    size *= mesh.sizeOf(dim.compute);
+    size = (CheckedSize(size) * mesh.sizeOf(dim.compute)).saturated();
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
