@@ -60,8 +60,8 @@ def planned_bytes(settings, artifact):
 
 def check_run(said, folder, planned, shared):
     """What was allocated, as the run says, and resident memory: constant, but
-    for 4 pages of code or stack that a rank touches when it first has to wait
-    for the other, and for 16 where MPI's pools may grow late (see below) and a
+    for 4 anonymous pages that a run may take once, some steps in (not those of
+    the step itself, which allocates nothing), and for 16 where MPI's pools may grow late (see below) and a
     second thread may reach deeper into its stack."""
     allocated = re.search(r"memory: ([\d,]+) bytes of arena", said).group(1)
     require(int(allocated.replace(",", "")) == planned, said)
