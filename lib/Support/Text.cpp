@@ -6,17 +6,33 @@
 
 using namespace fsdp;
 
-std::string fsdp::format(const char *pattern, ...) {
-  va_list arguments, again;
-  va_start(arguments, pattern);
+static void appendArguments(std::string &text, const char *pattern,
+                            va_list arguments) {
+  va_list again;
   va_copy(again, arguments);
   int length = std::vsnprintf(nullptr, 0, pattern, arguments);
-  va_end(arguments);
-  std::string text(static_cast<size_t>(length) + 1, '\0');
-  std::vsnprintf(text.data(), text.size(), pattern, again);
+  size_t start = text.size();
+  // vsnprintf ends with a zero, for which a string has room.
+  text.resize(start + static_cast<size_t>(length));
+  std::vsnprintf(text.data() + start, static_cast<size_t>(length) + 1, pattern,
+                 again);
   va_end(again);
-  text.pop_back();
+}
+
+std::string fsdp::format(const char *pattern, ...) {
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::string text;
+  appendArguments(text, pattern, arguments);
+  va_end(arguments);
   return text;
+}
+
+void fsdp::appendFormat(std::string &text, const char *pattern, ...) {
+  va_list arguments;
+  va_start(arguments, pattern);
+  appendArguments(text, pattern, arguments);
+  va_end(arguments);
 }
 
 /// Takes the first character off a text; 0 if it is not UTF-8. A character in

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
 
 using namespace fsdp;
 
@@ -17,23 +20,36 @@ std::string fsdp::grouped(int64_t number) {
   return text;
 }
 
+/// The number behind `name` in a text of lines like "RssAnon:     1234 kB"; 0
+/// if it is not there.
+static uint64_t fieldOf(const char *text, const char *name) {
+  const char *found = std::strstr(text, name);
+  return found ? std::strtoull(found + std::strlen(name), nullptr, 10) : 0;
+}
+
 uint64_t fsdp::residentBytes() {
-  std::ifstream file("/proc/self/status");
-  uint64_t total = 0, kibibytes = 0;
-  for (std::string name; file >> name;)
-    if ((name == "RssAnon:" || name == "RssShmem:") && file >> kibibytes)
-      total += kibibytes << 10;
-  return total;
+  // Neither a stream nor a string: what a step's line takes from the heap
+  // would be seen in the figure.
+  char text[4096];
+  int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  ssize_t length = file < 0 ? -1 : ::read(file, text, sizeof(text) - 1);
+  if (file >= 0)
+    ::close(file);
+  text[std::max<ssize_t>(length, 0)] = '\0';
+  return (fieldOf(text, "RssAnon:") + fieldOf(text, "RssShmem:")) << 10;
 }
 
 Metrics::Metrics(const RunConfig &config, const StepCosts &costs,
                  std::string header)
-    : config(config), costs(costs), header(std::move(header)) {
-  // Room for all steps is made and touched now, so that resident memory does
-  // not grow while the run goes on.
+    : config(config), costs(costs), line(std::move(header)) {
+  // Room for all steps and their lines is made and touched now, so that between
+  // two steps nothing is taken from the heap: the libraries' next allocations
+  // would then be served from other places, and resident memory would grow.
   constexpr int64_t kMost = 1 << 17;
   steps.resize(static_cast<size_t>(std::min(config.training.steps, kMost)));
   steps.clear();
+  constexpr size_t kLongestLine = 1 << 10;
+  line.reserve(line.size() + kLongestLine);
 }
 
 void Metrics::add(const StepRecord &record) {
@@ -49,53 +65,56 @@ void Metrics::add(const StepRecord &record) {
 void Metrics::printLine(const StepRecord &record) {
   constexpr double mebi = 1 << 20;
   double seconds = secondsSinceLine / static_cast<double>(stepsSinceLine);
-  std::string line = format("step: %5lld  loss: %8.5f",
-                            static_cast<long long>(record.step), record.loss);
+  appendFormat(line, "step: %5lld  loss: %8.5f",
+               static_cast<long long>(record.step), record.loss);
   if (record.gradNorm)
-    line += format("  grad_norm: %7.4f", *record.gradNorm);
+    appendFormat(line, "  grad_norm: %7.4f", *record.gradNorm);
   if (record.lr)
-    line += format("  lr: %.3e", *record.lr);
+    appendFormat(line, "  lr: %.3e", *record.lr);
   double rate = static_cast<double>(costs.tokens) / seconds;
-  line += format("  tokens/s: %9s", grouped(std::llround(rate)).c_str());
-  line +=
-      format("  gflops: %7.1f (%4.1f%% of peak)", costs.flops / seconds / 1e9,
-             100 * costs.flops / seconds / costs.peak);
-  line += format("  memory: %.1f MiB arena, %.1f MiB resident",
-                 static_cast<double>(costs.arenaBytes) / mebi,
-                 static_cast<double>(residentBytes()) / mebi);
-  print(line + "\n");
+  appendFormat(line, "  tokens/s: %9s", grouped(std::llround(rate)).c_str());
+  appendFormat(line, "  gflops: %7.1f (%4.1f%% of peak)",
+               costs.flops / seconds / 1e9,
+               100 * costs.flops / seconds / costs.peak);
+  appendFormat(line, "  memory: %.1f MiB arena, %.1f MiB resident\n",
+               static_cast<double>(costs.arenaBytes) / mebi,
+               static_cast<double>(residentBytes()) / mebi);
+  print(line);
+  line.clear();
   secondsSinceLine = 0;
   stepsSinceLine = 0;
 }
 
 /// A number with all its bits, in decimal for people and in hexadecimal for
 /// comparisons.
-static std::string exactField(const char *name, double value) {
-  return format(", \"%s\": %.9g, \"%s_hex\": \"%a\"", name, value, name, value);
+static void appendExact(std::string &line, const char *name, double value) {
+  appendFormat(line, ", \"%s\": %.9g, \"%s_hex\": \"%a\"", name, value, name,
+               value);
 }
 
 void Metrics::writeJson(const StepRecord &record) {
-  if (config.metrics.jsonl.empty())
+  if (config.metrics.jsonl.empty()) {
+    line.clear(); // no header either
     return;
+  }
   if (!json)
     json = std::make_unique<LineFile>(config.job.dumpFolder + "/" +
                                       config.metrics.jsonl);
-  std::string line =
-      format("{\"step\": %lld", static_cast<long long>(record.step));
-  line += exactField("loss", record.loss);
+  appendFormat(line, "{\"step\": %lld", static_cast<long long>(record.step));
+  appendExact(line, "loss", record.loss);
   if (record.gradNorm)
-    line += exactField("grad_norm", *record.gradNorm);
+    appendExact(line, "grad_norm", *record.gradNorm);
   if (record.lr)
-    line += format(", \"lr\": %.9g", *record.lr);
-  line +=
-      format(", \"seconds\": %.6g, \"tokens_per_second\": %.6g", record.seconds,
-             static_cast<double>(costs.tokens) / record.seconds);
-  line += format(", \"flops_per_second\": %.6g, \"peak_share\": %.6g",
-                 costs.flops / record.seconds,
-                 costs.flops / record.seconds / costs.peak);
-  line += format(", \"arena_bytes\": %llu, \"resident_bytes\": %llu}\n",
-                 static_cast<unsigned long long>(costs.arenaBytes),
-                 static_cast<unsigned long long>(residentBytes()));
-  json->append(header + line);
-  header.clear();
+    appendFormat(line, ", \"lr\": %.9g", *record.lr);
+  appendFormat(line, ", \"seconds\": %.6g, \"tokens_per_second\": %.6g",
+               record.seconds,
+               static_cast<double>(costs.tokens) / record.seconds);
+  appendFormat(line, ", \"flops_per_second\": %.6g, \"peak_share\": %.6g",
+               costs.flops / record.seconds,
+               costs.flops / record.seconds / costs.peak);
+  appendFormat(line, ", \"arena_bytes\": %llu, \"resident_bytes\": %llu}\n",
+               static_cast<unsigned long long>(costs.arenaBytes),
+               static_cast<unsigned long long>(residentBytes()));
+  json->append(line);
+  line.clear();
 }

@@ -43,7 +43,9 @@ private:
   const RunConfig &config;
   StepCosts costs;
   std::vector<StepRecord> steps;
-  std::string header; // until it is written
+  /// What is being written; at first the header, which the first step's JSON
+  /// line takes along.
+  std::string line;
   std::unique_ptr<LineFile> json;
   double secondsSinceLine = 0;
   int64_t stepsSinceLine = 0;

@@ -59,10 +59,9 @@ def planned_bytes(settings, artifact):
 
 
 def check_run(said, folder, planned, shared):
-    """What was allocated, as the run says, and resident memory: constant, but
-    for 4 anonymous pages that a run may take once, some steps in (not those of
-    the step itself, which allocates nothing), and for 16 where MPI's pools may grow late (see below) and a
-    second thread may reach deeper into its stack."""
+    """What was allocated, as the run says, and resident memory: exactly
+    constant, but for 16 pages where MPI's pools may grow late (see below) and
+    a second thread may reach deeper into its stack."""
     allocated = re.search(r"memory: ([\d,]+) bytes of arena", said).group(1)
     require(int(allocated.replace(",", "")) == planned, said)
     lines = artifacts.metrics(folder)
@@ -71,7 +70,7 @@ def check_run(said, folder, planned, shared):
             f"{folder}: not all steps say {planned} bytes")
     resident = [line["resident_bytes"] for line in lines]
     spread = max(resident[WARM:]) - min(resident[WARM:])
-    require(spread <= (4 if shared else 16) * 4096,
+    require(spread <= (0 if shared else 16 * 4096),
             f"resident memory changes after step {WARM}: {resident}")
     return resident[-1]
 

@@ -10,6 +10,10 @@ namespace fsdp {
 /// snprintf into a string of the length that it takes.
 [[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
 
+/// The same behind `text`; allocates nothing where `text` has room.
+[[gnu::format(printf, 2, 3)]] void appendFormat(std::string &text,
+                                                const char *pattern, ...);
+
 /// Whether the text is one line of UTF-8 without control characters. Such a
 /// text may stand in JSON and XML, escaped as they want it.
 bool isPlainLine(std::string_view text);
