@@ -356,40 +356,83 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
 // Schedule: the plan and the passes that apply it
 //===----------------------------------------------------------------------===//
 
+def Address : Pass<"fsdp-address", "::mlir::func::FuncOp"> {
+  let summary = "Writes down the address of every op that a plan can name";
+  let description = [{
+    An address says in which phase of the program, in which module and as what an
+    op computes:
+
+    ```mlir
+    %y = nn.linear %x, %w {fsdp.address = "fwd layers.3.attention.wq linear", …}
+    %g = fsdp.all_gather %s … {fsdp.address = "fwd layers.3.attention.wq all_gather", …}
+    %d = nn.linear_weight_grad %c, %x {fsdp.address = "bwd layers.3.attention.wq dw", …}
+    ```
+
+    - The phase is `fwd` or `bwd` (before or behind nn.seed), `again` for what
+      fsdp-remat computes a second time, or `update` for the optimizer.
+    - The path is the module of the op, or the parameter that a collective moves;
+      ops of the root have none.
+    - The role is the op's mnemonic, but `dx` and `dw` for the gradients of inputs
+      and weights; of several ops with the same name the second is `rotary#2`.
+
+    Collectives have one, and ops that compute; casts, moves of elements, reads and
+    constants have none. No two ops of a program have the same. Later passes keep
+    it: clones become `again`, and a bucket is called after its plan's name,
+    "fwd layers.3 all_gather", with those of its members in `fsdp.members`.
+  }];
+}
+
 def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
   let summary = "Chooses the schedule plan and hangs it on the module";
   let description = [{
-    A plan lists units (what is gathered and reduced together) with the
-    choices that fsdp-remat, fsdp-bucket and fsdp-overlap apply. It becomes the
-    module attribute `fsdp.plan`, where it can be read and edited:
+    A plan is a list of rules over addresses. It becomes the module attribute
+    `fsdp.plan`, which fsdp-remat, fsdp-bucket and fsdp-overlap apply:
 
     ```mlir
-    module attributes {fsdp.plan = [{name = "layers.0", parameters = ["layers.0.attention.wq.weight", …],
-        bucket = true, reshard_after_forward = true, overlap = true,
-        forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}, …]}
+    module attributes {fsdp.plan = [
+      {match = ["fwd layers.*.attention.wq all_gather", …],
+       bucket = "layers.*", merge = true, overlap = true, prefetch = 1 : i64, recompute = true},
+      {match = ["fwd layers.*.feed_forward silu"], recompute = false}, …]}
     ```
 
-    `file` takes a plan from JSON (as `fsdp-compile --emit=plan` prints it); a plan
-    that the module already carries is kept; otherwise the options below make
-    one by rule. A plan never changes a bit of the result.
+    | key | about | meaning |
+    |---|---|---|
+    | `match` | | globs (`*`, `?`, `[abc]`, `{a,b}`) or addresses, one or a list; the address of a bucket stands for its members |
+    | `bucket` | collectives of parameters | those of one name start together; a star stands for the number of the block; empty: each of its own |
+    | `merge` | collectives of parameters | those of one kind in a bucket become one collective |
+    | `overlap` | collectives | they run beside compute |
+    | `prefetch` | gathers | how many buckets before its use it starts; 0: where it is needed |
+    | `defer` | reductions | how many later ones start before it is awaited; 0: at once |
+    | `start_after` | collectives | the address of the op behind which it starts |
+    | `await_before` | collectives | the address of the op before which it is awaited |
+    | `recompute` | values of the forward pass that the backward pass uses, gathered parameters included | they are not kept, but computed or gathered again |
 
-    In a file as on the module, unknown keys, wrong types and two units of one
-    name are errors.
+    Without a file the options below make a plan by rule: the parameters of a
+    block are gathered, dropped and reduced together. `file` takes rules from
+    JSON, as `fsdp-compile --emit=plan` prints them, and rules that the module
+    already carries count too: both are put over the plan by rule, the later over
+    the earlier, so that three lines change three things. What results is written
+    out in full, blocks that agree as one. A plan never changes a bit of the
+    result. A plan of version 1 (units of parameters) is read as what it meant.
+
+    Unknown keys, wrong types, globs that match nothing, addresses that no op has
+    (the nearest is named), choices about nothing that the rule matches, and
+    members of a bucket that are to start at different places are errors.
   }];
   let options = [
     Option<"file", "file", "std::string", "", "JSON file with the plan">,
     Option<"units", "units", "::fsdp::schedule::UnitPolicy", "::fsdp::schedule::UnitPolicy::Block",
-      "How parameters are cut into units", [{::llvm::cl::values(
-        clEnumValN(::fsdp::schedule::UnitPolicy::Block, "block", "one unit per numbered block, one per module before, one for the rest"),
-        clEnumValN(::fsdp::schedule::UnitPolicy::Whole, "whole", "the whole model is one unit"))}]>,
+      "How parameters are cut into buckets", [{::llvm::cl::values(
+        clEnumValN(::fsdp::schedule::UnitPolicy::Block, "block", "one per numbered block, one per module before, one for the rest"),
+        clEnumValN(::fsdp::schedule::UnitPolicy::Whole, "whole", "one for the whole model"))}]>,
     Option<"reshard", "reshard-after-forward", "::fsdp::schedule::ReshardPolicy", "::fsdp::schedule::ReshardPolicy::Default",
       "Gather again in the backward pass?", [{::llvm::cl::values(
-        clEnumValN(::fsdp::schedule::ReshardPolicy::Always, "always", "every unit"),
+        clEnumValN(::fsdp::schedule::ReshardPolicy::Always, "always", "all"),
         clEnumValN(::fsdp::schedule::ReshardPolicy::Never, "never", "keep gathered parameters"),
-        clEnumValN(::fsdp::schedule::ReshardPolicy::Default, "default", "every unit but the last"))}]>,
-    Option<"bucket", "bucket", "bool", "true", "Merge a unit's collectives into one">,
+        clEnumValN(::fsdp::schedule::ReshardPolicy::Default, "default", "all but the bucket that the forward pass uses last"))}]>,
+    Option<"bucket", "bucket", "bool", "true", "Merge a bucket's collectives into one">,
     Option<"overlap", "overlap", "bool", "true", "Run collectives beside compute">,
-    Option<"prefetch", "prefetch", "int64_t", "1", "Units a gather starts ahead of its use">,
+    Option<"prefetch", "prefetch", "int64_t", "1", "Buckets a gather starts ahead of its use">,
     Option<"reduceDefer", "reduce-defer", "int64_t", "1", "Later reductions that start before one is awaited">
   ];
 }
@@ -397,10 +440,14 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
 def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
   let summary = "Recomputes values in the backward pass, as the plan says";
   let description = [{
-    Reshard-after-forward is recomputation: the uses of a gather behind
-    nn.seed get a clone of the gather (and of the casts before it), fed through
-    nn.recompute_from so that CSE leaves it alone. Clones never make
-    reductions, and belong to the module of what they clone.
+    What the plan recomputes is cloned behind nn.seed for the ops there that use
+    it, right before the first one. Reshard-after-forward is recomputation: a
+    gather is cloned with the casts before it. Moves of elements that carry such a
+    value on are cloned too, and where one recomputed value needs another its
+    clone uses the other's. All else that a clone needs is kept, and goes through
+    nn.recompute_from so that CSE leaves the clone alone. Clones never make
+    reductions of gradients; they belong to the module of what they clone, and
+    their address is its in the phase "again".
 
     ```mlir
     %w = fsdp.all_gather %s …            // forward
@@ -415,15 +462,15 @@ def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
 }
 
 def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
-  let summary = "Merges the collectives of a unit into buckets, as the plan says";
+  let summary = "Merges the collectives of a bucket, as the plan says";
   let description = [{
-    One variadic collective is one bucket. Collectives of a unit merge when
+    One variadic collective is one bucket. Collectives of a bucket merge when
     they agree on direction (before or behind nn.seed), kind, mesh axes,
-    reduction, scale and element types. A gather bucket stands where its first
-    member stood, a reduction bucket where its last one did. Inside a bucket
-    the order is that of registration, whatever the order in the graph. A
-    bucket belongs to the module around those of its members, if there is one
-    below the root.
+    reduction, scale and element types. A merged gather stands where its first
+    member stood, a merged reduction where its last one did. Inside, the order is
+    that of registration, whatever the order in the graph. It belongs to the
+    module around its members, if there is one below the root, and has the
+    bucket's address; `fsdp.members` says what it carries.
 
     ```
     all_gather a; all_gather b; use a, b   →   all_gather a, b; use a, b
@@ -438,8 +485,9 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
     ```
 
     Between the members of a reduction bucket nothing may read their results
-    but nn.gradient, casts and the all-reduce of a chain, which move behind it.
-    It leaves starts and waits to fsdp-overlap. Requires fsdp-plan and
+    but nn.gradient, casts, moves of elements and the all-reduce of a chain, which
+    move behind it. What a gather needs must be there where the first member
+    stands. It leaves starts and waits to fsdp-overlap. Requires fsdp-plan and
     fsdp-expand.
   }];
 }
@@ -447,25 +495,32 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
 def Overlap : Pass<"fsdp-overlap", "::mlir::ModuleOp"> {
   let summary = "Places the start and the wait of each collective, as the plan says";
   let description = [{
-    Wraps collectives in fsdp.async / fsdp.await. A gather starts
-    `forward_prefetch` (`backward_prefetch`) units ahead and is awaited at its
-    first use; a reduction is awaited behind the start of the `reduce_defer`-th
-    later reduction, or at its first use. The first gathers of the backward
-    pass start right behind nn.seed: the units that stayed gathered hide them. With distance one:
+    Wraps collectives in fsdp.async / fsdp.await. A gather starts `prefetch`
+    buckets ahead and is awaited at its first use; a reduction is awaited behind
+    the start of the `defer`-th later reduction, or at its first use. The first
+    gathers of the backward pass start right behind nn.seed: what stayed gathered
+    hides them. With distance one:
 
     ```
     ag0 ag1 wait0 compute0 ag2 wait1 compute1 …          forward
     … rs2 compute1 rs1 wait(rs2) compute0 rs0 wait(rs1) …  backward
     ```
 
-    A scatter whose result is reduced once more starts where it stands, the
-    all-reduce right behind it, and the all-reduce awaits it inside its own
-    fsdp.async: both run one after the other on the reduce stream beside
-    compute, which awaits the second alone, as the unit's `reduce_defer` says.
-    Until then the scatter's input is alive too.
+    A reduction whose result is reduced once more (over the groups of hybrid_shard,
+    or over data axes behind tensor-parallel ones) starts where it stands, the
+    second right behind it, and the second awaits it inside its own fsdp.async:
+    both run one after the other on the reduce stream beside compute, which awaits
+    the second alone, as `defer` says. Until then the first one's input is alive
+    too.
 
-    The order in the block is the order of issue on every rank. Units with
-    `overlap = false` keep synchronous collectives.
+    With `start_after` a collective starts right behind that op, with
+    `await_before` it is awaited right before that one, in the programs that have
+    it. It is an error where what it sends is computed later, where a parameter
+    is written between, or where its result is used before; nothing moves that may
+    not.
+
+    The order in the block is the order of issue on every rank. Where `overlap` is
+    false a collective stays synchronous.
   }];
   let dependentDialects = ["::fsdp::dist::FsdpDialect"];
 }

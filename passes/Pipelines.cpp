@@ -75,6 +75,8 @@ static void addSharding(OpPassManager &pm,
 
 static void addSchedule(OpPassManager &pm,
                         const TrainPipelineOptions &options) {
+  // Nothing merges ops from here on, so what a plan calls them holds.
+  pm.addNestedPass<func::FuncOp>(createAddress());
   PlanOptions plan;
   plan.file = options.plan;
   plan.reshard = options.reshard;

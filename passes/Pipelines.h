@@ -81,11 +81,11 @@ struct TrainPipelineOptions
       llvm::cl::desc("Gather again in the backward pass?"),
       llvm::cl::init(schedule::ReshardPolicy::Default),
       llvm::cl::values(
-          clEnumValN(schedule::ReshardPolicy::Always, "always", "every unit"),
+          clEnumValN(schedule::ReshardPolicy::Always, "always", "all"),
           clEnumValN(schedule::ReshardPolicy::Never, "never",
                      "keep gathered parameters"),
           clEnumValN(schedule::ReshardPolicy::Default, "default",
-                     "every unit but the last"))};
+                     "all but the bucket that the forward pass uses last"))};
   Option<bool> bucket{*this, "bucket",
                       llvm::cl::desc("Merge a unit's collectives into one"),
                       llvm::cl::init(true)};

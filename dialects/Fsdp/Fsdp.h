@@ -16,12 +16,22 @@ inline constexpr llvm::StringLiteral kPlacementAttr = "fsdp.placement";
 /// Discardable unit attribute of a program: its types are those of a rank's
 /// parts, where #fsdp.placement says of which.
 inline constexpr llvm::StringLiteral kLocalAttr = "fsdp.local";
-/// Module attribute: the schedule plan in force (an array of units, see
+/// Module attribute: the schedule plan in force (an array of rules, see
 /// include/fsdp/Schedule/Plan.h).
 inline constexpr llvm::StringLiteral kPlanAttr = "fsdp.plan";
 /// Discardable attribute of a collective: the parameters it moves, one string
 /// per operand, in order. Set by fsdp-expand, kept by fsdp-bucket.
 inline constexpr llvm::StringLiteral kParametersAttr = "fsdp.parameters";
+
+/// Discardable attribute of an op that a plan can name: its address, see
+/// include/fsdp/Schedule/Address.h. Set by fsdp-address.
+inline constexpr llvm::StringLiteral kAddressAttr = "fsdp.address";
+/// Discardable attribute of a collective that fsdp-bucket made: the addresses of
+/// those that it carries, one string per operand, in order.
+inline constexpr llvm::StringLiteral kMembersAttr = "fsdp.members";
+/// Discardable attribute of a program: digests of what it computes, one per
+/// effect and result, see include/fsdp/Schedule/Outcome.h. Set by fsdp-plan.
+inline constexpr llvm::StringLiteral kOutcomeAttr = "fsdp.outcome";
 
 /// Elements of one of `parts` shards of `size`: ceil(size / parts).
 inline int64_t shardSize(int64_t size, int64_t parts) {
@@ -29,6 +39,16 @@ inline int64_t shardSize(int64_t size, int64_t parts) {
 }
 
 class AxisRefAttr;
+
+/// What becomes of a collective's operands.
+enum class CollectiveKind {
+  Gather,    ///< every rank gets those of all ranks
+  Reduction, ///< they are combined over the ranks
+  Exchange,  ///< their pieces change ranks
+};
+
+/// The stream that something in flight runs on, beside compute.
+enum class StreamRole { Gather, Reduce };
 
 } // namespace fsdp::dist
 
@@ -54,6 +74,7 @@ void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
 #include "dialects/Fsdp/FsdpAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Fsdp/FsdpTypes.h.inc"
+#include "dialects/Fsdp/FsdpInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Fsdp/FsdpOps.h.inc"
 

@@ -101,15 +101,16 @@ LogicalResult FsdpDialect::verifyRegionResultAttribute(
   return verifyBoundary(op, attribute, function.getResultTypes()[result]);
 }
 
-/// One parameter name per operand of a collective.
-static LogicalResult verifyParameters(Operation *op, Attribute attribute) {
-  auto names = dyn_cast<ArrayAttr>(attribute);
-  if (isa<AllGatherOp, ReduceScatterOp, AllReduceOp, AllToAllOp>(op) && names &&
+/// One name per operand of a collective.
+static LogicalResult verifyNames(Operation *op, NamedAttribute attribute) {
+  auto names = dyn_cast<ArrayAttr>(attribute.getValue());
+  if (isa<CollectiveOpInterface>(op) && names &&
       names.size() == op->getNumOperands() &&
       llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return success();
   return op->emitOpError("needs '")
-         << kParametersAttr << "' to be one string per operand of a collective";
+         << attribute.getName().getValue()
+         << "' to be one string per operand of a collective";
 }
 
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
@@ -121,10 +122,22 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
     if (isa<ModuleOp>(op) && isa<ArrayAttr>(attribute.getValue()))
       return success();
     return op->emitOpError("needs '")
-           << kPlanAttr << "' to be an array of units on the module";
+           << kPlanAttr << "' to be an array of rules on the module";
   }
-  if (name == kParametersAttr)
-    return verifyParameters(op, attribute.getValue());
+  if (name == kParametersAttr || name == kMembersAttr)
+    return verifyNames(op, attribute);
+  if (name == kAddressAttr) {
+    if (isa<StringAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("needs '") << kAddressAttr << "' to be a string";
+  }
+  if (name == kOutcomeAttr) {
+    if (isa<FunctionOpInterface>(op) &&
+        isa<DenseI64ArrayAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("needs '")
+           << kOutcomeAttr << "' to be an array of i64 on a program";
+  }
   if (name == kLocalAttr) {
     if (isa<FunctionOpInterface>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();

@@ -3,6 +3,7 @@
 #define FSDP_FSDP_OPS
 
 include "dialects/Fsdp/FsdpAttrs.td"
+include "dialects/Fsdp/FsdpInterfaces.td"
 include "dialects/Fsdp/FsdpTypes.td"
 include "dialects/NN/NNInterfaces.td"
 include "dialects/NN/NNTypes.td"
@@ -117,7 +118,9 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
 //===----------------------------------------------------------------------===//
 
 class Fsdp_CollectiveOp<string mnemonic>
-    : Fsdp_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
+    : Fsdp_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface, ["getCollectiveKind", "getWireBytes"]>,
+        DeclareOpInterfaceMethods<Fsdp_InFlightOpInterface>]>;
 
 def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
   let summary = "Every rank gets the full tensors from the shards of all";
@@ -235,10 +238,10 @@ def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all"> {
 //===----------------------------------------------------------------------===//
 
 def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
-  let summary = "Starts one effectful op; gives a future of its results";
+  let summary = "Starts one op that can be in flight; gives a future of its results";
   let description = [{
-    The body holds exactly one collective (or copy) and ends in fsdp.yield of
-    its results. The position of the op is the moment of issue.
+    The body holds exactly one op of InFlightOpInterface (a collective) and ends in
+    fsdp.yield of its results. The position of the op is the moment of issue.
 
     An fsdp.await at the start of the body makes the collective wait, and not
     the program: the second of two chained reductions is issued behind the
@@ -253,16 +256,16 @@ def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
     }
     ```
 
-    Constraints: 1. the body is one collective followed by fsdp.yield; awaits
-    may precede it; 2. the yielded types are the future's; 3. what the body
-    awaits is a reduction, and so is its collective.
+    Constraints: 1. the body is one op that can be in flight, followed by
+    fsdp.yield; awaits may precede it; 2. the yielded types are the future's; 3.
+    what the body awaits runs on the stream of its own op.
   }];
   let regions = (region SizedRegion<1>:$body);
   let results = (outs Res<Fsdp_FutureType, "", [MemAlloc]>:$future);
   let assemblyFormat = "attr-dict `:` type($future) $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The one effectful op in the body.
+    /// The one op in the body that is in flight.
     ::mlir::Operation *getInnerOp() {
       return getBody().front().getTerminator()->getPrevNode();
     }

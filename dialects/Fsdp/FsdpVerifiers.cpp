@@ -312,39 +312,40 @@ LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
 // Futures
 //===----------------------------------------------------------------------===//
 
-/// The collective of an fsdp.async body that has the right shape, or null.
-static Operation *collectiveOf(Block &body) {
+/// What an fsdp.async body of the right shape starts, or null.
+static InFlightOpInterface startedBy(Block &body) {
   auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
-  Operation *collective = yield ? yield->getPrevNode() : nullptr;
-  if (!isa_and_nonnull<AllGatherOp, ReduceScatterOp, AllReduceOp>(collective))
-    return nullptr;
+  auto started = dyn_cast_or_null<InFlightOpInterface>(
+      yield ? yield->getPrevNode() : nullptr);
+  if (!started)
+    return {};
   for (Operation &op : body)
-    if (&op == collective)
-      return collective;
+    if (&op == started)
+      return started;
     else if (!isa<AwaitOp>(op))
-      return nullptr;
-  return nullptr;
+      return {};
+  return {};
 }
 
 LogicalResult AsyncOp::verifyRegions() {
   Block &body = getBody().front();
-  Operation *collective = collectiveOf(body);
-  if (!collective) // 1
+  InFlightOpInterface started = startedBy(body);
+  if (!started) // 1
     return emitOpError("must hold one collective followed by fsdp.yield; "
                        "only fsdp.await may stand before it");
   auto yield = cast<YieldOp>(body.back());
-  if (yield.getValues() != collective->getResults())
+  if (yield.getValues() != started->getResults())
     return emitOpError("must yield the results of its collective");
   if (TypeRange(yield.getValues()) !=
       TypeRange(getFuture().getType().getTypes())) // 2
     return emitOpError("yields other types than ") << getFuture().getType();
   for (auto await : body.getOps<AwaitOp>()) { // 3
     auto awaited = await.getFuture().getDefiningOp<AsyncOp>();
-    Operation *first =
-        awaited ? collectiveOf(awaited.getBody().front()) : nullptr;
-    if (!first || isa<AllGatherOp>(first) || isa<AllGatherOp>(collective))
-      return await.emitOpError("in the body of an fsdp.async must await a "
-                               "reduction for another reduction");
+    InFlightOpInterface first =
+        awaited ? startedBy(awaited.getBody().front()) : InFlightOpInterface();
+    if (!first || first.getStreamRole() != started.getStreamRole())
+      return await.emitOpError("in the body of an fsdp.async must await what "
+                               "runs on the same stream");
   }
   return success();
 }

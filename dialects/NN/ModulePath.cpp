@@ -7,7 +7,9 @@ using namespace mlir;
 using namespace fsdp;
 
 static constexpr char kCall = '#';
-static constexpr llvm::StringLiteral kForward = "fwd ", kBackward = "bwd ";
+/// In the order of Phase.
+static constexpr llvm::StringLiteral kPhases[] = {"fwd ", "again ", "bwd ",
+                                                  "update "};
 
 static bool isNumber(StringRef component) {
   return !component.empty() && llvm::all_of(component, llvm::isDigit);
@@ -145,14 +147,25 @@ bool nn::isFragment(StringRef name) {
           llvm::isAlnum(before.back()));
 }
 
-std::string nn::inPass(bool backward, StringRef name) {
-  return ((backward ? kBackward : kForward) + name).str();
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+nn::Phase nn::phaseOf(StringRef path, bool behindSeed) {
+  if (firstComponent(path) == kOptimizerModule)
+    return Phase::Update;
+  return behindSeed ? Phase::Backward : Phase::Forward;
 }
 
-StringRef nn::withoutPass(StringRef served) {
-  if (!served.consume_front(kForward))
-    served.consume_front(kBackward);
-  return served;
+std::string nn::inPhase(Phase phase, StringRef name) {
+  return (kPhases[static_cast<unsigned>(phase)] + name).str();
+}
+
+StringRef nn::withoutPhase(StringRef name) {
+  for (StringRef phase : kPhases)
+    if (name.consume_front(phase))
+      break;
+  return name;
 }
 
 //===----------------------------------------------------------------------===//

@@ -74,11 +74,28 @@ llvm::StringRef withoutBlock(llvm::StringRef name);
 /// nothing in common but their first or last letters.
 bool isFragment(llvm::StringRef name);
 
-/// What a collective serves, in the forward or the backward pass: "fwd
-/// layers.3" or "bwd layers.3".
-std::string inPass(bool backward, llvm::StringRef name);
-/// The inverse: the name alone.
-llvm::StringRef withoutPass(llvm::StringRef served);
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+/// Module of the optimizer's ops.
+inline constexpr llvm::StringLiteral kOptimizerModule = "optimizer";
+
+/// When something of a program is computed.
+enum class Phase {
+  Forward,  ///< "fwd": before nn.seed
+  Again,    ///< "again": as in the forward pass, a second time, behind nn.seed
+  Backward, ///< "bwd": behind nn.seed
+  Update,   ///< "update": what the optimizer does
+};
+
+/// The phase of an op of module `path`.
+Phase phaseOf(llvm::StringRef path, bool behindSeed);
+
+/// "fwd layers.3".
+std::string inPhase(Phase phase, llvm::StringRef name);
+/// The inverse: "layers.3". A name without a phase stays what it is.
+llvm::StringRef withoutPhase(llvm::StringRef name);
 
 //===----------------------------------------------------------------------===//
 // Ops

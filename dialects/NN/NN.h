@@ -56,6 +56,10 @@ int64_t bytesOfOperandsAndResults(mlir::Operation *op);
 /// Size of a tensor in bytes.
 int64_t bytesOf(mlir::Type tensorType);
 
+/// Whether `op` computes nothing: it converts elements, or gives them another
+/// shape, place or number.
+bool movesElements(mlir::Operation *op);
+
 /// f64 for f64 tensors, else f32: what statistics and losses are kept in.
 mlir::Type accumulationType(mlir::Type elementType);
 

@@ -1,92 +1,16 @@
-//===- Plan.cpp - Rules, checks and text forms of plans -------------------===//
+//===- Plan.cpp - Text forms of plans -------------------------------------===//
 
 #include "fsdp/Schedule/Plan.h"
 #include "dialects/Fsdp/Fsdp.h"
-#include "dialects/NN/ModulePath.h"
 #include "fsdp/Input/StrictJson.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace fsdp;
 using namespace fsdp::schedule;
 using namespace mlir;
-
-//===----------------------------------------------------------------------===//
-// The rule-based planner
-//===----------------------------------------------------------------------===//
-
-/// Blocks are units; modules before the first block are units of their own;
-/// what follows the last block (norm, output) is needed together, so it is one
-/// unit.
-static std::string unitName(StringRef parameter, bool afterBlocks) {
-  StringRef block = nn::blockOf(parameter);
-  if (!block.empty())
-    return block.str();
-  return afterBlocks ? "head" : nn::firstComponent(parameter).str();
-}
-
-/// A module whose parameters are not next to each other has several units.
-static std::string uniqueName(const std::string &name, int use) {
-  return use == 1 ? name : name + " (" + std::to_string(use) + ")";
-}
-
-Plan fsdp::schedule::planByRule(ArrayRef<StringRef> parameters,
-                                const PlanOptions &options) {
-  Plan plan;
-  bool seenBlock = false;
-  std::string last; // the name by rule of the last unit
-  llvm::StringMap<int> uses;
-  for (StringRef parameter : parameters) {
-    bool isBlock = !nn::blockOf(parameter).empty();
-    seenBlock |= isBlock;
-    std::string name = options.units == UnitPolicy::Whole
-                           ? "model"
-                           : unitName(parameter, seenBlock && !isBlock);
-    if (plan.units.empty() || name != last) {
-      last = name;
-      Unit unit;
-      unit.name = uniqueName(name, ++uses[name]);
-      unit.bucket = options.bucket;
-      unit.overlap = options.overlap;
-      unit.reshardAfterForward = options.reshard != ReshardPolicy::Never;
-      unit.forwardPrefetch = unit.backwardPrefetch = options.prefetch;
-      unit.reduceDefer = options.reduceDefer;
-      plan.units.push_back(std::move(unit));
-    }
-    plan.units.back().parameters.push_back(parameter.str());
-  }
-  if (options.reshard == ReshardPolicy::Default && !plan.units.empty())
-    plan.units.back().reshardAfterForward = false;
-  return plan;
-}
-
-std::string fsdp::schedule::check(const Plan &plan,
-                                  ArrayRef<StringRef> parameters) {
-  llvm::StringMap<StringRef> unitOf;
-  llvm::StringMap<char> known;
-  for (StringRef parameter : parameters)
-    known[parameter] = 1;
-  for (const Unit &unit : plan.units) {
-    if (unit.forwardPrefetch < 0 || unit.backwardPrefetch < 0 ||
-        unit.reduceDefer < 0)
-      return "unit '" + unit.name + "' has a negative distance";
-    for (const std::string &parameter : unit.parameters) {
-      if (!known.count(parameter))
-        return "unit '" + unit.name + "' names the unknown parameter '" +
-               parameter + "'";
-      auto [it, isNew] = unitOf.try_emplace(parameter, unit.name);
-      if (!isNew)
-        return "parameter '" + parameter + "' is in units '" +
-               it->second.str() + "' and '" + unit.name + "'";
-    }
-  }
-  for (StringRef parameter : parameters)
-    if (!unitOf.count(parameter))
-      return "parameter '" + parameter.str() + "' is in no unit";
-  return {};
-}
 
 //===----------------------------------------------------------------------===//
 // Fields
@@ -94,8 +18,8 @@ std::string fsdp::schedule::check(const Plan &plan,
 
 /// The fields of a unit, for every form of it. A name and a list must be
 /// stated; booleans and integers have defaults in JSON.
-template <typename Unit, typename Visit>
-static void visitFields(Unit &unit, Visit visit) {
+template <typename UnitT, typename Visit>
+static void visitFields(UnitT &unit, Visit visit) {
   visit(llvm::StringLiteral("name"), unit.name);
   visit(llvm::StringLiteral("parameters"), unit.parameters);
   visit(llvm::StringLiteral("bucket"), unit.bucket);
@@ -106,7 +30,9 @@ static void visitFields(Unit &unit, Visit visit) {
   visit(llvm::StringLiteral("reduce_defer"), unit.reduceDefer);
 }
 
-static std::vector<std::string> fieldNames() {
+static constexpr llvm::StringLiteral kMatch = "match";
+
+static std::vector<std::string> unitKeys() {
   std::vector<std::string> names;
   Unit unit;
   visitFields(unit,
@@ -114,29 +40,70 @@ static std::vector<std::string> fieldNames() {
   return names;
 }
 
-/// The index of the first unit whose name an earlier one has, if there is one.
-static std::optional<size_t> findRepeatedUnit(const Plan &plan) {
+static std::vector<std::string> ruleKeys() {
+  std::vector<std::string> names = {kMatch.str()};
+  Choices choices;
+  visitChoices(choices,
+               [&](StringRef name, auto &) { names.push_back(name.str()); });
+  return names;
+}
+
+/// What is wrong with a plan whatever the module: the place below "plan", and
+/// why. Empty if nothing is.
+static std::pair<std::string, std::string> findProblem(const Plan &plan) {
   llvm::StringSet<> names;
-  for (auto [index, unit] : llvm::enumerate(plan.units))
+  for (auto [index, unit] : llvm::enumerate(plan.units)) {
+    std::string place = "units[" + std::to_string(index) + "]";
     if (!names.insert(unit.name).second)
-      return index;
-  return std::nullopt;
+      return {place + ".name",
+              "an earlier unit is called '" + unit.name + "' too"};
+    if (unit.forwardPrefetch < 0 || unit.backwardPrefetch < 0 ||
+        unit.reduceDefer < 0)
+      return {place, "unit '" + unit.name + "' has a negative distance"};
+  }
+  for (auto [index, rule] : llvm::enumerate(plan.rules)) {
+    std::string place = "rules[" + std::to_string(index) + "]";
+    if (rule.match.empty())
+      return {place + ".match", "a rule needs an address or a glob"};
+    bool says = false;
+    visitChoices(rule.choices, [&](StringRef, const auto &choice) {
+      says |= choice.has_value();
+    });
+    if (!says)
+      return {place, "the rule says nothing of what it matches"};
+    if (rule.choices.prefetch.value_or(0) < 0)
+      return {place + ".prefetch", "a distance is not negative"};
+    if (rule.choices.defer.value_or(0) < 0)
+      return {place + ".defer", "a distance is not negative"};
+  }
+  return {};
 }
 
 //===----------------------------------------------------------------------===//
 // JSON
 //===----------------------------------------------------------------------===//
 
-llvm::json::Value fsdp::schedule::toJSON(const Plan &plan) {
-  llvm::json::Array units;
-  for (const Unit &unit : plan.units) {
-    llvm::json::Object object;
-    visitFields(unit, [&](StringRef name, const auto &value) {
-      object[name] = llvm::json::Value(value);
+std::string fsdp::schedule::toJSON(const Plan &plan) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream, /*IndentSize=*/2);
+  json.object([&] {
+    json.attribute("version", 2);
+    json.attributeArray("rules", [&] {
+      for (const Rule &rule : plan.rules)
+        json.object([&] {
+          if (rule.match.size() == 1)
+            json.attribute(kMatch, rule.match.front());
+          else
+            json.attribute(kMatch, llvm::json::Value(rule.match));
+          visitChoices(rule.choices, [&](StringRef name, const auto &choice) {
+            if (choice)
+              json.attribute(name, llvm::json::Value(*choice));
+          });
+        });
     });
-    units.push_back(std::move(object));
-  }
-  return llvm::json::Object{{"version", 1}, {"units", std::move(units)}};
+  });
+  return text;
 }
 
 /// Refuses keys that no plan has: they would be dropped.
@@ -164,22 +131,66 @@ static bool readUnit(const llvm::json::Value &value, Unit &unit,
   return isGood;
 }
 
-static llvm::Expected<std::vector<Unit>>
-readUnits(const llvm::json::Array &values) {
+/// A string, or an array of them.
+static bool readMatch(const llvm::json::Object &object,
+                      std::vector<std::string> &match, llvm::json::Path path) {
+  const llvm::json::Value *value = object.get(kMatch);
+  if (!value) {
+    path.field(kMatch).report("missing value");
+    return false;
+  }
+  if (auto text = value->getAsString()) {
+    match = {text->str()};
+    return true;
+  }
+  return fromJSON(*value, match, path.field(kMatch));
+}
+
+/// A choice that is there has a value: null is none.
+template <typename T>
+static bool readChoice(const llvm::json::Object &object,
+                       llvm::StringLiteral name, std::optional<T> &choice,
+                       llvm::json::Path path) {
+  const llvm::json::Value *value = object.get(name);
+  return !value || fromJSON(*value, choice.emplace(), path.field(name));
+}
+
+static bool readRule(const llvm::json::Value &value, Rule &rule,
+                     llvm::json::Path path) {
+  const llvm::json::Object *object = value.getAsObject();
+  if (!object) {
+    path.report("expected object");
+    return false;
+  }
+  bool isGood = readMatch(*object, rule.match, path);
+  visitChoices(rule.choices, [&](llvm::StringLiteral name, auto &choice) {
+    isGood = isGood && readChoice(*object, name, choice, path);
+  });
+  return isGood;
+}
+
+/// The elements of a plan's one array.
+template <typename T, typename Read>
+static llvm::Error readAll(const llvm::json::Object &plan,
+                           llvm::StringLiteral key,
+                           const std::vector<std::string> &keys, Read read,
+                           std::vector<T> &elements) {
+  if (llvm::Error error = checkKeys(plan, {"version", key.str()}, "plan"))
+    return error;
+  const llvm::json::Array *values = plan.getArray(key);
+  if (!values)
+    return llvm::createStringError("the plan has no array \"" + key + "\"");
   llvm::json::Path::Root root("plan");
   llvm::json::Path path(root);
-  std::vector<Unit> units;
-  for (auto [index, value] : llvm::enumerate(values)) {
+  for (auto [index, value] : llvm::enumerate(*values)) {
     if (const llvm::json::Object *object = value.getAsObject())
-      if (llvm::Error error =
-              checkKeys(*object, fieldNames(),
-                        "plan.units[" + std::to_string(index) + "]"))
+      if (llvm::Error error = checkKeys(
+              *object, keys, ("plan." + key + "[" + Twine(index) + "]").str()))
         return error;
-    units.emplace_back();
-    if (!readUnit(value, units.back(), path.field("units").index(index)))
+    if (!read(value, elements.emplace_back(), path.field(key).index(index)))
       return root.getError();
   }
-  return units;
+  return llvm::Error::success();
 }
 
 llvm::Expected<Plan> fsdp::schedule::parseJSON(StringRef text) {
@@ -187,21 +198,22 @@ llvm::Expected<Plan> fsdp::schedule::parseJSON(StringRef text) {
   if (!value)
     return value.takeError();
   llvm::json::Object *object = value->getAsObject();
-  if (!object || object->getInteger("version") != 1)
-    return llvm::createStringError("a plan is an object with \"version\": 1");
-  if (llvm::Error error = checkKeys(*object, {"version", "units"}, "plan"))
+  std::optional<int64_t> version =
+      object ? object->getInteger("version") : std::nullopt;
+  Plan plan;
+  llvm::Error error = llvm::Error::success();
+  if (version == 1)
+    error = readAll(*object, "units", unitKeys(), readUnit, plan.units);
+  else if (version == 2)
+    error = readAll(*object, "rules", ruleKeys(), readRule, plan.rules);
+  else
+    error = llvm::createStringError(
+        "a plan is an object with \"version\": 2 (or 1)");
+  if (error)
     return error;
-  llvm::json::Array *values = object->getArray("units");
-  if (!values)
-    return llvm::createStringError("the plan has no array \"units\"");
-  llvm::Expected<std::vector<Unit>> units = readUnits(*values);
-  if (!units)
-    return units.takeError();
-  Plan plan{std::move(*units)};
-  if (std::optional<size_t> index = findRepeatedUnit(plan))
-    return llvm::createStringError(
-        "an earlier unit is called '" + plan.units[*index].name +
-        "' too, at plan.units[" + std::to_string(*index) + "].name");
+  auto [place, why] = findProblem(plan);
+  if (!why.empty())
+    return llvm::createStringError(why + ", at plan." + place);
   return plan;
 }
 
@@ -226,15 +238,17 @@ static Attribute attributeOf(Builder &b,
 
 Attribute fsdp::schedule::toAttribute(MLIRContext *context, const Plan &plan) {
   Builder b(context);
-  SmallVector<Attribute> units;
-  for (const Unit &unit : plan.units) {
+  SmallVector<Attribute> rules;
+  for (const Rule &rule : plan.rules) {
     NamedAttrList fields;
-    visitFields(unit, [&](StringRef name, const auto &value) {
-      fields.set(name, attributeOf(b, value));
+    fields.set(kMatch, attributeOf(b, rule.match));
+    visitChoices(rule.choices, [&](StringRef name, const auto &choice) {
+      if (choice)
+        fields.set(name, attributeOf(b, *choice));
     });
-    units.push_back(fields.getDictionary(context));
+    rules.push_back(fields.getDictionary(context));
   }
-  return b.getArrayAttr(units);
+  return b.getArrayAttr(rules);
 }
 
 // Each takes over an attribute of its type; it returns what it wants, for the
@@ -273,15 +287,22 @@ static const char *take(Attribute attribute, std::vector<std::string> &value) {
   return nullptr;
 }
 
-/// Reads a unit; gives what is wrong with it, or an empty string.
-static std::string readUnit(DictionaryAttr dictionary, Unit &unit) {
+template <typename T>
+static const char *take(Attribute attribute, std::optional<T> &value) {
+  return attribute ? take(attribute, value.emplace()) : nullptr;
+}
+
+/// Reads fields by `visit`; gives what is wrong, or an empty string.
+template <typename Visit>
+static std::string readFields(DictionaryAttr dictionary,
+                              const std::vector<std::string> &known,
+                              Visit visit) {
   std::string problem;
-  std::vector<std::string> known = fieldNames();
   for (NamedAttribute attribute : dictionary)
     if (!llvm::is_contained(known, attribute.getName().getValue()))
       return ("unknown key '" + attribute.getName().getValue() + "'").str() +
              didYouMean(attribute.getName().str(), known);
-  visitFields(unit, [&](StringRef name, auto &field) {
+  visit([&](StringRef name, auto &field) {
     const char *wanted = take(dictionary.get(name), field);
     if (wanted && problem.empty())
       problem = ("'" + name + "' must be " + wanted).str();
@@ -289,22 +310,34 @@ static std::string readUnit(DictionaryAttr dictionary, Unit &unit) {
   return problem;
 }
 
+static std::string readEntry(DictionaryAttr dictionary, Plan &plan) {
+  if (dictionary.contains("parameters"))
+    return readFields(dictionary, unitKeys(), [&](auto read) {
+      visitFields(plan.units.emplace_back(), read);
+    });
+  return readFields(dictionary, ruleKeys(), [&](auto read) {
+    Rule &rule = plan.rules.emplace_back();
+    read(kMatch, rule.match);
+    visitChoices(rule.choices, read);
+  });
+}
+
 FailureOr<Plan> fsdp::schedule::planOf(ModuleOp module) {
-  auto units = module->getAttrOfType<ArrayAttr>(dist::kPlanAttr);
-  if (!units)
+  auto entries = module->getAttrOfType<ArrayAttr>(dist::kPlanAttr);
+  if (!entries)
     return module.emitError("the module has no plan; run fsdp-plan first");
   Plan plan;
-  for (auto [index, unit] : llvm::enumerate(units)) {
-    plan.units.emplace_back();
-    auto dictionary = dyn_cast<DictionaryAttr>(unit);
-    std::string problem = dictionary ? readUnit(dictionary, plan.units.back())
-                                     : "it must be a dictionary";
+  for (auto [index, entry] : llvm::enumerate(entries)) {
+    auto dictionary = dyn_cast<DictionaryAttr>(entry);
+    std::string problem =
+        !dictionary ? "it must be a dictionary" : readEntry(dictionary, plan);
+    if (!plan.units.empty() && !plan.rules.empty())
+      problem = "a plan has rules, or units as in version 1, not both";
     if (!problem.empty())
-      return module.emitError("fsdp.plan: unit ") << index << ": " << problem;
+      return module.emitError("fsdp.plan[") << index << "]: " << problem;
   }
-  if (std::optional<size_t> index = findRepeatedUnit(plan))
-    return module.emitError("fsdp.plan: unit ")
-           << *index << ": an earlier unit is called '"
-           << plan.units[*index].name << "' too";
+  auto [place, why] = findProblem(plan);
+  if (!why.empty())
+    return module.emitError("fsdp.plan: ") << place << ": " << why;
   return plan;
 }

@@ -98,13 +98,17 @@ static void eraseUnused(exec::ProgramOp program) {
 static StringRef adviceFor(StringRef kind) {
   if (kind == stringifyBufferKind(BufferKind::Gathered))
     return "reshard after forward (parallelism.fsdp_reshard_after_forward), "
-           "prefetch less far (forward_prefetch and backward_prefetch in a "
-           "plan) or gather smaller buckets (compile.bucket)";
+           "prefetch less far (prefetch in a plan) or "
+           "gather smaller buckets (compile.bucket)";
   if (kind == stringifyBufferKind(BufferKind::Gradient))
-    return "await reductions earlier (reduce_defer in a plan) or reduce "
+    return "await reductions earlier (defer in a plan) or reduce "
            "smaller buckets (compile.bucket)";
   if (kind == stringifyBufferKind(BufferKind::Workspace))
     return "use fewer compute threads per rank (compile.threads)";
+  if (kind == stringifyBufferKind(BufferKind::Activation))
+    return "compute values again in the backward pass (recompute in a plan), "
+           "take a smaller batch (training.local_batch_size) or shorter "
+           "sequences (training.seq_len)";
   return "take a smaller batch (training.local_batch_size) or shorter "
          "sequences (training.seq_len)";
 }

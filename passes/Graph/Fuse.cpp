@@ -184,9 +184,8 @@ private:
 
 /// Ops across which nothing moves: what overlaps with what is decided.
 static bool isBarrier(Operation *op) {
-  return isa<dist::AsyncOp, dist::AwaitOp, dist::AllGatherOp,
-             dist::ReduceScatterOp, dist::AllReduceOp, nn::SeedOp, nn::AdamWOp>(
-      op);
+  return isa<dist::AsyncOp, dist::AwaitOp, dist::CollectiveOpInterface,
+             nn::SeedOp, nn::AdamWOp>(op);
 }
 
 Group *Fuser::groupOf(Value value) {

@@ -24,7 +24,6 @@ namespace {
 
 // The modules of the step. What the norm reduces over ranks has a path of its
 // own, so that a profile tells its two collectives apart.
-constexpr llvm::StringLiteral kOptimizer = "optimizer";
 constexpr llvm::StringLiteral kMaximum = "optimizer.gradient_maximum";
 constexpr llvm::StringLiteral kNorm = "optimizer.gradient_norm";
 
@@ -79,8 +78,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
   void appendStep(func::FuncOp program, MutableArrayRef<Trained> trained) {
     Operation *terminator = program.getBody().front().getTerminator();
     OpBuilder builder(terminator);
-    nn::ModuleScope scope(builder, builder.getStringAttr(kOptimizer));
-    Location location = NameLoc::get(builder.getStringAttr(kOptimizer));
+    nn::ModuleScope scope(builder, builder.getStringAttr(nn::kOptimizerModule));
+    Location location = NameLoc::get(builder.getStringAttr(nn::kOptimizerModule));
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     auto integer = RankedTensorType::get({}, builder.getI32Type());
 

@@ -83,7 +83,8 @@ private:
       served = nn::shortParameterName(parameter);
     }
     if (!served.empty())
-      serves = builder.getStringAttr(nn::inPass(backward, served));
+      serves = builder.getStringAttr(
+          nn::inPhase(nn::phaseOf(served, backward), served));
   }
 
   /// The parameter that is read, or whose gradient this is; null if none.

@@ -2,7 +2,7 @@
 
 #include "dialects/NN/ModulePath.h"
 #include "passes/Passes.h"
-#include "passes/Schedule/Units.h"
+#include "passes/Schedule/PlannedCollectives.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/DebugLog.h"
 #include <tuple>
@@ -19,150 +19,187 @@ using namespace fsdp;
 
 namespace {
 
-/// Collectives merge when they agree on unit, direction, kind and key: every
+/// Collectives merge when they agree on bucket, direction, kind and key: every
 /// attribute (mesh, axes, dimension, reduction, scale) and the element types.
 using Key =
-    std::tuple<unsigned, unsigned, OperationName, Attribute, Type, Type>;
+    std::tuple<StringRef, unsigned, OperationName, Attribute, Type, Type>;
 
-Key keyOf(const UnitCollective &collective) {
+Key keyOf(const PlannedCollective &collective) {
   Operation *op = collective.op;
   NamedAttrList attributes(op->getAttrDictionary());
-  attributes.erase("serves");
-  attributes.erase(dist::kParametersAttr);
-  attributes.erase(nn::kModuleAttr);
-  return {collective.unit,
-          collective.backward,
+  for (StringRef label :
+       {StringRef("serves"), StringRef(dist::kParametersAttr),
+        StringRef(dist::kAddressAttr), StringRef(nn::kModuleAttr)})
+    attributes.erase(label);
+  return {collective.decision.bucket,
+          collective.behindSeed,
           op->getName(),
           attributes.getDictionary(op->getContext()),
           getElementTypeOrSelf(op->getOperand(0)),
           getElementTypeOrSelf(op->getResult(0))};
 }
 
-struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
-  using Base::Base;
-
-  void runOnOperation() override {
-    auto apply = [&](Block &block, const Units &units) {
-      return mergeBlock(block, units);
-    };
-    if (failed(applyPlan(getOperation(), apply)))
-      signalPassFailure();
-  }
+/// Merges the collectives of one program.
+class Merger {
+public:
+  explicit Merger(PlannedProgram &program)
+      : program(program), builder(program.block.getParentOp()->getContext()) {}
 
   /// Kind by kind: where a scatter's result is reduced again, merging the
   /// scatters moves the all-reduces that then merge.
-  LogicalResult mergeBlock(Block &block, const Units &units) {
-    return success(succeeded(mergeKind<dist::AllGatherOp>(block, units)) &&
-                   succeeded(mergeKind<dist::ReduceScatterOp>(block, units)) &&
-                   succeeded(mergeKind<dist::AllReduceOp>(block, units)));
-  }
-
-  template <typename OpT>
-  LogicalResult mergeKind(Block &block, const Units &units) {
-    FailureOr<SmallVector<UnitCollective>> collectives = units.collect(block);
+  LogicalResult run() {
+    llvm::SetVector<OperationName> kinds;
+    FailureOr<SmallVector<PlannedCollective>> collectives =
+        program.collectives();
     if (failed(collectives))
       return failure();
-    llvm::MapVector<Key, SmallVector<UnitCollective>> buckets;
-    for (const UnitCollective &collective : *collectives)
-      if (isa<OpT>(collective.op) && units[collective.unit].bucket)
+    for (const PlannedCollective &collective : *collectives)
+      kinds.insert(collective.op->getName());
+    for (OperationName kind : kinds)
+      if (failed(mergeKind(kind)))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult mergeKind(OperationName kind) {
+    FailureOr<SmallVector<PlannedCollective>> collectives =
+        program.collectives();
+    if (failed(collectives))
+      return failure();
+    llvm::MapVector<Key, SmallVector<PlannedCollective>> buckets;
+    for (const PlannedCollective &collective : *collectives)
+      if (collective.op->getName() == kind && collective.decision.merge &&
+          !collective.decision.bucket.empty())
         buckets[keyOf(collective)].push_back(collective);
-    llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
+    number = numberOps(program.block);
     for (auto &[key, members] : buckets)
-      if (failed(merge(members, units, number)))
+      if (failed(merge(members)))
         return failure();
     return success();
   }
 
   /// Replaces the members by one variadic collective. A gather takes the place
   /// of the first member, a reduction that of the last.
-  LogicalResult merge(SmallVector<UnitCollective> &members, const Units &units,
-                      llvm::DenseMap<Operation *, unsigned> &number) {
-    Operation *place = isa<dist::AllGatherOp>(members.front().op)
-                           ? members.front().op
-                           : members.back().op;
-    bool isGather = isa<dist::AllGatherOp>(place);
-    llvm::stable_sort(members,
-                      [](const UnitCollective &a, const UnitCollective &b) {
-                        return a.order < b.order;
-                      });
+  LogicalResult merge(SmallVector<PlannedCollective> &members) {
+    bool isGather = members.front().isGather();
+    Operation *place = isGather ? members.front().op : members.back().op;
+    llvm::stable_sort(
+        members, [](const PlannedCollective &a, const PlannedCollective &b) {
+          return a.point.order < b.point.order;
+        });
+    for (const PlannedCollective &member : members)
+      if (failed(isGather ? bring(member.op, place) : clear(member.op, place)))
+        return failure();
+    LDBG() << members.front().decision.bucket << ": " << members.size() << " x "
+           << place->getName();
+    builder.setInsertionPoint(place);
+    Operation *merged = create(members, place);
+    number[merged] = number.lookup(place);
+    replace(members, merged);
+    return success();
+  }
+
+  /// The operands of a gather must be there where the first one stands.
+  LogicalResult bring(Operation *op, Operation *place) {
+    if (Operation *found = obstacle(op, place, number)) {
+      InFlightDiagnostic error =
+          op->emitOpError("cannot join its bucket: what it needs is computed "
+                          "behind the bucket's first member");
+      error.attachNote(found->getLoc()) << "computed here";
+      error.attachNote(place->getLoc()) << "the first member";
+      return error;
+    }
+    for (Value operand : op->getOperands())
+      if (Operation *producer = operand.getDefiningOp();
+          producer && number.lookup(producer) > number.lookup(place))
+        hoistBefore(producer, place, number);
+    return success();
+  }
+
+  /// Nothing may read what a reduction gives before the last one.
+  LogicalResult clear(Operation *op, Operation *place) {
+    Operation *user = sinkUsers(op, place, number);
+    if (!user)
+      return success();
+    InFlightDiagnostic error =
+        op->emitOpError("cannot join its bucket: its result is used before "
+                        "the bucket's last member");
+    error.attachNote(user->getLoc()) << "used here";
+    error.attachNote(place->getLoc()) << "the last member";
+    return error;
+  }
+
+  Operation *create(ArrayRef<PlannedCollective> members, Operation *place) {
     SmallVector<Value> operands;
     SmallVector<Type> types;
-    SmallVector<Attribute> parameters;
-    for (const UnitCollective &member : members) {
-      if (isGather)
-        for (Value operand : member.op->getOperands())
-          if (Operation *producer = operand.getDefiningOp();
-              producer && number.lookup(producer) > number.lookup(place))
-            hoistBefore(producer, place, number);
-      if (!isGather && failed(sinkUsers(member.op, place, number)))
-        return failure();
+    SmallVector<Attribute> parameters, addresses;
+    SmallVector<Operation *> ops;
+    for (const PlannedCollective &member : members) {
       llvm::append_range(operands, member.op->getOperands());
       llvm::append_range(types, member.op->getResultTypes());
       llvm::append_range(parameters, member.op->getAttrOfType<ArrayAttr>(
                                          dist::kParametersAttr));
+      addresses.push_back(builder.getStringAttr(member.address));
+      ops.push_back(member.op);
     }
-    LDBG() << units[members.front().unit].name << ": " << members.size()
-           << " x " << place->getName();
-    OpBuilder builder(place);
-    // Not a member's module but the whole unit is where a bucket belongs.
+    // Not a member's module but the whole bucket is where it belongs.
+    const PlannedCollective &first = members.front();
+    const std::string &bucket = first.decision.bucket;
     Location location =
-        NameLoc::get(builder.getStringAttr(units[members.front().unit].name),
-                     place->getLoc());
+        NameLoc::get(builder.getStringAttr(bucket), place->getLoc());
     OperationState state(location, place->getName(), operands, types,
                          place->getAttrs());
     state.attributes.set(dist::kParametersAttr,
                          builder.getArrayAttr(parameters));
-    state.attributes.set("serves", builder.getStringAttr(nn::inPass(
-                                       members.front().backward,
-                                       units[members.front().unit].name)));
+    state.attributes.set(dist::kMembersAttr, builder.getArrayAttr(addresses));
+    state.attributes.set(dist::kAddressAttr, addressOf(first, ops));
+    StringRef phase =
+        StringRef(first.address).take_until([](char c) { return c == ' '; });
+    state.attributes.set("serves", builder.getStringAttr(phase + " " + bucket));
     Operation *merged = builder.create(state);
-    nn::setModule(merged, nn::commonModule(llvm::map_to_vector(
-                              members, [](const UnitCollective &member) {
-                                return member.op;
-                              })));
-    number[merged] = number.lookup(place);
-    replaceMembers(members, merged);
-    return success();
+    nn::setModule(merged, nn::commonModule(ops));
+    return merged;
   }
 
-  static void replaceMembers(ArrayRef<UnitCollective> members,
-                             Operation *merged) {
+  /// The address of a bucket; collectives of one bucket that do not merge, for
+  /// their types or axes differ, are numbered.
+  StringAttr addressOf(const PlannedCollective &first,
+                       ArrayRef<Operation *> members) {
+    for (Operation *member : members)
+      program.addresses.erase(member);
+    std::string bucket = schedule::bucketAddress(first.address, first.decision);
+    std::string address = bucket;
+    for (unsigned use = 2; program.addresses.find(address); ++use)
+      address = nn::callPath(bucket, use);
+    return builder.getStringAttr(address);
+  }
+
+  void replace(ArrayRef<PlannedCollective> members, Operation *merged) {
     unsigned next = 0;
-    for (const UnitCollective &member : members) {
-      unsigned count = member.op->getNumResults();
-      member.op->replaceAllUsesWith(merged->getResults().slice(next, count));
+    for (const PlannedCollective &member : members) {
+      Operation *op = member.op;
+      unsigned count = op->getNumResults();
+      op->replaceAllUsesWith(merged->getResults().slice(next, count));
       next += count;
-      member.op->erase();
+      op->erase();
     }
+    program.addresses.set(
+        merged, merged->getAttrOfType<StringAttr>(dist::kAddressAttr));
   }
 
-  /// Makes sure that nothing reads the result of `op` before the bucket's
-  /// `place`: an nn.gradient, alone or behind the all-reduce of a scatter,
-  /// casts and moves of elements, moves behind it; any other early user is an
-  /// error.
-  static LogicalResult
-  sinkUsers(Operation *op, Operation *place,
-            llvm::DenseMap<Operation *, unsigned> &number) {
-    for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
-      if (number.lookup(user) > number.lookup(place))
-        continue;
-      if (!isa<nn::GradientOp, nn::CastOp, dist::AllReduceOp,
-               dist::ReduceScatterOp, dist::ShardOfOp, nn::ReshapeOp,
-               nn::TransposeOp, nn::SliceOp, nn::PadOp>(user)) {
-        InFlightDiagnostic error =
-            op->emitOpError("cannot join its bucket: its result is used before "
-                            "the bucket's last member");
-        error.attachNote(user->getLoc()) << "used here";
-        error.attachNote(place->getLoc()) << "the last member";
-        return error;
-      }
-      // Its own users first, so that each lands behind its producer.
-      if (failed(sinkUsers(user, place, number)))
-        return failure();
-      user->moveAfter(place);
-      number[user] = number.lookup(place) + 1;
-    }
-    return success();
+  PlannedProgram &program;
+  OpBuilder builder;
+  llvm::DenseMap<Operation *, unsigned> number;
+};
+
+struct BucketPass : fsdp::impl::BucketBase<BucketPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto apply = [](PlannedProgram &program) { return Merger(program).run(); };
+    if (failed(applyPlan(getOperation(), apply)))
+      signalPassFailure();
   }
 };
 

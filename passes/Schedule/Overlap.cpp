@@ -2,7 +2,7 @@
 
 #include "dialects/NN/ModulePath.h"
 #include "passes/Passes.h"
-#include "passes/Schedule/Units.h"
+#include "passes/Schedule/PlannedCollectives.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "fsdp-overlap"
@@ -17,34 +17,16 @@ using namespace fsdp;
 
 namespace {
 
-/// The collectives of one unit, direction and kind, in block order; all of
+/// The collectives of one bucket, direction and kind, in block order; all of
 /// them start together.
 struct Group {
-  unsigned unit;
-  bool backward;
-  SmallVector<Operation *> members;
-};
+  SmallVector<PlannedCollective> members;
 
-/// Groups in the order of their first members.
-template <typename Filter>
-SmallVector<Group> groupByUnit(ArrayRef<UnitCollective> collectives,
-                               Filter filter) {
-  SmallVector<Group> groups;
-  for (const UnitCollective &collective : collectives) {
-    if (!filter(collective.op))
-      continue;
-    auto same = llvm::find_if(groups, [&](const Group &group) {
-      return group.unit == collective.unit &&
-             group.backward == collective.backward;
-    });
-    if (same == groups.end()) {
-      groups.push_back({collective.unit, collective.backward, {}});
-      same = std::prev(groups.end());
-    }
-    same->members.push_back(collective.op);
+  const schedule::Decision &decision() const {
+    return members.front().decision;
   }
-  return groups;
-}
+  bool behindSeed() const { return members.front().behindSeed; }
+};
 
 /// Wraps `op` in fsdp.async at its place; the values come from a new
 /// fsdp.await before `awaitAt`, or right behind the start if that is null.
@@ -69,140 +51,279 @@ dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
   return await;
 }
 
-struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
-  using Base::Base;
+/// Places the starts and waits of one program.
+class Overlapper {
+public:
+  explicit Overlapper(PlannedProgram &program)
+      : program(program), number(numberOps(program.block)),
+        builder(program.block.getParentOp()->getContext()) {}
 
-  void runOnOperation() override {
-    auto apply = [&](Block &block, const Units &units) {
-      return overlapBlock(block, units);
-    };
-    if (failed(applyPlan(getOperation(), apply)))
-      signalPassFailure();
-  }
-
-  LogicalResult overlapBlock(Block &block, const Units &units) {
-    FailureOr<SmallVector<UnitCollective>> collectives = units.collect(block);
+  LogicalResult run() {
+    FailureOr<SmallVector<PlannedCollective>> collectives =
+        program.collectives();
     if (failed(collectives))
       return failure();
-    llvm::erase_if(*collectives, [&](const UnitCollective &collective) {
-      return !units[collective.unit].overlap;
+    nameBuckets(*collectives);
+    llvm::erase_if(*collectives, [](const PlannedCollective &collective) {
+      return !collective.decision.overlap;
     });
-    startGathersEarly(
-        groupByUnit(*collectives,
-                    [](Operation *op) { return isa<dist::AllGatherOp>(op); }),
-        units, block);
-    awaitReductionsLate(
-        groupByUnit(*collectives,
-                    [](Operation *op) { return !isa<dist::AllGatherOp>(op); }),
-        units, block);
+    return success(succeeded(startGathersEarly(groups(*collectives, true))) &&
+                   succeeded(awaitReductionsLate(groups(*collectives, false))));
+  }
+
+private:
+  /// A bucket, and a member of one, can be named too.
+  void nameBuckets(ArrayRef<PlannedCollective> collectives) {
+    for (const PlannedCollective &collective : collectives) {
+      Operation *op = collective.op;
+      named[schedule::bucketAddress(collective.address, collective.decision)] =
+          op;
+      if (auto members = op->getAttrOfType<ArrayAttr>(dist::kMembersAttr))
+        for (auto member : members.getAsRange<StringAttr>())
+          named[member] = op;
+    }
+  }
+
+  /// Groups of gathers, or of the others, in the order of their first members.
+  static SmallVector<Group> groups(ArrayRef<PlannedCollective> collectives,
+                                   bool gathers) {
+    SmallVector<Group> groups;
+    for (const PlannedCollective &collective : collectives) {
+      if (collective.isGather() != gathers)
+        continue;
+      auto same = llvm::find_if(groups, [&](const Group &group) {
+        return !collective.decision.bucket.empty() &&
+               group.decision().bucket == collective.decision.bucket &&
+               group.behindSeed() == collective.behindSeed;
+      });
+      if (same == groups.end()) {
+        groups.emplace_back();
+        same = std::prev(groups.end());
+      }
+      same->members.push_back(collective);
+    }
+    return groups;
+  }
+
+  //===--- Addresses ------------------------------------------------------===//
+
+  /// The op of the block that has an address or holds the one that has it. Null
+  /// if this program has none.
+  Operation *find(StringRef address) {
+    Operation *op = program.addresses.find(address);
+    if (!op)
+      op = named.lookup(address);
+    return op ? program.block.findAncestorOpInBlock(*op) : nullptr;
+  }
+
+  /// How a diagnostic calls an op: by its address, or what it is.
+  std::string nameOf(Operation *op) {
+    if (auto async = dyn_cast<dist::AsyncOp>(op))
+      op = async.getInnerOp();
+    StringRef address = program.addresses.of(op);
+    return address.empty() ? op->getName().getStringRef().str() : address.str();
+  }
+
+  /// Brings a collective to where it starts right behind `anchor`, and behind
+  /// what was started there before.
+  LogicalResult startBehind(Operation *op, Operation *anchor,
+                            StringRef address) {
+    Operation *&last = lastBehind[anchor];
+    Operation *target = (last ? last : anchor)->getNextNode();
+    auto fail = [&](Operation *found, const Twine &why) {
+      InFlightDiagnostic error = op->emitOpError("cannot start right behind '")
+                                 << address << "': " << why;
+      error.attachNote(found->getLoc()) << "this is '" << nameOf(found) << "'";
+      return error;
+    };
+    if (number.lookup(target) > number.lookup(op)) {
+      Operation *place = target->getPrevNode();
+      if (Operation *user = sinkUsers(op, place, number))
+        return fail(user, "its result is used before");
+      op->moveAfter(place);
+      number[op] = number.lookup(place);
+    } else {
+      if (Operation *found = obstacle(op, target, number))
+        return fail(found, "what it needs is computed later");
+      hoistBefore(op, target, number);
+    }
+    last = op;
     return success();
   }
+
+  /// The op before which `op`, which starts where it stands, is awaited by an
+  /// address; null without one in this program.
+  FailureOr<Operation *> awaitedBefore(Operation *op, Operation *user,
+                                       StringRef address) {
+    Operation *anchor = address.empty() ? nullptr : find(address);
+    if (!anchor)
+      return anchor;
+    if (number.lookup(anchor) < number.lookup(op))
+      return op->emitOpError("cannot be awaited before '")
+             << address << "', which comes before its start";
+    if (number.lookup(anchor) > number.lookup(user)) {
+      InFlightDiagnostic error = op->emitOpError("cannot be awaited before '")
+                                 << address << "': its result is used before";
+      error.attachNote(user->getLoc()) << "this is '" << nameOf(user) << "'";
+      return error;
+    }
+    return anchor;
+  }
+
+  /// Wraps `op` and keeps track of what stands where.
+  dist::AwaitOp wrap(Operation *op, Operation *awaitAt) {
+    unsigned at = number.lookup(op);
+    dist::AwaitOp await = makeAsync(op, awaitAt, builder);
+    Operation *async = await.getFuture().getDefiningOp();
+    number[async] = at;
+    number[await] = awaitAt ? number.lookup(awaitAt) : at;
+    for (auto &entry : lastBehind)
+      if (entry.second == op)
+        entry.second = async;
+    return await;
+  }
+
+  //===--- Gathers --------------------------------------------------------===//
 
   /// Group i starts before the wait of group i - prefetch of its direction:
   /// ag0 ag1 wait0 compute0 ag2 wait1 compute1 … for a distance of one. The
   /// backward pass begins with units that are still gathered (the head), so its
   /// first groups start behind nn.seed and hide behind those.
-  void startGathersEarly(SmallVector<Group> groups, const Units &units,
-                         Block &block) {
-    llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
-    OpBuilder builder(&getContext());
-    auto seeds = block.getOps<nn::SeedOp>();
+  LogicalResult startGathersEarly(SmallVector<Group> groups) {
+    auto seeds = program.block.getOps<nn::SeedOp>();
     for (bool backward : {false, true}) {
       SmallVector<Operation *> waits;
       if (backward && !seeds.empty())
         waits.push_back((*seeds.begin())->getNextNode());
       for (Group &group : groups) {
-        if (group.backward != backward)
+        if (group.behindSeed() != backward)
           continue;
-        const schedule::Unit &unit = units[group.unit];
-        size_t distance = static_cast<size_t>(backward ? unit.backwardPrefetch
-                                                       : unit.forwardPrefetch);
+        auto distance = static_cast<size_t>(group.decision().prefetch);
         Operation *start = nullptr;
         if (!waits.empty() && distance > 0)
           start = waits[waits.size() - std::min(distance, waits.size())];
-        Operation *firstWait = startGroup(group, start, number, builder);
-        if (firstWait)
-          waits.push_back(firstWait);
+        FailureOr<Operation *> firstWait = startGroup(group, start);
+        if (failed(firstWait))
+          return failure();
+        if (*firstWait && !group.decision().bucket.empty())
+          waits.push_back(*firstWait);
       }
     }
+    return success();
   }
 
-  /// Starts the members before `start` (null: where they are) and awaits each
-  /// before its first use. Gives the group's first wait.
-  Operation *startGroup(Group &group, Operation *start,
-                        llvm::DenseMap<Operation *, unsigned> &number,
-                        OpBuilder &builder) {
+  /// Starts the members before `start` (null: where they are), or where the
+  /// plan says, and awaits each before its first use. Gives the group's first
+  /// wait.
+  FailureOr<Operation *> startGroup(Group &group, Operation *start) {
     Operation *firstWait = nullptr;
-    for (Operation *op : group.members) {
-      Operation *user = firstUser(op, number);
-      if (!user)
+    const schedule::Decision &decision = group.decision();
+    Operation *anchor =
+        decision.startAfter.empty() ? nullptr : find(decision.startAfter);
+    for (const PlannedCollective &member : group.members) {
+      Operation *op = member.op;
+      if (op->use_empty())
         continue;
-      if (start && number.lookup(start) < number.lookup(op))
+      if (anchor && failed(startBehind(op, anchor, decision.startAfter)))
+        return failure();
+      if (!anchor && start && number.lookup(start) < number.lookup(op) &&
+          !obstacle(op, start, number))
         hoistBefore(op, start, number);
-      unsigned at = number.lookup(op);
-      dist::AwaitOp await = makeAsync(op, user, builder);
-      number[await] = number.lookup(user);
-      number[await.getFuture().getDefiningOp()] = at;
-      LDBG() << "gather of unit " << group.unit << " starts at op " << at
-             << ", awaited at op " << number.lookup(user);
+      Operation *user = firstUser(op, number);
+      FailureOr<Operation *> awaitAt =
+          awaitedBefore(op, user, decision.awaitBefore);
+      if (failed(awaitAt))
+        return failure();
+      dist::AwaitOp await = wrap(op, *awaitAt ? *awaitAt : user);
+      LDBG() << "gather of " << decision.bucket << " awaited at op "
+             << number.lookup(await);
       if (!firstWait)
         firstWait = await;
     }
     return firstWait;
   }
 
+  //===--- Reductions -----------------------------------------------------===//
+
   /// Reduction i is awaited when reduction i + defer has started, or where its
   /// result is used.
-  void awaitReductionsLate(SmallVector<Group> groups, const Units &units,
-                           Block &block) {
-    llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
-    OpBuilder builder(&getContext());
+  LogicalResult awaitReductionsLate(SmallVector<Group> groups) {
     for (auto [index, group] : llvm::enumerate(groups)) {
-      size_t defer = units[group.unit].reduceDefer;
+      auto defer = static_cast<size_t>(group.decision().defer);
       Operation *limit = nullptr;
       if (defer > 0 && index + defer < groups.size())
-        limit = groups[index + defer].members.back();
-      awaitGroup(group, defer > 0, limit, number, builder);
+        limit = groups[index + defer].members.back().op;
+      if (failed(awaitGroup(group, defer > 0, limit)))
+        return failure();
     }
+    return success();
   }
 
   /// Awaits each member before its first use or, if that comes first, behind
-  /// the start `limit`; without `late` at once. A scatter whose result is only
-  /// reduced once more is awaited by that all-reduce: it follows on the same
+  /// the start `limit`; without `late` at once. A reduction whose result is only
+  /// reduced once more is awaited by that second one: it follows on the same
   /// stream, and computation waits for neither.
-  void awaitGroup(Group &group, bool late, Operation *limit,
-                  llvm::DenseMap<Operation *, unsigned> &number,
-                  OpBuilder &builder) {
+  LogicalResult awaitGroup(Group &group, bool late, Operation *limit) {
+    const schedule::Decision &decision = group.decision();
+    Operation *anchor =
+        decision.startAfter.empty() ? nullptr : find(decision.startAfter);
     llvm::DenseMap<Operation *, SmallVector<dist::AwaitOp>> awaitedBy;
-    for (Operation *&op : group.members) {
-      Operation *user = firstUser(op, number);
-      if (!user)
+    for (PlannedCollective &member : group.members) {
+      Operation *op = member.op;
+      if (op->use_empty())
         continue;
+      if (anchor && failed(startBehind(op, anchor, decision.startAfter)))
+        return failure();
+      Operation *user = firstUser(op, number);
       // The limit is a start; the wait goes right behind it.
-      Operation *behind = limit ? limit->getNextNode() : nullptr;
-      bool useFirst = !behind || number.lookup(user) < number.lookup(limit);
+      Operation *top =
+          limit ? program.block.findAncestorOpInBlock(*limit) : nullptr;
+      Operation *behind = top ? top->getNextNode() : nullptr;
+      bool useFirst = !behind || number.lookup(user) < number.lookup(top);
       bool chained = isChained(op, user, group);
-      Operation *awaitAt = chained || useFirst ? user : behind;
-      if (!late && !chained)
-        awaitAt = nullptr;
-      unsigned at = number.lookup(op);
-      dist::AwaitOp await = makeAsync(op, awaitAt, builder);
+      FailureOr<Operation *> awaitAt =
+          awaitedBefore(op, user, decision.awaitBefore);
+      if (failed(awaitAt))
+        return failure();
+      if (chained || (!*awaitAt && late))
+        awaitAt = chained || useFirst ? user : behind;
+      dist::AwaitOp await = wrap(op, *awaitAt);
       for (dist::AwaitOp scatter : awaitedBy.lookup(op))
         scatter->moveBefore(op);
       if (chained)
         awaitedBy[user].push_back(await);
-      op = await.getFuture().getDefiningOp();
-      number[op] = at;
-      number[await] = awaitAt ? number.lookup(awaitAt) : at;
     }
+    return success();
   }
 
-  /// Whether `user`, an all-reduce of the group, is all that reads `op`.
+  /// Whether `user`, a reduction of the group on the same stream, is all that
+  /// reads `op`.
   static bool isChained(Operation *op, Operation *user, const Group &group) {
-    return isa<dist::ReduceScatterOp>(op) && isa<dist::AllReduceOp>(user) &&
-           llvm::is_contained(group.members, user) &&
+    return llvm::any_of(group.members,
+                        [&](const PlannedCollective &member) {
+                          return member.op == user;
+                        }) &&
            llvm::all_of(op->getUsers(),
                         [&](Operation *other) { return other == user; });
+  }
+
+  PlannedProgram &program;
+  llvm::DenseMap<Operation *, unsigned> number;
+  OpBuilder builder;
+  llvm::StringMap<Operation *> named;
+  /// By the op behind which collectives start: the last of them.
+  llvm::DenseMap<Operation *, Operation *> lastBehind;
+};
+
+struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto apply = [](PlannedProgram &program) {
+      return Overlapper(program).run();
+    };
+    if (failed(applyPlan(getOperation(), apply)))
+      signalPassFailure();
   }
 };
 

@@ -1,11 +1,8 @@
 //===- Plan.cpp - Chooses the schedule plan -------------------------------===//
 
-#include "fsdp/Schedule/Plan.h"
-#include "dialects/Fsdp/Fsdp.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "fsdp/Schedule/Decisions.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Passes.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace fsdp {
@@ -23,29 +20,25 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SmallVector<StringRef> parameters;
-    for (auto parameter : module.getOps<nn::ParameterOp>())
-      parameters.push_back(parameter.getSymName());
-    FailureOr<schedule::Plan> plan = choose(module, parameters);
+    schedule::Points points(module);
+    schedule::Decisions decisions =
+        schedule::Decisions::byRule(points, options());
+    FailureOr<std::optional<schedule::Plan>> plan = given(module);
     if (failed(plan))
       return signalPassFailure();
-    if (std::string problem = schedule::check(*plan, parameters);
-        !problem.empty()) {
-      module.emitError("the plan ") << (file.empty() ? "" : "'" + file + "' ")
-                                    << "does not fit the model: " << problem;
-      return signalPassFailure();
-    }
-    module->setAttr(dist::kPlanAttr,
-                    schedule::toAttribute(&getContext(), *plan));
+    if (*plan)
+      if (llvm::Error error = decisions.apply(std::move(**plan), points)) {
+        module.emitError("the plan ")
+            << (file.empty() ? "" : "'" + file + "' ")
+            << "does not fit the model: " << llvm::toString(std::move(error));
+        return signalPassFailure();
+      }
+    module->setAttr(
+        dist::kPlanAttr,
+        schedule::toAttribute(&getContext(), decisions.plan(points)));
   }
 
-  FailureOr<schedule::Plan> choose(ModuleOp module,
-                                   ArrayRef<StringRef> parameters) {
-    // A plan written by hand into the module stays, unless a file replaces it.
-    if (!file.empty())
-      return fromFile(module);
-    if (module->hasAttr(dist::kPlanAttr))
-      return schedule::planOf(module);
+  schedule::PlanOptions options() const {
     schedule::PlanOptions options;
     options.units = units;
     options.reshard = reshard;
@@ -53,7 +46,20 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     options.overlap = overlap;
     options.prefetch = prefetch;
     options.reduceDefer = reduceDefer;
-    return schedule::planByRule(parameters, options);
+    return options;
+  }
+
+  /// The plan of the file, else the one on the module, if there is one.
+  FailureOr<std::optional<schedule::Plan>> given(ModuleOp module) {
+    std::optional<schedule::Plan> given;
+    if (file.empty() && !module->hasAttr(dist::kPlanAttr))
+      return given;
+    FailureOr<schedule::Plan> plan =
+        file.empty() ? schedule::planOf(module) : fromFile(module);
+    if (failed(plan))
+      return failure();
+    given = std::move(*plan);
+    return given;
   }
 
   FailureOr<schedule::Plan> fromFile(ModuleOp module) {

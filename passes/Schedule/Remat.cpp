@@ -3,7 +3,7 @@
 #include "dialects/NN/ModulePath.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
-#include "passes/Schedule/Units.h"
+#include "passes/Schedule/PlannedCollectives.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "fsdp-remat"
@@ -18,29 +18,83 @@ using namespace fsdp;
 
 namespace {
 
-/// Clones a gather and the chain that feeds it (casts of the shard) before
-/// `target`. The chain's source goes through nn.recompute_from, so that CSE
-/// never merges the clone with the original.
-class GatherCloner {
+/// Makes the clones of one program.
+class Recomputer {
 public:
-  GatherCloner(OpBuilder &builder, Operation *target) : builder(builder) {
-    builder.setInsertionPoint(target);
-  }
+  explicit Recomputer(PlannedProgram &program)
+      : program(program), number(numberOps(program.block)),
+        builder(program.block.getParentOp()->getContext()) {}
 
-  Operation *clone(dist::AllGatherOp gather) {
-    nn::ModuleScope scope(builder, nn::moduleOf(gather));
-    IRMapping mapping;
-    for (Value operand : gather->getOperands())
-      mapping.map(operand, cloneOperand(operand, mapping));
-    Operation *copy = builder.clone(*gather, mapping);
-    if (auto serves = gather.getServesAttr())
-      copy->setAttr("serves", builder.getStringAttr(nn::inPass(
-                                  true, nn::withoutPass(serves.getValue()))));
-    return copy;
+  void run(nn::SeedOp seed) {
+    seedNumber = number.lookup(seed);
+    findRepeated(seed);
+    findPlaces();
+    for (Operation *op : repeated)
+      if (place.contains(op))
+        clone(op);
   }
 
 private:
+  bool isForward(Operation *op) const { return number.lookup(op) < seedNumber; }
+
+  /// What the plan recomputes, and the moves of elements that carry it on.
+  void findRepeated(nn::SeedOp seed) {
+    for (Operation &op : program.block) {
+      if (&op == seed)
+        return;
+      bool carries = nn::movesElements(&op) &&
+                     llvm::any_of(op.getOperands(), [&](Value operand) {
+                       return repeated.contains(operand.getDefiningOp());
+                     });
+      if (carries || program.isRecomputed(&op))
+        repeated.insert(&op);
+    }
+  }
+
+  /// Where the clone of each must stand: before the first op of the backward
+  /// pass, and before the clones, that use it. Users come first.
+  void findPlaces() {
+    for (Operation *op : llvm::reverse(repeated)) {
+      Operation *first = nullptr;
+      for (Operation *user : op->getUsers()) {
+        Operation *need = isForward(user)              ? place.lookup(user)
+                          : schedule::isBackward(user) ? user
+                                                       : nullptr;
+        if (need && (!first || number.lookup(need) < number.lookup(first)))
+          first = need;
+      }
+      if (first)
+        place[op] = first;
+    }
+  }
+
+  /// Clones `op` and the casts and reshapes that feed it, for its uses in the
+  /// backward pass. What feeds those goes through nn.recompute_from, so that
+  /// CSE never merges the clone with the original.
+  void clone(Operation *op) {
+    builder.setInsertionPoint(place.lookup(op));
+    nn::ModuleScope scope(builder, nn::moduleOf(op));
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, cloneOperand(operand, mapping));
+    Operation *copy = builder.clone(*op, mapping);
+    rename(op, copy);
+    LDBG() << "computes again before op " << number.lookup(place.lookup(op))
+           << ": " << *op;
+    for (auto [value, again] :
+         llvm::zip(op->getResults(), copy->getResults())) {
+      clones[value] = again;
+      value.replaceUsesWithIf(again, [&](OpOperand &use) {
+        Operation *user = use.getOwner();
+        return number.contains(user) && !isForward(user) &&
+               schedule::isBackward(user);
+      });
+    }
+  }
+
   Value cloneOperand(Value value, IRMapping &mapping) {
+    if (Value again = clones.lookup(value))
+      return again;
     Operation *producer = value.getDefiningOp();
     if (!isa_and_nonnull<nn::CastOp, nn::ReshapeOp>(producer))
       return nn::RecomputeFromOp::create(builder, value.getLoc(),
@@ -51,59 +105,39 @@ private:
     return builder.clone(*producer, mapping)->getResult(0);
   }
 
-  OpBuilder &builder;
+  /// The clone is what it is a clone of, "again".
+  void rename(Operation *op, Operation *copy) {
+    StringRef address = program.addresses.of(op);
+    if (!address.empty())
+      copy->setAttr(dist::kAddressAttr,
+                    builder.getStringAttr(schedule::addressAgain(address)));
+    if (auto collective = dyn_cast<dist::CollectiveOpInterface>(copy))
+      if (StringAttr serves = collective.getServesAttr())
+        collective.setServesAttr(builder.getStringAttr(nn::inPhase(
+            nn::Phase::Again, nn::withoutPhase(serves.getValue()))));
+  }
+
+  PlannedProgram &program;
+  llvm::DenseMap<Operation *, unsigned> number;
+  OpBuilder builder;
+  unsigned seedNumber = 0;
+  llvm::SetVector<Operation *> repeated; // in program order
+  llvm::DenseMap<Operation *, Operation *> place;
+  llvm::DenseMap<Value, Value> clones;
 };
 
 struct RematPass : fsdp::impl::RematBase<RematPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto apply = [&](Block &block, const Units &units) {
-      return reshardAfterForward(block, units);
+    auto apply = [](PlannedProgram &program) {
+      auto seeds = program.block.getOps<nn::SeedOp>();
+      if (!seeds.empty())
+        Recomputer(program).run(*seeds.begin());
+      return success();
     };
     if (failed(applyPlan(getOperation(), apply)))
       signalPassFailure();
-  }
-
-  LogicalResult reshardAfterForward(Block &block, const Units &units) {
-    auto seeds = block.getOps<nn::SeedOp>();
-    if (seeds.empty())
-      return success();
-    FailureOr<SmallVector<UnitCollective>> collectives = units.collect(block);
-    if (failed(collectives))
-      return failure();
-    llvm::DenseMap<Operation *, unsigned> number = numberOps(block);
-    unsigned seed = number[*seeds.begin()];
-    OpBuilder builder(&getContext());
-    for (const UnitCollective &collective : *collectives) {
-      auto gather = dyn_cast<dist::AllGatherOp>(collective.op);
-      if (!gather || collective.backward ||
-          !units[collective.unit].reshardAfterForward)
-        continue;
-      regather(gather, seed, number, builder);
-    }
-    return success();
-  }
-
-  /// Gives the uses of `gather` behind the seed a gather of their own.
-  void regather(dist::AllGatherOp gather, unsigned seed,
-                llvm::DenseMap<Operation *, unsigned> &number,
-                OpBuilder &builder) {
-    auto inBackward = [&](OpOperand &use) {
-      return number.lookup(use.getOwner()) > seed;
-    };
-    Operation *first = nullptr;
-    for (OpOperand &use : gather->getUses())
-      if (inBackward(use) &&
-          (!first || number.lookup(use.getOwner()) < number.lookup(first)))
-        first = use.getOwner();
-    if (!first)
-      return;
-    LDBG() << "gathers again before op " << number.lookup(first) << ": "
-           << gather;
-    Operation *copy = GatherCloner(builder, first).clone(gather);
-    number[copy] = number.lookup(first);
-    gather->replaceUsesWithIf(copy->getResults(), inBackward);
   }
 };
 

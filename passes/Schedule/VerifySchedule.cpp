@@ -14,10 +14,6 @@ using namespace fsdp;
 
 namespace {
 
-bool isCollective(Operation *op) {
-  return isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(op);
-}
-
 /// The op itself, or the fsdp.async whose body it stands in.
 Operation *holderOf(Operation *op) {
   return isa<dist::AsyncOp>(op->getParentOp()) ? op->getParentOp() : op;
@@ -69,7 +65,7 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
         op->emitOpError("is still here after fsdp-expand");
         return WalkResult::interrupt();
       }
-      if (!isCollective(op))
+      if (!isa<dist::CollectiveOpInterface>(op))
         return WalkResult::advance();
       if (holderOf(op)->getBlock() == top)
         return WalkResult::advance();

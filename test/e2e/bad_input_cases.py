@@ -283,11 +283,12 @@ def config_cases(given, config):
 def compile_cases(given, config):
     good = ["fsdp-compile", "--config", config, "--ranks", "2"]
     plan = json.loads(artifacts.run(*good, "--emit=plan"))
-    plan["units"][0]["parameters"].append("nobody.weight")
+    plan["rules"][0]["match"] = "fwd nobody all_gather"
     yield Case("plan-parameter",
                good + ["-o", "x", "--plan",
                        write(f"{given}/plan1.json", json.dumps(plan))],
-               r"the plan '.*plan1.json' does not fit the model: .*nobody.weight")
+               r"the plan '.*plan1.json' does not fit the model: "
+               r"plan.rules\[0\].match: .* 'fwd nobody all_gather'")
     yield Case("plan-json",
                good + ["-o", "x", "--plan",
                        write(f"{given}/plan2.json", '{"version": 1, ')],

@@ -61,18 +61,18 @@ class Mesh:
         return artifacts.run("fsdp-compile", *options, "--ranks",
                              str(self.ranks), *output)
 
-    def plan(self, bucket, reshard, distance):
+    def plan(self, mode, bucket, reshard, distance):
         """Options that put `distance` into the plan with overlap."""
         if distance is None:
             return []
-        path = f"{self.work}/{bucket}-{reshard}-{distance}.json"
+        path = f"{self.work}/{mode}-{bucket}-{reshard}-{distance}.json"
         if not os.path.exists(path):
             plan = json.loads(self.compile(
-                self.options("auto", bucket, "block", reshard), "--emit=plan"))
-            for unit in plan["units"]:
-                for key in ("forward_prefetch", "backward_prefetch",
-                            "reduce_defer"):
-                    unit[key] = distance
+                self.options(mode, bucket, "block", reshard), "--emit=plan"))
+            for rule in plan["rules"]:
+                for key in ("prefetch", "defer"):
+                    if key in rule and "bucket" in rule:
+                        rule[key] = distance
             with open(path, "w") as file:
                 json.dump(plan, file)
         return ["--plan", path]
@@ -84,7 +84,7 @@ class Mesh:
             for overlap in OVERLAPS:
                 options = self.options(mode, bucket, overlap, reshard)
                 for distance in DISTANCES if overlap == "block" else (None,):
-                    plan = self.plan(bucket, reshard, distance)
+                    plan = self.plan(mode, bucket, reshard, distance)
                     said = self.compile(options + plan, "--emit=memory")
                     require("@train: peak" in said, said)
                     count += 1
@@ -94,7 +94,7 @@ class Mesh:
         options = self.options(mode, bucket, overlap, reshard)
         out = f"{self.work}/artifact"
         shutil.rmtree(out, ignore_errors=True)
-        self.compile(options + self.plan(bucket, reshard, distance), "-o", out)
+        self.compile(options + self.plan(mode, bucket, reshard, distance), "-o", out)
         os.environ["FSDP_SHARED_MEMORY"] = "1" if shared else "0"
         # On this mesh auto means hybrid_shard, for the compiler and the run.
         if mode == "hybrid_shard":

@@ -7,7 +7,7 @@ exec.range @w : memref<16xf32> role parameter
 // expected-error @+4 {{program @gathered_parameter_is_too_large needs 384 B (384 bytes), but the memory budget is 256 B (256 bytes)}}
 // expected-note @+3 {{256 B at the peak: full (gathered parameter)}}
 // expected-note @+2 {{64 B at the peak: copy (activation)}}
-// expected-note @+1 {{most of the peak, at exec.copy, is gathered parameter, 256 B: reshard after forward (parallelism.fsdp_reshard_after_forward), prefetch less far (forward_prefetch and backward_prefetch in a plan) or gather smaller buckets (compile.bucket)}}
+// expected-note @+1 {{most of the peak, at exec.copy, is gathered parameter, 256 B: reshard after forward (parallelism.fsdp_reshard_after_forward), prefetch less far (prefetch in a plan) or gather smaller buckets (compile.bucket)}}
 exec.program @gathered_parameter_is_too_large {
   %w = exec.get @w : memref<16xf32>
   %f = exec.alloc "full" : memref<64xf32>
@@ -198,7 +198,7 @@ exec.range @g : memref<4xf32> role gradient
 // expected-error @+4 {{program @gradients_are_too_large needs}}
 // expected-note @+3 {{256 B at the peak: full (gradient)}}
 // expected-note @+2 {{64 B at the peak: scratch (workspace)}}
-// expected-note @+1 {{is gradient, 256 B: await reductions earlier (reduce_defer in a plan) or reduce smaller buckets (compile.bucket)}}
+// expected-note @+1 {{is gradient, 256 B: await reductions earlier (defer in a plan) or reduce smaller buckets (compile.bucket)}}
 exec.program @gradients_are_too_large {
   %g = exec.get @g : memref<4xf32>
   %f = exec.alloc "full" : memref<64xf32>

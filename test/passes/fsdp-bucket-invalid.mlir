@@ -7,14 +7,14 @@ module {
 
 // -----
 
-// expected-error @below {{fsdp.plan: unit 0: 'parameters' must be an array of strings}}
-module attributes {fsdp.plan = [{name = "all"}]} {
+// expected-error @below {{fsdp.plan[0]: 'match' must be an array of strings}}
+module attributes {fsdp.plan = [{bucket = "all"}]} {
 }
 
 // -----
 
 // Every parameter that moves is in a unit.
-module attributes {fsdp.plan = []} {
+module attributes {fsdp.plan = [{name = "all", parameters = ["v"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @f(%x: tensor<4xf32> {nn.name = "x"}) {
     // expected-error @below {{'fsdp.all_gather' op moves the parameter 'w', which is in no unit of the plan}}

@@ -7,7 +7,7 @@
 // become one, where the last stood.
 // CHECK-LABEL: func.func @train
 // CHECK-NOT: fsdp.all_gather
-// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>, tensor<8x8xf32>
+// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {{{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>, tensor<8x8xf32>
 // CHECK: nn.linear %{{.*}}, %[[G]]#1
 // CHECK: nn.linear %{{.*}}, %[[G]]#0
 // CHECK-NOT: fsdp.all_gather
@@ -15,7 +15,7 @@
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
 // CHECK: nn.seed
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
-// CHECK: %[[R1:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 scale 5.000000e-01 {fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "bwd layers.1"}
+// CHECK: %[[R1:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 scale 5.000000e-01 {{{.*}}fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "bwd layers.1"}
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
 // CHECK: %[[R0:.*]]:2 = fsdp.reduce_scatter {{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
@@ -35,9 +35,9 @@
 // REMAT-NOT: fsdp.all_gather
 // REMAT: nn.seed
 // REMAT-NOT: fsdp.all_gather
-// REMAT: fsdp.all_gather {{.*}}fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "bwd layers.1"
+// REMAT: fsdp.all_gather {{.*}}fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "again layers.1"
 // REMAT-NOT: fsdp.all_gather
-// REMAT: fsdp.all_gather {{.*}}fsdp.parameters = ["layers.0.a.weight"], serves = "bwd layers.0"
+// REMAT: fsdp.all_gather {{.*}}fsdp.parameters = ["layers.0.a.weight"], serves = "again layers.0"
 // REMAT-NOT: fsdp.all_gather
 // REMAT: return
 
@@ -102,8 +102,8 @@ module attributes {fsdp.plan = [
 // CHECK: nn.matmul
 // CHECK-NOT: fsdp.{{reduce_scatter|all_reduce}}
 // CHECK: nn.matmul
-// CHECK-NEXT: %[[S:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 scale 1.000000e+00 {fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
-// CHECK-NEXT: %[[R:.*]]:2 = fsdp.all_reduce sum %[[S]]#0, %[[S]]#1 on @mesh["dp_replicate"] scale 2.500000e-01 {fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
+// CHECK-NEXT: %[[S:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 scale 1.000000e+00 {{{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
+// CHECK-NEXT: %[[R:.*]]:2 = fsdp.all_reduce sum %[[S]]#0, %[[S]]#1 on @mesh["dp_replicate"] scale 2.500000e-01 {{{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
 // CHECK-DAG: nn.gradient @layers.0.a.weight, %[[R]]#0
 // CHECK-DAG: %[[C:.*]] = nn.cast %[[R]]#1
 // CHECK-DAG: nn.gradient @layers.0.b.weight, %[[C]]

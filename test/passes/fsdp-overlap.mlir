@@ -19,9 +19,9 @@
 // CHECK-NEXT: %{{.*}} = nn.recompute_from
 // CHECK-NEXT: %{{.*}} = nn.recompute_from
 // CHECK-NEXT: %[[B1:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "bwd layers.1"
+// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "again layers.1"
 // CHECK: %[[B0:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "bwd layers.0"
+// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "again layers.0"
 // CHECK: fsdp.await %[[B1]]
 // CHECK: %[[R1:.*]] = fsdp.async
 // CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = "bwd layers.1"

@@ -1,60 +1,80 @@
-// RUN: fsdp-opt %s --fsdp-plan | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-plan="reshard-after-forward=always units=whole" | FileCheck %s --check-prefix=WHOLE
-// RUN: fsdp-opt %s --fsdp-plan="bucket=false overlap=false reshard-after-forward=never prefetch=2 reduce-defer=0" | FileCheck %s --check-prefix=OFF
-// RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": ["tok_embeddings.weight", "layers.0.w1.weight", "layers.0.norm.weight", "layers.1.w1.weight", "norm.weight", "output.weight"], "forward_prefetch": 3}]}' > %t.json
-// RUN: fsdp-opt %s --fsdp-plan="file=%t.json" | FileCheck %s --check-prefix=FILE
-// RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": ["norm.weight", "nosuch"]}]}' > %t.bad.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.bad.json" 2>&1 | FileCheck %s --check-prefix=BAD
-// RUN: echo '{"version": 1, "units": [{"parameters": []}]}' > %t.noname.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.noname.json" 2>&1 | FileCheck %s --check-prefix=NONAME
-// RUN: echo '{"version": 2, "units": []}' > %t.version.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.version.json" 2>&1 | FileCheck %s --check-prefix=VERSION
-// RUN: echo '{"version": 1}' > %t.nounits.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.nounits.json" 2>&1 | FileCheck %s --check-prefix=NOUNITS
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.absent.json" 2>&1 | FileCheck %s --check-prefix=ABSENT
-// RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": [], "forward_prefech": 3}]}' > %t.key.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.key.json" 2>&1 | FileCheck %s --check-prefix=KEY
-// RUN: echo '{"version": 1, "units": [], "extra": 3}' > %t.extra.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.extra.json" 2>&1 | FileCheck %s --check-prefix=EXTRA
-// RUN: echo '{"version": 1, "units": [{"name": "a", "parameters": []}, {"name": "a", "parameters": []}]}' > %t.unit.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.unit.json" 2>&1 | FileCheck %s --check-prefix=UNIT
-// RUN: echo '{"version": 1, "units": [{"name": "a", "parameters": [], "bucket": 1}]}' > %t.type.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.type.json" 2>&1 | FileCheck %s --check-prefix=TYPE
-// RUN: echo '{"version": 1, "units": [{"name": "a", "parameters": [], "name": "b"}]}' > %t.twice.json
-// RUN: not fsdp-opt %s --fsdp-plan="file=%t.twice.json" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan | FileCheck %s
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="reshard-after-forward=always units=whole" | FileCheck %s --check-prefix=WHOLE
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="bucket=false overlap=false reshard-after-forward=never prefetch=2 reduce-defer=0" | FileCheck %s --check-prefix=OFF
 
-// By rule: the embedding, each block, and [norm, output] as the last unit,
-// which stays gathered by default.
+// By rule: the embedding, each block, and what follows, which stays gathered by
+// default because it is used last. Blocks that agree are one rule.
 // CHECK: fsdp.plan = [
-// CHECK-SAME: forward_prefetch = 1 : i64, name = "tok_embeddings", overlap = true, parameters = ["tok_embeddings.weight"], reduce_defer = 1 : i64, reshard_after_forward = true}
-// CHECK-SAME: name = "layers.0", overlap = true, parameters = ["layers.0.w1.weight", "layers.0.norm.weight"], reduce_defer = 1 : i64, reshard_after_forward = true}
-// CHECK-SAME: name = "layers.1",
-// CHECK-SAME: name = "head", overlap = true, parameters = ["norm.weight", "output.weight"], reduce_defer = 1 : i64, reshard_after_forward = false}
-// CHECK-NOT: name =
+// CHECK-SAME: {bucket = "tok", match = ["fwd tok all_gather"], merge = true, overlap = true, prefetch = 1 : i64}
+// CHECK-SAME: {match = ["fwd tok embedding", "fwd layers.*.w1 linear", "fwd layers.* silu", "fwd layers.* mul", "fwd layers.*.w2 linear"], recompute = false}
+// CHECK-SAME: {bucket = "layers.*", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
+// CHECK-SAME: {bucket = "layers.*", match = ["again layers.*.w1 all_gather", "again layers.*.w2 all_gather"], merge = true, overlap = true, prefetch = 1 : i64}
+// CHECK-SAME: {bucket = "head", match = ["fwd output all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = false}
+// CHECK-SAME: {bucket = "head", match = ["again output all_gather"],
+// CHECK-SAME: {bucket = "head", defer = 1 : i64, match = ["bwd output reduce_scatter"], merge = true, overlap = true}
+// CHECK-SAME: {bucket = "layers.*", defer = 1 : i64, match = ["bwd layers.*.w2 reduce_scatter", "bwd layers.*.w1 reduce_scatter"], merge = true, overlap = true}
+// CHECK-SAME: {bucket = "tok", defer = 1 : i64, match = ["bwd tok reduce_scatter"], merge = true, overlap = true}
+// CHECK-NOT: match =
 
-// WHOLE: fsdp.plan = [{backward_prefetch = 1 : i64, bucket = true, forward_prefetch = 1 : i64, name = "model"
-// WHOLE-SAME: reshard_after_forward = true}]
+// WHOLE: {bucket = "model", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather", "fwd output all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
+// OFF: {bucket = "layers.*", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather"], merge = false, overlap = false, prefetch = 2 : i64, recompute = false}
+// OFF: {bucket = "layers.*", defer = 0 : i64,
 
-// OFF: fsdp.plan = [{backward_prefetch = 2 : i64, bucket = false, forward_prefetch = 2 : i64, name = "tok_embeddings", overlap = false
-// OFF-SAME: reduce_defer = 0 : i64, reshard_after_forward = false}
+// Three lines change three things; what one block does otherwise follows what
+// all do.
+// RUN: echo '{"version": 2, "rules": [{"match": "fwd layers.1 all_gather", "start_after": "fwd tok embedding"}, {"match": "bwd {layers.0,tok} reduce_scatter", "bucket": "last"}, {"match": "fwd layers.*.w2 all_gather", "bucket": "w2 of *"}]}' > %t.three.json
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=%t.three.json" | FileCheck %s --check-prefix=THREE
+// THREE: {bucket = "layers.*", match = ["fwd layers.*.w1 all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
+// THREE-SAME: {bucket = "w2 of *", match = ["fwd layers.*.w2 all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
+// THREE-SAME: {bucket = "layers.*", match = ["fwd layers.1.w1 all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true, start_after = "fwd tok embedding"}
+// THREE-SAME: {bucket = "last", defer = 1 : i64, match = ["bwd layers.0.w2 reduce_scatter", "bwd layers.0.w1 reduce_scatter"], merge = true, overlap = true}
 
-// FILE: fsdp.plan = [{backward_prefetch = 1 : i64, bucket = true, forward_prefetch = 3 : i64, name = "all"
+// What is printed is a plan, also in full and on the module.
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan="file=%t.three.json" -o %t.planned.mlir
+// RUN: fsdp-opt %t.planned.mlir --fsdp-plan -o %t.again.mlir
+// RUN: cmp %t.planned.mlir %t.again.mlir
 
-// BAD: error: the plan {{.*}}does not fit the model: unit 'all' names the unknown parameter 'nosuch'
-// NONAME: error: plan '{{.*}}.noname.json': missing value at plan.units[0].name
-// KEY: error: plan '{{.*}}.key.json': unknown key 'forward_prefech' at plan.units[0]; did you mean 'forward_prefetch'?
-// EXTRA: error: plan '{{.*}}.extra.json': unknown key 'extra' at plan
-// UNIT: error: plan '{{.*}}.unit.json': an earlier unit is called 'a' too, at plan.units[1].name
-// TYPE: error: plan '{{.*}}.type.json': expected boolean at plan.units[0].bucket
-// TWICE: error: plan '{{.*}}.twice.json': line 1: the key is given twice at plan.units[0].name
-// VERSION: error: plan '{{.*}}.version.json': a plan is an object with "version": 1
-// NOUNITS: error: plan '{{.*}}.nounits.json': the plan has no array "units"
-// ABSENT: error: cannot read the plan: {{.*}}absent.json
-module {
-  nn.parameter @tok_embeddings.weight : tensor<16x8xf32> init #nn.zeros
-  nn.parameter @layers.0.w1.weight : tensor<8x8xf32> init #nn.zeros
-  nn.parameter @layers.0.norm.weight : tensor<8xf32> init #nn.ones
-  nn.parameter @layers.1.w1.weight : tensor<8x8xf32> init #nn.zeros
-  nn.parameter @norm.weight : tensor<8xf32> init #nn.ones
-  nn.parameter @output.weight : tensor<16x8xf32> init #nn.zeros
-}
+// A plan of version 1 is read as what it meant: its units are buckets.
+// RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": ["tok.weight", "layers.0.w1.weight", "layers.0.w2.weight", "layers.1.w1.weight", "layers.1.w2.weight", "output.weight"], "forward_prefetch": 3, "bucket": false}]}' > %t.json
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=%t.json" | FileCheck %s --check-prefix=FILE
+// FILE: {bucket = "all", match = ["fwd tok all_gather"], merge = false, overlap = true, prefetch = 3 : i64}
+// FILE: {bucket = "all", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather", "fwd output all_gather"], merge = false, overlap = true, prefetch = 3 : i64, recompute = true}
+
+// RUN: python3 %S/Inputs/bad_plans.py %S/Inputs/blocks.mlir %t.bad.json | FileCheck %s --check-prefix=BAD
+// BAD: plan : a plan is an object with "version": 2 (or 1)
+// BAD-NEXT: plan : the plan has no array "rules"
+// BAD-NEXT: plan : unknown key 'extra' at plan
+// BAD-NEXT: plan : unknown key 'prefech' at plan.rules[0]; did you mean 'prefetch'?
+// BAD-NEXT: plan : expected boolean at plan.rules[0].overlap
+// BAD-NEXT: plan : expected array at plan.rules[0].match
+// BAD-NEXT: plan : missing value at plan.rules[0].match
+// BAD-NEXT: plan : a rule needs an address or a glob, at plan.rules[0].match
+// BAD-NEXT: plan : the rule says nothing of what it matches, at plan.rules[0]
+// BAD-NEXT: plan : expected object at plan.rules[0]
+// BAD-NEXT: plan : a distance is not negative, at plan.rules[0].prefetch
+// BAD-NEXT: plan : a distance is not negative, at plan.rules[0].defer
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].match: 'fwd [tok' is no glob: invalid glob pattern, unmatched '['
+// BAD-NEXT: plan : line 1: the key is given twice at plan.rules[0].match
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].match: nothing to decide about matches 'fwd layers.O.w1 all_gather'; did you mean 'fwd layers.0.w1 all_gather'?
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].match: nothing to decide about matches 'bwd tok all_gather'; did you mean 'fwd tok all_gather'?
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].start_after: no op has the address 'fwd layers.0.w1 lineer'; did you mean 'fwd layers.0.w1 linear'?
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].await_before: no op has the address 'fwd nothing'
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].prefetch: it is about gathers, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].defer: it is about reductions, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].recompute: it is about values of the forward pass that the backward pass uses, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].overlap: it is about collectives, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: it is about collectives that move parameters, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: the star stands for the number of a block, but 'fwd tok all_gather' lies in none
+// BAD-NEXT: the plan does not fit the model: 'fwd layers.0.w1 all_gather' and 'fwd layers.0.w2 all_gather' are in the bucket 'layers.0' but are to start or be awaited at different places; decide about 'fwd layers.0 all_gather', or put one of them into another bucket
+// BAD-NEXT: plan : the plan has no array "units"
+// BAD-NEXT: plan : missing value at plan.units[0].name
+// BAD-NEXT: plan : unknown key 'forward_prefech' at plan.units[0]; did you mean 'forward_prefetch'?
+// BAD-NEXT: plan : an earlier unit is called 'a' too, at plan.units[1].name
+// BAD-NEXT: plan : expected boolean at plan.units[0].bucket
+// BAD-NEXT: plan : line 1: the key is given twice at plan.units[0].name
+// BAD-NEXT: plan : unit 'a' has a negative distance, at plan.units[0]
+// BAD-NEXT: the plan does not fit the model: unit 'a' names the unknown parameter 'nosuch'
+// BAD-NEXT: the plan does not fit the model: parameter 'tok.weight' is in units 'a' and 'b'
+// BAD-NEXT: the plan does not fit the model: parameter 'layers.0.w1.weight' is in no unit
+// BAD-NEXT: cannot read the plan: cannot open input file : No such file or directory
+// BAD-NOT: {{.}}

@@ -8,10 +8,10 @@
 // CHECK-COUNT-4: fsdp.all_gather
 // CHECK: nn.seed
 // CHECK: %[[S:.*]] = nn.recompute_from
-// CHECK: %[[W:.*]] = fsdp.all_gather %[[S]] {{.*}}fsdp.parameters = ["layers.1.a.weight"], serves = "bwd layers.1.a"
+// CHECK: %[[W:.*]] = fsdp.all_gather %[[S]] {{.*}}fsdp.parameters = ["layers.1.a.weight"], serves = "again layers.1.a"
 // CHECK: nn.matmul %{{.*}}, %[[W]]
-// CHECK: fsdp.all_gather {{.*}}serves = "bwd layers.1.b"
-// CHECK: fsdp.all_gather {{.*}}serves = "bwd layers.0.a"
+// CHECK: fsdp.all_gather {{.*}}serves = "again layers.1.b"
+// CHECK: fsdp.all_gather {{.*}}serves = "again layers.0.a"
 // CHECK-NOT: fsdp.all_gather
 
 // NEVER-LABEL: func.func @train

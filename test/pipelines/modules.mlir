@@ -25,8 +25,8 @@
 // PLACED:      fsdp.all_gather {{.*}}nn.module = "layers.0.wq", serves = "fwd layers.0.wq"
 // PLACED:      fsdp.all_reduce {{.*}}nn.module = "loss", serves = "fwd loss"
 // PLACED:      fsdp.reduce_scatter {{.*}}nn.module = "layers.0.wk", serves = "bwd layers.0.wk"
-// PLACED:      fsdp.all_reduce max {{.*}}nn.module = "optimizer.gradient_maximum", serves = "bwd optimizer.gradient_maximum"
-// PLACED:      fsdp.all_reduce sum {{.*}}nn.module = "optimizer.gradient_norm", serves = "bwd optimizer.gradient_norm"
+// PLACED:      fsdp.all_reduce max {{.*}}nn.module = "optimizer.gradient_maximum", serves = "update optimizer.gradient_maximum"
+// PLACED:      fsdp.all_reduce sum {{.*}}nn.module = "optimizer.gradient_norm", serves = "update optimizer.gradient_norm"
 // PLACED:      nn.clip_coefficient {{.*}}nn.module = "optimizer"
 // PLACED:      nn.adamw {{.*}}nn.module = "optimizer"
 
@@ -38,7 +38,7 @@
 // SCHEDULED-NEXT: fsdp.all_gather {{.*}}nn.module = "layers.0", serves = "fwd layers.0"
 // SCHEDULED:      fsdp.await {{.*}}{nn.module = "layers.0"}
 // SCHEDULED:      nn.recompute_from {{.*}}{nn.module = "layers.0.w{{[qk]}}"}
-// SCHEDULED:      fsdp.all_gather {{.*}}nn.module = "layers.0.wk", serves = "bwd layers.0"
+// SCHEDULED:      fsdp.all_gather {{.*}}nn.module = "layers.0.wk", serves = "again layers.0"
 // SCHEDULED:      nn.silu_grad {{.*}}{nn.module = "layers.0"}
 // SCHEDULED-LABEL: func.func @evaluate
 // SCHEDULED:      nn.fusion{{.*}}{nn.module = "layers.0"}

@@ -334,7 +334,7 @@ llvm::Error Compilation::write() {
     if (failed(plan))
       return alreadyPrinted();
     return print([&](llvm::raw_ostream &os) {
-      os << llvm::formatv("{0:2}\n", schedule::toJSON(*plan));
+      os << schedule::toJSON(*plan) << "\n";
     });
   }
   case Stage::Memory:

@@ -1,10 +1,20 @@
 //===- Plan.h - The schedule as data ----------------------------*- C++ -*-===//
 //
-// A plan says, for every communication unit, which parameters travel
-// together, whether they are gathered again in the backward pass, and when
-// collectives start and are awaited. Planners make plans; fsdp-remat,
-// fsdp-bucket and fsdp-overlap apply them; a plan never changes a bit of the
-// result. It lives in the module attribute `fsdp.plan` and in JSON files.
+// A plan is a list of rules over addresses (Address.h). A rule says of all that
+// it matches which collectives travel together, when they start and are
+// awaited, and which values of the forward pass are computed again in the
+// backward pass. Rules apply in order, later ones over earlier ones. Planners
+// make plans; fsdp-remat, fsdp-bucket and fsdp-overlap apply them; a plan never
+// changes a bit of the result. It lives in the module attribute `fsdp.plan` and
+// in JSON files:
+//
+//   {"version": 2, "rules": [
+//     {"match": "fwd layers.3 all_gather", "start_after": "fwd layers.1.wo
+//     linear"},
+//     {"match": "fwd layers.{1,2}.* all_gather", "bucket": "layers.1 and 2"},
+//     {"match": "fwd layers.*.feed_forward silu", "recompute": true}]}
+//
+// A plan of version 1 lists units of parameters; it is read as what it meant.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_SCHEDULE_PLAN_H
@@ -12,49 +22,82 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace fsdp::schedule {
 
-/// One communication unit: usually a transformer block.
+/// What is said of the ops that a rule matches. What is unset stays as it is.
+struct Choices {
+  /// Collectives of one bucket start together. A star stands for the number of
+  /// the block: "layers.*" is "layers.3" for what is in that block. Empty: a
+  /// bucket of its own.
+  std::optional<std::string> bucket;
+  /// True: those of one kind in a bucket become one collective.
+  std::optional<bool> merge;
+  /// True: the collective runs beside compute (fsdp.async).
+  std::optional<bool> overlap;
+  /// A gather starts this many buckets before it is needed; 0 starts it where
+  /// it is needed.
+  std::optional<int64_t> prefetch;
+  /// A reduction is awaited when this many later ones have started; 0: at once.
+  std::optional<int64_t> defer;
+  /// Addresses: the collective starts right behind that op, and is awaited
+  /// before that one, whatever `prefetch` and `defer` say. Empty: as they say.
+  std::optional<std::string> startAfter, awaitBefore;
+  /// True: what the forward pass computes here is not kept, but computed (or
+  /// gathered) again where the backward pass needs it.
+  std::optional<bool> recompute;
+};
+
+/// Calls `visit` with the name in text and the place of every choice.
+template <typename ChoicesT, typename Visit>
+void visitChoices(ChoicesT &choices, Visit visit) {
+  visit(llvm::StringLiteral("bucket"), choices.bucket);
+  visit(llvm::StringLiteral("merge"), choices.merge);
+  visit(llvm::StringLiteral("overlap"), choices.overlap);
+  visit(llvm::StringLiteral("prefetch"), choices.prefetch);
+  visit(llvm::StringLiteral("defer"), choices.defer);
+  visit(llvm::StringLiteral("start_after"), choices.startAfter);
+  visit(llvm::StringLiteral("await_before"), choices.awaitBefore);
+  visit(llvm::StringLiteral("recompute"), choices.recompute);
+}
+
+struct Rule {
+  /// Globs over addresses (*, ?, [abc], {a,b}) or addresses; those of a bucket
+  /// stand for its members.
+  std::vector<std::string> match;
+  Choices choices;
+};
+
+/// A communication unit of a plan of version 1: usually a transformer block.
 struct Unit {
   std::string name; // no other unit has it
-  /// Parameter names in registration order; this is also the order inside a
-  /// bucket.
+  /// Parameter names in registration order.
   std::vector<std::string> parameters;
-  /// True: the unit's collectives of one kind and direction become one.
-  bool bucket = true;
-  /// True: gathered parameters are dropped after the forward pass and gathered
-  /// again in the backward pass.
-  bool reshardAfterForward = true;
-  /// True: collectives run beside compute (fsdp.async).
-  bool overlap = true;
-  /// The unit's gather starts this many units before it is needed; 0 starts it
-  /// where it is needed.
-  int64_t forwardPrefetch = 1;
-  int64_t backwardPrefetch = 1;
-  /// The unit's reduction is awaited after this many later reductions have
-  /// started; 0 awaits it at once.
-  int64_t reduceDefer = 1;
+  bool bucket = true, reshardAfterForward = true, overlap = true;
+  int64_t forwardPrefetch = 1, backwardPrefetch = 1, reduceDefer = 1;
 };
 
 struct Plan {
+  std::vector<Rule> rules;
+  /// Of version 1: then there are no rules, and every parameter is in one.
   std::vector<Unit> units;
 };
 
-/// How a parameter set is cut into units.
+/// How parameters are cut into buckets.
 enum class UnitPolicy {
   Block, ///< One per numbered block, one per module before, one for the rest.
-  Whole, ///< One unit for the model.
+  Whole, ///< One for the model.
 };
 enum class ReshardPolicy {
   Always,
   Never,
-  Default, ///< Always, but the last unit stays gathered: it is needed at once.
+  Default, ///< Always, but what is used last in forward: it is needed at once.
 };
 
-/// The heuristic planner's choices.
+/// The choices of the planner by rule.
 struct PlanOptions {
   UnitPolicy units = UnitPolicy::Block;
   ReshardPolicy reshard = ReshardPolicy::Default;
@@ -64,18 +107,11 @@ struct PlanOptions {
   int64_t reduceDefer = 1;
 };
 
-/// A plan by rule for parameters given in registration order.
-Plan planByRule(llvm::ArrayRef<llvm::StringRef> parameters,
-                const PlanOptions &options);
-
-/// Checks that every parameter is in exactly one unit, that no unit names an
-/// unknown one and that numbers are not negative. Empty string: it is well
-/// formed.
-std::string check(const Plan &plan, llvm::ArrayRef<llvm::StringRef> parameters);
-
-llvm::json::Value toJSON(const Plan &plan);
-/// Refuses unknown keys, wrong types and two units of one name; errors name
-/// the place: "plan.units[2].bucket".
+/// A plan of version 2 as JSON. `plan` has no units.
+std::string toJSON(const Plan &plan);
+/// Refuses unknown keys, wrong types, a rule that says nothing, negative
+/// distances and two units of one name; errors name the place:
+/// "plan.rules[2].merge".
 llvm::Expected<Plan> parseJSON(llvm::StringRef text);
 
 mlir::Attribute toAttribute(mlir::MLIRContext *context, const Plan &plan);

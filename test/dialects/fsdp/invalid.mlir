@@ -80,7 +80,7 @@ func.func private @f() attributes {fsdp.placement = #fsdp.placement<[]>}
 // -----
 
 // fsdp.plan: an array on the module.
-// expected-error @+1 {{needs 'fsdp.plan' to be an array of units on the module}}
+// expected-error @+1 {{needs 'fsdp.plan' to be an array of rules on the module}}
 module attributes {fsdp.plan = "fast"} {
 }
 
@@ -367,7 +367,7 @@ func.func @program(%s: tensor<4xf32>) {
     fsdp.yield %g : tensor<8xf32>
   }
   %h = fsdp.async : !fsdp.future<tensor<8xf32>> {
-    // expected-error @+1 {{in the body of an fsdp.async must await a reduction for another reduction}}
+    // expected-error @+1 {{in the body of an fsdp.async must await what runs on the same stream}}
     %w = fsdp.await %f : !fsdp.future<tensor<8xf32>> -> tensor<8xf32>
     %r = fsdp.all_reduce sum %w on @mesh["b"] scale 1.0 : tensor<8xf32> -> tensor<8xf32>
     fsdp.yield %r : tensor<8xf32>

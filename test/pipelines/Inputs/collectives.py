@@ -15,9 +15,10 @@ def counts(layers, axis, arguments):
          "--emit=schedule"], check=True, capture_output=True, text=True).stdout
     (program,) = re.findall(r"func.func @train.*?\n  }", text, re.S)
     return collections.Counter(
-        f"{phase} {op} of {'parameters' if parameter else 'activations'}"
-        for op, axes, parameter, phase in re.findall(
-            r'fsdp\.(\w+) .* on @mesh\[(.*?)\].*\{(fsdp.parameters)?.*serves = "(fwd|bwd)',
+        f"{phase} {op} of "
+        + ("parameters" if "fsdp.parameters" in labels else "activations")
+        for op, axes, labels, phase in re.findall(
+            r'fsdp\.(\w+) .* on @mesh\[(.*?)\] (.*)serves = "(\w+) ',
             program)
         if f'"{axis}"' in axes)
 

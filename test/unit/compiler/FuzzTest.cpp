@@ -10,7 +10,7 @@
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Input/StrictJson.h"
 #include "fsdp/Memory/Report.h"
-#include "fsdp/Schedule/Plan.h"
+#include "fsdp/Schedule/Decisions.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -76,20 +76,35 @@ TEST(Fuzz, StrictJson) {
 }
 
 TEST(Fuzz, Plan) {
-  llvm::StringRef parameters[] = {
-      "tok_embeddings.weight", "layers.0.attention.wq.weight",
-      "layers.1.attention.wq.weight", "norm.weight", "output.weight"};
-  schedule::Plan plan = schedule::planByRule(parameters, {});
-  std::string good = llvm::formatv("{0:2}", schedule::toJSON(plan)).str();
-  auto read = [&](const std::string &text) {
+  const char *plans[] = {
+      R"({"version": 2, "rules": [
+        {"match": ["fwd layers.*.wq all_gather", "fwd {a,b}.[cd]? linear"],
+         "bucket": "layers.*", "merge": true, "overlap": false, "prefetch": 1,
+         "start_after": "fwd layers.0 silu", "recompute": true},
+        {"match": "bwd layers.0.wq reduce_scatter", "defer": 2,
+         "await_before": "bwd layers.0.wq dw"}]})",
+      R"({"version": 1, "units": [
+        {"name": "a", "parameters": ["x", "y"], "bucket": false,
+         "forward_prefetch": 2}, {"name": "b", "parameters": []}]})"};
+  auto read = [](const std::string &text) {
     llvm::Expected<schedule::Plan> plan = schedule::parseJSON(text);
-    if (plan)
-      schedule::check(*plan, parameters);
+    if (!plan)
+      return plan;
+    // What it says can be asked, however odd its globs are.
+    schedule::Point point;
+    point.kind = dist::CollectiveKind::Gather;
+    llvm::Expected<schedule::Rules> rules = schedule::Rules::compile(*plan);
+    schedule::Decision decision;
+    if (rules)
+      rules->decide("fwd layers.0.wq all_gather", point, decision);
+    else
+      llvm::consumeError(rules.takeError());
     return plan;
   };
   Mutator mutate(1, {"null", "[]", "{}", "\"\"", "-1", "true", ",", "1e300",
-                     "\"\\ud800\""});
-  EXPECT_GT(countAccepted(good, 4000, mutate, read), 40);
+                     "\"\\ud800\"", "[", "{a,", "\\\\", "**"});
+  for (const char *good : plans)
+    EXPECT_GT(countAccepted(good, 4000, mutate, read), 40);
 }
 
 TEST(Fuzz, HuggingFaceConfig) {

@@ -99,11 +99,15 @@ TEST(ModulePath, ANameCanLoseItsBlock) {
 }
 
 TEST(ModulePath, WhatACollectiveServes) {
-  EXPECT_EQ(nn::inPass(false, "layers.3"), "fwd layers.3");
-  EXPECT_EQ(nn::inPass(true, "layers.3"), "bwd layers.3");
-  EXPECT_EQ(nn::withoutPass("fwd layers.3"), "layers.3");
-  EXPECT_EQ(nn::withoutPass("bwd layers.3"), "layers.3");
-  EXPECT_EQ(nn::withoutPass("layers.3"), "layers.3");
+  EXPECT_EQ(nn::inPhase(nn::Phase::Forward, "layers.3"), "fwd layers.3");
+  EXPECT_EQ(nn::inPhase(nn::Phase::Again, "layers.3"), "again layers.3");
+  EXPECT_EQ(nn::inPhase(nn::Phase::Backward, "layers.3"), "bwd layers.3");
+  EXPECT_EQ(nn::withoutPhase("fwd layers.3"), "layers.3");
+  EXPECT_EQ(nn::withoutPhase("update optimizer"), "optimizer");
+  EXPECT_EQ(nn::withoutPhase("layers.3"), "layers.3");
+  EXPECT_EQ(nn::phaseOf("layers.3", false), nn::Phase::Forward);
+  EXPECT_EQ(nn::phaseOf("layers.3", true), nn::Phase::Backward);
+  EXPECT_EQ(nn::phaseOf("optimizer.gradient_norm", true), nn::Phase::Update);
 }
 
 TEST(ModulePath, AScopeStampsWhatIsNewAndSaysNothing) {

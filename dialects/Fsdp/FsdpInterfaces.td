@@ -1,0 +1,50 @@
+//===- FsdpInterfaces.td - What moves, and what can be in flight --*- tablegen -*-===//
+#ifndef FSDP_FSDP_INTERFACES
+#define FSDP_FSDP_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def Fsdp_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::fsdp::dist";
+  let description = [{
+    An exchange that all ranks along some axes of a mesh take part in: operand i
+    belongs to result i. Passes that plan, merge, move and check collectives know
+    nothing else of them, so that a new kind needs no change there.
+  }];
+  let methods = [
+    InterfaceMethod<"What becomes of the operands.",
+      "::fsdp::dist::CollectiveKind", "getCollectiveKind", (ins)>,
+    InterfaceMethod<"Name of the mesh.",
+      "::mlir::FlatSymbolRefAttr", "getMeshAttr", (ins)>,
+    InterfaceMethod<"Whose ranks take part.", "::mlir::ArrayAttr", "getAxes", (ins)>,
+    InterfaceMethod<[{What it is for: the pass of the program and the module or
+      parameter, "fwd layers.3"; null if nothing is said.}],
+      "::mlir::StringAttr", "getServesAttr", (ins)>,
+    InterfaceMethod<"", "void", "setServesAttr", (ins "::mlir::StringAttr":$serves)>,
+    InterfaceMethod<[{
+      Bytes that one of `ranks` ranks sends to others, in the type that travels;
+      INT64_MAX if there are more.
+    }], "int64_t", "getWireBytes", (ins "int64_t":$ranks)>
+  ];
+  let extraClassDeclaration = [{
+    bool isGather() { return getCollectiveKind() == CollectiveKind::Gather; }
+    bool isReduction() { return getCollectiveKind() == CollectiveKind::Reduction; }
+  }];
+}
+
+def Fsdp_InFlightOpInterface : OpInterface<"InFlightOpInterface"> {
+  let cppNamespace = "::fsdp::dist";
+  let description = [{
+    An op that fsdp.async can start, so that the program goes on while it runs:
+    it has no regions, and its effects are on its results alone.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Where it runs. What is started on one stream runs in order of issue, so an
+      op may be started behind another of its stream without the program
+      waiting for that.
+    }], "::fsdp::dist::StreamRole", "getStreamRole", (ins)>
+  ];
+}
+
+#endif // FSDP_FSDP_INTERFACES

@@ -1,0 +1,130 @@
+//===- Decisions.h - What a plan means for a module -------------*- C++ -*-===//
+#ifndef FSDP_SCHEDULE_DECISIONS_H
+#define FSDP_SCHEDULE_DECISIONS_H
+
+#include "fsdp/Schedule/Address.h"
+#include "fsdp/Schedule/Plan.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/GlobPattern.h"
+
+namespace fsdp::schedule {
+
+/// Whether an op behind nn.seed computes: that a value is the loss, or a result
+/// of the program, is no use in the backward pass.
+bool isBackward(mlir::Operation *op);
+
+/// Something that a plan can decide about.
+struct Point {
+  /// Unset: a value that is no collective's.
+  std::optional<dist::CollectiveKind> kind;
+  nn::Phase phase;
+  /// The first parameter that a collective moves; empty if none.
+  std::string parameter;
+  /// Of its parameter in the module, the order inside a bucket.
+  unsigned order = 0;
+  /// Computed in the forward pass and used in the backward pass.
+  bool canRecompute = false;
+};
+
+/// What is decided about a point.
+struct Decision {
+  std::string bucket; // empty: of its own
+  bool merge = true, overlap = false;
+  int64_t prefetch = 0, defer = 0;
+  std::string startAfter, awaitBefore; // addresses; empty: by distance
+  bool recompute = false;
+
+  bool operator==(const Decision &other) const;
+};
+
+/// Everything that a plan can name in a module, in the order of its programs: a
+/// gather of the forward pass that the backward pass uses stands for the one
+/// "again" too.
+class Points {
+public:
+  explicit Points(mlir::ModuleOp module);
+
+  const llvm::MapVector<llvm::StringRef, Point> &all() const { return points; }
+  /// Every address of the module: where a collective may start or be awaited.
+  const llvm::StringSet<> &addresses() const { return anchors; }
+  /// The parameters of the module in registration order.
+  llvm::ArrayRef<llvm::StringRef> parameters() const { return names; }
+  /// The parameter that the forward pass of a program gathers and then uses
+  /// last; empty if there is none.
+  llvm::StringRef usedLast() const { return last; }
+
+private:
+  void add(mlir::Block &program);
+
+  llvm::StringSet<> anchors;
+  llvm::MapVector<llvm::StringRef, Point> points;
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringMap<unsigned> orderOf;
+  llvm::StringRef last;
+};
+
+/// The address of the bucket that a collective of `address` is in:
+/// "fwd layers.3 all_gather". Its own if it is in none.
+std::string bucketAddress(llvm::StringRef address, const Decision &decision);
+
+/// A plan made ready to be asked about single ops.
+class Rules {
+public:
+  /// Fails where a glob is none.
+  static llvm::Expected<Rules> compile(Plan plan);
+
+  /// Puts what the plan says of an op over `decision`.
+  void decide(llvm::StringRef address, const Point &point,
+              Decision &decision) const;
+
+  /// False for what moves a parameter that a plan of version 1 leaves out.
+  bool knows(const Point &point) const {
+    return unitOf.empty() || point.parameter.empty() ||
+           unitOf.contains(point.parameter);
+  }
+
+private:
+  friend class Decisions;
+  struct Pattern {
+    std::string text;
+    llvm::GlobPattern glob;
+    bool matches(llvm::StringRef address) const {
+      return address == text || glob.match(address);
+    }
+  };
+
+  Plan plan;
+  std::vector<std::vector<Pattern>> patterns; // of each rule
+  llvm::StringMap<const Unit *> unitOf;       // by parameter; of version 1
+};
+
+/// What is decided about each point of a module, by address.
+class Decisions {
+public:
+  /// By rule: parameters of a unit are gathered, dropped and reduced together.
+  static Decisions byRule(const Points &points, const PlanOptions &options);
+
+  /// Puts what `plan` says over what was decided before. An error names the
+  /// place in the plan and, for a wrong address, the nearest right one.
+  llvm::Error apply(Plan plan, const Points &points);
+
+  /// All of it as rules: one for what blocks have in common, then exceptions.
+  Plan plan(const Points &points) const;
+
+  const Decision &operator[](llvm::StringRef address) const {
+    return decisions.find(address)->second;
+  }
+
+private:
+  llvm::Error applyUnits(const Rules &rules, const Points &points);
+  llvm::Error applyRule(const Rules &rules, size_t index, const Points &points);
+  llvm::Error checkBuckets(const Points &points) const;
+  llvm::StringSet<> bucketAddresses(const Points &points) const;
+
+  llvm::MapVector<llvm::StringRef, Decision> decisions; // as Points::all()
+};
+
+} // namespace fsdp::schedule
+
+#endif // FSDP_SCHEDULE_DECISIONS_H

@@ -1,0 +1,100 @@
+//===- Address.cpp - What a plan calls an op ------------------------------===//
+#include "fsdp/Schedule/Address.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::schedule;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+std::string fsdp::schedule::makeAddress(nn::Phase phase, StringRef path,
+                                        StringRef role) {
+  std::string address = nn::inPhase(phase, path);
+  if (!path.empty())
+    address += ' ';
+  return address + role.str();
+}
+
+std::string fsdp::schedule::addressAgain(StringRef address) {
+  return nn::inPhase(nn::Phase::Again, nn::withoutPhase(address));
+}
+
+StringRef fsdp::schedule::pathOf(StringRef address) {
+  StringRef name = nn::withoutPhase(address);
+  size_t space = name.rfind(' ');
+  return space == StringRef::npos ? StringRef() : name.take_front(space);
+}
+
+StringRef fsdp::schedule::roleOf(StringRef address) {
+  return address.drop_front(address.rfind(' ') + 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+bool fsdp::schedule::hasAddress(Operation *op) {
+  if (isa<dist::CollectiveOpInterface>(op))
+    return true;
+  return isa<nn::NNDialect>(op->getDialect()) &&
+         !op->hasTrait<OpTrait::IsTerminator>() && !nn::movesElements(op) &&
+         !isa<nn::ReadOp, nn::ConstantOp, nn::SeedOp, nn::RecomputeFromOp,
+              nn::GradientOp, nn::FusionOp>(op);
+}
+
+/// What a collective moves: its first parameter, or a value of its module.
+static StringRef placeOf(Operation *op) {
+  auto parameters = op->getAttrOfType<ArrayAttr>(dist::kParametersAttr);
+  if (!parameters || parameters.empty())
+    return nn::modulePathOf(op);
+  return nn::shortParameterName(cast<StringAttr>(parameters[0]).getValue());
+}
+
+static StringRef roleOf(Operation *op) {
+  StringRef mnemonic = op->getName().stripDialect();
+  if (mnemonic.ends_with("_input_grad"))
+    return "dx";
+  return mnemonic.ends_with("_weight_grad") ? "dw" : mnemonic;
+}
+
+std::string Addresses::derive(Operation *op, bool behindSeed) {
+  StringRef path = placeOf(op);
+  std::string first =
+      makeAddress(nn::phaseOf(path, behindSeed), path, ::roleOf(op));
+  std::string address = first;
+  for (unsigned number = 2; ops.contains(address); ++number)
+    address = nn::callPath(first, number);
+  return address;
+}
+
+Addresses::Addresses(Block &program) {
+  bool behindSeed = false;
+  auto add = [&](Operation *op) {
+    if (auto written = op->getAttrOfType<StringAttr>(dist::kAddressAttr))
+      set(op, written);
+    else if (hasAddress(op))
+      set(op, derive(op, behindSeed));
+    else
+      return;
+    order.push_back(op);
+  };
+  for (Operation &op : program) {
+    behindSeed |= isa<nn::SeedOp>(op);
+    add(&op);
+    for (Region &region : op.getRegions())
+      for (Operation &inner : region.getOps())
+        add(&inner);
+  }
+}
+
+void Addresses::set(Operation *op, StringRef address) {
+  auto entry = ops.try_emplace(address, op).first;
+  names[op] = entry->first();
+}
+
+void Addresses::erase(Operation *op) {
+  ops.erase(names.lookup(op));
+  names.erase(op);
+}

@@ -1,0 +1,108 @@
+//===- Points.cpp - What a plan can decide about --------------------------===//
+#include "fsdp/Schedule/Decisions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::schedule;
+
+namespace {
+
+/// Where the values of a program are used, seen through moves of elements.
+class Uses {
+public:
+  explicit Uses(Block &program) {
+    for (auto [index, op] : llvm::enumerate(program)) {
+      number[&op] = index;
+      if (isa<nn::SeedOp>(op))
+        seed = index;
+    }
+  }
+
+  bool isForward(Operation *op) const { return number.lookup(op) < seed; }
+  bool hasSeed() const { return seed != ~0u; }
+
+  bool isUsedBehindSeed(Operation *op) const {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return isForward(user) ? nn::movesElements(user) && isUsedBehindSeed(user)
+                             : isBackward(user);
+    });
+  }
+
+  /// The place of the last use in the forward pass.
+  unsigned lastForwardUse(Operation *op) const {
+    unsigned last = 0;
+    for (Operation *user : op->getUsers())
+      if (isForward(user))
+        last = std::max(last, nn::movesElements(user) ? lastForwardUse(user)
+                                                      : number.lookup(user));
+    return last;
+  }
+
+private:
+  llvm::DenseMap<Operation *, unsigned> number;
+  unsigned seed = ~0u;
+};
+
+} // namespace
+
+bool fsdp::schedule::isBackward(Operation *op) {
+  return !isa<nn::SeedOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// What a second computation gives is the same, and nothing else changes.
+static bool isRepeatable(Operation *op) {
+  return isa<dist::CollectiveOpInterface>(op) || isMemoryEffectFree(op);
+}
+
+static StringRef parameterOf(Operation *op) {
+  auto names = op->getAttrOfType<ArrayAttr>(dist::kParametersAttr);
+  return names && !names.empty() ? cast<StringAttr>(names[0]).getValue()
+                                 : StringRef();
+}
+
+Points::Points(ModuleOp module) {
+  for (auto parameter : module.getOps<nn::ParameterOp>()) {
+    orderOf[parameter.getSymName()] = names.size();
+    names.push_back(parameter.getSymName());
+  }
+  for (auto program : module.getOps<func::FuncOp>())
+    if (!program.isExternal())
+      add(program.getBody().front());
+}
+
+void Points::add(Block &program) {
+  Addresses addresses(program);
+  Uses uses(program);
+  unsigned lastUse = 0;
+  for (Operation *op : addresses.all()) {
+    StringRef address = anchors.insert(addresses.of(op)).first->getKey();
+    if (op->getBlock() != &program)
+      continue;
+    auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
+    bool isForward = uses.isForward(op) && uses.hasSeed();
+    Point point;
+    if (collective)
+      point.kind = collective.getCollectiveKind();
+    point.phase = nn::phaseOf(pathOf(address), !uses.isForward(op));
+    point.parameter = parameterOf(op).str();
+    point.order = orderOf.lookup(point.parameter);
+    point.canRecompute =
+        isForward && isRepeatable(op) && uses.isUsedBehindSeed(op);
+    if (!collective && !point.canRecompute)
+      continue;
+    points.insert({address, point}).first->second.canRecompute |=
+        point.canRecompute;
+    if (point.canRecompute && collective && collective.isGather()) {
+      point.phase = nn::Phase::Again;
+      point.canRecompute = false;
+      points.insert(
+          {anchors.insert(addressAgain(address)).first->getKey(), point});
+    }
+    if (collective && collective.isGather() && isForward &&
+        !parameterOf(op).empty() && uses.lastForwardUse(op) > lastUse) {
+      lastUse = uses.lastForwardUse(op);
+      last = names[orderOf.lookup(parameterOf(op))];
+    }
+  }
+}

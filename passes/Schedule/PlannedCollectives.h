@@ -1,0 +1,86 @@
+//===- PlannedCollectives.h - Collectives and what a plan says --*- C++ -*-===//
+//
+// Shared by the passes that apply a plan: asks it about the ops of a program,
+// and moves ops.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_PASSES_SCHEDULE_PLANNEDCOLLECTIVES_H
+#define FSDP_PASSES_SCHEDULE_PLANNEDCOLLECTIVES_H
+
+#include "fsdp/Schedule/Decisions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace fsdp {
+
+/// A collective of a program's block and what is decided about it.
+struct PlannedCollective {
+  dist::CollectiveOpInterface op;
+  std::string address;
+  schedule::Point point;
+  schedule::Decision decision;
+  bool behindSeed;
+
+  bool isGather() const { return point.kind == dist::CollectiveKind::Gather; }
+};
+
+/// A program and the plan of its module.
+class PlannedProgram {
+public:
+  PlannedProgram(mlir::Block &block, const schedule::Rules &rules,
+                 llvm::ArrayRef<llvm::StringRef> parameters);
+
+  mlir::Block &block;
+  schedule::Addresses addresses;
+
+  /// The collectives of the block in block order; not those already inside
+  /// fsdp.async. Fails on a parameter that a plan of version 1 leaves out.
+  mlir::FailureOr<llvm::SmallVector<PlannedCollective>> collectives();
+
+  /// What the plan says of the value that `op` computes in the forward pass,
+  /// given that the backward pass uses it.
+  bool isRecomputed(mlir::Operation *op) const;
+
+private:
+  schedule::Point pointOf(mlir::Operation *op, llvm::StringRef address,
+                          bool behindSeed) const;
+
+  const schedule::Rules &rules;
+  llvm::StringMap<unsigned> orderOf; // of parameters
+};
+
+/// Index of every op in the block.
+llvm::DenseMap<mlir::Operation *, unsigned> numberOps(mlir::Block &block);
+
+/// The position of the first user of `op` in its block, as an op of that
+/// block; null if it has none.
+mlir::Operation *
+firstUser(mlir::Operation *op,
+          const llvm::DenseMap<mlir::Operation *, unsigned> &number);
+
+/// The first op in the way of moving `op`, with the producers it needs, before
+/// `target`: a producer that computes, or, for a read, a write between. Null if
+/// nothing is.
+mlir::Operation *
+obstacle(mlir::Operation *op, mlir::Operation *target,
+         const llvm::DenseMap<mlir::Operation *, unsigned> &number);
+
+/// Moves `op` and the producers it needs before `target`, in order; obstacle()
+/// is null.
+void hoistBefore(mlir::Operation *op, mlir::Operation *target,
+                 llvm::DenseMap<mlir::Operation *, unsigned> &number);
+
+/// Makes sure that nothing reads the result of `op` before `place`: casts,
+/// moves of elements, an nn.gradient and the reductions of a chain go behind
+/// it. Gives the first user that cannot, or null.
+mlir::Operation *sinkUsers(mlir::Operation *op, mlir::Operation *place,
+                           llvm::DenseMap<mlir::Operation *, unsigned> &number);
+
+/// Calls `apply` on every program of `module`. Fails without a plan or where
+/// `apply` does.
+mlir::LogicalResult
+applyPlan(mlir::ModuleOp module,
+          llvm::function_ref<mlir::LogicalResult(PlannedProgram &)> apply);
+
+} // namespace fsdp
+
+#endif // FSDP_PASSES_SCHEDULE_PLANNEDCOLLECTIVES_H

@@ -1,0 +1,270 @@
+//===- PlanMeaningTest.cpp - A plan changes no meaning --------------------===//
+//
+// Random plans for random programs with random placements on random meshes, in
+// f64: after every pass that applies a plan, the program of one rank, run on
+// all ranks, computes what the logical program does, and what
+// fsdp-verify-schedule follows is unchanged. A failure is made small before it
+// is shown.
+//
+//===----------------------------------------------------------------------===//
+#include "RandomProgram.h"
+#include "fsdp/Schedule/Decisions.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Transforms/Passes.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::schedule;
+
+namespace {
+
+/// Makes plans for the points of a module.
+class RandomPlans {
+public:
+  RandomPlans(unsigned seed, const Points &points)
+      : generator(seed), points(points) {
+    for (const auto &entry : points.all())
+      addresses.push_back(entry.first.str());
+    for (const auto &entry : points.addresses())
+      anchors.push_back(entry.getKey().str());
+    llvm::sort(anchors);
+  }
+
+  Plan next() {
+    Plan plan;
+    if (addresses.empty()) // nothing moves, and nothing is kept
+      return plan;
+    for (int i = 0, count = 1 + below(5); i < count; ++i)
+      plan.rules.push_back(rule());
+    return plan;
+  }
+
+private:
+  int below(size_t end) {
+    return std::uniform_int_distribution<int>(0, static_cast<int>(end) -
+                                                     1)(generator);
+  }
+  const std::string &pick(const std::vector<std::string> &list) {
+    return list[below(list.size())];
+  }
+
+  /// One address, or all of its role.
+  std::string match(StringRef address) {
+    return below(3) == 0
+               ? (address.take_until([](char c) { return c == ' '; }) + "* " +
+                  roleOf(address))
+                     .str()
+               : address.str();
+  }
+
+  /// Mostly something that can be decided there.
+  Rule rule() {
+    StringRef address = pick(addresses);
+    const Point &point = points.all().find(address)->second;
+    Rule rule;
+    rule.match = {match(address)};
+    if (point.canRecompute && (!point.kind || below(3) == 0))
+      rule.choices.recompute = below(4) != 0;
+    else
+      choose(rule.choices, point);
+    return rule;
+  }
+
+  void choose(Choices &choices, const Point &point) {
+    switch (below(point.parameter.empty() ? 4 : 6)) {
+    case 0:
+      choices.overlap = below(3) != 0;
+      break;
+    case 1:
+      (point.kind == dist::CollectiveKind::Gather ? choices.prefetch
+                                                  : choices.defer) = below(4);
+      break;
+    case 2:
+      choices.startAfter = pick(anchors);
+      choices.bucket = point.parameter.empty() ? std::optional<std::string>()
+                                               : std::string();
+      break;
+    case 3:
+      choices.awaitBefore = pick(anchors);
+      break;
+    case 4:
+      choices.merge = below(2) == 0;
+      break;
+    default:
+      choices.bucket =
+          std::vector<std::string>{"a", "b", "layers.*", ""}[below(4)];
+      break;
+    }
+  }
+
+  std::mt19937_64 generator;
+  const Points &points;
+  std::vector<std::string> addresses, anchors;
+};
+
+/// How a plan fared.
+enum class Outcome { Kept, Refused, Failed };
+
+/// One random program with its inputs and what it should give.
+struct Case {
+  Case(MLIRContext &context, unsigned seed, int64_t limit = 1000)
+      : random(context, seed, limit), inputs(random.inputs()) {
+    bool update = seed % 2 == 1;
+    whole = random.get().clone();
+    bool good = succeeded(makeStep(*whole, update));
+    random.place();
+    good = good && succeeded(makeStep(random.get(), update));
+    random.pinSome();
+    good = good && succeeded(runPasses(random.get(), createCSEPass(),
+                                       createPropagate(), createExpand()));
+    PassManager manager(&context);
+    manager.addNestedPass<func::FuncOp>(createAddress());
+    isGood = good && succeeded(manager.run(random.get()));
+    if (isGood)
+      expected = run(trainOf(*whole), inputs);
+  }
+
+  /// Applies `plan` pass by pass; `why` says what went wrong.
+  Outcome apply(const Plan &plan, std::string &why) {
+    OwningOpRef<ModuleOp> copy = random.get().clone();
+    ModuleOp module = *copy;
+    MLIRContext *context = module.getContext();
+    module->setAttr(dist::kPlanAttr, toAttribute(context, plan));
+    ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+      why += diagnostic.str() + "\n";
+      return success();
+    });
+    if (failed(runPasses(module, createPlan())))
+      return Outcome::Refused;
+    std::unique_ptr<Pass> passes[] = {createRemat(), createBucket(),
+                                      createOverlap()};
+    for (std::unique_ptr<Pass> &pass : passes) {
+      std::string name = pass->getArgument().str();
+      if (failed(runPasses(module, std::move(pass))))
+        return Outcome::Refused;
+      if (failed(verify(module)))
+        return Outcome::Failed;
+      why = check(module, name);
+      if (!why.empty())
+        return Outcome::Failed;
+    }
+    PassManager manager(context);
+    manager.addNestedPass<func::FuncOp>(createFuse());
+    manager.addPass(createVerifySchedule());
+    if (failed(manager.run(module)))
+      return Outcome::Failed;
+    why = check(module, "nn-fuse");
+    return why.empty() ? Outcome::Kept : Outcome::Failed;
+  }
+
+  std::string check(ModuleOp module, const std::string &pass) {
+    try {
+      GridOutputs actual = run(trainOf(module), inputs);
+      std::string found = difference(actual.state, expected.state);
+      for (const TensorMap &results : actual.results)
+        found += difference(results, expected.results[0]);
+      return found.empty() ? "" : "after " + pass + ": " + found;
+    } catch (const std::runtime_error &error) {
+      return "after " + pass + ": " + error.what();
+    }
+  }
+
+  RandomProgram random;
+  GridInputs inputs;
+  OwningOpRef<ModuleOp> whole;
+  GridOutputs expected;
+  bool isGood = false;
+};
+
+/// Leaves out what is not needed for a failure: rules, then ops.
+std::string shrink(MLIRContext &context, unsigned seed, Plan plan) {
+  std::string why;
+  auto fails = [&](Case &program, const Plan &smaller) {
+    std::string now;
+    bool failed =
+        program.isGood && program.apply(smaller, now) == Outcome::Failed;
+    if (failed)
+      why = now;
+    return failed;
+  };
+  int64_t limit = 1000;
+  for (int64_t fewer = 1; fewer < 12 && limit == 1000; ++fewer) {
+    Case program(context, seed, fewer);
+    if (fails(program, plan))
+      limit = fewer;
+  }
+  Case program(context, seed, limit);
+  for (size_t i = plan.rules.size(); i-- > 0;) {
+    Plan smaller = plan;
+    smaller.rules.erase(smaller.rules.begin() + i);
+    if (fails(program, smaller))
+      plan = smaller;
+  }
+  return "seed " + std::to_string(seed) + ": " + why + "\n" + toJSON(plan) +
+         "\n" + text(program.random.get());
+}
+
+TEST(PlanMeaning, IsThatOfTheLogicalProgram) {
+  PlacedContext context;
+  int kept = 0, refused = 0;
+  for (int seed = 0; seed < programs(); ++seed) {
+    Case program(context, seed);
+    ASSERT_TRUE(program.isGood) << "seed " << seed;
+    Points points(program.random.get());
+    RandomPlans plans(seed, points);
+    for (int tries = 0; tries < 3; ++tries) {
+      Plan plan = plans.next();
+      std::string why;
+      switch (program.apply(plan, why)) {
+      case Outcome::Kept:
+        ++kept;
+        break;
+      case Outcome::Refused:
+        // A plan that cannot be applied is an error that says why.
+        EXPECT_NE(why, "") << toJSON(plan);
+        ++refused;
+        break;
+      case Outcome::Failed:
+        FAIL() << shrink(context, seed, plan);
+      }
+    }
+  }
+  std::printf("%d plans applied, %d refused\n", kept, refused);
+  EXPECT_GT(kept, programs());
+}
+
+// What is printed of a plan is that plan.
+TEST(PlanMeaning, SurvivesItsText) {
+  PlacedContext context;
+  int read = 0;
+  for (int seed = 0; seed < std::min(programs(), 100); ++seed) {
+    Case program(context, seed);
+    Points points(program.random.get());
+    RandomPlans plans(seed, points);
+    for (int tries = 0; tries < 5; ++tries) {
+      Decisions decisions = Decisions::byRule(points, {});
+      if (llvm::Error error = decisions.apply(plans.next(), points)) {
+        llvm::consumeError(std::move(error));
+        continue;
+      }
+      Plan whole = decisions.plan(points);
+      llvm::Expected<Plan> again = parseJSON(toJSON(whole));
+      ASSERT_TRUE(static_cast<bool>(again));
+      Decisions other =
+          Decisions::byRule(points, {UnitPolicy::Whole, ReshardPolicy::Always,
+                                     false, false, 2, 2});
+      llvm::Error error = other.apply(std::move(*again), points);
+      ASSERT_FALSE(static_cast<bool>(error))
+          << llvm::toString(std::move(error)) << toJSON(whole);
+      for (const auto &entry : points.all())
+        EXPECT_TRUE(decisions[entry.first] == other[entry.first])
+            << entry.first.str() << "\n"
+            << toJSON(whole);
+      ++read;
+    }
+  }
+  EXPECT_GT(read, 50);
+}
+
+} // namespace
