@@ -603,8 +603,10 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     - An nn.fusion or a single op of KernelOpInterface is a kernel and a
       launch; equal kernels are one. Values inside a kernel are not stored;
       each op still rounds to its declared type.
-    - Matmuls, attention, embedding, losses and the optimizer are library calls,
-      with the workspace that the target asks for.
+    - Matmuls, attention, embedding, losses and the optimizer are calls of the
+      runtime (the record of an exec op says which nn op it takes as it is),
+      with the workspace that the target asks for. `exec.target` and
+      `exec.threads` of the module say whose workspaces it has.
     - Reshapes, contiguous slices and nn.recompute_from are views; a result is
       written where it ends, without a copy.
     - A collective inside fsdp.async runs on the gather or reduce stream and
@@ -719,7 +721,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     into the same buffer by an earlier operation of this run; 6. an operation's
     outputs meet neither each other nor its inputs, unless it updates a buffer
     in place; 7. kernels write all of their outputs and read of them only what
-    they have written.
+    they have written; 8. where the module says its target (`exec.target`), every
+    workspace has the bytes that the target's libraries need.
 
     - A buffer is an interval or a range, not a span of bytes: two intervals
       at one place are two, and an interval of an exec.func is another one in
@@ -730,7 +733,7 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     - A workspace holds nothing after its operation, and only an interval can
       be one. copy_box writes its box alone (of 2^20 pieces at most);
       all else writes whole outputs.
-    - `adamw` (see ExecInvocations.def) and an all_reduce may update in place.
+    - What may be updated in place its op says: `exec.adamw` and an all_reduce.
       Nothing else may: a matmul reads again after it has begun to write, and
       kernels are compiled in the belief that what they read is not written.
 

@@ -6,6 +6,7 @@
 #ifndef FSDP_DIALECTS_EXEC_EXEC_H
 #define FSDP_DIALECTS_EXEC_EXEC_H
 
+#include "dialects/Exec/RuntimeOps.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -20,6 +21,10 @@ inline constexpr llvm::StringLiteral kPersistentBytesAttr =
     "exec.persistent_bytes";
 /// Module attribute: bytes of the whole arena: the largest program's peak.
 inline constexpr llvm::StringLiteral kArenaBytesAttr = "exec.arena_bytes";
+/// Module attributes, set by exec-lower: whose workspaces the program has
+/// (the name of a target) and for how many compute threads (i64).
+inline constexpr llvm::StringLiteral kTargetAttr = "exec.target";
+inline constexpr llvm::StringLiteral kThreadsAttr = "exec.threads";
 
 /// Attributes of exec.program, set by exec-lower: the ranges of the program's
 /// arguments and results in order (arrays of strings), and the floating point
@@ -32,6 +37,7 @@ inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
 
 #include "dialects/Exec/ExecDialect.h.inc"
 #include "dialects/Exec/ExecEnums.h.inc"
+#include "dialects/Exec/ExecInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Exec/ExecAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
@@ -49,20 +55,6 @@ bool isBuffer(mlir::Type type);
 /// Bytes of a memref.
 int64_t bytesOf(mlir::MemRefType type);
 
-/// One line of ExecInvocations.def: an operation that exec.invoke knows.
-struct Invocation {
-  llvm::StringLiteral name;
-  llvm::StringLiteral function; // in namespace fsdp::rt
-  int64_t inputs, inputsPerTensor;
-  int64_t outputs, outputsPerTensor;
-  int64_t workspaces; // at most
-  bool inPlace;       // the outputs are the first inputs again
-  llvm::StringLiteral params;
-};
-
-/// The operation called `name`; null if there is none.
-const Invocation *lookupInvocation(llvm::StringRef name);
-
 /// A range of bytes of the arena or of a symbolic interval: `root` is the
 /// exec.get or exec.alloc result (or block argument) behind the views, and
 /// [begin, end) its bytes.
@@ -75,7 +67,7 @@ struct ByteRange {
 /// Follows exec.view to the root.
 ByteRange resolveRange(mlir::Value buffer);
 
-/// True for launch, gemm, invoke, collective, copy: work on a stream.
+/// True for what runs on a stream: a launch or an operation of the runtime.
 bool isWork(mlir::Operation *op);
 /// The stream of a work op.
 Stream streamOf(mlir::Operation *op);
@@ -84,10 +76,6 @@ llvm::SmallVector<mlir::Value> readsOf(mlir::Operation *op);
 llvm::SmallVector<mlir::Value> writesOf(mlir::Operation *op);
 /// The last of `writesOf`: scratch, whose content is undefined afterwards.
 llvm::SmallVector<mlir::Value> workspacesOf(mlir::Operation *op);
-/// True if a work op may have one buffer as input and as output `index`.
-/// Others read after they have begun to write, or are compiled in the belief
-/// that what they read is not written (`__restrict`).
-bool mayUpdateInPlace(mlir::Operation *op, size_t index);
 
 } // namespace fsdp::exec
 

@@ -12,6 +12,7 @@ using namespace fsdp::exec;
 
 #include "dialects/Exec/ExecDialect.cpp.inc"
 #include "dialects/Exec/ExecEnums.cpp.inc"
+#include "dialects/Exec/ExecInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Exec/ExecAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES

@@ -1,8 +1,10 @@
 //===- ExecDialect.td - The exec dialect: when, in which bytes *- tablegen -*-===//
 //
 // Split by role: this file (dialect), ExecAttrs.td (enums and types),
-// ExecProgramOps.td (programs, ranges, work, events), ExecKernelOps.td (the
-// scalar bodies of kernels). ExecOps.td includes them all.
+// ExecInterfaces.td (what readers ask work for), ExecBase.td (base classes),
+// ExecProgramOps.td (programs, ranges, launches, events), ExecRuntimeBase.td
+// and ExecRuntimeOps.td (one record per operation of the runtime),
+// ExecKernelOps.td (the scalar bodies of kernels). ExecOps.td includes them all.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EXEC_DIALECT
@@ -26,6 +28,18 @@ def Exec_Dialect : Dialect {
       exec-outline        repeated blocks become exec.func + exec.call
       exec-verify         the same, through the calls
     ```
+
+    Every operation of the runtime (`exec.gemm`, `exec.attention`,
+    `exec.collective`, …) is one record: its buffers with their types and
+    shapes, its attributes, its workspace and the function it calls. `T` is
+    f32 or bf16 and `E` any type, the same wherever an op says so; `float` is
+    f32 or bf16. A shape lists dimensions: one of a name is equal wherever the
+    op has it, `>=n` is at least n, `n/2` half of it, and `rows...` any number
+    of dimensions. Constraints of every such op: 1. it has the buffers of its
+    table, inputs in front of outputs; 2. they have these types; 3. and these
+    shapes; 4. there is at most one workspace, of i8, and only where the
+    function takes one; 5. an output that is updated in place is the input
+    again.
 
     Iteration spaces are stated, never grids, blocks or threads: the same text
     is emitted for CPU and CUDA.

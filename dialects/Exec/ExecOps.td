@@ -3,6 +3,7 @@
 #define FSDP_EXEC_OPS
 
 include "dialects/Exec/ExecProgramOps.td"
+include "dialects/Exec/ExecRuntimeOps.td"
 include "dialects/Exec/ExecKernelOps.td"
 
 #endif // FSDP_EXEC_OPS

@@ -2,21 +2,12 @@
 #ifndef FSDP_EXEC_PROGRAM_OPS
 #define FSDP_EXEC_PROGRAM_OPS
 
-include "dialects/Exec/ExecAttrs.td"
+include "dialects/Exec/ExecBase.td"
 include "dialects/Fsdp/FsdpAttrs.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ViewLikeInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-/// A range of bytes whose size is checked once, here.
-def Exec_Buffer : ConfinedType<StaticShapeMemRefOf<[F32, BF16, F64, I8, I32, I64]>,
-    [CPred<"::fsdp::exec::isBuffer($_self)">],
-    StaticShapeMemRefOf<[F32, BF16, F64, I8, I32, I64]>.summary #
-    ", with identity layout, not empty (but an i8 workspace may be) and of at most 2^56 bytes">;
-
-class Exec_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Exec_Dialect, mnemonic, traits>;
 
 //===----------------------------------------------------------------------===//
 // Programs and persistent ranges
@@ -171,12 +162,8 @@ def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<ViewLikeOpInt
 // Work
 //===----------------------------------------------------------------------===//
 
-/// An op that runs on a stream: inputs, then outputs, then workspaces. See
-/// `readsOf` and `writesOf` in Exec.h.
-class Exec_WorkOp<string mnemonic, list<Trait> traits = []>
-    : Exec_Op<mnemonic, !listconcat([AttrSizedOperandSegments], traits)>;
-
-def Exec_LaunchOp : Exec_WorkOp<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Exec_LaunchOp : Exec_WorkOp<"launch", [Exec_WorkOpInterface,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a kernel over its iteration space";
   let description = [{
     Example: `exec.launch @silu on compute (%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>)`
@@ -188,118 +175,6 @@ def Exec_LaunchOp : Exec_WorkOp<"launch", [DeclareOpInterfaceMethods<SymbolUserO
   let assemblyFormat = [{
     $kernel `on` `` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict
   }];
-}
-
-def Exec_GemmOp : Exec_WorkOp<"gemm"> {
-  let summary = "Matrix product by the library";
-  let description = [{
-    `out = op(lhs) op(rhs) (+ bias)`, op transposing the last two dimensions
-    where `transpose_lhs` / `transpose_rhs` is set; leading dimensions are
-    batches. Accumulated in f32, rounded once. The workspace is bytes the
-    library may use, sized by the compiler for the target.
-
-    Example:
-    ```mlir
-    exec.gemm on compute (%x, %w : memref<8x4xf32>, memref<16x4xf32>) outs(%y : memref<8x16xf32>)
-        workspace(%s : memref<640xi8>) {transpose_rhs}
-    ```
-
-    Constraints: 1. two inputs, or three with a bias of shape [columns]; 2. one
-    output; 3. at most one workspace, of i8; 4. shapes agree as for nn.matmul.
-  }];
-  let arguments = (ins Exec_StreamAttr:$stream, Variadic<Exec_Buffer>:$inputs,
-      Variadic<Exec_Buffer>:$outputs, Variadic<Exec_Buffer>:$workspaces,
-      UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
-  let assemblyFormat = [{
-    `on` `` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
-    (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)? attr-dict
-  }];
-  let hasVerifier = 1;
-}
-
-def Exec_InvokeOp : Exec_WorkOp<"invoke", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Calls a typed operation of the runtime";
-  let description = [{
-    Variety lives here and in overloads of the runtime's API rather than in
-    more ops. The known names, with their operands and attributes, are listed
-    in ExecInvocations.def; `params` holds the attributes.
-
-    Example:
-    ```mlir
-    exec.invoke "attention" on compute
-        (%q, %k, %v : memref<2x256x16x64xf32>, memref<2x256x8x64xf32>, memref<2x256x8x64xf32>)
-        outs(%o, %lse : memref<2x256x16x64xf32>, memref<2x16x256xf32>) workspace(%s : memref<65536xi8>)
-        {params = {scale = 1.25e-01, causal = true}}
-    ```
-
-    Constraints: 1. the name is known; 2. operand counts are those listed; 3.
-    the listed params are present with the listed types; 4. the outputs of an
-    operation that updates in place are its first inputs; 5. the box of
-    `copy_box` lies inside both tensors; 6. the mesh has the axes of `shard_of`,
-    as for exec.collective; 7. its output is of its input's type, but as long as
-    ceil(size / parts) in dimension 0.
-  }];
-  let arguments = (ins StrAttr:$callee, Exec_StreamAttr:$stream,
-      Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
-      Variadic<Exec_Buffer>:$workspaces, OptionalAttr<DictionaryAttr>:$params);
-  let assemblyFormat = [{
-    $callee `on` `` $stream `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` ($outputs^ `:` type($outputs))? `)`
-    (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)? attr-dict
-  }];
-  let hasVerifier = 1;
-}
-
-def Exec_CollectiveOp : Exec_WorkOp<"collective", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A bucket of tensors through one collective";
-  let description = [{
-    Input i belongs to output i; see the fsdp dialect for what each kind does.
-    `reduce` and `scale` matter for reductions. The gathered output buffer
-    has room for the padded tensor: ranks x shard. Workspaces: one per input
-    for reductions, room for every rank's piece in the wire type.
-
-    With a token result the op is in flight until exec.await, or, where nobody
-    awaits it, until a later op of its stream is awaited; without, it is
-    complete for later ops on its stream.
-
-    Example:
-    ```mlir
-    %t = exec.collective all_gather on gather (%s : memref<4x8xf32>) outs(%w : memref<16x8xf32>)
-        over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
-    ```
-
-    An all_reduce may have one buffer as input and output i.
-
-    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
-    of them have more than one rank; 2. as many outputs as inputs; 3. a
-    reduction has one workspace per input; 4. an output has ranks x input
-    elements of the same type (all_gather), at least elements / ranks
-    (reduce_scatter), or as many (all_reduce).
-  }];
-  let arguments = (ins Exec_CollectiveKindAttr:$kind, Exec_StreamAttr:$stream,
-      Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
-      Variadic<Exec_Buffer>:$workspaces, FlatSymbolRefAttr:$mesh,
-      TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
-      DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
-      DefaultValuedAttr<F64Attr, "1.0">:$scale, OptionalAttr<StrAttr>:$serves);
-  let results = (outs Optional<Exec_TokenType>:$token);
-  let assemblyFormat = [{
-    `` $kind `on` `` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)`
-    (`workspace` `(` $workspaces^ `:` type($workspaces) `)`)?
-    `over` $mesh `` custom<Axes>($axes) attr-dict (`->` type($token)^)?
-  }];
-  let hasVerifier = 1;
-}
-
-def Exec_CopyOp : Exec_WorkOp<"copy"> {
-  let summary = "Copies one range to another of the same type";
-  let description = [{
-    Example: `exec.copy on compute (%a : memref<4xf32>) outs(%b : memref<4xf32>)`
-
-    Constraints: 1. one input, one output, equal types.
-  }];
-  let arguments = (ins Exec_StreamAttr:$stream, Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs);
-  let assemblyFormat = "`on` `` $stream `(` $inputs `:` type($inputs) `)` `outs` `(` $outputs `:` type($outputs) `)` attr-dict";
-  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,5 @@
 //===- ExecUtils.cpp - Bytes, ranges and accesses of exec ops -------------===//
 #include "dialects/Exec/Exec.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -21,19 +20,6 @@ int64_t bytesOf(MemRefType type) {
   return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
 }
 
-const Invocation *lookupInvocation(StringRef name) {
-  static const Invocation table[] = {
-#define INVOCATION(name, function, in, perIn, out, perOut, workspaces,         \
-                   inPlace, params)                                            \
-  {name, function, in, perIn, out, perOut, workspaces, inPlace, params},
-#include "dialects/Exec/ExecInvocations.def"
-  };
-  for (const Invocation &entry : table)
-    if (entry.name == name)
-      return &entry;
-  return nullptr;
-}
-
 ByteRange resolveRange(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   ByteRange range{buffer, 0, bytesOf(type)};
@@ -47,48 +33,22 @@ ByteRange resolveRange(Value buffer) {
   return range;
 }
 
-bool isWork(Operation *op) {
-  return isa<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(op);
-}
+bool isWork(Operation *op) { return isa<WorkOpInterface>(op); }
 
-Stream streamOf(Operation *op) {
-  return TypeSwitch<Operation *, Stream>(op)
-      .Case<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(
-          [](auto work) { return work.getStream(); })
-      .DefaultUnreachable("not a work op");
-}
+Stream streamOf(Operation *op) { return cast<WorkOpInterface>(op).getStream(); }
 
 SmallVector<Value> readsOf(Operation *op) {
-  return TypeSwitch<Operation *, SmallVector<Value>>(op)
-      .Case<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(
-          [](auto work) { return llvm::to_vector(work.getInputs()); })
-      .DefaultUnreachable("not a work op");
+  return llvm::to_vector(cast<WorkOpInterface>(op).getInputs());
 }
 
 SmallVector<Value> writesOf(Operation *op) {
-  SmallVector<Value> values =
-      TypeSwitch<Operation *, SmallVector<Value>>(op)
-          .Case<LaunchOp, GemmOp, InvokeOp, CollectiveOp, CopyOp>(
-              [](auto work) { return llvm::to_vector(work.getOutputs()); })
-          .DefaultUnreachable("not a work op");
-  llvm::append_range(values, workspacesOf(op));
-  return values;
+  auto work = cast<WorkOpInterface>(op);
+  return llvm::to_vector(
+      llvm::concat<Value>(work.getOutputs(), work.getWorkspaces()));
 }
 
 SmallVector<Value> workspacesOf(Operation *op) {
-  return TypeSwitch<Operation *, SmallVector<Value>>(op)
-      .Case<GemmOp, InvokeOp, CollectiveOp>(
-          [](auto work) { return llvm::to_vector(work.getWorkspaces()); })
-      .Case<LaunchOp, CopyOp>([](auto) { return SmallVector<Value>(); })
-      .DefaultUnreachable("not a work op");
-}
-
-bool mayUpdateInPlace(Operation *op, size_t index) {
-  if (auto collective = dyn_cast<CollectiveOp>(op))
-    return collective.getKind() == CollectiveKind::AllReduce;
-  auto invoke = dyn_cast<InvokeOp>(op);
-  return invoke && lookupInvocation(invoke.getCallee())->inPlace &&
-         index < invoke.getOutputs().size();
+  return llvm::to_vector(cast<WorkOpInterface>(op).getWorkspaces());
 }
 
 } // namespace fsdp::exec

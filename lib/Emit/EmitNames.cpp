@@ -104,20 +104,22 @@ std::string emit::floatLiteral(float value) {
   return text + "f";
 }
 
-StringRef emit::dtypeName(Type type) {
-  if (type.isF32())
+StringRef emit::dtypeName(rt::DType type) {
+  switch (type) {
+  case rt::DType::F32:
     return "F32";
-  if (type.isBF16())
+  case rt::DType::BF16:
     return "BF16";
-  if (type.isF64())
+  case rt::DType::F64:
     return "F64";
-  if (type.isInteger(8))
+  case rt::DType::I8:
     return "I8";
-  if (type.isInteger(32))
+  case rt::DType::I32:
     return "I32";
-  assert(type.isInteger(64) &&
-         "exec buffers hold f32, bf16, f64, i8, i32, i64");
-  return "I64";
+  case rt::DType::I64:
+    return "I64";
+  }
+  llvm_unreachable("an element type");
 }
 
 std::string emit::shapeText(MemRefType type) {

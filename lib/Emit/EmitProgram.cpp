@@ -45,9 +45,7 @@ private:
   std::string eventNumber(int64_t event);
   void declareInterval(exec::AllocOp alloc);
 
-  std::string gemm(exec::GemmOp op);
   std::string launch(exec::LaunchOp op);
-  std::string collective(exec::CollectiveOp op);
 
   void calls(ArrayRef<exec::CallOp> run);
 
@@ -143,21 +141,6 @@ void BodyEmitter::comment(Operation *op) {
   lastComment = name;
 }
 
-std::string BodyEmitter::gemm(exec::GemmOp op) {
-  // One by one: a pointer may print its declaration first.
-  auto orNull = [&](ValueRange buffers) {
-    return buffers.empty() ? std::string("nullptr") : pointer(buffers[0]);
-  };
-  std::string lhs = pointer(op.getInputs()[0]);
-  std::string rhs = pointer(op.getInputs()[1]);
-  std::string bias = orNull(op.getInputs().drop_front(2));
-  std::string out = pointer(op.getOutputs()[0]);
-  std::string workspace = orNull(op.getWorkspaces());
-  return llvm::formatv("gemm(c, {0}, {1}, {2}, {3}, {4}, {5}, {6})",
-                       streamName(op.getStream()), tables.gemm(op), lhs, rhs,
-                       bias, out, workspace);
-}
-
 /// The wrapper that knows how a kernel's space is cut for threads.
 static StringRef launchFunction(exec::KernelOp kernel, Language language) {
   if (kernel.getColumnReduction())
@@ -178,41 +161,19 @@ std::string BodyEmitter::launch(exec::LaunchOp op) {
                        kernel.getCols(), all);
 }
 
-std::string BodyEmitter::collective(exec::CollectiveOp op) {
-  std::string entry = tables.collective(op);
-  std::string in = list(op.getInputs()), out = list(op.getOutputs());
-  std::string workspaces = list(op.getWorkspaces());
-  return llvm::formatv("collective(c, {0}, {1}, {2}, {3}, {4})",
-                       streamName(op.getStream()), entry, in, out, workspaces)
-      .str();
-}
-
 LogicalResult BodyEmitter::work(Operation *op) {
   comment(op);
   auto pointerOf = [&](Value v) { return pointer(v); };
   if (auto o = dyn_cast<exec::LaunchOp>(op)) {
     statement(launch(o));
-  } else if (auto o = dyn_cast<exec::GemmOp>(op)) {
-    statement(gemm(o));
-  } else if (auto o = dyn_cast<exec::CopyOp>(op)) {
-    Value from = o.getInputs()[0];
-    statement(llvm::formatv("copy(c, {0}, {1}, {2}, {3})",
-                            streamName(o.getStream()), pointer(from),
-                            pointer(o.getOutputs()[0]),
-                            exec::bytesOf(cast<MemRefType>(from.getType()))));
   } else if (auto o = dyn_cast<exec::RecordOp>(op)) {
     statement(llvm::formatv("record(c, {0}, {1})", eventNumber(o.getEvent()),
                             streamName(o.getStream())));
   } else if (auto o = dyn_cast<exec::WaitOp>(op)) {
     statement(llvm::formatv("wait(c, {0}, {1})", eventNumber(o.getEvent()),
                             streamName(o.getStream())));
-  } else if (auto o = dyn_cast<exec::CollectiveOp>(op)) {
-    statement(collective(o));
-  } else if (auto o = dyn_cast<exec::InvokeOp>(op)) {
-    FailureOr<std::string> text = invokeCall(o, tables, pointerOf);
-    if (failed(text))
-      return failure();
-    statement(*text);
+  } else if (auto o = dyn_cast<exec::RuntimeOpInterface>(op)) {
+    statement(runtimeCall(o, tables, pointerOf));
   } else {
     return op->emitOpError("has no spelling in C++");
   }

@@ -51,57 +51,37 @@ void Table::print(llvm::raw_ostream &os, StringRef title, StringRef type,
 
 static StringRef boolText(bool value) { return value ? "true" : "false"; }
 
-static std::string dtypeText(Type type) {
+static std::string dtypeText(rt::DType type) {
   return ("DType::" + dtypeName(type)).str();
 }
 
-static MemRefType typeOf(Value v) { return cast<MemRefType>(v.getType()); }
-
-std::string Tables::gemm(exec::GemmOp op) {
-  MemRefType lhs = typeOf(op.getInputs()[0]), out = typeOf(op.getOutputs()[0]);
-  int64_t rank = out.getRank();
-  int64_t m = out.getDimSize(rank - 2), n = out.getDimSize(rank - 1);
-  int64_t k = lhs.getDimSize(lhs.getRank() - (op.getTransposeLhs() ? 2 : 1));
-  int64_t batch = out.getNumElements() / (m * n);
-  bool bias = op.getInputs().size() > 2;
-  Type inType = lhs.getElementType(), outType = out.getElementType();
-  int64_t workspace = 0;
-  for (Value w : op.getWorkspaces())
-    workspace = typeOf(w).getNumElements();
-
+std::string Tables::gemm(const rt::GemmDesc &desc) {
   std::string initializer = llvm::formatv(
-      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}", batch, m, n, k,
-      boolText(op.getTransposeLhs()), boolText(op.getTransposeRhs()),
-      boolText(bias), dtypeText(inType), dtypeText(outType), workspace);
+      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}", desc.batch, desc.m,
+      desc.n, desc.k, boolText(desc.transposeLhs), boolText(desc.transposeRhs),
+      boolText(desc.bias), dtypeText(desc.in), dtypeText(desc.out),
+      desc.workspace);
   std::string name = "gemm_";
-  if (batch != 1)
-    name += llvm::formatv("{0}_times_", batch);
-  name += llvm::formatv("{0}x{1}x{2}_{3}{4}", m, n, k,
-                        op.getTransposeLhs() ? 't' : 'n',
-                        op.getTransposeRhs() ? 't' : 'n');
-  if (bias)
+  if (desc.batch != 1)
+    name += llvm::formatv("{0}_times_", desc.batch);
+  name += llvm::formatv("{0}x{1}x{2}_{3}{4}", desc.m, desc.n, desc.k,
+                        desc.transposeLhs ? 't' : 'n',
+                        desc.transposeRhs ? 't' : 'n');
+  if (desc.bias)
     name += "_bias";
-  name += "_" + dtypeName(inType).lower();
-  if (inType != outType)
-    name += "_" + dtypeName(outType).lower();
+  name += "_" + dtypeName(desc.in).lower();
+  if (desc.in != desc.out)
+    name += "_" + dtypeName(desc.out).lower();
   return gemms.entry(initializer, name);
 }
 
-std::string Tables::attention(exec::InvokeOp op) {
-  // Layouts as in fsdp/Runtime/Types.h: q [batch, qLen, heads, headDim],
-  // k [batch, kvLen, kvHeads, headDim].
-  MemRefType q = typeOf(op.getInputs()[0]), k = typeOf(op.getInputs()[1]);
-  DictionaryAttr params = op.getParamsAttr();
-  double scale = params.getAs<FloatAttr>("scale").getValueAsDouble();
-  bool causal = params.getAs<BoolAttr>("causal").getValue();
+std::string Tables::attention(const rt::AttentionDesc &desc) {
   std::string initializer = llvm::formatv(
-      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}}", q.getDimSize(0),
-      q.getDimSize(1), k.getDimSize(1), q.getDimSize(2), k.getDimSize(2),
-      q.getDimSize(3), literal(scale), boolText(causal),
-      dtypeText(q.getElementType()));
-  std::string name =
-      llvm::formatv("attention_{0}x{1}_{2}heads_{3}", q.getDimSize(0),
-                    q.getDimSize(1), q.getDimSize(2), q.getDimSize(3));
+      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}}", desc.batch, desc.qLen,
+      desc.kvLen, desc.heads, desc.kvHeads, desc.headDim, literal(desc.scale),
+      boolText(desc.causal), dtypeText(desc.type));
+  std::string name = llvm::formatv("attention_{0}x{1}_{2}heads_{3}", desc.batch,
+                                   desc.qLen, desc.heads, desc.headDim);
   return attentions.entry(initializer, name);
 }
 
@@ -126,44 +106,37 @@ size_t Tables::group(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes) {
   return groups.index(list);
 }
 
-static StringRef kindName(exec::CollectiveKind kind) {
+static StringRef kindName(rt::CollectiveKind kind) {
   switch (kind) {
-  case exec::CollectiveKind::AllGather:
+  case rt::CollectiveKind::AllGather:
     return "AllGather";
-  case exec::CollectiveKind::ReduceScatter:
+  case rt::CollectiveKind::ReduceScatter:
     return "ReduceScatter";
-  case exec::CollectiveKind::AllReduce:
+  case rt::CollectiveKind::AllReduce:
     return "AllReduce";
   }
   llvm_unreachable("a collective");
 }
 
-/// Elements that every rank contributes to or receives of the i-th tensor,
-/// and elements of the whole one without padding.
-static std::string itemText(exec::CollectiveOp op, unsigned i) {
-  int64_t in = typeOf(op.getInputs()[i]).getNumElements();
-  int64_t out = typeOf(op.getOutputs()[i]).getNumElements();
-  bool gathers = op.getKind() == exec::CollectiveKind::AllGather;
-  int64_t shard = gathers ? in : out, full = gathers ? out : in;
-  return llvm::formatv("{{{0}, {1}}", shard, full);
-}
-
 std::string Tables::collective(exec::CollectiveOp op) {
-  std::string items;
-  for (unsigned i = 0; i < op.getInputs().size(); ++i)
-    items += (i == 0 ? "" : ", ") + itemText(op, i);
-  std::string list = collectiveItems.entry(items, "items");
+  SmallVector<rt::CollectiveItem> items = op.getItems();
+  rt::CollectiveDesc desc = op.getDescriptor(items);
+  std::string itemText = llvm::join(
+      llvm::map_range(
+          items,
+          [](const rt::CollectiveItem &item) {
+            return llvm::formatv("{{{0}, {1}}", item.shard, item.full).str();
+          }),
+      ", ");
+  std::string list = collectiveItems.entry(itemText, "items");
   StringRef serves = op.getServes().value_or("");
-  StringRef kind = kindName(op.getKind());
   std::string initializer = llvm::formatv(
       "{{CollectiveKind::{0}, ReduceKind::{1}, {2}, {3}, {4}, {5}, {6}, "
       "collective_{7}, {8}}",
-      kind, op.getReduce() == exec::ReduceKind::Sum ? "Sum" : "Max",
-      dtypeText(typeOf(op.getInputs()[0]).getElementType()),
-      dtypeText(typeOf(op.getOutputs()[0]).getElementType()),
-      literal(op.getScale().convertToDouble()),
-      group(op, op.getMeshAttr(), op.getAxesAttr()), op.getInputs().size(),
-      list, quoted(serves));
+      kindName(desc.kind), desc.reduce == rt::ReduceKind::Sum ? "Sum" : "Max",
+      dtypeText(desc.in), dtypeText(desc.out), literal(desc.scale),
+      group(op, op.getMeshAttr(), op.getAxesAttr()), desc.items, list,
+      quoted(serves));
   std::string name = stringifyCollectiveKind(op.getKind()).str();
   if (!serves.empty())
     name += "_" + words(serves);

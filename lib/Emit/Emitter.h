@@ -3,7 +3,7 @@
 // EmitSource.cpp      the file: order of its parts, tables, the artifact
 // EmitTables.cpp      descriptors of matmuls, attention, collectives, groups
 // EmitProgram.cpp     exec.program and exec.func: one call per op
-// EmitInvoke.cpp      exec.invoke: the runtime's typed operations
+// EmitRuntime.cpp     calls of the runtime, by the records of its operations
 // EmitKernel.cpp      exec.kernel: what both targets share, and loops
 // EmitCudaKernel.cpp  exec.kernel: __global__ functions
 // EmitExpression.cpp  arith, math, exec.load: expressions
@@ -62,7 +62,7 @@ std::string literal(double value);
 std::string floatLiteral(float value);
 
 /// "F32", "BF16", … : the enumerator of fsdp::rt::DType.
-llvm::StringRef dtypeName(mlir::Type type);
+llvm::StringRef dtypeName(rt::DType type);
 /// "2x256 f32" for comments.
 std::string shapeText(mlir::MemRefType type);
 /// "Stream::Compute", …
@@ -109,10 +109,10 @@ struct Tables {
   /// Lists of sizes that calls point to, printed before the programs.
   Table sizes;
 
-  /// Names of the entries for these ops.
-  std::string gemm(exec::GemmOp op);
+  /// Names of the entries for these.
+  std::string gemm(const rt::GemmDesc &desc);
+  std::string attention(const rt::AttentionDesc &desc);
   std::string collective(exec::CollectiveOp op);
-  std::string attention(exec::InvokeOp op);
   /// Index of the group of ranks along the axes of the mesh, seen from `op`.
   size_t group(mlir::Operation *op, mlir::FlatSymbolRefAttr mesh,
                mlir::ArrayAttr axes);
@@ -153,10 +153,9 @@ mlir::LogicalResult emitFunc(exec::FuncOp func, exec::CallOp firstCall,
                              const FileNames &names, Tables &tables,
                              llvm::raw_ostream &os);
 
-/// The call of the runtime for an invoke; `pointer` spells an operand.
-mlir::FailureOr<std::string>
-invokeCall(exec::InvokeOp op, Tables &tables,
-           llvm::function_ref<std::string(mlir::Value)> pointer);
+/// The call of the runtime that an op is; `pointer` spells an operand.
+std::string runtimeCall(exec::RuntimeOpInterface op, Tables &tables,
+                        llvm::function_ref<std::string(mlir::Value)> pointer);
 
 } // namespace fsdp::emit
 

@@ -19,13 +19,10 @@ StringRef fsdp::stringifyBufferKind(BufferKind kind) {
   return "";
 }
 
-/// What an operation does: its kernel, its function of the runtime, or its
-/// mnemonic.
+/// What an operation does: its kernel, or its mnemonic.
 static StringRef workOf(Operation *op) {
   if (auto launch = dyn_cast<exec::LaunchOp>(op))
     return launch.getKernel();
-  if (auto invoke = dyn_cast<exec::InvokeOp>(op))
-    return invoke.getCallee();
   return op->getName().stripDialect();
 }
 
@@ -108,12 +105,8 @@ void LifetimeBuilder::classify(Operation *op) {
          gather ? BufferKind::Gathered : BufferKind::Gradient);
     if (!gather)
       mark(collective.getInputs(), BufferKind::Gradient);
-    mark(collective.getWorkspaces(), BufferKind::Workspace);
-  } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
-    mark(gemm.getWorkspaces(), BufferKind::Workspace);
-  } else if (auto invoke = dyn_cast<exec::InvokeOp>(op)) {
-    mark(invoke.getWorkspaces(), BufferKind::Workspace);
   }
+  mark(exec::workspacesOf(op), BufferKind::Workspace);
 }
 
 /// `source` is over at `position`, and so is what its stream ran before that

@@ -3,18 +3,8 @@
 #include "fsdp/Runtime/CudaWorkspaces.h"
 #include "fsdp/Runtime/Runtime.h"
 #include "fsdp/Support/CheckedSize.h"
-#include "mlir/IR/BuiltinTypes.h"
 
 using namespace fsdp;
-
-TargetInfo::~TargetInfo() = default;
-
-int64_t TargetInfo::embeddingGradWorkspaceBytes(rt::DType type, int64_t classes,
-                                                int64_t cols) const {
-  if (type == rt::DType::F32)
-    return 0;
-  return classes * cols * rt::sizeOf(rt::DType::F32);
-}
 
 namespace {
 
@@ -104,19 +94,4 @@ std::unique_ptr<TargetInfo> fsdp::makeTarget(llvm::StringRef name,
   if (name == "test")
     return makeTestTarget();
   return nullptr;
-}
-
-rt::DType fsdp::dtypeOf(mlir::Type element) {
-  if (element.isF32())
-    return rt::DType::F32;
-  if (element.isBF16())
-    return rt::DType::BF16;
-  if (element.isF64())
-    return rt::DType::F64;
-  if (element.isInteger(8))
-    return rt::DType::I8;
-  if (element.isInteger(32))
-    return rt::DType::I32;
-  assert(element.isInteger(64) && "exec buffers hold f32, bf16, f64, i8-i64");
-  return rt::DType::I64;
 }

@@ -25,6 +25,18 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target)
   auto meshes = module.getOps<dist::MeshOp>();
   if (!meshes.empty())
     mesh = *meshes.begin();
+  for (RegisteredOperationName name :
+       module.getContext()->getRegisteredOperations())
+    if (const auto *record = name.getInterface<exec::RuntimeOpInterface>())
+      if (StringRef source = record->getSignature().lowersFrom; !source.empty())
+        runtimeOps.try_emplace(source, name);
+}
+
+std::optional<OperationName> ModuleState::getRuntimeOp(Operation *op) const {
+  auto at = runtimeOps.find(op->getName().getStringRef());
+  if (at == runtimeOps.end())
+    return std::nullopt;
+  return at->second;
 }
 
 exec::RangeOp ModuleState::create(Location loc, StringRef name, MemRefType type,
@@ -179,6 +191,10 @@ private:
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
     ModuleState state(module, info);
     state.declarePersistent();
+    Builder builder(module.getContext());
+    module->setAttr(exec::kTargetAttr,
+                    builder.getStringAttr(target.getValue()));
+    module->setAttr(exec::kThreadsAttr, builder.getI64IntegerAttr(threads));
     for (func::FuncOp function : functions)
       reserveNames(function, state.kernels);
     // Owned until they are in the module: a later function may fail.

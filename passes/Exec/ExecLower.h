@@ -44,6 +44,9 @@ public:
   /// Null if the module has none.
   dist::MeshOp getMesh() const { return mesh; }
 
+  /// The operation of the runtime whose record says that `op` lowers to it.
+  std::optional<mlir::OperationName> getRuntimeOp(mlir::Operation *op) const;
+
   const TargetInfo &target;
   KernelCache kernels;
 
@@ -56,6 +59,8 @@ private:
   mlir::OpBuilder builder;
   dist::MeshOp mesh;
   llvm::StringMap<exec::RangeOp> ranges;
+  /// By the name of the op that lowers to them.
+  llvm::StringMap<mlir::OperationName> runtimeOps;
   exec::RangeOp last;
 };
 
@@ -99,24 +104,12 @@ private:
   /// An interval for `tensor`, or for the scratch memory that `suffix` says.
   mlir::Value alloc(mlir::MemRefType type, mlir::Value tensor,
                     mlir::Operation *op, llvm::StringRef suffix = "");
-  /// A workspace of `bytes`, or nothing for 0; an error where there is none of
-  /// such a size.
-  mlir::FailureOr<llvm::SmallVector<mlir::Value>>
-  workspace(int64_t bytes, mlir::Operation *op);
-  /// The same for the part of `op` that gives `tensor`, but empty for 0.
-  mlir::FailureOr<mlir::Value> workspaceOf(int64_t bytes, mlir::Value tensor,
-                                           mlir::Operation *op);
   mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
                    int64_t offset = 0);
   mlir::Value asMatrix(mlir::Value buffer);
   mlir::Value get(exec::RangeOp range);
   void copy(mlir::Location loc, mlir::Value from, mlir::Value to);
   void launch(const KernelUse &use, mlir::Operation *op);
-  using Params =
-      std::initializer_list<std::pair<llvm::StringRef, mlir::Attribute>>;
-  void invoke(mlir::Location loc, llvm::StringRef callee,
-              mlir::ValueRange inputs, mlir::ValueRange outputs,
-              mlir::ValueRange workspaces = {}, Params params = {});
 
   // State, kernels, shapes.
   mlir::LogicalResult lowerRead(nn::ReadOp op);
@@ -132,6 +125,15 @@ private:
                llvm::ArrayRef<int64_t> outOffsets);
 
   // ExecLowerLibrary.cpp.
+  /// Gives `work`, which `op` lowers to, the workspaces that it needs: an
+  /// interval in front of it for each, named after the one of `tensors` that
+  /// it belongs to.
+  mlir::LogicalResult giveWorkspaces(exec::RuntimeOpInterface work,
+                                     mlir::ValueRange tensors,
+                                     mlir::Operation *op);
+  /// Lowers to the operation of the runtime that says so in its record.
+  mlir::LogicalResult lowerAsRecorded(mlir::Operation *op,
+                                      mlir::OperationName name);
   mlir::LogicalResult gemm(mlir::Operation *op, mlir::ValueRange inputs,
                            mlir::Value out, bool transposeLhs,
                            bool transposeRhs);
@@ -139,20 +141,6 @@ private:
   mlir::LogicalResult lowerLinearInputGrad(nn::LinearInputGradOp op);
   mlir::LogicalResult lowerLinearWeightGrad(nn::LinearWeightGradOp op);
   mlir::LogicalResult lowerMatmul(nn::MatmulOp op);
-  mlir::LogicalResult lowerAttention(nn::AttentionOp op);
-  mlir::LogicalResult lowerAttentionGrad(nn::AttentionGradOp op);
-  mlir::LogicalResult lowerRotary(nn::RotaryOp op);
-  mlir::LogicalResult lowerEmbedding(nn::EmbeddingOp op);
-  mlir::LogicalResult lowerEmbeddingGrad(nn::EmbeddingGradOp op);
-  mlir::LogicalResult lowerCrossEntropy(nn::CrossEntropyOp op);
-  mlir::LogicalResult lowerCrossEntropyGrad(nn::CrossEntropyGradOp op);
-  mlir::LogicalResult lowerCountLabels(nn::CountLabelsOp op);
-  template <typename OpTy>
-  mlir::LogicalResult lowerLabels(OpTy op, llvm::StringRef callee);
-  mlir::LogicalResult lowerTranspose(nn::TransposeOp op);
-  mlir::LogicalResult lowerAbsMax(nn::AbsMaxOp op);
-  mlir::LogicalResult lowerSumSquares(nn::SumSquaresOp op);
-  mlir::LogicalResult lowerClipCoefficient(nn::ClipCoefficientOp op);
   mlir::LogicalResult lowerAdamW(nn::AdamWOp op);
   /// Buffers of several tensors.
   llvm::SmallVector<mlir::Value> buffers(mlir::ValueRange tensors);
@@ -167,6 +155,12 @@ private:
   mlir::LogicalResult lowerAllGather(dist::AllGatherOp op, exec::Stream stream,
                                      mlir::ValueRange results,
                                      mlir::Value *token);
+  template <typename OpT>
+  mlir::LogicalResult
+  createCollective(OpT op, exec::CollectiveKind kind, exec::Stream stream,
+                   mlir::ValueRange inputs, mlir::ValueRange outputs,
+                   mlir::ValueRange results, exec::ReduceKind reduce,
+                   double scale, mlir::Value *token);
   template <typename OpT>
   mlir::LogicalResult
   lowerReduction(OpT op, exec::CollectiveKind kind, exec::Stream stream,

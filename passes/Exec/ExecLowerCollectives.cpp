@@ -19,21 +19,21 @@ template <typename OpT> static FailureOr<int64_t> ranksOf(OpT op) {
 
 /// Creates the exec.collective; `token` is set where the caller wants one.
 template <typename OpT>
-static void createCollective(OpBuilder &b, OpT op, exec::CollectiveKind kind,
-                             exec::Stream stream, ValueRange inputs,
-                             ValueRange outputs, ValueRange workspaces,
-                             exec::ReduceKind reduce, double scale,
-                             Value *token) {
+LogicalResult ProgramLowering::createCollective(
+    OpT op, exec::CollectiveKind kind, exec::Stream stream, ValueRange inputs,
+    ValueRange outputs, ValueRange results, exec::ReduceKind reduce,
+    double scale, Value *token) {
   MLIRContext *context = b.getContext();
   auto collective = exec::CollectiveOp::create(
       b, op.getLoc(), token ? exec::TokenType::get(context) : Type(),
-      exec::CollectiveKindAttr::get(context, kind),
-      exec::StreamAttr::get(context, stream), inputs, outputs, workspaces,
+      exec::StreamAttr::get(context, stream), inputs, outputs,
+      /*workspaces=*/ValueRange(), exec::CollectiveKindAttr::get(context, kind),
       op.getMeshAttr(), op.getAxesAttr(),
       exec::ReduceKindAttr::get(context, reduce), b.getF64FloatAttr(scale),
       op.getServesAttr());
   if (token)
     *token = collective.getToken();
+  return giveWorkspaces(collective, results, op);
 }
 
 /// Only the first dimension is contiguous in memory, piece by piece.
@@ -71,17 +71,8 @@ LogicalResult ProgramLowering::lowerAllGather(dist::AllGatherOp op,
     held[result] = view(written.back(),
                         cast<RankedTensorType>(result.getType()).getShape());
   }
-  createCollective(b, op, exec::CollectiveKind::AllGather, stream, inputs,
-                   written, {}, exec::ReduceKind::Sum, 1.0, token);
-  return success();
-}
-
-/// A tensor of a reduction as the runtime sees it.
-static rt::CollectiveItem itemOf(exec::CollectiveKind kind, Value input,
-                                 Value output) {
-  int64_t in = cast<MemRefType>(input.getType()).getNumElements();
-  int64_t out = cast<MemRefType>(output.getType()).getNumElements();
-  return {out, in};
+  return createCollective(op, exec::CollectiveKind::AllGather, stream, inputs,
+                          written, results, exec::ReduceKind::Sum, 1.0, token);
 }
 
 template <typename OpT>
@@ -92,31 +83,14 @@ LogicalResult ProgramLowering::lowerReduction(OpT op, exec::CollectiveKind kind,
   FailureOr<int64_t> ranks = ranksOf(op);
   if (failed(ranks))
     return failure();
-  SmallVector<Value> inputs = buffers(op.getInputs()), written, scratch;
-  for (auto [input, result] : llvm::zip(inputs, results)) {
+  SmallVector<Value> inputs = buffers(op.getInputs()), written;
+  for (Value result : results)
     written.push_back(output(result, op));
-    rt::CollectiveItem item = itemOf(kind, input, written.back());
-    rt::CollectiveDesc desc = {};
-    desc.kind = kind == exec::CollectiveKind::ReduceScatter
-                    ? rt::CollectiveKind::ReduceScatter
-                    : rt::CollectiveKind::AllReduce;
-    desc.in = dtypeOf(cast<MemRefType>(input.getType()).getElementType());
-    desc.out =
-        dtypeOf(cast<MemRefType>(written.back().getType()).getElementType());
-    desc.items = 1;
-    desc.item = &item;
-    FailureOr<Value> space = workspaceOf(
-        state.target.collectiveWorkspaceBytes(desc, 0, *ranks), result, op);
-    if (failed(space))
-      return failure();
-    scratch.push_back(*space);
-  }
   exec::ReduceKind reduce = op.getKind() == dist::CollectiveReduce::Sum
                                 ? exec::ReduceKind::Sum
                                 : exec::ReduceKind::Max;
-  createCollective(b, op, kind, stream, inputs, written, scratch, reduce,
-                   op.getScale().convertToDouble(), token);
-  return success();
+  return createCollective(op, kind, stream, inputs, written, results, reduce,
+                          op.getScale().convertToDouble(), token);
 }
 
 LogicalResult ProgramLowering::lowerCollective(Operation *op,
@@ -146,8 +120,11 @@ LogicalResult ProgramLowering::lowerShardOf(dist::ShardOfOp op) {
   if (failed(verifyDim(op)))
     return failure();
   Value whole = buffer(op.getInput());
-  invoke(op.getLoc(), "shard_of", whole, output(op.getResult(), op), {},
-         {{"mesh", op.getMeshAttr()}, {"axes", op.getAxesAttr()}});
+  exec::ShardOfOp::create(
+      b, op.getLoc(),
+      exec::StreamAttr::get(b.getContext(), exec::Stream::Compute), whole,
+      output(op.getResult(), op), /*workspaces=*/ValueRange(), op.getMeshAttr(),
+      op.getAxesAttr());
   return success();
 }
 

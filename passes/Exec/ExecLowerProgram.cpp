@@ -24,24 +24,6 @@ Value ProgramLowering::alloc(MemRefType type, Value tensor, Operation *op,
                                b.getStringAttr(label));
 }
 
-FailureOr<Value> ProgramLowering::workspaceOf(int64_t bytes, Value tensor,
-                                              Operation *op) {
-  if (bytes < 0 || bytes > kMaxTensorBytes)
-    return op->emitError("is too large for the library of this target");
-  return alloc(MemRefType::get({bytes}, b.getI8Type()), tensor, op,
-               "workspace");
-}
-
-FailureOr<SmallVector<Value>> ProgramLowering::workspace(int64_t bytes,
-                                                         Operation *op) {
-  if (bytes == 0)
-    return SmallVector<Value>();
-  FailureOr<Value> space = workspaceOf(bytes, op->getResult(0), op);
-  if (failed(space))
-    return failure();
-  return SmallVector<Value>{*space};
-}
-
 Value ProgramLowering::view(Value buffer, ArrayRef<int64_t> shape,
                             int64_t offset) {
   auto type = MemRefType::get(
@@ -94,7 +76,8 @@ SmallVector<Value> ProgramLowering::outputs(Operation *op) {
 }
 
 void ProgramLowering::copy(Location loc, Value from, Value to) {
-  exec::CopyOp::create(b, loc, exec::Stream::Compute, from, to);
+  exec::CopyOp::create(b, loc, exec::Stream::Compute, from, to,
+                       /*workspaces=*/ValueRange());
 }
 
 //===----------------------------------------------------------------------===//
@@ -306,10 +289,9 @@ void ProgramLowering::copyBox(Location loc, Value from, Value to,
                               ArrayRef<int64_t> shape,
                               ArrayRef<int64_t> inOffsets,
                               ArrayRef<int64_t> outOffsets) {
-  invoke(loc, "copy_box", from, to, {},
-         {{"shape", b.getDenseI64ArrayAttr(shape)},
-          {"in_offsets", b.getDenseI64ArrayAttr(inOffsets)},
-          {"out_offsets", b.getDenseI64ArrayAttr(outOffsets)}});
+  exec::CopyBoxOp::create(b, loc, exec::Stream::Compute, from, to,
+                          /*workspaces=*/ValueRange(), shape, inOffsets,
+                          outOffsets);
 }
 
 LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
@@ -330,7 +312,9 @@ LogicalResult ProgramLowering::lowerPad(nn::PadOp op) {
   auto box = cast<RankedTensorType>(op.getInput().getType());
   Value from = buffer(op.getInput()), to = output(op.getResult(), op);
   SmallVector<int64_t> zeros(box.getRank(), 0);
-  invoke(op.getLoc(), "fill_zero", {}, to);
+  exec::FillZeroOp::create(b, op.getLoc(), exec::Stream::Compute,
+                           /*inputs=*/ValueRange(), to,
+                           /*workspaces=*/ValueRange());
   copyBox(op.getLoc(), from, to, box.getShape(), zeros, op.getOffsets());
   return success();
 }
@@ -358,6 +342,8 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   // Constants are part of the kernels that read them.
   if (isDead || isa<nn::ConstantOp, nn::SeedOp, func::ReturnOp>(op))
     return success();
+  if (auto name = state.getRuntimeOp(op))
+    return lowerAsRecorded(op, *name);
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](nn::ReadOp o) { return lowerRead(o); })
       .Case([&](nn::GradientOp o) { return lowerGradient(o); })
@@ -366,22 +352,10 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](nn::SliceOp o) { return lowerSlice(o); })
       .Case([&](nn::PadOp o) { return lowerPad(o); })
       .Case([&](nn::ConcatOp o) { return lowerConcat(o); })
-      .Case([&](nn::TransposeOp o) { return lowerTranspose(o); })
       .Case([&](nn::LinearOp o) { return lowerLinear(o); })
       .Case([&](nn::LinearInputGradOp o) { return lowerLinearInputGrad(o); })
       .Case([&](nn::LinearWeightGradOp o) { return lowerLinearWeightGrad(o); })
       .Case([&](nn::MatmulOp o) { return lowerMatmul(o); })
-      .Case([&](nn::AttentionOp o) { return lowerAttention(o); })
-      .Case([&](nn::AttentionGradOp o) { return lowerAttentionGrad(o); })
-      .Case([&](nn::RotaryOp o) { return lowerRotary(o); })
-      .Case([&](nn::EmbeddingOp o) { return lowerEmbedding(o); })
-      .Case([&](nn::EmbeddingGradOp o) { return lowerEmbeddingGrad(o); })
-      .Case([&](nn::CrossEntropyOp o) { return lowerCrossEntropy(o); })
-      .Case([&](nn::CrossEntropyGradOp o) { return lowerCrossEntropyGrad(o); })
-      .Case([&](nn::CountLabelsOp o) { return lowerCountLabels(o); })
-      .Case([&](nn::AbsMaxOp o) { return lowerAbsMax(o); })
-      .Case([&](nn::SumSquaresOp o) { return lowerSumSquares(o); })
-      .Case([&](nn::ClipCoefficientOp o) { return lowerClipCoefficient(o); })
       .Case([&](nn::AdamWOp o) { return lowerAdamW(o); })
       .Case([&](dist::ShardOfOp o) { return lowerShardOf(o); })
       .Case([&](dist::AsyncOp o) { return lowerAsync(o); })

@@ -11,6 +11,7 @@
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Memory/Addresses.h"
 #include "fsdp/Memory/Lifetimes.h"
+#include "fsdp/Target/TargetInfo.h"
 #include "passes/Passes.h"
 #include <array>
 #include <set>
@@ -260,19 +261,24 @@ LogicalResult ByteSweep::checkPlaces(const IssuedOp &issue) {
 /// The operands of one operation must not meet in bytes that it writes, unless
 /// it is one that updates a buffer in place.
 LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
+  auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
   for (size_t i = 0; i < issue.writes.size(); ++i) {
     const IssuedAccess &write = issue.writes[i];
+    std::optional<unsigned> inPlace;
+    if (!write.isWorkspace)
+      inPlace = work.getInPlaceInput(i);
     for (auto [j, read] : llvm::enumerate(issue.reads)) {
       if (!write.bytes.overlaps(read.bytes))
         continue;
       bool same = read.buffer == write.buffer && read.bytes == write.bytes;
+      if (same && inPlace == j)
+        continue;
       if (!same || i != j)
         return issue.op->emitOpError("output ")
                << i << " overlaps input " << j << " in the arena";
-      if (write.isWorkspace || !exec::mayUpdateInPlace(issue.op, i))
-        return issue.op->emitOpError("output ")
-               << i << " is input " << j
-               << ", but this operation does not update in place";
+      return issue.op->emitOpError("output ")
+             << i << " is input " << j
+             << ", but this operation does not update in place";
     }
     for (size_t j = 0; j < i; ++j)
       if (write.bytes.overlaps(issue.writes[j].bytes))
@@ -282,45 +288,40 @@ LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
   return success();
 }
 
-/// Runs of bytes that one copy_box may write: each is an access of its own.
+/// Runs of bytes that one box may have: each is an access of its own.
 static constexpr int64_t kMaxRuns = 1 << 20;
 
-/// Calls `run` with the bytes that copy_box writes, run by run: the box is
-/// whole in the dimensions behind the last one that it cuts. Fails on a box of
-/// more than kMaxRuns.
-static LogicalResult forEachRun(exec::InvokeOp copyBox, ByteSpan output,
+/// Calls `run` with the bytes that `box` covers of a tensor at `output`, run by
+/// run: the box is whole in the dimensions behind the last one that it cuts.
+/// Fails on a box of more than kMaxRuns.
+static LogicalResult forEachRun(Operation *op, exec::Box box, MemRefType type,
+                                ByteSpan output,
                                 llvm::function_ref<void(ByteSpan)> run) {
-  auto type = cast<MemRefType>(copyBox.getOutputs()[0].getType());
-  auto param = [&](StringRef name) {
-    return cast<DenseI64ArrayAttr>(copyBox.getParamsAttr().get(name))
-        .asArrayRef();
-  };
-  ArrayRef<int64_t> box = param("shape"), at = param("out_offsets");
   ArrayRef<int64_t> shape = type.getShape();
   size_t cut = shape.size();
   int64_t bytes = type.getElementTypeBitWidth() / 8;
-  while (cut > 0 && box[cut - 1] == shape[cut - 1])
+  while (cut > 0 && box.shape[cut - 1] == shape[cut - 1])
     bytes *= shape[--cut];
   // Dimension `cut - 1` is the last that is cut: each of its runs is as long
   // as the box there.
-  int64_t length = cut > 0 ? bytes * box[cut - 1] : bytes;
+  int64_t length = cut > 0 ? bytes * box.shape[cut - 1] : bytes;
   SmallVector<int64_t> index(cut, 0);
-  if (llvm::is_contained(box, 0))
+  if (llvm::is_contained(box.shape, 0))
     return success();
   CheckedSize runs = 1;
   for (size_t d = 0; d + 1 < cut; ++d)
-    runs *= box[d];
+    runs *= box.shape[d];
   if (!runs.fits(kMaxRuns))
-    return copyBox.emitOpError("writes its box in more than 2^20 pieces");
+    return op->emitOpError("writes its box in more than 2^20 pieces");
   for (bool more = true; more;) {
     int64_t element = 0;
     for (size_t d = 0; d < cut; ++d)
-      element = element * shape[d] + at[d] + index[d];
+      element = element * shape[d] + box.offsets[d] + index[d];
     int64_t begin = output.begin + element * bytes;
     run({begin, begin + length});
     more = false;
     for (size_t d = cut < 2 ? 0 : cut - 1; d-- > 0 && !more;) {
-      more = ++index[d] < box[d];
+      more = ++index[d] < box.shape[d];
       index[d] = more ? index[d] : 0;
     }
   }
@@ -338,19 +339,22 @@ LogicalResult ByteSweep::collect() {
       return failure();
     for (const IssuedAccess &read : issued[i].reads)
       collect(i, read, /*write=*/false);
-    auto invoke = dyn_cast<exec::InvokeOp>(issued[i].op);
-    bool isBox = invoke && invoke.getCallee() == "copy_box";
-    for (const IssuedAccess &write : issued[i].writes) {
-      if (!isBox) {
+    auto work = dyn_cast<exec::WorkOpInterface>(issued[i].op);
+    for (auto [output, write] : llvm::enumerate(issued[i].writes)) {
+      std::optional<exec::Box> box;
+      if (!write.isWorkspace)
+        box = work.getWrittenBox(output);
+      if (!box) {
         collect(i, write, /*write=*/true);
         continue;
       }
-      auto collectPart = [&](ByteSpan bytes) {
+      auto collectPart = [&, &write = write](ByteSpan bytes) {
         IssuedAccess part = write;
         part.bytes = bytes;
         collect(i, part, /*write=*/true);
       };
-      if (failed(forEachRun(invoke, write.bytes, collectPart)))
+      auto type = cast<MemRefType>(work.getOutputs()[output].getType());
+      if (failed(forEachRun(work, *box, type, write.bytes, collectPart)))
         return failure();
     }
   }
@@ -678,6 +682,46 @@ static LogicalResult verifyIntervals(Operation *owner, int64_t persistentBytes,
   return failure(result.wasInterrupted());
 }
 
+//===----------------------------------------------------------------------===//
+// Workspaces: what the libraries of the target need
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyWorkspaces(exec::RuntimeOpInterface op,
+                                      const TargetInfo &target,
+                                      StringRef name) {
+  Operation::operand_range given = op.getWorkspaces();
+  for (auto [index, needed] :
+       llvm::enumerate(op.getWorkspaceBytes(target, op))) {
+    int64_t bytes = 0;
+    if (index < given.size())
+      bytes = exec::bytesOf(cast<MemRefType>(given[index].getType()));
+    if (needed < 0)
+      return op->emitOpError("is too large for the library of target ") << name;
+    if (bytes < needed)
+      return op->emitOpError("has ")
+             << bytes << " bytes of workspace, but target " << name << " needs "
+             << needed;
+  }
+  return success();
+}
+
+/// Where the module says whose workspaces it has, they are large enough.
+static LogicalResult verifyWorkspaces(ModuleOp module) {
+  auto name = module->getAttrOfType<StringAttr>(exec::kTargetAttr);
+  if (!name)
+    return success();
+  auto threads = module->getAttrOfType<IntegerAttr>(exec::kThreadsAttr);
+  std::unique_ptr<TargetInfo> target =
+      makeTarget(name.getValue(), threads ? threads.getInt() : 1);
+  if (!target)
+    return module.emitOpError("has workspaces of target ")
+           << name << ", which does not exist; there are cpu, cuda and test";
+  WalkResult result = module.walk([&](exec::RuntimeOpInterface op) {
+    return WalkResult(verifyWorkspaces(op, *target, name.getValue()));
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 
 struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
@@ -704,6 +748,8 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     for (auto kernel : module.getOps<exec::KernelOp>())
       if (failed(verifyKernel(kernel)))
         return failure();
+    if (failed(verifyWorkspaces(module)))
+      return failure();
     ArenaAddresses addresses(module);
     RangesAtStart atStart;
     std::vector<std::pair<exec::ProgramOp, std::vector<IssuedOp>>> programs;

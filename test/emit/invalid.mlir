@@ -50,7 +50,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64} {
   exec.program @p {
     %a = exec.alloc : memref<4xf32>
-    exec.invoke "fill_zero" on compute () outs(%a : memref<4xf32>)
+    exec.fill_zero on compute () outs(%a : memref<4xf32>)
   }
 }
 

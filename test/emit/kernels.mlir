@@ -176,8 +176,8 @@ exec.program @nothing arena 0 {
 exec.program @norm arena 512 {
   %x = exec.alloc at 0 : memref<4x8xf32>
   %w = exec.alloc at 128 : memref<8xf32>
-  exec.invoke "fill_zero" on compute () outs(%x : memref<4x8xf32>)
-  exec.invoke "fill_zero" on compute () outs(%w : memref<8xf32>)
+  exec.fill_zero on compute () outs(%x : memref<4x8xf32>)
+  exec.fill_zero on compute () outs(%w : memref<8xf32>)
   %y = exec.alloc at 192 : memref<4x8xf32>
   %r = exec.alloc at 320 : memref<4xf32>
   exec.launch @rms_norm on compute (%x, %w : memref<4x8xf32>, memref<8xf32>) outs(%y, %r : memref<4x8xf32>, memref<4xf32>) {nn.module = "norm"}

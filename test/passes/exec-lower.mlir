@@ -63,7 +63,7 @@ func.func @placed(%x: tensor<3x4xf32> {nn.name = "x", fsdp.placement = #fsdp.pla
 
 // A part of what every rank has is a copy by the rank's place.
 // CHECK-LABEL: exec.program @part
-// CHECK: exec.invoke "shard_of" on compute(%{{.*}} : memref<7x8xf32>) outs(%y : memref<2x8xf32>) {params = {axes = [#fsdp.axis_ref<"tp">, #fsdp.axis_ref<"dp_shard", 2, 2>], mesh = @mesh}}
+// CHECK: exec.shard_of on compute(%{{.*}} : memref<7x8xf32>) outs(%y : memref<2x8xf32>) over @mesh["tp", "dp_shard":(2)2]
 fsdp.mesh @mesh ["dp_shard" = 4, "tp" = 2]
 func.func @part(%x: tensor<7x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y"}) {
   %n = nn.neg %x : tensor<7x8xf32>
@@ -181,12 +181,12 @@ func.func @matmuls(%x: tensor<2x4x8xf32> {nn.name = "x"}, %w: tensor<16x8xf32> {
 
 // Attention and what is around it are calls of the runtime.
 // CHECK-LABEL: exec.program @attention
-// CHECK: exec.invoke "rotary" on compute(%q, %t : {{.*}}) outs(%[[R:.*]] : {{.*}}) {params = {halves = true, inverse = false}}
+// CHECK: exec.rotary on compute(%q, %t : {{.*}}) outs(%[[R:.*]] : {{.*}}) pairs halves
 // CHECK: %[[LSE:.*]] = exec.alloc "attention" : memref<2x4x8xf32>
 // CHECK-NEXT: %[[S:.*]] = exec.alloc "attention workspace" : memref<4096xi8>
-// CHECK-NEXT: exec.invoke "attention" on compute(%[[R]], %k, %v : {{.*}}) outs(%[[O:.*]], %[[LSE]] : {{.*}}) workspace(%[[S]] : memref<4096xi8>) {params = {causal = true, scale = 2.500000e-01 : f64}}
-// CHECK: exec.invoke "attention_grad" on compute(%[[R]], %k, %v, %[[O]], %[[LSE]], %do : {{.*}}) outs(%[[DQ:.*]], %dk, %dv : {{.*}}) workspace(%{{.*}} : memref<8192xi8>)
-// CHECK: exec.invoke "rotary" on compute(%[[DQ]], %t : {{.*}}) outs(%dq : {{.*}}) {params = {halves = true, inverse = true}}
+// CHECK-NEXT: exec.attention on compute(%[[R]], %k, %v : {{.*}}) outs(%[[O:.*]], %[[LSE]] : {{.*}}) workspace(%[[S]] : memref<4096xi8>) {causal, scale = 2.500000e-01 : f64}
+// CHECK: exec.attention_grad on compute(%[[R]], %k, %v, %[[O]], %[[LSE]], %do : {{.*}}) outs(%[[DQ:.*]], %dk, %dv : {{.*}}) workspace(%{{.*}} : memref<8192xi8>)
+// CHECK: exec.rotary on compute(%[[DQ]], %t : {{.*}}) outs(%dq : {{.*}}) pairs halves {inverse}
 func.func @attention(%q: tensor<2x8x4x16xf32> {nn.name = "q"}, %k: tensor<2x8x2x16xf32> {nn.name = "k"}, %v: tensor<2x8x2x16xf32> {nn.name = "v"},
                      %t: tensor<8x8x2xf32> {nn.name = "t"}, %do: tensor<2x8x4x16xf32> {nn.name = "do"})
     -> (tensor<2x8x4x16xf32> {nn.name = "dq"}, tensor<2x8x2x16xf32> {nn.name = "dk"}, tensor<2x8x2x16xf32> {nn.name = "dv"}) {
@@ -211,16 +211,16 @@ func.func @attention(%q: tensor<2x8x4x16xf32> {nn.name = "q"}, %k: tensor<2x8x2x
 // CHECK: exec.kernel @divide_by_count_2 over(1, 1) access [element, element] outputs 1 {
 // CHECK: arith.constant 1.000000e+00 : f32
 // CHECK-LABEL: exec.program @backward
-// CHECK: exec.invoke "embedding" on compute(%ids, %table : memref<6xi32>, memref<16x4xbf16>)
-// CHECK: exec.invoke "cross_entropy" on compute(%[[E:.*]], %ids : {{.*}}) outs(%[[ROWS:.*]], %[[LSE:.*]] : memref<6xf32>, memref<6xf32>) {params = {ignore_index = -100 : i64}}
+// CHECK: exec.embedding on compute(%ids, %table : memref<6xi32>, memref<16x4xbf16>)
+// CHECK: exec.cross_entropy on compute(%[[E:.*]], %ids : {{.*}}) outs(%[[ROWS:.*]], %[[LSE:.*]] : memref<6xf32>, memref<6xf32>) {ignore_index = -100 : i64}
 // CHECK: exec.launch @sum on compute(%[[ROWS]] : {{.*}}) outs(%[[SUM:.*]] : memref<f32>)
-// CHECK: exec.invoke "count_labels" on compute(%ids : memref<6xi32>) outs(%[[COUNT:.*]] : memref<i64>) {params = {ignore_index = -100 : i64}}
+// CHECK: exec.count_labels on compute(%ids : memref<6xi32>) outs(%[[COUNT:.*]] : memref<i64>) {ignore_index = -100 : i64}
 // CHECK: exec.launch @divide_by_count on compute(%[[SUM]], %[[COUNT]] : {{.*}}) outs(%loss : memref<f32>)
 // CHECK: exec.launch @divide_by_count_2 on compute(%[[COUNT]] : memref<i64>) outs(%[[D:.*]] : memref<f32>)
 // CHECK: exec.launch @broadcast on compute(%[[D]] : memref<f32>) outs(%[[DROWS:.*]] : memref<6xf32>)
-// CHECK: exec.invoke "cross_entropy_grad" on compute(%[[E]], %ids, %[[LSE]], %[[DROWS]] : {{.*}}) outs(%[[DE:.*]] : memref<6x4xbf16>)
+// CHECK: exec.cross_entropy_grad on compute(%[[E]], %ids, %[[LSE]], %[[DROWS]] : {{.*}}) outs(%[[DE:.*]] : memref<6x4xbf16>)
 // CHECK: %[[SUMS:.*]] = exec.alloc "embedding_grad workspace" : memref<256xi8>
-// CHECK: exec.invoke "embedding_grad" on compute(%ids, %[[DE]] : {{.*}}) outs(%dt : memref<16x4xbf16>) workspace(%[[SUMS]] : memref<256xi8>)
+// CHECK: exec.embedding_grad on compute(%ids, %[[DE]] : {{.*}}) outs(%dt : memref<16x4xbf16>) workspace(%[[SUMS]] : memref<256xi8>)
 func.func @backward(%ids: tensor<6xi32> {nn.name = "ids"}, %table: tensor<16x4xbf16> {nn.name = "table"})
     -> (tensor<f32> {nn.name = "loss"}, tensor<16x4xbf16> {nn.name = "dt"}) {
   %e = nn.embedding %ids, %table : tensor<6xi32>, tensor<16x4xbf16> -> tensor<6x4xbf16>
@@ -242,13 +242,13 @@ func.func @backward(%ids: tensor<6xi32> {nn.name = "ids"}, %table: tensor<16x4xb
 // 16), recomputation is an alias, other boxes are copied.
 // CHECK-LABEL: exec.program @shapes
 // CHECK: %[[ROW:.*]] = exec.view %x[16] : memref<4x8xf32> to memref<2x8xf32>
-// CHECK: exec.invoke "copy_box" on compute(%x : memref<4x8xf32>) outs(%[[BOX:.*]] : memref<2x4xf32>) {params = {in_offsets = array<i64: 2, 4>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 4>}}
+// CHECK: exec.copy_box on compute(%x : memref<4x8xf32>) outs(%[[BOX:.*]] : memref<2x4xf32>) {in_offsets = array<i64: 2, 4>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 4>}
 // CHECK: %[[PAD:.*]] = exec.alloc "pad" : memref<2x8xf32>
-// CHECK-NEXT: exec.invoke "fill_zero" on compute() outs(%[[PAD]] : memref<2x8xf32>)
-// CHECK-NEXT: exec.invoke "copy_box" on compute(%[[BOX]] : memref<2x4xf32>) outs(%[[PAD]] : memref<2x8xf32>) {params = {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 1>, shape = array<i64: 2, 4>}}
-// CHECK: exec.invoke "copy_box" on compute(%[[ROW]] : memref<2x8xf32>) outs(%[[CAT:.*]] : memref<4x8xf32>) {params = {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 8>}}
-// CHECK-NEXT: exec.invoke "copy_box" on compute(%[[PAD]] : memref<2x8xf32>) outs(%[[CAT]] : memref<4x8xf32>) {params = {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 2, 0>, shape = array<i64: 2, 8>}}
-// CHECK: exec.invoke "transpose" on compute(%[[CAT]] : memref<4x8xf32>) outs(%{{.*}} : memref<8x4xf32>) {params = {permutation = array<i64: 1, 0>}}
+// CHECK-NEXT: exec.fill_zero on compute() outs(%[[PAD]] : memref<2x8xf32>)
+// CHECK-NEXT: exec.copy_box on compute(%[[BOX]] : memref<2x4xf32>) outs(%[[PAD]] : memref<2x8xf32>) {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 1>, shape = array<i64: 2, 4>}
+// CHECK: exec.copy_box on compute(%[[ROW]] : memref<2x8xf32>) outs(%[[CAT:.*]] : memref<4x8xf32>) {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 8>}
+// CHECK-NEXT: exec.copy_box on compute(%[[PAD]] : memref<2x8xf32>) outs(%[[CAT]] : memref<4x8xf32>) {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 2, 0>, shape = array<i64: 2, 8>}
+// CHECK: exec.transpose on compute(%[[CAT]] : memref<4x8xf32>) outs(%{{.*}} : memref<8x4xf32>) {permutation = array<i64: 1, 0>}
 func.func @shapes(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<32xf32> {nn.name = "y"}) {
   %rows = nn.slice %x [2, 0] : tensor<4x8xf32> to tensor<2x8xf32>
   %box = nn.slice %x [2, 4] : tensor<4x8xf32> to tensor<2x4xf32>
@@ -333,10 +333,10 @@ func.func @collectives() -> (tensor<f32> {nn.name = "norm"}) {
 // it is copied.
 // CHECK-LABEL: exec.program @update
 // CHECK: exec.copy on compute(%w : memref<4x8xf32>) outs(%[[OLD:.*]] : memref<4x8xf32>)
-// CHECK: exec.invoke "abs_max" on compute(%g : memref<4x8xf32>) outs(%[[M:.*]] : memref<f32>)
-// CHECK: exec.invoke "sum_squares" on compute(%[[M]], %g : memref<f32>, memref<4x8xf32>) outs(%[[S:.*]] : memref<2xi64>)
-// CHECK: exec.invoke "clip_coefficient" on compute(%[[M]], %[[S]] : {{.*}}) outs(%norm, %[[C:.*]] : {{.*}}) {params = {max_norm = 1.000000e+00 : f64}}
-// CHECK: exec.invoke "adamw" on compute(%w, %[[A:.*]], %[[Q:.*]], %g, %lr, %step, %[[C]] : {{.*}}) outs(%w, %[[A]], %[[Q]] : {{.*}}) {params = {beta1 = 9.000000e-01 : f64, beta2 = 0.94999999999999996 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64}}
+// CHECK: exec.abs_max on compute(%g : memref<4x8xf32>) outs(%[[M:.*]] : memref<f32>)
+// CHECK: exec.sum_squares on compute(%[[M]], %g : memref<f32>, memref<4x8xf32>) outs(%[[S:.*]] : memref<2xi64>)
+// CHECK: exec.clip_coefficient on compute(%[[M]], %[[S]] : {{.*}}) outs(%norm, %[[C:.*]] : {{.*}}) {max_norm = 1.000000e+00 : f64}
+// CHECK: exec.adamw on compute(%w, %[[A:.*]], %[[Q:.*]], %g, %lr, %step, %[[C]] : {{.*}}) outs(%w, %[[A]], %[[Q]] : {{.*}}) {beta1 = 9.000000e-01 : f64, beta2 = 0.94999999999999996 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64}
 // CHECK: exec.copy on compute(%[[OLD]] : memref<4x8xf32>) outs(%old : memref<4x8xf32>)
 nn.parameter @w : tensor<4x8xf32> init #nn.zeros
 nn.buffer @w.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @w}

@@ -4,8 +4,8 @@
 // events are set before.
 exec.program @unplanned {
   %a = exec.alloc : memref<16xf32>
-  // expected-error @below {{'exec.invoke' op uses a buffer without offset; run exec-plan-memory first}}
-  exec.invoke "fill_zero" on compute () outs(%a : memref<16xf32>)
+  // expected-error @below {{'exec.fill_zero' op uses a buffer without offset; run exec-plan-memory first}}
+  exec.fill_zero on compute () outs(%a : memref<16xf32>)
 }
 
 // -----

@@ -118,12 +118,12 @@ exec.program @waits_are_transitive {
   %g = exec.alloc at 256 : memref<16xf32>
   %r = exec.alloc at 320 : memref<16xf32>
   %q = exec.alloc at 384 : memref<16xf32>
-  %s = exec.alloc at 448 : memref<16xf32>
-  %t = exec.alloc at 512 : memref<16xf32>
+  %s = exec.alloc at 448 : memref<64xi8>
+  %t = exec.alloc at 512 : memref<64xi8>
   exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"]
   exec.copy on copy (%f : memref<16xf32>) outs(%g : memref<16xf32>)
   exec.collective all_reduce on reduce (%g, %f : memref<16xf32>, memref<16xf32>) outs(%r, %q : memref<16xf32>, memref<16xf32>)
-      workspace(%s, %t : memref<16xf32>, memref<16xf32>) over @mesh["dp_shard"]
+      workspace(%s, %t : memref<64xi8>, memref<64xi8>) over @mesh["dp_shard"]
   exec.copy on compute (%f : memref<16xf32>) outs(%y : memref<16xf32>)
 }
 

@@ -208,8 +208,8 @@ module attributes {exec.persistent_bytes = 67108864 : i64, exec.arena_bytes = 13
   exec.program @a_box_in_too_many_pieces arena 134217728 {
     %x = exec.get @x : memref<2097152x1xf32>
     %a = exec.alloc at 67108864 : memref<2097152x4xf32>
-    // expected-error @below {{'exec.invoke' op writes its box in more than 2^20 pieces}}
-    exec.invoke "copy_box" on compute (%x : memref<2097152x1xf32>) outs(%a : memref<2097152x4xf32>) {params = {shape = array<i64: 2097152, 1>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>}}
+    // expected-error @below {{'exec.copy_box' op writes its box in more than 2^20 pieces}}
+    exec.copy_box on compute (%x : memref<2097152x1xf32>) outs(%a : memref<2097152x4xf32>) {shape = array<i64: 2097152, 1>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>}
   }
 }
 
@@ -224,7 +224,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
     %x = exec.get @x : memref<4x2xf32>
     %y = exec.get @y : memref<4x4xf32>
     %a = exec.alloc at 128 : memref<4x4xf32>
-    exec.invoke "copy_box" on compute (%x : memref<4x2xf32>) outs(%a : memref<4x4xf32>) {params = {shape = array<i64: 4, 2>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>}}
+    exec.copy_box on compute (%x : memref<4x2xf32>) outs(%a : memref<4x4xf32>) {shape = array<i64: 4, 2>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>}
     // expected-error @below {{reads bytes [128, 192) that nothing has written into this buffer yet}}
     exec.copy on compute (%a : memref<4x4xf32>) outs(%y : memref<4x4xf32>)
   }
@@ -245,7 +245,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
     %top = exec.view %a[0] : memref<4x4xf32> to memref<4x2xf32>
     exec.copy on compute (%x : memref<4x2xf32>) outs(%top : memref<4x2xf32>)
     // expected-error @below {{reads bytes [128, 192) that nothing has written into this buffer yet}}
-    exec.invoke "shard_of" on compute (%a : memref<4x4xf32>) outs(%y : memref<2x4xf32>) {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"tp">]}}
+    exec.shard_of on compute (%a : memref<4x4xf32>) outs(%y : memref<2x4xf32>) over @mesh["tp"]
   }
 }
 
@@ -260,7 +260,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 512 : i
     %x = exec.get @x : memref<4x4xf32>
     %y = exec.get @y : memref<2x4xf32>
     %z = exec.get @z : memref<2x4xf32>
-    exec.invoke "shard_of" on compute (%x : memref<4x4xf32>) outs(%y : memref<2x4xf32>) {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"tp">]}}
+    exec.shard_of on compute (%x : memref<4x4xf32>) outs(%y : memref<2x4xf32>) over @mesh["tp"]
     exec.copy on compute (%y : memref<2x4xf32>) outs(%z : memref<2x4xf32>)
   }
 }
@@ -276,12 +276,12 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
     %x = exec.get @x : memref<4x2xf32>
     %y = exec.get @y : memref<4x4xf32>
     %a = exec.alloc at 128 : memref<4x4xf32>
-    exec.invoke "copy_box" on compute (%x : memref<4x2xf32>) outs(%a : memref<4x4xf32>) {params = {shape = array<i64: 4, 2>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>}}
-    exec.invoke "copy_box" on compute (%x : memref<4x2xf32>) outs(%a : memref<4x4xf32>) {params = {shape = array<i64: 4, 2>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 2>}}
+    exec.copy_box on compute (%x : memref<4x2xf32>) outs(%a : memref<4x4xf32>) {shape = array<i64: 4, 2>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>}
+    exec.copy_box on compute (%x : memref<4x2xf32>) outs(%a : memref<4x4xf32>) {shape = array<i64: 4, 2>, in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 2>}
     exec.copy on compute (%a : memref<4x4xf32>) outs(%y : memref<4x4xf32>)
     %b = exec.alloc at 128 : memref<4x4xf32>
-    exec.invoke "fill_zero" on compute () outs(%b : memref<4x4xf32>)
-    exec.invoke "copy_box" on compute (%x : memref<4x2xf32>) outs(%b : memref<4x4xf32>) {params = {shape = array<i64: 2, 1>, in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 2, 1>}}
+    exec.fill_zero on compute () outs(%b : memref<4x4xf32>)
+    exec.copy_box on compute (%x : memref<4x2xf32>) outs(%b : memref<4x4xf32>) {shape = array<i64: 2, 1>, in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 2, 1>}
     exec.copy on compute (%b : memref<4x4xf32>) outs(%y : memref<4x4xf32>)
   }
 }

@@ -47,7 +47,7 @@
 // EXEC-LABEL: exec.program @train
 // EXEC:      exec.alloc "layers.0.wq: linear"
 // EXEC:      exec.gemm {{.*}}{nn.module = "layers.0.wq"
-// EXEC:      exec.invoke "adamw" {{.*}}nn.module = "optimizer"
+// EXEC:      exec.adamw {{.*}}nn.module = "optimizer"
 
 nn.parameter @layers.0.wq.weight : tensor<8x8xf32> init #nn.zeros
 nn.parameter @layers.0.wk.weight : tensor<8x8xf32> init #nn.zeros

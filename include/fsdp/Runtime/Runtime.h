@@ -59,7 +59,8 @@ int64_t collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
 void copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes);
 
 //===----------------------------------------------------------------------===//
-// Typed operations ("exec.invoke")
+// Typed operations: each is a record of dialects/Exec/ExecRuntimeOps.td with
+// these names in this order
 //===----------------------------------------------------------------------===//
 
 /// `index` is into the artifact's table of attentions: their matmuls are

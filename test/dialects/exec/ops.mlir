@@ -97,9 +97,10 @@ exec.program @train arena 4096 attributes {exec.inputs = ["x"]} {
   exec.record 3 on reduce
   // CHECK-NEXT: exec.wait 3 on compute
   exec.wait 3 on compute
-  // CHECK-NEXT: exec.invoke "transpose" on compute(%y : memref<4x8xf32>) outs(%{{.*}} : memref<8x8xf32>) {params = {permutation = array<i64: 1, 0>}}
-  exec.invoke "transpose" on compute (%y : memref<4x8xf32>) outs(%full : memref<8x8xf32>)
-      {params = {permutation = array<i64: 1, 0>}}
+  // CHECK: exec.transpose on compute(%y : memref<4x8xf32>) outs(%{{.*}} : memref<8x4xf32>) {permutation = array<i64: 1, 0>}
+  %turned = exec.alloc : memref<8x4xf32>
+  exec.transpose on compute (%y : memref<4x8xf32>) outs(%turned : memref<8x4xf32>)
+      {permutation = array<i64: 1, 0>}
   // CHECK-NEXT: exec.copy on copy(%y : memref<4x8xf32>) outs(%w : memref<4x8xf32>)
   exec.copy on copy (%y : memref<4x8xf32>) outs(%w : memref<4x8xf32>)
   // CHECK-NEXT: exec.call @layer(%y, %{{.*}}) events [3, 4] : memref<4x8xf32>, memref<8xf32>

@@ -1,7 +1,9 @@
 // RUN: fsdp-compile %s --skip-exec-verify --emit=cpp | FileCheck %s
+// RUN: fsdp-opt %s -o %t.mlir
+// RUN: fsdp-opt %t.mlir --mlir-print-op-generic | fsdp-opt | diff %t.mlir -
 
 // Every typed operation of the runtime: sizes come from the operands' types,
-// buffers stand as ExecInvocations.def lists them.
+// buffers stand as the operation's record lists them.
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 65536 : i64} {
 
@@ -35,30 +37,30 @@ exec.program @p arena 65536 {
   %ws = exec.alloc at 18432 "ws" : memref<256xi8>
   // CHECK: attention(c, Stream::Compute, attention_2x4_6heads_8, q_, k_, v_, o_, lse_,
   // CHECK-NEXT: ws_);
-  exec.invoke "attention" on compute (%q, %k, %v : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>)
+  exec.attention on compute (%q, %k, %v : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>)
       outs(%o, %lse : memref<2x4x6x8xf32>, memref<2x6x4xf32>) workspace(%ws : memref<256xi8>)
-      {params = {scale = 1.25e-01 : f64, causal = true}}
+      {scale = 1.25e-01 : f64, causal}
   // What is called after the input ends in an underscore, so "do" is no word of C++; a missing workspace is null.
   // CHECK: attentionGrad(c, Stream::Compute, attention_2x4_6heads_8, q_, k_, v_, o_,
   // CHECK-NEXT: lse_, do_, dq_, dk_, dv_, nullptr);
-  exec.invoke "attention_grad" on compute (%q, %k, %v, %o, %lse, %do : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<2x4x6x8xf32>, memref<2x6x4xf32>, memref<2x4x6x8xf32>)
+  exec.attention_grad on compute (%q, %k, %v, %o, %lse, %do : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<2x4x6x8xf32>, memref<2x6x4xf32>, memref<2x4x6x8xf32>)
       outs(%dq, %dk, %dv : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>)
-      {params = {scale = 1.25e-01 : f64, causal = true}}
+      {scale = 1.25e-01 : f64, causal}
   %table = exec.alloc at 20480 "table" : memref<4x4x2xf32>
   // CHECK: rotary(c, Stream::Compute, DType::F32, 2, 4, 6, 8, true, false, q_, table_,
   // CHECK-NEXT: o_);
-  exec.invoke "rotary" on compute (%q, %table : memref<2x4x6x8xf32>, memref<4x4x2xf32>) outs(%o : memref<2x4x6x8xf32>)
-      {params = {halves = true, inverse = false}}
+  exec.rotary on compute (%q, %table : memref<2x4x6x8xf32>, memref<4x4x2xf32>) outs(%o : memref<2x4x6x8xf32>)
+      pairs halves
 
   %ids = exec.alloc at 22528 "ids" : memref<2x4xi32>
   %words = exec.alloc at 24576 "words" : memref<16x8xbf16>
   %x = exec.alloc at 26624 "x" : memref<2x4x8xbf16>
   // Eight tokens, 16 classes, 8 columns.
   // CHECK: embedding(c, Stream::Compute, DType::BF16, 8, 16, 8, ids_, words_, x_);
-  exec.invoke "embedding" on compute (%ids, %words : memref<2x4xi32>, memref<16x8xbf16>) outs(%x : memref<2x4x8xbf16>)
+  exec.embedding on compute (%ids, %words : memref<2x4xi32>, memref<16x8xbf16>) outs(%x : memref<2x4x8xbf16>)
   // CHECK: embeddingGrad(c, Stream::Compute, DType::BF16, 8, 16, 8, ids_, x_, words_,
   // CHECK-NEXT: ws_);
-  exec.invoke "embedding_grad" on compute (%ids, %x : memref<2x4xi32>, memref<2x4x8xbf16>) outs(%words : memref<16x8xbf16>)
+  exec.embedding_grad on compute (%ids, %x : memref<2x4xi32>, memref<2x4x8xbf16>) outs(%words : memref<16x8xbf16>)
       workspace(%ws : memref<256xi8>)
   %logits = exec.alloc at 28672 "logits" : memref<2x4x16xf32>
   %losses = exec.alloc at 30720 "losses" : memref<2x4xf32>
@@ -66,35 +68,35 @@ exec.program @p arena 65536 {
   %dlogits = exec.alloc at 34816 "dlogits" : memref<2x4x16xf32>
   // CHECK: crossEntropy(c, Stream::Compute, DType::F32, 8, 16, -100, logits_, ids_,
   // CHECK-NEXT: losses_, rowlse_);
-  exec.invoke "cross_entropy" on compute (%logits, %ids : memref<2x4x16xf32>, memref<2x4xi32>) outs(%losses, %rowlse : memref<2x4xf32>, memref<2x4xf32>)
-      {params = {ignore_index = -100 : i64}}
+  exec.cross_entropy on compute (%logits, %ids : memref<2x4x16xf32>, memref<2x4xi32>) outs(%losses, %rowlse : memref<2x4xf32>, memref<2x4xf32>)
+      {ignore_index = -100 : i64}
   // CHECK: crossEntropyGrad(c, Stream::Compute, DType::F32, 8, 16, -100, logits_, ids_,
   // CHECK-NEXT: rowlse_, losses_, dlogits_);
-  exec.invoke "cross_entropy_grad" on compute (%logits, %ids, %rowlse, %losses : memref<2x4x16xf32>, memref<2x4xi32>, memref<2x4xf32>, memref<2x4xf32>)
-      outs(%dlogits : memref<2x4x16xf32>) {params = {ignore_index = -100 : i64}}
+  exec.cross_entropy_grad on compute (%logits, %ids, %rowlse, %losses : memref<2x4x16xf32>, memref<2x4xi32>, memref<2x4xf32>, memref<2x4xf32>)
+      outs(%dlogits : memref<2x4x16xf32>) {ignore_index = -100 : i64}
   %count = exec.alloc at 34944 "count" : memref<i64>
   // CHECK: countLabels(c, Stream::Compute, 8, -100, ids_, count_);
-  exec.invoke "count_labels" on compute (%ids : memref<2x4xi32>) outs(%count : memref<i64>) {params = {ignore_index = -100 : i64}}
+  exec.count_labels on compute (%ids : memref<2x4xi32>) outs(%count : memref<i64>) {ignore_index = -100 : i64}
 
   %a = exec.alloc at 36864 "a" : memref<2x3x4xf32>
   %b = exec.alloc at 38912 "b" : memref<2x4x3xf32>
   // CHECK: transpose(c, Stream::Compute, DType::F32, 3, shape, permutation, a_, b_);
-  exec.invoke "transpose" on compute (%a : memref<2x3x4xf32>) outs(%b : memref<2x4x3xf32>) {params = {permutation = array<i64: 0, 2, 1>}}
+  exec.transpose on compute (%a : memref<2x3x4xf32>) outs(%b : memref<2x4x3xf32>) {permutation = array<i64: 0, 2, 1>}
   %from = exec.alloc at 40960 "from" : memref<4x8xf32>
   %to = exec.alloc at 43008 "to" : memref<3x3xf32>
   // CHECK: fillZero(c, Stream::Compute, to_, 36);
-  exec.invoke "fill_zero" on compute () outs(%to : memref<3x3xf32>)
+  exec.fill_zero on compute () outs(%to : memref<3x3xf32>)
   // CHECK: copyBox(c, Stream::Compute, DType::F32, 2, box, shape_2, offsets, shape_3,
   // CHECK-NEXT: offsets_2, from_, to_);
-  exec.invoke "copy_box" on compute (%from : memref<4x8xf32>) outs(%to : memref<3x3xf32>)
-      {params = {shape = array<i64: 2, 3>, in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 0, 0>}}
+  exec.copy_box on compute (%from : memref<4x8xf32>) outs(%to : memref<3x3xf32>)
+      {shape = array<i64: 2, 3>, in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 0, 0>}
 
   // 5 rows of 8 in parts of 2, over tp and half of dp_shard.
   %whole = exec.alloc at 49152 "whole" : memref<5x8xbf16>
   %part = exec.alloc at 49408 "part" : memref<2x8xbf16>
   // CHECK: shardOf(c, Stream::Compute, 0, 80, 32, whole_, part_);
-  exec.invoke "shard_of" on compute (%whole : memref<5x8xbf16>) outs(%part : memref<2x8xbf16>)
-      {params = {mesh = @mesh, axes = [#fsdp.axis_ref<"tp">, #fsdp.axis_ref<"dp_shard", 2, 2>]}}
+  exec.shard_of on compute (%whole : memref<5x8xbf16>) outs(%part : memref<2x8xbf16>)
+      over @mesh["tp", "dp_shard":(2)2]
 
   %p0 = exec.alloc at 45056 "p0" : memref<4x8xf32>
   %p1 = exec.alloc at 45312 "p1" : memref<8xf32>
@@ -111,15 +113,15 @@ exec.program @p arena 65536 {
   %lr = exec.alloc at 47360 "lr" : memref<f32>
   %step = exec.alloc at 47424 "step" : memref<i32>
   // CHECK: absMax(c, Stream::Compute, counts, {g0_, g1_}, gmax_);
-  exec.invoke "abs_max" on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
+  exec.abs_max on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
   // CHECK: sumSquares(c, Stream::Compute, counts, gmax_, {g0_, g1_}, gsum_);
-  exec.invoke "sum_squares" on compute (%max, %g0, %g1 : memref<f32>, memref<4x8xf32>, memref<8xf32>) outs(%sum : memref<2xi64>)
+  exec.sum_squares on compute (%max, %g0, %g1 : memref<f32>, memref<4x8xf32>, memref<8xf32>) outs(%sum : memref<2xi64>)
   // CHECK: clipCoefficient(c, Stream::Compute, 1.0, 1, gmax_, gsum_, norm_, clip_);
-  exec.invoke "clip_coefficient" on compute (%max, %sum : memref<f32>, memref<2xi64>) outs(%norm, %clip : memref<f32>, memref<f32>) {params = {max_norm = 1.0 : f64}}
+  exec.clip_coefficient on compute (%max, %sum : memref<f32>, memref<2xi64>) outs(%norm, %clip : memref<f32>, memref<f32>) {max_norm = 1.0 : f64}
   // CHECK: adamw(c, Stream::Compute, {0.9, 0.95, 1e-08, 0.1}, counts, {p0_, p1_}, {m0_,
   // CHECK-NEXT: m1_}, {v0_, v1_}, {g0_, g1_}, lr_, step_, clip_);
-  exec.invoke "adamw" on compute (%p0, %p1, %m0, %m1, %v0, %v1, %g0, %g1, %lr, %step, %clip : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<f32>, memref<i32>, memref<f32>)
+  exec.adamw on compute (%p0, %p1, %m0, %m1, %v0, %v1, %g0, %g1, %lr, %step, %clip : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<f32>, memref<i32>, memref<f32>)
       outs(%p0, %p1, %m0, %m1, %v0, %v1 : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>)
-      {params = {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}}
+      {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}
 }
 }

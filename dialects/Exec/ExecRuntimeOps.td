@@ -1,0 +1,475 @@
+//===- ExecRuntimeOps.td - One record per operation of the runtime *- tablegen -*-===//
+//
+// The functions are declared in include/fsdp/Runtime/Runtime.h. What a record
+// says is explained in ExecRuntimeBase.td.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EXEC_RUNTIME_OPS
+#define FSDP_EXEC_RUNTIME_OPS
+
+include "dialects/Exec/ExecRuntimeBase.td"
+include "dialects/Fsdp/FsdpAttrs.td"
+include "dialects/NN/NNAttrs.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+def Exec_GemmOp : Exec_RuntimeOp<"gemm", "gemm",
+    [Buf<"lhs", "T", "*">, Buf<"rhs", "T", "*">, OptionalBuf<"bias", "T", "*">],
+    [Buf<"out", "float", "*">]> {
+  let summary = "Matrix product by the library";
+  let prose = [{
+    `out = op(lhs) op(rhs) (+ bias)`, op transposing the last two dimensions
+    where `transpose_lhs` / `transpose_rhs` is set; leading dimensions are
+    batches. Accumulated in f32, rounded once. The workspace is bytes the
+    library may use, sized by the compiler for the target.
+
+    Example:
+    ```mlir
+    exec.gemm on compute (%x, %w : memref<8x4xf32>, memref<16x4xf32>) outs(%y : memref<8x16xf32>)
+        workspace(%s : memref<640xi8>) {transpose_rhs}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. shapes agree
+    as for nn.matmul; 7. a bias has shape [columns].
+  }];
+  let params = (ins UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let callArguments = [Exec_Index<"getDescriptor()">];
+  let workspaceBytes = "sizes.gemmWorkspaceBytes(getDescriptor())";
+  let hasVerifier = 1;
+  let declarations = [{
+    /// `workspace` is what the op has.
+    ::fsdp::rt::GemmDesc getDescriptor();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+defvar attentionQuery = "batch qLen heads headDim";
+defvar attentionKey = "batch kvLen kvHeads headDim";
+defvar attentionLse = "batch heads qLen";
+defvar attentionDescriptor = [{
+    ::fsdp::rt::AttentionDesc getDescriptor();
+}];
+
+def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
+    [Buf<"q", "T", attentionQuery>, Buf<"k", "T", attentionKey>, Buf<"v", "T", attentionKey>],
+    [Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>]> {
+  let summary = "Attention with the logarithm of every row's sum of exponentials";
+  let prose = [{
+    See nn.attention.
+
+    Example:
+    ```mlir
+    exec.attention on compute
+        (%q, %k, %v : memref<2x256x16x64xf32>, memref<2x256x8x64xf32>, memref<2x256x8x64xf32>)
+        outs(%o, %lse : memref<2x256x16x64xf32>, memref<2x16x256xf32>) workspace(%s : memref<65536xi8>)
+        {causal, scale = 1.25e-01 : f64}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. `heads` is a
+    multiple of `kvHeads`.
+  }];
+  let lowersFrom = "nn.attention";
+  let params = (ins F64Attr:$scale, UnitAttr:$causal);
+  let callArguments = [Exec_Index<"getDescriptor()">];
+  let workspaceBytes = "sizes.attentionWorkspaceBytes(getDescriptor())";
+  let hasVerifier = 1;
+  let declarations = attentionDescriptor;
+}
+
+def Exec_AttentionGradOp : Exec_RuntimeOp<"attention_grad", "attentionGrad",
+    [Buf<"q", "T", attentionQuery>, Buf<"k", "T", attentionKey>, Buf<"v", "T", attentionKey>,
+     Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>, Buf<"dout", "T", attentionQuery>],
+    [Buf<"dq", "T", attentionQuery>, Buf<"dk", "T", attentionKey>, Buf<"dv", "T", attentionKey>]> {
+  let summary = "Gradients of attention";
+  let prose = [{
+    See nn.attention_grad.
+
+    Example:
+    ```mlir
+    exec.attention_grad on compute
+        (%q, %k, %v, %o, %lse, %do : memref<1x8x4x16xf32>, memref<1x8x2x16xf32>, memref<1x8x2x16xf32>, memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x8x4x16xf32>)
+        outs(%dq, %dk, %dv : memref<1x8x4x16xf32>, memref<1x8x2x16xf32>, memref<1x8x2x16xf32>)
+        workspace(%s : memref<8192xi8>) {causal, scale = 2.5e-01 : f64}
+    ```
+
+    Constraints: 1. – 6. as of exec.attention.
+  }];
+  let lowersFrom = "nn.attention_grad";
+  let params = (ins F64Attr:$scale, UnitAttr:$causal);
+  let callArguments = [Exec_Index<"getDescriptor()">];
+  let workspaceBytes = "sizes.attentionGradWorkspaceBytes(getDescriptor())";
+  let hasVerifier = 1;
+  let declarations = attentionDescriptor;
+}
+
+def Exec_RotaryOp : Exec_RuntimeOp<"rotary", "rotary",
+    [Buf<"x", "T", "batch sequence heads headDim">, Buf<"table", "f32", ">=sequence headDim/2 2">],
+    [Buf<"y", "T", "batch sequence heads headDim">]> {
+  let summary = "Rotates pairs of every head by its position";
+  let prose = [{
+    See nn.rotary.
+
+    Example:
+    ```mlir
+    exec.rotary on compute (%x, %t : memref<1x8x4x16xf32>, memref<32x8x2xf32>) outs(%y : memref<1x8x4x16xf32>)
+        pairs halves {inverse}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.rotary";
+  let params = (ins NN_RotaryPairsAttr:$pairs, UnitAttr:$inverse);
+  let formatOfParams = "`pairs` `` $pairs";
+  let callArguments = [Exec_ElementOf<"x">, Exec_Size<"batch">, Exec_Size<"sequence">,
+      Exec_Size<"heads">, Exec_Size<"headDim">,
+      Exec_Bool<"halves", "getPairs() == ::fsdp::nn::RotaryPairs::Halves">,
+      Exec_Bool<"inverse", "getInverse()">];
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding and loss
+//===----------------------------------------------------------------------===//
+
+def Exec_EmbeddingOp : Exec_RuntimeOp<"embedding", "embedding",
+    [Buf<"ids", "i32", "rows...">, Buf<"table", "T", "classes cols">],
+    [Buf<"out", "T", "rows... cols">]> {
+  let summary = "Rows of a table by number";
+  let prose = [{
+    See nn.embedding.
+
+    Example: `exec.embedding on compute (%ids, %w : memref<2x4xi32>, memref<16x8xbf16>) outs(%y : memref<2x4x8xbf16>)`
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.embedding";
+  let callArguments = [Exec_ElementOf<"table">, Exec_Size<"rows">, Exec_Size<"classes">, Exec_Size<"cols">];
+}
+
+def Exec_EmbeddingGradOp : Exec_RuntimeOp<"embedding_grad", "embeddingGrad",
+    [Buf<"ids", "i32", "rows...">, Buf<"dy", "T", "rows... cols">],
+    [Buf<"out", "T", "classes cols">]> {
+  let summary = "Adds rows to a table of zeros, in the order of tokens";
+  let prose = [{
+    See nn.embedding_grad. The workspace holds the sums in f32 where the table
+    is narrower.
+
+    Example:
+    ```mlir
+    exec.embedding_grad on compute (%ids, %dy : memref<2x4xi32>, memref<2x4x8xbf16>) outs(%dw : memref<16x8xbf16>)
+        workspace(%s : memref<512xi8>)
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.embedding_grad";
+  let callArguments = [Exec_ElementOf<"out">, Exec_Size<"rows">, Exec_Size<"classes">, Exec_Size<"cols">];
+  let workspaceBytes = [{sizes.embeddingGradWorkspaceBytes(
+      dtypeOf(elementOf(*this, "out")), sizeOf(*this, "classes"), sizeOf(*this, "cols"))}];
+}
+
+def Exec_CrossEntropyOp : Exec_RuntimeOp<"cross_entropy", "crossEntropy",
+    [Buf<"logits", "T", "rows... classes">, Buf<"targets", "i32", "rows...">],
+    [Buf<"losses", "f32", "rows...">, Buf<"lse", "f32", "rows...">]> {
+  let summary = "Cross entropy of every row";
+  let prose = [{
+    See nn.cross_entropy.
+
+    Example:
+    ```mlir
+    exec.cross_entropy on compute (%x, %t : memref<2x4x16xf32>, memref<2x4xi32>) outs(%l, %lse : memref<2x4xf32>, memref<2x4xf32>)
+        {ignore_index = -100 : i64}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.cross_entropy";
+  let params = (ins I64Attr:$ignore_index);
+  let callArguments = [Exec_ElementOf<"logits">, Exec_Size<"rows">, Exec_Size<"classes">,
+      Exec_Number<"int64_t", "ignoreIndex", "getIgnoreIndex()">];
+}
+
+def Exec_CrossEntropyGradOp : Exec_RuntimeOp<"cross_entropy_grad", "crossEntropyGrad",
+    [Buf<"logits", "T", "rows... classes">, Buf<"targets", "i32", "rows...">,
+     Buf<"lse", "f32", "rows...">, Buf<"dlosses", "f32", "rows...">],
+    [Buf<"out", "T", "rows... classes">]> {
+  let summary = "Gradient of the cross entropy of every row";
+  let prose = [{
+    See nn.cross_entropy_grad.
+
+    Example:
+    ```mlir
+    exec.cross_entropy_grad on compute (%x, %t, %lse, %dl : memref<4x16xf32>, memref<4xi32>, memref<4xf32>, memref<4xf32>)
+        outs(%dx : memref<4x16xf32>) {ignore_index = -100 : i64}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.cross_entropy_grad";
+  let params = (ins I64Attr:$ignore_index);
+  let callArguments = [Exec_ElementOf<"logits">, Exec_Size<"rows">, Exec_Size<"classes">,
+      Exec_Number<"int64_t", "ignoreIndex", "getIgnoreIndex()">];
+}
+
+def Exec_CountLabelsOp : Exec_RuntimeOp<"count_labels", "countLabels",
+    [Buf<"targets", "i32", "rows...">], [Buf<"count", "i64", "">]> {
+  let summary = "How many labels are not ignored";
+  let prose = [{
+    Example: `exec.count_labels on compute (%t : memref<2x4xi32>) outs(%n : memref<i64>) {ignore_index = -100 : i64}`
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.count_labels";
+  let params = (ins I64Attr:$ignore_index);
+  let callArguments = [Exec_Size<"rows">, Exec_Number<"int64_t", "ignoreIndex", "getIgnoreIndex()">];
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+def Exec_CopyOp : Exec_RuntimeOp<"copy", "copy",
+    [Buf<"from", "E", "elements...">], [Buf<"to", "E", "elements...">]> {
+  let summary = "Copies one range to another of the same type";
+  let prose = [{
+    Example: `exec.copy on compute (%a : memref<4xf32>) outs(%b : memref<4xf32>)`
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let callArgumentsBehind = [Exec_Number<"int64_t", "bytes",
+      "bytesOf(::mlir::cast<::mlir::MemRefType>(getInputs()[0].getType()))">];
+}
+
+def Exec_TransposeOp : Exec_RuntimeOp<"transpose", "transpose",
+    [Buf<"in", "E", "*">], [Buf<"out", "E", "*">]> {
+  let summary = "Dimensions in another order";
+  let prose = [{
+    Dimension i of the output is dimension `permutation[i]` of the input.
+
+    Example: `exec.transpose on compute (%x : memref<4x8xf32>) outs(%y : memref<8x4xf32>) {permutation = array<i64: 1, 0>}`
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6.
+    `permutation` names every dimension of the input once; 7. the output has the
+    input's dimensions in that order.
+  }];
+  let lowersFrom = "nn.transpose";
+  let params = (ins DenseI64ArrayAttr:$permutation);
+  let callArguments = [Exec_ElementOf<"in">, Exec_Number<"int", "rank", "getPermutation().size()">,
+      Exec_Sizes<"shape", "shapeOf(*this, \"in\")", "shape">,
+      Exec_Sizes<"permutation", "getPermutation()", "permutation">];
+  let hasVerifier = 1;
+}
+
+def Exec_CopyBoxOp : Exec_RuntimeOp<"copy_box", "copyBox",
+    [Buf<"in", "E", "*">], [Buf<"out", "E", "*">]> {
+  let summary = "Copies a box of elements into a box of another tensor";
+  let prose = [{
+    `shape` is the shape of the box. What is outside of it keeps what it held.
+
+    Example:
+    ```mlir
+    exec.copy_box on compute (%x : memref<4x8xf32>) outs(%y : memref<3x3xf32>)
+        {in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 3>}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the box lies
+    inside both tensors.
+  }];
+  let params = (ins DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$in_offsets, DenseI64ArrayAttr:$out_offsets);
+  let callArguments = [Exec_ElementOf<"in">, Exec_Number<"int", "rank", "getShape().size()">,
+      Exec_Sizes<"shape", "getShape()", "box">,
+      Exec_Sizes<"inShape", "shapeOf(*this, \"in\")", "shape">,
+      Exec_Sizes<"inOffsets", "getInOffsets()", "offsets">,
+      Exec_Sizes<"outShape", "shapeOf(*this, \"out\")", "shape">,
+      Exec_Sizes<"outOffsets", "getOutOffsets()", "offsets">];
+  let hasVerifier = 1;
+  let declarations = [{
+    ::std::optional<::fsdp::exec::Box> getWrittenBox(unsigned output) {
+      return ::fsdp::exec::Box{getShape(), getOutOffsets()};
+    }
+  }];
+}
+
+def Exec_FillZeroOp : Exec_RuntimeOp<"fill_zero", "fillZero", [], [Buf<"out", "E", "*">]> {
+  let summary = "Fills a range with zeros";
+  let prose = [{
+    Example: `exec.fill_zero on compute () outs(%y : memref<4x8xf32>)`
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let callArgumentsBehind = [Exec_Number<"int64_t", "bytes",
+      "bytesOf(::mlir::cast<::mlir::MemRefType>(getOutputs()[0].getType()))">];
+}
+
+def Exec_ShardOfOp : Exec_RuntimeOp<"shard_of", "shardOf",
+    [Buf<"in", "E", "*">], [Buf<"out", "E", "*">],
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "This rank's part of what every rank has";
+  let prose = [{
+    The output is part c of dimension 0, c this rank's place along the axes,
+    padded with zeros.
+
+    Example: `exec.shard_of on compute (%x : memref<7x8xf32>) outs(%y : memref<2x8xf32>) over @mesh["dp_shard"]`
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the mesh has
+    the axes, as for exec.collective; 7. the output is of the input's type, but
+    as long as ceil(size / parts) in dimension 0.
+  }];
+  let params = (ins FlatSymbolRefAttr:$mesh, TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes);
+  let formatOfParams = "`over` $mesh `` custom<Axes>($axes)";
+  let callArguments = [Exec_Argument<"int", "group", "call.group(*this, getMeshAttr(), getAxes());">,
+      Exec_Number<"int64_t", "bytes", "bytesOf(::mlir::cast<::mlir::MemRefType>(getInputs()[0].getType()))">,
+      Exec_Number<"int64_t", "partBytes", "bytesOf(::mlir::cast<::mlir::MemRefType>(getOutputs()[0].getType()))">];
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
+    [BufList<"in", "", "*">], [BufList<"out", "", "*">],
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A bucket of tensors through one collective";
+  let prose = [{
+    Input i belongs to output i; see the fsdp dialect for what each kind does.
+    `reduce` and `scale` matter for reductions. The gathered output buffer
+    has room for the padded tensor: ranks x shard. Workspaces: one per input
+    for reductions, room for every rank's piece in the wire type, which is the
+    input's.
+
+    With a token result the op is in flight until exec.await, or, where nobody
+    awaits it, until a later op of its stream is awaited; without, it is
+    complete for later ops on its stream.
+
+    Example:
+    ```mlir
+    %t = exec.collective all_gather on gather (%s : memref<4x8xf32>) outs(%w : memref<16x8xf32>)
+        over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
+    ```
+
+    An all_reduce may have one buffer as input and output i.
+
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
+    of them have more than one rank; 2. as many outputs as inputs, at least one;
+    3. a reduction has one workspace of i8 per input, a gather none; 4. an
+    output has the input's shape (all_reduce), or that with ranks times
+    (all_gather) or a part of ceil(size / ranks) of (reduce_scatter) dimension
+    0; 5. a gather keeps the type, a reduction is of f32, of bf16 to f32 (sum) or
+    of i64 (sum, scale 1); 6. tensors of one collective have the same types; 7. a
+    workspace has room for the pieces of all other ranks.
+  }];
+  let params = (ins Exec_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
+      TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
+      DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
+      DefaultValuedAttr<F64Attr, "1.0">:$scale, OptionalAttr<StrAttr>:$serves);
+  let results = (outs Optional<Exec_TokenType>:$token);
+  let formatInFront = "`` $kind";
+  let formatOfParams = "`over` $mesh `` custom<Axes>($axes)";
+  let formatAtEnd = "(`->` type($token)^)?";
+  let callArguments = [Exec_Index<"*this">];
+  let workspaceBytes = "one per input";
+  let workspaceIsList = true;
+  let inPlaceInput = [{
+    if (getKind() == CollectiveKind::AllReduce && output < getOutputs().size())
+      return output;
+    return ::std::nullopt;
+  }];
+  let hasVerifier = 1;
+  let declarations = [{
+    /// The tensors: elements of a shard and of the whole, as the runtime
+    /// counts them.
+    ::llvm::SmallVector<::fsdp::rt::CollectiveItem> getItems();
+    /// Without the group and what it serves, which the runtime's tables add.
+    /// Refers to `items`.
+    ::fsdp::rt::CollectiveDesc getDescriptor(::llvm::ArrayRef<::fsdp::rt::CollectiveItem> items);
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizer
+//===----------------------------------------------------------------------===//
+
+class Exec_Counts<string buffers> : Exec_Sizes<"counts", "countsOf(*this, \"" # buffers # "\")", "counts">;
+
+def Exec_AbsMaxOp : Exec_RuntimeOp<"abs_max", "absMax",
+    [BufList<"in", "f32", "elements...">], [Buf<"out", "f32", "">]> {
+  let summary = "The largest absolute value in several tensors";
+  let prose = [{
+    Example: `exec.abs_max on compute (%a, %b : memref<4x8xf32>, memref<8xf32>) outs(%m : memref<f32>)`
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.abs_max";
+  let callArguments = [Exec_Counts<"in">];
+}
+
+def Exec_SumSquaresOp : Exec_RuntimeOp<"sum_squares", "sumSquares",
+    [Buf<"max", "f32", "">, BufList<"in", "f32", "elements...">], [Buf<"out", "i64", "2">]> {
+  let summary = "Exact sum of squares at a power-of-two scale, as two digits";
+  let prose = [{
+    See nn.sum_squares.
+
+    Example: `exec.sum_squares on compute (%m, %a : memref<f32>, memref<4x8xf32>) outs(%s : memref<2xi64>)`
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let lowersFrom = "nn.sum_squares";
+  let callArguments = [Exec_Counts<"in">];
+}
+
+def Exec_ClipCoefficientOp : Exec_RuntimeOp<"clip_coefficient", "clipCoefficient",
+    [Buf<"max", "f32", "">, Buf<"sum", "i64", "digits...">],
+    [Buf<"norm", "f32", "">, Buf<"coefficient", "f32", "">]> {
+  let summary = "The norm of all gradients, and what they are clipped by";
+  let prose = [{
+    See nn.clip_coefficient.
+
+    Example:
+    ```mlir
+    exec.clip_coefficient on compute (%m, %s : memref<f32>, memref<2xi64>) outs(%n, %c : memref<f32>, memref<f32>)
+        {max_norm = 1.0 : f64}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. `sum` holds
+    pairs of digits.
+  }];
+  let lowersFrom = "nn.clip_coefficient";
+  let params = (ins F64Attr:$max_norm);
+  let callArguments = [Exec_Real<"maxNorm", "getMaxNorm()">,
+      Exec_Number<"int64_t", "sums", "sizeOf(*this, \"digits\") / 2">];
+  let hasVerifier = 1;
+}
+
+defvar adamwParameters = BufList<"parameters", "f32", "elements...">;
+defvar adamwFirstMoments = BufList<"firstMoments", "f32", "elements...">;
+defvar adamwSecondMoments = BufList<"secondMoments", "f32", "elements...">;
+
+def Exec_AdamWOp : Exec_RuntimeOp<"adamw", "adamw",
+    [adamwParameters, adamwFirstMoments, adamwSecondMoments, BufList<"gradients", "f32", "elements...">,
+     Buf<"lr", "f32", "">, Buf<"step", "i32", "">, Buf<"coefficient", "f32", "">],
+    [Updated<adamwParameters>, Updated<adamwFirstMoments>, Updated<adamwSecondMoments>]> {
+  let summary = "One AdamW step over several parameters, in place";
+  let prose = [{
+    See nn.adamw. Parameters and moments are read and written: they are inputs
+    and, once more, outputs.
+
+    Example:
+    ```mlir
+    exec.adamw on compute (%p, %m, %v, %g, %lr, %t, %c : memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<i32>, memref<f32>)
+        outs(%p, %m, %v : memref<4xf32>, memref<4xf32>, memref<4xf32>)
+        {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let params = (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
+  let callArguments = [Exec_Argument<"const AdamWDesc &", "d",
+      "call.reals({getBeta1(), getBeta2(), getEps(), getWeightDecay()});">, Exec_Counts<"parameters">];
+}
+
+#endif // FSDP_EXEC_RUNTIME_OPS

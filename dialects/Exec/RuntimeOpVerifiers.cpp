@@ -1,0 +1,320 @@
+//===- RuntimeOpVerifiers.cpp - What shapes by names do not say -----------===//
+//
+// Descriptors of runtime operations, and the constraints that the records of
+// ExecRuntimeOps.td leave to code.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Exec/Exec.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "llvm/Support/InterleavedRange.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::exec;
+
+static MemRefType typeOf(Value buffer) {
+  return cast<MemRefType>(buffer.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// exec.gemm
+//===----------------------------------------------------------------------===//
+
+/// Rows and columns of a matmul operand after its transposition.
+static std::pair<int64_t, int64_t> matrixShape(MemRefType type,
+                                               bool transposed) {
+  ArrayRef<int64_t> shape = type.getShape();
+  int64_t rows = shape[shape.size() - 2], cols = shape.back();
+  return transposed ? std::make_pair(cols, rows) : std::make_pair(rows, cols);
+}
+
+rt::GemmDesc GemmOp::getDescriptor() {
+  MemRefType lhs = typeOf(getInputs()[0]), out = typeOf(getOutputs()[0]);
+  rt::GemmDesc desc;
+  std::tie(desc.m, desc.n) = matrixShape(out, false);
+  desc.k = matrixShape(lhs, getTransposeLhs()).second;
+  desc.batch = out.getNumElements() / (desc.m * desc.n);
+  desc.transposeLhs = getTransposeLhs();
+  desc.transposeRhs = getTransposeRhs();
+  desc.bias = getInputs().size() == 3;
+  desc.in = dtypeOf(lhs.getElementType());
+  desc.out = dtypeOf(out.getElementType());
+  for (Value workspace : getWorkspaces())
+    desc.workspace = bytesOf(typeOf(workspace));
+  return desc;
+}
+
+LogicalResult GemmOp::verify() {
+  MemRefType lhs = typeOf(getInputs()[0]), rhs = typeOf(getInputs()[1]);
+  MemRefType out = typeOf(getOutputs()[0]);
+  if (lhs.getRank() < 2 || lhs.getRank() != rhs.getRank() ||
+      lhs.getRank() != out.getRank()) // 6
+    return emitOpError("needs operands of equal rank, at least 2");
+  auto [m, k] = matrixShape(lhs, getTransposeLhs());
+  auto [rhsK, n] = matrixShape(rhs, getTransposeRhs());
+  auto [outM, outN] = matrixShape(out, false);
+  auto batch = [](MemRefType type) { return type.getShape().drop_back(2); };
+  if (k != rhsK || m != outM || n != outN || batch(lhs) != batch(rhs) ||
+      batch(lhs) != batch(out)) // 6
+    return emitOpError("has shapes that do not agree: ")
+           << lhs << " times " << rhs << " gives " << out;
+  if (getInputs().size() == 3) { // 7
+    MemRefType bias = typeOf(getInputs()[2]);
+    if (bias.getRank() != 1 || bias.getDimSize(0) != n)
+      return emitOpError("needs a bias of shape [") << n << "], got " << bias;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// Of attention and of its gradient, whose buffers have the same names.
+template <typename OpT> static rt::AttentionDesc describeAttention(OpT op) {
+  rt::AttentionDesc desc;
+  desc.batch = sizeOf(op, "batch");
+  desc.qLen = sizeOf(op, "qLen");
+  desc.kvLen = sizeOf(op, "kvLen");
+  desc.heads = sizeOf(op, "heads");
+  desc.kvHeads = sizeOf(op, "kvHeads");
+  desc.headDim = sizeOf(op, "headDim");
+  desc.scale = op.getScale().convertToDouble();
+  desc.causal = op.getCausal();
+  desc.type = dtypeOf(elementOf(op, "q"));
+  return desc;
+}
+
+rt::AttentionDesc AttentionOp::getDescriptor() {
+  return describeAttention(*this);
+}
+
+rt::AttentionDesc AttentionGradOp::getDescriptor() {
+  return describeAttention(*this);
+}
+
+template <typename OpT> static LogicalResult verifyHeads(OpT op) {
+  int64_t heads = sizeOf(op, "heads"), kvHeads = sizeOf(op, "kvHeads");
+  if (heads % kvHeads == 0)
+    return success();
+  return op.emitOpError("has ")
+         << heads << " heads, which " << kvHeads << " key heads do not divide";
+}
+
+LogicalResult AttentionOp::verify() { return verifyHeads(*this); }     // 6
+LogicalResult AttentionGradOp::verify() { return verifyHeads(*this); } // 6
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+LogicalResult TransposeOp::verify() {
+  ArrayRef<int64_t> order = getPermutation();
+  MemRefType in = typeOf(getInputs()[0]), out = typeOf(getOutputs()[0]);
+  if (int64_t(order.size()) != in.getRank() || !isPermutationVector(order)) // 6
+    return emitOpError("needs a permutation of the ")
+           << in.getRank() << " dimensions of " << in << ", got ["
+           << llvm::interleaved(order) << "]";
+  auto shape = llvm::map_to_vector(
+      order, [&](int64_t dimension) { return in.getDimSize(dimension); });
+  if (out.getShape() != ArrayRef(shape)) // 7
+    return emitOpError("makes ")
+           << in.clone(shape) << " of " << in << ", not " << out;
+  return success();
+}
+
+LogicalResult CopyBoxOp::verify() {
+  ArrayRef<int64_t> box = getShape();
+  auto fits = [&](MemRefType type, ArrayRef<int64_t> offsets) {
+    ArrayRef<int64_t> shape = type.getShape();
+    if (shape.size() != box.size() || shape.size() != offsets.size())
+      return false;
+    for (auto [size, part, offset] : llvm::zip(shape, box, offsets))
+      if (part < 0 || offset < 0 || part > size || offset > size - part)
+        return false;
+    return true;
+  };
+  MemRefType in = typeOf(getInputs()[0]), out = typeOf(getOutputs()[0]);
+  if (!fits(in, getInOffsets()) || !fits(out, getOutOffsets())) // 6
+    return emitOpError("the box is not inside ") << in << " and " << out;
+  return success();
+}
+
+/// `type` cut in `parts` parts along dimension 0; null if it has none.
+static MemRefType partOf(MemRefType type, int64_t parts) {
+  if (type.getRank() == 0)
+    return {};
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] = fsdp::dist::shardSize(shape[0], parts);
+  return type.clone(shape);
+}
+
+LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<dist::MeshOp> mesh =
+      dist::verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 6
+  if (failed(mesh))
+    return failure();
+  MemRefType whole = typeOf(getInputs()[0]), part = typeOf(getOutputs()[0]);
+  int64_t parts = mesh->sizeOf(dist::axisRefs(getAxes()));
+  if (part != partOf(whole, parts)) // 7
+    return emitOpError("cannot make ")
+           << part << " of one of " << parts << " parts of " << whole;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// exec.clip_coefficient
+//===----------------------------------------------------------------------===//
+
+LogicalResult ClipCoefficientOp::verify() {
+  if (sizeOf(*this, "digits") % 2 != 0) // 6
+    return emitOpError("needs pairs of digits in sum, got ")
+           << typeOf(getInputs()[1]);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// exec.collective
+//===----------------------------------------------------------------------===//
+
+static rt::CollectiveKind kindOf(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllGather:
+    return rt::CollectiveKind::AllGather;
+  case CollectiveKind::ReduceScatter:
+    return rt::CollectiveKind::ReduceScatter;
+  case CollectiveKind::AllReduce:
+    return rt::CollectiveKind::AllReduce;
+  }
+  llvm_unreachable("a collective");
+}
+
+SmallVector<rt::CollectiveItem> CollectiveOp::getItems() {
+  SmallVector<rt::CollectiveItem> items;
+  for (auto [input, output] : llvm::zip(getInputs(), getOutputs())) {
+    int64_t in = typeOf(input).getNumElements();
+    int64_t out = typeOf(output).getNumElements();
+    bool gathers = getKind() == CollectiveKind::AllGather;
+    items.push_back({gathers ? in : out, gathers ? out : in});
+  }
+  return items;
+}
+
+rt::CollectiveDesc
+CollectiveOp::getDescriptor(ArrayRef<rt::CollectiveItem> items) {
+  rt::CollectiveDesc desc = {};
+  desc.kind = kindOf(getKind());
+  desc.reduce = getReduce() == ReduceKind::Sum ? rt::ReduceKind::Sum
+                                               : rt::ReduceKind::Max;
+  desc.in = dtypeOf(typeOf(getInputs()[0]).getElementType());
+  desc.out = dtypeOf(typeOf(getOutputs()[0]).getElementType());
+  desc.scale = getScale().convertToDouble();
+  desc.items = items.size();
+  desc.item = items.data();
+  return desc;
+}
+
+SmallVector<int64_t>
+CollectiveOp::getWorkspaceBytes(const WorkspaceSizes &sizes, Operation *scope) {
+  if (getKind() == CollectiveKind::AllGather)
+    return {};
+  dist::MeshOp mesh = dist::lookupMesh(scope, getMeshAttr());
+  int64_t ranks = mesh.sizeOf(dist::axisRefs(getAxes()));
+  SmallVector<rt::CollectiveItem> items = getItems();
+  rt::CollectiveDesc desc = getDescriptor(items);
+  SmallVector<int64_t> bytes;
+  for (size_t item = 0; item < items.size(); ++item)
+    bytes.push_back(sizes.collectiveWorkspaceBytes(desc, item, ranks));
+  return bytes;
+}
+
+/// What a reduction can do: see the runtime's README.
+static bool canReduce(CollectiveOp op, Type in, Type out) {
+  bool sums = op.getReduce() == ReduceKind::Sum;
+  if (in.isInteger(64))
+    return out == in && sums && op.getScale().convertToDouble() == 1.0;
+  return out.isF32() && (in.isF32() || (in.isBF16() && sums));
+}
+
+LogicalResult CollectiveOp::verify() {
+  bool reduces = getKind() != CollectiveKind::AllGather;
+  size_t expected = reduces ? getInputs().size() : 0;
+  if (getWorkspaces().size() != expected) // 3
+    return emitOpError("of kind ")
+           << stringifyCollectiveKind(getKind()) << " takes " << expected
+           << " workspaces, but has " << getWorkspaces().size();
+  Type in = typeOf(getInputs()[0]).getElementType();
+  Type out = typeOf(getOutputs()[0]).getElementType();
+  if (reduces ? !canReduce(*this, in, out) : in != out) { // 5
+    InFlightDiagnostic diagnostic = emitOpError()
+                                    << stringifyCollectiveKind(getKind());
+    if (reduces)
+      diagnostic << " by " << stringifyReduceKind(getReduce());
+    return diagnostic << " cannot make " << out << " of " << in;
+  }
+  for (auto [index, input, output] : llvm::enumerate(getInputs(), getOutputs()))
+    if (typeOf(input).getElementType() != in ||
+        typeOf(output).getElementType() != out) // 6
+      return emitOpError("moves ")
+             << in << " and gives " << out << ", but tensor " << index << " is "
+             << typeOf(input) << " and " << typeOf(output);
+  return success();
+}
+
+/// Do the shapes add up? A gather fills its output with whole pieces, a scatter
+/// loses nothing.
+static bool shapesAgree(CollectiveKind kind, int64_t ranks, MemRefType input,
+                        MemRefType output) {
+  switch (kind) {
+  case CollectiveKind::AllGather: {
+    if (input.getRank() == 0)
+      return false;
+    SmallVector<int64_t> shape(input.getShape());
+    shape[0] = (fsdp::CheckedSize(ranks) * shape[0]).saturated();
+    return output.getShape() == ArrayRef(shape);
+  }
+  case CollectiveKind::ReduceScatter: {
+    MemRefType part = partOf(input, ranks);
+    return part && part.getShape() == output.getShape();
+  }
+  case CollectiveKind::AllReduce:
+    return output.getShape() == input.getShape();
+  }
+  return false;
+}
+
+/// Bytes of the pieces of all other ranks of one tensor, which every target
+/// holds in the type that travels.
+static int64_t leastWorkspace(CollectiveOp op, rt::CollectiveItem item,
+                              int64_t ranks) {
+  int64_t piece = op.getKind() == CollectiveKind::ReduceScatter
+                      ? item.shard
+                      : fsdp::ceilDiv(item.full, ranks);
+  return (fsdp::CheckedSize(ranks - 1) * piece *
+          rt::sizeOf(op.getDescriptor({}).in))
+      .saturated();
+}
+
+LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<dist::MeshOp> mesh =
+      dist::verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  int64_t ranks = mesh->sizeOf(dist::axisRefs(getAxes()));
+  for (auto [index, input, output] : llvm::enumerate(getInputs(), getOutputs()))
+    if (!shapesAgree(getKind(), ranks, typeOf(input), typeOf(output))) // 4
+      return emitOpError() << stringifyCollectiveKind(getKind()) << " over "
+                           << ranks << " ranks cannot make output " << index
+                           << " (" << output.getType() << ") of "
+                           << input.getType();
+  SmallVector<rt::CollectiveItem> items = getItems();
+  for (auto [index, space] : llvm::enumerate(getWorkspaces())) {
+    int64_t least = leastWorkspace(*this, items[index], ranks);
+    if (bytesOf(typeOf(space)) < least) // 7
+      return emitOpError("has ")
+             << bytesOf(typeOf(space)) << " bytes of workspace " << index
+             << ", but the pieces of " << ranks - 1 << " other ranks need "
+             << least;
+  }
+  return success();
+}
