@@ -3,26 +3,34 @@
 #include "fsdp/Runtime/CudaWorkspaces.h"
 #include "fsdp/Runtime/Runtime.h"
 #include "fsdp/Support/CheckedSize.h"
+#include <map>
+#include <tuple>
 
 using namespace fsdp;
 
 namespace {
 
-/// Asks the runtime library, which asks oneDNN on this machine.
+/// Asks the runtime library, which asks oneDNN on this machine. Making a
+/// primitive to learn its size takes a while, so every answer is kept: a deep
+/// model has the same few products over and over.
 class CpuTarget : public TargetInfo {
 public:
   explicit CpuTarget(int threads) : threads(threads) {}
 
-  int64_t gemmWorkspaceBytes(const rt::GemmDesc &desc) const override {
-    return rt::gemmWorkspaceBytes(desc, threads);
+  int64_t gemmWorkspaceBytes(const rt::GemmDesc &d) const override {
+    auto [at, isNew] =
+        gemms.try_emplace({d.batch, d.m, d.n, d.k, d.transposeLhs,
+                           d.transposeRhs, d.bias, d.in, d.out});
+    if (isNew)
+      at->second = rt::gemmWorkspaceBytes(d, threads);
+    return at->second;
+  }
+  int64_t attentionWorkspaceBytes(const rt::AttentionDesc &d) const override {
+    return ask(attentions, d, rt::attentionWorkspaceBytes);
   }
   int64_t
-  attentionWorkspaceBytes(const rt::AttentionDesc &desc) const override {
-    return rt::attentionWorkspaceBytes(desc, threads);
-  }
-  int64_t
-  attentionGradWorkspaceBytes(const rt::AttentionDesc &desc) const override {
-    return rt::attentionGradWorkspaceBytes(desc, threads);
+  attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
+    return ask(attentionGrads, d, rt::attentionGradWorkspaceBytes);
   }
   int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
                                    int64_t ranks) const override {
@@ -30,7 +38,27 @@ public:
   }
 
 private:
+  using Gemms = std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, bool,
+                                    bool, bool, rt::DType, rt::DType>,
+                         int64_t>;
+  using Attentions =
+      std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                          double, bool, rt::DType>,
+               int64_t>;
+
+  int64_t ask(Attentions &known, const rt::AttentionDesc &d,
+              int64_t (*question)(const rt::AttentionDesc &, int)) const {
+    auto [at, isNew] =
+        known.try_emplace({d.batch, d.qLen, d.kvLen, d.heads, d.kvHeads,
+                           d.headDim, d.scale, d.causal, d.type});
+    if (isNew)
+      at->second = question(d, threads);
+    return at->second;
+  }
+
   int threads;
+  mutable Gemms gemms;
+  mutable Attentions attentions, attentionGrads;
 };
 
 class CudaTarget : public TargetInfo {

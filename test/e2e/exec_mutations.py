@@ -10,6 +10,7 @@ test; WORKDIR then keeps it. FSDP_SEED and FSDP_MUTATIONS stand for --seed and
 --count."""
 import argparse
 import collections
+import math
 import multiprocessing
 import os
 import pathlib
@@ -277,6 +278,81 @@ def an_operation_writes_its_input(rng, module):
 @mutation
 def a_collective_in_place(rng, module):
     alias(rng, module, lambda op: op.op == "collective" and op.ins, lambda op: op.outs)
+
+
+def replace_by_view(block, names, k, offset, kind):
+    """Operand k becomes a view of what it was."""
+    view = View("cut", names[k], offset, block.kinds()[names[k]], kind)
+    block.values[view.name] = view
+    names[k] = view.name
+
+
+@mutation
+def shrink_a_workspace(rng, module):
+    # Matmuls would be most of them.
+    kind = choose(rng, sorted({op.op for block in module.blocks.values() for op in block.body
+                               if isinstance(op, Work) and op.scratch}))
+    block, i = pick(rng, module, Work, lambda op: op.op == kind and op.scratch)
+    names = block.body[i].scratch
+    k = rng.randrange(len(names))
+    count, element = text.elements(block.kinds()[names[k]])
+    if count == 0:
+        raise NothingToDo
+    replace_by_view(block, names, k, 0,
+                    text.memref([max(0, count - rng.choice((1, 2, 64, count)))], element))
+
+
+@mutation
+def enlarge_a_workspace(rng, module):
+    """Good where nothing lies behind it."""
+    block, i = pick(rng, module, Work, lambda op: op.scratch)
+    value = block.values.get(rng.choice(block.body[i].scratch))
+    others = [op for op in block.body if not isinstance(op, Event) and
+              value and any(value.name in names for names in operands_of(op))]
+    if not isinstance(value, Alloc) or len(others) != 1:
+        raise NothingToDo
+    count, element = text.elements(value.kind)
+    value.kind = text.memref([count + rng.choice((1, 64, 4096))], element)
+
+
+@mutation
+def drop_a_workspace(rng, module):
+    block, i = pick(rng, module, Work, lambda op: op.scratch)
+    scratch = block.body[i].scratch
+    del scratch[rng.randrange(len(scratch))]
+
+
+@mutation
+def put_an_output_where_an_input_is(rng, module):
+    """Two buffers at one place: only their bytes say that they are one."""
+    block, i = pick(rng, module, Work, lambda op: op.ins)
+    op = block.body[i]
+    values = [[block.values.get(root_of(block, name)) for name in names]
+              for names in (op.ins, op.outs)]
+    first, second = choose(rng, [(a, b) for a in values[0] for b in values[1] if a is not b and
+                                 isinstance(a, Alloc) and isinstance(b, Alloc)])
+    second.offset = first.offset
+
+
+@mutation
+def change_a_shape_of_a_collective(rng, module):
+    block, i = pick(rng, module, Work, lambda op: op.op == "collective")
+    op, kinds = block.body[i], block.kinds()
+    names = rng.choice((op.ins, op.outs))
+    k = rng.randrange(len(names))
+    sizes, element = text.shape(kinds[names[k]])
+    others = [sizes[::-1], [math.prod(sizes)], [*sizes, 1], [1, *sizes],
+              [sizes[0] - 1, *sizes[1:]] if sizes else [1],
+              [*sizes[:-1], sizes[-1] - 1] if sizes else [1, 1]]
+    replace_by_view(block, names, k, 0, text.memref(
+        choose(rng, [other for other in others if other != sizes and 0 not in other]), element))
+
+
+@mutation
+def exchange_the_kinds_of_collectives(rng, module):
+    block, i = pick(rng, module, Work, lambda op: op.op == "collective")
+    others = ["all_gather ", "reduce_scatter ", "all_reduce "]
+    block.body[i].what = rng.choice([what for what in others if what != block.body[i].what])
 
 
 def allocs(module):

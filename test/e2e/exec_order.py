@@ -90,19 +90,50 @@ class Issue:
 
     def _check_form(self, op, kinds):
         """What an operation demands of its own operands."""
+        ranks = 1
         if op.op == "collective":
-            ranks = 1
             for axis in re.search(r"over @\S+?\[(.*?)\]", op.rest).group(1).split(","):
                 ranks *= self.module.axes[axis.strip().strip('"')]
             for source, target in zip(op.ins, op.outs):
-                (given, kind), (made, made_kind) = map(text.elements, (kinds[source], kinds[target]))
-                fits = {"all_gather ": made == given * ranks and kind == made_kind,
-                        "reduce_scatter ": made * ranks >= given,
-                        "all_reduce ": made == given}[op.what]
-                require(fits, "a collective's sizes")
-        if op.what == '"adamw" ':
+                made, kind = text.shape(kinds[target])
+                require((made, kind) == result_of(op.what, kinds[source], ranks),
+                        "a collective's sizes")
+        if op.op == "adamw":
             require(op.outs == op.ins[:len(op.outs)], "adamw updates other buffers than it reads")
-        require(op.what != '"copy_box" ', "copy_box writes a part, which is not modelled")
+        require(op.op != "copy_box", "copy_box writes a part, which is not modelled")
+        if self.module.target:
+            require(self.module.target == "test", "another target")
+            spaces = [text.bytes_of(kinds[name]) for name in op.scratch]
+            needed = workspaces_of(op, kinds, ranks)
+            require(len(spaces) == len(needed), "the number of workspaces")
+            require(all(map(int.__ge__, spaces, needed)), "a workspace is too small")
+
+
+def result_of(what, kind, ranks):
+    """The shape and type that a collective makes of a tensor."""
+    sizes, element = text.shape(kind)
+    if what != "all_reduce " and not sizes:
+        return None
+    if what == "all_gather ":
+        return [sizes[0] * ranks, *sizes[1:]], element
+    if what == "reduce_scatter ":
+        sizes = [-(-sizes[0] // ranks), *sizes[1:]]
+    return sizes, "f32" if element == "bf16" else element
+
+
+def workspaces_of(op, kinds, ranks):
+    """Bytes of scratch by the formulas of the target "test"."""
+    if op.op == "collective" and op.what != "all_gather ":
+        pieces = (text.elements(kinds[name])[0] for name in op.outs)
+        if op.what == "all_reduce ":
+            pieces = (-(-piece // ranks) for piece in pieces)
+        width = text.ELEMENT_BYTES[text.elements(kinds[op.ins[0]])[1]]
+        return [ranks * piece * width for piece in pieces]
+    if op.op == "embedding_grad":
+        count, element = text.elements(kinds[op.outs[0]])
+        return [] if element == "f32" else [4 * count]
+    fixed = {"gemm": 64, "attention": 4096, "attention_grad": 8192}
+    return [fixed[op.op]] if op.op in fixed else []
 
 
 def check_places(module):
@@ -154,7 +185,7 @@ class Bytes:
 
 
 def check_operands(issue):
-    in_place = issue.op.what in ('"adamw" ', "all_reduce ")
+    in_place = issue.op.op == "adamw" or issue.op.what == "all_reduce "
     writes = [*issue.writes, *issue.scratch]
     for i, write in enumerate(writes):
         for j, read in enumerate(issue.reads):

@@ -6,7 +6,7 @@ import sys
 import exec_order
 import exec_text
 
-GOOD = """module attributes {exec.arena_bytes = 512 : i64, exec.persistent_bytes = 192 : i64} {
+GOOD = """module attributes {exec.arena_bytes = 512 : i64, exec.persistent_bytes = 192 : i64, exec.target = "test"} {
   exec.range @w : memref<16xf32> role parameter at 0
   exec.range @y : memref<16xf32> role output at 64
   exec.range @g : memref<16xf32> role gradient at 128
@@ -102,10 +102,19 @@ EDITS = [
     # Operands of one operation.
     (IN_PLACE, ("at 448", "at 192")),
     (IN_PLACE, ("at 384", "at 192")),
-    (IN_PLACE, ("all_reduce on", "all_gather on")),
+    (IN_PLACE, ("all_reduce on", "all_gather on"), (" workspace(%s : memref<64xi8>)", "")),
     (IN_PLACE, (LAST, LAST.replace("%a", "%w"))),
     (IN_PLACE, ("workspace(%s : memref<64xi8>)", "workspace(%a : memref<16xf32>)")),
     ("a collective's sizes", ("= 1]", "= 2]")),
+    ("a collective's sizes", ("%a = exec.alloc at 192 \"a\" : memref<16xf32>",
+                              "%a = exec.alloc at 192 \"a\" : memref<4x4xf32>"),
+     ("outs(%a : memref<16xf32>)", "outs(%a : memref<4x4xf32>)")),
+    # Workspaces: 16 floats of one rank.
+    ("a workspace is too small", ("%s = exec.alloc at 384 : memref<64xi8>",
+                                  "%s = exec.alloc at 384 : memref<63xi8>")),
+    ("the number of workspaces", (" workspace(%s : memref<64xi8>)", "")),
+    (None, ('exec.target = "test"', "exec.here = true"), ("%s = exec.alloc at 384 : memref<64xi8>",
+                                                          "%s = exec.alloc at 384 : memref<63xi8>")),
 ]
 
 

@@ -3,6 +3,7 @@
 Written from the text alone and sharing nothing with the compiler, so that a
 mistake there is not repeated here. It knows the ops that a module holds after
 exec-synchronize, and keeps meshes and kernels as they are."""
+import math
 import re
 
 STREAMS = ("compute", "gather", "reduce", "copy")
@@ -14,21 +15,29 @@ _GET = re.compile(r"%(\S+) = exec\.get @(\S+) : (\S+)$")
 _ALLOC = re.compile(r"%(\S+) = exec\.alloc at (\d+)(?: \"[^\"]*\")? : (\S+)$")
 _VIEW = re.compile(r"%(\S+) = exec\.view %(\S+)\[(-?\d+)\] : (\S+) to (\S+)$")
 _EVENT = re.compile(r"exec\.(record|wait) (-?\d+) on (\w+)$")
-_WORK = re.compile(r"exec\.(launch|gemm|invoke|collective|copy) (.*?)on (\w+)\((.*?)\)"
-                   r" outs\((.*?)\)(?: workspace\((.*?)\))?( over .*| \{.*)?$")
+_WORK = re.compile(r"exec\.(\w+) (.*?)on (\w+)\((.*?)\)"
+                   r" outs\((.*?)\)(?: workspace\((.*?)\))?( .*)?$")
 _CALL = re.compile(r"exec\.call @(\S+?)\((.*)\) events \[(.*?)\](?: : .*)?$")
 _BLOCK = re.compile(r"  exec\.(program|func) @(\S+)(?: arena (\d+))?(?: attributes (\{.*\}))? \{$")
 _MODULE = re.compile(r"exec\.(arena_bytes|persistent_bytes) = (\d+)")
+_TARGET = re.compile(r"exec\.target = \"(\w+)\"")
 _MESH = re.compile(r"\s*fsdp\.mesh @\S+ \[(.*?)\]")
+
+
+def shape(kind):
+    """The dimensions of a memref and the name of its elements' type."""
+    sizes, element = _TYPE.match(kind).groups()
+    return [int(size) for size in sizes.split("x")[:-1]], element
 
 
 def elements(kind):
     """Elements of a memref and the name of their type."""
-    sizes, element = _TYPE.match(kind).groups()
-    count = 1
-    for size in sizes.split("x")[:-1]:
-        count *= int(size)
-    return count, element
+    sizes, element = shape(kind)
+    return math.prod(sizes), element
+
+
+def memref(sizes, element):
+    return f"memref<{'x'.join(map(str, [*sizes, element]))}>"
 
 
 def bytes_of(kind):
@@ -141,12 +150,13 @@ def _names(text):
 
 class Module:
     def __init__(self, text):
-        self.bytes = {}
+        self.bytes, self.target = {}, None
         self.ranges, self.blocks, self.rest, self.axes = {}, {}, [], {}
         block = None
         for line in text.splitlines():
             if line.startswith("module"):
                 self.bytes = {name: int(value) for name, value in _MODULE.findall(line)}
+                self.target = (_TARGET.findall(line) or [None])[0]
             elif match := _BLOCK.match(line):
                 op, name, arena, attributes = match.groups()
                 block = self.blocks[name] = Block(op, name, arena and int(arena), attributes)
@@ -196,6 +206,8 @@ class Module:
 
     def text(self):
         attributes = ", ".join(f"exec.{n} = {v} : i64" for n, v in self.bytes.items())
+        if self.target:
+            attributes += f', exec.target = "{self.target}"'
         lines = [f"module attributes {{{attributes}}} {{"]
         lines += [entry.text() for entry in self.ranges.values()] + self.rest
         for block in self.blocks.values():

@@ -564,6 +564,43 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
 
 // -----
 
+// An operation that does not say so updates nothing in place, by whatever names
+// its buffers go: here two intervals at one place, before exec-outline …
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 512 : i64} {
+  exec.range @t : memref<1x8x2xf32> role buffer at 0
+  exec.program @a_rotation_in_place arena 512 {
+    %t = exec.get @t : memref<1x8x2xf32>
+    %x = exec.alloc at 64 : memref<1x1x1x16xf32>
+    %y = exec.alloc at 64 : memref<1x1x1x16xf32>
+    exec.fill_zero on compute () outs(%x : memref<1x1x1x16xf32>)
+    // expected-error @below {{'exec.rotary' op output 0 overlaps input 0 in the arena}}
+    exec.rotary on compute (%x, %t : memref<1x1x1x16xf32>, memref<1x8x2xf32>) outs(%y : memref<1x1x1x16xf32>) pairs halves
+  }
+}
+
+// -----
+
+// … and here two arguments, behind it.
+
+module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 512 : i64} {
+  exec.range @t : memref<1x8x2xf32> role buffer at 0
+  exec.func @rotate {
+  ^bb0(%x: memref<1x1x1x16xf32>, %y: memref<1x1x1x16xf32>):
+    %t = exec.get @t : memref<1x8x2xf32>
+    // expected-error @below {{'exec.rotary' op output 0 overlaps input 0 in the arena}}
+    exec.rotary on compute (%x, %t : memref<1x1x1x16xf32>, memref<1x8x2xf32>) outs(%y : memref<1x1x1x16xf32>) pairs halves
+  }
+  exec.program @a_rotation_in_place_by_a_call arena 512 {
+    %x = exec.alloc at 64 : memref<1x1x1x16xf32>
+    %y = exec.alloc at 64 : memref<1x1x1x16xf32>
+    exec.fill_zero on compute () outs(%x : memref<1x1x1x16xf32>)
+    exec.call @rotate(%x, %y) events [] : memref<1x1x1x16xf32>, memref<1x1x1x16xf32>
+  }
+}
+
+// -----
+
 // An interval of a function serves one call: written and read there, it needs
 // no other.
 

@@ -1,0 +1,230 @@
+// RUN: fsdp-opt --exec-verify --split-input-file --verify-diagnostics %s
+
+// Where the module says its target, every workspace has the bytes that the
+// target's libraries need. Those of "test" are fixed: 64 for a matmul, 4096 for
+// attention and 8192 for its gradient; a reduction needs the pieces of all ranks
+// in the type that travels; the gradient of an embedding table that is not f32
+// the table in f32.
+
+// What it needs, exactly.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<8x8xf32>
+    %1 = exec.alloc at 256 : memref<8x8xf32>
+    %2 = exec.alloc at 512 : memref<8x8xf32>
+    %3 = exec.alloc at 768 : memref<64xi8>
+    exec.fill_zero on compute () outs(%0 : memref<8x8xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<8x8xf32>)
+    exec.gemm on compute (%0, %1 : memref<8x8xf32>, memref<8x8xf32>) outs(%2 : memref<8x8xf32>) workspace(%3 : memref<64xi8>)
+  }
+}
+
+// -----
+
+// One byte less.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<8x8xf32>
+    %1 = exec.alloc at 256 : memref<8x8xf32>
+    %2 = exec.alloc at 512 : memref<8x8xf32>
+    %3 = exec.alloc at 768 : memref<63xi8>
+    exec.fill_zero on compute () outs(%0 : memref<8x8xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<8x8xf32>)
+    // expected-error @below {{has 63 bytes of workspace, but target test needs 64}}
+    exec.gemm on compute (%0, %1 : memref<8x8xf32>, memref<8x8xf32>) outs(%2 : memref<8x8xf32>) workspace(%3 : memref<63xi8>)
+  }
+}
+
+// -----
+
+// None at all.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<8x8xf32>
+    %1 = exec.alloc at 256 : memref<8x8xf32>
+    %2 = exec.alloc at 512 : memref<8x8xf32>
+    exec.fill_zero on compute () outs(%0 : memref<8x8xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<8x8xf32>)
+    // expected-error @below {{has 0 bytes of workspace, but target test needs 64}}
+    exec.gemm on compute (%0, %1 : memref<8x8xf32>, memref<8x8xf32>) outs(%2 : memref<8x8xf32>)
+  }
+}
+
+// -----
+
+// The same in a function, where every call would run into it.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.func @block {
+  ^bb0(%0: memref<8x8xf32>, %1: memref<8x8xf32>, %2: memref<8x8xf32>):
+    %3 = exec.alloc at 768 : memref<63xi8>
+    // expected-error @below {{has 63 bytes of workspace, but target test needs 64}}
+    exec.gemm on compute (%0, %1 : memref<8x8xf32>, memref<8x8xf32>) outs(%2 : memref<8x8xf32>) workspace(%3 : memref<63xi8>)
+  }
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<8x8xf32>
+    %1 = exec.alloc at 256 : memref<8x8xf32>
+    %2 = exec.alloc at 512 : memref<8x8xf32>
+    exec.fill_zero on compute () outs(%0 : memref<8x8xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<8x8xf32>)
+    exec.call @block(%0, %1, %2) events [] : memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>
+  }
+}
+
+// -----
+
+// Without a target nothing is known of libraries.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<8x8xf32>
+    %1 = exec.alloc at 256 : memref<8x8xf32>
+    %2 = exec.alloc at 512 : memref<8x8xf32>
+    %3 = exec.alloc at 768 : memref<63xi8>
+    exec.fill_zero on compute () outs(%0 : memref<8x8xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<8x8xf32>)
+    exec.gemm on compute (%0, %1 : memref<8x8xf32>, memref<8x8xf32>) outs(%2 : memref<8x8xf32>) workspace(%3 : memref<63xi8>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<1x4x2x8xf32>
+    %1 = exec.alloc at 256 : memref<1x4x1x8xf32>
+    %2 = exec.alloc at 384 : memref<1x4x1x8xf32>
+    %3 = exec.alloc at 512 : memref<1x4x2x8xf32>
+    %4 = exec.alloc at 768 : memref<1x2x4xf32>
+    %5 = exec.alloc at 832 : memref<4095xi8>
+    exec.fill_zero on compute () outs(%0 : memref<1x4x2x8xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<1x4x1x8xf32>)
+    exec.fill_zero on compute () outs(%2 : memref<1x4x1x8xf32>)
+    // expected-error @below {{has 4095 bytes of workspace, but target test needs 4096}}
+    exec.attention on compute (%0, %1, %2 : memref<1x4x2x8xf32>, memref<1x4x1x8xf32>, memref<1x4x1x8xf32>) outs(%3, %4 : memref<1x4x2x8xf32>, memref<1x2x4xf32>) workspace(%5 : memref<4095xi8>) {causal, scale = 1.25e-01 : f64}
+  }
+}
+
+// -----
+
+// Enough for attention, not for its gradient.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<1x4x2x8xf32>
+    %1 = exec.alloc at 256 : memref<1x4x1x8xf32>
+    %2 = exec.alloc at 384 : memref<1x4x1x8xf32>
+    %3 = exec.alloc at 512 : memref<1x4x2x8xf32>
+    %4 = exec.alloc at 768 : memref<1x2x4xf32>
+    %5 = exec.alloc at 832 : memref<1x4x2x8xf32>
+    %6 = exec.alloc at 1088 : memref<1x4x2x8xf32>
+    %7 = exec.alloc at 1344 : memref<1x4x1x8xf32>
+    %8 = exec.alloc at 1472 : memref<1x4x1x8xf32>
+    %9 = exec.alloc at 1600 : memref<4096xi8>
+    exec.fill_zero on compute () outs(%0 : memref<1x4x2x8xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<1x4x1x8xf32>)
+    exec.fill_zero on compute () outs(%2 : memref<1x4x1x8xf32>)
+    exec.fill_zero on compute () outs(%3 : memref<1x4x2x8xf32>)
+    exec.fill_zero on compute () outs(%4 : memref<1x2x4xf32>)
+    exec.fill_zero on compute () outs(%5 : memref<1x4x2x8xf32>)
+    // expected-error @below {{has 4096 bytes of workspace, but target test needs 8192}}
+    exec.attention_grad on compute (%0, %1, %2, %3, %4, %5 : memref<1x4x2x8xf32>, memref<1x4x1x8xf32>, memref<1x4x1x8xf32>, memref<1x4x2x8xf32>, memref<1x2x4xf32>, memref<1x4x2x8xf32>) outs(%6, %7, %8 : memref<1x4x2x8xf32>, memref<1x4x1x8xf32>, memref<1x4x1x8xf32>) workspace(%9 : memref<4096xi8>) {causal, scale = 1.25e-01 : f64}
+  }
+}
+
+// -----
+
+// 16 classes of 8 in f32.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<4xi32>
+    %1 = exec.alloc at 64 : memref<4x8xbf16>
+    %2 = exec.alloc at 128 : memref<16x8xbf16>
+    %3 = exec.alloc at 384 : memref<511xi8>
+    exec.fill_zero on compute () outs(%0 : memref<4xi32>)
+    exec.fill_zero on compute () outs(%1 : memref<4x8xbf16>)
+    // expected-error @below {{has 511 bytes of workspace, but target test needs 512}}
+    exec.embedding_grad on compute (%0, %1 : memref<4xi32>, memref<4x8xbf16>) outs(%2 : memref<16x8xbf16>) workspace(%3 : memref<511xi8>)
+  }
+}
+
+// -----
+
+// A table in f32 is its own sum.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<4xi32>
+    %1 = exec.alloc at 64 : memref<4x8xf32>
+    %2 = exec.alloc at 192 : memref<16x8xf32>
+    exec.fill_zero on compute () outs(%0 : memref<4xi32>)
+    exec.fill_zero on compute () outs(%1 : memref<4x8xf32>)
+    exec.embedding_grad on compute (%0, %1 : memref<4xi32>, memref<4x8xf32>) outs(%2 : memref<16x8xf32>)
+  }
+}
+
+// -----
+
+// 4 ranks give 3 rows of 2 each, in bf16. The pieces of the others alone, 36 bytes, are
+// what any target needs.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<12x2xbf16>
+    %1 = exec.alloc at 64 : memref<3x2xf32>
+    %2 = exec.alloc at 128 : memref<47xi8>
+    exec.fill_zero on compute () outs(%0 : memref<12x2xbf16>)
+    // expected-error @below {{has 47 bytes of workspace, but target test needs 48}}
+    exec.collective reduce_scatter on compute (%0 : memref<12x2xbf16>) outs(%1 : memref<3x2xf32>) workspace(%2 : memref<47xi8>) over @mesh["dp_shard"]
+  }
+}
+
+// -----
+
+// The second tensor of a bucket.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.program @p arena 32768 {
+    %0 = exec.alloc at 0 : memref<16xf32>
+    %1 = exec.alloc at 64 : memref<16xf32>
+    %2 = exec.alloc at 128 : memref<16xf32>
+    %3 = exec.alloc at 192 : memref<16xf32>
+    %4 = exec.alloc at 256 : memref<64xi8>
+    %5 = exec.alloc at 320 : memref<63xi8>
+    exec.fill_zero on compute () outs(%0 : memref<16xf32>)
+    exec.fill_zero on compute () outs(%1 : memref<16xf32>)
+    // expected-error @below {{has 63 bytes of workspace, but target test needs 64}}
+    exec.collective all_reduce on compute (%0, %1 : memref<16xf32>, memref<16xf32>) outs(%2, %3 : memref<16xf32>, memref<16xf32>) workspace(%4, %5 : memref<64xi8>, memref<63xi8>) over @mesh["dp_shard"]
+  }
+}
+
+// -----
+
+// A target that does not exist.
+
+// expected-error @below {{has workspaces of target "abacus", which does not exist; there are cpu, cuda and test}}
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 64 : i64, exec.target = "abacus"} {
+}
+
+// -----
+
+// A GPU's attention wants 4 MiB and more, whatever its size.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "cuda"} {
+  exec.program @p arena 32768 {
+    %q = exec.alloc at 0 : memref<1x4x2x8xf32>
+    %lse = exec.alloc at 256 : memref<1x2x4xf32>
+    %o = exec.alloc at 512 : memref<1x4x2x8xf32>
+    %s = exec.alloc at 1024 : memref<4096xi8>
+    exec.fill_zero on compute () outs(%q : memref<1x4x2x8xf32>)
+    // expected-error @below {{has 4096 bytes of workspace, but target cuda needs 4194304}}
+    exec.attention on compute (%q, %q, %q : memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x4x2x8xf32>)
+        outs(%o, %lse : memref<1x4x2x8xf32>, memref<1x2x4xf32>) workspace(%s : memref<4096xi8>) {scale = 1.0 : f64}
+  }
+}
