@@ -748,8 +748,6 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     for (auto kernel : module.getOps<exec::KernelOp>())
       if (failed(verifyKernel(kernel)))
         return failure();
-    if (failed(verifyWorkspaces(module)))
-      return failure();
     ArenaAddresses addresses(module);
     RangesAtStart atStart;
     std::vector<std::pair<exec::ProgramOp, std::vector<IssuedOp>>> programs;
@@ -767,7 +765,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
           failed(ByteSweep(program, issued, order, atStart).run()))
         return failure();
     }
-    return success();
+    return verifyWorkspaces(module);
   }
 
   /// Checks that a program is inside the arena and gives what it issues.

@@ -13,7 +13,23 @@
 // RUN: not fsdp-compile %t/vector.mlir --skip-exec-verify --emit=cpp 2>&1 | FileCheck %s --check-prefix=VECTOR
 // RUN: not fsdp-compile %t/columns.mlir --skip-exec-verify --emit=cuda --cxx g++ 2>&1 | FileCheck %s --check-prefix=COLUMNS
 
+// RUN: not fsdp-compile %t/workspace.mlir --emit=cpp --workspaces=test 2>&1 | FileCheck %s --check-prefix=TEST
+// RUN: not fsdp-compile %t/workspace.mlir --emit=cuda --cxx g++ 2>&1 | FileCheck %s --check-prefix=CUDA
+
 // What cannot be spelled is an error at its place, with nothing printed.
+
+// Text that does not say its target must suit the one that it is compiled for.
+// TEST: workspace.mlir:6:5: error: 'exec.gemm' op has 0 bytes of workspace, but target test needs 64
+// CUDA: workspace.mlir:6:5: error: 'exec.gemm' op has 0 bytes of workspace, but target cuda needs 33554432
+//--- workspace.mlir
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 128 : i64} {
+  exec.program @p arena 128 {
+    %a = exec.alloc at 0 : memref<4x4xf32>
+    %b = exec.alloc at 64 : memref<4x4xf32>
+    exec.fill_zero on compute () outs(%a : memref<4x4xf32>)
+    exec.gemm on compute (%a, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%b : memref<4x4xf32>)
+  }
+}
 
 // UNPLANNED: unplanned.mlir:0:0: error: the module's memory is not planned; run exec-plan-memory first
 //--- unplanned.mlir

@@ -202,12 +202,26 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.target = request.workspaces;
 }
 
-/// Text may have been edited since the passes printed it.
+/// Text may have been edited since the passes printed it, or written by hand:
+/// if it does not say whose workspaces it has, they are for this target.
 llvm::Error Compilation::verifyExecText() {
+  bool saysTarget = module->getOperation()->hasAttr(exec::kTargetAttr);
+  Builder builder(&context);
+  if (!saysTarget) {
+    (*module)->setAttr(exec::kTargetAttr,
+                       builder.getStringAttr(request.workspaces));
+    (*module)->setAttr(exec::kThreadsAttr, builder.getI64IntegerAttr(
+                                               request.config.compile.threads));
+  }
   PassManager passes(&context, ModuleOp::getOperationName());
   passes.addPass(createVerifyExec());
-  return failed(passes.run(*module)) ? alreadyPrinted()
-                                     : llvm::Error::success();
+  if (failed(passes.run(*module)))
+    return alreadyPrinted();
+  if (!saysTarget) {
+    (*module)->removeAttr(exec::kTargetAttr);
+    (*module)->removeAttr(exec::kThreadsAttr);
+  }
+  return llvm::Error::success();
 }
 
 llvm::Error Compilation::runPasses() {
