@@ -3,6 +3,7 @@
 #include "Toml.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/NearestName.h"
+#include <filesystem>
 
 using namespace fsdp;
 
@@ -128,7 +129,25 @@ static PlacementPolicy::Parameters readRule(const toml::node &node,
   return rule;
 }
 
+/// A device or a pipe may never end, and no policy is that large. A file that
+/// is not there is for the reader to report.
+static void requireSmallFile(const std::string &path) {
+  constexpr uintmax_t limit = 1 << 20;
+  std::error_code error;
+  std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status))
+    return;
+  if (!std::filesystem::is_regular_file(status))
+    throw Error("the placement policy '" + path +
+                "' is not a regular file; copy it into one");
+  uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > limit)
+    throw Error("the placement policy '" + path + "' has " +
+                std::to_string(size) + " bytes, more than 1 MiB");
+}
+
 PlacementPolicy fsdp::loadPolicy(const std::string &path) {
+  requireSmallFile(path);
   PlacementPolicy policy;
   toml::table table = parseToml(path, "the placement policy");
   for (const auto &[key, node] : inOrder(table)) {

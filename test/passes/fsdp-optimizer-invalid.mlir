@@ -15,6 +15,15 @@ func.func @train() {
 
 // -----
 
+// Nothing is left to train.
+nn.parameter @w : tensor<8xf32> init #nn.zeros {nn.frozen}
+// expected-error @+1 {{program @train has nothing to train: every parameter is frozen; let the policy leave one, or set optimizer.name to none}}
+func.func @train() {
+  return
+}
+
+// -----
+
 // AdamW's kernel is f32.
 nn.parameter @w : tensor<8xf64> init #nn.zeros
 func.func @train(%g: tensor<8xf64>) {

@@ -20,6 +20,11 @@
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/unknown.toml" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not fsdp-opt %t/flat.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/stream.toml" 2>&1 | FileCheck %s --check-prefix=FLAT
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/absent.toml" 2>&1 | FileCheck %s --check-prefix=ABSENT
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=/dev/zero" 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: rm -f %t/pipe && mkfifo %t/pipe && not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/pipe" 2>&1 | FileCheck %s --check-prefix=PIPE
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t" 2>&1 | FileCheck %s --check-prefix=FOLDER
+// RUN: truncate -s 1048577 %t/large.toml
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/large.toml" 2>&1 | FileCheck %s --check-prefix=LARGE
 
 // Later rules win; storage lies behind the axes of the policy.
 // CHECK: nn.parameter @up {{.*}} {fsdp.placement = #fsdp.placement<[{"tp" | "dp"}, {}]>}
@@ -63,6 +68,11 @@
 // UNKNOWN: error: {{.*}}unknown.toml:2: [stream]: unknown key 'seqence'; did you mean 'sequence'?
 // FLAT: error: {{.*}}stream.toml:1: @forward has no stream: no norm reads a [batch, sequence, features]
 // ABSENT: error: {{.*}}absent.toml
+// What never ends is not read, nor what is larger than any policy.
+// DEVICE: error: the placement policy '/dev/zero' is not a regular file; copy it into one
+// PIPE: error: the placement policy '{{.*}}/pipe' is not a regular file
+// FOLDER: error: the placement policy '{{.*}}' is not a regular file
+// LARGE: error: the placement policy '{{.*}}large.toml' has 1048577 bytes, more than 1 MiB
 
 //--- model.mlir
 nn.parameter @up : tensor<16x8xf32> init #nn.zeros
