@@ -313,7 +313,7 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
     | replicated | sharded | fsdp.shard_of | none |
     | parts of a sum | replicated | fsdp.all_reduce | 2 (n-1)/n of the operand |
     | parts of a sum | sharded | fsdp.reduce_scatter | (n-1)/n of the operand |
-    | sharded | sharded on another dimension | fsdp.all_to_all | (n-1)/n of the operand |
+    | sharded | sharded on another dimension | fsdp.all_gather, then fsdp.shard_of | n-1 times the operand |
 
     What makes the tensor smaller comes first. Axes of one rank are left out.
     The narrow type travels: a parameter is cast to the compute type before it is

@@ -350,8 +350,10 @@ int64_t fsdp::dist::bytesOf(ArrayRef<Move> moves, const Placement &from,
     RankedTensorType after = localType(logical, move.after, mesh);
     int64_t ranks = mesh.sizeOf(move.axes);
     int64_t whole = nn::bytesOf(move.kind == Move::AllGather ? after : before);
+    // An exchange is a gather, of which each rank keeps its part.
     int64_t times = move.kind == Move::ShardOf     ? 0
                     : move.kind == Move::AllReduce ? 2
+                    : move.kind == Move::AllToAll  ? ranks
                                                    : 1;
     bytes += CheckedSize(whole / ranks) * (ranks - 1) * times;
     before = after;

@@ -7,8 +7,8 @@
 //   replicated -> sharded   shard_of            nothing
 //   partial -> replicated   all_reduce          2 (n-1)/n of the operand
 //   partial -> sharded      reduce_scatter      (n-1)/n of the operand
-//   sharded -> sharded      all_to_all          (n-1)/n of the operand
-//   on another dimension
+//   sharded -> sharded      all_gather and      n-1 times the operand
+//   on another dimension    shard_of
 //
 // in bytes that a rank receives, n the ranks along the axes.
 //

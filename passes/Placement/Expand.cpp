@@ -149,11 +149,13 @@ private:
     case Move::ReduceScatter:
       return reduceScatter(move, value,
                            type.clone(wide(type.getElementType())));
-    case Move::AllToAll:
-      return labelled(AllToAllOp::create(
-          builder, location, TypeRange(type), value, op.getMeshAttr(),
-          axes(move), builder.getI64IntegerAttr(move.to),
-          builder.getI64IntegerAttr(move.from), serves));
+    case Move::AllToAll: {
+      // The runtime has no exchange of its own: every rank gathers the
+      // dimension that is cut and keeps its part along the other.
+      SmallVector<int64_t> whole(tensorOf(value).getShape());
+      whole[move.from] = type.getDimSize(move.from);
+      return shardOf(move, allGather(move, value, type.clone(whole)), type);
+    }
     }
     llvm_unreachable("all kinds of moves");
   }

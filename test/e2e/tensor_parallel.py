@@ -18,6 +18,7 @@ TOLERANCE = 1e-5  # relative, in the norm of a tensor: f32 sums in other orders
 MODEL = {"model.dim": 32, "model.n_layers": 2, "model.n_heads": 8,
          "model.n_kv_heads": 4, "model.ffn_dim": 48,
          "model.vocab_size": VOCABULARY}
+EXCHANGE = os.path.join(os.path.dirname(__file__), "Inputs", "exchange.toml")
 # Name: (replicate, shard, tensor, settings)
 MESHES = {
     "tp4": (1, 1, 4, {}),
@@ -30,6 +31,8 @@ MESHES = {
     # Fewer key heads than ranks: every rank needs some of them.
     "tp4_grouped": (1, 1, 4, {"model.n_kv_heads": 2}),
     "tp2_tied": (1, 1, 2, {"model.tied": "true"}),
+    # A policy of one's own, which needs an exchange of shards.
+    "dp2_tp2_exchange": (1, 2, 2, {"parallelism.placement_policy": EXCHANGE}),
     "dp4": (1, 4, 1, {}),
 }
 

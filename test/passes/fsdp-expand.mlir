@@ -7,7 +7,12 @@
 // CHECK-SAME: attributes {fsdp.local}
 // CHECK-NEXT: %[[W:.*]] = fsdp.all_gather %[[X]] on @mesh["a"] dim 0 : tensor<2x8xf32> -> tensor<4x8xf32>
 // CHECK-NEXT: fsdp.shard_of %[[W]] on @mesh["a"] dim 0 : tensor<4x8xf32> -> tensor<2x8xf32>
-// CHECK-NEXT: fsdp.all_to_all %[[X]] on @mesh["a"] split 1 join 0 : tensor<2x8xf32> -> tensor<4x4xf32>
+// CHECK-NEXT: %[[E:.*]] = fsdp.all_gather %[[X]] on @mesh["a"] dim 0 : tensor<2x8xf32> -> tensor<4x8xf32>
+// CHECK-NEXT: %[[F:.*]] = nn.reshape %[[E]] : tensor<4x8xf32> to tensor<4x2x4xf32>
+// CHECK-NEXT: %[[T:.*]] = nn.transpose %[[F]] [1, 0, 2] : tensor<4x2x4xf32> to tensor<2x4x4xf32>
+// CHECK-NEXT: %[[Q:.*]] = nn.reshape %[[T]] : tensor<2x4x4xf32> to tensor<32x1xf32>
+// CHECK-NEXT: %[[U:.*]] = fsdp.shard_of %[[Q]] on @mesh["a"] dim 0 : tensor<32x1xf32> -> tensor<16x1xf32>
+// CHECK-NEXT: nn.reshape %[[U]] : tensor<16x1xf32> to tensor<4x4xf32>
 // CHECK-NEXT: %[[R:.*]] = fsdp.all_reduce sum %[[P]] on @mesh["a"] scale 1.000000e+00 : tensor<8x4xbf16> -> tensor<8x4xf32>
 // CHECK-NEXT: nn.cast %[[R]] : tensor<8x4xf32> to tensor<8x4xbf16>
 // CHECK-NEXT: %[[S:.*]] = fsdp.reduce_scatter sum %[[P]] on @mesh["a"] dim 0 scale 1.000000e+00 : tensor<8x4xbf16> -> tensor<4x4xf32>
