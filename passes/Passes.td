@@ -253,9 +253,9 @@ def Propagate : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     factors cut or with none:
 
     1. parameters stay where they are computed with if any choice lets them;
-    2. among the choices that move as few of those: the fewest all_to_alls, then
-       the fewest bytes, those between the result and the place where it is
-       wanted included (the parameter's for its gradient, which may stay parts of
+    2. among the choices that move as few of those: the fewest exchanges of
+       one cut dimension for another, then the fewest bytes, those between the
+       result and the place where it is wanted included (the parameter's for its gradient, which may stay parts of
        a sum until then);
     3. what every rank has is cut only to meet an operand that is cut so
        already, or a result that is wanted so;

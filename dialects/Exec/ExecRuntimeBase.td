@@ -128,8 +128,10 @@ class Exec_RuntimeOp<string mnemonic, string function, list<Exec_BufferSpec> the
 
   defvar bufferRows = !listconcat(
       !foreach(b, reads, Exec_BufferRow<b, "read">.row),
-      !foreach(b, writes, Exec_BufferRow<b, !if(!eq(b.updates, ""), "written", "updated")>.row));
-  let description = prose # "\n    | buffer | | type | shape |\n    |---|---|---|---|\n" #
+      !foreach(b, writes, Exec_BufferRow<b, !if(!eq(b.updates, ""), "written", "updated")>.row),
+      !if(hasWorkspace, ["    | `workspace` | scratch | i8 | by target" #
+          !if(workspaceIsList, ", for every tensor", ", or none") # " |"], []<string>));
+  let description = prose # "\n    Calls `fsdp::rt::" # runtimeFunction # "`:\n\n    | buffer | | type | shape |\n    |---|---|---|---|\n" #
       !interleave(bufferRows, "\n") # "\n";
 
   defvar kind = "::fsdp::exec::BufferSpec::Kind::";

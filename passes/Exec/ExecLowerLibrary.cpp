@@ -28,8 +28,18 @@ LogicalResult ProgramLowering::giveWorkspaces(exec::RuntimeOpInterface work,
   return success();
 }
 
+/// True if nothing that `op` says is lost: what is an attribute of it, is one
+/// of the operation called `name`.
+[[maybe_unused]] static bool takesAttributes(OperationName name,
+                                             Operation *op) {
+  return llvm::all_of(op->getName().getAttributeNames(), [&](StringAttr own) {
+    return llvm::is_contained(name.getAttributeNames(), own);
+  });
+}
+
 LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
                                                OperationName name) {
+  assert(takesAttributes(name, op) && "lowersFrom of a record is wrong");
   OperationState work(op->getLoc(), name);
   // Inputs first: a constant among them is a launch of its own.
   SmallVector<Value> inputs = buffers(op->getOperands());
