@@ -197,10 +197,70 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }
 
+def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
+  let summary = "Cuts a training step into several microbatches";
+  let description = [{
+    Takes the program `function`, which nn-differentiate has made, apart into the
+    programs of one step, and writes the step on the module as `nn.steps`:
+
+    | program | runs | does |
+    |---|---|---|
+    | @count | once | counts the labels of all microbatches of the step: its argument `<targets>.of_step` has their slices one behind the other |
+    | @accumulate | `microbatches` times | the forward and the backward pass of one slice, divided by that count, added to `loss_sum` and `<parameter>.grad_sum` |
+    | @update | once | takes the sums as the step's loss and gradients, and sets them to zero |
+
+    So the loss is the mean over the labels of all microbatches on all ranks
+    that count, whatever each of them ignores. **Order of sums.** Every
+    microbatch is reduced into the place where the parameter rests and added
+    there, in f32, in the order of the microbatches. That is another rounding
+    than that of one larger batch, and part of the numerical contract.
+
+    It runs before fsdp-optimizer, whose step belongs to @update. Without it the
+    gradients of the step are written to `<parameter>.grad`.
+
+    The additions stand at the end of @accumulate, where none keeps a reduction
+    from running beside the backward pass.
+
+    ```mlir
+    func.func @train(%x: tensor<2x8xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+      ...
+      %count = nn.count_labels %x ignore_index -100 : tensor<2x8xi32> -> tensor<i64>
+      %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
+      ...
+      nn.gradient @w, %g : tensor<4x4xf32>
+      return %loss : tensor<f32>
+    }
+    // becomes, with microbatches=4,
+    func.func @count(%x: tensor<8x8xi32> {nn.name = "targets.of_step"}) -> (tensor<i64> {nn.name = "label_count"})
+    func.func @accumulate(%x: tensor<2x8xi32> {nn.name = "targets"}, %count: tensor<i64> {nn.name = "label_count"}) {
+      ...
+      nn.accumulate @loss_sum, %loss : tensor<f32>
+      nn.accumulate @w.grad_sum, %g : tensor<4x4xf32>
+      return
+    }
+    func.func @update() -> (tensor<f32> {nn.name = "loss"}) {
+      %loss = nn.read @loss_sum : tensor<f32>
+      %g = nn.read @w.grad_sum : tensor<4x4xf32>
+      nn.gradient @w, %g : tensor<4x4xf32>
+      nn.clear [@loss_sum, @w.grad_sum]
+      return %loss : tensor<f32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", /*default=*/"\"train\"",
+           "The training program">,
+    Option<"microbatches", "microbatches", "int64_t", /*default=*/"2",
+           "Microbatches of a step, from 2 to 2^20">,
+  ];
+  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
+}
+
 def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
   let summary = "Replaces the gradients by an exact norm, clipping and one AdamW step";
   let description = [{
-    Adds to the program the arguments "lr" (tensor<f32>) and "step"
+    Adds to the program, which is @train or nn-accumulate's @update, the
+    arguments "lr" (tensor<f32>) and "step"
     (tensor<i32>, from 1) and the result "grad_norm" (tensor<f32>), declares
     two moments per trained parameter (`<parameter>.exp_avg`, `.exp_avg_sq`,
     with the parameter's placement), and replaces all nn.gradient by

@@ -51,8 +51,17 @@ static void addSharding(OpPassManager &pm,
     pm.addPass(createCanonicalizerPass());
     pm.addPass(createCSEPass());
   }
+  // A step of one microbatch is the training program itself.
+  bool accumulates = options.train && options.microbatches != 1;
+  if (accumulates) {
+    AccumulateOptions accumulate;
+    accumulate.microbatches = options.microbatches;
+    pm.addPass(createAccumulate(accumulate));
+  }
   if (options.train && options.optimizer) {
     OptimizerOptions optimizer;
+    if (accumulates)
+      optimizer.function = "update";
     optimizer.beta1 = options.beta1;
     optimizer.beta2 = options.beta2;
     optimizer.eps = options.eps;

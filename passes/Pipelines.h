@@ -52,6 +52,10 @@ struct TrainPipelineOptions
       llvm::cl::desc("Make @train and @evaluate of @forward; without, the "
                      "public functions are the programs"),
       llvm::cl::init(true)};
+  Option<int64_t> microbatches{
+      *this, "microbatches",
+      llvm::cl::desc("Microbatches of a step; see nn-accumulate"),
+      llvm::cl::init(1)};
   Option<bool> optimizer{
       *this, "optimizer",
       llvm::cl::desc("Update parameters by AdamW; without, gradients stay in "

@@ -275,15 +275,27 @@ FailureOr<Placement> fsdp::dist::placementAtRest(nn::ReadOp read) {
   return placementAtRest(read, read.getNameAttr(), read.getValue());
 }
 
+bool fsdp::dist::changesState(Operation *op) {
+  return isa<nn::GradientOp, nn::AdamWOp, nn::AccumulateOp, nn::ClearOp>(op);
+}
+
 SmallVector<GradientUse> fsdp::dist::gradientsOf(Operation *op) {
   SmallVector<GradientUse> uses;
   if (auto gradient = dyn_cast<nn::GradientOp>(op))
-    uses.push_back({0, gradient.getNameAttr()});
+    uses.push_back({0, gradient.getNameAttr(), gradient.getNameAttr()});
+  if (auto sum = dyn_cast<nn::AccumulateOp>(op)) {
+    auto buffer = SymbolTable::lookupNearestSymbolFrom<nn::BufferOp>(
+        op, sum.getNameAttr());
+    FlatSymbolRefAttr owner;
+    if (buffer)
+      owner = buffer->getAttrOfType<FlatSymbolRefAttr>(nn::kStateOfAttr);
+    uses.push_back({0, owner, sum.getNameAttr()});
+  }
   if (auto adamw = dyn_cast<nn::AdamWOp>(op)) {
     unsigned first = adamw.getODSOperandIndexAndLength(0).first;
     for (auto [i, name] :
          llvm::enumerate(adamw.getParameters().getAsRange<FlatSymbolRefAttr>()))
-      uses.push_back({static_cast<unsigned>(first + i), name});
+      uses.push_back({static_cast<unsigned>(first + i), name, name});
   }
   return uses;
 }
@@ -294,7 +306,7 @@ FailureOr<SmallVector<Placement>> fsdp::dist::operandsAtRest(Operation *op) {
     placements.push_back(Placement(rankOf(operand)));
   for (const GradientUse &use : gradientsOf(op)) {
     FailureOr<Placement> placement =
-        placementAtRest(op, use.parameter, op->getOperand(use.operand));
+        placementAtRest(op, use.rests, op->getOperand(use.operand));
     if (failed(placement))
       return failure();
     placements[use.operand] = *placement;
@@ -363,7 +375,7 @@ FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program,
     add(*placement);
   }
   for (Operation &op : body) {
-    if (!isa<nn::GradientOp, nn::AdamWOp>(op))
+    if (!changesState(&op))
       continue;
     FailureOr<SmallVector<Placement>> placements = operandsAtRest(&op);
     if (failed(placements))
@@ -445,7 +457,7 @@ private:
     }
     if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
       return visitRule(rule);
-    if (isa<nn::GradientOp, nn::AdamWOp>(op))
+    if (changesState(op))
       return visitGradients(op);
     if (op->hasTrait<OpTrait::IsTerminator>())
       return visitReturn(op);

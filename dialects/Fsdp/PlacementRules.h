@@ -83,12 +83,19 @@ mlir::FailureOr<Placement> placementAtRest(mlir::Operation *op,
                                            mlir::Value value);
 mlir::FailureOr<Placement> placementAtRest(nn::ReadOp read);
 
-/// An operand that is a gradient, which rests where its parameter does.
+/// True for ops that change what persists, without a sharding rule: they take
+/// their operands where those rest.
+bool changesState(mlir::Operation *op);
+
+/// An operand that is a gradient, or is added to what persists.
 struct GradientUse {
   unsigned operand;
+  /// Null for what belongs to no parameter.
   mlir::FlatSymbolRefAttr parameter;
+  /// Where the operand has to lie: the parameter, or the buffer it is added to.
+  mlir::FlatSymbolRefAttr rests;
 };
-/// The gradients that `op`, an nn.gradient or nn.adamw, takes.
+/// The gradients that `op`, of which changesState() holds, takes.
 llvm::SmallVector<GradientUse> gradientsOf(mlir::Operation *op);
 /// Where its operands have to lie: gradients at rest, numbers on every rank.
 /// Fails, with an error, if a gradient has not its parameter's type.

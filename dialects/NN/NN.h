@@ -37,7 +37,7 @@ inline llvm::hash_code hash_value(const Real &real) {
 }
 
 /// Parameters, buffers and optimizer state: read by nn.read, written by
-/// nn.adamw. Ordering effects on it keeps reads before the update.
+/// nn.adamw, nn.accumulate and nn.clear. Ordering effects on it keeps reads before the update.
 struct PersistentResource
     : mlir::SideEffects::Resource::Base<PersistentResource> {
   llvm::StringRef getName() final { return "nn.persistent"; }
@@ -69,6 +69,8 @@ inline constexpr llvm::StringLiteral kNameAttr = "nn.name";
 inline constexpr llvm::StringLiteral kFrozenAttr = "nn.frozen";
 /// Names the parameter that a buffer (optimizer state) belongs to.
 inline constexpr llvm::StringLiteral kStateOfAttr = "nn.state_of";
+/// Attribute of the module: the steps that are lists of actions, by name.
+inline constexpr llvm::StringLiteral kStepsAttr = "nn.steps";
 
 } // namespace fsdp::nn
 

@@ -99,4 +99,22 @@ def NN_RotaryTableAttr : NN_Init<"RotaryTable", "rotary_table",
   let genVerifyDecl = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+def NN_ActionAttr : AttrDef<NN_Dialect, "Action"> {
+  let mnemonic = "action";
+  let summary = "Runs of a program as part of a step";
+  let description = [{
+    The program runs `times` times, from 1 to 2^20. A list of actions in the
+    module's `nn.steps` is a step.
+
+    Example: `#nn.action<@accumulate times 4>`
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$program, "int64_t":$times);
+  let assemblyFormat = "`<` $program `times` $times `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // FSDP_NN_ATTRS

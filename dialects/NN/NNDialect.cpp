@@ -88,6 +88,29 @@ LogicalResult NNDialect::verifyRegionResultAttribute(Operation *op, unsigned,
                      number);
 }
 
+static LogicalResult verifySteps(Operation *op, Attribute value) {
+  auto steps = dyn_cast<DictionaryAttr>(value);
+  auto isStep = [](NamedAttribute step) {
+    auto actions = dyn_cast<ArrayAttr>(step.getValue());
+    return actions && !actions.empty() &&
+           llvm::all_of(actions, llvm::IsaPred<ActionAttr>);
+  };
+  if (!isa<ModuleOp>(op) || !steps || !llvm::all_of(steps, isStep))
+    return op->emitOpError("has '")
+           << kStepsAttr
+           << "', which must be lists of #nn.action by name, on the module";
+  for (NamedAttribute step : steps)
+    for (auto action :
+         cast<ArrayAttr>(step.getValue()).getAsRange<ActionAttr>()) {
+      Operation *program = SymbolTable::lookupSymbolIn(op, action.getProgram());
+      if (!program || isa<ParameterOp, BufferOp>(program))
+        return op->emitOpError("has no program ")
+               << action.getProgram() << ", which its step '"
+               << step.getName().getValue() << "' runs";
+    }
+  return success();
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -103,6 +126,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
              << name << "', which must name a parameter on an nn.buffer";
     return success();
   }
+  if (name == kStepsAttr)
+    return verifySteps(op, attribute.getValue());
   if (name == kModuleAttr) {
     auto path = dyn_cast<StringAttr>(attribute.getValue());
     Operation *parent = op->getParentOp();
@@ -127,6 +152,14 @@ LogicalResult NormalAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "#nn.normal expects std >= 0";
   if (!(cut >= 0))
     return emitError() << "#nn.normal expects cut >= 0";
+  return success();
+}
+
+LogicalResult ActionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 FlatSymbolRefAttr, int64_t times) {
+  if (times < 1 || times > kMaxActions)
+    return emitError() << "#nn.action expects from 1 to " << kMaxActions
+                       << " times, got " << times;
   return success();
 }
 

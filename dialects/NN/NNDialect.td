@@ -49,7 +49,13 @@ def NN_Dialect : Dialect {
     place that takes paths apart.
 
     A *program* is a public `func.func`. Its arguments and results carry
-    `nn.name`, the name of the arena range that holds them at run time.
+    `nn.name`, the name of the arena range that holds them at run time; the
+    result of one program may be the argument of another.
+
+    **Steps.** A step that is several programs says so on the module, for every
+    level below too: `nn.steps = {train = [#nn.action<@count times 1>,
+    #nn.action<@accumulate times 4>, #nn.action<@update times 1>]}`. Without it
+    @train is the step "train".
   }];
   let cppNamespace = "::fsdp::nn";
   let useDefaultAttributePrinterParser = 1;

@@ -121,6 +121,39 @@ def NN_GradientOp : NN_Op<"gradient", [
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 
+def NN_AccumulateOp : NN_Op<"accumulate", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    MemoryEffects<[MemRead<NN_PersistentResource>, MemWrite<NN_PersistentResource>]>]> {
+  let summary = "Adds a value to a buffer where it rests";
+  let description = [{
+    The buffer becomes `buffer + value`, as nn.add would give it. Sums over the
+    microbatches of a step are made so (`nn-accumulate`): in order of the
+    microbatches, where the buffer rests.
+
+    Example: `nn.accumulate @norm.weight.grad_sum, %g : tensor<256xf32>`
+
+    Constraints:
+    1. the symbol names an nn.buffer;
+    2. the value has the type that nn.read of the buffer would have.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);
+  let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+}
+
+def NN_ClearOp : NN_Op<"clear", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
+  let summary = "Sets buffers to zero";
+  let description = [{
+    Example: `nn.clear [@norm.weight.grad_sum, @loss_sum]`
+
+    Constraints: 1. the symbols name nn.buffer ops; 2. there is at least one.
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$names);
+  let assemblyFormat = "$names attr-dict";
+  let hasVerifier = 1;
+}
+
 def NN_RecomputeFromOp : NN_Op<"recompute_from"> {
   let summary = "Identity that keeps a recomputed clone apart";
   let description = [{

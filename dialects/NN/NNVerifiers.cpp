@@ -168,6 +168,34 @@ LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
                              getValue().getType());
 }
 
+LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
+  // 1.
+  FailureOr<Operation *> declared = lookupPersistent(
+      *this, tables, getNameAttr(), /*parameters=*/false, /*buffers=*/true);
+  if (failed(declared))
+    return failure();
+  // 2.
+  return verifyPersistentUse(*this, *declared,
+                             cast<BufferOp>(*declared).getType(),
+                             getValue().getType());
+}
+
+LogicalResult ClearOp::verify() {
+  // 2.
+  if (getNames().empty())
+    return emitOpError("expects at least one buffer");
+  return success();
+}
+
+LogicalResult ClearOp::verifySymbolUses(SymbolTableCollection &tables) {
+  // 1.
+  for (auto name : getNames().getAsRange<FlatSymbolRefAttr>())
+    if (failed(lookupPersistent(*this, tables, name, /*parameters=*/false,
+                                /*buffers=*/true)))
+      return failure();
+  return success();
+}
+
 LogicalResult SeedOp::verify() {
   return expectRank(*this, "the loss", getLoss(), 0);
 }

@@ -134,7 +134,11 @@ static void addOptimizer(Table &table, RunConfig &config) {
 static void addTraining(Table &table, RunConfig::Training &training) {
   table.compiled = true;
   table.add("training.local_batch_size", training.localBatchSize, 1,
-            kMaxDimension, "sequences per rank and step");
+            kMaxDimension, "sequences per rank and microbatch");
+  table.add("training.global_batch_size", training.globalBatchSize, -1, kMaxInt,
+            "sequences of all ranks per step, a multiple of "
+            "training.local_batch_size times the data-parallel ranks: so many "
+            "microbatches add up their gradients; unset or -1: one");
   table.add("training.seq_len", training.seqLen, 1, kMaxDimension,
             "tokens per sequence");
   table.add("training.max_norm", training.maxNorm, 0, kAny,

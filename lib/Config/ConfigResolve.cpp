@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Support/CheckedSize.h"
 #include <algorithm>
 #include <cmath>
 #include <cpuid.h>
@@ -44,6 +45,41 @@ static void resolveMesh(RunConfig &config, int64_t ranks) {
                 std::to_string(ranks));
 }
 
+/// Sequences of one microbatch of all ranks.
+static int64_t microbatchSize(const RunConfig &config) {
+  return config.training.localBatchSize *
+         config.parallelism.dataParallelReplicateDegree *
+         config.parallelism.dataParallelShardDegree;
+}
+
+/// Leaves the size of the global batch unset where a step has one microbatch.
+static void resolveBatch(RunConfig &config, ConfigErrors &errors) {
+  const char *const key = "training.global_batch_size";
+  std::optional<int64_t> &global = config.training.globalBatchSize;
+  int64_t size = microbatchSize(config);
+  if (!global || *global == -1 || *global == size) {
+    global.reset();
+    return;
+  }
+  std::string stated =
+      config.origin.count(key) ? config.origin.at(key) + ": " : "";
+  stated += std::string(key) + " = " + std::to_string(*global);
+  std::string is = std::to_string(size) +
+                   ", which training.local_batch_size = " +
+                   std::to_string(config.training.localBatchSize) + " on " +
+                   std::to_string(size / config.training.localBatchSize) +
+                   " data-parallel ranks takes";
+  if (*global < 1 || *global % size != 0)
+    errors.add(stated + " is no multiple of " + is, key);
+  else if (*global / size > kMaxActions)
+    errors.add(stated + " is more than 2^20 times " + is, key);
+}
+
+int64_t fsdp::microbatches(const RunConfig &config) {
+  std::optional<int64_t> global = config.training.globalBatchSize;
+  return global ? *global / microbatchSize(config) : 1;
+}
+
 /// What a policy of one's own says is said there alone.
 static void checkPolicy(const RunConfig &config, ConfigErrors &errors) {
   if (config.parallelism.placementPolicy.empty())
@@ -68,6 +104,8 @@ std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
   if (!errors.concern("parallelism.")) {
     try {
       resolveMesh(config, ranks);
+      if (!errors.concern("training."))
+        resolveBatch(config, errors);
     } catch (const Error &error) {
       errors.add(error.what());
     }

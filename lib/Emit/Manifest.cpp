@@ -15,6 +15,14 @@ using llvm::json::OStream;
 
 namespace {
 
+constexpr llvm::StringLiteral kTrain = "train";
+
+/// Runs of a program as part of a step.
+struct Action {
+  StringRef program;
+  int64_t times;
+};
+
 class ManifestWriter {
 public:
   ManifestWriter(ModuleOp module, const ManifestInfo &info, OStream &json)
@@ -25,6 +33,7 @@ public:
 private:
   void fingerprint();
   void mesh();
+  void steps();
 
   ModuleOp module;
   const ManifestInfo &info;
@@ -246,6 +255,24 @@ static void program(OStream &json, exec::ProgramOp program) {
   });
 }
 
+/// The steps of the module; without nn.steps a program "train" is one.
+static SmallVector<std::pair<StringRef, SmallVector<Action>>>
+stepsOf(ModuleOp module) {
+  SmallVector<std::pair<StringRef, SmallVector<Action>>> steps;
+  if (auto stated = module->getAttrOfType<DictionaryAttr>(nn::kStepsAttr)) {
+    for (NamedAttribute step : stated) {
+      steps.push_back({step.getName(), {}});
+      for (auto action :
+           cast<ArrayAttr>(step.getValue()).getAsRange<nn::ActionAttr>())
+        steps.back().second.push_back(
+            {action.getProgram().getValue(), action.getTimes()});
+    }
+  } else if (module.lookupSymbol<exec::ProgramOp>(kTrain)) {
+    steps.push_back({kTrain, {{kTrain, 1}}});
+  }
+  return steps;
+}
+
 /// Elements that stand on one line each: a list of ranges stays a table.
 template <typename Ops, typename Print>
 static void lines(OStream &json, StringRef key, Ops ops, Print print) {
@@ -274,12 +301,23 @@ void ManifestWriter::mesh() {
   json.attribute("node_size", nodeSize);
 }
 
+void ManifestWriter::steps() {
+  for (const auto &[name, actions] : stepsOf(module))
+    json.attributeArray(name, [&, &actions = actions] {
+      for (const Action &action : actions)
+        json.object([&] {
+          json.attribute("program", action.program);
+          json.attribute("times", action.times);
+        });
+    });
+}
+
 void ManifestWriter::write() {
   auto bytes = [&](StringRef attribute) {
     return module->getAttrOfType<IntegerAttr>(attribute).getInt();
   };
   json.object([&] {
-    json.attribute("format", 2);
+    json.attribute("format", 3);
     json.attributeObject("config", [&] {
       for (const auto &[key, value] : info.config)
         json.attribute(key, value);
@@ -292,6 +330,7 @@ void ManifestWriter::write() {
     });
     lines(json, "ranges", module.getOps<exec::RangeOp>(), range);
     lines(json, "programs", module.getOps<exec::ProgramOp>(), program);
+    json.attributeObject("steps", [&] { steps(); });
   });
 }
 
@@ -337,6 +376,17 @@ static LogicalResult checkPlacement(exec::RangeOp range) {
   return success();
 }
 
+/// What a step runs has to be a program by now.
+static LogicalResult checkSteps(ModuleOp module) {
+  for (const auto &[name, actions] : stepsOf(module))
+    for (const Action &action : actions)
+      if (!module.lookupSymbol<exec::ProgramOp>(action.program))
+        return module.emitError("step '")
+               << name << "' runs @" << action.program
+               << ", which is no exec.program";
+  return success();
+}
+
 /// Whether a manifest can state everything about the range.
 static LogicalResult check(exec::RangeOp range) {
   if (!range.getOffset())
@@ -358,7 +408,7 @@ FailureOr<std::string> fsdp::makeManifest(ModuleOp module,
   for (auto range : module.getOps<exec::RangeOp>())
     if (failed(check(range)))
       return failure();
-  if (failed(checkCount(module)))
+  if (failed(checkCount(module)) || failed(checkSteps(module)))
     return failure();
   std::string text;
   llvm::raw_string_ostream os(text);

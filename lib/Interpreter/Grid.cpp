@@ -64,6 +64,8 @@ private:
   void local(Operation *op);
   void read(nn::ReadOp op);
   void adamw(nn::AdamWOp op);
+  void accumulate(nn::AccumulateOp op);
+  void clear(nn::ClearOp op);
   void fusion(nn::FusionOp op);
   void allGather(dist::AllGatherOp op);
   void reduceScatter(dist::ReduceScatterOp op);
@@ -233,6 +235,28 @@ void Run::adamw(nn::AdamWOp op) {
   }
 }
 
+void Run::accumulate(nn::AccumulateOp op) {
+  Tensors sums = state.read(op.getName());
+  for (auto [sum, value] : llvm::zip_equal(sums, of(op.getValue()))) {
+    if (sum.shape != value.shape)
+      fail(nameOf(op) + " adds " + textOf(value.shape) + " to '" +
+           op.getName().str() + "' of " + textOf(sum.shape));
+    for (int64_t i = 0; i < sum.size(); ++i)
+      sum.values[i] += value.values[i];
+  }
+  roundAs(op.getValue(), sums);
+  state.write(op.getName(), op.getName(), std::move(sums));
+}
+
+void Run::clear(nn::ClearOp op) {
+  for (auto name : op.getNames().getAsRange<FlatSymbolRefAttr>()) {
+    Tensors zeros = state.read(name.getValue());
+    for (Tensor &tensor : zeros)
+      llvm::fill(tensor.values, 0);
+    state.write(name.getValue(), name.getValue(), std::move(zeros));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//
@@ -324,6 +348,8 @@ void Run::execute(Operation *op) {
                     op.getName(), of(op.getValue()));
       })
       .Case([&](nn::AdamWOp op) { adamw(op); })
+      .Case([&](nn::AccumulateOp op) { accumulate(op); })
+      .Case([&](nn::ClearOp op) { clear(op); })
       .Case([&](nn::FusionOp op) { fusion(op); })
       .Case([&](dist::AllGatherOp op) { allGather(op); })
       .Case([&](dist::ReduceScatterOp op) { reduceScatter(op); })

@@ -1,5 +1,6 @@
 //===- Prepare.cpp - Everything that can be wrong before a run ------------===//
 #include "Prepare.h"
+#include "Step.h"
 #include "fsdp/Support/RangeNames.h"
 
 using namespace fsdp;
@@ -113,9 +114,11 @@ PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
     refuseText(config);
     return run;
   }
-  if (manifest.findProgram("train") < 0)
-    throw Error("the artifact has no program 'train'");
+  if (trainStepOf(manifest).empty())
+    throw Error("the artifact has no step 'train', only single programs, which "
+                "--program runs");
   checkInputs(manifest);
+  checkInputsOfStep(manifest);
   checkLogits(manifest, config.sample.length);
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(

@@ -1,5 +1,6 @@
 //===- Rank.cpp - One rank's context and its named ranges -----------------===//
 #include "Rank.h"
+#include "Step.h"
 #include "fsdp/Runtime/Initialize.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/Error.h"
@@ -13,7 +14,8 @@ using namespace fsdp::rt;
 
 Rank::Rank(const LoadedArtifact &artifact, World world, int threads)
     : artifact(artifact), place(world),
-      shard(fsdp::dataShard(artifact.manifest(), world)) {
+      shard(fsdp::dataShard(artifact.manifest(), world)),
+      microbatches(microbatchesOf(artifact.manifest())) {
   ContextOptions options;
   options.threads = threads;
   options.meshAxes = manifest().meshSizes();
@@ -21,6 +23,11 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads)
   context = createContext(artifact.artifact(), options, error);
   if (!context)
     throw Error(error);
+  if (microbatches == 1)
+    return;
+  auto places = static_cast<size_t>(batch().rows * batch().sequence);
+  stepTokens.resize(places * static_cast<size_t>(microbatches));
+  stepTargets.resize(stepTokens.size());
 }
 
 uint64_t Rank::arenaBytes() const { return rt::arenaBytes(*context); }
@@ -43,6 +50,51 @@ Batch Rank::batch() const {
   return {tokens->shape[0], tokens->shape[1],
           reinterpret_cast<int32_t *>(find(range_name::kTokens)),
           reinterpret_cast<int32_t *>(find(range_name::kTargets))};
+}
+
+Batch Rank::stepBatch() {
+  Batch one = batch();
+  if (microbatches == 1)
+    return one;
+  return {one.rows * microbatches, one.sequence, stepTokens.data(),
+          stepTargets.data()};
+}
+
+/// Copies a slice of the step's batch to the inputs of the programs.
+void Rank::setMicrobatch(int64_t index) {
+  Batch one = batch();
+  int64_t places = one.rows * one.sequence;
+  std::copy_n(stepTokens.data() + index * places, places, one.tokens);
+  std::copy_n(stepTargets.data() + index * places, places, one.targets);
+}
+
+/// Where all slices of an input are kept; null if it has none.
+int32_t *Rank::placeInStep(const std::string &input) {
+  if (microbatches == 1)
+    return nullptr;
+  return input == range_name::kTokens    ? stepTokens.data()
+         : input == range_name::kTargets ? stepTargets.data()
+                                         : nullptr;
+}
+
+void Rank::runStep() {
+  Batch whole = stepBatch();
+  int64_t places = whole.rows * whole.sequence;
+  for (const auto &[input, from] :
+       {std::pair(range_name::kTokens, whole.tokens),
+        std::pair(range_name::kTargets, whole.targets)})
+    if (std::byte *to = find(std::string(input) + range_name::kOfStepSuffix))
+      std::copy_n(from, places, reinterpret_cast<int32_t *>(to));
+  for (const StepAction &action : manifest().steps.at(kTrainStep)) {
+    const ProgramInfo &program =
+        manifest().programs[static_cast<size_t>(action.program)];
+    bool isSliced = microbatches > 1 && takesMicrobatch(program);
+    for (int64_t i = 0; i < action.times; ++i) {
+      if (isSliced)
+        setMicrobatch(i);
+      run(program.name);
+    }
+  }
 }
 
 bool Rank::hasGlobalLoss() const {
@@ -120,19 +172,24 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
     throw Error("there is no file '" + path + "' and no '" + mine + "'");
   SafetensorsFile file(whole ? path : mine);
   for (const TensorView &tensor : file.tensors()) {
-    const RangeInfo *range = manifest().findRange(tensor.name);
-    if (!range)
+    const RangeInfo *found = manifest().findRange(tensor.name);
+    if (!found)
       throw Error(path + ": the artifact has no range '" + tensor.name + "'");
-    if (range->dtype != tensor.dtype ||
-        (tensor.shape != range->full && tensor.shape != range->shape))
+    RangeInfo range = *found;
+    std::byte *to = at(*context, range.offset);
+    if (int32_t *slices = wholeBatch ? placeInStep(tensor.name) : nullptr) {
+      range = ofStep(std::move(range), microbatches);
+      to = reinterpret_cast<std::byte *>(slices);
+    }
+    if (range.dtype != tensor.dtype ||
+        (tensor.shape != range.full && tensor.shape != range.shape))
       throw Error(path + ": '" + tensor.name +
                   "' has another type or shape than in the artifact");
-    std::byte *to = at(*context, range->offset);
-    if (tensor.shape == range->full)
-      copyShard(*range, manifest().shardView(*range, place.rank), tensor.data,
+    if (tensor.shape == range.full)
+      copyShard(range, manifest().shardView(range, place.rank), tensor.data,
                 to);
     else
-      std::memcpy(to, tensor.data, range->bytes);
+      std::memcpy(to, tensor.data, range.bytes);
     loaded.insert(tensor.name);
   }
   bool tokens = loaded.count(range_name::kTokens),

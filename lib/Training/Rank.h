@@ -29,6 +29,10 @@ public:
   }
   /// The inputs "tokens" and "targets".
   rt::Batch batch() const;
+  /// The tokens and targets of a step: its microbatches, one behind the other,
+  /// or batch() if it has one. So the microbatches of b rows of a step are what
+  /// one batch of as many times b rows would be.
+  rt::Batch stepBatch();
   /// Which piece of the global batch they are.
   rt::DataShard dataShard() const { return shard; }
   /// True if "loss" is the mean over the global batch, the same on every rank;
@@ -37,14 +41,17 @@ public:
 
   /// Runs a program by name. Collective. Throws fsdp::Error.
   void run(const std::string &program);
+  /// Runs the programs of the step "train" on stepBatch(). Collective. Throws
+  /// fsdp::Error.
+  void runStep();
 
   /// Writes every range to the file of this rank, but outputs of programs that
   /// ran before the last one: their bytes may have been used again.
   void dump(const std::string &path) const;
   /// Sets ranges by name from a file of full or of this rank's tensors; the
   /// part after the last dot may be preceded by `.rankN`. Returns whether
-  /// both inputs of a batch were among them; with `wholeBatch`, one without the
-  /// other is an error.
+  /// both inputs of a batch were among them; with `wholeBatch` they are those
+  /// of a step, and one without the other is an error.
   bool load(const std::string &path, bool wholeBatch);
   void initialize(uint64_t seed);
   /// "'tokens', 'targets'": the inputs of a program that load() has not set.
@@ -52,12 +59,16 @@ public:
 
 private:
   bool holds(const rt::RangeInfo &range) const;
+  void setMicrobatch(int64_t index);
+  int32_t *placeInStep(const std::string &input);
   std::byte *findScalar(const std::string &name, size_t bytes) const;
 
   const rt::LoadedArtifact &artifact;
   rt::World place;
   rt::DataShard shard;
   rt::ContextPtr context;
+  int64_t microbatches;
+  std::vector<int32_t> stepTokens, stepTargets; // of several microbatches
   std::string lastProgram;
   std::set<std::string> loaded;
 };

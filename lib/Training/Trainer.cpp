@@ -9,6 +9,7 @@
 #include "Results.h"
 #include "RunHeader.h"
 #include "Schedule.h"
+#include "Step.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
@@ -96,9 +97,9 @@ void Trainer::introduce(double peak, const char *peakText) {
 StepCosts Trainer::measureCosts() {
   const Manifest &manifest = run.artifact->manifest();
   StepCosts costs;
-  Batch batch = rank.batch();
+  Batch batch = rank.stepBatch();
   costs.tokens = batch.rows * batch.sequence * rank.dataShard().count();
-  costs.flops = manifest.programs[manifest.findProgram("train")].flops;
+  costs.flops = flopsOfStep(manifest);
   costs.arenaBytes = rank.arenaBytes();
   costs.peak = config.metrics.peakTflops * 1e12;
   const char *peakText = "as configured";
@@ -119,7 +120,7 @@ StepRecord Trainer::runStep(int64_t step) {
   record.step = step + 1;
   if (!fixedBatch)
     run.text->sampleTraining(static_cast<uint64_t>(config.training.seed), step,
-                             rank.dataShard(), rank.batch());
+                             rank.dataShard(), rank.stepBatch());
   if (auto *lr = rank.scalar<float>(range_name::kLearningRate)) {
     *lr = static_cast<float>(learningRate(config, step));
     record.lr = *lr;
@@ -127,7 +128,7 @@ StepRecord Trainer::runStep(int64_t step) {
   if (auto *number = rank.scalar<int32_t>(range_name::kStep))
     *number = static_cast<int32_t>(step + 1);
   auto start = std::chrono::steady_clock::now();
-  rank.run("train");
+  rank.runStep();
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   record.seconds = seconds.count();

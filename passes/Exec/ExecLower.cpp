@@ -107,6 +107,16 @@ ModuleState::declareShared(Location loc, StringRef name, MemRefType type,
     if (placement)
       diagnostic << " at " << placement;
   };
+  // What one program gives and another takes is filled before it is read, as
+  // an input is.
+  bool isHandedOn =
+      (role == exec::Role::Input && range.getRole() == exec::Role::Output) ||
+      (role == exec::Role::Output && range.getRole() == exec::Role::Input);
+  if (isHandedOn && range.getType() == type &&
+      range.getPlacementAttr() == placement) {
+    range.setRole(exec::Role::Input);
+    return range;
+  }
   if (range.getType() != type || range.getRole() != role ||
       range.getPlacementAttr() != placement) {
     auto diagnostic = emitError(loc) << "range '" << name << "' is ";

@@ -26,7 +26,8 @@ public:
   void declarePersistent();
 
   /// The range of a program's argument or result. Programs that use the same
-  /// name share it, so type, role and placement must agree. `full` is the
+  /// name share it, so type and placement must agree, and role, except that
+  /// one program's result may be another's argument: it is an input then. `full` is the
   /// logical type of what is placed, and null as `placement` is.
   mlir::FailureOr<exec::RangeOp>
   declareShared(mlir::Location loc, llvm::StringRef name, mlir::MemRefType type,
@@ -114,6 +115,8 @@ private:
   // State, kernels, shapes.
   mlir::LogicalResult lowerRead(nn::ReadOp op);
   mlir::LogicalResult lowerGradient(nn::GradientOp op);
+  mlir::LogicalResult lowerAccumulate(nn::AccumulateOp op);
+  mlir::LogicalResult lowerClear(nn::ClearOp op);
   mlir::LogicalResult lowerKernel(mlir::Operation *op);
   mlir::LogicalResult lowerReshape(nn::ReshapeOp op);
   mlir::LogicalResult lowerRecompute(nn::RecomputeFromOp op);
@@ -180,7 +183,8 @@ private:
                  mlir::Value>
       views;                         // (source, offset), type -> exec.view
   llvm::StringMap<mlir::Value> gets; // range -> exec.get
-  llvm::StringMap<mlir::Operation *> updates; // range -> first nn.adamw
+  /// range -> the ops that change it, in order
+  llvm::StringMap<llvm::SmallVector<mlir::Operation *, 1>> updates;
   llvm::SmallVector<exec::RangeOp> resultRanges;
   /// tensor -> parameter of which it is the value or the gradient
   llvm::DenseMap<mlir::Value, llvm::StringRef> parameters;

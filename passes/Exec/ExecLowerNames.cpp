@@ -5,6 +5,7 @@
 // is called after the parameter: "layers.1.feed_forward.w2.weight: all_gather".
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Fsdp/PlacementRules.h"
 #include "dialects/NN/ModulePath.h"
 #include "passes/Exec/ExecLower.h"
 
@@ -34,6 +35,10 @@ void ProgramLowering::findParameters() {
         parameters.try_emplace(read.getValue(), read.getName());
     } else if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
       parameters.try_emplace(gradient.getValue(), gradient.getName());
+    } else if (auto sum = dyn_cast<nn::AccumulateOp>(op)) {
+      for (const dist::GradientUse &use : dist::gradientsOf(sum))
+        if (use.parameter)
+          parameters.try_emplace(sum.getValue(), use.parameter.getValue());
     } else if (auto update = dyn_cast<nn::AdamWOp>(op)) {
       for (auto [name, gradient] :
            llvm::zip(update.getParameters(), update.getGradients()))

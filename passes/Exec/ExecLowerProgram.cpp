@@ -101,6 +101,8 @@ FailureOr<exec::RangeOp> ProgramLowering::declare(Location loc, Type type,
   auto name = dyn_cast_or_null<StringAttr>(get(nn::kNameAttr));
   if (!name)
     return emitError() << " has no " << nn::kNameAttr;
+  if (role == exec::Role::Output && gets.contains(name.getValue()))
+    return emitError() << " has the name of an argument, " << name;
   auto placement = cast_or_null<dist::PlacementAttr>(get(dist::kPlacementAttr));
   TypeAttr full;
   if (placement) {
@@ -186,16 +188,28 @@ LogicalResult ProgramLowering::lowerReturn() {
 //===----------------------------------------------------------------------===//
 
 void ProgramLowering::findUpdates() {
-  for (auto adamw : func.getOps<nn::AdamWOp>())
-    for (ArrayAttr names : {adamw.getParameters(), adamw.getFirstMoments(),
-                            adamw.getSecondMoments()})
-      for (auto name : names.getAsRange<FlatSymbolRefAttr>())
-        updates.try_emplace(name.getValue(), adamw);
+  auto add = [&](ArrayAttr names, Operation *op) {
+    for (auto name : names.getAsRange<FlatSymbolRefAttr>())
+      updates[name.getValue()].push_back(op);
+  };
+  for (Operation &op : func.front()) {
+    if (auto adamw = dyn_cast<nn::AdamWOp>(op))
+      for (ArrayAttr names : {adamw.getParameters(), adamw.getFirstMoments(),
+                              adamw.getSecondMoments()})
+        add(names, adamw);
+    else if (auto clear = dyn_cast<nn::ClearOp>(op))
+      add(clear.getNames(), clear);
+    else if (auto sum = dyn_cast<nn::AccumulateOp>(op))
+      updates[sum.getName()].push_back(sum);
+  }
 }
 
 bool ProgramLowering::isUsedAfterUpdate(nn::ReadOp read) {
-  Operation *update = updates.lookup(read.getName());
-  if (!update || update->isBeforeInBlock(read))
+  Operation *update = nullptr; // the first behind the read
+  for (Operation *op : updates.lookup(read.getName()))
+    if (!update && read->isBeforeInBlock(op))
+      update = op;
+  if (!update)
     return false;
   SmallVector<Value> aliases = {read.getValue()};
   while (!aliases.empty()) {
@@ -232,6 +246,35 @@ LogicalResult ProgramLowering::lowerGradient(nn::GradientOp op) {
   Value from = buffer(op.getValue()), to = get(range);
   if (exec::resolveRange(from).root != to)
     copy(op.getLoc(), from, to);
+  return success();
+}
+
+/// A kernel may not write what it reads, so the sum is made beside its buffer.
+LogicalResult ProgramLowering::lowerAccumulate(nn::AccumulateOp op) {
+  exec::RangeOp range = state.lookup(op.getName());
+  if (!range)
+    return op.emitError("no buffer is named ") << op.getNameAttr();
+  OpBuilder builder(op);
+  auto read = nn::ReadOp::create(builder, op.getLoc(), op.getValue().getType(),
+                                 op.getNameAttr());
+  auto sum =
+      nn::AddOp::create(builder, op.getLoc(), read.getValue(), op.getValue());
+  if (StringRef name = parameters.lookup(op.getValue()); !name.empty())
+    parameters.try_emplace(sum.getResult(), name);
+  op.getValueMutable().assign(sum.getResult()); // So that somebody reads it.
+  if (failed(lowerRead(read)) || failed(lowerKernel(sum)))
+    return failure();
+  copy(op.getLoc(), buffer(sum.getResult()), get(range));
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerClear(nn::ClearOp op) {
+  for (auto name : op.getNames().getAsRange<FlatSymbolRefAttr>()) {
+    exec::RangeOp range = state.lookup(name.getValue());
+    if (!range)
+      return op.emitError("no buffer is named ") << name;
+    invoke(op.getLoc(), "fill_zero", {}, get(range));
+  }
   return success();
 }
 
@@ -347,6 +390,8 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](nn::ReadOp o) { return lowerRead(o); })
       .Case([&](nn::GradientOp o) { return lowerGradient(o); })
+      .Case([&](nn::AccumulateOp o) { return lowerAccumulate(o); })
+      .Case([&](nn::ClearOp o) { return lowerClear(o); })
       .Case([&](nn::ReshapeOp o) { return lowerReshape(o); })
       .Case([&](nn::RecomputeFromOp o) { return lowerRecompute(o); })
       .Case([&](nn::SliceOp o) { return lowerSlice(o); })

@@ -87,10 +87,13 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
   }
 
   void appendStep(func::FuncOp program, MutableArrayRef<Trained> trained) {
-    Operation *terminator = program.getBody().front().getTerminator();
-    OpBuilder builder(terminator);
+    // Sums over microbatches are cleared when they have been used.
+    auto clears = program.getOps<nn::ClearOp>();
+    OpBuilder builder(clears.empty() ? program.getBody().front().getTerminator()
+                                     : *clears.begin());
     nn::ModuleScope scope(builder, builder.getStringAttr(nn::kOptimizerModule));
-    Location location = NameLoc::get(builder.getStringAttr(nn::kOptimizerModule));
+    Location location =
+        NameLoc::get(builder.getStringAttr(nn::kOptimizerModule));
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     auto integer = RankedTensorType::get({}, builder.getI32Type());
 
@@ -118,14 +121,25 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     return parameter->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
   }
 
-  /// The gradient where its parameter rests, as the reverse rule of the
-  /// parameter's redistribute has brought it if there is one.
+  /// Where a gradient has been brought by the reverse rule of its parameter's
+  /// redistribute, or lies as a sum over microbatches; null if neither.
+  static dist::PlacementAttr placementOf(Value gradient) {
+    if (auto brought = gradient.getDefiningOp<dist::RedistributeOp>())
+      return brought.getPlacement();
+    auto read = gradient.getDefiningOp<nn::ReadOp>();
+    auto sum = read ? SymbolTable::lookupNearestSymbolFrom<nn::BufferOp>(
+                          read, read.getNameAttr())
+                    : nn::BufferOp();
+    return sum ? sum->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr)
+               : dist::PlacementAttr();
+  }
+
+  /// The gradient where its parameter rests.
   Value atRest(OpBuilder &builder, const Trained &entry) {
     auto meshes = getOperation().getOps<dist::MeshOp>();
     dist::PlacementAttr placement = placementOf(entry);
-    auto brought = entry.gradient.getDefiningOp<dist::RedistributeOp>();
     if (meshes.empty() || !placement ||
-        (brought && brought.getPlacement() == placement))
+        placementOf(entry.gradient) == placement)
       return entry.gradient;
     dist::MeshOp mesh = *meshes.begin();
     nn::ModuleScope scope(builder, nn::moduleOfValue(entry.gradient));

@@ -95,7 +95,7 @@ private:
         return read.getNameAttr().getAttr();
     for (OpOperand &use : op->getUses())
       for (const GradientUse &gradient : gradientsOf(use.getOwner()))
-        if (gradient.operand == use.getOperandNumber()) {
+        if (gradient.parameter && gradient.operand == use.getOperandNumber()) {
           isGradient = true;
           return gradient.parameter.getAttr();
         }

@@ -43,7 +43,7 @@ public:
     for (Operation &op : llvm::reverse(body)) {
       if (auto redistribute = dyn_cast<RedistributeOp>(op))
         add(redistribute);
-      else if (isGradient(&op))
+      else if (changesState(&op))
         addGradients(&op);
       else if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
         flow(rule);
@@ -56,10 +56,6 @@ public:
   }
 
 private:
-  static bool isGradient(Operation *op) {
-    return isa<nn::GradientOp, nn::AdamWOp>(op);
-  }
-
   void addGradients(Operation *op) {
     FailureOr<SmallVector<Placement>> placements = operandsAtRest(op);
     if (failed(placements))
@@ -73,8 +69,8 @@ private:
   void add(RedistributeOp op) {
     Placement placement = Placement(op.getPlacement()).withoutStorage();
     demands.try_emplace(
-        op.getInput(),
-        Demand{placement, llvm::any_of(op.getResult().getUsers(), isGradient)});
+        op.getInput(), Demand{placement, llvm::any_of(op.getResult().getUsers(),
+                                                      changesState)});
   }
 
   void flow(nn::ShardingOpInterface op) {
@@ -281,7 +277,7 @@ private:
         weights.insert(redistribute.getResult());
       return verifyMove(op, placements.lookup(redistribute.getInput()), to);
     }
-    if (isa<nn::GradientOp, nn::AdamWOp>(op))
+    if (changesState(op))
       return visitGradients(op);
     if (auto rule = dyn_cast<nn::ShardingOpInterface>(op))
       return visitRule(rule);

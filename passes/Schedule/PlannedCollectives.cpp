@@ -179,7 +179,7 @@ Operation *fsdp::sinkUsers(Operation *op, Operation *place,
       continue;
     auto collective = dyn_cast<dist::CollectiveOpInterface>(user);
     if (!nn::movesElements(user) &&
-        !isa<nn::GradientOp, dist::ShardOfOp>(user) &&
+        !isa<nn::GradientOp, nn::AccumulateOp, dist::ShardOfOp>(user) &&
         !(collective && collective.isReduction()))
       return user;
     // Its own users first, so that each lands behind its producer.

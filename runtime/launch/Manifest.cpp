@@ -245,6 +245,15 @@ public:
       fail("the shape has more than 2^56 elements");
     return result;
   }
+  /// The fields of an object by name.
+  std::vector<std::pair<std::string, Field>> fields() const {
+    if (!value.is_object())
+      fail("expected an object");
+    std::vector<std::pair<std::string, Field>> result;
+    for (const auto &[key, item] : value.items())
+      result.emplace_back(key, Field(item, place + ": " + key));
+    return result;
+  }
   /// An object as text by name; values that are no strings as JSON text.
   std::map<std::string, std::string> texts() const {
     if (!value.is_object())
@@ -488,6 +497,24 @@ static ProgramInfo parseProgram(const Manifest &manifest, const Field &field) {
   return program;
 }
 
+static std::vector<StepAction> parseStep(const Manifest &manifest,
+                                         const Field &field) {
+  std::vector<StepAction> step;
+  for (const Field &item : field.items()) {
+    Field program = item.at("program");
+    StepAction action{manifest.findProgram(program.string()),
+                      item.at("times").integer(1)};
+    if (action.program < 0)
+      program.fail("there is no program '" + program.string() + "'");
+    if (action.times > kMaxActions)
+      item.fail("a step runs a program at most 2^20 times");
+    step.push_back(action);
+  }
+  if (step.empty())
+    field.fail("a step runs at least one program");
+  return step;
+}
+
 Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   std::string place = "damaged manifest " + origin;
   std::string problem;
@@ -495,8 +522,8 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   if (!problem.empty())
     throw Error(place + ": " + problem);
   Field root(document, place);
-  if (root.at("format").integer() != 2)
-    root.fail("format is not 2; the artifact is from another version");
+  if (root.at("format").integer() != 3)
+    root.fail("format is not 3; the artifact is from another version");
   Manifest manifest;
   manifest.config = root.at("config").texts();
   manifest.fingerprint = root.at("fingerprint").texts();
@@ -511,5 +538,7 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   checkOverlap(manifest, place);
   for (const Field &item : root.at("programs").items())
     manifest.programs.push_back(parseProgram(manifest, item));
+  for (const auto &[name, step] : root.at("steps").fields())
+    manifest.steps[name] = parseStep(manifest, step);
   return manifest;
 }

@@ -3,7 +3,9 @@ write safetensors.
 
 Only Python's standard library, as the tests run where nothing else is."""
 import array
+import itertools
 import json
+import math
 import os
 import struct
 import subprocess
@@ -94,6 +96,54 @@ def full_tensor(shards, name, shape):
     for size in shape:
         count *= size
     return values[:count]
+
+
+def coordinate(axes, parts, rank):
+    """(how many, which one) a rank has along axes of the mesh or parts of them."""
+    count, index = 1, 0
+    for part in parts:
+        if isinstance(part, str):
+            part = {"axis": part, "pre": 1, "size": None}
+        stride = 1
+        for axis in reversed(axes):
+            if axis["name"] == part["axis"]:
+                size = part["size"] or axis["size"]
+                inner = stride * (axis["size"] // (part["pre"] * size))
+                index = index * size + rank // inner % size
+                count *= size
+            stride *= axis["size"]
+    return count, index
+
+
+def whole(manifest, dumps, name):
+    """The full tensor; ranks that have the same agree."""
+    (entry,) = [r for r in manifest["ranges"] if r["name"] == name]
+    full, axes = entry["full"], manifest["mesh"]["axes"]
+    if not entry["placement"]:
+        return list(floats(dumps[0][name][1]))
+    values = [None] * math.prod(full)
+    for rank, dump in enumerate(dumps):
+        held, local = floats(dump[name][1]), entry["shape"]
+        boxes = []
+        for size, stored, dim in zip(full, local, entry["placement"]["dims"]):
+            computed, first = coordinate(axes, dim["compute"], rank)
+            _, second = coordinate(axes, dim["storage"], rank)
+            part = size // computed
+            boxes.append([(i, first * part + second * stored + i)
+                          for i in range(stored) if second * stored + i < part])
+        for box in itertools.product(*boxes):
+            at = there = 0
+            for (i, j), stored, size in zip(box, local, full):
+                at, there = at * stored + i, there * size + j
+            if values[there] not in (None, held[at]):
+                sys.exit(f"{name}: rank {rank} differs from another replica")
+            values[there] = held[at]
+    return values
+
+
+def distance(actual, expected):
+    square = sum((a - e) ** 2 for a, e in zip(actual, expected, strict=True))
+    return math.sqrt(square / sum(e ** 2 for e in expected))
 
 
 def metric_runs(folder):

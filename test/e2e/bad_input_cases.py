@@ -245,6 +245,16 @@ def config_cases(given, config):
             ("batch-huge", "--training.local_batch_size", "1073741824",
              r"training.local_batch_size: expected at most 16777216, got "
              r"1073741824"),
+            ("batch-global-zero", "--training.global_batch_size", "0",
+             r"training.global_batch_size = 0 is no multiple of \d+, which "
+             r"training.local_batch_size = \d+ on 2 data-parallel ranks takes"),
+            ("batch-global-odd", "--training.global_batch_size", "7",
+             r"training.global_batch_size = 7 is no multiple of"),
+            ("batch-global-huge", "--training.global_batch_size",
+             "9007199254740992", r"training.global_batch_size = "
+             r"9007199254740992 is more than 2\^20 times"),
+            ("batch-global-text", "--training.global_batch_size", "many",
+             r"training.global_batch_size: expected an integer, got 'many'"),
             ("layers-huge", "--model.n_layers", "1000000000",
              r"model.n_layers: expected at most 10000, got 1000000000"),
             ("vocabulary-huge", "--model.vocab_size", "9007199254740991",
@@ -378,7 +388,7 @@ def artifact_cases(given, run):
                   r"manifest.json is not the manifest inside .*step.so")
     yield damaged("manifest-format",
                   change_manifest(lambda m: m.update(format=1)),
-                  r"format is not 2; the artifact is from another version")
+                  r"format is not 3; the artifact is from another version")
     yield damaged("library-cut", truncate("step.so", 5000),
                   r"step.so is damaged or incomplete")
     yield damaged("library-missing",

@@ -3,10 +3,7 @@ axis "tp" are those of one rank on the same batch, of which every sequence has
 another number of ignored labels.
 
 usage: tensor_parallel.py WORKDIR [NAME...]"""
-import array
-import itertools
 import json
-import math
 import os
 import random
 import sys
@@ -67,54 +64,6 @@ def train(work, name, mesh):
     return manifest, dumps, artifacts.metrics(f"{out}.run")[0]["loss"]
 
 
-def coordinate(axes, parts, rank):
-    """(how many, which one) a rank has along axes of the mesh or parts of them."""
-    count, index = 1, 0
-    for part in parts:
-        if isinstance(part, str):
-            part = {"axis": part, "pre": 1, "size": None}
-        stride = 1
-        for axis in reversed(axes):
-            if axis["name"] == part["axis"]:
-                size = part["size"] or axis["size"]
-                inner = stride * (axis["size"] // (part["pre"] * size))
-                index = index * size + rank // inner % size
-                count *= size
-            stride *= axis["size"]
-    return count, index
-
-
-def whole(manifest, dumps, name):
-    """The full tensor; ranks that have the same agree."""
-    (entry,) = [r for r in manifest["ranges"] if r["name"] == name]
-    full, axes = entry["full"], manifest["mesh"]["axes"]
-    if not entry["placement"]:
-        return list(artifacts.floats(dumps[0][name][1]))
-    values = [None] * math.prod(full)
-    for rank, dump in enumerate(dumps):
-        held, local = artifacts.floats(dump[name][1]), entry["shape"]
-        boxes = []
-        for size, stored, dim in zip(full, local, entry["placement"]["dims"]):
-            computed, first = coordinate(axes, dim["compute"], rank)
-            _, second = coordinate(axes, dim["storage"], rank)
-            part = size // computed
-            boxes.append([(i, first * part + second * stored + i)
-                          for i in range(stored) if second * stored + i < part])
-        for box in itertools.product(*boxes):
-            at = there = 0
-            for (i, j), stored, size in zip(box, local, full):
-                at, there = at * stored + i, there * size + j
-            if values[there] not in (None, held[at]):
-                sys.exit(f"{name}: rank {rank} differs from another replica")
-            values[there] = held[at]
-    return values
-
-
-def distance(actual, expected):
-    square = sum((a - e) ** 2 for a, e in zip(actual, expected, strict=True))
-    return math.sqrt(square / sum(e ** 2 for e in expected))
-
-
 def write_inputs(work):
     generator = random.Random(3)
     rows = [[generator.randrange(VOCABULARY) for _ in range(SEQUENCE + 1)]
@@ -146,8 +95,8 @@ def main(work, *names):
         worst = abs(loss / expected - 1)
         gradients = [r["name"] for r in one["ranges"] if r["role"] == "gradient"]
         for gradient in gradients:
-            error = distance(whole(manifest, dumps, gradient),
-                             list(artifacts.floats(alone[gradient][1])))
+            error = artifacts.distance(artifacts.whole(manifest, dumps, gradient),
+                                       list(artifacts.floats(alone[gradient][1])))
             worst = max(worst, error)
             if error > TOLERANCE:
                 sys.exit(f"{name}: {gradient}: relative error {error:.2e}")

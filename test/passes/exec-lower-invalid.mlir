@@ -55,6 +55,28 @@ func.func @b(%x: tensor<8xf32> {nn.name = "x"}) {
 
 // -----
 
+// One program's result may be another's argument, if they agree.
+func.func @a(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y"}) {
+  %y = nn.neg %x : tensor<4xf32>
+  // expected-note @below {{and output of type 'memref<4xf32>' there}}
+  return %y : tensor<4xf32>
+}
+// expected-error @below {{range 'y' is input of type 'memref<8xf32>' here}}
+func.func @b(%y: tensor<8xf32> {nn.name = "y"}) {
+  return
+}
+
+// -----
+
+// Within one program the argument would be overwritten.
+// expected-error @below {{result 0 of @a has the name of an argument, "x"}}
+func.func @a(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "x"}) {
+  %y = nn.neg %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
 // An argument without a name has no range.
 // expected-error @below {{argument 0 of @a has no nn.name}}
 func.func @a(%x: tensor<4xf32>) {

@@ -182,6 +182,7 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.sequence = config.parallelism.sequenceParallel;
   options.loss = !config.parallelism.disableLossParallel;
   options.train = request.train;
+  options.microbatches = microbatches(config);
   options.optimizer = config.optimizer.name != "none";
   options.beta1 = config.optimizer.beta1;
   options.beta2 = config.optimizer.beta2;

@@ -256,10 +256,14 @@ static int64_t readBudget(ConfigErrors &errors) {
 }
 
 /// Adds what is wrong with options that need no setting.
-static void checkOptions(ConfigErrors &errors) {
+static void checkOptions(const RunConfig &config, ConfigErrors &errors) {
   if (input.empty() && (mesh.getNumOccurrences() || programsOnly))
     errors.add("--mesh and --programs-only are for an INPUT; a run's mesh is "
                "--ranks and --parallelism.*");
+  if (!input.empty() && config.training.globalBatchSize.value_or(-1) != -1)
+    errors.add("training.global_batch_size is for a traced model; INPUT states "
+               "its own batch",
+               "training.global_batch_size");
   if (!input.empty() && !configPath.empty())
     errors.add("either an INPUT or --config: the text states its own sizes");
   std::error_code ec = llvm::sys::fs::access(planFile.getValue(),
@@ -280,7 +284,7 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   Request request;
   ConfigErrors errors;
   request.config = readSettings(overrides, errors);
-  checkOptions(errors);
+  checkOptions(request.config, errors);
   request.input = input;
   const std::string &precision = request.config.training.mixedPrecisionParam;
   // "auto" leaves a text in the types that it states.

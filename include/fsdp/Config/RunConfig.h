@@ -54,7 +54,8 @@ struct RunConfig {
 
   struct Training {
     int64_t localBatchSize = 8, seqLen = 2048;
-    double maxNorm = 1.0; // 0: no clipping
+    std::optional<int64_t> globalBatchSize; // of a step of several microbatches
+    double maxNorm = 1.0;                   // 0: no clipping
     int64_t steps = 10000, seed = 42;
     std::string dataset = "bytes";
     std::string datasetPath;
@@ -175,6 +176,9 @@ std::string configHelp();
 std::string resolveConfig(RunConfig &config, int64_t ranks,
                           ConfigErrors &errors);
 std::string resolveConfig(RunConfig &config, int64_t ranks);
+
+/// Microbatches of a step of a resolved run.
+int64_t microbatches(const RunConfig &config);
 
 /// How the steps divide. The rate rises during the warm-up, which is cut to
 /// training.steps, and falls during the decay, which is cut to the steps after

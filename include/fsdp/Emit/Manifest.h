@@ -1,7 +1,8 @@
 //===- Manifest.h - What an artifact says about itself ----------*- C++ -*-===//
 //
 // The manifest is JSON: the settings an artifact was compiled with, the mesh,
-// the arena, every persistent range and every program. The runtime's reader
+// the arena, every persistent range, every program and the programs that a step
+// runs. The runtime's reader
 // is include/fsdp/Runtime/Manifest.h. The same module gives the same text.
 //
 //===----------------------------------------------------------------------===//

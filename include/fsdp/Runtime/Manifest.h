@@ -1,9 +1,10 @@
 //===- Manifest.h - What an artifact says about itself ----------*- C++ -*-===//
 //
 // The manifest of a compiled artifact: the settings it was compiled with, its
-// mesh, its arena, every persistent range and every program. parseManifest
-// believes nothing: whatever later code relies on is checked here, so that a
-// damaged manifest ends in one message and never in a stray write.
+// mesh, its arena, every persistent range, every program and the programs that
+// a step runs. parseManifest believes nothing: whatever later code relies on is
+// checked here, so that a damaged manifest ends in one message and never in a
+// stray write.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_MANIFEST_H
@@ -78,12 +79,20 @@ struct ProgramInfo {
   double flops = 0; // of one rank
 };
 
+/// Runs of a program as part of a step.
+struct StepAction {
+  int program; // index
+  int64_t times;
+};
+
 struct Manifest {
   std::map<std::string, std::string> config, fingerprint;
   std::vector<MeshAxis> mesh; // slowest first
   uint64_t arenaBytes = 0, persistentBytes = 0;
   std::vector<RangeInfo> ranges;
   std::vector<ProgramInfo> programs;
+  /// What is run, in this order, for one step of that name.
+  std::map<std::string, std::vector<StepAction>> steps;
 
   /// Product of the mesh's axes.
   int64_t ranks() const;

@@ -16,13 +16,22 @@ inline constexpr char kTargets[] = "targets";
 inline constexpr char kLearningRate[] = "lr";
 inline constexpr char kStep[] = "step";
 
+/// What follows the name of an input of which a program takes all slices of a
+/// step, one behind the other.
+inline constexpr char kOfStepSuffix[] = ".of_step";
+
 // Outputs.
 inline constexpr char kLoss[] = "loss";
 inline constexpr char kLogits[] = "logits";
 inline constexpr char kGradNorm[] = "grad_norm";
 
+// What the programs of a step hand on.
+inline constexpr char kLabelCount[] = "label_count";
+inline constexpr char kLossSum[] = "loss_sum";
+
 // What follows the name of the parameter.
 inline constexpr char kGradientSuffix[] = ".grad";
+inline constexpr char kGradientSumSuffix[] = ".grad_sum";
 inline constexpr char kFirstMomentSuffix[] = ".exp_avg";
 inline constexpr char kSecondMomentSuffix[] = ".exp_avg_sq";
 

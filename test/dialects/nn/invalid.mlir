@@ -214,6 +214,65 @@ func.func @f(%g: tensor<4xf64>) {
 
 // -----
 
+// accumulate 1: a buffer.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @+1 {{expects @w to name an nn.buffer}}
+  nn.accumulate @w, %g : tensor<4xf32>
+  return
+}
+
+// -----
+
+// accumulate 2: the type of the buffer.
+nn.buffer @s : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<2xf32>) {
+  // expected-error @+1 {{expects the declared type 'tensor<4xf32>', got 'tensor<2xf32>'}}
+  nn.accumulate @s, %g : tensor<2xf32>
+  return
+}
+
+// -----
+
+// clear 1: buffers.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @f() {
+  // expected-error @+1 {{expects @w to name an nn.buffer}}
+  nn.clear [@w]
+  return
+}
+
+// -----
+
+// clear 2: at least one.
+func.func @f() {
+  // expected-error @+1 {{expects at least one buffer}}
+  nn.clear []
+  return
+}
+
+// -----
+
+// action: from 1 to 2^20 times.
+// expected-error @+1 {{#nn.action expects from 1 to 1048576 times, got 0}}
+module attributes {nn.steps = {train = [#nn.action<@train times 0>]}} {}
+
+// -----
+
+// Steps are lists of actions, on the module.
+// expected-error @+1 {{has 'nn.steps', which must be lists of #nn.action by name, on the module}}
+module attributes {nn.steps = {train = []}} {}
+
+// -----
+
+// What a step runs is in the module, and a program.
+// expected-error @+1 {{has no program @w, which its step 'train' runs}}
+module attributes {nn.steps = {train = [#nn.action<@w times 1>]}} {
+  nn.buffer @w : tensor<4xf32> init #nn.zeros
+}
+
+// -----
+
 // seed 1: the loss has rank 0.
 func.func @f(%l: tensor<1xf32>) {
   // expected-error @+1 {{expects the loss of rank 0, got 'tensor<1xf32>'}}

@@ -7,6 +7,8 @@ nn.parameter @norm.weight : tensor<256xf32> init #nn.ones
 nn.parameter @w : tensor<4x8xf32> init #nn.zeros
 nn.buffer @w.exp_avg : tensor<4x8xf32> init #nn.zeros
 nn.buffer @w.exp_avg_sq : tensor<4x8xf32> init #nn.zeros
+nn.buffer @norm.weight.grad_sum : tensor<256xf32> init #nn.zeros
+nn.buffer @loss_sum : tensor<f32> init #nn.zeros
 
 // exec
 exec.range @w : memref<4x8xf32> role parameter

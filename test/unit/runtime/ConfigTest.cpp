@@ -195,6 +195,40 @@ TEST(Config, TheMeshIsResolvedOrImpossible) {
             "ranks");
 }
 
+TEST(Config, TheGlobalBatchIsMicrobatchesOfAllRanks) {
+  RunConfig config;
+  config.lrScheduler.warmupSteps = 2;
+  config.training.localBatchSize = 2;
+  config.parallelism.dataParallelReplicateDegree = 2;
+  auto resolved = [&](int64_t global, int64_t tensor = 1) {
+    RunConfig copy = config;
+    copy.training.globalBatchSize = global;
+    copy.parallelism.tensorParallelDegree = tensor;
+    resolveConfig(copy, 4 * tensor);
+    return copy;
+  };
+  EXPECT_EQ(microbatches(resolved(24)), 3);
+  EXPECT_EQ(microbatches(resolved(24, /*tensor=*/2)), 3);
+  EXPECT_EQ(compiledSettings(resolved(24)).at("training.global_batch_size"),
+            "24");
+  // One microbatch is what an artifact without the key has.
+  for (int64_t global : {-1, 8}) {
+    EXPECT_EQ(microbatches(resolved(global)), 1);
+    EXPECT_EQ(
+        compiledSettings(resolved(global)).count("training.global_batch_size"),
+        0u);
+  }
+  for (int64_t global : {0, 4, 12})
+    EXPECT_EQ(messageOf([&] { resolved(global); }),
+              "training.global_batch_size = " + std::to_string(global) +
+                  " is no multiple of 8, which training.local_batch_size = 2 "
+                  "on 4 data-parallel ranks takes");
+  EXPECT_EQ(messageOf([&] { resolved(int64_t(8) << 21); }),
+            "training.global_batch_size = 16777216 is more than 2^20 times 8, "
+            "which training.local_batch_size = 2 on 4 data-parallel ranks "
+            "takes");
+}
+
 TEST(Config, AutoModeIsHybridWhereRanksAreInGroups) {
   RunConfig config;
   config.lrScheduler.warmupSteps = 2;

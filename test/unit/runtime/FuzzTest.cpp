@@ -59,7 +59,7 @@ int countAccepted(const std::string &text, int mutations, Mutator mutate,
 }
 
 const char *const kManifest = R"({
-  "format": 2,
+  "format": 3,
   "config": {"model.dim": "64", "optimizer.eps": 1e-8},
   "fingerprint": {"threads": 1},
   "mesh": {"axes": [{"name": "dp_replicate", "size": 2},
@@ -89,7 +89,8 @@ const char *const kManifest = R"({
      "offset": 256, "bytes": 4, "full": null, "init": {"kind": "ones"},
      "placement": {"dims": []}}],
   "programs": [{"name": "train", "inputs": ["tokens"], "outputs": ["loss"],
-                "arena_bytes": 2048, "flops": 1e6}]})";
+                "arena_bytes": 2048, "flops": 1e6}],
+  "steps": {"train": [{"program": "train", "times": 2}]}})";
 
 /// First values are written into an arena with guards around it.
 void useManifest(const std::string &text) {
@@ -113,7 +114,7 @@ TEST(Fuzz, Manifest) {
   useManifest(kManifest);
   Mutator mutate(1, {"null", "[]", "{}", "\"\"", "-1", "true", ",", "\"w\"",
                      "\"dp_shard\"", "\"bf16\"", "\"i8\"", "0.05",
-                     "\"format\":2,", "\"bytes\":24,",
+                     "\"format\":3,", "\"bytes\":24,",
                      std::string(120, '[') + std::string(120, ']')});
   int accepted = countAccepted(kManifest, 8000, mutate, useManifest);
   // Some numbers may be anything, most text may not.

@@ -11,7 +11,7 @@ using nlohmann::json;
 /// Two ranks, one sharded parameter of 5 x 2, one scalar.
 static json goodManifest() {
   return json::parse(R"({
-    "format": 2,
+    "format": 3,
     "config": {"model.dim": "64", "optimizer.eps": 1e-8},
     "fingerprint": {"threads": 1},
     "mesh": {"axes": [{"name": "dp_shard", "size": 2}], "node_size": 0},
@@ -26,7 +26,8 @@ static json goodManifest() {
        "offset": 64, "bytes": 4, "full": null, "init": null,
        "placement": null}],
     "programs": [{"name": "train", "inputs": [], "outputs": ["loss"],
-                  "arena_bytes": 256, "flops": 1e6}]})");
+                  "arena_bytes": 256, "flops": 1e6}],
+    "steps": {"train": [{"program": "train", "times": 3}]}})");
 }
 
 namespace fsdp::rt {
@@ -51,6 +52,9 @@ TEST(Manifest, ReadsEveryField) {
   EXPECT_EQ(w.init->std, 0.02);
   EXPECT_EQ(manifest.findProgram("train"), 0);
   EXPECT_EQ(manifest.findProgram("evaluate"), -1);
+  ASSERT_EQ(manifest.steps.at("train").size(), 1u);
+  EXPECT_EQ(manifest.steps.at("train")[0].program, 0);
+  EXPECT_EQ(manifest.steps.at("train")[0].times, 3);
   ShardView last = manifest.shardView(w, 1);
   EXPECT_EQ(last.dims[0], (Box{3, 5, 3}));
   EXPECT_EQ(last.dims[1], (Box{0, 2, 2}));
@@ -67,7 +71,7 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m.erase("arena"); }),
             "damaged manifest m.json: the field 'arena' is missing");
   EXPECT_EQ(damaged([](json &m) { m["format"] = 1; }),
-            "damaged manifest m.json: format is not 2; the artifact is from "
+            "damaged manifest m.json: format is not 3; the artifact is from "
             "another version");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = -64; }),
             "damaged manifest m.json: ranges[0]: offset: expected an integer "
@@ -104,6 +108,23 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m["programs"][0]["arena_bytes"] = 257; }),
             "damaged manifest m.json: programs[0]: 'train' needs more than "
             "the arena");
+  auto action = [](json &m) -> json & { return m["steps"]["train"][0]; };
+  EXPECT_EQ(damaged([](json &m) { m.erase("steps"); }),
+            "damaged manifest m.json: the field 'steps' is missing");
+  EXPECT_EQ(damaged([](json &m) { m["steps"] = json::array(); }),
+            "damaged manifest m.json: steps: expected an object");
+  EXPECT_EQ(damaged([](json &m) { m["steps"]["train"] = json::array(); }),
+            "damaged manifest m.json: steps: train: a step runs at least one "
+            "program");
+  EXPECT_EQ(damaged([&](json &m) { action(m)["program"] = "x"; }),
+            "damaged manifest m.json: steps: train[0]: program: there is no "
+            "program 'x'");
+  EXPECT_EQ(damaged([&](json &m) { action(m)["times"] = 0; }),
+            "damaged manifest m.json: steps: train[0]: times: expected an "
+            "integer from 1 to 2^62");
+  EXPECT_EQ(damaged([&](json &m) { action(m)["times"] = (1 << 20) + 1; }),
+            "damaged manifest m.json: steps: train[0]: a step runs a program "
+            "at most 2^20 times");
   EXPECT_EQ(damaged([](json &m) { m["arena"]["bytes"] = 64; }),
             "damaged manifest m.json: the persistent ranges are larger than "
             "the arena");

@@ -39,7 +39,7 @@ json unigramManifest(int ranks) {
   resolveConfig(config, ranks);
   constexpr int arena = 1536 + 2 * 16 * 256 * 4;
   return {
-      {"format", 2},
+      {"format", 3},
       {"config", compiledSettings(config)},
       {"fingerprint", json::object()},
       {"mesh",
@@ -64,7 +64,8 @@ json unigramManifest(int ranks) {
          {"inputs", {"tokens", "targets"}},
          {"outputs", {"loss", "logits"}},
          {"arena_bytes", arena},
-         {"flops", 1e4}}}}};
+         {"flops", 1e4}}}},
+      {"steps", {{"train", {{{"program", "train"}, {"times", 1}}}}}}};
 }
 
 /// Says that a range of a manifest is a part of one of shape `full`: `axes` are

@@ -1,0 +1,75 @@
+//===- Step.cpp - The programs of a training step -------------------------===//
+#include "Step.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/RangeNames.h"
+#include <algorithm>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+std::vector<StepAction> fsdp::trainStepOf(const Manifest &manifest) {
+  auto step = manifest.steps.find(kTrainStep);
+  return step == manifest.steps.end() ? std::vector<StepAction>()
+                                      : step->second;
+}
+
+static const ProgramInfo &programOf(const Manifest &manifest,
+                                    const StepAction &action) {
+  return manifest.programs[static_cast<size_t>(action.program)];
+}
+
+bool fsdp::takesMicrobatch(const ProgramInfo &program) {
+  return std::any_of(program.inputs.begin(), program.inputs.end(),
+                     [](const std::string &name) {
+                       return name == range_name::kTokens ||
+                              name == range_name::kTargets;
+                     });
+}
+
+int64_t fsdp::microbatchesOf(const Manifest &manifest) {
+  const ProgramInfo *first = nullptr;
+  int64_t times = 1;
+  for (const StepAction &action : trainStepOf(manifest)) {
+    const ProgramInfo &program = programOf(manifest, action);
+    if (!takesMicrobatch(program))
+      continue;
+    if (first && action.times != times)
+      throw Error("the artifact's step '" + std::string(kTrainStep) +
+                  "' runs '" + first->name + "' on " + std::to_string(times) +
+                  " microbatches and '" + program.name + "' on " +
+                  std::to_string(action.times));
+    first = &program;
+    times = action.times;
+  }
+  return times;
+}
+
+double fsdp::flopsOfStep(const Manifest &manifest) {
+  double flops = 0;
+  for (const StepAction &action : trainStepOf(manifest))
+    flops +=
+        programOf(manifest, action).flops * static_cast<double>(action.times);
+  return flops;
+}
+
+RangeInfo fsdp::ofStep(RangeInfo range, int64_t microbatches) {
+  range.name += range_name::kOfStepSuffix;
+  range.shape[0] *= microbatches;
+  range.full[0] *= microbatches;
+  range.bytes *= static_cast<uint64_t>(microbatches);
+  return range;
+}
+
+void fsdp::checkInputsOfStep(const Manifest &manifest) {
+  int64_t microbatches = microbatchesOf(manifest);
+  for (const char *name : {range_name::kTokens, range_name::kTargets}) {
+    RangeInfo whole = ofStep(*manifest.findRange(name), microbatches);
+    const RangeInfo *range = manifest.findRange(whole.name);
+    if (range &&
+        (range->dtype != whole.dtype || range->shape != whole.shape ||
+         range->full != whole.full || !(range->placement == whole.placement)))
+      throw Error("the artifact's input '" + whole.name + "' is not that of " +
+                  std::to_string(microbatches) + " microbatches of '" + name +
+                  "'");
+  }
+}

@@ -1,0 +1,179 @@
+"""Steps of several microbatches: a small Llama trains on 1, 2 and 4 ranks with
+1, 2 and 4 microbatches of the same global batch, from a text and from a batch of
+which every row has another number of ignored labels.
+
+usage: accumulate.py WORKDIR TEXT"""
+import json
+import os
+import random
+import sys
+
+import artifacts
+
+GLOBAL, SEQUENCE, VOCABULARY = 16, 16, 257
+# Relative, in the norm of a tensor: sums over rows are f32 and taken in another
+# order, with a unit roundoff of 6e-8. Losses are means of such sums.
+TOLERANCE = 1e-6
+SETTINGS = {
+    "model.dim": 32, "model.n_layers": 2, "model.n_heads": 4,
+    "model.n_kv_heads": 2, "model.ffn_dim": 48, "model.vocab_size": VOCABULARY,
+    "training.seq_len": SEQUENCE, "training.global_batch_size": GLOBAL,
+    "training.mixed_precision_param": "float32", "training.steps": 4,
+    # The first step of AdamW divides a gradient by its size. This eps keeps what
+    # is rounding alone from becoming a step of the whole learning rate.
+    "optimizer.eps": 1e-3, "optimizer.lr": 1e-2,
+    "training.max_norm": 0, "lr_scheduler.warmup_steps": 0,
+    "validation.enable": "false", "sample.length": 0, "metrics.peak_tflops": 1}
+STEPS = 4
+
+
+def require(condition, message):
+    if not condition:
+        sys.exit(message)
+
+
+def words(settings):
+    return [word for key, value in settings.items()
+            for word in (f"--{key}", str(value))]
+
+
+class Artifact:
+    """What is compiled for so many ranks and microbatches."""
+
+    def __init__(self, work, name, text, ranks, microbatches, **own):
+        self.path, self.text, self.ranks = f"{work}/{name}", text, ranks
+        self.settings = {
+            **SETTINGS, **{key.replace("__", "."): v for key, v in own.items()},
+            "training.local_batch_size": GLOBAL // ranks // microbatches}
+        self.said = artifacts.run("fsdp-compile", "--ranks", str(ranks),
+                                  *words(self.settings), "-o", self.path)
+        with open(f"{self.path}/manifest.json") as file:
+            self.manifest = json.load(file)
+
+    def train(self, *options):
+        """(losses as text and bits, {name: full tensor}, {name: bits})."""
+        run = f"{self.path}.run"
+        artifacts.run("fsdp-run", self.path, *words(self.settings), "-n",
+                      str(self.ranks), "--training.dataset_path", self.text,
+                      "--job.dump_folder", run, "--dump",
+                      f"{self.path}.safetensors", *options)
+        self.dumps = [
+            artifacts.read_safetensors(f"{self.path}.rank{rank}.safetensors")
+            for rank in range(self.ranks)]
+        return artifacts.metrics(run)
+
+    def tensors(self, *endings):
+        """Full tensors, by name, of the parameters, or of what belongs to
+        them."""
+        parameters = [entry["name"] for entry in self.manifest["ranges"]
+                      if entry["role"] == "parameter"]
+        return {name + ending:
+                artifacts.whole(self.manifest, self.dumps, name + ending)
+                for name in parameters for ending in endings or ("",)}
+
+
+def write_ragged(path):
+    """Rows of which some have no label at all."""
+    generator = random.Random(5)
+    rows = [[generator.randrange(VOCABULARY) for _ in range(SEQUENCE + 1)]
+            for _ in range(GLOBAL)]
+    ignored = [generator.randrange(SEQUENCE + 1) for _ in rows]
+    ignored[0], ignored[1] = SEQUENCE, 0
+    shape = [GLOBAL, SEQUENCE]
+    artifacts.write_int32(path, {
+        "tokens": (shape, [t for row in rows for t in row[:-1]]),
+        "targets": (shape, [-100 if i < skip else t
+                            for row, skip in zip(rows, ignored)
+                            for i, t in enumerate(row[1:])])})
+
+
+def compare(what, actual, expected):
+    """Losses of all steps, and tensors."""
+    (losses, tensors), (wanted_losses, wanted) = actual, expected
+    worst = max(abs(a["loss"] / e["loss"] - 1)
+                for a, e in zip(losses, wanted_losses, strict=True))
+    for name, values in wanted.items():
+        worst = max(worst, artifacts.distance(tensors[name], values))
+    require(worst <= TOLERANCE, f"{what}: relative error {worst:.2e}")
+    return worst
+
+
+def check_agreement(work, text):
+    ragged = f"{work}/batch.safetensors"
+    write_ragged(ragged)
+    expected = None
+    for ranks in (1, 2, 4):
+        for microbatches in (1, 2, 4):
+            name = f"{ranks}-ranks-{microbatches}"
+            artifact = Artifact(work, name, text, ranks, microbatches)
+            sampled = artifact.train(), artifact.tensors()
+            # Without clipping the first moment after one step is a tenth of the
+            # gradient.
+            loaded = (artifact.train("--load", ragged, "--training.steps", "1"),
+                      artifact.tensors(".exp_avg"))
+            expected = expected or (sampled, loaded)
+            worst = [compare(f"{name}, {what}", a, e) for what, a, e in zip(
+                ("text", "ragged batch"), (sampled, loaded), expected)]
+            steps = artifact.manifest["steps"]["train"]
+            want = ([("train", 1)] if microbatches == 1 else
+                    [("count", 1), ("accumulate", microbatches), ("update", 1)])
+            require([(a["program"], a["times"]) for a in steps] == want,
+                    f"{name}: the step is {steps}")
+            print(f"{name}: worst relative error {worst[0]:.1e} in {STEPS} steps,"
+                  f" {worst[1]:.1e} with ragged labels")
+
+
+def check_gradients(work, text):
+    """Without an optimizer the gradients of a step stay in their ranges, and a
+    step begins with none of the one before."""
+    ragged = f"{work}/batch.safetensors"
+    found = []
+    for microbatches in (1, 4):
+        artifact = Artifact(work, f"gradients-{microbatches}", text, 2,
+                            microbatches, optimizer__name="none")
+        losses = artifact.train("--load", ragged, "--training.steps", "2")
+        require(losses[0]["loss_hex"] == losses[1]["loss_hex"],
+                "a step begins with what the one before has left")
+        found.append((losses, artifact.tensors(".grad")))
+    worst = compare("gradients", found[1], found[0])
+    print(f"gradients: worst relative error {worst:.1e}")
+
+
+def check_bits(work, text):
+    """Modes and plans give the same bits for one number of microbatches."""
+    expected = None
+    for mode, plan in (("hybrid_shard", "block"), ("fully_shard", "block"),
+                       ("replicate", "block"), ("fully_shard", "none")):
+        artifact = Artifact(
+            work, f"{mode}-{plan}", text, 4, 2, compile__mode=mode,
+            parallelism__data_parallel_replicate_degree=2,
+            compile__bucket=plan, compile__overlap=plan, compile__fuse=
+            "chains" if plan == "block" else "none",
+            # More to tell apart: gradients are clipped.
+            training__max_norm=0.1)
+        bits = ([(line["loss_hex"], line["grad_norm_hex"])
+                 for line in artifact.train()], artifact.tensors("", ".exp_avg_sq"))
+        expected = expected or bits
+        require(bits == expected, f"{mode}, {plan}: other bits")
+    print("4 modes and plans: the same bits")
+
+
+def check_one_program(work):
+    """One program of a step, by hand."""
+    said = artifacts.run("fsdp-run", f"{work}/1-ranks-4", "--program",
+                         "accumulate")
+    require("zeros for 'tokens', 'targets', 'label_count'" in said, said)
+    said = artifacts.run("fsdp-run", f"{work}/1-ranks-4", "--program", "update")
+    require("loss: f32: 0" in said and "grad_norm: f32: 0" in said, said)
+
+
+def main(work, text):
+    os.makedirs(work, exist_ok=True)
+    check_agreement(work, text)
+    check_gradients(work, text)
+    check_bits(work, text)
+    check_one_program(work)
+    print("microbatches add up")
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,120 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --nn-accumulate="microbatches=4"
+// RUN: echo 'module {}' | not fsdp-opt --nn-accumulate="microbatches=1" 2>&1 | FileCheck %s
+// CHECK: error: a step is cut into 2 to 1048576 microbatches, not 1
+
+// The program has to be there.
+// expected-error @below {{the module has no program @train to cut into microbatches}}
+module {
+}
+
+// -----
+
+// A step is cut once.
+// expected-error @below {{the module's steps are lists of programs already: it has 'nn.steps'}}
+module attributes {nn.steps = {train = [#nn.action<@train times 1>]}} {
+  func.func @train() {
+    return
+  }
+}
+
+// -----
+
+// Sums need what is summed.
+// expected-error @below {{program @train has no nn.gradient; run nn-differentiate first}}
+func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A mean over a batch says nothing of the step.
+// expected-error @below {{the loss of @train is not divided by a count of labels (nn.divide_by_count), so microbatches have no common mean}}
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %loss = nn.mean %x [0] count 4 : tensor<4xf32> to tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Two means are over two counts.
+func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %m = nn.count_labels %t ignore_index 0 : tensor<4xi32> -> tensor<i64>
+  %a = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  // expected-error @below {{divides by another count than the division before it; a step of several microbatches has one}}
+  %b = nn.divide_by_count %a, %m : tensor<f32>, tensor<i64>
+  return %b : tensor<f32>
+}
+
+// -----
+
+// The labels of the step are counted before its first microbatch.
+func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<8xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %u = nn.slice %t [4] : tensor<8xi32> to tensor<4xi32>
+  // expected-error @below {{counts more than the labels of an argument, which have to be known before the first microbatch}}
+  %n = nn.count_labels %u ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// What is no loss has no sum.
+// expected-error @below {{program @train gives other results than the loss alone}}
+func.func @train(%s: tensor<f32> {nn.name = "s"}) -> (tensor<f32> {nn.name = "logits"}) {
+  return %s : tensor<f32>
+}
+
+// -----
+
+// The slices are found by name.
+nn.parameter @w : tensor<f32> init #nn.zeros
+// expected-error @below {{argument 0 of @train is no batch with a name (nn.name)}}
+func.func @train(%t: tensor<4xi32>) -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.read @w : tensor<f32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  nn.gradient @w, %loss : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The slices of a step are one tensor.
+nn.parameter @w : tensor<f32> init #nn.zeros
+// expected-error @below {{the "targets" of 4 microbatches are more than 2^56 bytes}}
+func.func @train(%t: tensor<16777216x1073741824xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.read @w : tensor<f32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<16777216x1073741824xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  nn.gradient @w, %loss : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Sums are f32.
+nn.parameter @w : tensor<f64> init #nn.zeros
+func.func @train(%g: tensor<f64> {nn.name = "g"}, %s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  // expected-error @below {{sums over microbatches are f32, got 'tensor<f64>'}}
+  nn.gradient @w, %g : tensor<f64>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The names of what it makes must be free.
+nn.parameter @w : tensor<f32> init #nn.zeros
+// expected-error @below {{@w.grad_sum has the name of what nn-accumulate makes}}
+nn.buffer @w.grad_sum : tensor<f32> init #nn.zeros
+func.func @train(%t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.read @w : tensor<f32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  nn.gradient @w, %loss : tensor<f32>
+  return %loss : tensor<f32>
+}

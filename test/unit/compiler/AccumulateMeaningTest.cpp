@@ -1,0 +1,214 @@
+//===- AccumulateMeaningTest.cpp - A step of several microbatches ---------===//
+//
+// Runs the programs of a step one after the other on simulated ranks in f64.
+// After every pass loss, norm, moments and parameters are those of one larger
+// batch on one rank, of which every row ignores another number of labels.
+//
+//===----------------------------------------------------------------------===//
+#include "fsdp/Interpreter/Grid.h"
+#include "fsdp/Trace/Trace.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Pipelines.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::interpret;
+
+namespace {
+
+constexpr int64_t kVocab = 11, kSequence = 4, kMicrobatches = 3;
+constexpr double kTolerance = 1e-9;
+
+struct Setting {
+  const char *mesh;
+  int64_t ranks;
+  ShardMode mode;
+  ComputeType type = ComputeType::F32;
+};
+
+void PrintTo(const Setting &setting, std::ostream *os) { *os << setting.mesh; }
+
+class AfterEachPass : public PassInstrumentation {
+public:
+  explicit AfterEachPass(std::function<void(StringRef)> visit)
+      : visit(std::move(visit)) {}
+  void runAfterPass(Pass *pass, Operation *) override {
+    if (!pass->getArgument().empty())
+      visit(pass->getArgument());
+  }
+
+private:
+  std::function<void(StringRef)> visit;
+};
+
+/// "" if all of `expected` is in `actual`, up to rounding.
+std::string difference(const TensorMap &actual, const TensorMap &expected) {
+  for (const auto &[name, tensor] : expected) {
+    auto it = actual.find(name);
+    if (it == actual.end() || it->second.shape != tensor.shape)
+      return name + " is missing or has another shape";
+    double largest = 1e-300;
+    for (double value : tensor.values)
+      largest = std::max(largest, std::fabs(value));
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (!(std::fabs(it->second.values[i] - tensor.values[i]) <=
+            kTolerance * largest))
+        return name + " is " + std::to_string(it->second.values[i]) + ", not " +
+               std::to_string(tensor.values[i]);
+  }
+  return "";
+}
+
+/// A step on microbatches of one row per rank, and on one batch of all rows.
+class Step {
+public:
+  explicit Step(const Setting &setting)
+      : setting(setting), rows(setting.ranks * kMicrobatches),
+        module(trace(setting.ranks)), whole(trace(rows)) {
+    TrainPipelineOptions options;
+    options.computeDtype = setting.type;
+    PassManager manager(&context);
+    buildTrainPipeline(manager, options, Phase::Graph);
+    manager.addPass(createDifferentiate());
+    manager.addPass(createOptimizer());
+    EXPECT_TRUE(succeeded(manager.run(*whole)));
+    makeInputs();
+    GridOutputs outputs = run(programOf(*whole, "train"), {state, {arguments}});
+    expected = outputs.state;
+    expected.merge(outputs.results[0]);
+  }
+
+  void runPipeline(std::function<void(StringRef)> visit) {
+    TrainPipelineOptions options;
+    options.computeDtype = setting.type;
+    options.mesh = setting.mesh;
+    options.mode = setting.mode;
+    options.microbatches = kMicrobatches;
+    PassManager manager(&context);
+    buildTrainPipeline(manager, options, Phase::Schedule);
+    manager.addInstrumentation(std::make_unique<AfterEachPass>(visit));
+    EXPECT_TRUE(succeeded(manager.run(*module)));
+  }
+
+  /// "" if the step of several programs computes what one does.
+  std::string check() {
+    TensorMap now = state, known = arguments;
+    auto steps = (*module)->getAttrOfType<DictionaryAttr>(nn::kStepsAttr);
+    for (auto action :
+         steps.getAs<ArrayAttr>("train").getAsRange<nn::ActionAttr>())
+      for (int64_t i = 0; i < action.getTimes(); ++i) {
+        if (action.getTimes() > 1)
+          for (const char *name : {"tokens", "targets"})
+            known[name] = slice(arguments.at(name), i);
+        GridOutputs outputs = run(
+            programOf(*module, action.getProgram().getValue()), {now, {known}});
+        for (auto &[name, tensor] : outputs.state)
+          now[name] = tensor;
+        for (auto &[name, tensor] : outputs.results[0])
+          known[name] = tensor;
+      }
+    for (const char *sum : {"loss_sum", "output.weight.grad_sum"})
+      for (double value : now.at(sum).values)
+        if (value != 0)
+          return std::string(sum) + " is not zero for the next step";
+    now.merge(known);
+    return difference(now, expected);
+  }
+
+private:
+  OwningOpRef<ModuleOp> trace(int64_t batch) {
+    LlamaConfig config;
+    config.dim = 8;
+    config.layers = 2;
+    config.heads = 4;
+    config.kvHeads = 2;
+    config.ffnDim = 10;
+    config.vocab = kVocab;
+    return llvm::cantFail(
+        traceModel(context, ModelSpec{"tiny", config, batch, kSequence},
+                   {batch, kSequence}));
+  }
+
+  static func::FuncOp programOf(ModuleOp module, StringRef name) {
+    return module.lookupSymbol<func::FuncOp>(name);
+  }
+
+  Tensor random(std::vector<int64_t> shape, double low, double high) {
+    std::uniform_real_distribution<double> uniform(low, high);
+    Tensor tensor = Tensor::full(std::move(shape));
+    for (double &value : tensor.values)
+      value = uniform(generator);
+    return tensor;
+  }
+
+  void makeInputs() {
+    for (auto parameter : whole->getOps<nn::ParameterOp>()) {
+      std::string name = parameter.getSymName().str();
+      std::vector<int64_t> shape = parameter.getTensorType().getShape().vec();
+      state[name] = random(shape, -0.5, 0.5);
+      state[name + ".exp_avg"] = random(shape, -0.1, 0.1);
+      state[name + ".exp_avg_sq"] = random(shape, 0.1, 0.2);
+    }
+    arguments = {{"lr", Tensor::scalar(0.01)}, {"step", Tensor::scalar(3)}};
+    for (const char *name : {"tokens", "targets"}) {
+      Tensor &tensor = arguments[name] = random({rows, kSequence}, 0, kVocab);
+      for (double &value : tensor.values)
+        value = std::floor(value);
+    }
+    // The first row has no label, the second all.
+    Tensor &targets = arguments["targets"];
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < kSequence; ++i)
+        if (row != 1 && i >= row % (kSequence + 1))
+          targets.values[row * kSequence + i] = -100;
+    arguments["targets.of_step"] = targets;
+  }
+
+  /// The rows of microbatch `i`: of each rank's rows the one with that number.
+  Tensor slice(const Tensor &all, int64_t i) const {
+    Tensor part = Tensor::full({setting.ranks, kSequence});
+    for (int64_t rank = 0; rank < setting.ranks; ++rank)
+      std::copy_n(all.values.begin() + (rank * kMicrobatches + i) * kSequence,
+                  kSequence, part.values.begin() + rank * kSequence);
+    return part;
+  }
+
+  Setting setting;
+  int64_t rows;
+  std::mt19937_64 generator{7};
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> module, whole;
+  TensorMap state, arguments, expected;
+};
+
+class AccumulateMeaning : public testing::TestWithParam<Setting> {};
+
+TEST_P(AccumulateMeaning, IsThatOfOneBatchAfterEveryPass) {
+  Step step(GetParam());
+  bool isStep = false;
+  int checked = 0;
+  step.runPipeline([&](StringRef name) {
+    isStep |= name == "fsdp-optimizer";
+    if (!isStep)
+      return;
+    EXPECT_EQ(step.check(), "") << "after " << name.str();
+    ++checked;
+  });
+  EXPECT_GT(checked, 6);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, AccumulateMeaning,
+    testing::Values(Setting{"dp_a=1", 1, ShardMode::FullyShard},
+                    Setting{"dp_a=3", 3, ShardMode::FullyShard},
+                    Setting{"dp_a=2,dp_b=2", 4, ShardMode::HybridShard},
+                    Setting{"dp_a=2", 2, ShardMode::Replicate},
+                    Setting{"dp_a=2,tp=2", 2, ShardMode::FullyShard},
+                    Setting{"dp_a=2", 2, ShardMode::FullyShard,
+                            ComputeType::BF16}));
+
+} // namespace
