@@ -205,6 +205,7 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
 
     | program | runs | does |
     |---|---|---|
+    | @gather | once, if `keep-gathers` | brings every parameter that rests cut to where it is computed with, in the buffer `<parameter>.gathered` that @accumulate reads |
     | @count | once | counts the labels of all microbatches of the step: its argument `<targets>.of_step` has their slices one behind the other |
     | @accumulate | `microbatches` times | the forward and the backward pass of one slice, divided by that count, added to `loss_sum` and `<parameter>.grad_sum` |
     | @update | once | takes the sums as the step's loss and gradients, and sets them to zero |
@@ -213,7 +214,10 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
     that count, whatever each of them ignores. **Order of sums.** Every
     microbatch is reduced into the place where the parameter rests and added
     there, in f32, in the order of the microbatches. That is another rounding
-    than that of one larger batch, and part of the numerical contract.
+    than that of one larger batch, and part of the numerical contract. With
+    `reduce-once` the sums are parts of a sum over the ranks that share a batch:
+    each adds its own microbatches in f32, and @update reduces the result. That
+    is a rounding of its own. `keep-gathers` changes no bit.
 
     It runs before fsdp-optimizer, whose step belongs to @update. Without it the
     gradients of the step are written to `<parameter>.grad`.
@@ -252,6 +256,10 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
            "The training program">,
     Option<"microbatches", "microbatches", "int64_t", /*default=*/"2",
            "Microbatches of a step, from 2 to 2^20">,
+    Option<"keepGathers", "keep-gathers", "bool", /*default=*/"false",
+           "Parameters are gathered once per step, not in every microbatch">,
+    Option<"reduceOnce", "reduce-once", "bool", /*default=*/"false",
+           "Gradients are reduced once per step, not in every microbatch">,
   ];
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
@@ -307,7 +315,8 @@ def Propagate : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     The pass walks the program once and adds the fsdp.redistribute ops that make
     every op's operands fit its sharding rule; where all other values lie follows
     forwards. A result of which nothing is said lies where it is computed, with
-    parts of sums added.
+    parts of sums added; an argument of the same name of a program behind it,
+    of which nothing is said, is that result and lies there.
 
     Per mesh axis, in the order of the mesh, an op is computed with one of its
     factors cut or with none:

@@ -56,6 +56,8 @@ static void addSharding(OpPassManager &pm,
   if (accumulates) {
     AccumulateOptions accumulate;
     accumulate.microbatches = options.microbatches;
+    accumulate.keepGathers = options.keepGathers;
+    accumulate.reduceOnce = options.reduceOnce;
     pm.addPass(createAccumulate(accumulate));
   }
   if (options.train && options.optimizer) {

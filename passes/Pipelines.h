@@ -56,6 +56,14 @@ struct TrainPipelineOptions
       *this, "microbatches",
       llvm::cl::desc("Microbatches of a step; see nn-accumulate"),
       llvm::cl::init(1)};
+  Option<bool> keepGathers{
+      *this, "keep-gathers",
+      llvm::cl::desc("Gather parameters once per step of several microbatches"),
+      llvm::cl::init(false)};
+  Option<bool> reduceOnce{
+      *this, "reduce-once",
+      llvm::cl::desc("Reduce gradients once per step of several microbatches"),
+      llvm::cl::init(false)};
   Option<bool> optimizer{
       *this, "optimizer",
       llvm::cl::desc("Update parameters by AdamW; without, gradients stay in "

@@ -60,7 +60,7 @@ static LogicalResult verifyDeclared(Operation *op, Attribute attribute) {
   MeshOp mesh = meshBeside(op);
   if (!mesh)
     return op->emitOpError("has a placement, but there is no fsdp.mesh");
-  if (!placement.getPartial().empty())
+  if (!placement.getPartial().empty() && !isa<nn::BufferOp>(op))
     return op->emitOpError("is at rest and cannot be parts of a sum, as ")
            << placement << " says";
   return verifyPlacement([&] { return op->emitOpError("has a "); }, type,

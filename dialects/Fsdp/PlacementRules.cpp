@@ -276,7 +276,8 @@ FailureOr<Placement> fsdp::dist::placementAtRest(nn::ReadOp read) {
 }
 
 bool fsdp::dist::changesState(Operation *op) {
-  return isa<nn::GradientOp, nn::AdamWOp, nn::AccumulateOp, nn::ClearOp>(op);
+  return isa<nn::GradientOp, nn::AdamWOp, nn::AccumulateOp, nn::WriteOp,
+             nn::ClearOp>(op);
 }
 
 SmallVector<GradientUse> fsdp::dist::gradientsOf(Operation *op) {
@@ -291,6 +292,8 @@ SmallVector<GradientUse> fsdp::dist::gradientsOf(Operation *op) {
       owner = buffer->getAttrOfType<FlatSymbolRefAttr>(nn::kStateOfAttr);
     uses.push_back({0, owner, sum.getNameAttr()});
   }
+  if (auto write = dyn_cast<nn::WriteOp>(op))
+    uses.push_back({0, {}, write.getNameAttr()});
   if (auto adamw = dyn_cast<nn::AdamWOp>(op)) {
     unsigned first = adamw.getODSOperandIndexAndLength(0).first;
     for (auto [i, name] :

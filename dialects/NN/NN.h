@@ -37,7 +37,8 @@ inline llvm::hash_code hash_value(const Real &real) {
 }
 
 /// Parameters, buffers and optimizer state: read by nn.read, written by
-/// nn.adamw, nn.accumulate and nn.clear. Ordering effects on it keeps reads before the update.
+/// nn.adamw, nn.accumulate, nn.write and nn.clear. Ordering effects on it keeps
+/// reads before the update.
 struct PersistentResource
     : mlir::SideEffects::Resource::Base<PersistentResource> {
   llvm::StringRef getName() final { return "nn.persistent"; }

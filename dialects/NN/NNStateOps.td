@@ -140,6 +140,24 @@ def NN_AccumulateOp : NN_Op<"accumulate", [
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 
+def NN_WriteOp : NN_Op<"write", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
+  let summary = "Sets a buffer";
+  let description = [{
+    The buffer has this value from here on, for the programs that follow too:
+    parameters that a step gathers once (`nn-accumulate`).
+
+    Example: `nn.write @norm.weight.gathered, %w : tensor<256xf32>`
+
+    Constraints:
+    1. the symbol names an nn.buffer;
+    2. the value has the type that nn.read of the buffer would have.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);
+  let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+}
+
 def NN_ClearOp : NN_Op<"clear", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {

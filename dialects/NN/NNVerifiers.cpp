@@ -168,16 +168,24 @@ LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
                              getValue().getType());
 }
 
-LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
-  // 1.
-  FailureOr<Operation *> declared = lookupPersistent(
-      *this, tables, getNameAttr(), /*parameters=*/false, /*buffers=*/true);
+/// Constraints 1 and 2 of ops that change a buffer by a value.
+template <typename OpT>
+static LogicalResult verifyBufferUse(OpT op, SymbolTableCollection &tables) {
+  FailureOr<Operation *> declared =
+      lookupPersistent(op, tables, op.getNameAttr(), /*parameters=*/false,
+                       /*buffers=*/true);
   if (failed(declared))
     return failure();
-  // 2.
-  return verifyPersistentUse(*this, *declared,
-                             cast<BufferOp>(*declared).getType(),
-                             getValue().getType());
+  return verifyPersistentUse(op, *declared, cast<BufferOp>(*declared).getType(),
+                             op.getValue().getType());
+}
+
+LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyBufferUse(*this, tables);
+}
+
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyBufferUse(*this, tables);
 }
 
 LogicalResult ClearOp::verify() {

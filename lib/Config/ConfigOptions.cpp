@@ -201,6 +201,15 @@ static void addCompilation(Table &table, RunConfig &config) {
   table.add("compile.fuse", compile.fuse, {"none", "chains"},
             "chains: pointwise and row ops that feed each other share a "
             "kernel");
+  table.add("compile.accumulate_gathers", compile.accumulateGathers,
+            {"repeat", "keep"},
+            "with several microbatches: whether each gathers the parameters, "
+            "or the step does once and keeps them; the bits are the same");
+  table.add("compile.accumulate_reduce", compile.accumulateReduce,
+            {"every", "once"},
+            "with several microbatches: whether each reduces its gradients, or "
+            "every rank adds up its own, whole ones, which are reduced once; "
+            "the two round differently");
   table.add("compile.threads", compile.threads, 1, 4096,
             "compute threads per rank");
   table.add("compile.cpu", compile.cpu,

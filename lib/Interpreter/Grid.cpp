@@ -349,6 +349,9 @@ void Run::execute(Operation *op) {
       })
       .Case([&](nn::AdamWOp op) { adamw(op); })
       .Case([&](nn::AccumulateOp op) { accumulate(op); })
+      .Case([&](nn::WriteOp op) {
+        state.write(op.getName(), op.getName(), of(op.getValue()));
+      })
       .Case([&](nn::ClearOp op) { clear(op); })
       .Case([&](nn::FusionOp op) { fusion(op); })
       .Case([&](dist::AllGatherOp op) { allGather(op); })

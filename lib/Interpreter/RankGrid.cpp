@@ -151,6 +151,10 @@ Tensors RankGrid::scatter(const Tensors &full, Axes refs, int64_t dim) const {
 }
 
 Tensors RankGrid::parts(Tensors whole, const dist::Placement &placement) const {
+  // Of a sum the first rank has all; the others add nothing.
+  for (int64_t rank = 0; rank < world; ++rank)
+    if (position(rank, placement.partial) != 0)
+      whole[rank] = Tensor::full(whole[rank].shape);
   for (auto [dim, axes] : llvm::enumerate(placement.dims))
     for (Axes stage : {Axes(axes.compute), Axes(axes.storage)})
       if (!stage.empty())

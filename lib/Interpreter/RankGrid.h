@@ -46,7 +46,8 @@ public:
   /// Each rank's part of its tensor along `dim`, padded with zeros.
   Tensors scatter(const Tensors &full, Axes axes, int64_t dim) const;
 
-  /// Each rank's part of its whole tensor.
+  /// Each rank's part of its whole tensor; of parts of a sum, the first rank
+  /// has it all.
   Tensors parts(Tensors whole, const dist::Placement &placement) const;
   /// The reverse, for tensors of `shape`, on every rank. Fails if replicas
   /// differ or padding is not zero; `name` is what messages call the tensor.

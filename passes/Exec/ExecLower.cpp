@@ -63,6 +63,11 @@ template <typename OpT> void ModuleState::declare(OpT op, exec::Role role) {
   RankedTensorType local =
       placement ? dist::localType(full, dist::Placement(placement), mesh)
                 : full;
+  // Parts of a sum are each rank's own.
+  if (placement && !placement.getPartial().empty()) {
+    placement = {};
+    full = local;
+  }
   exec::RangeOp range =
       create(op.getLoc(), op.getSymName(), memRefOf(local), role);
   range.setFullAttr(TypeAttr::get(full));

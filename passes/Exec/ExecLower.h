@@ -116,6 +116,7 @@ private:
   mlir::LogicalResult lowerRead(nn::ReadOp op);
   mlir::LogicalResult lowerGradient(nn::GradientOp op);
   mlir::LogicalResult lowerAccumulate(nn::AccumulateOp op);
+  mlir::LogicalResult lowerWrite(nn::WriteOp op);
   mlir::LogicalResult lowerClear(nn::ClearOp op);
   mlir::LogicalResult lowerKernel(mlir::Operation *op);
   mlir::LogicalResult lowerReshape(nn::ReshapeOp op);

@@ -170,6 +170,15 @@ LogicalResult ProgramLowering::bindResults() {
   for (auto gradient : func.getOps<nn::GradientOp>())
     if (exec::RangeOp range = state.gradientOf(gradient.getName()))
       chooseDestination(gradient.getValue(), range);
+  // A value may be made where it goes if nothing else of the program is there.
+  llvm::StringSet<> read;
+  for (auto op : func.getOps<nn::ReadOp>())
+    read.insert(op.getName());
+  for (auto write : func.getOps<nn::WriteOp>())
+    if (exec::RangeOp range = state.lookup(write.getName());
+        range && updates.lookup(write.getName()).size() == 1 &&
+        !read.contains(write.getName()))
+      chooseDestination(write.getValue(), range);
   return success();
 }
 
@@ -201,6 +210,8 @@ void ProgramLowering::findUpdates() {
       add(clear.getNames(), clear);
     else if (auto sum = dyn_cast<nn::AccumulateOp>(op))
       updates[sum.getName()].push_back(sum);
+    else if (auto write = dyn_cast<nn::WriteOp>(op))
+      updates[write.getName()].push_back(write);
   }
 }
 
@@ -265,6 +276,16 @@ LogicalResult ProgramLowering::lowerAccumulate(nn::AccumulateOp op) {
   if (failed(lowerRead(read)) || failed(lowerKernel(sum)))
     return failure();
   copy(op.getLoc(), buffer(sum.getResult()), get(range));
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerWrite(nn::WriteOp op) {
+  exec::RangeOp range = state.lookup(op.getName());
+  if (!range)
+    return op.emitError("no buffer is named ") << op.getNameAttr();
+  Value from = buffer(op.getValue()), to = get(range);
+  if (exec::resolveRange(from).root != to)
+    copy(op.getLoc(), from, to);
   return success();
 }
 
@@ -391,6 +412,7 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](nn::ReadOp o) { return lowerRead(o); })
       .Case([&](nn::GradientOp o) { return lowerGradient(o); })
       .Case([&](nn::AccumulateOp o) { return lowerAccumulate(o); })
+      .Case([&](nn::WriteOp o) { return lowerWrite(o); })
       .Case([&](nn::ClearOp o) { return lowerClear(o); })
       .Case([&](nn::ReshapeOp o) { return lowerReshape(o); })
       .Case([&](nn::RecomputeFromOp o) { return lowerRecompute(o); })

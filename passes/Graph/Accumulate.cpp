@@ -5,12 +5,13 @@
 // means.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Placement.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Graph/Declarations.h"
 #include "passes/Passes.h"
 
 namespace fsdp {
@@ -25,6 +26,7 @@ namespace {
 
 // The step, and the programs that it consists of.
 constexpr llvm::StringLiteral kTrain = "train";
+constexpr llvm::StringLiteral kGather = "gather";
 constexpr llvm::StringLiteral kCount = "count";
 constexpr llvm::StringLiteral kAccumulate = "accumulate";
 constexpr llvm::StringLiteral kUpdate = "update";
@@ -35,6 +37,8 @@ struct Contributions {
   /// The labels that the loss and its gradients are divided by.
   nn::CountLabelsOp count;
   SmallVector<nn::GradientOp> gradients;
+  /// Gathers of parameters that a step keeps.
+  SmallVector<dist::RedistributeOp> gathers;
 };
 
 struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
@@ -53,13 +57,17 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     if (failed(count))
       return signalPassFailure();
     symbols.insert(*count, Block::iterator(*train));
+    last = lastDeclaration(getOperation());
+    if (!found->gathers.empty())
+      symbols.insert(keep(*train, *found), Block::iterator(*count));
+    findBatchAxes(*train, *found);
     declareSums(*found);
     func::FuncOp update = makeUpdate(*train, *found);
     symbols.insert(update, std::next(Block::iterator(*train)));
     addUp(*train, *found);
     if (failed(symbols.rename(*train, kAccumulate)))
       return signalPassFailure();
-    module->setAttr(nn::kStepsAttr, steps());
+    module->setAttr(nn::kStepsAttr, steps(!found->gathers.empty()));
   }
 
   //===--- What there is --------------------------------------------------===//
@@ -105,7 +113,31 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     if (found.gradients.empty())
       return train.emitError("program @")
              << function << " has no nn.gradient; run nn-differentiate first";
+    if (keepGathers)
+      findGathers(train, found);
     return found;
+  }
+
+  static nn::ParameterOp parameterOf(nn::ReadOp read) {
+    return SymbolTable::lookupNearestSymbolFrom<nn::ParameterOp>(
+        read, read.getNameAttr());
+  }
+
+  /// Reads of parameters that do not rest where they are computed with.
+  void findGathers(func::FuncOp train, Contributions &found) {
+    auto meshes = getOperation().getOps<dist::MeshOp>();
+    for (auto gather : train.getOps<dist::RedistributeOp>()) {
+      auto read = gather.getInput().getDefiningOp<nn::ReadOp>();
+      nn::ParameterOp parameter = read ? parameterOf(read) : nn::ParameterOp();
+      auto rests = parameter ? parameter->getAttrOfType<dist::PlacementAttr>(
+                                   dist::kPlacementAttr)
+                             : dist::PlacementAttr();
+      if (rests && !dist::movesBetween(dist::Placement(rests),
+                                       dist::Placement(gather.getPlacement()),
+                                       *meshes.begin())
+                        .empty())
+        found.gathers.push_back(gather);
+    }
   }
 
   /// The one count that everything is divided by.
@@ -136,6 +168,10 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
                                       kUpdate.str(), range_name::kLossSum};
     for (nn::GradientOp gradient : found.gradients)
       names.push_back(sumOf(gradient));
+    for (dist::RedistributeOp gather : found.gathers)
+      names.push_back(gatheredOf(gather));
+    if (!found.gathers.empty())
+      names.push_back(kGather.str());
     for (StringRef name : names)
       if (Operation *taken = symbols.lookup(name))
         return taken->emitError("@")
@@ -147,6 +183,11 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
 
   static std::string sumOf(nn::GradientOp gradient) {
     return (gradient.getName() + range_name::kGradientSumSuffix).str();
+  }
+
+  static std::string gatheredOf(dist::RedistributeOp gather) {
+    auto read = gather.getInput().getDefiningOp<nn::ReadOp>();
+    return (read.getName() + range_name::kGatheredSuffix).str();
   }
 
   DictionaryAttr named(const Twine &name, Attribute placement = {}) {
@@ -194,31 +235,111 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return count;
   }
 
-  /// Declares the sums behind the declarations so far.
-  void declareSums(const Contributions &found) {
-    Operation *last = nullptr;
-    for (Operation &op : *getOperation().getBody())
-      if (isa<nn::ParameterOp, nn::BufferOp>(op))
-        last = &op;
+  /// Declares a buffer of zeros behind the declarations so far. It belongs to
+  /// `parameter`, if there is one, and rests at `placement`, if that is said.
+  void declare(Location location, StringRef name, Type type,
+               nn::ParameterOp parameter, Attribute placement) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfter(last);
-    auto zeros = nn::ZerosAttr::get(&getContext());
-    nn::BufferOp::create(builder, found.loss.getLoc(), range_name::kLossSum,
-                         found.loss.getType(), zeros);
+    auto buffer = nn::BufferOp::create(builder, location, name, type,
+                                       nn::ZerosAttr::get(&getContext()));
+    if (parameter)
+      buffer->setAttr(nn::kStateOfAttr,
+                      FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+    if (placement)
+      buffer->setAttr(dist::kPlacementAttr, placement);
+    last = buffer;
+  }
+
+  /// Makes the program that gathers parameters once, and lets a microbatch read
+  /// what it has gathered.
+  func::FuncOp keep(func::FuncOp train, const Contributions &found) {
+    OpBuilder builder(&getContext());
+    auto program = func::FuncOp::create(train.getLoc(), kGather,
+                                        builder.getFunctionType({}, {}));
+    builder.setInsertionPointToEnd(program.addEntryBlock());
+    for (dist::RedistributeOp gather : found.gathers) {
+      auto read = gather.getInput().getDefiningOp<nn::ReadOp>();
+      std::string name = gatheredOf(gather);
+      auto symbol = FlatSymbolRefAttr::get(&getContext(), name);
+      declare(gather.getLoc(), name, gather.getType(), parameterOf(read),
+              gather.getPlacement());
+      IRMapping mapping;
+      builder.clone(*read, mapping);
+      Operation *copy = builder.clone(*gather, mapping);
+      nn::ModuleScope scope(builder, nn::moduleOf(gather));
+      nn::WriteOp::create(builder, gather.getLoc(), symbol, copy->getResult(0));
+
+      OpBuilder here(gather);
+      nn::ModuleScope module(here, nn::moduleOf(gather));
+      gather.replaceAllUsesWith(
+          nn::ReadOp::create(here, gather.getLoc(), gather.getType(), symbol)
+              .getValue());
+      gather.erase();
+      if (read->use_empty())
+        read.erase();
+    }
+    func::ReturnOp::create(builder, train.getLoc());
+    return program;
+  }
+
+  /// The axes over which ranks have other rows, of which there are several.
+  void findBatchAxes(func::FuncOp train, const Contributions &found) {
+    batchAxes.clear();
+    nn::CountLabelsOp labels = found.count;
+    auto slice = cast<BlockArgument>(labels.getTargets());
+    auto placement = train.getArgAttrOfType<dist::PlacementAttr>(
+        slice.getArgNumber(), dist::kPlacementAttr);
+    if (!placement)
+      return;
+    dist::MeshOp mesh = *getOperation().getOps<dist::MeshOp>().begin();
+    for (dist::AxisRefAttr axis : placement.getDims()[0].getCompute())
+      if (mesh.sizeOf(axis) > 1)
+        batchAxes.push_back(axis);
+  }
+
+  /// What brings a gradient, and nothing else, to where its parameter rests;
+  /// null if nothing does.
+  static dist::RedistributeOp reductionOf(nn::GradientOp gradient) {
+    auto found = gradient.getValue().getDefiningOp<dist::RedistributeOp>();
+    return found && found->hasOneUse() ? found : dist::RedistributeOp();
+  }
+
+  /// Where the sum of a gradient rests: where the parameter does, or, if it is
+  /// reduced once, where that is computed with, as parts of a sum.
+  dist::PlacementAttr placementOfSum(nn::ParameterOp parameter,
+                                     nn::GradientOp gradient) {
+    auto rests =
+        parameter->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
+    if (!reduceOnce || batchAxes.empty() || !rests || !reductionOf(gradient))
+      return rests;
+    dist::Placement parts = dist::Placement(rests).withoutStorage();
+    parts.partial = batchAxes;
+    return parts.attribute(&getContext());
+  }
+
+  dist::PlacementAttr declaredPlacement(nn::GradientOp gradient) {
+    auto sum = getOperation().lookupSymbol<nn::BufferOp>(sumOf(gradient));
+    return sum->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
+  }
+
+  bool isReducedOnce(nn::GradientOp gradient) {
+    dist::PlacementAttr placement = declaredPlacement(gradient);
+    return placement && !placement.getPartial().empty();
+  }
+
+  void declareSums(const Contributions &found) {
+    declare(found.loss.getLoc(), range_name::kLossSum, found.loss.getType(), {},
+            {});
     DenseMap<StringAttr, nn::GradientOp> gradients;
     for (nn::GradientOp gradient : found.gradients)
       gradients[gradient.getNameAttr().getAttr()] = gradient;
-    for (auto parameter : getOperation().getOps<nn::ParameterOp>()) {
-      nn::GradientOp gradient = gradients.lookup(parameter.getSymNameAttr());
-      if (!gradient)
-        continue;
-      auto sum =
-          nn::BufferOp::create(builder, parameter.getLoc(), sumOf(gradient),
-                               parameter.getType(), zeros);
-      sum->setAttr(nn::kStateOfAttr, gradient.getNameAttr());
-      if (Attribute placement = parameter->getAttr(dist::kPlacementAttr))
-        sum->setAttr(dist::kPlacementAttr, placement);
-    }
+    auto parameters = llvm::to_vector(getOperation().getOps<nn::ParameterOp>());
+    for (nn::ParameterOp parameter : parameters)
+      if (nn::GradientOp gradient =
+              gradients.lookup(parameter.getSymNameAttr()))
+        declare(parameter.getLoc(), sumOf(gradient), parameter.getType(),
+                parameter, placementOfSum(parameter, gradient));
   }
 
   /// The sums are the step's loss and gradients, and zero for the next step.
@@ -237,10 +358,16 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     for (nn::GradientOp gradient : found.gradients) {
       nn::ModuleScope scope(builder, nn::moduleOf(gradient));
       auto name = FlatSymbolRefAttr::get(&getContext(), sumOf(gradient));
-      auto read = nn::ReadOp::create(builder, gradient.getLoc(),
+      Value sum = nn::ReadOp::create(builder, gradient.getLoc(),
                                      gradient.getValue().getType(), name);
+      if (dist::RedistributeOp reduction = reductionOf(gradient);
+          reduction && isReducedOnce(gradient))
+        sum = dist::RedistributeOp::create(
+            builder, gradient.getLoc(), gradient.getValue().getType(), sum,
+            reduction.getMeshAttr(), reduction.getPlacement(),
+            reduction.getWireAttr());
       nn::GradientOp::create(builder, gradient.getLoc(), gradient.getNameAttr(),
-                             read.getValue());
+                             sum);
       sums.push_back(name);
     }
     nn::ClearOp::create(builder, location, builder.getArrayAttr(sums));
@@ -254,12 +381,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
   void addUp(func::FuncOp train, const Contributions &found) {
     nn::CountLabelsOp labels = found.count;
     auto type = cast<RankedTensorType>(labels.getResult().getType());
-    dist::PlacementAttr everywhere;
-    if (!getOperation().getOps<dist::MeshOp>().empty())
-      everywhere = dist::PlacementAttr::replicated(&getContext(), 0);
     unsigned number = train.getNumArguments();
-    (void)train.insertArgument(number, type,
-                               named(range_name::kLabelCount, everywhere),
+    (void)train.insertArgument(number, type, named(range_name::kLabelCount),
                                labels.getLoc());
     labels.getResult().replaceAllUsesWith(train.getArgument(number));
     labels.erase();
@@ -274,6 +397,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     };
     add(range_name::kLossSum, found.loss);
     for (nn::GradientOp gradient : found.gradients) {
+      if (isReducedOnce(gradient))
+        reductionOf(gradient).setPlacementAttr(declaredPlacement(gradient));
       add(sumOf(gradient), gradient.getValue());
       gradient.erase();
     }
@@ -281,17 +406,25 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     (void)train.eraseResult(0);
   }
 
-  Attribute steps() {
+  Attribute steps(bool gathers) {
     Builder builder(&getContext());
     auto action = [&](StringRef program, int64_t times) -> Attribute {
       return nn::ActionAttr::get(
           &getContext(), FlatSymbolRefAttr::get(&getContext(), program), times);
     };
-    ArrayAttr train = builder.getArrayAttr({action(kCount, 1),
-                                            action(kAccumulate, microbatches),
-                                            action(kUpdate, 1)});
-    return builder.getDictionaryAttr(builder.getNamedAttr(kTrain, train));
+    SmallVector<Attribute> train;
+    if (gathers)
+      train.push_back(action(kGather, 1));
+    llvm::append_values(train, action(kCount, 1),
+                        action(kAccumulate, microbatches), action(kUpdate, 1));
+    return builder.getDictionaryAttr(
+        builder.getNamedAttr(kTrain, builder.getArrayAttr(train)));
   }
+
+  /// The last nn.parameter or nn.buffer.
+  Operation *last = nullptr;
+  /// The axes over which ranks have other rows.
+  dist::AxisList batchAxes;
 };
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Graph/Declarations.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -211,7 +212,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
   /// references to them.
   ArrayAttr declareMoments(ArrayRef<Trained> trained, StringRef suffix) {
     OpBuilder builder(&getContext());
-    Operation *last = lastDeclaration();
+    Operation *last = lastDeclaration(getOperation());
     builder.setInsertionPointAfter(last);
     SmallVector<Attribute> names;
     for (const Trained &entry : trained) {
@@ -227,15 +228,6 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
       names.push_back(FlatSymbolRefAttr::get(&getContext(), name));
     }
     return builder.getArrayAttr(names);
-  }
-
-  /// The last nn.parameter or nn.buffer of the module.
-  Operation *lastDeclaration() {
-    Operation *last = nullptr;
-    for (Operation &op : *getOperation().getBody())
-      if (isa<nn::ParameterOp, nn::BufferOp>(op))
-        last = &op;
-    return last;
   }
 
   Value addArgument(func::FuncOp program, StringRef name, Type type) {

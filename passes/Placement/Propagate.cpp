@@ -418,9 +418,26 @@ private:
 struct PropagatePass : fsdp::impl::PropagateBase<PropagatePass> {
   using Base::Base;
 
+  /// What a program before has given lies where that has left it.
+  static void takeResults(FunctionOpInterface program,
+                          const DenseMap<Attribute, Attribute> &given) {
+    for (unsigned i = 0; i < program.getNumArguments(); ++i)
+      if (Attribute name = program.getArgAttr(i, nn::kNameAttr);
+          name && !program.getArgAttr(i, kPlacementAttr))
+        if (Attribute placement = given.lookup(name))
+          program.setArgAttr(i, kPlacementAttr, placement);
+  }
+
   void runOnOperation() override {
-    auto propagate = [](FunctionOpInterface program, MeshOp mesh) {
-      return Propagator(cast<func::FuncOp>(*program), mesh).run();
+    DenseMap<Attribute, Attribute> given; // name -> where it lies
+    auto propagate = [&](FunctionOpInterface program, MeshOp mesh) {
+      takeResults(program, given);
+      if (failed(Propagator(cast<func::FuncOp>(*program), mesh).run()))
+        return failure();
+      for (unsigned i = 0; i < program.getNumResults(); ++i)
+        if (Attribute name = program.getResultAttr(i, nn::kNameAttr))
+          given[name] = program.getResultAttr(i, kPlacementAttr);
+      return success();
     };
     if (failed(forEachLogicalProgram(getOperation(), propagate)))
       signalPassFailure();

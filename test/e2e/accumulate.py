@@ -2,7 +2,7 @@
 1, 2 and 4 microbatches of the same global batch, from a text and from a batch of
 which every row has another number of ignored labels.
 
-usage: accumulate.py WORKDIR TEXT"""
+usage: accumulate.py WORKDIR"""
 import json
 import os
 import random
@@ -53,10 +53,14 @@ class Artifact:
     def train(self, *options):
         """(losses as text and bits, {name: full tensor}, {name: bits})."""
         run = f"{self.path}.run"
-        artifacts.run("fsdp-run", self.path, *words(self.settings), "-n",
-                      str(self.ranks), "--training.dataset_path", self.text,
-                      "--job.dump_folder", run, "--dump",
-                      f"{self.path}.safetensors", *options)
+        said = artifacts.run(
+            "fsdp-run", self.path, *words(self.settings), "-n", str(self.ranks),
+            "--training.dataset_path", self.text, "--job.dump_folder", run,
+            "--dump", f"{self.path}.safetensors", *options)
+        peaks = [program["arena_bytes"] for program in self.manifest["programs"]]
+        require(max(peaks) == self.manifest["arena"]["bytes"] and
+                f"memory: {max(peaks):,} bytes of arena" in said,
+                f"{self.path}: peaks {peaks}, but:\n{said}")
         self.dumps = [
             artifacts.read_safetensors(f"{self.path}.rank{rank}.safetensors")
             for rank in range(self.ranks)]
@@ -139,23 +143,48 @@ def check_gradients(work, text):
     print(f"gradients: worst relative error {worst:.1e}")
 
 
+# Mode, buckets and overlap, gathers; the first of a form of reduction is the
+# reference of the others.
+RUNS = {"every": [("hybrid_shard", "block", "repeat"),
+                  ("fully_shard", "block", "repeat"),
+                  ("replicate", "block", "repeat"),
+                  ("fully_shard", "none", "repeat"),
+                  ("fully_shard", "block", "keep"),
+                  ("hybrid_shard", "none", "keep")],
+        "once": [("hybrid_shard", "block", "repeat"),
+                 ("replicate", "block", "repeat"),
+                 ("fully_shard", "block", "keep")]}
+
+
 def check_bits(work, text):
-    """Modes and plans give the same bits for one number of microbatches."""
-    expected = None
-    for mode, plan in (("hybrid_shard", "block"), ("fully_shard", "block"),
-                       ("replicate", "block"), ("fully_shard", "none")):
-        artifact = Artifact(
-            work, f"{mode}-{plan}", text, 4, 2, compile__mode=mode,
-            parallelism__data_parallel_replicate_degree=2,
-            compile__bucket=plan, compile__overlap=plan, compile__fuse=
-            "chains" if plan == "block" else "none",
-            # More to tell apart: gradients are clipped.
-            training__max_norm=0.1)
-        bits = ([(line["loss_hex"], line["grad_norm_hex"])
-                 for line in artifact.train()], artifact.tensors("", ".exp_avg_sq"))
-        expected = expected or bits
-        require(bits == expected, f"{mode}, {plan}: other bits")
-    print("4 modes and plans: the same bits")
+    """Modes, plans and gathers give the same bits for one number of
+    microbatches and one form of reduction; the forms agree."""
+    forms = []
+    for reduce, runs in RUNS.items():
+        expected = None
+        for mode, plan, gathers in runs:
+            name = f"{reduce}-{mode}-{plan}-{gathers}"
+            artifact = Artifact(
+                work, name, text, 4, 2, compile__mode=mode,
+                parallelism__data_parallel_replicate_degree=2,
+                compile__bucket=plan, compile__overlap=plan,
+                compile__fuse="chains" if plan == "block" else "none",
+                compile__accumulate_gathers=gathers,
+                compile__accumulate_reduce=reduce,
+                # More to tell apart: gradients are clipped.
+                training__max_norm=0.1)
+            keeps = artifact.manifest["steps"]["train"][0]["program"] == "gather"
+            require(keeps == (gathers == "keep"), f"{name}: the step")
+            lines = artifact.train()
+            bits = ([(line["loss_hex"], line["grad_norm_hex"]) for line in lines],
+                    artifact.tensors("", ".exp_avg_sq"))
+            if not expected:
+                expected = bits
+                forms.append((lines, artifact.tensors()))
+            require(bits == expected, f"{name}: other bits")
+    worst = compare("reduced once", forms[1], forms[0])
+    print(f"modes, plans and gathers: the same bits; reduced once: worst relative "
+          f"error {worst:.1e}")
 
 
 def check_one_program(work):
@@ -167,8 +196,11 @@ def check_one_program(work):
     require("loss: f32: 0" in said and "grad_norm: f32: 0" in said, said)
 
 
-def main(work, text):
+def main(work):
     os.makedirs(work, exist_ok=True)
+    text = f"{work}/text"
+    with open(text, "w") as file:
+        file.write(" ".join(map(str, range(2000))))
     check_agreement(work, text)
     check_gradients(work, text)
     check_bits(work, text)

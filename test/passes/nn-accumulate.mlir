@@ -3,6 +3,10 @@
 // RUN: fsdp-opt %s --nn-accumulate="microbatches=4" --fsdp-optimizer="function=update" --fsdp-propagate --fsdp-verify-placements --fsdp-expand | FileCheck %s --check-prefix=LOCAL
 // RUN: fsdp-opt %s --nn-accumulate="microbatches=4" --fsdp-optimizer="function=update" --fsdp-propagate --fsdp-expand --fsdp-plan --fsdp-bucket --fsdp-overlap --exec-lower="target=test" | FileCheck %s --check-prefix=EXEC
 
+// RUN: fsdp-opt %s --nn-accumulate="microbatches=4 keep-gathers=true reduce-once=true" --verify-roundtrip | FileCheck %s --check-prefix=ONCE
+// RUN: fsdp-opt %s --nn-accumulate="microbatches=4 keep-gathers=true reduce-once=true" --fsdp-optimizer="function=update" --fsdp-propagate --fsdp-verify-placements --fsdp-expand | FileCheck %s --check-prefix=ONCE-LOCAL
+// RUN: fsdp-opt %s --nn-accumulate="microbatches=4 keep-gathers=true reduce-once=true" --fsdp-optimizer="function=update" --fsdp-propagate --fsdp-expand --exec-lower="target=test" | FileCheck %s --check-prefix=ONCE-EXEC
+
 // One step: count once, four microbatches, update once.
 // CHECK: module attributes {nn.steps = {train = [#nn.action<@count times 1>, #nn.action<@accumulate times 4>, #nn.action<@update times 1>]}} {
 
@@ -19,7 +23,7 @@
 
 // A microbatch adds its part; the additions stand behind everything else.
 // CHECK-LABEL: func.func @accumulate
-// CHECK-SAME: %[[COUNT:[^,]*]]: tensor<i64> {fsdp.placement = #fsdp.placement<[]>, nn.name = "label_count"}) {
+// CHECK-SAME: %[[COUNT:[^,]*]]: tensor<i64> {nn.name = "label_count"}) {
 // CHECK-NOT: nn.count_labels
 // CHECK: %[[LOSS:.*]] = nn.divide_by_count %{{.*}}, %[[COUNT]]
 // CHECK: nn.divide_by_count %{{.*}}, %[[COUNT]]
@@ -61,6 +65,41 @@
 // EXEC: exec.copy on compute(%[[LS:.*]] : memref<f32>) outs(%[[KEPT:.*]] :
 // EXEC: exec.invoke "fill_zero" on compute() outs(%[[LS]]
 // EXEC: exec.copy on compute(%[[KEPT]] : memref<f32>) outs(%loss : memref<f32>)
+
+// What is gathered once lies where it is computed with, and the sum is this
+// rank's part of one until @update.
+// ONCE: nn.steps = {train = [#nn.action<@gather times 1>, #nn.action<@count times 1>,
+// ONCE: nn.buffer @w.gathered : tensor<4x2xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}, {}]>, nn.state_of = @w}
+// ONCE: nn.buffer @w.grad_sum : tensor<4x2xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_shard"}>, nn.state_of = @w}
+// ONCE-LABEL: func.func @gather() {
+// ONCE-NEXT: %[[R:.*]] = nn.read @w
+// ONCE-NEXT: %[[W:.*]] = fsdp.redistribute %[[R]] on @mesh to <[{}, {}]> wire f32
+// ONCE-NEXT: nn.write @w.gathered, %[[W]]
+// ONCE-LABEL: func.func @accumulate
+// ONCE-NOT: nn.read @w {
+// ONCE: %[[KEPT:.*]] = nn.read @w.gathered {nn.module = "head"}
+// ONCE-NEXT: nn.linear %{{.*}}, %[[KEPT]]
+// ONCE: fsdp.redistribute %{{.*}} on @mesh to <[{}, {}], partial = sum {"dp_shard"}>
+// ONCE-LABEL: func.func @update
+// ONCE: %[[S:.*]] = nn.read @w.grad_sum
+// ONCE-NEXT: %[[G:.*]] = fsdp.redistribute %[[S]] on @mesh to <[{| "dp_shard"}, {}]>
+// ONCE-NEXT: nn.gradient @w, %[[G]]
+
+// A microbatch moves the loss alone; the gather and the scatter are the step's.
+// ONCE-LOCAL-LABEL: func.func @gather
+// ONCE-LOCAL: fsdp.all_gather {{.*}}parameters = ["w"]
+// ONCE-LOCAL-LABEL: func.func @accumulate
+// ONCE-LOCAL-NOT: fsdp.all_gather
+// ONCE-LOCAL-NOT: fsdp.reduce_scatter
+// ONCE-LOCAL: nn.accumulate @w.grad_sum, %{{.*}} : tensor<4x2xf32>
+// ONCE-LOCAL-LABEL: func.func @update
+// ONCE-LOCAL: fsdp.reduce_scatter sum {{.*}}parameters = ["w"]
+
+// A range holds parts of a sum as each rank's own; a gather writes its buffer.
+// ONCE-EXEC: exec.range @w.gathered : memref<4x2xf32> role state {{.*}}placement
+// ONCE-EXEC: exec.range @w.grad_sum : memref<4x2xf32> role state {full = tensor<4x2xf32>, init = #nn.zeros}{{$}}
+// ONCE-EXEC-LABEL: exec.program @gather
+// ONCE-EXEC: exec.collective all_gather on compute(%w{{.*}} outs(%w.gathered
 
 fsdp.mesh @mesh ["dp_shard" = 2]
 nn.parameter @w : tensor<4x2xf32> init #nn.normal<std = 0.02> {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}

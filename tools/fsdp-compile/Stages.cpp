@@ -183,6 +183,8 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.loss = !config.parallelism.disableLossParallel;
   options.train = request.train;
   options.microbatches = microbatches(config);
+  options.keepGathers = config.compile.accumulateGathers == "keep";
+  options.reduceOnce = config.compile.accumulateReduce == "once";
   options.optimizer = config.optimizer.name != "none";
   options.beta1 = config.optimizer.beta1;
   options.beta2 = config.optimizer.beta2;

@@ -75,6 +75,7 @@ struct RunConfig {
   struct Compile {
     std::string mode = "auto";
     std::string bucket = "block", overlap = "block", fuse = "chains";
+    std::string accumulateGathers = "repeat", accumulateReduce = "every";
     int64_t threads = 1;
     std::string cpu = "native";
   } compile;

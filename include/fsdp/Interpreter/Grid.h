@@ -27,7 +27,8 @@ struct GridInputs {
 /// What a program produces.
 struct GridOutputs {
   /// What was written, each whole again: `<parameter>.grad` for an nn.gradient,
-  /// and every tensor that nn.adamw, nn.accumulate or nn.clear changes.
+  /// and every tensor that nn.adamw, nn.accumulate, nn.write or nn.clear
+  /// changes.
   TensorMap state;
   /// Results by name, one map per rank; whole again where ranks give parts.
   std::vector<TensorMap> results;

@@ -32,6 +32,7 @@ inline constexpr char kLossSum[] = "loss_sum";
 // What follows the name of the parameter.
 inline constexpr char kGradientSuffix[] = ".grad";
 inline constexpr char kGradientSumSuffix[] = ".grad_sum";
+inline constexpr char kGatheredSuffix[] = ".gathered";
 inline constexpr char kFirstMomentSuffix[] = ".exp_avg";
 inline constexpr char kSecondMomentSuffix[] = ".exp_avg_sq";
 

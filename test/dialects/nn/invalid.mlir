@@ -234,6 +234,26 @@ func.func @f(%g: tensor<2xf32>) {
 
 // -----
 
+// write 1: a buffer.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @+1 {{expects @w to name an nn.buffer}}
+  nn.write @w, %g : tensor<4xf32>
+  return
+}
+
+// -----
+
+// write 2: the type of the buffer.
+nn.buffer @s : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xbf16>) {
+  // expected-error @+1 {{expects the declared type 'tensor<4xf32>', got 'tensor<4xbf16>'}}
+  nn.write @s, %g : tensor<4xbf16>
+  return
+}
+
+// -----
+
 // clear 1: buffers.
 nn.parameter @w : tensor<4xf32> init #nn.zeros
 func.func @f() {

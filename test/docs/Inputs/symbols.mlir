@@ -8,6 +8,7 @@ nn.parameter @w : tensor<4x8xf32> init #nn.zeros
 nn.buffer @w.exp_avg : tensor<4x8xf32> init #nn.zeros
 nn.buffer @w.exp_avg_sq : tensor<4x8xf32> init #nn.zeros
 nn.buffer @norm.weight.grad_sum : tensor<256xf32> init #nn.zeros
+nn.buffer @norm.weight.gathered : tensor<256xf32> init #nn.zeros
 nn.buffer @loss_sum : tensor<f32> init #nn.zeros
 
 // exec

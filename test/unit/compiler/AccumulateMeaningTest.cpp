@@ -22,15 +22,21 @@ namespace {
 
 constexpr int64_t kVocab = 11, kSequence = 4, kMicrobatches = 3;
 constexpr double kTolerance = 1e-9;
+constexpr ComputeType kF32 = ComputeType::F32;
 
 struct Setting {
   const char *mesh;
   int64_t ranks;
   ShardMode mode;
   ComputeType type = ComputeType::F32;
+  bool keepGathers = false;
+  bool reduceOnce = false;
 };
 
-void PrintTo(const Setting &setting, std::ostream *os) { *os << setting.mesh; }
+void PrintTo(const Setting &setting, std::ostream *os) {
+  *os << setting.mesh << (setting.keepGathers ? " keep" : "")
+      << (setting.reduceOnce ? " once" : "");
+}
 
 class AfterEachPass : public PassInstrumentation {
 public:
@@ -88,6 +94,8 @@ public:
     options.mesh = setting.mesh;
     options.mode = setting.mode;
     options.microbatches = kMicrobatches;
+    options.keepGathers = setting.keepGathers;
+    options.reduceOnce = setting.reduceOnce;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, Phase::Schedule);
     manager.addInstrumentation(std::make_unique<AfterEachPass>(visit));
@@ -209,6 +217,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{"dp_a=2", 2, ShardMode::Replicate},
                     Setting{"dp_a=2,tp=2", 2, ShardMode::FullyShard},
                     Setting{"dp_a=2", 2, ShardMode::FullyShard,
-                            ComputeType::BF16}));
+                            ComputeType::BF16},
+                    Setting{"dp_a=3", 3, ShardMode::FullyShard, kF32,
+                            /*keepGathers=*/true},
+                    Setting{"dp_a=2,dp_b=2", 4, ShardMode::HybridShard,
+                            ComputeType::BF16, /*keepGathers=*/true},
+                    Setting{"dp_a=2,dp_b=2", 4, ShardMode::HybridShard, kF32,
+                            /*keepGathers=*/false, /*reduceOnce=*/true},
+                    Setting{"dp_a=2", 2, ShardMode::Replicate, kF32,
+                            /*keepGathers=*/false, /*reduceOnce=*/true},
+                    Setting{"dp_a=3", 3, ShardMode::FullyShard,
+                            ComputeType::BF16, /*keepGathers=*/true,
+                            /*reduceOnce=*/true},
+                    Setting{"dp_a=2,tp=2", 2, ShardMode::FullyShard, kF32,
+                            /*keepGathers=*/true, /*reduceOnce=*/true},
+                    Setting{"dp_a=1", 1, ShardMode::FullyShard, kF32,
+                            /*keepGathers=*/true, /*reduceOnce=*/true}));
 
 } // namespace
