@@ -177,6 +177,34 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
     What nothing uses in the end is erased (the logits of a training step, a
     cotangent nobody asked for).
 
+    **Split.** With `split` the program need have no loss. It stays, and gets as
+    further results `residual.N` what its reverse pass needs of it and cannot
+    make again from parameters and constants alone. The reverse pass is the
+    program `backward`: it takes those, the arguments that it needs and
+    `<result>.cotangent` for every floating result, writes the gradients of
+    parameters, and gives `<argument>.cotangent` for the arguments in `wrt`. Run
+    one behind the other, with a cotangent of 1, the two compute what @train
+    does, to the bit.
+
+    ```mlir
+    func.func @forward(%x: tensor<2x4xf32> {nn.name = "x"}) -> (tensor<2x4xf32> {nn.name = "y"}) {
+      %e = nn.exp %x : tensor<2x4xf32>
+      %y = nn.neg %e : tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    }
+    // becomes, with split=true wrt=x,
+    func.func @forward(%x: tensor<2x4xf32> {nn.name = "x"}) -> (tensor<2x4xf32> {nn.name = "y"}, tensor<2x4xf32> {nn.name = "residual.0"}) {
+      %e = nn.exp %x : tensor<2x4xf32>
+      %y = nn.neg %e : tensor<2x4xf32>
+      return %y, %e : tensor<2x4xf32>, tensor<2x4xf32>
+    }
+    func.func @backward(%dy: tensor<2x4xf32> {nn.name = "y.cotangent"}, %r: tensor<2x4xf32> {nn.name = "residual.0"}) -> (tensor<2x4xf32> {nn.name = "x.cotangent"}) {
+      %de = nn.neg %dy : tensor<2x4xf32>
+      %dx = nn.mul %de, %r : tensor<2x4xf32>
+      return %dx : tensor<2x4xf32>
+    }
+    ```
+
     ```mlir
     func.func @forward(...) -> (tensor<f32> {nn.name = "loss"}, ...)
     // becomes
@@ -193,6 +221,13 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let options = [
     Option<"function", "function", "std::string", /*default=*/"\"forward\"",
            "The program to differentiate">,
+    Option<"split", "split", "bool", /*default=*/"false",
+           "Two programs: the forward pass, and the reverse pass of any results">,
+    Option<"backward", "backward", "std::string", /*default=*/"\"backward\"",
+           "With `split`: the name of the reverse pass">,
+    ListOption<"wrt", "wrt", "std::string",
+           "With `split`: names of arguments whose cotangents are wanted, besides "
+           "the gradients of parameters">,
   ];
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }

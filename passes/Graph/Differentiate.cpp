@@ -1,15 +1,17 @@
 //===- Differentiate.cpp - Reverse mode over an op interface --------------===//
 //
-// Clones the forward program as @train, walks it backwards calling each op's
-// reverse rule, and renames the original to @evaluate. See Passes.td for the
-// order of sums, which is part of the numerical contract. Linear in the
-// number of ops.
+// Joint: clones the forward program as @train, walks it backwards calling each
+// op's reverse rule, and renames the original to @evaluate. Split: the reverse
+// pass becomes a program of its own, which takes what the forward program has
+// left for it. See Passes.td for the order of sums, which is part of the
+// numerical contract. Linear in the number of ops.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Fsdp/Fsdp.h"
 #include "dialects/NN/ModulePath.h"
-#include "dialects/NN/NN.h"
 #include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/DenseMap.h"
@@ -33,29 +35,54 @@ bool isFloat(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
+/// Backwards, so that what a dead op alone used dies too.
+void eraseDeadOps(Block &body) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
 /// The reverse pass of one program.
 class ReversePass {
 public:
   ReversePass(func::FuncOp program, SymbolTable &symbols)
-      : body(program.getBody().front()), symbols(symbols) {}
+      : body(program.getBody().front()), symbols(symbols) {
+    for (Operation &op : body.without_terminator())
+      forward.push_back(&op);
+  }
+
+  /// Asks for the cotangent of an argument too.
+  void addArgument(BlockArgument argument) { active.insert(argument); }
 
   /// Appends seed, reverse pass and gradients before the terminator.
   LogicalResult run(Value loss) {
-    SmallVector<Operation *> forward;
-    for (Operation &op : body.without_terminator())
-      forward.push_back(&op);
-    findActiveValues(forward);
     OpBuilder builder(body.getTerminator());
     nn::ModuleScope scope(builder, nn::moduleOfValue(loss));
     cotangents[loss] =
         nn::SeedOp::create(builder, loss.getLoc(), loss).getCotangent();
+    return run(builder);
+  }
+
+  /// The same for any results, whose cotangents are given.
+  LogicalResult run(ArrayRef<std::pair<Value, Value>> given) {
+    OpBuilder builder(body.getTerminator());
+    for (auto [result, cotangent] : given)
+      accumulate(cotangents[result], cotangent, result.getLoc(), builder);
+    return run(builder);
+  }
+
+  /// Of a value that has been asked for; null if no result depends on it.
+  Value cotangentOf(Value value) { return cotangents.lookup(value); }
+
+private:
+  LogicalResult run(OpBuilder &builder) {
+    findActiveValues();
     for (Operation *op : llvm::reverse(forward))
       if (failed(reverse(op, builder)))
         return failure();
     return success();
   }
 
-private:
   /// The parameter that `op` reads, if it is trained.
   nn::ParameterOp trainedParameter(Operation *op) {
     auto read = dyn_cast<nn::ReadOp>(op);
@@ -67,9 +94,9 @@ private:
     return trained ? parameter : nn::ParameterOp();
   }
 
-  /// A value is active if it depends on a trained parameter: only such values
-  /// need cotangents.
-  void findActiveValues(ArrayRef<Operation *> forward) {
+  /// A value is active if it depends on a trained parameter, or an argument
+  /// that was asked for: only such values need cotangents.
+  void findActiveValues() {
     for (Operation *op : forward) {
       bool source = trainedParameter(op) != nullptr;
       if (source)
@@ -139,10 +166,184 @@ private:
 
   Block &body;
   SymbolTable &symbols;
+  SmallVector<Operation *> forward;
   DenseSet<Value> active;
   DenseMap<Value, Value> cotangents;
   DenseMap<StringAttr, unsigned> readsLeft;
   DenseMap<StringAttr, Value> gradients;
+};
+
+/// The reverse pass of a program as a program of its own. What it needs of the
+/// forward pass and cannot cheaply repeat are results of the forward program:
+/// its residuals.
+class Splitter {
+public:
+  Splitter(func::FuncOp forward, StringRef name, SymbolTable &symbols)
+      : forward(forward), symbols(symbols),
+        backward(cast<func::FuncOp>(forward->clone(clones))) {
+    backward.setName(name);
+    symbols.insert(backward, std::next(Block::iterator(forward)));
+    for (const auto &[original, clone] : clones.getValueMap())
+      originals[clone] = original;
+  }
+
+  LogicalResult run(ArrayRef<std::string> wrt) {
+    ReversePass reverse(backward, symbols);
+    FailureOr<SmallVector<BlockArgument>> asked = findArguments(wrt);
+    if (failed(asked))
+      return failure();
+    for (BlockArgument argument : *asked)
+      reverse.addArgument(argument);
+    Block &body = backward.getBody().front();
+    DenseSet<Operation *> forwardOps;
+    for (Operation &op : body.without_terminator())
+      forwardOps.insert(&op);
+    unsigned ownArguments = body.getNumArguments();
+    if (failed(reverse.run(takeCotangents())) ||
+        failed(giveCotangents(reverse, *asked)))
+      return failure();
+    eraseDeadOps(body); // What nobody reads needs nothing kept.
+    for (Operation &op : body)
+      if (!forwardOps.contains(&op))
+        for (OpOperand &operand : op.getOpOperands())
+          if (Operation *maker = operand.get().getDefiningOp();
+              maker && forwardOps.contains(maker) && !isRepeated(maker))
+            operand.set(residual(operand.get()));
+    eraseUnused(ownArguments);
+    return success();
+  }
+
+private:
+  static DictionaryAttr withName(DictionaryAttr attributes, const Twine &name,
+                                 MLIRContext *context) {
+    NamedAttrList list(attributes);
+    list.set(nn::kNameAttr, StringAttr::get(context, name));
+    return list.getDictionary(context);
+  }
+
+  FailureOr<SmallVector<BlockArgument>>
+  findArguments(ArrayRef<std::string> names) {
+    SmallVector<BlockArgument> found;
+    for (const std::string &name : names) {
+      BlockArgument argument;
+      for (BlockArgument each : backward.getArguments())
+        if (auto own = backward.getArgAttrOfType<StringAttr>(
+                each.getArgNumber(), nn::kNameAttr);
+            own && own.getValue() == name && isFloat(each))
+          argument = each;
+      if (!argument)
+        return forward.emitError("program @")
+               << forward.getSymName()
+               << " has no floating argument with nn.name = \"" << name << "\"";
+      found.push_back(argument);
+    }
+    return found;
+  }
+
+  /// An argument for the cotangent of every floating result.
+  SmallVector<std::pair<Value, Value>> takeCotangents() {
+    SmallVector<std::pair<Value, Value>> given;
+    Operation *end = backward.getBody().front().getTerminator();
+    for (auto [i, result] : llvm::enumerate(end->getOperands())) {
+      if (!isFloat(result))
+        continue;
+      Value cotangent = addArgument(
+          result, withName(backward.getResultAttrDict(i),
+                           resultName(i) + range_name::kCotangentSuffix,
+                           backward.getContext()));
+      given.push_back({result, cotangent});
+    }
+    return given;
+  }
+
+  std::string resultName(unsigned i) {
+    auto name = forward.getResultAttrOfType<StringAttr>(i, nn::kNameAttr);
+    return name ? name.getValue().str() : "result" + std::to_string(i);
+  }
+
+  Value addArgument(Value like, DictionaryAttr attributes) {
+    unsigned number = backward.getNumArguments();
+    (void)backward.insertArgument(number, like.getType(), attributes,
+                                  like.getLoc());
+    return backward.getArgument(number);
+  }
+
+  /// The results are the cotangents that were asked for.
+  LogicalResult giveCotangents(ReversePass &reverse,
+                               ArrayRef<BlockArgument> asked) {
+    Operation *end = backward.getBody().front().getTerminator();
+    end->setOperands({});
+    (void)backward.eraseResults(
+        llvm::BitVector(backward.getNumResults(), true));
+    for (auto [i, argument] : llvm::enumerate(asked)) {
+      Value cotangent = reverse.cotangentOf(argument);
+      auto name = backward.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                        nn::kNameAttr);
+      if (!cotangent)
+        return forward.emitError("no result of @")
+               << forward.getSymName() << " depends on " << name;
+      end->insertOperands(i, cotangent);
+      (void)backward.insertResult(
+          i, cotangent.getType(),
+          withName(backward.getArgAttrDict(argument.getArgNumber()),
+                   name.getValue() + range_name::kCotangentSuffix,
+                   backward.getContext()));
+    }
+    return success();
+  }
+
+  /// Constants, parameters and what brings those where they are computed with
+  /// are made again: they would be kept in vain.
+  static bool isRepeated(Operation *op) {
+    if (isa<nn::ConstantOp, nn::ReadOp>(op))
+      return true;
+    Operation *source =
+        op->getNumOperands() == 1 ? op->getOperand(0).getDefiningOp() : nullptr;
+    return source && isa<nn::CastOp, dist::RedistributeOp>(op) &&
+           isa<nn::ReadOp>(source);
+  }
+
+  /// The argument for a value of the forward pass, which its program returns.
+  Value residual(Value clone) {
+    Value &argument = residuals[clone];
+    if (argument)
+      return argument;
+    Value original = originals.lookup(clone);
+    Operation *end = forward.getBody().front().getTerminator();
+    OperandRange known = end->getOperands();
+    auto number = static_cast<unsigned>(
+        std::distance(known.begin(), llvm::find(known, original)));
+    MLIRContext *context = forward.getContext();
+    if (number == end->getNumOperands()) {
+      std::string name =
+          range_name::kResidualPrefix + std::to_string(residualCount++);
+      (void)forward.insertResult(number, original.getType(),
+                                 withName({}, name, context));
+      end->insertOperands(number, original);
+    }
+    argument = addArgument(clone, withName(forward.getResultAttrDict(number),
+                                           resultName(number), context));
+    return argument;
+  }
+
+  /// What is left of the forward pass, and arguments that it alone has read.
+  void eraseUnused(unsigned ownArguments) {
+    Block &body = backward.getBody().front();
+    eraseDeadOps(body);
+    llvm::BitVector unused(body.getNumArguments());
+    for (unsigned i = 0; i < ownArguments; ++i)
+      if (body.getArgument(i).use_empty())
+        unused.set(i);
+    (void)backward.eraseArguments(unused);
+  }
+
+  func::FuncOp forward;
+  SymbolTable &symbols;
+  IRMapping clones;
+  func::FuncOp backward;
+  DenseMap<Value, Value> originals; // of clones
+  DenseMap<Value, Value> residuals; // of clones
+  unsigned residualCount = 0;
 };
 
 struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
@@ -153,6 +354,11 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
     FailureOr<func::FuncOp> forward = findForward(symbols);
     if (failed(forward))
       return signalPassFailure();
+    if (split) {
+      if (failed(Splitter(*forward, backward, symbols).run(wrt)))
+        signalPassFailure();
+      return;
+    }
     FailureOr<unsigned> loss = findLoss(*forward);
     if (failed(loss))
       return signalPassFailure();
@@ -181,8 +387,12 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
       forward.emitError("a program is one block without branches");
       return failure();
     }
-    for (StringRef name : {StringRef(kTrain), StringRef(kEvaluate)})
-      if (Operation *taken = symbols.lookup(name); taken && taken != forward) {
+    SmallVector<StringRef> made = {kTrain, kEvaluate};
+    if (split)
+      made = {backward.getValue()};
+    for (StringRef name : made)
+      if (Operation *taken = symbols.lookup(name);
+          taken && (split || taken != forward)) {
         taken->emitError("@")
             << name
             << " has the name of the program that nn-differentiate "
@@ -214,13 +424,6 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
     others.reset(kept);
     train.getBody().front().getTerminator()->eraseOperands(others);
     (void)train.eraseResults(others);
-  }
-
-  /// Backwards, so that what a dead op alone used dies too.
-  void eraseDeadOps(Block &body) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
   }
 };
 

@@ -29,6 +29,11 @@ inline constexpr char kGradNorm[] = "grad_norm";
 inline constexpr char kLabelCount[] = "label_count";
 inline constexpr char kLossSum[] = "loss_sum";
 
+// What a forward program leaves for its reverse pass, with a number behind it,
+// and what follows the name of the value whose cotangent it is.
+inline constexpr char kResidualPrefix[] = "residual.";
+inline constexpr char kCotangentSuffix[] = ".cotangent";
+
 // What follows the name of the parameter.
 inline constexpr char kGradientSuffix[] = ".grad";
 inline constexpr char kGradientSumSuffix[] = ".grad_sum";
