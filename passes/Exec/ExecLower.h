@@ -27,8 +27,8 @@ public:
 
   /// The range of a program's argument or result. Programs that use the same
   /// name share it, so type and placement must agree, and role, except that
-  /// one program's result may be another's argument: it is an input then. `full` is the
-  /// logical type of what is placed, and null as `placement` is.
+  /// one program's result may be another's argument: it is an input then.
+  /// `full` is the logical type of what is placed, and null as `placement` is.
   mlir::FailureOr<exec::RangeOp>
   declareShared(mlir::Location loc, llvm::StringRef name, mlir::MemRefType type,
                 exec::Role role, mlir::TypeAttr full,
