@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <new>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -25,9 +26,17 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads)
     throw Error(error);
   if (microbatches == 1)
     return;
-  auto places = static_cast<size_t>(batch().rows * batch().sequence);
-  stepTokens.resize(places * static_cast<size_t>(microbatches));
-  stepTargets.resize(stepTokens.size());
+  Batch whole = stepBatch();
+  auto places = static_cast<size_t>(whole.rows * whole.sequence);
+  try {
+    stepTokens.resize(places);
+    stepTargets.resize(places);
+  } catch (const std::bad_alloc &) {
+    throw Error("there is no memory for the tokens and targets of " +
+                std::to_string(microbatches) + " microbatches, " +
+                std::to_string(2 * sizeof(int32_t) * places) +
+                " bytes; lower training.global_batch_size");
+  }
 }
 
 uint64_t Rank::arenaBytes() const { return rt::arenaBytes(*context); }
