@@ -41,7 +41,8 @@ bool fsdp::schedule::hasAddress(Operation *op) {
   return isa<nn::NNDialect>(op->getDialect()) &&
          !op->hasTrait<OpTrait::IsTerminator>() && !nn::movesElements(op) &&
          !isa<nn::ReadOp, nn::ConstantOp, nn::SeedOp, nn::RecomputeFromOp,
-              nn::GradientOp, nn::AccumulateOp, nn::ClearOp, nn::FusionOp>(op);
+              nn::GradientOp, nn::WriteOp, nn::AccumulateOp, nn::ClearOp,
+              nn::FusionOp>(op);
 }
 
 /// What a collective moves: its first parameter, or a value of its module.

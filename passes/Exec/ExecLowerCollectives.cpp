@@ -136,11 +136,11 @@ LogicalResult ProgramLowering::lowerAsync(dist::AsyncOp op) {
     await = dyn_cast<dist::AwaitOp>(user);
   if (!await)
     return op.emitOpError("is never awaited");
-  Operation *inner = op.getInnerOp();
-  exec::Stream stream = isa<dist::AllGatherOp>(inner) ? exec::Stream::Gather
-                                                      : exec::Stream::Reduce;
-  return lowerCollective(inner, stream, await.getResults(),
-                         &tokens[op.getFuture()]);
+  auto inner = cast<dist::InFlightOpInterface>(op.getInnerOp());
+  bool isGather = inner.getStreamRole() == dist::StreamRole::Gather;
+  return lowerCollective(inner,
+                         isGather ? exec::Stream::Gather : exec::Stream::Reduce,
+                         await.getResults(), &tokens[op.getFuture()]);
 }
 
 LogicalResult ProgramLowering::lowerAwait(dist::AwaitOp op) {

@@ -44,8 +44,7 @@ void ProgramLowering::findParameters() {
            llvm::zip(update.getParameters(), update.getGradients()))
         parameters.try_emplace(gradient,
                                cast<FlatSymbolRefAttr>(name).getValue());
-    } else if (isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(
-                   op)) {
+    } else if (isa<dist::CollectiveOpInterface>(op)) {
       nameMoved(&op, op.getResults());
     } else if (auto async = dyn_cast<dist::AsyncOp>(op)) {
       for (Operation *user : async.getFuture().getUsers())

@@ -294,7 +294,9 @@ LogicalResult ProgramLowering::lowerClear(nn::ClearOp op) {
     exec::RangeOp range = state.lookup(name.getValue());
     if (!range)
       return op.emitError("no buffer is named ") << name;
-    invoke(op.getLoc(), "fill_zero", {}, get(range));
+    exec::FillZeroOp::create(b, op.getLoc(), exec::Stream::Compute,
+                             /*inputs=*/ValueRange(), get(range),
+                             /*workspaces=*/ValueRange());
   }
   return success();
 }
