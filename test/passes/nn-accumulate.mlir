@@ -63,7 +63,7 @@
 // The loss of the step is kept when its sum is cleared.
 // EXEC-LABEL: exec.program @update
 // EXEC: exec.copy on compute(%[[LS:.*]] : memref<f32>) outs(%[[KEPT:.*]] :
-// EXEC: exec.invoke "fill_zero" on compute() outs(%[[LS]]
+// EXEC: exec.fill_zero on compute() outs(%[[LS]]
 // EXEC: exec.copy on compute(%[[KEPT]] : memref<f32>) outs(%loss : memref<f32>)
 
 // What is gathered once lies where it is computed with, and the sum is this
