@@ -257,10 +257,10 @@ static int64_t rankOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank();
 }
 
-FailureOr<Placement> fsdp::dist::placementAtRest(Operation *op,
-                                                 FlatSymbolRefAttr name,
-                                                 Value value) {
-  Operation *declaration = SymbolTable::lookupNearestSymbolFrom(op, name);
+FailureOr<Placement>
+fsdp::dist::placementAtRest(Operation *op, FlatSymbolRefAttr name, Value value,
+                            SymbolTableCollection &symbols) {
+  Operation *declaration = symbols.lookupNearestSymbolFrom(op, name);
   auto type =
       declaration ? declaration->getAttrOfType<TypeAttr>("type") : TypeAttr();
   if (!type || type.getValue() != value.getType())
@@ -271,8 +271,9 @@ FailureOr<Placement> fsdp::dist::placementAtRest(Operation *op,
   return placement ? Placement(placement) : Placement(rankOf(value));
 }
 
-FailureOr<Placement> fsdp::dist::placementAtRest(nn::ReadOp read) {
-  return placementAtRest(read, read.getNameAttr(), read.getValue());
+FailureOr<Placement>
+fsdp::dist::placementAtRest(nn::ReadOp read, SymbolTableCollection &symbols) {
+  return placementAtRest(read, read.getNameAttr(), read.getValue(), symbols);
 }
 
 bool fsdp::dist::changesState(Operation *op) {
@@ -280,13 +281,14 @@ bool fsdp::dist::changesState(Operation *op) {
              nn::ClearOp>(op);
 }
 
-SmallVector<GradientUse> fsdp::dist::gradientsOf(Operation *op) {
+SmallVector<GradientUse>
+fsdp::dist::gradientsOf(Operation *op, SymbolTableCollection &symbols) {
   SmallVector<GradientUse> uses;
   if (auto gradient = dyn_cast<nn::GradientOp>(op))
     uses.push_back({0, gradient.getNameAttr(), gradient.getNameAttr()});
   if (auto sum = dyn_cast<nn::AccumulateOp>(op)) {
-    auto buffer = SymbolTable::lookupNearestSymbolFrom<nn::BufferOp>(
-        op, sum.getNameAttr());
+    auto buffer =
+        symbols.lookupNearestSymbolFrom<nn::BufferOp>(op, sum.getNameAttr());
     FlatSymbolRefAttr owner;
     if (buffer)
       owner = buffer->getAttrOfType<FlatSymbolRefAttr>(nn::kStateOfAttr);
@@ -303,13 +305,14 @@ SmallVector<GradientUse> fsdp::dist::gradientsOf(Operation *op) {
   return uses;
 }
 
-FailureOr<SmallVector<Placement>> fsdp::dist::operandsAtRest(Operation *op) {
+FailureOr<SmallVector<Placement>>
+fsdp::dist::operandsAtRest(Operation *op, SymbolTableCollection &symbols) {
   SmallVector<Placement> placements;
   for (Value operand : op->getOperands())
     placements.push_back(Placement(rankOf(operand)));
-  for (const GradientUse &use : gradientsOf(op)) {
+  for (const GradientUse &use : gradientsOf(op, symbols)) {
     FailureOr<Placement> placement =
-        placementAtRest(op, use.rests, op->getOperand(use.operand));
+        placementAtRest(op, use.rests, op->getOperand(use.operand), symbols);
     if (failed(placement))
       return failure();
     placements[use.operand] = *placement;
@@ -350,8 +353,8 @@ RankedTensorType fsdp::dist::logicalType(Type type, const Placement &placement,
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
-FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program,
-                                       MeshOp mesh) {
+FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program, MeshOp mesh,
+                                       SymbolTableCollection &symbols) {
   AxisList axes;
   auto add = [&](const Placement &placement) {
     AxisList all = placement.partial;
@@ -372,7 +375,7 @@ FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program,
   for (auto redistribute : body.getOps<RedistributeOp>())
     add(Placement(redistribute.getPlacement()));
   for (auto read : body.getOps<nn::ReadOp>()) {
-    FailureOr<Placement> placement = placementAtRest(read);
+    FailureOr<Placement> placement = placementAtRest(read, symbols);
     if (failed(placement))
       return failure();
     add(*placement);
@@ -380,7 +383,7 @@ FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program,
   for (Operation &op : body) {
     if (!changesState(&op))
       continue;
-    FailureOr<SmallVector<Placement>> placements = operandsAtRest(&op);
+    FailureOr<SmallVector<Placement>> placements = operandsAtRest(&op, symbols);
     if (failed(placements))
       return failure();
     llvm::for_each(*placements, add);
@@ -409,8 +412,10 @@ static LogicalResult checkLogical(FunctionOpInterface program) {
 }
 
 LogicalResult fsdp::dist::forEachLogicalProgram(
-    ModuleOp module,
-    function_ref<LogicalResult(FunctionOpInterface, MeshOp)> visit) {
+    ModuleOp module, function_ref<LogicalResult(FunctionOpInterface, MeshOp,
+                                                SymbolTableCollection &)>
+                         visit) {
+  SymbolTableCollection symbols;
   auto meshes = module.getOps<MeshOp>();
   if (meshes.empty())
     return success();
@@ -419,7 +424,7 @@ LogicalResult fsdp::dist::forEachLogicalProgram(
   for (auto program : module.getOps<FunctionOpInterface>())
     if (!program.isExternal() && !program->hasAttr(kLocalAttr) &&
         (failed(checkLogical(program)) ||
-         failed(visit(program, *meshes.begin()))))
+         failed(visit(program, *meshes.begin(), symbols))))
       return failure();
   return success();
 }
@@ -429,11 +434,11 @@ namespace {
 /// Walks a program forwards.
 class Walk {
 public:
-  Walk(FunctionOpInterface program, MeshOp mesh)
-      : program(program), mesh(mesh) {}
+  Walk(FunctionOpInterface program, MeshOp mesh, SymbolTableCollection &symbols)
+      : program(program), mesh(mesh), symbols(symbols) {}
 
   FailureOr<Placements> run() {
-    if (failed(axesOf(program, mesh)))
+    if (failed(axesOf(program, mesh, symbols)))
       return failure();
     Block &body = program.getFunctionBody().front();
     for (BlockArgument argument : body.getArguments())
@@ -447,7 +452,7 @@ public:
 private:
   LogicalResult visit(Operation *op) {
     if (auto read = dyn_cast<nn::ReadOp>(op)) {
-      FailureOr<Placement> placement = placementAtRest(read);
+      FailureOr<Placement> placement = placementAtRest(read, symbols);
       if (failed(placement))
         return failure();
       placements[read.getValue()] = *placement;
@@ -481,7 +486,7 @@ private:
   }
 
   LogicalResult visitGradients(Operation *op) {
-    FailureOr<SmallVector<Placement>> expected = operandsAtRest(op);
+    FailureOr<SmallVector<Placement>> expected = operandsAtRest(op, symbols);
     if (failed(expected))
       return failure();
     for (auto [operand, placement] :
@@ -513,12 +518,14 @@ private:
 
   FunctionOpInterface program;
   MeshOp mesh;
+  SymbolTableCollection &symbols;
   Placements placements;
 };
 
 } // namespace
 
 FailureOr<Placements> fsdp::dist::placementsOf(FunctionOpInterface program,
-                                               MeshOp mesh) {
-  return Walk(program, mesh).run();
+                                               MeshOp mesh,
+                                               SymbolTableCollection &symbols) {
+  return Walk(program, mesh, symbols).run();
 }

@@ -74,14 +74,16 @@ resultPlacements(nn::ShardingOpInterface op, llvm::ArrayRef<Placement> operands,
 /// so.
 using Placements = llvm::DenseMap<mlir::Value, Placement>;
 mlir::FailureOr<Placements> placementsOf(mlir::FunctionOpInterface program,
-                                         MeshOp mesh);
+                                         MeshOp mesh,
+                                         mlir::SymbolTableCollection &symbols);
 
 /// Where the parameter or buffer `name` rests, and its gradient: replicated if
 /// nothing is said. Fails, with an error, if `value` has not the declared type.
-mlir::FailureOr<Placement> placementAtRest(mlir::Operation *op,
-                                           mlir::FlatSymbolRefAttr name,
-                                           mlir::Value value);
-mlir::FailureOr<Placement> placementAtRest(nn::ReadOp read);
+mlir::FailureOr<Placement>
+placementAtRest(mlir::Operation *op, mlir::FlatSymbolRefAttr name,
+                mlir::Value value, mlir::SymbolTableCollection &symbols);
+mlir::FailureOr<Placement>
+placementAtRest(nn::ReadOp read, mlir::SymbolTableCollection &symbols);
 
 /// True for ops that change what persists, without a sharding rule: they take
 /// their operands where those rest.
@@ -96,11 +98,12 @@ struct GradientUse {
   mlir::FlatSymbolRefAttr rests;
 };
 /// The gradients that `op`, of which changesState() holds, takes.
-llvm::SmallVector<GradientUse> gradientsOf(mlir::Operation *op);
+llvm::SmallVector<GradientUse>
+gradientsOf(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 /// Where its operands have to lie: gradients at rest, numbers on every rank.
 /// Fails, with an error, if a gradient has not its parameter's type.
 mlir::FailureOr<llvm::SmallVector<Placement>>
-operandsAtRest(mlir::Operation *op);
+operandsAtRest(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 
 /// Where an argument lies.
 Placement placementOf(mlir::FunctionOpInterface program,
@@ -116,16 +119,18 @@ mlir::LogicalResult verifyMove(mlir::Operation *op, const Placement &from,
 
 /// The axes that anything in `program` is placed over, in the order of the
 /// mesh. Fails, with an error, if it names an axis and another part of it.
-mlir::FailureOr<AxisList> axesOf(mlir::FunctionOpInterface program,
-                                 MeshOp mesh);
+mlir::FailureOr<AxisList> axesOf(mlir::FunctionOpInterface program, MeshOp mesh,
+                                 mlir::SymbolTableCollection &symbols);
 
-/// Calls `visit` with every logical program of `module` that has a body;
+/// Calls `visit` with every logical program of `module` that has a body, the
+/// mesh, and the tables of symbols, which make looking up declarations cheap;
 /// without a mesh there are none. Fails, with an error, if the module has
 /// several meshes, or a program other than one block or other arguments and
 /// results than tensors.
 mlir::LogicalResult forEachLogicalProgram(
     mlir::ModuleOp module,
-    llvm::function_ref<mlir::LogicalResult(mlir::FunctionOpInterface, MeshOp)>
+    llvm::function_ref<mlir::LogicalResult(mlir::FunctionOpInterface, MeshOp,
+                                           mlir::SymbolTableCollection &)>
         visit);
 
 /// The type of the whole of which `type` is a rank's part in a local program.

@@ -28,6 +28,7 @@ void ProgramLowering::nameMoved(Operation *collective, ValueRange results) {
 }
 
 void ProgramLowering::findParameters() {
+  SymbolTableCollection symbols;
   for (Operation &op : func.front()) {
     if (auto read = dyn_cast<nn::ReadOp>(op)) {
       exec::RangeOp range = state.lookup(read.getName());
@@ -36,7 +37,7 @@ void ProgramLowering::findParameters() {
     } else if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
       parameters.try_emplace(gradient.getValue(), gradient.getName());
     } else if (auto sum = dyn_cast<nn::AccumulateOp>(op)) {
-      for (const dist::GradientUse &use : dist::gradientsOf(sum))
+      for (const dist::GradientUse &use : dist::gradientsOf(sum, symbols))
         if (use.parameter)
           parameters.try_emplace(sum.getValue(), use.parameter.getValue());
     } else if (auto update = dyn_cast<nn::AdamWOp>(op)) {

@@ -39,15 +39,25 @@ struct Around {
   }
 };
 
+/// What is known of an fsdp.redistribute while types are logical.
+struct Change {
+  RedistributeOp op;
+  Placement from;
+  RankedTensorType logical; // of its result
+  StringAttr parameter;     // that it reads, or whose gradient it is; or null
+  bool isGradient;
+  bool backward;
+};
+
 /// Makes local ops of the moves of one fsdp.redistribute.
 class Expander {
 public:
-  /// `logical` is the type of `op` before types became local.
-  Expander(RedistributeOp op, const Placement &from, RankedTensorType logical,
-           MeshOp mesh, bool backward)
-      : op(op), from(from), logical(logical), mesh(mesh), backward(backward),
-        builder(op), scope(builder, nn::moduleOf(op)), location(op.getLoc()) {
-    label();
+  Expander(const Change &change, MeshOp mesh)
+      : op(change.op), from(change.from), logical(change.logical), mesh(mesh),
+        backward(change.backward), builder(op),
+        scope(builder, nn::moduleOf(op)), location(op.getLoc()),
+        isGradient(change.isGradient) {
+    label(change.parameter);
   }
 
   void run() {
@@ -76,30 +86,15 @@ private:
   //===--- Names ----------------------------------------------------------===//
 
   /// Says what the collectives serve, and which parameter they move.
-  void label() {
+  void label(StringAttr parameter) {
     StringRef served = nn::modulePathOf(op);
-    if (StringAttr parameter = parameterOf()) {
+    if (parameter) {
       parameters = builder.getArrayAttr(parameter);
       served = nn::shortParameterName(parameter);
     }
     if (!served.empty())
       serves = builder.getStringAttr(
           nn::inPhase(nn::phaseOf(served, backward), served));
-  }
-
-  /// The parameter that is read, or whose gradient this is; null if none.
-  StringAttr parameterOf() {
-    if (auto read = op.getInput().getDefiningOp<nn::ReadOp>())
-      if (SymbolTable::lookupNearestSymbolFrom<nn::ParameterOp>(
-              read, read.getNameAttr()))
-        return read.getNameAttr().getAttr();
-    for (OpOperand &use : op->getUses())
-      for (const GradientUse &gradient : gradientsOf(use.getOwner()))
-        if (gradient.parameter && gradient.operand == use.getOperandNumber()) {
-          isGradient = true;
-          return gradient.parameter.getAttr();
-        }
-    return {};
   }
 
   /// Says on a collective which parameter it moves.
@@ -291,15 +286,16 @@ private:
   Location location;
   StringAttr serves;
   ArrayAttr parameters;
-  bool isGradient = false;
+  bool isGradient;
 };
 
 /// Makes a program that of one rank.
 class ProgramExpander {
 public:
   ProgramExpander(func::FuncOp program, MeshOp mesh,
-                  const Placements &placements)
-      : program(program), mesh(mesh), placements(placements) {}
+                  SymbolTableCollection &symbols, const Placements &placements)
+      : program(program), mesh(mesh), symbols(symbols), placements(placements) {
+  }
 
   void run() {
     Block &body = program.getBody().front();
@@ -312,8 +308,8 @@ public:
     for (auto constant : body.getOps<nn::ConstantOp>())
       constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
                                 .resizeSplat(constant.getResult().getType()));
-    for (const Found &one : found)
-      Expander(one.op, one.from, one.logical, mesh, one.backward).run();
+    for (const Change &one : found)
+      Expander(one, mesh).run();
     eraseUnusedBroadcasts(body);
     program.setFunctionType(
         FunctionType::get(program.getContext(), body.getArgumentTypes(),
@@ -321,23 +317,34 @@ public:
   }
 
 private:
-  struct Found {
-    RedistributeOp op;
-    Placement from;
-    RankedTensorType logical;
-    bool backward;
-  };
-
   /// While types are logical. What follows nn.seed is the backward pass.
   void collect(Block &body) {
+    for (Operation &op : body)
+      for (const GradientUse &use : gradientsOf(&op, symbols))
+        if (use.parameter)
+          gradients.try_emplace(op.getOperand(use.operand),
+                                use.parameter.getAttr());
     bool backward = false;
     for (Operation &op : body) {
       backward |= isa<nn::SeedOp>(op);
-      if (auto redistribute = dyn_cast<RedistributeOp>(op))
-        found.push_back({redistribute,
-                         placements.lookup(redistribute.getInput()),
-                         tensorOf(redistribute.getResult()), backward});
+      auto redistribute = dyn_cast<RedistributeOp>(op);
+      if (!redistribute)
+        continue;
+      StringAttr read = parameterRead(redistribute);
+      StringAttr gradient = gradients.lookup(redistribute.getResult());
+      found.push_back({redistribute, placements.lookup(redistribute.getInput()),
+                       tensorOf(redistribute.getResult()),
+                       read ? read : gradient, !read && gradient, backward});
     }
+  }
+
+  /// The parameter that `op` redistributes as it is read; null if none.
+  StringAttr parameterRead(RedistributeOp op) {
+    auto read = op.getInput().getDefiningOp<nn::ReadOp>();
+    if (!read || !symbols.lookupNearestSymbolFrom<nn::ParameterOp>(
+                     read, read.getNameAttr()))
+      return {};
+    return read.getNameAttr().getAttr();
   }
 
   /// Those that were made anew, with a part of their size.
@@ -350,19 +357,24 @@ private:
 
   func::FuncOp program;
   MeshOp mesh;
+  SymbolTableCollection &symbols;
   const Placements &placements;
-  SmallVector<Found> found;
+  SmallVector<Change> found;
+  /// By the value: the parameter whose gradient it is.
+  DenseMap<Value, StringAttr> gradients;
 };
 
 struct ExpandPass : fsdp::impl::ExpandBase<ExpandPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto expand = [](FunctionOpInterface program, MeshOp mesh) {
-      FailureOr<Placements> placements = placementsOf(program, mesh);
+    auto expand = [](FunctionOpInterface program, MeshOp mesh,
+                     SymbolTableCollection &symbols) {
+      FailureOr<Placements> placements = placementsOf(program, mesh, symbols);
       if (failed(placements))
         return failure();
-      ProgramExpander(cast<func::FuncOp>(*program), mesh, *placements).run();
+      ProgramExpander(cast<func::FuncOp>(*program), mesh, symbols, *placements)
+          .run();
       return success();
     };
     if (failed(forEachLogicalProgram(getOperation(), expand)))

@@ -35,7 +35,8 @@ struct Demand {
 /// sides.
 class Demands {
 public:
-  Demands(func::FuncOp program, MeshOp mesh) : mesh(mesh) {
+  Demands(func::FuncOp program, MeshOp mesh, SymbolTableCollection &symbols)
+      : mesh(mesh), symbols(symbols) {
     Block &body = program.getBody().front();
     for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
       if (std::optional<Placement> placement = resultPlacement(program, i))
@@ -57,10 +58,10 @@ public:
 
 private:
   void addGradients(Operation *op) {
-    FailureOr<SmallVector<Placement>> placements = operandsAtRest(op);
+    FailureOr<SmallVector<Placement>> placements = operandsAtRest(op, symbols);
     if (failed(placements))
       return; // Found again, and said, by the walk.
-    for (const GradientUse &use : gradientsOf(op))
+    for (const GradientUse &use : gradientsOf(op, symbols))
       demands.try_emplace(
           op->getOperand(use.operand),
           Demand{(*placements)[use.operand].withoutStorage(), true});
@@ -94,6 +95,7 @@ private:
   }
 
   MeshOp mesh;
+  SymbolTableCollection &symbols;
   DenseMap<Value, Demand> demands;
 };
 
@@ -249,12 +251,12 @@ private:
 /// Places the values of one program.
 class Propagator {
 public:
-  Propagator(func::FuncOp program, MeshOp mesh)
+  Propagator(func::FuncOp program, MeshOp mesh, SymbolTableCollection &symbols)
       : program(program), body(program.getBody().front()), mesh(mesh),
-        demands(program, mesh) {}
+        symbols(symbols), demands(program, mesh, symbols) {}
 
   LogicalResult run() {
-    FailureOr<AxisList> placed = axesOf(program, mesh);
+    FailureOr<AxisList> placed = axesOf(program, mesh, symbols);
     if (failed(placed))
       return failure();
     axes = *placed;
@@ -302,7 +304,7 @@ private:
 
   /// At rest a parameter may be cut further than it is computed with.
   LogicalResult visitRead(nn::ReadOp read) {
-    FailureOr<Placement> placement = placementAtRest(read);
+    FailureOr<Placement> placement = placementAtRest(read, symbols);
     if (failed(placement))
       return failure();
     placements[read.getValue()] = *placement;
@@ -311,7 +313,7 @@ private:
   }
 
   LogicalResult visitGradients(Operation *op) {
-    FailureOr<SmallVector<Placement>> wanted = operandsAtRest(op);
+    FailureOr<SmallVector<Placement>> wanted = operandsAtRest(op, symbols);
     if (failed(wanted))
       return failure();
     for (auto [i, placement] : llvm::enumerate(*wanted))
@@ -407,6 +409,7 @@ private:
   func::FuncOp program;
   Block &body;
   MeshOp mesh;
+  SymbolTableCollection &symbols;
   Demands demands;
   AxisList axes;
   Placements placements;
@@ -430,9 +433,10 @@ struct PropagatePass : fsdp::impl::PropagateBase<PropagatePass> {
 
   void runOnOperation() override {
     DenseMap<Attribute, Attribute> given; // name -> where it lies
-    auto propagate = [&](FunctionOpInterface program, MeshOp mesh) {
+    auto propagate = [&](FunctionOpInterface program, MeshOp mesh,
+                         SymbolTableCollection &symbols) {
       takeResults(program, given);
-      if (failed(Propagator(cast<func::FuncOp>(*program), mesh).run()))
+      if (failed(Propagator(cast<func::FuncOp>(*program), mesh, symbols).run()))
         return failure();
       for (unsigned i = 0; i < program.getNumResults(); ++i)
         if (Attribute name = program.getResultAttr(i, nn::kNameAttr))

@@ -18,8 +18,9 @@ struct VerifyPlacementsPass
   using Base::Base;
 
   void runOnOperation() override {
-    auto verify = [](FunctionOpInterface program, dist::MeshOp mesh) {
-      return success(succeeded(dist::placementsOf(program, mesh)));
+    auto verify = [](FunctionOpInterface program, dist::MeshOp mesh,
+                     SymbolTableCollection &symbols) {
+      return success(succeeded(dist::placementsOf(program, mesh, symbols)));
     };
     if (failed(dist::forEachLogicalProgram(getOperation(), verify)))
       signalPassFailure();
