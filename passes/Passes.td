@@ -638,8 +638,13 @@ def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
     makes a deadlock impossible; 3. no redistribute is left; 4. each future is
     awaited exactly once, in the same block or in an fsdp.async of it, after
     its start; 5. bytes in flight (inputs and outputs of started collectives)
-    stay within `max-in-flight`, unless one collective alone is larger. What
-    another collective awaits is in flight until that one is awaited.
+    stay within `max-in-flight`, unless one collective alone is larger (what
+    another collective awaits is in flight until that one is awaited); 6. all
+    that the program writes and returns is computed as it was when fsdp-plan wrote
+    down `fsdp.outcome`: by the same ops from the same values, seen through
+    futures, buckets, recomputation and kernels, and from parameters read before
+    or after the same updates. The last shares no code with the passes that apply
+    a plan.
   }];
   let options = [
     Option<"maxInFlight", "max-in-flight", "int64_t", "0", "Bytes that may be in flight at once; 0: no limit">

@@ -260,9 +260,9 @@ private:
   }
 
   /// Awaits each member before its first use or, if that comes first, behind
-  /// the start `limit`; without `late` at once. A reduction whose result is only
-  /// reduced once more is awaited by that second one: it follows on the same
-  /// stream, and computation waits for neither.
+  /// the start `limit`; without `late` at once. A reduction whose result is
+  /// only reduced once more is awaited by that second one: it follows on the
+  /// same stream, and computation waits for neither.
   LogicalResult awaitGroup(Group &group, bool late, Operation *limit) {
     const schedule::Decision &decision = group.decision();
     Operation *anchor =

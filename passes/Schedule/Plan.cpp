@@ -1,6 +1,7 @@
 //===- Plan.cpp - Chooses the schedule plan -------------------------------===//
 
 #include "fsdp/Schedule/Decisions.h"
+#include "fsdp/Schedule/Outcome.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Passes.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -33,9 +34,21 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
             << "does not fit the model: " << llvm::toString(std::move(error));
         return signalPassFailure();
       }
+    for (auto program : module.getOps<func::FuncOp>())
+      if (!program.isExternal())
+        keepOutcome(program);
     module->setAttr(
         dist::kPlanAttr,
         schedule::toAttribute(&getContext(), decisions.plan(points)));
+  }
+
+  /// Writes down what the program computes, for fsdp-verify-schedule.
+  static void keepOutcome(func::FuncOp program) {
+    SmallVector<int64_t> digests;
+    for (const schedule::Effect &effect : schedule::outcomeOf(program))
+      digests.push_back(effect.digest);
+    program->setAttr(dist::kOutcomeAttr,
+                     DenseI64ArrayAttr::get(program.getContext(), digests));
   }
 
   schedule::PlanOptions options() const {

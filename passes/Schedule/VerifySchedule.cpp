@@ -1,6 +1,7 @@
 //===- VerifySchedule.cpp - Proves that a schedule cannot hang ------------===//
 
 #include "dialects/Fsdp/Fsdp.h"
+#include "fsdp/Schedule/Outcome.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 
@@ -53,7 +54,28 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
           "collectives");
     if (failed(verifyStraightLine(function)))
       return failure();
-    return verifyFutures(function.getBody().front());
+    if (failed(verifyFutures(function.getBody().front())))
+      return failure();
+    return verifyOutcome(function);
+  }
+
+  /// What was computed before the schedule is computed now.
+  LogicalResult verifyOutcome(func::FuncOp function) {
+    auto kept = function->getAttrOfType<DenseI64ArrayAttr>(dist::kOutcomeAttr);
+    if (!kept)
+      return success();
+    std::vector<schedule::Effect> effects = schedule::outcomeOf(function);
+    if (effects.size() != static_cast<size_t>(kept.size()))
+      return function.emitError("program @")
+             << function.getName() << " writes and returns " << effects.size()
+             << " things, but " << kept.size() << " before it was scheduled";
+    for (auto [effect, digest] : llvm::zip_equal(effects, kept.asArrayRef()))
+      if (effect.digest != digest)
+        return function.emitError("program @")
+               << function.getName()
+               << " does not compute what it did before it was scheduled: "
+               << effect.what << " is something else";
+    return success();
   }
 
   /// Every collective stands in the program's block or in an fsdp.async of it,

@@ -609,3 +609,30 @@ func.func @f(%x: tensor<4x4xf32>) {
   %0 = fsdp.all_to_all %x on @mesh["a"] split 0 join 1 : tensor<4x4xf32> -> tensor<4x4xf32>
   return
 }
+
+// -----
+
+// fsdp.address: what a plan calls an op.
+func.func @program(%x: tensor<4xf32>) {
+  // expected-error @+1 {{needs 'fsdp.address' to be a string}}
+  %y = nn.silu %x {fsdp.address = 3 : i64} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// fsdp.members: of a collective, one per operand.
+fsdp.mesh @mesh ["a" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{needs 'fsdp.members' to be one string per operand of a collective}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.members = ["x", "y"]} : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.outcome: of a program.
+// expected-error @+1 {{needs 'fsdp.outcome' to be an array of i64 on a program}}
+func.func @program() attributes {fsdp.outcome = [1]} {
+  return
+}

@@ -267,4 +267,107 @@ TEST(PlanMeaning, SurvivesItsText) {
   EXPECT_GT(read, 50);
 }
 
+//===----------------------------------------------------------------------===//
+// Faults in a schedule
+//===----------------------------------------------------------------------===//
+
+/// Gives an operand of `op` another value of its type that stands before; false
+/// if there is none.
+bool anotherOperand(Operation *op, std::mt19937_64 &generator) {
+  if (op->getNumOperands() == 0)
+    return false;
+  OpOperand &operand = op->getOpOperand(generator() % op->getNumOperands());
+  SmallVector<Value> others;
+  for (Operation *before = op->getPrevNode(); before;
+       before = before->getPrevNode())
+    for (Value value : before->getResults())
+      if (value != operand.get() && value.getType() == operand.get().getType())
+        others.push_back(value);
+  if (others.empty())
+    return false;
+  operand.set(others[generator() % others.size()]);
+  return true;
+}
+
+/// Reads what the optimizer leaves, not what it found.
+bool readBehindUpdate(Operation *op, std::mt19937_64 &) {
+  auto update = dyn_cast<nn::AdamWOp>(op);
+  if (!update)
+    return false;
+  OpBuilder builder(op->getBlock()->getTerminator());
+  for (Operation *before = op->getPrevNode(); before;
+       before = before->getPrevNode())
+    if (auto read = dyn_cast<nn::ReadOp>(before)) {
+      // Its users follow: what they give is returned in place of the loss.
+      auto scalar = RankedTensorType::get({}, builder.getF32Type());
+      Operation *late = builder.clone(*read);
+      SmallVector<int64_t> dims;
+      for (int64_t d = 0; d < read.getType().getRank(); ++d)
+        dims.push_back(d);
+      Value sum = nn::SumOp::create(builder, op->getLoc(), scalar,
+                                    late->getResult(0), dims);
+      op->getBlock()->getTerminator()->setOperand(0, sum);
+      return true;
+    }
+  return false;
+}
+
+bool otherScale(Operation *op, std::mt19937_64 &) {
+  if (!op->hasAttr("scale") ||
+      !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
+    return false;
+  op->setAttr("scale", Builder(op->getContext()).getF64FloatAttr(0.5));
+  return true;
+}
+
+/// A gather or a reduction is left out where the types allow it.
+bool noCollective(Operation *op, std::mt19937_64 &) {
+  if (!isa<dist::CollectiveOpInterface>(op) || op->getNumOperands() != 1 ||
+      op->getOperand(0).getType() != op->getResult(0).getType())
+    return false;
+  // Inside fsdp.async the collective must stay: it gets what it would give.
+  if (isa<dist::AsyncOp>(op->getParentOp()))
+    return false;
+  op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+  return true;
+}
+
+using Plant = bool (*)(Operation *, std::mt19937_64 &);
+
+TEST(PlanMeaning, TheVerifierFindsFaults) {
+  PlacedContext context;
+  int planted = 0, same = 0;
+  for (int seed = 0; seed < std::min(programs(), 40); ++seed) {
+    Case program(context, seed);
+    ModuleOp module = program.random.get();
+    ASSERT_TRUE(
+        succeeded(runPasses(module, createPlan(), createRemat(), createBucket(),
+                            createOverlap(), createVerifySchedule())));
+    int64_t ops = 0;
+    trainOf(module).walk([&](Operation *) { ++ops; });
+    std::mt19937_64 generator(seed);
+    for (Plant plant :
+         {anotherOperand, readBehindUpdate, otherScale, noCollective})
+      for (int64_t which = 0; which < ops; ++which) {
+        OwningOpRef<ModuleOp> copy = module.clone();
+        SmallVector<Operation *> all;
+        trainOf(*copy).walk([&](Operation *op) { all.push_back(op); });
+        if (!plant(all[which], generator) || failed(verify(*copy)))
+          continue;
+        std::string why;
+        ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+          why += diagnostic.str();
+          return success();
+        });
+        bool isFound = failed(runPasses(*copy, createVerifySchedule()));
+        bool isWrong = !program.check(*copy, "the fault").empty();
+        EXPECT_TRUE(isFound || !isWrong) << "seed " << seed << "\n"
+                                         << text(*copy);
+        ++(isFound ? planted : same);
+      }
+  }
+  std::printf("%d faults found, %d changes of no result\n", planted, same);
+  EXPECT_GT(planted, 300);
+}
+
 } // namespace

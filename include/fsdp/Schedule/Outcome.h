@@ -1,0 +1,33 @@
+//===- Outcome.h - What a program computes, as digests ----------*- C++ -*-===//
+//
+// Every value of a program is a term: an op, its attributes and types, and the
+// terms of its operands. Two programs with equal terms for all they write and
+// return compute the same bits, wherever their collectives stand and whatever
+// is computed twice. fsdp-plan keeps the digests of the terms before anything is
+// scheduled, and fsdp-verify-schedule makes them anew, seeing through futures,
+// buckets, recomputation and kernels; it shares no code with the passes that
+// apply a plan.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_SCHEDULE_OUTCOME_H
+#define FSDP_SCHEDULE_OUTCOME_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <string>
+#include <vector>
+
+namespace fsdp::schedule {
+
+/// One thing that a program leaves.
+struct Effect {
+  std::string what; // "the gradient of 'w'", "result 0"; for messages
+  int64_t digest;   // of its term; equal terms have equal digests
+};
+
+/// Everything that `program` writes and returns, sorted so that the order of
+/// writes to different tensors does not matter.
+std::vector<Effect> outcomeOf(mlir::func::FuncOp program);
+
+} // namespace fsdp::schedule
+
+#endif // FSDP_SCHEDULE_OUTCOME_H

@@ -1,0 +1,195 @@
+//===- Outcome.cpp - What a program computes, as digests ------------------===//
+#include "fsdp/Schedule/Outcome.h"
+#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/NN/ModulePath.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::schedule;
+
+namespace {
+
+using Digest = uint64_t;
+
+/// Mixes numbers and texts in order. Not llvm::hash_value: that differs from
+/// run to run.
+class Mixer {
+public:
+  Mixer &add(Digest digest) {
+    bytes.append(reinterpret_cast<const char *>(&digest), sizeof(digest));
+    return *this;
+  }
+  Mixer &add(StringRef text) { return add(llvm::xxh3_64bits(text)); }
+  Digest get() const { return llvm::xxh3_64bits(StringRef(bytes)); }
+
+private:
+  std::string bytes;
+};
+
+/// Follows a program op by op.
+class Follower {
+public:
+  std::vector<Effect> run(func::FuncOp program) {
+    Block &body = program.getBody().front();
+    for (auto [i, argument] : llvm::enumerate(body.getArguments()))
+      terms[argument] = Mixer().add("argument").add(i).get();
+    for (Operation &op : body)
+      follow(op);
+    llvm::stable_sort(effects, [](const Effect &a, const Effect &b) {
+      return a.what < b.what;
+    });
+    return std::move(effects);
+  }
+
+private:
+  void follow(Operation &op) {
+    if (auto async = dyn_cast<dist::AsyncOp>(op))
+      return follow(async);
+    if (auto await = dyn_cast<dist::AwaitOp>(op))
+      return pass(await.getFuture().getDefiningOp(), await);
+    if (auto again = dyn_cast<nn::RecomputeFromOp>(op))
+      return same(again->getOperands(), again->getResults());
+    if (auto fusion = dyn_cast<nn::FusionOp>(op))
+      return follow(fusion);
+    if (isa<dist::CollectiveOpInterface>(op))
+      return followEach(op);
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      return followReturn(op);
+    Digest term = termOf(op, op.getOperands());
+    for (auto [i, result] : llvm::enumerate(op.getResults()))
+      terms[result] = Mixer().add(term).add(i).get();
+    if (writes(op))
+      addWrite(op, term);
+  }
+
+  void same(ValueRange from, ValueRange to) {
+    for (auto [value, other] : llvm::zip_equal(from, to))
+      terms[other] = terms.lookup(value);
+  }
+
+  void follow(dist::AsyncOp async) {
+    for (Operation &op : async.getBody().front())
+      if (auto yield = dyn_cast<dist::YieldOp>(op)) {
+        SmallVector<Digest> &values = futures[async];
+        for (Value value : yield.getValues())
+          values.push_back(terms.lookup(value));
+      } else {
+        follow(op);
+      }
+  }
+
+  void pass(Operation *async, dist::AwaitOp await) {
+    SmallVector<Digest> values = futures.lookup(async);
+    values.resize(await.getNumResults()); // another pass refuses what is short
+    for (auto [value, result] : llvm::zip_equal(values, await.getResults()))
+      terms[result] = value;
+  }
+
+  void follow(nn::FusionOp fusion) {
+    Block &body = fusion.getBody().front();
+    same(fusion->getOperands(), body.getArguments());
+    for (Operation &op : body.without_terminator())
+      follow(op);
+    same(body.getTerminator()->getOperands(), fusion->getResults());
+  }
+
+  /// A bucket does with each of its operands what a collective of one does.
+  void followEach(Operation &op) {
+    for (auto [operand, result] :
+         llvm::zip_equal(op.getOperands(), op.getResults()))
+      terms[result] = Mixer()
+                          .add(termOf(op, operand))
+                          .add(digestOf(result.getType()))
+                          .get();
+  }
+
+  void followReturn(Operation &op) {
+    for (auto [i, operand] : llvm::enumerate(op.getOperands()))
+      addEffect("result " + std::to_string(i), terms.lookup(operand));
+  }
+
+  //===--- Terms ----------------------------------------------------------===//
+
+  /// The op without what only names it, what it is applied to, and what it
+  /// reads of the state of the model.
+  Digest termOf(Operation &op, ValueRange operands) {
+    Mixer mixer;
+    mixer.add(op.getName().getStringRef());
+    for (NamedAttribute attribute : op.getAttrs())
+      if (!isLabel(attribute.getName().getValue()))
+        mixer.add(attribute.getName().getValue())
+            .add(digestOf(attribute.getValue()));
+    for (Value operand : operands)
+      mixer.add(terms.lookup(operand));
+    if (!isa<dist::CollectiveOpInterface>(op))
+      for (Type type : op.getResultTypes())
+        mixer.add(digestOf(type));
+    forEachTensor(op, [&](StringRef name) { mixer.add(version[name]); });
+    return mixer.get();
+  }
+
+  static bool isLabel(StringRef attribute) {
+    return attribute == nn::kModuleAttr || attribute == dist::kAddressAttr ||
+           attribute == dist::kMembersAttr ||
+           attribute == dist::kParametersAttr || attribute == "serves";
+  }
+
+  /// Attributes and types are unique, so each is printed once.
+  template <typename T> Digest digestOf(T what) {
+    auto [it, isNew] = digests.try_emplace(what.getAsOpaquePointer(), 0);
+    if (isNew) {
+      std::string text;
+      llvm::raw_string_ostream(text) << what;
+      it->second = llvm::xxh3_64bits(text);
+    }
+    return it->second;
+  }
+
+  //===--- State ----------------------------------------------------------===//
+
+  static bool writes(Operation &op) {
+    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+    return effects && effects.hasEffect<MemoryEffects::Write>();
+  }
+
+  /// Calls `visit` with the tensors of the model that an op reads or writes;
+  /// the name of a mesh is none, and stays what it is.
+  static void forEachTensor(Operation &op,
+                            llvm::function_ref<void(StringRef)> visit) {
+    if (!isa<MemoryEffectOpInterface>(op))
+      return;
+    for (NamedAttribute attribute : op.getAttrs())
+      attribute.getValue().walk(
+          [&](FlatSymbolRefAttr symbol) { visit(symbol.getValue()); });
+  }
+
+  void addWrite(Operation &op, Digest term) {
+    std::string what = op.getName().getStringRef().str();
+    bool first = true;
+    forEachTensor(op, [&](StringRef name) {
+      ++version[name];
+      if (std::exchange(first, false))
+        what += " of '" + name.str() + "'";
+    });
+    addEffect(what, term);
+  }
+
+  void addEffect(const std::string &what, Digest term) {
+    effects.push_back({what, static_cast<int64_t>(term)});
+  }
+
+  DenseMap<Value, Digest> terms;
+  DenseMap<Operation *, SmallVector<Digest>> futures;
+  DenseMap<const void *, Digest> digests;
+  /// How often a tensor of the model has been written.
+  llvm::StringMap<uint64_t> version;
+  std::vector<Effect> effects;
+};
+
+} // namespace
+
+std::vector<Effect> fsdp::schedule::outcomeOf(func::FuncOp program) {
+  return Follower().run(program);
+}
