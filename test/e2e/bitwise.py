@@ -2,6 +2,7 @@
 steps are equal for every mode, bucketing, overlap and re-gathering.
 
 usage: bitwise.py TEXT WORKDIR RANKS PRECISION"""
+import json
 import os
 import shutil
 import sys
@@ -19,6 +20,18 @@ PLANS = [
     dict(mode="fully_shard", bucket="none", overlap="block", reshard="always"),
     dict(mode="fully_shard", bucket="block", overlap="none", reshard="always"),
     dict(mode="fully_shard", bucket="block", overlap="block", reshard="default"),
+    # By hand: one gather moved, two buckets merged, a third split, and values
+    # computed again.
+    dict(mode="fully_shard", bucket="block", overlap="block", reshard="default",
+         rules=[
+             {"match": "fwd layers.2 all_gather",
+              "start_after": "fwd layers.0.attention attention"},
+             {"match": "fwd {tok_embeddings,layers.0} all_gather",
+              "bucket": "first"},
+             {"match": "bwd layers.1.feed_forward.* reduce_scatter",
+              "bucket": "layers.1.feed_forward"},
+             {"match": "fwd layers.*.feed_forward {silu,mul}",
+              "recompute": True}]),
 ]
 
 
@@ -49,7 +62,13 @@ def train(text, work, ranks, precision, plan):
         "--compile.overlap", plan["overlap"],
         "--compile.fuse", plan.get("fuse", "chains"),
         "--parallelism.fsdp_reshard_after_forward", plan["reshard"]]
-    artifacts.run("fsdp-compile", *options, "--ranks", str(ranks), "-o", out)
+    path = []
+    if "rules" in plan:
+        path = ["--plan", f"{work}/plan.json"]
+        with open(path[1], "w", encoding="utf-8") as file:
+            json.dump({"version": 2, "rules": plan["rules"]}, file)
+    artifacts.run("fsdp-compile", *options, *path, "--ranks", str(ranks), "-o",
+                  out)
     artifacts.run("fsdp-run", out, *options, "-n", str(ranks),
                   "--job.dump_folder", f"{out}.run",
                   "--dump", f"{out}.safetensors")
