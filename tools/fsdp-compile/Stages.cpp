@@ -8,6 +8,7 @@
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
+#include "fsdp/Schedule/Program.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -243,10 +244,9 @@ llvm::Error Compilation::runPasses() {
   if (request.timing)
     passes.enableTiming();
   buildTrainPipeline(passes, options,
-                     isWanted(Stage::Graph) ? Phase::Graph
-                     : isWanted(Stage::Plan) || isWanted(Stage::Schedule)
-                         ? Phase::Schedule
-                         : Phase::Exec);
+                     isWanted(Stage::Graph)         ? Phase::Graph
+                     : request.emit <= Stage::Costs ? Phase::Schedule
+                                                    : Phase::Exec);
   llvm::raw_string_ostream text(pipeline);
   passes.printAsTextualPipeline(text);
   if (failed(passes.run(*module)))
@@ -344,15 +344,17 @@ llvm::Error Compilation::write() {
       module->print(os, OpPrintingFlags().printNameLocAsPrefix());
       os << '\n';
     });
+  case Stage::Costs:
+    return print(
+        [&](llvm::raw_ostream &os) { schedule::printCosts(*module, os); });
   case Stage::Exec:
     return print([&](llvm::raw_ostream &os) { os << *module << '\n'; });
   case Stage::Plan: {
     FailureOr<schedule::Plan> plan = schedule::planOf(*module);
     if (failed(plan))
       return alreadyPrinted();
-    return print([&](llvm::raw_ostream &os) {
-      os << schedule::toJSON(*plan) << "\n";
-    });
+    return print(
+        [&](llvm::raw_ostream &os) { os << schedule::toJSON(*plan) << "\n"; });
   }
   case Stage::Memory:
     return print([&](llvm::raw_ostream &os) {

@@ -15,6 +15,7 @@ enum class Stage {
   Graph,
   Plan,
   Schedule,
+  Costs,
   Exec,
   Memory,
   Source,

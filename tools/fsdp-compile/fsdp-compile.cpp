@@ -83,6 +83,9 @@ static cl::opt<Stage> emitStage(
                           "the plan of the schedule (JSON)"),
                clEnumValN(Stage::Schedule, "schedule",
                           "the scheduled program (nn and fsdp)"),
+               clEnumValN(Stage::Costs, "costs",
+                          "what each step of the schedule computes, touches "
+                          "and sends (table)"),
                clEnumValN(Stage::Exec, "mlir",
                           "the planned program after all passes (exec)"),
                clEnumValN(Stage::Memory, "memory",

@@ -1,0 +1,192 @@
+//===- Program.cpp - A schedule as steps with costs -----------------------===//
+#include "fsdp/Schedule/Program.h"
+#include "dialects/Fsdp/Placement.h"
+#include "fsdp/Schedule/Address.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::schedule;
+
+namespace {
+
+/// Makes the steps of one program.
+class StepMaker {
+public:
+  StepMaker(func::FuncOp program, dist::MeshOp mesh)
+      : body(program.getBody().front()), mesh(mesh), addresses(body) {}
+
+  std::vector<Step> run() {
+    for (Operation &op : body)
+      if (!op.hasTrait<OpTrait::IsTerminator>())
+        add(op);
+    return std::move(steps);
+  }
+
+private:
+  void add(Operation &op) {
+    unsigned number = steps.size();
+    Step &step = steps.emplace_back();
+    llvm::SetVector<unsigned> needs;
+    if (auto async = dyn_cast<dist::AsyncOp>(op))
+      describeStart(async, step, needs);
+    else if (auto await = dyn_cast<dist::AwaitOp>(op))
+      describeWait(await, step, needs);
+    else
+      describe(op, step, needs);
+    followState(op, number, needs);
+    for (Value result : op.getResults())
+      makers[result] = number;
+    step.needs.assign(needs.begin(), needs.end());
+    llvm::sort(step.needs);
+  }
+
+  void needOperands(Operation &op, llvm::SetVector<unsigned> &needs) {
+    for (Value operand : op.getOperands())
+      if (auto it = makers.find(operand); it != makers.end())
+        needs.insert(it->second);
+  }
+
+  void describe(Operation &op, Step &step, llvm::SetVector<unsigned> &needs) {
+    step.name = nameOf(op);
+    needOperands(op, needs);
+    if (auto fusion = dyn_cast<nn::FusionOp>(op)) {
+      for (auto inner : fusion.getBody().getOps<nn::CostOpInterface>())
+        step.flops += inner.getFlops();
+      step.bytes = nn::bytesOfOperandsAndResults(&op);
+    } else if (auto cost = dyn_cast<nn::CostOpInterface>(op)) {
+      step.flops = cost.getFlops();
+      step.bytes = cost.getBytes();
+    } else if (auto update = dyn_cast<nn::AdamWOp>(op)) {
+      // Beside the gradient, a parameter and two moments are read and written.
+      for (Value gradient : update.getGradients())
+        step.bytes += 7 * nn::bytesOf(gradient.getType());
+    }
+    describeCollective(op, step);
+  }
+
+  void describeCollective(Operation &op, Step &step) {
+    auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
+    if (!collective)
+      return;
+    step.bytes = nn::bytesOfOperandsAndResults(&op);
+    step.wireBytes = collective.getWireBytes(
+        mesh.sizeOf(dist::axisRefs(collective.getAxes())));
+  }
+
+  /// A collective in flight; what its body awaits comes before it.
+  void describeStart(dist::AsyncOp async, Step &step,
+                     llvm::SetVector<unsigned> &needs) {
+    for (auto await : async.getBody().getOps<dist::AwaitOp>()) {
+      needs.insert(makers.lookup(await.getFuture()));
+      for (Value result : await.getResults())
+        makers[result] = makers.lookup(await.getFuture());
+    }
+    Operation *started = async.getInnerOp();
+    step.name = nameOf(*started);
+    step.where = cast<dist::InFlightOpInterface>(started).getStreamRole() ==
+                         dist::StreamRole::Gather
+                     ? Where::Gather
+                     : Where::Reduce;
+    needOperands(*started, needs);
+    describeCollective(*started, step);
+  }
+
+  void describeWait(dist::AwaitOp await, Step &step,
+                    llvm::SetVector<unsigned> &needs) {
+    unsigned start = makers.lookup(await.getFuture());
+    needs.insert(start);
+    step.name = "await " + steps[start].name;
+  }
+
+  std::string nameOf(Operation &op) {
+    if (auto fusion = dyn_cast<nn::FusionOp>(op)) {
+      std::string names;
+      for (Operation &inner : fusion.getBody().front().without_terminator())
+        if (StringRef address = addresses.of(&inner); !address.empty())
+          names += (names.empty() ? "" : ", ") + address.str();
+      return names;
+    }
+    StringRef address = addresses.of(&op);
+    return address.empty() ? op.getName().stripDialect().str() : address.str();
+  }
+
+  /// What the op reads and writes of the model's state.
+  void followState(Operation &op, unsigned number,
+                   llvm::SetVector<unsigned> &needs) {
+    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+    if (!effects || isa<dist::CollectiveOpInterface>(op))
+      return;
+    bool writes = effects.hasEffect<MemoryEffects::Write>();
+    if (!writes && !effects.hasEffect<MemoryEffects::Read>())
+      return;
+    for (NamedAttribute attribute : op.getAttrs())
+      attribute.getValue().walk([&](FlatSymbolRefAttr symbol) {
+        Accesses &accesses = state[symbol.getValue()];
+        if (accesses.write)
+          needs.insert(*accesses.write);
+        if (!writes)
+          return accesses.reads.push_back(number);
+        needs.insert(accesses.reads.begin(), accesses.reads.end());
+        accesses = {number, {}};
+      });
+    needs.remove(number);
+  }
+
+  /// The last write of a tensor, and its reads since.
+  struct Accesses {
+    std::optional<unsigned> write;
+    SmallVector<unsigned> reads;
+  };
+
+  Block &body;
+  dist::MeshOp mesh;
+  Addresses addresses;
+  std::vector<Step> steps;
+  DenseMap<Value, unsigned> makers;
+  llvm::StringMap<Accesses> state;
+};
+
+StringRef toString(Where where) {
+  static constexpr StringRef kNames[] = {"compute", "gather", "reduce"};
+  return kNames[static_cast<unsigned>(where)];
+}
+
+void printCosts(func::FuncOp program, dist::MeshOp mesh,
+                llvm::raw_ostream &os) {
+  std::vector<Step> steps = stepsOf(program, mesh);
+  os << llvm::formatv("@{0}\n{1,7}{2,18}{3,16}{4,16}  {5,-9}address\n",
+                      program.getName(), "step", "flop", "bytes", "sent",
+                      "stream");
+  Step sum;
+  for (auto [number, step] : llvm::enumerate(steps)) {
+    if (step.flops == 0 && step.bytes == 0)
+      continue;
+    os << llvm::formatv("{0,7}{1,18}{2,16}{3,16}  {4,-9}{5}\n", number,
+                        step.flops, step.bytes, step.wireBytes,
+                        toString(step.where), step.name);
+    sum.flops = (CheckedSize(sum.flops) + step.flops).saturated();
+    sum.bytes = (CheckedSize(sum.bytes) + step.bytes).saturated();
+    sum.wireBytes = (CheckedSize(sum.wireBytes) + step.wireBytes).saturated();
+  }
+  os << llvm::formatv("{0,7}{1,18}{2,16}{3,16}\n", "sum", sum.flops, sum.bytes,
+                      sum.wireBytes);
+}
+
+} // namespace
+
+std::vector<Step> fsdp::schedule::stepsOf(func::FuncOp program,
+                                          dist::MeshOp mesh) {
+  return StepMaker(program, mesh).run();
+}
+
+void fsdp::schedule::printCosts(ModuleOp module, llvm::raw_ostream &os) {
+  dist::MeshOp mesh;
+  for (auto found : module.getOps<dist::MeshOp>())
+    mesh = found;
+  for (auto program : module.getOps<func::FuncOp>())
+    if (!program.isExternal())
+      ::printCosts(program, mesh, os);
+}
