@@ -26,8 +26,8 @@ inline constexpr llvm::StringLiteral kParametersAttr = "fsdp.parameters";
 /// Discardable attribute of an op that a plan can name: its address, see
 /// include/fsdp/Schedule/Address.h. Set by fsdp-address.
 inline constexpr llvm::StringLiteral kAddressAttr = "fsdp.address";
-/// Discardable attribute of a collective that fsdp-bucket made: the addresses of
-/// those that it carries, one string per operand, in order.
+/// Discardable attribute of a collective that fsdp-bucket made: the addresses
+/// of those that it carries, one string per operand, in order.
 inline constexpr llvm::StringLiteral kMembersAttr = "fsdp.members";
 /// Discardable attribute of a program: digests of what it computes, one per
 /// effect and result, see include/fsdp/Schedule/Outcome.h. Set by fsdp-plan.
@@ -73,8 +73,8 @@ void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Fsdp/FsdpAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "dialects/Fsdp/FsdpTypes.h.inc"
 #include "dialects/Fsdp/FsdpInterfaces.h.inc"
+#include "dialects/Fsdp/FsdpTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Fsdp/FsdpOps.h.inc"
 

@@ -3,10 +3,10 @@
 // Every value of a program is a term: an op, its attributes and types, and the
 // terms of its operands. Two programs with equal terms for all they write and
 // return compute the same bits, wherever their collectives stand and whatever
-// is computed twice. fsdp-plan keeps the digests of the terms before anything is
-// scheduled, and fsdp-verify-schedule makes them anew, seeing through futures,
-// buckets, recomputation and kernels; it shares no code with the passes that
-// apply a plan.
+// is computed twice. fsdp-plan keeps the digests of the terms before anything
+// is scheduled, and fsdp-verify-schedule makes them anew, seeing through
+// futures, buckets, recomputation and kernels; it shares no code with the
+// passes that apply a plan.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_SCHEDULE_OUTCOME_H
