@@ -70,24 +70,38 @@ std::string Addresses::derive(Operation *op, bool behindSeed) {
   return address;
 }
 
-Addresses::Addresses(Block &program) {
+/// Calls `visit` with the ops of a program and of the regions in it, and
+/// whether they stand behind nn.seed.
+static void forEachOp(Block &program,
+                      llvm::function_ref<void(Operation *, bool)> visit) {
   bool behindSeed = false;
-  auto add = [&](Operation *op) {
-    if (auto written = op->getAttrOfType<StringAttr>(dist::kAddressAttr))
-      set(op, written);
-    else if (hasAddress(op))
-      set(op, derive(op, behindSeed));
-    else
-      return;
-    order.push_back(op);
-  };
   for (Operation &op : program) {
     behindSeed |= isa<nn::SeedOp>(op);
-    add(&op);
+    visit(&op, behindSeed);
     for (Region &region : op.getRegions())
       for (Operation &inner : region.getOps())
-        add(&inner);
+        visit(&inner, behindSeed);
   }
+}
+
+Addresses::Addresses(Block &program) {
+  auto written = [](Operation *op) {
+    return op->getAttrOfType<StringAttr>(dist::kAddressAttr);
+  };
+  // What is written counts, wherever it stands: others are derived around it.
+  forEachOp(program, [&](Operation *op, bool) {
+    if (StringAttr address = written(op)) {
+      if (!twice && ops.contains(address))
+        twice = op;
+      set(op, address);
+    }
+  });
+  forEachOp(program, [&](Operation *op, bool behindSeed) {
+    if (!written(op) && hasAddress(op))
+      set(op, derive(op, behindSeed));
+    if (names.contains(op))
+      order.push_back(op);
+  });
 }
 
 void Addresses::set(Operation *op, StringRef address) {
@@ -96,6 +110,8 @@ void Addresses::set(Operation *op, StringRef address) {
 }
 
 void Addresses::erase(Operation *op) {
-  ops.erase(names.lookup(op));
+  StringRef address = names.lookup(op);
   names.erase(op);
+  if (ops.lookup(address) == op)
+    ops.erase(address);
 }

@@ -122,7 +122,7 @@ static bool isAbout(StringRef choice, const Point &point) {
 static StringRef wantedBy(StringRef choice) {
   return llvm::StringSwitch<StringRef>(choice)
       .Case("recompute", "values of the forward pass that the backward pass "
-                         "uses")
+                         "needs")
       .Case("prefetch", "gathers")
       .Case("defer", "reductions")
       .Cases({"bucket", "merge"}, "collectives that move parameters")
@@ -282,7 +282,7 @@ static std::string checkUnits(const std::vector<Unit> &units,
 }
 
 llvm::Error Decisions::applyUnits(const Rules &rules, const Points &points) {
-  if (rules.plan.units.empty())
+  if (!rules.plan.isVersion1)
     return llvm::Error::success();
   std::string problem = checkUnits(rules.plan.units, points.parameters());
   if (!problem.empty())
@@ -292,12 +292,15 @@ llvm::Error Decisions::applyUnits(const Rules &rules, const Points &points) {
   return llvm::Error::success();
 }
 
-/// What is wrong with an address that a collective starts behind or is awaited
-/// before, or nothing.
-static std::string checkAnchor(const std::optional<std::string> &anchor,
-                               const llvm::StringSet<> &known) {
-  if (!anchor || anchor->empty() || known.contains(*anchor))
+std::string Decisions::checkAnchor(const std::optional<std::string> &anchor,
+                                   const Points &points) const {
+  if (!anchor || anchor->empty() || points.addresses().contains(*anchor))
     return {};
+  llvm::StringSet<> known = bucketAddresses(points);
+  if (known.contains(*anchor))
+    return {};
+  for (const auto &entry : points.addresses())
+    known.insert(entry.getKey());
   return "no op has the address '" + *anchor + "'" +
          didYouMean(*anchor, namesOf(known));
 }
@@ -330,9 +333,9 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
     choose(rule.choices, address, point, decision,
            [&](StringRef name) { made.insert(name); });
   }
-  llvm::StringSet<> known = bucketAddresses(points);
   for (StringRef text : rule.match)
     if (!used.contains(text)) {
+      llvm::StringSet<> known = bucketAddresses(points);
       for (const auto &entry : points.all())
         known.insert(entry.first);
       return fail("nothing to decide about matches '" + text + "'" +
@@ -346,15 +349,12 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
   });
   if (!unmade.empty())
     return fail("it is about " + wantedBy(unmade) +
-                    ", which the rule matches "
-                    "none of",
+                    ", which the rule matches none of",
                 unmade);
-  for (const auto &entry : points.addresses())
-    known.insert(entry.getKey());
-  std::string problem = checkAnchor(rule.choices.startAfter, known);
+  std::string problem = checkAnchor(rule.choices.startAfter, points);
   if (!problem.empty())
     return fail(problem, "start_after");
-  problem = checkAnchor(rule.choices.awaitBefore, known);
+  problem = checkAnchor(rule.choices.awaitBefore, points);
   if (!problem.empty())
     return fail(problem, "await_before");
   return llvm::Error::success();
@@ -366,8 +366,8 @@ llvm::Error Decisions::checkBuckets(const Points &points) const {
     const Point &point = points.all().find(address)->second;
     if (!point.kind || decision.bucket.empty())
       continue;
-    std::string key = joined(phaseOf(address), decision.bucket,
-                             std::to_string(static_cast<int>(*point.kind)));
+    std::string key =
+        joined(phaseOf(address), decision.bucket, kindOf(address));
     StringRef other = first.try_emplace(key, address).first->second;
     Decision same = decision;
     same.recompute = (*this)[other].recompute;
@@ -375,7 +375,7 @@ llvm::Error Decisions::checkBuckets(const Points &points) const {
       return llvm::createStringError(
           "'" + other.str() + "' and '" + address.str() +
           "' are in the bucket '" + decision.bucket +
-          "' but are to start or be awaited at different places; decide about "
+          "' but not to be treated alike; decide about "
           "'" +
           bucketAddress(address, decision) +
           "', or put one of them into another bucket");

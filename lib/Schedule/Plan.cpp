@@ -201,6 +201,7 @@ llvm::Expected<Plan> fsdp::schedule::parseJSON(StringRef text) {
   std::optional<int64_t> version =
       object ? object->getInteger("version") : std::nullopt;
   Plan plan;
+  plan.isVersion1 = version == 1;
   llvm::Error error = llvm::Error::success();
   if (version == 1)
     error = readAll(*object, "units", unitKeys(), readUnit, plan.units);
@@ -313,6 +314,7 @@ static std::string readFields(DictionaryAttr dictionary,
 static std::string readEntry(DictionaryAttr dictionary, Plan &plan) {
   if (dictionary.contains("parameters"))
     return readFields(dictionary, unitKeys(), [&](auto read) {
+      plan.isVersion1 = true;
       visitFields(plan.units.emplace_back(), read);
     });
   return readFields(dictionary, ruleKeys(), [&](auto read) {

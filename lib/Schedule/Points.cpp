@@ -6,6 +6,15 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::schedule;
 
+bool fsdp::schedule::computesBackward(Operation *op) {
+  return !isa<nn::SeedOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// What a second computation gives is the same, and nothing else changes.
+static bool isRepeatable(Operation *op) {
+  return isa<dist::CollectiveOpInterface>(op) || isMemoryEffectFree(op);
+}
+
 namespace {
 
 /// Where the values of a program are used, seen through moves of elements.
@@ -17,17 +26,21 @@ public:
       if (isa<nn::SeedOp>(op))
         seed = index;
     }
+    for (Operation &op : llvm::reverse(program))
+      if (isForward(&op) && isRepeatable(&op) &&
+          llvm::any_of(op.getUsers(), [&](Operation *user) {
+            return isForward(user) ? needed.contains(user)
+                                   : computesBackward(user);
+          }))
+        needed.insert(&op);
   }
 
   bool isForward(Operation *op) const { return number.lookup(op) < seed; }
   bool hasSeed() const { return seed != ~0u; }
 
-  bool isUsedBehindSeed(Operation *op) const {
-    return llvm::any_of(op->getUsers(), [&](Operation *user) {
-      return isForward(user) ? nn::movesElements(user) && isUsedBehindSeed(user)
-                             : isBackward(user);
-    });
-  }
+  /// Whether the backward pass uses what `op` computes, or something that can be
+  /// computed again from it.
+  bool isNeeded(Operation *op) const { return needed.contains(op); }
 
   /// The place of the last use in the forward pass.
   unsigned lastForwardUse(Operation *op) const {
@@ -42,18 +55,10 @@ public:
 private:
   llvm::DenseMap<Operation *, unsigned> number;
   unsigned seed = ~0u;
+  llvm::DenseSet<Operation *> needed;
 };
 
 } // namespace
-
-bool fsdp::schedule::isBackward(Operation *op) {
-  return !isa<nn::SeedOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
-}
-
-/// What a second computation gives is the same, and nothing else changes.
-static bool isRepeatable(Operation *op) {
-  return isa<dist::CollectiveOpInterface>(op) || isMemoryEffectFree(op);
-}
 
 static StringRef parameterOf(Operation *op) {
   auto names = op->getAttrOfType<ArrayAttr>(dist::kParametersAttr);
@@ -87,8 +92,7 @@ void Points::add(Block &program) {
     point.phase = nn::phaseOf(pathOf(address), !uses.isForward(op));
     point.parameter = parameterOf(op).str();
     point.order = orderOf.lookup(point.parameter);
-    point.canRecompute =
-        isForward && isRepeatable(op) && uses.isUsedBehindSeed(op);
+    point.canRecompute = isForward && uses.isNeeded(op);
     if (!collective && !point.canRecompute)
       continue;
     points.insert({address, point}).first->second.canRecompute |=
@@ -99,10 +103,11 @@ void Points::add(Block &program) {
       points.insert(
           {anchors.insert(addressAgain(address)).first->getKey(), point});
     }
+    auto order = orderOf.find(parameterOf(op));
     if (collective && collective.isGather() && isForward &&
-        !parameterOf(op).empty() && uses.lastForwardUse(op) > lastUse) {
+        order != orderOf.end() && uses.lastForwardUse(op) > lastUse) {
       lastUse = uses.lastForwardUse(op);
-      last = names[orderOf.lookup(parameterOf(op))];
+      last = names[order->second];
     }
   }
 }

@@ -30,12 +30,17 @@ static uint64_t fieldOf(const char *text, const char *name) {
 uint64_t fsdp::residentBytes() {
   // Neither a stream nor a string: what a step's line takes from the heap
   // would be seen in the figure.
-  char text[4096];
-  int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-  ssize_t length = file < 0 ? -1 : ::read(file, text, sizeof(text) - 1);
-  if (file >= 0)
+  static char text[1 << 16]; // a process can be in thousands of groups
+  size_t length = 0;
+  if (int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC); file >= 0) {
+    ssize_t count = 1;
+    while (count > 0 && length + 1 < sizeof(text)) {
+      count = ::read(file, text + length, sizeof(text) - 1 - length);
+      length += static_cast<size_t>(std::max<ssize_t>(count, 0));
+    }
     ::close(file);
-  text[std::max<ssize_t>(length, 0)] = '\0';
+  }
+  text[length] = '\0';
   return (fieldOf(text, "RssAnon:") + fieldOf(text, "RssShmem:")) << 10;
 }
 

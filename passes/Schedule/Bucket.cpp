@@ -72,7 +72,6 @@ private:
       if (collective.op->getName() == kind && collective.decision.merge &&
           !collective.decision.bucket.empty())
         buckets[keyOf(collective)].push_back(collective);
-    number = numberOps(program.block);
     for (auto &[key, members] : buckets)
       if (failed(merge(members)))
         return failure();
@@ -95,36 +94,37 @@ private:
            << place->getName();
     builder.setInsertionPoint(place);
     Operation *merged = create(members, place);
-    number[merged] = number.lookup(place);
     replace(members, merged);
     return success();
   }
 
   /// The operands of a gather must be there where the first one stands.
   LogicalResult bring(Operation *op, Operation *place) {
-    if (Operation *found = obstacle(op, place, number)) {
+    if (Operation *found = obstacle(op, place)) {
       InFlightDiagnostic error =
           op->emitOpError("cannot join its bucket: what it needs is computed "
-                          "behind the bucket's first member");
+                          "behind the bucket's first member; the plan must put "
+                          "it into another bucket");
       error.attachNote(found->getLoc()) << "computed here";
       error.attachNote(place->getLoc()) << "the first member";
       return error;
     }
     for (Value operand : op->getOperands())
       if (Operation *producer = operand.getDefiningOp();
-          producer && number.lookup(producer) > number.lookup(place))
-        hoistBefore(producer, place, number);
+          producer && place->isBeforeInBlock(producer))
+        hoistBefore(producer, place);
     return success();
   }
 
   /// Nothing may read what a reduction gives before the last one.
   LogicalResult clear(Operation *op, Operation *place) {
-    Operation *user = sinkUsers(op, place, number);
+    Operation *user = sinkUsers(op, place);
     if (!user)
       return success();
     InFlightDiagnostic error =
         op->emitOpError("cannot join its bucket: its result is used before "
-                        "the bucket's last member");
+                        "the bucket's last member; the plan must put it into "
+                        "another bucket");
     error.attachNote(user->getLoc()) << "used here";
     error.attachNote(place->getLoc()) << "the last member";
     return error;
@@ -136,11 +136,15 @@ private:
     SmallVector<Attribute> parameters, addresses;
     SmallVector<Operation *> ops;
     for (const PlannedCollective &member : members) {
+      // A member may be a bucket itself, or have been written as one.
+      auto own = member.op->getAttrOfType<ArrayAttr>(dist::kMembersAttr);
+      for (unsigned i = 0, e = member.op->getNumOperands(); i < e; ++i)
+        addresses.push_back(own ? own[i]
+                                : builder.getStringAttr(member.address));
       llvm::append_range(operands, member.op->getOperands());
       llvm::append_range(types, member.op->getResultTypes());
       llvm::append_range(parameters, member.op->getAttrOfType<ArrayAttr>(
                                          dist::kParametersAttr));
-      addresses.push_back(builder.getStringAttr(member.address));
       ops.push_back(member.op);
     }
     // Not a member's module but the whole bucket is where it belongs.
@@ -190,7 +194,6 @@ private:
 
   PlannedProgram &program;
   OpBuilder builder;
-  llvm::DenseMap<Operation *, unsigned> number;
 };
 
 struct BucketPass : fsdp::impl::BucketBase<BucketPass> {

@@ -54,8 +54,9 @@ dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
 /// Places the starts and waits of one program.
 class Overlapper {
 public:
-  explicit Overlapper(PlannedProgram &program)
-      : program(program), number(numberOps(program.block)),
+  /// Adds to `known` all that can be named in the program.
+  Overlapper(PlannedProgram &program, llvm::StringSet<> &known)
+      : program(program), known(known),
         builder(program.block.getParentOp()->getContext()) {}
 
   LogicalResult run() {
@@ -64,6 +65,10 @@ public:
     if (failed(collectives))
       return failure();
     nameBuckets(*collectives);
+    for (Operation *op : program.addresses.all())
+      known.insert(program.addresses.of(op));
+    for (const auto &entry : named)
+      known.insert(entry.getKey());
     llvm::erase_if(*collectives, [](const PlannedCollective &collective) {
       return !collective.decision.overlap;
     });
@@ -129,26 +134,32 @@ private:
   LogicalResult startBehind(Operation *op, Operation *anchor,
                             StringRef address) {
     Operation *&last = lastBehind[anchor];
-    Operation *target = (last ? last : anchor)->getNextNode();
+    Operation *place = last ? last : anchor;
     auto fail = [&](Operation *found, const Twine &why) {
       InFlightDiagnostic error = op->emitOpError("cannot start right behind '")
                                  << address << "': " << why;
       error.attachNote(found->getLoc()) << "this is '" << nameOf(found) << "'";
       return error;
     };
-    if (number.lookup(target) > number.lookup(op)) {
-      Operation *place = target->getPrevNode();
-      if (Operation *user = sinkUsers(op, place, number))
+    if (place == op)
+      return fail(op, "it does not start behind itself");
+    if (op->isBeforeInBlock(place)) {
+      if (Operation *user = sinkUsers(op, place))
         return fail(user, "its result is used before");
       op->moveAfter(place);
-      number[op] = number.lookup(place);
     } else {
-      if (Operation *found = obstacle(op, target, number))
+      if (Operation *found = obstacle(op, place->getNextNode()))
         return fail(found, "what it needs is computed later");
-      hoistBefore(op, target, number);
+      hoistBefore(op, place->getNextNode());
     }
     last = op;
     return success();
+  }
+
+  /// The same for an address; nothing happens without one in this program.
+  LogicalResult startBehindAddress(Operation *op, StringRef address) {
+    Operation *anchor = address.empty() ? nullptr : find(address);
+    return anchor ? startBehind(op, anchor, address) : success();
   }
 
   /// The op before which `op`, which starts where it stands, is awaited by an
@@ -158,10 +169,10 @@ private:
     Operation *anchor = address.empty() ? nullptr : find(address);
     if (!anchor)
       return anchor;
-    if (number.lookup(anchor) < number.lookup(op))
+    if (anchor == op || anchor->isBeforeInBlock(op))
       return op->emitOpError("cannot be awaited before '")
              << address << "', which comes before its start";
-    if (number.lookup(anchor) > number.lookup(user)) {
+    if (user->isBeforeInBlock(anchor)) {
       InFlightDiagnostic error = op->emitOpError("cannot be awaited before '")
                                  << address << "': its result is used before";
       error.attachNote(user->getLoc()) << "this is '" << nameOf(user) << "'";
@@ -172,11 +183,8 @@ private:
 
   /// Wraps `op` and keeps track of what stands where.
   dist::AwaitOp wrap(Operation *op, Operation *awaitAt) {
-    unsigned at = number.lookup(op);
     dist::AwaitOp await = makeAsync(op, awaitAt, builder);
     Operation *async = await.getFuture().getDefiningOp();
-    number[async] = at;
-    number[await] = awaitAt ? number.lookup(awaitAt) : at;
     for (auto &entry : lastBehind)
       if (entry.second == op)
         entry.second = async;
@@ -226,17 +234,17 @@ private:
         continue;
       if (anchor && failed(startBehind(op, anchor, decision.startAfter)))
         return failure();
-      if (!anchor && start && number.lookup(start) < number.lookup(op) &&
-          !obstacle(op, start, number))
-        hoistBefore(op, start, number);
-      Operation *user = firstUser(op, number);
+      if (!anchor && start && start->isBeforeInBlock(op) &&
+          !obstacle(op, start))
+        hoistBefore(op, start);
+      Operation *user = firstUser(op);
       FailureOr<Operation *> awaitAt =
           awaitedBefore(op, user, decision.awaitBefore);
       if (failed(awaitAt))
         return failure();
       dist::AwaitOp await = wrap(op, *awaitAt ? *awaitAt : user);
-      LDBG() << "gather of " << decision.bucket << " awaited at op "
-             << number.lookup(await);
+      LDBG() << "gather of " << decision.bucket << " awaited before "
+             << *await->getNextNode();
       if (!firstWait)
         firstWait = await;
     }
@@ -253,40 +261,37 @@ private:
       Operation *limit = nullptr;
       if (defer > 0 && index + defer < groups.size())
         limit = groups[index + defer].members.back().op;
-      if (failed(awaitGroup(group, defer > 0, limit)))
+      if (failed(awaitGroup(group, limit)))
         return failure();
     }
     return success();
   }
 
   /// Awaits each member before its first use or, if that comes first, behind
-  /// the start `limit`; without `late` at once. A reduction whose result is
+  /// the start `limit`; without `defer` at once. A reduction whose result is
   /// only reduced once more is awaited by that second one: it follows on the
   /// same stream, and computation waits for neither.
-  LogicalResult awaitGroup(Group &group, bool late, Operation *limit) {
-    const schedule::Decision &decision = group.decision();
-    Operation *anchor =
-        decision.startAfter.empty() ? nullptr : find(decision.startAfter);
+  LogicalResult awaitGroup(Group &group, Operation *limit) {
     llvm::DenseMap<Operation *, SmallVector<dist::AwaitOp>> awaitedBy;
     for (PlannedCollective &member : group.members) {
       Operation *op = member.op;
       if (op->use_empty())
         continue;
-      if (anchor && failed(startBehind(op, anchor, decision.startAfter)))
+      // The second of a chain stands behind the first.
+      if (!awaitedBy.contains(op) &&
+          failed(startBehindAddress(op, member.decision.startAfter)))
         return failure();
-      Operation *user = firstUser(op, number);
-      // The limit is a start; the wait goes right behind it.
-      Operation *top =
-          limit ? program.block.findAncestorOpInBlock(*limit) : nullptr;
-      Operation *behind = top ? top->getNextNode() : nullptr;
-      bool useFirst = !behind || number.lookup(user) < number.lookup(top);
+      Operation *user = firstUser(op);
       bool chained = isChained(op, user, group);
-      FailureOr<Operation *> awaitAt =
-          awaitedBefore(op, user, decision.awaitBefore);
+      if (chained && !member.decision.startAfter.empty())
+        user->moveAfter(op);
+      FailureOr<Operation *> awaitAt = user;
+      if (!chained)
+        awaitAt = awaitedBefore(op, user, member.decision.awaitBefore);
       if (failed(awaitAt))
         return failure();
-      if (chained || (!*awaitAt && late))
-        awaitAt = chained || useFirst ? user : behind;
+      if (!*awaitAt && member.decision.defer > 0)
+        awaitAt = lateAwait(op, user, limit);
       dist::AwaitOp await = wrap(op, *awaitAt);
       for (dist::AwaitOp scatter : awaitedBy.lookup(op))
         scatter->moveBefore(op);
@@ -294,6 +299,16 @@ private:
         awaitedBy[user].push_back(await);
     }
     return success();
+  }
+
+  /// Right behind the start `limit`, or before `user` where that comes first or
+  /// `op` starts later than the limit.
+  Operation *lateAwait(Operation *op, Operation *user, Operation *limit) {
+    Operation *top =
+        limit ? program.block.findAncestorOpInBlock(*limit) : nullptr;
+    bool isBetween =
+        top && op->isBeforeInBlock(top) && top->isBeforeInBlock(user);
+    return isBetween ? top->getNextNode() : user;
   }
 
   /// Whether `user`, a reduction of the group on the same stream, is all that
@@ -308,7 +323,7 @@ private:
   }
 
   PlannedProgram &program;
-  llvm::DenseMap<Operation *, unsigned> number;
+  llvm::StringSet<> &known;
   OpBuilder builder;
   llvm::StringMap<Operation *> named;
   /// By the op behind which collectives start: the last of them.
@@ -319,11 +334,24 @@ struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto apply = [](PlannedProgram &program) {
-      return Overlapper(program).run();
+    llvm::StringSet<> known;
+    auto apply = [&](PlannedProgram &program) {
+      return Overlapper(program, known).run();
     };
-    if (failed(applyPlan(getOperation(), apply)))
+    if (failed(applyPlan(getOperation(), apply)) || failed(checkPlaces(known)))
       signalPassFailure();
+  }
+
+  /// An address may be another program's; one that none has is a mistake.
+  LogicalResult checkPlaces(const llvm::StringSet<> &known) {
+    FailureOr<schedule::Plan> plan = schedule::planOf(getOperation());
+    for (const schedule::Rule &rule : plan->rules)
+      for (const auto &place :
+           {rule.choices.startAfter, rule.choices.awaitBefore})
+        if (place && !place->empty() && !known.contains(*place))
+          return getOperation().emitError("fsdp.plan: no op has the address '")
+                 << *place << "'";
+    return success();
   }
 };
 

@@ -4,6 +4,7 @@
 #include "fsdp/Schedule/Outcome.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Passes.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace fsdp {
@@ -76,6 +77,11 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
   }
 
   FailureOr<schedule::Plan> fromFile(ModuleOp module) {
+    // A device or a pipe may never end.
+    if (file != "-" && llvm::sys::fs::exists(file) &&
+        !llvm::sys::fs::is_regular_file(file))
+      return module.emitError("plan '")
+             << file << "' is no regular file; copy it into one";
     std::string problem;
     auto buffer = openInputFile(file, &problem);
     if (!buffer)

@@ -85,6 +85,8 @@ fsdp::applyPlan(ModuleOp module,
     if (function.isExternal())
       continue;
     PlannedProgram program(function.getBody().front(), *rules, parameters);
+    if (Operation *op = program.addresses.duplicate())
+      return op->emitOpError("has the address of another op of the program");
     if (failed(apply(program)))
       return failure();
   }
@@ -102,13 +104,11 @@ llvm::DenseMap<Operation *, unsigned> fsdp::numberOps(Block &block) {
   return number;
 }
 
-Operation *
-fsdp::firstUser(Operation *op,
-                const llvm::DenseMap<Operation *, unsigned> &number) {
+Operation *fsdp::firstUser(Operation *op) {
   Operation *first = nullptr;
   for (Operation *user : op->getUsers()) {
     Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
-    if (!first || number.lookup(inBlock) < number.lookup(first))
+    if (!first || inBlock->isBeforeInBlock(first))
       first = inBlock;
   }
   return first;
@@ -127,66 +127,113 @@ static bool writes(Operation *op, nn::ReadOp read) {
   return names;
 }
 
-/// The producers of `op` that stand behind `target`, or are it. Those that were
-/// moved there before have its number, and stay.
-static SmallVector<Operation *>
-producersBehind(Operation *op, Operation *target,
-                const llvm::DenseMap<Operation *, unsigned> &number) {
+/// Whether two ops name one tensor of the model's state.
+static bool shareState(Operation *op, Operation *other) {
+  llvm::SmallDenseSet<Attribute> symbols;
+  auto visit = [&](Operation *of, auto found) {
+    for (NamedAttribute attribute : of->getAttrs())
+      attribute.getValue().walk(found);
+  };
+  bool shared = false;
+  visit(op, [&](FlatSymbolRefAttr symbol) { symbols.insert(symbol); });
+  visit(other,
+        [&](FlatSymbolRefAttr symbol) { shared |= symbols.contains(symbol); });
+  return shared;
+}
+
+/// The first op behind `op` and up to `place` that `op`, which changes state,
+/// must not cross; null if there is none. A gradient is in no other op's way.
+static Operation *stateBetween(Operation *op, Operation *place) {
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (isa<nn::GradientOp>(op) || !effects ||
+      !effects.hasEffect<MemoryEffects::Write>())
+    return nullptr;
+  for (Operation *next = op; next != place && (next = next->getNextNode());)
+    if (isa<MemoryEffectOpInterface>(next) && !isMemoryEffectFree(next) &&
+        !isa<dist::CollectiveOpInterface>(next) && shareState(op, next))
+      return next;
+  return nullptr;
+}
+
+/// Whether `op` is `target` or stands behind it.
+static bool isFrom(Operation *op, Operation *target) {
+  return op == target || target->isBeforeInBlock(op);
+}
+
+/// The producers of `op` from `target` on.
+static SmallVector<Operation *> producersFrom(Operation *op,
+                                              Operation *target) {
   SmallVector<Operation *> producers;
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();
     if (producer && producer->getBlock() == target->getBlock() &&
-        (producer == target || number.lookup(producer) > number.lookup(target)))
+        isFrom(producer, target))
       producers.push_back(producer);
   }
   return producers;
 }
 
-Operation *fsdp::obstacle(Operation *op, Operation *target,
-                          const llvm::DenseMap<Operation *, unsigned> &number) {
+Operation *fsdp::obstacle(Operation *op, Operation *target) {
   if (auto read = dyn_cast<nn::ReadOp>(op)) {
     for (Operation *between = op->getPrevNode();
-         between && number.lookup(between) >= number.lookup(target);
-         between = between->getPrevNode())
+         between && isFrom(between, target); between = between->getPrevNode())
       if (writes(between, read))
         return between;
     return nullptr;
   }
-  for (Operation *producer : producersBehind(op, target, number)) {
+  for (Operation *producer : producersFrom(op, target)) {
     if (!nn::movesElements(producer) &&
         !isa<nn::ReadOp, nn::ConstantOp, nn::RecomputeFromOp, dist::ShardOfOp>(
             producer))
       return producer;
-    if (Operation *found = obstacle(producer, target, number))
+    if (Operation *found = obstacle(producer, target))
       return found;
   }
   return nullptr;
 }
 
-void fsdp::hoistBefore(Operation *op, Operation *target,
-                       llvm::DenseMap<Operation *, unsigned> &number) {
-  for (Operation *producer : producersBehind(op, target, number))
-    hoistBefore(producer, target, number);
-  op->moveBefore(target);
-  // Ordered like the target from now on: before whatever follows it.
-  number[op] = number.lookup(target);
+/// Adds `op` and all that it needs from `target` on.
+static void collectNeeds(Operation *op, Operation *target,
+                         llvm::SmallDenseSet<Operation *> &needs) {
+  if (needs.insert(op).second)
+    for (Operation *producer : producersFrom(op, target))
+      collectNeeds(producer, target, needs);
 }
 
-Operation *fsdp::sinkUsers(Operation *op, Operation *place,
-                           llvm::DenseMap<Operation *, unsigned> &number) {
+static void moveWithProducers(Operation *op, Operation *target) {
+  for (Operation *producer : producersFrom(op, target))
+    moveWithProducers(producer, target);
+  op->moveBefore(target);
+}
+
+void fsdp::hoistBefore(Operation *op, Operation *target) {
+  // What stands there already and is needed stays.
+  llvm::SmallDenseSet<Operation *> needs;
+  collectNeeds(op, target, needs);
+  while (target != op && needs.contains(target))
+    target = target->getNextNode();
+  if (target != op)
+    moveWithProducers(op, target);
+}
+
+Operation *fsdp::sinkUsers(Operation *op, Operation *place) {
   for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
-    if (number.lookup(user) > number.lookup(place))
+    Operation *inBlock = place->getBlock()->findAncestorOpInBlock(*user);
+    if (place->isBeforeInBlock(inBlock))
       continue;
     auto collective = dyn_cast<dist::CollectiveOpInterface>(user);
     if (!nn::movesElements(user) &&
         !isa<nn::GradientOp, nn::AccumulateOp, dist::ShardOfOp>(user) &&
         !(collective && collective.isReduction()))
       return user;
+    if (user != inBlock)
+      return user;
+    if (Operation *found = stateBetween(user, place))
+      return found;
     // Its own users first, so that each lands behind its producer.
-    if (Operation *found = sinkUsers(user, place, number))
+    if (Operation *found = sinkUsers(user, place))
       return found;
     user->moveAfter(place);
-    number[user] = number.lookup(place) + 1;
   }
   return nullptr;
 }

@@ -53,27 +53,22 @@ llvm::DenseMap<mlir::Operation *, unsigned> numberOps(mlir::Block &block);
 
 /// The position of the first user of `op` in its block, as an op of that
 /// block; null if it has none.
-mlir::Operation *
-firstUser(mlir::Operation *op,
-          const llvm::DenseMap<mlir::Operation *, unsigned> &number);
+mlir::Operation *firstUser(mlir::Operation *op);
 
 /// The first op in the way of moving `op`, with the producers it needs, before
 /// `target`: a producer that computes, or, for a read, a write between. Null if
 /// nothing is.
-mlir::Operation *
-obstacle(mlir::Operation *op, mlir::Operation *target,
-         const llvm::DenseMap<mlir::Operation *, unsigned> &number);
+mlir::Operation *obstacle(mlir::Operation *op, mlir::Operation *target);
 
 /// Moves `op` and the producers it needs before `target`, in order; obstacle()
 /// is null.
-void hoistBefore(mlir::Operation *op, mlir::Operation *target,
-                 llvm::DenseMap<mlir::Operation *, unsigned> &number);
+void hoistBefore(mlir::Operation *op, mlir::Operation *target);
 
 /// Makes sure that nothing reads the result of `op` before `place`: casts,
-/// moves of elements, an nn.gradient and the reductions of a chain go behind
-/// it. Gives the first user that cannot, or null.
-mlir::Operation *sinkUsers(mlir::Operation *op, mlir::Operation *place,
-                           llvm::DenseMap<mlir::Operation *, unsigned> &number);
+/// moves of elements, fsdp.shard_of, an nn.gradient or nn.accumulate and the
+/// reductions of a chain go behind it. Gives the first user that cannot, or
+/// what a sum must not cross; null if there is none.
+mlir::Operation *sinkUsers(mlir::Operation *op, mlir::Operation *place);
 
 /// Calls `apply` on every program of `module`. Fails without a plan or where
 /// `apply` does.

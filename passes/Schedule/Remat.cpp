@@ -57,9 +57,9 @@ private:
     for (Operation *op : llvm::reverse(repeated)) {
       Operation *first = nullptr;
       for (Operation *user : op->getUsers()) {
-        Operation *need = isForward(user)              ? place.lookup(user)
-                          : schedule::isBackward(user) ? user
-                                                       : nullptr;
+        Operation *need = isForward(user) ? place.lookup(user)
+                          : schedule::computesBackward(user) ? user
+                                                             : nullptr;
         if (need && (!first || number.lookup(need) < number.lookup(first)))
           first = need;
       }
@@ -87,7 +87,7 @@ private:
       value.replaceUsesWithIf(again, [&](OpOperand &use) {
         Operation *user = use.getOwner();
         return number.contains(user) && !isForward(user) &&
-               schedule::isBackward(user);
+               schedule::computesBackward(user);
       });
     }
   }

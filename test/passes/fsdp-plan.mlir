@@ -5,7 +5,8 @@
 // By rule: the embedding, each block, and what follows, which stays gathered by
 // default because it is used last. Blocks that agree are one rule.
 // CHECK: fsdp.plan = [
-// CHECK-SAME: {bucket = "tok", match = ["fwd tok all_gather"], merge = true, overlap = true, prefetch = 1 : i64}
+// CHECK-SAME: {bucket = "tok", match = ["fwd tok all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
+// CHECK-SAME: {bucket = "tok", match = ["again tok all_gather"], merge = true, overlap = true, prefetch = 1 : i64}
 // CHECK-SAME: {match = ["fwd tok embedding", "fwd layers.*.w1 linear", "fwd layers.* silu", "fwd layers.* mul", "fwd layers.*.w2 linear"], recompute = false}
 // CHECK-SAME: {bucket = "layers.*", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
 // CHECK-SAME: {bucket = "layers.*", match = ["again layers.*.w1 all_gather", "again layers.*.w2 all_gather"], merge = true, overlap = true, prefetch = 1 : i64}
@@ -16,7 +17,7 @@
 // CHECK-SAME: {bucket = "tok", defer = 1 : i64, match = ["bwd tok reduce_scatter"], merge = true, overlap = true}
 // CHECK-NOT: match =
 
-// WHOLE: {bucket = "model", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather", "fwd output all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
+// WHOLE: {bucket = "model", match = ["fwd tok all_gather", "fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather", "fwd output all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
 // OFF: {bucket = "layers.*", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather"], merge = false, overlap = false, prefetch = 2 : i64, recompute = false}
 // OFF: {bucket = "layers.*", defer = 0 : i64,
 
@@ -37,8 +38,7 @@
 // A plan of version 1 is read as what it meant: its units are buckets.
 // RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": ["tok.weight", "layers.0.w1.weight", "layers.0.w2.weight", "layers.1.w1.weight", "layers.1.w2.weight", "output.weight"], "forward_prefetch": 3, "bucket": false}]}' > %t.json
 // RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=%t.json" | FileCheck %s --check-prefix=FILE
-// FILE: {bucket = "all", match = ["fwd tok all_gather"], merge = false, overlap = true, prefetch = 3 : i64}
-// FILE: {bucket = "all", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather", "fwd output all_gather"], merge = false, overlap = true, prefetch = 3 : i64, recompute = true}
+// FILE: {bucket = "all", match = ["fwd tok all_gather", "fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather", "fwd output all_gather"], merge = false, overlap = true, prefetch = 3 : i64, recompute = true}
 
 // RUN: python3 %S/Inputs/bad_plans.py %S/Inputs/blocks.mlir %t.bad.json | FileCheck %s --check-prefix=BAD
 // BAD: plan : a plan is an object with "version": 2 (or 1)
@@ -61,11 +61,11 @@
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].await_before: no op has the address 'fwd nothing'
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].prefetch: it is about gathers, which the rule matches none of
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].defer: it is about reductions, which the rule matches none of
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].recompute: it is about values of the forward pass that the backward pass uses, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: plan.rules[0].recompute: it is about values of the forward pass that the backward pass needs, which the rule matches none of
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].overlap: it is about collectives, which the rule matches none of
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: it is about collectives that move parameters, which the rule matches none of
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: the star stands for the number of a block, but 'fwd tok all_gather' lies in none
-// BAD-NEXT: the plan does not fit the model: 'fwd layers.0.w1 all_gather' and 'fwd layers.0.w2 all_gather' are in the bucket 'layers.0' but are to start or be awaited at different places; decide about 'fwd layers.0 all_gather', or put one of them into another bucket
+// BAD-NEXT: the plan does not fit the model: 'fwd layers.0.w1 all_gather' and 'fwd layers.0.w2 all_gather' are in the bucket 'layers.0' but not to be treated alike; decide about 'fwd layers.0 all_gather', or put one of them into another bucket
 // BAD-NEXT: plan : the plan has no array "units"
 // BAD-NEXT: plan : missing value at plan.units[0].name
 // BAD-NEXT: plan : unknown key 'forward_prefech' at plan.units[0]; did you mean 'forward_prefetch'?
@@ -78,3 +78,5 @@
 // BAD-NEXT: the plan does not fit the model: parameter 'layers.0.w1.weight' is in no unit
 // BAD-NEXT: cannot read the plan: cannot open input file : No such file or directory
 // BAD-NOT: {{.}}
+// RUN: not fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=/dev/zero" 2>&1 | FileCheck %s --check-prefix=DEVICE
+// DEVICE: error: plan '/dev/zero' is no regular file; copy it into one

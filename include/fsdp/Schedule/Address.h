@@ -52,6 +52,10 @@ public:
   /// In program order.
   llvm::ArrayRef<mlir::Operation *> all() const { return order; }
 
+  /// An op on which the address of another one is written; null if there is
+  /// none.
+  mlir::Operation *duplicate() const { return twice; }
+
   /// An op that has come to be, or has another address now.
   void set(mlir::Operation *op, llvm::StringRef address);
   void erase(mlir::Operation *op);
@@ -62,6 +66,7 @@ private:
   llvm::StringMap<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, llvm::StringRef> names; // keys of `ops`
   llvm::SmallVector<mlir::Operation *> order;
+  mlir::Operation *twice = nullptr;
 };
 
 } // namespace fsdp::schedule

@@ -12,7 +12,7 @@ namespace fsdp::schedule {
 
 /// Whether an op behind nn.seed computes: that a value is the loss, or a result
 /// of the program, is no use in the backward pass.
-bool isBackward(mlir::Operation *op);
+bool computesBackward(mlir::Operation *op);
 
 /// Something that a plan can decide about.
 struct Point {
@@ -23,7 +23,8 @@ struct Point {
   std::string parameter;
   /// Of its parameter in the module, the order inside a bucket.
   unsigned order = 0;
-  /// Computed in the forward pass and used in the backward pass.
+  /// Computed in the forward pass, and used in the backward pass or by what can
+  /// be computed again there.
   bool canRecompute = false;
 };
 
@@ -121,6 +122,10 @@ private:
   llvm::Error applyRule(const Rules &rules, size_t index, const Points &points);
   llvm::Error checkBuckets(const Points &points) const;
   llvm::StringSet<> bucketAddresses(const Points &points) const;
+  /// What is wrong with an address that a collective starts behind or is
+  /// awaited before; empty if nothing is.
+  std::string checkAnchor(const std::optional<std::string> &anchor,
+                          const Points &points) const;
 
   llvm::MapVector<llvm::StringRef, Decision> decisions; // as Points::all()
 };

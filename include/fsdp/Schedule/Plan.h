@@ -84,6 +84,7 @@ struct Plan {
   std::vector<Rule> rules;
   /// Of version 1: then there are no rules, and every parameter is in one.
   std::vector<Unit> units;
+  bool isVersion1 = false;
 };
 
 /// How parameters are cut into buckets.

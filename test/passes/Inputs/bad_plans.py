@@ -29,7 +29,7 @@ PLANS = [
     # Choices about something else.
     '{"version": 2, "rules": [{"match": "bwd * reduce_scatter", "prefetch": 1}]}',
     '{"version": 2, "rules": [{"match": "fwd * all_gather", "defer": 1}]}',
-    '{"version": 2, "rules": [{"match": "fwd tok all_gather", "recompute": true}]}',
+    '{"version": 2, "rules": [{"match": "bwd tok reduce_scatter", "recompute": true}]}',
     '{"version": 2, "rules": [{"match": "fwd layers.0 silu", "overlap": true}]}',
     '{"version": 2, "rules": [{"match": "fwd layers.0 silu", "bucket": "a"}]}',
     # Buckets.
