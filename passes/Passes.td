@@ -736,7 +736,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu, cuda or test">,
-    Option<"threads", "threads", "int", "1", "Compute threads per rank">
+    Option<"threads", "threads", "int", "1", "Compute threads per rank, 1 to 4096">
   ];
   let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];

@@ -25,6 +25,8 @@ inline constexpr llvm::StringLiteral kArenaBytesAttr = "exec.arena_bytes";
 /// (the name of a target) and for how many compute threads (i64).
 inline constexpr llvm::StringLiteral kTargetAttr = "exec.target";
 inline constexpr llvm::StringLiteral kThreadsAttr = "exec.threads";
+/// The most compute threads that a rank may have.
+inline constexpr int64_t kMaxThreads = 4096;
 
 /// Attributes of exec.program, set by exec-lower: the ranges of the program's
 /// arguments and results in order (arrays of strings), and the floating point

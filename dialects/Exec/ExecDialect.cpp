@@ -33,6 +33,29 @@ void ExecDialect::initialize() {
       >();
 }
 
+/// What a module says of its workspaces; other attributes are checked by the
+/// passes that read them.
+LogicalResult ExecDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kTargetAttr) {
+    if (isa<ModuleOp>(op) && isa<StringAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("needs '")
+           << kTargetAttr << "' to be a string on the module";
+  }
+  if (name == kThreadsAttr) {
+    auto threads = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && threads && threads.getType().isInteger(64) &&
+        threads.getInt() >= 1 && threads.getInt() <= kMaxThreads)
+      return success();
+    return op->emitOpError("needs '")
+           << kThreadsAttr << "' to be an i64 from 1 to " << kMaxThreads
+           << " on the module";
+  }
+  return success();
+}
+
 void fsdp::registerFsdpDialects(DialectRegistry &registry) {
   registry
       .insert<nn::NNDialect, dist::FsdpDialect, ExecDialect, func::FuncDialect,

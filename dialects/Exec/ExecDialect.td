@@ -41,6 +41,9 @@ def Exec_Dialect : Dialect {
     function takes one; 5. an output that is updated in place is the input
     again.
 
+    `exec.target` (a string) and `exec.threads` (an i64 from 1 to 4096) of a
+    module say whose workspaces its programs have.
+
     Iteration spaces are stated, never grids, blocks or threads: the same text
     is emitted for CPU and CUDA.
   }];
@@ -51,6 +54,7 @@ def Exec_Dialect : Dialect {
                            "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect",
                            "::fsdp::dist::FsdpDialect"];
+  let hasOperationAttrVerify = 1;
 }
 
 #endif // FSDP_EXEC_DIALECT

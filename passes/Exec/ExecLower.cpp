@@ -191,6 +191,11 @@ struct ExecLower : fsdp::impl::ExecLowerBase<ExecLower> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (threads < 1 || threads > exec::kMaxThreads) {
+      getOperation().emitError("exec-lower takes 1 to ")
+          << exec::kMaxThreads << " threads, not " << threads.getValue();
+      return signalPassFailure();
+    }
     std::unique_ptr<TargetInfo> info = makeTarget(target, threads);
     if (!info) {
       getOperation().emitError("exec-lower knows no target '") << target << "'";

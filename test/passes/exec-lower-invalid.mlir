@@ -1,5 +1,9 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --exec-lower=target=test
 // RUN: echo 'module {}' | not fsdp-opt --exec-lower=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: echo 'module {}' | not fsdp-opt --exec-lower="target=test threads=0" 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: echo 'module {}' | not fsdp-opt --exec-lower="target=test threads=4097" 2>&1 | FileCheck %s --check-prefix=MANY
+// FEW: error: exec-lower takes 1 to 4096 threads, not 0
+// MANY: error: exec-lower takes 1 to 4096 threads, not 4097
 // TARGET: error: exec-lower knows no target 'tpu'
 
 // The rows of one column do not lie one after another.

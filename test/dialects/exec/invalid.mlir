@@ -370,3 +370,40 @@ exec.kernel @k over(1, 2147483649) access [element] outputs 1 {
   }
 }
 
+
+// -----
+
+// exec.target, exec.threads of a module
+// expected-error @below {{needs 'exec.target' to be a string on the module}}
+module attributes {exec.target = 5 : i64} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.threads' to be an i64 from 1 to 4096 on the module}}
+module attributes {exec.target = "cpu", exec.threads = "x"} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.threads' to be an i64 from 1 to 4096 on the module}}
+module attributes {exec.target = "cpu", exec.threads = -5 : i64} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.threads' to be an i64 from 1 to 4096 on the module}}
+module attributes {exec.target = "cpu", exec.threads = 4097 : i64} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.threads' to be an i64 from 1 to 4096 on the module}}
+module attributes {exec.target = "cpu", exec.threads = 4 : i32} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.target' to be a string on the module}}
+exec.program @p attributes {exec.target = "cpu"} {
+}
