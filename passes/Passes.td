@@ -179,7 +179,8 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
 
     **Split.** With `split` the program need have no loss. It stays, and gets as
     further results `residual.N` what its reverse pass needs of it and cannot
-    make again from parameters and constants alone. The reverse pass is the
+    make again from parameters and constants alone; what the program writes it
+    writes once, and a read of that is no such parameter. The reverse pass is the
     program `backward`: it takes those, the arguments that it needs and
     `<result>.cotangent` for every floating result, writes the gradients of
     parameters, and gives `<argument>.cotangent` for the arguments in `wrt`. Run

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -185,6 +186,10 @@ public:
     symbols.insert(backward, std::next(Block::iterator(forward)));
     for (const auto &[original, clone] : clones.getValueMap())
       originals[clone] = original;
+    for (Operation &op : forward.getBody().front())
+      if (writes(&op))
+        op.getAttrDictionary().walk(
+            [&](FlatSymbolRefAttr name) { written.insert(name.getAttr()); });
   }
 
   LogicalResult run(ArrayRef<std::string> wrt) {
@@ -209,11 +214,19 @@ public:
           if (Operation *maker = operand.get().getDefiningOp();
               maker && forwardOps.contains(maker) && !isRepeated(maker))
             operand.set(residual(operand.get()));
+    // What the forward program writes must not be written twice.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+      if (forwardOps.contains(&op) && writes(&op))
+        op.erase();
     eraseUnused(ownArguments);
     return success();
   }
 
 private:
+  static bool writes(Operation *op) {
+    return hasEffect<MemoryEffects::Write>(op);
+  }
+
   static DictionaryAttr withName(DictionaryAttr attributes, const Twine &name,
                                  MLIRContext *context) {
     NamedAttrList list(attributes);
@@ -293,14 +306,15 @@ private:
   }
 
   /// Constants, parameters and what brings those where they are computed with
-  /// are made again: they would be kept in vain.
-  static bool isRepeated(Operation *op) {
-    if (isa<nn::ConstantOp, nn::ReadOp>(op))
+  /// are made again: they would be kept in vain. But what the forward program
+  /// writes has another value when the reverse pass runs.
+  bool isRepeated(Operation *op) const {
+    if (isa<nn::ConstantOp>(op))
       return true;
-    Operation *source =
-        op->getNumOperands() == 1 ? op->getOperand(0).getDefiningOp() : nullptr;
-    return source && isa<nn::CastOp, dist::RedistributeOp>(op) &&
-           isa<nn::ReadOp>(source);
+    if (op->getNumOperands() == 1 && isa<nn::CastOp, dist::RedistributeOp>(op))
+      op = op->getOperand(0).getDefiningOp();
+    auto read = dyn_cast_if_present<nn::ReadOp>(op);
+    return read && !written.contains(read.getNameAttr().getAttr());
   }
 
   /// The argument for a value of the forward pass, which its program returns.
@@ -343,6 +357,7 @@ private:
   func::FuncOp backward;
   DenseMap<Value, Value> originals; // of clones
   DenseMap<Value, Value> residuals; // of clones
+  DenseSet<StringAttr> written;     // names, by the forward program
   unsigned residualCount = 0;
 };
 

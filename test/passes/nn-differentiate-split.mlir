@@ -3,6 +3,7 @@
 // RUN: not fsdp-opt %s --nn-differentiate="function=f split=true backward=b wrt=u" 2>&1 | FileCheck %s --check-prefix=UNUSED
 // RUN: not fsdp-opt %s --nn-differentiate="function=f split=true backward=taken" 2>&1 | FileCheck %s --check-prefix=TAKEN
 // RUN: fsdp-opt %s --nn-differentiate="function=f split=true backward=b wrt=x" --exec-lower="target=test" | FileCheck %s --check-prefix=EXEC
+// RUN: fsdp-opt %s --nn-differentiate="function=counts split=true backward=b wrt=p" | FileCheck %s --check-prefix=WRITES
 
 // NAME: error: program @f has no floating argument with nn.name = "z"
 // UNUSED: error: no result of @f depends on "u"
@@ -38,6 +39,35 @@
 // EXEC: exec.program @f attributes {{.*}}exec.outputs = ["y", "h", "residual.0"]
 // EXEC: exec.program @b attributes {{.*}}exec.inputs = ["x", "y.cotangent", "h.cotangent", "residual.0"], exec.outputs = ["x.cotangent"]
 
+// What the forward pass writes is written once, and its old value is kept.
+// WRITES-LABEL: func.func @counts
+// WRITES-SAME: -> (tensor<3x4xf32> {nn.name = "q"}, tensor<3x4xf32> {nn.name = "residual.0"})
+// WRITES: %[[OLD:.*]] = nn.read @seen
+// WRITES: nn.accumulate @seen
+// WRITES: nn.write @last
+// WRITES: nn.clear [@last]
+// WRITES: return %{{.*}}, %[[OLD]]
+// WRITES-LABEL: func.func @b
+// WRITES-SAME: %[[R:[^:]*]]: tensor<3x4xf32> {nn.name = "residual.0"}
+// WRITES-NOT: nn.read @seen
+// WRITES-NOT: nn.accumulate
+// WRITES-NOT: nn.write
+// WRITES-NOT: nn.clear
+// WRITES: nn.mul %{{.*}}, %[[R]]
+// WRITES: return
+
+nn.buffer @seen : tensor<3x4xf32> init #nn.zeros
+nn.buffer @last : tensor<3x4xf32> init #nn.zeros
+func.func @counts(%p: tensor<3x4xf32> {nn.name = "p"}) -> (tensor<3x4xf32> {nn.name = "q"}) {
+  %w = nn.read @w : tensor<3x4xf32>
+  %old = nn.read @seen : tensor<3x4xf32>
+  nn.accumulate @seen, %p : tensor<3x4xf32>
+  nn.write @last, %p : tensor<3x4xf32>
+  nn.clear [@last]
+  %a = nn.add %p, %w : tensor<3x4xf32>
+  %q = nn.mul %a, %old : tensor<3x4xf32>
+  return %q : tensor<3x4xf32>
+}
 nn.parameter @w : tensor<3x4xf32> init #nn.normal<std = 0.02>
 func.func @f(%x: tensor<2x4xf32> {nn.name = "x"}, %u: tensor<2xf32> {nn.name = "u"}) -> (tensor<2x3xf32> {nn.name = "y"}, tensor<2x3xf32> {nn.name = "h"}) {
   %w = nn.read @w : tensor<3x4xf32>
