@@ -111,8 +111,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
       found.gradients.push_back(gradient);
     }
     if (found.gradients.empty())
-      return train.emitError("program @")
-             << function << " has no nn.gradient; run nn-differentiate first";
+      return emitNoGradient(train, "set optimizer.name to none and train with "
+                                   "one microbatch");
     if (keepGathers)
       findGathers(train, found);
     return found;

@@ -68,22 +68,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     for (auto parameter : getOperation().getOps<nn::ParameterOp>())
       if (Value gradient = gradients.lookup(parameter.getSymNameAttr()))
         trained.push_back({parameter, gradient});
-    auto parameters = getOperation().getOps<nn::ParameterOp>();
-    if (trained.empty() && !parameters.empty() &&
-        llvm::all_of(parameters, [](nn::ParameterOp parameter) {
-          return parameter->hasAttr(nn::kFrozenAttr);
-        })) {
-      program.emitError("program @")
-          << function
-          << " has nothing to train: every parameter is frozen; let the "
-             "policy leave one, or set optimizer.name to none";
-      return failure();
-    }
-    if (trained.empty()) {
-      program.emitError("program @")
-          << function << " has no nn.gradient; run nn-differentiate first";
-      return failure();
-    }
+    if (trained.empty())
+      return emitNoGradient(program, "set optimizer.name to none");
     return trained;
   }
 

@@ -118,3 +118,14 @@ func.func @train(%t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.na
   nn.gradient @w, %loss : tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Nothing is trained: the policy froze everything.
+nn.parameter @w : tensor<f32> init #nn.zeros {nn.frozen}
+// expected-error @below {{program @train has nothing to train: every parameter is frozen; let the policy leave one, or set optimizer.name to none and train with one microbatch}}
+func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  return %loss : tensor<f32>
+}
