@@ -247,7 +247,9 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
     | @update | once | takes the sums as the step's loss and gradients, and sets them to zero |
 
     So the loss is the mean over the labels of all microbatches on all ranks
-    that count, whatever each of them ignores. **Order of sums.** Every
+    that count, whatever each of them ignores. Every term of the loss has to
+    reach an nn.divide_by_count through linear ops; another would count once per
+    microbatch, and is an error. **Order of sums.** Every
     microbatch is reduced into the place where the parameter rests and added
     there, in f32, in the order of the microbatches. That is another rounding
     than that of one larger batch, and part of the numerical contract. With

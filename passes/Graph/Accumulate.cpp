@@ -110,6 +110,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
                << gradient.getValue().getType();
       found.gradients.push_back(gradient);
     }
+    if (failed(checkTerms(found.loss)))
+      return failure();
     if (found.gradients.empty())
       return emitNoGradient(train, "set optimizer.name to none and train with "
                                    "one microbatch");
@@ -171,6 +173,47 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     for (dist::RedistributeOp gather : found.gathers)
       names.push_back(gatheredOf(gather));
     if (!found.gathers.empty())
+  static bool isConstant(Value value) {
+    Operation *op = value.getDefiningOp();
+    while (isa_and_present<nn::CastOp, nn::ReshapeOp, nn::BroadcastOp,
+                           dist::RedistributeOp>(op))
+      op = op->getOperand(0).getDefiningOp();
+    return isa_and_present<nn::ConstantOp>(op);
+  }
+
+  /// The operands in which `op` is linear; none if it is not known to be.
+  static SmallVector<Value> linearIn(Operation *op) {
+    if (isa_and_present<nn::AddOp, nn::SubOp, nn::NegOp, nn::CastOp,
+                        nn::ReshapeOp, nn::SumOp, dist::RedistributeOp>(op))
+      return op->getOperands();
+    if (isa_and_present<nn::MulOp, nn::DivOp>(op) &&
+        isConstant(op->getOperand(1)))
+      return {op->getOperand(0)};
+    if (isa_and_present<nn::MulOp>(op) && isConstant(op->getOperand(0)))
+      return {op->getOperand(1)};
+    return {};
+  }
+
+  /// The losses of microbatches add up to that of the step only if each term is
+  /// a part of the mean: another would count once per microbatch.
+  static LogicalResult checkTerms(Value loss) {
+    SmallVector<Value> terms = {loss};
+    DenseSet<Value> seen;
+    while (!terms.empty()) {
+      Value term = terms.pop_back_val();
+      Operation *op = term.getDefiningOp();
+      if (isa_and_present<nn::DivideByCountOp>(op) || !seen.insert(term).second)
+        continue;
+      SmallVector<Value> parts = linearIn(op);
+      if (parts.empty())
+        return emitError(term.getLoc(),
+                         "a term of the loss is not divided by the count of "
+                         "labels; divide it, or use one microbatch");
+      llvm::append_range(terms, parts);
+    }
+    return success();
+  }
+
       names.push_back(kGather.str());
     for (StringRef name : names)
       if (Operation *taken = symbols.lookup(name))

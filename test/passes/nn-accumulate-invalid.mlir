@@ -121,6 +121,35 @@ func.func @train(%t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.na
 
 // -----
 
+// A term that is not divided would count once per microbatch.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %w = nn.read @w : tensor<4xf32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %mean = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  // expected-error @below {{a term of the loss is not divided by the count of labels; divide it, or use one microbatch}}
+  %squares = nn.mul %w, %w : tensor<4xf32>
+  %penalty = nn.sum %squares [0] : tensor<4xf32> to tensor<f32>
+  %loss = nn.add %mean, %penalty : tensor<f32>
+  nn.gradient @w, %w : tensor<4xf32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The logarithms of parts of a mean are no parts of its logarithm.
+nn.parameter @w : tensor<f32> init #nn.zeros
+func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %mean = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  // expected-error @below {{a term of the loss is not divided by the count of labels; divide it, or use one microbatch}}
+  %loss = nn.log %mean : tensor<f32>
+  nn.gradient @w, %s : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
 // Nothing is trained: the policy froze everything.
 nn.parameter @w : tensor<f32> init #nn.zeros {nn.frozen}
 // expected-error @below {{program @train has nothing to train: every parameter is frozen; let the policy leave one, or set optimizer.name to none and train with one microbatch}}
