@@ -241,7 +241,7 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
 
     | program | runs | does |
     |---|---|---|
-    | @gather | once, if `keep-gathers` | brings every parameter that rests cut to where it is computed with, in the buffer `<parameter>.gathered` that @accumulate reads |
+    | @gather | once, if `keep-gathers` | brings every parameter that rests cut to where it is computed with, in the buffer `<parameter>.gathered` (of a second gather `<parameter>.gathered.2`) that @accumulate reads |
     | @count | once | counts the labels of all microbatches of the step: its argument `<targets>.of_step` has their slices one behind the other |
     | @accumulate | `microbatches` times | the forward and the backward pass of one slice, divided by that count, added to `loss_sum` and `<parameter>.grad_sum` |
     | @update | once | takes the sums as the step's loss and gradients, and sets them to zero |

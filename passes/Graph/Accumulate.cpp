@@ -31,14 +31,20 @@ constexpr llvm::StringLiteral kCount = "count";
 constexpr llvm::StringLiteral kAccumulate = "accumulate";
 constexpr llvm::StringLiteral kUpdate = "update";
 
+/// A gather of a parameter that a step keeps, and the buffer that it is kept
+/// in.
+struct Gather {
+  dist::RedistributeOp op;
+  std::string buffer;
+};
+
 /// What one microbatch adds to a step.
 struct Contributions {
   Value loss;
   /// The labels that the loss and its gradients are divided by.
   nn::CountLabelsOp count;
   SmallVector<nn::GradientOp> gradients;
-  /// Gathers of parameters that a step keeps.
-  SmallVector<dist::RedistributeOp> gathers;
+  SmallVector<Gather> gathers;
 };
 
 struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
@@ -104,14 +110,14 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     if (failed(count))
       return failure();
     found.count = *count;
+    if (failed(checkTerms(found.loss)))
+      return failure();
     for (auto gradient : train.getOps<nn::GradientOp>()) {
       if (!gradient.getValue().getType().getElementType().isF32())
         return gradient.emitError("sums over microbatches are f32, got ")
                << gradient.getValue().getType();
       found.gradients.push_back(gradient);
     }
-    if (failed(checkTerms(found.loss)))
-      return failure();
     if (found.gradients.empty())
       return emitNoGradient(train, "set optimizer.name to none and train with "
                                    "one microbatch");
@@ -128,6 +134,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
   /// Reads of parameters that do not rest where they are computed with.
   void findGathers(func::FuncOp train, Contributions &found) {
     auto meshes = getOperation().getOps<dist::MeshOp>();
+    DenseMap<StringAttr, unsigned> counts;
     for (auto gather : train.getOps<dist::RedistributeOp>()) {
       auto read = gather.getInput().getDefiningOp<nn::ReadOp>();
       nn::ParameterOp parameter = read ? parameterOf(read) : nn::ParameterOp();
@@ -138,7 +145,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
                                        dist::Placement(gather.getPlacement()),
                                        *meshes.begin())
                         .empty())
-        found.gathers.push_back(gather);
+        found.gathers.push_back(
+            {gather, gatheredOf(read, ++counts[read.getNameAttr().getAttr()])});
     }
   }
 
@@ -165,14 +173,6 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return labels;
   }
 
-  LogicalResult checkNames(SymbolTable &symbols, const Contributions &found) {
-    SmallVector<std::string> names = {kCount.str(), kAccumulate.str(),
-                                      kUpdate.str(), range_name::kLossSum};
-    for (nn::GradientOp gradient : found.gradients)
-      names.push_back(sumOf(gradient));
-    for (dist::RedistributeOp gather : found.gathers)
-      names.push_back(gatheredOf(gather));
-    if (!found.gathers.empty())
   static bool isConstant(Value value) {
     Operation *op = value.getDefiningOp();
     while (isa_and_present<nn::CastOp, nn::ReshapeOp, nn::BroadcastOp,
@@ -214,6 +214,14 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return success();
   }
 
+  LogicalResult checkNames(SymbolTable &symbols, const Contributions &found) {
+    SmallVector<std::string> names = {kCount.str(), kAccumulate.str(),
+                                      kUpdate.str(), range_name::kLossSum};
+    for (nn::GradientOp gradient : found.gradients)
+      names.push_back(sumOf(gradient));
+    for (const Gather &gather : found.gathers)
+      names.push_back(gather.buffer);
+    if (!found.gathers.empty())
       names.push_back(kGather.str());
     for (StringRef name : names)
       if (Operation *taken = symbols.lookup(name))
@@ -228,9 +236,10 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return (gradient.getName() + range_name::kGradientSumSuffix).str();
   }
 
-  static std::string gatheredOf(dist::RedistributeOp gather) {
-    auto read = gather.getInput().getDefiningOp<nn::ReadOp>();
-    return (read.getName() + range_name::kGatheredSuffix).str();
+  /// "w.gathered", and of further gathers of @w "w.gathered.2".
+  static std::string gatheredOf(nn::ReadOp read, unsigned number) {
+    std::string name = (read.getName() + range_name::kGatheredSuffix).str();
+    return number == 1 ? name : name + "." + std::to_string(number);
   }
 
   DictionaryAttr named(const Twine &name, Attribute placement = {}) {
@@ -301,9 +310,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     auto program = func::FuncOp::create(train.getLoc(), kGather,
                                         builder.getFunctionType({}, {}));
     builder.setInsertionPointToEnd(program.addEntryBlock());
-    for (dist::RedistributeOp gather : found.gathers) {
+    for (auto [gather, name] : found.gathers) {
       auto read = gather.getInput().getDefiningOp<nn::ReadOp>();
-      std::string name = gatheredOf(gather);
       auto symbol = FlatSymbolRefAttr::get(&getContext(), name);
       declare(gather.getLoc(), name, gather.getType(), parameterOf(read),
               gather.getPlacement());
