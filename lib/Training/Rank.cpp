@@ -13,10 +13,11 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-Rank::Rank(const LoadedArtifact &artifact, World world, int threads)
+Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
+           bool trains)
     : artifact(artifact), place(world),
       shard(fsdp::dataShard(artifact.manifest(), world)),
-      microbatches(microbatchesOf(artifact.manifest())) {
+      microbatches(trains ? microbatchesOf(artifact.manifest()) : 1) {
   ContextOptions options;
   options.threads = threads;
   options.meshAxes = manifest().meshSizes();

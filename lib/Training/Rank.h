@@ -13,8 +13,10 @@ namespace fsdp {
 /// The context of a loaded artifact on this rank.
 class Rank {
 public:
-  /// Collective over all ranks. Throws fsdp::Error.
-  Rank(const rt::LoadedArtifact &artifact, rt::World world, int threads);
+  /// Collective over all ranks. Only one that `trains` runs steps; it has the
+  /// inputs of a batch. Throws fsdp::Error.
+  Rank(const rt::LoadedArtifact &artifact, rt::World world, int threads,
+       bool trains);
 
   const rt::Manifest &manifest() const { return artifact.manifest(); }
   rt::World world() const { return place; }

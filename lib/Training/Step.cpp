@@ -1,5 +1,6 @@
 //===- Step.cpp - The programs of a training step -------------------------===//
 #include "Step.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include <algorithm>
@@ -53,9 +54,17 @@ double fsdp::flopsOfStep(const Manifest &manifest) {
 }
 
 RangeInfo fsdp::ofStep(RangeInfo range, int64_t microbatches) {
+  CheckedSize shape = CheckedSize(range.shape[0]) * microbatches,
+              full = CheckedSize(range.full[0]) * microbatches;
+  CheckedSize bytes = productOf(range.full) * microbatches;
+  bytes *= sizeOf(range.dtype);
+  if (!bytes.fits(kMaxTensorBytes) || !shape.fits(kMaxTensorBytes) ||
+      !full.fits(kMaxTensorBytes))
+    throw Error("the '" + range.name + "' of " + std::to_string(microbatches) +
+                " microbatches are more than 2^56 bytes");
   range.name += range_name::kOfStepSuffix;
-  range.shape[0] *= microbatches;
-  range.full[0] *= microbatches;
+  range.shape[0] = shape.get();
+  range.full[0] = full.get();
   range.bytes *= static_cast<uint64_t>(microbatches);
   return range;
 }

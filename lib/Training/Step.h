@@ -22,7 +22,8 @@ int64_t microbatchesOf(const rt::Manifest &manifest);
 /// Floating point operations of one step on one rank.
 double flopsOfStep(const rt::Manifest &manifest);
 
-/// What the slices of an input, which `range` is one of, are together.
+/// What the slices of an input, which `range` is one of, are together. Throws
+/// fsdp::Error if that is more than a tensor may be.
 rt::RangeInfo ofStep(rt::RangeInfo range, int64_t microbatches);
 
 /// Throws fsdp::Error if an input that holds all slices of a step is not that

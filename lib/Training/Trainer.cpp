@@ -55,7 +55,7 @@ private:
 Trainer::Trainer(const PreparedRun &run, const RunOptions &options, World world)
     : run(run), config(run.config), options(options),
       threads(static_cast<int>(config.compile.threads)),
-      rank(*run.artifact, world, threads) {
+      rank(*run.artifact, world, threads, options.program.empty()) {
   rank.initialize(static_cast<uint64_t>(config.training.seed));
   if (!options.load.empty())
     fixedBatch = rank.load(options.load, options.program.empty());

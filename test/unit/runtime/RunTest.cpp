@@ -465,6 +465,18 @@ TEST_F(Run, DumpsAndLoadsRanges) {
   EXPECT_NE(values["w"]['a'], 0.0f);
 }
 
+// A single program needs no batch of text, whatever the steps.
+TEST_F(Run, ProgramsOfAStepRunWithoutTokens) {
+  json manifest = unigramManifest(1);
+  manifest["ranges"][1]["name"] = "x";
+  for (json &program : manifest["programs"])
+    program["inputs"][0] = "x";
+  manifest["steps"]["train"][0]["times"] = 4;
+  compile("no-tokens", manifest.dump());
+  Outcome outcome = run(shared->file("no-tokens") + " --program evaluate");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 // Inputs in the loaded file replace the sampled windows.
 TEST_F(Run, LoadedBatchesAreFixed) {
   std::vector<int32_t> tokens(32, 'a'), targets(32, 'b');
