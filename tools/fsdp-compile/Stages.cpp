@@ -206,25 +206,44 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.target = request.workspaces;
 }
 
+/// What the text says of its workspaces must be what it is compiled for: they
+/// are proved to suffice for that alone.
+static LogicalResult checkWorkspaces(ModuleOp module, const Request &request) {
+  auto target = module->getAttrOfType<StringAttr>(exec::kTargetAttr);
+  if (target && target.getValue() != request.workspaces) {
+    StringRef other =
+        request.compiler.language == Language::Cuda ? "cpu" : "cuda";
+    return module.emitError("the text has workspaces of target ")
+           << target << ", but is compiled with those of \""
+           << request.workspaces << "\"; give --"
+           << (target.getValue() == other ? "target=" : "workspaces=")
+           << target.getValue();
+  }
+  int64_t wanted = request.config.compile.threads;
+  auto threads = module->getAttrOfType<IntegerAttr>(exec::kThreadsAttr);
+  if (threads && threads.getInt() != wanted)
+    return module.emitError("the text has workspaces for ")
+           << threads.getInt() << " threads, but is compiled for " << wanted
+           << "; give --threads=" << threads.getInt();
+  return success();
+}
+
 /// Text may have been edited since the passes printed it, or written by hand:
 /// if it does not say whose workspaces it has, they are for this target.
 llvm::Error Compilation::verifyExecText() {
-  bool saysTarget = module->getOperation()->hasAttr(exec::kTargetAttr);
+  if (failed(checkWorkspaces(*module, request)))
+    return alreadyPrinted();
+  DictionaryAttr stated = (*module)->getAttrDictionary();
   Builder builder(&context);
-  if (!saysTarget) {
-    (*module)->setAttr(exec::kTargetAttr,
-                       builder.getStringAttr(request.workspaces));
-    (*module)->setAttr(exec::kThreadsAttr, builder.getI64IntegerAttr(
-                                               request.config.compile.threads));
-  }
+  (*module)->setAttr(exec::kTargetAttr,
+                     builder.getStringAttr(request.workspaces));
+  (*module)->setAttr(exec::kThreadsAttr,
+                     builder.getI64IntegerAttr(request.config.compile.threads));
   PassManager passes(&context, ModuleOp::getOperationName());
   passes.addPass(createVerifyExec());
   if (failed(passes.run(*module)))
     return alreadyPrinted();
-  if (!saysTarget) {
-    (*module)->removeAttr(exec::kTargetAttr);
-    (*module)->removeAttr(exec::kThreadsAttr);
-  }
+  (*module)->setAttrs(stated);
   return llvm::Error::success();
 }
 
