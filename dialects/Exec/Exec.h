@@ -14,6 +14,8 @@ namespace fsdp::exec {
 
 /// Every offset in the arena is a multiple of this many bytes.
 inline constexpr int64_t kAlignment = 64;
+/// The largest number of an event.
+inline constexpr int64_t kMaxEvent = (int64_t(1) << 31) - 1;
 
 /// Module attribute: bytes of the persistent part of the arena, set by
 /// exec-plan-memory. Transient intervals of every program start there.

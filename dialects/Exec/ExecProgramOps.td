@@ -102,7 +102,8 @@ def Exec_CallOp : Exec_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let description = [{
     Example: `exec.call @layer_forward(%a, %b) events [3, 4] : memref<4x8xf32>, memref<8xf32>`
 
-    Constraints: 1. the function exists; 2. operand types are its arguments'.
+    Constraints: 1. the function exists; 2. operand types are its arguments'; 3.
+    events are numbered up to 2^31 − 1.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Exec_Buffer>:$operands,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$events);
@@ -193,17 +194,20 @@ def Exec_AwaitOp : Exec_Op<"await"> {
   let assemblyFormat = "$token attr-dict";
 }
 
+/// Numbers from 0; that they are not negative is proved by exec-verify.
+def Exec_EventAttr : ConfinedAttr<I64Attr, [IntMaxValue<2147483647>]>;
+
 def Exec_RecordOp : Exec_Op<"record"> {
   let summary = "Marks the present end of a stream as event number `event`";
   let description = "Example: `exec.record 3 on gather`";
-  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let arguments = (ins Exec_EventAttr:$event, Exec_StreamAttr:$stream);
   let assemblyFormat = "$event `on` `` $stream attr-dict";
 }
 
 def Exec_WaitOp : Exec_Op<"wait"> {
   let summary = "Later work on a stream starts after event number `event`";
   let description = "Example: `exec.wait 3 on compute`";
-  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let arguments = (ins Exec_EventAttr:$event, Exec_StreamAttr:$stream);
   let assemblyFormat = "$event `on` `` $stream attr-dict";
 }
 

@@ -116,6 +116,10 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto callee = lookup<FuncOp>(*this, symbols, getCalleeAttr(), "exec.func");
   if (!callee)
     return failure();
+  for (int64_t event : getEvents()) // 3
+    if (event > kMaxEvent)
+      return emitOpError("names event ")
+             << event << "; they are numbered up to " << kMaxEvent;
   return verifyArguments(*this, getCallee(), getOperands(),
                          callee.getBody().front());
 }

@@ -407,3 +407,22 @@ module attributes {exec.target = "cpu", exec.threads = 4 : i32} {
 // expected-error @below {{needs 'exec.target' to be a string on the module}}
 exec.program @p attributes {exec.target = "cpu"} {
 }
+
+// -----
+
+// An event's number has a bound.
+exec.program @p {
+  // expected-error @+1 {{attribute 'event' failed to satisfy constraint: 64-bit signless integer attribute whose maximum value is 2147483647}}
+  exec.record 9223372036854775807 on compute
+}
+
+// -----
+
+// exec.call 3: so have those of a call.
+exec.func @f {
+  exec.wait 0 on gather
+}
+exec.program @p {
+  // expected-error @+1 {{names event 9223372036854775806; they are numbered up to 2147483647}}
+  exec.call @f() events [9223372036854775806]
+}
