@@ -5,9 +5,9 @@
 // batch on one rank, of which every row ignores another number of labels.
 //
 //===----------------------------------------------------------------------===//
+#include "AfterEachPass.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "fsdp/Trace/Trace.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include <cmath>
@@ -37,19 +37,6 @@ void PrintTo(const Setting &setting, std::ostream *os) {
   *os << setting.mesh << (setting.keepGathers ? " keep" : "")
       << (setting.reduceOnce ? " once" : "");
 }
-
-class AfterEachPass : public PassInstrumentation {
-public:
-  explicit AfterEachPass(std::function<void(StringRef)> visit)
-      : visit(std::move(visit)) {}
-  void runAfterPass(Pass *pass, Operation *) override {
-    if (!pass->getArgument().empty())
-      visit(pass->getArgument());
-  }
-
-private:
-  std::function<void(StringRef)> visit;
-};
 
 /// "" if all of `expected` is in `actual`, up to rounding.
 std::string difference(const TensorMap &actual, const TensorMap &expected) {

@@ -6,10 +6,10 @@
 // verifier sees, and each must be found the same way.
 //
 //===----------------------------------------------------------------------===//
+#include "AfterEachPass.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include <cmath>
@@ -59,22 +59,6 @@ std::string toString(const Setting &setting) {
 void PrintTo(const Setting &setting, std::ostream *os) {
   *os << toString(setting);
 }
-
-/// Calls `visit` after every pass.
-class AfterEachPass : public PassInstrumentation {
-public:
-  using Visit = std::function<void(StringRef name)>;
-  explicit AfterEachPass(Visit visit) : visit(std::move(visit)) {}
-
-  void runAfterPass(Pass *pass, Operation *) override {
-    // What brings a pass to the functions of a module has no name.
-    if (!pass->getArgument().empty())
-      visit(pass->getArgument());
-  }
-
-private:
-  Visit visit;
-};
 
 int64_t ranksOf(StringRef mesh) {
   int64_t ranks = 1;

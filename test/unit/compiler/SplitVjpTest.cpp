@@ -6,11 +6,11 @@
 // derivative of any function.
 //
 //===----------------------------------------------------------------------===//
+#include "AfterEachPass.h"
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
@@ -127,18 +127,6 @@ TEST_F(SplitVjp, IsTheJointProgramToTheBit) {
     expectNear(runAll(*split, {"forward", "backward"}), expected, 0, "");
   }
 }
-
-class AfterEachPass : public PassInstrumentation {
-public:
-  explicit AfterEachPass(std::function<void(StringRef)> visit)
-      : visit(std::move(visit)) {}
-  void runAfterPass(Pass *pass, Operation *) override {
-    visit(pass->getArgument());
-  }
-
-private:
-  std::function<void(StringRef)> visit;
-};
 
 // Residuals are batches, cut as the activations are.
 TEST_F(SplitVjp, IsKeptByEveryPass) {
