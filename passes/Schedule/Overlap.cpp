@@ -146,7 +146,7 @@ private:
     if (op->isBeforeInBlock(place)) {
       if (Operation *user = sinkUsers(op, place))
         return fail(user, "its result is used before");
-      op->moveAfter(place);
+      placeBehind(op, place);
     } else {
       if (Operation *found = obstacle(op, place->getNextNode()))
         return fail(found, "what it needs is computed later");
@@ -284,7 +284,7 @@ private:
       Operation *user = firstUser(op);
       bool chained = isChained(op, user, group);
       if (chained && !member.decision.startAfter.empty())
-        user->moveAfter(op);
+        placeBehind(user, op);
       FailureOr<Operation *> awaitAt = user;
       if (!chained)
         awaitAt = awaitedBefore(op, user, member.decision.awaitBefore);

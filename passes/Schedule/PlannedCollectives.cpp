@@ -114,6 +114,23 @@ Operation *fsdp::firstUser(Operation *op) {
   return first;
 }
 
+/// Brings `op` to where `rest` of its block begins.
+static void bringBefore(Operation *op, Block::iterator rest) {
+  if (rest == Block::iterator(op))
+    return;
+  Block *block = op->getBlock();
+  op->remove();
+  block->getOperations().insert(rest, op);
+}
+
+void fsdp::placeBefore(Operation *op, Operation *place) {
+  bringBefore(op, Block::iterator(place));
+}
+
+void fsdp::placeBehind(Operation *op, Operation *place) {
+  bringBefore(op, std::next(Block::iterator(place)));
+}
+
 /// Whether `op` may write what `read` reads.
 static bool writes(Operation *op, nn::ReadOp read) {
   auto effects = dyn_cast<MemoryEffectOpInterface>(op);
@@ -203,7 +220,7 @@ static void collectNeeds(Operation *op, Operation *target,
 static void moveWithProducers(Operation *op, Operation *target) {
   for (Operation *producer : producersFrom(op, target))
     moveWithProducers(producer, target);
-  op->moveBefore(target);
+  placeBefore(op, target);
 }
 
 void fsdp::hoistBefore(Operation *op, Operation *target) {
@@ -233,7 +250,7 @@ Operation *fsdp::sinkUsers(Operation *op, Operation *place) {
     // Its own users first, so that each lands behind its producer.
     if (Operation *found = sinkUsers(user, place))
       return found;
-    user->moveAfter(place);
+    placeBehind(user, place);
   }
   return nullptr;
 }

@@ -60,6 +60,12 @@ mlir::Operation *firstUser(mlir::Operation *op);
 /// nothing is.
 mlir::Operation *obstacle(mlir::Operation *op, mlir::Operation *target);
 
+/// Brings `op` before or behind `place`, an op of the same block. Where
+/// Operation::moveBefore makes the block number all of its ops again at the
+/// next question for their order, here the others keep their numbers.
+void placeBefore(mlir::Operation *op, mlir::Operation *place);
+void placeBehind(mlir::Operation *op, mlir::Operation *place);
+
 /// Moves `op` and the producers it needs before `target`, in order; obstacle()
 /// is null.
 void hoistBefore(mlir::Operation *op, mlir::Operation *target);

@@ -228,10 +228,36 @@ static LogicalResult checkWorkspaces(ModuleOp module, const Request &request) {
   return success();
 }
 
+/// Text that is planned already cannot be planned otherwise.
+static llvm::Error checkOptionsOfExecText(const Request &request) {
+  if (request.emit <= Stage::Costs && request.emit != Stage::Graph)
+    return llvm::createStringError(
+        "the text is a planned exec module; its schedule is no longer in it");
+  if (request.forPasses.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(
+      llvm::join(request.forPasses, ", ") +
+      ": the text is a planned exec module, for which this comes too late; "
+      "give it where the text is made");
+}
+
+static LogicalResult checkBudget(ModuleOp module, int64_t budget) {
+  for (auto program : module.getOps<exec::ProgramOp>()) {
+    auto peak = static_cast<int64_t>(program.getArena().value_or(0));
+    if (budget > 0 && peak > budget)
+      return program.emitError("program @")
+             << program.getSymName() << " needs " << formatBytes(peak) << " ("
+             << peak << " bytes), but the memory budget is "
+             << formatBytes(budget) << " (" << budget << " bytes)";
+  }
+  return success();
+}
+
 /// Text may have been edited since the passes printed it, or written by hand:
 /// if it does not say whose workspaces it has, they are for this target.
 llvm::Error Compilation::verifyExecText() {
-  if (failed(checkWorkspaces(*module, request)))
+  if (failed(checkWorkspaces(*module, request)) ||
+      failed(checkBudget(*module, request.memoryBudget)))
     return alreadyPrinted();
   DictionaryAttr stated = (*module)->getAttrDictionary();
   Builder builder(&context);
@@ -251,6 +277,8 @@ llvm::Error Compilation::runPasses() {
   // Text that is exec already has been through the passes.
   if (!module->getOps<exec::ProgramOp>().empty()) {
     pipeline = "none: the input is a planned exec module";
+    if (llvm::Error error = checkOptionsOfExecText(request))
+      return error;
     return request.verifyExec && !isWanted(Stage::Graph)
                ? verifyExecText()
                : llvm::Error::success();

@@ -7,6 +7,7 @@
 #include "fsdp/Trace/ModelSpec.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
+#include <vector>
 
 namespace fsdp {
 
@@ -45,6 +46,9 @@ struct Request {
   std::string output;
   HostCompiler compiler;
   bool timing = false;
+  /// What was asked of the passes by name, which exec text has behind it:
+  /// "--plan", "--compile.bucket".
+  std::vector<std::string> forPasses;
   /// False: exec text is emitted whatever exec-verify thinks of it.
   bool verifyExec = true;
 };

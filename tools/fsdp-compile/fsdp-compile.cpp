@@ -282,6 +282,26 @@ static void checkOptions(const RunConfig &config, ConfigErrors &errors) {
     errors.add("the source of --target=cuda is --emit=cuda");
 }
 
+/// What was asked of the passes, by name. Threads and instruction set are what
+/// the program is compiled for, however it is planned.
+static std::vector<std::string>
+namesForPasses(const std::vector<std::string> &overrides) {
+  std::vector<std::string> names;
+  for (const cl::Option *option :
+       {static_cast<cl::Option *>(&ranks), static_cast<cl::Option *>(&mesh),
+        static_cast<cl::Option *>(&planFile),
+        static_cast<cl::Option *>(&programsOnly)})
+    if (option->getNumOccurrences())
+      names.push_back("--" + option->ArgStr.str());
+  for (const std::string &text : overrides) {
+    StringRef name = StringRef(text).split('=').first;
+    if (name.starts_with("--") && name != "--compile.threads" &&
+        name != "--compile.cpu")
+      names.push_back(name.str());
+  }
+  return names;
+}
+
 static Request makeRequest(const std::vector<std::string> &overrides,
                            const char *argv0) {
   Request request;
@@ -294,10 +314,8 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   request.computesInBf16 = precision == "bfloat16";
   int64_t jobRanks = statedRanks(request.config, errors);
   std::string note = resolveConfig(request.config, jobRanks, errors);
-  if (input.empty()) {
-    request.computesInBf16 = precision == "bfloat16";
+  if (input.empty())
     checkModel(request.config, errors);
-  }
   request.memoryBudget = readBudget(errors);
   errors.throwIfAny();
   if (!note.empty() && input.empty() && emitStage == Stage::Library)
@@ -309,6 +327,7 @@ static Request makeRequest(const std::vector<std::string> &overrides,
     request.mesh = "dp_shard=1";
   request.train = !programsOnly;
   request.planFile = planFile;
+  request.forPasses = namesForPasses(overrides);
   request.emit = emitStage;
   request.output = output;
   request.timing = timing;
