@@ -177,6 +177,12 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
     What nothing uses in the end is erased (the logits of a training step, a
     cotangent nobody asked for).
 
+    **Parts.** The loss of a model is a mean over the labels of the whole batch.
+    With `parts` that of @train is the mean of the means of so many equal parts
+    of the batch: what data-parallel ranks that average their own losses'
+    gradients train with (DDP, FSDP2). It differs where labels are ignored, more
+    in one part than in another. @evaluate keeps the mean over all labels.
+
     **Split.** With `split` the program need have no loss. It stays, and gets as
     further results `residual.N` what its reverse pass needs of it and cannot
     make again from parameters and constants alone; what the program writes it
@@ -222,6 +228,8 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let options = [
     Option<"function", "function", "std::string", /*default=*/"\"forward\"",
            "The program to differentiate">,
+    Option<"parts", "parts", "int64_t", /*default=*/"1",
+           "Parts of the batch, the mean of whose mean losses is trained on">,
     Option<"split", "split", "bool", /*default=*/"false",
            "Two programs: the forward pass, and the reverse pass of any results">,
     Option<"backward", "backward", "std::string", /*default=*/"\"backward\"",

@@ -45,7 +45,9 @@ static void addSharding(OpPassManager &pm,
     pm.addPass(createShard(shard));
   }
   if (options.train) {
-    pm.addPass(createDifferentiate());
+    DifferentiateOptions differentiate;
+    differentiate.parts = options.lossParts;
+    pm.addPass(createDifferentiate(differentiate));
     // Rules of reverse mode repeat what forward has (a transpose, a cast);
     // merging equal values costs no bit, and later passes see less.
     pm.addPass(createCanonicalizerPass());

@@ -52,6 +52,11 @@ struct TrainPipelineOptions
       llvm::cl::desc("Make @train and @evaluate of @forward; without, the "
                      "public functions are the programs"),
       llvm::cl::init(true)};
+  Option<int64_t> lossParts{
+      *this, "loss-parts",
+      llvm::cl::desc("Train on the mean of the mean losses of so many parts of "
+                     "the batch; see nn-differentiate"),
+      llvm::cl::init(1)};
   Option<int64_t> microbatches{
       *this, "microbatches",
       llvm::cl::desc("Microbatches of a step; see nn-accumulate"),

@@ -217,16 +217,19 @@ def Exec_CrossEntropyGradOp : Exec_RuntimeOp<"cross_entropy_grad", "crossEntropy
 }
 
 def Exec_CountLabelsOp : Exec_RuntimeOp<"count_labels", "countLabels",
-    [Buf<"targets", "i32", "rows...">], [Buf<"count", "i64", "">]> {
-  let summary = "How many labels are not ignored";
+    [Buf<"targets", "i32", "rows...">], [Buf<"counts", "i64", "parts...">]> {
+  let summary = "How many labels of each equal part are not ignored";
   let prose = [{
     Example: `exec.count_labels on compute (%t : memref<2x4xi32>) outs(%n : memref<i64>) {ignore_index = -100 : i64}`
 
-    Constraints: 1. – 5. as of every operation of the runtime.
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the number of
+    counts divides that of the targets.
   }];
   let lowersFrom = "nn.count_labels";
   let params = (ins I64Attr:$ignore_index);
-  let callArguments = [Exec_Size<"rows">, Exec_Number<"int64_t", "ignoreIndex", "getIgnoreIndex()">];
+  let callArguments = [Exec_Size<"rows">, Exec_Size<"parts">,
+      Exec_Number<"int64_t", "ignoreIndex", "getIgnoreIndex()">];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

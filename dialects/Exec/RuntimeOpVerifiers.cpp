@@ -104,6 +104,15 @@ template <typename OpT> static LogicalResult verifyHeads(OpT op) {
 LogicalResult AttentionOp::verify() { return verifyHeads(*this); }     // 6
 LogicalResult AttentionGradOp::verify() { return verifyHeads(*this); } // 6
 
+LogicalResult CountLabelsOp::verify() {
+  MemRefType targets = typeOf(getInputs()[0]), counts = typeOf(getOutputs()[0]);
+  int64_t parts = counts.getNumElements();
+  if (parts == 0 || targets.getNumElements() % parts != 0) // 6
+    return emitOpError("cannot cut ")
+           << targets << " into " << parts << " equal parts";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//

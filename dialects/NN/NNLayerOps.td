@@ -382,16 +382,23 @@ def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["log
 def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
   let summary = "How many targets are not `ignore_index`";
   let description = [{
-    An exact integer, so that parts of the targets may be counted in any order
-    and added.
+    Exact integers, so that parts of the targets may be counted in any order and
+    added. A result of rank 1 has one count for each of as many equal parts of
+    the targets, cut along their first dimension.
 
-    Example: `%count = nn.count_labels %targets ignore_index -100 : tensor<2x256xi32> -> tensor<i64>`
+    Examples:
+    ```mlir
+    %count = nn.count_labels %targets ignore_index -100 : tensor<2x256xi32> -> tensor<i64>
+    %counts = nn.count_labels %labels ignore_index -100 : tensor<6x256xi32> -> tensor<3xi64>
+    ```
 
-    Constraints: 1. the result is `tensor<i64>`.
+    Constraints: 1. the result has rank 0 or 1; 2. its size divides that of the
+    targets' first dimension.
   }];
   let arguments = (ins NN_IntTensor:$targets, I64Attr:$ignore_index);
-  let results = (outs NN_I64Scalar:$result);
+  let results = (outs NN_TensorOf<[I64]>:$result);
   let assemblyFormat = "$targets `ignore_index` $ignore_index attr-dict `:` type($targets) `->` type($result)";
+  let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$targets,
                                  CArg<"int64_t", "-100">:$ignoreIndex)>];
 }
@@ -399,15 +406,16 @@ def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
 def NN_DivideByCountOp : NN_PureOp<"divide_by_count", [AllTypesMatch<["sum", "result"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "sum / count, 0 where the count is 0";
   let description = [{
-    The count is rounded to f32 (f64 for f64), then divided by. Linear in the
+    Element by element. The count is rounded to f32 (f64 for f64), then divided by. Linear in the
     sum, so the reverse rule is the same division of the cotangent; the count
     has no gradient. Parts of a sum are added before they are divided.
 
     Example: `%loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>`
 
-    Constraints: 1. the sum has rank 0; 2. the count is `tensor<i64>`.
+    Constraints: 1. the sum is f32 or f64; 2. the counts are i64 and have the
+    sums' shape.
   }];
-  let arguments = (ins NN_ScalarTensor:$sum, NN_I64Scalar:$count);
+  let arguments = (ins NN_ScalarTensor:$sum, NN_TensorOf<[I64]>:$count);
   let results = (outs NN_ScalarTensor:$result);
   let assemblyFormat = "$sum `,` $count attr-dict `:` type($sum) `,` type($count)";
   let hasVerifier = 1;

@@ -282,8 +282,23 @@ LogicalResult CrossEntropyGradOp::verify() {
   return verifyCrossEntropy(*this, getLogits(), getTargets(), getLse());
 }
 
+LogicalResult CountLabelsOp::verify() {
+  ArrayRef<int64_t> counts = shapeOf(getResult());
+  if (counts.size() > 1)
+    return emitOpError("gives one count or a row of them, not ")
+           << getResult().getType();
+  if (counts.empty())
+    return success();
+  ArrayRef<int64_t> targets = shapeOf(getTargets());
+  if (targets.empty() || counts[0] == 0 || targets[0] % counts[0] != 0)
+    return emitOpError("cannot cut ")
+           << getTargets().getType() << " into " << counts[0]
+           << " equal parts along its first dimension";
+  return success();
+}
+
 LogicalResult DivideByCountOp::verify() {
-  return expectRank(*this, "the sum", getSum(), 0);
+  return expectShape(*this, "the counts", getCount(), shapeOf(getSum()));
 }
 
 // 1. is a trait of both ops; 2. and 3.:

@@ -322,11 +322,25 @@ RULE(EmbeddingGradOp, "..., ... e -> v! e")
 
 RULE(CrossEntropyOp, "... c!, ... -> ..., ...")
 RULE(CrossEntropyGradOp, "... c!, ..., ..., ... -> ... c!")
-RULE(CountLabelsOp, "... -> ")
 // Parts of a sum are not passed on: the loss is divided once.
-RULE(DivideByCountOp, ", -> ")
+RULE(DivideByCountOp, "..., ... -> ...")
 RULE(MSELossOp, "..., ... -> ")
 RULE(MSELossGradOp, "..., ..., -> ...")
+
+// Every count is of a part of the first dimension.
+ShardingRule CountLabelsOp::getShardingRule() {
+  if (shapeOf(getResult()).empty())
+    return shardingRule(*this, "... -> ");
+  RuleBuilder builder(*this);
+  ArrayRef<int64_t> targets = shapeOf(getTargets());
+  int64_t parts = shapeOf(getResult())[0];
+  unsigned part = builder.add(parts);
+  builder.rule.operands[0][0] = {part, builder.add(targets[0] / parts)};
+  builder.rule.results[0][0] = {part};
+  for (auto [i, size] : llvm::enumerate(targets.drop_front()))
+    builder.rule.operands[0][i + 1].push_back(builder.add(size));
+  return std::move(builder.rule);
+}
 
 //===----------------------------------------------------------------------===//
 // The gradient norm: parts of many tensors combine to one number

@@ -149,6 +149,10 @@ static void addTraining(Table &table, RunConfig::Training &training) {
             "where the CPU has AMX, else float32");
   table.add("training.mixed_precision_reduce", training.mixedPrecisionReduce,
             {"float32"}, "type in which gradients are reduced");
+  table.add("training.loss_mean", training.lossMean, {"global", "rank"},
+            "global: the mean over the labels of the whole batch; rank: the "
+            "mean of the data-parallel ranks' means, as DDP and FSDP2 train, "
+            "which differs where labels are ignored");
   table.compiled = false;
   table.add("training.steps", training.steps, 1, kMaxInt, "training steps");
   table.add("training.seed", training.seed, 0, kMaxInt,

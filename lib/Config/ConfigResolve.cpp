@@ -45,11 +45,14 @@ static void resolveMesh(RunConfig &config, int64_t ranks) {
                 std::to_string(ranks));
 }
 
+int64_t fsdp::dataParallelRanks(const RunConfig &config) {
+  return config.parallelism.dataParallelReplicateDegree *
+         config.parallelism.dataParallelShardDegree;
+}
+
 /// Sequences of one microbatch of all ranks.
 static int64_t microbatchSize(const RunConfig &config) {
-  return config.training.localBatchSize *
-         config.parallelism.dataParallelReplicateDegree *
-         config.parallelism.dataParallelShardDegree;
+  return config.training.localBatchSize * dataParallelRanks(config);
 }
 
 /// Leaves the size of the global batch unset where a step has one microbatch.
@@ -64,15 +67,21 @@ static void resolveBatch(RunConfig &config, ConfigErrors &errors) {
   std::string stated =
       config.origin.count(key) ? config.origin.at(key) + ": " : "";
   stated += std::string(key) + " = " + std::to_string(*global);
-  std::string is = std::to_string(size) +
-                   ", which training.local_batch_size = " +
-                   std::to_string(config.training.localBatchSize) + " on " +
-                   std::to_string(size / config.training.localBatchSize) +
-                   " data-parallel ranks takes";
+  std::string is =
+      std::to_string(size) + ", which training.local_batch_size = " +
+      std::to_string(config.training.localBatchSize) + " on " +
+      std::to_string(dataParallelRanks(config)) + " data-parallel ranks takes";
   if (*global < 1 || *global % size != 0)
     errors.add(stated + " is no multiple of " + is, key);
   else if (*global / size > kMaxActions)
     errors.add(stated + " is more than 2^20 times " + is, key);
+  else if (config.training.lossMean != "global")
+    errors.add(stated +
+                   " makes steps of several microbatches, whose loss is "
+                   "the mean over all their labels: leave out "
+                   "training.loss_mean = " +
+                   config.training.lossMean,
+               key);
 }
 
 int64_t fsdp::microbatches(const RunConfig &config) {

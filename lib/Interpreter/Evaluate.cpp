@@ -366,7 +366,8 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
         return {crossEntropyGrad(in, op.getIgnoreIndex())};
       })
       .Case([&](nn::CountLabelsOp op) -> Tensors {
-        return {countLabels(in[0], op.getIgnoreIndex())};
+        return {
+            countLabels(in[0], op.getIgnoreIndex(), shapeOf(op.getResult()))};
       })
       .Case([&](nn::DivideByCountOp) -> Tensors { return {divideByCount(in)}; })
       .Case([&](nn::MSELossOp op) -> Tensors {

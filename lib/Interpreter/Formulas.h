@@ -46,7 +46,9 @@ Tensor embedding(const Tensors &in);
 Tensor embeddingGrad(const Tensors &in, int64_t rows);
 Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex);
 Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex);
-Tensor countLabels(const Tensor &targets, int64_t ignoreIndex);
+/// One count for each equal part of the targets, in the shape of the result.
+Tensor countLabels(const Tensor &targets, int64_t ignoreIndex,
+                   llvm::ArrayRef<int64_t> shape);
 Tensor divideByCount(const Tensors &in);
 Tensor mseLoss(const Tensors &in, int64_t count);
 Tensor mseLossGrad(const Tensors &in, int64_t count);

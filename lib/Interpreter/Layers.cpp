@@ -406,16 +406,22 @@ Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex) {
   return dLogits;
 }
 
-Tensor countLabels(const Tensor &targets, int64_t ignoreIndex) {
-  double count = 0;
-  for (double target : targets.values)
-    count += target != ignoreIndex;
-  return Tensor::scalar(count);
+Tensor countLabels(const Tensor &targets, int64_t ignoreIndex,
+                   llvm::ArrayRef<int64_t> shape) {
+  Tensor counts = Tensor::full(shape.vec());
+  int64_t part = targets.size() / counts.size();
+  for (int64_t i = 0; i < targets.size(); ++i)
+    counts.values[i / part] += targets.values[i] != ignoreIndex;
+  return counts;
 }
 
 Tensor divideByCount(const Tensors &in) {
-  double sum = in[0].values[0], count = in[1].values[0];
-  return Tensor::scalar(count == 0 ? 0 : sum / count);
+  Tensor means = in[0];
+  for (int64_t i = 0; i < means.size(); ++i) {
+    double count = in[1].values[i];
+    means.values[i] = count == 0 ? 0 : means.values[i] / count;
+  }
+  return means;
 }
 
 Tensor mseLoss(const Tensors &in, int64_t count) {

@@ -170,6 +170,9 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
       return emitError(count.getLoc(),
                        "counts more than the labels of an argument, which "
                        "have to be known before the first microbatch");
+    if (labels.getType().getRank() != 0)
+      return labels.emitOpError("counts the labels of parts of the batch; "
+                                "microbatches have one mean");
     return labels;
   }
 

@@ -14,6 +14,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Graph/MeanOfParts.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -367,7 +368,7 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     FailureOr<func::FuncOp> forward = findForward(symbols);
-    if (failed(forward))
+    if (failed(forward) || failed(checkParts()))
       return signalPassFailure();
     if (split) {
       if (failed(Splitter(*forward, backward, symbols).run(wrt)))
@@ -385,10 +386,24 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
       return signalPassFailure();
     keepOnlyResult(train, *loss);
     Operation *terminator = train.getBody().front().getTerminator();
+    if (parts != 1 &&
+        failed(takeMeanOfParts(train, terminator->getOperand(0), parts)))
+      return signalPassFailure();
     ReversePass reverse(train, symbols);
     if (failed(reverse.run(terminator->getOperand(0))))
       return signalPassFailure();
     eraseDeadOps(train.getBody().front());
+  }
+
+  LogicalResult checkParts() {
+    if (parts < 1)
+      return getOperation().emitError("a loss is the mean of at least one "
+                                      "part, not of ")
+             << parts.getValue();
+    if (split && parts != 1)
+      return getOperation().emitError("a split program has no loss to take the "
+                                      "mean of parts of");
+    return success();
   }
 
   FailureOr<func::FuncOp> findForward(SymbolTable &symbols) {

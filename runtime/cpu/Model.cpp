@@ -170,9 +170,13 @@ void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
 }
 
 void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
-                           int64_t ignoreIndex, Ptr targets, Ptr count) {
+                           int64_t parts, int64_t ignoreIndex, Ptr targets,
+                           Ptr counts) {
   requireComputeStream(c, stream, "count_labels");
   Trace::Span span(c.trace, stream, "count_labels", rows);
   const int32_t *target = as<int32_t>(targets);
-  *as<int64_t>(count) = rows - std::count(target, target + rows, ignoreIndex);
+  int64_t each = rows / parts;
+  for (int64_t part = 0; part < parts; ++part, target += each)
+    as<int64_t>(counts)[part] =
+        each - std::count(target, target + each, ignoreIndex);
 }

@@ -43,8 +43,9 @@ class Artifact:
     def __init__(self, work, name, text, ranks, microbatches, **own):
         self.path, self.text, self.ranks = f"{work}/{name}", text, ranks
         self.settings = {
-            **SETTINGS, **{key.replace("__", "."): v for key, v in own.items()},
-            "training.local_batch_size": GLOBAL // ranks // microbatches}
+            **SETTINGS,
+            "training.local_batch_size": GLOBAL // ranks // microbatches,
+            **{key.replace("__", "."): v for key, v in own.items()}}
         self.said = artifacts.run("fsdp-compile", "--ranks", str(ranks),
                                   *words(self.settings), "-o", self.path)
         with open(f"{self.path}/manifest.json") as file:
@@ -76,14 +77,17 @@ class Artifact:
                 for name in parameters for ending in endings or ("",)}
 
 
-def write_ragged(path):
-    """Rows of which some have no label at all."""
+def write_ragged(path, part=0, parts=1):
+    """Rows of which some have no label at all, or an equal part of them."""
     generator = random.Random(5)
     rows = [[generator.randrange(VOCABULARY) for _ in range(SEQUENCE + 1)]
             for _ in range(GLOBAL)]
     ignored = [generator.randrange(SEQUENCE + 1) for _ in rows]
     ignored[0], ignored[1] = SEQUENCE, 0
-    shape = [GLOBAL, SEQUENCE]
+    count = GLOBAL // parts
+    rows, ignored = (values[part * count:(part + 1) * count]
+                     for values in (rows, ignored))
+    shape = [count, SEQUENCE]
     artifacts.write_int32(path, {
         "tokens": (shape, [t for row in rows for t in row[:-1]]),
         "targets": (shape, [-100 if i < skip else t
@@ -208,4 +212,5 @@ def main(work):
     print("microbatches add up")
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -75,7 +75,7 @@ exec.program @p arena 65536 {
   exec.cross_entropy_grad on compute (%logits, %ids, %rowlse, %losses : memref<2x4x16xf32>, memref<2x4xi32>, memref<2x4xf32>, memref<2x4xf32>)
       outs(%dlogits : memref<2x4x16xf32>) {ignore_index = -100 : i64}
   %count = exec.alloc at 34944 "count" : memref<i64>
-  // CHECK: countLabels(c, Stream::Compute, 8, -100, ids_, count_);
+  // CHECK: countLabels(c, Stream::Compute, 8, 1, -100, ids_, count_);
   exec.count_labels on compute (%ids : memref<2x4xi32>) outs(%count : memref<i64>) {ignore_index = -100 : i64}
 
   %a = exec.alloc at 36864 "a" : memref<2x3x4xf32>

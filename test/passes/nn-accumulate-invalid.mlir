@@ -50,6 +50,17 @@ func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "
 
 // -----
 
+// One mean, not those of parts.
+func.func @train(%s: tensor<2xf32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  // expected-error @below {{counts the labels of parts of the batch; microbatches have one mean}}
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<2xi64>
+  %m = nn.divide_by_count %s, %n : tensor<2xf32>, tensor<2xi64>
+  %loss = nn.mean %m [0] count 2 : tensor<2xf32> to tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
 // The labels of the step are counted before its first microbatch.
 func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<8xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
   %u = nn.slice %t [4] : tensor<8xi32> to tensor<4xi32>

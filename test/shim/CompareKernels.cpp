@@ -88,7 +88,7 @@ void crossEntropy(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr, Ptr,
                   Ptr, Ptr) {}
 void crossEntropyGrad(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr,
                       Ptr, Ptr, Ptr, Ptr) {}
-void countLabels(Context &, Stream, int64_t, int64_t, Ptr, Ptr) {}
+void countLabels(Context &, Stream, int64_t, int64_t, int64_t, Ptr, Ptr) {}
 void transpose(Context &, Stream, DType, int, const int64_t *, const int64_t *,
                Ptr, Ptr) {}
 void copyBox(Context &, Stream, DType, int, const int64_t *, const int64_t *,

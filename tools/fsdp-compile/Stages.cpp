@@ -144,9 +144,7 @@ llvm::Error Compilation::trace() {
     return spec.takeError();
   TraceOptions options;
   // One program for the batch of all data-parallel ranks.
-  options.batch = config.training.localBatchSize *
-                  config.parallelism.dataParallelReplicateDegree *
-                  config.parallelism.dataParallelShardDegree;
+  options.batch = config.training.localBatchSize * dataParallelRanks(config);
   options.seqLen = config.training.seqLen;
   auto traced = traceModel(context, *spec, options);
   if (!traced)
@@ -183,6 +181,8 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.sequence = config.parallelism.sequenceParallel;
   options.loss = !config.parallelism.disableLossParallel;
   options.train = request.train;
+  options.lossParts =
+      config.training.lossMean == "rank" ? dataParallelRanks(config) : 1;
   options.microbatches = microbatches(config);
   options.keepGathers = config.compile.accumulateGathers == "keep";
   options.reduceOnce = config.compile.accumulateReduce == "once";

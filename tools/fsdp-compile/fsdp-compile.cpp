@@ -267,6 +267,10 @@ static void checkOptions(const RunConfig &config, ConfigErrors &errors) {
     errors.add("training.global_batch_size is for a traced model; INPUT states "
                "its own batch",
                "training.global_batch_size");
+  if (!input.empty() && config.training.lossMean != "global")
+    errors.add("training.loss_mean is for a traced model; for an INPUT "
+               "fsdp-opt has nn-differentiate with parts=N",
+               "training.loss_mean");
   if (!input.empty() && !configPath.empty())
     errors.add("either an INPUT or --config: the text states its own sizes");
   std::error_code ec = llvm::sys::fs::access(planFile.getValue(),

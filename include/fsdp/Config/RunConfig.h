@@ -61,6 +61,7 @@ struct RunConfig {
     std::string datasetPath;
     std::string mixedPrecisionParam = "auto";
     std::string mixedPrecisionReduce = "float32";
+    std::string lossMean = "global"; // or "rank": the mean of ranks' means
   } training;
 
   struct Parallelism {
@@ -180,6 +181,9 @@ std::string resolveConfig(RunConfig &config, int64_t ranks);
 
 /// Microbatches of a step of a resolved run.
 int64_t microbatches(const RunConfig &config);
+
+/// Ranks that have a part of the batch each, once resolveConfig() knows them.
+int64_t dataParallelRanks(const RunConfig &config);
 
 /// How the steps divide. The rate rises during the warm-up, which is cut to
 /// training.steps, and falls during the decay, which is cut to the steps after

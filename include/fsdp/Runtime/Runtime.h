@@ -97,9 +97,9 @@ void crossEntropy(Context &c, Stream s, DType type, int64_t rows,
 void crossEntropyGrad(Context &c, Stream s, DType type, int64_t rows,
                       int64_t classes, int64_t ignoreIndex, Ptr logits,
                       Ptr targets, Ptr lse, Ptr dlosses, Ptr out);
-/// targets: i32 [rows]; count: i64 scalar.
-void countLabels(Context &c, Stream s, int64_t rows, int64_t ignoreIndex,
-                 Ptr targets, Ptr count);
+/// targets: i32 [rows]; counts: i64 [parts], of as many equal parts of the rows.
+void countLabels(Context &c, Stream s, int64_t rows, int64_t parts,
+                 int64_t ignoreIndex, Ptr targets, Ptr counts);
 
 /// out[i...] = in[permuted], row-major; `shape` is the operand's.
 void transpose(Context &c, Stream s, DType type, int rank, const int64_t *shape,

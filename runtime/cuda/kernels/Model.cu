@@ -207,12 +207,16 @@ static __global__ void labelsOfBlock(int64_t rows, int64_t ignoreIndex,
 }
 
 void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
-                           int64_t ignoreIndex, Ptr targets, Ptr count) {
-  fillZero(c, stream, count, sizeof(int64_t));
+                           int64_t parts, int64_t ignoreIndex, Ptr targets,
+                           Ptr counts) {
+  fillZero(c, stream, counts, parts * int64_t(sizeof(int64_t)));
+  int64_t each = rows / parts;
   // The threads of a block wait for each other.
-  gpu::Cut cut = gpu::elementsCut(rows);
+  gpu::Cut cut = gpu::elementsCut(each);
   cut.independent = false;
-  gpu::startWith(c, stream, "count_labels", labelsOfBlock, cut, rows,
-                 ignoreIndex, as<int32_t>(targets),
-                 as<unsigned long long>(count));
+  // A rank counts one part, its own; more of them only where nothing is cut.
+  for (int64_t part = 0; part < parts; ++part)
+    gpu::startWith(c, stream, "count_labels", labelsOfBlock, cut, each,
+                   ignoreIndex, as<int32_t>(targets) + part * each,
+                   as<unsigned long long>(counts) + part);
 }

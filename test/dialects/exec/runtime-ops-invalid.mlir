@@ -498,18 +498,18 @@ exec.program @p {
 exec.program @p {
   %0 = exec.alloc : memref<4xi32>
   %1 = exec.alloc : memref<i32>
-  // expected-error @below {{needs 'count' of i64, got 'memref<i32>'}}
+  // expected-error @below {{needs 'counts' of i64, got 'memref<i32>'}}
   exec.count_labels on compute (%0 : memref<4xi32>) outs(%1 : memref<i32>) {ignore_index = -100 : i64}
 }
 
 // -----
 
-// count_labels 3
+// count_labels 6
 exec.program @p {
   %0 = exec.alloc : memref<4xi32>
-  %1 = exec.alloc : memref<1xi64>
-  // expected-error @below {{needs 'count' of shape [], got 'memref<1xi64>'}}
-  exec.count_labels on compute (%0 : memref<4xi32>) outs(%1 : memref<1xi64>) {ignore_index = -100 : i64}
+  %1 = exec.alloc : memref<3xi64>
+  // expected-error @below {{cannot cut 'memref<4xi32>' into 3 equal parts}}
+  exec.count_labels on compute (%0 : memref<4xi32>) outs(%1 : memref<3xi64>) {ignore_index = -100 : i64}
 }
 
 // -----

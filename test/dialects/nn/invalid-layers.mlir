@@ -561,27 +561,54 @@ func.func @f(%l: tensor<4x8xf32>, %t: tensor<8xi32>, %s: tensor<4xf32>) {
 
 // -----
 
-// count_labels 1: a 64-bit scalar.
+// count_labels: the counts have 64 bits.
 func.func @f(%t: tensor<8xi32>) {
-  // expected-error @+1 {{must be tensor<i64>, but got 'tensor<i32>'}}
+  // expected-error @+1 {{64-bit signless integer values, not empty and of at most 2^56 bytes, but got 'tensor<i32>'}}
   %0 = nn.count_labels %t ignore_index -100 : tensor<8xi32> -> tensor<i32>
   return
 }
 
 // -----
 
-// divide_by_count 1: a number, not rows.
+// count_labels 1: a number or a row.
+func.func @f(%t: tensor<8x2xi32>) {
+  // expected-error @+1 {{gives one count or a row of them, not 'tensor<2x2xi64>'}}
+  %0 = nn.count_labels %t ignore_index -100 : tensor<8x2xi32> -> tensor<2x2xi64>
+  return
+}
+
+// -----
+
+// count_labels 2: equal parts.
+func.func @f(%t: tensor<8x3xi32>) {
+  // expected-error @+1 {{cannot cut 'tensor<8x3xi32>' into 3 equal parts along its first dimension}}
+  %0 = nn.count_labels %t ignore_index -100 : tensor<8x3xi32> -> tensor<3xi64>
+  return
+}
+
+// -----
+
+// divide_by_count 1: not rounded to bf16.
+func.func @f(%s: tensor<bf16>, %n: tensor<i64>) {
+  // expected-error @+1 {{but got 'tensor<bf16>'}}
+  %0 = nn.divide_by_count %s, %n : tensor<bf16>, tensor<i64>
+  return
+}
+
+// -----
+
+// divide_by_count 2: a count for every sum.
 func.func @f(%s: tensor<4xf32>, %n: tensor<i64>) {
-  // expected-error @+1 {{expects the sum of rank 0}}
+  // expected-error @+1 {{expects the counts of type 'tensor<4xi64>'}}
   %0 = nn.divide_by_count %s, %n : tensor<4xf32>, tensor<i64>
   return
 }
 
 // -----
 
-// divide_by_count 2: the count is nn.count_labels's.
+// divide_by_count 2: the counts are nn.count_labels's.
 func.func @f(%s: tensor<f32>, %n: tensor<i32>) {
-  // expected-error @+1 {{must be tensor<i64>, but got 'tensor<i32>'}}
+  // expected-error @+1 {{64-bit signless integer values, not empty and of at most 2^56 bytes, but got 'tensor<i32>'}}
   %0 = nn.divide_by_count %s, %n : tensor<f32>, tensor<i32>
   return
 }

@@ -185,16 +185,20 @@ TEST(CrossEntropy, TargetOutsideTheClassesIsAnError) {
 TEST(CountLabels, CountsWhatIsNotIgnored) {
   TestContext t;
   int32_t *targets = t.take(std::vector<int32_t>{-100, 3, 7, -100, 3, 0, -1});
-  int64_t *counts = t.take(std::vector<int64_t>{-9, -9, -9});
+  int64_t *counts = t.take(std::vector<int64_t>(6, -9));
   std::string error = t.run([&](Context &c) {
-    countLabels(c, S, 7, -100, ptr(targets), ptr(counts));
-    countLabels(c, S, 7, 3, ptr(targets), ptr(counts + 1));
-    countLabels(c, S, 1, -100, ptr(targets), ptr(counts + 2));
+    countLabels(c, S, 7, 1, -100, ptr(targets), ptr(counts));
+    countLabels(c, S, 7, 1, 3, ptr(targets), ptr(counts + 1));
+    countLabels(c, S, 1, 1, -100, ptr(targets), ptr(counts + 2));
+    countLabels(c, S, 6, 3, -100, ptr(targets), ptr(counts + 3));
   });
   ASSERT_EQ(error, "");
   EXPECT_EQ(counts[0], 5);
   EXPECT_EQ(counts[1], 5);
   EXPECT_EQ(counts[2], 0);
+  EXPECT_EQ(counts[3], 1);
+  EXPECT_EQ(counts[4], 1);
+  EXPECT_EQ(counts[5], 2);
 }
 
 /// The element of a row-major tensor at an index.

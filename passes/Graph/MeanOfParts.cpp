@@ -1,0 +1,70 @@
+//===- MeanOfParts.cpp - A loss as the mean of ranks' means ---------------===//
+#include "passes/Graph/MeanOfParts.h"
+#include "dialects/NN/ModulePath.h"
+#include "dialects/NN/NN.h"
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+/// sum(rows) / count, as crossEntropy of a model gives it.
+struct Mean {
+  nn::DivideByCountOp division;
+  nn::SumOp sum;
+  nn::CountLabelsOp count;
+};
+
+} // namespace
+
+static FailureOr<Mean> findMean(func::FuncOp program, Value loss) {
+  Mean mean;
+  mean.division = loss.getDefiningOp<nn::DivideByCountOp>();
+  if (mean.division) {
+    mean.sum = mean.division.getSum().getDefiningOp<nn::SumOp>();
+    mean.count = mean.division.getCount().getDefiningOp<nn::CountLabelsOp>();
+  }
+  if (!mean.sum || !mean.count)
+    return program.emitError(
+        "the loss is not a sum of rows (nn.sum) divided by a count of labels "
+        "(nn.count_labels): it has no means of parts");
+  return mean;
+}
+
+/// [p * n, …] as [p, n, …].
+static FailureOr<Value> cutRows(OpBuilder &builder, Mean mean, int64_t parts) {
+  Value rows = mean.sum.getInput();
+  auto type = cast<RankedTensorType>(rows.getType());
+  if (type.getRank() == 0 || type.getDimSize(0) % parts != 0)
+    return mean.sum.emitError("the batch ")
+           << type << " cannot be cut into " << parts
+           << " equal parts, each with a mean of its own";
+  SmallVector<int64_t> shape = {parts, type.getDimSize(0) / parts};
+  llvm::append_range(shape, type.getShape().drop_front());
+  return nn::ReshapeOp::create(builder, mean.sum.getLoc(), type.clone(shape),
+                               rows)
+      .getResult();
+}
+
+LogicalResult fsdp::takeMeanOfParts(func::FuncOp program, Value loss,
+                                    int64_t parts) {
+  FailureOr<Mean> mean = findMean(program, loss);
+  if (failed(mean))
+    return failure();
+  OpBuilder builder(mean->division);
+  nn::ModuleScope scope(builder, nn::moduleOf(mean->division));
+  FailureOr<Value> rows = cutRows(builder, *mean, parts);
+  if (failed(rows))
+    return failure();
+  Location loc = mean->division.getLoc();
+  auto rank = cast<RankedTensorType>(rows->getType()).getRank();
+  auto inPart = llvm::to_vector(llvm::seq<int64_t>(1, rank));
+  auto sums = nn::SumOp::create(builder, loc, *rows, inPart);
+  auto counts = nn::CountLabelsOp::create(
+      builder, loc, RankedTensorType::get({parts}, builder.getI64Type()),
+      mean->count.getTargets(), mean->count.getIgnoreIndex());
+  auto means = nn::DivideByCountOp::create(builder, loc, sums, counts);
+  auto whole = nn::MeanOp::create(builder, loc, means, ArrayRef<int64_t>{0});
+  mean->division.replaceAllUsesWith(whole.getResult());
+  return success();
+}

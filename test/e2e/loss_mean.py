@@ -1,0 +1,68 @@
+"""training.loss_mean = "rank": on ragged labels the loss and the gradients of a
+step are the means of those that single ranks find for their parts of the batch.
+
+usage: loss_mean.py WORKDIR"""
+import os
+import sys
+
+from accumulate import GLOBAL, Artifact, compare, require, write_ragged
+
+PARTS = 2
+
+
+def step(artifact, batch):
+    """(lines, gradients) of one step without an optimizer."""
+    lines = artifact.train("--load", batch, "--training.steps", "1")
+    return lines, artifact.tensors(".grad")
+
+
+def mean_of_parts(work, text):
+    """What single ranks find for the parts, averaged."""
+    found = []
+    for part in range(PARTS):
+        batch = f"{work}/part-{part}.safetensors"
+        write_ragged(batch, part, PARTS)
+        found.append(step(Artifact(
+            work, f"part-{part}", text, 1, 1, optimizer__name="none",
+            training__global_batch_size=GLOBAL // PARTS,
+            training__local_batch_size=GLOBAL // PARTS), batch))
+    losses = [lines[0]["loss"] for lines, _ in found]
+    require(abs(losses[0] / losses[1] - 1) > 1e-4,
+            f"the parts have the same loss: {losses}")
+    gradients = {name: [sum(values) / PARTS for values in
+                        zip(*(tensors[name] for _, tensors in found))]
+                 for name in found[0][1]}
+    return [{"loss": sum(losses) / PARTS}], gradients
+
+
+def main(work):
+    os.makedirs(work, exist_ok=True)
+    text = f"{work}/text"
+    with open(text, "w") as file:
+        file.writelines(f"{i}\n" for i in range(4000))
+    batch = f"{work}/batch.safetensors"
+    write_ragged(batch)
+    expected = mean_of_parts(work, text)
+    base = {"optimizer__name": "none",
+            "training__local_batch_size": GLOBAL // PARTS}
+    losses = {}
+    for mean in ("rank", "global"):
+        for name, ranks, own in (
+                ("fully_shard", 2, {}),
+                ("replicate", 2, {"compile__mode": "replicate"}),
+                ("tensor", 4, {"parallelism__tensor_parallel_degree": 2})):
+            artifact = Artifact(work, f"{mean}-{name}", text, ranks, 1,
+                                training__loss_mean=mean, **base, **own)
+            actual = step(artifact, batch)
+            losses.setdefault(mean, actual[0][0]["loss"])
+            if mean == "rank":
+                worst = compare(name, actual, expected)
+                print(f"{name}: worst relative error {worst:.1e}")
+    # Else the batch would not tell one from the other.
+    apart = abs(losses["rank"] / losses["global"] - 1)
+    require(apart > 1e-4, f"both means are {losses}")
+    print("the mean of ranks is trained on")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
