@@ -52,13 +52,17 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
       "layers.1.feed_forward.w2.weight: all_gather".
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
+    Attention is the library's unless `plain-attention` asks for the runtime's
+    own, or the target is CUDA and the type f32, which cuDNN does not have.
     `target=test` sizes workspaces by fixed formulas, so that tests do not
     depend on the machine. Only collectives and parts (fsdp.shard_of) along
     dimension 0 are lowered.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu, cuda or test">,
-    Option<"threads", "threads", "int", "1", "Compute threads per rank, 1 to 4096">
+    Option<"threads", "threads", "int", "1", "Compute threads per rank, 1 to 4096">,
+    Option<"plainAttention", "plain-attention", "bool", "false",
+           "Attention without the library, the same bits on every target">
   ];
   let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];

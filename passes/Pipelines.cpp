@@ -119,6 +119,7 @@ static void addExecution(OpPassManager &pm,
   ExecLowerOptions lower;
   lower.target = options.target;
   lower.threads = options.threads;
+  lower.plainAttention = options.plainAttention;
   pm.addPass(createExecLower(lower));
 
   PlanMemoryOptions memory;

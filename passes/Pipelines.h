@@ -112,6 +112,10 @@ struct TrainPipelineOptions
   Option<bool> fuse{*this, "fuse",
                     llvm::cl::desc("Make kernels of chains of ops"),
                     llvm::cl::init(true)};
+  Option<bool> plainAttention{
+      *this, "plain-attention",
+      llvm::cl::desc("Attention without the library; see exec-lower"),
+      llvm::cl::init(false)};
   Option<int64_t> threads{*this, "threads",
                           llvm::cl::desc("Compute threads per rank"),
                           llvm::cl::init(1)};

@@ -61,7 +61,8 @@ def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
     [Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>]> {
   let summary = "Attention with the logarithm of every row's sum of exponentials";
   let prose = [{
-    See nn.attention.
+    See nn.attention. `plain`: one kernel of the runtime's own, which gives the
+    same bits on every target, and not the library's attention.
 
     Example:
     ```mlir
@@ -75,7 +76,7 @@ def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
     multiple of `kvHeads`.
   }];
   let lowersFrom = "nn.attention";
-  let params = (ins F64Attr:$scale, UnitAttr:$causal);
+  let params = (ins F64Attr:$scale, UnitAttr:$causal, UnitAttr:$plain);
   let callArguments = [Exec_Index<"getDescriptor()">];
   let workspaceBytes = "sizes.attentionWorkspaceBytes(getDescriptor())";
   let hasVerifier = 1;
@@ -101,7 +102,7 @@ def Exec_AttentionGradOp : Exec_RuntimeOp<"attention_grad", "attentionGrad",
     Constraints: 1. – 6. as of exec.attention.
   }];
   let lowersFrom = "nn.attention_grad";
-  let params = (ins F64Attr:$scale, UnitAttr:$causal);
+  let params = (ins F64Attr:$scale, UnitAttr:$causal, UnitAttr:$plain);
   let callArguments = [Exec_Index<"getDescriptor()">];
   let workspaceBytes = "sizes.attentionGradWorkspaceBytes(getDescriptor())";
   let hasVerifier = 1;

@@ -82,6 +82,7 @@ template <typename OpT> static rt::AttentionDesc describeAttention(OpT op) {
   desc.scale = op.getScale().convertToDouble();
   desc.causal = op.getCausal();
   desc.type = dtypeOf(elementOf(op, "q"));
+  desc.plain = op.getPlain();
   return desc;
 }
 

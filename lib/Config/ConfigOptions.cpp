@@ -214,6 +214,9 @@ static void addCompilation(Table &table, RunConfig &config) {
             "with several microbatches: whether each reduces its gradients, or "
             "every rank adds up its own, whole ones, which are reduced once; "
             "the two round differently");
+  table.add("compile.attention", compile.attention, {"auto", "plain"},
+            "auto: the library's where it has one; plain: a simple kernel that "
+            "gives the same bits on every target, slowly");
   table.add("compile.threads", compile.threads, 1, 4096,
             "compute threads per rank");
   table.add("compile.cpu", compile.cpu,

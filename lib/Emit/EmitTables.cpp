@@ -76,10 +76,11 @@ std::string Tables::gemm(const rt::GemmDesc &desc) {
 }
 
 std::string Tables::attention(const rt::AttentionDesc &desc) {
-  std::string initializer = llvm::formatv(
-      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}}", desc.batch, desc.qLen,
-      desc.kvLen, desc.heads, desc.kvHeads, desc.headDim, literal(desc.scale),
-      boolText(desc.causal), dtypeText(desc.type));
+  std::string initializer =
+      llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}",
+                    desc.batch, desc.qLen, desc.kvLen, desc.heads, desc.kvHeads,
+                    desc.headDim, literal(desc.scale), boolText(desc.causal),
+                    dtypeText(desc.type), boolText(desc.plain));
   std::string name = llvm::formatv("attention_{0}x{1}_{2}heads_{3}", desc.batch,
                                    desc.qLen, desc.heads, desc.headDim);
   return attentions.entry(initializer, name);
@@ -182,10 +183,11 @@ void Tables::print(llvm::raw_ostream &os) const {
               "Matmuls: batch, m, n, k, transpose lhs, transpose rhs, bias,\n"
               "// type of operands, type of the result.",
               "GemmDesc", "gemms");
-  attentions.print(os,
-                   "Attention: batch, query length, key length, heads, key "
-                   "heads, head size,\n// scale, causal, type.",
-                   "AttentionDesc", "attentions");
+  attentions.print(
+      os,
+      "Attention: batch, query length, key length, heads, key "
+      "heads, head size,\n// scale, causal, type, without the library.",
+      "AttentionDesc", "attentions");
   groups.printLists(os, "Groups of ranks: mesh axis, ranks before, size.",
                     "AxisRef", "group_");
   groups.printReferences(os, "GroupDesc", "groups", "group_");

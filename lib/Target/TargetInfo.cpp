@@ -43,14 +43,14 @@ private:
                          int64_t>;
   using Attentions =
       std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                          double, bool, rt::DType>,
+                          double, bool, rt::DType, bool>,
                int64_t>;
 
   int64_t ask(Attentions &known, const rt::AttentionDesc &d,
               int64_t (*question)(const rt::AttentionDesc &, int)) const {
     auto [at, isNew] =
         known.try_emplace({d.batch, d.qLen, d.kvLen, d.heads, d.kvHeads,
-                           d.headDim, d.scale, d.causal, d.type});
+                           d.headDim, d.scale, d.causal, d.type, d.plain});
     if (isNew)
       at->second = question(d, threads);
     return at->second;
@@ -72,6 +72,14 @@ public:
   int64_t
   attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
     return rt::cuda::attentionGradWorkspaceBytes(d);
+  }
+  /// Sums stay in registers.
+  int64_t embeddingGradWorkspaceBytes(rt::DType, int64_t,
+                                      int64_t) const override {
+    return 0;
+  }
+  bool hasAttention(rt::DType type) const override {
+    return type == rt::DType::BF16;
   }
   /// A reduction is the same exchange of pieces as on the CPU.
   int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,

@@ -19,9 +19,10 @@ namespace fsdp {
 // ModuleState
 //===----------------------------------------------------------------------===//
 
-ModuleState::ModuleState(ModuleOp module, const TargetInfo &target)
-    : target(target), kernels(module), module(module),
-      builder(module.getContext()) {
+ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
+                         bool plainAttention)
+    : target(target), plainAttention(plainAttention), kernels(module),
+      module(module), builder(module.getContext()) {
   auto meshes = module.getOps<dist::MeshOp>();
   if (!meshes.empty())
     mesh = *meshes.begin();
@@ -209,7 +210,7 @@ private:
   LogicalResult lowerModule(const TargetInfo &info) {
     ModuleOp module = getOperation();
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-    ModuleState state(module, info);
+    ModuleState state(module, info, plainAttention);
     state.declarePersistent();
     Builder builder(module.getContext());
     module->setAttr(exec::kTargetAttr,

@@ -20,7 +20,9 @@ namespace fsdp::lower {
 /// What the programs of a module share.
 class ModuleState {
 public:
-  ModuleState(mlir::ModuleOp module, const TargetInfo &target);
+  /// With `plainAttention` no library's attention is used.
+  ModuleState(mlir::ModuleOp module, const TargetInfo &target,
+              bool plainAttention);
 
   /// Turns nn.parameter and nn.buffer into ranges.
   void declarePersistent();
@@ -49,6 +51,7 @@ public:
   std::optional<mlir::OperationName> getRuntimeOp(mlir::Operation *op) const;
 
   const TargetInfo &target;
+  const bool plainAttention;
   KernelCache kernels;
 
 private:

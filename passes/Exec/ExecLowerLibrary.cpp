@@ -54,6 +54,10 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
   for (StringAttr attribute : name.getAttributeNames())
     if (Attribute value = op->getAttr(attribute))
       work.addAttribute(attribute, value);
+  if (isa<nn::AttentionOp, nn::AttentionGradOp>(op) &&
+      (state.plainAttention || !state.target.hasAttention(exec::dtypeOf(
+                                   getElementTypeOrSelf(op->getOperand(0))))))
+    work.addAttribute("plain", b.getUnitAttr());
   return giveWorkspaces(cast<exec::RuntimeOpInterface>(b.create(work)),
                         op->getResults(), op);
 }

@@ -90,9 +90,12 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
       c->gemms.push_back(
           std::make_unique<Gemm>(artifact.gemm[i], options.threads));
     for (int32_t i = 0; i < artifact.attentions; ++i) {
-      c->attentions.push_back(std::make_unique<AttentionPlan>(
-          artifact.attention[i], options.threads));
-      c->attentions.back()->prepare();
+      const AttentionDesc &desc = artifact.attention[i];
+      c->attentions.push_back(
+          desc.plain ? nullptr
+                     : std::make_unique<AttentionPlan>(desc, options.threads));
+      if (!desc.plain)
+        c->attentions.back()->prepare();
     }
     error = c->arena.create(artifact.arena_bytes, world);
   } catch (const std::exception &e) {

@@ -26,7 +26,7 @@ public:
   std::atomic<unsigned> dataErrors{0};
 
   std::vector<std::unique_ptr<Gemm>> gemms;
-  std::vector<std::unique_ptr<AttentionPlan>> attentions;
+  std::vector<std::unique_ptr<AttentionPlan>> attentions; // null: plain
 
   /// This rank's place in every group.
   std::vector<Coordinate> places;

@@ -2,6 +2,8 @@
 #include "Attention.h"
 #include "../api/ContextImpl.h"
 #include "Parallel.h"
+#include "PlainAttention.h"
+#include "fsdp/Runtime/PlainAttention.h"
 #include "fsdp/Support/CheckedSize.h"
 #include <algorithm>
 #include <cstring>
@@ -446,25 +448,34 @@ void AttentionPlan::storeGradient(const float *from, std::byte *to,
 void fsdp::rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k,
                          Ptr v, Ptr out, Ptr lse, Ptr workspace) {
   requireComputeStream(c, stream, "attention");
-  const AttentionPlan &plan = *c.attentions[size_t(index)];
-  const AttentionDesc &d = plan.desc;
+  const AttentionDesc &d = c.artifact->attention[index];
   Trace::Span span(c.trace, stream, "attention", d.batch, d.heads, d.qLen,
                    d.headDim);
-  plan.forward({q, k, v, out, lse, workspace});
+  AttentionArguments arguments = {q, k, v, out, lse, workspace};
+  if (d.plain)
+    plainAttention(d, c.threads, arguments);
+  else
+    c.attentions[size_t(index)]->forward(arguments);
 }
 
 void fsdp::rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
                              Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
                              Ptr dv, Ptr workspace) {
   requireComputeStream(c, stream, "attention");
-  const AttentionPlan &plan = *c.attentions[size_t(index)];
-  const AttentionDesc &d = plan.desc;
+  const AttentionDesc &d = c.artifact->attention[index];
   Trace::Span span(c.trace, stream, "attention_grad", d.batch, d.heads, d.qLen,
                    d.headDim);
-  plan.backward({q, k, v, out, lse, workspace, dout, dq, dk, dv});
+  AttentionArguments arguments = {q,         k,    v,  out, lse,
+                                  workspace, dout, dq, dk,  dv};
+  if (d.plain)
+    plainAttentionGrad(d, c.threads, arguments);
+  else
+    c.attentions[size_t(index)]->backward(arguments);
 }
 
 int64_t fsdp::rt::attentionWorkspaceBytes(const AttentionDesc &d, int threads) {
+  if (d.plain)
+    return plainAttentionWorkspaceBytes(d);
   try {
     return AttentionPlan(d, threads).forwardWorkspaceBytes();
   } catch (const std::runtime_error &) {
@@ -474,6 +485,8 @@ int64_t fsdp::rt::attentionWorkspaceBytes(const AttentionDesc &d, int threads) {
 
 int64_t fsdp::rt::attentionGradWorkspaceBytes(const AttentionDesc &d,
                                               int threads) {
+  if (d.plain)
+    return plainAttentionGradWorkspaceBytes(d);
   try {
     return AttentionPlan(d, threads).backwardWorkspaceBytes();
   } catch (const std::runtime_error &) {

@@ -172,7 +172,8 @@ void CudnnAttention::backward(cudaStream_t stream, Ptr q, Ptr k, Ptr v, Ptr out,
 std::unique_ptr<AttentionPlan> rt::makeAttentionPlan(cudnnHandle_t handle,
                                                      const AttentionDesc &d) {
   if (d.type != DType::BF16)
-    throw Error("attention on the CUDA target takes bf16; compile with "
-                "training.mixed_precision_param = \"bfloat16\"");
+    throw Error("cuDNN's attention takes bf16; compile with "
+                "training.mixed_precision_param = \"bfloat16\" or "
+                "compile.attention = \"plain\"");
   return std::make_unique<CudnnAttention>(handle, d);
 }

@@ -2,6 +2,7 @@
 #include "../api/DataErrors.h"
 #include "../collectives/Pieces.h"
 #include "CudaContext.h"
+#include "PlainAttention.h"
 #include "fsdp/Runtime/Launch.h"
 #include "kernels/Reduce.h"
 #include <nvtx3/nvToolsExt.h>
@@ -94,7 +95,10 @@ static void createLibraries(Context &c) {
   for (int32_t i = 0; i < c.artifact->gemms; ++i)
     c.gemms.push_back(std::make_unique<GemmPlan>(c.blas, c.artifact->gemm[i]));
   for (int32_t i = 0; i < c.artifact->attentions; ++i)
-    c.attentions.push_back(makeAttentionPlan(c.dnn, c.artifact->attention[i]));
+    c.attentions.push_back(
+        c.artifact->attention[i].plain
+            ? nullptr
+            : makeAttentionPlan(c.dnn, c.artifact->attention[i]));
 }
 
 static void createChannels(Context &c, const ContextOptions &options) {
@@ -249,6 +253,9 @@ void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
 
 void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
                    Ptr out, Ptr lse, Ptr workspace) {
+  const AttentionDesc &d = c.artifact->attention[index];
+  if (d.plain)
+    return plainAttention(c, stream, d, q, k, v, out, lse);
   c.attentions[size_t(index)]->forward(c.stream(stream), q, k, v, out, lse,
                                        workspace);
 }
@@ -256,6 +263,10 @@ void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
 void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
                        Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
                        Ptr dv, Ptr workspace) {
+  const AttentionDesc &d = c.artifact->attention[index];
+  if (d.plain)
+    return plainAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk, dv,
+                              workspace);
   c.attentions[size_t(index)]->backward(c.stream(stream), q, k, v, out, lse,
                                         dout, dq, dk, dv, workspace);
 }

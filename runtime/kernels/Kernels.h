@@ -33,6 +33,17 @@ struct ScoreBlock {
   float scale;
 };
 
+// See PlainAttentionRows.h.
+namespace plain {
+struct Shape;
+template <typename T> struct Tensors;
+} // namespace plain
+template <typename T> struct PlainAttentionKernels {
+  using Rows = void (*)(const plain::Shape &, const plain::Tensors<T> &,
+                        int64_t begin, int64_t end);
+  Rows forward, queryGrads, keyGrads;
+};
+
 struct Kernels {
   // bf16 <-> f32, `rows` rows of `cols` elements at the given strides.
   void (*widen)(const BF16 *in, int64_t inStride, float *out, int64_t outStride,
@@ -77,6 +88,10 @@ struct Kernels {
                     int64_t stride, float *out);
   void (*rowDotBF16)(int64_t rows, int64_t cols, const BF16 *a, const BF16 *b,
                      int64_t stride, float *out);
+
+  // Attention without a library.
+  PlainAttentionKernels<float> plainF32;
+  PlainAttentionKernels<BF16> plainBF16;
 
   // One token: `heads` heads of `dim` elements, table [dim/2][2] = cos, sin.
   void (*rotaryF32)(const float *x, const float *table, float *y, int64_t heads,

@@ -11,7 +11,7 @@ fsdp.mesh @mesh ["dp_shard" = 4, "tp" = 2]
 
 // CHECK: enum {
 // CHECK-NEXT: attention_2x4_6heads_8,
-// CHECK: {2, 4, 4, 6, 3, 8, 0.125, true, DType::F32},
+// CHECK: {2, 4, 4, 6, 3, 8, 0.125, true, DType::F32, false},
 // CHECK-NEXT: };
 // CHECK: static const AxisRef group_0[] = {{[{][{]}}1, 1, 2}, {0, 2, 2{{[}][}]}};
 // CHECK: static const int64_t shape[] = {2, 3, 4};

@@ -201,6 +201,7 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.bucket = config.compile.bucket != "none";
   options.overlap = config.compile.overlap != "none";
   options.fuse = config.compile.fuse != "none";
+  options.plainAttention = config.compile.attention == "plain";
   options.threads = config.compile.threads;
   options.memoryBudget = request.memoryBudget;
   options.target = request.workspaces;

@@ -77,6 +77,7 @@ struct RunConfig {
     std::string mode = "auto";
     std::string bucket = "block", overlap = "block", fuse = "chains";
     std::string accumulateGathers = "repeat", accumulateReduce = "every";
+    std::string attention = "auto"; // or "plain": without a library
     int64_t threads = 1;
     std::string cpu = "native";
   } compile;

@@ -93,6 +93,25 @@ FSDP_DEVICE float maxLanes(int64_t n, const Expression &expression) {
   return m;
 }
 
+/// Numbers by column that the threads of a row keep, in registers.
+struct RowOfLanes {
+  float mine[kRowColumns / kLanes];
+};
+
+/// body(column, its number) for the first n columns, each in its thread.
+template <typename Body>
+FSDP_DEVICE void eachOfRow(RowOfLanes &row, int64_t n, const Body &body) {
+  for (int i = 0; i < kRowColumns / kLanes; ++i)
+    if (gpu::lane() + i * kLanes < n)
+      body(int64_t(gpu::lane() + i * kLanes), row.mine[i]);
+}
+
+/// Stores the one number of a row, which all its threads have.
+FSDP_DEVICE void storeOfRow(float *p, float x) {
+  if (gpu::lane() == 0)
+    *p = x;
+}
+
 /// out[column] = expression(row, column) combined over the rows. All threads
 /// of the block call it.
 template <typename Kind, typename T, typename Expression>

@@ -210,6 +210,9 @@ struct MaxRows {
   FSDP_MATH float combine(float a, float b) { return max(a, b); }
 };
 
+/// The most columns of a RowOfLanes.
+constexpr int kRowColumns = 256;
+
 #ifndef FSDP_CUDA_CODE
 //===----------------------------------------------------------------------===//
 // Reductions over columns, vectorised by the host compiler
@@ -346,6 +349,22 @@ FSDP_MATH float maxLanes(int64_t n, const Expression &expression) {
   }
   return result;
 }
+
+/// Numbers by column that the threads of a row keep.
+struct RowOfLanes {
+  alignas(64) float column[kRowColumns];
+};
+
+/// body(column, its number) for the first n columns.
+template <typename Body>
+FSDP_MATH void eachOfRow(RowOfLanes &row, int64_t n, const Body &body) {
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j)
+    body(j, row.column[j]);
+}
+
+/// Stores the one number of a row.
+FSDP_MATH void storeOfRow(float *p, float x) { *p = x; }
 #endif // FSDP_CUDA_CODE
 
 } // namespace math

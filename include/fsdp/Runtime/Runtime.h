@@ -83,8 +83,8 @@ void rotary(Context &c, Stream s, DType type, int64_t batch, int64_t sequence,
 /// ids: i32 [rows]; table: [classes, cols]; out: [rows, cols].
 void embedding(Context &c, Stream s, DType type, int64_t rows, int64_t classes,
                int64_t cols, Ptr ids, Ptr table, Ptr out);
-/// Adds rows of dy in token order in f32, rounds once. workspace: f32 [classes,
-/// cols] if the type is not f32 (0 bytes otherwise).
+/// Adds rows of dy in token order in f32, rounds once. workspace, on the CPU:
+/// f32 [classes, cols] if the type is not f32 (0 bytes otherwise).
 void embeddingGrad(Context &c, Stream s, DType type, int64_t rows,
                    int64_t classes, int64_t cols, Ptr ids, Ptr dy, Ptr out,
                    Ptr workspace);
@@ -97,7 +97,8 @@ void crossEntropy(Context &c, Stream s, DType type, int64_t rows,
 void crossEntropyGrad(Context &c, Stream s, DType type, int64_t rows,
                       int64_t classes, int64_t ignoreIndex, Ptr logits,
                       Ptr targets, Ptr lse, Ptr dlosses, Ptr out);
-/// targets: i32 [rows]; counts: i64 [parts], of as many equal parts of the rows.
+/// targets: i32 [rows]; counts: i64 [parts], of as many equal parts of the
+/// rows.
 void countLabels(Context &c, Stream s, int64_t rows, int64_t parts,
                  int64_t ignoreIndex, Ptr targets, Ptr counts);
 

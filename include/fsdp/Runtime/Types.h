@@ -56,6 +56,8 @@ struct AttentionDesc {
   double scale;
   bool causal;
   DType type;
+  /// Without the library; see PlainAttention.h.
+  bool plain = false;
 };
 
 /// One tensor of a bucket. A gather takes `shard` elements from each rank and

@@ -151,10 +151,22 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{{1, 700, 700, 2, 1, 32, 0.18, true, DType::BF16}, 1},
                     Case{{1, 70, 600, 2, 2, 16, 0.25, false, DType::BF16}, 1}));
 
-TEST(Attention, DoesNotDependOnTheThreadCount) {
+// Heads of less and more than sixteen elements.
+INSTANTIATE_TEST_SUITE_P(
+    Plain, AttentionTest,
+    testing::Values(
+        Case{{1, 5, 5, 1, 1, 8, 0.35, true, DType::F32, true}, 1},
+        Case{{2, 70, 70, 4, 2, 40, 0.15, true, DType::F32, true}, 2},
+        Case{{1, 60, 130, 4, 1, 16, 0.25, false, DType::F32, true}, 1},
+        Case{{1, 20, 20, 2, 1, 256, 0.06, true, DType::F32, true}, 1},
+        Case{{2, 100, 100, 4, 2, 32, 0.18, true, DType::BF16, true}, 2}));
+
+class AttentionThreadsTest : public testing::TestWithParam<bool> {};
+
+TEST_P(AttentionThreadsTest, GiveTheSameBits) {
   std::vector<float> results[2];
   for (int threads : {1, 2}) {
-    AttentionDesc d{2, 200, 200, 4, 2, 16, 0.25, true, DType::F32};
+    AttentionDesc d{2, 200, 200, 4, 2, 16, 0.25, true, DType::F32, GetParam()};
     int64_t nq = 2 * 200 * 4 * 16, nk = nq / 2;
     TestContext t;
     t.attentions = {d};
@@ -175,6 +187,14 @@ TEST(Attention, DoesNotDependOnTheThreadCount) {
     results[threads - 1].assign(result, result + 2 * nq + 2 * nk);
   }
   EXPECT_EQ(results[0], results[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Attention, AttentionThreadsTest, testing::Bool());
+
+TEST(PlainAttention, KeepsHeadsInRegisters) {
+  AttentionDesc d{1, 5, 5, 1, 1, 257, 0.35, true, DType::F32, true};
+  EXPECT_EQ(attentionWorkspaceBytes(d, 1), -1);
+  EXPECT_EQ(attentionGradWorkspaceBytes(d, 1), -1);
 }
 
 } // namespace

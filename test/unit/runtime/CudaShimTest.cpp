@@ -10,6 +10,7 @@
 // From here on this file is CUDA code.
 #include "../../shim/CudaShim.h"
 
+#include "../../../runtime/cuda/kernels/PlainAttention.cu"
 #include "../../../runtime/cuda/kernels/Reduce.cu"
 #include "../../../runtime/kernels/Kernels.h"
 #include "RankTrees.h"
@@ -90,6 +91,59 @@ TEST(CudaShim, ColumnReductionAddsBlocksOf32RowsInOrder) {
       }
       EXPECT_EQ(out[size_t(c)], total) << rows << " rows, column " << c;
     }
+  }
+}
+
+/// Sixteen threads have a query or a key; heads below, of and above as many
+/// elements, grouped, causal or not.
+TEST(CudaShim, PlainAttentionHasTheBitsOfTheCpu) {
+  for (const AttentionDesc &d :
+       {AttentionDesc{2, 5, 5, 4, 2, 8, 0.3, true, DType::F32, true},
+        AttentionDesc{1, 7, 7, 1, 1, 16, 0.2, true, DType::F32, true},
+        AttentionDesc{1, 3, 6, 2, 1, 100, 0.1, false, DType::F32, true}}) {
+    auto queries = size_t(d.batch * d.qLen * d.heads * d.headDim);
+    auto keys = size_t(d.batch * d.kvLen * d.kvHeads * d.headDim);
+    auto rows = size_t(d.batch * d.qLen * d.heads);
+    auto q = randomFloats(queries, 1), dout = randomFloats(queries, 2);
+    auto k = randomFloats(keys, 3), v = randomFloats(keys, 4);
+    struct Results {
+      std::vector<float> out, lse, delta, dq, dk, dv;
+    };
+    auto make = [&] {
+      return Results{std::vector<float>(queries), std::vector<float>(rows),
+                     std::vector<float>(rows),    std::vector<float>(queries),
+                     std::vector<float>(keys),    std::vector<float>(keys)};
+    };
+    Results wanted = make(), got = make();
+    plain::Tensors<float> t{q.data(),
+                            k.data(),
+                            v.data(),
+                            wanted.out.data(),
+                            dout.data(),
+                            wanted.lse.data(),
+                            wanted.delta.data(),
+                            wanted.out.data(),
+                            wanted.dk.data(),
+                            wanted.dv.data()};
+    const PlainAttentionKernels<float> &cpu = kernels().plainF32;
+    cpu.forward(shapeOf(d), t, 0, int64_t(rows));
+    t.result = wanted.dq.data();
+    cpu.queryGrads(shapeOf(d), t, 0, int64_t(rows));
+    cpu.keyGrads(shapeOf(d), t, 0, d.batch * d.kvLen * d.kvHeads);
+
+    Context &c = noContext();
+    plainAttention(c, Stream::Compute, d, pointer(q), pointer(k), pointer(v),
+                   pointer(got.out), pointer(got.lse));
+    plainAttentionGrad(c, Stream::Compute, d, pointer(q), pointer(k),
+                       pointer(v), pointer(got.out), pointer(got.lse),
+                       pointer(dout), pointer(got.dq), pointer(got.dk),
+                       pointer(got.dv), pointer(got.delta));
+    EXPECT_EQ(got.out, wanted.out) << d.headDim;
+    EXPECT_EQ(got.lse, wanted.lse) << d.headDim;
+    EXPECT_EQ(got.delta, wanted.delta) << d.headDim;
+    EXPECT_EQ(got.dq, wanted.dq) << d.headDim;
+    EXPECT_EQ(got.dk, wanted.dk) << d.headDim;
+    EXPECT_EQ(got.dv, wanted.dv) << d.headDim;
   }
 }
 

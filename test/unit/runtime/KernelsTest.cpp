@@ -1,5 +1,6 @@
 //===- KernelsTest.cpp - Kernel math, and equal bits on every ISA ---------===//
 #include "../../../runtime/kernels/Kernels.h"
+#include "../../../runtime/kernels/PlainAttentionRows.h"
 #include "RankTrees.h"
 #include "TestContext.h"
 #include <gtest/gtest.h>
@@ -13,12 +14,14 @@ using namespace fsdp::rt::test;
   namespace fsdp::rt::isa {                                                    \
   void addReductionKernels(Kernels &k);                                        \
   void addAttentionKernels(Kernels &k);                                        \
+  void addPlainAttentionKernels(Kernels &k);                                   \
   void addModelKernels(Kernels &k);                                            \
   void addOptimizerKernels(Kernels &k);                                        \
   static Kernels all() {                                                       \
     Kernels k{};                                                               \
     addReductionKernels(k);                                                    \
     addAttentionKernels(k);                                                    \
+    addPlainAttentionKernels(k);                                               \
     addModelKernels(k);                                                        \
     addOptimizerKernels(k);                                                    \
     return k;                                                                  \
@@ -156,6 +159,34 @@ void addAttention(const Kernels &k, int64_t n, Digest &d) {
   k.rowDotF32(rows, n, p, g, n, d.out<float>(rows));
 }
 
+template <typename T>
+void addPlainAttention(const PlainAttentionKernels<T> &k, int64_t n,
+                       Digest &d) {
+  // Four query heads read two key heads.
+  plain::Shape shape{1, 3, 5, 4, 2, n, 0.3f, false};
+  int64_t queries = 3 * 4 * n, keys = 5 * 2 * n;
+  auto values = [&](int64_t count, unsigned seed) {
+    if constexpr (std::is_same_v<T, BF16>)
+      return d.out(toBF16(normal(count, seed)));
+    else
+      return d.out(normal(count, seed));
+  };
+  plain::Tensors<T> t{};
+  t.q = values(queries, 1);
+  t.k = values(keys, 2);
+  t.v = values(keys, 3);
+  t.dout = values(queries, 4);
+  t.lse = d.out<float>(3 * 4);
+  t.delta = d.out<float>(3 * 4);
+  t.out = t.result = d.out<T>(queries);
+  k.forward(shape, t, 0, 3 * 4);
+  t.result = d.out<T>(queries);
+  t.dk = d.out<T>(keys);
+  t.dv = d.out<T>(keys);
+  k.queryGrads(shape, t, 0, 3 * 4);
+  k.keyGrads(shape, t, 0, 5 * 2);
+}
+
 void addModel(const Kernels &k, int64_t n, Digest &d) {
   std::vector<float> x = normal(n, 7), table = normal(n, 8);
   std::vector<BF16> narrow = toBF16(x);
@@ -215,6 +246,9 @@ void addReductions(const Kernels &k, int64_t n, Digest &d) {
 Digest digest(const Kernels &k, int64_t n) {
   Digest d;
   addAttention(k, n, d);
+  int64_t head = std::min<int64_t>(n, math::kRowColumns);
+  addPlainAttention(k.plainF32, head, d);
+  addPlainAttention(k.plainBF16, head, d);
   addModel(k, n, d);
   addOptimizer(k, n, d);
   addReductions(k, n, d);

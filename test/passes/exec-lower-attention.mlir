@@ -1,0 +1,30 @@
+// RUN: fsdp-opt %s --exec-lower="target=cpu" | FileCheck %s --check-prefixes=CHECK,LIBRARY
+// RUN: fsdp-opt %s --exec-lower="target=cpu plain-attention=true" | FileCheck %s --check-prefixes=CHECK,PLAIN
+// RUN: fsdp-opt %s --exec-lower="target=cuda" | FileCheck %s --check-prefixes=CHECK,CUDA
+
+// The library's attention, or the runtime's own: where it is asked for, and for
+// f32 on a GPU. Its workspace has a number per query and head.
+// CHECK-LABEL: exec.program @f32
+// LIBRARY: exec.attention on compute({{.*}} workspace({{.*}}) {causal, scale
+// LIBRARY: exec.attention_grad on compute({{.*}}) {causal, scale
+// PLAIN: exec.attention on compute({{.*}}memref<2x4x8xf32>) {causal, plain, scale
+// PLAIN: exec.attention_grad on compute({{.*}} workspace({{.*}} : memref<256xi8>) {causal, plain, scale
+// CUDA: exec.attention on compute({{.*}}) {causal, plain, scale
+// CUDA: exec.attention_grad on compute({{.*}}) {causal, plain, scale
+func.func @f32(%q: tensor<2x8x4x16xf32> {nn.name = "q"}, %k: tensor<2x8x2x16xf32> {nn.name = "k"})
+    -> (tensor<2x8x4x16xf32> {nn.name = "dq"}, tensor<2x8x2x16xf32> {nn.name = "dk"}, tensor<2x8x2x16xf32> {nn.name = "dv"}) {
+  %o, %lse = nn.attention %q, %k, %k scale 0.25 {causal} : tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x4x8xf32>
+  %dq, %dk, %dv = nn.attention_grad %q, %k, %k, %o, %lse, %o scale 0.25 {causal} : tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x4x8xf32>
+  return %dq, %dk, %dv : tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>
+}
+
+// cuDNN has attention in bf16.
+// CHECK-LABEL: exec.program @bf16
+// LIBRARY: exec.attention on compute({{.*}}) {causal, scale
+// PLAIN: exec.attention on compute({{.*}}) {causal, plain, scale
+// CUDA: exec.attention on compute({{.*}}) {causal, scale
+func.func @bf16(%q: tensor<2x8x4x16xbf16> {nn.name = "narrow_q"}, %k: tensor<2x8x2x16xbf16> {nn.name = "narrow_k"})
+    -> (tensor<2x8x4x16xbf16> {nn.name = "narrow_o"}) {
+  %o, %lse = nn.attention %q, %k, %k scale 0.25 {causal} : tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x4x8xf32>
+  return %o : tensor<2x8x4x16xbf16>
+}
