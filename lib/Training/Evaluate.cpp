@@ -85,19 +85,32 @@ int fsdp::sampleLogits(const std::vector<float> &logits, double temperature,
   return static_cast<int>(largest - logits.begin());
 }
 
-static float logitAt(const RangeInfo &range, const std::byte *data,
-                     int64_t element) {
+static float logitOf(DType type, const std::byte *data) {
   uint32_t bits = 0;
-  if (range.dtype == DType::BF16) {
+  if (type == DType::BF16) {
     uint16_t half;
-    std::memcpy(&half, data + element * 2, sizeof half);
+    std::memcpy(&half, data, sizeof half);
     bits = uint32_t{half} << 16;
   } else {
-    std::memcpy(&bits, data + element * 4, sizeof bits);
+    std::memcpy(&bits, data, sizeof bits);
   }
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
+}
+
+/// `count` logits, at most 256, from element `first` of this rank's on.
+static std::vector<float> readLogits(const Rank &rank, const RangeInfo &range,
+                                     int64_t first, int64_t count) {
+  std::byte data[256 * sizeof(float)];
+  auto element = static_cast<uint64_t>(sizeOf(range.dtype));
+  rank.read(range, static_cast<uint64_t>(first) * element,
+            static_cast<uint64_t>(count) * element, data);
+  std::vector<float> logits;
+  for (int64_t i = 0; i < count; ++i)
+    logits.push_back(
+        logitOf(range.dtype, data + static_cast<size_t>(i) * element));
+  return logits;
 }
 
 /// The same from all ranks, each of which has a box of the logits [batch,
@@ -105,20 +118,20 @@ static float logitAt(const RangeInfo &range, const std::byte *data,
 /// bits, so that its mean over them, in double, is exact. Collective.
 static std::vector<float>
 gatherByteLogits(const Rank &rank, const RangeInfo &range, int64_t position) {
-  const std::byte *data = rank.find(range_name::kLogits);
   std::vector<ShardView::Dim> box =
       rank.manifest().shardView(range, rank.world().rank).dims;
   // Sums of 256 logits, then how many ranks have each.
   std::vector<double> sums(512, 0);
   bool isHere = box[0].begin < box[0].end && box[1].begin <= position &&
                 position < box[1].end;
-  for (int64_t i = 0; isHere && i < 256; ++i) {
-    if (i < box[2].begin || i >= box[2].end)
-      continue;
-    sums[i] =
-        logitAt(range, data,
-                (position - box[1].begin) * box[2].size + i - box[2].begin);
-    sums[256 + i] = 1;
+  int64_t begin = box[2].begin, end = std::min<int64_t>(box[2].end, 256);
+  if (isHere && begin < end) {
+    std::vector<float> mine = readLogits(
+        rank, range, (position - box[1].begin) * box[2].size, end - begin);
+    for (int64_t i = begin; i < end; ++i) {
+      sums[i] = mine[i - begin];
+      sums[256 + i] = 1;
+    }
   }
   allReduceSum(sums.data(), 512);
   std::vector<float> logits(256);
@@ -133,12 +146,7 @@ static std::vector<float> byteLogits(const Rank &rank, int64_t position) {
   const RangeInfo *range = rank.manifest().findRange(range_name::kLogits);
   if (range->placement)
     return gatherByteLogits(rank, *range, position);
-  const std::byte *data = rank.find(range_name::kLogits);
-  int64_t classes = range->shape.back();
-  std::vector<float> logits(256);
-  for (int64_t i = 0; i < 256; ++i)
-    logits[i] = logitAt(*range, data, position * classes + i);
-  return logits;
+  return readLogits(rank, *range, position * range->shape.back(), 256);
 }
 
 /// Sets every row to the last bytes of `story`, this rank's columns of it.

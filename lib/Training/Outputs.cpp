@@ -1,6 +1,5 @@
 //===- Outputs.cpp - What a run writes, and leaves when it fails ----------===//
 #include "Outputs.h"
-#include "Rank.h"
 #include "RunHeader.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
@@ -32,6 +31,13 @@ static uintmax_t sizeOf(const std::string &path) {
   return stat(path.c_str(), &status) == 0
              ? static_cast<uintmax_t>(status.st_size)
              : 0;
+}
+
+std::string fsdp::pathOfRank(const std::string &path, int rank) {
+  fs::path whole(path);
+  std::string suffix = ".rank" + std::to_string(rank);
+  std::string extension = whole.extension().string();
+  return whole.replace_extension("").string() + suffix + extension;
 }
 
 static fs::path resolved(const fs::path &path) {

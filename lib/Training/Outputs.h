@@ -9,6 +9,9 @@
 
 namespace fsdp {
 
+/// "dir/state.safetensors" and rank 3 -> "dir/state.rank3.safetensors".
+std::string pathOfRank(const std::string &path, int rank);
+
 class Outputs {
 public:
   /// Before a run of `ranks` ranks. Throws fsdp::Error if the dump or the

@@ -7,7 +7,7 @@ using namespace fsdp;
 using namespace fsdp::rt;
 
 /// Takes over the settings an artifact was compiled with.
-static void adoptSettings(RunConfig &config, const LoadedArtifact &artifact) {
+static void adoptSettings(RunConfig &config, const ArtifactFolder &artifact) {
   for (const auto &[name, value] : artifact.manifest().config)
     setConfigOption(config, name, value,
                     artifact.directory() + "/manifest.json");
@@ -30,10 +30,11 @@ static std::string adoptPrecision(RunConfig &config, const Manifest &manifest) {
   bool open = precision == "auto" && compiled != manifest.config.end();
   if (open)
     precision = compiled->second;
-  std::string why = !open ? "as configured"
-                    : hasNativeBf16Matmul()
-                        ? "chosen by fsdp-compile; this CPU has AMX"
-                        : "chosen by fsdp-compile; this CPU has no AMX";
+  std::string why =
+      !open                                ? "as configured"
+      : targetOf(manifest) == Target::Cuda ? "chosen by fsdp-compile"
+      : hasNativeBf16Matmul() ? "chosen by fsdp-compile; this CPU has AMX"
+                              : "chosen by fsdp-compile; this CPU has no AMX";
   return "precision: parameters are used in " + precision + " (" + why + ")";
 }
 
@@ -91,10 +92,11 @@ static void refuseText(const RunConfig &config) {
                 " out, and give the tokens with --load");
 }
 
-PreparedRun fsdp::prepareRun(const RunOptions &options, int64_t ranks) {
+PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
+                             const RunOptions &options, int64_t ranks) {
   PreparedRun run;
   RunConfig &config = run.config;
-  run.artifact = std::make_unique<LoadedArtifact>(options.artifact);
+  run.artifact = std::move(artifact);
   const Manifest &manifest = run.artifact->manifest();
   checkWorldSize(manifest, ranks);
   checkTarget(manifest);

@@ -12,7 +12,7 @@ namespace fsdp {
 /// A run whose configuration, artifact and text exist and agree.
 struct PreparedRun {
   RunConfig config;
-  std::unique_ptr<rt::LoadedArtifact> artifact;
+  std::unique_ptr<rt::ArtifactFolder> artifact;
   std::unique_ptr<rt::ByteDataset> text; // null with --program
   std::string precisionLine;
   std::string warning; // of the schedule; empty: none
@@ -21,7 +21,8 @@ struct PreparedRun {
 /// Throws fsdp::Error with the first thing that is wrong for `ranks` ranks.
 /// It runs before the ranks are started, so that a mistake gives one message,
 /// and again in each of them.
-PreparedRun prepareRun(const RunOptions &options, int64_t ranks);
+PreparedRun prepareRun(std::unique_ptr<rt::ArtifactFolder> artifact,
+                       const RunOptions &options, int64_t ranks);
 
 } // namespace fsdp
 

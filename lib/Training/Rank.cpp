@@ -1,5 +1,6 @@
 //===- Rank.cpp - One rank's context and its named ranges -----------------===//
 #include "Rank.h"
+#include "Outputs.h"
 #include "Step.h"
 #include "fsdp/Runtime/Initialize.h"
 #include "fsdp/Runtime/Safetensors.h"
@@ -13,6 +14,24 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
+/// Inputs, which the host writes, and outputs of one element, which it reads
+/// behind every run. Larger ones are read when somebody asks.
+static std::vector<ProgramExchange> exchangesOf(const Manifest &manifest) {
+  std::vector<ProgramExchange> exchanges;
+  for (const ProgramInfo &program : manifest.programs) {
+    ProgramExchange &exchange = exchanges.emplace_back();
+    for (const std::string &name : program.inputs)
+      if (const RangeInfo *range = manifest.findRange(name);
+          range->role == "input")
+        exchange.inputs.push_back({range->offset, range->bytes});
+    for (const std::string &name : program.outputs)
+      if (const RangeInfo *range = manifest.findRange(name);
+          range->elements() == 1)
+        exchange.outputs.push_back({range->offset, range->bytes});
+  }
+  return exchanges;
+}
+
 Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
            bool trains)
     : artifact(artifact), place(world),
@@ -21,6 +40,7 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
   ContextOptions options;
   options.threads = threads;
   options.meshAxes = manifest().meshSizes();
+  options.exchanges = exchangesOf(manifest());
   std::string error;
   context = createContext(artifact.artifact(), options, error);
   if (!context)
@@ -44,7 +64,35 @@ uint64_t Rank::arenaBytes() const { return rt::arenaBytes(*context); }
 
 std::byte *Rank::find(const std::string &name) const {
   const RangeInfo *range = manifest().findRange(name);
-  return range ? at(*context, range->offset) : nullptr;
+  return range ? hostAddress(*context, range->offset) : nullptr;
+}
+
+/// Where the host keeps an input until a program takes it; null for what is in
+/// the arena alone.
+std::byte *Rank::inputAddress(const RangeInfo &range) const {
+  return range.role == "input" ? hostAddress(*context, range.offset) : nullptr;
+}
+
+void Rank::read(const RangeInfo &range, const TakePiece &take) const {
+  if (std::byte *here = inputAddress(range))
+    take(here, 0, range.bytes);
+  else
+    download(*context, {range.offset, range.bytes}, take);
+}
+
+void Rank::read(const RangeInfo &range, uint64_t first, uint64_t bytes,
+                std::byte *to) const {
+  download(*context, {range.offset + first, bytes},
+           [&](const std::byte *piece, uint64_t at, uint64_t count) {
+             std::memcpy(to + at, piece, count);
+           });
+}
+
+void Rank::write(const RangeInfo &range, const FillPiece &fill) {
+  if (std::byte *here = inputAddress(range))
+    fill(here, 0, range.bytes);
+  else
+    upload(*context, {range.offset, range.bytes}, fill);
 }
 
 std::byte *Rank::findScalar(const std::string &name, size_t bytes) const {
@@ -130,14 +178,14 @@ void Rank::run(const std::string &program) {
 }
 
 void Rank::initialize(uint64_t seed) {
-  initializeRanges(manifest(), place.rank, seed, at(*context, 0));
-}
-
-std::string fsdp::pathOfRank(const std::string &path, int rank) {
-  std::filesystem::path whole(path);
-  std::string suffix = ".rank" + std::to_string(rank);
-  std::string extension = whole.extension().string();
-  return whole.replace_extension("").string() + suffix + extension;
+  for (const RangeInfo &range : manifest().ranges) {
+    auto element = static_cast<uint64_t>(sizeOf(range.dtype));
+    write(range, [&](std::byte *piece, uint64_t first, uint64_t bytes) {
+      initializePiece(manifest(), range, place.rank, seed,
+                      static_cast<int64_t>(first / element),
+                      static_cast<int64_t>(bytes / element), piece);
+    });
+  }
 }
 
 /// Behind the persistent ranges, only outputs of the last program are whole.
@@ -153,26 +201,41 @@ bool Rank::holds(const RangeInfo &range) const {
 }
 
 void Rank::dump(const std::string &path) const {
-  std::vector<TensorView> tensors;
+  std::vector<TensorSource> tensors;
   for (const RangeInfo &range : manifest().ranges)
     if (holds(range))
       tensors.push_back(
-          {range.name, range.dtype, range.shape, at(*context, range.offset)});
+          {range.name, range.dtype, range.shape,
+           [this, &range](const auto &write) {
+             read(range, [&](const std::byte *piece, uint64_t, uint64_t bytes) {
+               write({reinterpret_cast<const char *>(piece),
+                      static_cast<size_t>(bytes)});
+             });
+           }});
   writeSafetensors(pathOfRank(path, place.rank), std::move(tensors),
                    {{"rank", std::to_string(place.rank)},
                     {"ranks", std::to_string(place.size)}});
 }
 
-/// Copies this rank's part of a full tensor; the padding becomes zero.
-static void copyShard(const RangeInfo &range, const ShardView &view,
-                      const std::byte *from, std::byte *to) {
+/// Fills a piece of a range from a tensor that is full or this rank's part;
+/// padding becomes zero.
+static void copyPiece(const RangeInfo &range, const ShardView &view,
+                      const TensorView &tensor, std::byte *piece,
+                      uint64_t first, uint64_t bytes) {
+  if (tensor.shape != range.full) {
+    std::memcpy(piece, tensor.data + first, bytes);
+    return;
+  }
   int64_t element = sizeOf(range.dtype);
-  std::memset(to, 0, range.bytes);
-  forEachRun(view, range.full,
-             [&](int64_t stored, int64_t whole, int64_t count) {
-               std::memcpy(to + stored * element, from + whole * element,
-                           static_cast<size_t>(count * element));
-             });
+  auto begin = static_cast<int64_t>(first) / element;
+  std::memset(piece, 0, bytes);
+  forEachRunWithin(begin, static_cast<int64_t>(bytes) / element, view,
+                   range.full,
+                   [&](int64_t stored, int64_t whole, int64_t count) {
+                     std::memcpy(piece + (stored - begin) * element,
+                                 tensor.data + whole * element,
+                                 static_cast<size_t>(count * element));
+                   });
 }
 
 bool Rank::load(const std::string &path, bool wholeBatch) {
@@ -186,20 +249,21 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
     if (!found)
       throw Error(path + ": the artifact has no range '" + tensor.name + "'");
     RangeInfo range = *found;
-    std::byte *to = at(*context, range.offset);
-    if (int32_t *slices = wholeBatch ? placeInStep(tensor.name) : nullptr) {
+    int32_t *slices = wholeBatch ? placeInStep(tensor.name) : nullptr;
+    if (slices)
       range = ofStep(std::move(range), microbatches);
-      to = reinterpret_cast<std::byte *>(slices);
-    }
     if (range.dtype != tensor.dtype ||
         (tensor.shape != range.full && tensor.shape != range.shape))
       throw Error(path + ": '" + tensor.name +
                   "' has another type or shape than in the artifact");
-    if (tensor.shape == range.full)
-      copyShard(range, manifest().shardView(range, place.rank), tensor.data,
-                to);
+    ShardView view = manifest().shardView(range, place.rank);
+    auto fill = [&](std::byte *piece, uint64_t first, uint64_t bytes) {
+      copyPiece(range, view, tensor, piece, first, bytes);
+    };
+    if (slices)
+      fill(reinterpret_cast<std::byte *>(slices), 0, range.bytes);
     else
-      std::memcpy(to, tensor.data, range.bytes);
+      write(range, fill);
     loaded.insert(tensor.name);
   }
   bool tokens = loaded.count(range_name::kTokens),

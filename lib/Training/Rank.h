@@ -23,8 +23,16 @@ public:
   bool isFirst() const { return place.rank == 0; }
   uint64_t arenaBytes() const;
 
-  /// Start of a range; null if the artifact has none of this name.
+  /// Where the host reads and writes a range that a program takes from it or
+  /// gives it: an input, or an output of one element. Null if the artifact has
+  /// none of this name.
   std::byte *find(const std::string &name) const;
+  /// Hands the bytes of a range to `take`, in order, in pieces of whole
+  /// elements.
+  void read(const rt::RangeInfo &range, const rt::TakePiece &take) const;
+  /// Copies `bytes` of an output from byte `first` on.
+  void read(const rt::RangeInfo &range, uint64_t first, uint64_t bytes,
+            std::byte *to) const;
   /// A scalar of type T; null if there is none. The sizes must agree.
   template <typename T> T *scalar(const std::string &name) const {
     return reinterpret_cast<T *>(findScalar(name, sizeof(T)));
@@ -60,6 +68,8 @@ public:
   std::string unsetInputs(const std::string &program) const;
 
 private:
+  std::byte *inputAddress(const rt::RangeInfo &range) const;
+  void write(const rt::RangeInfo &range, const rt::FillPiece &fill);
   bool holds(const rt::RangeInfo &range) const;
   void setMicrobatch(int64_t index);
   int32_t *placeInStep(const std::string &input);
@@ -79,9 +89,6 @@ private:
 /// the axes of the input "tokens". Where the input says nothing of its place,
 /// every rank gets its own.
 rt::DataShard dataShard(const rt::Manifest &manifest, rt::World world);
-
-/// "dir/state.safetensors" and rank 3 -> "dir/state.rank3.safetensors".
-std::string pathOfRank(const std::string &path, int rank);
 
 } // namespace fsdp
 

@@ -47,12 +47,34 @@ static std::string typeText(const RangeInfo &range) {
   return text;
 }
 
-/// Least, largest and mean of the finite elements, and how many are not.
-static std::string summary(const RangeInfo &range, const std::byte *data) {
-  double least = INFINITY, largest = -INFINITY, sum = 0;
-  int64_t finite = 0;
-  for (int64_t i = 0; i < range.elements(); ++i) {
-    double value = element(range.dtype, data, i);
+namespace {
+
+/// What is said of a range, from its bytes in pieces.
+class Description {
+public:
+  explicit Description(const RangeInfo &range) : range(range) {}
+
+  void add(const std::byte *piece, uint64_t bytes);
+  std::string text() const;
+
+private:
+  std::string summary() const;
+
+  const RangeInfo &range;
+  double first = 0, least = INFINITY, largest = -INFINITY, sum = 0;
+  int64_t seen = 0, finite = 0;
+  uLong checksum = crc32_z(0, nullptr, 0);
+};
+
+} // namespace
+
+void Description::add(const std::byte *piece, uint64_t bytes) {
+  checksum = crc32_z(checksum, reinterpret_cast<const Bytef *>(piece), bytes);
+  auto count = static_cast<int64_t>(bytes) / sizeOf(range.dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    double value = element(range.dtype, piece, i);
+    if (seen++ == 0)
+      first = value;
     if (!std::isfinite(value))
       continue;
     least = std::min(least, value);
@@ -60,24 +82,33 @@ static std::string summary(const RangeInfo &range, const std::byte *data) {
     sum += value;
     ++finite;
   }
+}
+
+/// Least, largest and mean of the finite elements, and how many are not.
+std::string Description::summary() const {
   std::string text;
   if (finite > 0)
     text = format("min %.6g, max %.6g, mean %.6g, ", least, largest,
                   sum / static_cast<double>(finite));
-  if (finite != range.elements())
-    text += grouped(range.elements() - finite) + " not finite, ";
+  if (finite != seen)
+    text += grouped(seen - finite) + " not finite, ";
+  return text;
+}
+
+std::string Description::text() const {
+  std::string text = range.name + ": " + typeText(range) + ": ";
+  if (range.elements() == 1)
+    return text + format("%.9g", first);
+  text += summary() + format("crc32 %08lx", checksum);
+  if (range.shape != range.full)
+    text += ", a part of the whole";
   return text;
 }
 
 std::string fsdp::describeRange(const RangeInfo &range, const std::byte *data) {
-  std::string text = range.name + ": " + typeText(range) + ": ";
-  if (range.elements() == 1)
-    return text + format("%.9g", element(range.dtype, data, 0));
-  uLong sum = crc32_z(0, reinterpret_cast<const Bytef *>(data), range.bytes);
-  text += summary(range, data) + format("crc32 %08lx", sum);
-  if (range.shape != range.full)
-    text += ", a part of the whole";
-  return text;
+  Description description(range);
+  description.add(data, range.bytes);
+  return description.text();
 }
 
 std::string fsdp::describeResults(const Rank &rank,
@@ -86,8 +117,13 @@ std::string fsdp::describeResults(const Rank &rank,
   const ProgramInfo &info = manifest.programs[manifest.findProgram(program)];
   std::string text = format("program '%s', rank %d of %d:\n", program.c_str(),
                             rank.world().rank, rank.world().size);
-  for (const std::string &name : info.outputs)
-    text +=
-        "  " + describeRange(*manifest.findRange(name), rank.find(name)) + "\n";
+  for (const std::string &name : info.outputs) {
+    const RangeInfo &range = *manifest.findRange(name);
+    Description description(range);
+    rank.read(range, [&](const std::byte *piece, uint64_t, uint64_t bytes) {
+      description.add(piece, bytes);
+    });
+    text += "  " + description.text() + "\n";
+  }
   return text;
 }

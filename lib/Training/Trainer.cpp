@@ -25,7 +25,8 @@ namespace {
 
 class Trainer {
 public:
-  Trainer(const PreparedRun &run, const RunOptions &options, World world);
+  Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
+          const RunOptions &options, World world);
 
   void runProgramOnce();
   void runAll();
@@ -52,10 +53,11 @@ private:
 
 } // namespace
 
-Trainer::Trainer(const PreparedRun &run, const RunOptions &options, World world)
+Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
+                 const RunOptions &options, World world)
     : run(run), config(run.config), options(options),
       threads(static_cast<int>(config.compile.threads)),
-      rank(*run.artifact, world, threads, options.program.empty()) {
+      rank(artifact, world, threads, options.program.empty()) {
   rank.initialize(static_cast<uint64_t>(config.training.seed));
   if (!options.load.empty())
     fixedBatch = rank.load(options.load, options.program.empty());
@@ -241,9 +243,9 @@ void Trainer::runAll() {
     writeSummary();
 }
 
-void fsdp::runRank(const PreparedRun &run, const RunOptions &options,
-                   World world) {
-  Trainer trainer(run, options, world);
+void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,
+                   const RunOptions &options, World world) {
+  Trainer trainer(run, artifact, options, world);
   if (options.program.empty())
     trainer.runAll();
   else

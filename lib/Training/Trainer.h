@@ -10,8 +10,8 @@ namespace fsdp {
 
 /// Trains, evaluates, samples and writes what the run is to leave behind.
 /// Collective over the job. Throws fsdp::Error.
-void runRank(const PreparedRun &run, const RunOptions &options,
-             rt::World world);
+void runRank(const PreparedRun &run, const rt::LoadedArtifact &artifact,
+             const RunOptions &options, rt::World world);
 
 } // namespace fsdp
 

@@ -135,7 +135,23 @@ bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
   return error.empty();
 }
 
+Target fsdp::rt::runtimeTarget() { return Target::Cpu; }
+
 uint64_t fsdp::rt::arenaBytes(const Context &c) { return c.arena.size(); }
+
+std::byte *fsdp::rt::hostAddress(Context &c, uint64_t offset) {
+  return at(c, offset);
+}
+
+void fsdp::rt::download(Context &c, const ArenaRange &range,
+                        const TakePiece &take) {
+  take(at(c, range.offset), 0, range.bytes);
+}
+
+void fsdp::rt::upload(Context &c, const ArenaRange &range,
+                      const FillPiece &fill) {
+  fill(at(c, range.offset), 0, range.bytes);
+}
 
 Ptr fsdp::rt::at(Context &c, uint64_t offset) {
   return c.arena.base() + offset;

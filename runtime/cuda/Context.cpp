@@ -71,22 +71,32 @@ static void createStreams(Context &c) {
                 &c.streams[s], cudaStreamNonBlocking,
                 Stream(s) == Stream::Compute ? least : greatest),
             "streams");
+  auto createEvent = [](cudaEvent_t &event) {
+    require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "events");
+  };
   c.events.resize(size_t(c.artifact->events));
   for (cudaEvent_t &event : c.events)
-    require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "events");
+    createEvent(event);
+  createEvent(c.begun);
+  for (cudaEvent_t &event : c.ended)
+    createEvent(event);
 }
 
-/// The arena comes from NCCL, so that transfers can use it in place.
+/// The arena comes from NCCL, so that transfers can use it in place. The legacy
+/// stream would not be ordered with ours, which do not wait for it.
 static void createArena(Context &c) {
   void *memory = nullptr;
   uint64_t bytes = c.artifact->arena_bytes;
+  cudaStream_t stream = c.stream(Stream::Compute);
   require(ncclMemAlloc(&memory, bytes), "the arena");
   c.arena = static_cast<Ptr>(memory);
-  require(cudaMemset(memory, 0, bytes), "the arena");
+  require(cudaMemsetAsync(memory, 0, bytes, stream), "the arena");
   require(cudaMalloc(reinterpret_cast<void **>(&c.dataErrors),
                      sizeof *c.dataErrors),
           "error flags");
-  require(cudaMemset(c.dataErrors, 0, sizeof *c.dataErrors), "error flags");
+  require(cudaMemsetAsync(c.dataErrors, 0, sizeof *c.dataErrors, stream),
+          "error flags");
+  require(cudaStreamSynchronize(stream), "the arena");
 }
 
 static void createLibraries(Context &c) {
@@ -145,6 +155,7 @@ ContextPtr rt::createContext(const fsdp_artifact &artifact,
     chooseDevice(c->world);
     createStreams(*c);
     createArena(*c);
+    c->host = std::make_unique<HostMemory>(options.exchanges);
     createLibraries(*c);
   } catch (const Error &e) {
     error = e.what();
@@ -180,6 +191,11 @@ Context::~Context() {
   for (cudaEvent_t event : events)
     if (event)
       cudaEventDestroy(event);
+  if (begun)
+    cudaEventDestroy(begun);
+  for (cudaEvent_t event : ended)
+    if (event)
+      cudaEventDestroy(event);
   for (cudaStream_t s : streams)
     if (s)
       cudaStreamDestroy(s);
@@ -195,22 +211,43 @@ void ContextDeleter::operator()(Context *c) const { delete c; }
 // Running
 //===----------------------------------------------------------------------===//
 
+/// No stream begins before the program's inputs are in the arena.
+static void beginProgram(Context &c, size_t index, const char *name) {
+  cudaStream_t compute = c.stream(Stream::Compute);
+  c.host->push(index, c.arena, compute);
+  check(cudaEventRecord(c.begun, compute), name);
+  for (int s = 1; s < kStreams; ++s)
+    check(cudaStreamWaitEvent(c.streams[s], c.begun, 0), name);
+}
+
+/// Behind the work of all streams, what the host wants to know.
+static void endProgram(Context &c, size_t index, const char *name) {
+  cudaStream_t compute = c.stream(Stream::Compute);
+  for (int s = 1; s < kStreams; ++s) {
+    check(cudaEventRecord(c.ended[s], c.streams[s]), name);
+    check(cudaStreamWaitEvent(compute, c.ended[s], 0), name);
+  }
+  c.host->pull(index, c.arena, compute);
+  unsigned *errors = c.host->dataErrors();
+  check(cudaMemcpyAsync(errors, c.dataErrors, sizeof *errors,
+                        cudaMemcpyDeviceToHost, compute),
+        name);
+  check(cudaMemsetAsync(c.dataErrors, 0, sizeof *errors, compute), name);
+}
+
 bool rt::runProgram(Context &c, int index, std::string &error) {
   const fsdp_program &program = c.artifact->program[index];
   nvtxRangePushA(program.name);
+  beginProgram(c, size_t(index), program.name);
   program.run(c);
+  endProgram(c, size_t(index), program.name);
   nvtxRangePop();
-  for (cudaStream_t s : c.streams)
-    check(cudaStreamSynchronize(s), program.name);
-  unsigned errors = 0;
-  check(
-      cudaMemcpy(&errors, c.dataErrors, sizeof errors, cudaMemcpyDeviceToHost),
-      program.name);
-  if (errors)
-    check(cudaMemset(c.dataErrors, 0, sizeof errors), program.name);
-  error = describeDataErrors(errors);
+  check(cudaStreamSynchronize(c.stream(Stream::Compute)), program.name);
+  error = describeDataErrors(*c.host->dataErrors());
   return error.empty();
 }
+
+Target rt::runtimeTarget() { return Target::Cuda; }
 
 uint64_t rt::arenaBytes(const Context &c) { return c.artifact->arena_bytes; }
 

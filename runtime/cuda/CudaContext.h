@@ -15,6 +15,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <map>
 #include <nccl.h>
 
 namespace fsdp::rt {
@@ -84,6 +85,35 @@ public:
 std::unique_ptr<AttentionPlan> makeAttentionPlan(cudnnHandle_t handle,
                                                  const AttentionDesc &desc);
 
+/// Memory of the host that the GPU copies from and to: what programs exchange
+/// with the host, and room for a piece of anything else.
+class HostMemory {
+public:
+  explicit HostMemory(const std::vector<ProgramExchange> &exchanges);
+  ~HostMemory();
+  HostMemory(const HostMemory &) = delete;
+  HostMemory &operator=(const HostMemory &) = delete;
+
+  /// Null if no program exchanges the range.
+  std::byte *address(uint64_t offset) const;
+  /// Copies a program's inputs to the arena.
+  void push(size_t program, Ptr arena, cudaStream_t stream) const;
+  /// Copies its outputs from there.
+  void pull(size_t program, Ptr arena, cudaStream_t stream) const;
+
+  static constexpr uint64_t kPieceBytes = 16 << 20;
+  std::byte *piece() const { return memory; }
+  /// Where a program's data errors go.
+  unsigned *dataErrors() const {
+    return reinterpret_cast<unsigned *>(memory + kPieceBytes);
+  }
+
+private:
+  const std::vector<ProgramExchange> exchanges;
+  std::byte *memory = nullptr;
+  std::map<uint64_t, uint64_t> places; // in `memory`, by offset in the arena
+};
+
 /// A communicator of one group of ranks for one stream.
 class Channel {
 public:
@@ -132,6 +162,10 @@ public:
   cudaStream_t streams[kStreams] = {};
   std::vector<cudaEvent_t> events;
   unsigned *dataErrors = nullptr; // on the device
+  std::unique_ptr<HostMemory> host;
+  /// Marks what a program waits for when it begins: its inputs. Then, by
+  /// stream, what the host waits for at its end.
+  cudaEvent_t begun = nullptr, ended[kStreams] = {};
 
   cublasLtHandle_t blas = nullptr;
   cudnnHandle_t dnn = nullptr;

@@ -136,3 +136,7 @@ void GemmPlan::run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
                        cuda::kGemmWorkspaceBytes, stream),
         "gemm");
 }
+
+int64_t rt::gemmWorkspaceBytes(const GemmDesc &, int) {
+  return cuda::kGemmWorkspaceBytes;
+}

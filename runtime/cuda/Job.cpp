@@ -1,22 +1,19 @@
 //===- Job.cpp - The ranks of a job, without MPI --------------------------===//
 //
-// Ranks meet at MASTER_ADDR:MASTER_PORT, as torchrun's do: rank 0 listens, the
-// others connect. What goes over these connections is small and outside the
-// step path: NCCL's identifier, choices that all ranks must share, results.
+// Every rank has a connection to rank 0 (Meeting.h). What goes over them is
+// small and outside the step path: NCCL's identifier, choices that all ranks
+// must share, results.
 //
 //===----------------------------------------------------------------------===//
+#include "../launch/Meeting.h"
 #include "fsdp/Runtime/Context.h"
-#include "fsdp/Runtime/Launch.h"
-#include "fsdp/Support/Error.h"
+#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/Signals.h"
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <netdb.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace fsdp;
@@ -32,122 +29,39 @@ struct Job {
   bool isJoined = false;
 };
 
-Job &theJob() {
+} // namespace
+
+static Job &theJob() {
   static Job job;
   return job;
 }
 
-constexpr int kConnectSeconds = 120;
+/// Calls `transfer` with the place of what is left until `bytes` are through to
+/// or from `rank`.
+template <typename Transfer>
+static void transferAll(int rank, int64_t bytes, Transfer transfer) {
+  for (int64_t done = 0; done < bytes;) {
+    ssize_t count = transfer(theJob().sockets[size_t(rank)], done);
+    if (count > 0)
+      done += count;
+    else if (count == 0 || errno != EINTR)
+      abortWorld("lost the connection to rank " + std::to_string(rank));
+  }
+}
 
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// Sockets
-//===----------------------------------------------------------------------===//
-
-static void sendAll(int socket, const void *data, int64_t bytes) {
+/// To rank 0, or from there to another.
+static void sendTo(int rank, const void *data, int64_t bytes) {
   auto *from = static_cast<const char *>(data);
-  while (bytes > 0) {
-    ssize_t sent = ::send(socket, from, size_t(bytes), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR)
-      continue;
-    if (sent <= 0)
-      abortWorld("lost the connection to another rank");
-    from += sent;
-    bytes -= sent;
-  }
+  transferAll(rank, bytes, [&](int socket, int64_t done) {
+    return ::send(socket, from + done, size_t(bytes - done), MSG_NOSIGNAL);
+  });
 }
 
-static void receiveAll(int socket, void *data, int64_t bytes) {
+static void receiveFrom(int rank, void *data, int64_t bytes) {
   auto *to = static_cast<char *>(data);
-  while (bytes > 0) {
-    ssize_t got = ::recv(socket, to, size_t(bytes), 0);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      abortWorld("lost the connection to another rank");
-    to += got;
-    bytes -= got;
-  }
-}
-
-static std::string variable(const char *name, const char *otherwise) {
-  const char *text = std::getenv(name);
-  return text ? text : otherwise;
-}
-
-/// The place where ranks meet. The caller frees the list.
-static addrinfo *meetingPoint(bool listens) {
-  std::string host = variable("MASTER_ADDR", "127.0.0.1");
-  std::string port = variable("MASTER_PORT", "29500");
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = listens ? AI_PASSIVE : 0;
-  int status = getaddrinfo(listens ? nullptr : host.c_str(), port.c_str(),
-                           &hints, &found);
-  if (status != 0)
-    throw Error("MASTER_ADDR=" + host + " MASTER_PORT=" + port + ": " +
-                gai_strerror(status));
-  return found;
-}
-
-static int openSocket(const addrinfo &at) {
-  int s = ::socket(at.ai_family, at.ai_socktype, at.ai_protocol);
-  int on = 1;
-  if (s >= 0)
-    setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return s;
-}
-
-/// Rank 0 takes a connection from each other rank, which says who it is.
-static void acceptRanks(Job &job) {
-  addrinfo *at = meetingPoint(/*listens=*/true);
-  int listener = openSocket(*at), on = 1;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  bool listens = ::bind(listener, at->ai_addr, at->ai_addrlen) == 0 &&
-                 ::listen(listener, job.world.size) == 0;
-  freeaddrinfo(at);
-  if (!listens)
-    throw Error("cannot listen on MASTER_PORT=" +
-                variable("MASTER_PORT", "29500") + ": " + std::strerror(errno));
-  job.sockets.assign(size_t(job.world.size), -1);
-  for (int i = 1; i < job.world.size; ++i) {
-    int s = ::accept(listener, nullptr, nullptr);
-    int32_t rank = -1;
-    if (s >= 0)
-      receiveAll(s, &rank, sizeof rank);
-    if (rank < 1 || rank >= job.world.size || job.sockets[size_t(rank)] >= 0)
-      throw Error("rank " + std::to_string(rank) +
-                  " came to the meeting point, but the job has ranks 0 to " +
-                  std::to_string(job.world.size - 1) + ", each once");
-    job.sockets[size_t(rank)] = s;
-  }
-  ::close(listener);
-}
-
-/// The other ranks come as soon as rank 0 listens.
-static void connectToFirst(Job &job) {
-  addrinfo *at = meetingPoint(/*listens=*/false);
-  auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(kConnectSeconds);
-  int s = -1;
-  while (true) {
-    s = openSocket(*at);
-    if (s >= 0 && ::connect(s, at->ai_addr, at->ai_addrlen) == 0)
-      break;
-    ::close(s);
-    if (std::chrono::steady_clock::now() > deadline) {
-      freeaddrinfo(at);
-      throw Error("rank " + std::to_string(job.world.rank) +
-                  " cannot reach rank 0 at MASTER_ADDR, MASTER_PORT: " +
-                  std::strerror(errno));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  freeaddrinfo(at);
-  int32_t rank = job.world.rank;
-  sendAll(s, &rank, sizeof rank);
-  job.sockets = {s};
+  transferAll(rank, bytes, [&](int socket, int64_t done) {
+    return ::recv(socket, to + done, size_t(bytes - done), 0);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,12 +72,12 @@ World rt::joinWorld() {
   Job &job = theJob();
   if (job.isJoined)
     return job.world;
-  if (auto place = detectLaunch())
+  if (auto place = detectLaunch()) {
     job.world = {place->rank, place->size};
-  if (job.world.size > 1 && job.world.rank == 0)
-    acceptRanks(job);
-  else if (job.world.size > 1)
-    connectToFirst(job);
+    if (place->size > 1)
+      job.sockets =
+          meet(meetingPlace(*place), place->rank, place->size, joinTimeout());
+  }
   job.isJoined = true;
   return job.world;
 }
@@ -176,31 +90,36 @@ void rt::leaveWorld() {
 }
 
 void rt::abortWorld(const std::string &message, int exitCode) {
+  std::fflush(stdout);
+  World world = theJob().world;
+  std::string who =
+      world.size > 1 ? "rank " + std::to_string(world.rank) + ": " : "";
+  std::fprintf(stderr, "fsdp: %s%s\n", who.c_str(), message.c_str());
+  removeFilesOnSignal();
   // The others lose their connection to this process and end too.
-  std::fprintf(stderr, "rank %d: %s\n", theJob().world.rank, message.c_str());
-  std::_Exit(exitCode);
+  _exit(exitCode);
 }
 
 /// Rank 0 gets every rank's bytes in order; elsewhere `all` is not used.
 static void gatherAtFirst(const void *mine, int64_t bytes, char *all) {
   Job &job = theJob();
   if (job.world.rank != 0) {
-    sendAll(job.sockets[0], mine, bytes);
+    sendTo(0, mine, bytes);
     return;
   }
   std::memcpy(all, mine, size_t(bytes));
   for (int r = 1; r < job.world.size; ++r)
-    receiveAll(job.sockets[size_t(r)], all + r * bytes, bytes);
+    receiveFrom(r, all + r * bytes, bytes);
 }
 
 static void broadcastFromFirst(void *data, int64_t bytes) {
   Job &job = theJob();
   if (job.world.rank != 0) {
-    receiveAll(job.sockets[0], data, bytes);
+    receiveFrom(0, data, bytes);
     return;
   }
   for (int r = 1; r < job.world.size; ++r)
-    sendAll(job.sockets[size_t(r)], data, bytes);
+    sendTo(r, data, bytes);
 }
 
 void rt::barrier() {
@@ -211,9 +130,9 @@ void rt::barrier() {
 void rt::broadcast(void *data, int64_t bytes, int root) {
   World world = joinWorld();
   if (root != 0 && world.rank == root)
-    sendAll(theJob().sockets[0], data, bytes);
+    sendTo(0, data, bytes);
   if (root != 0 && world.rank == 0)
-    receiveAll(theJob().sockets[size_t(root)], data, bytes);
+    receiveFrom(root, data, bytes);
   broadcastFromFirst(data, bytes);
 }
 
@@ -240,7 +159,7 @@ void rt::gather(const void *mine, int64_t bytes, void *all, int root) {
   if (world.rank == 0 && root == 0)
     std::memcpy(all, received.data(), size_t(total));
   else if (world.rank == 0)
-    sendAll(theJob().sockets[size_t(root)], received.data(), total);
+    sendTo(root, received.data(), total);
   else if (world.rank == root)
-    receiveAll(theJob().sockets[0], all, total);
+    receiveFrom(0, all, total);
 }

@@ -60,21 +60,31 @@ double rt::rotaryFrequency(const Initializer &table, int64_t i,
   return (1 - smooth) * frequency / table.factor + smooth * frequency;
 }
 
-/// Calls `value(i)` for the index i of each element of the rank's part in the
-/// full tensor and stores the results; what lies beyond the tensor stays.
-template <typename Value>
-static void fillShard(const Manifest &manifest, const RangeInfo &range,
-                      int64_t rank, float *data, Value value) {
-  forEachRun(manifest.shardView(range, rank), range.full,
-             [&](int64_t stored, int64_t whole, int64_t count) {
-               for (int64_t i = 0; i < count; ++i)
-                 data[stored + i] = value(static_cast<uint64_t>(whole + i));
-             });
+namespace {
+/// Stored elements of a range, and where they go.
+struct Piece {
+  const Manifest &manifest;
+  const RangeInfo &range;
+  int64_t rank, first, count;
+  float *data;
+};
+} // namespace
+
+/// Calls `value(i)` for the index i of each element of the piece in the full
+/// tensor and stores the results; what lies beyond the tensor stays.
+template <typename Value> static void fillPiece(const Piece &p, Value value) {
+  forEachRunWithin(p.first, p.count, p.manifest.shardView(p.range, p.rank),
+                   p.range.full,
+                   [&](int64_t stored, int64_t whole, int64_t count) {
+                     float *to = p.data + stored - p.first;
+                     for (int64_t i = 0; i < count; ++i)
+                       to[i] = value(static_cast<uint64_t>(whole + i));
+                   });
 }
 
 /// Shape [positions, headDim / 2, 2]: cosine and sine of position * frequency.
-static void fillRotaryTable(const Manifest &manifest, const RangeInfo &range,
-                            int64_t rank, float *data) {
+static void fillRotaryTable(const Piece &piece) {
+  const RangeInfo &range = piece.range;
   const Initializer &table = *range.init;
   if (range.full.size() != 3 || range.full[2] != 2)
     throw Error("the rotary table '" + range.name +
@@ -83,7 +93,7 @@ static void fillRotaryTable(const Manifest &manifest, const RangeInfo &range,
   std::vector<double> frequencies;
   for (int64_t i = 0; i < half; ++i)
     frequencies.push_back(rotaryFrequency(table, i, 2 * half));
-  fillShard(manifest, range, rank, data, [&](uint64_t index) {
+  fillPiece(piece, [&](uint64_t index) {
     auto pair = static_cast<int64_t>(index / 2);
     double angle = static_cast<double>(table.start + pair / half) *
                    frequencies[static_cast<size_t>(pair % half)];
@@ -92,37 +102,44 @@ static void fillRotaryTable(const Manifest &manifest, const RangeInfo &range,
   });
 }
 
-void rt::initializeRange(const Manifest &manifest, const RangeInfo &range,
-                         int64_t rank, uint64_t seed, std::byte *data) {
-  std::memset(data, 0, range.bytes);
+void rt::initializePiece(const Manifest &manifest, const RangeInfo &range,
+                         int64_t rank, uint64_t seed, int64_t first,
+                         int64_t count, std::byte *data) {
+  std::memset(data, 0, static_cast<size_t>(count * sizeOf(range.dtype)));
   if (!range.init || range.init->kind == Initializer::Kind::Zeros)
     return;
   if (range.dtype != DType::F32)
     throw Error("the range '" + range.name +
                 "' has an initial value but is not of type f32");
-  auto *out = reinterpret_cast<float *>(data);
+  Piece piece{manifest, range, rank,
+              first,    count, reinterpret_cast<float *>(data)};
   const Initializer &init = *range.init;
   uint64_t key = philoxKey(seed, range.name);
   switch (init.kind) {
   case Initializer::Kind::Zeros:
     break;
   case Initializer::Kind::Ones:
-    fillShard(manifest, range, rank, out, [](uint64_t) { return 1.0f; });
+    fillPiece(piece, [](uint64_t) { return 1.0f; });
     break;
   case Initializer::Kind::Normal:
-    fillShard(manifest, range, rank, out, [&](uint64_t index) {
+    fillPiece(piece, [&](uint64_t index) {
       return normalFromKey(key, index, init.std, init.cut);
     });
     break;
   case Initializer::Kind::Uniform:
-    fillShard(manifest, range, rank, out, [&](uint64_t index) {
+    fillPiece(piece, [&](uint64_t index) {
       return uniformFromKey(key, index, init.bound);
     });
     break;
   case Initializer::Kind::RotaryTable:
-    fillRotaryTable(manifest, range, rank, out);
+    fillRotaryTable(piece);
     break;
   }
+}
+
+void rt::initializeRange(const Manifest &manifest, const RangeInfo &range,
+                         int64_t rank, uint64_t seed, std::byte *data) {
+  initializePiece(manifest, range, rank, seed, 0, range.elements(), data);
 }
 
 void rt::initializeRanges(const Manifest &manifest, int64_t rank, uint64_t seed,

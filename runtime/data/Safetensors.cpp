@@ -28,7 +28,8 @@ int placeOf(DType type) {
       std::find(std::begin(kOrder), std::end(kOrder), type) - kOrder);
 }
 
-uint64_t bytesOf(const TensorView &tensor) {
+/// Of a TensorView or a TensorSource.
+template <typename Tensor> uint64_t bytesOf(const Tensor &tensor) {
   return static_cast<uint64_t>(elementCount(tensor.shape) *
                                sizeOf(tensor.dtype));
 }
@@ -36,10 +37,10 @@ uint64_t bytesOf(const TensorView &tensor) {
 } // namespace
 
 void rt::writeSafetensors(const std::string &path,
-                          std::vector<TensorView> tensors,
+                          std::vector<TensorSource> tensors,
                           const std::map<std::string, std::string> &metadata) {
   std::sort(tensors.begin(), tensors.end(),
-            [](const TensorView &a, const TensorView &b) {
+            [](const TensorSource &a, const TensorSource &b) {
               int placeA = placeOf(a.dtype), placeB = placeOf(b.dtype);
               return placeA != placeB ? placeA > placeB : a.name < b.name;
             });
@@ -47,7 +48,7 @@ void rt::writeSafetensors(const std::string &path,
   if (!metadata.empty())
     header["__metadata__"] = metadata;
   uint64_t offset = 0;
-  for (const TensorView &tensor : tensors) {
+  for (const TensorSource &tensor : tensors) {
     uint64_t end = offset + bytesOf(tensor);
     header[tensor.name] = {{"dtype", dtypeName(tensor.dtype)},
                            {"shape", tensor.shape},
@@ -61,9 +62,23 @@ void rt::writeSafetensors(const std::string &path,
   AtomicFile file(path);
   file.write({reinterpret_cast<const char *>(&length), sizeof length});
   file.write(text);
-  for (const TensorView &tensor : tensors)
-    file.write({reinterpret_cast<const char *>(tensor.data), bytesOf(tensor)});
+  for (const TensorSource &tensor : tensors)
+    tensor.write([&](std::string_view bytes) { file.write(bytes); });
   file.commit();
+}
+
+void rt::writeSafetensors(const std::string &path,
+                          std::vector<TensorView> tensors,
+                          const std::map<std::string, std::string> &metadata) {
+  std::vector<TensorSource> sources;
+  for (TensorView &tensor : tensors) {
+    std::string_view bytes(reinterpret_cast<const char *>(tensor.data),
+                           bytesOf(tensor));
+    sources.push_back({std::move(tensor.name), tensor.dtype,
+                       std::move(tensor.shape),
+                       [bytes](const auto &write) { write(bytes); }});
+  }
+  writeSafetensors(path, std::move(sources), metadata);
 }
 
 namespace {

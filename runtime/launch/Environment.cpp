@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sched.h>
 #include <unistd.h>
 
@@ -121,16 +122,23 @@ bool rt::bindToOwnCores(const LaunchEnvironment &place, int threads) {
   return sched_setaffinity(0, sizeof own, &own) == 0;
 }
 
-void rt::ensureThreadEnvironment(int threads, char **argv) {
-  std::string count = std::to_string(threads);
-  const char *present = std::getenv("OMP_NUM_THREADS");
-  bool complete = std::getenv("OMP_WAIT_POLICY") && present && present == count;
-  if (complete)
-    return;
+void rt::setThreadEnvironment(int threads) {
   // Waiting threads must leave their core to the communication threads.
   setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
-  setenv("OMP_NUM_THREADS", count.c_str(), /*overwrite=*/1);
-  execv("/proc/self/exe", argv);
-  throw Error(std::string("cannot start again with another environment: ") +
-              std::strerror(errno));
+  setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/1);
+}
+
+std::string rt::rankProgram(Target target) {
+  std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  std::string program =
+      self.parent_path() / (std::string("fsdp-rank-") + targetName(target));
+  if (access(program.c_str(), X_OK) == 0)
+    return program;
+  std::string problem = "the artifact's target is " +
+                        std::string(targetName(target)) + ", but there is no " +
+                        program;
+  if (target == Target::Cuda)
+    throw Error(problem + ": this build has no CUDA target; build fsdp where "
+                          "CMake finds the CUDA Toolkit, cuDNN and NCCL");
+  throw Error(problem + ": build it with fsdp-run");
 }

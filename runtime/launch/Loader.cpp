@@ -56,45 +56,44 @@ static void checkTable(const fsdp_artifact &table, const Manifest &manifest,
     throw Error(libraryPath + ": its tables differ from its manifest");
 }
 
-/// Refuses an artifact for GPUs before its library is opened: its calls would
-/// find this runtime, which keeps buffers in the host's memory.
-static void refuseGpuCode(const Manifest &manifest, const std::string &path) {
-  auto target = manifest.fingerprint.find("target");
-  if (target != manifest.fingerprint.end() &&
-      target->second.rfind("sm_", 0) == 0)
-    throw Error(path + " is for GPUs (" + target->second +
-                ") and needs the CUDA runtime; this program runs artifacts of "
-                "--target=cpu");
+/// A manifest without the newline with which writers may end the file.
+static std::string withoutLastNewline(std::string text) {
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  return text;
 }
 
-LoadedArtifact::LoadedArtifact(const std::string &directory) : path(directory) {
-  std::string libraryPath = directory + "/step.so";
-  std::string manifestPath = directory + "/manifest.json";
+ArtifactFolder::ArtifactFolder(const std::string &directory) : path(directory) {
   if (!std::filesystem::is_directory(directory))
     throw Error("no artifact directory '" + directory +
                 "'; fsdp-compile makes one");
-  std::string text = readWholeFile(manifestPath, "the artifact's manifest");
-  parsed = parseManifest(text, manifestPath);
-  refuseGpuCode(parsed, directory);
-  if (!std::filesystem::exists(libraryPath))
-    throw Error("the artifact's library " + libraryPath + " is missing");
-  checkLibraryFile(libraryPath);
+  text = readWholeFile(manifestPath(), "the artifact's manifest");
+  parsed = parseManifest(text, manifestPath());
+  if (!std::filesystem::exists(libraryPath()))
+    throw Error("the artifact's library " + libraryPath() + " is missing");
+  checkLibraryFile(libraryPath());
+}
+
+LoadedArtifact::LoadedArtifact(const ArtifactFolder &folder) : folder(folder) {
+  std::string libraryPath = folder.libraryPath();
   // A path without a slash would be searched for in the system's folders.
   std::string absolute = std::filesystem::absolute(libraryPath).string();
   library.reset(dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library)
     throw Error(std::string("cannot load the artifact: ") + dlerror());
   table = findTable(library.get(), libraryPath);
-  // Writers may end the file with a newline that the library does not have.
-  while (!text.empty() && text.back() == '\n')
-    text.pop_back();
-  std::string embedded = table->manifest;
-  while (!embedded.empty() && embedded.back() == '\n')
-    embedded.pop_back();
-  if (text != embedded)
-    throw Error(manifestPath + " is not the manifest inside " + libraryPath +
-                "; compile the artifact again");
-  checkTable(*table, parsed, libraryPath);
+  if (withoutLastNewline(folder.manifestText()) !=
+      withoutLastNewline(table->manifest))
+    throw Error(folder.manifestPath() + " is not the manifest inside " +
+                libraryPath + "; compile the artifact again");
+  checkTable(*table, manifest(), libraryPath);
+}
+
+Target rt::targetOf(const Manifest &manifest) {
+  auto target = manifest.fingerprint.find("target");
+  bool isGpu = target != manifest.fingerprint.end() &&
+               target->second.rfind("sm_", 0) == 0;
+  return isGpu ? Target::Cuda : Target::Cpu;
 }
 
 void rt::checkTarget(const Manifest &manifest) {

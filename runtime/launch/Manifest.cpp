@@ -140,6 +140,18 @@ void rt::forEachRun(const ShardView &view, const std::vector<int64_t> &full,
   Runs(view, full, run).visit();
 }
 
+void rt::forEachRunWithin(
+    int64_t first, int64_t count, const ShardView &view,
+    const std::vector<int64_t> &full,
+    const std::function<void(int64_t, int64_t, int64_t)> &run) {
+  forEachRun(view, full, [&](int64_t stored, int64_t whole, int64_t length) {
+    int64_t begin = std::max(stored, first);
+    int64_t end = std::min(stored + length, first + count);
+    if (begin < end)
+      run(begin, whole + begin - stored, end - begin);
+  });
+}
+
 const char *rt::dtypeName(DType type) {
   switch (type) {
   case DType::F32:

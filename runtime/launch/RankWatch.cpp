@@ -9,9 +9,13 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-RankWatch::RankWatch(int64_t mpirun, double limitSeconds)
-    : mpirun(mpirun), limit(limitSeconds),
+RankWatch::RankWatch(double limitSeconds)
+    : limit(limitSeconds),
       seconds(limit == 0 ? 1 : std::clamp(limit / 8, 0.05, 1.0)) {}
+
+void RankWatch::add(int64_t pid, const std::string &name) {
+  started[pid].name = name;
+}
 
 std::string RankWatch::lookAt(int64_t pid, const std::string &name,
                               Process &process) {
@@ -30,15 +34,19 @@ std::string RankWatch::lookAt(int64_t pid, const std::string &name,
 }
 
 std::string RankWatch::look() {
-  std::string wrong = lookAt(mpirun, "mpirun", launcher);
-  for (int64_t pid : childrenOf(mpirun)) {
-    // A child has its rank in its environment once it is the rank's program.
-    std::string rank = variableOf(pid, "OMPI_COMM_WORLD_RANK");
-    if (rank.empty())
-      continue;
-    std::string problem = lookAt(pid, "rank " + rank, ranks[pid]);
+  std::string wrong;
+  auto keepFirst = [&](const std::string &problem) {
     if (wrong.empty())
       wrong = problem;
+  };
+  for (auto &[process, what] : started) {
+    keepFirst(lookAt(process, what.name, what.process));
+    for (int64_t pid : childrenOf(process)) {
+      // A child has its rank in its environment once it is the rank's program.
+      std::string rank = variableOf(pid, "OMPI_COMM_WORLD_RANK");
+      if (!rank.empty())
+        keepFirst(lookAt(pid, "rank " + rank, ranks[pid]));
+    }
   }
   return wrong;
 }

@@ -8,11 +8,15 @@
 
 namespace fsdp::rt {
 
-/// Watches mpirun and its children, the ranks.
+/// Watches the processes that a launcher has started: the ranks, or mpirun, and
+/// then its children, the ranks.
 class RankWatch {
 public:
   /// A process that is stopped for `limitSeconds` is too much; 0: never.
-  RankWatch(int64_t mpirun, double limitSeconds);
+  explicit RankWatch(double limitSeconds);
+
+  /// Watches this process too.
+  void add(int64_t pid, const std::string &name);
 
   /// Seconds between two looks.
   double period() const { return seconds; }
@@ -20,7 +24,7 @@ public:
   /// looks for the limit: looks are counted, not time, so that a job that was
   /// suspended together with its launcher goes on.
   std::string look();
-  /// Ends all ranks that were ever seen.
+  /// Ends all children of mpirun that were ever seen.
   void killRanks() const;
 
 private:
@@ -30,10 +34,15 @@ private:
   };
   std::string lookAt(int64_t pid, const std::string &name, Process &process);
 
-  int64_t mpirun;
+  struct Started {
+    std::string name;
+    Process process;
+  };
+
   double limit, seconds;
-  Process launcher;
-  std::map<int64_t, Process> ranks; // by number of process
+  // By number of process.
+  std::map<int64_t, Started> started;
+  std::map<int64_t, Process> ranks; // of mpirun
 };
 
 } // namespace fsdp::rt

@@ -39,6 +39,8 @@ static std::optional<bool> choice(const char *name) {
 
 double rt::collectiveTimeout() { return seconds("FSDP_TIMEOUT", 300, false); }
 
+double rt::joinTimeout() { return seconds("FSDP_JOIN_TIMEOUT", 120, false); }
+
 double rt::heartbeatLimit() { return seconds("FSDP_HEARTBEAT", 30, true); }
 
 bool rt::wantsSharedMemory() {
@@ -49,6 +51,7 @@ std::optional<bool> rt::wantsNativeBF16() { return choice("FSDP_NATIVE_BF16"); }
 
 void rt::checkVariables() {
   collectiveTimeout();
+  joinTimeout();
   heartbeatLimit();
   wantsSharedMemory();
   wantsNativeBF16();

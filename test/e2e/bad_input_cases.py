@@ -79,13 +79,14 @@ def replace_library(source):
 
 
 def hide_library(given, name):
-    """A copy of fsdp-run and its runtime in which library `name` is called by
-    another name, of the same length, that no file has."""
-    tool = os.path.realpath(shutil.which("fsdp-run"))
-    runtime = f"{os.path.dirname(os.path.dirname(tool))}/lib/libfsdp_runtime.so"
+    """A copy of fsdp-run, its ranks and their runtime in which library `name`
+    is called by another name, of the same length, that no file has."""
+    tools = os.path.dirname(os.path.realpath(shutil.which("fsdp-run")))
+    runtime = f"{os.path.dirname(tools)}/lib/libfsdp_runtime.so"
     copy = f"{given}/without-{name}"
-    for source, folder in ((tool, "bin"), (runtime, "lib")):
-        os.makedirs(f"{copy}/{folder}")
+    for source, folder in ((f"{tools}/fsdp-run", "bin"),
+                           (f"{tools}/fsdp-rank-cpu", "bin"), (runtime, "lib")):
+        os.makedirs(f"{copy}/{folder}", exist_ok=True)
         with open(source, "rb") as file:
             content = file.read()
         to = write(f"{copy}/{folder}/{os.path.basename(source)}",
@@ -412,7 +413,7 @@ def artifact_cases(given, run):
                r"no artifact directory 'nowhere'")
     for library in ("libfsdp_runtime.so", "libdnnl.so.2"):
         yield Case(f"without-{library}",
-                   [hide_library(given, library), "--help"],
+                   [hide_library(given, library), f"{given}/artifact-1"],
                    r"error while loading shared libraries: gone.*: cannot "
                    r"open shared object file")
 

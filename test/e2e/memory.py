@@ -15,7 +15,7 @@ import sys
 import artifacts
 
 # What is ours; everything else that allocates is oneDNN, OpenMP or MPI.
-OURS = ("libfsdp_runtime.so", "step.so", "fsdp-run")
+OURS = ("libfsdp_runtime.so", "step.so", "fsdp-rank-cpu")
 RANKS, STEPS, WARM = 2, 12, 3
 
 # Two compute threads, so that workers of OpenMP are watched too, and both ways
@@ -103,7 +103,7 @@ def check_allocations(rank, runs, shared):
         ours = {name: count for name, count in run["inside"].items()
                 if name in OURS}
         require(not ours, f"rank {rank}, step {step}: we allocate: {ours}")
-        # Between steps fsdp-run formats its lines, but the runtime is still.
+        # Between steps the rank formats its lines, but the runtime is still.
         # The last step is followed by the end of the run.
         if 1 < step < len(runs):
             require("libfsdp_runtime.so" not in run["after"],

@@ -9,6 +9,8 @@
 #define FSDP_RUNTIME_CONTEXT_H
 
 #include "fsdp/Runtime/Artifact.h"
+#include "fsdp/Runtime/Target.h"
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +48,16 @@ void gather(const void *mine, int64_t bytes, void *all, int root = 0);
 // A context
 //===----------------------------------------------------------------------===//
 
+/// Bytes of the arena.
+struct ArenaRange {
+  uint64_t offset, bytes;
+};
+
+/// What the host hands a program, and what it takes from it.
+struct ProgramExchange {
+  std::vector<ArenaRange> inputs, outputs;
+};
+
 struct ContextOptions {
   /// Compute threads of this rank.
   int threads = 1;
@@ -58,6 +70,8 @@ struct ContextOptions {
   /// Writes a Chrome trace to PREFIX.<rank>.json when the context dies.
   /// Empty: environment FSDP_TRACE, or no trace.
   std::string tracePrefix;
+  /// By program; a program without an entry exchanges nothing.
+  std::vector<ProgramExchange> exchanges;
 };
 
 struct ContextDeleter {
@@ -78,10 +92,36 @@ bool runProgram(Context &c, int index, std::string &error);
 /// Bytes of the arena, as allocated.
 uint64_t arenaBytes(const Context &c);
 
+//===----------------------------------------------------------------------===//
+// The arena, seen by the host, which need not be able to address it
+//===----------------------------------------------------------------------===//
+
+/// Where the host reads and writes the range at `offset`, if some program
+/// exchanges it: what is there when a program begins is its input, and behind
+/// the program its output is there. Null for other ranges, unless the host
+/// computes in the arena itself.
+std::byte *hostAddress(Context &c, uint64_t offset);
+
+/// Gets a piece of a range: `bytes` of it from byte `first` on.
+using TakePiece =
+    std::function<void(const std::byte *piece, uint64_t first, uint64_t bytes)>;
+/// Writes all of such a piece.
+using FillPiece =
+    std::function<void(std::byte *piece, uint64_t first, uint64_t bytes)>;
+
+/// Hands the bytes of the arena to `take`, in order, in pieces of whole
+/// elements: of a bounded size, or the whole where it lies. Between programs.
+void download(Context &c, const ArenaRange &range, const TakePiece &take);
+/// Sets the bytes of the arena to what `fill` makes of such pieces.
+void upload(Context &c, const ArenaRange &range, const FillPiece &fill);
+
 /// True if matmuls on bf16 use the CPU's bf16 instructions because they are
 /// faster than f32; otherwise inputs are widened to f32, with the same
 /// roundings. FSDP_NATIVE_BF16=0 switches them off, =1 on where they exist.
 bool hasNativeBF16();
+
+/// The target whose artifacts this runtime runs.
+Target runtimeTarget();
 
 } // namespace fsdp::rt
 

@@ -24,7 +24,13 @@ float uniformValue(uint64_t seed, const std::string &name, uint64_t index,
 /// The i-th rotary frequency for heads of `headDim` elements.
 double rotaryFrequency(const Initializer &table, int64_t i, int64_t headDim);
 
-/// Writes the part of `range` that `rank` holds to `data`; padding is zero.
+/// Writes `count` stored elements from `first` on of the part of `range` that
+/// `rank` holds to `data`; padding is zero.
+void initializePiece(const Manifest &manifest, const RangeInfo &range,
+                     int64_t rank, uint64_t seed, int64_t first, int64_t count,
+                     std::byte *data);
+
+/// Writes the whole part.
 void initializeRange(const Manifest &manifest, const RangeInfo &range,
                      int64_t rank, uint64_t seed, std::byte *data);
 

@@ -2,6 +2,7 @@
 #ifndef FSDP_RUNTIME_LAUNCH_H
 #define FSDP_RUNTIME_LAUNCH_H
 
+#include "fsdp/Runtime/Target.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,16 +36,29 @@ struct JobEnd {
   std::string message;
 };
 
-/// Starts this program's executable with `args` as `ranks` ranks on this
-/// machine and waits for them. Throws fsdp::Error if the machine lacks what
-/// they need.
-JobEnd runLocalRanks(int ranks, int threads,
-                     const std::vector<std::string> &args);
+constexpr int kMaxLocalRanks = 4096;
 
-/// The names of the folders that runLocalRanks makes for a job begin so.
+/// Ranks to start on this machine.
+struct LocalJob {
+  int ranks;
+  /// Compute threads of each.
+  int threads;
+  /// The program and its arguments.
+  std::vector<std::string> command;
+};
+
+/// Starts the ranks by mpirun and waits for them. Throws fsdp::Error if the
+/// machine lacks what they need.
+JobEnd runRanksByMpirun(const LocalJob &job);
+
+/// The same for ranks that do not speak MPI: they are children of this process
+/// and meet as torchrun's do.
+JobEnd runRanksDirectly(const LocalJob &job);
+
+/// The names of the folders that runRanksByMpirun makes for a job begin so.
 constexpr const char *kSessionPrefix = "fsdp-job-";
 
-/// Set for the ranks that runLocalRanks starts: the process that called it.
+/// Set for ranks of a local job: the process that started it.
 constexpr const char *kLauncherVariable = "FSDP_LAUNCHER";
 
 /// What to type for a job that `place` speaks of, when MPI knows of `known`
@@ -52,9 +66,12 @@ constexpr const char *kLauncherVariable = "FSDP_LAUNCHER";
 std::string explainMissingMPI(const LaunchEnvironment &place, int known);
 
 /// OpenMP reads its environment when it is loaded: sets what a rank with
-/// `threads` compute threads needs and starts the executable again if
-/// something was missing.
-void ensureThreadEnvironment(int threads, char **argv);
+/// `threads` compute threads needs, before the rank's program starts.
+void setThreadEnvironment(int threads);
+
+/// The program of a rank, beside this one: fsdp-rank-cpu or fsdp-rank-cuda.
+/// Throws fsdp::Error if this build has none for `target`.
+std::string rankProgram(Target target);
 
 } // namespace fsdp::rt
 

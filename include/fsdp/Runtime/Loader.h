@@ -4,30 +4,52 @@
 
 #include "fsdp/Runtime/Artifact.h"
 #include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Runtime/Target.h"
 #include <memory>
 
 namespace fsdp::rt {
 
-/// A directory with step.so and manifest.json, loaded and checked.
-class LoadedArtifact {
+/// A directory with step.so and manifest.json, read and not loaded: loading
+/// takes the runtime of its target.
+class ArtifactFolder {
 public:
-  /// Throws fsdp::Error if a file is missing, the library has undefined
-  /// symbols or another ABI, or the manifest is damaged or another one.
-  explicit LoadedArtifact(const std::string &directory);
+  /// Throws fsdp::Error if a file is missing, the manifest is damaged or the
+  /// library was cut.
+  explicit ArtifactFolder(const std::string &directory);
 
-  const fsdp_artifact &artifact() const { return *table; }
   const Manifest &manifest() const { return parsed; }
   const std::string &directory() const { return path; }
+  std::string libraryPath() const { return path + "/step.so"; }
+  std::string manifestPath() const { return path + "/manifest.json"; }
+  /// The manifest as it is written.
+  const std::string &manifestText() const { return text; }
+
+private:
+  std::string path, text;
+  Manifest parsed;
+};
+
+/// The library of an artifact, in the process that runs it.
+class LoadedArtifact {
+public:
+  /// Throws fsdp::Error if the library has undefined symbols, another ABI or
+  /// another manifest. The folder must outlive the object.
+  explicit LoadedArtifact(const ArtifactFolder &folder);
+
+  const fsdp_artifact &artifact() const { return *table; }
+  const Manifest &manifest() const { return folder.manifest(); }
 
 private:
   struct Close {
     void operator()(void *library) const;
   };
-  std::string path;
+  const ArtifactFolder &folder;
   std::unique_ptr<void, Close> library;
   const fsdp_artifact *table = nullptr;
-  Manifest parsed;
 };
+
+/// What an artifact was compiled for.
+Target targetOf(const Manifest &manifest);
 
 /// Throws fsdp::Error if this CPU lacks instructions that the artifact's code
 /// uses: it would die of an illegal one later.

@@ -119,6 +119,13 @@ void forEachRun(const ShardView &view, const std::vector<int64_t> &full,
                 const std::function<void(int64_t stored, int64_t whole,
                                          int64_t count)> &run);
 
+/// The same for the `count` stored elements from `first` on alone: a run that
+/// is only partly there is cut.
+void forEachRunWithin(int64_t first, int64_t count, const ShardView &view,
+                      const std::vector<int64_t> &full,
+                      const std::function<void(int64_t stored, int64_t whole,
+                                               int64_t count)> &run);
+
 /// "F32", "BF16", … as in safetensors.
 const char *dtypeName(DType type);
 

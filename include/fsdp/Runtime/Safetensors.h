@@ -9,8 +9,10 @@
 #define FSDP_RUNTIME_SAFETENSORS_H
 
 #include "fsdp/Runtime/Types.h"
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fsdp::rt {
@@ -23,7 +25,19 @@ struct TensorView {
   const std::byte *data;
 };
 
+/// A tensor whose bytes are made while they are written: `write` hands them to
+/// its argument, in order.
+struct TensorSource {
+  std::string name;
+  DType dtype;
+  std::vector<int64_t> shape;
+  std::function<void(const std::function<void(std::string_view)> &)> write;
+};
+
 /// Writes the file whole or not at all. Throws fsdp::Error.
+void writeSafetensors(const std::string &path,
+                      std::vector<TensorSource> tensors,
+                      const std::map<std::string, std::string> &metadata);
 void writeSafetensors(const std::string &path, std::vector<TensorView> tensors,
                       const std::map<std::string, std::string> &metadata);
 

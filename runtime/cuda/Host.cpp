@@ -1,0 +1,89 @@
+//===- Host.cpp - What the host and the GPU hand each other ---------------===//
+#include "CudaContext.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Memory of the host
+//===----------------------------------------------------------------------===//
+
+HostMemory::HostMemory(const std::vector<ProgramExchange> &exchanges)
+    : exchanges(exchanges) {
+  std::map<uint64_t, uint64_t> sizes; // by offset in the arena
+  for (const ProgramExchange &exchange : exchanges)
+    for (const auto *ranges : {&exchange.inputs, &exchange.outputs})
+      for (const ArenaRange &range : *ranges)
+        sizes[range.offset] = std::max(sizes[range.offset], range.bytes);
+  constexpr uint64_t line = 64;
+  uint64_t used = kPieceBytes + line; // data errors
+  for (const auto &[offset, bytes] : sizes) {
+    places[offset] = used;
+    used += (bytes + line - 1) / line * line;
+  }
+  void *pinned = nullptr;
+  require(cudaMallocHost(&pinned, used), "memory for the GPU's copies");
+  memory = static_cast<std::byte *>(pinned);
+  std::memset(memory, 0, used);
+}
+
+HostMemory::~HostMemory() { cudaFreeHost(memory); }
+
+std::byte *HostMemory::address(uint64_t offset) const {
+  auto place = places.find(offset);
+  return place == places.end() ? nullptr : memory + place->second;
+}
+
+void HostMemory::push(size_t program, Ptr arena, cudaStream_t stream) const {
+  if (program >= exchanges.size())
+    return;
+  for (const ArenaRange &range : exchanges[program].inputs)
+    check(cudaMemcpyAsync(arena + range.offset, address(range.offset),
+                          range.bytes, cudaMemcpyHostToDevice, stream),
+          "inputs");
+}
+
+void HostMemory::pull(size_t program, Ptr arena, cudaStream_t stream) const {
+  if (program >= exchanges.size())
+    return;
+  for (const ArenaRange &range : exchanges[program].outputs)
+    check(cudaMemcpyAsync(address(range.offset), arena + range.offset,
+                          range.bytes, cudaMemcpyDeviceToHost, stream),
+          "outputs");
+}
+
+//===----------------------------------------------------------------------===//
+// Context.h
+//===----------------------------------------------------------------------===//
+
+std::byte *rt::hostAddress(Context &c, uint64_t offset) {
+  return c.host->address(offset);
+}
+
+void rt::download(Context &c, const ArenaRange &range, const TakePiece &take) {
+  cudaStream_t stream = c.stream(Stream::Compute);
+  for (uint64_t done = 0; done < range.bytes;) {
+    uint64_t bytes = std::min(range.bytes - done, HostMemory::kPieceBytes);
+    check(cudaMemcpyAsync(c.host->piece(), c.arena + range.offset + done, bytes,
+                          cudaMemcpyDeviceToHost, stream),
+          "a copy from the GPU");
+    check(cudaStreamSynchronize(stream), "a copy from the GPU");
+    take(c.host->piece(), done, bytes);
+    done += bytes;
+  }
+}
+
+void rt::upload(Context &c, const ArenaRange &range, const FillPiece &fill) {
+  cudaStream_t stream = c.stream(Stream::Compute);
+  for (uint64_t done = 0; done < range.bytes;) {
+    uint64_t bytes = std::min(range.bytes - done, HostMemory::kPieceBytes);
+    fill(c.host->piece(), done, bytes);
+    check(cudaMemcpyAsync(c.arena + range.offset + done, c.host->piece(), bytes,
+                          cudaMemcpyHostToDevice, stream),
+          "a copy to the GPU");
+    check(cudaStreamSynchronize(stream), "a copy to the GPU");
+    done += bytes;
+  }
+}

@@ -1,0 +1,21 @@
+//===- HostList.h - Slurm's lists of machines -------------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_LAUNCH_HOSTLIST_H
+#define FSDP_RUNTIME_LAUNCH_HOSTLIST_H
+
+#include <string>
+
+namespace fsdp::rt {
+
+/// What a job must know of the machines that it runs on.
+struct HostList {
+  std::string first;
+  bool hasOthers;
+};
+
+/// Reads a list like "node[01-04,7],other". Throws fsdp::Error that begins with
+/// `variable` if it is none.
+HostList parseHostList(const std::string &text, const std::string &variable);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_LAUNCH_HOSTLIST_H

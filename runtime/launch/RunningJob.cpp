@@ -1,0 +1,268 @@
+//===- RunningJob.cpp - A job on this machine, until it ends --------------===//
+#include "RunningJob.h"
+#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Signals.h"
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
+/// The running processes, for the signal handler; 0: none.
+static std::array<std::atomic<pid_t>, kMaxLocalRanks> receivers;
+
+/// The signal that asked us to stop, or 0.
+static volatile std::sig_atomic_t stopSignal = 0;
+
+static void forwardSignal(int signal, siginfo_t *info, void *) {
+  stopSignal = signal;
+  // A terminal sends its signals to all of them too. mpirun takes a second one
+  // for impatience and ends without cleaning up.
+  bool hasIt = info->si_code == SI_KERNEL && endsJobWell(signal);
+  for (const std::atomic<pid_t> &receiver : receivers)
+    if (pid_t pid = receiver; pid > 0 && !hasIt)
+      kill(pid, signal == SIGINT ? SIGINT : SIGTERM);
+}
+
+static void handleSignals() {
+  struct sigaction action{};
+  action.sa_sigaction = forwardSignal;
+  action.sa_flags = SA_SIGINFO; // without SA_RESTART: poll returns at once
+  for (int signal : kStopSignals)
+    if (!isIgnored(signal))
+      sigaction(signal, &action, nullptr);
+  // The end of a process interrupts poll.
+  struct sigaction wake{};
+  wake.sa_handler = [](int) {};
+  wake.sa_flags = SA_RESTART; // which poll never is
+  sigaction(SIGCHLD, &wake, nullptr);
+}
+
+/// Writing to a reader that has gone becomes an error. Returns whether it was
+/// one already.
+static bool ignoreBrokenPipes() {
+  bool wasIgnored = isIgnored(SIGPIPE);
+  std::signal(SIGPIPE, SIG_IGN);
+  return wasIgnored;
+}
+
+bool rt::endsJobWell(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+}
+
+//===----------------------------------------------------------------------===//
+// Start
+//===----------------------------------------------------------------------===//
+
+void rt::openStandardStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)open("/dev/null", O_RDWR); // the lowest free number is this one
+}
+
+/// A pipe that no other program inherits.
+static std::array<int, 2> makePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
+  return {ends[0], ends[1]};
+}
+
+RunningJob::RunningJob()
+    : errorPipe(makePipe()), printPipe(makePipe()), errors(errorPipe[0]),
+      relay(printPipe[0], STDOUT_FILENO), watch(heartbeatLimit()) {
+  std::fflush(nullptr);
+  handleSignals();
+}
+
+RunningJob::~RunningJob() {
+  if (running > 0) { // not all could be started
+    send(SIGKILL);
+    for (const Process &process : processes)
+      waitpid(process.pid, nullptr, 0);
+  }
+  for (std::atomic<pid_t> &receiver : receivers)
+    receiver = 0;
+  for (int end : {errors, errorPipe[1], printPipe[1]})
+    if (end >= 0)
+      close(end);
+}
+
+void RunningJob::start(const std::string &name,
+                       const std::function<void()> &become) {
+  pid_t child = fork();
+  if (child < 0)
+    throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
+  if (child == 0) {
+    dup2(printPipe[1], STDOUT_FILENO);
+    dup2(errorPipe[1], STDERR_FILENO);
+    become();
+    _exit(127);
+  }
+  receivers.at(processes.size()) = child;
+  processes.push_back({child, name});
+  ++running;
+  watch.add(child, name);
+}
+
+//===----------------------------------------------------------------------===//
+// While it runs
+//===----------------------------------------------------------------------===//
+
+/// Prints what is no diagnostic.
+void RunningJob::takeLines() {
+  size_t begin = 0;
+  for (size_t end; (end = unfinished.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    std::string line = unfinished.substr(begin, end - begin);
+    if (output.takeLine(line))
+      std::fprintf(stderr, "%s\n", line.c_str());
+  }
+  unfinished.erase(0, begin);
+}
+
+void RunningJob::readErrors() {
+  char buffer[4096];
+  ssize_t count = read(errors, buffer, sizeof buffer);
+  if (count < 0 && errno == EINTR)
+    return;
+  if (count <= 0) {
+    close(errors);
+    errors = -1;
+    return;
+  }
+  unfinished.append(buffer, static_cast<size_t>(count));
+  takeLines();
+}
+
+/// Handles what the processes have said and printed, once they have. Returns 0
+/// if they were silent.
+int RunningJob::passOn(int milliseconds) {
+  pollfd ready[] = {{errors, POLLIN, 0}, relay.awaited()};
+  int count = poll(ready, 2, milliseconds);
+  if (count <= 0)
+    return 0;
+  if (ready[0].revents != 0)
+    readErrors();
+  if (ready[1].revents != 0)
+    relay.move();
+  return count;
+}
+
+bool RunningJob::lostReader() const {
+  return endsWithReader && relay.error() == EPIPE;
+}
+
+void RunningJob::send(int signal) {
+  sent.insert(signal);
+  for (const Process &process : processes)
+    if (process.pid > 0)
+      kill(process.pid, signal);
+}
+
+/// Tells the processes to end. They are given time for that, but not for ever.
+void RunningJob::endSoon() {
+  if (deadline)
+    return;
+  send(SIGTERM);
+  send(SIGCONT);
+  deadline = Clock::now() + std::chrono::seconds(10);
+}
+
+void RunningJob::lookAfter() {
+  if (stopSignal != 0 && !deadline)
+    deadline = Clock::now() + std::chrono::seconds(10);
+  if (lostReader() || (status != 0 && running > 0))
+    endSoon();
+  if (deadline && Clock::now() > *deadline) {
+    watch.killRanks();
+    send(SIGKILL);
+  }
+  if (Clock::now() - lastLook < std::chrono::duration<double>(watch.period()))
+    return;
+  lastLook = Clock::now();
+  std::string problem = watch.look();
+  if (stopped.empty() && !problem.empty()) {
+    stopped = problem;
+    endSoon();
+  }
+}
+
+/// Of several processes, one that a signal ended comes first: the others have
+/// missed it. Those that end by signals of ours do so for another's sake.
+void RunningJob::takeStatus(const std::string &name, int ended) {
+  bool isLost = WIFSIGNALED(ended) && sent.count(WTERMSIG(ended)) == 0;
+  if (isLost && lost.empty()) {
+    lost = name + " was ended by signal " + std::to_string(WTERMSIG(ended)) +
+           " (" + strsignal(WTERMSIG(ended)) + "); the whole job was stopped";
+    status = 128 + WTERMSIG(ended);
+  } else if (status == 0) {
+    status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+  }
+}
+
+void RunningJob::reap() {
+  for (size_t i = 0; i < processes.size(); ++i) {
+    Process &process = processes[i];
+    int ended = 0;
+    if (process.pid == 0 || waitpid(process.pid, &ended, WNOHANG) == 0)
+      continue;
+    receivers[i] = 0;
+    process.pid = 0;
+    --running;
+    takeStatus(process.name, ended);
+  }
+}
+
+JobEnd RunningJob::explain() const {
+  if (stopSignal != 0)
+    return {128 + stopSignal, stoppedBy(stopSignal)};
+  if (lostReader())
+    return {128 + SIGPIPE, ""};
+  if (!stopped.empty())
+    return {status == 0 ? 1 : status, stopped};
+  if (!lost.empty())
+    return {status, lost};
+  if (status != 0)
+    return {status, output.failure(status)};
+  if (relay.error() != 0)
+    return {1, std::string("cannot write standard output: ") +
+                   std::strerror(relay.error())};
+  return {0, ""};
+}
+
+JobEnd RunningJob::wait() {
+  for (int *end : {&errorPipe[1], &printPipe[1]})
+    close(std::exchange(*end, -1));
+  endsWithReader = !ignoreBrokenPipes();
+  if (stopSignal != 0) // it came before there was somebody to tell
+    send(SIGTERM);
+  for (; running > 0; reap()) {
+    passOn(static_cast<int>(watch.period() * 1000));
+    lookAfter();
+  }
+  while (passOn(0) != 0) {
+  }
+  if (stopSignal == 0)
+    relay.finish();
+  if (!unfinished.empty()) {
+    unfinished += '\n';
+    takeLines();
+  }
+  // Ranks outlive an mpirun that was killed, for a moment.
+  watch.killRanks();
+  return explain();
+}

@@ -1,0 +1,82 @@
+//===- RunningJob.h - A job on this machine, until it ends ------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_LAUNCH_RUNNINGJOB_H
+#define FSDP_RUNTIME_LAUNCH_RUNNINGJOB_H
+
+#include "JobOutput.h"
+#include "OutputRelay.h"
+#include "RankWatch.h"
+#include "fsdp/Runtime/Launch.h"
+#include <array>
+#include <chrono>
+#include <functional>
+#include <set>
+#include <sys/types.h>
+
+namespace fsdp::rt {
+
+/// Pipes must not take the place of a standard stream that is closed. Comes
+/// before anything that opens files.
+void openStandardStreams();
+
+/// Whether the signal ends mpirun and ranks well when a terminal sends it to
+/// the whole job.
+bool endsJobWell(int signal);
+
+/// The processes of a job, mpirun or the ranks themselves, from their start to
+/// their end: what they print is passed on, signals are sent to them, and if
+/// one fails or stops, all are ended. One at a time in a process.
+class RunningJob {
+public:
+  /// Throws fsdp::Error if there are no pipes.
+  RunningJob();
+  ~RunningJob();
+  RunningJob(const RunningJob &) = delete;
+  RunningJob &operator=(const RunningJob &) = delete;
+
+  /// Starts a process that calls `become`, which does not return, with pipes
+  /// for its output and errors. Throws fsdp::Error; the processes so far are
+  /// then ended.
+  void start(const std::string &name, const std::function<void()> &become);
+  /// Waits for all of them.
+  JobEnd wait();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  struct Process {
+    pid_t pid; // 0: it has ended
+    std::string name;
+  };
+
+  int passOn(int milliseconds);
+  void readErrors();
+  void takeLines();
+  bool lostReader() const;
+  void reap();
+  void takeStatus(const std::string &name, int status);
+  JobEnd explain() const;
+  void lookAfter();
+  void send(int signal);
+  void endSoon();
+
+  /// Ends of pipes: the processes' errors and output.
+  std::array<int, 2> errorPipe, printPipe;
+  int errors; // the read end of the error pipe; -1: it was closed
+  OutputRelay relay;
+  /// The job is not to outlive the reader of its output.
+  bool endsWithReader = false;
+  RankWatch watch;
+  JobOutput output;
+  std::vector<Process> processes;
+  size_t running = 0;
+  std::string unfinished; // a line without its end
+  std::string stopped;    // what is wrong with a process that was stopped
+  std::string lost;       // which process a signal ended that was not ours
+  int status = 0;         // of the first process that failed
+  std::set<int> sent;     // signals
+  std::optional<Clock::time_point> deadline; // of a job that was told to end
+  Clock::time_point lastLook = Clock::now();
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_LAUNCH_RUNNINGJOB_H

@@ -1,0 +1,127 @@
+//===- CommandLine.cpp - What fsdp-run and its ranks are told -------------===//
+#include "CommandLine.h"
+#include "Console.h"
+#include "fsdp/Config/RunConfig.h"
+#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/Error.h"
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <thread>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+static const char *const kDescription =
+    "Trains with an artifact that fsdp-compile made.\n\n"
+    "  fsdp-run out/bible --config examples/bible.toml -n 2\n"
+    "  fsdp-run out/bible -n 2 --training.dataset_path text.txt "
+    "--training.steps=100\n"
+    "  mpirun -n 2 fsdp-run out/bible --config examples/bible.toml\n\n"
+    "Without --config the settings are those of the artifact and the "
+    "defaults.";
+
+/// Reads the command line; returns the exit status if the program is to end
+/// here, behind --help.
+static std::optional<int> parseOptions(const std::vector<std::string> &args,
+                                       RunOptions &options) {
+  // Configuration keys are taken out first: their values must not be read as
+  // the artifact's directory.
+  // What is wrong with them is said with what is wrong in the file.
+  RunConfig scratch;
+  ConfigErrors saidLater;
+  std::vector<std::string> others =
+      applyConfigOverrides(scratch, args, saidLater);
+  size_t next = 0;
+  for (const std::string &argument : args) {
+    if (next < others.size() && others[next] == argument)
+      ++next;
+    else
+      options.overrides.push_back(argument);
+  }
+  CLI::App app(kDescription, "fsdp-run");
+  app.footer("Configuration, as in the TOML file:\n" + configHelp());
+  app.add_option("artifact", options.artifact,
+                 "folder with step.so and manifest.json")
+      ->required();
+  app.add_option("--config", options.config, "description of the run (TOML)");
+  app.add_option("-n,--ranks", options.ranks,
+                 "ranks to start on this machine; without it, joins the job "
+                 "of a launcher or runs alone")
+      ->check(CLI::Range(1, kMaxLocalRanks));
+  app.add_option("--load", options.load,
+                 "safetensors file with values for ranges, full or as "
+                 "FILE.rankN; tokens and targets in it replace the text");
+  app.add_option("--dump", options.dump,
+                 "after the last step, rank N writes its ranges to this file, "
+                 "with .rankN before its extension");
+  app.add_option("--program", options.program,
+                 "run this program once instead of training and print its "
+                 "outputs");
+  std::reverse(others.begin(), others.end()); // as CLI11 wants it
+  try {
+    app.parse(others);
+  } catch (const CLI::CallForHelp &help) {
+    std::ostringstream text;
+    int status = app.exit(help, text);
+    print(text.str());
+    return status;
+  } catch (const CLI::ParseError &error) {
+    throw Error(std::string(error.what()) + " (see fsdp-run --help)");
+  }
+  options.forRanks = {options.artifact};
+  auto pass = [&](const char *name, const std::string &value) {
+    if (!value.empty())
+      options.forRanks.insert(options.forRanks.end(), {name, value});
+  };
+  pass("--config", options.config);
+  pass("--load", options.load);
+  pass("--dump", options.dump);
+  pass("--program", options.program);
+  options.forRanks.insert(options.forRanks.end(), options.overrides.begin(),
+                          options.overrides.end());
+  return std::nullopt;
+}
+
+/// A full disk behind standard output must not look like success.
+static void checkStandardOutput() {
+  int error = outputError();
+  if (error == 0)
+    return;
+  std::fprintf(stderr, "fsdp-run: cannot write standard output: %s\n",
+               std::strerror(error));
+  _exit(1);
+}
+
+int fsdp::runMain(int argc, char **argv, RunFunction *run) {
+  std::atexit(checkStandardOutput);
+  std::optional<LaunchEnvironment> place;
+  // A limit of the size of files is an error like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    RunOptions options;
+    if (auto status = parseOptions(
+            std::vector<std::string>(argv + 1, argv + argc), options))
+      return *status;
+    checkVariables();
+    place = detectLaunch();
+    if (place && options.ranks != 0)
+      throw Error("-n starts ranks, but a launcher has already started this "
+                  "process as rank " +
+                  std::to_string(place->rank) + "; leave -n out");
+    return run(options, place);
+  } catch (const std::exception &error) {
+    // What is wrong on all ranks is said by the first, whose end makes the
+    // launcher stop the others while they wait.
+    if (place && place->rank != 0)
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::fprintf(stderr, "%s: %s\n", place ? "fsdp" : "fsdp-run", error.what());
+    return 1;
+  }
+}
