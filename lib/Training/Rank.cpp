@@ -41,6 +41,9 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
   options.threads = threads;
   options.meshAxes = manifest().meshSizes();
   options.exchanges = exchangesOf(manifest());
+  const auto &fingerprint = manifest().fingerprint;
+  if (auto target = fingerprint.find("target"); target != fingerprint.end())
+    options.target = target->second;
   std::string error;
   context = createContext(artifact.artifact(), options, error);
   if (!context)

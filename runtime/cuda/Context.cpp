@@ -1,10 +1,12 @@
 //===- Context.cpp - Making a CUDA context and running its programs -------===//
 #include "../api/DataErrors.h"
 #include "../collectives/Pieces.h"
+#include "ChooseDevice.h"
 #include "CudaContext.h"
 #include "PlainAttention.h"
-#include "fsdp/Runtime/Launch.h"
 #include "kernels/Reduce.h"
+#include <algorithm>
+#include <cstdlib>
 #include <nvtx3/nvToolsExt.h>
 
 using namespace fsdp;
@@ -50,18 +52,6 @@ static void checkArtifact(const fsdp_artifact &a, const ContextOptions &options,
   }
 }
 
-/// The GPU of this rank: as many as ranks of this machine are needed.
-static void chooseDevice(const World &world) {
-  auto place = detectLaunch();
-  int local = place ? place->localRank : 0, count = 0;
-  require(cudaGetDeviceCount(&count), "cannot use a GPU");
-  if (local >= count)
-    throw Error("rank " + std::to_string(world.rank) + " needs GPU " +
-                std::to_string(local) + ", but this machine has " +
-                std::to_string(count));
-  require(cudaSetDevice(local), "cannot use the GPU");
-}
-
 static void createStreams(Context &c) {
   // Communication kernels go first: they free what compute waits for.
   int least = 0, greatest = 0;
@@ -101,7 +91,8 @@ static void createArena(Context &c) {
 
 static void createLibraries(Context &c) {
   require(cublasLtCreate(&c.blas), "cuBLASLt");
-  require(cudnnCreate(&c.dnn), "cuDNN");
+  if (c.artifact->attentions > 0)
+    require(cudnnCreate(&c.dnn), "cuDNN");
   for (int32_t i = 0; i < c.artifact->gemms; ++i)
     c.gemms.push_back(std::make_unique<GemmPlan>(c.blas, c.artifact->gemm[i]));
   for (int32_t i = 0; i < c.artifact->attentions; ++i)
@@ -111,7 +102,29 @@ static void createLibraries(Context &c) {
             : makeAttentionPlan(c.dnn, c.artifact->attention[i]));
 }
 
+/// The pairs of a stream and a group that have a collective. A program decides
+/// nothing, so one run of it that issues no work knows them all.
+static std::vector<bool> findChannels(Context &c) {
+  std::vector<bool> isUsed(size_t(kStreams) * size_t(c.artifact->groups));
+  c.survey = &isUsed;
+  for (int32_t i = 0; i < c.artifact->programs; ++i)
+    c.artifact->program[i].run(c);
+  c.survey = nullptr;
+  return isUsed;
+}
+
 static void createChannels(Context &c, const ContextOptions &options) {
+  const fsdp_artifact &a = *c.artifact;
+  for (int32_t g = 0; g < a.groups; ++g)
+    c.places.push_back(
+        coordinateOf(a.group[g], options.meshAxes, c.world.rank));
+  std::vector<bool> isUsed = findChannels(c);
+  c.channels.resize(isUsed.size());
+  if (std::find(isUsed.begin(), isUsed.end(), true) == isUsed.end())
+    return;
+  // Several communicators at once need an order of launch that is the same on
+  // all ranks: that of the program.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
   ncclUniqueId id{};
   if (c.world.rank == 0)
     require(ncclGetUniqueId(&id), "NCCL");
@@ -119,28 +132,49 @@ static void createChannels(Context &c, const ContextOptions &options) {
   require(
       ncclCommInitRank(&c.worldCommunicator, c.world.size, id, c.world.rank),
       "NCCL");
-  const fsdp_artifact &a = *c.artifact;
-  std::vector<bool> isUsed(size_t(a.groups), false);
-  for (int32_t i = 0; i < a.collectives; ++i)
-    isUsed[size_t(a.collective[i].group)] = true;
-  for (int32_t g = 0; g < a.groups; ++g)
-    c.places.push_back(
-        coordinateOf(a.group[g], options.meshAxes, c.world.rank));
-  for (int s = 0; s < kStreams; ++s)
-    for (int32_t g = 0; g < a.groups; ++g)
-      c.channels.push_back(
-          isUsed[size_t(g)]
-              ? std::make_unique<Channel>(c.worldCommunicator, a.group[g],
-                                          options.meshAxes, c.world.rank,
-                                          c.arena, a.arena_bytes)
-              : nullptr);
+  for (size_t i = 0; i < isUsed.size(); ++i)
+    if (isUsed[i])
+      c.channels[i] = std::make_unique<Channel>(
+          c.worldCommunicator, a.group[i % size_t(a.groups)], options.meshAxes,
+          c.world.rank, c.arena, a.arena_bytes);
 }
 
-/// True if no rank has an error.
-static bool everyone(bool mine) {
-  double failed = mine ? 0 : 1;
-  allReduceSum(&failed, 1);
-  return failed == 0;
+/// Calls `make`, which may fail on some ranks and not on others; then throws on
+/// all, the first rank's reason where there is none of one's own.
+template <typename Make> static void together(const World &world, Make make) {
+  char reason[1024] = {};
+  try {
+    make();
+  } catch (const Error &error) {
+    std::string(error.what()).copy(reason, sizeof reason - 1);
+  }
+  std::vector<char> all(size_t(world.size) * sizeof reason);
+  gather(reason, sizeof reason, all.data());
+  broadcast(all.data(), int64_t(all.size()));
+  if (*reason)
+    throw Error(reason);
+  for (int r = 0; r < world.size; ++r)
+    if (const char *theirs = all.data() + size_t(r) * sizeof reason; *theirs)
+      throw Error("rank " + std::to_string(r) + " says: " + theirs);
+}
+
+/// Ranks talk to each other on the way, so all go on or none does.
+static void create(Context &c, const ContextOptions &options) {
+  Seat seat;
+  together(c.world, [&] {
+    checkArtifact(*c.artifact, options, c.world);
+    seat = chooseDevice(c.world, options.target);
+  });
+  requireOwnDevices(c.world, seat);
+  together(c.world, [&] {
+    createStreams(c);
+    createArena(c);
+    c.host = std::make_unique<HostMemory>(options.exchanges);
+    createLibraries(c);
+  });
+  for (auto &gemm : c.gemms)
+    gemm->agreeOnAlgorithm();
+  createChannels(c, options);
 }
 
 ContextPtr rt::createContext(const fsdp_artifact &artifact,
@@ -151,25 +185,7 @@ ContextPtr rt::createContext(const fsdp_artifact &artifact,
   c->world = joinWorld();
   error.clear();
   try {
-    checkArtifact(artifact, options, c->world);
-    chooseDevice(c->world);
-    createStreams(*c);
-    createArena(*c);
-    c->host = std::make_unique<HostMemory>(options.exchanges);
-    createLibraries(*c);
-  } catch (const Error &e) {
-    error = e.what();
-  }
-  // From here on ranks talk to each other, so all go on or none does.
-  if (!everyone(error.empty())) {
-    if (error.empty())
-      error = "another rank could not make its context";
-    return nullptr;
-  }
-  try {
-    for (auto &gemm : c->gemms)
-      gemm->agreeOnAlgorithm();
-    createChannels(*c, options);
+    create(*c, options);
   } catch (const Error &e) {
     error = e.what();
     return nullptr;
@@ -256,21 +272,29 @@ bool rt::hasNativeBF16() { return true; }
 Ptr rt::at(Context &c, uint64_t offset) { return c.arena + offset; }
 
 void rt::record(Context &c, int event, Stream stream) {
+  if (c.survey)
+    return;
   check(cudaEventRecord(c.events[size_t(event)], c.stream(stream)), "record");
 }
 
 void rt::wait(Context &c, int event, Stream stream) {
+  if (c.survey)
+    return;
   check(cudaStreamWaitEvent(c.stream(stream), c.events[size_t(event)], 0),
         "wait");
 }
 
 void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
+  if (c.survey)
+    return;
   check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice,
                         c.stream(stream)),
         "copy");
 }
 
 void rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
+  if (c.survey)
+    return;
   check(cudaMemsetAsync(out, 0, size_t(bytes), c.stream(stream)), "fill_zero");
 }
 
@@ -285,11 +309,15 @@ void rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
 
 void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
               Ptr out, Ptr workspace) {
+  if (c.survey)
+    return;
   c.gemms[size_t(index)]->run(c.stream(stream), lhs, rhs, bias, out, workspace);
 }
 
 void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
                    Ptr out, Ptr lse, Ptr workspace) {
+  if (c.survey)
+    return;
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
     return plainAttention(c, stream, d, q, k, v, out, lse);
@@ -300,6 +328,8 @@ void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
 void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
                        Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
                        Ptr dv, Ptr workspace) {
+  if (c.survey)
+    return;
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
     return plainAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk, dv,
@@ -313,6 +343,10 @@ void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
   const CollectiveDesc &desc = c.artifact->collective[index];
   size_t channel =
       size_t(stream) * size_t(c.artifact->groups) + size_t(desc.group);
+  if (c.survey) {
+    (*c.survey)[channel] = true;
+    return;
+  }
   nvtxRangePushA(desc.serves);
   c.channels[channel]->run(c, stream, desc, in.begin(), out.begin(),
                            workspace.begin());

@@ -178,6 +178,10 @@ public:
   /// group without a collective.
   std::vector<std::unique_ptr<Channel>> channels;
 
+  /// Set while a program is asked for its collectives and issues nothing: gets
+  /// those that it has, as `channels`.
+  std::vector<bool> *survey = nullptr;
+
   cudaStream_t stream(Stream s) const { return streams[int(s)]; }
 };
 

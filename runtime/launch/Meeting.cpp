@@ -1,6 +1,7 @@
 //===- Meeting.cpp - How ranks find each other without MPI ----------------===//
 #include "Meeting.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -345,11 +346,10 @@ std::vector<int> Reception::take(double seconds) {
     if (Clock::now() >= end)
       throw Error(missing() + " of " + std::to_string(ranks.size()) +
                   " did not come to " + nameOf("", listener.port) +
-                  " of rank 0 within " +
-                  std::to_string(static_cast<int>(seconds)) +
+                  " of rank 0 within " + format("%g", seconds) +
                   " s (FSDP_JOIN_TIMEOUT sets the limit)" +
-                  (strangers > 0 ? "; " + std::to_string(strangers) +
-                                       " connections were not of this job"
+                  (strangers > 0 ? "; connections that were not of this job: " +
+                                       std::to_string(strangers)
                                  : ""));
     waitForSomebody(end);
     acceptGuests();
@@ -411,17 +411,18 @@ static int connectToFirst(const MeetingPlace &place, int rank, int size,
   Addresses addresses = addressesOf(place.host, place.port);
   Greeting mine = greetingOf(place.job, size, rank);
   Time end = timeAfter(seconds);
+  constexpr std::chrono::milliseconds pause{50};
   std::string problem;
   for (;;) {
     for (const addrinfo *at = addresses.get(); at; at = at->ai_next)
       if (auto socket = tryAddress(*at, mine, end, problem))
         return *socket;
-    if (Clock::now() >= end)
+    if (Clock::now() + pause >= end)
       throw Error("rank " + std::to_string(rank) + " cannot reach rank 0 at " +
                   nameOf(place.host, place.port) + " within " +
-                  std::to_string(static_cast<int>(seconds)) +
+                  format("%g", seconds) +
                   " s (FSDP_JOIN_TIMEOUT sets the limit): " + problem);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(pause);
   }
 }
 

@@ -250,8 +250,9 @@ JobEnd RunningJob::wait() {
   endsWithReader = !ignoreBrokenPipes();
   if (stopSignal != 0) // it came before there was somebody to tell
     send(SIGTERM);
-  for (; running > 0; reap()) {
+  while (running > 0) {
     passOn(static_cast<int>(watch.period() * 1000));
+    reap();
     lookAfter();
   }
   while (passOn(0) != 0) {

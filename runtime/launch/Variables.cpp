@@ -47,6 +47,8 @@ bool rt::wantsSharedMemory() {
   return choice("FSDP_SHARED_MEMORY").value_or(true);
 }
 
+bool rt::wantsSharedGpu() { return choice("FSDP_SHARE_GPU").value_or(false); }
+
 std::optional<bool> rt::wantsNativeBF16() { return choice("FSDP_NATIVE_BF16"); }
 
 void rt::checkVariables() {
@@ -54,5 +56,6 @@ void rt::checkVariables() {
   joinTimeout();
   heartbeatLimit();
   wantsSharedMemory();
+  wantsSharedGpu();
   wantsNativeBF16();
 }

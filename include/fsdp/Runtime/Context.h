@@ -70,6 +70,9 @@ struct ContextOptions {
   /// Writes a Chrome trace to PREFIX.<rank>.json when the context dies.
   /// Empty: environment FSDP_TRACE, or no trace.
   std::string tracePrefix;
+  /// What the artifact's code was compiled for, as in its manifest. Empty: not
+  /// checked.
+  std::string target;
   /// By program; a program without an entry exchanges nothing.
   std::vector<ProgramExchange> exchanges;
 };

@@ -21,6 +21,8 @@ double joinTimeout();
 double heartbeatLimit();
 /// FSDP_SHARED_MEMORY: whether ranks of one machine share their arenas (1).
 bool wantsSharedMemory();
+/// FSDP_SHARE_GPU: whether ranks of one machine may compute on one GPU (0).
+bool wantsSharedGpu();
 /// FSDP_NATIVE_BF16: whether matmuls use bf16 instructions; nothing if not set.
 std::optional<bool> wantsNativeBF16();
 

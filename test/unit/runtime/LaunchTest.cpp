@@ -98,6 +98,11 @@ TEST(Variables, HoldNumbers) {
     EXPECT_EQ(error("FSDP_TIMEOUT", value),
               std::string("environment: FSDP_TIMEOUT = '") + value +
                   "' is no number of seconds above 0");
+  EXPECT_EQ(error("FSDP_JOIN_TIMEOUT", "0"),
+            "environment: FSDP_JOIN_TIMEOUT = '0' is no number of seconds "
+            "above 0");
+  EXPECT_EQ(error("FSDP_SHARE_GPU", "yes"),
+            "environment: FSDP_SHARE_GPU = 'yes' is no choice: 0 or 1");
   EXPECT_EQ(error("FSDP_HEARTBEAT", "-1"),
             "environment: FSDP_HEARTBEAT = '-1' is no number of seconds");
   EXPECT_EQ(error("FSDP_SHARED_MEMORY", "yes"),

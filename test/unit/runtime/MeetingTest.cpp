@@ -1,0 +1,265 @@
+//===- MeetingTest.cpp - How ranks find each other without MPI ------------===//
+#include "../../../runtime/launch/Meeting.h"
+#include "../../../runtime/launch/HostList.h"
+#include "TemporaryFolder.h"
+#include <arpa/inet.h>
+#include <future>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+
+//===----------------------------------------------------------------------===//
+// Lists of hosts
+//===----------------------------------------------------------------------===//
+
+TEST(HostList, TheFirstHostAsItIsWritten) {
+  auto read = [](const char *text) {
+    HostList list = parseHostList(text, "LIST");
+    return list.first + (list.hasOthers ? " and others" : "");
+  };
+  EXPECT_EQ(read("node7"), "node7");
+  EXPECT_EQ(read("a,b"), "a and others");
+  EXPECT_EQ(read("node[01-04,7],other"), "node01 and others");
+  EXPECT_EQ(read("node[007]"), "node007");
+  EXPECT_EQ(read("node[7-7]"), "node7");
+  EXPECT_EQ(read("node[7],other[1-2]"), "node7 and others");
+  EXPECT_EQ(read("rack[2,4]n[10-12]-ib"), "rack2n10-ib and others");
+}
+
+TEST(HostList, WhatIsNone) {
+  for (const char *text :
+       {"", ",a", "a[", "a[]", "a[1", "a[1-", "a[1-]", "a[-1]", "a[1,", "a[1,]",
+        "a[1;2]", "a[1]]", "a]", "a[[1]]", "a b", "a\n", "a[1-2-3]"})
+    EXPECT_EQ(messageOf([&] { parseHostList(text, "LIST"); }),
+              std::string("environment: LIST = '") + text +
+                  "' is no list of hosts");
+}
+
+//===----------------------------------------------------------------------===//
+// Where they meet
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+const char *const kVariables[] = {"MASTER_ADDR",         "MASTER_PORT",
+                                  "FSDP_PORT",           "FSDP_JOB",
+                                  "FSDP_LISTENER",       "TORCHELASTIC_RUN_ID",
+                                  "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST",
+                                  "SLURM_JOB_ID",        "SLURM_STEP_ID",
+                                  "PMIX_NAMESPACE"};
+
+class Meeting : public testing::Test {
+protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+  void clear() {
+    for (const char *name : kVariables)
+      unsetenv(name);
+  }
+  void set(const char *name, const char *value) { setenv(name, value, 1); }
+
+  LaunchEnvironment torch{1, 4, 1, 4, "RANK", "WORLD_SIZE"};
+  LaunchEnvironment slurm{1, 4, 1, 4, "SLURM_PROCID", "SLURM_NTASKS"};
+};
+
+} // namespace
+
+TEST_F(Meeting, BesideTheStoreOfTorchrun) {
+  set("MASTER_ADDR", "head");
+  set("MASTER_PORT", "29500");
+  EXPECT_EQ(meetingPlace(torch).host, "head");
+  EXPECT_EQ(meetingPlace(torch).port, 29501);
+  set("MASTER_PORT", "65535");
+  EXPECT_EQ(meetingPlace(torch).port, 65534);
+  set("FSDP_PORT", "1234");
+  EXPECT_EQ(meetingPlace(torch).port, 1234);
+  for (const char *value : {"0", "65536", "-1", "12x", "port"}) {
+    set("FSDP_PORT", value);
+    EXPECT_EQ(messageOf([&] { meetingPlace(torch); }),
+              std::string("environment: FSDP_PORT = '") + value +
+                  "' is no port");
+  }
+}
+
+TEST_F(Meeting, AtTheFirstHostOfSlurm) {
+  set("SLURM_JOB_NODELIST", "n[08-11]");
+  EXPECT_EQ(meetingPlace(slurm).host, "n08");
+  set("SLURM_STEP_NODELIST", "n10");
+  EXPECT_EQ(meetingPlace(slurm).host, "127.0.0.1");
+  set("SLURM_STEP_NODELIST", "n[10");
+  EXPECT_EQ(messageOf([&] { meetingPlace(slurm); }),
+            "environment: SLURM_STEP_NODELIST = 'n[10' is no list of hosts");
+}
+
+TEST_F(Meeting, SeveralMachinesNeedAnAddress) {
+  EXPECT_EQ(meetingPlace(torch).host, "127.0.0.1");
+  torch.localSize = 2;
+  EXPECT_EQ(messageOf([&] { meetingPlace(torch); }),
+            "the job has ranks on several machines (2 of 4 on this one); set "
+            "MASTER_ADDR to the address of rank 0's");
+}
+
+TEST_F(Meeting, JobsHaveNames) {
+  uint64_t unnamed = meetingPlace(torch).job;
+  set("TORCHELASTIC_RUN_ID", "one");
+  uint64_t one = meetingPlace(torch).job;
+  EXPECT_NE(one, unnamed);
+  // Another launcher's variables need not be on all machines.
+  set("SLURM_JOB_ID", "7");
+  EXPECT_EQ(meetingPlace(torch).job, one);
+  MeetingPlace seven = meetingPlace(slurm);
+  set("SLURM_JOB_ID", "8");
+  MeetingPlace eight = meetingPlace(slurm);
+  EXPECT_NE(seven.job, eight.job);
+  EXPECT_NE(seven.port, eight.port);
+  EXPECT_GE(seven.port, 20000);
+  EXPECT_LT(seven.port, 30000);
+  torch.size = torch.localSize = 5;
+  EXPECT_NE(meetingPlace(torch).job, one);
+}
+
+//===----------------------------------------------------------------------===//
+// The meeting
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+constexpr const char *kHere = "127.0.0.1";
+constexpr uint64_t kJob = 42;
+
+/// A rank that comes, in a thread of its own. Its connection, or an error.
+std::future<int> come(int port, int rank, int size, uint64_t job = kJob,
+                      double seconds = 60) {
+  return std::async(std::launch::async, [=] {
+    return meet({kHere, port, job}, rank, size, seconds).at(0);
+  });
+}
+
+/// A client of somebody else, which says `text`.
+int stranger(int port, const std::string &text) {
+  int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  inet_pton(AF_INET, kHere, &address.sin_addr);
+  EXPECT_EQ(
+      connect(client, reinterpret_cast<sockaddr *>(&address), sizeof address),
+      0);
+  EXPECT_EQ(write(client, text.data(), text.size()), ssize_t(text.size()));
+  return client;
+}
+
+/// Whether what goes in at one end comes out at the other.
+void expectConnected(int one, int other) {
+  char sent = 'x', got = 0;
+  EXPECT_EQ(write(one, &sent, 1), 1);
+  EXPECT_EQ(read(other, &got, 1), 1);
+  EXPECT_EQ(got, sent);
+  close(one);
+  close(other);
+}
+
+} // namespace
+
+TEST_F(Meeting, EveryRankIsConnectedToTheFirst) {
+  Listener listener = listenAt(kHere, 0);
+  ASSERT_GT(listener.port, 0);
+  std::vector<std::future<int>> others;
+  for (int rank = 3; rank > 0; --rank)
+    others.push_back(come(listener.port, rank, 4));
+  std::vector<int> sockets = acceptRanks(listener, kJob, 4, 60);
+  ASSERT_EQ(sockets.size(), 4u);
+  EXPECT_EQ(sockets[0], -1);
+  for (int rank = 3; rank > 0; --rank)
+    expectConnected(others[3 - rank].get(), sockets[rank]);
+}
+
+// The first rank opens its port after the others have come.
+TEST_F(Meeting, RanksWaitForTheFirst) {
+  int port = listenAt(kHere, 0).port;
+  auto other = come(port, 1, 2);
+  usleep(200 * 1000);
+  std::vector<int> sockets = meet({kHere, port, kJob}, 0, 2, 60);
+  expectConnected(other.get(), sockets.at(1));
+}
+
+// The launcher's socket, which was open before any rank.
+TEST_F(Meeting, TheFirstRankTakesTheSocketOfItsLauncher) {
+  Listener listener = listenAt(kHere, 0);
+  auto other = come(listener.port, 1, 2);
+  int inherited = dup(listener.socket);
+  set("FSDP_LISTENER", std::to_string(inherited).c_str());
+  // Any other port: it is not used.
+  std::vector<int> sockets = meet({kHere, 1, kJob}, 0, 2, 60);
+  EXPECT_EQ(getenv("FSDP_LISTENER"), nullptr);
+  expectConnected(other.get(), sockets.at(1));
+}
+
+// Clients of somebody else do not keep the ranks from meeting.
+TEST_F(Meeting, StrangersEndNothing) {
+  Listener listener = listenAt(kHere, 0);
+  int silent = stranger(listener.port, "");
+  int talkative = stranger(listener.port, std::string(200, '?'));
+  auto ofAnotherJob = come(listener.port, 1, 2, kJob + 1, 1);
+  usleep(100 * 1000);
+  auto other = come(listener.port, 1, 2);
+  std::vector<int> sockets = acceptRanks(listener, kJob, 2, 60);
+  expectConnected(other.get(), sockets.at(1));
+  listener.close();
+  EXPECT_EQ(messageOf([&] {
+              ofAnotherJob.get();
+            }).find("rank 1 cannot reach rank 0 at 127.0.0.1 port "),
+            0u);
+  close(silent);
+  close(talkative);
+}
+
+// Both sides say what is missing.
+TEST_F(Meeting, WhoIsMissingIsNamed) {
+  Listener listener = listenAt(kHere, 0);
+  auto second = come(listener.port, 2, 4);
+  int talkative = stranger(listener.port, std::string(200, '?'));
+  EXPECT_EQ(messageOf([&] { acceptRanks(listener, kJob, 4, 1); }),
+            "ranks 1, 3 of 4 did not come to port " +
+                std::to_string(listener.port) +
+                " of rank 0 within 1 s (FSDP_JOIN_TIMEOUT sets the limit); "
+                "connections that were not of this job: 1");
+  close(second.get());
+  close(talkative);
+  int port = listener.port;
+  listener.close();
+  EXPECT_EQ(messageOf([&] { meet({kHere, port, kJob}, 1, 2, 0.2); }),
+            "rank 1 cannot reach rank 0 at 127.0.0.1 port " +
+                std::to_string(port) +
+                " within 0.2 s (FSDP_JOIN_TIMEOUT sets the limit): Connection "
+                "refused");
+}
+
+TEST_F(Meeting, ARankComesOnce) {
+  Listener listener = listenAt(kHere, 0);
+  auto one = come(listener.port, 1, 3, kJob, 2);
+  auto two = come(listener.port, 1, 3, kJob, 2);
+  EXPECT_EQ(messageOf([&] { acceptRanks(listener, kJob, 3, 60); }),
+            "two processes say that they are rank 1 of this job; the "
+            "launcher's variables are wrong");
+  listener.close();
+  for (auto *rank : {&one, &two}) // one of them was welcome
+    messageOf([&] { close(rank->get()); });
+}
+
+TEST_F(Meeting, ThePortIsTaken) {
+  Listener listener = listenAt(kHere, 0);
+  std::string port = std::to_string(listener.port);
+  EXPECT_EQ(messageOf([&] { listenAt(kHere, listener.port); }),
+            "cannot listen at 127.0.0.1 port " + port +
+                ": Address already in use; set FSDP_PORT to a free port, the "
+                "same for all ranks");
+  EXPECT_EQ(messageOf([&] { meet({kHere, listener.port, kJob}, 0, 2, 5); }),
+            "cannot listen at port " + port +
+                ": Address already in use; set FSDP_PORT to a free port, the "
+                "same for all ranks");
+}
