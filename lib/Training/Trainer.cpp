@@ -32,7 +32,7 @@ public:
   void runAll();
 
 private:
-  void introduce(double peak, const char *peakText);
+  void introduce(double peak, const std::string &peakText);
   StepCosts measureCosts();
   StepRecord runStep(int64_t step);
   void train();
@@ -77,7 +77,7 @@ void Trainer::runProgramOnce() {
     rank.dump(options.dump);
 }
 
-void Trainer::introduce(double peak, const char *peakText) {
+void Trainer::introduce(double peak, const std::string &peakText) {
   const Manifest &manifest = run.artifact->manifest();
   int64_t parameters = 0;
   for (const RangeInfo &range : manifest.ranges)
@@ -93,7 +93,8 @@ void Trainer::introduce(double peak, const char *peakText) {
                grouped((int64_t)run.text->heldOutText().size()).c_str()));
   print(format("memory: %s bytes of arena per rank, planned and allocated\n",
                grouped((int64_t)rank.arenaBytes()).c_str()));
-  print(format("peak: %.1f GFLOP/s per rank (%s)\n", peak / 1e9, peakText));
+  print(format("peak: %.1f GFLOP/s per rank (%s)\n", peak / 1e9,
+               peakText.c_str()));
 }
 
 StepCosts Trainer::measureCosts() {
@@ -104,13 +105,15 @@ StepCosts Trainer::measureCosts() {
   costs.flops = flopsOfStep(manifest);
   costs.arenaBytes = rank.arenaBytes();
   costs.peak = config.metrics.peakTflops * 1e12;
-  const char *peakText = "as configured";
+  std::string peakText = "as configured";
   if (costs.peak == 0) {
     bool narrow = config.training.mixedPrecisionParam == "bfloat16";
-    costs.peak =
+    Peak peak =
         measurePeak(rank.world(), threads, narrow ? DType::BF16 : DType::F32);
-    peakText = narrow ? "measured: bf16 products of 1024 x 1024 matrices"
-                      : "measured: f32 products of 1024 x 1024 matrices";
+    costs.peak = peak.flops;
+    auto side = static_cast<long long>(peak.side);
+    peakText = format("measured: %s products of %lld x %lld matrices",
+                      narrow ? "bf16" : "f32", side, side);
   }
   if (rank.isFirst())
     introduce(costs.peak, peakText);
