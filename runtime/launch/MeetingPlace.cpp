@@ -54,7 +54,7 @@ static uint64_t digestOf(const std::string &text) {
 }
 
 static std::string hostOf(const LaunchEnvironment &place) {
-  const std::string here = "127.0.0.1";
+  const char *const here = "127.0.0.1";
   if (std::string address = variable("MASTER_ADDR"); !address.empty())
     return address;
   if (isStartedBy(place, "SLURM_PROCID"))
