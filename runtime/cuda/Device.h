@@ -12,6 +12,10 @@
 
 namespace fsdp::rt {
 
+/// Kernels and the types of their parameters. Not an anonymous namespace: a
+/// kernel has the same name wherever it is compiled.
+namespace device {}
+
 /// Where kernels set bits of DataError, in device memory.
 unsigned *dataErrorFlags(Context &c);
 

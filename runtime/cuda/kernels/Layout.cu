@@ -2,10 +2,12 @@
 #include "../Device.h"
 
 using namespace fsdp::rt;
+using namespace fsdp::rt::device;
 
 static constexpr int kMaxRank = 8;
 
-namespace {
+namespace fsdp::rt::device {
+
 /// A permuting copy: sizes in the output's order, strides (in elements) and
 /// first elements of both sides.
 struct Walk {
@@ -13,10 +15,9 @@ struct Walk {
   int64_t elements = 1, inFirst = 0, outFirst = 0;
   int64_t size[kMaxRank], in[kMaxRank], out[kMaxRank];
 };
-} // namespace
 
 template <typename T>
-static __global__ void copyElements(Walk w, const T *in, T *out) {
+__global__ void copyElements(Walk w, const T *in, T *out) {
   gpu::elements(w.elements, 1, [&](int64_t index, int64_t) {
     int64_t from = w.inFirst, to = w.outFirst;
     for (int d = w.rank - 1; d >= 0; --d) {
@@ -27,6 +28,8 @@ static __global__ void copyElements(Walk w, const T *in, T *out) {
     out[to] = in[from];
   });
 }
+
+} // namespace fsdp::rt::device
 
 template <typename T>
 static void run(Context &c, Stream s, const char *name, const Walk &w, Ptr in,

@@ -2,23 +2,24 @@
 #include "../Device.h"
 
 using namespace fsdp::rt;
+using namespace fsdp::rt::device;
 
 //===----------------------------------------------------------------------===//
 // Rotary
 //===----------------------------------------------------------------------===//
 
-namespace {
+namespace fsdp::rt::device {
+
 struct RotaryShape {
   int64_t sequence, heads, dim;
   bool halves;
   float sign;
 };
-} // namespace
 
 /// A row is a head of a token, a column a pair of it.
 template <typename T>
-static __global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
-                                   const float *table, T *y) {
+__global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
+                            const float *table, T *y) {
   gpu::elements(rows, s.dim / 2, [&](int64_t row, int64_t pair) {
     const int64_t token = row / s.heads % s.sequence;
     const int64_t first = row * s.dim + (s.halves ? pair : 2 * pair);
@@ -31,6 +32,8 @@ static __global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
     math::store(y + second, math::fma(a, sine, b * cosine));
   });
 }
+
+} // namespace fsdp::rt::device
 
 void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
                       int64_t sequence, int64_t heads, int64_t headDim,
@@ -49,6 +52,8 @@ void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
 // Embedding
 //===----------------------------------------------------------------------===//
 
+namespace fsdp::rt::device {
+
 FSDP_DEVICE bool inRange(int64_t id, int64_t classes, DataError error,
                          unsigned *flags) {
   if (id >= 0 && id < classes)
@@ -58,9 +63,9 @@ FSDP_DEVICE bool inRange(int64_t id, int64_t classes, DataError error,
 }
 
 template <typename T>
-static __global__ void embeddingRows(int64_t rows, int64_t classes,
-                                     int64_t cols, const int32_t *ids,
-                                     const T *table, T *out, unsigned *flags) {
+__global__ void embeddingRows(int64_t rows, int64_t classes, int64_t cols,
+                              const int32_t *ids, const T *table, T *out,
+                              unsigned *flags) {
   gpu::elements(rows, cols, [&](int64_t row, int64_t col) {
     const int64_t id = ids[row];
     out[row * cols + col] = inRange(id, classes, kTokenOutOfRange, flags)
@@ -68,6 +73,8 @@ static __global__ void embeddingRows(int64_t rows, int64_t classes,
                                 : T{};
   });
 }
+
+} // namespace fsdp::rt::device
 
 void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
                          int64_t classes, int64_t cols, Ptr ids, Ptr table,
@@ -81,12 +88,14 @@ void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
   });
 }
 
+namespace fsdp::rt::device {
+
 /// One block per token. The first token of a class adds the rows of all its
 /// tokens in order, in f32, and rounds once; the others have nothing to do.
 template <typename T>
-static __global__ void embeddingGradRows(int64_t rows, int64_t classes,
-                                         int64_t cols, const int32_t *ids,
-                                         const T *dy, T *out, unsigned *flags) {
+__global__ void embeddingGradRows(int64_t rows, int64_t classes, int64_t cols,
+                                  const int32_t *ids, const T *dy, T *out,
+                                  unsigned *flags) {
   const int64_t token = blockIdx.x;
   const int32_t id = ids[token];
   if (!inRange(id, classes, kTokenOutOfRange, flags))
@@ -102,6 +111,8 @@ static __global__ void embeddingGradRows(int64_t rows, int64_t classes,
     math::store(out + id * cols + col, total);
   }
 }
+
+} // namespace fsdp::rt::device
 
 void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
                              int64_t rows, int64_t classes, int64_t cols,
@@ -119,11 +130,13 @@ void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
 // Cross entropy
 //===----------------------------------------------------------------------===//
 
+namespace fsdp::rt::device {
+
 template <typename T>
-static __global__ void crossEntropyRows(int64_t rows, int64_t classes,
-                                        int64_t ignoreIndex, const T *logits,
-                                        const int32_t *targets, float *losses,
-                                        float *lse, unsigned *flags) {
+__global__ void crossEntropyRows(int64_t rows, int64_t classes,
+                                 int64_t ignoreIndex, const T *logits,
+                                 const int32_t *targets, float *losses,
+                                 float *lse, unsigned *flags) {
   const int64_t row = gpu::row();
   if (row >= rows)
     return;
@@ -142,6 +155,8 @@ static __global__ void crossEntropyRows(int64_t rows, int64_t classes,
   losses[row] = counts ? total - math::widen(x[target]) : 0.0f;
 }
 
+} // namespace fsdp::rt::device
+
 void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
                             int64_t classes, int64_t ignoreIndex, Ptr logits,
                             Ptr targets, Ptr losses, Ptr lse) {
@@ -154,8 +169,10 @@ void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
   });
 }
 
+namespace fsdp::rt::device {
+
 template <typename T>
-static __global__ void
+__global__ void
 crossEntropyGradRows(int64_t rows, int64_t classes, int64_t ignoreIndex,
                      const T *logits, const int32_t *targets, const float *lse,
                      const float *dlosses, T *out, unsigned *flags) {
@@ -174,6 +191,8 @@ crossEntropyGradRows(int64_t rows, int64_t classes, int64_t ignoreIndex,
   }
 }
 
+} // namespace fsdp::rt::device
+
 void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
                                 int64_t rows, int64_t classes,
                                 int64_t ignoreIndex, Ptr logits, Ptr targets,
@@ -187,11 +206,13 @@ void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
   });
 }
 
+namespace fsdp::rt::device {
+
 /// Adds the labels of this block to `count`: integers, so the order of the
 /// blocks does not matter.
-static __global__ void labelsOfBlock(int64_t rows, int64_t ignoreIndex,
-                                     const int32_t *targets,
-                                     unsigned long long *count) {
+__global__ void labelsOfBlock(int64_t rows, int64_t ignoreIndex,
+                              const int32_t *targets,
+                              unsigned long long *count) {
   __shared__ unsigned labels;
   if (threadIdx.x == 0)
     labels = 0;
@@ -205,6 +226,8 @@ static __global__ void labelsOfBlock(int64_t rows, int64_t ignoreIndex,
   if (threadIdx.x == 0)
     atomicAdd(count, (unsigned long long)(labels));
 }
+
+} // namespace fsdp::rt::device
 
 void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
                            int64_t parts, int64_t ignoreIndex, Ptr targets,

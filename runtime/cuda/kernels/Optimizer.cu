@@ -11,8 +11,9 @@
 #include <cmath>
 
 using namespace fsdp::rt;
+using namespace fsdp::rt::device;
 
-namespace {
+namespace fsdp::rt::device {
 
 /// Tensors of one launch; a kernel's parameters may have 4 KiB.
 constexpr int kTensors = 48;
@@ -38,7 +39,7 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
     body(tensor, i);
 }
 
-} // namespace
+} // namespace fsdp::rt::device
 
 /// Calls launch(tensors, cut) for as many tensors at a time as fit.
 template <int Lists, typename Launch>
@@ -65,9 +66,11 @@ static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
 // Largest absolute value
 //===----------------------------------------------------------------------===//
 
+namespace fsdp::rt::device {
+
 /// The order of absolute values of floats is that of their bits, and a NaN is
 /// above infinity.
-static __global__ void absMaxBits(Tensors<1> t, unsigned *out) {
+__global__ void absMaxBits(Tensors<1> t, unsigned *out) {
   __shared__ unsigned largest;
   if (threadIdx.x == 0)
     largest = 0;
@@ -83,6 +86,8 @@ static __global__ void absMaxBits(Tensors<1> t, unsigned *out) {
     atomicMax(out, largest);
 }
 
+} // namespace fsdp::rt::device
+
 void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptr out) {
   fillZero(c, stream, out, sizeof(float));
@@ -94,6 +99,8 @@ void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
 //===----------------------------------------------------------------------===//
 // Sum of squares
 //===----------------------------------------------------------------------===//
+
+namespace fsdp::rt::device {
 
 FSDP_DEVICE bool isFinite(float x) {
   return (math::bitsOf(x) & 0x7f800000u) != 0x7f800000u;
@@ -122,8 +129,8 @@ FSDP_DEVICE int scaleExponent(float max) {
 
 /// Adds the two 24-bit digits of each (x / scale)^2 to sums[0] and sums[1]:
 /// exact integers, so the order does not matter.
-static __global__ void squareDigits(Tensors<1> t, const float *max,
-                                    unsigned long long *sums) {
+__global__ void squareDigits(Tensors<1> t, const float *max,
+                             unsigned long long *sums) {
   __shared__ unsigned long long high, low;
   if (threadIdx.x == 0)
     high = low = 0;
@@ -148,6 +155,8 @@ static __global__ void squareDigits(Tensors<1> t, const float *max,
   }
 }
 
+} // namespace fsdp::rt::device
+
 void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
                           Ptr max, Ptrs in, Ptr out) {
   fillZero(c, stream, out, 2 * sizeof(int64_t));
@@ -161,9 +170,11 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
 // Clipping
 //===----------------------------------------------------------------------===//
 
-static __global__ void finishNorm(float maxNorm, int64_t sums, const float *max,
-                                  const int64_t *digits, float *norm,
-                                  float *coefficient) {
+namespace fsdp::rt::device {
+
+__global__ void finishNorm(float maxNorm, int64_t sums, const float *max,
+                           const int64_t *digits, float *norm,
+                           float *coefficient) {
   if (threadIdx.x != 0)
     return;
   float total = *max;
@@ -182,6 +193,8 @@ static __global__ void finishNorm(float maxNorm, int64_t sums, const float *max,
   *coefficient = maxNorm == 0.0f || factor > 1.0f ? 1.0f : factor;
 }
 
+} // namespace fsdp::rt::device
+
 void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
                                int64_t sums, Ptr max, Ptr sum, Ptr norm,
                                Ptr coefficient) {
@@ -193,6 +206,8 @@ void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
 //===----------------------------------------------------------------------===//
 // AdamW
 //===----------------------------------------------------------------------===//
+
+namespace fsdp::rt::device {
 
 /// The scalars of a step, as the CPU computes them.
 FSDP_DEVICE AdamWStep scalars(const AdamWDesc &d, double rate, double t,
@@ -210,9 +225,8 @@ FSDP_DEVICE AdamWStep scalars(const AdamWDesc &d, double rate, double t,
 }
 
 /// Lists: parameters, first moments, second moments, gradients.
-static __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
-                                 const int32_t *step,
-                                 const float *coefficient) {
+__global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
+                          const int32_t *step, const float *coefficient) {
   __shared__ AdamWStep s;
   // Powers in f64 are slow: once per block.
   if (threadIdx.x == 0)
@@ -230,6 +244,8 @@ static __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
     parameter = p - s.stepSize * first / denominator;
   });
 }
+
+} // namespace fsdp::rt::device
 
 void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
                      const int64_t *counts, Ptrs parameters, Ptrs firstMoments,

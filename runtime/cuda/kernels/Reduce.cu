@@ -3,8 +3,9 @@
 #include "Reduce.h"
 
 using namespace fsdp::rt;
+using namespace fsdp::rt::device;
 
-namespace {
+namespace fsdp::rt::device {
 
 struct Add {
   template <typename T> FSDP_MATH T apply(T a, T b) { return a + b; }
@@ -19,8 +20,6 @@ FSDP_MATH float load(BF16 x) { return math::widen(x); }
 
 FSDP_MATH float scaled(float x, float scale) { return x * scale; }
 FSDP_MATH int64_t scaled(int64_t x, float) { return x; }
-
-} // namespace
 
 /// Element `i` of the rank at position `at`.
 template <typename In>
@@ -65,11 +64,13 @@ FSDP_DEVICE Acc tree(const Pieces &p, int64_t i) {
 }
 
 template <typename Combine, typename Acc, typename In>
-static __global__ void reduceRanks(Pieces p, float scale, Acc *out) {
+__global__ void reduceRanks(Pieces p, float scale, Acc *out) {
   gpu::elements(p.count, 1, [&](int64_t i, int64_t) {
     out[i] = scaled(tree<Combine, Acc, In>(p, i), scale);
   });
 }
+
+} // namespace fsdp::rt::device
 
 bool fsdp::rt::canReduce(ReduceKind kind, DType in, DType out) {
   if (in == DType::F32 && out == DType::F32)
