@@ -7,7 +7,7 @@
 // A kernel that no GPU has run yet has then still been executed, with its own
 // blocks, threads, shuffles and barriers. Blocks run one after the other. The
 // threads of a block are coroutines that are switched where one waits for the
-// others; those of an independent kernel are a plain loop.
+// others; one that does not wait is followed by the next without a switch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TEST_SHIM_CUDASHIM_H
@@ -21,6 +21,7 @@
 // Blocks run one after the other, so one instance serves them all.
 #define __shared__ static
 
+#include <csetjmp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -36,22 +37,24 @@ inline ShimIndex threadIdx, blockIdx;
 
 namespace shim {
 
-/// The threads of one block.
+/// The threads of one block. They run in order on one stack until one of them
+/// waits; that one keeps the stack, and those behind it go on on another.
 class Block {
 public:
   /// Runs body() once per thread of an x by y block until all have returned.
   void run(unsigned x, unsigned y, const std::function<void()> &body) {
-    threads.resize(size_t(x) * y);
-    running = &body;
+    threads.assign(size_t(x) * y, Thread());
     for (size_t i = 0; i < threads.size(); ++i)
-      prepare(threads[i], {unsigned(i) % x, unsigned(i) / x, 0});
-    size_t alive = threads.size();
+      threads[i].index = {unsigned(i) % x, unsigned(i) / x, 0};
+    running = &body;
+    alive = threads.size();
+    for (next = 0; next < threads.size();)
+      resume(takeStack());
     while (alive > 0)
-      for (current = 0; current < threads.size(); ++current)
-        if (!threads[current].done) {
-          threadIdx = threads[current].index;
-          swapcontext(&scheduler, &threads[current].context);
-          alive -= threads[current].done;
+      for (size_t i = 0; i < threads.size(); ++i)
+        if (!threads[i].done) {
+          current = i;
+          resume(threads[i].stack);
         }
   }
 
@@ -91,41 +94,89 @@ public:
 
 private:
   static constexpr size_t kStackBytes = 64 << 10;
+  struct Stack {
+    std::unique_ptr<char[]> memory{new char[kStackBytes]};
+    ucontext_t start;
+    jmp_buf at;
+    bool hasStarted = false;
+  };
   struct Thread {
-    ucontext_t context;
-    std::unique_ptr<char[]> stack;
     ShimIndex index;
+    Stack *stack = nullptr; // of a thread that waits
     bool done = false;
     unsigned barriers = 0, exchanges = 0;
     float slot[2];
   };
 
-  void prepare(Thread &t, ShimIndex index) {
-    if (!t.stack)
-      t.stack.reset(new char[kStackBytes]);
-    t.index = index;
-    t.done = false;
-    t.barriers = t.exchanges = 0;
-    getcontext(&t.context);
-    t.context.uc_stack.ss_sp = t.stack.get();
-    t.context.uc_stack.ss_size = kStackBytes;
-    t.context.uc_link = &scheduler;
-    makecontext(&t.context, reinterpret_cast<void (*)()>(enter), 0);
+  Stack *takeStack() {
+    if (unused.empty()) {
+      stacks.push_back(std::make_unique<Stack>());
+      return stacks.back().get();
+    }
+    Stack *stack = unused.back();
+    unused.pop_back();
+    return stack;
   }
+
+  /// Goes on on `stack` until it waits or has nothing more to do. Jumps are
+  /// cheaper than swapcontext, which asks the kernel for the signal mask.
+  void resume(Stack *stack) {
+    onStack = stack;
+    if (_setjmp(scheduler))
+      return;
+    if (stack->hasStarted)
+      _longjmp(stack->at, 1);
+    stack->hasStarted = true;
+    getcontext(&stack->start);
+    stack->start.uc_stack.ss_sp = stack->memory.get();
+    stack->start.uc_stack.ss_size = kStackBytes;
+    makecontext(&stack->start, enter, 0);
+    setcontext(&stack->start);
+  }
+
+  /// The life of a stack: threads that have not begun, one after the other,
+  /// until there are no more.
   static void enter();
-  void yield() { swapcontext(&threads[current].context, &scheduler); }
+  void runThreads() {
+    while (next < threads.size()) {
+      current = next++;
+      threadIdx = threads[current].index;
+      (*running)();
+      threads[current].done = true;
+      --alive;
+    }
+  }
+
+  void leave() {
+    if (!_setjmp(onStack->at))
+      _longjmp(scheduler, 1);
+  }
+  void yield() {
+    size_t me = current;
+    threads[me].stack = onStack;
+    leave();
+    threadIdx = threads[me].index;
+  }
 
   std::vector<Thread> threads;
-  size_t current = 0;
-  ucontext_t scheduler;
+  size_t current = 0; // the thread that runs
+  size_t next = 0;    // the first that has not begun
+  size_t alive = 0;
+  std::vector<std::unique_ptr<Stack>> stacks;
+  std::vector<Stack *> unused;
+  Stack *onStack = nullptr;
+  jmp_buf scheduler;
   const std::function<void()> *running = nullptr;
 };
 
 inline Block block;
 
 inline void Block::enter() {
-  (*block.running)();
-  block.threads[block.current].done = true;
+  for (;;) {
+    block.runThreads();
+    block.unused.push_back(block.onStack);
+    block.leave();
+  }
 }
 
 } // namespace shim
