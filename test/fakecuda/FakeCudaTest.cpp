@@ -1,0 +1,391 @@
+//===- FakeCudaTest.cpp - What programs see of the stand-in device --------===//
+//
+// Run by fsdp-fake-device. Every body runs in a process of its own, since an
+// error of the device ends all work of a process; it says with its exit status
+// and on stderr what it saw.
+//
+//===----------------------------------------------------------------------===//
+#include <csignal>
+#include <cstring>
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <functional>
+#include <gtest/gtest.h>
+#include <nccl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+//===----------------------------------------------------------------------===//
+// Help
+//===----------------------------------------------------------------------===//
+
+/// Ends the process with a message if something fails.
+#define REQUIRE(condition)                                                     \
+  if (!(condition)) {                                                          \
+    std::fprintf(stderr, "not true: %s\n", #condition);                        \
+    std::exit(1);                                                              \
+  }
+#define CUDA(call)                                                             \
+  if (cudaError_t status = call; status != cudaSuccess) {                      \
+    std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status));       \
+    std::exit(2);                                                              \
+  }
+#define NCCL(call)                                                             \
+  if (ncclResult_t status = call; status != ncclSuccess) {                     \
+    std::fprintf(stderr, "%s: %s\n", #call, ncclGetErrorString(status));       \
+    std::exit(2);                                                              \
+  }
+
+static void expectGood(const std::function<void()> &body) {
+  EXPECT_EXIT((body(), std::exit(0)), testing::ExitedWithCode(0), "");
+}
+/// A call must fail with such a text.
+static void expectBad(const char *text, const std::function<void()> &body) {
+  EXPECT_EXIT((body(), std::exit(0)), testing::ExitedWithCode(2), text);
+}
+
+/// How often a random order is tried: an order that is one of two
+/// stays away 40 times in a row once in 2^40.
+static constexpr int kTries = 40;
+
+static cudaStream_t makeStream() {
+  cudaStream_t stream;
+  CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+
+static cudaEvent_t makeEvent() {
+  cudaEvent_t event;
+  CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
+static char *allocate(size_t bytes) {
+  void *memory;
+  CUDA(cudaMalloc(&memory, bytes));
+  return static_cast<char *>(memory);
+}
+
+static char byteAt(const char *memory) {
+  char byte;
+  CUDA(cudaMemcpy(&byte, memory, 1, cudaMemcpyDeviceToHost));
+  return byte;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+TEST(FakeCuda, PageableBytesAreTakenAtTheCall) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *memory = allocate(1);
+    char byte = 1;
+    CUDA(cudaMemcpyAsync(memory, &byte, 1, cudaMemcpyHostToDevice, stream));
+    byte = 2;
+    CUDA(cudaStreamSynchronize(stream));
+    REQUIRE(byteAt(memory) == 1);
+  });
+}
+
+TEST(FakeCuda, PinnedBytesAreTakenLate) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *memory = allocate(1), *pinned;
+    CUDA(cudaMallocHost(reinterpret_cast<void **>(&pinned), 1));
+    *pinned = 1;
+    CUDA(cudaMemcpyAsync(memory, pinned, 1, cudaMemcpyHostToDevice, stream));
+    *pinned = 2;
+    CUDA(cudaStreamSynchronize(stream));
+    REQUIRE(byteAt(memory) == 2);
+    CUDA(cudaFreeHost(pinned));
+  });
+}
+
+TEST(FakeCuda, TheHostCannotTouchDeviceMemory) {
+  auto body = [] {
+    volatile char *memory = allocate(1);
+    *memory = 1;
+  };
+  EXPECT_EXIT(body(), testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST(FakeCuda, NewMemoryIsNotZero) {
+  expectGood([] { REQUIRE(byteAt(allocate(1)) != 0); });
+}
+
+TEST(FakeCuda, WorkOutsideOfMemoryIsAnError) {
+  expectBad("fill: 65 bytes at 0x[0-9a-f]* are not in one allocation", [] {
+    cudaStream_t stream = makeStream();
+    CUDA(cudaMemsetAsync(allocate(64), 0, 65, stream));
+    CUDA(cudaStreamSynchronize(stream));
+  });
+}
+
+TEST(FakeCuda, ACopyIsOfTheKindThatItSays) {
+  expectBad("not of the kind it says", [] {
+    char byte = 0;
+    CUDA(cudaMemcpy(allocate(1), &byte, 1, cudaMemcpyDeviceToDevice));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// How often the last of two fills with 1 and 2, issued by `issue`, was the
+/// one with 1.
+static int countFirstLast(const std::function<void(char *)> &issue) {
+  char *memory = allocate(1);
+  int count = 0;
+  for (int i = 0; i < kTries; ++i) {
+    issue(memory);
+    CUDA(cudaDeviceSynchronize());
+    count += byteAt(memory) == 1;
+  }
+  return count;
+}
+
+TEST(FakeCuda, StreamsHaveNoOrder) {
+  expectGood([] {
+    cudaStream_t a = makeStream(), b = makeStream();
+    int count = countFirstLast([&](char *memory) {
+      CUDA(cudaMemsetAsync(memory, 1, 1, a));
+      CUDA(cudaMemsetAsync(memory, 2, 1, b));
+    });
+    REQUIRE(count > 0 && count < kTries);
+  });
+}
+
+TEST(FakeCuda, TheLegacyStreamHasNoOrderEither) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    int count = countFirstLast([&](char *memory) {
+      CUDA(cudaMemset(memory, 1, 1));
+      CUDA(cudaMemsetAsync(memory, 2, 1, stream));
+    });
+    REQUIRE(count > 0 && count < kTries);
+  });
+}
+
+TEST(FakeCuda, AWaitMakesOrder) {
+  expectGood([] {
+    cudaStream_t a = makeStream(), b = makeStream();
+    cudaEvent_t event = makeEvent();
+    REQUIRE(countFirstLast([&](char *memory) {
+              CUDA(cudaMemsetAsync(memory, 1, 1, a));
+              CUDA(cudaEventRecord(event, a));
+              CUDA(cudaStreamWaitEvent(b, event, 0));
+              CUDA(cudaMemsetAsync(memory, 2, 1, b));
+            }) == 0);
+  });
+}
+
+TEST(FakeCuda, AWaitIsForTheRecordBeforeIt) {
+  expectGood([] {
+    cudaStream_t a = makeStream(), b = makeStream();
+    cudaEvent_t event = makeEvent();
+    int count = countFirstLast([&](char *memory) {
+      CUDA(cudaEventRecord(event, a));
+      CUDA(cudaStreamWaitEvent(b, event, 0));
+      CUDA(cudaMemsetAsync(memory, 1, 1, a));
+      // A later record of the same event is none of the wait's business.
+      CUDA(cudaEventRecord(event, a));
+      CUDA(cudaMemsetAsync(memory, 2, 1, b));
+    });
+    REQUIRE(count > 0 && count < kTries);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Between ranks
+//===----------------------------------------------------------------------===//
+
+namespace {
+constexpr size_t kBytes = 64;
+
+/// What a rank of a test has.
+struct TestRank {
+  int rank;
+  ncclComm_t comm;
+  char *memory; // two pieces of kBytes for every rank, registered
+  cudaStream_t stream;
+};
+} // namespace
+
+static TestRank join(int rank, int idPipe[2]) {
+  setenv("RANK", std::to_string(rank).c_str(), 1);
+  TestRank r;
+  r.rank = rank;
+  ncclUniqueId id;
+  // Rank 0 hands the identifier to the other.
+  if (rank == 0) {
+    NCCL(ncclGetUniqueId(&id));
+    REQUIRE(write(idPipe[1], &id, sizeof id) == sizeof id);
+  } else {
+    REQUIRE(read(idPipe[0], &id, sizeof id) == sizeof id);
+  }
+  NCCL(ncclCommInitRank(&r.comm, 2, id, rank));
+  void *memory, *handle;
+  NCCL(ncclMemAlloc(&memory, 4 * kBytes));
+  NCCL(ncclCommRegister(r.comm, memory, 4 * kBytes, &handle));
+  r.memory = static_cast<char *>(memory);
+  r.stream = makeStream();
+  return r;
+}
+
+/// Runs `body` as two ranks; ends as the worse of them does.
+static void asTwoRanks(const std::function<void(const TestRank &)> &body) {
+  int idPipe[2];
+  REQUIRE(pipe(idPipe) == 0);
+  pid_t other = fork();
+  body(join(other == 0 ? 1 : 0, idPipe));
+  if (other == 0)
+    std::exit(0);
+  int state = 0;
+  REQUIRE(waitpid(other, &state, 0) == other);
+  REQUIRE(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
+TEST(FakeCuda, RanksGatherAndExchange) {
+  expectGood([] {
+    asTwoRanks([](const TestRank &r) {
+      int other = 1 - r.rank;
+      char *mine = r.memory + size_t(r.rank) * kBytes;
+      CUDA(cudaMemsetAsync(mine, 5 + r.rank, kBytes, r.stream));
+      // In place; then what the other has given goes back to it.
+      NCCL(ncclAllGather(mine, r.memory, kBytes, ncclInt8, r.comm, r.stream));
+      char *back = r.memory + 2 * kBytes;
+      NCCL(ncclGroupStart());
+      NCCL(ncclSend(r.memory + size_t(other) * kBytes, kBytes, ncclInt8, other,
+                    r.comm, r.stream));
+      NCCL(ncclRecv(back, kBytes, ncclInt8, other, r.comm, r.stream));
+      NCCL(ncclGroupEnd());
+      CUDA(cudaStreamSynchronize(r.stream));
+      REQUIRE(byteAt(r.memory + size_t(other) * kBytes) == 5 + other);
+      REQUIRE(byteAt(back) == 5 + r.rank);
+      NCCL(ncclCommDestroy(r.comm));
+    });
+  });
+}
+
+TEST(FakeCuda, SizesMustAgree) {
+  expectBad("disagree: tensor 0 has 6[34] and 6[34] bytes", [] {
+    asTwoRanks([](const TestRank &r) {
+      NCCL(ncclAllGather(r.memory + 2 * kBytes, r.memory,
+                         kBytes - size_t(r.rank), ncclInt8, r.comm, r.stream));
+      CUDA(cudaStreamSynchronize(r.stream));
+    });
+  });
+}
+
+TEST(FakeCuda, MemoryOfTransfersIsRegistered) {
+  expectBad("what is sent: memory that is not registered", [] {
+    asTwoRanks([](const TestRank &r) {
+      NCCL(ncclAllGather(allocate(kBytes), r.memory, kBytes, ncclInt8, r.comm,
+                         r.stream));
+      CUDA(cudaStreamSynchronize(r.stream));
+    });
+  });
+}
+
+TEST(FakeCuda, ADeadlockIsReported) {
+  expectBad(
+      "deadlock(.|\n)*call 0 waits for rank 1, whose call 0 does not answer it",
+      [] {
+        asTwoRanks([](const TestRank &r) {
+          // Both receive before they send.
+          NCCL(ncclRecv(r.memory, kBytes, ncclInt8, 1 - r.rank, r.comm,
+                        r.stream));
+          NCCL(ncclSend(r.memory, kBytes, ncclInt8, 1 - r.rank, r.comm,
+                        r.stream));
+          CUDA(cudaStreamSynchronize(r.stream));
+        });
+      });
+}
+
+TEST(FakeCuda, AWaitForARankThatHasEndedIsADeadlock) {
+  expectBad("deadlock(.|\n)*communicator [0-9]*, call 0 waits for rank 1", [] {
+    asTwoRanks([](const TestRank &r) {
+      if (r.rank == 1)
+        std::exit(0);
+      NCCL(ncclRecv(r.memory, kBytes, ncclInt8, 1, r.comm, r.stream));
+      CUDA(cudaStreamSynchronize(r.stream));
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Matmuls
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// C = A B of square matrices, all column-major.
+struct Product {
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t operation;
+  cublasLtMatrixLayout_t layout;
+  cublasLtMatmulAlgo_t algorithm;
+
+  explicit Product(uint64_t size) {
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t result;
+    int count = 0;
+    REQUIRE(!cublasLtCreate(&handle));
+    REQUIRE(
+        !cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    REQUIRE(!cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, size, size,
+                                        int64_t(size)));
+    REQUIRE(!cublasLtMatmulPreferenceCreate(&preference));
+    REQUIRE(!cublasLtMatmulAlgoGetHeuristic(handle, operation, layout, layout,
+                                            layout, layout, preference, 1,
+                                            &result, &count));
+    REQUIRE(count == 1);
+    algorithm = result.algo;
+  }
+  cublasStatus_t run(const cublasLtMatmulAlgo_t &with, char *a, char *b,
+                     char *c, cudaStream_t stream) const {
+    float one = 1, zero = 0;
+    return cublasLtMatmul(handle, operation, &one, a, layout, b, layout, &zero,
+                          c, layout, c, layout, &with, allocate(1), 0, stream);
+  }
+};
+} // namespace
+
+TEST(FakeCuda, AMatmulIsComputed) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *a = allocate(16), *b = allocate(16), *c = allocate(16);
+    const float x[] = {1, 2, 3, 4}, y[] = {5, 6, 7, 8};
+    CUDA(cudaMemcpyAsync(a, x, 16, cudaMemcpyHostToDevice, stream));
+    CUDA(cudaMemcpyAsync(b, y, 16, cudaMemcpyHostToDevice, stream));
+    Product product(2);
+    REQUIRE(!product.run(product.algorithm, a, b, c, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    float z[4];
+    CUDA(cudaMemcpy(z, c, 16, cudaMemcpyDeviceToHost));
+    // [1 3; 2 4] [5 7; 6 8]
+    REQUIRE(z[0] == 23 && z[1] == 34 && z[2] == 31 && z[3] == 46);
+  });
+}
+
+TEST(FakeCuda, AnAlgorithmIsForOneProduct) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *memory = allocate(64);
+    Product small(2), large(4);
+    REQUIRE(small.run(large.algorithm, memory, memory, memory, stream) ==
+            CUBLAS_STATUS_NOT_SUPPORTED);
+  });
+}
+
+TEST(FakeCuda, AMatmulKeepsTheAlignmentOfItsAlgorithm) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *memory = allocate(64);
+    Product product(2);
+    REQUIRE(product.run(product.algorithm, memory + 16, memory, memory,
+                        stream) == CUBLAS_STATUS_NOT_SUPPORTED);
+  });
+}

@@ -1,0 +1,190 @@
+//===- Wire.h - Between the stand-in libraries and the device ---*- C++ -*-===//
+//
+// The libraries in client/ turn calls of CUDA, cuBLASLt and NCCL into these
+// messages; the server in device/ executes them. Both are built together, so
+// messages are plain structures as they lie in memory.
+//
+// A message is a Header, the structure of its call, and for some calls bytes
+// behind it. Calls that issue work are not answered; all others get an Answer:
+// their result, or the text of an error.
+//
+// Streams, events and communicators have numbers given by the process that
+// makes them. Addresses are the same in all processes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TEST_FAKECUDA_WIRE_H
+#define FSDP_TEST_FAKECUDA_WIRE_H
+
+#include "fsdp/Runtime/Types.h"
+
+namespace fsdp::fake {
+
+/// The environment variable with the name of the device's socket.
+inline constexpr const char *kSocketVariable = "FSDP_FAKECUDA_SOCKET";
+
+/// The stream of a process that nobody makes.
+inline constexpr uint32_t kLegacyStream = 0;
+
+/// A shard of the address space for the device's memory: outside of what the
+/// kernel gives to programs, so that every process can map it.
+inline constexpr uint64_t kFirstAddress = uint64_t(1) << 45;
+inline constexpr uint64_t kPage = 4096;
+
+inline constexpr uint64_t pagesOf(uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+enum class Call : uint32_t {
+  // Answered.
+  Hello,
+  Allocate,
+  Free,
+  FindKernel,
+  CopyOut,
+  Synchronize,
+  IsDone,
+  EventSynchronize,
+  EventIsDone,
+  UniqueId,
+  CommInit,
+  CommSplit,
+  CommDestroy,
+  // Not answered.
+  CreateStream,
+  DestroyStream,
+  DestroyEvent,
+  Record,
+  Wait,
+  Launch,
+  CopyIn,
+  Copy,
+  Fill,
+  Gemm,
+  Attention,
+  Register,
+  Deregister,
+  Group,
+};
+
+inline constexpr bool isAnswered(Call call) {
+  return call <= Call::CommDestroy;
+}
+
+struct Header {
+  Call call;
+  uint64_t bytes; // of all that follows
+};
+
+enum class Status : int32_t { Done, NotYet, OutOfMemory, Failed };
+
+struct Answer {
+  Status status;
+  uint64_t bytes; // of the result, or of the text of an error
+};
+
+struct Hello {
+  int32_t rank; // of the job, -1 if the environment does not say
+};
+
+struct Allocate {
+  uint64_t bytes;
+  bool isHost; // pinned: the host may use it too
+};
+/// The memory's file comes along with the answer.
+struct Allocated {
+  uint64_t address;
+};
+struct Free {
+  uint64_t address;
+};
+
+/// Also of a synchronisation: of one stream, or with `all` of the process.
+struct StreamCall {
+  uint32_t stream;
+  int32_t priority;
+  bool all;
+};
+struct EventCall {
+  uint32_t event, stream;
+};
+
+/// Behind it: the mangled name. The answer: KernelInfo and a byte count for
+/// every argument.
+struct FindKernel {};
+struct KernelInfo {
+  uint32_t kernel, arguments;
+};
+/// Behind it: the arguments' bytes, one after the other.
+struct Launch {
+  uint32_t stream, kernel;
+  uint32_t grid[3], block[3];
+};
+
+/// CopyIn has the bytes behind it; CopyOut gets them as the answer when the
+/// stream has come so far.
+struct HostCopy {
+  uint32_t stream;
+  uint64_t address, bytes;
+};
+struct Copy {
+  uint32_t stream;
+  uint64_t from, to, bytes;
+};
+struct Fill {
+  uint32_t stream;
+  uint32_t value;
+  uint64_t address, bytes;
+};
+
+struct Gemm {
+  uint32_t stream;
+  rt::GemmDesc desc;
+  uint64_t lhs, rhs, bias, out, workspace, workspaceBytes;
+};
+
+/// Addresses in the order of AttentionPlan's functions.
+struct Attention {
+  uint32_t stream;
+  bool isBackward;
+  rt::AttentionDesc desc;
+  uint64_t q, k, v, out, lse, dout, dq, dk, dv, workspace;
+};
+
+struct UniqueId {
+  uint64_t value;
+};
+struct CommInit {
+  uint64_t id;
+  uint32_t comm;
+  int32_t rank, size;
+};
+/// A negative colour takes part in the split and in no new communicator.
+struct CommSplit {
+  uint32_t parent, comm;
+  int32_t color, key;
+};
+struct CommPlace {
+  int32_t rank, size;
+};
+struct CommDestroy {
+  uint32_t comm;
+};
+struct Registration {
+  uint32_t comm;
+  uint64_t address, bytes;
+};
+
+enum class TransferKind : uint32_t { AllGather, Send, Receive };
+struct Transfer {
+  TransferKind kind;
+  int32_t peer; // of a send or receive
+  uint64_t from, to, bytes;
+};
+/// Behind it: the transfers of one group call on one communicator.
+struct Group {
+  uint32_t stream, comm;
+};
+
+} // namespace fsdp::fake
+
+#endif // FSDP_TEST_FAKECUDA_WIRE_H

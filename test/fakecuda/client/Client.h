@@ -1,0 +1,99 @@
+//===- Client.h - A process that uses the stand-in device -------*- C++ -*-===//
+//
+// In the stand-in libcudart; the other stand-in libraries use it from there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TEST_FAKECUDA_CLIENT_H
+#define FSDP_TEST_FAKECUDA_CLIENT_H
+
+#include "../Wire.h"
+#include <cstdio>
+#include <cuda_runtime_api.h>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+struct CUstream_st {
+  uint32_t number;
+  int priority;
+};
+struct CUevent_st {
+  uint32_t number;
+};
+
+namespace fsdp::fake {
+
+/// The connection to the device and what this process has made there.
+class Client {
+public:
+  /// Connects at the first use; ends the process where there is no device.
+  static Client &get();
+
+  /// Issues work: `call` with its structure and `bytes` more.
+  template <typename T>
+  cudaError_t send(Call call, const T &body, const void *more = nullptr,
+                   uint64_t bytes = 0) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return post(call, &body, sizeof body, more, bytes);
+  }
+  /// Asks and waits. `result` gets the answer's bytes.
+  template <typename T>
+  cudaError_t ask(Call call, const T &body, std::vector<char> *result = nullptr,
+                  const void *more = nullptr, uint64_t bytes = 0) {
+    std::lock_guard<std::mutex> lock(mutex);
+    cudaError_t status = post(call, &body, sizeof body, more, bytes);
+    return status == cudaSuccess ? await(result) : status;
+  }
+
+  cudaError_t allocate(uint64_t bytes, bool isHost, void **memory);
+  cudaError_t free(void *memory, bool isHost);
+
+  enum class Place { Pageable, Pinned, Device };
+  Place placeOf(const void *pointer);
+
+  uint32_t nextNumber() { return ++numbers; }
+
+  /// What the device said of the error that ended all.
+  const std::string &lastText() const { return text; }
+  /// The last error of a call; an error of the device is never forgotten.
+  cudaError_t lastError(bool forget);
+  /// A call that the stand-in refuses: says so and returns `status`.
+  cudaError_t refuse(const std::string &what,
+                     cudaError_t status = cudaErrorInvalidValue);
+
+private:
+  Client();
+  cudaError_t post(Call call, const void *body, uint64_t bodyBytes,
+                   const void *more, uint64_t moreBytes);
+  cudaError_t await(std::vector<char> *result);
+  bool write(const void *data, uint64_t bytes);
+  bool read(void *data, uint64_t bytes);
+  cudaError_t lost();
+
+  struct Memory {
+    uint64_t bytes;
+    bool isHost;
+  };
+  std::mutex mutex;
+  int socket = -1, file = -1; // the file came with the last answer
+  uint32_t numbers = 0;
+  std::map<uintptr_t, Memory> memory;
+  std::string text;
+  cudaError_t refused = cudaSuccess; // of the last refused call
+  bool hasFailed = false;
+};
+
+inline uint64_t addressOf(const void *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
+inline uint32_t numberOf(cudaStream_t stream) {
+  return stream ? stream->number : kLegacyStream;
+}
+
+/// A function of a library that the stand-in does not have: says its name.
+int refuseFunction(const char *name, int status);
+
+} // namespace fsdp::fake
+
+#endif // FSDP_TEST_FAKECUDA_CLIENT_H

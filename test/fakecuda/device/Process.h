@@ -1,0 +1,69 @@
+//===- Process.h - What one process has on the device -----------*- C++ -*-===//
+#ifndef FSDP_TEST_FAKECUDA_PROCESS_H
+#define FSDP_TEST_FAKECUDA_PROCESS_H
+
+#include "../Wire.h"
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp::fake {
+
+struct GroupCall;
+struct Member;
+
+/// One piece of work at its place in a stream.
+struct Operation {
+  std::string what;
+  uint64_t number = 0; // in the process's order of issue
+  /// Why it cannot run yet, empty if it can; null if it always can.
+  std::function<std::string()> waitsFor;
+  /// Throws std::runtime_error.
+  std::function<void()> run;
+  std::shared_ptr<GroupCall> group; // of a transfer
+};
+
+struct DeviceStream {
+  int priority = 0;
+  bool isLegacy = false, isDestroyed = false;
+  std::deque<Operation> queue;
+};
+
+/// The answer that a process waits for.
+struct Pending {
+  std::string what;
+  std::function<bool()> isDone;
+  std::function<std::vector<char>()> result; // null: no bytes
+};
+
+/// Whether the work before a record is done. Every record makes one.
+using Mark = std::shared_ptr<bool>;
+
+struct Process {
+  int socket = -1, rank = -1;
+  std::vector<char> input; // received and not yet a whole message
+  uint64_t issued = 0;     // calls so far
+  std::map<uint32_t, DeviceStream> streams;
+  std::map<uint32_t, Mark> events; // of their last record
+  std::map<uint32_t, Member *> comms;
+  std::optional<Pending> pending;
+  std::string failure; // empty until something fails
+
+  std::string name() const { return "rank " + std::to_string(rank); }
+  bool isIdle() const {
+    for (auto &[number, stream] : streams)
+      if (!stream.queue.empty())
+        return false;
+    return true;
+  }
+  /// From now on every answer is this error, as after a fault on a GPU.
+  void fail(const std::string &text);
+};
+
+} // namespace fsdp::fake
+
+#endif // FSDP_TEST_FAKECUDA_PROCESS_H

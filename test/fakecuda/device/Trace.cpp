@@ -1,0 +1,202 @@
+//===- Trace.cpp - What was issued and what ran ---------------------------===//
+#include "Trace.h"
+#include "Kernels.h"
+#include "Message.h"
+#include <sstream>
+
+using namespace fsdp;
+using namespace fsdp::fake;
+
+namespace {
+
+/// The fields of one line.
+class Line {
+public:
+  explicit Line(const char *call) { text << "{\"call\": \"" << call << '"'; }
+
+  template <typename T> Line &number(const char *name, T value) {
+    text << ", \"" << name << "\": " << +value;
+    return *this;
+  }
+  Line &string(const char *name, const std::string &value) {
+    text << ", \"" << name << "\": \"" << value << '"';
+    return *this;
+  }
+  Line &numbers(const char *name, const std::vector<uint64_t> &values) {
+    text << ", \"" << name << "\": [";
+    for (size_t i = 0; i < values.size(); ++i)
+      text << (i ? ", " : "") << values[i];
+    text << ']';
+    return *this;
+  }
+  std::string str() const { return text.str() + "}\n"; }
+
+private:
+  std::ostringstream text;
+};
+
+} // namespace
+
+static std::string launchLine(const std::vector<char> &message) {
+  Launch l = bodyOf<Launch>(message);
+  const Twin &t = twin(l.kernel);
+  auto rest = restOf<Launch, char>(message);
+  std::vector<uint64_t> pointers;
+  size_t at = 0;
+  for (uint32_t i = 0; i < t.count; ++i) {
+    if (t.parameters[i].isPointer) {
+      uint64_t address;
+      std::memcpy(&address, rest.data() + at, sizeof address);
+      pointers.push_back(address);
+    }
+    at += t.parameters[i].bytes;
+  }
+  return Line("launch")
+      .number("stream", l.stream)
+      .string("kernel", shortName(t.name))
+      .numbers("grid", {l.grid[0], l.grid[1], l.grid[2]})
+      .numbers("block", {l.block[0], l.block[1], l.block[2]})
+      .numbers("pointers", pointers)
+      .str();
+}
+
+static std::string groupLine(const std::vector<char> &message) {
+  Group g = bodyOf<Group>(message);
+  std::vector<uint64_t> kinds, peers, from, to, bytes;
+  for (const Transfer &t : restOf<Group, Transfer>(message)) {
+    kinds.push_back(uint64_t(t.kind));
+    peers.push_back(t.peer < 0 ? 0 : uint64_t(t.peer));
+    from.push_back(t.from);
+    to.push_back(t.to);
+    bytes.push_back(t.bytes);
+  }
+  return Line("group")
+      .number("stream", g.stream)
+      .number("comm", g.comm)
+      .numbers("kinds", kinds)
+      .numbers("peers", peers)
+      .numbers("from", from)
+      .numbers("to", to)
+      .numbers("bytes", bytes)
+      .str();
+}
+
+static std::string gemmLine(const Gemm &g) {
+  auto type = [](rt::DType t) { return static_cast<unsigned>(t); };
+  const rt::GemmDesc &d = g.desc;
+  return Line("gemm")
+      .number("stream", g.stream)
+      .numbers("sizes",
+               {uint64_t(d.batch), uint64_t(d.m), uint64_t(d.n), uint64_t(d.k)})
+      .numbers("transposed", {d.transposeLhs, d.transposeRhs})
+      .numbers("types", {type(d.in), type(d.out)})
+      .numbers("pointers", {g.lhs, g.rhs, g.bias, g.out, g.workspace})
+      .str();
+}
+
+static std::string attentionLine(const Attention &a) {
+  return Line(a.isBackward ? "attention_grad" : "attention")
+      .number("stream", a.stream)
+      .numbers("pointers", {a.q, a.k, a.v, a.out, a.lse, a.dout, a.dq, a.dk,
+                            a.dv, a.workspace})
+      .str();
+}
+
+static std::string copyLine(const Copy &c) {
+  return Line("copy")
+      .number("stream", c.stream)
+      .number("from", c.from)
+      .number("to", c.to)
+      .number("bytes", c.bytes)
+      .str();
+}
+
+static std::string fillLine(const Fill &f) {
+  return Line("fill")
+      .number("stream", f.stream)
+      .number("value", f.value)
+      .number("to", f.address)
+      .number("bytes", f.bytes)
+      .str();
+}
+
+static std::string hostCopyLine(const char *call, const HostCopy &c) {
+  return Line(call)
+      .number("stream", c.stream)
+      .number("address", c.address)
+      .number("bytes", c.bytes)
+      .str();
+}
+
+static std::string eventLine(const char *call, const EventCall &e) {
+  return Line(call).number("event", e.event).number("stream", e.stream).str();
+}
+
+static std::string streamLine(const char *call, const StreamCall &s) {
+  return Line(call)
+      .number("stream", s.stream)
+      .number("priority", s.priority)
+      .number("all", s.all)
+      .str();
+}
+
+/// Empty for calls that neither issue work nor wait.
+static std::string lineOf(Call call, const std::vector<char> &message) {
+  switch (call) {
+  case Call::Launch:
+    return launchLine(message);
+  case Call::Group:
+    return groupLine(message);
+  case Call::Gemm:
+    return gemmLine(bodyOf<Gemm>(message));
+  case Call::Attention:
+    return attentionLine(bodyOf<Attention>(message));
+  case Call::Copy:
+    return copyLine(bodyOf<Copy>(message));
+  case Call::Fill:
+    return fillLine(bodyOf<Fill>(message));
+  case Call::CopyIn:
+    return hostCopyLine("copy_in", bodyOf<HostCopy>(message));
+  case Call::CopyOut:
+    return hostCopyLine("copy_out", bodyOf<HostCopy>(message));
+  case Call::Record:
+    return eventLine("record", bodyOf<EventCall>(message));
+  case Call::Wait:
+    return eventLine("wait", bodyOf<EventCall>(message));
+  case Call::EventSynchronize:
+    return eventLine("event_synchronize", bodyOf<EventCall>(message));
+  case Call::CreateStream:
+    return streamLine("create_stream", bodyOf<StreamCall>(message));
+  case Call::Synchronize:
+    return streamLine("synchronize", bodyOf<StreamCall>(message));
+  default:
+    return {};
+  }
+}
+
+Trace::Trace(std::string name) : prefix(std::move(name)) {
+  if (!prefix.empty())
+    order.open(prefix + ".executed.jsonl");
+}
+
+std::ofstream &Trace::fileOf(const Process &process) {
+  std::ofstream &file = files[process.rank];
+  if (!file.is_open())
+    file.open(prefix + ".rank" + std::to_string(process.rank) + ".jsonl");
+  return file;
+}
+
+void Trace::issued(const Process &process, Call call,
+                   const std::vector<char> &body) {
+  if (prefix.empty())
+    return;
+  if (std::string line = lineOf(call, body); !line.empty())
+    fileOf(process) << line;
+}
+
+void Trace::executed(const Process &process, const Operation &operation) {
+  if (!prefix.empty())
+    order << "{\"rank\": " << process.rank
+          << ", \"number\": " << operation.number << ", \"what\": \""
+          << operation.what << "\"}\n";
+}

@@ -1,0 +1,25 @@
+//===- RuntimeTwins.cpp - Twins of the CUDA runtime's kernels -------------===//
+//
+// A kernel that is missing here is reported by name when it is launched. The
+// launchers of those files are not called here: what they call is undefined.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/cuda/kernels/Layout.cu"
+#include "runtime/cuda/kernels/Model.cu"
+#include "runtime/cuda/kernels/Optimizer.cu"
+#include "runtime/cuda/kernels/Reduce.cu"
+
+#include "Twin.h"
+
+using namespace fsdp::rt::device;
+
+static fsdp::fake::Twins<
+    copyElements<uint8_t>, copyElements<uint16_t>, copyElements<uint32_t>,
+    copyElements<uint64_t>, rotaryPairs<float>, rotaryPairs<BF16>,
+    embeddingRows<float>, embeddingRows<BF16>, embeddingGradRows<float>,
+    embeddingGradRows<BF16>, crossEntropyRows<float>, crossEntropyRows<BF16>,
+    crossEntropyGradRows<float>, crossEntropyGradRows<BF16>, labelsOfBlock,
+    absMaxBits, squareDigits, finishNorm, adamwStep,
+    reduceRanks<Add, int64_t, int64_t>, reduceRanks<Add, float, BF16>,
+    reduceRanks<Add, float, float>, reduceRanks<Max, float, float>>
+    twins;
