@@ -69,15 +69,32 @@ void GemmPlan::describe(const GemmDesc &d) {
   result = layoutOf(d.out, d.m, d.n, d.batch);
 }
 
-void GemmPlan::choose() {
-  cublasLtMatmulPreference_t preference;
-  require(cublasLtMatmulPreferenceCreate(&preference), "cuBLASLt preference");
+/// The compiler aligns ranges of the arena to this.
+static constexpr uint32_t kArenaAlignment = 64;
+
+/// What every call of the matmul keeps. Where nothing is said cuBLASLt takes
+/// operands to be aligned to 256 bytes.
+static cublasStatus_t describeCalls(cublasLtMatmulPreference_t preference) {
   uint64_t bytes = cuda::kGemmWorkspaceBytes;
-  cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
   cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
       preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
       sizeof bytes);
+  for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = cublasLtMatmulPreferenceSetAttribute(
+          preference, name, &kArenaAlignment, sizeof kArenaAlignment);
+  return status;
+}
+
+void GemmPlan::choose() {
+  cublasLtMatmulPreference_t preference;
+  require(cublasLtMatmulPreferenceCreate(&preference), "cuBLASLt preference");
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  cublasStatus_t status = describeCalls(preference);
   if (status == CUBLAS_STATUS_SUCCESS)
     status =
         cublasLtMatmulAlgoGetHeuristic(handle, operation, first, second, result,
