@@ -162,6 +162,9 @@ int fsdp::fake::refuseFunction(const char *name, int status) {
 /// Device memory is mapped without access: a program that reads it on the host
 /// faults, as it would with a GPU.
 cudaError_t Client::allocate(uint64_t bytes, bool isHost, void **pointer) {
+  *pointer = nullptr;
+  if (bytes == 0)
+    return cudaSuccess;
   std::vector<char> result;
   cudaError_t status = ask(Call::Allocate, Allocate{bytes, isHost}, &result);
   if (status != cudaSuccess)

@@ -57,14 +57,6 @@ template <typename T> static void halveBytes(std::vector<char> &message) {
   putBody(message, body);
 }
 
-/// The next stream that somebody made.
-static uint32_t nextStream(const Process &process, uint32_t stream) {
-  auto next = process.streams.upper_bound(stream);
-  if (next == process.streams.end())
-    next = process.streams.upper_bound(kLegacyStream);
-  return next->first;
-}
-
 static void swapTransfers(std::vector<char> &message) {
   auto transfers = restOf<Group, Transfer>(message);
   if (transfers.size() > 1)
@@ -74,7 +66,7 @@ static void swapTransfers(std::vector<char> &message) {
 }
 
 /// False if the call is left out.
-bool Fault::change(Process &process, Call call, std::vector<char> &body) const {
+bool Fault::change(Call call, std::vector<char> &body) const {
   if (kind == "drop-wait" || kind == "drop-record")
     return false;
   if (kind == "swap-group")
@@ -86,7 +78,7 @@ bool Fault::change(Process &process, Call call, std::vector<char> &body) const {
   if (call == Call::Launch) {
     Launch launch = bodyOf<Launch>(body);
     if (kind == "wrong-stream")
-      launch.stream = nextStream(process, launch.stream);
+      launch.stream = kLegacyStream;
     else
       --launch.grid[0];
     putBody(body, launch);
@@ -94,10 +86,10 @@ bool Fault::change(Process &process, Call call, std::vector<char> &body) const {
   return true;
 }
 
-bool Fault::plant(Process &process, Call call, std::vector<char> &body) {
+bool Fault::plant(const Process &process, Call call, std::vector<char> &body) {
   if (kind.empty() || (rank >= 0 && process.rank != rank) || !concerns(call) ||
       seen[&process]++ != index)
     return true;
   planted = true;
-  return change(process, call, body);
+  return change(call, body);
 }

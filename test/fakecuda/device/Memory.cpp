@@ -12,7 +12,7 @@ using namespace fsdp::fake;
 static constexpr uint64_t kGranule = 2 << 20;
 
 uint64_t Memory::allocate(const Process &owner, uint64_t bytes, bool isHost) {
-  uint64_t size = pagesOf(std::max<uint64_t>(bytes, 1));
+  uint64_t size = pagesOf(bytes);
   int file = memfd_create("fsdp-fakecuda", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, off_t(size)) != 0)
     return 0;
@@ -34,8 +34,7 @@ void Memory::free(uint64_t address) {
   auto found = all.find(address);
   if (found == all.end())
     throw std::runtime_error("freed memory is not allocated");
-  munmap(pointerTo<void>(address),
-         pagesOf(std::max<uint64_t>(found->second.bytes, 1)));
+  munmap(pointerTo<void>(address), pagesOf(found->second.bytes));
   ::close(found->second.file);
   all.erase(found);
 }

@@ -31,7 +31,7 @@ private:
 ///   drop-wait     a wait for an event is left out
 ///   drop-record   a record of an event is left out
 ///   short-copy    a copy or fill does the first half of its bytes
-///   wrong-stream  a kernel goes to the next stream of its process
+///   wrong-stream  a kernel goes to the legacy stream
 ///   wrong-grid    a kernel has one block less
 ///   swap-group    two transfers of a group call change places
 class Fault {
@@ -40,13 +40,13 @@ public:
   explicit Fault(const std::string &text);
 
   /// Changes `body` where the fault is; false if the call is left out.
-  bool plant(Process &process, Call call, std::vector<char> &body);
+  bool plant(const Process &process, Call call, std::vector<char> &body);
   /// True if there is no fault or it has been planted.
   bool wasPlanted() const { return kind.empty() || planted; }
 
 private:
   bool concerns(Call call) const;
-  bool change(Process &process, Call call, std::vector<char> &body) const;
+  bool change(Call call, std::vector<char> &body) const;
 
   std::string kind;
   uint64_t index = 0;
