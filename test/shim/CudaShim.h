@@ -60,17 +60,12 @@ public:
 
   /// Waits until every thread that still runs has come here as often.
   void barrier() {
-    size_t me = current;
-    unsigned mine = ++threads[me].barriers;
-    auto allHere = [&] {
-      for (const Thread &t : threads)
-        if (!t.done && t.barriers < mine)
-          return false;
-      return true;
-    };
+    unsigned mine = passed;
+    ++arrived;
+    passIfAllHere();
     do
       yield();
-    while (!allHere());
+    while (passed == mine);
   }
 
   /// Gives `value` to the others of the warp and takes that of `lane`, which
@@ -104,7 +99,7 @@ private:
     ShimIndex index;
     Stack *stack = nullptr; // of a thread that waits
     bool done = false;
-    unsigned barriers = 0, exchanges = 0;
+    unsigned exchanges = 0;
     float slot[2];
   };
 
@@ -144,7 +139,15 @@ private:
       (*running)();
       threads[current].done = true;
       --alive;
+      passIfAllHere();
     }
+  }
+
+  void passIfAllHere() {
+    if (arrived < alive || alive == 0)
+      return;
+    arrived = 0;
+    ++passed;
   }
 
   void leave() {
@@ -161,7 +164,8 @@ private:
   std::vector<Thread> threads;
   size_t current = 0; // the thread that runs
   size_t next = 0;    // the first that has not begun
-  size_t alive = 0;
+  size_t alive = 0, arrived = 0; // arrived at the barrier
+  unsigned passed = 0;           // barriers
   std::vector<std::unique_ptr<Stack>> stacks;
   std::vector<Stack *> unused;
   Stack *onStack = nullptr;
