@@ -87,8 +87,13 @@ bool Fault::change(Call call, std::vector<char> &body) const {
 }
 
 bool Fault::plant(const Process &process, Call call, std::vector<char> &body) {
-  if (kind.empty() || (rank >= 0 && process.rank != rank) || !concerns(call) ||
-      seen[&process]++ != index)
+  if (kind.empty() || (rank >= 0 && process.rank != rank))
+    return true;
+  // What comes before is preparation, and how much of it may depend on time.
+  if (call == Call::Launch)
+    seen.emplace(&process, 0);
+  auto count = seen.find(&process);
+  if (count == seen.end() || !concerns(call) || count->second++ != index)
     return true;
   planted = true;
   return change(call, body);

@@ -26,7 +26,8 @@ private:
 };
 
 /// One fault in the calls that arrive: "KIND:N" or "KIND:N@RANK" for the N-th
-/// call of its kind (from 0) of every rank or of one. The kinds:
+/// call of its kind, from 0, of every rank or of one. Counted from a process's
+/// first kernel on. The kinds:
 ///
 ///   drop-wait     a wait for an event is left out
 ///   drop-record   a record of an event is left out
@@ -50,8 +51,8 @@ private:
 
   std::string kind;
   uint64_t index = 0;
-  int rank = -1; // -1: all
-  std::map<const Process *, uint64_t> seen;
+  int rank = -1;                            // -1: all
+  std::map<const Process *, uint64_t> seen; // calls of the kind
   bool planted = false;
 };
 
