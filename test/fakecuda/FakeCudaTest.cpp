@@ -306,11 +306,26 @@ TEST(FakeCuda, ADeadlockIsReported) {
 }
 
 TEST(FakeCuda, AWaitForARankThatHasEndedIsADeadlock) {
-  expectBad("deadlock(.|\n)*communicator [0-9]*, call 0 waits for rank 1", [] {
+  expectBad("deadlock(.|\n)*communicator [0-9]*, call 0 waits for rank 1 of "
+            "communicator [0-9]*, whose process has ended",
+            [] {
+              asTwoRanks([](const TestRank &r) {
+                if (r.rank == 1)
+                  std::exit(0);
+                NCCL(ncclRecv(r.memory, kBytes, ncclInt8, 1, r.comm, r.stream));
+                CUDA(cudaStreamSynchronize(r.stream));
+              });
+            });
+}
+
+TEST(FakeCuda, AnAbortEndsAWait) {
+  expectGood([] {
     asTwoRanks([](const TestRank &r) {
       if (r.rank == 1)
         std::exit(0);
       NCCL(ncclRecv(r.memory, kBytes, ncclInt8, 1, r.comm, r.stream));
+      REQUIRE(cudaStreamQuery(r.stream) == cudaErrorNotReady);
+      NCCL(ncclCommAbort(r.comm));
       CUDA(cudaStreamSynchronize(r.stream));
     });
   });

@@ -61,6 +61,7 @@ enum class Call : uint32_t {
   Fill,
   Gemm,
   Attention,
+  CommAbort,
   Register,
   Deregister,
   Group,
@@ -166,6 +167,7 @@ struct CommSplit {
 struct CommPlace {
   int32_t rank, size;
 };
+/// Also of CommAbort.
 struct CommDestroy {
   uint32_t comm;
 };

@@ -110,13 +110,18 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return resultOf(status);
 }
-/// What is issued stays with the device, which ends it with the process.
+/// What is issued on it does not run any more.
 extern "C" ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  cudaError_t status =
+      Client::get().send(Call::CommAbort, CommDestroy{comm->number});
   delete comm;
-  return ncclSuccess;
+  return resultOf(status);
 }
 extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
-  *error = resultOf(Client::get().lastError(/*forget=*/false));
+  // Any question tells of a failure.
+  cudaError_t status = Client::get().ask(
+      Call::IsDone, StreamCall{kLegacyStream, 0, /*all=*/false});
+  *error = status == cudaErrorNotReady ? ncclSuccess : resultOf(status);
   return ncclSuccess;
 }
 

@@ -130,6 +130,14 @@ void Collectives::destroy(Process &process, const CommDestroy &call) {
   process.comms.erase(call.comm);
 }
 
+void Collectives::abort(Process &process, const CommDestroy &call) {
+  Member &member = memberOf(process, call.comm);
+  for (auto &group : member.calls)
+    group->isDone = true;
+  member.calls.clear();
+  process.comms.erase(call.comm);
+}
+
 void Collectives::addRegistration(Process &process, const Registration &r) {
   memory.require(process, r.address, r.bytes, "ncclCommRegister");
   memberOf(process, r.comm).registered.emplace_back(r.address, r.bytes);
@@ -248,6 +256,8 @@ std::string Collectives::collect(const GroupCall &call, Calls &calls) const {
     toVisit.pop_back();
     std::string who = "rank " + std::to_string(member.rank) + " of " +
                       call.member->communicator->name();
+    if (member.process->socket < 0)
+      return "waits for " + who + ", whose process has ended";
     if (member.calls.empty())
       return "waits for " + who + ", which has issued no call " +
              std::to_string(member.issued);

@@ -45,6 +45,7 @@ public:
   void init(Process &process, const CommInit &call);
   void split(Process &process, const CommSplit &call);
   void destroy(Process &process, const CommDestroy &call);
+  void abort(Process &process, const CommDestroy &call);
   /// True if a communicator waits for more ranks than there are `processes`:
   /// somebody may still come.
   bool waitsForNewcomer(size_t processes) const;

@@ -129,6 +129,7 @@ bool Server::receive(Process &process) {
 
 void Server::remove(Process &process) {
   ::close(process.socket);
+  process.socket = -1;
   for (auto &[number, stream] : process.streams)
     stream.queue.clear();
   memory.freeAllOf(process);

@@ -150,6 +150,8 @@ void Server::issue(Process &process, Call call, const Body &body) {
     return enqueue(process, a.stream, "attention",
                    [this, a] { library.run(a); });
   }
+  case Call::CommAbort:
+    return collectives.abort(process, bodyOf<CommDestroy>(body));
   case Call::Register:
     return collectives.addRegistration(process, bodyOf<Registration>(body));
   case Call::Deregister:

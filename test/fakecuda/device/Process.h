@@ -44,7 +44,8 @@ struct Pending {
 using Mark = std::shared_ptr<bool>;
 
 struct Process {
-  int socket = -1, rank = -1;
+  int socket = -1; // -1 when it has ended
+  int rank = -1;
   std::vector<char> input; // received and not yet a whole message
   uint64_t issued = 0;     // calls so far
   std::map<uint32_t, DeviceStream> streams;
