@@ -125,14 +125,14 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
   return ncclSuccess;
 }
 
-extern "C" ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory,
+extern "C" ncclResult_t ncclCommRegister(ncclComm *const comm, void *memory,
                                          size_t bytes, void **handle) {
   auto *registration =
       new Registration{comm->number, addressOf(memory), uint64_t(bytes)};
   *handle = registration;
   return resultOf(Client::get().send(Call::Register, *registration));
 }
-extern "C" ncclResult_t ncclCommDeregister(const ncclComm_t, void *handle) {
+extern "C" ncclResult_t ncclCommDeregister(ncclComm *const, void *handle) {
   auto *registration = static_cast<Registration *>(handle);
   cudaError_t status = Client::get().send(Call::Deregister, *registration);
   delete registration;

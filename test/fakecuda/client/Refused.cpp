@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 namespace fsdp::fake {
 int refuseFunction(const char *name, int status);
-}
+} // namespace fsdp::fake
 
 /// cudaErrorNotSupported
 static constexpr int kNotSupported = 801;

@@ -201,7 +201,8 @@ int Server::run() {
     if (allHostsWait() && !collectives.waitsForNewcomer(processes.size()))
       reportDeadlock();
   }
-  if (!fault.wasPlanted())
-    std::fprintf(stderr, "fakecuda: the fault was not planted: no such call\n");
-  return status;
+  if (fault.wasPlanted())
+    return status;
+  std::fprintf(stderr, "fakecuda: the fault was not planted: no such call\n");
+  return status != 0 ? status : 1;
 }
