@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "../Wire.h"
 #include "runtime/cuda/CudaContext.h"
-#include <cstdlib>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -52,13 +51,10 @@ private:
 
 } // namespace
 
-/// As the CUDA runtime's, it refuses f32. FSDP_FAKECUDA_F32_ATTENTION=1 allows
-/// it, so that everything else of an f32 program can run.
 std::unique_ptr<AttentionPlan> rt::makeAttentionPlan(cudnnHandle_t,
                                                      const AttentionDesc &d) {
-  if (d.type != DType::BF16 && !std::getenv("FSDP_FAKECUDA_F32_ATTENTION"))
-    throw Error("attention on the CUDA target takes bf16; compile with "
-                "training.mixed_precision_param = \"bfloat16\"");
+  if (d.type != DType::BF16)
+    throw Error("cuDNN's attention takes bf16");
   if (!fsdp_fake_attention)
     throw Error("the stand-in CUDA runtime is not loaded");
   return std::make_unique<DeviceAttention>(d);

@@ -7,6 +7,7 @@
 #include "runtime/cuda/kernels/Layout.cu"
 #include "runtime/cuda/kernels/Model.cu"
 #include "runtime/cuda/kernels/Optimizer.cu"
+#include "runtime/cuda/kernels/PlainAttention.cu"
 #include "runtime/cuda/kernels/Reduce.cu"
 
 #include "Twin.h"
@@ -19,7 +20,9 @@ static fsdp::fake::Twins<
     embeddingRows<float>, embeddingRows<BF16>, embeddingGradRows<float>,
     embeddingGradRows<BF16>, crossEntropyRows<float>, crossEntropyRows<BF16>,
     crossEntropyGradRows<float>, crossEntropyGradRows<BF16>, labelsOfBlock,
-    absMaxBits, squareDigits, finishNorm, adamwStep,
+    device::plainAttention<float>, device::plainAttention<BF16>,
+    plainQueryGrad<float>, plainQueryGrad<BF16>, plainKeyGrad<float>,
+    plainKeyGrad<BF16>, absMaxBits, squareDigits, finishNorm, adamwStep,
     reduceRanks<Add, int64_t, int64_t>, reduceRanks<Add, float, BF16>,
     reduceRanks<Add, float, float>, reduceRanks<Max, float, float>>
     twins;
