@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <utility>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -130,12 +131,16 @@ void Rank::setMicrobatch(int64_t index) {
 }
 
 /// Where all slices of an input are kept; null if it has none.
-int32_t *Rank::placeInStep(const std::string &input) {
+const int32_t *Rank::placeInStep(const std::string &input) const {
   if (microbatches == 1)
     return nullptr;
   return input == range_name::kTokens    ? stepTokens.data()
          : input == range_name::kTargets ? stepTargets.data()
                                          : nullptr;
+}
+
+int32_t *Rank::placeInStep(const std::string &input) {
+  return const_cast<int32_t *>(std::as_const(*this).placeInStep(input));
 }
 
 void Rank::runStep() {
@@ -203,18 +208,30 @@ bool Rank::holds(const RangeInfo &range) const {
   return std::find(given.begin(), given.end(), range.name) != given.end();
 }
 
+/// A range as a dump has it.
+TensorSource Rank::sourceOf(const RangeInfo &range) const {
+  auto take = [](const auto &write) {
+    return [&write](const std::byte *piece, uint64_t, uint64_t bytes) {
+      write(
+          {reinterpret_cast<const char *>(piece), static_cast<size_t>(bytes)});
+    };
+  };
+  const int32_t *slices = placeInStep(range.name);
+  if (!slices)
+    return {range.name, range.dtype, range.shape,
+            [=, &range](const auto &write) { read(range, take(write)); }};
+  RangeInfo whole = ofStep(range, microbatches);
+  return {range.name, range.dtype, whole.shape, [=](const auto &write) {
+            take(write)(reinterpret_cast<const std::byte *>(slices), 0,
+                        whole.bytes);
+          }};
+}
+
 void Rank::dump(const std::string &path) const {
   std::vector<TensorSource> tensors;
   for (const RangeInfo &range : manifest().ranges)
     if (holds(range))
-      tensors.push_back(
-          {range.name, range.dtype, range.shape,
-           [this, &range](const auto &write) {
-             read(range, [&](const std::byte *piece, uint64_t, uint64_t bytes) {
-               write({reinterpret_cast<const char *>(piece),
-                      static_cast<size_t>(bytes)});
-             });
-           }});
+      tensors.push_back(sourceOf(range));
   writeSafetensors(pathOfRank(path, place.rank), std::move(tensors),
                    {{"rank", std::to_string(place.rank)},
                     {"ranks", std::to_string(place.size)}});

@@ -5,6 +5,7 @@
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/Dataset.h"
 #include "fsdp/Runtime/Loader.h"
+#include "fsdp/Runtime/Safetensors.h"
 #include <optional>
 #include <set>
 
@@ -56,7 +57,8 @@ public:
   void runStep();
 
   /// Writes every range to the file of this rank, but outputs of programs that
-  /// ran before the last one: their bytes may have been used again.
+  /// ran before the last one: their bytes may have been used again. The inputs
+  /// of a step of several microbatches are whole, as load() wants them.
   void dump(const std::string &path) const;
   /// Sets ranges by name from a file of full or of this rank's tensors; the
   /// part after the last dot may be preceded by `.rankN`. Returns whether
@@ -72,7 +74,9 @@ private:
   void write(const rt::RangeInfo &range, const rt::FillPiece &fill);
   bool holds(const rt::RangeInfo &range) const;
   void setMicrobatch(int64_t index);
+  const int32_t *placeInStep(const std::string &input) const;
   int32_t *placeInStep(const std::string &input);
+  rt::TensorSource sourceOf(const rt::RangeInfo &range) const;
   std::byte *findScalar(const std::string &name, size_t bytes) const;
 
   const rt::LoadedArtifact &artifact;

@@ -191,6 +191,22 @@ def check_bits(work, text):
           f"error {worst:.1e}")
 
 
+def check_own_dump(work, text):
+    """A dump has the batch of the whole step and can be trained from."""
+    ragged = f"{work}/batch.safetensors"
+    path = f"{work}/1-ranks-4"
+    batch = artifacts.read_safetensors(ragged)
+    for load in (ragged, f"{path}.safetensors"):
+        artifacts.run("fsdp-run", path, *words({**SETTINGS,
+                      "training.local_batch_size": GLOBAL // 4}), "-n", "1",
+                      "--training.dataset_path", text, "--load", load,
+                      "--job.dump_folder", f"{path}.run",
+                      "--training.steps", "1", "--dump", f"{path}.safetensors")
+        dump = artifacts.read_safetensors(f"{path}.rank0.safetensors")
+        require(all(dump[name] == batch[name] for name in batch),
+                "a dump has another batch than the step")
+
+
 def check_one_program(work):
     """One program of a step, by hand."""
     said = artifacts.run("fsdp-run", f"{work}/1-ranks-4", "--program",
@@ -208,6 +224,7 @@ def main(work):
     check_agreement(work, text)
     check_gradients(work, text)
     check_bits(work, text)
+    check_own_dump(work, text)
     check_one_program(work)
     print("microbatches add up")
 
