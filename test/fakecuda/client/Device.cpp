@@ -1,5 +1,9 @@
 //===- Device.cpp - Device queries, errors, and what is refused -----------===//
 #include "Client.h"
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 using namespace fsdp::fake;
 
@@ -7,15 +11,30 @@ using namespace fsdp::fake;
 // Devices: one for every rank of a machine
 //===----------------------------------------------------------------------===//
 
-static constexpr int kDevices = 8;
 static thread_local int device = 0;
 
+/// What a test makes of the machine. Anything but a number ends the program.
+static int setting(const char *name, int otherwise) {
+  const char *text = std::getenv(name);
+  if (!text)
+    return otherwise;
+  int value = 0;
+  const char *end = text + std::strlen(text);
+  auto result = std::from_chars(text, end, value);
+  if (result.ec == std::errc() && result.ptr == end)
+    return value;
+  std::fprintf(stderr, "fakecuda: %s = '%s' is no number\n", name, text);
+  std::abort();
+}
+
+static int deviceCount() { return setting("FSDP_FAKECUDA_DEVICES", 8); }
+
 extern "C" cudaError_t cudaGetDeviceCount(int *count) {
-  *count = kDevices;
-  return cudaSuccess;
+  *count = deviceCount();
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 extern "C" cudaError_t cudaSetDevice(int which) {
-  if (which < 0 || which >= kDevices)
+  if (which < 0 || which >= deviceCount())
     return cudaErrorInvalidDevice;
   device = which;
   return cudaSuccess;
@@ -25,15 +44,24 @@ extern "C" cudaError_t cudaGetDevice(int *which) {
   return cudaSuccess;
 }
 
-/// What the code under test asks for: an H200's numbers.
+/// What the code under test asks for: an H200's numbers, unless a test says
+/// otherwise.
 extern "C" cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr name,
-                                              int) {
+                                              int which) {
+  int capability = setting("FSDP_FAKECUDA_CAPABILITY", 90);
   switch (name) {
   case cudaDevAttrComputeCapabilityMajor:
-    *value = 9;
+    *value = capability / 10;
     return cudaSuccess;
   case cudaDevAttrComputeCapabilityMinor:
+    *value = capability % 10;
+    return cudaSuccess;
+  case cudaDevAttrPciDomainId:
+  case cudaDevAttrPciDeviceId:
     *value = 0;
+    return cudaSuccess;
+  case cudaDevAttrPciBusId:
+    *value = setting("FSDP_FAKECUDA_FIRST_DEVICE", 0) + which;
     return cudaSuccess;
   case cudaDevAttrMultiProcessorCount:
     *value = 132;
@@ -51,7 +79,7 @@ extern "C" cudaError_t cudaRuntimeGetVersion(int *version) {
   return cudaSuccess;
 }
 extern "C" cudaError_t cudaDriverGetVersion(int *version) {
-  *version = CUDART_VERSION;
+  *version = setting("FSDP_FAKECUDA_DRIVER", CUDART_VERSION);
   return cudaSuccess;
 }
 
@@ -69,6 +97,8 @@ extern "C" const char *cudaGetErrorString(cudaError_t error) {
     return "out of memory";
   case cudaErrorInvalidConfiguration:
     return "invalid configuration argument";
+  case cudaErrorNoDevice:
+    return "no CUDA-capable device is detected";
   case cudaErrorInvalidDevice:
     return "invalid device ordinal";
   case cudaErrorInvalidDeviceFunction:

@@ -1,0 +1,224 @@
+"""Jobs on GPUs in environments that cannot work: each ends soon, with a status
+that is not 0 and one message that names what is wrong. Some that do work are
+among them.
+
+usage: environments.py DEVICE ARTIFACT TWINS TEXT WORKDIR
+
+DEVICE is fsdp-fake-device, ARTIFACT one of --target=cuda for two ranks."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+SECONDS = 30
+# What is said where nothing is wrong.
+WORKS = r"^$"
+RUN = ["--training.steps", "2", "--validation.enable", "false",
+       "--sample.length", "0", "--lr_scheduler.warmup_steps", "0"]
+# Never ends by itself.
+LONG = ["--training.steps", "1000000", *RUN[2:]]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Job:
+    """One way to start the two ranks."""
+
+    def __init__(self, device, artifact, twins, text, folder):
+        self.device, self.artifact, self.folder = device, artifact, folder
+        self.environment = dict(os.environ, FSDP_FAKECUDA_TWINS=twins)
+        self.common = ["--training.dataset_path", text,
+                       "--job.dump_folder", f"{folder}/out"]
+
+    def local(self, options=RUN, **environment):
+        """fsdp-run -n 2."""
+        return self.start([self.device, "fsdp-run", self.artifact, "-n", "2",
+                           *self.common, *options], environment)
+
+    def launched(self, ranks, options=RUN, **environment):
+        """What torchrun sets: for each rank its variables."""
+        command = " ".join(["fsdp-run", self.artifact, *self.common, *options])
+        line = " & ".join(
+            " ".join([*(f"{name}={value}" for name, value in own.items()),
+                      command]) + f"; echo $? > {self.folder}/status{i}"
+            for i, own in enumerate(ranks))
+        # Ends with the sum of what the ranks end with.
+        line = "( " + line.replace(" & ", " ) & ( ") + " ) & wait; "
+        line += f"exit $(( $(cat {self.folder}/status* | paste -sd+) > 0 ))"
+        return self.start([self.device, "sh", "-c", line], environment)
+
+    def start(self, command, environment):
+        return subprocess.Popen(
+            command, env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, cwd=self.folder,
+            start_new_session=True)
+
+
+def torchrun(port, size=2, **own):
+    """The variables of both ranks on this machine."""
+    return [{"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank,
+             "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
+             "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "job", **own}
+            for rank in range(2)]
+
+
+def changed(ranks, rank, **own):
+    """The same with other variables for one rank."""
+    return [{**one, **own} if i == rank else one for i, one in enumerate(ranks)]
+
+
+def rank_processes(process):
+    """Process ids of the job's ranks, in the order in which they began."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                program = file.read().split(b"\0")[0]
+            if (entry.isdigit() and program.endswith(b"fsdp-rank-cuda")
+                    and os.getsid(int(entry)) == os.getsid(process.pid)):
+                found.append(int(entry))
+        except OSError:
+            pass
+    return sorted(found)
+
+
+def after_first_step(number, action):
+    """Does `action` to a rank once the job has printed a step."""
+    def disturb(process):
+        for line in process.stdout:
+            if line.startswith("step:"):
+                break
+        os.kill(rank_processes(process)[number], action)
+    return disturb
+
+
+def cases(occupied):
+    """(name, how to start, what is said, what to do to the running job)."""
+    port = free_port
+    yield "fewer GPUs than ranks", lambda job: job.local(
+        FSDP_FAKECUDA_DEVICES="1"), r"ranks 0 and 1 have the same GPU"
+    yield "one GPU, shared on purpose", lambda job: job.local(
+        FSDP_FAKECUDA_DEVICES="1", FSDP_SHARE_GPU="1"), WORKS
+    yield "no GPU", lambda job: job.local(
+        FSDP_FAKECUDA_DEVICES="0"), r"cannot use a GPU: no CUDA-capable device"
+    yield "older architecture", lambda job: job.local(
+        FSDP_FAKECUDA_CAPABILITY="80"), r"is for sm_90, the GPU on \S+ is sm_80"
+    yield "later architecture", lambda job: job.local(
+        FSDP_FAKECUDA_CAPABILITY="100"), WORKS
+    yield "older driver", lambda job: job.local(
+        FSDP_FAKECUDA_DRIVER="12040"), r"driver on \S+ is for CUDA 12.4"
+    yield "no driver", lambda job: job.local(
+        FSDP_FAKECUDA_DRIVER="0"), r"there is no NVIDIA driver"
+    yield "time-out that is no number", lambda job: job.local(
+        FSDP_JOIN_TIMEOUT="soon"), r"FSDP_JOIN_TIMEOUT = 'soon' is no number"
+    yield "sharing that is no choice", lambda job: job.local(
+        FSDP_SHARE_GPU="yes"), r"FSDP_SHARE_GPU = 'yes' is no choice"
+    yield "a rank is killed", lambda job: job.local(
+        LONG), r"rank 1 was ended by signal 9", after_first_step(1, signal.SIGKILL)
+    yield "the first rank is killed", lambda job: job.local(
+        LONG), r"rank 0 was ended by signal 9", after_first_step(0, signal.SIGKILL)
+    yield "a rank stands still", lambda job: job.local(
+        LONG, FSDP_HEARTBEAT="3"), r"stopped", after_first_step(1, signal.SIGSTOP)
+    yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS
+    yield "as Slurm, a GPU for each task", lambda job: job.launched(
+        changed(torchrun(port()), 1, FSDP_FAKECUDA_FIRST_DEVICE=1),
+        FSDP_FAKECUDA_DEVICES="1"), WORKS
+    yield "as Slurm, one GPU for all tasks", lambda job: job.launched(
+        torchrun(port()), FSDP_FAKECUDA_DEVICES="1"), r"have the same GPU"
+    yield "a rank is missing", lambda job: job.launched(
+        torchrun(port())[:1], FSDP_JOIN_TIMEOUT="2"
+    ), r"rank 1 of 2 did not come"
+    yield "the first rank is missing", lambda job: job.launched(
+        torchrun(port())[1:], FSDP_JOIN_TIMEOUT="2"
+    ), r"rank 1 cannot reach rank 0"
+    yield "the port is taken", lambda job: job.launched(
+        [{**one, "FSDP_PORT": occupied} for one in torchrun(port())],
+        FSDP_JOIN_TIMEOUT="2"
+    ), rf"cannot listen at port {occupied}: Address already in use"
+    yield "a port that is none", lambda job: job.launched(
+        [{**one, "MASTER_PORT": "70000"} for one in torchrun(port())]
+    ), r"MASTER_PORT = '70000' is no port"
+    yield "an address that is none", lambda job: job.launched(
+        [{**one, "MASTER_ADDR": "no.such.host.invalid"}
+         for one in torchrun(port())], FSDP_JOIN_TIMEOUT="2"
+    ), r"no\.such\.host\.invalid"
+    yield "ranks of two jobs", lambda job: job.launched(
+        changed(torchrun(port()), 1, TORCHELASTIC_RUN_ID="other"),
+        FSDP_JOIN_TIMEOUT="2"), r"connections that were not of this job"
+    yield "another number of ranks", lambda job: job.launched(
+        torchrun(port(), size=3)), r"compiled for 2 \(dp_shard=2\), this job has 3"
+    yield "a rank that is not of the job", lambda job: job.launched(
+        changed(torchrun(port()), 1, RANK=5), FSDP_JOIN_TIMEOUT="2"
+    ), r"RANK = 5 is not below WORLD_SIZE = 2"
+
+
+def end(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def check(start, message, disturb=None):
+    """What is wrong with how a job ends; and what it said."""
+    begin = time.monotonic()
+    process = start()
+    # One that hangs is ended, and fails by its time.
+    alarm = threading.Timer(SECONDS, end, [process])
+    alarm.start()
+    if disturb:
+        disturb(process)
+        begin = time.monotonic()
+    _, errors = process.communicate()
+    alarm.cancel()
+    seconds = time.monotonic() - begin
+    problems = []
+    works = message == WORKS
+    if (process.returncode == 0) != works:
+        problems.append(f"the status is {process.returncode}")
+    if not re.search(message, errors):
+        problems.append(f"does not say {message}")
+    if seconds >= SECONDS:
+        problems.append(f"took {seconds:.0f} s")
+    if rank_processes(process):
+        problems.append("a rank is left")
+    end(process)
+    return problems, errors
+
+
+def main(device, artifact, twins, text, work):
+    shutil.rmtree(work, ignore_errors=True)
+
+    def outcome(case):
+        number, (name, start, message, *disturb) = case
+        os.makedirs(f"{work}/{number}")
+        job = Job(device, artifact, twins, text, f"{work}/{number}")
+        return name, message, *check(lambda: start(job), message, *disturb)
+
+    failures = bad = 0
+    with socket.socket() as taken, ThreadPoolExecutor(3) as pool:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for name, message, problems, errors in pool.map(
+                outcome, enumerate(cases(taken.getsockname()[1]))):
+            bad += message != WORKS
+            failures += bool(problems)
+            said = errors.strip().replace("\n", "\n    ")
+            print(f"{name}: {'; '.join(problems) or 'good'}\n    {said}")
+    print(f"{bad} bad environments, {failures} end badly")
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
