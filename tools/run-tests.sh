@@ -72,5 +72,7 @@ if [ $sanitize = 1 ] && section "build with sanitizers" build_sanitized; then
   section "lit tests with sanitizers" \
     "$lit" -sv "$sanitized/test" --filter "$sanitized_tests"
 fi
-printf '\n== all: %s, %d s\n' "$(verdict $status)" $SECONDS
+cuda="not tested: the CUDA Toolkit is not here"
+[ -e "$build/lib/libfsdp_runtime_cuda.so" ] && cuda="tested on a stand-in device"
+printf '\n== all: %s, %d s; CUDA target: %s\n' "$(verdict $status)" $SECONDS "$cuda"
 exit $status
