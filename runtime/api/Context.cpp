@@ -19,11 +19,6 @@ static double timeoutFor(const ContextOptions &options) {
                                     : collectiveTimeout();
 }
 
-static std::string tracePrefixFor(const ContextOptions &options) {
-  const char *text = std::getenv("FSDP_TRACE");
-  return options.tracePrefix.empty() && text ? text : options.tracePrefix;
-}
-
 /// What can be known before anything is made. The same on every rank.
 static std::string check(const fsdp_artifact &a, const ContextOptions &options,
                          const World &world) {
@@ -108,9 +103,9 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
     return nullptr;
   }
   c->events.create(artifact.events);
-  if (std::string prefix = tracePrefixFor(options); !prefix.empty())
-    c->trace.enable(prefix + "." + std::to_string(world.rank) + ".json",
-                    world.rank);
+  if (std::string file = tracePath(options.tracePrefix, world.rank);
+      !file.empty())
+    c->trace.enable(file, world.rank);
   createChannels(*c, options, timeout);
   c->heartbeat = std::make_unique<Heartbeat>(c->arena, world, heartbeat);
   return c;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 using namespace fsdp;
@@ -15,6 +16,22 @@ int64_t fsdp::rt::now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+std::string fsdp::rt::tracePath(const std::string &option, int rank) {
+  const char *variable = std::getenv("FSDP_TRACE");
+  std::string prefix = option.empty() && variable ? variable : option;
+  return prefix.empty() ? "" : prefix + "." + std::to_string(rank) + ".json";
+}
+
+const char *fsdp::rt::gemmName(const GemmDesc &desc) {
+  static const char *const f32[] = {"gemm nn f32", "gemm nt f32", "gemm tn f32",
+                                    "gemm tt f32"};
+  static const char *const bf16[] = {"gemm nn bf16", "gemm nt bf16",
+                                     "gemm tn bf16", "gemm tt bf16"};
+  return (desc.in == DType::BF16
+              ? bf16
+              : f32)[2 * desc.transposeLhs + desc.transposeRhs];
 }
 
 void Trace::enable(const std::string &file, int ofRank) {
@@ -32,14 +49,16 @@ Trace::Span::Span(Trace &t, Stream stream, const char *name, int64_t a,
 }
 
 Trace::Span::~Span() {
-  if (!trace)
-    return;
-  uint64_t at = trace->used.fetch_add(1) % trace->ring.size();
-  trace->ring[at] = {name,
-                     {numbers[0], numbers[1], numbers[2], numbers[3]},
-                     begin,
-                     now(),
-                     stream};
+  if (trace)
+    trace->add({name,
+                {numbers[0], numbers[1], numbers[2], numbers[3]},
+                begin,
+                now(),
+                stream});
+}
+
+void Trace::add(const Entry &entry) {
+  ring[used.fetch_add(1) % ring.size()] = entry;
 }
 
 Trace::~Trace() {

@@ -23,6 +23,16 @@ public:
 
   bool on() const { return !ring.empty(); }
 
+  /// What a launch was: sizes, and nanoseconds of the steady clock.
+  struct Entry {
+    const char *name;
+    int64_t numbers[4];
+    int64_t begin, end;
+    Stream stream;
+  };
+  /// Any thread may call it.
+  void add(const Entry &entry);
+
   /// One launch on one stream. Names must outlive the trace (literals and
   /// strings of the artifact do).
   class Span {
@@ -44,12 +54,6 @@ public:
   };
 
 private:
-  struct Entry {
-    const char *name;
-    int64_t numbers[4];
-    int64_t begin, end;
-    Stream stream;
-  };
   void write() const;
   void writeTo(AtomicFile &file) const;
 
@@ -58,6 +62,14 @@ private:
   std::string path;
   int rank = 0;
 };
+
+/// The file of a rank's trace: PREFIX.<rank>.json of the option or, if that is
+/// empty, of the environment's FSDP_TRACE. Empty: no trace is wanted.
+std::string tracePath(const std::string &option, int rank);
+
+/// What a trace calls a matmul: benchmarks repeat it alone from that and its
+/// sizes.
+const char *gemmName(const GemmDesc &desc);
 
 /// Nanoseconds of the steady clock.
 int64_t now();

@@ -102,22 +102,11 @@ void Gemm::run(std::byte *lhs, std::byte *rhs, std::byte *bias, std::byte *out,
   });
 }
 
-/// What a trace calls a matmul: benchmarks repeat it alone from that and its
-/// sizes.
-static const char *traceName(const GemmDesc &d) {
-  static const char *const f32[] = {"gemm nn f32", "gemm nt f32", "gemm tn f32",
-                                    "gemm tt f32"};
-  static const char *const bf16[] = {"gemm nn bf16", "gemm nt bf16",
-                                     "gemm tn bf16", "gemm tt bf16"};
-  return (d.in == DType::BF16 ? bf16
-                              : f32)[2 * d.transposeLhs + d.transposeRhs];
-}
-
 void fsdp::rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
                     Ptr bias, Ptr out, Ptr workspace) {
   requireComputeStream(c, stream, "a matmul");
   const Gemm &g = *c.gemms[size_t(index)];
-  Trace::Span span(c.trace, stream, traceName(g.desc), g.desc.batch, g.desc.m,
+  Trace::Span span(c.trace, stream, gemmName(g.desc), g.desc.batch, g.desc.m,
                    g.desc.n, g.desc.k);
   g.run(lhs, rhs, bias, out, workspace);
 }

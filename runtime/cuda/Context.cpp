@@ -175,6 +175,9 @@ static void create(Context &c, const ContextOptions &options) {
   for (auto &gemm : c.gemms)
     gemm->agreeOnAlgorithm();
   createChannels(c, options);
+  if (std::string file = tracePath(options.tracePrefix, c.world.rank);
+      !file.empty())
+    c.timeline = std::make_unique<Timeline>(file, c.world.rank);
 }
 
 ContextPtr rt::createContext(const fsdp_artifact &artifact,
@@ -231,6 +234,8 @@ void ContextDeleter::operator()(Context *c) const { delete c; }
 static void beginProgram(Context &c, size_t index, const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);
   c.host->push(index, c.arena, compute);
+  if (c.timeline)
+    c.timeline->beginProgram(compute);
   check(cudaEventRecord(c.begun, compute), name);
   for (int s = 1; s < kStreams; ++s)
     check(cudaStreamWaitEvent(c.streams[s], c.begun, 0), name);
@@ -243,6 +248,8 @@ static void endProgram(Context &c, size_t index, const char *name) {
     check(cudaEventRecord(c.ended[s], c.streams[s]), name);
     check(cudaStreamWaitEvent(compute, c.ended[s], 0), name);
   }
+  if (c.timeline)
+    c.timeline->endProgram(compute);
   c.host->pull(index, c.arena, compute);
   unsigned *errors = c.host->dataErrors();
   check(cudaMemcpyAsync(errors, c.dataErrors, sizeof *errors,
@@ -259,6 +266,8 @@ bool rt::runProgram(Context &c, int index, std::string &error) {
   endProgram(c, size_t(index), program.name);
   nvtxRangePop();
   check(cudaStreamSynchronize(c.stream(Stream::Compute)), program.name);
+  if (c.timeline)
+    c.timeline->collect();
   error = describeDataErrors(*c.host->dataErrors());
   return error.empty();
 }
@@ -287,6 +296,7 @@ void rt::wait(Context &c, int event, Stream stream) {
 void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
   if (c.survey)
     return;
+  Timeline::Span span(c, stream, "copy", bytes);
   check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice,
                         c.stream(stream)),
         "copy");
@@ -295,6 +305,7 @@ void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
 void rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
   if (c.survey)
     return;
+  Timeline::Span span(c, stream, "fill_zero", bytes);
   check(cudaMemsetAsync(out, 0, size_t(bytes), c.stream(stream)), "fill_zero");
 }
 
@@ -311,6 +322,8 @@ void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
               Ptr out, Ptr workspace) {
   if (c.survey)
     return;
+  const GemmDesc &d = c.artifact->gemm[index];
+  Timeline::Span span(c, stream, gemmName(d), d.batch, d.m, d.n, d.k);
   c.gemms[size_t(index)]->run(c.stream(stream), lhs, rhs, bias, out, workspace);
 }
 
@@ -321,6 +334,8 @@ void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
     return plainAttention(c, stream, d, q, k, v, out, lse);
+  Timeline::Span span(c, stream, "attention", d.batch, d.heads, d.qLen,
+                      d.headDim);
   c.attentions[size_t(index)]->forward(c.stream(stream), q, k, v, out, lse,
                                        workspace);
 }
@@ -334,6 +349,8 @@ void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
   if (d.plain)
     return plainAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk, dv,
                               workspace);
+  Timeline::Span span(c, stream, "attention_grad", d.batch, d.heads, d.qLen,
+                      d.headDim);
   c.attentions[size_t(index)]->backward(c.stream(stream), q, k, v, out, lse,
                                         dout, dq, dk, dv, workspace);
 }
@@ -347,6 +364,7 @@ void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
     (*c.survey)[channel] = true;
     return;
   }
+  Timeline::Span span(c, stream, desc.serves, desc.items);
   nvtxRangePushA(desc.serves);
   c.channels[channel]->run(c, stream, desc, in.begin(), out.begin(),
                            workspace.begin());

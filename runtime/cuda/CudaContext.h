@@ -9,6 +9,7 @@
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
 #include "../kernels/RankTree.h"
+#include "Timeline.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/Mesh.h"
 #include "fsdp/Support/Error.h"
@@ -177,6 +178,9 @@ public:
   /// By (stream, group): a communicator carries one total order. Null for a
   /// group without a collective.
   std::vector<std::unique_ptr<Channel>> channels;
+
+  /// Null without a trace.
+  std::unique_ptr<Timeline> timeline;
 
   /// Set while a program is asked for its collectives and issues nothing: gets
   /// those that it has, as `channels`.

@@ -45,6 +45,7 @@ enum class Call : uint32_t {
   IsDone,
   EventSynchronize,
   EventIsDone,
+  EventElapsed,
   UniqueId,
   CommInit,
   CommSplit,
@@ -107,6 +108,11 @@ struct StreamCall {
 };
 struct EventCall {
   uint32_t event, stream;
+};
+
+/// The answer: a float of milliseconds.
+struct EventPair {
+  uint32_t first, last;
 };
 
 /// Behind it: the mangled name. The answer: KernelInfo and a byte count for

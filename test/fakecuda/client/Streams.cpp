@@ -1,5 +1,6 @@
 //===- Streams.cpp - Streams and events of the CUDA runtime ---------------===//
 #include "Client.h"
+#include <cstring>
 
 using namespace fsdp::fake;
 
@@ -87,4 +88,13 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 extern "C" cudaError_t cudaEventQuery(cudaEvent_t event) {
   return Client::get().ask(Call::EventIsDone, EventCall{event->number, 0});
+}
+extern "C" cudaError_t
+cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEvent_t last) {
+  std::vector<char> result;
+  cudaError_t status = Client::get().ask(
+      Call::EventElapsed, EventPair{first->number, last->number}, &result);
+  if (status == cudaSuccess)
+    std::memcpy(milliseconds, result.data(), sizeof *milliseconds);
+  return status;
 }

@@ -81,10 +81,10 @@ void Server::transfer(Process &process, const Body &body) {
 }
 
 void Server::record(Process &process, const EventCall &call) {
-  auto mark = std::make_shared<bool>(false);
+  auto mark = std::make_shared<Recorded>();
   process.events[call.event] = mark;
   enqueue(process, call.stream, "record of event " + std::to_string(call.event),
-          [mark] { *mark = true; });
+          [mark] { *mark = {true, std::chrono::steady_clock::now()}; });
 }
 
 /// Waits for the last record at the time of the call; without one it does not
@@ -96,7 +96,7 @@ void Server::wait(Process &process, const EventCall &call) {
   Operation operation;
   operation.what = "wait for event " + std::to_string(call.event);
   operation.waitsFor = [mark = found->second, what = operation.what] {
-    return *mark ? std::string() : what;
+    return mark->isDone ? std::string() : what;
   };
   operation.run = [] {};
   enqueue(process, call.stream, std::move(operation));
@@ -195,7 +195,22 @@ std::function<bool()> Server::eventIsDone(Process &process,
                                           const EventCall &call) {
   auto found = process.events.find(call.event);
   Mark mark = found == process.events.end() ? nullptr : found->second;
-  return [mark] { return !mark || *mark; };
+  return [mark] { return !mark || mark->isDone; };
+}
+
+/// Milliseconds from one event to another.
+void Server::elapsed(Process &process, const EventPair &call) {
+  auto find = [&](uint32_t event) {
+    auto found = process.events.find(event);
+    return found == process.events.end() ? nullptr : found->second;
+  };
+  Mark first = find(call.first), last = find(call.last);
+  if (!first || !last)
+    return answer(process, Status::Failed, {});
+  if (!first->isDone || !last->isDone)
+    return answer(process, Status::NotYet, {});
+  std::chrono::duration<float, std::milli> between = last->at - first->at;
+  answer(process, Status::Done, bytesOf(between.count()));
 }
 
 void Server::allocate(Process &process, const Allocate &call) {
@@ -274,6 +289,8 @@ void Server::ask(Process &process, Call call, const Body &body) {
                    eventIsDone(process, bodyOf<EventCall>(body)));
   case Call::EventIsDone:
     return query(process, eventIsDone(process, bodyOf<EventCall>(body)));
+  case Call::EventElapsed:
+    return elapsed(process, bodyOf<EventPair>(body));
   case Call::UniqueId:
     return answer(process, Status::Done,
                   bytesOf(UniqueId{collectives.uniqueId()}));

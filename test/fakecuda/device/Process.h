@@ -3,6 +3,7 @@
 #define FSDP_TEST_FAKECUDA_PROCESS_H
 
 #include "../Wire.h"
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -40,8 +41,13 @@ struct Pending {
   std::function<std::vector<char>()> result; // null: no bytes
 };
 
-/// Whether the work before a record is done. Every record makes one.
-using Mark = std::shared_ptr<bool>;
+/// Whether the work before a record is done, and when it was. Every record
+/// makes one.
+struct Recorded {
+  bool isDone = false;
+  std::chrono::steady_clock::time_point at;
+};
+using Mark = std::shared_ptr<Recorded>;
 
 struct Process {
   int socket = -1; // -1 when it has ended

@@ -70,6 +70,7 @@ private:
   void launch(Process &process, const Body &body);
   void copyIn(Process &process, const Body &body);
   void transfer(Process &process, const Body &body);
+  void elapsed(Process &process, const EventPair &call);
   void record(Process &process, const EventCall &call);
   void wait(Process &process, const EventCall &call);
   DeviceStream &streamOf(Process &process, uint32_t number);
