@@ -62,8 +62,10 @@ public:
 private:
   void describe(const GemmDesc &desc);
   void choose();
+  bool isUsable(const cublasLtMatmulHeuristicResult_t &found) const;
 
   cublasLtHandle_t handle;
+  uint64_t workspaceBytes;
   cublasLtMatmulDesc_t operation = nullptr;
   /// cuBLASLt is column-major: it computes the transposed product, so its
   /// first operand is rhs.

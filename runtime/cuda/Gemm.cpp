@@ -18,6 +18,9 @@ static cudaDataType_t typeOf(DType type) {
   }
 }
 
+/// The compiler aligns ranges of the arena to this.
+static constexpr uint32_t kArenaAlignment = 64;
+
 /// The layout of a row-major matrix, or of a batch of them, as cuBLASLt sees
 /// it: column-major with rows and columns exchanged.
 static cublasLtMatrixLayout_t layoutOf(DType type, int64_t rows, int64_t cols,
@@ -61,6 +64,11 @@ void GemmPlan::describe(const GemmDesc &d) {
     setAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
                  CUBLASLT_EPILOGUE_BIAS);
     setAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, typeOf(d.in));
+    // The choice of an algorithm depends on how a bias is aligned, which
+    // cuBLASLt reads from its address. This one is aligned as all are, and
+    // stands for them until a call has its own.
+    setAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                 reinterpret_cast<const void *>(uintptr_t(kArenaAlignment)));
   }
   first = layoutOf(d.in, d.transposeRhs ? d.n : d.k, d.transposeRhs ? d.k : d.n,
                    d.batch);
@@ -69,48 +77,67 @@ void GemmPlan::describe(const GemmDesc &d) {
   result = layoutOf(d.out, d.m, d.n, d.batch);
 }
 
-/// The compiler aligns ranges of the arena to this.
-static constexpr uint32_t kArenaAlignment = 64;
+/// Partial sums of a cut inner dimension stay in the type of the computation;
+/// cuBLASLt would also add them in the result's type, which may be bf16.
+static constexpr uint32_t kReductions =
+    CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+
+template <typename T>
+static void setAttribute(cublasLtMatmulPreference_t preference,
+                         cublasLtMatmulPreferenceAttributes_t name,
+                         const T &value) {
+  require(cublasLtMatmulPreferenceSetAttribute(preference, name, &value,
+                                               sizeof value),
+          "cuBLASLt preference");
+}
 
 /// What every call of the matmul keeps. Where nothing is said cuBLASLt takes
 /// operands to be aligned to 256 bytes.
-static cublasStatus_t describeCalls(cublasLtMatmulPreference_t preference) {
-  uint64_t bytes = cuda::kGemmWorkspaceBytes;
-  cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
-      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
-      sizeof bytes);
+static void describeCalls(cublasLtMatmulPreference_t preference,
+                          uint64_t workspaceBytes) {
+  setAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+               workspaceBytes);
+  setAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+               kReductions);
   for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    if (status == CUBLAS_STATUS_SUCCESS)
-      status = cublasLtMatmulPreferenceSetAttribute(
-          preference, name, &kArenaAlignment, sizeof kArenaAlignment);
-  return status;
+    setAttribute(preference, name, kArenaAlignment);
 }
 
+/// The best algorithm that works on this GPU: cuBLASLt also lists some that it
+/// finds not to.
 void GemmPlan::choose() {
-  cublasLtMatmulPreference_t preference;
-  require(cublasLtMatmulPreferenceCreate(&preference), "cuBLASLt preference");
-  cublasLtMatmulHeuristicResult_t found{};
+  cublasLtMatmulPreference_t made;
+  require(cublasLtMatmulPreferenceCreate(&made), "cuBLASLt preference");
+  std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>,
+                  decltype(&cublasLtMatmulPreferenceDestroy)>
+      preference(made, cublasLtMatmulPreferenceDestroy);
+  describeCalls(made, workspaceBytes);
+  constexpr int kCandidates = 8;
+  cublasLtMatmulHeuristicResult_t candidates[kCandidates] = {};
   int count = 0;
-  cublasStatus_t status = describeCalls(preference);
-  if (status == CUBLAS_STATUS_SUCCESS)
-    status =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation, first, second, result,
-                                       result, preference, 1, &found, &count);
-  cublasLtMatmulPreferenceDestroy(preference);
-  require(status, "cuBLASLt algorithm");
-  if (count == 0)
-    throw Error("cuBLASLt has no algorithm for a matmul of the artifact");
-  algorithm = found.algo;
+  require(cublasLtMatmulAlgoGetHeuristic(handle, operation, first, second,
+                                         result, result, made, kCandidates,
+                                         candidates, &count),
+          "cuBLASLt algorithm");
+  for (int i = 0; i < count; ++i)
+    if (isUsable(candidates[i])) {
+      algorithm = candidates[i].algo;
+      return;
+    }
+  throw Error("cuBLASLt has no algorithm for a matmul of the artifact in " +
+              std::to_string(workspaceBytes) + " bytes of workspace");
+}
+
+bool GemmPlan::isUsable(const cublasLtMatmulHeuristicResult_t &found) const {
+  return found.state == CUBLAS_STATUS_SUCCESS &&
+         found.workspaceSize <= workspaceBytes;
 }
 
 GemmPlan::GemmPlan(cublasLtHandle_t handle, const GemmDesc &desc)
-    : handle(handle) {
-  if (desc.workspace != 0 && desc.workspace < cuda::kGemmWorkspaceBytes)
-    throw Error("the artifact has too little workspace for cuBLASLt; compile "
-                "it again");
+    : handle(handle), workspaceBytes(uint64_t(desc.workspace)) {
   describe(desc);
   choose();
 }
@@ -129,6 +156,9 @@ void GemmPlan::agreeOnAlgorithm() {
   require(cublasLtMatmulAlgoCheck(handle, operation, first, second, result,
                                   result, &algorithm, &found),
           "this GPU cannot use rank 0's matmul algorithm");
+  if (!isUsable(found))
+    throw Error("this GPU cannot use rank 0's matmul algorithm in " +
+                std::to_string(workspaceBytes) + " bytes of workspace");
 }
 
 void GemmPlan::run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
@@ -149,8 +179,9 @@ void GemmPlan::run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
   const void *alpha = wide ? static_cast<const void *>(&wideOne) : &one;
   const void *beta = wide ? static_cast<const void *>(&wideZero) : &zero;
   check(cublasLtMatmul(handle, operation, alpha, rhs, first, lhs, second, beta,
-                       out, result, out, result, &algorithm, workspace,
-                       cuda::kGemmWorkspaceBytes, stream),
+                       out, result, out, result, &algorithm,
+                       workspaceBytes > 0 ? workspace : nullptr, workspaceBytes,
+                       stream),
         "gemm");
 }
 

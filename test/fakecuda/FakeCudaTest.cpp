@@ -341,29 +341,46 @@ struct Product {
   cublasLtHandle_t handle;
   cublasLtMatmulDesc_t operation;
   cublasLtMatrixLayout_t layout;
+  cublasLtMatmulPreference_t preference;
   cublasLtMatmulAlgo_t algorithm;
 
   explicit Product(uint64_t size) {
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t result;
-    int count = 0;
     REQUIRE(!cublasLtCreate(&handle));
     REQUIRE(
         !cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     REQUIRE(!cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, size, size,
                                         int64_t(size)));
     REQUIRE(!cublasLtMatmulPreferenceCreate(&preference));
-    REQUIRE(!cublasLtMatmulAlgoGetHeuristic(handle, operation, layout, layout,
-                                            layout, layout, preference, 1,
-                                            &result, &count));
-    REQUIRE(count == 1);
+    allow(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+    cublasLtMatmulHeuristicResult_t result;
+    REQUIRE(choose(1, &result) == 1);
     algorithm = result.algo;
   }
+  void allow(uint32_t reductions) const {
+    REQUIRE(!cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+        sizeof reductions));
+  }
+  template <typename T>
+  void set(cublasLtMatmulDescAttributes_t name, T value) const {
+    REQUIRE(
+        !cublasLtMatmulDescSetAttribute(operation, name, &value, sizeof value));
+  }
+  /// How many algorithms there are, at most `count`; 0 if none is chosen.
+  int choose(int count, cublasLtMatmulHeuristicResult_t *results) const {
+    int found = 0;
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle, operation, layout, layout, layout, layout, preference, count,
+        results, &found);
+    return status == CUBLAS_STATUS_SUCCESS ? found : 0;
+  }
   cublasStatus_t run(const cublasLtMatmulAlgo_t &with, char *a, char *b,
-                     char *c, cudaStream_t stream) const {
+                     char *c, cudaStream_t stream, void *workspace = nullptr,
+                     size_t workspaceBytes = 0) const {
     float one = 1, zero = 0;
     return cublasLtMatmul(handle, operation, &one, a, layout, b, layout, &zero,
-                          c, layout, c, layout, &with, allocate(1), 0, stream);
+                          c, layout, c, layout, &with, workspace,
+                          workspaceBytes, stream);
   }
 };
 } // namespace
@@ -402,5 +419,68 @@ TEST(FakeCuda, AMatmulKeepsTheAlignmentOfItsAlgorithm) {
     Product product(2);
     REQUIRE(product.run(product.algorithm, memory + 16, memory, memory,
                         stream) == CUBLAS_STATUS_NOT_SUPPORTED);
+  });
+}
+
+TEST(FakeCuda, PartialSumsKeepTheirType) {
+  expectGood([] {
+    cublasLtMatmulHeuristicResult_t result;
+    Product product(2);
+    for (uint32_t reductions :
+         {uint32_t(CUBLASLT_REDUCTION_SCHEME_MASK),
+          uint32_t(CUBLASLT_REDUCTION_SCHEME_INPLACE),
+          uint32_t(CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)}) {
+      product.allow(reductions);
+      REQUIRE(product.choose(1, &result) == 0);
+    }
+    product.allow(CUBLASLT_REDUCTION_SCHEME_NONE);
+    REQUIRE(product.choose(1, &result) == 1);
+  });
+}
+
+TEST(FakeCuda, AnAlgorithmKnowsTheAlignmentOfTheBias) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *memory = allocate(64);
+    cublasLtMatmulHeuristicResult_t result;
+    Product product(2);
+    product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    product.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+    REQUIRE(product.choose(1, &result) == 0);
+    product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, memory + 16);
+    REQUIRE(product.choose(1, &result) == 1);
+    product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, memory + 8);
+    REQUIRE(product.run(result.algo, memory, memory, memory, stream) ==
+            CUBLAS_STATUS_NOT_SUPPORTED);
+    product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, memory + 48);
+    REQUIRE(!product.run(result.algo, memory, memory, memory, stream));
+  });
+}
+
+TEST(FakeCuda, TheFirstOfSeveralAlgorithmsDoesNotWork) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *memory = allocate(64);
+    cublasLtMatmulHeuristicResult_t results[4];
+    Product product(2);
+    REQUIRE(product.choose(4, results) == 2);
+    REQUIRE(results[0].state != CUBLAS_STATUS_SUCCESS);
+    REQUIRE(product.run(results[0].algo, memory, memory, memory, stream) ==
+            CUBLAS_STATUS_NOT_SUPPORTED);
+    REQUIRE(results[1].state == CUBLAS_STATUS_SUCCESS);
+    REQUIRE(!product.run(results[1].algo, memory, memory, memory, stream));
+  });
+}
+
+TEST(FakeCuda, WorkspaceBytesNeedAWorkspace) {
+  expectGood([] {
+    cudaStream_t stream = makeStream();
+    char *memory = allocate(64);
+    Product product(2);
+    const cublasLtMatmulAlgo_t &algorithm = product.algorithm;
+    REQUIRE(product.run(algorithm, memory, memory, memory, stream, nullptr,
+                        1) == CUBLAS_STATUS_NOT_SUPPORTED);
+    REQUIRE(
+        !product.run(algorithm, memory, memory, memory, stream, nullptr, 0));
   });
 }

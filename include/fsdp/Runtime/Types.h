@@ -45,7 +45,7 @@ struct GemmDesc {
   bool transposeLhs, transposeRhs, bias;
   DType in, out;
   /// Bytes that the compiler gave it; a context is refused where the library
-  /// needs more. 0: not checked.
+  /// needs more. 0: on the CPU not checked, on a GPU none.
   int64_t workspace = 0;
 };
 

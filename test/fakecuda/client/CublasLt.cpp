@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Client.h"
+#include <algorithm>
 #include <cstring>
 #include <cublasLt.h>
 
@@ -35,6 +36,7 @@ struct Operation {
 struct Preference {
   uint64_t workspace = 0;
   uint32_t alignment[4] = {256, 256, 256, 256}; // of A, B, C and D
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 
 /// What cublasLtMatmulAlgo_t holds here.
@@ -42,6 +44,7 @@ struct Algorithm {
   static constexpr uint64_t kMagic = 0x6673647066616b65;
   uint64_t magic, product, workspace;
   uint32_t alignment[4];
+  uint32_t biasAlignment;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t::data));
 
@@ -183,8 +186,7 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
   case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
     return set(p.alignment[3], value, bytes);
   case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-    // Products are computed in one piece here: every mask allows that.
-    return CUBLAS_STATUS_SUCCESS;
+    return set(p.reductions, value, bytes);
   default:
     return refuse("an unknown preference");
   }
@@ -258,6 +260,30 @@ static uint64_t hashOf(const rt::GemmDesc &d) {
   return hash;
 }
 
+/// Null, or what would let cuBLASLt choose badly.
+static const char *badChoice(const Operation &o, const Preference &p) {
+  if (p.reductions & ~uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE))
+    return "an algorithm that may round partial sums to the result's type";
+  if (o.epilogue == CUBLASLT_EPILOGUE_BIAS && !o.bias)
+    return "an algorithm for a bias whose alignment is not known";
+  return nullptr;
+}
+
+/// The largest power of two, up to 256, that divides the address.
+static uint32_t alignmentOf(const void *address) {
+  uint64_t bits = uint64_t(reinterpret_cast<uintptr_t>(address)) | 256;
+  return uint32_t(bits & -bits);
+}
+
+static Algorithm choose(const rt::GemmDesc &desc, const Operation &o,
+                        const Preference &p) {
+  Algorithm chosen{Algorithm::kMagic, hashOf(desc), p.workspace, {}, 1};
+  std::memcpy(chosen.alignment, p.alignment, sizeof chosen.alignment);
+  if (desc.bias)
+    chosen.biasAlignment = alignmentOf(o.bias);
+  return chosen;
+}
+
 extern "C" cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
@@ -268,15 +294,19 @@ extern "C" cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return refuse(error);
   if (c != d || count < 1)
     return refuse("a product that adds to another matrix");
-  Algorithm algorithm{
-      Algorithm::kMagic, hashOf(desc), of(preference).workspace, {}};
-  std::memcpy(algorithm.alignment, of(preference).alignment,
-              sizeof algorithm.alignment);
-  results[0] = {};
-  std::memcpy(results[0].algo.data, &algorithm, sizeof algorithm);
-  results[0].workspaceSize = algorithm.workspace;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *found = 1;
+  if (const char *error = badChoice(of(operation), of(preference)))
+    return refuse(error);
+  // Where there is room for two, the first is one that does not work here.
+  *found = std::min(count, 2);
+  for (int i = 0; i < *found; ++i) {
+    results[i] = {};
+    results[i].state = CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  cublasLtMatmulHeuristicResult_t &good = results[*found - 1];
+  Algorithm algorithm = choose(desc, of(operation), of(preference));
+  std::memcpy(good.algo.data, &algorithm, sizeof algorithm);
+  good.workspaceSize = algorithm.workspace;
+  good.state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -323,6 +353,8 @@ static bool isScalar(const void *scalar, cudaDataType_t type, double value) {
 /// Null, or what the algorithm's choice assumed and the call does not keep.
 static const char *brokenPromise(const Algorithm &algorithm,
                                  const fake::Gemm &g) {
+  if (g.workspaceBytes > 0 && !g.workspace)
+    return "a matmul with workspace bytes and no workspace";
   if (g.workspaceBytes < algorithm.workspace)
     return "a matmul with less workspace than its algorithm was chosen with";
   // A is rhs and B is lhs; C and D are the result.
@@ -330,6 +362,8 @@ static const char *brokenPromise(const Algorithm &algorithm,
   for (int i = 0; i < 4; ++i)
     if (pointers[i] % algorithm.alignment[i] != 0)
       return "a matmul with less alignment than its algorithm was chosen with";
+  if (g.bias % algorithm.biasAlignment != 0)
+    return "a bias with less alignment than its algorithm was chosen with";
   return nullptr;
 }
 

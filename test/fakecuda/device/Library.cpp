@@ -53,7 +53,8 @@ void Library::check(const Memory &memory, const Process &process,
                  "matmul, out");
   if (d.bias)
     memory.require(process, g.bias, uint64_t(d.n * in), "matmul, bias");
-  memory.require(process, g.workspace, g.workspaceBytes, "matmul, workspace");
+  if (g.workspaceBytes > 0)
+    memory.require(process, g.workspace, g.workspaceBytes, "matmul, workspace");
 }
 
 void Library::run(const Gemm &g) {
