@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../api/ContextImpl.h"
-#include "../kernels/Kernels.h"
+#include "../kernels/AdamWScalars.h"
 #include "Parallel.h"
 #include <algorithm>
 #include <cmath>
@@ -107,17 +107,10 @@ void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
                      Ptr coefficient) {
   requireComputeStream(c, stream, "adamw");
   Trace::Span span(c.trace, stream, "adamw", int64_t(parameters.size()));
-  double rate = *reinterpret_cast<const float *>(lr);
-  double t = *reinterpret_cast<const int32_t *>(step);
-  AdamWStep s;
-  s.decay = float(rate * d.weightDecay);
-  s.oneMinusBeta1 = float(1 - d.beta1);
-  s.beta2 = float(d.beta2);
-  s.oneMinusBeta2 = float(1 - d.beta2);
-  s.stepSize = float(rate / (1 - std::pow(d.beta1, t)));
-  s.rootBias2 = float(std::sqrt(1 - std::pow(d.beta2, t)));
-  s.eps = float(d.eps);
-  s.coefficient = *reinterpret_cast<const float *>(coefficient);
+  const AdamWStep s =
+      adamwScalars(d, *reinterpret_cast<const float *>(lr),
+                   *reinterpret_cast<const int32_t *>(step),
+                   *reinterpret_cast<const float *>(coefficient));
   auto at = [](Ptrs list, size_t i) {
     return reinterpret_cast<float *>(list.begin()[i]);
   };

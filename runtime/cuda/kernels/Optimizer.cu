@@ -7,8 +7,7 @@
 // First: it makes math functions run on a GPU.
 #include "../Device.h"
 
-#include "../../kernels/Kernels.h"
-#include <cmath>
+#include "../../kernels/AdamWScalars.h"
 
 using namespace fsdp::rt;
 using namespace fsdp::rt::device;
@@ -209,28 +208,13 @@ void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
 
 namespace fsdp::rt::device {
 
-/// The scalars of a step, as the CPU computes them.
-FSDP_DEVICE AdamWStep scalars(const AdamWDesc &d, double rate, double t,
-                              float coefficient) {
-  AdamWStep s;
-  s.decay = float(rate * d.weightDecay);
-  s.oneMinusBeta1 = float(1 - d.beta1);
-  s.beta2 = float(d.beta2);
-  s.oneMinusBeta2 = float(1 - d.beta2);
-  s.stepSize = float(rate / (1 - pow(d.beta1, t)));
-  s.rootBias2 = float(__builtin_sqrt(1 - pow(d.beta2, t)));
-  s.eps = float(d.eps);
-  s.coefficient = coefficient;
-  return s;
-}
-
 /// Lists: parameters, first moments, second moments, gradients.
 __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
                           const int32_t *step, const float *coefficient) {
   __shared__ AdamWStep s;
-  // Powers in f64 are slow: once per block.
+  // f64 is slow: once per block.
   if (threadIdx.x == 0)
-    s = scalars(d, *lr, *step, *coefficient);
+    s = adamwScalars(d, *lr, *step, *coefficient);
   __syncthreads();
   forElements(t, [&](int tensor, int64_t i) {
     float &parameter = t.data[0][tensor][i];

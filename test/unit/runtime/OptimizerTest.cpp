@@ -1,5 +1,7 @@
 //===- OptimizerTest.cpp - Exact norm, clipping, AdamW --------------------===//
+#include "../../../runtime/kernels/AdamWScalars.h"
 #include "TestContext.h"
+#include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -141,6 +143,28 @@ TEST(Optimizer, AdamWAgreesWithF64OverSteps) {
     EXPECT_LT(relativeError(m[i], rm[i].data(), counts[i]), 2e-7);
     EXPECT_LT(relativeError(v[i], rv[i].data(), counts[i]), 2e-7);
   }
+}
+
+/// The order of the products is fixed: these bits are those of a GPU too.
+TEST(Optimizer, PowersAreProductsInOneOrder) {
+  EXPECT_EQ(powerOf(0.9, 0), 1.0);
+  EXPECT_EQ(powerOf(0.9, 1), 0.9);
+  const double b = 0.999, square = b * b, fourth = square * square;
+  EXPECT_EQ(powerOf(b, 7), b * square * fourth);
+  EXPECT_EQ(powerOf(b, 8), fourth * fourth);
+  EXPECT_EQ(powerOf(0.9, std::numeric_limits<int32_t>::max()), 0.0);
+}
+
+/// Rounded to f32 the scalars are what exact powers give.
+TEST(Optimizer, ScalarsOfAStepAreRoundedOnce) {
+  const float lr = 8e-4f;
+  for (double beta : {0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999})
+    for (int32_t step = 1; step <= 100000; ++step) {
+      AdamWStep s = adamwScalars({beta, beta, 1e-8, 0.1}, lr, step, 1.0f);
+      double power = std::pow(beta, step);
+      ASSERT_EQ(s.stepSize, float(double(lr) / (1 - power)));
+      ASSERT_EQ(s.rootBias2, float(std::sqrt(1 - power)));
+    }
 }
 
 } // namespace
