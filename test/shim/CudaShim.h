@@ -15,6 +15,7 @@
 
 #define FSDP_CUDA_SHIM
 #define __global__
+#define __grid_constant__
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))

@@ -23,6 +23,6 @@ static fsdp::fake::Twins<
     device::plainAttention<float>, device::plainAttention<BF16>,
     plainQueryGrad<float>, plainQueryGrad<BF16>, plainKeyGrad<float>,
     plainKeyGrad<BF16>, absMaxBits, squareDigits, finishNorm, adamwStep,
-    reduceRanks<Add, int64_t, int64_t>, reduceRanks<Add, float, BF16>,
-    reduceRanks<Add, float, float>, reduceRanks<Max, float, float>>
+    reduceRanks<Add, int64_t, int64_t, 3>, reduceRanks<Add, float, BF16, 3>,
+    reduceRanks<Add, float, float, 3>, reduceRanks<Max, float, float, 3>>
     twins;

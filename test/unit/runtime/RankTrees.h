@@ -17,14 +17,15 @@ inline RankTree rankTreeOf(const std::vector<int> &mesh) {
   return tree;
 }
 
-/// One axis of 1 to 9 ranks, several axes of sizes that are and are not powers
-/// of two, and a group that lists its axes in another order than the mesh.
+/// One axis of 1 to 9 ranks and of many, several axes of sizes that are and are
+/// not powers of two, and a group that lists its axes in another order than the
+/// mesh.
 inline std::vector<RankTree> someRankTrees() {
   std::vector<RankTree> trees = {RankTree()};
   for (int ranks = 2; ranks <= 9; ++ranks)
     trees.push_back(rankTreeOf({ranks}));
-  for (const std::vector<int> &mesh :
-       std::vector<std::vector<int>>{{2, 2}, {2, 3}, {3, 2}, {5, 3}, {2, 3, 5}})
+  for (const std::vector<int> &mesh : std::vector<std::vector<int>>{
+           {2, 2}, {2, 3}, {3, 2}, {5, 3}, {2, 3, 5}, {16, 3}, {300}})
     trees.push_back(rankTreeOf(mesh));
   RankTree turned;
   turned.axis[0] = {2, 1};
