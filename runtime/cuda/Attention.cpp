@@ -1,12 +1,11 @@
 //===- Attention.cpp - Fused attention by cuDNN ---------------------------===//
 //
-// One graph per direction, finalised when the context is made. The backward
-// pass is the deterministic algorithm: a run repeats to the bit.
+// One graph per direction, finalised when the context is made.
 //
 //===----------------------------------------------------------------------===//
+#include "AttentionGraphs.h"
 #include "CudaContext.h"
 #include "fsdp/Runtime/CudaWorkspaces.h"
-#include <cudnn_frontend.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -15,10 +14,6 @@ namespace fe = cudnn_frontend;
 namespace graph = cudnn_frontend::graph;
 
 namespace {
-
-/// What a graph calls its tensors.
-enum Uid : int64_t { Q, K, V, Out, Lse, Dout, Dq, Dk, Dv };
-using Tensor = std::shared_ptr<graph::Tensor_attributes>;
 
 class CudnnAttention : public AttentionPlan {
 public:
@@ -32,18 +27,11 @@ public:
 private:
   using Pointers = std::unordered_map<int64_t, void *>;
 
-  Tensor heads(graph::Graph &g, Uid uid, bool isKey) const;
-  void place(const Tensor &t, Uid uid, bool isKey) const;
-  Tensor logSumExp(graph::Graph &g) const;
-  void placeLogSumExp(const Tensor &t) const;
-  void makeForward();
-  void makeBackward();
   void finish(graph::Graph &g, int64_t reserved, const char *what) const;
   void execute(graph::Graph &g, cudaStream_t stream, Pointers &pointers,
                Ptr workspace, const char *what) const;
 
   cudnnHandle_t handle;
-  const AttentionDesc desc;
   graph::Graph forwardGraph, backwardGraph;
 };
 
@@ -52,79 +40,6 @@ private:
 static void requireGood(fe::error_t status, const char *what) {
   if (status.is_bad())
     throw Error(std::string("cuDNN ") + what + ": " + status.get_message());
-}
-
-static void initialize(graph::Graph &g) {
-  g.set_io_data_type(fe::DataType_t::BFLOAT16)
-      .set_intermediate_data_type(fe::DataType_t::FLOAT)
-      .set_compute_data_type(fe::DataType_t::FLOAT);
-}
-
-/// Sizes in cuDNN's order (batch, head, token, element); the strides say that
-/// a token's heads lie together.
-void CudnnAttention::place(const Tensor &t, Uid uid, bool isKey) const {
-  int64_t length = isKey ? desc.kvLen : desc.qLen;
-  int64_t count = isKey ? desc.kvHeads : desc.heads;
-  int64_t token = count * desc.headDim;
-  t->set_uid(uid)
-      .set_dim({desc.batch, count, length, desc.headDim})
-      .set_stride({length * token, desc.headDim, token, 1});
-}
-
-Tensor CudnnAttention::heads(graph::Graph &g, Uid uid, bool isKey) const {
-  Tensor t = g.tensor(graph::Tensor_attributes());
-  place(t, uid, isKey);
-  return t;
-}
-
-void CudnnAttention::placeLogSumExp(const Tensor &t) const {
-  t->set_uid(Lse)
-      .set_dim({desc.batch, desc.heads, desc.qLen, 1})
-      .set_stride({desc.heads * desc.qLen, desc.qLen, 1, 1})
-      .set_data_type(fe::DataType_t::FLOAT);
-}
-
-Tensor CudnnAttention::logSumExp(graph::Graph &g) const {
-  Tensor t = g.tensor(graph::Tensor_attributes());
-  placeLogSumExp(t);
-  return t;
-}
-
-void CudnnAttention::makeForward() {
-  graph::Graph &g = forwardGraph;
-  initialize(g);
-  auto options = graph::SDPA_attributes()
-                     .set_name("attention")
-                     .set_generate_stats(true)
-                     .set_attn_scale(float(desc.scale))
-                     .set_causal_mask(desc.causal);
-  auto [out, lse] =
-      g.sdpa(heads(g, Q, false), heads(g, K, true), heads(g, V, true), options);
-  out->set_output(true);
-  place(out, Out, false);
-  lse->set_output(true);
-  placeLogSumExp(lse);
-  finish(g, cuda::attentionWorkspaceBytes(desc), "attention");
-}
-
-void CudnnAttention::makeBackward() {
-  graph::Graph &g = backwardGraph;
-  initialize(g);
-  auto options = graph::SDPA_backward_attributes()
-                     .set_name("attention_grad")
-                     .set_attn_scale(float(desc.scale))
-                     .set_causal_mask(desc.causal)
-                     .set_deterministic_algorithm(true);
-  auto [dq, dk, dv] = g.sdpa_backward(
-      heads(g, Q, false), heads(g, K, true), heads(g, V, true),
-      heads(g, Out, false), heads(g, Dout, false), logSumExp(g), options);
-  dq->set_output(true);
-  place(dq, Dq, false);
-  dk->set_output(true);
-  place(dk, Dk, true);
-  dv->set_output(true);
-  place(dv, Dv, true);
-  finish(g, cuda::attentionGradWorkspaceBytes(desc), "attention_grad");
 }
 
 void CudnnAttention::finish(graph::Graph &g, int64_t reserved,
@@ -141,9 +56,12 @@ void CudnnAttention::finish(graph::Graph &g, int64_t reserved,
 }
 
 CudnnAttention::CudnnAttention(cudnnHandle_t handle, const AttentionDesc &desc)
-    : handle(handle), desc(desc) {
-  makeForward();
-  makeBackward();
+    : handle(handle) {
+  describeAttention(forwardGraph, desc);
+  finish(forwardGraph, cuda::attentionWorkspaceBytes(desc), "attention");
+  describeAttentionGrad(backwardGraph, desc);
+  finish(backwardGraph, cuda::attentionGradWorkspaceBytes(desc),
+         "attention_grad");
 }
 
 void CudnnAttention::execute(graph::Graph &g, cudaStream_t stream,
@@ -157,15 +75,19 @@ void CudnnAttention::execute(graph::Graph &g, cudaStream_t stream,
 
 void CudnnAttention::forward(cudaStream_t stream, Ptr q, Ptr k, Ptr v, Ptr out,
                              Ptr lse, Ptr workspace) {
-  Pointers pointers = {{Q, q}, {K, k}, {V, v}, {Out, out}, {Lse, lse}};
+  using U = AttentionUid;
+  Pointers pointers = {
+      {U::Q, q}, {U::K, k}, {U::V, v}, {U::Out, out}, {U::Lse, lse}};
   execute(forwardGraph, stream, pointers, workspace, "attention");
 }
 
 void CudnnAttention::backward(cudaStream_t stream, Ptr q, Ptr k, Ptr v, Ptr out,
                               Ptr lse, Ptr dout, Ptr dq, Ptr dk, Ptr dv,
                               Ptr workspace) {
-  Pointers pointers = {{Q, q},       {K, k},   {V, v},   {Out, out}, {Lse, lse},
-                       {Dout, dout}, {Dq, dq}, {Dk, dk}, {Dv, dv}};
+  using U = AttentionUid;
+  Pointers pointers = {{U::Q, q},     {U::K, k},     {U::V, v},
+                       {U::Out, out}, {U::Lse, lse}, {U::Dout, dout},
+                       {U::Dq, dq},   {U::Dk, dk},   {U::Dv, dv}};
   execute(backwardGraph, stream, pointers, workspace, "attention_grad");
 }
 

@@ -24,16 +24,26 @@ inline int64_t attentionWorkspaceBytes(const AttentionDesc &d) {
   return d.plain ? plainAttentionWorkspaceBytes(d) : kAttentionSlackBytes;
 }
 
-/// The gradient of q in f32, sum(out * dout) per query padded to whole tiles
-/// of 128, and the gradients of k and v per query head before they are added
-/// for grouped heads.
+/// Both forms of the deterministic algorithm have sum(out * dout) per query
+/// and, for grouped heads, the gradients of k and v per query head before they
+/// are added. cuDNN's front end (1.32) takes the form with the gradient of all
+/// probabilities, which grows with the square of the sequence, on sm_80 and
+/// sm_90. On sm_100 (since cuDNN 9.18), and on sm_90 since cuDNN 9.25 where
+/// CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT is set to less than that, it takes
+/// the form with the gradient of q in f32. Older versions ignore the variable.
+/// The compiler does not know which cuDNN will be loaded, so there is room for
+/// either. Tiles have at most 128 tokens.
 inline int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
   if (d.plain)
     return plainAttentionGradWorkspaceBytes(d);
+  CheckedSize queries = roundedUp(d.qLen, 128), keys = roundedUp(d.kvLen, 128);
+  CheckedSize linear = queries * d.headDim * sizeOf(DType::F32);
+  CheckedSize square = queries * keys * sizeOf(d.type);
   CheckedSize perHead =
-      roundedUp(d.qLen, 128) * (d.headDim + 2) * sizeOf(DType::F32);
+      linear.saturated() > square.saturated() ? linear : square;
+  perHead += queries * sizeOf(DType::F32);
   if (d.heads != d.kvHeads)
-    perHead += roundedUp(d.kvLen, 128) * 2 * d.headDim * sizeOf(d.type);
+    perHead += keys * 2 * d.headDim * sizeOf(d.type);
   return (perHead * d.batch * d.heads + kAttentionSlackBytes).saturated();
 }
 
