@@ -419,6 +419,31 @@ llvm::Error Compilation::write() {
   llvm_unreachable("a stage");
 }
 
+namespace {
+/// What one run of a program hands to streams.
+struct Issued {
+  int64_t launches = 0, matmuls = 0, collectives = 0, others = 0;
+
+  void count(Operation *body);
+};
+} // namespace
+
+/// Blocks that repeat are written once and called.
+void Issued::count(Operation *body) {
+  body->walk([&](Operation *op) {
+    if (auto call = dyn_cast<exec::CallOp>(op))
+      count(SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
+    else if (isa<exec::LaunchOp>(op))
+      ++launches;
+    else if (isa<exec::GemmOp>(op))
+      ++matmuls;
+    else if (isa<exec::CollectiveOp>(op))
+      ++collectives;
+    else if (isa<exec::WorkOpInterface>(op))
+      ++others;
+  });
+}
+
 void Compilation::summarize(double seconds) {
   int64_t tensors = 0, elements = 0, kernels = 0;
   for (auto range : module->getOps<exec::RangeOp>())
@@ -436,9 +461,16 @@ void Compilation::summarize(double seconds) {
                        request.output, elements, tensors, memory.arenaBytes,
                        formatBytes(memory.arenaBytes),
                        formatBytes(memory.persistentBytes));
-  for (const ProgramMemory &program : memory.programs)
+  for (const ProgramMemory &program : memory.programs) {
     log << llvm::formatv("  program {0}: peak {1} bytes ({2})\n", program.name,
                          program.peak, formatBytes(program.peak));
+    Issued issued;
+    issued.count(SymbolTable::lookupSymbolIn(*module, program.name));
+    log << llvm::formatv("    {0} launches of kernels, {1} matmuls, {2} "
+                         "collectives, {3} other operations\n",
+                         issued.launches, issued.matmuls, issued.collectives,
+                         issued.others);
+  }
   log << llvm::formatv("  {0} kernels, {1} lines of C++ for {2}, {3:F1} s\n",
                        kernels, llvm::count(source, '\n'), request.compiler.cpu,
                        seconds);
