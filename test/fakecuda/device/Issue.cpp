@@ -217,6 +217,7 @@ void Server::allocate(Process &process, const Allocate &call) {
   uint64_t address = memory.allocate(process, call.bytes, call.isHost);
   if (address == 0)
     return answer(process, Status::OutOfMemory, {});
+  trace.allocated(process, call, address);
   answer(process, Status::Done, bytesOf(Allocated{address}),
          memory.fileOf(address));
 }

@@ -12,7 +12,10 @@ namespace {
 /// The fields of one line.
 class Line {
 public:
-  explicit Line(const char *call) { text << "{\"call\": \"" << call << '"'; }
+  explicit Line(const char *call) {
+    text.precision(17); // all of an f64
+    text << "{\"call\": \"" << call << '"';
+  }
 
   template <typename T> Line &number(const char *name, T value) {
     text << ", \"" << name << "\": " << +value;
@@ -23,31 +26,52 @@ public:
     return *this;
   }
   Line &numbers(const char *name, const std::vector<uint64_t> &values) {
-    text << ", \"" << name << "\": [";
-    for (size_t i = 0; i < values.size(); ++i)
-      text << (i ? ", " : "") << values[i];
-    text << ']';
-    return *this;
+    return list(name, values, "");
+  }
+  Line &strings(const char *name, const std::vector<std::string> &values) {
+    return list(name, values, "\"");
   }
   std::string str() const { return text.str() + "}\n"; }
 
 private:
+  template <typename T>
+  Line &list(const char *name, const std::vector<T> &values,
+             const char *quote) {
+    text << ", \"" << name << "\": [";
+    for (size_t i = 0; i < values.size(); ++i)
+      text << (i ? ", " : "") << quote << values[i] << quote;
+    text << ']';
+    return *this;
+  }
+
   std::ostringstream text;
 };
 
 } // namespace
+
+static std::string hexOf(const char *bytes, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    text += "0123456789abcdef"[uint8_t(bytes[i]) / 16];
+    text += "0123456789abcdef"[uint8_t(bytes[i]) % 16];
+  }
+  return text;
+}
 
 static std::string launchLine(const std::vector<char> &message) {
   Launch l = bodyOf<Launch>(message);
   const Twin &t = twin(l.kernel);
   auto rest = restOf<Launch, char>(message);
   std::vector<uint64_t> pointers;
+  std::vector<std::string> values;
   size_t at = 0;
   for (uint32_t i = 0; i < t.count; ++i) {
     if (t.parameters[i].isPointer) {
       uint64_t address;
       std::memcpy(&address, rest.data() + at, sizeof address);
       pointers.push_back(address);
+    } else {
+      values.push_back(hexOf(rest.data() + at, t.parameters[i].bytes));
     }
     at += t.parameters[i].bytes;
   }
@@ -57,6 +81,7 @@ static std::string launchLine(const std::vector<char> &message) {
       .numbers("grid", {l.grid[0], l.grid[1], l.grid[2]})
       .numbers("block", {l.block[0], l.block[1], l.block[2]})
       .numbers("pointers", pointers)
+      .strings("values", values)
       .str();
 }
 
@@ -91,12 +116,20 @@ static std::string gemmLine(const Gemm &g) {
       .numbers("transposed", {d.transposeLhs, d.transposeRhs})
       .numbers("types", {type(d.in), type(d.out)})
       .numbers("pointers", {g.lhs, g.rhs, g.bias, g.out, g.workspace})
+      .number("workspace_bytes", g.workspaceBytes)
       .str();
 }
 
 static std::string attentionLine(const Attention &a) {
+  const rt::AttentionDesc &d = a.desc;
   return Line(a.isBackward ? "attention_grad" : "attention")
       .number("stream", a.stream)
+      .numbers("sizes",
+               {uint64_t(d.batch), uint64_t(d.qLen), uint64_t(d.kvLen),
+                uint64_t(d.heads), uint64_t(d.kvHeads), uint64_t(d.headDim)})
+      .number("scale", d.scale)
+      .number("causal", d.causal)
+      .number("type", static_cast<unsigned>(d.type))
       .numbers("pointers", {a.q, a.k, a.v, a.out, a.lse, a.dout, a.dq, a.dk,
                             a.dv, a.workspace})
       .str();
@@ -140,7 +173,24 @@ static std::string streamLine(const char *call, const StreamCall &s) {
       .str();
 }
 
-/// Empty for calls that neither issue work nor wait.
+static std::string splitLine(const CommSplit &c) {
+  return Line("comm_split")
+      .number("parent", c.parent)
+      .number("comm", c.comm)
+      .number("color", c.color)
+      .number("key", c.key)
+      .str();
+}
+
+static std::string registerLine(const Registration &r) {
+  return Line("register")
+      .number("comm", r.comm)
+      .number("address", r.address)
+      .number("bytes", r.bytes)
+      .str();
+}
+
+/// Empty for calls that neither issue work nor prepare or await it.
 static std::string lineOf(Call call, const std::vector<char> &message) {
   switch (call) {
   case Call::Launch:
@@ -169,6 +219,10 @@ static std::string lineOf(Call call, const std::vector<char> &message) {
     return streamLine("create_stream", bodyOf<StreamCall>(message));
   case Call::Synchronize:
     return streamLine("synchronize", bodyOf<StreamCall>(message));
+  case Call::CommSplit:
+    return splitLine(bodyOf<CommSplit>(message));
+  case Call::Register:
+    return registerLine(bodyOf<Registration>(message));
   default:
     return {};
   }
@@ -192,6 +246,16 @@ void Trace::issued(const Process &process, Call call,
     return;
   if (std::string line = lineOf(call, body); !line.empty())
     fileOf(process) << line;
+}
+
+void Trace::allocated(const Process &process, const Allocate &call,
+                      uint64_t address) {
+  if (!prefix.empty())
+    fileOf(process) << Line("allocate")
+                           .number("address", address)
+                           .number("bytes", call.bytes)
+                           .number("host", call.isHost)
+                           .str();
 }
 
 void Trace::executed(const Process &process, const Operation &operation) {

@@ -15,6 +15,9 @@ public:
   explicit Trace(std::string prefix);
 
   void issued(const Process &process, Call call, const std::vector<char> &body);
+  /// Where new memory lies, which only the answer to the call says.
+  void allocated(const Process &process, const Allocate &call,
+                 uint64_t address);
   void executed(const Process &process, const Operation &operation);
 
 private:

@@ -1,0 +1,520 @@
+"""The calls of CUDA and its libraries that an exec program issues.
+
+One table says what the runtime makes of each exec operation: a reduction over
+ranks is an exchange and one kernel per tensor, the gradient of an embedding a
+fill and a kernel, and so on. It is written from what the operations mean
+(docs/reference) and how the runtime cuts its kernels, and shares no code with
+either."""
+import collections
+import re
+import struct
+
+import exec_order
+import exec_text
+
+Event = collections.namedtuple("Event", "name")
+Host = collections.namedtuple("Host", "range")
+Channel = collections.namedtuple("Channel", "stream axes")
+AtMost = collections.namedtuple("AtMost", "bound")
+FLAGS = "the flags of data errors"
+
+TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
+C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
+GATHER, SEND, RECEIVE = range(3)
+SMALL_BYTES = 4096  # an all-reduce of no more sends whole tensors
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+#===------------------------------------------------------------------------===#
+# Arguments of kernels that are no pointers
+#===------------------------------------------------------------------------===#
+
+def short_name(kernel):
+    return kernel.replace("fsdp::rt::device::", "").replace("fsdp::rt::", "")
+
+
+def _words(text):
+    return lambda data, place: struct.unpack(text, data)
+
+
+def _tensors(lists):
+    """Optimizer.cu: elements, first blocks and pointers of 48 tensors."""
+    def decode(data, place):
+        count = struct.unpack_from("<i", data)[0]
+        words = struct.unpack(f"<{48 + 49 + 48 * lists}Q", data[8:])
+        pointers = [[place(a) for a in words[97 + 48 * l:][:count]] for l in range(lists)]
+        return count, list(words[:count]), list(words[48:48 + count + 1]), pointers
+    return decode
+
+
+def _pieces(data, place):
+    own, others, slot, count, me = struct.unpack_from("<QQqqi", data)
+    axis = struct.unpack_from("<16i", data, 36)
+    axes = struct.unpack_from("<i", data, 100)[0]
+    return (place(own), place(others), slot, count, me,
+            [(axis[2 * i], axis[2 * i + 1]) for i in range(axes)])
+
+
+def _pointers(data, place):
+    return [place(a) for a in struct.unpack(f"<{len(data) // 8}Q", data)]
+
+
+_COUNT, _REAL = _words("<q"), _words("<f")
+_ATTENTION = [_words("<6qf?3x"), _pointers]
+_VALUES = {
+    "rotaryPairs": [_COUNT, _words("<3q?3xf")],
+    "embeddingRows": [_COUNT] * 3,
+    "embeddingGradRows": [_COUNT] * 3,
+    "crossEntropyRows": [_COUNT] * 3,
+    "crossEntropyGradRows": [_COUNT] * 3,
+    "labelsOfBlock": [_COUNT] * 2,
+    "absMaxBits": [_tensors(1)],
+    "squareDigits": [_tensors(1)],
+    "finishNorm": [_REAL, _COUNT],
+    "adamwStep": [_tensors(4), _words("<4d")],
+    "reduceRanks": [_pieces, _REAL],
+    "plainAttention": _ATTENTION,
+    "plainQueryGrad": _ATTENTION,
+    "plainKeyGrad": _ATTENTION,
+}
+
+
+def decoded(kernel, values, place):
+    decoders = _VALUES.get(kernel.split("<")[0], [])
+    if len(decoders) != len(values):
+        return values
+    return [decode(bytes.fromhex(value), place) for decode, value in zip(decoders, values)]
+
+
+def rounded(number):
+    """As an f32."""
+    return struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+#===------------------------------------------------------------------------===#
+# Single calls
+#===------------------------------------------------------------------------===#
+
+def launch(stream, kernel, blocks, block, pointers, values=()):
+    return {"call": "launch", "stream": stream, "kernel": kernel, "grid": [blocks, 1, 1],
+            "block": [*block, 1], "pointers": list(pointers), "values": list(values)}
+
+
+def elements(stream, kernel, count, pointers, values=()):
+    return launch(stream, kernel, ceil_div(count, 1024), (256, 1), pointers, values)
+
+
+def rows(stream, kernel, count, pointers, values=()):
+    return launch(stream, kernel, ceil_div(count, 16), (256, 1), pointers, values)
+
+
+def fill(stream, place, size):
+    return {"call": "fill", "stream": stream, "value": 0, "to": place, "bytes": size}
+
+
+def copy(stream, source, target, size):
+    return {"call": "copy", "stream": stream, "from": source, "to": target, "bytes": size}
+
+
+def event(call, name, stream):
+    return {"call": call, "event": Event(name), "stream": stream}
+
+
+#===------------------------------------------------------------------------===#
+# Groups of ranks
+#===------------------------------------------------------------------------===#
+
+def _digits(module, axes):
+    sizes = list(module.axes.items())
+    stride, strides = 1, {}
+    for name, size in reversed(sizes):
+        strides[name] = stride
+        stride *= size
+    return [(module.axes[name], strides[name]) for name in axes]
+
+
+def ranks_of(module, axes, rank):
+    digits = _digits(module, axes)
+    start = rank
+    for size, stride in digits:
+        start -= start // stride % size * stride
+    ranks = [start]
+    for size, stride in digits:
+        ranks = [r + i * stride for r in ranks for i in range(size)]
+    return ranks
+
+
+def tree_of(module, axes):
+    """(ranks, positions from one to the next) by axis, in the mesh's order."""
+    found, positions = [], 1
+    for size, stride in reversed(_digits(module, axes)):
+        if size > 1:
+            found.append((stride, (size, positions)))
+        positions *= size
+    return [axis for _, axis in sorted(found, reverse=True)]
+
+
+#===------------------------------------------------------------------------===#
+# Operations
+#===------------------------------------------------------------------------===#
+
+class Operation:
+    """One exec operation with the places and types of its operands."""
+
+    def __init__(self, module, issued, kinds, rank):
+        op = issued.op
+        self.module, self.rank, self.what = module, rank, op.what.strip()
+        self.stream, self.rest = op.stream, op.rest
+        self.ins = [place.begin for place in issued.reads]
+        self.outs = [place.begin for place in issued.writes]
+        self.scratch = [place.begin for place in issued.scratch]
+        self.in_kinds = [kinds[name] for name in op.ins]
+        self.out_kinds = [kinds[name] for name in op.outs]
+        self.scratch_bytes = [exec_text.bytes_of(kinds[name]) for name in op.scratch]
+
+    def has(self, flag):
+        return re.search(rf"[{{ ]{flag}[,}}]", self.rest) is not None
+
+    def value(self, name, default=None):
+        found = re.search(rf"[{{ ]{name} = ([^,}}]*?)(?: : \w+)?[,}}]", self.rest)
+        return found.group(1) if found else default
+
+    def space(self):
+        return self.scratch[0] if self.scratch else None
+
+
+def _launch(op):
+    name = op.what.lstrip("@")
+    row_count, column_count, body = op.module.kernels[name]
+    pointers = [*op.ins, *op.outs]
+    kernel = "k_" + name
+    if "column_reduction" in body[0]:
+        return [launch(op.stream, kernel, ceil_div(column_count, 32), (32, 16), pointers)]
+    # Rows where a kernel reduces, or where it stores a number a row.
+    by_rows = any(re.match(r"    (%\S+ = exec\.reduce|exec\.store) ", line) for line in body)
+    if by_rows or not any(line.startswith("    exec.map") for line in body):
+        return [rows(op.stream, kernel, row_count, pointers)]
+    return [elements(op.stream, kernel, row_count * column_count, pointers)]
+
+
+def _gemm(op):
+    (lhs, lhs_type), (out, out_type) = (exec_text.shape(k) for k in
+                                        (op.in_kinds[0], op.out_kinds[0]))
+    batch = 1
+    for size in out[:-2]:
+        batch *= size
+    transposed = [int(op.has("transpose_lhs")), int(op.has("transpose_rhs"))]
+    bias = op.ins[2] if len(op.ins) > 2 else None
+    return [{"call": "gemm", "stream": op.stream,
+             "sizes": [batch, out[-2], out[-1], lhs[-2] if transposed[0] else lhs[-1]],
+             "transposed": transposed, "types": [TYPES[lhs_type], TYPES[out_type]],
+             "pointers": [*op.ins[:2], bias, op.outs[0], op.space()],
+             "workspace_bytes": AtMost(op.scratch_bytes[0])}]
+
+
+def _attention_sizes(op):
+    (q, element), (k, _) = (exec_text.shape(kind) for kind in op.in_kinds[:2])
+    return [q[0], q[1], k[1], q[2], k[2], q[3]], element
+
+
+def _attention(op):
+    sizes, element = _attention_sizes(op)
+    backward = len(op.outs) == 3
+    scale, causal = float(op.value("scale")), op.has("causal")
+    q, k, v, *rest = op.ins
+    if not op.has("plain"):
+        pointers = [q, k, v, *rest, *op.outs, *[None] * (4 * (not backward)), op.space()]
+        return [{"call": "attention_grad" if backward else "attention", "stream": op.stream,
+                 "sizes": sizes, "scale": scale, "causal": int(causal),
+                 "type": TYPES[element], "pointers": pointers}]
+    shape = (*sizes, rounded(scale), causal)
+    batch, q_len, kv_len, heads, kv_heads, _ = sizes
+    if not backward:
+        out, lse = op.outs
+        values = [shape, [q, k, v, None, None, lse, None, out, None, None]]
+        return [rows(op.stream, f"plainAttention<{C_NAMES[element]}>",
+                     batch * q_len * heads, [], values)]
+    out, lse, dout = rest
+    values = [shape, [q, k, v, out, dout, lse, op.space(), *op.outs]]
+    return [rows(op.stream, f"plainQueryGrad<{C_NAMES[element]}>",
+                 batch * q_len * heads, [], values),
+            rows(op.stream, f"plainKeyGrad<{C_NAMES[element]}>",
+                 batch * kv_len * kv_heads, [], values)]
+
+
+def _rotary(op):
+    (batch, sequence, heads, dim), element = exec_text.shape(op.in_kinds[0])
+    count = batch * sequence * heads
+    shape = (sequence, heads, dim, "pairs halves" in op.rest,
+             -1.0 if op.has("inverse") else 1.0)
+    return [elements(op.stream, f"rotaryPairs<{C_NAMES[element]}>", count * dim // 2,
+                     [*op.ins, *op.outs], [(count,), shape])]
+
+
+def _embedding(op):
+    count = exec_text.elements(op.in_kinds[0])[0]
+    (classes, cols), element = exec_text.shape(op.in_kinds[1])
+    return [elements(op.stream, f"embeddingRows<{C_NAMES[element]}>", count * cols,
+                     [*op.ins, *op.outs, FLAGS], [(count,), (classes,), (cols,)])]
+
+
+def _embedding_grad(op):
+    count = exec_text.elements(op.in_kinds[0])[0]
+    (classes, cols), element = exec_text.shape(op.out_kinds[0])
+    return [fill(op.stream, op.outs[0], exec_text.bytes_of(op.out_kinds[0])),
+            launch(op.stream, f"embeddingGradRows<{C_NAMES[element]}>", count, (256, 1),
+                   [*op.ins, *op.outs, FLAGS], [(count,), (classes,), (cols,)])]
+
+
+def _cross_entropy(op):
+    sizes, element = exec_text.shape(op.in_kinds[0])
+    count = exec_text.elements(op.in_kinds[0])[0] // sizes[-1]
+    kernel = "crossEntropyGradRows" if len(op.outs) == 1 else "crossEntropyRows"
+    return [rows(op.stream, f"{kernel}<{C_NAMES[element]}>", count, [*op.ins, *op.outs, FLAGS],
+                 [(count,), (sizes[-1],), (int(op.value("ignore_index")),)])]
+
+
+def _count_labels(op):
+    parts = exec_text.elements(op.out_kinds[0])[0]
+    each = exec_text.elements(op.in_kinds[0])[0] // parts
+    ignored = int(op.value("ignore_index"))
+    return [fill(op.stream, op.outs[0], 8 * parts)] + [
+        elements(op.stream, "labelsOfBlock", each,
+                 [op.ins[0] + 4 * each * part, op.outs[0] + 8 * part], [(each,), (ignored,)])
+        for part in range(parts)]
+
+
+def _copy(op):
+    return [copy(op.stream, op.ins[0], op.outs[0], exec_text.bytes_of(op.in_kinds[0]))]
+
+
+def _fill_zero(op):
+    return [fill(op.stream, op.outs[0], exec_text.bytes_of(op.out_kinds[0]))]
+
+
+#===------------------------------------------------------------------------===#
+# Collectives
+#===------------------------------------------------------------------------===#
+
+class Item:
+    """One tensor of a reduction, cut into a part for every rank."""
+
+    def __init__(self, kind, in_kind, out_kind, ranks):
+        sizes, element = exec_text.shape(in_kind)
+        self.full = exec_text.elements(in_kind)[0]
+        self.width = exec_text.ELEMENT_BYTES[element]
+        self.is_small = kind == "all_reduce" and self.full * self.width <= SMALL_BYTES
+        self.out_width = exec_text.ELEMENT_BYTES[exec_text.shape(out_kind)[1]]
+        self.shard = exec_text.elements(out_kind)[0]
+        self.piece = self.shard if kind == "reduce_scatter" else \
+            self.full if self.is_small else ceil_div(self.full, ranks)
+
+    def part(self, index):
+        """First element and count."""
+        if self.is_small:
+            return 0, self.full
+        begin = min(index * self.piece, self.full)
+        return begin, max(0, min(self.piece, self.full - index * self.piece))
+
+
+def _group(op, axes, transfers):
+    return {"call": "group", "stream": op.stream, "comm": Channel(op.stream, axes),
+            "transfers": transfers}
+
+
+def _exchange(op, axes, ranks, swaps):
+    """swaps: (peer's position, from, bytes, to, bytes)."""
+    transfers = []
+    for peer, source, sent, target, received in swaps:
+        if sent > 0:
+            transfers.append((SEND, peer, source, None, sent))
+        if received > 0:
+            transfers.append((RECEIVE, peer, None, target, received))
+    return _group(op, axes, transfers)
+
+
+def _reduction_kernel(op):
+    combine = "Max" if "reduce_kind max" in op.rest else "Add"
+    source, target = (exec_text.shape(kind)[1] for kind in (op.in_kinds[0], op.out_kinds[0]))
+    return f"reduceRanks<{combine}, {C_NAMES[target]}, {C_NAMES[source]}>"
+
+
+def _collective(op):
+    axes = tuple(axis.strip().strip('"') for axis in
+                 re.search(r"over @\S+?\[(.*?)\]", op.rest).group(1).split(","))
+    ranks = ranks_of(op.module, axes, op.rank)
+    if op.what == "all_gather":
+        return [_group(op, axes, [
+            (GATHER, 0, source, target, exec_text.bytes_of(kind))
+            for source, target, kind in zip(op.ins, op.outs, op.in_kinds)])]
+    return _reduction(op, axes, ranks)
+
+
+def _reduction(op, axes, ranks):
+    me, others = ranks.index(op.rank), [p for p in range(len(ranks)) if ranks[p] != op.rank]
+    items = [Item(op.what, *kinds, len(ranks)) for kinds in zip(op.in_kinds, op.out_kinds)]
+    calls, swaps, second = [], [], []
+    for item, source, target, space in zip(items, op.ins, op.outs, op.scratch):
+        first, mine = item.part(me)
+        for slot, peer in enumerate(others):
+            begin, count = item.part(peer)
+            swaps.append((peer, source + begin * item.width, count * item.width,
+                          space + slot * item.piece * item.width, mine * item.width))
+            if op.what == "all_reduce" and not item.is_small:
+                second.append((peer, target + first * item.out_width, mine * item.out_width,
+                               target + begin * item.out_width, count * item.out_width))
+        scatters = op.what == "reduce_scatter"
+        to = target + (0 if scatters else first * item.out_width)
+        if mine > 0:
+            pieces = (source + first * item.width, space if others else None, item.piece, mine,
+                      me, tree_of(op.module, axes))
+            calls.append(elements(op.stream, _reduction_kernel(op), mine, [to],
+                                  [pieces, (rounded(float(op.value("scale", 1))),)]))
+        if scatters and item.shard > mine:
+            calls.append(fill(op.stream, to + mine * item.out_width,
+                              (item.shard - mine) * item.out_width))
+    if others:
+        calls.insert(0, _exchange(op, axes, ranks, swaps))
+        if second:
+            calls.append(_exchange(op, axes, ranks, second))
+    return calls
+
+
+#===------------------------------------------------------------------------===#
+# The optimizer
+#===------------------------------------------------------------------------===#
+
+def _tensor_launches(op, kernel, counts, lists, pointers, values=()):
+    """As many tensors a launch as its parameters have room for."""
+    calls = []
+    for begin in range(0, len(counts), 48):
+        part = counts[begin:begin + 48]
+        first = [0]
+        for count in part:
+            first.append(first[-1] + ceil_div(count, 4096))
+        tensors = (len(part), part, first, [l[begin:begin + 48] for l in lists])
+        if first[-1] > 0:
+            calls.append(launch(op.stream, kernel, first[-1], (256, 1), pointers,
+                                [tensors, *values]))
+    return calls
+
+
+def _counts(kinds):
+    return [exec_text.elements(kind)[0] for kind in kinds]
+
+
+def _abs_max(op):
+    return [fill(op.stream, op.outs[0], 4)] + _tensor_launches(
+        op, "absMaxBits", _counts(op.in_kinds), [op.ins], op.outs)
+
+
+def _sum_squares(op):
+    return [fill(op.stream, op.outs[0], 16)] + _tensor_launches(
+        op, "squareDigits", _counts(op.in_kinds[1:]), [op.ins[1:]], [op.ins[0], op.outs[0]])
+
+
+def _clip_coefficient(op):
+    sums = exec_text.elements(op.in_kinds[1])[0] // 2
+    return [launch(op.stream, "finishNorm", 1, (32, 1), [*op.ins, *op.outs],
+                   [(rounded(float(op.value("max_norm"))),), (sums,)])]
+
+
+def _adamw(op):
+    tensors = len(op.outs) // 3
+    lists = [op.ins[l * tensors:(l + 1) * tensors] for l in range(4)]
+    numbers = tuple(float(op.value(n)) for n in ("beta1", "beta2", "eps", "weight_decay"))
+    return _tensor_launches(op, "adamwStep", _counts(op.in_kinds[:tensors]), lists,
+                            op.ins[4 * tensors:], [numbers])
+
+
+ISSUES = {
+    "launch": _launch,
+    "gemm": _gemm,
+    "attention": _attention,
+    "attention_grad": _attention,
+    "rotary": _rotary,
+    "embedding": _embedding,
+    "embedding_grad": _embedding_grad,
+    "cross_entropy": _cross_entropy,
+    "cross_entropy_grad": _cross_entropy,
+    "count_labels": _count_labels,
+    "copy": _copy,
+    "fill_zero": _fill_zero,
+    "collective": _collective,
+    "abs_max": _abs_max,
+    "sum_squares": _sum_squares,
+    "clip_coefficient": _clip_coefficient,
+    "adamw": _adamw,
+}
+
+
+#===------------------------------------------------------------------------===#
+# Programs
+#===------------------------------------------------------------------------===#
+
+def _read_kernels(module):
+    """Rows, columns and lines of every kernel."""
+    kernels, name = {}, None
+    for line in module.rest:
+        if found := re.match(r"  exec\.kernel @(\S+) over\((\d+), (\d+)\)", line):
+            name = found.group(1)
+            kernels[name] = (int(found.group(2)), int(found.group(3)), [])
+        if name:
+            kernels[name][2].append(line)
+        if line == "  }":
+            name = None
+    return kernels
+
+
+def _exchanged(module, program, what):
+    names = re.search(rf"exec\.{what} = \[(.*?)\]", program.attributes).group(1)
+    ranges = [module.ranges[name] for name in re.findall(r'"(.*?)"', names)]
+    if what == "inputs":
+        return [r for r in ranges if r.role == "input"]
+    return [r for r in ranges if exec_text.elements(r.kind)[0] == 1]
+
+
+def _begin(module, program):
+    for r in _exchanged(module, program, "inputs"):
+        yield f"input {r.name}", copy("compute", Host(r.name), r.offset,
+                                      exec_text.bytes_of(r.kind))
+    yield "its beginning", event("record", "begun", "compute")
+    for stream in exec_text.STREAMS[1:]:
+        yield "its beginning", event("wait", "begun", stream)
+
+
+def _end(module, program):
+    for stream in exec_text.STREAMS[1:]:
+        yield "its end", event("record", f"ended {stream}", stream)
+        yield "its end", event("wait", f"ended {stream}", "compute")
+    for r in _exchanged(module, program, "outputs"):
+        yield f"output {r.name}", copy("compute", r.offset, Host(r.name),
+                                       exec_text.bytes_of(r.kind))
+    yield "its data errors", copy("compute", FLAGS, Host(FLAGS), 4)
+    yield "its data errors", fill("compute", FLAGS, 4)
+    yield "its end", {"call": "synchronize", "stream": "compute"}
+
+
+def calls_of(module, program, rank):
+    """What a run of a program issues: (for messages, call)."""
+    if not hasattr(module, "kernels"):
+        module.kernels = _read_kernels(module)
+        module.kinds = {id(op): kinds for block in module.blocks.values()
+                        for kinds in [block.kinds()] for op in block.body}
+    yield from _begin(module, program)
+    for number, issued in enumerate(exec_order.Issue(module, program).issued):
+        op = issued.op
+        what = f"operation {number}, exec.{op.op}"
+        if isinstance(op, exec_text.Event):
+            yield what, event(op.op, issued.number, op.stream)
+            continue
+        if op.op not in ISSUES:
+            raise ValueError(f"{what}: exec_calls.py does not say what it issues")
+        work = Operation(module, issued, module.kinds[id(op)], rank)
+        place = work.value("nn.module") or work.value("serves") or ""
+        for call in ISSUES[op.op](work):
+            yield f"{what} {op.what.strip()} {place}".rstrip(), call
+    yield from _end(module, program)
