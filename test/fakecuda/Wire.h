@@ -28,6 +28,7 @@ inline constexpr uint32_t kLegacyStream = 0;
 /// A shard of the address space for the device's memory: outside of what the
 /// kernel gives to programs, so that every process can map it.
 inline constexpr uint64_t kFirstAddress = uint64_t(1) << 45;
+inline constexpr uint64_t kEndOfAddresses = uint64_t(1) << 46;
 inline constexpr uint64_t kPage = 4096;
 
 inline constexpr uint64_t pagesOf(uint64_t bytes) {
@@ -66,6 +67,9 @@ enum class Call : uint32_t {
   Register,
   Deregister,
   Group,
+  // Of planted faults.
+  Hang,
+  Planted,
 };
 
 inline constexpr bool isAnswered(Call call) {
@@ -126,6 +130,13 @@ struct Launch {
   uint32_t stream, kernel;
   uint32_t grid[3], block[3];
 };
+
+/// A kernel that never ends.
+struct Hang {
+  uint32_t stream;
+};
+/// The process has planted a fault itself.
+struct Planted {};
 
 /// CopyIn has the bytes behind it; CopyOut gets them as the answer when the
 /// stream has come so far.

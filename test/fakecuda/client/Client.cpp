@@ -1,6 +1,7 @@
 //===- Client.cpp - The connection to the stand-in device -----------------===//
 #include "Client.h"
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
@@ -47,8 +48,36 @@ Client &Client::get() {
   return *client;
 }
 
-Client::Client() : socket(connectToDevice()) {
-  Hello hello{rankOfProcess()};
+static std::string faultOfProcess() {
+  const char *text = std::getenv(kFaultVariable);
+  return text ? text : "";
+}
+
+/// With a GPU it is a fault without a word; here the text says whose memory.
+static void reportFault(int signal, siginfo_t *info, void *) {
+  uint64_t address = addressOf(info->si_addr);
+  if (address >= kFirstAddress && address < kEndOfAddresses) {
+    static const char text[] =
+        "fakecuda: the host touches memory of the device\n";
+    ssize_t ignored = ::write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+  }
+  // The same access again, without this function.
+  ::signal(signal, SIG_DFL);
+}
+
+static void installFaultHandler() {
+  struct sigaction action{};
+  action.sa_sigaction = reportFault;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
+Client::Client()
+    : socket(connectToDevice()), rank(rankOfProcess()),
+      fault(faultOfProcess()) {
+  installFaultHandler();
+  Hello hello{rank};
   if (ask(Call::Hello, hello) != cudaSuccess)
     die("the device does not answer");
 }
@@ -153,6 +182,14 @@ cudaError_t Client::lastError(bool forget) {
 int fsdp::fake::refuseFunction(const char *name, int status) {
   std::fprintf(stderr, "fakecuda: the stand-in device has no %s\n", name);
   return status;
+}
+
+bool Client::isPlanted(const char *kind) {
+  bool concerns = fault.kind == kind && (fault.rank < 0 || fault.rank == rank);
+  if (!concerns || faultCalls++ != fault.index)
+    return false;
+  send(Call::Planted, Planted{});
+  return true;
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,7 +6,9 @@
 #ifndef FSDP_TEST_FAKECUDA_CLIENT_H
 #define FSDP_TEST_FAKECUDA_CLIENT_H
 
+#include "../FaultText.h"
 #include "../Wire.h"
+#include <atomic>
 #include <cstdio>
 #include <cuda_runtime_api.h>
 #include <map>
@@ -58,6 +60,9 @@ public:
   const std::string &lastText() const { return text; }
   /// The last error of a call; an error of the device is never forgotten.
   cudaError_t lastError(bool forget);
+  /// True where a fault of this kind is planted in the process: at the N-th
+  /// call of this function with it, on the ranks that it names.
+  bool isPlanted(const char *kind);
   /// A call that the stand-in refuses: says so and returns `status`.
   cudaError_t refuse(const std::string &what,
                      cudaError_t status = cudaErrorInvalidValue);
@@ -78,6 +83,9 @@ private:
   std::mutex mutex;
   int socket = -1, file = -1; // the file came with the last answer
   uint32_t numbers = 0;
+  const int rank;
+  const FaultText fault;
+  std::atomic<uint64_t> faultCalls{0}; // that its kind concerns
   std::map<uintptr_t, Memory> memory;
   std::string text;
   cudaError_t refused = cudaSuccess; // of the last refused call

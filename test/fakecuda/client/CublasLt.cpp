@@ -374,6 +374,11 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                const void *c, cublasLtMatrixLayout_t lc, void *d,
                cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t *given,
                void *workspace, size_t workspaceBytes, cudaStream_t stream) {
+  // A plan that keeps the algorithm of the matmul before.
+  static const cublasLtMatmulAlgo_t *previous = given;
+  if (Client::get().isPlanted("stale-algorithm"))
+    given = previous;
+  previous = given;
   const Operation &o = of(operation);
   fake::Gemm g{};
   Algorithm algorithm;

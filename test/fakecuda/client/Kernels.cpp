@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Client.h"
+#include <csignal>
 #include <cstring>
 #include <unordered_map>
 #include <vector_types.h>
@@ -88,6 +89,8 @@ extern "C" cudaError_t cudaLaunchKernel(const void *function, dim3 grid,
   Kernel &kernel = found->second;
   if (cudaError_t status = find(kernel); status != cudaSuccess)
     return status;
+  if (Client::get().isPlanted("dead-rank"))
+    std::raise(SIGKILL);
   std::vector<char> bytes;
   for (size_t i = 0; i < kernel.sizes.size(); ++i) {
     auto *argument = static_cast<const char *>(arguments[i]);

@@ -88,6 +88,15 @@ static cudaError_t copy(void *to, const void *from, size_t bytes,
   if (source == Place::Pageable)
     return client.send(Call::CopyIn, HostCopy{stream, addressOf(to), bytes},
                        from, bytes);
+  const void *ofDevice = source == Place::Device ? from : to;
+  if (client.isPlanted("host-read"))
+    (void)*static_cast<const volatile char *>(ofDevice);
+  if (client.isPlanted("host-write"))
+    *static_cast<volatile char *>(const_cast<void *>(ofDevice)) = 0;
+  // What a host writes behind the call may be what the copy takes. It always is
+  // if the host writes before.
+  if (source == Place::Pinned && client.isPlanted("reuse-pinned"))
+    *static_cast<char *>(const_cast<void *>(from)) ^= 1;
   cudaError_t status = client.send(
       Call::Copy, Copy{stream, addressOf(from), addressOf(to), bytes});
   // Between two places of the device not even the synchronous call waits.

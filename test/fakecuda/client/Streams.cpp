@@ -45,6 +45,8 @@ extern "C" cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (Client::get().isPlanted("drop-synchronize"))
+    return cudaSuccess;
   return Client::get().ask(Call::Synchronize,
                            StreamCall{numberOf(stream), 0, false});
 }

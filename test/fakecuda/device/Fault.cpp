@@ -1,100 +1,303 @@
 //===- Fault.cpp - Planted faults -----------------------------------------===//
+#include "Fault.h"
+#include "Kernels.h"
 #include "Message.h"
-#include "Trace.h"
 #include <algorithm>
-#include <charconv>
 
 using namespace fsdp::fake;
 
-static const char *const kKinds[] = {"drop-wait",  "drop-record",
-                                     "short-copy", "wrong-stream",
-                                     "wrong-grid", "swap-group"};
+using Messages = std::vector<Message>;
 
-/// A count at the beginning of `text`, which moves behind it.
-static bool takeNumber(std::string &text, uint64_t &number) {
-  const char *end = text.data() + text.size();
-  auto result = std::from_chars(text.data(), end, number);
-  bool isNumber = result.ec == std::errc();
-  if (isNumber)
-    text.erase(0, size_t(result.ptr - text.data()));
-  return isNumber;
+/// A kind changes the calls of one sort: in place, or into none or two.
+struct Fault::Kind {
+  enum What { Changed, LeftOut, Twice, BehindNext, BeforePrevious };
+  const char *name;
+  Call call;
+  What what;
+  void (*change)(Message &message) = nullptr;
+};
+
+//===----------------------------------------------------------------------===//
+// Changes of a call
+//===----------------------------------------------------------------------===//
+
+/// Applies `edit` to the structure of a call.
+template <typename T, typename Edit>
+static void editBody(Message &message, const Edit &edit) {
+  T body = bodyOf<T>(message.body);
+  edit(body);
+  putBody(message.body, body);
+}
+template <typename T> static void halveBytes(Message &message) {
+  editBody<T>(message, [](T &body) { body.bytes /= 2; });
+}
+template <typename T> static void toLegacyStream(Message &message) {
+  editBody<T>(message, [](T &body) { body.stream = kLegacyStream; });
+}
+/// Streams of a context have numbers one after the other; compute is first.
+template <typename T> static void toNextStream(Message &message) {
+  editBody<T>(message, [](T &body) { ++body.stream; });
+}
+template <typename T> static void toPreviousStream(Message &message) {
+  editBody<T>(message, [](T &body) { --body.stream; });
 }
 
-Fault::Fault(const std::string &text) {
-  if (text.empty())
-    return;
-  size_t colon = text.find(':');
-  kind = text.substr(0, colon);
-  std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
-  bool isGood = std::count(std::begin(kKinds), std::end(kKinds), kind) == 1 &&
-                takeNumber(rest, index);
-  if (isGood && !rest.empty() && rest[0] == '@') {
-    rest.erase(0, 1);
-    uint64_t which = 0;
-    isGood = takeNumber(rest, which);
-    rank = int(which);
-  }
-  if (!isGood || !rest.empty())
-    throw std::runtime_error("FSDP_FAKECUDA_FAULT=" + text +
-                             " is not KIND:N or KIND:N@RANK");
-}
+/// The least alignment of a range.
+static constexpr uint64_t kLine = 64;
 
-bool Fault::concerns(Call call) const {
-  if (kind == "drop-wait")
-    return call == Call::Wait;
-  if (kind == "drop-record")
-    return call == Call::Record;
-  if (kind == "short-copy")
-    return call == Call::Copy || call == Call::Fill;
-  if (kind == "swap-group")
-    return call == Call::Group;
-  return call == Call::Launch;
-}
-
-template <typename T> static void halveBytes(std::vector<char> &message) {
-  T body = bodyOf<T>(message);
-  body.bytes /= 2;
-  putBody(message, body);
-}
-
-static void swapTransfers(std::vector<char> &message) {
-  auto transfers = restOf<Group, Transfer>(message);
-  if (transfers.size() > 1)
-    std::swap(transfers.front(), transfers.back());
-  std::memcpy(message.data() + sizeof(Group), transfers.data(),
+template <typename Edit>
+static void editTransfers(Message &message, const Edit &edit) {
+  auto transfers = restOf<Group, Transfer>(message.body);
+  edit(transfers);
+  std::memcpy(message.body.data() + sizeof(Group), transfers.data(),
               transfers.size() * sizeof(Transfer));
 }
-
-/// False if the call is left out.
-bool Fault::change(Call call, std::vector<char> &body) const {
-  if (kind == "drop-wait" || kind == "drop-record")
-    return false;
-  if (kind == "swap-group")
-    swapTransfers(body);
-  if (call == Call::Copy)
-    halveBytes<Copy>(body);
-  if (call == Call::Fill)
-    halveBytes<Fill>(body);
-  if (call == Call::Launch) {
-    Launch launch = bodyOf<Launch>(body);
-    if (kind == "wrong-stream")
-      launch.stream = kLegacyStream;
-    else
-      --launch.grid[0];
-    putBody(body, launch);
-  }
-  return true;
+static void swapTransfers(Message &message) {
+  editTransfers(message, [](auto &all) { std::swap(all.front(), all.back()); });
+}
+static void halveTransfer(Message &message) {
+  editTransfers(message, [](auto &all) { all.front().bytes /= 2; });
+}
+static void moveTransfer(Message &message) {
+  editTransfers(message, [](auto &all) {
+    for (Transfer &t : all)
+      if (t.kind == TransferKind::Send || t.kind == TransferKind::AllGather)
+        t.from += kLine;
+  });
+}
+static void leaveMemory(Message &message) {
+  editTransfers(message,
+                [](auto &all) { all.front().from -= uint64_t(1) << 40; });
+}
+/// A send to oneself; where there are more ranks, to the one before.
+static void changePeer(Message &message) {
+  editTransfers(message, [](auto &all) {
+    for (Transfer &t : all)
+      if (t.kind == TransferKind::Send) {
+        t.peer = t.peer > 0 ? t.peer - 1 : t.peer + 1;
+        return;
+      }
+  });
 }
 
-bool Fault::plant(const Process &process, Call call, std::vector<char> &body) {
-  if (kind.empty() || (rank >= 0 && process.rank != rank))
-    return true;
-  // What comes before is preparation, and how much of it may depend on time.
-  if (call == Call::Launch)
+/// Calls edit(argument's bytes) for the first argument that is one of a kind.
+template <typename Edit>
+static void editArgument(Message &message, bool isPointer, const Edit &edit) {
+  const Twin &t = twin(bodyOf<Launch>(message.body).kernel);
+  size_t at = sizeof(Launch);
+  for (uint32_t i = 0; i < t.count; at += t.parameters[i++].bytes)
+    if (t.parameters[i].isPointer == isPointer)
+      return edit(message.body.data() + at);
+}
+static void movePointer(Message &message) {
+  editArgument(message, /*isPointer=*/true, [](char *argument) {
+    uint64_t address;
+    std::memcpy(&address, argument, sizeof address);
+    address += kLine;
+    std::memcpy(argument, &address, sizeof address);
+  });
+}
+static void changeValue(Message &message) {
+  editArgument(message, /*isPointer=*/false,
+               [](char *argument) { argument[0] ^= 1; });
+}
+static void swapPointers(Message &message) {
+  const Twin &t = twin(bodyOf<Launch>(message.body).kernel);
+  char *first = nullptr;
+  size_t at = sizeof(Launch);
+  for (uint32_t i = 0; i < t.count; at += t.parameters[i++].bytes) {
+    char *argument = message.body.data() + at;
+    if (t.parameters[i].isPointer && first)
+      return void(std::swap_ranges(first, first + sizeof(uint64_t), argument));
+    if (t.parameters[i].isPointer)
+      first = argument;
+  }
+}
+
+static void dropBlock(Message &message) {
+  editBody<Launch>(message, [](Launch &l) { --l.grid[0]; });
+}
+static void halveBlock(Message &message) {
+  editBody<Launch>(message, [](Launch &l) { l.block[0] /= 2; });
+}
+/// Twins of a step's kernels are numbered in their order.
+static void changeKernel(Message &message) {
+  editBody<Launch>(message, [](Launch &l) { ++l.kernel; });
+}
+static void hang(Message &message) {
+  Hang hanging{bodyOf<Launch>(message.body).stream};
+  message = {Call::Hang, bytesOf(hanging)};
+}
+
+static void swapOperands(Message &message) {
+  editBody<Gemm>(message, [](Gemm &g) { std::swap(g.lhs, g.rhs); });
+}
+static void moveResult(Message &message) {
+  editBody<Gemm>(message, [](Gemm &g) { g.out += kLine; });
+}
+static void transposeOperand(Message &message) {
+  editBody<Gemm>(message,
+                 [](Gemm &g) { g.desc.transposeRhs = !g.desc.transposeRhs; });
+}
+static void useResultAsWorkspace(Message &message) {
+  editBody<Gemm>(message, [](Gemm &g) { g.workspace = g.lhs; });
+}
+static void useInputAsWorkspace(Message &message) {
+  editBody<Attention>(message, [](Attention &a) { a.workspace = a.q; });
+}
+static void forgetCausal(Message &message) {
+  editBody<Attention>(message, [](Attention &a) { a.desc.causal = false; });
+}
+static void changeEvent(Message &message) {
+  editBody<EventCall>(message, [](EventCall &e) { --e.event; });
+}
+static void fillWithOnes(Message &message) {
+  editBody<Fill>(message, [](Fill &f) { f.value = 1; });
+}
+
+//===----------------------------------------------------------------------===//
+// The kinds
+//===----------------------------------------------------------------------===//
+
+using Kind = Fault::Kind;
+
+static const Kind kKinds[] = {
+    {"drop-wait", Call::Wait, Kind::LeftOut},
+    {"wrong-event", Call::Wait, Kind::Changed, changeEvent},
+    {"wrong-stream-wait", Call::Wait, Kind::Changed, toNextStream<EventCall>},
+    {"drop-record", Call::Record, Kind::LeftOut},
+    {"early-record", Call::Record, Kind::BeforePrevious},
+
+    {"drop-launch", Call::Launch, Kind::LeftOut},
+    {"double-launch", Call::Launch, Kind::Twice},
+    {"wrong-stream", Call::Launch, Kind::Changed, toLegacyStream<Launch>},
+    {"wrong-grid", Call::Launch, Kind::Changed, dropBlock},
+    {"wrong-block", Call::Launch, Kind::Changed, halveBlock},
+    {"wrong-offset", Call::Launch, Kind::Changed, movePointer},
+    {"wrong-value", Call::Launch, Kind::Changed, changeValue},
+    {"wrong-kernel", Call::Launch, Kind::Changed, changeKernel},
+    {"swap-pointers", Call::Launch, Kind::Changed, swapPointers},
+    {"swap-launches", Call::Launch, Kind::BehindNext},
+    {"hang", Call::Launch, Kind::Changed, hang},
+
+    {"drop-matmul", Call::Gemm, Kind::LeftOut},
+    {"wrong-stream-matmul", Call::Gemm, Kind::Changed, toNextStream<Gemm>},
+    {"wrong-operand", Call::Gemm, Kind::Changed, swapOperands},
+    {"wrong-result", Call::Gemm, Kind::Changed, moveResult},
+    {"stale-descriptor", Call::Gemm, Kind::Changed, transposeOperand},
+    {"wrong-workspace-matmul", Call::Gemm, Kind::Changed, useResultAsWorkspace},
+
+    {"drop-attention", Call::Attention, Kind::LeftOut},
+    {"wrong-stream-attention", Call::Attention, Kind::Changed,
+     toNextStream<Attention>},
+    {"wrong-workspace", Call::Attention, Kind::Changed, useInputAsWorkspace},
+    {"stale-attention", Call::Attention, Kind::Changed, forgetCausal},
+
+    {"drop-group", Call::Group, Kind::LeftOut},
+    {"double-group", Call::Group, Kind::Twice},
+    {"swap-group", Call::Group, Kind::Changed, swapTransfers},
+    {"swap-collectives", Call::Group, Kind::BehindNext},
+    {"wrong-stream-group", Call::Group, Kind::Changed, toPreviousStream<Group>},
+    {"short-transfer", Call::Group, Kind::Changed, halveTransfer},
+    {"wrong-offset-group", Call::Group, Kind::Changed, moveTransfer},
+    {"wrong-memory-group", Call::Group, Kind::Changed, leaveMemory},
+    {"wrong-peer", Call::Group, Kind::Changed, changePeer},
+    {"drop-registration", Call::Register, Kind::LeftOut},
+
+    {"drop-copy", Call::Copy, Kind::LeftOut},
+    {"short-copy", Call::Copy, Kind::Changed, halveBytes<Copy>},
+    {"wrong-stream-copy", Call::Copy, Kind::Changed, toLegacyStream<Copy>},
+    {"drop-fill", Call::Fill, Kind::LeftOut},
+    {"short-fill", Call::Fill, Kind::Changed, halveBytes<Fill>},
+    {"wrong-stream-fill", Call::Fill, Kind::Changed, toLegacyStream<Fill>},
+    {"wrong-fill", Call::Fill, Kind::Changed, fillWithOnes},
+};
+
+/// Those of the process: see client/.
+static const char *const kOfProcess[] = {"drop-synchronize", "host-read",
+                                         "host-write",       "reuse-pinned",
+                                         "dead-rank",        "stale-algorithm"};
+
+static const Kind *kindOf(const FaultText &text) {
+  for (const Kind &kind : kKinds)
+    if (text.kind == kind.name)
+      return &kind;
+  bool isKnown =
+      text.kind.empty() ||
+      std::count(std::begin(kOfProcess), std::end(kOfProcess), text.kind) == 1;
+  if (!isKnown)
+    throw std::runtime_error(std::string(kFaultVariable) + ": there is no " +
+                             text.kind);
+  return nullptr;
+}
+
+Fault::Fault(const std::string &text) : text(text), kind(kindOf(this->text)) {}
+
+//===----------------------------------------------------------------------===//
+// Planting
+//===----------------------------------------------------------------------===//
+
+Messages Fault::change(const Process &process, Message message) {
+  planted = true;
+  switch (kind->what) {
+  case Kind::LeftOut:
+    return {};
+  case Kind::Twice:
+    return {message, message};
+  case Kind::BehindNext:
+    held.emplace(&process, std::move(message));
+    return {};
+  case Kind::Changed:
+  case Kind::BeforePrevious:
+    break;
+  }
+  if (kind->change)
+    kind->change(message);
+  return {std::move(message)};
+}
+
+/// Holds every call until the next, which may be the record to go before it.
+Messages Fault::plantEarlyRecord(const Process &process, Message message) {
+  auto previous = held.find(&process);
+  bool isRecord = message.call == Call::Record;
+  bool isIt = isRecord && seen[&process]++ == text.index;
+  planted |= isIt;
+  Messages result;
+  if (previous != held.end()) {
+    result.push_back(std::move(previous->second));
+    held.erase(previous);
+  }
+  if (isIt || isAnswered(message.call))
+    result.insert(isIt ? result.begin() : result.end(), std::move(message));
+  else
+    held.emplace(&process, std::move(message));
+  return result;
+}
+
+Messages Fault::plant(const Process &process, Message message) {
+  if (message.call == Call::Planted) {
+    planted = true;
+    return {};
+  }
+  if (!kind || (text.rank >= 0 && process.rank != text.rank))
+    return {std::move(message)};
+  // What comes before the first kernel is preparation, and how much of it may
+  // depend on time.
+  if (message.call == Call::Launch || kind->call == Call::Register)
     seen.emplace(&process, 0);
   auto count = seen.find(&process);
-  if (count == seen.end() || !concerns(call) || count->second++ != index)
-    return true;
-  planted = true;
-  return change(call, body);
+  if (count == seen.end())
+    return {std::move(message)};
+  if (kind->what == Kind::BeforePrevious)
+    return plantEarlyRecord(process, std::move(message));
+  if (message.call != kind->call)
+    return {std::move(message)};
+  if (count->second++ == text.index)
+    return change(process, std::move(message));
+  Messages result = {std::move(message)};
+  if (auto before = held.find(&process); before != held.end()) {
+    result.push_back(std::move(before->second));
+    held.erase(before);
+  }
+  return result;
 }

@@ -6,9 +6,11 @@
 using namespace fsdp::fake;
 
 void Server::handle(Process &process, Call call, Body body) {
-  bool isLeftOut = !fault.plant(process, call, body);
-  if (isLeftOut)
-    return;
+  for (const Message &message : fault.plant(process, {call, std::move(body)}))
+    obey(process, message.call, message.body);
+}
+
+void Server::obey(Process &process, Call call, const Body &body) {
   // After a failure nothing works, as on a GPU.
   if (process.failure.empty())
     try {
@@ -56,6 +58,15 @@ void Server::launch(Process &process, const Body &body) {
   checkLaunch(memory, process, call, arguments);
   enqueue(process, call.stream, "kernel " + shortName(twin(call.kernel).name),
           [call, arguments] { runLaunch(call, arguments); });
+}
+
+/// A planted kernel that does not end.
+static Operation hanging() {
+  Operation operation;
+  operation.what = "a kernel that hangs";
+  operation.waitsFor = [what = operation.what] { return what; };
+  operation.run = [] {};
+  return operation;
 }
 
 /// The bytes are those at the call.
@@ -122,6 +133,8 @@ void Server::issue(Process &process, Call call, const Body &body) {
     return wait(process, bodyOf<EventCall>(body));
   case Call::Launch:
     return launch(process, body);
+  case Call::Hang:
+    return enqueue(process, bodyOf<Hang>(body).stream, hanging());
   case Call::CopyIn:
     return copyIn(process, body);
   case Call::Copy: {

@@ -50,7 +50,7 @@ static Options readOptions() {
   readCount("FSDP_FAKECUDA_SEED", options.seed);
   readCount("FSDP_FAKECUDA_THREADS", options.threads);
   options.tracePrefix = variable("FSDP_FAKECUDA_TRACE");
-  options.fault = variable("FSDP_FAKECUDA_FAULT");
+  options.fault = variable(kFaultVariable);
   std::string policy = variable("FSDP_FAKECUDA_POLICY");
   if (policy == "compute-first")
     options.policy = Options::Policy::ComputeFirst;

@@ -13,6 +13,7 @@
 #define FSDP_TEST_FAKECUDA_SERVER_H
 
 #include "Collectives.h"
+#include "Fault.h"
 #include "Library.h"
 #include "Trace.h"
 #include <random>
@@ -53,6 +54,7 @@ private:
   // Issue.cpp
   using Body = std::vector<char>;
   void handle(Process &process, Call call, Body body);
+  void obey(Process &process, Call call, const Body &body);
   void issue(Process &process, Call call, const Body &body);
   void ask(Process &process, Call call, const Body &body);
   void allocate(Process &process, const Allocate &call);
