@@ -2,6 +2,7 @@
 #ifndef FSDP_TEST_FAKECUDA_FAULTTEXT_H
 #define FSDP_TEST_FAKECUDA_FAULTTEXT_H
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <stdexcept>
@@ -22,27 +23,25 @@ struct FaultText {
   explicit FaultText(const std::string &text) {
     if (text.empty())
       return;
-    size_t colon = text.find(':'), at = text.find('@');
+    size_t colon = std::min(text.find(':'), text.size());
+    size_t at = std::min(text.find('@', colon), text.size());
     kind = text.substr(0, colon);
-    bool isGood = colon != std::string::npos &&
-                  (at == std::string::npos || at > colon) &&
-                  read(text, colon + 1, at, index) &&
-                  (at == std::string::npos || read(text, at + 1, at, rank));
+    bool isGood = read(text.substr(colon, at - colon), ':', index) &&
+                  (at == text.size() || read(text.substr(at), '@', rank));
     if (!isGood)
       throw std::runtime_error(std::string(kFaultVariable) + "=" + text +
                                " is not KIND:N or KIND:N@RANK");
   }
 
 private:
-  /// The count that is all of [begin, end).
+  /// `text` must be `mark` and a count.
   template <typename T>
-  static bool read(const std::string &text, size_t begin, size_t end,
-                   T &count) {
-    const char *last =
-        text.data() +
-        (end == std::string::npos || end < begin ? text.size() : end);
-    auto result = std::from_chars(text.data() + begin, last, count);
-    return result.ec == std::errc() && result.ptr == last;
+  static bool read(const std::string &text, char mark, T &count) {
+    if (text.empty() || text[0] != mark)
+      return false;
+    const char *end = text.data() + text.size();
+    auto result = std::from_chars(text.data() + 1, end, count);
+    return result.ec == std::errc() && result.ptr == end;
   }
 };
 

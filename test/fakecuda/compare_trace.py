@@ -8,15 +8,14 @@ through, `NAME*3` for three times. Every call on the artifact's streams is
 accounted for: its operations, streams, events, grids, places in the arena,
 sizes, and the communicators' ranks. What an exec operation issues is said once,
 in exec_calls.py. A difference is one line."""
+import collections
 import json
 import os
-import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
 
 import exec_calls
-import exec_order
 import exec_text
 
 
@@ -68,7 +67,7 @@ class Recorded:
             if a["address"] <= address < a["address"] + a["bytes"]:
                 if a is self.arena:
                     return address - a["address"]
-                return ("host" if a["host"] else "device", address - a["address"])
+                return ("host" if a["host"] else "device", address)
         return ("nowhere", address)
 
     def _placed(self, call):
@@ -91,51 +90,43 @@ class Recorded:
 # The comparison
 #===------------------------------------------------------------------------===#
 
-def shown(call):
-    return " ".join(f"{name}={value}" for name, value in call.items() if name != "call")
+def shown(call, fields):
+    return " ".join([call["call"], *(f"{name}={call[name]}" for name in fields
+                                     if name in call and name != "call")])
 
 
 class Comparison:
     def __init__(self, module, rank, recorded):
         self.module, self.rank, self.recorded = module, rank, recorded
-        self.events, self.hosts, self.channels = Names(), Names(), Names()
+        self.names = collections.defaultdict(Names)
         self.at, self.compared = 0, 0
 
     def _next(self, offset=0):
         at = self.at + offset
         return self.recorded.calls[at] if at < len(self.recorded.calls) else {"call": "nothing"}
 
-    def _fits(self, expected, issued):
-        if expected["call"] != issued["call"]:
-            return False
-        for name, value in expected.items():
-            given = issued.get(name)
-            if isinstance(value, exec_calls.Event):
-                good = self.events.agree(value, given)
-            elif isinstance(value, exec_calls.Host):
-                good = (isinstance(given, tuple) and given[0] == "host"
-                        and self.hosts.agree(value, given))
-            elif isinstance(value, exec_calls.Channel):
-                good = self.channels.agree(value, given)
-            elif isinstance(value, exec_calls.AtMost):
-                good = given <= value.bound
-            elif value is exec_calls.FLAGS:
-                good = isinstance(given, tuple) and given[0] == "device"
-            elif isinstance(value, list) and isinstance(given, list):
-                good = len(value) == len(given) and all(
-                    isinstance(g, tuple) and g[0] == "device" if v is exec_calls.FLAGS else v == g
-                    for v, g in zip(value, given))
-            else:
-                good = value == given
-            if not good:
-                return False
-        return True
+    def _agree(self, expected, given):
+        """Whether an issued value is the one that a program means."""
+        if isinstance(expected, exec_calls.AtMost):
+            return given <= expected.bound
+        if isinstance(expected, (exec_calls.Event, exec_calls.Channel)):
+            return self.names[type(expected)].agree(expected, given)
+        if isinstance(expected, (exec_calls.Host, exec_calls.Device)):
+            kind = type(expected).__name__.lower()
+            return (isinstance(given, tuple) and given[0] == kind
+                    and self.names[kind].agree(expected, given))
+        if isinstance(expected, list) and isinstance(given, list):
+            return len(expected) == len(given) and all(map(self._agree, expected, given))
+        return expected == given
 
     def _take(self, what, expected):
         issued = self._next()
-        if not self._fits(expected, issued):
-            raise Difference(f"{what}: expected {expected['call']} {shown(expected)}, "
-                             f"issued {issued['call']} {shown(issued)}")
+        wrong = [name for name, value in expected.items()
+                 if name not in issued or not self._agree(value, issued[name])]
+        if wrong:
+            fields = expected if "call" in wrong else wrong
+            raise Difference(f"{what}: expected {shown(expected, fields)}, "
+                             f"issued {shown(issued, fields)}")
         self.at += 1
         self.compared += 1
 
@@ -155,7 +146,7 @@ class Comparison:
             ends = [self._next()["from"], self._next()["to"]]
             piece = [end for end in ends if isinstance(end, tuple) and end[0] == "host"]
             if len(piece) != 1 or not any(isinstance(end, int) for end in ends):
-                raise Difference(f"a copy between programs: {shown(self._next())}")
+                raise Difference(f"a copy between programs: {shown(*[self._next()] * 2)}")
             for expected in ({"call": "copy", "stream": "compute"},
                              {"call": "synchronize", "stream": "compute"}):
                 self._take("a copy between programs", expected)
@@ -164,7 +155,7 @@ class Comparison:
         """Returns the order in which each communicator was split off."""
         arena = self.recorded.arena
         order = []
-        for channel, comm in self.channels.ours.items():
+        for channel, comm in self.names[exec_calls.Channel].ours.items():
             ranks = exec_calls.ranks_of(self.module, channel.axes, self.rank)
             splits = [s for s in self.recorded.splits if s["comm"] == comm]
             if len(splits) != 1 or splits[0]["color"] != ranks[0] \
@@ -184,7 +175,7 @@ class Comparison:
                 self._take(f"{name}, run {number}, {what}", expected)
         self._take_transfers()
         if self._next()["call"] != "nothing":
-            raise Difference(f"behind all programs: {self._next()['call']} {shown(self._next())}")
+            raise Difference(f"behind all programs: {shown(*[self._next()] * 2)}")
         return self._check_channels()
 
 

@@ -12,11 +12,14 @@ import struct
 import exec_order
 import exec_text
 
+# What the process has other names for: an event, the host's place of a range,
+# memory of the device beside the arena, a communicator. And a limit of a size.
 Event = collections.namedtuple("Event", "name")
 Host = collections.namedtuple("Host", "range")
+Device = collections.namedtuple("Device", "what")
 Channel = collections.namedtuple("Channel", "stream axes")
 AtMost = collections.namedtuple("AtMost", "bound")
-FLAGS = "the flags of data errors"
+FLAGS = Device("data errors")
 
 TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
 C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
@@ -33,7 +36,10 @@ def ceil_div(a, b):
 #===------------------------------------------------------------------------===#
 
 def short_name(kernel):
-    return kernel.replace("fsdp::rt::device::", "").replace("fsdp::rt::", "")
+    """Without namespaces, and without a number behind the types: for how much a
+    kernel was compiled to have room."""
+    name = kernel.replace("fsdp::rt::device::", "").replace("fsdp::rt::", "")
+    return re.sub(r", \d+>$", ">", name)
 
 
 def _words(text):
@@ -212,7 +218,7 @@ def _gemm(op):
              "sizes": [batch, out[-2], out[-1], lhs[-2] if transposed[0] else lhs[-1]],
              "transposed": transposed, "types": [TYPES[lhs_type], TYPES[out_type]],
              "pointers": [*op.ins[:2], bias, op.outs[0], op.space()],
-             "workspace_bytes": AtMost(op.scratch_bytes[0])}]
+             "workspace_bytes": AtMost(sum(op.scratch_bytes))}]
 
 
 def _attention_sizes(op):
@@ -493,7 +499,7 @@ def _end(module, program):
     for r in _exchanged(module, program, "outputs"):
         yield f"output {r.name}", copy("compute", r.offset, Host(r.name),
                                        exec_text.bytes_of(r.kind))
-    yield "its data errors", copy("compute", FLAGS, Host(FLAGS), 4)
+    yield "its data errors", copy("compute", FLAGS, Host("data errors"), 4)
     yield "its data errors", fill("compute", FLAGS, 4)
     yield "its end", {"call": "synchronize", "stream": "compute"}
 

@@ -29,7 +29,7 @@ import fake_job
 
 # Where the kinds of a process begin to count; all others with the first kernel.
 FROM_START = ("drop-synchronize", "host-read", "host-write", "reuse-pinned", "dead-rank",
-              "stale-algorithm", "drop-registration")
+              "stale-algorithm", "wrong-place", "drop-registration")
 CALLS = {"wait": ("drop-wait", "wrong-event", "wrong-stream-wait"),
          "record": ("drop-record", "early-record"),
          "gemm": ("drop-matmul", "wrong-stream-matmul", "wrong-operand", "wrong-result",
@@ -39,6 +39,7 @@ CALLS = {"wait": ("drop-wait", "wrong-event", "wrong-stream-wait"),
          "group": ("drop-group", "double-group", "swap-group", "swap-collectives",
                    "wrong-stream-group", "short-transfer", "wrong-offset-group",
                    "wrong-memory-group", "wrong-peer"),
+         "comm_split": ("wrong-place",),
          "register": ("drop-registration",),
          "copy": ("drop-copy", "short-copy", "wrong-stream-copy", "host-read", "host-write",
                   "reuse-pinned"),
@@ -204,6 +205,7 @@ FAULTS = [
     ("wrong-offset-group", 0, any_call),
     ("wrong-memory-group", 1, any_call),
     ("wrong-peer", 0, is_kind(1)),
+    ("wrong-place", None, any_call),
     ("drop-registration", 0, any_call),
     ("drop-copy", None, is_output),
     ("short-copy", None, is_output),

@@ -151,6 +151,10 @@ static void forgetCausal(Message &message) {
 static void changeEvent(Message &message) {
   editBody<EventCall>(message, [](EventCall &e) { --e.event; });
 }
+/// Ranks of a communicator in the opposite order.
+static void reverseOrder(Message &message) {
+  editBody<CommSplit>(message, [](CommSplit &c) { c.key = -c.key; });
+}
 static void fillWithOnes(Message &message) {
   editBody<Fill>(message, [](Fill &f) { f.value = 1; });
 }
@@ -202,6 +206,7 @@ static const Kind kKinds[] = {
     {"wrong-offset-group", Call::Group, Kind::Changed, moveTransfer},
     {"wrong-memory-group", Call::Group, Kind::Changed, leaveMemory},
     {"wrong-peer", Call::Group, Kind::Changed, changePeer},
+    {"wrong-place", Call::CommSplit, Kind::Changed, reverseOrder},
     {"drop-registration", Call::Register, Kind::LeftOut},
 
     {"drop-copy", Call::Copy, Kind::LeftOut},
@@ -281,9 +286,10 @@ Messages Fault::plant(const Process &process, Message message) {
   }
   if (!kind || (text.rank >= 0 && process.rank != text.rank))
     return {std::move(message)};
-  // What comes before the first kernel is preparation, and how much of it may
-  // depend on time.
-  if (message.call == Call::Launch || kind->call == Call::Register)
+  // Of what comes before the first kernel some depends on time. The making of
+  // communicators does not.
+  bool isMade = kind->call == Call::CommSplit || kind->call == Call::Register;
+  if (message.call == Call::Launch || isMade)
     seen.emplace(&process, 0);
   auto count = seen.find(&process);
   if (count == seen.end())
