@@ -42,7 +42,9 @@ class Job:
 
     def _run(self, name, command, artifact, settings):
         place = os.path.join(self.folder, "runs", name)
-        os.makedirs(place, exist_ok=True)
+        # A run would go on with the records of one before.
+        shutil.rmtree(place, ignore_errors=True)
+        os.makedirs(place)
         command = [*command, "fsdp-run", os.path.join(self.folder, artifact), *self.arguments,
                    "--job.dump_folder", os.path.join(place, "out"),
                    "--dump", os.path.join(place, "dump")]
