@@ -173,7 +173,11 @@ static void create(Context &c, const ContextOptions &options) {
     createLibraries(c);
   });
   for (auto &gemm : c.gemms)
-    gemm->agreeOnAlgorithm();
+    gemm->shareAlgorithm();
+  together(c.world, [&] {
+    for (auto &gemm : c.gemms)
+      gemm->checkAlgorithm();
+  });
   createChannels(c, options);
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
       !file.empty())

@@ -55,7 +55,9 @@ public:
   GemmPlan &operator=(const GemmPlan &) = delete;
 
   /// Rank 0's choice holds for all: an algorithm decides bits.
-  void agreeOnAlgorithm();
+  void shareAlgorithm();
+  /// Throws fsdp::Error if this GPU cannot use it.
+  void checkAlgorithm() const;
   void run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
            Ptr workspace) const;
 

@@ -150,8 +150,9 @@ GemmPlan::~GemmPlan() {
     cublasLtMatmulDescDestroy(operation);
 }
 
-void GemmPlan::agreeOnAlgorithm() {
-  broadcast(&algorithm, sizeof algorithm);
+void GemmPlan::shareAlgorithm() { broadcast(&algorithm, sizeof algorithm); }
+
+void GemmPlan::checkAlgorithm() const {
   cublasLtMatmulHeuristicResult_t found{};
   require(cublasLtMatmulAlgoCheck(handle, operation, first, second, result,
                                   result, &algorithm, &found),

@@ -4,10 +4,15 @@
 // down; sums over a head are those of KernelMath.h, all others go in order of
 // the sequence. On a GPU sixteen threads, the lanes of those sums, have a row.
 //
-//   score(i, j) = scale * q_i . k_j         p(i, j) = e^(score(i, j) - lse_i)
-//   out_i = sum_j p(i, j) v_j               d(i, j) = p(i, j) (dout_i . v_j -
-//   out_i . dout_i) dq_i = scale * sum_j d(i, j) k_j        dk_j = scale *
-//   sum_i d(i, j) q_i dv_j = sum_i p(i, j) dout_i
+// clang-format off
+//   score(i, j) = scale * q_i . k_j
+//   p(i, j)     = e^(score(i, j) - lse_i)
+//   d(i, j)     = p(i, j) (dout_i . v_j - out_i . dout_i)
+//   out_i       = sum_j p(i, j) v_j
+//   dq_i        = scale * sum_j d(i, j) k_j
+//   dk_j        = scale * sum_i d(i, j) q_i
+//   dv_j        = sum_i p(i, j) dout_i
+// clang-format on
 //
 // In bf16, p and d are rounded where they enter a sum, as by the fused kernels.
 //
@@ -16,6 +21,7 @@
 #define FSDP_RUNTIME_KERNELS_PLAINATTENTIONROWS_H
 
 #include "fsdp/Runtime/KernelMath.h"
+#include "fsdp/Runtime/PlainAttention.h"
 
 // Sums over a head are of all threads of a row.
 #ifdef FSDP_CUDA_CODE
@@ -25,6 +31,8 @@
 #endif
 
 namespace fsdp::rt::plain {
+
+static_assert(kPlainHeadDim == math::kRowColumns, "a head is a row of lanes");
 
 /// AttentionDesc, as the rows need it.
 struct Shape {

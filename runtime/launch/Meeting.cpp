@@ -4,6 +4,7 @@
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -145,11 +146,18 @@ static Listener inheritedListener() {
   const char *text = std::getenv(kListenerVariable);
   if (!text)
     return {};
-  int socket = std::atoi(text);
+  std::string name = text;
   unsetenv(kListenerVariable);
-  if (fcntl(socket, F_SETFD, FD_CLOEXEC) != 0)
+  int socket = -1, listens = 0;
+  socklen_t size = sizeof listens;
+  const char *end = name.data() + name.size();
+  auto number = std::from_chars(name.data(), end, socket);
+  bool isNumber = number.ec == std::errc() && number.ptr == end;
+  if (!isNumber ||
+      getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+      !listens || fcntl(socket, F_SETFD, FD_CLOEXEC) != 0)
     throw Error(std::string("environment: ") + kListenerVariable + " = '" +
-                text + "' is no open socket");
+                name + "' is no socket that listens");
   return {socket, portOf(socket)};
 }
 
@@ -285,6 +293,10 @@ void Reception::acceptGuests() {
   for (;;) {
     int socket = ::accept4(listener.socket, nullptr, nullptr,
                            SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+                       errno == ENOBUFS))
+      throw Error(std::string("rank 0 cannot take more connections: ") +
+                  std::strerror(errno) + " (see ulimit -n)");
     if (socket < 0)
       return;
     guests.push_back({Connection(socket), Clock::now() + kGreetingTime});

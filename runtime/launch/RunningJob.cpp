@@ -101,11 +101,30 @@ RunningJob::~RunningJob() {
       close(end);
 }
 
+/// In a child: what the launcher does at a signal is not for it.
+static void forgetHandlers() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) == 0 &&
+        action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL)
+      std::signal(signal, SIG_DFL);
+  }
+}
+
 void RunningJob::start(const std::string &name,
                        const std::function<void()> &become) {
+  // A signal that comes before the child is a program of its own must end it,
+  // and not be forwarded by it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t child = fork();
+  if (child == 0)
+    forgetHandlers();
+  int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child < 0)
-    throw Error(std::string("cannot start the ranks: ") + std::strerror(errno));
+    throw Error(std::string("cannot start the ranks: ") + std::strerror(error));
   if (child == 0) {
     dup2(printPipe[1], STDOUT_FILENO);
     dup2(errorPipe[1], STDERR_FILENO);

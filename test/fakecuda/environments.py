@@ -155,7 +155,7 @@ def cases(occupied):
     ), r"no\.such\.host\.invalid"
     yield "ranks of two jobs", lambda job: job.launched(
         changed(torchrun(port()), 1, TORCHELASTIC_RUN_ID="other"),
-        FSDP_JOIN_TIMEOUT="2"), r"connections that were not of this job"
+        FSDP_JOIN_TIMEOUT="5"), r"connections that were not of this job"
     yield "another number of ranks", lambda job: job.launched(
         torchrun(port(), size=3)), r"compiled for 2 \(dp_shard=2\), this job has 3"
     yield "a rank that is not of the job", lambda job: job.launched(

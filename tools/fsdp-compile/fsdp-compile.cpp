@@ -287,9 +287,17 @@ static void checkOptions(const RunConfig &config, ConfigErrors &errors) {
 }
 
 /// What was asked of the passes, by name. Threads and instruction set are what
-/// the program is compiled for, however it is planned.
+/// the program is compiled for, however it is planned; what a run alone reads
+/// is no question here.
 static std::vector<std::string>
-namesForPasses(const std::vector<std::string> &overrides) {
+namesForPasses(const std::vector<std::string> &overrides, RunConfig config) {
+  std::vector<ConfigOption> table = configOptions(config);
+  auto isForPasses = [&](StringRef name) {
+    return name != "compile.threads" && name != "compile.cpu" &&
+           llvm::any_of(table, [&](const ConfigOption &option) {
+             return option.compiled && name == option.name;
+           });
+  };
   std::vector<std::string> names;
   for (const cl::Option *option :
        {static_cast<cl::Option *>(&ranks), static_cast<cl::Option *>(&mesh),
@@ -299,9 +307,8 @@ namesForPasses(const std::vector<std::string> &overrides) {
       names.push_back("--" + option->ArgStr.str());
   for (const std::string &text : overrides) {
     StringRef name = StringRef(text).split('=').first;
-    if (name.starts_with("--") && name != "--compile.threads" &&
-        name != "--compile.cpu")
-      names.push_back(name.str());
+    if (name.consume_front("--") && isForPasses(name))
+      names.push_back("--" + name.str());
   }
   return names;
 }
@@ -331,7 +338,7 @@ static Request makeRequest(const std::vector<std::string> &overrides,
     request.mesh = "dp_shard=1";
   request.train = !programsOnly;
   request.planFile = planFile;
-  request.forPasses = namesForPasses(overrides);
+  request.forPasses = namesForPasses(overrides, request.config);
   request.emit = emitStage;
   request.output = output;
   request.timing = timing;

@@ -120,7 +120,7 @@ TEST_F(DirectLaunch, RanksKnowTheirPlace) {
 
 // One message, that of the cause; nobody is left.
 TEST_F(DirectLaunch, ALostRankEndsTheJob) {
-  start(3, "test $RANK = 1 || { echo $$ > pid.$RANK; exec sleep 600; }\n"
+  start(3, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; exec sleep 600; }\n"
            "until test -e pid.0 && test -e pid.2; do sleep 0.01; done\n"
            "echo $$ > pid.1\n"
            "kill -9 $$");
@@ -131,7 +131,7 @@ TEST_F(DirectLaunch, ALostRankEndsTheJob) {
 }
 
 TEST_F(DirectLaunch, AFailingRankSaysWhy) {
-  start(2, "test $RANK = 1 || { echo $$ > pid.$RANK; exec sleep 600; }\n"
+  start(2, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; exec sleep 600; }\n"
            "until test -e pid.0; do sleep 0.01; done\n"
            "echo $$ > pid.1\n"
            "echo fsdp: rank 1: the text is gone >&2\n"
