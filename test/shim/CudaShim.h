@@ -163,8 +163,8 @@ private:
   }
 
   std::vector<Thread> threads;
-  size_t current = 0; // the thread that runs
-  size_t next = 0;    // the first that has not begun
+  size_t current = 0;            // the thread that runs
+  size_t next = 0;               // the first that has not begun
   size_t alive = 0, arrived = 0; // arrived at the barrier
   unsigned passed = 0;           // barriers
   std::vector<std::unique_ptr<Stack>> stacks;

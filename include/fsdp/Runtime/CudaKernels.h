@@ -101,9 +101,11 @@ struct RowOfLanes {
 /// body(column, its number) for the first n columns, each in its thread.
 template <typename Body>
 FSDP_DEVICE void eachOfRow(RowOfLanes &row, int64_t n, const Body &body) {
-  for (int i = 0; i < kRowColumns / kLanes; ++i)
-    if (gpu::lane() + i * kLanes < n)
-      body(int64_t(gpu::lane() + i * kLanes), row.mine[i]);
+  for (int i = 0; i < kRowColumns / kLanes; ++i) {
+    const int64_t column = gpu::lane() + int64_t(i) * kLanes;
+    if (column < n)
+      body(column, row.mine[i]);
+  }
 }
 
 /// Stores the one number of a row, which all its threads have.

@@ -75,7 +75,7 @@ public:
     expected.merge(outputs.results[0]);
   }
 
-  void runPipeline(std::function<void(StringRef)> visit) {
+  void runPipeline(const std::function<void(StringRef)> &visit) {
     TrainPipelineOptions options;
     options.computeDtype = setting.type;
     options.mesh = setting.mesh;

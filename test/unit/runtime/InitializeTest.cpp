@@ -133,7 +133,7 @@ TEST(Initialize, InnerAxisAndInnerDimension) {
 /// Every element of the full tensor lies in some rank's box, wherever it lies
 /// there with the value of the whole tensor, and all else is zero. `shape` is
 /// each rank's.
-static void checkPieces(const Manifest &mesh, RangeInfo whole,
+static void checkPieces(const Manifest &mesh, const RangeInfo &whole,
                         std::vector<int64_t> shape, Placement placement) {
   ASSERT_EQ(whole.full.size(), 3u);
   std::vector<float> expected = initialized(mesh, whole, 0);

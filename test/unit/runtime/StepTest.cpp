@@ -24,7 +24,8 @@ TEST(Step, SlicesLieOneBehindTheOther) {
 }
 
 TEST(Step, SizesDoNotOverflow) {
-  for (RangeInfo range : {tokens(int64_t(1) << 50, 1), tokens(1, 1 << 30)}) {
+  for (const RangeInfo &range :
+       {tokens(int64_t(1) << 50, 1), tokens(1, 1 << 30)}) {
     int64_t microbatches = int64_t(1) << 25;
     try {
       ofStep(range, microbatches);
