@@ -54,11 +54,18 @@ FSDP_MATH float widen(float x) { return x; }
 FSDP_MATH float widen(BF16 x) { return fromBits(uint32_t(x.bits) << 16); }
 
 FSDP_MATH BF16 toBF16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  // One instruction, the same but for NaNs, of which a GPU has one: 0x7fff.
+  BF16 narrow;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+  return narrow;
+#else
   uint32_t b = bitsOf(x);
   uint32_t rounded = (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
   // Rounding could carry a NaN to infinity: keep it, made quiet.
   uint32_t nan = (b >> 16) | 0x40u;
   return {uint16_t((b & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
+#endif
 }
 /// The value of `x` after rounding to bf16.
 FSDP_MATH float roundBF16(float x) { return widen(toBF16(x)); }
