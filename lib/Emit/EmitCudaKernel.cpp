@@ -2,9 +2,11 @@
 //
 // Three shapes, by what the kernel does:
 //
-//   pointwise          one thread per element (or per row, without columns)
+//   pointwise          one thread per packet of neighbours, or per element (or
+//                      per row, without columns)
 //   rows               16 threads per row, the lanes of exec.reduce, so that a
-//                      reduction adds in the CPU's order; 16 rows per block
+//                      reduction adds in the CPU's order; 16 rows per block.
+//                      Maps have no order: a thread takes a packet at a time
 //   column reduction   blocks of 32 columns; 16 blocks of 32 rows at a time
 //
 // The helpers in include/fsdp/Runtime/CudaKernels.h know grids and blocks; the
@@ -21,19 +23,32 @@ namespace {
 
 class CudaKernelEmitter : public KernelEmitter {
 public:
-  using KernelEmitter::KernelEmitter;
+  CudaKernelEmitter(exec::KernelOp kernel, const Packets &packets,
+                    StringRef user, llvm::raw_ostream &os)
+      : KernelEmitter(kernel, user, os), packets(packets) {}
 
   LogicalResult emit(StringRef name) override;
 
 private:
-  void beginMap() override;
-  void endMap() override;
+  void beginMap(exec::MapOp op) override;
+  void endMap(exec::MapOp op) override;
   void storeOfRow(exec::StoreOp op) override;
   LogicalResult columnReduction(exec::ReduceRowsOp op) override;
   void signature(StringRef name);
   LogicalResult checkReads();
+  void pointwiseHead();
   LogicalResult pointwise();
   LogicalResult rows();
+
+  // Maps that take a packet of neighbours at a time.
+  void loadPackets(exec::MapOp op);
+  void storePackets(exec::MapOp op);
+  void beginNeighbours(exec::MapOp op);
+  void endNeighbours(exec::MapOp op);
+  std::string packetAt(const KernelArgument &arg);
+  bool hasPackets() const { return packets.neighbours > 1; }
+
+  Packets packets;
 
   /// Columns have threads of their own, so a map needs no loop.
   bool isPointwise = false;
@@ -79,7 +94,80 @@ void CudaKernelEmitter::signature(StringRef name) {
   os << ") {\n";
 }
 
-void CudaKernelEmitter::beginMap() {
+//===----------------------------------------------------------------------===//
+// Maps
+//===----------------------------------------------------------------------===//
+
+/// Where the packet of an argument begins: an element's, or a column's.
+std::string CudaKernelEmitter::packetAt(const KernelArgument &arg) {
+  if (packets.isFlat)
+    return arg.name + " + first";
+  return arg.name + (arg.index == "col" ? " + left" : " + first + left");
+}
+
+/// Reads the packets of what the map reads, and makes those that it writes.
+void CudaKernelEmitter::loadPackets(exec::MapOp op) {
+  for (BlockArgument value : kernel.getBody().getArguments()) {
+    KernelArgument &arg = code.arguments[value];
+    exec::Access access = accessOf(kernel, value.getArgNumber());
+    bool isUsed = llvm::any_of(value.getUsers(), [&](Operation *user) {
+      auto load = dyn_cast<exec::LoadOp>(user);
+      return user->getParentOp() == op && !(load && load.getColumn());
+    });
+    bool isWide =
+        access == exec::Access::Element || access == exec::Access::Column;
+    if (!isUsed || !isWide)
+      continue;
+    std::string count = std::to_string(packets.neighbours);
+    StringRef name = StringRef(arg.name).rtrim('_');
+    arg.packet = code.names.unique((name + "_" + count).str());
+    if (arg.isOutput)
+      code.indent() << "gpu::Packet<" << storageType(arg.type.getElementType())
+                    << ", " << count << "> " << arg.packet << ";\n";
+    else
+      code.indent() << "const auto " << arg.packet << " = gpu::load<" << count
+                    << ">(" << packetAt(arg) << ");\n";
+  }
+}
+
+void CudaKernelEmitter::storePackets(exec::MapOp op) {
+  for (BlockArgument value : kernel.getBody().getArguments()) {
+    KernelArgument &arg = code.arguments[value];
+    if (arg.isOutput && !arg.packet.empty())
+      code.indent() << "gpu::store(" << packetAt(arg) << ", " << arg.packet
+                    << ");\n";
+    arg.packet.clear();
+  }
+}
+
+void CudaKernelEmitter::beginNeighbours(exec::MapOp op) {
+  if (!isPointwise) {
+    code.indent() << "for (int64_t left = gpu::lane() * " << packets.neighbours
+                  << "; left < cols; left += math::kLanes * "
+                  << packets.neighbours << ") {\n";
+    ++code.depth;
+  }
+  loadPackets(op);
+  code.indent() << "FSDP_UNROLL\n";
+  code.indent() << "for (int i = 0; i < " << packets.neighbours << "; ++i) {\n";
+  ++code.depth;
+  if (!op.getBody().getOps<exec::ColumnOp>().empty())
+    code.indent() << "const int64_t col = left + i;\n";
+}
+
+void CudaKernelEmitter::endNeighbours(exec::MapOp op) {
+  --code.depth;
+  code.indent() << "}\n";
+  storePackets(op);
+  if (isPointwise)
+    return;
+  --code.depth;
+  code.indent() << "}\n";
+}
+
+void CudaKernelEmitter::beginMap(exec::MapOp op) {
+  if (hasPackets())
+    return beginNeighbours(op);
   if (isPointwise)
     return;
   code.indent() << "for (int64_t col = gpu::lane(); col < cols; "
@@ -87,12 +175,18 @@ void CudaKernelEmitter::beginMap() {
   ++code.depth;
 }
 
-void CudaKernelEmitter::endMap() {
+void CudaKernelEmitter::endMap(exec::MapOp op) {
+  if (hasPackets())
+    return endNeighbours(op);
   if (isPointwise)
     return;
   --code.depth;
   code.indent() << "}\n";
 }
+
+//===----------------------------------------------------------------------===//
+// Shapes of kernels
+//===----------------------------------------------------------------------===//
 
 void CudaKernelEmitter::storeOfRow(exec::StoreOp op) {
   code.indent() << "if (gpu::lane() == 0)\n";
@@ -101,12 +195,24 @@ void CudaKernelEmitter::storeOfRow(exec::StoreOp op) {
   --code.depth;
 }
 
+void CudaKernelEmitter::pointwiseHead() {
+  if (packets.isFlat)
+    code.indent() << "gpu::packets<" << packets.neighbours
+                  << ">(rows * cols, [&](int64_t first) {\n";
+  else if (hasPackets())
+    code.indent() << "gpu::packets<" << packets.neighbours
+                  << ">(rows, cols, [&](int64_t row, int64_t left) {\n";
+  else
+    code.indent() << "gpu::elements(rows, cols, [&](int64_t row, int64_t col) "
+                     "{\n";
+  ++code.depth;
+  if (!packets.isFlat)
+    declareFirst();
+}
+
 LogicalResult CudaKernelEmitter::pointwise() {
   isPointwise = true;
-  code.indent() << "gpu::elements(rows, cols, [&](int64_t row, int64_t col) "
-                   "{\n";
-  ++code.depth;
-  declareFirst();
+  pointwiseHead();
   for (Operation &op : kernel.getBody().front())
     if (failed(rowOp(op)))
       return failure();
@@ -154,7 +260,8 @@ LogicalResult CudaKernelEmitter::emit(StringRef name) {
   return result;
 }
 
-LogicalResult emit::emitCudaKernel(exec::KernelOp kernel, StringRef name,
+LogicalResult emit::emitCudaKernel(exec::KernelOp kernel,
+                                   const Packets &packets, StringRef name,
                                    StringRef user, llvm::raw_ostream &os) {
-  return CudaKernelEmitter(kernel, user, os).emit(name);
+  return CudaKernelEmitter(kernel, packets, user, os).emit(name);
 }

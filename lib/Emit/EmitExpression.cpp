@@ -180,16 +180,22 @@ LogicalResult ExpressionEmitter::constant(arith::ConstantOp op) {
   return success();
 }
 
+/// The element of an argument at the current position.
+std::string ExpressionEmitter::element(const KernelArgument &arg) {
+  return arg.packet.empty() ? arg.name + "[" + arg.index + "]"
+                            : arg.packet + "[i]";
+}
+
 void ExpressionEmitter::load(exec::LoadOp op) {
   const KernelArgument &arg = arguments.lookup(op.getSource());
-  std::string index = arg.index;
+  std::string loaded = element(arg);
   if (op.getColumn())
-    index = "first + " + text(op.getColumn(), Precedence::Sum);
-  std::string element = arg.name + "[" + index + "]";
+    loaded =
+        arg.name + "[first + " + text(op.getColumn(), Precedence::Sum) + "]";
   // bf16 is widened by a function; C++ does the other conversions itself.
   if (arg.type.getElementType().isBF16())
-    element = "widen(" + element + ")";
-  define(op, element, Precedence::Primary, identifier(arg.name + ".v"),
+    loaded = "widen(" + loaded + ")";
+  define(op, loaded, Precedence::Primary, identifier(arg.name + ".v"),
          arg.isOutput);
 }
 
@@ -200,8 +206,7 @@ std::string ExpressionEmitter::stored(Value value, const KernelArgument &arg) {
 
 void ExpressionEmitter::store(exec::StoreOp op) {
   const KernelArgument &arg = arguments.lookup(op.getTarget());
-  indent() << arg.name << '[' << arg.index
-           << "] = " << stored(op.getValue(), arg) << ";\n";
+  indent() << element(arg) << " = " << stored(op.getValue(), arg) << ";\n";
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,8 @@ enum class Precedence {
 struct KernelArgument {
   std::string name;  // of the pointer
   std::string index; // at the current position
+  /// The packet that holds the current position at `i`, if one does.
+  std::string packet;
   mlir::MemRefType type;
   bool isOutput = false;
 };
@@ -61,6 +63,7 @@ private:
   mlir::LogicalResult constant(mlir::arith::ConstantOp op);
   void load(exec::LoadOp op);
   std::string stored(mlir::Value value, const KernelArgument &arg);
+  static std::string element(const KernelArgument &arg);
 
   llvm::raw_ostream &os;
   llvm::DenseMap<mlir::Value, Expression> known;

@@ -17,7 +17,7 @@ using namespace fsdp::emit;
 // What both targets share
 //===----------------------------------------------------------------------===//
 
-static exec::Access accessOf(exec::KernelOp kernel, unsigned position) {
+exec::Access emit::accessOf(exec::KernelOp kernel, unsigned position) {
   return cast<exec::AccessAttr>(kernel.getAccess()[position]).getValue();
 }
 
@@ -133,10 +133,10 @@ LogicalResult KernelEmitter::rowOp(Operation &op) {
   if (auto inner = dyn_cast<exec::ReduceOp>(op))
     return reduce(inner);
   if (auto inner = dyn_cast<exec::MapOp>(op)) {
-    beginMap();
+    beginMap(inner);
     if (failed(mapBody(inner)))
       return failure();
-    endMap();
+    endMap(inner);
     return success();
   }
   if (auto store = dyn_cast<exec::StoreOp>(op)) {
@@ -174,8 +174,8 @@ public:
   LogicalResult emit(StringRef name) override;
 
 private:
-  void beginMap() override;
-  void endMap() override;
+  void beginMap(exec::MapOp op) override;
+  void endMap(exec::MapOp op) override;
   void storeOfRow(exec::StoreOp op) override { code.store(op); }
   LogicalResult columnReduction(exec::ReduceRowsOp op) override;
   void declareArguments();
@@ -197,13 +197,13 @@ void CpuKernelEmitter::declareArguments() {
   }
 }
 
-void CpuKernelEmitter::beginMap() {
+void CpuKernelEmitter::beginMap(exec::MapOp) {
   os << "#pragma omp simd\n";
   code.indent() << "for (int64_t col = 0; col < cols; ++col) {\n";
   ++code.depth;
 }
 
-void CpuKernelEmitter::endMap() {
+void CpuKernelEmitter::endMap(exec::MapOp) {
   --code.depth;
   code.indent() << "}\n";
 }

@@ -21,8 +21,8 @@ public:
 
 protected:
   /// Between the head and the end of a loop over the columns of a row.
-  virtual void beginMap() = 0;
-  virtual void endMap() = 0;
+  virtual void beginMap(exec::MapOp op) = 0;
+  virtual void endMap(exec::MapOp op) = 0;
   /// A store at the top level of a row.
   virtual void storeOfRow(exec::StoreOp op) = 0;
   /// exec.reduce_rows of a column reduction.
@@ -56,6 +56,8 @@ private:
   mlir::LogicalResult reduce(exec::ReduceOp op);
 };
 
+/// How the kernel addresses the argument of this number.
+exec::Access accessOf(exec::KernelOp kernel, unsigned position);
 /// "float", "BF16", … : the type of a buffer's elements.
 llvm::StringRef storageType(mlir::Type type);
 /// "sum" or "max".

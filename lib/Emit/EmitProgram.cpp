@@ -142,11 +142,16 @@ void BodyEmitter::comment(Operation *op) {
 }
 
 /// The wrapper that knows how a kernel's space is cut for threads.
-static StringRef launchFunction(exec::KernelOp kernel, Language language) {
+static std::string launchFunction(exec::KernelOp kernel,
+                                  const FileNames &file) {
   if (kernel.getColumnReduction())
     return "launchColumns";
-  return language == Language::Cuda && isPointwise(kernel) ? "launchElements"
-                                                           : "launch";
+  if (file.language != Language::Cuda || !isPointwise(kernel))
+    return "launch";
+  int neighbours = file.packets.lookup(kernel.getSymName()).neighbours;
+  if (neighbours == 1)
+    return "launchElements";
+  return llvm::formatv("launchElements<{0}>", neighbours);
 }
 
 std::string BodyEmitter::launch(exec::LaunchOp op) {
@@ -155,8 +160,8 @@ std::string BodyEmitter::launch(exec::LaunchOp op) {
   std::string all = list(
       llvm::to_vector(llvm::concat<Value>(op.getInputs(), op.getOutputs())));
   return llvm::formatv("{0}(c, {1}, {2}, {3}, {4}, {5}, {6})",
-                       launchFunction(kernel, file.language),
-                       streamName(op.getStream()), quoted(op.getKernel()),
+                       launchFunction(kernel, file), streamName(op.getStream()),
+                       quoted(op.getKernel()),
                        file.functions.lookup(op.getKernel()), kernel.getRows(),
                        kernel.getCols(), all);
 }

@@ -118,15 +118,18 @@ void FileEmitter::ranges() {
 }
 
 LogicalResult FileEmitter::kernels() {
-  auto *emitOne = info.language == Language::Cuda ? emitCudaKernel : emitKernel;
   llvm::StringMap<StringRef> users;
   module.walk([&](exec::LaunchOp launch) {
     users.try_emplace(launch.getKernel(), nn::modulePathOf(launch));
   });
   for (auto kernel : module.getOps<exec::KernelOp>()) {
     StringRef name = kernel.getSymName();
-    if (failed(emitOne(kernel, names.functions.lookup(name), users.lookup(name),
-                       os)))
+    const std::string &function = names.functions[name];
+    StringRef user = users.lookup(name);
+    if (failed(info.language == Language::Cuda
+                   ? emitCudaKernel(kernel, names.packets.lookup(name),
+                                    function, user, os)
+                   : emitKernel(kernel, function, user, os)))
       return failure();
   }
   return success();
@@ -204,6 +207,8 @@ LogicalResult FileEmitter::emit() {
   if (failed(checkPlanned()))
     return failure();
   names.language = info.language;
+  if (info.language == Language::Cuda)
+    names.packets = packetsOf(module);
   nameEverything();
   header();
   ranges();

@@ -130,8 +130,21 @@ struct Tables {
 mlir::LogicalResult emitKernel(exec::KernelOp kernel, llvm::StringRef name,
                                llvm::StringRef user, llvm::raw_ostream &os);
 
+/// How many neighbours a thread of a CUDA kernel takes at a time, in packets of
+/// whole 16 bytes.
+struct Packets {
+  int neighbours = 1;
+  /// The neighbours need not be of one row.
+  bool isFlat = false;
+};
+Packets packetsOf(exec::KernelOp kernel);
+/// By kernel; one element at a time where a launch has a buffer that begins
+/// within 16 bytes.
+llvm::StringMap<Packets> packetsOf(mlir::ModuleOp module);
+
 /// The same as a __global__ function.
-mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel, llvm::StringRef name,
+mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel,
+                                   const Packets &packets, llvm::StringRef name,
                                    llvm::StringRef user, llvm::raw_ostream &os);
 /// True if no thread of the kernel needs another's result, so that a CUDA
 /// launch gives every element a thread.
@@ -143,6 +156,7 @@ struct FileNames {
   llvm::StringMap<std::string> ranges;    // symbol -> constant
   llvm::StringMap<std::string> functions; // kernel, func, program -> function
   llvm::StringMap<std::string> offsets;   // func -> struct of its buffers
+  llvm::StringMap<Packets> packets;       // of CUDA kernels
   NameScope scope;
 };
 

@@ -13,11 +13,11 @@
 // CHECK-LABEL: __global__ void k_add(
 // CHECK-SAME:  const float *__restrict__ [[A:[a-z0-9]+]],
 // CHECK:       gpu::elements(rows, cols, [&](int64_t row, int64_t col) {
-// CHECK:       launchElements(c, Stream::Compute, "add", k_add, 4, 8,
-func.func @pointwise(%a: tensor<4x8xf32> {nn.name = "a"}, %b: tensor<4x8xf32> {nn.name = "b"})
-    -> (tensor<4x8xf32> {nn.name = "sum"}) {
-  %0 = nn.add %a, %b : tensor<4x8xf32>
-  return %0 : tensor<4x8xf32>
+// CHECK:       launchElements(c, Stream::Compute, "add", k_add, 3, 7,
+func.func @odd(%a: tensor<3x7xf32> {nn.name = "a"}, %b: tensor<3x7xf32> {nn.name = "b"})
+    -> (tensor<3x7xf32> {nn.name = "sum"}) {
+  %0 = nn.add %a, %b : tensor<3x7xf32>
+  return %0 : tensor<3x7xf32>
 }
 
 // The runtime knows where a rank stands in a group.

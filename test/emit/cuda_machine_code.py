@@ -4,29 +4,57 @@
 
 Prints one line per file. Ends with an error for a kernel with a stack frame (an
 array that is indexed, a function that is called) or with registers that do not
-suffice, and for powers, whose bits differ from one library to another.
+suffice, for powers, whose bits differ from one library to another, for a packet
+of a generated kernel that is not accessed 16 bytes at a time, and for numbers
+that are rounded to bf16 by integers.
 """
 import argparse
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 
 def report_of(source, gpu, includes):
-    # The options of the artifact's and of the runtime's build that bear on code.
-    command = ["nvcc", "-std=c++17", "-O3", "-arch=" + gpu, "-fmad=false", "-cubin",
-               "-Xptxas", "-v", "-o", os.devnull, source]
-    command += ["-I" + folder for folder in includes]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 or "warning" in result.stderr:
-        sys.exit(f"{source}, {gpu}: {result.stdout}{result.stderr}")
-    return result.stderr
+    """The report, and the text that ptxas has read."""
+    with tempfile.TemporaryDirectory() as folder:
+        # The options of the artifact's and of the runtime's build that bear on code.
+        command = ["nvcc", "-std=c++17", "-O3", "-arch=" + gpu, "-fmad=false", "-cubin",
+                   "-Xptxas", "-v", "--keep", "--keep-dir", folder, "-o", os.devnull, source]
+        command += ["-I" + include for include in includes]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode != 0 or "warning" in result.stderr:
+            sys.exit(f"{source}, {gpu}: {result.stdout}{result.stderr}")
+        [name] = [name for name in os.listdir(folder) if name.endswith(".ptx")]
+        with open(os.path.join(folder, name)) as text:
+            return result.stderr, text.read()
+
+
+def kernels_of(ptx):
+    """The text of every kernel by its mangled name."""
+    return {part.split("(")[0].strip(): part for part in re.split(r"\.entry ", ptx)[1:]}
+
+
+def packets(source, kernels):
+    """Prints the generated kernels whose packets are not whole accesses."""
+    bad = 0
+    with open(source) as file:
+        text = file.read()
+    for name, body in re.findall(r"__global__ void (k_\w+)\((.*?)\n}\n", text, re.S):
+        [ptx] = [ptx for mangled, ptx in kernels.items()
+                 if mangled.startswith(f"_Z{len(name)}{name}")]
+        for access, spelled in (("ld", "gpu::load<"), ("st", "gpu::store(")):
+            wide = len(re.findall(access + r"\.global(?:\.nc)?\.v[24]\.[uf](?:32|64)", ptx))
+            if wide < body.count(spelled):
+                print(f"{source}: {name}: {wide} of {body.count(spelled)} packets by {access}")
+                bad += 1
+    return bad
 
 
 def check(source, gpu, includes):
     """Prints what is bad and returns how much that is."""
-    report = report_of(source, gpu, includes)
+    report, ptx = report_of(source, gpu, includes)
     kernels = re.findall(r"Compiling entry function '([^']*)'", report)
     functions = re.findall(r"Function properties for (\S+)\n\s*(\d+) bytes stack frame, "
                            r"(\d+) bytes spill stores, (\d+) bytes spill loads", report)
@@ -34,7 +62,8 @@ def check(source, gpu, includes):
     if not kernels or len(functions) < len(kernels) or len(registers) != len(kernels):
         sys.exit(f"{source}, {gpu}: ptxas reports {len(kernels)} kernels, of them "
                  f"{len(functions)} with properties:\n{report}")
-    bad = 0
+    texts = kernels_of(ptx)
+    bad = packets(source, texts)
     for name, *sizes in functions:
         if any(int(size) for size in sizes):
             print(f"{source}, {gpu}: {name}: {sizes[0]} bytes of stack, {sizes[1]} spilled")
@@ -42,8 +71,12 @@ def check(source, gpu, includes):
     if "pow" in report:
         print(f"{source}, {gpu}: a kernel calls pow()")
         bad += 1
+    if ", 32767;" in ptx:
+        print(f"{source}, {gpu}: a kernel rounds to bf16 by integers")
+        bad += 1
+    wide = sum(".v4." in text for text in texts.values())
     print(f"{os.path.basename(source)}, {gpu}: {len(kernels)} kernels, at most {max(registers)} "
-          "registers")
+          f"registers, {wide} with accesses of 16 bytes")
     return bad
 
 

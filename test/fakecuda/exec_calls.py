@@ -109,8 +109,9 @@ def launch(stream, kernel, blocks, block, pointers, values=()):
             "block": [*block, 1], "pointers": list(pointers), "values": list(values)}
 
 
-def elements(stream, kernel, count, pointers, values=()):
-    return launch(stream, kernel, ceil_div(count, 1024), (256, 1), pointers, values)
+def elements(stream, kernel, count, pointers, values=(), neighbours=1):
+    each = 4 if neighbours == 1 else neighbours
+    return launch(stream, kernel, ceil_div(count, 256 * each), (256, 1), pointers, values)
 
 
 def rows(stream, kernel, count, pointers, values=()):
@@ -192,6 +193,24 @@ class Operation:
         return self.scratch[0] if self.scratch else None
 
 
+def _neighbours(row_count, column_count, body):
+    """How many elements a thread of a pointwise kernel has: 16 bytes of the
+    narrowest, or one where sizes are odd."""
+    access = re.search(r"access \[(.*?)\]", body[0]).group(1).split(", ")
+    outputs = int(re.search(r"outputs (\d+)", body[0]).group(1))
+    names, types = zip(*re.findall(r"(%\w+): memref<(?:\d+x)*(\w+)>", body[1]))
+    text = "\n".join(body[2:])
+    if any(re.search(rf"exec\.load {name}\b", text) for name in names[-outputs:]) \
+            or any(kind != "element" for kind in access[-outputs:]):
+        return 1
+    narrowest = min(exec_text.ELEMENT_BYTES[t] for t, kind in zip(types, access)
+                    if kind in ("element", "column"))
+    count = min(max(16 // narrowest, 4), 8)
+    is_flat = set(access) <= {"element", "scalar"} and "exec.column" not in text \
+        and not re.search(r"exec\.load %\w+ at ", text)
+    return count if (row_count * column_count if is_flat else column_count) % count == 0 else 1
+
+
 def _launch(op):
     name = op.what.lstrip("@")
     row_count, column_count, body = op.module.kernels[name]
@@ -203,7 +222,8 @@ def _launch(op):
     by_rows = any(re.match(r"    (%\S+ = exec\.reduce|exec\.store) ", line) for line in body)
     if by_rows or not any(line.startswith("    exec.map") for line in body):
         return [rows(op.stream, kernel, row_count, pointers)]
-    return [elements(op.stream, kernel, row_count * column_count, pointers)]
+    return [elements(op.stream, kernel, row_count * column_count, pointers,
+                     neighbours=_neighbours(row_count, column_count, body))]
 
 
 def _gemm(op):

@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <ucontext.h>
@@ -182,6 +183,28 @@ inline void Block::enter() {
     block.unused.push_back(block.onStack);
     block.leave();
   }
+}
+
+} // namespace shim
+
+namespace shim {
+
+/// A GPU ends a kernel whose access is not aligned to its size.
+inline void checkAlignment(const void *p, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(p) % bytes == 0)
+    return;
+  std::fprintf(stderr, "an access of %zu bytes at %p\n", bytes, p);
+  std::abort();
+}
+template <typename W> W load(const void *p) {
+  checkAlignment(p, alignof(W));
+  W words;
+  std::memcpy(&words, p, sizeof words);
+  return words;
+}
+template <typename W> void store(void *p, const W &words) {
+  checkAlignment(p, alignof(W));
+  std::memcpy(p, &words, sizeof words);
 }
 
 } // namespace shim

@@ -21,6 +21,15 @@
 // their names that differs each time, and with it the bytes of an artifact.
 #define FSDP_DEVICE __device__ __forceinline__
 
+/// In front of a loop over the elements of a packet: these are registers, which
+/// have no index. The host's compiler, which knows no such pragma, sees
+/// nothing.
+#ifdef FSDP_CUDA_SHIM
+#define FSDP_UNROLL
+#else
+#define FSDP_UNROLL _Pragma("unroll")
+#endif
+
 namespace fsdp::rt {
 
 //===----------------------------------------------------------------------===//
@@ -44,6 +53,110 @@ FSDP_DEVICE int64_t row() {
 }
 /// The threads of this row within the warp.
 FSDP_DEVICE unsigned rowMask() { return 0xffffu << (threadIdx.x & 16u); }
+
+//===----------------------------------------------------------------------===//
+// Packets: neighbours that are read and written together
+//===----------------------------------------------------------------------===//
+
+/// N neighbours in registers. They lie in memory at a multiple of their bytes
+/// or of 16, and are accessed 16 bytes at a time.
+template <typename T, int N>
+struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Packet {
+  T at[N];
+  FSDP_DEVICE T &operator[](int i) { return at[i]; }
+  FSDP_DEVICE const T &operator[](int i) const { return at[i]; }
+};
+
+/// Word `i` of a packet.
+template <typename T, int N>
+FSDP_DEVICE uint32_t wordOf(const Packet<T, N> &x, int i) {
+  if constexpr (sizeof(T) == 2) {
+    uint16_t low, high;
+    __builtin_memcpy(&low, &x[2 * i], sizeof low);
+    __builtin_memcpy(&high, &x[2 * i + 1], sizeof high);
+    return low | uint32_t(high) << 16;
+  } else {
+    uint32_t word;
+    __builtin_memcpy(&word, reinterpret_cast<const char *>(x.at) + 4 * i,
+                     sizeof word);
+    return word;
+  }
+}
+
+/// One access. It is spelled, since compilers take stores of 16 bytes apart
+/// that stand behind other assembly.
+FSDP_DEVICE void storeWords(void *p, uint32_t a, uint32_t b, uint32_t c,
+                            uint32_t d) {
+#ifdef FSDP_CUDA_SHIM
+  shim::store(p, Packet<uint32_t, 4>{{a, b, c, d}});
+#else
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(__cvta_generic_to_global(p)), "r"(a), "r"(b), "r"(c),
+                 "r"(d)
+               : "memory");
+#endif
+}
+
+/// One access for every 16 bytes of W.
+template <typename W> FSDP_DEVICE W loadWords(const void *p) {
+#ifdef FSDP_CUDA_SHIM
+  return shim::load<W>(p);
+#else
+  return *reinterpret_cast<const W *>(p);
+#endif
+}
+
+template <int N, typename T> FSDP_DEVICE Packet<T, N> load(const T *p) {
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+    // Halves cut out of words are widened by one instruction.
+    const auto words = loadWords<Packet<uint32_t, N / 2>>(p);
+    Packet<T, N> x;
+    FSDP_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const uint16_t half = uint16_t(words[i / 2] >> (i % 2 * 16));
+      __builtin_memcpy(&x[i], &half, sizeof half);
+    }
+    return x;
+  } else {
+    return loadWords<Packet<T, N>>(p);
+  }
+}
+template <int N, typename T>
+FSDP_DEVICE void store(T *p, const Packet<T, N> &x) {
+  if constexpr (sizeof x % 16 == 0) {
+    FSDP_UNROLL
+    for (int i = 0; i < int(sizeof x) / 4; i += 4)
+      storeWords(reinterpret_cast<char *>(p) + 4 * i, wordOf(x, i),
+                 wordOf(x, i + 1), wordOf(x, i + 2), wordOf(x, i + 3));
+  } else {
+    FSDP_UNROLL
+    for (int i = 0; i < N; ++i)
+      p[i] = x[i];
+  }
+}
+
+/// body(first element) for this thread's packet of N of `size` elements.
+template <int N, typename Body>
+FSDP_DEVICE void packets(int64_t size, const Body &body) {
+  const int64_t packet = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  if (packet < size / N)
+    body(packet * N);
+}
+
+/// body(row, first column) for this thread's packet of N columns.
+template <int N, typename Body>
+FSDP_DEVICE void packets(int64_t rows, int64_t cols, const Body &body) {
+  const int64_t packet = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t perRow = cols / N;
+  if (packet >= rows * perRow)
+    return;
+  // Divisions of 32 bits take a fraction of the time.
+  const bool isSmall = rows * perRow <= int64_t(0xffffffff);
+  const int64_t row =
+      isSmall ? int64_t(uint32_t(packet) / uint32_t(perRow)) : packet / perRow;
+  body(row, (packet - row * perRow) * N);
+}
 
 /// body(row, column) for the elements of this thread.
 template <typename Body>
@@ -211,9 +324,10 @@ void startWith(Context &c, Stream stream, const char *name,
 }
 #endif
 
-/// One thread per element of `size` elements.
-constexpr Cut elementsCut(int64_t size) {
-  return {blocksOf(size, kElementsPerBlock), kThreads, 1, true};
+/// One thread for some of `size` elements, or for a packet of them.
+constexpr Cut elementsCut(int64_t size, int neighbours = 1) {
+  int64_t each = neighbours == 1 ? kElementsPerThread : neighbours;
+  return {blocksOf(size, kThreads * each), kThreads, 1, true};
 }
 /// Sixteen threads per row.
 constexpr Cut rowsCut(int64_t rows) {
@@ -222,12 +336,13 @@ constexpr Cut rowsCut(int64_t rows) {
 
 } // namespace gpu
 
-/// A kernel with one thread per element.
-template <typename... T>
+/// A kernel with one thread per element, or per packet of neighbours.
+template <int Neighbours = 1, typename... T>
 void launchElements(Context &c, Stream s, const char *name,
                     void (*kernel)(T *...), int64_t rows, int64_t cols,
                     Ptrs args) {
-  gpu::start(c, s, name, kernel, gpu::elementsCut(rows * cols), args);
+  gpu::start(c, s, name, kernel, gpu::elementsCut(rows * cols, Neighbours),
+             args);
 }
 
 /// A kernel with sixteen threads per row.

@@ -1,0 +1,136 @@
+//===- Packets.cpp - Which CUDA kernels take neighbours together ----------===//
+//
+// A thread that takes 16 bytes of an operand at a time has to issue fewer
+// instructions, and more bytes are on their way, than one that takes an
+// element. Sizes are constants of a kernel and offsets of the arena, so whether
+// that works is known here.
+//
+//===----------------------------------------------------------------------===//
+#include "EmitKernel.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::emit;
+
+static constexpr int64_t kPacketBytes = 16;
+
+static exec::Access accessOf(exec::KernelOp kernel, BlockArgument arg) {
+  return emit::accessOf(kernel, arg.getArgNumber());
+}
+
+static bool isOutput(exec::KernelOp kernel, BlockArgument arg) {
+  return arg.getArgNumber() + kernel.getOutputs() >=
+         kernel.getBody().getNumArguments();
+}
+
+/// As many elements of the narrowest operand as an access has bytes for; four
+/// at least, eight at most.
+static int neighboursOf(exec::KernelOp kernel) {
+  int64_t narrowest = kPacketBytes;
+  for (BlockArgument arg : kernel.getBody().getArguments()) {
+    exec::Access access = accessOf(kernel, arg);
+    if (access != exec::Access::Element && access != exec::Access::Column)
+      continue;
+    Type type = cast<MemRefType>(arg.getType()).getElementType();
+    narrowest = std::min<int64_t>(narrowest, type.getIntOrFloatBitWidth() / 8);
+  }
+  return int(std::clamp<int64_t>(kPacketBytes / narrowest, 4, 8));
+}
+
+/// True if neither rows nor columns have a meaning: a kernel of elements.
+static bool isFlat(exec::KernelOp kernel) {
+  bool flat =
+      llvm::all_of(kernel.getBody().getArguments(), [&](BlockArgument arg) {
+        exec::Access access = accessOf(kernel, arg);
+        return access == exec::Access::Element ||
+               access == exec::Access::Scalar;
+      });
+  kernel.walk([&](Operation *op) {
+    auto load = dyn_cast<exec::LoadOp>(op);
+    flat &= !isa<exec::ColumnOp>(op) && !(load && load.getColumn());
+  });
+  return flat;
+}
+
+/// What a map writes must be there as a whole packet, and nobody but the thread
+/// that wrote an element reads it, which another one may own elsewhere.
+static bool hasPlainOutputs(exec::KernelOp kernel) {
+  for (BlockArgument arg : kernel.getBody().getArguments()) {
+    if (!isOutput(kernel, arg))
+      continue;
+    for (Operation *user : arg.getUsers())
+      if (isa<exec::LoadOp>(user) ||
+          (user->getParentOfType<exec::MapOp>() &&
+           accessOf(kernel, arg) != exec::Access::Element))
+        return false;
+  }
+  return true;
+}
+
+Packets emit::packetsOf(exec::KernelOp kernel) {
+  Packets packets;
+  int neighbours = neighboursOf(kernel);
+  if (!hasPlainOutputs(kernel))
+    return packets;
+  packets.isFlat = isPointwise(kernel) && isFlat(kernel) &&
+                   kernel.getRows() * kernel.getCols() % neighbours == 0;
+  if (packets.isFlat || kernel.getCols() % neighbours == 0)
+    packets.neighbours = neighbours;
+  return packets;
+}
+
+//===----------------------------------------------------------------------===//
+// Where operands lie
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Ranges and intervals begin at multiples of 64 bytes, parts of them where
+/// they like.
+class Alignment {
+public:
+  explicit Alignment(ModuleOp module) {
+    module.walk(
+        [&](exec::CallOp call) { calls[call.getCallee()].push_back(call); });
+  }
+
+  bool isAligned(Value buffer) {
+    exec::ByteRange range = exec::resolveRange(buffer);
+    if (range.begin % kPacketBytes != 0)
+      return false;
+    auto arg = dyn_cast<BlockArgument>(range.root);
+    if (!arg)
+      return true;
+    auto [at, isNew] = arguments.try_emplace(arg, true);
+    if (!isNew)
+      return at->second;
+    auto func = cast<exec::FuncOp>(arg.getOwner()->getParentOp());
+    bool aligned =
+        llvm::all_of(calls.lookup(func.getSymName()), [&](exec::CallOp call) {
+          return isAligned(call.getOperand(arg.getArgNumber()));
+        });
+    return arguments[arg] = aligned;
+  }
+
+private:
+  llvm::StringMap<SmallVector<exec::CallOp>> calls;
+  DenseMap<BlockArgument, bool> arguments;
+};
+
+} // namespace
+
+llvm::StringMap<Packets> emit::packetsOf(ModuleOp module) {
+  static_assert(exec::kAlignment % kPacketBytes == 0);
+  llvm::StringMap<Packets> packets;
+  for (auto kernel : module.getOps<exec::KernelOp>())
+    packets[kernel.getSymName()] = packetsOf(kernel);
+  Alignment alignment(module);
+  module.walk([&](exec::LaunchOp launch) {
+    if (!llvm::all_of(launch.getOperands(), [&](Value buffer) {
+          return alignment.isAligned(buffer);
+        }))
+      packets[launch.getKernel()] = Packets();
+  });
+  return packets;
+}
