@@ -158,7 +158,7 @@ def Exec_EmbeddingGradOp : Exec_RuntimeOp<"embedding_grad", "embeddingGrad",
   let summary = "Adds rows to a table of zeros, in the order of tokens";
   let prose = [{
     See nn.embedding_grad. The workspace holds the sums in f32 where the table
-    is narrower.
+    is narrower; on a GPU, the tokens in order of class.
 
     Example:
     ```mlir
@@ -171,7 +171,8 @@ def Exec_EmbeddingGradOp : Exec_RuntimeOp<"embedding_grad", "embeddingGrad",
   let lowersFrom = "nn.embedding_grad";
   let callArguments = [Exec_ElementOf<"out">, Exec_Size<"rows">, Exec_Size<"classes">, Exec_Size<"cols">];
   let workspaceBytes = [{sizes.embeddingGradWorkspaceBytes(
-      dtypeOf(elementOf(*this, "out")), sizeOf(*this, "classes"), sizeOf(*this, "cols"))}];
+      dtypeOf(elementOf(*this, "out")), sizeOf(*this, "rows"), sizeOf(*this, "classes"),
+      sizeOf(*this, "cols"))}];
 }
 
 def Exec_CrossEntropyOp : Exec_RuntimeOp<"cross_entropy", "crossEntropy",

@@ -11,7 +11,7 @@ namespace fsdp::exec {
 
 WorkspaceSizes::~WorkspaceSizes() = default;
 
-int64_t WorkspaceSizes::embeddingGradWorkspaceBytes(rt::DType type,
+int64_t WorkspaceSizes::embeddingGradWorkspaceBytes(rt::DType type, int64_t,
                                                     int64_t classes,
                                                     int64_t cols) const {
   if (type == rt::DType::F32)

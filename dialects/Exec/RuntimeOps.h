@@ -98,8 +98,9 @@ public:
   virtual int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc,
                                            int item, int64_t ranks) const = 0;
   /// Sums are kept in f32: a narrower result needs a table of them, unless a
-  /// target keeps them elsewhere.
-  virtual int64_t embeddingGradWorkspaceBytes(rt::DType type, int64_t classes,
+  /// target adds each class by itself.
+  virtual int64_t embeddingGradWorkspaceBytes(rt::DType type, int64_t rows,
+                                              int64_t classes,
                                               int64_t cols) const;
   /// Whether a library of the target has attention of this type.
   virtual bool hasAttention(rt::DType) const { return true; }

@@ -73,10 +73,9 @@ public:
   attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
     return rt::cuda::attentionGradWorkspaceBytes(d);
   }
-  /// Sums stay in registers.
-  int64_t embeddingGradWorkspaceBytes(rt::DType, int64_t,
+  int64_t embeddingGradWorkspaceBytes(rt::DType, int64_t rows, int64_t,
                                       int64_t) const override {
-    return 0;
+    return rt::cuda::embeddingGradWorkspaceBytes(rows);
   }
   bool hasAttention(rt::DType type) const override {
     return type == rt::DType::BF16;

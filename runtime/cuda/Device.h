@@ -14,7 +14,18 @@ namespace fsdp::rt {
 
 /// Kernels and the types of their parameters. Not an anonymous namespace: a
 /// kernel has the same name wherever it is compiled.
-namespace device {}
+namespace device {
+
+/// Whether `id` is one of the classes; notes the error if it is not.
+FSDP_DEVICE bool inRange(int64_t id, int64_t classes, DataError error,
+                         unsigned *flags) {
+  if (id >= 0 && id < classes)
+    return true;
+  atomicOr(flags, unsigned(error));
+  return false;
+}
+
+} // namespace device
 
 /// Where kernels set bits of DataError, in device memory.
 unsigned *dataErrorFlags(Context &c);
@@ -22,6 +33,13 @@ unsigned *dataErrorFlags(Context &c);
 [[noreturn]] void abortWorld(const std::string &message, int exitCode);
 
 template <typename T> T *as(Ptr p) { return reinterpret_cast<T *>(p); }
+
+/// True if rows of `bytes` that lie one behind the other from these places on
+/// are packets of 16 bytes.
+template <typename... P> bool hasPackets(int64_t bytes, P... places) {
+  return bytes % 16 == 0 &&
+         ((reinterpret_cast<uintptr_t>(places) | ...) & 15u) == 0;
+}
 
 /// Calls body(value of the type) for f32 or bf16, the types of activations.
 template <typename Body>

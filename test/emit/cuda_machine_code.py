@@ -74,7 +74,8 @@ def check(source, gpu, includes):
     if ", 32767;" in ptx:
         print(f"{source}, {gpu}: a kernel rounds to bf16 by integers")
         bad += 1
-    wide = sum(".v4." in text for text in texts.values())
+    wide = sum(bool(re.search(r"(ld|st)\.global(\.nc)?\.(v4|v2\.[uf]64)", text))
+               for text in texts.values())
     print(f"{os.path.basename(source)}, {gpu}: {len(kernels)} kernels, at most {max(registers)} "
           f"registers, {wide} with accesses of 16 bytes")
     return bad

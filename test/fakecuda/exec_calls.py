@@ -73,6 +73,7 @@ _ATTENTION = [_words("<6qf?3x"), _pointers]
 _VALUES = {
     "rotaryPairs": [_COUNT, _words("<3q?3xf")],
     "embeddingRows": [_COUNT] * 3,
+    "sortTokens": [_COUNT] * 2 + [_words("<i")],
     "embeddingGradRows": [_COUNT] * 3,
     "crossEntropyRows": [_COUNT] * 3,
     "crossEntropyGradRows": [_COUNT] * 3,
@@ -82,6 +83,7 @@ _VALUES = {
     "finishNorm": [_REAL, _COUNT],
     "adamwStep": [_tensors(4), _words("<4d")],
     "reduceRanks": [_pieces, _REAL],
+    "addRanks": [_pieces, _REAL],
     "plainAttention": _ATTENTION,
     "plainQueryGrad": _ATTENTION,
     "plainKeyGrad": _ATTENTION,
@@ -109,9 +111,16 @@ def launch(stream, kernel, blocks, block, pointers, values=()):
             "block": [*block, 1], "pointers": list(pointers), "values": list(values)}
 
 
-def elements(stream, kernel, count, pointers, values=(), neighbours=1):
-    each = 4 if neighbours == 1 else neighbours
+def elements(stream, kernel, count, pointers, values=(), each=4):
+    """Threads with `each` elements, 256 in a block."""
     return launch(stream, kernel, ceil_div(count, 256 * each), (256, 1), pointers, values)
+
+
+def packet(row_elements, element, places):
+    """Elements of 16 bytes, or one where rows or places are no multiples."""
+    width = exec_text.ELEMENT_BYTES[element]
+    whole = all(place % 16 == 0 for place in [row_elements * width, *places])
+    return 16 // width if whole else 1
 
 
 def rows(stream, kernel, count, pointers, values=()):
@@ -195,20 +204,20 @@ class Operation:
 
 def _neighbours(row_count, column_count, body):
     """How many elements a thread of a pointwise kernel has: 16 bytes of the
-    narrowest, or one where sizes are odd."""
+    narrowest, or 4 single ones where sizes are odd."""
     access = re.search(r"access \[(.*?)\]", body[0]).group(1).split(", ")
     outputs = int(re.search(r"outputs (\d+)", body[0]).group(1))
     names, types = zip(*re.findall(r"(%\w+): memref<(?:\d+x)*(\w+)>", body[1]))
     text = "\n".join(body[2:])
     if any(re.search(rf"exec\.load {name}\b", text) for name in names[-outputs:]) \
             or any(kind != "element" for kind in access[-outputs:]):
-        return 1
+        return 4
     narrowest = min(exec_text.ELEMENT_BYTES[t] for t, kind in zip(types, access)
                     if kind in ("element", "column"))
     count = min(max(16 // narrowest, 4), 8)
     is_flat = set(access) <= {"element", "scalar"} and "exec.column" not in text \
         and not re.search(r"exec\.load %\w+ at ", text)
-    return count if (row_count * column_count if is_flat else column_count) % count == 0 else 1
+    return count if (row_count * column_count if is_flat else column_count) % count == 0 else 4
 
 
 def _launch(op):
@@ -223,7 +232,7 @@ def _launch(op):
     if by_rows or not any(line.startswith("    exec.map") for line in body):
         return [rows(op.stream, kernel, row_count, pointers)]
     return [elements(op.stream, kernel, row_count * column_count, pointers,
-                     neighbours=_neighbours(row_count, column_count, body))]
+                     each=_neighbours(row_count, column_count, body))]
 
 
 def _gemm(op):
@@ -276,31 +285,40 @@ def _rotary(op):
     count = batch * sequence * heads
     shape = (sequence, heads, dim, "pairs halves" in op.rest,
              -1.0 if op.has("inverse") else 1.0)
-    return [elements(op.stream, f"rotaryPairs<{C_NAMES[element]}>", count * dim // 2,
-                     [*op.ins, *op.outs], [(count,), shape])]
+    pairs = packet(dim // 2, element, [*op.ins, *op.outs])
+    return [elements(op.stream, f"rotaryPairs<{C_NAMES[element]}>", count * (dim // 2 // pairs),
+                     [*op.ins, *op.outs], [(count,), shape], each=1)]
 
 
 def _embedding(op):
     count = exec_text.elements(op.in_kinds[0])[0]
     (classes, cols), element = exec_text.shape(op.in_kinds[1])
     return [elements(op.stream, f"embeddingRows<{C_NAMES[element]}>", count * cols,
-                     [*op.ins, *op.outs, FLAGS], [(count,), (classes,), (cols,)])]
+                     [*op.ins, *op.outs, FLAGS], [(count,), (classes,), (cols,)],
+                     each=packet(cols, element, [op.ins[1], *op.outs]))]
 
 
 def _embedding_grad(op):
     count = exec_text.elements(op.in_kinds[0])[0]
     (classes, cols), element = exec_text.shape(op.out_kinds[0])
-    return [fill(op.stream, op.outs[0], exec_text.bytes_of(op.out_kinds[0])),
-            launch(op.stream, f"embeddingGradRows<{C_NAMES[element]}>", count, (256, 1),
-                   [*op.ins, *op.outs, FLAGS], [(count,), (classes,), (cols,)])]
+    ids, order = op.ins[0], op.space()
+    each = packet(cols, element, [op.ins[1], *op.outs])
+    digits = ceil_div(classes.bit_length(), 4)
+    return [launch(op.stream, "sortTokens", 1, (512, 1), [ids, order, order + 4 * count, FLAGS],
+                   [(count,), (classes,), (digits,)]),
+            fill(op.stream, op.outs[0], exec_text.bytes_of(op.out_kinds[0])),
+            launch(op.stream, f"embeddingGradRows<{C_NAMES[element]}>",
+                   count * ceil_div(cols, 256 * each), (256, 1),
+                   [ids, order, op.ins[1], *op.outs], [(count,), (classes,), (cols,)])]
 
 
 def _cross_entropy(op):
     sizes, element = exec_text.shape(op.in_kinds[0])
     count = exec_text.elements(op.in_kinds[0])[0] // sizes[-1]
     kernel = "crossEntropyGradRows" if len(op.outs) == 1 else "crossEntropyRows"
-    return [rows(op.stream, f"{kernel}<{C_NAMES[element]}>", count, [*op.ins, *op.outs, FLAGS],
-                 [(count,), (sizes[-1],), (int(op.value("ignore_index")),)])]
+    return [launch(op.stream, f"{kernel}<{C_NAMES[element]}>", count, (256, 1),
+                   [*op.ins, *op.outs, FLAGS],
+                   [(count,), (sizes[-1],), (int(op.value("ignore_index")),)])]
 
 
 def _count_labels(op):
@@ -362,10 +380,19 @@ def _exchange(op, axes, ranks, swaps):
     return _group(op, axes, transfers)
 
 
-def _reduction_kernel(op):
+def _reduction_kernel(op, tree):
+    """Its name, and the elements of a thread."""
     combine = "Max" if "reduce_kind max" in op.rest else "Add"
     source, target = (exec_text.shape(kind)[1] for kind in (op.in_kinds[0], op.out_kinds[0]))
-    return f"reduceRanks<{combine}, {C_NAMES[target]}, {C_NAMES[source]}>"
+    types = f"{C_NAMES[target]}, {C_NAMES[source]}"
+    # Sums of gradients over powers of two ranks that are neighbours.
+    ranks, are_halves = 1, combine == "Add" and target == "f32"
+    for size, stride in reversed(tree):
+        are_halves &= size & (size - 1) == 0 and stride == ranks
+        ranks *= size
+    kernel = f"addRanks<{types}>" if are_halves and ranks in (2, 4, 8, 16) else \
+        f"reduceRanks<{combine}, {types}>"
+    return kernel, 16 // exec_text.ELEMENT_BYTES[source]
 
 
 def _collective(op):
@@ -395,10 +422,12 @@ def _reduction(op, axes, ranks):
         scatters = op.what == "reduce_scatter"
         to = target + (0 if scatters else first * item.out_width)
         if mine > 0:
+            tree = tree_of(op.module, axes)
             pieces = (source + first * item.width, space if others else None, item.piece, mine,
-                      me, tree_of(op.module, axes))
-            calls.append(elements(op.stream, _reduction_kernel(op), mine, [to],
-                                  [pieces, (rounded(float(op.value("scale", 1))),)]))
+                      me, tree)
+            kernel, each = _reduction_kernel(op, tree)
+            calls.append(elements(op.stream, kernel, mine, [to],
+                                  [pieces, (rounded(float(op.value("scale", 1))),)], each))
         if scatters and item.shard > mine:
             calls.append(fill(op.stream, to + mine * item.out_width,
                               (item.shard - mine) * item.out_width))

@@ -5,6 +5,7 @@
 // matmuls, attention, collectives and memory.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/cuda/kernels/EmbeddingGrad.cu"
 #include "runtime/cuda/kernels/Layout.cu"
 #include "runtime/cuda/kernels/Model.cu"
 #include "runtime/cuda/kernels/Optimizer.cu"

@@ -26,8 +26,12 @@
 /// nothing.
 #ifdef FSDP_CUDA_SHIM
 #define FSDP_UNROLL
+#define FSDP_UNROLL_BY(n)
 #else
-#define FSDP_UNROLL _Pragma("unroll")
+#define FSDP_PRAGMA(text) _Pragma(#text)
+#define FSDP_UNROLL FSDP_PRAGMA(unroll)
+/// In front of a loop of any length: as many steps wait for memory at a time.
+#define FSDP_UNROLL_BY(n) FSDP_PRAGMA(unroll n)
 #endif
 
 namespace fsdp::rt {
@@ -136,6 +140,39 @@ FSDP_DEVICE void store(T *p, const Packet<T, N> &x) {
   }
 }
 
+/// A number that is known when a kernel is compiled, as an argument.
+template <int N> struct Count {
+  static constexpr int value = N;
+};
+
+/// True if all these begin where packets may.
+template <typename... T> FSDP_DEVICE bool holdPackets(const T *...p) {
+  return ((reinterpret_cast<uintptr_t>(p) | ...) & 15u) == 0;
+}
+
+/// body(Count<N>(), first element) for this thread's packet of N of `size`
+/// elements if the operands are `aligned`, and body(Count<1>(), element) for
+/// what is left: those behind the last packet, or all.
+template <int N, typename Body>
+FSDP_DEVICE void neighbours(int64_t size, bool aligned, const Body &body) {
+  const int64_t top = int64_t(blockIdx.x) * (kThreads * N);
+  const int64_t first = top + int64_t(threadIdx.x) * N;
+  if (aligned && first + N <= size)
+    return body(Count<N>(), first);
+  for (int i = 0; i < N; ++i) {
+    const int64_t element =
+        aligned ? first + i : top + threadIdx.x + i * kThreads;
+    if (element < size)
+      body(Count<1>(), element);
+  }
+}
+
+/// a / b. Where both have 32 bits, that takes a fraction of the time.
+FSDP_DEVICE int64_t quotient(int64_t a, int64_t b) {
+  return uint64_t(a | b) >> 32 == 0 ? int64_t(uint32_t(a) / uint32_t(b))
+                                    : a / b;
+}
+
 /// body(first element) for this thread's packet of N of `size` elements.
 template <int N, typename Body>
 FSDP_DEVICE void packets(int64_t size, const Body &body) {
@@ -189,21 +226,28 @@ FSDP_DEVICE float totalOfLanes(float value) {
 template <typename Expression>
 FSDP_DEVICE float sumLanes(int64_t n, const Expression &expression) {
   float total = 0.0f;
+  FSDP_UNROLL_BY(8)
   for (int64_t j = gpu::lane(); j < n; j += kLanes)
     total += expression(j);
   return totalOfLanes(total);
 }
 
-/// The maximum of expression(j), or a NaN among them. It does not depend on
-/// the order.
+/// The maximum over the lanes of a row, or a NaN among them, for every lane. It
+/// does not depend on the order.
+FSDP_DEVICE float maxOfLanes(float value) {
+  for (int step = kLanes / 2; step > 0; step /= 2)
+    value = max(value, __shfl_xor_sync(gpu::rowMask(), value, step, kLanes));
+  return value;
+}
+
+/// The maximum of expression(j), or a NaN among them.
 template <typename Expression>
 FSDP_DEVICE float maxLanes(int64_t n, const Expression &expression) {
   float m = MaxRows::start;
+  FSDP_UNROLL_BY(8)
   for (int64_t j = gpu::lane(); j < n; j += kLanes)
     m = max(m, expression(j));
-  for (int step = kLanes / 2; step > 0; step /= 2)
-    m = max(m, __shfl_xor_sync(gpu::rowMask(), m, step, kLanes));
-  return m;
+  return maxOfLanes(m);
 }
 
 /// Numbers by column that the threads of a row keep, in registers.
@@ -324,10 +368,13 @@ void startWith(Context &c, Stream stream, const char *name,
 }
 #endif
 
-/// One thread for some of `size` elements, or for a packet of them.
-constexpr Cut elementsCut(int64_t size, int neighbours = 1) {
-  int64_t each = neighbours == 1 ? kElementsPerThread : neighbours;
-  return {blocksOf(size, kThreads * each), kThreads, 1, true};
+/// One thread for some of `size` elements.
+constexpr Cut elementsCut(int64_t size) {
+  return {blocksOf(size, kElementsPerBlock), kThreads, 1, true};
+}
+/// One thread per packet of N elements.
+constexpr Cut packetsCut(int64_t size, int neighbours) {
+  return {blocksOf(size, int64_t(kThreads) * neighbours), kThreads, 1, true};
 }
 /// Sixteen threads per row.
 constexpr Cut rowsCut(int64_t rows) {
@@ -341,7 +388,9 @@ template <int Neighbours = 1, typename... T>
 void launchElements(Context &c, Stream s, const char *name,
                     void (*kernel)(T *...), int64_t rows, int64_t cols,
                     Ptrs args) {
-  gpu::start(c, s, name, kernel, gpu::elementsCut(rows * cols, Neighbours),
+  gpu::start(c, s, name, kernel,
+             Neighbours == 1 ? gpu::elementsCut(rows * cols)
+                             : gpu::packetsCut(rows * cols, Neighbours),
              args);
 }
 

@@ -47,6 +47,15 @@ inline int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
   return (perHead * d.batch * d.heads + kAttentionSlackBytes).saturated();
 }
 
+/// The gradient of an embedding sorts its tokens, whose numbers have 32 bits.
+inline constexpr int64_t kMaxSortedTokens = (int64_t(1) << 32) - 1;
+
+/// Two lists of tokens, for the order by class before and after a pass of the
+/// sort. Sums stay in registers.
+inline int64_t embeddingGradWorkspaceBytes(int64_t rows) {
+  return (CheckedSize(rows) * 2 * sizeOf(DType::I32)).saturated();
+}
+
 } // namespace fsdp::rt::cuda
 
 #endif // FSDP_RUNTIME_CUDAWORKSPACES_H

@@ -16,21 +16,68 @@ struct RotaryShape {
   float sign;
 };
 
-/// A row is a head of a token, a column a pair of it.
+/// A packet, or for N = 1 single elements, which need not be aligned to more
+/// than their size.
+template <int N, int Size, typename T>
+FSDP_DEVICE gpu::Packet<T, Size> read(const T *p) {
+  if constexpr (N > 1) {
+    return gpu::load<Size>(p);
+  } else {
+    gpu::Packet<T, Size> x;
+    for (int i = 0; i < Size; ++i)
+      x[i] = p[i];
+    return x;
+  }
+}
+template <int N, int Size, typename T>
+FSDP_DEVICE void write(T *p, const gpu::Packet<T, Size> &x) {
+  if constexpr (N > 1)
+    gpu::store(p, x);
+  else
+    for (int i = 0; i < Size; ++i)
+      p[i] = x[i];
+}
+
 template <typename T>
+FSDP_DEVICE void rotate(T first, T second, float cosine, float sine, T &x,
+                        T &y) {
+  const float a = math::widen(first), b = math::widen(second);
+  // Fused as on the CPU.
+  math::store(&x, math::fma(a, cosine, -(b * sine)));
+  math::store(&y, math::fma(a, sine, b * cosine));
+}
+
+/// A row is a head of a token; a thread has N neighbouring pairs of it.
+template <typename T, int N>
 __global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
                             const float *table, T *y) {
-  gpu::elements(rows, s.dim / 2, [&](int64_t row, int64_t pair) {
-    const int64_t token = row / s.heads % s.sequence;
-    const int64_t first = row * s.dim + (s.halves ? pair : 2 * pair);
-    const int64_t second = first + (s.halves ? s.dim / 2 : 1);
-    const float *angle = table + token * s.dim + 2 * pair;
-    const float a = math::widen(x[first]), b = math::widen(x[second]);
-    const float cosine = angle[0], sine = angle[1] * s.sign;
-    // Fused as on the CPU.
-    math::store(y + first, math::fma(a, cosine, -(b * sine)));
-    math::store(y + second, math::fma(a, sine, b * cosine));
-  });
+  const int64_t unit = int64_t(blockIdx.x) * gpu::kThreads + threadIdx.x;
+  const int64_t half = s.dim / 2, row = gpu::quotient(unit, half / N);
+  if (row >= rows)
+    return;
+  const int64_t pair = (unit - row * (half / N)) * N;
+  const int64_t token = gpu::quotient(row, s.heads);
+  const int64_t place = token - gpu::quotient(token, s.sequence) * s.sequence;
+  const auto angle = read<N, 2 * N>(table + place * s.dim + 2 * pair);
+  if (s.halves) {
+    const int64_t first = row * s.dim + pair;
+    const auto a = read<N, N>(x + first), b = read<N, N>(x + first + half);
+    gpu::Packet<T, N> c, d;
+    FSDP_UNROLL
+    for (int i = 0; i < N; ++i)
+      rotate(a[i], b[i], angle[2 * i], angle[2 * i + 1] * s.sign, c[i], d[i]);
+    write<N>(y + first, c);
+    write<N>(y + first + half, d);
+    return;
+  }
+  const int64_t first = row * s.dim + 2 * pair;
+  const auto a = read<N, 2 * N>(x + first);
+  gpu::Packet<T, 2 * N> b;
+  FSDP_UNROLL
+  for (int i = 0; i < N; ++i)
+    rotate(a[2 * i], a[2 * i + 1], angle[2 * i], angle[2 * i + 1] * s.sign,
+           b[2 * i], b[2 * i + 1]);
+  write<N>(y + first, b);
 }
 
 } // namespace fsdp::rt::device
@@ -42,9 +89,16 @@ void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
   RotaryShape shape{sequence, heads, headDim, halves, inverse ? -1.0f : 1.0f};
   dispatch(type, "rotary", [&](auto tag) {
     using T = decltype(tag);
-    gpu::startWith(c, stream, "rotary", rotaryPairs<T>,
-                   gpu::elementsCut(rows * headDim / 2), rows, shape, as<T>(x),
-                   as<float>(table), as<T>(y));
+    auto launch = [&](auto kernel, int pairs) {
+      const int64_t threads = rows * (headDim / 2 / pairs);
+      gpu::startWith(c, stream, "rotary", kernel, gpu::packetsCut(threads, 1),
+                     rows, shape, as<T>(x), as<float>(table), as<T>(y));
+    };
+    constexpr int kPairs = 16 / sizeof(T);
+    if (hasPackets(headDim / 2 * int64_t(sizeof(T)), x, table, y))
+      launch(rotaryPairs<T, kPairs>, kPairs);
+    else
+      launch(rotaryPairs<T, 1>, 1);
   });
 }
 
@@ -54,23 +108,17 @@ void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
 
 namespace fsdp::rt::device {
 
-FSDP_DEVICE bool inRange(int64_t id, int64_t classes, DataError error,
-                         unsigned *flags) {
-  if (id >= 0 && id < classes)
-    return true;
-  atomicOr(flags, unsigned(error));
-  return false;
-}
-
-template <typename T>
+/// A thread has N columns of a row.
+template <typename T, int N>
 __global__ void embeddingRows(int64_t rows, int64_t classes, int64_t cols,
                               const int32_t *ids, const T *table, T *out,
                               unsigned *flags) {
-  gpu::elements(rows, cols, [&](int64_t row, int64_t col) {
+  gpu::packets<N>(rows, cols, [&](int64_t row, int64_t col) {
     const int64_t id = ids[row];
-    out[row * cols + col] = inRange(id, classes, kTokenOutOfRange, flags)
-                                ? table[id * cols + col]
-                                : T{};
+    gpu::Packet<T, N> x = {};
+    if (inRange(id, classes, kTokenOutOfRange, flags))
+      x = gpu::load<N>(table + id * cols + col);
+    gpu::store(out + row * cols + col, x);
   });
 }
 
@@ -81,48 +129,17 @@ void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
                          Ptr out) {
   dispatch(type, "embedding", [&](auto tag) {
     using T = decltype(tag);
-    gpu::startWith(c, stream, "embedding", embeddingRows<T>,
-                   gpu::elementsCut(rows * cols), rows, classes, cols,
-                   as<int32_t>(ids), as<T>(table), as<T>(out),
-                   dataErrorFlags(c));
-  });
-}
-
-namespace fsdp::rt::device {
-
-/// One block per token. The first token of a class adds the rows of all its
-/// tokens in order, in f32, and rounds once; the others have nothing to do.
-template <typename T>
-__global__ void embeddingGradRows(int64_t rows, int64_t classes, int64_t cols,
-                                  const int32_t *ids, const T *dy, T *out,
-                                  unsigned *flags) {
-  const int64_t token = blockIdx.x;
-  const int32_t id = ids[token];
-  if (!inRange(id, classes, kTokenOutOfRange, flags))
-    return;
-  for (int64_t earlier = 0; earlier < token; ++earlier)
-    if (ids[earlier] == id)
-      return;
-  for (int64_t col = threadIdx.x; col < cols; col += gpu::kThreads) {
-    float total = 0.0f;
-    for (int64_t row = token; row < rows; ++row)
-      if (ids[row] == id)
-        total = total + math::widen(dy[row * cols + col]);
-    math::store(out + id * cols + col, total);
-  }
-}
-
-} // namespace fsdp::rt::device
-
-void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
-                             int64_t rows, int64_t classes, int64_t cols,
-                             Ptr ids, Ptr dy, Ptr out, Ptr) {
-  fillZero(c, stream, out, classes * cols * sizeOf(type));
-  dispatch(type, "embedding", [&](auto tag) {
-    using T = decltype(tag);
-    gpu::startWith(c, stream, "embedding_grad", embeddingGradRows<T>,
-                   {rows, gpu::kThreads, 1, true}, rows, classes, cols,
-                   as<int32_t>(ids), as<T>(dy), as<T>(out), dataErrorFlags(c));
+    auto launch = [&](auto kernel, int columns) {
+      gpu::startWith(c, stream, "embedding", kernel,
+                     gpu::packetsCut(rows * cols, columns), rows, classes, cols,
+                     as<int32_t>(ids), as<T>(table), as<T>(out),
+                     dataErrorFlags(c));
+    };
+    constexpr int kColumns = 16 / sizeof(T);
+    if (hasPackets(cols * sizeOf(type), table, out))
+      launch(embeddingRows<T, kColumns>, kColumns);
+    else
+      launch(embeddingRows<T, 1>, 1);
   });
 }
 
@@ -132,27 +149,97 @@ void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
 
 namespace fsdp::rt::device {
 
+/// Whether the row's target is a label. One thread of the row `notes` an error.
+FSDP_DEVICE bool isLabel(int32_t target, int64_t ignoreIndex, int64_t classes,
+                         bool notes, unsigned *flags) {
+  if (target == ignoreIndex)
+    return false;
+  return notes ? inRange(target, classes, kTargetOutOfRange, flags)
+               : target >= 0 && target < classes;
+}
+
+/// The logits that a thread takes at a time, and those of a block.
+template <typename T> constexpr int kLogits = 16 / sizeof(T);
+template <typename T> constexpr int kLogitsOfBlock = kLogits<T> * gpu::kThreads;
+
+/// body(Count, first column) for this thread's columns of a row, packets of
+/// them if the row is `aligned`.
+template <int N, typename Body>
+FSDP_DEVICE void columnsOfBlock(int64_t cols, bool aligned, const Body &body) {
+  const int64_t whole = aligned ? cols - cols % N : 0;
+  for (int64_t j = int64_t(threadIdx.x) * N; j < whole; j += gpu::kThreads * N)
+    body(gpu::Count<N>(), j);
+  for (int64_t j = whole + threadIdx.x; j < cols; j += gpu::kThreads)
+    body(gpu::Count<1>(), j);
+}
+
+/// The largest of all threads' numbers, or a NaN among them.
+FSDP_DEVICE float maxOfBlock(float mine) {
+  __shared__ float largest[gpu::kRowsPerBlock];
+  mine = math::maxOfLanes(mine);
+  if (gpu::lane() == 0)
+    largest[threadIdx.x / math::kLanes] = mine;
+  __syncthreads();
+  float m = largest[0];
+  for (int i = 1; i < gpu::kRowsPerBlock; ++i)
+    m = math::max(m, largest[i]);
+  return m;
+}
+
+/// The sum of e^(x - m) in the order of KernelMath.h, for the first sixteen
+/// threads, which are its lanes. All threads compute terms, a part of the row
+/// at a time, while those add the part before.
+template <typename T>
+FSDP_DEVICE float sumOfExponents(int64_t classes, bool aligned, const T *x,
+                                 float m) {
+  constexpr int kPart = kLogitsOfBlock<T>;
+  alignas(16) __shared__ float terms[2][kPart];
+  float total = 0.0f;
+  for (int64_t top = 0, part = 0; top < classes; top += kPart, ++part) {
+    const int64_t n = classes - top < kPart ? classes - top : kPart;
+    float *term = terms[part % 2];
+    columnsOfBlock<kLogits<T>>(n, aligned, [&](auto count, int64_t j) {
+      const auto logits = gpu::load<count.value>(x + top + j);
+      FSDP_UNROLL
+      for (int i = 0; i < count.value; ++i)
+        term[j + i] = math::exp(math::widen(logits[i]) - m);
+    });
+    __syncthreads();
+    if (threadIdx.x < math::kLanes) {
+      FSDP_UNROLL_BY(8)
+      for (int64_t j = threadIdx.x; j < n; j += math::kLanes)
+        total += term[j];
+    }
+  }
+  return threadIdx.x < math::kLanes ? math::totalOfLanes(total) : 0.0f;
+}
+
+/// A block has a row.
 template <typename T>
 __global__ void crossEntropyRows(int64_t rows, int64_t classes,
                                  int64_t ignoreIndex, const T *logits,
                                  const int32_t *targets, float *losses,
                                  float *lse, unsigned *flags) {
-  const int64_t row = gpu::row();
-  if (row >= rows)
-    return;
+  const int64_t row = blockIdx.x;
   const T *x = logits + row * classes;
-  const float m =
-      math::maxLanes(classes, [&](int64_t j) { return math::widen(x[j]); });
-  const float s = math::sumLanes(
-      classes, [&](int64_t j) { return math::exp(math::widen(x[j]) - m); });
-  const float total = m + math::log(s);
-  if (gpu::lane() != 0)
+  const bool aligned = gpu::holdPackets(x);
+  float mine = math::MaxRows::start;
+  columnsOfBlock<kLogits<T>>(classes, aligned, [&](auto count, int64_t j) {
+    const auto some = gpu::load<count.value>(x + j);
+    FSDP_UNROLL
+    for (int i = 0; i < count.value; ++i)
+      mine = math::max(mine, math::widen(some[i]));
+  });
+  const float m = maxOfBlock(mine);
+  const float s = sumOfExponents(classes, aligned, x, m);
+  if (threadIdx.x != 0)
     return;
+  const float total = m + math::log(s);
   const int32_t target = targets[row];
-  const bool counts = target != ignoreIndex &&
-                      inRange(target, classes, kTargetOutOfRange, flags);
   lse[row] = total;
-  losses[row] = counts ? total - math::widen(x[target]) : 0.0f;
+  losses[row] = isLabel(target, ignoreIndex, classes, true, flags)
+                    ? total - math::widen(x[target])
+                    : 0.0f;
 }
 
 } // namespace fsdp::rt::device
@@ -163,7 +250,7 @@ void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
     gpu::startWith(c, stream, "cross_entropy", crossEntropyRows<T>,
-                   gpu::rowsCut(rows), rows, classes, ignoreIndex,
+                   {rows, gpu::kThreads, 1, false}, rows, classes, ignoreIndex,
                    as<T>(logits), as<int32_t>(targets), as<float>(losses),
                    as<float>(lse), dataErrorFlags(c));
   });
@@ -171,24 +258,31 @@ void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
 
 namespace fsdp::rt::device {
 
+/// A block has a row.
 template <typename T>
 __global__ void
 crossEntropyGradRows(int64_t rows, int64_t classes, int64_t ignoreIndex,
                      const T *logits, const int32_t *targets, const float *lse,
                      const float *dlosses, T *out, unsigned *flags) {
-  const int64_t row = gpu::row();
-  if (row >= rows)
-    return;
-  const float g = dlosses[row];
+  const int64_t row = blockIdx.x;
+  const float g = dlosses[row], total = lse[row];
   const int32_t target = targets[row];
-  const bool counts = target != ignoreIndex &&
-                      inRange(target, classes, kTargetOutOfRange, flags);
+  const bool counts =
+      isLabel(target, ignoreIndex, classes, threadIdx.x == 0, flags);
   const T *x = logits + row * classes;
   T *to = out + row * classes;
-  for (int64_t j = gpu::lane(); j < classes; j += math::kLanes) {
-    const float p = math::exp(math::widen(x[j]) - lse[row]);
-    math::store(to + j, !counts ? 0.0f : (j == target ? p - 1.0f : p) * g);
-  }
+  const bool aligned = gpu::holdPackets(x, to);
+  columnsOfBlock<kLogits<T>>(classes, aligned, [&](auto count, int64_t j) {
+    const auto some = gpu::load<count.value>(x + j);
+    gpu::Packet<T, count.value> gradient;
+    FSDP_UNROLL
+    for (int i = 0; i < count.value; ++i) {
+      const float p = math::exp(math::widen(some[i]) - total);
+      const float d = (j + i == target ? p - 1.0f : p) * g;
+      math::store(&gradient[i], counts ? d : 0.0f);
+    }
+    gpu::store(to + j, gradient);
+  });
 }
 
 } // namespace fsdp::rt::device
@@ -200,7 +294,7 @@ void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
     gpu::startWith(c, stream, "cross_entropy_grad", crossEntropyGradRows<T>,
-                   gpu::rowsCut(rows), rows, classes, ignoreIndex,
+                   {rows, gpu::kThreads, 1, true}, rows, classes, ignoreIndex,
                    as<T>(logits), as<int32_t>(targets), as<float>(lse),
                    as<float>(dlosses), as<T>(out), dataErrorFlags(c));
   });

@@ -25,7 +25,12 @@ template <int Lists> struct Tensors {
   float *data[Lists][kTensors];
 };
 
-/// Calls body(tensor, element) for the elements of this thread.
+/// Floats that a thread takes at a time.
+constexpr int kPacket = 4;
+
+/// Calls body(Count, tensor, first element) for the elements of this thread:
+/// packets, and single ones at the end of a tensor or where one of its lists
+/// begins within 16 bytes.
 template <int Lists, typename Body>
 FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
   int tensor = 0;
@@ -33,9 +38,17 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
     ++tensor;
   const int64_t begin =
       (int64_t(blockIdx.x) - t.firstBlock[tensor]) * kElements;
-  for (int64_t i = begin + threadIdx.x;
-       i < begin + kElements && i < t.elements[tensor]; i += gpu::kThreads)
-    body(tensor, i);
+  const int64_t left = t.elements[tensor] - begin;
+  const int64_t end = begin + (left < kElements ? left : kElements);
+  bool aligned = true;
+  for (int l = 0; l < Lists; ++l)
+    aligned &= gpu::holdPackets(t.data[l][tensor]);
+  const int64_t whole = aligned ? end - (end - begin) % kPacket : begin;
+  for (int64_t i = begin + threadIdx.x * kPacket; i < whole;
+       i += gpu::kThreads * kPacket)
+    body(gpu::Count<kPacket>(), tensor, i);
+  for (int64_t i = whole + threadIdx.x; i < end; i += gpu::kThreads)
+    body(gpu::Count<1>(), tensor, i);
 }
 
 } // namespace fsdp::rt::device
@@ -75,9 +88,13 @@ __global__ void absMaxBits(Tensors<1> t, unsigned *out) {
     largest = 0;
   __syncthreads();
   unsigned mine = 0;
-  forElements(t, [&](int tensor, int64_t i) {
-    const unsigned bits = math::bitsOf(t.data[0][tensor][i]) & 0x7fffffffu;
-    mine = bits > mine ? bits : mine;
+  forElements(t, [&](auto count, int tensor, int64_t first) {
+    const auto x = gpu::load<count.value>(t.data[0][tensor] + first);
+    FSDP_UNROLL
+    for (int i = 0; i < count.value; ++i) {
+      const unsigned bits = math::bitsOf(x[i]) & 0x7fffffffu;
+      mine = bits > mine ? bits : mine;
+    }
   });
   atomicMax(&largest, mine);
   __syncthreads();
@@ -137,12 +154,16 @@ __global__ void squareDigits(Tensors<1> t, const float *max,
   if (isFinite(*max) && *max != 0.0f) {
     const double inverse = powerOfTwo(-scaleExponent(*max));
     unsigned long long h = 0, l = 0;
-    forElements(t, [&](int tensor, int64_t i) {
-      const double s = double(t.data[0][tensor][i]) * inverse;
-      const double y = s * s * 16777216.0;
-      const int32_t first = int32_t(y);
-      h += unsigned(first);
-      l += unsigned(int32_t((y - double(first)) * 16777216.0));
+    forElements(t, [&](auto count, int tensor, int64_t first) {
+      const auto x = gpu::load<count.value>(t.data[0][tensor] + first);
+      FSDP_UNROLL
+      for (int i = 0; i < count.value; ++i) {
+        const double s = double(x[i]) * inverse;
+        const double y = s * s * 16777216.0;
+        const int32_t digit = int32_t(y);
+        h += unsigned(digit);
+        l += unsigned(int32_t((y - double(digit)) * 16777216.0));
+      }
     });
     atomicAdd(&high, h);
     atomicAdd(&low, l);
@@ -216,16 +237,24 @@ __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
   if (threadIdx.x == 0)
     s = adamwScalars(d, *lr, *step, *coefficient);
   __syncthreads();
-  forElements(t, [&](int tensor, int64_t i) {
-    float &parameter = t.data[0][tensor][i];
-    float &first = t.data[1][tensor][i];
-    float &second = t.data[2][tensor][i];
-    const float g = t.data[3][tensor][i] * s.coefficient;
-    const float p = parameter - s.decay * parameter;
-    first = first + (g - first) * s.oneMinusBeta1;
-    second = second * s.beta2 + g * g * s.oneMinusBeta2;
-    const float denominator = math::sqrt(second) / s.rootBias2 + s.eps;
-    parameter = p - s.stepSize * first / denominator;
+  forElements(t, [&](auto count, int tensor, int64_t at) {
+    constexpr int n = count.value;
+    auto parameter = gpu::load<n>(t.data[0][tensor] + at);
+    auto first = gpu::load<n>(t.data[1][tensor] + at);
+    auto second = gpu::load<n>(t.data[2][tensor] + at);
+    const auto gradient = gpu::load<n>(t.data[3][tensor] + at);
+    FSDP_UNROLL
+    for (int i = 0; i < n; ++i) {
+      const float g = gradient[i] * s.coefficient;
+      const float p = parameter[i] - s.decay * parameter[i];
+      first[i] = first[i] + (g - first[i]) * s.oneMinusBeta1;
+      second[i] = second[i] * s.beta2 + g * g * s.oneMinusBeta2;
+      const float denominator = math::sqrt(second[i]) / s.rootBias2 + s.eps;
+      parameter[i] = p - s.stepSize * first[i] / denominator;
+    }
+    gpu::store(t.data[0][tensor] + at, parameter);
+    gpu::store(t.data[1][tensor] + at, first);
+    gpu::store(t.data[2][tensor] + at, second);
   });
 }
 

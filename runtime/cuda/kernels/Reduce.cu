@@ -2,6 +2,8 @@
 #include "../Device.h"
 #include "Reduce.h"
 
+#include <type_traits>
+
 using namespace fsdp::rt;
 using namespace fsdp::rt::device;
 
@@ -21,12 +23,36 @@ FSDP_MATH float load(BF16 x) { return math::widen(x); }
 FSDP_MATH float scaled(float x, float scale) { return x * scale; }
 FSDP_MATH int64_t scaled(int64_t x, float) { return x; }
 
-/// Element `i` of the rank at position `at`.
-template <typename In>
-FSDP_DEVICE auto pieceOf(const Pieces &p, int at, int64_t i) {
+/// The elements of the rank at position `at`.
+template <typename In> FSDP_DEVICE const In *pieceOf(const Pieces &p, int at) {
   const In *own = reinterpret_cast<const In *>(p.own);
   const In *others = reinterpret_cast<const In *>(p.others);
-  return load(at == p.me ? own[i] : others[(at - (at > p.me)) * p.slot + i]);
+  return at == p.me ? own : others + (at - (at > p.me)) * p.slot;
+}
+
+/// Sums of neighbours.
+template <typename Acc, int N> struct Sums {
+  Acc at[N];
+};
+
+template <typename Acc, typename In, int N>
+FSDP_DEVICE Sums<Acc, N> elementsOf(const Pieces &p, int at, int64_t first) {
+  const auto x = gpu::load<N>(pieceOf<In>(p, at) + first);
+  Sums<Acc, N> sums;
+  FSDP_UNROLL
+  for (int i = 0; i < N; ++i)
+    sums.at[i] = load(x[i]);
+  return sums;
+}
+
+template <typename Combine, typename Acc, int N>
+FSDP_DEVICE Sums<Acc, N> combined(const Sums<Acc, N> &a,
+                                  const Sums<Acc, N> &b) {
+  Sums<Acc, N> sums;
+  FSDP_UNROLL
+  for (int i = 0; i < N; ++i)
+    sums.at[i] = Combine::apply(a.at[i], b.at[i]);
+  return sums;
 }
 
 /// Partial sums, the latest first. Every place is known when the kernel is
@@ -47,22 +73,22 @@ template <typename Acc, int Levels> struct Stack {
   }
 };
 
-/// Element `i` of every rank, in the order of the tree. Like the digits of a
+/// N elements of every rank, in the order of the tree. Like the digits of a
 /// counter, two sums of the same number of ranks along an axis are one of the
 /// next digit; a sum of all of them is one rank of the axis before.
-template <typename Combine, typename Acc, typename In, int Levels>
-FSDP_DEVICE Acc tree(const Pieces &p, int64_t i) {
-  Stack<Acc, Levels> parts{};
+template <typename Combine, typename Acc, typename In, int Levels, int N>
+FSDP_DEVICE Sums<Acc, N> tree(const Pieces &p, int64_t first) {
+  Stack<Sums<Acc, N>, Levels> parts{};
   int at = 0;
   for (int rank = 0;; ++rank) {
-    Acc sum = pieceOf<In>(p, at, i);
+    Sums<Acc, N> sum = elementsOf<Acc, In, N>(p, at, first);
     int axis = p.ranks.axes - 1, rest = rank;
     for (; axis >= 0; --axis) {
       auto [size, stride] = p.ranks.axis[axis];
       const int index = rest % size; // of the rank along the axis
       rest /= size;
       for (int full = index; full & 1; full >>= 1)
-        sum = Combine::apply(parts.pop(), sum);
+        sum = combined<Combine>(parts.pop(), sum);
       if (index + 1 < size) {
         parts.push(sum);
         at += stride;
@@ -71,7 +97,7 @@ FSDP_DEVICE Acc tree(const Pieces &p, int64_t i) {
       // The axis is whole. What is left along it: one sum for every digit of
       // its size but the last.
       for (int digits = size; digits & (digits - 1); digits &= digits - 1)
-        sum = Combine::apply(parts.pop(), sum);
+        sum = combined<Combine>(parts.pop(), sum);
       at -= (size - 1) * stride;
     }
     if (axis < 0)
@@ -79,13 +105,57 @@ FSDP_DEVICE Acc tree(const Pieces &p, int64_t i) {
   }
 }
 
+/// The same of `Ranks` ranks, a power of two, from position `at` on: both
+/// halves are trees. No index and no branch is left, so that all reads are on
+/// their way before the first sum.
+template <typename Combine, typename Acc, typename In, int Ranks, int N>
+FSDP_DEVICE Sums<Acc, N> halves(const Pieces &p, int at, int64_t first) {
+  if constexpr (Ranks == 1)
+    return elementsOf<Acc, In, N>(p, at, first);
+  else
+    return combined<Combine>(
+        halves<Combine, Acc, In, Ranks / 2, N>(p, at, first),
+        halves<Combine, Acc, In, Ranks / 2, N>(p, at + Ranks / 2, first));
+}
+
+/// Elements that a thread takes at a time: 16 bytes of every rank.
+template <typename In> constexpr int kNeighbours = 16 / sizeof(In);
+
+/// Stores what sum(Count, first element) returns, for all elements. `N` at a
+/// time, where every piece begins as it must.
+template <int N, typename In, typename Acc, typename Sum>
+FSDP_DEVICE void reduceElements(const Pieces &p, float scale, Acc *out,
+                                const Sum &sum) {
+  const bool aligned =
+      gpu::holdPackets(p.own, p.others, out) && p.slot % kNeighbours<In> == 0;
+  gpu::neighbours<N>(p.count, aligned, [&](auto n, int64_t first) {
+    const auto sums = sum(n, first);
+    gpu::Packet<Acc, n.value> result;
+    FSDP_UNROLL
+    for (int i = 0; i < n.value; ++i)
+      result[i] = scaled(sums.at[i], scale);
+    gpu::store(out + first, result);
+  });
+}
+
 /// The pieces stay where they were passed: a copy to index into would be in
 /// memory.
 template <typename Combine, typename Acc, typename In, int Levels>
 __global__ void reduceRanks(const __grid_constant__ Pieces p, float scale,
                             Acc *out) {
-  gpu::elements(p.count, 1, [&](int64_t i, int64_t) {
-    out[i] = scaled(tree<Combine, Acc, In, Levels>(p, i), scale);
+  // Many levels leave no registers for neighbours.
+  constexpr int N = Levels > 8 ? 1 : kNeighbours<In>;
+  reduceElements<N, In>(p, scale, out, [&](auto n, int64_t i) {
+    return tree<Combine, Acc, In, Levels, n.value>(p, i);
+  });
+}
+
+/// `Ranks` ranks, a power of two, whose positions are in the order of the tree.
+template <typename Acc, typename In, int Ranks>
+__global__ void addRanks(const __grid_constant__ Pieces p, float scale,
+                         Acc *out) {
+  reduceElements<kNeighbours<In>, In>(p, scale, out, [&](auto n, int64_t i) {
+    return halves<Add, Acc, In, Ranks, n.value>(p, 0, i);
   });
 }
 
@@ -107,13 +177,42 @@ static int levelsOf(const RankTree &ranks) {
   return levels;
 }
 
+/// The number of ranks where both halves of them are trees of neighbours: it is
+/// a power of two along every axis, and positions are in the order of the mesh.
+/// Otherwise 0.
+static int ranksInHalves(const RankTree &ranks) {
+  int below = 1;
+  for (int i = ranks.axes - 1; i >= 0; --i) {
+    auto [size, stride] = ranks.axis[i];
+    if ((size & (size - 1)) != 0 || stride != below)
+      return 0;
+    below *= size;
+  }
+  return below;
+}
+
 template <typename Combine, typename Acc, typename In>
 static void reduce(Context &c, Stream stream, float scale, const Pieces &pieces,
                    Ptr result) {
-  auto launch = [&](auto kernel) {
-    gpu::startWith(c, stream, "reduce", kernel, gpu::elementsCut(pieces.count),
-                   pieces, scale, as<Acc>(result));
+  auto launch = [&](auto kernel, int neighbours = kNeighbours<In>) {
+    gpu::startWith(c, stream, "reduce", kernel,
+                   gpu::packetsCut(pieces.count, neighbours), pieces, scale,
+                   as<Acc>(result));
   };
+  // Gradients are sums in f32. Maxima and counts are of single numbers.
+  if constexpr (std::is_same_v<Combine, Add> && std::is_same_v<Acc, float>)
+    switch (ranksInHalves(pieces.ranks)) {
+    case 2:
+      return launch(addRanks<Acc, In, 2>);
+    case 4:
+      return launch(addRanks<Acc, In, 4>);
+    case 8:
+      return launch(addRanks<Acc, In, 8>);
+    case 16:
+      return launch(addRanks<Acc, In, 16>);
+    default:
+      break;
+    }
   // The fewer levels, the fewer moves. The last is more than 2^20 ranks need.
   const int levels = levelsOf(pieces.ranks);
   if (levels <= 3)
@@ -121,7 +220,7 @@ static void reduce(Context &c, Stream stream, float scale, const Pieces &pieces,
   else if (levels <= 8)
     launch(reduceRanks<Combine, Acc, In, 8>);
   else
-    launch(reduceRanks<Combine, Acc, In, 28>);
+    launch(reduceRanks<Combine, Acc, In, 28>, 1);
 }
 
 void fsdp::rt::reducePieces(Context &c, Stream stream, ReduceKind kind,

@@ -4,6 +4,7 @@
 // launchers of those files are not called here: what they call is undefined.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/cuda/kernels/EmbeddingGrad.cu"
 #include "runtime/cuda/kernels/Layout.cu"
 #include "runtime/cuda/kernels/Model.cu"
 #include "runtime/cuda/kernels/Optimizer.cu"
@@ -16,13 +17,20 @@ using namespace fsdp::rt::device;
 
 static fsdp::fake::Twins<
     copyElements<uint8_t>, copyElements<uint16_t>, copyElements<uint32_t>,
-    copyElements<uint64_t>, rotaryPairs<float>, rotaryPairs<BF16>,
-    embeddingRows<float>, embeddingRows<BF16>, embeddingGradRows<float>,
-    embeddingGradRows<BF16>, crossEntropyRows<float>, crossEntropyRows<BF16>,
+    copyElements<uint64_t>, rotaryPairs<float, 1>, rotaryPairs<float, 4>,
+    rotaryPairs<BF16, 1>, rotaryPairs<BF16, 8>, embeddingRows<float, 1>,
+    embeddingRows<float, 4>, embeddingRows<BF16, 1>, embeddingRows<BF16, 8>,
+    sortTokens, embeddingGradRows<float, 1>, embeddingGradRows<float, 4>,
+    embeddingGradRows<BF16, 1>, embeddingGradRows<BF16, 8>,
+    crossEntropyRows<float>, crossEntropyRows<BF16>,
     crossEntropyGradRows<float>, crossEntropyGradRows<BF16>, labelsOfBlock,
     device::plainAttention<float>, device::plainAttention<BF16>,
     plainQueryGrad<float>, plainQueryGrad<BF16>, plainKeyGrad<float>,
     plainKeyGrad<BF16>, absMaxBits, squareDigits, finishNorm, adamwStep,
     reduceRanks<Add, int64_t, int64_t, 3>, reduceRanks<Add, float, BF16, 3>,
-    reduceRanks<Add, float, float, 3>, reduceRanks<Max, float, float, 3>>
+    reduceRanks<Add, float, float, 3>, reduceRanks<Max, float, float, 3>,
+    addRanks<float, BF16, 2>, addRanks<float, BF16, 4>,
+    addRanks<float, BF16, 8>, addRanks<float, BF16, 16>,
+    addRanks<float, float, 2>, addRanks<float, float, 4>,
+    addRanks<float, float, 8>, addRanks<float, float, 16>>
     twins;

@@ -147,26 +147,57 @@ TEST(CudaShim, PlainAttentionHasTheBitsOfTheCpu) {
   }
 }
 
+static auto sumKernel(float) { return kernels().sumF32; }
+static auto sumKernel(BF16) { return kernels().sumBF16; }
+static float number(float x, float) { return x; }
+static BF16 number(float x, BF16) { return math::toBF16(x); }
+
+/// Sums pieces of `count` elements, `slot` apart, that begin `shift` elements
+/// behind a multiple of 16 bytes.
+template <typename In>
+static void compareSums(const RankTree &tree, int me, int64_t count,
+                        int64_t slot, int64_t shift) {
+  int ranks = tree.ranks();
+  std::vector<In> own, others;
+  for (float x : randomFloats(size_t(count + shift), 1))
+    own.push_back(number(x, In()));
+  for (float x : randomFloats(size_t(slot) * size_t(ranks), 2))
+    others.push_back(number(x, In()));
+  std::vector<const void *> pieces;
+  for (int r = 0, at = 0; r < ranks; ++r)
+    pieces.push_back(r == me ? own.data() + shift
+                             : others.data() + slot * at++);
+  std::vector<float> wanted(size_t(count + 1)), got(size_t(count + 1));
+  sumKernel(In())(pieces.data(), tree, count, 0.25f, wanted.data());
+  Pieces p{reinterpret_cast<Ptr>(own.data() + shift),
+           pointer(others),
+           slot,
+           count,
+           me,
+           tree};
+  reducePieces(noContext(), Stream::Reduce, ReduceKind::Sum,
+               sizeof(In) == 2 ? DType::BF16 : DType::F32, 0.25f, p,
+               pointer(got));
+  EXPECT_EQ(got, wanted) << count << " elements, rank " << me << " of " << ranks
+                         << ", shift " << shift;
+}
+
 /// The sum over ranks is the CPU's tree for any mesh, wherever the own piece
-/// stands.
+/// stands, in whole packets, with some elements behind them, and where pieces
+/// begin anywhere.
 TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
-  constexpr int64_t count = 300, slot = 320;
   std::vector<RankTree> trees = test::someRankTrees();
-  for (size_t number = 0; number < trees.size(); ++number) {
-    const RankTree &tree = trees[number];
+  trees.push_back(test::rankTreeOf({16}));
+  trees.push_back(test::rankTreeOf({2, 4}));
+  for (const RankTree &tree : trees) {
     int ranks = tree.ranks();
     for (int me : {0, ranks / 2, ranks - 1}) {
-      auto own = randomFloats(count, 1);
-      auto others = randomFloats(size_t(slot) * size_t(ranks), 2);
-      std::vector<const void *> pieces;
-      for (int r = 0, at = 0; r < ranks; ++r)
-        pieces.push_back(r == me ? own.data() : others.data() + slot * at++);
-      std::vector<float> wanted(count), got(count);
-      kernels().sumF32(pieces.data(), tree, count, 0.25f, wanted.data());
-      Pieces p{pointer(own), pointer(others), slot, count, me, tree};
-      reducePieces(noContext(), Stream::Reduce, ReduceKind::Sum, DType::F32,
-                   0.25f, p, pointer(got));
-      EXPECT_EQ(got, wanted) << "rank " << me << " of tree " << number;
+      compareSums<float>(tree, me, 300, 320, 0);
+      compareSums<float>(tree, me, 303, 304, 0);
+      compareSums<float>(tree, me, 30, 33, 0);
+      compareSums<float>(tree, me, 30, 32, 1);
+      compareSums<BF16>(tree, me, 301, 304, 0);
+      compareSums<BF16>(tree, me, 7, 12, 0);
     }
   }
 }

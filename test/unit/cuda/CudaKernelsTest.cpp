@@ -1,0 +1,290 @@
+//===- CudaKernelsTest.cpp - The CUDA runtime's kernels on the host -------===//
+//
+// Executed by the shim, against the CPU's kernels, to the bit: sizes that are
+// and are not whole packets, and operands that begin anywhere. The shim ends
+// the test at an access that is not aligned, and words around every result
+// show one that goes too far.
+//
+//===----------------------------------------------------------------------===//
+#include <gtest/gtest.h>
+#include <random>
+
+// From here on this file is CUDA code.
+#include "../../shim/CudaShim.h"
+
+#include "../../../runtime/cuda/kernels/EmbeddingGrad.cu"
+#include "../../../runtime/cuda/kernels/Layout.cu"
+#include "../../../runtime/cuda/kernels/Model.cu"
+#include "../../../runtime/cuda/kernels/Optimizer.cu"
+#include "../../../runtime/kernels/Kernels.h"
+
+using namespace fsdp::rt;
+
+static unsigned errors = 0;
+unsigned *fsdp::rt::dataErrorFlags(Context &) { return &errors; }
+void fsdp::rt::fillZero(Context &, Stream, Ptr out, int64_t bytes) {
+  std::memset(out, 0, size_t(bytes));
+}
+
+namespace {
+
+constexpr Stream S = Stream::Compute;
+
+Context &noContext() {
+  // The shim never looks at it.
+  static char none;
+  return reinterpret_cast<Context &>(none);
+}
+
+float number(float x, float) { return x; }
+BF16 number(float x, BF16) { return math::toBF16(x); }
+
+/// `count` elements that begin `shift` elements behind a multiple of 64 bytes.
+template <typename T> class Buffer {
+public:
+  Buffer(int64_t count, int64_t shift, unsigned seed = 0)
+      : count(count), shift(shift) {
+    size_t bytes = (size_t(count + shift) * sizeof(T) + 191) / 64 * 64;
+    memory.reset(static_cast<T *>(std::aligned_alloc(64, bytes)));
+    std::memset(static_cast<void *>(memory.get()), 0x7a, bytes);
+    std::mt19937 engine(seed);
+    std::normal_distribution<float> normal;
+    for (int64_t i = 0; seed != 0 && i < count; ++i)
+      data()[i] = number(normal(engine), T());
+  }
+  T *data() { return memory.get() + shift; }
+  operator Ptr() { return reinterpret_cast<Ptr>(data()); }
+  /// The bytes of the elements and of those around them.
+  std::vector<char> bytes() {
+    auto *begin = reinterpret_cast<char *>(memory.get());
+    return {begin, begin + size_t(count + shift) * sizeof(T) + 64};
+  }
+
+private:
+  struct Free {
+    void operator()(T *p) const { std::free(p); }
+  };
+  int64_t count, shift;
+  std::unique_ptr<T, Free> memory;
+};
+
+/// body(T(), shift of the operands) for both types.
+template <typename Body> void forOperands(const Body &body) {
+  for (int64_t shift : {0, 1}) {
+    body(float(), shift);
+    body(BF16(), shift);
+  }
+}
+
+auto rotaryKernel(float) { return kernels().rotaryF32; }
+auto rotaryKernel(BF16) { return kernels().rotaryBF16; }
+auto addRowKernel(float) { return kernels().addRowF32; }
+auto addRowKernel(BF16) { return kernels().addRowBF16; }
+auto logSumExpKernel(float) { return kernels().logSumExpF32; }
+auto logSumExpKernel(BF16) { return kernels().logSumExpBF16; }
+auto gradKernel(float) { return kernels().crossEntropyGradF32; }
+auto gradKernel(BF16) { return kernels().crossEntropyGradBF16; }
+
+DType typeOf(float) { return DType::F32; }
+DType typeOf(BF16) { return DType::BF16; }
+
+} // namespace
+
+/// Heads of whole packets of pairs, and of fewer.
+TEST(CudaKernels, RotaryHasTheBitsOfTheCpu) {
+  constexpr int64_t batch = 2, sequence = 5, heads = 3;
+  forOperands([&](auto tag, int64_t shift) {
+    using T = decltype(tag);
+    for (int64_t dim : {2, 6, 16, 32, 80})
+      for (int form = 0; form < 4; ++form) {
+        bool halves = form & 1, inverse = form & 2;
+        int64_t count = batch * sequence * heads * dim;
+        Buffer<T> x(count, shift, 1), y(count, shift), wanted(count, shift);
+        Buffer<float> table(sequence * dim, shift, 2);
+        for (int64_t token = 0; token < batch * sequence; ++token)
+          rotaryKernel(tag)(x.data() + token * heads * dim,
+                            table.data() + token % sequence * dim,
+                            wanted.data() + token * heads * dim, heads, dim,
+                            halves, inverse);
+        rotary(noContext(), S, typeOf(tag), batch, sequence, heads, dim, halves,
+               inverse, x, table, y);
+        EXPECT_EQ(y.bytes(), wanted.bytes())
+            << dim << " of " << sizeof(T) << " bytes, form " << form;
+      }
+  });
+}
+
+/// Classes that many tokens have, that one has and that none has, tokens that
+/// are no class, more tokens than threads sort, and numbers of one digit and of
+/// three.
+TEST(CudaKernels, EmbeddingAndItsGradientHaveTheBitsOfTheCpu) {
+  struct Case {
+    int64_t rows, classes, cols;
+  };
+  forOperands([&](auto tag, int64_t shift) {
+    using T = decltype(tag);
+    for (const Case &size : {Case{1, 1, 8}, Case{40, 15, 24}, Case{33, 16, 5},
+                             Case{1500, 700, 40}, Case{70, 3, 2056}}) {
+      auto [rows, classes, cols] = size;
+      std::mt19937 engine(unsigned(rows + cols));
+      Buffer<int32_t> ids(rows, shift);
+      for (int64_t r = 0; r < rows; ++r) {
+        auto id = int32_t(engine() % uint64_t(classes));
+        ids.data()[r] = r % 3 == 1 ? id : r % 7 == 2 ? int32_t(classes) - 1 : 0;
+      }
+      // Both sides of the classes.
+      if (rows > 20) {
+        ids.data()[4] = int32_t(classes);
+        ids.data()[9] = -3;
+      }
+      auto isClass = [&](int64_t r) {
+        return ids.data()[r] >= 0 && ids.data()[r] < classes;
+      };
+      Buffer<T> table(classes * cols, shift, 1), dy(rows * cols, shift, 2);
+      Buffer<T> out(rows * cols, shift), wantedOut(rows * cols, shift);
+      Buffer<T> grad(classes * cols, shift), wanted(classes * cols, shift);
+      std::vector<float> sums(size_t(classes * cols));
+      for (int64_t r = 0; r < rows; ++r) {
+        int64_t id = ids.data()[r];
+        for (int64_t i = 0; i < cols; ++i)
+          wantedOut.data()[r * cols + i] =
+              isClass(r) ? table.data()[id * cols + i] : number(0, tag);
+        if (isClass(r))
+          addRowKernel(tag)(dy.data() + r * cols, sums.data() + id * cols,
+                            cols);
+      }
+      for (size_t i = 0; i < sums.size(); ++i)
+        wanted.data()[i] = number(sums[i], tag);
+
+      errors = 0;
+      embedding(noContext(), S, typeOf(tag), rows, classes, cols, ids, table,
+                out);
+      EXPECT_EQ(out.bytes(), wantedOut.bytes()) << rows << ' ' << cols;
+      EXPECT_EQ(errors, rows > 20 ? unsigned(kTokenOutOfRange) : 0u);
+      errors = 0;
+      Buffer<uint32_t> workspace(2 * rows, 0), untouched(2 * rows, 0);
+      embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols, ids, dy,
+                    grad, workspace);
+      EXPECT_EQ(grad.bytes(), wanted.bytes()) << rows << ' ' << cols;
+      EXPECT_EQ(errors, rows > 20 ? unsigned(kTokenOutOfRange) : 0u);
+      // Nothing behind the workspace that the compiler reserves.
+      EXPECT_EQ(cuda::embeddingGradWorkspaceBytes(rows), 8 * rows);
+      std::vector<char> end = workspace.bytes(), whole = untouched.bytes();
+      EXPECT_TRUE(std::equal(end.end() - 64, end.end(), whole.end() - 64));
+    }
+  });
+}
+
+/// Rows shorter than a packet, of several parts of a block, and of odd ends.
+TEST(CudaKernels, CrossEntropyHasTheBitsOfTheCpu) {
+  constexpr int64_t rows = 5, ignored = -100;
+  forOperands([&](auto tag, int64_t shift) {
+    using T = decltype(tag);
+    for (int64_t classes : {1, 3, 16, 100, 2048, 5000, 4099}) {
+      Buffer<T> logits(rows * classes, shift, unsigned(classes));
+      Buffer<float> dlosses(rows, 0, 3);
+      Buffer<float> losses(rows, 0), lse(rows, 0), wantedLosses(rows, 0),
+          wantedLse(rows, 0);
+      Buffer<T> grad(rows * classes, shift), wanted(rows * classes, shift);
+      Buffer<int32_t> targets(rows, 0);
+      for (int64_t r = 0; r < rows; ++r)
+        targets.data()[r] = int32_t((r * 7 + 1) % classes);
+      targets.data()[1] = int32_t(ignored);
+      targets.data()[3] = int32_t(classes);
+      for (int64_t r = 0; r < rows; ++r) {
+        const T *x = logits.data() + r * classes;
+        int32_t target = targets.data()[r];
+        bool counts = target >= 0 && target < classes;
+        float total = logSumExpKernel(tag)(x, classes);
+        wantedLse.data()[r] = total;
+        wantedLosses.data()[r] = counts ? total - math::widen(x[target]) : 0;
+        T *to = wanted.data() + r * classes;
+        if (counts)
+          gradKernel(tag)(x, classes, total, target, dlosses.data()[r], to);
+        else
+          std::fill(to, to + classes, number(0, tag));
+      }
+      errors = 0;
+      crossEntropy(noContext(), S, typeOf(tag), rows, classes, ignored, logits,
+                   targets, losses, lse);
+      EXPECT_EQ(lse.bytes(), wantedLse.bytes()) << classes;
+      EXPECT_EQ(losses.bytes(), wantedLosses.bytes()) << classes;
+      EXPECT_EQ(errors, unsigned(kTargetOutOfRange));
+      errors = 0;
+      crossEntropyGrad(noContext(), S, typeOf(tag), rows, classes, ignored,
+                       logits, targets, lse, dlosses, grad);
+      EXPECT_EQ(grad.bytes(), wanted.bytes()) << classes;
+      EXPECT_EQ(errors, unsigned(kTargetOutOfRange));
+    }
+  });
+}
+
+/// A NaN among the logits is that of the row, wherever it stands.
+TEST(CudaKernels, CrossEntropyKeepsANaN) {
+  constexpr int64_t classes = 300;
+  for (int64_t at : {0, 17, 255, 256, 299}) {
+    Buffer<float> logits(classes, 0, 1), losses(1, 0), lse(1, 0);
+    Buffer<int32_t> targets(1, 0);
+    logits.data()[at] = __builtin_nanf("");
+    targets.data()[0] = 5;
+    crossEntropy(noContext(), S, DType::F32, 1, classes, -100, logits, targets,
+                 losses, lse);
+    EXPECT_TRUE(std::isnan(lse.data()[0])) << at;
+  }
+}
+
+/// Several tensors: of one block and of more, with odd ends, and one of whose
+/// lists begins within 16 bytes.
+TEST(CudaKernels, OptimizerHasTheBitsOfTheCpu) {
+  const std::vector<int64_t> counts = {7, 9000, 4097};
+  for (int64_t shift : {0, 1}) {
+    std::vector<std::vector<Buffer<float>>> lists(8);
+    std::vector<Ptr> p[4];
+    for (int l = 0; l < 8; ++l)
+      for (size_t i = 0; i < counts.size(); ++i) {
+        // The same numbers twice, for the CPU and for the GPU.
+        lists[size_t(l)].emplace_back(counts[i], l % 4 == 2 ? shift : 0,
+                                      unsigned(10 * (l % 4) + int(i) + 1));
+        // Second moments are squares.
+        for (int64_t k = 0; l % 4 == 2 && k < counts[i]; ++k) {
+          float &v = lists[size_t(l)].back().data()[k];
+          v *= v;
+        }
+        if (l < 4)
+          p[l].push_back(lists[size_t(l)].back());
+      }
+    uint32_t largest = 0, gotLargest = 0;
+    int64_t digits[2] = {}, gotDigits[2] = {};
+    for (size_t i = 0; i < counts.size(); ++i)
+      largest = std::max(largest,
+                         kernels().absMaxBits(lists[6][i].data(), counts[i]));
+    absMax(noContext(), S, counts.data(), {p[2][0], p[2][1], p[2][2]},
+           reinterpret_cast<Ptr>(&gotLargest));
+    EXPECT_EQ(gotLargest, largest);
+    double inverse = powerOfTwo(-scaleExponent(math::fromBits(largest)));
+    for (size_t i = 0; i < counts.size(); ++i)
+      kernels().sumSquares(lists[6][i].data(), counts[i], inverse, digits);
+    sumSquares(noContext(), S, counts.data(),
+               reinterpret_cast<Ptr>(&gotLargest), {p[2][0], p[2][1], p[2][2]},
+               reinterpret_cast<Ptr>(gotDigits));
+    EXPECT_EQ(gotDigits[0], digits[0]);
+    EXPECT_EQ(gotDigits[1], digits[1]);
+
+    AdamWDesc desc{0.9, 0.95, 1e-8, 0.1};
+    float lr = 3e-4f, coefficient = 0.5f;
+    int32_t step = 3;
+    AdamWStep scalars = adamwScalars(desc, lr, step, coefficient);
+    for (size_t i = 0; i < counts.size(); ++i)
+      kernels().adamw(scalars, counts[i], lists[4][i].data(),
+                      lists[5][i].data(), lists[6][i].data(),
+                      lists[7][i].data());
+    adamw(noContext(), S, desc, counts.data(), {p[0][0], p[0][1], p[0][2]},
+          {p[1][0], p[1][1], p[1][2]}, {p[2][0], p[2][1], p[2][2]},
+          {p[3][0], p[3][1], p[3][2]}, reinterpret_cast<Ptr>(&lr),
+          reinterpret_cast<Ptr>(&step), reinterpret_cast<Ptr>(&coefficient));
+    for (size_t l = 0; l < 4; ++l)
+      for (size_t i = 0; i < counts.size(); ++i)
+        EXPECT_EQ(lists[l][i].bytes(), lists[l + 4][i].bytes())
+            << "list " << l << ", tensor " << i << ", shift " << shift;
+  }
+}
