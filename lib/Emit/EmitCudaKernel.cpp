@@ -7,7 +7,8 @@
 //   rows               16 threads per row, the lanes of exec.reduce, so that a
 //                      reduction adds in the CPU's order; 16 rows per block.
 //                      Maps have no order: a thread takes a packet at a time
-//   column reduction   blocks of 32 columns; 16 blocks of 32 rows at a time
+//   column reduction   blocks of two packets of columns, or of 32 columns; many
+//                      blocks of 32 rows at a time
 //
 // The helpers in include/fsdp/Runtime/CudaKernels.h know grids and blocks; the
 // scalar code in between is the CPU's.
@@ -34,6 +35,7 @@ private:
   void endMap(exec::MapOp op) override;
   void storeOfRow(exec::StoreOp op) override;
   LogicalResult columnReduction(exec::ReduceRowsOp op) override;
+  LogicalResult packetTerms(exec::ReduceRowsOp op);
   void signature(StringRef name);
   LogicalResult checkReads();
   void pointwiseHead();
@@ -41,8 +43,9 @@ private:
   LogicalResult rows();
 
   // Maps that take a packet of neighbours at a time.
-  void loadPackets(exec::MapOp op);
-  void storePackets(exec::MapOp op);
+  void loadPackets(Operation *op);
+  void storePackets();
+  void beginPacket(Region &body);
   void beginNeighbours(exec::MapOp op);
   void endNeighbours(exec::MapOp op);
   std::string packetAt(const KernelArgument &arg);
@@ -105,8 +108,9 @@ std::string CudaKernelEmitter::packetAt(const KernelArgument &arg) {
   return arg.name + (arg.index == "col" ? " + left" : " + first + left");
 }
 
-/// Reads the packets of what the map reads, and makes those that it writes.
-void CudaKernelEmitter::loadPackets(exec::MapOp op) {
+/// Reads the packets of what a map or a reduction reads, and makes those that a
+/// map writes.
+void CudaKernelEmitter::loadPackets(Operation *op) {
   for (BlockArgument value : kernel.getBody().getArguments()) {
     KernelArgument &arg = code.arguments[value];
     exec::Access access = accessOf(kernel, value.getArgNumber());
@@ -130,7 +134,7 @@ void CudaKernelEmitter::loadPackets(exec::MapOp op) {
   }
 }
 
-void CudaKernelEmitter::storePackets(exec::MapOp op) {
+void CudaKernelEmitter::storePackets() {
   for (BlockArgument value : kernel.getBody().getArguments()) {
     KernelArgument &arg = code.arguments[value];
     if (arg.isOutput && !arg.packet.empty())
@@ -138,6 +142,15 @@ void CudaKernelEmitter::storePackets(exec::MapOp op) {
                     << ");\n";
     arg.packet.clear();
   }
+}
+
+/// The head of a loop over the elements of packets.
+void CudaKernelEmitter::beginPacket(Region &body) {
+  code.indent() << "FSDP_UNROLL\n";
+  code.indent() << "for (int i = 0; i < " << packets.neighbours << "; ++i) {\n";
+  ++code.depth;
+  if (!body.getOps<exec::ColumnOp>().empty())
+    code.indent() << "const int64_t col = left + i;\n";
 }
 
 void CudaKernelEmitter::beginNeighbours(exec::MapOp op) {
@@ -148,17 +161,13 @@ void CudaKernelEmitter::beginNeighbours(exec::MapOp op) {
     ++code.depth;
   }
   loadPackets(op);
-  code.indent() << "FSDP_UNROLL\n";
-  code.indent() << "for (int i = 0; i < " << packets.neighbours << "; ++i) {\n";
-  ++code.depth;
-  if (!op.getBody().getOps<exec::ColumnOp>().empty())
-    code.indent() << "const int64_t col = left + i;\n";
+  beginPacket(op.getBody());
 }
 
 void CudaKernelEmitter::endNeighbours(exec::MapOp op) {
   --code.depth;
   code.indent() << "}\n";
-  storePackets(op);
+  storePackets();
   if (isPointwise)
     return;
   --code.depth;
@@ -232,13 +241,32 @@ LogicalResult CudaKernelEmitter::rows() {
   return success();
 }
 
+/// What a reduction combines, for the packet of columns from `left` on.
+LogicalResult CudaKernelEmitter::packetTerms(exec::ReduceRowsOp op) {
+  loadPackets(op);
+  std::string term = code.names.unique("term");
+  code.indent() << "gpu::Packet<float, " << packets.neighbours << "> " << term
+                << ";\n";
+  beginPacket(op.getBody());
+  if (failed(yielding(op.getBody().front(), term + "[i] = ")))
+    return failure();
+  --code.depth;
+  code.indent() << "}\n";
+  code.indent() << "return " << term << ";\n";
+  storePackets();
+  return success();
+}
+
 LogicalResult CudaKernelEmitter::columnReduction(exec::ReduceRowsOp op) {
   const KernelArgument &target = code.arguments.lookup(op.getTarget());
-  code.indent() << "math::" << combineName(op.getKind()) << "Rows(rows, cols, "
-                << target.name << ", [&](int64_t row, int64_t col) {\n";
+  code.indent() << "math::" << combineName(op.getKind()) << "Rows";
+  if (hasPackets())
+    os << '<' << packets.neighbours << '>';
+  os << "(rows, cols, " << target.name << ", [&](int64_t row, int64_t "
+     << (hasPackets() ? "left" : "col") << ") {\n";
   ++code.depth;
   declareFirst();
-  if (failed(yielding(op.getBody().front())))
+  if (failed(hasPackets() ? packetTerms(op) : yielding(op.getBody().front())))
     return failure();
   --code.depth;
   code.indent() << "});\n";

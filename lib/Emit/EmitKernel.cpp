@@ -92,11 +92,11 @@ void KernelEmitter::declareFirst() {
     code.indent() << "const int64_t first = row * cols;\n";
 }
 
-LogicalResult KernelEmitter::yielding(Block &body) {
+LogicalResult KernelEmitter::yielding(Block &body, StringRef taken) {
   for (Operation &op : body) {
     if (auto yield = dyn_cast<exec::YieldOp>(op)) {
-      code.indent() << "return "
-                    << code.text(yield.getValue(), Precedence::Select) << ";\n";
+      code.indent() << taken << code.text(yield.getValue(), Precedence::Select)
+                    << ";\n";
       continue;
     }
     if (failed(code.scalar(&op)))

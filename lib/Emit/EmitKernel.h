@@ -42,8 +42,10 @@ protected:
   /// The body of a column reduction.
   mlir::LogicalResult columnReductions();
   mlir::LogicalResult mapBody(exec::MapOp op);
-  /// The ops of a lambda's body and its `return`.
-  mlir::LogicalResult yielding(mlir::Block &body);
+  /// The ops of a lambda's body and its `return`, or what else is done with the
+  /// result.
+  mlir::LogicalResult yielding(mlir::Block &body,
+                               llvm::StringRef taken = "return ");
 
   exec::KernelOp kernel;
   llvm::StringRef user;

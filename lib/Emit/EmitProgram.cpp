@@ -144,14 +144,13 @@ void BodyEmitter::comment(Operation *op) {
 /// The wrapper that knows how a kernel's space is cut for threads.
 static std::string launchFunction(exec::KernelOp kernel,
                                   const FileNames &file) {
-  if (kernel.getColumnReduction())
-    return "launchColumns";
-  if (file.language != Language::Cuda || !isPointwise(kernel))
+  bool columns = kernel.getColumnReduction();
+  if (!columns && (file.language != Language::Cuda || !isPointwise(kernel)))
     return "launch";
+  std::string function = columns ? "launchColumns" : "launchElements";
   int neighbours = file.packets.lookup(kernel.getSymName()).neighbours;
-  if (neighbours == 1)
-    return "launchElements";
-  return llvm::formatv("launchElements<{0}>", neighbours);
+  return neighbours == 1 ? function
+                         : function + "<" + std::to_string(neighbours) + ">";
 }
 
 std::string BodyEmitter::launch(exec::LaunchOp op) {

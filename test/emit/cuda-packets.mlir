@@ -9,7 +9,7 @@
 // RUN: g++ -std=c++17 -O2 -rdynamic -I%source/include %source/test/shim/CompareKernels.cpp -o %t/compare-kernels -ldl
 // RUN: g++ -std=c++17 -O2 -ffp-contract=off -Wall -Werror -x c++ -include %source/test/shim/CudaShim.h -I%source/include -fPIC -shared -o %t/cuda.so %t/step.cu
 // RUN: %t/compare-kernels %t/cpu.so %t/cuda.so | FileCheck %s --check-prefix=SAME
-// SAME: 8 kernels, 0 different
+// SAME: 9 kernels, 0 different
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 8192 : i64} {
 
@@ -89,6 +89,28 @@ exec.kernel @normed over(3, 264) access [element, element] outputs 1 {
   }
 }
 
+// A column reduction adds packets of columns, in its order of rows.
+// CHECK-LABEL: __global__ void k_columns(
+// CHECK:       math::sumRows<8>(rows, cols, y_, [&](int64_t row, int64_t left) {
+// CHECK-NEXT:    const int64_t first = row * cols;
+// CHECK-NEXT:    const auto x_8 = gpu::load<8>(x_ + first + left);
+// CHECK-NEXT:    gpu::Packet<float, 8> term;
+// CHECK-NEXT:    FSDP_UNROLL
+// CHECK-NEXT:    for (int i = 0; i < 8; ++i) {
+// CHECK-NEXT:      term[i] = widen(x_8[i]) * r_[row];
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return term;
+// CHECK-NEXT:  });
+exec.kernel @columns over(70, 24) access [element, row, column] outputs 1 column_reduction {
+^bb0(%x: memref<70x24xbf16> loc("x"), %r: memref<70xf32> loc("r"), %y: memref<24xf32> loc("y")):
+  exec.reduce_rows sum %y : memref<24xf32> {
+    %a = exec.load %x : memref<70x24xbf16> -> f32
+    %b = exec.load %r : memref<70xf32> -> f32
+    %c = arith.mulf %a, %b : f32
+    exec.yield %c
+  }
+}
+
 // Integers of 64 bits: four, two accesses.
 // CHECK-LABEL: __global__ void k_count(
 // CHECK:       gpu::packets<4>(rows * cols, [&](int64_t first) {
@@ -164,6 +186,7 @@ exec.func @inner {
 // CHECK: launchElements<8>(c, Stream::Compute, "flat", k_flat, 6, 4,
 // CHECK: launchElements<4>(c, Stream::Compute, "rows_and_columns",
 // CHECK: launch(c, Stream::Compute, "normed", k_normed, 3, 264,
+// CHECK: launchColumns<8>(c, Stream::Compute, "columns", k_columns, 70, 24,
 exec.program @all arena 8192 {
   %bf = exec.alloc at 0 : memref<6x4xbf16>
   exec.fill_zero on compute () outs(%bf : memref<6x4xbf16>)
@@ -187,6 +210,12 @@ exec.program @all arena 8192 {
   exec.fill_zero on compute () outs(%n : memref<3x264xbf16>)
   %no = exec.alloc at 2624 : memref<3x264xbf16>
   exec.launch @normed on compute (%n : memref<3x264xbf16>) outs(%no : memref<3x264xbf16>)
+  %cx = exec.alloc at 4224 : memref<70x24xbf16>
+  exec.fill_zero on compute () outs(%cx : memref<70x24xbf16>)
+  %cr = exec.alloc at 7616 : memref<70xf32>
+  exec.fill_zero on compute () outs(%cr : memref<70xf32>)
+  %cy = exec.alloc at 7936 : memref<24xf32>
+  exec.launch @columns on compute (%cx, %cr : memref<70x24xbf16>, memref<70xf32>) outs(%cy : memref<24xf32>)
   %c = exec.alloc at 0 : memref<8xi64>
   exec.fill_zero on compute () outs(%c : memref<8xi64>)
   %co = exec.alloc at 64 : memref<8xi64>

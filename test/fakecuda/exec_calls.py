@@ -2,7 +2,7 @@
 
 One table says what the runtime makes of each exec operation: a reduction over
 ranks is an exchange and one kernel per tensor, the gradient of an embedding a
-fill and a kernel, and so on. It is written from what the operations mean
+sort, a fill and a kernel, and so on. It is written from what the operations mean
 (docs/reference) and how the runtime cuts its kernels, and shares no code with
 either."""
 import collections
@@ -202,22 +202,23 @@ class Operation:
         return self.scratch[0] if self.scratch else None
 
 
-def _neighbours(row_count, column_count, body):
-    """How many elements a thread of a pointwise kernel has: 16 bytes of the
-    narrowest, or 4 single ones where sizes are odd."""
+def _packet(row_count, column_count, body):
+    """How many neighbours a thread of a kernel takes at a time: 16 bytes of the
+    narrowest, or None where sizes are odd."""
     access = re.search(r"access \[(.*?)\]", body[0]).group(1).split(", ")
     outputs = int(re.search(r"outputs (\d+)", body[0]).group(1))
     names, types = zip(*re.findall(r"(%\w+): memref<(?:\d+x)*(\w+)>", body[1]))
-    text = "\n".join(body[2:])
+    text, is_map = "\n".join(body[2:]), "column_reduction" not in body[0]
     if any(re.search(rf"exec\.load {name}\b", text) for name in names[-outputs:]) \
-            or any(kind != "element" for kind in access[-outputs:]):
-        return 4
+            or is_map and any(kind != "element" for kind in access[-outputs:]):
+        return None
     narrowest = min(exec_text.ELEMENT_BYTES[t] for t, kind in zip(types, access)
                     if kind in ("element", "column"))
     count = min(max(16 // narrowest, 4), 8)
-    is_flat = set(access) <= {"element", "scalar"} and "exec.column" not in text \
+    is_flat = is_map and set(access) <= {"element", "scalar"} and "exec.column" not in text \
         and not re.search(r"exec\.load %\w+ at ", text)
-    return count if (row_count * column_count if is_flat else column_count) % count == 0 else 4
+    together = row_count * column_count if is_flat else column_count
+    return count if together % count == 0 else None
 
 
 def _launch(op):
@@ -225,14 +226,18 @@ def _launch(op):
     row_count, column_count, body = op.module.kernels[name]
     pointers = [*op.ins, *op.outs]
     kernel = "k_" + name
-    if "column_reduction" in body[0]:
-        return [launch(op.stream, kernel, ceil_div(column_count, 32), (32, 16), pointers)]
     # Rows where a kernel reduces, or where it stores a number a row.
     by_rows = any(re.match(r"    (%\S+ = exec\.reduce|exec\.store) ", line) for line in body)
-    if by_rows or not any(line.startswith("    exec.map") for line in body):
+    is_columns = "column_reduction" in body[0]
+    if not is_columns and (by_rows or not any(l.startswith("    exec.map") for l in body)):
         return [rows(op.stream, kernel, row_count, pointers)]
-    return [elements(op.stream, kernel, row_count * column_count, pointers,
-                     each=_neighbours(row_count, column_count, body))]
+    each = _packet(row_count, column_count, body)
+    if not is_columns:
+        return [elements(op.stream, kernel, row_count * column_count, pointers, each=each or 4)]
+    if not each:
+        return [launch(op.stream, kernel, ceil_div(column_count, 32), (32, 16), pointers)]
+    groups = min(max(ceil_div(row_count, 32), 8), 128)
+    return [launch(op.stream, kernel, ceil_div(column_count, 2 * each), (2, groups), pointers)]
 
 
 def _gemm(op):

@@ -50,6 +50,9 @@ constexpr int64_t kElementsPerBlock = kThreads * kElementsPerThread;
 constexpr int kRowsPerBlock = kThreads / math::kLanes;
 /// A column reduction takes 32 columns and 16 blocks of rows at a time.
 constexpr int kColumns = 32, kRowGroups = 16;
+/// One that takes packets of columns has two of them in a block, so that there
+/// are many blocks, and up to this many blocks of rows at a time.
+constexpr int kColumnPackets = 2, kPacketGroups = 128;
 
 FSDP_DEVICE int lane() { return int(threadIdx.x) % math::kLanes; }
 FSDP_DEVICE int64_t row() {
@@ -195,6 +198,20 @@ FSDP_DEVICE void packets(int64_t rows, int64_t cols, const Body &body) {
   body(row, (packet - row * perRow) * N);
 }
 
+/// The blocks of rows that a column reduction by packets takes at a time: no
+/// more than there are, but enough threads to finish its columns.
+__host__ __device__ constexpr int packetGroups(int64_t rows) {
+  const int64_t blocks = (rows + math::kRowBlock - 1) / math::kRowBlock;
+  return blocks < 8 ? 8 : blocks < kPacketGroups ? int(blocks) : kPacketGroups;
+}
+
+/// Room for the numbers of all threads of such a block. The reductions of a
+/// kernel take turns.
+FSDP_DEVICE float *partialOfBlock() {
+  alignas(16) __shared__ float partial[kPacketGroups * kColumnPackets * 8];
+  return partial;
+}
+
 /// body(row, column) for the elements of this thread.
 template <typename Body>
 FSDP_DEVICE void elements(int64_t rows, int64_t cols, const Body &body) {
@@ -297,6 +314,63 @@ FSDP_DEVICE void reduceRows(int64_t rows, int64_t cols, T *out,
     store(out + col, total);
 }
 
+/// The same for kernels whose threads have N columns: expression(row, first
+/// column) gives a packet of numbers.
+template <typename Kind, int N, typename T, typename Expression>
+FSDP_DEVICE void reducePackets(int64_t rows, int64_t cols, T *out,
+                               const Expression &expression) {
+  constexpr int kWidth = gpu::kColumnPackets * N;
+  const int groups = gpu::packetGroups(rows);
+  const int64_t left = int64_t(blockIdx.x) * kWidth;
+  const int64_t mine = left + int64_t(threadIdx.x) * N;
+  // The first threads have a column each in the end.
+  const int own = int(threadIdx.y) * gpu::kColumnPackets + int(threadIdx.x);
+  float *partial = gpu::partialOfBlock();
+  float total = Kind::start;
+  for (int64_t top = 0; top < rows; top += groups * kRowBlock) {
+    const int64_t begin = top + threadIdx.y * kRowBlock;
+    const int64_t end = begin + kRowBlock < rows ? begin + kRowBlock : rows;
+    gpu::Packet<float, N> block;
+    FSDP_UNROLL
+    for (int i = 0; i < N; ++i)
+      block[i] = Kind::start;
+    if (mine < cols) {
+      FSDP_UNROLL_BY(4)
+      for (int64_t row = begin; row < end; ++row) {
+        const gpu::Packet<float, N> terms = expression(row, mine);
+        FSDP_UNROLL
+        for (int i = 0; i < N; ++i)
+          block[i] = Kind::combine(block[i], terms[i]);
+      }
+    }
+    FSDP_UNROLL
+    for (int i = 0; i < N; ++i)
+      partial[own * N + i] = block[i];
+    __syncthreads();
+    if (own < kWidth) {
+      FSDP_UNROLL_BY(8)
+      for (int b = 0; b < groups; ++b)
+        if (top + b * kRowBlock < rows)
+          total = Kind::combine(total, partial[b * kWidth + own]);
+    }
+    __syncthreads();
+  }
+  if (own < kWidth && left + own < cols)
+    store(out + left + own, total);
+}
+
+template <int N, typename T, typename Expression>
+FSDP_DEVICE void sumRows(int64_t rows, int64_t cols, T *out,
+                         const Expression &expression) {
+  reducePackets<AddRows, N>(rows, cols, out, expression);
+}
+
+template <int N, typename T, typename Expression>
+FSDP_DEVICE void maxRows(int64_t rows, int64_t cols, T *out,
+                         const Expression &expression) {
+  reducePackets<MaxRows, N>(rows, cols, out, expression);
+}
+
 template <typename T, typename Expression>
 FSDP_DEVICE void sumRows(int64_t rows, int64_t cols, T *out,
                          const Expression &expression) {
@@ -376,6 +450,11 @@ constexpr Cut elementsCut(int64_t size) {
 constexpr Cut packetsCut(int64_t size, int neighbours) {
   return {blocksOf(size, int64_t(kThreads) * neighbours), kThreads, 1, true};
 }
+/// A column reduction whose threads have packets of columns.
+constexpr Cut columnPacketsCut(int64_t rows, int64_t cols, int neighbours) {
+  return {blocksOf(cols, int64_t(kColumnPackets) * neighbours), kColumnPackets,
+          unsigned(packetGroups(rows)), false};
+}
 /// Sixteen threads per row.
 constexpr Cut rowsCut(int64_t rows) {
   return {blocksOf(rows, kRowsPerBlock), kThreads, 1, false};
@@ -401,13 +480,17 @@ void launch(Context &c, Stream s, const char *name, void (*kernel)(T *...),
   gpu::start(c, s, name, kernel, gpu::rowsCut(rows), args);
 }
 
-/// A column reduction.
-template <typename... T>
+/// A column reduction, by columns or by packets of them.
+template <int Neighbours = 1, typename... T>
 void launchColumns(Context &c, Stream s, const char *name,
-                   void (*kernel)(T *...), int64_t, int64_t cols, Ptrs args) {
-  int64_t blocks = gpu::blocksOf(cols, gpu::kColumns);
+                   void (*kernel)(T *...), int64_t rows, int64_t cols,
+                   Ptrs args) {
+  const gpu::Cut single = {gpu::blocksOf(cols, gpu::kColumns), gpu::kColumns,
+                           gpu::kRowGroups, false};
   gpu::start(c, s, name, kernel,
-             {blocks, gpu::kColumns, gpu::kRowGroups, false}, args);
+             Neighbours == 1 ? single
+                             : gpu::columnPacketsCut(rows, cols, Neighbours),
+             args);
 }
 
 } // namespace fsdp::rt

@@ -16,16 +16,28 @@ struct Walk {
   int64_t size[kMaxRank], in[kMaxRank], out[kMaxRank];
 };
 
+/// Elements of 16 bytes.
+using Words = gpu::Packet<uint32_t, 4>;
+
+FSDP_DEVICE void copyElement(const Words *in, Words *out) {
+  gpu::store(out->at, gpu::load<4>(in->at));
+}
+template <typename T> FSDP_DEVICE void copyElement(const T *in, T *out) {
+  *out = *in;
+}
+
 template <typename T>
 __global__ void copyElements(Walk w, const T *in, T *out) {
   gpu::elements(w.elements, 1, [&](int64_t index, int64_t) {
     int64_t from = w.inFirst, to = w.outFirst;
     for (int d = w.rank - 1; d >= 0; --d) {
-      from += index % w.size[d] * w.in[d];
-      to += index % w.size[d] * w.out[d];
-      index /= w.size[d];
+      const int64_t rest = gpu::quotient(index, w.size[d]);
+      const int64_t place = index - rest * w.size[d];
+      from += place * w.in[d];
+      to += place * w.out[d];
+      index = rest;
     }
-    out[to] = in[from];
+    copyElement(in + from, out + to);
   });
 }
 
@@ -38,10 +50,39 @@ static void run(Context &c, Stream s, const char *name, const Walk &w, Ptr in,
                  as<T>(in), as<T>(out));
 }
 
-static void run(Context &c, Stream s, const char *name, DType type,
-                const Walk &w, Ptr in, Ptr out) {
+/// Turns a copy of elements of `width` bytes into one of 16 bytes each, if on
+/// both sides they are neighbours in whole packets.
+static bool inWords(Walk &w, int64_t width, Ptr in, Ptr out) {
+  const int last = w.rank - 1;
+  if (last < 0 || w.in[last] != 1 || w.out[last] != 1 ||
+      !hasPackets(0, in, out))
+    return false;
+  Walk words = w;
+  const int64_t each = int64_t(sizeof(Words)) / width;
+  bool whole = true;
+  auto divide = [&](int64_t &number) {
+    whole &= number % each == 0;
+    number /= each;
+  };
+  divide(words.size[last]);
+  divide(words.elements);
+  divide(words.inFirst);
+  divide(words.outFirst);
+  for (int d = 0; d < last; ++d) {
+    divide(words.in[d]);
+    divide(words.out[d]);
+  }
+  if (whole)
+    w = words;
+  return whole;
+}
+
+static void run(Context &c, Stream s, const char *name, DType type, Walk w,
+                Ptr in, Ptr out) {
   if (w.elements == 0)
     return;
+  if (inWords(w, sizeOf(type), in, out))
+    return run<Words>(c, s, name, w, in, out);
   switch (sizeOf(type)) {
   case 1:
     return run<uint8_t>(c, s, name, w, in, out);

@@ -17,12 +17,12 @@ using namespace fsdp::rt::device;
 
 static fsdp::fake::Twins<
     copyElements<uint8_t>, copyElements<uint16_t>, copyElements<uint32_t>,
-    copyElements<uint64_t>, rotaryPairs<float, 1>, rotaryPairs<float, 4>,
-    rotaryPairs<BF16, 1>, rotaryPairs<BF16, 8>, embeddingRows<float, 1>,
-    embeddingRows<float, 4>, embeddingRows<BF16, 1>, embeddingRows<BF16, 8>,
-    sortTokens, embeddingGradRows<float, 1>, embeddingGradRows<float, 4>,
-    embeddingGradRows<BF16, 1>, embeddingGradRows<BF16, 8>,
-    crossEntropyRows<float>, crossEntropyRows<BF16>,
+    copyElements<uint64_t>, copyElements<Words>, rotaryPairs<float, 1>,
+    rotaryPairs<float, 4>, rotaryPairs<BF16, 1>, rotaryPairs<BF16, 8>,
+    embeddingRows<float, 1>, embeddingRows<float, 4>, embeddingRows<BF16, 1>,
+    embeddingRows<BF16, 8>, sortTokens, embeddingGradRows<float, 1>,
+    embeddingGradRows<float, 4>, embeddingGradRows<BF16, 1>,
+    embeddingGradRows<BF16, 8>, crossEntropyRows<float>, crossEntropyRows<BF16>,
     crossEntropyGradRows<float>, crossEntropyGradRows<BF16>, labelsOfBlock,
     device::plainAttention<float>, device::plainAttention<BF16>,
     plainQueryGrad<float>, plainQueryGrad<BF16>, plainKeyGrad<float>,

@@ -288,3 +288,54 @@ TEST(CudaKernels, OptimizerHasTheBitsOfTheCpu) {
             << "list " << l << ", tensor " << i << ", shift " << shift;
   }
 }
+
+/// Boxes of whole packets and of single elements, from and to places that are
+/// and are not multiples of 16 bytes; transposes that keep neighbours and that
+/// do not.
+TEST(CudaKernels, CopiesMoveEveryElement) {
+  struct Case {
+    int64_t shape[3], in[3], inAt[3], out[3], outAt[3];
+  };
+  forOperands([&](auto tag, int64_t shift) {
+    using T = decltype(tag);
+    for (const Case &box :
+         {Case{{3, 4, 16}, {5, 6, 32}, {1, 2, 8}, {3, 4, 16}, {0, 0, 0}},
+          Case{{3, 4, 16}, {5, 6, 32}, {1, 2, 3}, {3, 8, 24}, {0, 1, 8}},
+          Case{{2, 3, 5}, {2, 3, 7}, {0, 0, 1}, {4, 5, 6}, {1, 1, 1}}}) {
+      auto size = [](const int64_t (&shape)[3]) {
+        return shape[0] * shape[1] * shape[2];
+      };
+      auto place = [](const int64_t (&shape)[3], int64_t a, int64_t b,
+                      int64_t c) { return (a * shape[1] + b) * shape[2] + c; };
+      Buffer<T> in(size(box.in), shift, 1), out(size(box.out), shift, 2);
+      Buffer<T> wanted(size(box.out), shift, 2);
+      Buffer<T> turned(size(box.in), shift), wantedTurned(size(box.in), shift);
+      Buffer<T> swapped(size(box.in), shift),
+          wantedSwapped(size(box.in), shift);
+      for (int64_t a = 0; a < box.shape[0]; ++a)
+        for (int64_t b = 0; b < box.shape[1]; ++b)
+          for (int64_t c = 0; c < box.shape[2]; ++c)
+            wanted.data()[place(box.out, a + box.outAt[0], b + box.outAt[1],
+                                c + box.outAt[2])] =
+                in.data()[place(box.in, a + box.inAt[0], b + box.inAt[1],
+                                c + box.inAt[2])];
+      const int64_t other[3] = {box.in[1], box.in[0], box.in[2]};
+      const int64_t last[3] = {box.in[2], box.in[0], box.in[1]};
+      for (int64_t a = 0; a < box.in[0]; ++a)
+        for (int64_t b = 0; b < box.in[1]; ++b)
+          for (int64_t c = 0; c < box.in[2]; ++c) {
+            T x = in.data()[place(box.in, a, b, c)];
+            wantedSwapped.data()[place(other, b, a, c)] = x;
+            wantedTurned.data()[place(last, c, a, b)] = x;
+          }
+      copyBox(noContext(), S, typeOf(tag), 3, box.shape, box.in, box.inAt,
+              box.out, box.outAt, in, out);
+      EXPECT_EQ(out.bytes(), wanted.bytes()) << shift;
+      const int64_t swap[3] = {1, 0, 2}, turn[3] = {2, 0, 1};
+      transpose(noContext(), S, typeOf(tag), 3, box.in, swap, in, swapped);
+      EXPECT_EQ(swapped.bytes(), wantedSwapped.bytes()) << shift;
+      transpose(noContext(), S, typeOf(tag), 3, box.in, turn, in, turned);
+      EXPECT_EQ(turned.bytes(), wantedTurned.bytes()) << shift;
+    }
+  });
+}

@@ -94,6 +94,37 @@ TEST(CudaShim, ColumnReductionAddsBlocksOf32RowsInOrder) {
   }
 }
 
+template <int N>
+static __global__ void sumOfPackets(int64_t rows, int64_t cols, const float *x,
+                                    float *out) {
+  math::sumRows<N>(rows, cols, out, [&](int64_t row, int64_t left) {
+    return gpu::load<N>(x + row * cols + left);
+  });
+}
+
+/// The same sums by packets of columns, whatever the number of blocks of rows.
+template <int N> static void comparePackets(int64_t rows, int64_t cols) {
+  auto x = randomFloats(size_t(rows * cols), unsigned(rows));
+  std::vector<float> out(size_t(cols) + 1, 7.0f),
+      wanted(size_t(cols) + 1, 7.0f);
+  gpu::startWith(noContext(), Stream::Compute, "columns", sumOfColumns,
+                 {gpu::blocksOf(cols, gpu::kColumns), gpu::kColumns,
+                  gpu::kRowGroups, false},
+                 rows, cols, x.data(), wanted.data());
+  gpu::startWith(noContext(), Stream::Compute, "packets", sumOfPackets<N>,
+                 gpu::columnPacketsCut(rows, cols, N), rows, cols, x.data(),
+                 out.data());
+  EXPECT_EQ(out, wanted) << rows << " x " << cols;
+}
+
+TEST(CudaShim, ColumnReductionByPacketsHasTheSameBits) {
+  for (int64_t rows : {1, 32, 300, 4096, 4500}) {
+    comparePackets<4>(rows, 4);
+    comparePackets<4>(rows, 36);
+    comparePackets<8>(rows, 40);
+  }
+}
+
 /// Sixteen threads have a query or a key; heads below, of and above as many
 /// elements, grouped, causal or not.
 TEST(CudaShim, PlainAttentionHasTheBitsOfTheCpu) {
