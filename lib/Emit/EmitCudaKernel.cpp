@@ -6,7 +6,9 @@
 //                      per row, without columns)
 //   rows               16 threads per row, the lanes of exec.reduce, so that a
 //                      reduction adds in the CPU's order; 16 rows per block.
-//                      Maps have no order: a thread takes a packet at a time
+//                      Maps have no order: a thread takes a packet at a time.
+//                      A long row has a block, of which 16 threads add what all
+//                      of them compute
 //   column reduction   blocks of two packets of columns, or of 32 columns; many
 //                      blocks of 32 rows at a time
 //
@@ -35,7 +37,8 @@ private:
   void endMap(exec::MapOp op) override;
   void storeOfRow(exec::StoreOp op) override;
   LogicalResult columnReduction(exec::ReduceRowsOp op) override;
-  LogicalResult packetTerms(exec::ReduceRowsOp op);
+  LogicalResult reduce(exec::ReduceOp op) override;
+  LogicalResult packetTerms(Operation *op);
   void signature(StringRef name);
   LogicalResult checkReads();
   void pointwiseHead();
@@ -155,8 +158,11 @@ void CudaKernelEmitter::beginPacket(Region &body) {
 
 void CudaKernelEmitter::beginNeighbours(exec::MapOp op) {
   if (!isPointwise) {
-    code.indent() << "for (int64_t left = gpu::lane() * " << packets.neighbours
-                  << "; left < cols; left += math::kLanes * "
+    bool block = packets.hasBlockPerRow;
+    code.indent() << "for (int64_t left = "
+                  << (block ? "int64_t(threadIdx.x)" : "gpu::lane()") << " * "
+                  << packets.neighbours << "; left < cols; left += "
+                  << (block ? "gpu::kThreads" : "math::kLanes") << " * "
                   << packets.neighbours << ") {\n";
     ++code.depth;
   }
@@ -198,7 +204,8 @@ void CudaKernelEmitter::endMap(exec::MapOp op) {
 //===----------------------------------------------------------------------===//
 
 void CudaKernelEmitter::storeOfRow(exec::StoreOp op) {
-  code.indent() << "if (gpu::lane() == 0)\n";
+  code.indent() << (packets.hasBlockPerRow ? "if (threadIdx.x == 0)\n"
+                                           : "if (gpu::lane() == 0)\n");
   ++code.depth;
   code.store(op);
   --code.depth;
@@ -231,9 +238,13 @@ LogicalResult CudaKernelEmitter::pointwise() {
 }
 
 LogicalResult CudaKernelEmitter::rows() {
-  code.indent() << "const int64_t row = gpu::row();\n";
-  code.indent() << "if (row >= rows)\n";
-  code.indent() << "  return;\n";
+  if (packets.hasBlockPerRow) {
+    code.indent() << "const int64_t row = blockIdx.x;\n";
+  } else {
+    code.indent() << "const int64_t row = gpu::row();\n";
+    code.indent() << "if (row >= rows)\n";
+    code.indent() << "  return;\n";
+  }
   declareFirst();
   for (Operation &op : kernel.getBody().front())
     if (failed(rowOp(op)))
@@ -242,18 +253,34 @@ LogicalResult CudaKernelEmitter::rows() {
 }
 
 /// What a reduction combines, for the packet of columns from `left` on.
-LogicalResult CudaKernelEmitter::packetTerms(exec::ReduceRowsOp op) {
+LogicalResult CudaKernelEmitter::packetTerms(Operation *op) {
   loadPackets(op);
   std::string term = code.names.unique("term");
   code.indent() << "gpu::Packet<float, " << packets.neighbours << "> " << term
                 << ";\n";
-  beginPacket(op.getBody());
-  if (failed(yielding(op.getBody().front(), term + "[i] = ")))
+  beginPacket(op->getRegion(0));
+  if (failed(yielding(op->getRegion(0).front(), term + "[i] = ")))
     return failure();
   --code.depth;
   code.indent() << "}\n";
   code.indent() << "return " << term << ";\n";
   storePackets();
+  return success();
+}
+
+LogicalResult CudaKernelEmitter::reduce(exec::ReduceOp op) {
+  if (!packets.hasBlockPerRow)
+    return KernelEmitter::reduce(op);
+  StringRef kind = combineName(op.getKind());
+  std::string name = code.names.unique(kind);
+  code.indent() << "const float " << name << " = math::" << kind << "OfRow<"
+                << packets.neighbours << ">(cols, [&](int64_t left) {\n";
+  ++code.depth;
+  if (failed(packetTerms(op)))
+    return failure();
+  --code.depth;
+  code.indent() << "});\n";
+  code.bind(op.getResult(), name);
   return success();
 }
 
@@ -279,7 +306,8 @@ LogicalResult CudaKernelEmitter::emit(StringRef name) {
     return failure();
   describe();
   signature(name);
-  constant("rows", kernel.getRows());
+  if (!packets.hasBlockPerRow)
+    constant("rows", kernel.getRows());
   constant("cols", kernel.getCols());
   LogicalResult result = kernel.getColumnReduction() ? columnReductions()
                          : emit::isPointwise(kernel) ? pointwise()

@@ -25,6 +25,8 @@ protected:
   virtual void endMap(exec::MapOp op) = 0;
   /// A store at the top level of a row.
   virtual void storeOfRow(exec::StoreOp op) = 0;
+  /// A reduction over the columns of a row.
+  virtual mlir::LogicalResult reduce(exec::ReduceOp op);
   /// exec.reduce_rows of a column reduction.
   virtual mlir::LogicalResult columnReduction(exec::ReduceRowsOp op) = 0;
 
@@ -55,7 +57,6 @@ protected:
 
 private:
   void nameArgument(unsigned position, mlir::BlockArgument arg);
-  mlir::LogicalResult reduce(exec::ReduceOp op);
 };
 
 /// How the kernel addresses the argument of this number.

@@ -145,12 +145,15 @@ void BodyEmitter::comment(Operation *op) {
 static std::string launchFunction(exec::KernelOp kernel,
                                   const FileNames &file) {
   bool columns = kernel.getColumnReduction();
+  Packets packets = file.packets.lookup(kernel.getSymName());
+  if (packets.hasBlockPerRow)
+    return "launchBlocks";
   if (!columns && (file.language != Language::Cuda || !isPointwise(kernel)))
     return "launch";
   std::string function = columns ? "launchColumns" : "launchElements";
-  int neighbours = file.packets.lookup(kernel.getSymName()).neighbours;
-  return neighbours == 1 ? function
-                         : function + "<" + std::to_string(neighbours) + ">";
+  return packets.neighbours == 1
+             ? function
+             : function + "<" + std::to_string(packets.neighbours) + ">";
 }
 
 std::string BodyEmitter::launch(exec::LaunchOp op) {

@@ -136,6 +136,8 @@ struct Packets {
   int neighbours = 1;
   /// The neighbours need not be of one row.
   bool isFlat = false;
+  /// A row is long enough for a block of threads.
+  bool hasBlockPerRow = false;
 };
 Packets packetsOf(exec::KernelOp kernel);
 /// By kernel; one element at a time where a launch has a buffer that begins

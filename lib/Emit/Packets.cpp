@@ -14,6 +14,8 @@ using namespace fsdp;
 using namespace fsdp::emit;
 
 static constexpr int64_t kPacketBytes = 16;
+/// Half of the threads that a block has.
+static constexpr int64_t kBusyThreads = 128;
 
 static exec::Access accessOf(exec::KernelOp kernel, BlockArgument arg) {
   return emit::accessOf(kernel, arg.getArgNumber());
@@ -77,6 +79,11 @@ Packets emit::packetsOf(exec::KernelOp kernel) {
                    kernel.getRows() * kernel.getCols() % neighbours == 0;
   if (packets.isFlat || kernel.getCols() % neighbours == 0)
     packets.neighbours = neighbours;
+  // A row stays near the block that reads it twice.
+  packets.hasBlockPerRow =
+      packets.neighbours > 1 && !isPointwise(kernel) &&
+      !kernel.getColumnReduction() &&
+      int64_t(kernel.getCols()) >= kBusyThreads * neighbours;
   return packets;
 }
 

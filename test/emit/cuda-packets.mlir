@@ -9,9 +9,9 @@
 // RUN: g++ -std=c++17 -O2 -rdynamic -I%source/include %source/test/shim/CompareKernels.cpp -o %t/compare-kernels -ldl
 // RUN: g++ -std=c++17 -O2 -ffp-contract=off -Wall -Werror -x c++ -include %source/test/shim/CudaShim.h -I%source/include -fPIC -shared -o %t/cuda.so %t/step.cu
 // RUN: %t/compare-kernels %t/cpu.so %t/cuda.so | FileCheck %s --check-prefix=SAME
-// SAME: 9 kernels, 0 different
+// SAME: 10 kernels, 0 different
 
-module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 8192 : i64} {
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 131072 : i64} {
 
 // Neither rows nor columns matter: 24 elements are three packets, whatever the
 // rows. An f32 among bf16 is two accesses.
@@ -87,6 +87,43 @@ exec.kernel @normed over(3, 264) access [element, element] outputs 1 {
     %b = arith.mulf %a, %s : f32
     exec.store %b, %y : f32, memref<3x264xbf16>
   }
+}
+
+// A long row has a block: all threads compute the terms of a sum.
+// CHECK-LABEL: __global__ void k_long(
+// CHECK:       const int64_t row = blockIdx.x;
+// CHECK-NEXT:  const int64_t first = row * cols;
+// CHECK-NEXT:  const float sum = math::sumOfRow<4>(cols, [&](int64_t left) {
+// CHECK-NEXT:    const auto x_4 = gpu::load<4>(x_ + first + left);
+// CHECK-NEXT:    gpu::Packet<float, 4> term;
+// CHECK:         return term;
+// CHECK:       const float max = math::maxOfRow<4>(cols, [&](int64_t left) {
+// CHECK:       const float sum_2 = math::sumOfRow<4>(cols, [&](int64_t left) {
+// CHECK:       for (int64_t left = int64_t(threadIdx.x) * 4; left < cols; left += gpu::kThreads * 4) {
+// CHECK:         gpu::store(y_ + first + left, y_4);
+// CHECK:       if (threadIdx.x == 0)
+// CHECK-NEXT:    z_[row] = sum;
+exec.kernel @long over(3, 2564) access [element, element, row] outputs 2 {
+^bb0(%x: memref<3x2564xf32> loc("x"), %y: memref<3x2564xf32> loc("y"), %z: memref<3xf32> loc("z")):
+  %s = exec.reduce sum {
+    %a = exec.load %x : memref<3x2564xf32> -> f32
+    exec.yield %a
+  }
+  %m = exec.reduce max {
+    %a = exec.load %x : memref<3x2564xf32> -> f32
+    exec.yield %a
+  }
+  %q = exec.reduce sum {
+    %a = exec.load %x : memref<3x2564xf32> -> f32
+    %b = arith.mulf %a, %m : f32
+    exec.yield %b
+  }
+  exec.map {
+    %a = exec.load %x : memref<3x2564xf32> -> f32
+    %b = arith.addf %a, %q : f32
+    exec.store %b, %y : f32, memref<3x2564xf32>
+  }
+  exec.store %s, %z : f32, memref<3xf32>
 }
 
 // A column reduction adds packets of columns, in its order of rows.
@@ -186,8 +223,9 @@ exec.func @inner {
 // CHECK: launchElements<8>(c, Stream::Compute, "flat", k_flat, 6, 4,
 // CHECK: launchElements<4>(c, Stream::Compute, "rows_and_columns",
 // CHECK: launch(c, Stream::Compute, "normed", k_normed, 3, 264,
+// CHECK: launchBlocks(c, Stream::Compute, "long", k_long, 3, 2564,
 // CHECK: launchColumns<8>(c, Stream::Compute, "columns", k_columns, 70, 24,
-exec.program @all arena 8192 {
+exec.program @all arena 131072 {
   %bf = exec.alloc at 0 : memref<6x4xbf16>
   exec.fill_zero on compute () outs(%bf : memref<6x4xbf16>)
   %f = exec.alloc at 64 : memref<6x4xf32>
@@ -210,6 +248,11 @@ exec.program @all arena 8192 {
   exec.fill_zero on compute () outs(%n : memref<3x264xbf16>)
   %no = exec.alloc at 2624 : memref<3x264xbf16>
   exec.launch @normed on compute (%n : memref<3x264xbf16>) outs(%no : memref<3x264xbf16>)
+  %lx = exec.alloc at 8192 : memref<3x2564xf32>
+  exec.fill_zero on compute () outs(%lx : memref<3x2564xf32>)
+  %ly = exec.alloc at 38976 : memref<3x2564xf32>
+  %lz = exec.alloc at 69760 : memref<3xf32>
+  exec.launch @long on compute (%lx : memref<3x2564xf32>) outs(%ly, %lz : memref<3x2564xf32>, memref<3xf32>)
   %cx = exec.alloc at 4224 : memref<70x24xbf16>
   exec.fill_zero on compute () outs(%cx : memref<70x24xbf16>)
   %cr = exec.alloc at 7616 : memref<70xf32>

@@ -202,7 +202,7 @@ class Operation:
         return self.scratch[0] if self.scratch else None
 
 
-def _packet(row_count, column_count, body):
+def _packet(row_count, column_count, body, by_rows):
     """How many neighbours a thread of a kernel takes at a time: 16 bytes of the
     narrowest, or None where sizes are odd."""
     access = re.search(r"access \[(.*?)\]", body[0]).group(1).split(", ")
@@ -210,13 +210,14 @@ def _packet(row_count, column_count, body):
     names, types = zip(*re.findall(r"(%\w+): memref<(?:\d+x)*(\w+)>", body[1]))
     text, is_map = "\n".join(body[2:]), "column_reduction" not in body[0]
     if any(re.search(rf"exec\.load {name}\b", text) for name in names[-outputs:]) \
-            or is_map and any(kind != "element" for kind in access[-outputs:]):
+            or any(kind != "element" and re.search(rf"(?m)^      exec\.store %\w+, {name}\b", text)
+                   for kind, name in zip(access[-outputs:], names[-outputs:])):
         return None
     narrowest = min(exec_text.ELEMENT_BYTES[t] for t, kind in zip(types, access)
                     if kind in ("element", "column"))
     count = min(max(16 // narrowest, 4), 8)
-    is_flat = is_map and set(access) <= {"element", "scalar"} and "exec.column" not in text \
-        and not re.search(r"exec\.load %\w+ at ", text)
+    is_flat = is_map and not by_rows and set(access) <= {"element", "scalar"} \
+        and "exec.column" not in text and not re.search(r"exec\.load %\w+ at ", text)
     together = row_count * column_count if is_flat else column_count
     return count if together % count == 0 else None
 
@@ -227,11 +228,15 @@ def _launch(op):
     pointers = [*op.ins, *op.outs]
     kernel = "k_" + name
     # Rows where a kernel reduces, or where it stores a number a row.
-    by_rows = any(re.match(r"    (%\S+ = exec\.reduce|exec\.store) ", line) for line in body)
     is_columns = "column_reduction" in body[0]
-    if not is_columns and (by_rows or not any(l.startswith("    exec.map") for l in body)):
+    by_rows = not is_columns and (
+        any(re.match(r"    (%\S+ = exec\.reduce|exec\.store) ", line) for line in body)
+        or not any(line.startswith("    exec.map") for line in body))
+    each = _packet(row_count, column_count, body, by_rows)
+    if by_rows:
+        if each and column_count >= 128 * each:
+            return [launch(op.stream, kernel, row_count, (256, 1), pointers)]
         return [rows(op.stream, kernel, row_count, pointers)]
-    each = _packet(row_count, column_count, body)
     if not is_columns:
         return [elements(op.stream, kernel, row_count * column_count, pointers, each=each or 4)]
     if not each:

@@ -212,6 +212,12 @@ FSDP_DEVICE float *partialOfBlock() {
   return partial;
 }
 
+/// Room for terms of a row that has a block. The sums of a kernel take turns.
+template <int Terms> FSDP_DEVICE float *termsOfBlock() {
+  alignas(16) __shared__ float terms[Terms];
+  return terms;
+}
+
 /// body(row, column) for the elements of this thread.
 template <typename Body>
 FSDP_DEVICE void elements(int64_t rows, int64_t cols, const Body &body) {
@@ -265,6 +271,78 @@ FSDP_DEVICE float maxLanes(int64_t n, const Expression &expression) {
   for (int64_t j = gpu::lane(); j < n; j += kLanes)
     m = max(m, expression(j));
   return maxOfLanes(m);
+}
+
+/// The largest of the numbers of a block's threads, or a NaN among them, for
+/// all of them.
+FSDP_DEVICE float maxOfBlock(float mine) {
+  __shared__ float largest[gpu::kRowsPerBlock];
+  mine = maxOfLanes(mine);
+  if (gpu::lane() == 0)
+    largest[threadIdx.x / kLanes] = mine;
+  __syncthreads();
+  float m = largest[0];
+  for (int i = 1; i < gpu::kRowsPerBlock; ++i)
+    m = max(m, largest[i]);
+  __syncthreads();
+  return m;
+}
+
+/// The sum of a row's n terms in the order of sumLanes, for all threads of the
+/// row's block. They take `Part` terms at a time: fill(first, count, terms)
+/// stores those of a thread, and the first sixteen threads, which are the
+/// lanes, add them while all others compute the next.
+template <int Part, typename Fill>
+FSDP_DEVICE float sumOfParts(int64_t n, const Fill &fill) {
+  __shared__ float result;
+  float total = 0.0f;
+  for (int64_t top = 0, part = 0; top < n; top += Part, ++part) {
+    const int64_t count = n - top < Part ? n - top : Part;
+    float *term = gpu::termsOfBlock<2 * Part>() + part % 2 * Part;
+    fill(top, count, term);
+    __syncthreads();
+    if (threadIdx.x < kLanes) {
+      FSDP_UNROLL_BY(8)
+      for (int64_t j = threadIdx.x; j < count; j += kLanes)
+        total += term[j];
+    }
+  }
+  if (threadIdx.x < kLanes)
+    total = totalOfLanes(total);
+  if (threadIdx.x == 0)
+    result = total;
+  __syncthreads();
+  return result;
+}
+
+/// The sum over a row that has a block. expression(first column) gives a packet
+/// of terms.
+template <int N, typename Expression>
+FSDP_DEVICE float sumOfRow(int64_t n, const Expression &expression) {
+  const int mine = int(threadIdx.x) * N;
+  return sumOfParts<gpu::kThreads * N>(
+      n, [&](int64_t top, int64_t count, float *terms) {
+        if (mine >= count)
+          return;
+        const gpu::Packet<float, N> packet = expression(top + mine);
+        FSDP_UNROLL
+        for (int i = 0; i < N; ++i)
+          terms[mine + i] = packet[i];
+      });
+}
+
+/// The maximum over such a row, or a NaN in it.
+template <int N, typename Expression>
+FSDP_DEVICE float maxOfRow(int64_t n, const Expression &expression) {
+  float m = MaxRows::start;
+  for (int64_t left = int64_t(threadIdx.x) * N; left < n;
+       left += gpu::kThreads * N) {
+    const gpu::Packet<float, N> packet = expression(left);
+    FSDP_UNROLL
+    for (int i = 0; i < N; ++i)
+      m = max(m, packet[i]);
+  }
+  return maxOfBlock(m);
 }
 
 /// Numbers by column that the threads of a row keep, in registers.
@@ -478,6 +556,13 @@ template <typename... T>
 void launch(Context &c, Stream s, const char *name, void (*kernel)(T *...),
             int64_t rows, int64_t, Ptrs args) {
   gpu::start(c, s, name, kernel, gpu::rowsCut(rows), args);
+}
+
+/// A kernel with a block per row.
+template <typename... T>
+void launchBlocks(Context &c, Stream s, const char *name,
+                  void (*kernel)(T *...), int64_t rows, int64_t, Ptrs args) {
+  gpu::start(c, s, name, kernel, {rows, gpu::kThreads, 1, false}, args);
 }
 
 /// A column reduction, by columns or by packets of them.

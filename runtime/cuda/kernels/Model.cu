@@ -173,45 +173,19 @@ FSDP_DEVICE void columnsOfBlock(int64_t cols, bool aligned, const Body &body) {
     body(gpu::Count<1>(), j);
 }
 
-/// The largest of all threads' numbers, or a NaN among them.
-FSDP_DEVICE float maxOfBlock(float mine) {
-  __shared__ float largest[gpu::kRowsPerBlock];
-  mine = math::maxOfLanes(mine);
-  if (gpu::lane() == 0)
-    largest[threadIdx.x / math::kLanes] = mine;
-  __syncthreads();
-  float m = largest[0];
-  for (int i = 1; i < gpu::kRowsPerBlock; ++i)
-    m = math::max(m, largest[i]);
-  return m;
-}
-
-/// The sum of e^(x - m) in the order of KernelMath.h, for the first sixteen
-/// threads, which are its lanes. All threads compute terms, a part of the row
-/// at a time, while those add the part before.
+/// The sum of e^(x - m), for all threads of the row's block.
 template <typename T>
 FSDP_DEVICE float sumOfExponents(int64_t classes, bool aligned, const T *x,
                                  float m) {
-  constexpr int kPart = kLogitsOfBlock<T>;
-  alignas(16) __shared__ float terms[2][kPart];
-  float total = 0.0f;
-  for (int64_t top = 0, part = 0; top < classes; top += kPart, ++part) {
-    const int64_t n = classes - top < kPart ? classes - top : kPart;
-    float *term = terms[part % 2];
-    columnsOfBlock<kLogits<T>>(n, aligned, [&](auto count, int64_t j) {
-      const auto logits = gpu::load<count.value>(x + top + j);
-      FSDP_UNROLL
-      for (int i = 0; i < count.value; ++i)
-        term[j + i] = math::exp(math::widen(logits[i]) - m);
-    });
-    __syncthreads();
-    if (threadIdx.x < math::kLanes) {
-      FSDP_UNROLL_BY(8)
-      for (int64_t j = threadIdx.x; j < n; j += math::kLanes)
-        total += term[j];
-    }
-  }
-  return threadIdx.x < math::kLanes ? math::totalOfLanes(total) : 0.0f;
+  return math::sumOfParts<kLogitsOfBlock<T>>(
+      classes, [&](int64_t top, int64_t n, float *terms) {
+        columnsOfBlock<kLogits<T>>(n, aligned, [&](auto count, int64_t j) {
+          const auto logits = gpu::load<count.value>(x + top + j);
+          FSDP_UNROLL
+          for (int i = 0; i < count.value; ++i)
+            terms[j + i] = math::exp(math::widen(logits[i]) - m);
+        });
+      });
 }
 
 /// A block has a row.
@@ -230,7 +204,7 @@ __global__ void crossEntropyRows(int64_t rows, int64_t classes,
     for (int i = 0; i < count.value; ++i)
       mine = math::max(mine, math::widen(some[i]));
   });
-  const float m = maxOfBlock(mine);
+  const float m = math::maxOfBlock(mine);
   const float s = sumOfExponents(classes, aligned, x, m);
   if (threadIdx.x != 0)
     return;
