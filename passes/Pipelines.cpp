@@ -121,6 +121,7 @@ static void addExecution(OpPassManager &pm,
   lower.threads = options.threads;
   lower.plainAttention = options.plainAttention;
   pm.addPass(createExecLower(lower));
+  pm.addPass(createBatchCasts());
 
   PlanMemoryOptions memory;
   memory.memoryBudget = options.memoryBudget;

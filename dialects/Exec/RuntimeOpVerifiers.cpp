@@ -293,18 +293,6 @@ static bool shapesAgree(CollectiveKind kind, int64_t ranks, MemRefType input,
   return false;
 }
 
-/// Bytes of the pieces of all other ranks of one tensor, which every target
-/// holds in the type that travels.
-static int64_t leastWorkspace(CollectiveOp op, rt::CollectiveItem item,
-                              int64_t ranks) {
-  int64_t piece = op.getKind() == CollectiveKind::ReduceScatter
-                      ? item.shard
-                      : fsdp::ceilDiv(item.full, ranks);
-  return (fsdp::CheckedSize(ranks - 1) * piece *
-          rt::sizeOf(op.getDescriptor({}).in))
-      .saturated();
-}
-
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<dist::MeshOp> mesh =
       dist::verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
@@ -317,14 +305,5 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << ranks << " ranks cannot make output " << index
                            << " (" << output.getType() << ") of "
                            << input.getType();
-  SmallVector<rt::CollectiveItem> items = getItems();
-  for (auto [index, space] : llvm::enumerate(getWorkspaces())) {
-    int64_t least = leastWorkspace(*this, items[index], ranks);
-    if (bytesOf(typeOf(space)) < least) // 7
-      return emitOpError("has ")
-             << bytesOf(typeOf(space)) << " bytes of workspace " << index
-             << ", but the pieces of " << ranks - 1 << " other ranks need "
-             << least;
-  }
   return success();
 }

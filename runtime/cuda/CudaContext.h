@@ -8,7 +8,7 @@
 #ifndef FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
-#include "../kernels/RankTree.h"
+#include "../collectives/Pieces.h"
 #include "Timeline.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/Mesh.h"
@@ -136,14 +136,19 @@ public:
 private:
   void allGather(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
                  const Ptr *out) const;
-  void exchange(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
-                const Ptr *workspace) const;
+  int64_t roundsOf(const CollectiveDesc &desc) const;
+  Part partInRound(const CollectiveDesc &desc, int item, int r,
+                   int64_t round) const;
+  void exchange(cudaStream_t stream, const CollectiveDesc &desc, int64_t round,
+                const Ptr *in, const Ptr *workspace) const;
+  void fillPadding(Context &c, Stream stream, const CollectiveDesc &desc,
+                   const Ptr *out) const;
   void gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
                    const Ptr *out) const;
   void swap(cudaStream_t stream, const CollectiveDesc &desc, int peer, Ptr send,
             int64_t sendBytes, Ptr receive, int64_t receiveBytes) const;
   void reduce(Context &c, Stream stream, const CollectiveDesc &desc, int item,
-              Ptr in, Ptr out, Ptr workspace) const;
+              int64_t round, Ptr in, Ptr out, Ptr workspace) const;
   int size() const { return int(ranks.size()); }
 
   std::vector<int> ranks; // of the job, in the group's order

@@ -112,6 +112,10 @@ exec.program @p arena 65536 {
   %clip = exec.alloc at 47296 "clip" : memref<f32>
   %lr = exec.alloc at 47360 "lr" : memref<f32>
   %step = exec.alloc at 47424 "step" : memref<i32>
+  %n0 = exec.alloc at 47488 "n0" : memref<4x8xbf16>
+  %n1 = exec.alloc at 47616 "n1" : memref<8xbf16>
+  // CHECK: narrow(c, Stream::Compute, counts, {p0_, p1_}, {n0_, n1_});
+  exec.narrow on compute (%p0, %p1 : memref<4x8xf32>, memref<8xf32>) outs(%n0, %n1 : memref<4x8xbf16>, memref<8xbf16>)
   // CHECK: absMax(c, Stream::Compute, counts, {g0_, g1_}, gmax_);
   exec.abs_max on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
   // CHECK: sumSquares(c, Stream::Compute, counts, gmax_, {g0_, g1_}, gsum_);

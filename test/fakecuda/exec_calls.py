@@ -24,6 +24,7 @@ FLAGS = Device("data errors")
 TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
 C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
 GATHER, SEND, RECEIVE = range(3)
+EXCHANGE_BYTES = 64 << 20  # what a reduction receives at once, about
 SMALL_BYTES = 4096  # an all-reduce of no more sends whole tensors
 
 
@@ -77,6 +78,7 @@ _VALUES = {
     "crossEntropyRows": [_COUNT] * 3,
     "crossEntropyGradRows": [_COUNT] * 3,
     "labelsOfBlock": [_COUNT] * 2,
+    "narrowElements": [_tensors(2)],
     "absMaxBits": [_tensors(1)],
     "squareDigits": [_tensors(1)],
     "finishNorm": [_REAL, _COUNT],
@@ -318,12 +320,21 @@ class Item:
         self.piece = self.shard if kind == "reduce_scatter" else \
             self.full if self.is_small else ceil_div(self.full, ranks)
 
-    def part(self, index):
-        """First element and count."""
-        if self.is_small:
-            return 0, self.full
-        begin = min(index * self.piece, self.full)
-        return begin, max(0, min(self.piece, self.full - index * self.piece))
+    def cut(self, rounds):
+        """Elements of every piece that are exchanged at a time."""
+        even = ceil_div(self.piece, max(rounds, 1))
+        self.slice = min(self.piece, max(4096, ceil_div(even, 64) * 64))
+
+    def part(self, index, turn=None):
+        """First element and count, of all or of what goes in a round."""
+        begin, count = 0, self.full
+        if not self.is_small:
+            begin = min(index * self.piece, self.full)
+            count = max(0, min(self.piece, self.full - index * self.piece))
+        if turn is None:
+            return begin, count
+        skipped = min(turn * self.slice, count)
+        return begin + skipped, min(self.slice, count - skipped)
 
 
 def _group(op, axes, transfers):
@@ -362,31 +373,46 @@ def _collective(op):
 def _reduction(op, axes, ranks):
     me, others = ranks.index(op.rank), [p for p in range(len(ranks)) if ranks[p] != op.rank]
     items = [Item(op.what, *kinds, len(ranks)) for kinds in zip(op.in_kinds, op.out_kinds)]
-    calls, swaps, second = [], [], []
-    for item, source, target, space in zip(items, op.ins, op.outs, op.scratch):
+    received = sum(len(others) * item.piece * item.width for item in items)
+    for item in items:
+        item.cut(ceil_div(received, EXCHANGE_BYTES))
+    tensors = list(zip(items, op.ins, op.outs, op.scratch or [None] * len(items)))
+    calls = []
+    for turn in range(max(1, *(ceil_div(item.piece, item.slice) for item in items))):
+        calls += _round(op, axes, ranks, tensors, turn, me, others)
+    second = []
+    for item, source, target, _ in tensors:
         first, mine = item.part(me)
-        for slot, peer in enumerate(others):
-            begin, count = item.part(peer)
-            swaps.append((peer, source + begin * item.width, count * item.width,
-                          space + slot * item.piece * item.width, mine * item.width))
-            if op.what == "all_reduce" and not item.is_small:
-                second.append((peer, target + first * item.out_width, mine * item.out_width,
-                               target + begin * item.out_width, count * item.out_width))
-        scatters = op.what == "reduce_scatter"
-        to = target + (0 if scatters else first * item.out_width)
-        if mine > 0:
-            pieces = (source + first * item.width, space if others else None, item.piece, mine,
-                      me, tree_of(op.module, axes))
-            calls.append(elements(op.stream, _reduction_kernel(op), mine, [to],
-                                  [pieces, (rounded(float(op.value("scale", 1))),)]))
-        if scatters and item.shard > mine:
-            calls.append(fill(op.stream, to + mine * item.out_width,
+        if op.what == "reduce_scatter" and item.shard > mine:
+            calls.append(fill(op.stream, target + mine * item.out_width,
                               (item.shard - mine) * item.out_width))
-    if others:
-        calls.insert(0, _exchange(op, axes, ranks, swaps))
-        if second:
-            calls.append(_exchange(op, axes, ranks, second))
+        for peer in others if op.what == "all_reduce" and not item.is_small else []:
+            begin, count = item.part(peer)
+            second.append((peer, target + first * item.out_width, mine * item.out_width,
+                           target + begin * item.out_width, count * item.out_width))
+    if second:
+        calls.append(_exchange(op, axes, ranks, second))
     return calls
+
+
+def _round(op, axes, ranks, tensors, turn, me, others):
+    """A slice of every part is exchanged and reduced."""
+    swaps, kernels = [], []
+    for item, source, target, space in tensors:
+        first, mine = item.part(me, turn)
+        for slot, peer in enumerate(others):
+            begin, count = item.part(peer, turn)
+            swaps.append((peer, source + begin * item.width, count * item.width,
+                          space + slot * item.slice * item.width, mine * item.width))
+        to = target + first * item.out_width
+        if op.what == "reduce_scatter":
+            to -= item.part(me)[0] * item.out_width
+        if mine > 0:
+            pieces = (source + first * item.width, space if others else None, item.slice, mine,
+                      me, tree_of(op.module, axes))
+            kernels.append(elements(op.stream, _reduction_kernel(op), mine, [to],
+                                    [pieces, (rounded(float(op.value("scale", 1))),)]))
+    return ([_exchange(op, axes, ranks, swaps)] if others else []) + kernels
 
 
 #===------------------------------------------------------------------------===#
@@ -410,6 +436,10 @@ def _tensor_launches(op, kernel, counts, lists, pointers, values=()):
 
 def _counts(kinds):
     return [exec_text.elements(kind)[0] for kind in kinds]
+
+
+def _narrow(op):
+    return _tensor_launches(op, "narrowElements", _counts(op.in_kinds), [op.ins, op.outs], [])
 
 
 def _abs_max(op):
@@ -450,6 +480,7 @@ ISSUES = {
     "copy": _copy,
     "fill_zero": _fill_zero,
     "collective": _collective,
+    "narrow": _narrow,
     "abs_max": _abs_max,
     "sum_squares": _sum_squares,
     "clip_coefficient": _clip_coefficient,

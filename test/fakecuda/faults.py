@@ -178,7 +178,7 @@ FAULTS = [
     ("wrong-offset", None, kernel("rotaryPairs")),
     ("wrong-value", None, kernel("embeddingRows")),
     ("wrong-value", 1, kernel("adamwStep")),
-    ("wrong-kernel", None, kernel("k_cast_2")),
+    ("wrong-kernel", None, kernel("k_divide_by_count_2")),
     ("swap-pointers", None, kernel("k_mul")),
     ("swap-launches", None, kernel("k_rms_norm_input_grad")),
     ("hang", 1, kernel("k_add")),

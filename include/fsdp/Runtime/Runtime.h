@@ -120,8 +120,11 @@ void shardOf(Context &c, Stream s, int group, int64_t bytes, int64_t partBytes,
              Ptr in, Ptr out);
 
 //===----------------------------------------------------------------------===//
-// Optimizer, multi-tensor: counts[i] elements of tensor i
+// Several tensors at once: counts[i] elements of tensor i
 //===----------------------------------------------------------------------===//
+
+/// f32 to bf16, rounded to nearest, ties to even.
+void narrow(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptrs out);
 
 void absMax(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptr out);
 void sumSquares(Context &c, Stream s, const int64_t *counts, Ptr max, Ptrs in,

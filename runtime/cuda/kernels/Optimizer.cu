@@ -1,4 +1,4 @@
-//===- Optimizer.cu - Exact gradient norm, clipping, AdamW ----------------===//
+//===- Optimizer.cu - Casts, exact gradient norm, clipping, AdamW ---------===//
 //
 // Several tensors in one launch. Every operation is element-wise or an exact
 // integer reduction, so the cut into blocks changes no bit.
@@ -59,6 +59,30 @@ static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
     if (blocks > 0)
       launch(t, gpu::Cut{blocks, gpu::kThreads, 1, false});
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Casts
+//===----------------------------------------------------------------------===//
+
+namespace fsdp::rt::device {
+
+/// Lists: what is rounded, and where it goes.
+__global__ void narrowElements(Tensors<2> t) {
+  forElements(t, [&](int tensor, int64_t i) {
+    math::store(reinterpret_cast<BF16 *>(t.data[1][tensor]) + i,
+                t.data[0][tensor][i]);
+  });
+}
+
+} // namespace fsdp::rt::device
+
+void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
+                      Ptrs out) {
+  forTensors<2>(counts, {in, out},
+                [&](const Tensors<2> &t, const gpu::Cut &cut) {
+                  gpu::startWith(c, stream, "narrow", narrowElements, cut, t);
+                });
 }
 
 //===----------------------------------------------------------------------===//

@@ -628,6 +628,28 @@ exec.program @p {
 
 // -----
 
+// narrow 2
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<4xf32>
+  // expected-error @below {{needs 'out' of bf16, got 'memref<4xf32>'}}
+  exec.narrow on compute (%0 : memref<4xf32>) outs(%1 : memref<4xf32>)
+}
+
+// -----
+
+// narrow 3: tensor 1 has another shape than its input
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<8xf32>
+  %2 = exec.alloc : memref<4xbf16>
+  %3 = exec.alloc : memref<4xbf16>
+  // expected-error @below {{needs 'out' of shape [elements...], got 'memref<4xbf16>': elements is 8 by 'in' ('memref<8xf32>')}}
+  exec.narrow on compute (%0, %1 : memref<4xf32>, memref<8xf32>) outs(%2, %3 : memref<4xbf16>, memref<4xbf16>)
+}
+
+// -----
+
 // abs_max 2
 exec.program @p {
   %0 = exec.alloc : memref<4xf32>

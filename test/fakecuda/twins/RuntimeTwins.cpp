@@ -22,7 +22,8 @@ static fsdp::fake::Twins<
     crossEntropyGradRows<float>, crossEntropyGradRows<BF16>, labelsOfBlock,
     device::plainAttention<float>, device::plainAttention<BF16>,
     plainQueryGrad<float>, plainQueryGrad<BF16>, plainKeyGrad<float>,
-    plainKeyGrad<BF16>, absMaxBits, squareDigits, finishNorm, adamwStep,
-    reduceRanks<Add, int64_t, int64_t, 3>, reduceRanks<Add, float, BF16, 3>,
-    reduceRanks<Add, float, float, 3>, reduceRanks<Max, float, float, 3>>
+    plainKeyGrad<BF16>, narrowElements, absMaxBits, squareDigits, finishNorm,
+    adamwStep, reduceRanks<Add, int64_t, int64_t, 3>,
+    reduceRanks<Add, float, BF16, 3>, reduceRanks<Add, float, float, 3>,
+    reduceRanks<Max, float, float, 3>>
     twins;
