@@ -211,3 +211,7 @@ extern "C" ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type,
   return add(comm, stream,
              {TransferKind::Receive, peer, 0, addressOf(to), count});
 }
+extern "C" ncclResult_t ncclGetVersion(int *version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
