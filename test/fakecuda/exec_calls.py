@@ -532,11 +532,11 @@ def _end(module, program):
                                        exec_text.bytes_of(r.kind))
     yield "its data errors", copy("compute", FLAGS, Host("data errors"), 4)
     yield "its data errors", fill("compute", FLAGS, 4)
-    yield "its end", {"call": "synchronize", "stream": "compute"}
 
 
 def calls_of(module, program, rank):
-    """What a run of a program issues: (for messages, call)."""
+    """What a run of a program issues until the host waits: (for messages,
+    call)."""
     if not hasattr(module, "kernels"):
         module.kernels = _read_kernels(module)
         module.kinds = {id(op): kinds for block in module.blocks.values()

@@ -23,6 +23,12 @@ struct CUstream_st {
 struct CUevent_st {
   uint32_t number;
 };
+struct CUgraph_st {
+  uint32_t number;
+};
+struct CUgraphExec_st {
+  uint32_t number;
+};
 
 namespace fsdp::fake {
 
@@ -37,14 +43,17 @@ public:
   cudaError_t send(Call call, const T &body, const void *more = nullptr,
                    uint64_t bytes = 0) {
     std::lock_guard<std::mutex> lock(mutex);
-    return post(call, &body, sizeof body, more, bytes);
+    bool isAsked = isCapturing();
+    cudaError_t status = post(call, isAsked, &body, sizeof body, more, bytes);
+    return isAsked && status == cudaSuccess ? await(nullptr) : status;
   }
   /// Asks and waits. `result` gets the answer's bytes.
   template <typename T>
   cudaError_t ask(Call call, const T &body, std::vector<char> *result = nullptr,
                   const void *more = nullptr, uint64_t bytes = 0) {
     std::lock_guard<std::mutex> lock(mutex);
-    cudaError_t status = post(call, &body, sizeof body, more, bytes);
+    cudaError_t status =
+        post(call, /*isAsked=*/true, &body, sizeof body, more, bytes);
     return status == cudaSuccess ? await(result) : status;
   }
 
@@ -56,7 +65,12 @@ public:
 
   uint32_t nextNumber() { return ++numbers; }
 
-  /// What the device said of the error that ended all.
+  /// A capture begins, or ends.
+  void countCapture(int change) { captures += change; }
+  /// True while a stream is captured: then calls can be refused at once.
+  bool isCapturing() const { return captures > 0; }
+
+  /// What the device said of the last error, which may have ended all.
   const std::string &lastText() const { return text; }
   /// The last error of a call; an error of the device is never forgotten.
   cudaError_t lastError(bool forget);
@@ -69,8 +83,8 @@ public:
 
 private:
   Client();
-  cudaError_t post(Call call, const void *body, uint64_t bodyBytes,
-                   const void *more, uint64_t moreBytes);
+  cudaError_t post(Call call, bool isAsked, const void *body,
+                   uint64_t bodyBytes, const void *more, uint64_t moreBytes);
   cudaError_t await(std::vector<char> *result);
   bool write(const void *data, uint64_t bytes);
   bool read(void *data, uint64_t bytes);
@@ -90,6 +104,7 @@ private:
   std::string text;
   cudaError_t refused = cudaSuccess; // of the last refused call
   bool hasFailed = false;
+  std::atomic<int> captures{0};
 };
 
 inline uint64_t addressOf(const void *pointer) {

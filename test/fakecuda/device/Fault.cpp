@@ -155,6 +155,8 @@ static void changeEvent(Message &message) {
 static void reverseOrder(Message &message) {
   editBody<CommSplit>(message, [](CommSplit &c) { c.key = -c.key; });
 }
+/// The bytes at the call instead of those when it runs.
+static void copyAtCall(Message &message) { message.call = Call::StaleCopy; }
 static void fillWithOnes(Message &message) {
   editBody<Fill>(message, [](Fill &f) { f.value = 1; });
 }
@@ -212,16 +214,19 @@ static const Kind kKinds[] = {
     {"drop-copy", Call::Copy, Kind::LeftOut},
     {"short-copy", Call::Copy, Kind::Changed, halveBytes<Copy>},
     {"wrong-stream-copy", Call::Copy, Kind::Changed, toLegacyStream<Copy>},
+    {"stale-copy", Call::Copy, Kind::Changed, copyAtCall},
     {"drop-fill", Call::Fill, Kind::LeftOut},
     {"short-fill", Call::Fill, Kind::Changed, halveBytes<Fill>},
     {"wrong-stream-fill", Call::Fill, Kind::Changed, toLegacyStream<Fill>},
     {"wrong-fill", Call::Fill, Kind::Changed, fillWithOnes},
 };
 
-/// Those of the process: see client/.
-static const char *const kOfProcess[] = {"drop-synchronize", "host-read",
-                                         "host-write",       "reuse-pinned",
-                                         "dead-rank",        "stale-algorithm"};
+/// Those of the process: see client/. And that of a graph.
+static const char *const kOthers[] = {"drop-synchronize",    "host-read",
+                                      "host-write",          "reuse-pinned",
+                                      "dead-rank",           "stale-algorithm",
+                                      "captured-question",   "captured-legacy",
+                                      "captured-allocation", "drop-edge"};
 
 static const Kind *kindOf(const FaultText &text) {
   for (const Kind &kind : kKinds)
@@ -229,7 +234,7 @@ static const Kind *kindOf(const FaultText &text) {
       return &kind;
   bool isKnown =
       text.kind.empty() ||
-      std::count(std::begin(kOfProcess), std::end(kOfProcess), text.kind) == 1;
+      std::count(std::begin(kOthers), std::end(kOthers), text.kind) == 1;
   if (!isKnown)
     throw std::runtime_error(std::string(kFaultVariable) + ": there is no " +
                              text.kind);
@@ -306,4 +311,22 @@ Messages Fault::plant(const Process &process, Message message) {
     held.erase(before);
   }
   return result;
+}
+
+/// Edges are counted by the nodes that they lead to, in their order; of a
+/// process's graphs the first loses one.
+void Fault::plantIn(const Process &process, Graph &graph) {
+  bool concerns = text.kind == "drop-edge" && process.graphs.empty() &&
+                  (text.rank < 0 || process.rank == text.rank);
+  if (!concerns)
+    return;
+  uint64_t edge = text.index;
+  for (GraphNode &node : graph.nodes) {
+    if (edge < node.after.size()) {
+      node.after.erase(node.after.begin() + std::ptrdiff_t(edge));
+      planted = true;
+      return;
+    }
+    edge -= node.after.size();
+  }
 }
