@@ -4,6 +4,7 @@
 #include "ChooseDevice.h"
 #include "CudaContext.h"
 #include "PlainAttention.h"
+#include "Steps.h"
 #include "kernels/Reduce.h"
 #include <algorithm>
 #include <cstdlib>
@@ -182,6 +183,12 @@ static void create(Context &c, const ContextOptions &options) {
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
       !file.empty())
     c.timeline = std::make_unique<Timeline>(file, c.world.rank);
+  // Each launch lies between two events whose times are read, which a graph's
+  // have not.
+  together(c.world, [&] {
+    c.steps =
+        std::make_unique<Steps>(c, options, options.graphs && !c.timeline);
+  });
 }
 
 ContextPtr rt::createContext(const fsdp_artifact &artifact,
@@ -200,8 +207,11 @@ ContextPtr rt::createContext(const fsdp_artifact &artifact,
   return c;
 }
 
+Context::Context() = default;
+
 Context::~Context() {
   // What is left at the end cannot be reported to anybody.
+  steps.reset();
   channels.clear();
   if (worldCommunicator)
     ncclCommDestroy(worldCommunicator);
@@ -235,9 +245,12 @@ void ContextDeleter::operator()(Context *c) const { delete c; }
 //===----------------------------------------------------------------------===//
 
 /// No stream begins before the program's inputs are in the arena.
-static void beginProgram(Context &c, size_t index, const char *name) {
+static void beginProgram(Context &c, const HostPlaces &host, const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);
-  c.host->push(index, c.arena, compute);
+  for (const auto &[range, from] : host.inputs)
+    check(cudaMemcpyAsync(c.arena + range.offset, from, range.bytes,
+                          cudaMemcpyHostToDevice, compute),
+          "inputs");
   if (c.timeline)
     c.timeline->beginProgram(compute);
   check(cudaEventRecord(c.begun, compute), name);
@@ -246,7 +259,7 @@ static void beginProgram(Context &c, size_t index, const char *name) {
 }
 
 /// Behind the work of all streams, what the host wants to know.
-static void endProgram(Context &c, size_t index, const char *name) {
+static void endProgram(Context &c, const HostPlaces &host, const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);
   for (int s = 1; s < kStreams; ++s) {
     check(cudaEventRecord(c.ended[s], c.streams[s]), name);
@@ -254,25 +267,33 @@ static void endProgram(Context &c, size_t index, const char *name) {
   }
   if (c.timeline)
     c.timeline->endProgram(compute);
-  c.host->pull(index, c.arena, compute);
-  unsigned *errors = c.host->dataErrors();
-  check(cudaMemcpyAsync(errors, c.dataErrors, sizeof *errors,
+  for (const auto &[range, to] : host.outputs)
+    check(cudaMemcpyAsync(to, c.arena + range.offset, range.bytes,
+                          cudaMemcpyDeviceToHost, compute),
+          "outputs");
+  check(cudaMemcpyAsync(host.dataErrors, c.dataErrors, sizeof *c.dataErrors,
                         cudaMemcpyDeviceToHost, compute),
         name);
-  check(cudaMemsetAsync(c.dataErrors, 0, sizeof *errors, compute), name);
+  check(cudaMemsetAsync(c.dataErrors, 0, sizeof *c.dataErrors, compute), name);
+}
+
+void rt::issueProgram(Context &c, int index, const HostPlaces &host) {
+  const fsdp_program &program = c.artifact->program[index];
+  nvtxRangePushA(program.name);
+  beginProgram(c, host, program.name);
+  program.run(c);
+  endProgram(c, host, program.name);
+  nvtxRangePop();
 }
 
 bool rt::runProgram(Context &c, int index, std::string &error) {
-  const fsdp_program &program = c.artifact->program[index];
-  nvtxRangePushA(program.name);
-  beginProgram(c, size_t(index), program.name);
-  program.run(c);
-  endProgram(c, size_t(index), program.name);
-  nvtxRangePop();
-  check(cudaStreamSynchronize(c.stream(Stream::Compute)), program.name);
+  HostPlaces host = c.host->placesOf(size_t(index));
+  issueProgram(c, index, host);
+  check(cudaStreamSynchronize(c.stream(Stream::Compute)),
+        c.artifact->program[index].name);
   if (c.timeline)
     c.timeline->collect();
-  error = describeDataErrors(*c.host->dataErrors());
+  error = describeDataErrors(*host.dataErrors);
   return error.empty();
 }
 

@@ -90,32 +90,52 @@ public:
 std::unique_ptr<AttentionPlan> makeAttentionPlan(cudnnHandle_t handle,
                                                  const AttentionDesc &desc);
 
-/// Memory of the host that the GPU copies from and to: what programs exchange
-/// with the host, and room for a piece of anything else.
+/// Places of the host are whole lines, so that none shares one with another.
+inline constexpr uint64_t kHostLine = 64;
+inline constexpr uint64_t linesOf(uint64_t bytes) {
+  return (bytes + kHostLine - 1) / kHostLine * kHostLine;
+}
+
+/// Memory of the host that the GPU copies from and to; zeroed.
+class PinnedMemory {
+public:
+  explicit PinnedMemory(uint64_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory &) = delete;
+  PinnedMemory &operator=(const PinnedMemory &) = delete;
+
+  std::byte *address() const { return memory; }
+
+private:
+  std::byte *memory = nullptr;
+};
+
+/// Where the host has what a run of a program takes and gives.
+struct HostPlaces {
+  struct Place {
+    ArenaRange range;
+    std::byte *host;
+  };
+  std::vector<Place> inputs, outputs;
+  unsigned *dataErrors = nullptr;
+};
+
+/// The places of programs that run one at a time, and room for a piece of
+/// anything else.
 class HostMemory {
 public:
   explicit HostMemory(const std::vector<ProgramExchange> &exchanges);
-  ~HostMemory();
-  HostMemory(const HostMemory &) = delete;
-  HostMemory &operator=(const HostMemory &) = delete;
 
   /// Null if no program exchanges the range.
   std::byte *address(uint64_t offset) const;
-  /// Copies a program's inputs to the arena.
-  void push(size_t program, Ptr arena, cudaStream_t stream) const;
-  /// Copies its outputs from there.
-  void pull(size_t program, Ptr arena, cudaStream_t stream) const;
+  HostPlaces placesOf(size_t program) const;
 
   static constexpr uint64_t kPieceBytes = 16 << 20;
-  std::byte *piece() const { return memory; }
-  /// Where a program's data errors go.
-  unsigned *dataErrors() const {
-    return reinterpret_cast<unsigned *>(memory + kPieceBytes);
-  }
+  std::byte *piece() const { return memory->address(); }
 
 private:
   const std::vector<ProgramExchange> exchanges;
-  std::byte *memory = nullptr;
+  std::unique_ptr<PinnedMemory> memory;
   std::map<uint64_t, uint64_t> places; // in `memory`, by offset in the arena
 };
 
@@ -162,8 +182,11 @@ private:
 // The context
 //===----------------------------------------------------------------------===//
 
+class Steps;
+
 class Context {
 public:
+  Context();
   ~Context();
 
   const fsdp_artifact *artifact = nullptr;
@@ -191,12 +214,18 @@ public:
   /// Null without a trace.
   std::unique_ptr<Timeline> timeline;
 
+  std::unique_ptr<Steps> steps;
+
   /// Set while a program is asked for its collectives and issues nothing: gets
   /// those that it has, as `channels`.
   std::vector<bool> *survey = nullptr;
 
   cudaStream_t stream(Stream s) const { return streams[int(s)]; }
 };
+
+/// Issues a program with its inputs and outputs and waits for nothing, so that
+/// it may be captured.
+void issueProgram(Context &c, int index, const HostPlaces &host);
 
 } // namespace fsdp::rt
 
