@@ -211,6 +211,9 @@ static const Kind kKinds[] = {
     {"wrong-place", Call::CommSplit, Kind::Changed, reverseOrder},
     {"drop-registration", Call::Register, Kind::LeftOut},
 
+    {"drop-graph", Call::GraphLaunch, Kind::LeftOut},
+    {"double-graph", Call::GraphLaunch, Kind::Twice},
+
     {"drop-copy", Call::Copy, Kind::LeftOut},
     {"short-copy", Call::Copy, Kind::Changed, halveBytes<Copy>},
     {"wrong-stream-copy", Call::Copy, Kind::Changed, toLegacyStream<Copy>},
@@ -222,11 +225,11 @@ static const Kind kKinds[] = {
 };
 
 /// Those of the process: see client/. And that of a graph.
-static const char *const kOthers[] = {"drop-synchronize",    "host-read",
-                                      "host-write",          "reuse-pinned",
-                                      "dead-rank",           "stale-algorithm",
-                                      "captured-question",   "captured-legacy",
-                                      "captured-allocation", "drop-edge"};
+static const char *const kOthers[] = {
+    "drop-synchronize",       "host-read",       "host-write",
+    "reuse-pinned",           "dead-rank",       "stale-algorithm",
+    "captured-question",      "captured-legacy", "captured-allocation",
+    "drop-event-synchronize", "drop-edge"};
 
 static const Kind *kindOf(const FaultText &text) {
   for (const Kind &kind : kKinds)
