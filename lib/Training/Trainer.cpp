@@ -67,7 +67,8 @@ Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
                  const RunOptions &options, World world)
     : run(run), config(run.config), options(options),
       threads(static_cast<int>(config.compile.threads)),
-      rank(artifact, world, threads, options.program.empty(), options.graphs) {
+      rank(artifact, world, threads, options.program.empty(),
+           !options.noGraph) {
   rank.initialize(static_cast<uint64_t>(config.training.seed));
   if (!options.load.empty())
     fixedBatch = rank.load(options.load, options.program.empty());

@@ -16,6 +16,21 @@ using namespace fsdp::rt;
 const char *rt::statusText(cudaError_t status) {
   return cudaGetErrorString(status);
 }
+/// The errors that calls have only while a stream is captured.
+static bool isOfCapture(cudaError_t status) {
+  return (status >= cudaErrorStreamCaptureUnsupported &&
+          status <= cudaErrorStreamCaptureImplicit) ||
+         status == cudaErrorStreamCaptureWrongThread;
+}
+
+void rt::check(cudaError_t status, const char *what) {
+  if (status != cudaSuccess)
+    abortWorld(std::string(what) + ": " + statusText(status) +
+               (isOfCapture(status)
+                    ? "; fsdp-run --no-graph trains without CUDA graphs"
+                    : ""));
+}
+
 const char *rt::statusText(cublasStatus_t status) {
   return cublasLtGetStatusString(status);
 }

@@ -36,7 +36,9 @@ template <typename Status> void require(Status status, const char *what) {
     throw Error(std::string(what) + ": " + statusText(status));
 }
 
-/// Ends the job: on the step path, where nothing can be returned.
+/// Ends the job: on the step path, where nothing can be returned. What CUDA
+/// refuses under capture only, a run without graphs can do.
+void check(cudaError_t status, const char *what);
 template <typename Status> void check(Status status, const char *what) {
   if (status != Status(0))
     abortWorld(std::string(what) + ": " + statusText(status));

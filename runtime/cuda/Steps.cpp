@@ -8,10 +8,8 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-/// What failed, for a message, and what helps.
-static const char *const kCapture =
-    "cannot make a CUDA graph of a training step (fsdp-run --no-graph trains "
-    "without)";
+/// What failed, for a message.
+static const char *const kCapture = "making a CUDA graph of a training step";
 
 //===----------------------------------------------------------------------===//
 // One graph
@@ -121,10 +119,8 @@ Steps::~Steps() {
 }
 
 void Steps::capture() {
-  capturing = true;
   for (auto &graph : graphs)
     graph->capture();
-  capturing = false;
   isCaptured = true;
 }
 

@@ -59,8 +59,6 @@ public:
   void begin(const SetInputs &set);
   std::string end();
   bool overlap() const { return !graphs.empty(); }
-  /// True while the calls of a step are recorded and not run.
-  bool isCapturing() const { return capturing; }
 
 private:
   void capture();
@@ -68,7 +66,7 @@ private:
   Context &c;
   const std::vector<int> step; // programs in order
   std::vector<std::unique_ptr<StepGraph>> graphs;
-  bool isWarm = false, isCaptured = false, capturing = false;
+  bool isWarm = false, isCaptured = false;
   size_t launches = 0;
   /// Steps that have begun and not ended; null for one that was no graph.
   std::deque<StepGraph *> running;

@@ -64,7 +64,7 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   app.add_option("--program", options.program,
                  "run this program once instead of training and print its "
                  "outputs");
-  app.add_flag("!--no-graph", options.graphs,
+  app.add_flag("--no-graph", options.noGraph,
                "issue every call of a step on GPUs anew, as in the first, "
                "instead of replaying the calls of the second as one CUDA "
                "graph: the same bits, slower, and an error names its call. "
@@ -89,7 +89,7 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   pass("--load", options.load);
   pass("--dump", options.dump);
   pass("--program", options.program);
-  if (!options.graphs)
+  if (options.noGraph)
     options.forRanks.push_back("--no-graph");
   options.forRanks.insert(options.forRanks.end(), options.overrides.begin(),
                           options.overrides.end());
