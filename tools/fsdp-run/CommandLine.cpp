@@ -90,7 +90,7 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   pass("--dump", options.dump);
   pass("--program", options.program);
   if (options.noGraph)
-    options.forRanks.push_back("--no-graph");
+    options.forRanks.emplace_back("--no-graph");
   options.forRanks.insert(options.forRanks.end(), options.overrides.begin(),
                           options.overrides.end());
   return std::nullopt;

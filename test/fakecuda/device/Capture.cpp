@@ -305,7 +305,7 @@ void Server::endCapture(Process &process, const EndCapture &call) {
   auto place =
       std::find_if(process.captures.begin(), process.captures.end(),
                    [&](auto &capture) { return capture.get() == found; });
-  std::shared_ptr<Capture> capture = *place;
+  std::shared_ptr<Capture> capture = std::move(*place);
   process.captures.erase(place);
   if (capture->isInvalid)
     throw Refusal(cudaErrorStreamCaptureInvalidated,
