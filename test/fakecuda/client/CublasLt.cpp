@@ -405,3 +405,4 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_EXECUTION_FAILED;
 }
+extern "C" size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
