@@ -43,6 +43,7 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
   options.meshAxes = manifest().meshSizes();
   options.exchanges = exchangesOf(manifest());
   options.graphs = graphs;
+  options.folder = artifact.directory();
   if (trains)
     listStepRuns();
   for (const StepRun &run : stepRuns)

@@ -3,6 +3,7 @@
 #include "../collectives/Pieces.h"
 #include "ChooseDevice.h"
 #include "CudaContext.h"
+#include "MatmulChoice.h"
 #include "PlainAttention.h"
 #include "Steps.h"
 #include "kernels/Reduce.h"
@@ -187,6 +188,10 @@ static void create(Context &c, const ContextOptions &options) {
     createArena(c);
     c.host = std::make_unique<HostMemory>(options.exchanges);
     createLibraries(c);
+  });
+  together(c.world, [&] {
+    if (c.world.rank == 0)
+      chooseAlgorithms(c, options.folder);
   });
   for (auto &gemm : c.gemms)
     gemm->shareAlgorithm();

@@ -56,16 +56,27 @@ public:
   GemmPlan(const GemmPlan &) = delete;
   GemmPlan &operator=(const GemmPlan &) = delete;
 
+  /// What the library guesses to be fastest, the best guess first; at least
+  /// one. Throws fsdp::Error if there is none.
+  std::vector<cublasLtMatmulAlgo_t> candidates() const;
+  const cublasLtMatmulAlgo_t &chosen() const { return algorithm; }
+  /// The first candidate holds until then.
+  void use(const cublasLtMatmulAlgo_t &other) { algorithm = other; }
+
   /// Rank 0's choice holds for all: an algorithm decides bits.
   void shareAlgorithm();
   /// Throws fsdp::Error if this GPU cannot use it.
   void checkAlgorithm() const;
   void run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
            Ptr workspace) const;
+  /// The same; false if the library refuses the algorithm.
+  bool tryRun(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
+              Ptr workspace) const;
 
 private:
   void describe(const GemmDesc &desc);
-  void choose();
+  cublasStatus_t issue(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
+                       Ptr workspace) const;
   bool isUsable(const cublasLtMatmulHeuristicResult_t &found) const;
 
   cublasLtHandle_t handle;

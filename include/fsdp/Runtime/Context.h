@@ -73,6 +73,9 @@ struct ContextOptions {
   /// What the artifact's code was compiled for, as in its manifest. Empty: not
   /// checked.
   std::string target;
+  /// The artifact's, where a runtime may keep what it has measured. Empty:
+  /// nothing is measured.
+  std::string folder;
   /// By program; a program without an entry exchanges nothing.
   std::vector<ProgramExchange> exchanges;
   /// The programs of a training step in the order in which they run.

@@ -74,6 +74,13 @@ extern "C" cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr name,
   }
 }
 
+extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties,
+                                               int) {
+  *properties = {};
+  std::strcpy(properties->name, "stand-in");
+  return cudaSuccess;
+}
+
 extern "C" cudaError_t cudaRuntimeGetVersion(int *version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
