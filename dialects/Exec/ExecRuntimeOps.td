@@ -45,6 +45,34 @@ def Exec_GemmOp : Exec_RuntimeOp<"gemm", "gemm",
   }];
 }
 
+defvar gemmSum = Buf<"sum", "f32", "*">;
+
+def Exec_GemmAddOp : Exec_RuntimeOp<"gemm_add", "gemmAdd",
+    [Buf<"lhs", "T", "*">, Buf<"rhs", "T", "*">, gemmSum], [Updated<gemmSum>]> {
+  let summary = "Adds a matrix product to a sum in f32, in place";
+  let prose = [{
+    `sum += op(lhs) op(rhs)`, as exec.gemm otherwise. The sum is an input and,
+    once more, the output.
+
+    Example:
+    ```mlir
+    exec.gemm_add on compute (%d, %x, %s : memref<4x16xbf16>, memref<4x8xbf16>, memref<16x8xf32>)
+        outs(%s : memref<16x8xf32>) {transpose_lhs}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. shapes agree
+    as for nn.matmul.
+  }];
+  let params = (ins UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let callArguments = [Exec_Index<"getDescriptor()">];
+  let workspaceBytes = "sizes.gemmWorkspaceBytes(getDescriptor())";
+  let hasVerifier = 1;
+  let declarations = [{
+    /// `workspace` is what the op has.
+    ::fsdp::rt::GemmDesc getDescriptor();
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//

@@ -107,12 +107,33 @@ LogicalResult ProgramLowering::lowerLinearInputGrad(nn::LinearInputGradOp op) {
               /*transposeRhs=*/false);
 }
 
+Value fsdp::lower::sumUpdatedInPlace(Value value) {
+  auto op = value.getDefiningOp<nn::LinearWeightGradOp>();
+  Value sum = op ? op.getSum() : Value();
+  bool isOwn =
+      sum && sum.hasOneUse() && sum.getDefiningOp<nn::LinearWeightGradOp>();
+  return isOwn ? sum : Value();
+}
+
 LogicalResult
 ProgramLowering::lowerLinearWeightGrad(nn::LinearWeightGradOp op) {
   Value dy = buffer(op.getCotangent()), x = buffer(op.getInput());
-  Value dw = output(op.getResult(), op);
-  return gemm(op, {asMatrix(dy), asMatrix(x)}, dw, /*transposeLhs=*/true,
-              /*transposeRhs=*/false);
+  if (!op.getSum())
+    return gemm(op, {asMatrix(dy), asMatrix(x)}, output(op.getResult(), op),
+                /*transposeLhs=*/true, /*transposeRhs=*/false);
+  Value sum = buffer(op.getSum());
+  if (sumUpdatedInPlace(op.getResult())) {
+    held[op.getResult()] = sum;
+  } else {
+    Value kept = std::exchange(sum, output(op.getResult(), op));
+    copy(op.getLoc(), kept, sum);
+  }
+  auto work = exec::GemmAddOp::create(
+      b, op->getLoc(), exec::Stream::Compute,
+      ValueRange{asMatrix(dy), asMatrix(x), sum}, sum,
+      /*workspaces=*/ValueRange(), /*transposeLhs=*/true,
+      /*transposeRhs=*/false);
+  return giveWorkspaces(work, op->getResults(), op);
 }
 
 LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {

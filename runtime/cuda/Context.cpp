@@ -372,6 +372,11 @@ void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
   c.gemms[size_t(index)]->run(c.stream(stream), lhs, rhs, bias, out, workspace);
 }
 
+void rt::gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
+                 Ptr sum, Ptr workspace) {
+  gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
+}
+
 void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
                    Ptr out, Ptr lse, Ptr workspace) {
   if (c.survey)

@@ -81,6 +81,7 @@ private:
 
   cublasLtHandle_t handle;
   uint64_t workspaceBytes;
+  bool accumulate;
   cublasLtMatmulDesc_t operation = nullptr;
   /// cuBLASLt is column-major: it computes the transposed product, so its
   /// first operand is rhs.

@@ -137,7 +137,8 @@ bool GemmPlan::isUsable(const cublasLtMatmulHeuristicResult_t &found) const {
 }
 
 GemmPlan::GemmPlan(cublasLtHandle_t handle, const GemmDesc &desc)
-    : handle(handle), workspaceBytes(uint64_t(desc.workspace)) {
+    : handle(handle), workspaceBytes(uint64_t(desc.workspace)),
+      accumulate(desc.accumulate) {
   describe(desc);
   algorithm = candidates().front();
 }
@@ -178,7 +179,8 @@ cublasStatus_t GemmPlan::issue(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias,
         "gemm");
   bool wide = scale == CUDA_R_64F;
   const void *alpha = wide ? static_cast<const void *>(&wideOne) : &one;
-  const void *beta = wide ? static_cast<const void *>(&wideZero) : &zero;
+  const void *none = wide ? static_cast<const void *>(&wideZero) : &zero;
+  const void *beta = accumulate ? alpha : none;
   return cublasLtMatmul(handle, operation, alpha, rhs, first, lhs, second, beta,
                         out, result, out, result, &algorithm,
                         workspaceBytes > 0 ? workspace : nullptr,

@@ -48,6 +48,7 @@ static Json keyOf(const GemmDesc &d) {
           {"k", d.k},
           {"transposed", {d.transposeLhs, d.transposeRhs}},
           {"bias", d.bias},
+          {"adds", d.accumulate},
           {"types", {int(d.in), int(d.out)}},
           {"workspace", d.workspace}};
 }

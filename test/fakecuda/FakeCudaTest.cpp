@@ -222,6 +222,8 @@ struct Product {
   cublasLtMatrixLayout_t layout;
   cublasLtMatmulPreference_t preference;
   cublasLtMatmulAlgo_t algorithm;
+  /// What C is multiplied by before the product is added to it.
+  float beta = 0;
 
   explicit Product(uint64_t size) {
     REQUIRE(!cublasLtCreate(&handle));
@@ -256,8 +258,8 @@ struct Product {
   cublasStatus_t run(const cublasLtMatmulAlgo_t &with, char *a, char *b,
                      char *c, cudaStream_t stream, void *workspace = nullptr,
                      size_t workspaceBytes = 0) const {
-    float one = 1, zero = 0;
-    return cublasLtMatmul(handle, operation, &one, a, layout, b, layout, &zero,
+    float one = 1;
+    return cublasLtMatmul(handle, operation, &one, a, layout, b, layout, &beta,
                           c, layout, c, layout, &with, workspace,
                           workspaceBytes, stream);
   }
@@ -278,6 +280,14 @@ TEST(FakeCuda, AMatmulIsComputed) {
     CUDA(cudaMemcpy(z, c, 16, cudaMemcpyDeviceToHost));
     // [1 3; 2 4] [5 7; 6 8]
     REQUIRE(z[0] == 23 && z[1] == 34 && z[2] == 31 && z[3] == 46);
+    product.beta = 1;
+    REQUIRE(!product.run(product.algorithm, a, b, c, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    CUDA(cudaMemcpy(z, c, 16, cudaMemcpyDeviceToHost));
+    REQUIRE(z[0] == 46 && z[1] == 68 && z[2] == 62 && z[3] == 92);
+    product.beta = 2;
+    REQUIRE(product.run(product.algorithm, a, b, c, stream) ==
+            CUBLAS_STATUS_NOT_SUPPORTED);
   });
 }
 

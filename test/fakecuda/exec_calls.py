@@ -208,19 +208,19 @@ def _launch(op):
     return [elements(op.stream, kernel, row_count * column_count, pointers)]
 
 
-def _gemm(op):
+def _gemm(op, adds=False):
     (lhs, lhs_type), (out, out_type) = (exec_text.shape(k) for k in
                                         (op.in_kinds[0], op.out_kinds[0]))
     batch = 1
     for size in out[:-2]:
         batch *= size
     transposed = [int(op.has("transpose_lhs")), int(op.has("transpose_rhs"))]
-    bias = op.ins[2] if len(op.ins) > 2 else None
+    bias = op.ins[2] if len(op.ins) > 2 and not adds else None
     return [{"call": "gemm", "stream": op.stream,
              "sizes": [batch, out[-2], out[-1], lhs[-2] if transposed[0] else lhs[-1]],
              "transposed": transposed, "types": [TYPES[lhs_type], TYPES[out_type]],
              "pointers": [*op.ins[:2], bias, op.outs[0], op.space()],
-             "workspace_bytes": AtMost(sum(op.scratch_bytes))}]
+             "workspace_bytes": AtMost(sum(op.scratch_bytes)), "accumulate": int(adds)}]
 
 
 def _attention_sizes(op):
@@ -469,6 +469,7 @@ def _adamw(op):
 ISSUES = {
     "launch": _launch,
     "gemm": _gemm,
+    "gemm_add": lambda op: _gemm(op, adds=True),
     "attention": _attention,
     "attention_grad": _attention,
     "rotary": _rotary,

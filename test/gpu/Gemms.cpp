@@ -17,11 +17,11 @@ using namespace fsdp;
 using namespace fsdp::rt;
 
 using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool,
-                       DType, DType, int64_t>;
+                       bool, DType, DType, int64_t>;
 
 static Key keyOf(const GemmDesc &d) {
-  return {d.batch,        d.m,    d.n,  d.k,   d.transposeLhs,
-          d.transposeRhs, d.bias, d.in, d.out, d.workspace};
+  return {d.batch, d.m,          d.n,  d.k,   d.transposeLhs, d.transposeRhs,
+          d.bias,  d.accumulate, d.in, d.out, d.workspace};
 }
 
 static const fsdp_artifact &artifactIn(const std::string &folder) {
@@ -87,6 +87,8 @@ void Product::run(size_t shift) {
   lhs.set(shift, lhsHost);
   rhs.set(shift, rhsHost);
   bias.set(shift, biasHost);
+  // One that adds gets the product alone.
+  require(cudaMemsetAsync(out.at(shift), 0, outBytes, gpu::stream()), "fill");
   plan.run(gpu::stream(), lhs.at(shift), rhs.at(shift),
            desc.bias ? bias.at(shift) : nullptr, out.at(shift),
            workspace.at(shift));
@@ -168,7 +170,7 @@ static std::string nameOf(const GemmDesc &d) {
           (d.transposeRhs ? "^" : "") + " " + type(d.in);
   if (d.in != d.out)
     name += std::string(" to ") + type(d.out);
-  return name + (d.bias ? " with bias" : "");
+  return name + (d.bias ? " with bias" : "") + (d.accumulate ? ", adding" : "");
 }
 
 void gpu::checkGemms(const std::vector<std::string> &artifacts) {

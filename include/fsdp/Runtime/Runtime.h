@@ -42,6 +42,9 @@ void wait(Context &c, int event, Stream stream);
 /// `bias` may be null; `workspace` must have gemmWorkspaceBytes() bytes.
 void gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
           Ptr out, Ptr workspace);
+/// A matmul that accumulates: adds to `sum`, which is f32.
+void gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr sum,
+             Ptr workspace);
 
 /// Workspace of a matmul on this machine's instruction set, with `threads`
 /// compute threads; -1 if the library cannot do it. Needs no context: the

@@ -389,9 +389,13 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
   const char *error = productOf(o, of(la), of(lb), of(ld), g.desc);
   if (!error)
     error = mismatch(given, g.desc, algorithm);
-  if (!error && (!isScalar(alpha, o.scale, 1) || !isScalar(beta, o.scale, 0) ||
-                 c != d || lc != ld))
-    error = "a product that is scaled or added";
+  g.desc.accumulate = isScalar(beta, o.scale, 1);
+  bool isPlain = g.desc.accumulate || isScalar(beta, o.scale, 0);
+  if (!error &&
+      (!isScalar(alpha, o.scale, 1) || !isPlain || c != d || lc != ld))
+    error = "a product that is scaled or added to another matrix";
+  if (!error && g.desc.accumulate && g.desc.out == rt::DType::BF16)
+    error = "a product that is added to a sum in bf16";
   if (!error && g.desc.bias && !o.bias)
     error = "a product with a bias that is nowhere";
   g.stream = numberOf(stream);

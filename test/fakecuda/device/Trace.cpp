@@ -117,6 +117,7 @@ static std::string gemmLine(const Gemm &g) {
       .numbers("types", {type(d.in), type(d.out)})
       .numbers("pointers", {g.lhs, g.rhs, g.bias, g.out, g.workspace})
       .number("workspace_bytes", g.workspaceBytes)
+      .number("accumulate", d.accumulate)
       .str();
 }
 
