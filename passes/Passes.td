@@ -496,8 +496,10 @@ def ChunkLoss : Pass<"nn-chunk-loss", "::mlir::ModuleOp"> {
     another order than without chunks. That is part of the numerical contract.
 
     **Memory.** Between the chunks lives the gradient of the weight in
-    f32. In bf16 that is twice the bytes of the gradient itself, so chunks save
-    memory where a rank has more rows than about the width of the model.
+    f32. In bf16 that is twice the bytes of the gradient itself, so less is alive
+    at the loss where a rank has more rows than about the width of the model. Where
+    the peak of the step is elsewhere (at an attention whose library wants much
+    scratch) the arena does not shrink.
 
     It runs behind fsdp-expand, on the program of one rank: its rows are its own
     however the batch, the sequence or the loss is cut over ranks. Programs
