@@ -10,9 +10,9 @@ import artifacts
 from accumulate import GLOBAL, Artifact, require, write_ragged
 
 CHUNKS = 4
-# Relative, in the norm of the tensor: sums in f32, and in bf16 one rounding of
-# the whole sum to 8 bits, on either side.
-TOLERANCE = {"float32": 1e-6, "bfloat16": 2**-8}
+# Relative, in the norm of the tensor: sums in f32, which bf16 rounds once. Then
+# few elements differ, by one of 8 bits; each chunk rounded would give 1e-3.
+TOLERANCE = {"float32": 1e-6, "bfloat16": 1e-4}
 CASES = {
     "tensor": (4, 1, {"parallelism__tensor_parallel_degree": 2}),
     "bf16": (4, 1, {"parallelism__data_parallel_replicate_degree": 2,
