@@ -70,7 +70,7 @@ LogicalResult findGradients(Loss &loss) {
     if (!isKnown)
       return user->emitOpError(
           "uses the gradient of the logits, which have no chunks then; leave "
-          "the number of chunks at 1");
+          "compile.loss_chunks at 1");
   }
   return success();
 }
@@ -89,7 +89,7 @@ FailureOr<Loss> findLoss(nn::CrossEntropyGradOp entropyGrad) {
     return loss.entropy
                .emitOpError(
                    "takes logits that this rank does not make by nn.linear, so "
-                   "they have no chunks: leave the number of chunks at 1, or "
+                   "they have no chunks: leave compile.loss_chunks at 1, or "
                    "let the policy keep the projection's weight whole")
                .attachNote(logits.getLoc())
            << "they are made here";
@@ -97,7 +97,7 @@ FailureOr<Loss> findLoss(nn::CrossEntropyGradOp entropyGrad) {
     if (user != loss.entropy && user != entropyGrad)
       return user->emitOpError(
           "uses the logits of the loss, which have to be whole for it; leave "
-          "the number of chunks at 1");
+          "compile.loss_chunks at 1");
   if (failed(findGradients(loss)))
     return failure();
   return loss;
@@ -197,11 +197,11 @@ LogicalResult Chunker::moveInFront(Operation *op) {
   if (op == loss.entropy)
     return loss.entropy.emitOpError(
         "has a cotangent that depends on its logits, which is not known "
-        "before them: they have no chunks; leave the number of chunks at 1");
+        "before them: they have no chunks; leave compile.loss_chunks at 1");
   if (!isMemoryEffectFree(op) && !isa<dist::CollectiveOpInterface>(op))
     return op->emitOpError("makes the cotangent of the losses and cannot be "
-                           "moved in front of them; leave the number of "
-                           "chunks at 1");
+                           "moved in front of them; leave "
+                           "compile.loss_chunks at 1");
   op->moveBefore(loss.entropy);
   return success();
 }
@@ -346,7 +346,7 @@ struct ChunkLossPass : fsdp::impl::ChunkLossBase<ChunkLossPass> {
     if (gradients.empty()) {
       module.emitError("no program has an nn.cross_entropy and its gradient "
                        "that could be cut into ")
-          << chunks.getValue() << " chunks; leave the number of chunks at 1";
+          << chunks.getValue() << " chunks; leave compile.loss_chunks at 1";
       return signalPassFailure();
     }
     for (nn::CrossEntropyGradOp gradient : gradients)
@@ -361,7 +361,8 @@ struct ChunkLossPass : fsdp::impl::ChunkLossBase<ChunkLossPass> {
     if (loss->rows() % chunks != 0)
       return loss->entropy.emitOpError("has ")
              << loss->rows() << " rows on a rank, which " << chunks.getValue()
-             << " chunks do not divide; choose a divisor of " << loss->rows();
+             << " chunks do not divide; make compile.loss_chunks a divisor of "
+             << loss->rows();
     return Chunker(*loss, chunks).run();
   }
 };
