@@ -58,7 +58,7 @@ public:
   /// Waits for the first step that has begun and not ended; then the outputs
   /// are its own. Throws fsdp::Error.
   void endStep();
-  /// True if one may begin while the one before it runs.
+  /// True if the next may begin while the last one runs.
   bool stepsOverlap() const { return rt::stepsOverlap(*context); }
 
   /// Writes every range to the file of this rank, but outputs of programs that

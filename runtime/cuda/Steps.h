@@ -58,7 +58,9 @@ public:
 
   void begin(const SetInputs &set);
   std::string end();
-  bool overlap() const { return !graphs.empty(); }
+  /// A step that was no graph is over, and may have gone wrong on this rank
+  /// alone: the next would meet the others in their last.
+  bool overlap() const { return !running.empty() && running.back(); }
 
 private:
   void capture();

@@ -116,8 +116,8 @@ void beginStep(Context &c, const SetInputs &set);
 /// outputs are at hostAddress(). False with `error` set, which names the
 /// program, if the data was wrong.
 bool endStep(Context &c, std::string &error);
-/// True if a step may begin while the one before it has not ended, two at
-/// once. False where beginStep() returns when the step is over.
+/// True if the next step may begin while the last one has not ended, two at
+/// once. False where the last beginStep() returned when its step was over.
 bool stepsOverlap(const Context &c);
 
 /// Bytes of the arena, as allocated.
