@@ -211,9 +211,10 @@ class Comparison:
         edges = Edges()
         for run, name in enumerate(programs):
             for part, expected in self._calls(name):
-                expected = {key: exec_calls.Host((number, run, value.range))
-                            if isinstance(value, exec_calls.Host) else value
-                            for key, value in expected.items()}
+                if expected["call"] == "copy":
+                    expected = {key: exec_calls.Host((number, run, value.range))
+                                if isinstance(value, exec_calls.Host) else value
+                                for key, value in expected.items()}
                 edges.add(self._take(f"{name}, run {run} of {what}, {part}", expected))
         graph = {"graph": Graph(number)}
         edges.check(self._take(what, {"call": "end_capture", **COMPUTE, **graph}))
