@@ -53,7 +53,8 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     Attention is the library's unless `plain-attention` asks for the runtime's
-    own, or the target is CUDA and the type f32, which cuDNN does not have.
+    own, or the target is CUDA and the type f32, which cuDNN does not have; that
+    takes heads of at most 256 elements.
     `target=test` sizes workspaces by fixed formulas, so that tests do not
     depend on the machine. Only collectives and parts (fsdp.shard_of) along
     dimension 0 are lowered.

@@ -1,4 +1,5 @@
 //===- ExecLowerLibrary.cpp - Matmuls and typed operations ----------------===//
+#include "fsdp/Runtime/PlainAttention.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;
@@ -54,10 +55,17 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
   for (StringAttr attribute : name.getAttributeNames())
     if (Attribute value = op->getAttr(attribute))
       work.addAttribute(attribute, value);
-  if (isa<nn::AttentionOp, nn::AttentionGradOp>(op) &&
-      (state.plainAttention || !state.target.hasAttention(exec::dtypeOf(
-                                   getElementTypeOrSelf(op->getOperand(0))))))
-    work.addAttribute("plain", b.getUnitAttr());
+  if (isa<nn::AttentionOp, nn::AttentionGradOp>(op)) {
+    auto q = cast<ShapedType>(op->getOperand(0).getType());
+    if (state.plainAttention ||
+        !state.target.hasAttention(exec::dtypeOf(q.getElementType()))) {
+      if (q.getShape().back() > rt::kPlainHeadDim)
+        return op->emitOpError("has heads of ")
+               << q.getShape().back() << " elements, but attention without a "
+               << "library takes at most " << rt::kPlainHeadDim;
+      work.addAttribute("plain", b.getUnitAttr());
+    }
+  }
   return giveWorkspaces(cast<exec::RuntimeOpInterface>(b.create(work)),
                         op->getResults(), op);
 }

@@ -36,6 +36,12 @@ Channel::~Channel() {
     ncclCommDestroy(communicator);
 }
 
+ncclResult_t Channel::asynchronousError() const {
+  ncclResult_t found = ncclSuccess;
+  ncclResult_t asked = ncclCommGetAsyncError(communicator, &found);
+  return asked == ncclSuccess ? found : asked;
+}
+
 void Channel::run(Context &c, Stream stream, const CollectiveDesc &desc,
                   const Ptr *in, const Ptr *out, const Ptr *workspace) const {
   cudaStream_t on = c.stream(stream);

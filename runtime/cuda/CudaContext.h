@@ -9,6 +9,7 @@
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
 #include "../collectives/Pieces.h"
+#include "Progress.h"
 #include "Timeline.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/Mesh.h"
@@ -43,6 +44,8 @@ template <typename Status> void check(Status status, const char *what) {
   if (status != Status(0))
     abortWorld(std::string(what) + ": " + statusText(status));
 }
+/// The same; that another rank has ended comes before what NCCL says of it.
+void check(ncclResult_t status, const char *what);
 
 //===----------------------------------------------------------------------===//
 // What is prepared
@@ -167,6 +170,11 @@ public:
   void run(Context &c, Stream stream, const CollectiveDesc &desc, const Ptr *in,
            const Ptr *out, const Ptr *workspace) const;
 
+  /// What NCCL's own threads have found. Any thread.
+  ncclResult_t asynchronousError() const;
+  /// Ends what runs and waits. The channel must not be used or destroyed then.
+  void abort() const { ncclCommAbort(communicator); }
+
 private:
   void allGather(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
                  const Ptr *out) const;
@@ -196,7 +204,18 @@ private:
 // The context
 //===----------------------------------------------------------------------===//
 
+/// What a run of all programs that issues nothing finds out.
+struct Survey {
+  /// The pairs of a stream and a group that have a collective, as
+  /// Context::channels.
+  std::vector<bool> channels;
+  /// By program: its collectives in the order of issue, as indices of the
+  /// artifact's table.
+  std::vector<std::vector<int>> collectives;
+};
+
 class Steps;
+class Watchdog;
 
 class Context {
 public:
@@ -230,11 +249,21 @@ public:
 
   std::unique_ptr<Steps> steps;
 
-  /// Set while a program is asked for its collectives and issues nothing: gets
-  /// those that it has, as `channels`.
-  std::vector<bool> *survey = nullptr;
+  /// Null without a channel.
+  std::unique_ptr<Progress> progress;
+  /// Null without a channel, or for a rank that is alone.
+  std::unique_ptr<Watchdog> watchdog;
+
+  /// By program; see Survey.
+  std::vector<std::vector<int>> collectives;
+  /// Set while a program is asked for its collectives and issues nothing.
+  Survey *survey = nullptr;
 
   cudaStream_t stream(Stream s) const { return streams[int(s)]; }
+  /// Position in `channels`.
+  size_t channelOf(Stream s, int group) const {
+    return size_t(s) * size_t(artifact->groups) + size_t(group);
+  }
 };
 
 /// Issues a program with its inputs and outputs and waits for nothing, so that

@@ -2,6 +2,7 @@
 #include "Steps.h"
 #include "../api/DataErrors.h"
 #include "../api/RunPrograms.h"
+#include "Watchdog.h"
 #include <cstring>
 #include <utility>
 
@@ -79,6 +80,8 @@ void StepGraph::launch(const SetInputs &set) {
     for (const auto &[range, to] : places[run].inputs)
       std::memcpy(to, c.host->address(range.offset), range.bytes);
   }
+  if (c.progress)
+    c.progress->countLaunch();
   cudaStream_t compute = c.stream(Stream::Compute);
   check(cudaGraphLaunch(executable, compute), "a training step");
   check(cudaEventRecord(finished, compute), "a training step");
@@ -86,6 +89,8 @@ void StepGraph::launch(const SetInputs &set) {
 
 std::string StepGraph::finish() {
   check(cudaEventSynchronize(finished), "a training step");
+  if (c.watchdog)
+    c.watchdog->holdIfEnding();
   for (const HostPlaces &place : places)
     for (const auto &[range, from] : place.outputs)
       std::memcpy(c.host->address(range.offset), from, range.bytes);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <cublasLt.h>
+#include <thread>
 #include <vector>
 
 //===----------------------------------------------------------------------===//
@@ -207,6 +208,71 @@ TEST(FakeCuda, AnAbortEndsAWait) {
       NCCL(ncclCommAbort(r.comm));
       CUDA(cudaStreamSynchronize(r.stream));
     });
+  });
+}
+
+// As a watchdog does, while the host of the stream waits.
+TEST(FakeCuda, AnAbortEndsTheWaitOfAnotherThread) {
+  expectGood([] {
+    int isDone[2];
+    REQUIRE(pipe(isDone) == 0);
+    asTwoRanks([&](const TestRank &r) {
+      char byte = 0;
+      if (r.rank == 1) {
+        REQUIRE(read(isDone[0], &byte, 1) == 1);
+        std::exit(0);
+      }
+      NCCL(ncclRecv(r.memory, kBytes, ncclInt8, 1, r.comm, r.stream));
+      std::thread watchdog([&] {
+        usleep(50 * 1000);
+        ncclResult_t found = ncclSuccess;
+        NCCL(ncclCommGetAsyncError(r.comm, &found));
+        NCCL(found);
+        NCCL(ncclCommAbort(r.comm));
+      });
+      CUDA(cudaStreamSynchronize(r.stream));
+      watchdog.join();
+      REQUIRE(write(isDone[1], &byte, 1) == 1);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Words of pinned memory
+//===----------------------------------------------------------------------===//
+
+using WriteValue = int(cudaStream_t, unsigned long long, uint64_t, unsigned);
+
+static WriteValue *findWriteValue() {
+  void *found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  CUDA(cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &found,
+                                        CUDART_VERSION, cudaEnableDefault,
+                                        &result));
+  REQUIRE(result == cudaDriverEntryPointSuccess);
+  return reinterpret_cast<WriteValue *>(found);
+}
+
+TEST(FakeCuda, AWordIsWrittenAtItsPlaceInAStream) {
+  expectGood([] {
+    WriteValue *writeValue = findWriteValue();
+    cudaStream_t stream = makeStream();
+    uint64_t *word;
+    CUDA(cudaMallocHost(reinterpret_cast<void **>(&word), sizeof *word));
+    auto address = reinterpret_cast<uintptr_t>(word);
+    for (uint64_t i = 1; i <= kTries; ++i) {
+      REQUIRE(writeValue(stream, address, i, 0) == 0);
+      REQUIRE(writeValue(stream, address, i << 40, 0) == 0);
+      CUDA(cudaStreamSynchronize(stream));
+      REQUIRE(*word == i << 40);
+    }
+  });
+}
+
+TEST(FakeCuda, AWordIsPinnedMemory) {
+  expectBad("cuStreamWriteValue64 elsewhere than to a word", [] {
+    auto address = reinterpret_cast<uintptr_t>(allocate(8));
+    CUDA(cudaError_t(findWriteValue()(makeStream(), address, 1, 0)));
   });
 }
 

@@ -65,6 +65,7 @@ enum class Call : uint32_t {
   CopyIn,
   Copy,
   Fill,
+  Write,
   Gemm,
   Attention,
   CommAbort,
@@ -193,6 +194,12 @@ struct Fill {
   uint32_t stream;
   uint32_t value;
   uint64_t address, bytes;
+};
+
+/// A word of pinned memory.
+struct Write {
+  uint32_t stream;
+  uint64_t address, value;
 };
 
 struct Gemm {

@@ -143,6 +143,7 @@ class Comparison:
         self.module, self.rank, self.recorded = module, rank, recorded
         self.names = collections.defaultdict(Names)
         self.at, self.compared = 0, 0
+        self.runs = 0  # issued or captured
 
     def _next(self, offset=0):
         at = self.at + offset
@@ -195,7 +196,8 @@ class Comparison:
                 self._take("a copy between programs", expected)
 
     def _calls(self, name):
-        return exec_calls.calls_of(self.module, self.module.blocks[name], self.rank)
+        self.runs += 1
+        return exec_calls.calls_of(self.module, self.module.blocks[name], self.rank, self.runs)
 
     def _run(self, what, name):
         """One program; then the host waits."""

@@ -359,15 +359,29 @@ def _reduction_kernel(op):
     return f"reduceRanks<{combine}, {C_NAMES[target]}, {C_NAMES[source]}>"
 
 
-def _collective(op):
-    axes = tuple(axis.strip().strip('"') for axis in
+def _axes_of(op):
+    return tuple(axis.strip().strip('"') for axis in
                  re.search(r"over @\S+?\[(.*?)\]", op.rest).group(1).split(","))
+
+
+def _collective(op):
+    axes = _axes_of(op)
     ranks = ranks_of(op.module, axes, op.rank)
     if op.what == "all_gather":
         return [_group(op, axes, [
             (GATHER, 0, source, target, exec_text.bytes_of(kind))
             for source, target, kind in zip(op.ins, op.outs, op.in_kinds)])]
     return _reduction(op, axes, ranks)
+
+
+def _with_progress(op, calls, run, program, number):
+    """Words around a collective say in which run of which program it is, and
+    which of that program's; the first one is odd."""
+    def word(step):
+        return {"call": "write", "stream": op.stream,
+                "to": Host(("progress", op.stream, _axes_of(op))),
+                "value": (run % 2 ** 16) << 48 | program << 32 | 2 * number + step}
+    return [word(1), *calls, word(2)]
 
 
 def _reduction(op, axes, ranks):
@@ -535,13 +549,15 @@ def _end(module, program):
     yield "its data errors", fill("compute", FLAGS, 4)
 
 
-def calls_of(module, program, rank):
+def calls_of(module, program, rank, run):
     """What a run of a program issues until the host waits: (for messages,
-    call)."""
+    call). Runs count from 1."""
     if not hasattr(module, "kernels"):
         module.kernels = _read_kernels(module)
         module.kinds = {id(op): kinds for block in module.blocks.values()
                         for kinds in [block.kinds()] for op in block.body}
+    programs = [block for block in module.blocks.values() if block.op == "program"]
+    collectives = 0
     yield from _begin(module, program)
     for number, issued in enumerate(exec_order.Issue(module, program).issued):
         op = issued.op
@@ -553,6 +569,10 @@ def calls_of(module, program, rank):
             raise ValueError(f"{what}: exec_calls.py does not say what it issues")
         work = Operation(module, issued, module.kinds[id(op)], rank)
         place = work.value("nn.module") or work.value("serves") or ""
-        for call in ISSUES[op.op](work):
+        calls = ISSUES[op.op](work)
+        if op.op == "collective":
+            calls = _with_progress(work, calls, run, programs.index(program), collectives)
+            collectives += 1
+        for call in calls:
             yield f"{what} {op.what.strip()} {place}".rstrip(), call
     yield from _end(module, program)

@@ -125,8 +125,8 @@ bool Client::read(void *data, uint64_t bytes) {
 }
 
 cudaError_t Client::lost() {
-  hasFailed = true;
-  text = "the stand-in device has ended";
+  if (!hasFailed.exchange(true))
+    text = "the stand-in device has ended";
   return cudaErrorLaunchFailure;
 }
 
@@ -141,6 +141,7 @@ cudaError_t Client::post(Call call, bool isAsked, const void *body,
   // As on a GPU: after an error nothing works.
   if (hasFailed)
     return cudaErrorLaunchFailure;
+  std::lock_guard<std::mutex> lock(writing);
   Header header{call, threadNumber(), isAsked, bodyBytes + moreBytes};
   if (!write(&header, sizeof header) || !write(body, bodyBytes) ||
       !write(more, moreBytes))
@@ -174,8 +175,8 @@ cudaError_t Client::await(std::vector<char> *result) {
   case Status::Failed:
     break;
   }
-  hasFailed = true;
   text.assign(bytes.data(), bytes.size());
+  hasFailed = true;
   return cudaErrorLaunchFailure;
 }
 

@@ -32,7 +32,8 @@ struct CUgraphExec_st {
 
 namespace fsdp::fake {
 
-/// The connection to the device and what this process has made there.
+/// The connection to the device and what this process has made there. While one
+/// thread waits for an answer, others may issue work.
 class Client {
 public:
   /// Connects at the first use; ends the process where there is no device.
@@ -42,16 +43,15 @@ public:
   template <typename T>
   cudaError_t send(Call call, const T &body, const void *more = nullptr,
                    uint64_t bytes = 0) {
-    std::lock_guard<std::mutex> lock(mutex);
-    bool isAsked = isCapturing();
-    cudaError_t status = post(call, isAsked, &body, sizeof body, more, bytes);
-    return isAsked && status == cudaSuccess ? await(nullptr) : status;
+    if (isCapturing())
+      return ask(call, body, nullptr, more, bytes);
+    return post(call, /*isAsked=*/false, &body, sizeof body, more, bytes);
   }
   /// Asks and waits. `result` gets the answer's bytes.
   template <typename T>
   cudaError_t ask(Call call, const T &body, std::vector<char> *result = nullptr,
                   const void *more = nullptr, uint64_t bytes = 0) {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(asking);
     cudaError_t status =
         post(call, /*isAsked=*/true, &body, sizeof body, more, bytes);
     return status == cudaSuccess ? await(result) : status;
@@ -72,6 +72,7 @@ public:
 
   /// What the device said of the last error, which may have ended all.
   const std::string &lastText() const { return text; }
+  bool failed() const { return hasFailed; }
   /// The last error of a call; an error of the device is never forgotten.
   cudaError_t lastError(bool forget);
   /// True where a fault of this kind is planted in the process: at the N-th
@@ -94,16 +95,18 @@ private:
     uint64_t bytes;
     bool isHost;
   };
-  std::mutex mutex;
+  std::mutex asking;          // until the answer is there
+  std::mutex writing;         // of one message
+  std::mutex mutex;           // of `memory`
   int socket = -1, file = -1; // the file came with the last answer
-  uint32_t numbers = 0;
+  std::atomic<uint32_t> numbers{0};
   const int rank;
   const FaultText fault;
   std::atomic<uint64_t> faultCalls{0}; // that its kind concerns
   std::map<uintptr_t, Memory> memory;
   std::string text;
-  cudaError_t refused = cudaSuccess; // of the last refused call
-  bool hasFailed = false;
+  cudaError_t refused = cudaSuccess;  // of the last refused call
+  std::atomic<bool> hasFailed{false}; // `text` says why
   std::atomic<int> captures{0};
 };
 

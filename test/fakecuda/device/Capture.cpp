@@ -88,6 +88,8 @@ static std::optional<uint32_t> streamOfWork(Call call,
     return bodyOf<Copy>(body).stream;
   case Call::Fill:
     return bodyOf<Fill>(body).stream;
+  case Call::Write:
+    return bodyOf<Write>(body).stream;
   case Call::Gemm:
     return bodyOf<Gemm>(body).stream;
   case Call::Attention:

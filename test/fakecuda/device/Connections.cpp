@@ -206,7 +206,8 @@ int Server::run() {
     if (settle() || processes.empty() || !(allHostsWait() || isQuiet) || step())
       continue;
     isStuck = true;
-    if (allHostsWait() && !collectives.waitsForNewcomer(processes.size()))
+    if (!options.hangs && allHostsWait() &&
+        !collectives.waitsForNewcomer(processes.size()))
       reportDeadlock();
   }
   if (fault.wasPlanted())

@@ -3,6 +3,7 @@
 #include "Kernels.h"
 #include "Message.h"
 #include <algorithm>
+#include <iterator>
 
 using namespace fsdp::fake;
 
@@ -226,10 +227,13 @@ static const Kind kKinds[] = {
 
 /// Those of the process: see client/. And that of a graph.
 static const char *const kOthers[] = {
-    "drop-synchronize",       "host-read",       "host-write",
-    "reuse-pinned",           "dead-rank",       "stale-algorithm",
-    "captured-question",      "captured-legacy", "captured-allocation",
-    "drop-event-synchronize", "drop-edge"};
+    "drop-synchronize",    "host-read",
+    "host-write",          "reuse-pinned",
+    "dead-rank",           "stale-algorithm",
+    "captured-question",   "captured-legacy",
+    "captured-allocation", "drop-event-synchronize",
+    "drop-edge",           "async-error",
+    "hang-connect"};
 
 static const Kind *kindOf(const FaultText &text) {
   for (const Kind &kind : kKinds)
@@ -258,7 +262,7 @@ Messages Fault::change(const Process &process, Message message) {
   case Kind::Twice:
     return {message, message};
   case Kind::BehindNext:
-    held.emplace(&process, std::move(message));
+    held[&process] = {std::move(message)};
     return {};
   case Kind::Changed:
   case Kind::BeforePrevious:
@@ -269,21 +273,28 @@ Messages Fault::change(const Process &process, Message message) {
   return {std::move(message)};
 }
 
-/// Holds every call until the next, which may be the record to go before it.
+/// Moves what is held to the end of `result`.
+static void release(Messages &held, Messages &result) {
+  std::move(held.begin(), held.end(), std::back_inserter(result));
+  held.clear();
+}
+
+/// Holds every call until the next, which may be the record to go before it. A
+/// word that says what is done belongs to the call in front of it.
 Messages Fault::plantEarlyRecord(const Process &process, Message message) {
-  auto previous = held.find(&process);
+  Messages &previous = held[&process];
   bool isRecord = message.call == Call::Record;
   bool isIt = isRecord && seen[&process]++ == text.index;
   planted |= isIt;
   Messages result;
-  if (previous != held.end()) {
-    result.push_back(std::move(previous->second));
-    held.erase(previous);
-  }
-  if (isIt || isAnswered(message.call))
-    result.insert(isIt ? result.begin() : result.end(), std::move(message));
-  else
-    held.emplace(&process, std::move(message));
+  if (isIt)
+    result.push_back(message);
+  if (message.call != Call::Write)
+    release(previous, result);
+  if (!isIt)
+    previous.push_back(std::move(message));
+  if (!previous.empty() && isAnswered(previous.back().call))
+    release(previous, result);
   return result;
 }
 
@@ -309,10 +320,7 @@ Messages Fault::plant(const Process &process, Message message) {
   if (count->second++ == text.index)
     return change(process, std::move(message));
   Messages result = {std::move(message)};
-  if (auto before = held.find(&process); before != held.end()) {
-    result.push_back(std::move(before->second));
-    held.erase(before);
-  }
+  release(held[&process], result);
   return result;
 }
 

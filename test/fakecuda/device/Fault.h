@@ -37,7 +37,7 @@ private:
   const FaultText text;
   const Kind *kind = nullptr;               // null: none, or one of the process
   std::map<const Process *, uint64_t> seen; // calls that the kind concerns
-  std::map<const Process *, Message> held;  // for later
+  std::map<const Process *, std::vector<Message>> held; // for later
   bool planted = false;
 };
 

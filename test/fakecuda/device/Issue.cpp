@@ -213,6 +213,14 @@ void Server::issue(Process &process, Call call, const Body &body) {
       std::memset(pointerTo(f.address), int(f.value), f.bytes);
     });
   }
+  case Call::Write: {
+    auto w = bodyOf<Write>(body);
+    memory.require(process, w.address, sizeof w.value, "write of a word");
+    return enqueue(process, w.stream, "write of a word", [w] {
+      __atomic_store_n(pointerTo<uint64_t>(w.address), w.value,
+                       __ATOMIC_RELEASE);
+    });
+  }
   case Call::Gemm: {
     auto g = bodyOf<Gemm>(body);
     library.check(memory, process, g);

@@ -29,6 +29,8 @@ struct Options {
   Policy policy = Policy::Random;
   uint64_t seed = 1;
   int threads = 1;
+  /// Where nothing can run any more, hosts wait for ever.
+  bool hangs = false;
   std::string tracePrefix, fault;
 };
 

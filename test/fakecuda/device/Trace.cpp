@@ -154,6 +154,14 @@ static std::string fillLine(const Fill &f) {
       .str();
 }
 
+static std::string writeLine(const Write &w) {
+  return Line("write")
+      .number("stream", w.stream)
+      .number("to", w.address)
+      .number("value", w.value)
+      .str();
+}
+
 static std::string hostCopyLine(const char *call, const HostCopy &c) {
   return Line(call)
       .number("stream", c.stream)
@@ -229,6 +237,8 @@ static std::string lineOf(Call call, const std::vector<char> &message) {
     return copyLine(bodyOf<Copy>(message));
   case Call::Fill:
     return fillLine(bodyOf<Fill>(message));
+  case Call::Write:
+    return writeLine(bodyOf<Write>(message));
   case Call::CopyIn:
     return hostCopyLine("copy_in", bodyOf<HostCopy>(message));
   case Call::CopyOut:
