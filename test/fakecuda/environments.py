@@ -131,8 +131,8 @@ def cases(occupied):
     yield "a rank stands still", lambda job: job.local(
         LONG, FSDP_HEARTBEAT="3"), r"stopped", after_first_step(1, signal.SIGSTOP)
     yield "a kernel hangs", lambda job: job.local(
-        LONG, FSDP_TIMEOUT="3", FSDP_FAKECUDA_HANGS="1", FSDP_FAKECUDA_FAULT="hang:20@1"
-    ), r'^fsdp-run: rank 0: \w+ "[^"]+" .* has not ended within 3 s .*; rank 1 has not arrived'
+        LONG, FSDP_TIMEOUT="5", FSDP_FAKECUDA_HANGS="1", FSDP_FAKECUDA_FAULT="hang:20@1"
+    ), r'^fsdp-run: rank 0: \w+ "[^"]+" .* has not ended within 5 s .*; rank 1 has not arrived'
     yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS
     yield "as Slurm, a GPU for each task", lambda job: job.launched(
         changed(torchrun(port()), 1, FSDP_FAKECUDA_FIRST_DEVICE=1),

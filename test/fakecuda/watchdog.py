@@ -32,10 +32,10 @@ WAITS = (rf"rank 0 waits in {COLLECTIVE} on stream (compute|gather|reduce); "
          r"rank 1 has not arrived: it [^;]+")
 # A rank waits for its neighbour, or all for both.
 AMONG_FOUR = (rf"rank \d: {COLLECTIVE} on stream (compute|gather|reduce) has not ended "
-              r"within 3 s \(FSDP_TIMEOUT sets the limit\); (rank 2 has not arrived: it |"
+              r"within 5 s \(FSDP_TIMEOUT sets the limit\); (rank 2 has not arrived: it |"
               r"ranks 2, 3 have not arrived: the first of them )[^;]+")
 LATE = (rf"rank 0: {COLLECTIVE} on stream (compute|gather|reduce) has not ended within "
-        r"3 s \(FSDP_TIMEOUT sets the limit\); "
+        r"5 s \(FSDP_TIMEOUT sets the limit\); "
         r"rank 1 has not arrived: it [^;]+")
 
 
@@ -147,21 +147,21 @@ CASES = [
      rf"rank 1 {PROCESS} has ended without a word; {WAITS}", (LOST, KILLED)),
     ("the first rank is killed", {}, signalled(0, signal.SIGKILL), (0, 1),
      rf"rank 0 {PROCESS} has ended without a word", (KILLED, LOST)),
-    ("a rank is stopped", {"FSDP_HEARTBEAT": "3"}, signalled(1, signal.SIGSTOP), (0,),
-     rf"no sign of life from rank 1 {PROCESS} for 3 s: it is stopped "
+    ("a rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(1, signal.SIGSTOP), (0,),
+     rf"no sign of life from rank 1 {PROCESS} for 5 s: it is stopped "
      rf"\(FSDP_HEARTBEAT sets the limit\); {WAITS}", (LOST, LOST)),
-    ("the first rank is stopped", {"FSDP_HEARTBEAT": "3"}, signalled(0, signal.SIGSTOP), (1,),
-     rf"no sign of life from rank 0 {PROCESS} for 3 s: it is stopped "
+    ("the first rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(0, signal.SIGSTOP), (1,),
+     rf"no sign of life from rank 0 {PROCESS} for 5 s: it is stopped "
      r"\(FSDP_HEARTBEAT sets the limit\)", (LOST, LOST)),
-    ("a kernel hangs", {"FSDP_TIMEOUT": "3", "FSDP_FAKECUDA_FAULT": "hang:20@1"},
+    ("a kernel hangs", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@1"},
      nothing, (0, 1), LATE, (LOST, LOST)),
     ("a kernel of one of four ranks hangs",
-     {"ranks": 4, "FSDP_TIMEOUT": "3", "FSDP_FAKECUDA_FAULT": "hang:20@2"}, nothing, range(4),
+     {"ranks": 4, "FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@2"}, nothing, range(4),
      AMONG_FOUR, (LOST,) * 4),
-    ("NCCL does not connect", {"FSDP_TIMEOUT": "3", "FSDP_FAKECUDA_FAULT": "hang-connect:0@1"},
-     nothing, (0, 1), r"rank [01]: the making of NCCL's communicators has not ended within 3 s "
+    ("NCCL does not connect", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang-connect:0@1"},
+     nothing, (0, 1), r"rank [01]: the making of NCCL's communicators has not ended within 5 s "
      r"\(FSDP_TIMEOUT sets the limit\)", (LOST, LOST)),
-    ("a collective is left out", {"FSDP_TIMEOUT": "3", "FSDP_FAKECUDA_FAULT": "drop-group:2@1"},
+    ("a collective is left out", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "drop-group:2@1"},
      nothing, (0, 1), LATE, (LOST, LOST)),
     ("a kernel of a graph hangs",
      {"FSDP_TIMEOUT": "3", "FSDP_FAKECUDA_FAULT": "hang:85@1"},
