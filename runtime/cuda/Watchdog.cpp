@@ -2,6 +2,7 @@
 #include "Watchdog.h"
 #include "../collectives/Pieces.h"
 #include "fsdp/Support/Text.h"
+#include <algorithm>
 #include <cstring>
 #include <future>
 #include <thread>
@@ -141,33 +142,47 @@ std::string Watchdog::nameOf(const Wait &wait) const {
          streamName(Stream(wait.channel / size_t(c.artifact->groups)));
 }
 
+/// "rank 1", "ranks 1, 2", at most a few of them.
+static std::string namesOf(const std::vector<int> &ranks) {
+  constexpr size_t most = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < std::min(ranks.size(), most); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  if (ranks.size() > most)
+    text += " and " + std::to_string(ranks.size() - most) + " more";
+  return text;
+}
+
+std::string Watchdog::lastBeatOf(const State &state) const {
+  if (state.word == 0)
+    return "had begun none";
+  bool isInside = progressOf(state.word).isInside;
+  return (isInside ? "was in " : "had ended ") + nameOf(state);
+}
+
 /// Ranks of a channel are in the same collective or one apart, so that those
-/// with another word have not come yet.
+/// elsewhere have not come yet, but for one that has ended it alone. Which of
+/// two words is the later one is not to be seen: a graph repeats them.
 std::string Watchdog::missingIn(const Wait &wait,
                                 const std::vector<std::string> &reports) const {
   const GroupDesc &group =
       c.artifact->group[wait.channel % size_t(c.artifact->groups)];
-  std::string names, first;
-  int count = 0;
+  std::vector<int> late, gone;
   for (int rank : groupRanks(group, meshAxes, wait.rank)) {
-    State state = stateOf(reports[size_t(rank)], wait.channel);
-    if (state.word == wait.state.word)
+    uint64_t word = stateOf(reports[size_t(rank)], wait.channel).word;
+    if (word == wait.state.word)
       continue;
-    if (++count <= 8)
-      names += (names.empty() ? "" : ", ") + std::to_string(rank);
-    if (count == 1)
-      first = state.word == 0 ? "has begun none"
-              : progressOf(state.word).isInside
-                  ? "is in " + nameOf(state)
-                  : "has ended " + nameOf(state) + " last";
+    ProgressPlace left = progressOf(wait.state.word);
+    left.isInside = false;
+    (word == wordOf(left) ? gone : late).push_back(rank);
   }
-  if (count == 0)
+  const std::vector<int> &named = late.empty() ? gone : late;
+  if (named.empty())
     return "all its ranks have arrived";
-  if (count == 1)
-    return "rank " + names + " has not arrived: it " + first;
-  return "ranks " + names +
-         (count > 8 ? " and " + std::to_string(count - 8) + " more" : "") +
-         " have not arrived: the first of them " + first;
+  return namesOf(named) + (named.size() == 1 ? " has " : " have ") +
+         (late.empty() ? "left it" : "not arrived") +
+         "; at its last beat rank " + std::to_string(named[0]) + " " +
+         lastBeatOf(stateOf(reports[size_t(named[0])], wait.channel));
 }
 
 std::string Watchdog::judge(const std::vector<std::string> &reports) {

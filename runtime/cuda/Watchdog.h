@@ -79,6 +79,7 @@ private:
   Wait longestWait(const std::vector<std::string> &reports) const;
   std::string nameOf(const State &state) const;
   std::string nameOf(const Wait &wait) const;
+  std::string lastBeatOf(const State &state) const;
   std::string missingIn(const Wait &wait,
                         const std::vector<std::string> &reports) const;
   std::vector<ncclComm_t> communicators() const;
