@@ -53,7 +53,8 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     Attention is the library's unless `plain-attention` asks for the runtime's
-    own, or the target is CUDA and the type f32, which cuDNN does not have.
+    own, or the target is CUDA and the type f32, which cuDNN does not have; that
+    takes heads of at most 256 elements.
     `target=test` sizes workspaces by fixed formulas, so that tests do not
     depend on the machine. Only collectives and parts (fsdp.shard_of) along
     dimension 0 are lowered.
@@ -66,6 +67,30 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
   ];
   let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
+}
+
+def BatchCasts : Pass<"exec-batch-casts", "::mlir::ModuleOp"> {
+  let summary = "Makes casts that follow each other one operation";
+  let description = [{
+    Before a bucket is gathered, every shard in it is rounded to bf16: a kernel
+    per tensor, which for a large model is more than half of all launches, most
+    of them over in less time than a launch takes. Launches in a row that do
+    nothing but round f32 to bf16 become one exec.narrow where the last of them
+    stood; kernels without a launch are erased.
+
+    ```mlir
+    exec.launch @cast on compute(%a : memref<4x8xf32>) outs(%b : memref<4x8xbf16>)
+    exec.launch @cast_2 on compute(%c : memref<8xf32>) outs(%d : memref<8xbf16>)
+    // becomes
+    exec.narrow on compute(%a, %c : memref<4x8xf32>, memref<8xf32>)
+        outs(%b, %d : memref<4x8xbf16>, memref<8xbf16>)
+    ```
+
+    The result belongs to the module that all of them are in. A row ends at any
+    other work, and at an await. It runs before offsets are planned: the
+    buffers of a row are then in use together.
+  }];
+  let dependentDialects = ["::fsdp::exec::ExecDialect"];
 }
 
 def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {

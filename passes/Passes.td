@@ -467,6 +467,85 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
 
+def ChunkLoss : Pass<"nn-chunk-loss", "::mlir::ModuleOp"> {
+  let summary = "Projects to logits and takes their cross entropy a chunk of rows at a time";
+  let description = [{
+    The logits of a step, and their gradient, are the largest tensors of a model
+    with many classes: for each token a number per class. This pass cuts the rows
+    that a rank has of a loss, nn.cross_entropy of nn.linear, into `chunks` equal
+    parts. A chunk is projected, reduced to one loss per row, differentiated and
+    multiplied back to the gradients of input and weight before the next one
+    begins, so that logits and their gradient never have more rows than one.
+
+    This needs the cotangent of the losses before they are known. It does not
+    depend on them: it is one over the count of labels, which the targets give.
+    What makes it is computed in front of the chunks, from a constant 1 in place of
+    nn.seed. So there is no second projection, as there would be if the backward
+    pass made every chunk's logits again: no product is computed twice.
+
+    The last chunk is differentiated behind nn.seed, where all of the loss was: its
+    ops keep their addresses ("bwd output dw"), they hide the first gathers
+    of the backward pass, and what the program uses last and first of its
+    two passes stays the same. Those of the other chunks are of the phase "fwd".
+
+    **Bits.** The losses of rows, their logarithms of sums of exponentials and the
+    gradient of the projection's input are rows of the same products, and have
+    the same bits where the library computes a row the same in a matrix of fewer
+    rows. The gradients of weight and bias are sums over rows: they are added up in
+    f32 from chunk to chunk (nn.linear_weight_grad's `sum`) and rounded once, in
+    another order than without chunks. That is part of the numerical contract.
+
+    **Memory.** Between the chunks lives the gradient of the weight in
+    f32. In bf16 that is twice the bytes of the gradient itself, so less is alive
+    at the loss where a rank has more rows than about the width of the model. Where
+    the peak of the step is elsewhere (at an attention whose library wants much
+    scratch) the arena does not shrink.
+
+    It runs behind fsdp-expand, on the program of one rank: its rows are its own
+    however the batch, the sequence or the loss is cut over ranks. Programs
+    without gradients stay as they are: @evaluate returns its logits whole.
+
+    It is an error if no program has such a loss, if a rank's rows cannot be cut
+    into so many chunks, if the logits are made by another op (a policy that cuts the
+    classes gathers them), if somebody else uses them, or if the
+    cotangent of the losses depends on them.
+
+    ```mlir
+    %logits = nn.linear %h, %w : tensor<8x4xf32>, tensor<16x4xf32> -> tensor<8x16xf32>
+    %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x16xf32>, tensor<8xi32>, tensor<8xf32>
+    …
+    %seed = nn.seed %loss : tensor<f32>
+    …
+    %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x16xf32>, tensor<8xi32>, tensor<8xf32>
+    %dh = nn.linear_input_grad %d, %w : tensor<8x16xf32>, tensor<16x4xf32> -> tensor<8x4xf32>
+    %dw = nn.linear_weight_grad %d, %h : tensor<8x16xf32>, tensor<8x4xf32> -> tensor<16x4xf32>
+    // becomes, with chunks=2,
+    %h0 = nn.slice %h [0, 0] : tensor<8x4xf32> to tensor<4x4xf32>
+    %logits0 = nn.linear %h0, %w : tensor<4x4xf32>, tensor<16x4xf32> -> tensor<4x16xf32>
+    %rows0, %lse0 = nn.cross_entropy %logits0, %t0 ignore_index -100 : tensor<4x16xf32>, tensor<4xi32>, tensor<4xf32>
+    %d0 = nn.cross_entropy_grad %logits0, %t0, %lse0, %drows0 ignore_index -100 : tensor<4x16xf32>, tensor<4xi32>, tensor<4xf32>
+    %dh0 = nn.linear_input_grad %d0, %w : tensor<4x16xf32>, tensor<16x4xf32> -> tensor<4x4xf32>
+    %dw0 = nn.linear_weight_grad %d0, %h0 : tensor<4x16xf32>, tensor<4x4xf32> -> tensor<16x4xf32>
+    %h1 = nn.slice %h [4, 0] : tensor<8x4xf32> to tensor<4x4xf32>
+    %logits1 = nn.linear %h1, %w : tensor<4x4xf32>, tensor<16x4xf32> -> tensor<4x16xf32>
+    %rows1, %lse1 = nn.cross_entropy %logits1, %t1 ignore_index -100 : tensor<4x16xf32>, tensor<4xi32>, tensor<4xf32>
+    %rows = nn.concat %rows0, %rows1 dim 0 : tensor<4xf32>, tensor<4xf32> to tensor<8xf32>
+    …
+    %seed = nn.seed %loss : tensor<f32>
+    …
+    %d1 = nn.cross_entropy_grad %logits1, %t1, %lse1, %drows1 ignore_index -100 : tensor<4x16xf32>, tensor<4xi32>, tensor<4xf32>
+    %dh1 = nn.linear_input_grad %d1, %w : tensor<4x16xf32>, tensor<16x4xf32> -> tensor<4x4xf32>
+    %dh = nn.concat %dh0, %dh1 dim 0 : tensor<4x4xf32>, tensor<4x4xf32> to tensor<8x4xf32>
+    %dw = nn.linear_weight_grad %d1, %h1 sum %dw0 : tensor<4x16xf32>, tensor<4x4xf32>, tensor<16x4xf32> -> tensor<16x4xf32>
+    ```
+  }];
+  let options = [
+    Option<"chunks", "chunks", "int64_t", /*default=*/"1",
+           "Chunks of a rank's rows; 1: programs stay as they are">,
+  ];
+  let dependentDialects = ["::fsdp::nn::NNDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // Schedule: the plan and the passes that apply it
 //===----------------------------------------------------------------------===//

@@ -80,6 +80,13 @@ static void addSharding(OpPassManager &pm,
   // Only now do redistributes become collectives: until here the reverse pass
   // needed them whole (a cast and a gather apart would round too early).
   pm.addPass(createExpand());
+  // A rank's rows are its own now, however they are cut over ranks, and the
+  // gradients of the loss are there.
+  if (options.lossChunks != 1) {
+    ChunkLossOptions chunk;
+    chunk.chunks = options.lossChunks;
+    pm.addPass(createChunkLoss(chunk));
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,6 +128,7 @@ static void addExecution(OpPassManager &pm,
   lower.threads = options.threads;
   lower.plainAttention = options.plainAttention;
   pm.addPass(createExecLower(lower));
+  pm.addPass(createBatchCasts());
 
   PlanMemoryOptions memory;
   memory.memoryBudget = options.memoryBudget;

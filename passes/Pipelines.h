@@ -69,6 +69,11 @@ struct TrainPipelineOptions
       *this, "reduce-once",
       llvm::cl::desc("Reduce gradients once per step of several microbatches"),
       llvm::cl::init(false)};
+  Option<int64_t> lossChunks{
+      *this, "loss-chunks",
+      llvm::cl::desc("Chunks of rows in which logits and their loss are "
+                     "computed; see nn-chunk-loss"),
+      llvm::cl::init(1)};
   Option<bool> optimizer{
       *this, "optimizer",
       llvm::cl::desc("Update parameters by AdamW; without, gradients stay in "

@@ -45,6 +45,34 @@ def Exec_GemmOp : Exec_RuntimeOp<"gemm", "gemm",
   }];
 }
 
+defvar gemmSum = Buf<"sum", "f32", "*">;
+
+def Exec_GemmAddOp : Exec_RuntimeOp<"gemm_add", "gemmAdd",
+    [Buf<"lhs", "T", "*">, Buf<"rhs", "T", "*">, gemmSum], [Updated<gemmSum>]> {
+  let summary = "Adds a matrix product to a sum in f32, in place";
+  let prose = [{
+    `sum += op(lhs) op(rhs)`, as exec.gemm otherwise. The sum is an input and,
+    once more, the output.
+
+    Example:
+    ```mlir
+    exec.gemm_add on compute (%d, %x, %s : memref<4x16xbf16>, memref<4x8xbf16>, memref<16x8xf32>)
+        outs(%s : memref<16x8xf32>) {transpose_lhs}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. shapes agree
+    as for nn.matmul.
+  }];
+  let params = (ins UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let callArguments = [Exec_Index<"getDescriptor()">];
+  let workspaceBytes = "sizes.gemmWorkspaceBytes(getDescriptor())";
+  let hasVerifier = 1;
+  let declarations = [{
+    /// `workspace` is what the op has.
+    ::fsdp::rt::GemmDesc getDescriptor();
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
@@ -344,8 +372,9 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     Input i belongs to output i; see the fsdp dialect for what each kind does.
     `reduce` and `scale` matter for reductions. The gathered output buffer
     has room for the padded tensor: ranks x shard. Workspaces: one per input
-    for reductions, room for every rank's piece in the wire type, which is the
-    input's.
+    for reductions, room for the other ranks' pieces in the wire type, which is
+    the input's, or for as much of them as the target exchanges at once
+    (exec-verify knows).
 
     With a token result the op is in flight until exec.await, or, where nobody
     awaits it, until a later op of its stream is awaited; without, it is
@@ -365,8 +394,7 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     output has the input's shape (all_reduce), or that with ranks times
     (all_gather) or a part of ceil(size / ranks) of (reduce_scatter) dimension
     0; 5. a gather keeps the type, a reduction is of f32, of bf16 to f32 (sum) or
-    of i64 (sum, scale 1); 6. tensors of one collective have the same types; 7. a
-    workspace has room for the pieces of all other ranks.
+    of i64 (sum, scale 1); 6. tensors of one collective have the same types.
   }];
   let params = (ins Exec_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
       TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
@@ -396,10 +424,28 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
 }
 
 //===----------------------------------------------------------------------===//
-// Optimizer
+// Several tensors at once
 //===----------------------------------------------------------------------===//
 
 class Exec_Counts<string buffers> : Exec_Sizes<"counts", "countsOf(*this, \"" # buffers # "\")", "counts">;
+
+def Exec_NarrowOp : Exec_RuntimeOp<"narrow", "narrow",
+    [BufList<"in", "f32", "elements...">], [BufList<"out", "bf16", "elements...">]> {
+  let summary = "Rounds several tensors from f32 to bf16";
+  let prose = [{
+    What exec-batch-casts makes of casts that follow each other, as those of
+    the shards of a bucket do.
+
+    Example: `exec.narrow on compute (%a, %b : memref<4x8xf32>, memref<8xf32>) outs(%c, %d : memref<4x8xbf16>, memref<8xbf16>)`
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let callArguments = [Exec_Counts<"in">];
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizer
+//===----------------------------------------------------------------------===//
 
 def Exec_AbsMaxOp : Exec_RuntimeOp<"abs_max", "absMax",
     [BufList<"in", "f32", "elements...">], [Buf<"out", "f32", "">]> {

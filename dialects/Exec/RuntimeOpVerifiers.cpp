@@ -17,7 +17,7 @@ static MemRefType typeOf(Value buffer) {
 }
 
 //===----------------------------------------------------------------------===//
-// exec.gemm
+// exec.gemm and exec.gemm_add
 //===----------------------------------------------------------------------===//
 
 /// Rows and columns of a matmul operand after its transposition.
@@ -28,43 +28,65 @@ static std::pair<int64_t, int64_t> matrixShape(MemRefType type,
   return transposed ? std::make_pair(cols, rows) : std::make_pair(rows, cols);
 }
 
-rt::GemmDesc GemmOp::getDescriptor() {
-  MemRefType lhs = typeOf(getInputs()[0]), out = typeOf(getOutputs()[0]);
-  rt::GemmDesc desc;
+/// Of a product, without what else it adds.
+template <typename OpT> static rt::GemmDesc describeProduct(OpT op) {
+  MemRefType lhs = typeOf(op.getInputs()[0]), out = typeOf(op.getOutputs()[0]);
+  rt::GemmDesc desc{};
   std::tie(desc.m, desc.n) = matrixShape(out, false);
-  desc.k = matrixShape(lhs, getTransposeLhs()).second;
+  desc.k = matrixShape(lhs, op.getTransposeLhs()).second;
   desc.batch = out.getNumElements() / (desc.m * desc.n);
-  desc.transposeLhs = getTransposeLhs();
-  desc.transposeRhs = getTransposeRhs();
-  desc.bias = getInputs().size() == 3;
+  desc.transposeLhs = op.getTransposeLhs();
+  desc.transposeRhs = op.getTransposeRhs();
   desc.in = dtypeOf(lhs.getElementType());
   desc.out = dtypeOf(out.getElementType());
-  for (Value workspace : getWorkspaces())
+  for (Value workspace : op.getWorkspaces())
     desc.workspace = bytesOf(typeOf(workspace));
   return desc;
 }
 
-LogicalResult GemmOp::verify() {
-  MemRefType lhs = typeOf(getInputs()[0]), rhs = typeOf(getInputs()[1]);
-  MemRefType out = typeOf(getOutputs()[0]);
+template <typename OpT> static LogicalResult verifyProduct(OpT op) {
+  MemRefType lhs = typeOf(op.getInputs()[0]), rhs = typeOf(op.getInputs()[1]);
+  MemRefType out = typeOf(op.getOutputs()[0]);
   if (lhs.getRank() < 2 || lhs.getRank() != rhs.getRank() ||
       lhs.getRank() != out.getRank()) // 6
-    return emitOpError("needs operands of equal rank, at least 2");
-  auto [m, k] = matrixShape(lhs, getTransposeLhs());
-  auto [rhsK, n] = matrixShape(rhs, getTransposeRhs());
+    return op.emitOpError("needs operands of equal rank, at least 2");
+  auto [m, k] = matrixShape(lhs, op.getTransposeLhs());
+  auto [rhsK, n] = matrixShape(rhs, op.getTransposeRhs());
   auto [outM, outN] = matrixShape(out, false);
   auto batch = [](MemRefType type) { return type.getShape().drop_back(2); };
   if (k != rhsK || m != outM || n != outN || batch(lhs) != batch(rhs) ||
       batch(lhs) != batch(out)) // 6
-    return emitOpError("has shapes that do not agree: ")
+    return op.emitOpError("has shapes that do not agree: ")
            << lhs << " times " << rhs << " gives " << out;
-  if (getInputs().size() == 3) { // 7
-    MemRefType bias = typeOf(getInputs()[2]);
-    if (bias.getRank() != 1 || bias.getDimSize(0) != n)
-      return emitOpError("needs a bias of shape [") << n << "], got " << bias;
-  }
   return success();
 }
+
+rt::GemmDesc GemmOp::getDescriptor() {
+  rt::GemmDesc desc = describeProduct(*this);
+  desc.bias = getInputs().size() == 3;
+  return desc;
+}
+
+LogicalResult GemmOp::verify() {
+  if (failed(verifyProduct(*this)))
+    return failure();
+  if (getInputs().size() < 3)
+    return success();
+  MemRefType bias = typeOf(getInputs()[2]);
+  int64_t columns = typeOf(getOutputs()[0]).getShape().back();
+  if (bias.getRank() != 1 || bias.getDimSize(0) != columns) // 7
+    return emitOpError("needs a bias of shape [")
+           << columns << "], got " << bias;
+  return success();
+}
+
+rt::GemmDesc GemmAddOp::getDescriptor() {
+  rt::GemmDesc desc = describeProduct(*this);
+  desc.accumulate = true;
+  return desc;
+}
+
+LogicalResult GemmAddOp::verify() { return verifyProduct(*this); } // 6
 
 //===----------------------------------------------------------------------===//
 // Attention
@@ -293,18 +315,6 @@ static bool shapesAgree(CollectiveKind kind, int64_t ranks, MemRefType input,
   return false;
 }
 
-/// Bytes of the pieces of all other ranks of one tensor, which every target
-/// holds in the type that travels.
-static int64_t leastWorkspace(CollectiveOp op, rt::CollectiveItem item,
-                              int64_t ranks) {
-  int64_t piece = op.getKind() == CollectiveKind::ReduceScatter
-                      ? item.shard
-                      : fsdp::ceilDiv(item.full, ranks);
-  return (fsdp::CheckedSize(ranks - 1) * piece *
-          rt::sizeOf(op.getDescriptor({}).in))
-      .saturated();
-}
-
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<dist::MeshOp> mesh =
       dist::verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
@@ -317,14 +327,5 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << ranks << " ranks cannot make output " << index
                            << " (" << output.getType() << ") of "
                            << input.getType();
-  SmallVector<rt::CollectiveItem> items = getItems();
-  for (auto [index, space] : llvm::enumerate(getWorkspaces())) {
-    int64_t least = leastWorkspace(*this, items[index], ranks);
-    if (bytesOf(typeOf(space)) < least) // 7
-      return emitOpError("has ")
-             << bytesOf(typeOf(space)) << " bytes of workspace " << index
-             << ", but the pieces of " << ranks - 1 << " other ranks need "
-             << least;
-  }
   return success();
 }

@@ -331,6 +331,7 @@ LogicalResult SignatureChecker::checkElement(const BufferSpec &spec,
     return refuse("the element type of '" + at->second.second + "'");
   }
   bool agrees = (spec.element == "f32" && element.isF32()) ||
+                (spec.element == "bf16" && element.isBF16()) ||
                 (spec.element == "i32" && element.isInteger(32)) ||
                 (spec.element == "i64" && element.isInteger(64));
   return agrees ? success() : refuse(spec.element);

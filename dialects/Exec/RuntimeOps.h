@@ -31,8 +31,9 @@ struct BufferSpec {
 
   /// That of the function's parameter.
   llvm::StringRef name;
-  /// "f32", "i32", "i64"; "float": f32 or bf16; "T": f32 or bf16, and "E": any
-  /// type, the same wherever the operation says so; "": checked elsewhere.
+  /// "f32", "bf16", "i32", "i64"; "float": f32 or bf16; "T": f32 or bf16, and
+  /// "E": any type, the same wherever the operation says so; "": checked
+  /// elsewhere.
   llvm::StringRef element;
   /// Dimensions, apart by spaces: a name (equal wherever it occurs),
   /// `>=name` (at least that), `name/2` (half of it), a number, or `name...`

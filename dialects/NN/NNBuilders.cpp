@@ -80,7 +80,7 @@ void LinearWeightGradOp::build(OpBuilder &builder, OperationState &state,
   build(builder, state,
         withShape(typeOf(cotangent),
                   {shapeOf(cotangent).back(), shapeOf(input).back()}),
-        cotangent, input);
+        cotangent, input, /*sum=*/Value());
 }
 
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,

@@ -58,22 +58,34 @@ def NN_LinearInputGradOp : NN_PureOp<"linear_input_grad"> {
 }
 
 def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad"> {
-  let summary = "Gradient of nn.linear with respect to its weight: dy^T x";
+  let summary = "Gradient of nn.linear with respect to its weight: dy^T x (+ sum)";
   let description = [{
     Summed over all dimensions but the last, so that a batch and a sequence
     need not be flattened into one dimension. Accumulated in f32 (f64 for
     f64), rounded once. (The bias gradient is nn.sum.)
 
-    Example: `%dw = nn.linear_weight_grad %dy, %x : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>`
+    `sum` is what other rows have given before; the products are added to it.
+    Such a sum stays f32 until it is whole: rows in chunks lose no digit to
+    bf16. exec updates it in place.
+
+    Example:
+    ```mlir
+    %dw = nn.linear_weight_grad %dy, %x : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
+    %s0 = nn.linear_weight_grad %dy0, %x0 : tensor<4x16xbf16>, tensor<4x8xbf16> -> tensor<16x8xf32>
+    %s1 = nn.linear_weight_grad %dy1, %x1 sum %s0 : tensor<4x16xbf16>, tensor<4x8xbf16>, tensor<16x8xf32> -> tensor<16x8xf32>
+    ```
 
     Constraints: 1. dy and x have equal shapes but for the last dimension; 2.
-    the result has shape [last dimension of dy, last dimension of x]; 3. equal
-    element types.
+    the result has shape [last dimension of dy, last dimension of x]; 3. dy and
+    x have equal element types, and the result has theirs or, of bf16, f32; 4.
+    the sum, if present, has the result's type, which is not bf16.
   }];
-  let arguments = (ins NN_FloatTensor:$cotangent, NN_FloatTensor:$input);
+  let arguments = (ins NN_FloatTensor:$cotangent, NN_FloatTensor:$input,
+                       Optional<NN_FloatTensor>:$sum);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
-    $cotangent `,` $input attr-dict `:` type($cotangent) `,` type($input) `->` type($result)
+    $cotangent `,` $input (`sum` $sum^)? attr-dict `:` type($cotangent) `,`
+    type($input) (`,` type($sum)^)? `->` type($result)
   }];
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$cotangent, "::mlir::Value":$input)>];

@@ -78,7 +78,22 @@ LogicalResult LinearWeightGradOp::verify() {
   // 3.
   if (failed(expectElementType(*this, "the input", getInput(), getCotangent())))
     return failure();
-  return expectElementType(*this, "the result", getResult(), getCotangent());
+  Type own = typeOf(getCotangent()).getElementType();
+  Type result = typeOf(getResult()).getElementType();
+  if (!(own.isBF16() && result.isF32()) &&
+      failed(
+          expectElementType(*this, "the result", getResult(), getCotangent())))
+    return failure();
+  // 4.
+  if (!getSum())
+    return success();
+  if (getSum().getType() != getResult().getType())
+    return emitOpError("expects the sum to have the result's type ")
+           << getResult().getType() << ", got " << getSum().getType();
+  if (result.isBF16())
+    return emitOpError("adds to a sum in bf16, which would round it once per "
+                       "addend; make it f32");
+  return success();
 }
 
 LogicalResult MatmulOp::verify() {

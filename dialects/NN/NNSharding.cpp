@@ -279,7 +279,11 @@ ShardingRule MatmulOp::getShardingRule() {
   ShardingRule OP::getShardingRule() { return shardingRule(*this, NOTATION); }
 
 RULE(LinearInputGradOp, "... o, o i -> ... i")
-RULE(LinearWeightGradOp, "... o, ... i -> o i")
+// A sum is added to once, so not on every rank that has some of the rows.
+ShardingRule LinearWeightGradOp::getShardingRule() {
+  return shardingRule(*this, getSum() ? "...! o, ...! i, o i -> o i"
+                                      : "... o, ... i -> o i");
+}
 
 RULE(RMSNormOp, "... h!, h! -> ... h!, ...")
 RULE(RMSNormInputGradOp, "... h!, h!, ..., ... h! -> ... h!")

@@ -214,6 +214,11 @@ static void addCompilation(Table &table, RunConfig &config) {
             "with several microbatches: whether each reduces its gradients, or "
             "every rank adds up its own, whole ones, which are reduced once; "
             "the two round differently");
+  table.add("compile.loss_chunks", compile.lossChunks, 1, kMaxDimension,
+            "so many chunks of its rows does a rank project to logits, one "
+            "after the other, each with its loss and its gradient: logits "
+            "are never whole; another rounding of the projection's gradient "
+            "with every number");
   table.add("compile.attention", compile.attention, {"auto", "plain"},
             "auto: the library's where it has one; plain: a simple kernel that "
             "gives the same bits on every target, slowly");

@@ -89,6 +89,40 @@ int64_t fsdp::microbatches(const RunConfig &config) {
   return global ? *global / microbatchSize(config) : 1;
 }
 
+void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
+  const char *const key = "compile.loss_chunks";
+  // Sizes that are wrong by themselves have no product.
+  if (errors.concern("training.") || errors.concern("parallelism."))
+    return;
+  int64_t chunks = config.compile.lossChunks;
+  int64_t ranks = config.parallelism.tensorParallelDegree;
+  // Where a policy cuts the rows, the compiler finds out.
+  bool hasPolicy = !config.parallelism.placementPolicy.empty();
+  if (chunks == 1 || (hasPolicy && ranks > 1))
+    return;
+  bool isCut = ranks > 1 && !config.parallelism.disableLossParallel;
+  int64_t rows = config.training.localBatchSize * config.training.seqLen;
+  std::string stated =
+      "training.local_batch_size = " +
+      std::to_string(config.training.localBatchSize) +
+      " times training.seq_len = " + std::to_string(config.training.seqLen);
+  if (isCut) {
+    // That the ranks divide the sequence is checked where it is cut.
+    rows /= ranks;
+    stated +=
+        " on parallelism.tensor_parallel_degree = " + std::to_string(ranks) +
+        " ranks";
+  }
+  if (rows % chunks != 0)
+    errors.add((config.origin.count(key) ? config.origin.at(key) + ": " : "") +
+                   key + " = " + std::to_string(chunks) + " does not divide " +
+                   std::to_string(rows) +
+                   ", the rows of logits that a rank "
+                   "has: " +
+                   stated + "; choose a divisor of it",
+               key);
+}
+
 /// What a policy of one's own says is said there alone.
 static void checkPolicy(const RunConfig &config, ConfigErrors &errors) {
   if (config.parallelism.placementPolicy.empty())

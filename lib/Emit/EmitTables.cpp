@@ -57,10 +57,10 @@ static std::string dtypeText(rt::DType type) {
 
 std::string Tables::gemm(const rt::GemmDesc &desc) {
   std::string initializer = llvm::formatv(
-      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}", desc.batch, desc.m,
-      desc.n, desc.k, boolText(desc.transposeLhs), boolText(desc.transposeRhs),
-      boolText(desc.bias), dtypeText(desc.in), dtypeText(desc.out),
-      desc.workspace);
+      "{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}{10}}", desc.batch,
+      desc.m, desc.n, desc.k, boolText(desc.transposeLhs),
+      boolText(desc.transposeRhs), boolText(desc.bias), dtypeText(desc.in),
+      dtypeText(desc.out), desc.workspace, desc.accumulate ? ", true" : "");
   std::string name = "gemm_";
   if (desc.batch != 1)
     name += llvm::formatv("{0}_times_", desc.batch);
@@ -69,6 +69,8 @@ std::string Tables::gemm(const rt::GemmDesc &desc) {
                         desc.transposeRhs ? 't' : 'n');
   if (desc.bias)
     name += "_bias";
+  if (desc.accumulate)
+    name += "_add";
   name += "_" + dtypeName(desc.in).lower();
   if (desc.in != desc.out)
     name += "_" + dtypeName(desc.out).lower();

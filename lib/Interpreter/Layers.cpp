@@ -40,12 +40,12 @@ Tensor linearInputGrad(const Tensors &in) {
   return dx;
 }
 
-// Operands: dy, x.
+// Operands: dy, x and, where there is one, the sum so far.
 Tensor linearWeightGrad(const Tensors &in) {
   const Tensor &dy = in[0], &x = in[1];
   int64_t outer = dy.shape.back(), inner = x.shape.back();
   int64_t rows = dy.size() / outer;
-  Tensor dw = Tensor::full({outer, inner});
+  Tensor dw = in.size() > 2 ? in[2] : Tensor::full({outer, inner});
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i)

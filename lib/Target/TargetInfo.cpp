@@ -80,10 +80,9 @@ public:
   bool hasAttention(rt::DType type) const override {
     return type == rt::DType::BF16;
   }
-  /// A reduction is the same exchange of pieces as on the CPU.
   int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
                                    int64_t ranks) const override {
-    return rt::collectiveWorkspaceBytes(desc, item, ranks);
+    return rt::cuda::collectiveWorkspaceBytes(desc, item, ranks);
   }
 };
 

@@ -34,7 +34,7 @@ static std::vector<ProgramExchange> exchangesOf(const Manifest &manifest) {
 }
 
 Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
-           bool trains)
+           bool trains, bool graphs)
     : artifact(artifact), place(world),
       shard(fsdp::dataShard(artifact.manifest(), world)),
       microbatches(trains ? microbatchesOf(artifact.manifest()) : 1) {
@@ -42,6 +42,12 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
   options.threads = threads;
   options.meshAxes = manifest().meshSizes();
   options.exchanges = exchangesOf(manifest());
+  options.graphs = graphs;
+  options.folder = artifact.directory();
+  if (trains)
+    listStepRuns();
+  for (const StepRun &run : stepRuns)
+    options.step.push_back(run.program);
   const auto &fingerprint = manifest().fingerprint;
   if (auto target = fingerprint.find("target"); target != fingerprint.end())
     options.target = target->second;
@@ -61,6 +67,17 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
                 std::to_string(microbatches) + " microbatches, " +
                 std::to_string(2 * sizeof(int32_t) * places) +
                 " bytes; lower training.global_batch_size");
+  }
+}
+
+void Rank::listStepRuns() {
+  for (const StepAction &action : trainStepOf(manifest())) {
+    bool isSliced =
+        microbatches > 1 &&
+        takesMicrobatch(
+            manifest().programs[static_cast<size_t>(action.program)]);
+    for (int64_t i = 0; i < action.times; ++i)
+      stepRuns.push_back({action.program, isSliced ? i : -1});
   }
 }
 
@@ -143,7 +160,12 @@ int32_t *Rank::placeInStep(const std::string &input) {
   return const_cast<int32_t *>(std::as_const(*this).placeInStep(input));
 }
 
-void Rank::runStep() {
+void Rank::setInputsOfRun(size_t run) {
+  if (stepRuns[run].slice >= 0)
+    setMicrobatch(stepRuns[run].slice);
+}
+
+void Rank::beginStep() {
   Batch whole = stepBatch();
   int64_t places = whole.rows * whole.sequence;
   for (const auto &[input, from] :
@@ -151,16 +173,15 @@ void Rank::runStep() {
         std::pair(range_name::kTargets, whole.targets)})
     if (std::byte *to = find(std::string(input) + range_name::kOfStepSuffix))
       std::copy_n(from, places, reinterpret_cast<int32_t *>(to));
-  for (const StepAction &action : manifest().steps.at(kTrainStep)) {
-    const ProgramInfo &program =
-        manifest().programs[static_cast<size_t>(action.program)];
-    bool isSliced = microbatches > 1 && takesMicrobatch(program);
-    for (int64_t i = 0; i < action.times; ++i) {
-      if (isSliced)
-        setMicrobatch(i);
-      run(program.name);
-    }
-  }
+  lastProgram =
+      manifest().programs[static_cast<size_t>(stepRuns.back().program)].name;
+  rt::beginStep(*context, [this](size_t run) { setInputsOfRun(run); });
+}
+
+void Rank::endStep() {
+  std::string error;
+  if (!rt::endStep(*context, error))
+    throw Error(error);
 }
 
 bool Rank::hasGlobalLoss() const {

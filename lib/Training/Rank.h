@@ -15,9 +15,9 @@ namespace fsdp {
 class Rank {
 public:
   /// Collective over all ranks. Only one that `trains` runs steps; it has the
-  /// inputs of a batch. Throws fsdp::Error.
+  /// inputs of a batch. `graphs`: see rt::ContextOptions. Throws fsdp::Error.
   Rank(const rt::LoadedArtifact &artifact, rt::World world, int threads,
-       bool trains);
+       bool trains, bool graphs);
 
   const rt::Manifest &manifest() const { return artifact.manifest(); }
   rt::World world() const { return place; }
@@ -52,9 +52,14 @@ public:
 
   /// Runs a program by name. Collective. Throws fsdp::Error.
   void run(const std::string &program);
-  /// Runs the programs of the step "train" on stepBatch(). Collective. Throws
-  /// fsdp::Error.
-  void runStep();
+  /// Begins the step "train" on stepBatch() and the other inputs, which belong
+  /// to the next step when this has returned. Collective.
+  void beginStep();
+  /// Waits for the first step that has begun and not ended; then the outputs
+  /// are its own. Throws fsdp::Error.
+  void endStep();
+  /// True if the next may begin while the last one runs.
+  bool stepsOverlap() const { return rt::stepsOverlap(*context); }
 
   /// Writes every range to the file of this rank, but outputs of programs that
   /// ran before the last one: their bytes may have been used again. The inputs
@@ -73,6 +78,8 @@ private:
   std::byte *inputAddress(const rt::RangeInfo &range) const;
   void write(const rt::RangeInfo &range, const rt::FillPiece &fill);
   bool holds(const rt::RangeInfo &range) const;
+  void listStepRuns();
+  void setInputsOfRun(size_t run);
   void setMicrobatch(int64_t index);
   const int32_t *placeInStep(const std::string &input) const;
   int32_t *placeInStep(const std::string &input);
@@ -85,6 +92,13 @@ private:
   rt::ContextPtr context;
   int64_t microbatches;
   std::vector<int32_t> stepTokens, stepTargets; // of several microbatches
+  /// A run of a program in the step "train", and the slice of the batch that it
+  /// takes; -1: the inputs are what they are.
+  struct StepRun {
+    int program;
+    int64_t slice;
+  };
+  std::vector<StepRun> stepRuns;
   std::string lastProgram;
   std::set<std::string> loaded;
 };

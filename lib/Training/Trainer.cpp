@@ -13,15 +13,19 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 using namespace fsdp;
 using namespace fsdp::rt;
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 class Trainer {
 public:
@@ -34,7 +38,12 @@ public:
 private:
   void introduce(double peak, const std::string &peakText);
   StepCosts measureCosts();
-  StepRecord runStep(int64_t step);
+  struct BegunStep {
+    StepRecord record; // what is known when it begins
+    Clock::time_point begin;
+  };
+  BegunStep beginStep(int64_t step);
+  void endStep(const BegunStep &step);
   void train();
   void evaluate();
   void writeSample();
@@ -46,6 +55,7 @@ private:
   int threads;
   Rank rank;
   bool fixedBatch = false;
+  Clock::time_point lastEnd;        // of a step
   std::unique_ptr<Metrics> metrics; // of the first rank
   LossCurve curve;
   nlohmann::ordered_json summary;
@@ -57,7 +67,8 @@ Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
                  const RunOptions &options, World world)
     : run(run), config(run.config), options(options),
       threads(static_cast<int>(config.compile.threads)),
-      rank(artifact, world, threads, options.program.empty()) {
+      rank(artifact, world, threads, options.program.empty(),
+           !options.noGraph) {
   rank.initialize(static_cast<uint64_t>(config.training.seed));
   if (!options.load.empty())
     fixedBatch = rank.load(options.load, options.program.empty());
@@ -120,31 +131,21 @@ StepCosts Trainer::measureCosts() {
   return costs;
 }
 
-StepRecord Trainer::runStep(int64_t step) {
-  StepRecord record{};
-  record.step = step + 1;
+Trainer::BegunStep Trainer::beginStep(int64_t step) {
+  BegunStep begun{};
+  begun.record.step = step + 1;
   if (!fixedBatch)
     run.text->sampleTraining(static_cast<uint64_t>(config.training.seed), step,
                              rank.dataShard(), rank.stepBatch());
   if (auto *lr = rank.scalar<float>(range_name::kLearningRate)) {
     *lr = static_cast<float>(learningRate(config, step));
-    record.lr = *lr;
+    begun.record.lr = *lr;
   }
   if (auto *number = rank.scalar<int32_t>(range_name::kStep))
     *number = static_cast<int32_t>(step + 1);
-  auto start = std::chrono::steady_clock::now();
-  rank.runStep();
-  std::chrono::duration<double> seconds =
-      std::chrono::steady_clock::now() - start;
-  record.seconds = seconds.count();
-  record.loss = *rank.scalar<float>(range_name::kLoss);
-  if (!rank.hasGlobalLoss()) {
-    allReduceSum(&record.loss, 1);
-    record.loss /= rank.world().size;
-  }
-  if (const auto *norm = rank.scalar<float>(range_name::kGradNorm))
-    record.gradNorm = *norm;
-  return record;
+  begun.begin = Clock::now();
+  rank.beginStep();
+  return begun;
 }
 
 /// Every rank sees the same values and stops at the same step.
@@ -157,6 +158,26 @@ static void requireFinite(const StepRecord &record) {
                 " is not finite; the run was stopped");
 }
 
+void Trainer::endStep(const BegunStep &step) {
+  rank.endStep();
+  StepRecord record = step.record;
+  // Of steps that overlap, each lasts from the end of the one before.
+  Clock::time_point end = Clock::now();
+  std::chrono::duration<double> seconds = end - std::max(step.begin, lastEnd);
+  lastEnd = end;
+  record.seconds = seconds.count();
+  record.loss = *rank.scalar<float>(range_name::kLoss);
+  if (!rank.hasGlobalLoss()) {
+    allReduceSum(&record.loss, 1);
+    record.loss /= rank.world().size;
+  }
+  if (const auto *norm = rank.scalar<float>(range_name::kGradNorm))
+    record.gradNorm = *norm;
+  requireFinite(record);
+  if (metrics)
+    metrics->add(record);
+}
+
 void Trainer::train() {
   if (!rank.scalar<float>(range_name::kLoss))
     throw Error("the artifact's program 'train' gives no loss");
@@ -164,17 +185,24 @@ void Trainer::train() {
   if (rank.isFirst())
     metrics = std::make_unique<Metrics>(config, costs,
                                         runHeader(run, rank.world().size));
-  auto start = std::chrono::steady_clock::now();
+  Clock::time_point start = Clock::now();
+  std::optional<BegunStep> running;
+  auto endRunning = [&] {
+    if (running)
+      endStep(*running);
+    running.reset();
+  };
   for (int64_t step = 0; step < config.training.steps; ++step) {
-    StepRecord record = runStep(step);
-    requireFinite(record);
-    if (metrics)
-      metrics->add(record);
+    if (!rank.stepsOverlap())
+      endRunning();
+    BegunStep next = beginStep(step);
+    endRunning();
+    running = next;
   }
+  endRunning();
   if (!metrics)
     return;
-  std::chrono::duration<double> seconds =
-      std::chrono::steady_clock::now() - start;
+  std::chrono::duration<double> seconds = Clock::now() - start;
   print(format("trained %s steps in %.1f s\n",
                grouped(config.training.steps).c_str(), seconds.count()));
   summary["steps"] = config.training.steps;

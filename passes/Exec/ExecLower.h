@@ -68,6 +68,10 @@ private:
   exec::RangeOp last;
 };
 
+/// The sum whose buffer `value` will have, because the op that makes `value`
+/// adds to it and nobody else reads it or writes there; null if there is none.
+mlir::Value sumUpdatedInPlace(mlir::Value value);
+
 /// Lowers one function. Values are followed op by op: a tensor becomes the
 /// buffer that holds it, an alias becomes a view.
 class ProgramLowering {
@@ -87,6 +91,7 @@ private:
   mlir::LogicalResult bindResults();
   mlir::LogicalResult lowerReturn();
   void chooseDestination(mlir::Value value, exec::RangeOp range);
+  void chooseDestinations(nn::ConcatOp op);
   void findUpdates();
   bool isUsedAfterUpdate(nn::ReadOp read);
   mlir::LogicalResult lower(mlir::Operation *op);
@@ -105,6 +110,9 @@ private:
   /// The buffer that `result` is to be written to: its destination, or a new
   /// interval. `op` gives it its label.
   mlir::Value output(mlir::Value result, mlir::Operation *op);
+  /// The same, once: where parts of `result` were made before `op`, they are
+  /// there.
+  mlir::Value buffer(mlir::Value result, mlir::Operation *op);
   /// An interval for `tensor`, or for the scratch memory that `suffix` says.
   mlir::Value alloc(mlir::MemRefType type, mlir::Value tensor,
                     mlir::Operation *op, llvm::StringRef suffix = "");

@@ -1,4 +1,5 @@
 //===- ExecLowerLibrary.cpp - Matmuls and typed operations ----------------===//
+#include "fsdp/Runtime/PlainAttention.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;
@@ -54,10 +55,17 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
   for (StringAttr attribute : name.getAttributeNames())
     if (Attribute value = op->getAttr(attribute))
       work.addAttribute(attribute, value);
-  if (isa<nn::AttentionOp, nn::AttentionGradOp>(op) &&
-      (state.plainAttention || !state.target.hasAttention(exec::dtypeOf(
-                                   getElementTypeOrSelf(op->getOperand(0))))))
-    work.addAttribute("plain", b.getUnitAttr());
+  if (isa<nn::AttentionOp, nn::AttentionGradOp>(op)) {
+    auto q = cast<ShapedType>(op->getOperand(0).getType());
+    if (state.plainAttention ||
+        !state.target.hasAttention(exec::dtypeOf(q.getElementType()))) {
+      if (q.getShape().back() > rt::kPlainHeadDim)
+        return op->emitOpError("has heads of ")
+               << q.getShape().back() << " elements, but attention without a "
+               << "library takes at most " << rt::kPlainHeadDim;
+      work.addAttribute("plain", b.getUnitAttr());
+    }
+  }
   return giveWorkspaces(cast<exec::RuntimeOpInterface>(b.create(work)),
                         op->getResults(), op);
 }
@@ -107,12 +115,33 @@ LogicalResult ProgramLowering::lowerLinearInputGrad(nn::LinearInputGradOp op) {
               /*transposeRhs=*/false);
 }
 
+Value fsdp::lower::sumUpdatedInPlace(Value value) {
+  auto op = value.getDefiningOp<nn::LinearWeightGradOp>();
+  Value sum = op ? op.getSum() : Value();
+  bool isOwn =
+      sum && sum.hasOneUse() && sum.getDefiningOp<nn::LinearWeightGradOp>();
+  return isOwn ? sum : Value();
+}
+
 LogicalResult
 ProgramLowering::lowerLinearWeightGrad(nn::LinearWeightGradOp op) {
   Value dy = buffer(op.getCotangent()), x = buffer(op.getInput());
-  Value dw = output(op.getResult(), op);
-  return gemm(op, {asMatrix(dy), asMatrix(x)}, dw, /*transposeLhs=*/true,
-              /*transposeRhs=*/false);
+  if (!op.getSum())
+    return gemm(op, {asMatrix(dy), asMatrix(x)}, output(op.getResult(), op),
+                /*transposeLhs=*/true, /*transposeRhs=*/false);
+  Value sum = buffer(op.getSum());
+  if (sumUpdatedInPlace(op.getResult())) {
+    held[op.getResult()] = sum;
+  } else {
+    Value kept = std::exchange(sum, output(op.getResult(), op));
+    copy(op.getLoc(), kept, sum);
+  }
+  auto work = exec::GemmAddOp::create(
+      b, op->getLoc(), exec::Stream::Compute,
+      ValueRange{asMatrix(dy), asMatrix(x), sum}, sum,
+      /*workspaces=*/ValueRange(), /*transposeLhs=*/true,
+      /*transposeRhs=*/false);
+  return giveWorkspaces(work, op->getResults(), op);
 }
 
 LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {

@@ -66,6 +66,11 @@ Value ProgramLowering::output(Value result, Operation *op) {
   return known;
 }
 
+Value ProgramLowering::buffer(Value result, Operation *op) {
+  Value known = held.lookup(result);
+  return known ? known : output(result, op);
+}
+
 SmallVector<Value> ProgramLowering::buffers(ValueRange tensors) {
   return llvm::map_to_vector(tensors, [&](Value v) { return buffer(v); });
 }
@@ -148,6 +153,9 @@ void ProgramLowering::chooseDestination(Value value, exec::RangeOp range) {
   // A reshaped value is written through a view of the range.
   while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
     value = reshape.getInput();
+  // What is added to in place is there from the first addend on.
+  while (Value sum = sumUpdatedInPlace(value))
+    value = sum;
   if (!ownsBuffer(value) || destinations.contains(value))
     return;
   destinations[value] =
@@ -179,6 +187,8 @@ LogicalResult ProgramLowering::bindResults() {
         range && updates.lookup(write.getName()).size() == 1 &&
         !read.contains(write.getName()))
       chooseDestination(write.getValue(), range);
+  for (auto join : func.getOps<nn::ConcatOp>())
+    chooseDestinations(join);
   return success();
 }
 
@@ -360,11 +370,23 @@ void ProgramLowering::copyBox(Location loc, Value from, Value to,
                           outOffsets);
 }
 
+/// Whether a library reads `value` where it lies. Its matmuls are prepared for
+/// operands that are aligned as ranges of the arena are.
+static bool isReadByLibrary(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<nn::LinearOp, nn::LinearInputGradOp, nn::LinearWeightGradOp,
+               nn::MatmulOp>(user);
+  });
+}
+
 LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());
   auto box = cast<RankedTensorType>(op.getType());
   Value from = buffer(op.getInput());
-  if (auto offset = contiguousOffset(input, box, op.getOffsets())) {
+  auto offset = contiguousOffset(input, box, op.getOffsets());
+  int64_t elementBytes = input.getElementTypeBitWidth() / 8;
+  bool isAligned = offset && *offset * elementBytes % exec::kAlignment == 0;
+  if (offset && (isAligned || !isReadByLibrary(op.getResult()))) {
     held[op.getResult()] = view(from, box.getShape(), *offset);
     return success();
   }
@@ -385,15 +407,44 @@ LogicalResult ProgramLowering::lowerPad(nn::PadOp op) {
   return success();
 }
 
+/// True if the parts of `op` lie one behind the other in its result.
+static bool hasContiguousParts(nn::ConcatOp op) {
+  auto shape = cast<RankedTensorType>(op.getType()).getShape();
+  return llvm::all_of(shape.take_front(op.getDim()),
+                      [](int64_t size) { return size == 1; });
+}
+
+/// Parts are made where they end, so that nothing is copied: those that are
+/// aligned as intervals of the arena are.
+void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
+  if (!hasContiguousParts(op) || op->use_empty())
+    return;
+  int64_t offset = 0;
+  for (Value part : op.getInputs()) {
+    auto type = cast<RankedTensorType>(part.getType());
+    int64_t bytes = offset * (type.getElementTypeBitWidth() / 8);
+    if (bytes % exec::kAlignment == 0 && ownsBuffer(part) &&
+        !destinations.contains(part))
+      destinations[part] =
+          view(buffer(op.getResult(), op), type.getShape(), offset);
+    offset += type.getNumElements();
+  }
+}
+
 LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
-  Value to = output(op.getResult(), op);
-  int64_t rank = cast<MemRefType>(to.getType()).getRank();
+  Value to = buffer(op.getResult(), op);
+  bool isContiguous = hasContiguousParts(op);
+  int64_t rank = cast<MemRefType>(to.getType()).getRank(), position = 0;
   SmallVector<int64_t> zeros(rank, 0), offsets(rank, 0);
   for (Value input : op.getInputs()) {
-    ArrayRef<int64_t> shape =
-        cast<RankedTensorType>(input.getType()).getShape();
-    copyBox(op.getLoc(), buffer(input), to, shape, zeros, offsets);
-    offsets[op.getDim()] += shape[op.getDim()];
+    auto type = cast<RankedTensorType>(input.getType());
+    Value from = buffer(input);
+    if (!isContiguous)
+      copyBox(op.getLoc(), from, to, type.getShape(), zeros, offsets);
+    else if (Value place = view(to, type.getShape(), position); place != from)
+      copy(op.getLoc(), from, place);
+    offsets[op.getDim()] += type.getDimSize(op.getDim());
+    position += type.getNumElements();
   }
   return success();
 }

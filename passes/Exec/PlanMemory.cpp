@@ -107,7 +107,8 @@ static StringRef adviceFor(StringRef kind) {
     return "use fewer compute threads per rank (compile.threads)";
   if (kind == stringifyBufferKind(BufferKind::Activation))
     return "compute values again in the backward pass (recompute in a plan), "
-           "take a smaller batch (training.local_batch_size) or shorter "
+           "project to logits in chunks (compile.loss_chunks), take a smaller "
+           "batch (training.local_batch_size) or shorter "
            "sequences (training.seq_len)";
   return "take a smaller batch (training.local_batch_size) or shorter "
          "sequences (training.seq_len)";

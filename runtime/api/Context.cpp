@@ -1,6 +1,7 @@
 //===- Context.cpp - Making a context and running its programs ------------===//
 #include "../collectives/Job.h"
 #include "ContextImpl.h"
+#include "RunPrograms.h"
 #include "fsdp/Runtime/Variables.h"
 #include <algorithm>
 #include <cstdlib>
@@ -76,6 +77,7 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   ContextPtr c(new Context);
   c->artifact = &artifact;
   c->threads = options.threads;
+  c->step = options.step;
   c->world = world;
   double timeout = 0, heartbeat = 0;
   try {
@@ -129,6 +131,17 @@ bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
   error = describeDataErrors(c.dataErrors.exchange(0));
   return error.empty();
 }
+
+void fsdp::rt::beginStep(Context &c, const SetInputs &set) {
+  c.stepError = runPrograms(c, *c.artifact, c.step, set);
+}
+
+bool fsdp::rt::endStep(Context &c, std::string &error) {
+  error = c.stepError;
+  return error.empty();
+}
+
+bool fsdp::rt::stepsOverlap(const Context &) { return false; }
 
 Target fsdp::rt::runtimeTarget() { return Target::Cpu; }
 

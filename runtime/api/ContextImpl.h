@@ -38,6 +38,10 @@ public:
   std::unique_ptr<StreamWorker> workers[kStreams];
   std::unique_ptr<Heartbeat> heartbeat;
 
+  /// The programs of a step, and what was wrong with the data of the last.
+  std::vector<int> step;
+  std::string stepError;
+
   Channel &channel(Stream stream, int group) {
     return *channels[size_t(stream) * size_t(artifact->groups) + size_t(group)];
   }

@@ -72,14 +72,18 @@ static std::string quoted(const char *name) {
                                    nlohmann::json::error_handler_t::replace);
 }
 
+const char *fsdp::rt::streamName(Stream stream) {
+  static const char *const names[kStreams] = {"compute", "gather", "reduce",
+                                              "copy"};
+  return names[int(stream)];
+}
+
 void Trace::writeTo(AtomicFile &file) const {
-  static const char *const tracks[kStreams] = {"compute", "gather", "reduce",
-                                               "copy"};
   file.write("{\"traceEvents\":[\n");
   for (int s = 0; s < kStreams; ++s)
     file.write(format("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,"
                       "\"tid\":%d,\"args\":{\"name\":\"%s\"}},\n",
-                      rank, s, tracks[s]));
+                      rank, s, streamName(Stream(s))));
   uint64_t total = used.load();
   uint64_t first = total > ring.size() ? total - ring.size() : 0;
   for (uint64_t i = first; i < total; ++i) {

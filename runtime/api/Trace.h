@@ -71,6 +71,9 @@ std::string tracePath(const std::string &option, int rank);
 /// sizes.
 const char *gemmName(const GemmDesc &desc);
 
+/// What a person calls a stream.
+const char *streamName(Stream stream);
+
 /// Nanoseconds of the steady clock.
 int64_t now();
 

@@ -71,15 +71,10 @@ void Heartbeat::loop() {
 
 void Heartbeat::report() const {
   int rank = (world.rank + world.size - 1) % world.size;
-  bool isHere = hostName().compare(0, sizeof before.host - 1, before.host) == 0;
-  ProcessState process = isHere ? processState(before.pid) : ProcessState{};
-  const char *why = isStopped(process) ? "it is stopped"
-                    : isHere && (process.state == 0 || process.state == 'Z')
-                        ? "it has ended"
-                        : "it is stopped, dead or out of reach";
   abortWorld(
       format("no sign of life from rank %d (process %lld on %s) for %g s: %s "
              "(FSDP_HEARTBEAT sets the limit)",
-             rank, static_cast<long long>(before.pid), before.host, limit, why),
+             rank, static_cast<long long>(before.pid), before.host, limit,
+             whyIsSilent(before.pid, before.host)),
       3);
 }

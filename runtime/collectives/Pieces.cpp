@@ -1,5 +1,6 @@
 //===- Pieces.cpp - Who reduces what, and with whom -----------------------===//
 #include "Pieces.h"
+#include "fsdp/Runtime/CudaWorkspaces.h"
 #include "fsdp/Runtime/Mesh.h"
 #include "fsdp/Runtime/Runtime.h"
 #include "fsdp/Support/CheckedSize.h"
@@ -39,13 +40,41 @@ Part fsdp::rt::partOf(const CollectiveDesc &desc, int item, int r,
   return pieceAt(full, pieceElements(desc, item, ranks), r);
 }
 
+/// The own piece is read where it is.
+static CheckedSize bytesOfOthers(const CollectiveDesc &desc, int64_t elements,
+                                 int64_t ranks) {
+  return CheckedSize((ranks - 1) * sizeOf(desc.in)) * elements;
+}
+
 int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
                                            int64_t ranks) {
   if (desc.kind == CollectiveKind::AllGather)
     return 0;
-  // The own piece is read where it is.
-  return (CheckedSize((ranks - 1) * sizeOf(desc.in)) *
-          pieceElements(desc, item, ranks))
+  return bytesOfOthers(desc, pieceElements(desc, item, ranks), ranks)
+      .saturated();
+}
+
+/// Less is not worth a round.
+static constexpr int64_t kLeastExchanged = 4096;
+
+int64_t fsdp::rt::cuda::exchangeElements(const CollectiveDesc &desc, int item,
+                                         int64_t ranks) {
+  CheckedSize all = 0;
+  for (int i = 0; i < desc.items; ++i)
+    all += bytesOfOthers(desc, pieceElements(desc, i, ranks), ranks);
+  int64_t rounds =
+      std::max<int64_t>(ceilDiv(all.saturated(), kExchangeBytes), 1);
+  int64_t piece = pieceElements(desc, item, ranks);
+  // Every round begins where wide accesses may.
+  int64_t part = roundedUp(ceilDiv(piece, rounds), 64).saturated();
+  return std::min(piece, std::max(part, kLeastExchanged));
+}
+
+int64_t fsdp::rt::cuda::collectiveWorkspaceBytes(const CollectiveDesc &desc,
+                                                 int item, int64_t ranks) {
+  if (desc.kind == CollectiveKind::AllGather)
+    return 0;
+  return bytesOfOthers(desc, exchangeElements(desc, item, ranks), ranks)
       .saturated();
 }
 

@@ -7,11 +7,9 @@ using namespace fsdp::rt;
 void Transport::checkTime(int64_t begin) const {
   if (double(now() - begin) * 1e-9 < timeout)
     return;
-  static const char *const streams[kStreams] = {"compute", "gather", "reduce",
-                                                "copy"};
   abortWorld("collective \"" + std::string(current.serves) + "\" (number " +
                  std::to_string(current.sequence) + " on stream " +
-                 streams[int(current.stream)] + ") did not finish within " +
+                 streamName(current.stream) + ") did not finish within " +
                  std::to_string(int(timeout)) +
                  " s: another rank is dead, stuck or runs another program",
              3);

@@ -29,6 +29,7 @@ static MatmulShape shapeOf(const GemmDesc &d) {
   s.in = isWidened(d) ? DType::F32 : d.in;
   s.out = isWidened(d) ? DType::F32 : d.out;
   s.bias = d.bias;
+  s.accumulate = d.accumulate;
   return s;
 }
 
@@ -109,6 +110,11 @@ void fsdp::rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
   Trace::Span span(c.trace, stream, gemmName(g.desc), g.desc.batch, g.desc.m,
                    g.desc.n, g.desc.k);
   g.run(lhs, rhs, bias, out, workspace);
+}
+
+void fsdp::rt::gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
+                       Ptr sum, Ptr workspace) {
+  gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
 }
 
 int64_t fsdp::rt::gemmWorkspaceBytes(const GemmDesc &desc, int threads) {

@@ -1,4 +1,4 @@
-//===- Optimizer.cpp - Exact gradient norm, clipping, AdamW ---------------===//
+//===- Optimizer.cpp - Casts, exact gradient norm, clipping, AdamW --------===//
 //
 // Several tensors in one call. Their elements are one range that is cut for
 // the threads; every operation is element-wise or an exact integer reduction,
@@ -34,6 +34,16 @@ static void forEachPart(Context &c, const int64_t *counts, size_t tensors,
 
 static const float *floats(Ptrs list, size_t i) {
   return reinterpret_cast<const float *>(list.begin()[i]);
+}
+
+void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
+                      Ptrs out) {
+  requireComputeStream(c, stream, "narrow");
+  Trace::Span span(c.trace, stream, "narrow", int64_t(in.size()));
+  forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
+    BF16 *to = reinterpret_cast<BF16 *>(out.begin()[t]) + at;
+    kernels().narrow(floats(in, t) + at, n, to, n, 1, n);
+  });
 }
 
 void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,

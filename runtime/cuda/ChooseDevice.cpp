@@ -1,6 +1,7 @@
 //===- ChooseDevice.cpp - The GPU of a rank -------------------------------===//
 #include "ChooseDevice.h"
 #include "CudaContext.h"
+#include "Job.h"
 #include "fsdp/Runtime/Launch.h"
 #include "fsdp/Runtime/Variables.h"
 #include <cstdlib>
@@ -97,17 +98,22 @@ Seat rt::chooseDevice(const World &world, const std::string &target) {
   return seat;
 }
 
-void rt::requireOwnDevices(const World &world, const Seat &mine) {
-  std::vector<Seat> seats(size_t(world.size));
-  gather(&mine, sizeof mine, seats.data());
-  broadcast(seats.data(), int64_t(seats.size() * sizeof mine));
-  for (int a = 0; a < world.size; ++a)
-    for (int b = a + 1; b < world.size; ++b) {
-      const Seat &one = seats[size_t(a)], &other = seats[size_t(b)];
+/// Empty if every rank has its own GPU.
+static std::string findShared(const std::vector<Seat> &seats) {
+  for (size_t a = 0; a < seats.size(); ++a)
+    for (size_t b = a + 1; b < seats.size(); ++b) {
+      const Seat &one = seats[a], &other = seats[b];
       if (one.gpu >= 0 && one.gpu == other.gpu &&
           std::strcmp(one.host, other.host) == 0)
-        throw Error("ranks " + std::to_string(a) + " and " + std::to_string(b) +
-                    " have the same GPU of " + one.host +
-                    "; start fewer ranks there, or set FSDP_SHARE_GPU=1");
+        return "ranks " + std::to_string(a) + " and " + std::to_string(b) +
+               " have the same GPU of " + one.host +
+               "; start fewer ranks there, or set FSDP_SHARE_GPU=1";
     }
+  return {};
+}
+
+void rt::requireOwnDevices(const World &world, const Seat &mine) {
+  std::vector<Seat> seats(world.rank == 0 ? size_t(world.size) : 0);
+  gather(&mine, sizeof mine, seats.data());
+  requireOnAll(world, findShared(seats));
 }

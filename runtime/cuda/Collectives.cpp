@@ -1,12 +1,15 @@
 //===- Collectives.cpp - Collectives by NCCL ------------------------------===//
 //
 // NCCL moves bytes; what is added in which order is ours, as on the CPU: an
-// all-to-all of the pieces, then one kernel that adds them in the order of
-// RankTree.h and scales once.
+// all-to-all of the pieces, then one kernel per tensor that adds them in the
+// order of RankTree.h and scales once. What is large goes in rounds, which
+// changes no bit: every element is added by itself.
 //
 //===----------------------------------------------------------------------===//
 #include "../collectives/Pieces.h"
 #include "CudaContext.h"
+#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "kernels/Reduce.h"
 #include <algorithm>
 
@@ -33,27 +36,57 @@ Channel::~Channel() {
     ncclCommDestroy(communicator);
 }
 
+ncclResult_t Channel::asynchronousError() const {
+  ncclResult_t found = ncclSuccess;
+  ncclResult_t asked = ncclCommGetAsyncError(communicator, &found);
+  return asked == ncclSuccess ? found : asked;
+}
+
 void Channel::run(Context &c, Stream stream, const CollectiveDesc &desc,
                   const Ptr *in, const Ptr *out, const Ptr *workspace) const {
   cudaStream_t on = c.stream(stream);
   if (desc.kind == CollectiveKind::AllGather)
     return allGather(on, desc, in, out);
-  exchange(on, desc, in, workspace);
-  bool anyLarge = false;
+  int64_t rounds = roundsOf(desc);
+  for (int64_t round = 0; round < rounds; ++round) {
+    exchange(on, desc, round, in, workspace);
+    for (int i = 0; i < desc.items; ++i)
+      reduce(c, stream, desc, i, round, in[i], out[i],
+             size() == 1 ? nullptr : workspace[i]);
+  }
+  if (desc.kind == CollectiveKind::AllReduce)
+    gatherParts(on, desc, out);
+  else
+    fillPadding(c, stream, desc, out);
+}
+
+int64_t Channel::roundsOf(const CollectiveDesc &desc) const {
+  int64_t rounds = 1;
+  for (int i = 0; i < desc.items; ++i)
+    if (int64_t each = cuda::exchangeElements(desc, i, size()); each > 0)
+      rounds = std::max(rounds, ceilDiv(pieceElements(desc, i, size()), each));
+  return rounds;
+}
+
+/// What of a rank's part of an item goes in a round.
+Part Channel::partInRound(const CollectiveDesc &desc, int item, int r,
+                          int64_t round) const {
+  Part part = partOf(desc, item, r, size());
+  Part slice =
+      pieceAt(part.count, cuda::exchangeElements(desc, item, size()), round);
+  return {part.offset + slice.offset, slice.count};
+}
+
+/// The padding of a shard is zero.
+void Channel::fillPadding(Context &c, Stream stream, const CollectiveDesc &desc,
+                          const Ptr *out) const {
   int64_t element = sizeOf(desc.out);
   for (int i = 0; i < desc.items; ++i) {
-    Part mine = partOf(desc, i, me, size());
-    bool scatters = desc.kind == CollectiveKind::ReduceScatter;
-    anyLarge |= !scatters && !isSmall(desc, desc.item[i].full);
-    Ptr to = out[i] + (scatters ? 0 : mine.offset * element);
-    reduce(c, stream, desc, i, in[i], to, size() == 1 ? nullptr : workspace[i]);
-    // The padding of a shard is zero.
-    int64_t padding = (desc.item[i].shard - mine.count) * element;
-    if (scatters && padding > 0)
-      fillZero(c, stream, to + mine.count * element, padding);
+    int64_t count = partOf(desc, i, me, size()).count;
+    int64_t padding = (desc.item[i].shard - count) * element;
+    if (padding > 0)
+      fillZero(c, stream, out[i] + count * element, padding);
   }
-  if (anyLarge)
-    gatherParts(on, desc, out);
 }
 
 void Channel::allGather(cudaStream_t stream, const CollectiveDesc &desc,
@@ -82,19 +115,20 @@ void Channel::swap(cudaStream_t stream, const CollectiveDesc &desc, int peer,
 }
 
 void Channel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
-                       const Ptr *in, const Ptr *workspace) const {
+                       int64_t round, const Ptr *in,
+                       const Ptr *workspace) const {
   if (size() == 1)
     return;
   int64_t element = sizeOf(desc.in);
   check(ncclGroupStart(), desc.serves);
   for (int i = 0; i < desc.items; ++i) {
-    int64_t slot = pieceElements(desc, i, size()) * element;
-    int64_t mine = partOf(desc, i, me, size()).count * element;
+    int64_t slot = cuda::exchangeElements(desc, i, size()) * element;
+    int64_t mine = partInRound(desc, i, me, round).count * element;
     Ptr space = workspace[i];
     for (int p = 0; p < size(); ++p) {
       if (p == me)
         continue;
-      Part theirs = partOf(desc, i, p, size());
+      Part theirs = partInRound(desc, i, p, round);
       swap(stream, desc, p, in[i] + theirs.offset * element,
            theirs.count * element, space, mine);
       space += slot;
@@ -103,24 +137,32 @@ void Channel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
   check(ncclGroupEnd(), desc.serves);
 }
 
-/// Reduces the own part of an item to `out`.
+/// Reduces what the own part of an item got in a round. A scattered result is
+/// the own part alone.
 void Channel::reduce(Context &c, Stream stream, const CollectiveDesc &desc,
-                     int item, Ptr in, Ptr out, Ptr workspace) const {
-  Part mine = partOf(desc, item, me, size());
+                     int item, int64_t round, Ptr in, Ptr out,
+                     Ptr workspace) const {
+  Part mine = partInRound(desc, item, me, round);
   Pieces pieces;
   pieces.own = in + mine.offset * sizeOf(desc.in);
   pieces.others = workspace;
-  pieces.slot = pieceElements(desc, item, size());
+  pieces.slot = cuda::exchangeElements(desc, item, size());
   pieces.count = mine.count;
   pieces.me = me;
   pieces.ranks = tree;
-  reducePieces(c, stream, desc.reduce, desc.in, float(desc.scale), pieces, out);
+  if (desc.kind == CollectiveKind::ReduceScatter)
+    mine.offset -= partOf(desc, item, me, size()).offset;
+  reducePieces(c, stream, desc.reduce, desc.in, float(desc.scale), pieces,
+               out + mine.offset * sizeOf(desc.out));
 }
 
 /// The second half of an all-reduce: every rank's reduced part to everybody.
 void Channel::gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
                           const Ptr *out) const {
-  if (size() == 1)
+  bool anyLarge = false;
+  for (int i = 0; i < desc.items; ++i)
+    anyLarge |= !isSmall(desc, desc.item[i].full);
+  if (size() == 1 || !anyLarge)
     return;
   int64_t element = sizeOf(desc.out);
   check(ncclGroupStart(), desc.serves);

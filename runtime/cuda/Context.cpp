@@ -3,7 +3,12 @@
 #include "../collectives/Pieces.h"
 #include "ChooseDevice.h"
 #include "CudaContext.h"
+#include "Job.h"
+#include "MatmulChoice.h"
 #include "PlainAttention.h"
+#include "Steps.h"
+#include "Watchdog.h"
+#include "fsdp/Runtime/Variables.h"
 #include "kernels/Reduce.h"
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +20,21 @@ using namespace fsdp::rt;
 const char *rt::statusText(cudaError_t status) {
   return cudaGetErrorString(status);
 }
+/// The errors that calls have only while a stream is captured.
+static bool isOfCapture(cudaError_t status) {
+  return (status >= cudaErrorStreamCaptureUnsupported &&
+          status <= cudaErrorStreamCaptureImplicit) ||
+         status == cudaErrorStreamCaptureWrongThread;
+}
+
+void rt::check(cudaError_t status, const char *what) {
+  if (status != cudaSuccess)
+    abortWorld(std::string(what) + ": " + statusText(status) +
+               (isOfCapture(status)
+                    ? "; fsdp-run --no-graph trains without CUDA graphs"
+                    : ""));
+}
+
 const char *rt::statusText(cublasStatus_t status) {
   return cublasLtGetStatusString(status);
 }
@@ -23,6 +43,15 @@ const char *rt::statusText(ncclResult_t status) {
 }
 const char *rt::statusText(cudnnStatus_t status) {
   return cudnnGetErrorString(status);
+}
+
+void rt::check(ncclResult_t status, const char *what) {
+  if (status == ncclSuccess)
+    return;
+  std::string problem = std::string(what) + ": " + statusText(status);
+  if (Health *health = jobHealth())
+    health->fail(problem);
+  abortWorld(problem);
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,29 +131,38 @@ static void createLibraries(Context &c) {
             : makeAttentionPlan(c.dnn, c.artifact->attention[i]));
 }
 
-/// The pairs of a stream and a group that have a collective. A program decides
-/// nothing, so one run of it that issues no work knows them all.
-static std::vector<bool> findChannels(Context &c) {
-  std::vector<bool> isUsed(size_t(kStreams) * size_t(c.artifact->groups));
-  c.survey = &isUsed;
-  for (int32_t i = 0; i < c.artifact->programs; ++i)
+/// A program decides nothing, so one run of it that issues no work knows all
+/// its collectives.
+static Survey surveyPrograms(Context &c) {
+  Survey survey;
+  survey.channels.resize(size_t(kStreams) * size_t(c.artifact->groups));
+  c.survey = &survey;
+  for (int32_t i = 0; i < c.artifact->programs; ++i) {
+    survey.collectives.emplace_back();
     c.artifact->program[i].run(c);
+  }
   c.survey = nullptr;
-  return isUsed;
+  return survey;
 }
 
-static void createChannels(Context &c, const ContextOptions &options) {
+static double timeoutOf(const ContextOptions &options) {
+  return options.timeoutSeconds > 0 ? options.timeoutSeconds
+                                    : collectiveTimeout();
+}
+
+static void createWatchdog(Context &c, const ContextOptions &options) {
+  c.progress = std::make_unique<Progress>(c.channels.size());
+  if (Health *health = jobHealth())
+    c.watchdog = std::make_unique<Watchdog>(c, *health, options.meshAxes,
+                                            timeoutOf(options));
+}
+
+/// NCCL connects the ranks.
+static void connectChannels(Context &c, const ContextOptions &options,
+                            const std::vector<bool> &isUsed) {
   const fsdp_artifact &a = *c.artifact;
-  for (int32_t g = 0; g < a.groups; ++g)
-    c.places.push_back(
-        coordinateOf(a.group[g], options.meshAxes, c.world.rank));
-  std::vector<bool> isUsed = findChannels(c);
-  c.channels.resize(isUsed.size());
-  if (std::find(isUsed.begin(), isUsed.end(), true) == isUsed.end())
-    return;
-  // Several communicators at once need an order of launch that is the same on
-  // all ranks: that of the program.
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+  LimitedStage stage(jobHealth(), "the making of NCCL's communicators",
+                     timeoutOf(options));
   ncclUniqueId id{};
   if (c.world.rank == 0)
     require(ncclGetUniqueId(&id), "NCCL");
@@ -139,23 +177,33 @@ static void createChannels(Context &c, const ContextOptions &options) {
           c.world.rank, c.arena, a.arena_bytes);
 }
 
+static void createChannels(Context &c, const ContextOptions &options) {
+  const fsdp_artifact &a = *c.artifact;
+  for (int32_t g = 0; g < a.groups; ++g)
+    c.places.push_back(
+        coordinateOf(a.group[g], options.meshAxes, c.world.rank));
+  auto [isUsed, collectives] = surveyPrograms(c);
+  c.collectives = std::move(collectives);
+  c.channels.resize(isUsed.size());
+  if (std::find(isUsed.begin(), isUsed.end(), true) == isUsed.end())
+    return;
+  // Several communicators at once need an order of launch that is the same on
+  // all ranks: that of the program.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+  connectChannels(c, options, isUsed);
+  createWatchdog(c, options);
+}
+
 /// Calls `make`, which may fail on some ranks and not on others; then throws on
-/// all, the first rank's reason where there is none of one's own.
+/// all.
 template <typename Make> static void together(const World &world, Make make) {
-  char reason[1024] = {};
+  std::string problem;
   try {
     make();
   } catch (const Error &error) {
-    std::string(error.what()).copy(reason, sizeof reason - 1);
+    problem = error.what();
   }
-  std::vector<char> all(size_t(world.size) * sizeof reason);
-  gather(reason, sizeof reason, all.data());
-  broadcast(all.data(), int64_t(all.size()));
-  if (*reason)
-    throw Error(reason);
-  for (int r = 0; r < world.size; ++r)
-    if (const char *theirs = all.data() + size_t(r) * sizeof reason; *theirs)
-      throw Error("rank " + std::to_string(r) + " says: " + theirs);
+  requireOnAll(world, problem);
 }
 
 /// Ranks talk to each other on the way, so all go on or none does.
@@ -172,6 +220,10 @@ static void create(Context &c, const ContextOptions &options) {
     c.host = std::make_unique<HostMemory>(options.exchanges);
     createLibraries(c);
   });
+  together(c.world, [&] {
+    if (c.world.rank == 0)
+      chooseAlgorithms(c, options.folder);
+  });
   for (auto &gemm : c.gemms)
     gemm->shareAlgorithm();
   together(c.world, [&] {
@@ -182,6 +234,12 @@ static void create(Context &c, const ContextOptions &options) {
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
       !file.empty())
     c.timeline = std::make_unique<Timeline>(file, c.world.rank);
+  // Each launch lies between two events whose times are read, which a graph's
+  // have not.
+  together(c.world, [&] {
+    c.steps =
+        std::make_unique<Steps>(c, options, options.graphs && !c.timeline);
+  });
 }
 
 ContextPtr rt::createContext(const fsdp_artifact &artifact,
@@ -200,8 +258,13 @@ ContextPtr rt::createContext(const fsdp_artifact &artifact,
   return c;
 }
 
+Context::Context() = default;
+
 Context::~Context() {
-  // What is left at the end cannot be reported to anybody.
+  // What is left at the end cannot be reported to anybody. Steps that are on
+  // their way are waited for under the watchdog's eyes.
+  steps.reset();
+  watchdog.reset();
   channels.clear();
   if (worldCommunicator)
     ncclCommDestroy(worldCommunicator);
@@ -235,18 +298,24 @@ void ContextDeleter::operator()(Context *c) const { delete c; }
 //===----------------------------------------------------------------------===//
 
 /// No stream begins before the program's inputs are in the arena.
-static void beginProgram(Context &c, size_t index, const char *name) {
+static void beginProgram(Context &c, int index, const HostPlaces &host,
+                         const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);
-  c.host->push(index, c.arena, compute);
+  for (const auto &[range, from] : host.inputs)
+    check(cudaMemcpyAsync(c.arena + range.offset, from, range.bytes,
+                          cudaMemcpyHostToDevice, compute),
+          "inputs");
   if (c.timeline)
     c.timeline->beginProgram(compute);
+  if (c.progress)
+    c.progress->beginProgram(index);
   check(cudaEventRecord(c.begun, compute), name);
   for (int s = 1; s < kStreams; ++s)
     check(cudaStreamWaitEvent(c.streams[s], c.begun, 0), name);
 }
 
 /// Behind the work of all streams, what the host wants to know.
-static void endProgram(Context &c, size_t index, const char *name) {
+static void endProgram(Context &c, const HostPlaces &host, const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);
   for (int s = 1; s < kStreams; ++s) {
     check(cudaEventRecord(c.ended[s], c.streams[s]), name);
@@ -254,25 +323,35 @@ static void endProgram(Context &c, size_t index, const char *name) {
   }
   if (c.timeline)
     c.timeline->endProgram(compute);
-  c.host->pull(index, c.arena, compute);
-  unsigned *errors = c.host->dataErrors();
-  check(cudaMemcpyAsync(errors, c.dataErrors, sizeof *errors,
+  for (const auto &[range, to] : host.outputs)
+    check(cudaMemcpyAsync(to, c.arena + range.offset, range.bytes,
+                          cudaMemcpyDeviceToHost, compute),
+          "outputs");
+  check(cudaMemcpyAsync(host.dataErrors, c.dataErrors, sizeof *c.dataErrors,
                         cudaMemcpyDeviceToHost, compute),
         name);
-  check(cudaMemsetAsync(c.dataErrors, 0, sizeof *errors, compute), name);
+  check(cudaMemsetAsync(c.dataErrors, 0, sizeof *c.dataErrors, compute), name);
+}
+
+void rt::issueProgram(Context &c, int index, const HostPlaces &host) {
+  const fsdp_program &program = c.artifact->program[index];
+  nvtxRangePushA(program.name);
+  beginProgram(c, index, host, program.name);
+  program.run(c);
+  endProgram(c, host, program.name);
+  nvtxRangePop();
 }
 
 bool rt::runProgram(Context &c, int index, std::string &error) {
-  const fsdp_program &program = c.artifact->program[index];
-  nvtxRangePushA(program.name);
-  beginProgram(c, size_t(index), program.name);
-  program.run(c);
-  endProgram(c, size_t(index), program.name);
-  nvtxRangePop();
-  check(cudaStreamSynchronize(c.stream(Stream::Compute)), program.name);
+  HostPlaces host = c.host->placesOf(size_t(index));
+  issueProgram(c, index, host);
+  check(cudaStreamSynchronize(c.stream(Stream::Compute)),
+        c.artifact->program[index].name);
+  if (c.watchdog)
+    c.watchdog->holdIfEnding();
   if (c.timeline)
     c.timeline->collect();
-  error = describeDataErrors(*c.host->dataErrors());
+  error = describeDataErrors(*host.dataErrors);
   return error.empty();
 }
 
@@ -331,6 +410,11 @@ void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
   c.gemms[size_t(index)]->run(c.stream(stream), lhs, rhs, bias, out, workspace);
 }
 
+void rt::gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
+                 Ptr sum, Ptr workspace) {
+  gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
+}
+
 void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
                    Ptr out, Ptr lse, Ptr workspace) {
   if (c.survey)
@@ -362,15 +446,20 @@ void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
 void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
                     Ptrs workspace) {
   const CollectiveDesc &desc = c.artifact->collective[index];
-  size_t channel =
-      size_t(stream) * size_t(c.artifact->groups) + size_t(desc.group);
+  size_t channel = c.channelOf(stream, desc.group);
   if (c.survey) {
-    (*c.survey)[channel] = true;
+    c.survey->channels[channel] = true;
+    c.survey->collectives.back().push_back(index);
     return;
   }
   Timeline::Span span(c, stream, desc.serves, desc.items);
   nvtxRangePushA(desc.serves);
+  std::unique_lock<std::timed_mutex> issuing;
+  if (c.watchdog)
+    issuing = c.watchdog->issuing();
+  c.progress->enter(channel, c.stream(stream));
   c.channels[channel]->run(c, stream, desc, in.begin(), out.begin(),
                            workspace.begin());
+  c.progress->leave(channel, c.stream(stream));
   nvtxRangePop();
 }

@@ -8,7 +8,8 @@
 #ifndef FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
-#include "../kernels/RankTree.h"
+#include "../collectives/Pieces.h"
+#include "Progress.h"
 #include "Timeline.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/Mesh.h"
@@ -36,11 +37,15 @@ template <typename Status> void require(Status status, const char *what) {
     throw Error(std::string(what) + ": " + statusText(status));
 }
 
-/// Ends the job: on the step path, where nothing can be returned.
+/// Ends the job: on the step path, where nothing can be returned. What CUDA
+/// refuses under capture only, a run without graphs can do.
+void check(cudaError_t status, const char *what);
 template <typename Status> void check(Status status, const char *what) {
   if (status != Status(0))
     abortWorld(std::string(what) + ": " + statusText(status));
 }
+/// The same; that another rank has ended comes before what NCCL says of it.
+void check(ncclResult_t status, const char *what);
 
 //===----------------------------------------------------------------------===//
 // What is prepared
@@ -54,20 +59,32 @@ public:
   GemmPlan(const GemmPlan &) = delete;
   GemmPlan &operator=(const GemmPlan &) = delete;
 
+  /// What the library guesses to be fastest, the best guess first; at least
+  /// one. Throws fsdp::Error if there is none.
+  std::vector<cublasLtMatmulAlgo_t> candidates() const;
+  const cublasLtMatmulAlgo_t &chosen() const { return algorithm; }
+  /// The first candidate holds until then.
+  void use(const cublasLtMatmulAlgo_t &other) { algorithm = other; }
+
   /// Rank 0's choice holds for all: an algorithm decides bits.
   void shareAlgorithm();
   /// Throws fsdp::Error if this GPU cannot use it.
   void checkAlgorithm() const;
   void run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
            Ptr workspace) const;
+  /// The same; false if the library refuses the algorithm.
+  bool tryRun(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
+              Ptr workspace) const;
 
 private:
   void describe(const GemmDesc &desc);
-  void choose();
+  cublasStatus_t issue(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
+                       Ptr workspace) const;
   bool isUsable(const cublasLtMatmulHeuristicResult_t &found) const;
 
   cublasLtHandle_t handle;
   uint64_t workspaceBytes;
+  bool accumulate;
   cublasLtMatmulDesc_t operation = nullptr;
   /// cuBLASLt is column-major: it computes the transposed product, so its
   /// first operand is rhs.
@@ -90,32 +107,52 @@ public:
 std::unique_ptr<AttentionPlan> makeAttentionPlan(cudnnHandle_t handle,
                                                  const AttentionDesc &desc);
 
-/// Memory of the host that the GPU copies from and to: what programs exchange
-/// with the host, and room for a piece of anything else.
+/// Places of the host are whole lines, so that none shares one with another.
+inline constexpr uint64_t kHostLine = 64;
+inline constexpr uint64_t linesOf(uint64_t bytes) {
+  return (bytes + kHostLine - 1) / kHostLine * kHostLine;
+}
+
+/// Memory of the host that the GPU copies from and to; zeroed.
+class PinnedMemory {
+public:
+  explicit PinnedMemory(uint64_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory &) = delete;
+  PinnedMemory &operator=(const PinnedMemory &) = delete;
+
+  std::byte *address() const { return memory; }
+
+private:
+  std::byte *memory = nullptr;
+};
+
+/// Where the host has what a run of a program takes and gives.
+struct HostPlaces {
+  struct Place {
+    ArenaRange range;
+    std::byte *host;
+  };
+  std::vector<Place> inputs, outputs;
+  unsigned *dataErrors = nullptr;
+};
+
+/// The places of programs that run one at a time, and room for a piece of
+/// anything else.
 class HostMemory {
 public:
   explicit HostMemory(const std::vector<ProgramExchange> &exchanges);
-  ~HostMemory();
-  HostMemory(const HostMemory &) = delete;
-  HostMemory &operator=(const HostMemory &) = delete;
 
   /// Null if no program exchanges the range.
   std::byte *address(uint64_t offset) const;
-  /// Copies a program's inputs to the arena.
-  void push(size_t program, Ptr arena, cudaStream_t stream) const;
-  /// Copies its outputs from there.
-  void pull(size_t program, Ptr arena, cudaStream_t stream) const;
+  HostPlaces placesOf(size_t program) const;
 
   static constexpr uint64_t kPieceBytes = 16 << 20;
-  std::byte *piece() const { return memory; }
-  /// Where a program's data errors go.
-  unsigned *dataErrors() const {
-    return reinterpret_cast<unsigned *>(memory + kPieceBytes);
-  }
+  std::byte *piece() const { return memory->address(); }
 
 private:
   const std::vector<ProgramExchange> exchanges;
-  std::byte *memory = nullptr;
+  std::unique_ptr<PinnedMemory> memory;
   std::map<uint64_t, uint64_t> places; // in `memory`, by offset in the arena
 };
 
@@ -133,17 +170,27 @@ public:
   void run(Context &c, Stream stream, const CollectiveDesc &desc, const Ptr *in,
            const Ptr *out, const Ptr *workspace) const;
 
+  /// What NCCL's own threads have found. Any thread.
+  ncclResult_t asynchronousError() const;
+  /// Ends what runs and waits. The channel must not be used or destroyed then.
+  void abort() const { ncclCommAbort(communicator); }
+
 private:
   void allGather(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
                  const Ptr *out) const;
-  void exchange(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
-                const Ptr *workspace) const;
+  int64_t roundsOf(const CollectiveDesc &desc) const;
+  Part partInRound(const CollectiveDesc &desc, int item, int r,
+                   int64_t round) const;
+  void exchange(cudaStream_t stream, const CollectiveDesc &desc, int64_t round,
+                const Ptr *in, const Ptr *workspace) const;
+  void fillPadding(Context &c, Stream stream, const CollectiveDesc &desc,
+                   const Ptr *out) const;
   void gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
                    const Ptr *out) const;
   void swap(cudaStream_t stream, const CollectiveDesc &desc, int peer, Ptr send,
             int64_t sendBytes, Ptr receive, int64_t receiveBytes) const;
   void reduce(Context &c, Stream stream, const CollectiveDesc &desc, int item,
-              Ptr in, Ptr out, Ptr workspace) const;
+              int64_t round, Ptr in, Ptr out, Ptr workspace) const;
   int size() const { return int(ranks.size()); }
 
   std::vector<int> ranks; // of the job, in the group's order
@@ -157,8 +204,22 @@ private:
 // The context
 //===----------------------------------------------------------------------===//
 
+/// What a run of all programs that issues nothing finds out.
+struct Survey {
+  /// The pairs of a stream and a group that have a collective, as
+  /// Context::channels.
+  std::vector<bool> channels;
+  /// By program: its collectives in the order of issue, as indices of the
+  /// artifact's table.
+  std::vector<std::vector<int>> collectives;
+};
+
+class Steps;
+class Watchdog;
+
 class Context {
 public:
+  Context();
   ~Context();
 
   const fsdp_artifact *artifact = nullptr;
@@ -186,12 +247,28 @@ public:
   /// Null without a trace.
   std::unique_ptr<Timeline> timeline;
 
-  /// Set while a program is asked for its collectives and issues nothing: gets
-  /// those that it has, as `channels`.
-  std::vector<bool> *survey = nullptr;
+  std::unique_ptr<Steps> steps;
+
+  /// Null without a channel.
+  std::unique_ptr<Progress> progress;
+  /// Null without a channel, or for a rank that is alone.
+  std::unique_ptr<Watchdog> watchdog;
+
+  /// By program; see Survey.
+  std::vector<std::vector<int>> collectives;
+  /// Set while a program is asked for its collectives and issues nothing.
+  Survey *survey = nullptr;
 
   cudaStream_t stream(Stream s) const { return streams[int(s)]; }
+  /// Position in `channels`.
+  size_t channelOf(Stream s, int group) const {
+    return size_t(s) * size_t(artifact->groups) + size_t(group);
+  }
 };
+
+/// Issues a program with its inputs and outputs and waits for nothing, so that
+/// it may be captured.
+void issueProgram(Context &c, int index, const HostPlaces &host);
 
 } // namespace fsdp::rt
 

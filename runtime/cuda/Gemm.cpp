@@ -106,9 +106,8 @@ static void describeCalls(cublasLtMatmulPreference_t preference,
     setAttribute(preference, name, kArenaAlignment);
 }
 
-/// The best algorithm that works on this GPU: cuBLASLt also lists some that it
-/// finds not to.
-void GemmPlan::choose() {
+/// Those that work on this GPU: cuBLASLt also lists some that it finds not to.
+std::vector<cublasLtMatmulAlgo_t> GemmPlan::candidates() const {
   cublasLtMatmulPreference_t made;
   require(cublasLtMatmulPreferenceCreate(&made), "cuBLASLt preference");
   std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>,
@@ -116,17 +115,18 @@ void GemmPlan::choose() {
       preference(made, cublasLtMatmulPreferenceDestroy);
   describeCalls(made, workspaceBytes);
   constexpr int kCandidates = 8;
-  cublasLtMatmulHeuristicResult_t candidates[kCandidates] = {};
+  cublasLtMatmulHeuristicResult_t found[kCandidates] = {};
   int count = 0;
   require(cublasLtMatmulAlgoGetHeuristic(handle, operation, first, second,
                                          result, result, made, kCandidates,
-                                         candidates, &count),
+                                         found, &count),
           "cuBLASLt algorithm");
+  std::vector<cublasLtMatmulAlgo_t> usable;
   for (int i = 0; i < count; ++i)
-    if (isUsable(candidates[i])) {
-      algorithm = candidates[i].algo;
-      return;
-    }
+    if (isUsable(found[i]))
+      usable.push_back(found[i].algo);
+  if (!usable.empty())
+    return usable;
   throw Error("cuBLASLt has no algorithm for a matmul of the artifact in " +
               std::to_string(workspaceBytes) + " bytes of workspace");
 }
@@ -137,9 +137,10 @@ bool GemmPlan::isUsable(const cublasLtMatmulHeuristicResult_t &found) const {
 }
 
 GemmPlan::GemmPlan(cublasLtHandle_t handle, const GemmDesc &desc)
-    : handle(handle), workspaceBytes(uint64_t(desc.workspace)) {
+    : handle(handle), workspaceBytes(uint64_t(desc.workspace)),
+      accumulate(desc.accumulate) {
   describe(desc);
-  choose();
+  algorithm = candidates().front();
 }
 
 GemmPlan::~GemmPlan() {
@@ -162,8 +163,8 @@ void GemmPlan::checkAlgorithm() const {
                 std::to_string(workspaceBytes) + " bytes of workspace");
 }
 
-void GemmPlan::run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
-                   Ptr workspace) const {
+cublasStatus_t GemmPlan::issue(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias,
+                               Ptr out, Ptr workspace) const {
   if (bias)
     check(cublasLtMatmulDescSetAttribute(
               operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
@@ -178,12 +179,22 @@ void GemmPlan::run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
         "gemm");
   bool wide = scale == CUDA_R_64F;
   const void *alpha = wide ? static_cast<const void *>(&wideOne) : &one;
-  const void *beta = wide ? static_cast<const void *>(&wideZero) : &zero;
-  check(cublasLtMatmul(handle, operation, alpha, rhs, first, lhs, second, beta,
-                       out, result, out, result, &algorithm,
-                       workspaceBytes > 0 ? workspace : nullptr, workspaceBytes,
-                       stream),
-        "gemm");
+  const void *none = wide ? static_cast<const void *>(&wideZero) : &zero;
+  const void *beta = accumulate ? alpha : none;
+  return cublasLtMatmul(handle, operation, alpha, rhs, first, lhs, second, beta,
+                        out, result, out, result, &algorithm,
+                        workspaceBytes > 0 ? workspace : nullptr,
+                        workspaceBytes, stream);
+}
+
+void GemmPlan::run(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
+                   Ptr workspace) const {
+  check(issue(stream, lhs, rhs, bias, out, workspace), "gemm");
+}
+
+bool GemmPlan::tryRun(cudaStream_t stream, Ptr lhs, Ptr rhs, Ptr bias, Ptr out,
+                      Ptr workspace) const {
+  return issue(stream, lhs, rhs, bias, out, workspace) == CUBLAS_STATUS_SUCCESS;
 }
 
 int64_t rt::gemmWorkspaceBytes(const GemmDesc &, int) {

@@ -10,6 +10,15 @@ using namespace fsdp::rt;
 // Memory of the host
 //===----------------------------------------------------------------------===//
 
+PinnedMemory::PinnedMemory(uint64_t bytes) {
+  void *pinned = nullptr;
+  require(cudaMallocHost(&pinned, bytes), "memory for the GPU's copies");
+  memory = static_cast<std::byte *>(pinned);
+  std::memset(memory, 0, bytes);
+}
+
+PinnedMemory::~PinnedMemory() { cudaFreeHost(memory); }
+
 HostMemory::HostMemory(const std::vector<ProgramExchange> &exchanges)
     : exchanges(exchanges) {
   std::map<uint64_t, uint64_t> sizes; // by offset in the arena
@@ -17,41 +26,30 @@ HostMemory::HostMemory(const std::vector<ProgramExchange> &exchanges)
     for (const auto *ranges : {&exchange.inputs, &exchange.outputs})
       for (const ArenaRange &range : *ranges)
         sizes[range.offset] = std::max(sizes[range.offset], range.bytes);
-  constexpr uint64_t line = 64;
-  uint64_t used = kPieceBytes + line; // data errors
+  uint64_t used = kPieceBytes + kHostLine; // data errors
   for (const auto &[offset, bytes] : sizes) {
     places[offset] = used;
-    used += (bytes + line - 1) / line * line;
+    used += linesOf(bytes);
   }
-  void *pinned = nullptr;
-  require(cudaMallocHost(&pinned, used), "memory for the GPU's copies");
-  memory = static_cast<std::byte *>(pinned);
-  std::memset(memory, 0, used);
+  memory = std::make_unique<PinnedMemory>(used);
 }
-
-HostMemory::~HostMemory() { cudaFreeHost(memory); }
 
 std::byte *HostMemory::address(uint64_t offset) const {
   auto place = places.find(offset);
-  return place == places.end() ? nullptr : memory + place->second;
+  return place == places.end() ? nullptr : memory->address() + place->second;
 }
 
-void HostMemory::push(size_t program, Ptr arena, cudaStream_t stream) const {
+HostPlaces HostMemory::placesOf(size_t program) const {
+  HostPlaces result;
+  result.dataErrors =
+      reinterpret_cast<unsigned *>(memory->address() + kPieceBytes);
   if (program >= exchanges.size())
-    return;
+    return result;
   for (const ArenaRange &range : exchanges[program].inputs)
-    check(cudaMemcpyAsync(arena + range.offset, address(range.offset),
-                          range.bytes, cudaMemcpyHostToDevice, stream),
-          "inputs");
-}
-
-void HostMemory::pull(size_t program, Ptr arena, cudaStream_t stream) const {
-  if (program >= exchanges.size())
-    return;
+    result.inputs.push_back({range, address(range.offset)});
   for (const ArenaRange &range : exchanges[program].outputs)
-    check(cudaMemcpyAsync(address(range.offset), arena + range.offset,
-                          range.bytes, cudaMemcpyDeviceToHost, stream),
-          "outputs");
+    result.outputs.push_back({range, address(range.offset)});
+  return result;
 }
 
 //===----------------------------------------------------------------------===//

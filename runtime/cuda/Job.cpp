@@ -2,14 +2,16 @@
 //
 // Every rank has a connection to rank 0 (Meeting.h). What goes over them is
 // small and outside the step path: NCCL's identifier, choices that all ranks
-// must share, results.
+// must share, results. Over a second one they see whether they live (Health.h).
 //
 //===----------------------------------------------------------------------===//
+#include "Job.h"
 #include "../launch/Meeting.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +28,7 @@ namespace {
 struct Job {
   World world;
   std::vector<int> sockets;
+  Health *health = nullptr; // ends with leaveWorld, and not by itself
   bool isJoined = false;
 };
 
@@ -36,32 +39,25 @@ static Job &theJob() {
   return job;
 }
 
-/// Calls `transfer` with the place of what is left until `bytes` are through to
-/// or from `rank`.
-template <typename Transfer>
-static void transferAll(int rank, int64_t bytes, Transfer transfer) {
-  for (int64_t done = 0; done < bytes;) {
-    ssize_t count = transfer(theJob().sockets[size_t(rank)], done);
-    if (count > 0)
-      done += count;
-    else if (count == 0 || errno != EINTR)
-      abortWorld("lost the connection to rank " + std::to_string(rank));
-  }
+Health *rt::jobHealth() { return theJob().health; }
+
+/// That the rank has ended comes before what this one sees of it.
+[[noreturn]] static void lose(int rank) {
+  std::string problem = "lost the connection to rank " + std::to_string(rank);
+  if (Health *health = jobHealth())
+    health->fail(problem);
+  abortWorld(problem);
 }
 
 /// To rank 0, or from there to another.
 static void sendTo(int rank, const void *data, int64_t bytes) {
-  auto *from = static_cast<const char *>(data);
-  transferAll(rank, bytes, [&](int socket, int64_t done) {
-    return ::send(socket, from + done, size_t(bytes - done), MSG_NOSIGNAL);
-  });
+  if (!sendAll(theJob().sockets[size_t(rank)], data, size_t(bytes)))
+    lose(rank);
 }
 
 static void receiveFrom(int rank, void *data, int64_t bytes) {
-  auto *to = static_cast<char *>(data);
-  transferAll(rank, bytes, [&](int socket, int64_t done) {
-    return ::recv(socket, to + done, size_t(bytes - done), 0);
-  });
+  if (!receiveAll(theJob().sockets[size_t(rank)], data, size_t(bytes)))
+    lose(rank);
 }
 
 //===----------------------------------------------------------------------===//
@@ -74,15 +70,21 @@ World rt::joinWorld() {
     return job.world;
   if (auto place = detectLaunch()) {
     job.world = {place->rank, place->size};
-    if (place->size > 1)
-      job.sockets =
+    if (place->size > 1) {
+      Lines lines =
           meet(meetingPlace(*place), place->rank, place->size, joinTimeout());
+      job.sockets = lines.data;
+      job.health =
+          new Health(place->rank, place->size, lines.health,
+                     healthLimits(heartbeatLimit(), collectiveTimeout()));
+    }
   }
   job.isJoined = true;
   return job.world;
 }
 
 void rt::leaveWorld() {
+  delete theJob().health;
   for (int s : theJob().sockets)
     if (s >= 0)
       ::close(s);
@@ -90,13 +92,17 @@ void rt::leaveWorld() {
 }
 
 void rt::abortWorld(const std::string &message, int exitCode) {
+  Health *health = jobHealth();
+  if (health)
+    health->claimEnd();
   std::fflush(stdout);
   World world = theJob().world;
   std::string who =
       world.size > 1 ? "rank " + std::to_string(world.rank) + ": " : "";
   std::fprintf(stderr, "fsdp: %s%s\n", who.c_str(), message.c_str());
+  if (health)
+    health->tellEnd(exitCode);
   removeFilesOnSignal();
-  // The others lose their connection to this process and end too.
   _exit(exitCode);
 }
 
@@ -162,4 +168,20 @@ void rt::gather(const void *mine, int64_t bytes, void *all, int root) {
     sendTo(root, received.data(), total);
   else if (world.rank == root)
     receiveFrom(0, all, total);
+}
+
+void rt::requireOnAll(const World &world, const std::string &problem) {
+  int32_t mine = problem.empty() ? world.size : world.rank;
+  std::vector<int32_t> all(size_t(world.size));
+  gather(&mine, sizeof mine, all.data());
+  int32_t first = *std::min_element(all.begin(), all.end());
+  broadcast(&first, sizeof first);
+  if (first == world.size)
+    return;
+  char text[1024] = {};
+  problem.copy(text, sizeof text - 1);
+  broadcast(text, sizeof text, first);
+  throw Error(first == world.rank
+                  ? problem
+                  : "rank " + std::to_string(first) + " says: " + text);
 }

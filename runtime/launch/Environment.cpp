@@ -53,8 +53,25 @@ static void requireBelow(const char *rankName, int rank, const char *sizeName,
                 std::to_string(size));
 }
 
+static bool isSame(const char *one, const char *other) {
+  const char *a = std::getenv(one), *b = std::getenv(other);
+  return a && b && std::strcmp(a, b) == 0;
+}
+
+/// Slurm sets PMI's variables beside its own (srun --mpi=pmi2), and its own
+/// alone say which ranks share a machine. Ranks of another launcher within a
+/// Slurm job have other places there, or the launcher's own local variables.
+static bool isSlurmAsPmi(const Launcher &launcher) {
+  return std::strcmp(launcher.rank, "PMI_RANK") == 0 &&
+         !std::getenv(launcher.localRank) &&
+         isSame("PMI_RANK", "SLURM_PROCID") &&
+         isSame("PMI_SIZE", "SLURM_NTASKS");
+}
+
 std::optional<LaunchEnvironment> rt::detectLaunch() {
   for (const Launcher &launcher : kLaunchers) {
+    if (isSlurmAsPmi(launcher))
+      continue;
     bool hasRank = std::getenv(launcher.rank);
     bool hasSize = std::getenv(launcher.size);
     // An interactive Slurm allocation has a size before any task has a rank.

@@ -11,19 +11,16 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-void rt::allowOpenFiles(int ranks) {
-  // Measured with Open MPI 4.1: 36 for 2 ranks, 64 for 8. With a few less,
-  // mpirun hangs.
-  rlim_t needed = 32 + 6 * static_cast<rlim_t>(ranks);
+void rt::allowOpenFiles(uint64_t needed, const std::string &who) {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
     return;
   if (limit.rlim_max < needed)
     throw Error(
         "only " + std::to_string(limit.rlim_max) +
-        " files may be open at once, but " + std::to_string(ranks) +
-        " ranks need " + std::to_string(needed) +
-        "; raise the limit (ulimit -n " + std::to_string(needed) +
+        " files may be open at once, but " + who + " " +
+        std::to_string(needed) + "; raise the limit (ulimit -n " +
+        std::to_string(needed) +
         ", or in a container --ulimit nofile=" + std::to_string(needed) + ")");
   limit.rlim_cur = needed;
   setrlimit(RLIMIT_NOFILE, &limit);

@@ -1,7 +1,8 @@
 //===- JobResources.h - What a job needs of its machine ---------*- C++ -*-===//
 //
 // Open MPI says a page of text, or hangs, where a machine is short of
-// something. All of it is looked at before mpirun is started. Everything here
+// something. All of it is looked at before mpirun is started, and what ranks
+// without MPI need before they meet. Everything here
 // throws fsdp::Error that names what is short and what to do.
 //
 //===----------------------------------------------------------------------===//
@@ -26,8 +27,8 @@ struct JobFolders {
 };
 JobFolders makeJobFolders(int ranks);
 
-/// Raises the limit of open files to what mpirun takes for so many ranks.
-void allowOpenFiles(int ranks);
+/// Raises the limit of open files to `needed`. `who` "needs" them, or "need".
+void allowOpenFiles(uint64_t needed, const std::string &who);
 
 /// Checks the limit of a file's size.
 void checkFileSize();

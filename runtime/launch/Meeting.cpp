@@ -1,8 +1,11 @@
 //===- Meeting.cpp - How ranks find each other without MPI ----------------===//
 #include "Meeting.h"
+#include "JobResources.h"
+#include "Transfer.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -24,20 +27,21 @@ using namespace fsdp::rt;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Time = Clock::time_point;
-
 /// What a rank says when it has connected, and rank 0's answer, with its own
-/// rank. Job and magic are the same in both.
+/// rank. All else is the same in both.
 struct Greeting {
   char magic[8];
   uint64_t job;
-  int32_t size, rank;
+  int32_t size, rank, line;
 };
+enum Line : int32_t { kDataLine, kHealthLine, kLines };
 constexpr char kMagic[8] = {'f', 's', 'd', 'p', 'm', 'e', 'e', 't'};
 
 /// A client that is silent for so long is none of ours.
 constexpr std::chrono::seconds kGreetingTime{10};
+
+/// Between two attempts.
+constexpr std::chrono::milliseconds kPause{50};
 
 /// A connection that closes itself.
 class Connection {
@@ -85,6 +89,11 @@ void Listener::close() {
     ::close(std::exchange(socket, -1));
 }
 
+static Time timeAfter(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(seconds));
+}
+
 static std::string nameOf(const std::string &host, int port) {
   return (host.empty() ? "" : host + " ") + "port " + std::to_string(port);
 }
@@ -117,28 +126,41 @@ static int portOf(int socket) {
   return std::atoi(port);
 }
 
-Listener rt::listenAt(const std::string &host, int port) {
+/// Listens at one address. Nothing, with `error` set, if it cannot.
+static std::optional<Listener> tryToListen(const addrinfo &at, int &error) {
+  Connection opened(openSocket(at));
+  int on = 1, off = 0;
+  bool isOpen = opened.number() >= 0;
+  if (isOpen) {
+    setsockopt(opened.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(opened.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
+  if (!isOpen || ::bind(opened.number(), at.ai_addr, at.ai_addrlen) != 0 ||
+      ::listen(opened.number(), SOMAXCONN) != 0) {
+    error = errno;
+    return std::nullopt;
+  }
+  int number = opened.release();
+  return Listener(number, portOf(number));
+}
+
+Listener rt::listenAt(const std::string &host, int port, double seconds) {
   Addresses addresses = addressesOf(host, port);
-  int error = EADDRNOTAVAIL;
-  // A socket of IPv6 takes connections of both versions.
-  for (int family : {AF_INET6, AF_INET})
-    for (const addrinfo *at = addresses.get(); at; at = at->ai_next) {
-      if (at->ai_family != family)
-        continue;
-      Connection opened(openSocket(*at));
-      int on = 1, off = 0;
-      setsockopt(opened.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-      setsockopt(opened.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-      if (::bind(opened.number(), at->ai_addr, at->ai_addrlen) == 0 &&
-          ::listen(opened.number(), SOMAXCONN) == 0) {
-        int number = opened.release();
-        return {number, portOf(number)};
-      }
-      error = errno;
-    }
-  throw Error("cannot listen at " + nameOf(host, port) + ": " +
-              std::strerror(error) + "; set " + kPortVariable +
-              " to a free port, the same for all ranks");
+  Time end = timeAfter(seconds);
+  for (;;) {
+    int error = EADDRNOTAVAIL;
+    // A socket of IPv6 takes connections of both versions.
+    for (int family : {AF_INET6, AF_INET})
+      for (const addrinfo *at = addresses.get(); at; at = at->ai_next)
+        if (at->ai_family == family)
+          if (auto listener = tryToListen(*at, error))
+            return std::move(*listener);
+    if (error != EADDRINUSE || Clock::now() + kPause >= end)
+      throw Error("cannot listen at " + nameOf(host, port) + ": " +
+                  std::strerror(error) + "; set " + kPortVariable +
+                  " to a free port, the same for all ranks");
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 /// The socket at which the launcher of a local job listens already, if it does.
@@ -161,58 +183,13 @@ static Listener inheritedListener() {
   return {socket, portOf(socket)};
 }
 
-/// Milliseconds for poll until `end`.
-static int untilTime(Time end) {
-  auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-  return static_cast<int>(std::clamp<int64_t>(left.count() + 1, 0, 60000));
-}
-
-/// Waits for what poll calls `events`. False: not before `end`.
-static bool await(int socket, short events, Time end) {
-  while (Clock::now() < end) {
-    pollfd ready{socket, events, 0};
-    if (poll(&ready, 1, untilTime(end)) > 0)
-      return true;
-  }
-  return false;
-}
-
-/// Sends or receives all bytes until `end`; false if that cannot be.
-template <typename Transfer>
-static bool transferAll(int socket, size_t bytes, short events, Time end,
-                        Transfer transfer) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t count = transfer(done);
-    if (count > 0)
-      done += static_cast<size_t>(count);
-    else if (count == 0 || (errno != EINTR && errno != EAGAIN) ||
-             !await(socket, events, end))
-      return false;
-  }
-  return true;
-}
-
-static bool sendGreeting(int socket, const Greeting &greeting, Time end) {
-  const auto *from = reinterpret_cast<const char *>(&greeting);
-  return transferAll(socket, sizeof greeting, POLLOUT, end, [&](size_t done) {
-    return ::send(socket, from + done, sizeof greeting - done, MSG_NOSIGNAL);
-  });
-}
-
-static bool receiveGreeting(int socket, Greeting &greeting, Time end) {
-  auto *to = reinterpret_cast<char *>(&greeting);
-  return transferAll(socket, sizeof greeting, POLLIN, end, [&](size_t done) {
-    return ::recv(socket, to + done, sizeof greeting - done, 0);
-  });
-}
-
-static Greeting greetingOf(uint64_t job, int size, int rank) {
+static Greeting greetingOf(uint64_t job, int size, int rank, int line) {
   Greeting greeting{};
   std::memcpy(greeting.magic, kMagic, sizeof kMagic);
   greeting.job = job;
   greeting.size = size;
   greeting.rank = rank;
+  greeting.line = line;
   return greeting;
 }
 
@@ -227,13 +204,12 @@ static int finish(Connection connection) {
   int socket = connection.number(), on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  for (auto [option, value] : {std::pair(TCP_KEEPIDLE, kKeepAliveIdle),
+                               std::pair(TCP_KEEPINTVL, kKeepAliveInterval),
+                               std::pair(TCP_KEEPCNT, kKeepAliveCount)})
+    setsockopt(socket, IPPROTO_TCP, option, &value, sizeof value);
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
   return connection.release();
-}
-
-static Time timeAfter(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(seconds));
 }
 
 //===----------------------------------------------------------------------===//
@@ -249,7 +225,7 @@ public:
   Reception(const Listener &listener, uint64_t job, int size)
       : listener(listener), job(job), ranks(static_cast<size_t>(size)) {}
 
-  std::vector<int> take(double seconds);
+  Lines take(Time end, double seconds);
 
 private:
   struct Guest {
@@ -259,6 +235,7 @@ private:
     Greeting greeting{};
   };
 
+  static bool isHere(const std::array<Connection, kLines> &lines);
   bool isComplete() const;
   void waitForSomebody(Time end) const;
   void acceptGuests();
@@ -268,16 +245,21 @@ private:
 
   const Listener &listener;
   uint64_t job;
-  std::vector<Connection> ranks; // position 0 stays empty
+  // By rank and then by line. Rank 0 has none.
+  std::vector<std::array<Connection, kLines>> ranks;
   std::vector<Guest> guests;
   int strangers = 0;
 };
 
 } // namespace
 
-bool Reception::isComplete() const {
-  return std::all_of(ranks.begin() + 1, ranks.end(),
+bool Reception::isHere(const std::array<Connection, kLines> &lines) {
+  return std::all_of(lines.begin(), lines.end(),
                      [](const Connection &c) { return c.number() >= 0; });
+}
+
+bool Reception::isComplete() const {
+  return std::all_of(ranks.begin() + 1, ranks.end(), isHere);
 }
 
 void Reception::waitForSomebody(Time end) const {
@@ -286,7 +268,7 @@ void Reception::waitForSomebody(Time end) const {
     ready.push_back({guest.connection.number(), POLLIN, 0});
     end = std::min(end, guest.end);
   }
-  poll(ready.data(), ready.size(), untilTime(end));
+  poll(ready.data(), ready.size(), millisecondsUntil(end));
 }
 
 void Reception::acceptGuests() {
@@ -323,18 +305,22 @@ void Reception::listenTo(Guest &guest) {
 
 void Reception::welcome(Guest &guest) {
   Connection connection = std::move(guest.connection);
-  int size = static_cast<int>(ranks.size()), rank = guest.greeting.rank;
-  if (!isOfJob(guest.greeting, job, size) || rank < 1 || rank >= size) {
+  int size = static_cast<int>(ranks.size()), rank = guest.greeting.rank,
+      line = guest.greeting.line;
+  if (!isOfJob(guest.greeting, job, size) || rank < 1 || rank >= size ||
+      line < 0 || line >= kLines) {
     ++strangers;
     return;
   }
-  Connection &place = ranks[static_cast<size_t>(rank)];
+  Connection &place =
+      ranks[static_cast<size_t>(rank)][static_cast<size_t>(line)];
   if (place.number() >= 0)
     throw Error("two processes say that they are rank " + std::to_string(rank) +
                 " of this job; the launcher's variables are wrong");
   // One that has gone again may come back.
-  if (sendGreeting(connection.number(), greetingOf(job, size, 0),
-                   Clock::now() + kGreetingTime))
+  Greeting mine = greetingOf(job, size, 0, line);
+  if (sendAll(connection.number(), &mine, sizeof mine,
+              Clock::now() + kGreetingTime))
     place = std::move(connection);
 }
 
@@ -343,7 +329,7 @@ std::string Reception::missing() const {
   std::string names;
   int count = 0;
   for (size_t r = 1; r < ranks.size(); ++r) {
-    if (ranks[r].number() >= 0)
+    if (isHere(ranks[r]))
       continue;
     if (++count <= 8)
       names += (names.empty() ? "" : ", ") + std::to_string(r);
@@ -352,8 +338,8 @@ std::string Reception::missing() const {
          (count > 8 ? " and " + std::to_string(count - 8) + " more" : "");
 }
 
-std::vector<int> Reception::take(double seconds) {
-  Time end = timeAfter(seconds);
+/// `seconds`, for the message, is the time in which they have to come.
+Lines Reception::take(Time end, double seconds) {
   while (!isComplete()) {
     if (Clock::now() >= end)
       throw Error(missing() + " of " + std::to_string(ranks.size()) +
@@ -373,15 +359,17 @@ std::vector<int> Reception::take(double seconds) {
                                 }),
                  guests.end());
   }
-  std::vector<int> sockets(ranks.size(), -1);
-  for (size_t r = 1; r < ranks.size(); ++r)
-    sockets[r] = finish(std::move(ranks[r]));
-  return sockets;
+  Lines lines{{-1}, {-1}};
+  for (size_t r = 1; r < ranks.size(); ++r) {
+    lines.data.push_back(finish(std::move(ranks[r][kDataLine])));
+    lines.health.push_back(finish(std::move(ranks[r][kHealthLine])));
+  }
+  return lines;
 }
 
-std::vector<int> rt::acceptRanks(const Listener &listener, uint64_t job,
-                                 int size, double seconds) {
-  return Reception(listener, job, size).take(seconds);
+Lines rt::acceptRanks(const Listener &listener, uint64_t job, int size,
+                      double seconds) {
+  return Reception(listener, job, size).take(timeAfter(seconds), seconds);
 }
 
 //===----------------------------------------------------------------------===//
@@ -393,6 +381,10 @@ static std::optional<int> tryAddress(const addrinfo &at, const Greeting &mine,
                                      Time end, std::string &problem) {
   Connection connection(openSocket(at));
   int socket = connection.number();
+  if (socket < 0) {
+    problem = std::strerror(errno);
+    return std::nullopt;
+  }
   // A host that does not answer leaves time for the next one.
   Time soon = std::min(end, Clock::now() + kGreetingTime);
   int error = 0;
@@ -410,40 +402,54 @@ static std::optional<int> tryAddress(const addrinfo &at, const Greeting &mine,
     return std::nullopt;
   }
   Greeting theirs{};
-  if (sendGreeting(socket, mine, soon) &&
-      receiveGreeting(socket, theirs, end) &&
-      isOfJob(theirs, mine.job, mine.size) && theirs.rank == 0)
+  if (sendAll(socket, &mine, sizeof mine, soon) &&
+      receiveAll(socket, &theirs, sizeof theirs, end) &&
+      isOfJob(theirs, mine.job, mine.size) && theirs.rank == 0 &&
+      theirs.line == mine.line)
     return finish(std::move(connection));
   problem = "what listens there is not rank 0 of this job";
   return std::nullopt;
 }
 
-static int connectToFirst(const MeetingPlace &place, int rank, int size,
-                          double seconds) {
+static int connectToFirst(const MeetingPlace &place, const Greeting &mine,
+                          double seconds, Time end) {
   Addresses addresses = addressesOf(place.host, place.port);
-  Greeting mine = greetingOf(place.job, size, rank);
-  Time end = timeAfter(seconds);
-  constexpr std::chrono::milliseconds pause{50};
+  int count = 0;
+  for (const addrinfo *at = addresses.get(); at; at = at->ai_next)
+    ++count;
   std::string problem;
   for (;;) {
-    for (const addrinfo *at = addresses.get(); at; at = at->ai_next)
-      if (auto socket = tryAddress(*at, mine, end, problem))
+    // Whoever takes a connection and is silent leaves time for the others.
+    int left = count;
+    for (const addrinfo *at = addresses.get(); at; at = at->ai_next, --left) {
+      Time now = Clock::now(), share = now + (end - now) / left;
+      if (auto socket = tryAddress(*at, mine, share, problem))
         return *socket;
-    if (Clock::now() + pause >= end)
-      throw Error("rank " + std::to_string(rank) + " cannot reach rank 0 at " +
-                  nameOf(place.host, place.port) + " within " +
-                  format("%g", seconds) +
+    }
+    if (Clock::now() + kPause >= end)
+      throw Error("rank " + std::to_string(mine.rank) +
+                  " cannot reach rank 0 at " + nameOf(place.host, place.port) +
+                  " within " + format("%g", seconds) +
                   " s (FSDP_JOIN_TIMEOUT sets the limit): " + problem);
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(kPause);
   }
 }
 
-std::vector<int> rt::meet(const MeetingPlace &place, int rank, int size,
-                          double seconds) {
-  if (rank != 0)
-    return {connectToFirst(place, rank, size, seconds)};
+Lines rt::meet(const MeetingPlace &place, int rank, int size, double seconds) {
+  Time end = timeAfter(seconds);
+  auto connectLine = [&](int line) {
+    return connectToFirst(place, greetingOf(place.job, size, rank, line),
+                          seconds, end);
+  };
+  if (rank != 0) {
+    int data = connectLine(kDataLine);
+    return {{data}, {connectLine(kHealthLine)}};
+  }
   Listener listener = inheritedListener();
+  constexpr uint64_t own = 64; // without the connections
+  allowOpenFiles(own + uint64_t{kLines} * static_cast<uint64_t>(size),
+                 "rank 0 of " + std::to_string(size) + " ranks needs");
   if (listener.socket < 0)
-    listener = listenAt("", place.port);
-  return acceptRanks(listener, place.job, size, seconds);
+    listener = listenAt("", place.port, seconds);
+  return Reception(listener, place.job, size).take(end, seconds);
 }

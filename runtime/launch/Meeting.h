@@ -33,8 +33,14 @@ struct Listener {
 };
 
 /// Listens at `port`, or at a free one if that is 0; an empty host is any
-/// address of this machine. Throws fsdp::Error.
-Listener listenAt(const std::string &host, int port);
+/// address of this machine. A port that somebody has may become free within
+/// `seconds`. Throws fsdp::Error.
+Listener listenAt(const std::string &host, int port, double seconds = 0);
+
+/// When a connection that is silent is asked whether it lives, how often and
+/// how many times, in seconds: a machine that is gone is noticed in a minute
+/// and a half. The system's own times are hours.
+constexpr int kKeepAliveIdle = 30, kKeepAliveInterval = 10, kKeepAliveCount = 6;
 
 /// Where the ranks of a job meet.
 struct MeetingPlace {
@@ -49,18 +55,25 @@ struct MeetingPlace {
 ///   port  FSDP_PORT, the one behind MASTER_PORT (where torchrun itself
 ///         listens), or one that the name of the job gives
 ///   job   FSDP_JOB, or what torchrun, Slurm or mpirun call it
-/// Throws fsdp::Error if ranks on several machines have no address.
+/// Throws fsdp::Error if ranks on several machines have no address, or a job
+/// has neither a name nor a port.
 MeetingPlace meetingPlace(const LaunchEnvironment &place);
 
-/// Connects the ranks of a job. On rank 0 the result has a connection to every
-/// rank, and -1 for itself; elsewhere one, to rank 0. Throws fsdp::Error that
-/// names the ranks that did not come within `seconds`, or came twice.
-std::vector<int> meet(const MeetingPlace &place, int rank, int size,
-                      double seconds);
+/// Two connections between rank 0 and each other rank: one for data, and one
+/// that tells whether they live (Health.h), which no data holds up. On rank 0
+/// both lists have a socket for every rank, and -1 for itself; elsewhere one.
+struct Lines {
+  std::vector<int> data, health;
+};
+
+/// Connects the ranks of a job. Throws fsdp::Error that names the ranks that
+/// did not come within `seconds`, or came twice, or if this process may not
+/// have so many connections.
+Lines meet(const MeetingPlace &place, int rank, int size, double seconds);
 
 /// Rank 0's side at a socket that listens already.
-std::vector<int> acceptRanks(const Listener &listener, uint64_t job, int size,
-                             double seconds);
+Lines acceptRanks(const Listener &listener, uint64_t job, int size,
+                  double seconds);
 
 } // namespace fsdp::rt
 

@@ -1,5 +1,6 @@
 //===- ProcessState.cpp - Whether a process runs --------------------------===//
 #include "ProcessState.h"
+#include "fsdp/Runtime/Launch.h"
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -31,6 +32,15 @@ ProcessState fsdp::rt::processState(int64_t pid) {
 
 bool fsdp::rt::isStopped(const ProcessState &process) {
   return process.state == 'T' || process.state == 't';
+}
+
+const char *fsdp::rt::whyIsSilent(int64_t pid, const std::string &host) {
+  bool isHere = hostName().compare(0, host.size(), host) == 0;
+  ProcessState process = isHere ? processState(pid) : ProcessState{};
+  return isStopped(process) ? "it is stopped"
+         : isHere && (process.state == 0 || process.state == 'Z')
+             ? "it has ended"
+             : "it is stopped, dead or out of reach";
 }
 
 std::vector<int64_t> fsdp::rt::childrenOf(int64_t pid) {

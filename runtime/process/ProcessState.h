@@ -19,6 +19,10 @@ ProcessState processState(int64_t pid);
 /// True if a signal or a debugger has stopped the process.
 bool isStopped(const ProcessState &process);
 
+/// Why nothing is heard of a process of a rank, as far as this machine knows:
+/// "it is stopped" and the like. `host` may be cut.
+const char *whyIsSilent(int64_t pid, const std::string &host);
+
 /// Children of a process; nothing where the kernel does not list them.
 std::vector<int64_t> childrenOf(int64_t pid);
 

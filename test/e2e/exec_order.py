@@ -100,6 +100,8 @@ class Issue:
                         "a collective's sizes")
         if op.op == "adamw":
             require(op.outs == op.ins[:len(op.outs)], "adamw updates other buffers than it reads")
+        if op.op == "gemm_add":
+            require(op.outs == op.ins[2:], "gemm_add updates another buffer than it reads")
         require(op.op != "copy_box", "copy_box writes a part, which is not modelled")
         if self.module.target:
             require(self.module.target == "test", "another target")
@@ -132,7 +134,7 @@ def workspaces_of(op, kinds, ranks):
     if op.op == "embedding_grad":
         count, element = text.elements(kinds[op.outs[0]])
         return [] if element == "f32" else [4 * count]
-    fixed = {"gemm": 64, "attention": 4096, "attention_grad": 8192}
+    fixed = {"gemm": 64, "gemm_add": 64, "attention": 4096, "attention_grad": 8192}
     return [fixed[op.op]] if op.op in fixed else []
 
 
@@ -186,11 +188,13 @@ class Bytes:
 
 def check_operands(issue):
     in_place = issue.op.op == "adamw" or issue.op.what == "all_reduce "
+    updated = {0: 2} if issue.op.op == "gemm_add" else {
+        i: i for i in range(len(issue.writes)) if in_place}
     writes = [*issue.writes, *issue.scratch]
     for i, write in enumerate(writes):
         for j, read in enumerate(issue.reads):
             if write.begin < read.end and read.begin < write.end:
-                require(in_place and i == j and write == read and i < len(issue.writes),
+                require(updated.get(i) == j and write == read,
                         "an output is an input")
         for other in writes[:i]:
             require(write.end <= other.begin or other.end <= write.begin, "outputs meet")

@@ -2,7 +2,7 @@
 step's gradients, through fsdp-compile and fsdp-run. A golden file with the
 config.json of a model goes through fsdp-trace.
 
-usage: golden_parity.py GOLDEN.json WORKDIR RANKS MODE"""
+usage: golden_parity.py GOLDEN.json WORKDIR RANKS MODE LOSS_CHUNKS"""
 import json
 import math
 import os
@@ -13,7 +13,7 @@ import artifacts
 LOSS_FIRST, LOSS_LATER, GRADIENT = 1e-6, 1e-5, 1e-5
 
 
-def settings(golden, ranks, mode):
+def settings(golden, ranks, mode, chunks):
     optimizer = golden["optimizer"]
     pairs = {
         "training.local_batch_size": golden["batch"] // ranks,
@@ -28,6 +28,7 @@ def settings(golden, ranks, mode):
         "lr_scheduler.warmup_steps": 2,
         "lr_scheduler.decay_ratio": 0,
         "compile.mode": mode,
+        "compile.loss_chunks": chunks,
         "validation.enable": "false",
         "sample.length": 0,
         "metrics.peak_tflops": 1,
@@ -98,7 +99,7 @@ def check_losses(golden, lines):
 
 
 def main():
-    golden_path, work, ranks, mode = sys.argv[1:]
+    golden_path, work, ranks, mode, chunks = sys.argv[1:]
     ranks = int(ranks)
     os.makedirs(work, exist_ok=True)
     with open(golden_path) as file:
@@ -112,7 +113,7 @@ def main():
             f"{work}/text.rank{rank}.safetensors",
             {"tokens": (shape, [t for row in rows for t in row[:-1]]),
              "targets": (shape, [t for row in rows for t in row[1:]])})
-    common = settings(golden, ranks, mode)
+    common = settings(golden, ranks, mode, chunks)
     model = model_arguments(golden, work, ranks)
 
     def train(name, *extra):

@@ -10,6 +10,9 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 65536 : i
 fsdp.mesh @mesh ["dp_shard" = 4, "tp" = 2]
 
 // CHECK: enum {
+// CHECK-NEXT: gemm_8x8x16_tn_add_bf16_f32,
+// CHECK: {1, 8, 8, 16, true, false, false, DType::BF16, DType::F32, 0, true},
+// CHECK: enum {
 // CHECK-NEXT: attention_2x4_6heads_8,
 // CHECK: {2, 4, 4, 6, 3, 8, 0.125, true, DType::F32, false},
 // CHECK-NEXT: };
@@ -91,6 +94,13 @@ exec.program @p arena 65536 {
   exec.copy_box on compute (%from : memref<4x8xf32>) outs(%to : memref<3x3xf32>)
       {shape = array<i64: 2, 3>, in_offsets = array<i64: 1, 0>, out_offsets = array<i64: 0, 0>}
 
+  // What is added to comes once.
+  %total = exec.alloc at 53248 "total" : memref<8x8xf32>
+  // CHECK: gemmAdd(c, Stream::Compute, gemm_8x8x16_tn_add_bf16_f32, words_, words_,
+  // CHECK-NEXT: total_, nullptr);
+  exec.gemm_add on compute (%words, %words, %total : memref<16x8xbf16>, memref<16x8xbf16>, memref<8x8xf32>)
+      outs(%total : memref<8x8xf32>) {transpose_lhs}
+
   // 5 rows of 8 in parts of 2, over tp and half of dp_shard.
   %whole = exec.alloc at 49152 "whole" : memref<5x8xbf16>
   %part = exec.alloc at 49408 "part" : memref<2x8xbf16>
@@ -112,6 +122,10 @@ exec.program @p arena 65536 {
   %clip = exec.alloc at 47296 "clip" : memref<f32>
   %lr = exec.alloc at 47360 "lr" : memref<f32>
   %step = exec.alloc at 47424 "step" : memref<i32>
+  %n0 = exec.alloc at 47488 "n0" : memref<4x8xbf16>
+  %n1 = exec.alloc at 47616 "n1" : memref<8xbf16>
+  // CHECK: narrow(c, Stream::Compute, counts, {p0_, p1_}, {n0_, n1_});
+  exec.narrow on compute (%p0, %p1 : memref<4x8xf32>, memref<8xf32>) outs(%n0, %n1 : memref<4x8xbf16>, memref<8xbf16>)
   // CHECK: absMax(c, Stream::Compute, counts, {g0_, g1_}, gmax_);
   exec.abs_max on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
   // CHECK: sumSquares(c, Stream::Compute, counts, gmax_, {g0_, g1_}, gsum_);

@@ -5,73 +5,12 @@
 // and on stderr what it saw.
 //
 //===----------------------------------------------------------------------===//
+#include "FakeCudaTest.h"
 #include <csignal>
 #include <cstring>
 #include <cublasLt.h>
-#include <cuda_runtime_api.h>
-#include <functional>
-#include <gtest/gtest.h>
-#include <nccl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <thread>
 #include <vector>
-
-//===----------------------------------------------------------------------===//
-// Help
-//===----------------------------------------------------------------------===//
-
-/// Ends the process with a message if something fails.
-#define REQUIRE(condition)                                                     \
-  if (!(condition)) {                                                          \
-    std::fprintf(stderr, "not true: %s\n", #condition);                        \
-    std::exit(1);                                                              \
-  }
-#define CUDA(call)                                                             \
-  if (cudaError_t status = call; status != cudaSuccess) {                      \
-    std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status));       \
-    std::exit(2);                                                              \
-  }
-#define NCCL(call)                                                             \
-  if (ncclResult_t status = call; status != ncclSuccess) {                     \
-    std::fprintf(stderr, "%s: %s\n", #call, ncclGetErrorString(status));       \
-    std::exit(2);                                                              \
-  }
-
-static void expectGood(const std::function<void()> &body) {
-  EXPECT_EXIT((body(), std::exit(0)), testing::ExitedWithCode(0), "");
-}
-/// A call must fail with such a text.
-static void expectBad(const char *text, const std::function<void()> &body) {
-  EXPECT_EXIT((body(), std::exit(0)), testing::ExitedWithCode(2), text);
-}
-
-/// How often a random order is tried: an order that is one of two
-/// stays away 40 times in a row once in 2^40.
-static constexpr int kTries = 40;
-
-static cudaStream_t makeStream() {
-  cudaStream_t stream;
-  CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return stream;
-}
-
-static cudaEvent_t makeEvent() {
-  cudaEvent_t event;
-  CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  return event;
-}
-
-static char *allocate(size_t bytes) {
-  void *memory;
-  CUDA(cudaMalloc(&memory, bytes));
-  return static_cast<char *>(memory);
-}
-
-static char byteAt(const char *memory) {
-  char byte;
-  CUDA(cudaMemcpy(&byte, memory, 1, cudaMemcpyDeviceToHost));
-  return byte;
-}
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -134,19 +73,6 @@ TEST(FakeCuda, ACopyIsOfTheKindThatItSays) {
 // Order
 //===----------------------------------------------------------------------===//
 
-/// How often the last of two fills with 1 and 2, issued by `issue`, was the
-/// one with 1.
-static int countFirstLast(const std::function<void(char *)> &issue) {
-  char *memory = allocate(1);
-  int count = 0;
-  for (int i = 0; i < kTries; ++i) {
-    issue(memory);
-    CUDA(cudaDeviceSynchronize());
-    count += byteAt(memory) == 1;
-  }
-  return count;
-}
-
 TEST(FakeCuda, StreamsHaveNoOrder) {
   expectGood([] {
     cudaStream_t a = makeStream(), b = makeStream();
@@ -201,52 +127,6 @@ TEST(FakeCuda, AWaitIsForTheRecordBeforeIt) {
 //===----------------------------------------------------------------------===//
 // Between ranks
 //===----------------------------------------------------------------------===//
-
-namespace {
-constexpr size_t kBytes = 64;
-
-/// What a rank of a test has.
-struct TestRank {
-  int rank;
-  ncclComm_t comm;
-  char *memory; // two pieces of kBytes for every rank, registered
-  cudaStream_t stream;
-};
-} // namespace
-
-static TestRank join(int rank, int idPipe[2]) {
-  setenv("RANK", std::to_string(rank).c_str(), 1);
-  TestRank r;
-  r.rank = rank;
-  ncclUniqueId id;
-  // Rank 0 hands the identifier to the other.
-  if (rank == 0) {
-    NCCL(ncclGetUniqueId(&id));
-    REQUIRE(write(idPipe[1], &id, sizeof id) == sizeof id);
-  } else {
-    REQUIRE(read(idPipe[0], &id, sizeof id) == sizeof id);
-  }
-  NCCL(ncclCommInitRank(&r.comm, 2, id, rank));
-  void *memory, *handle;
-  NCCL(ncclMemAlloc(&memory, 4 * kBytes));
-  NCCL(ncclCommRegister(r.comm, memory, 4 * kBytes, &handle));
-  r.memory = static_cast<char *>(memory);
-  r.stream = makeStream();
-  return r;
-}
-
-/// Runs `body` as two ranks; ends as the worse of them does.
-static void asTwoRanks(const std::function<void(const TestRank &)> &body) {
-  int idPipe[2];
-  REQUIRE(pipe(idPipe) == 0);
-  pid_t other = fork();
-  body(join(other == 0 ? 1 : 0, idPipe));
-  if (other == 0)
-    std::exit(0);
-  int state = 0;
-  REQUIRE(waitpid(other, &state, 0) == other);
-  REQUIRE(WIFEXITED(state) && WEXITSTATUS(state) == 0);
-}
 
 TEST(FakeCuda, RanksGatherAndExchange) {
   expectGood([] {
@@ -331,6 +211,71 @@ TEST(FakeCuda, AnAbortEndsAWait) {
   });
 }
 
+// As a watchdog does, while the host of the stream waits.
+TEST(FakeCuda, AnAbortEndsTheWaitOfAnotherThread) {
+  expectGood([] {
+    int isDone[2];
+    REQUIRE(pipe(isDone) == 0);
+    asTwoRanks([&](const TestRank &r) {
+      char byte = 0;
+      if (r.rank == 1) {
+        REQUIRE(read(isDone[0], &byte, 1) == 1);
+        std::exit(0);
+      }
+      NCCL(ncclRecv(r.memory, kBytes, ncclInt8, 1, r.comm, r.stream));
+      std::thread watchdog([&] {
+        usleep(50 * 1000);
+        ncclResult_t found = ncclSuccess;
+        NCCL(ncclCommGetAsyncError(r.comm, &found));
+        NCCL(found);
+        NCCL(ncclCommAbort(r.comm));
+      });
+      CUDA(cudaStreamSynchronize(r.stream));
+      watchdog.join();
+      REQUIRE(write(isDone[1], &byte, 1) == 1);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Words of pinned memory
+//===----------------------------------------------------------------------===//
+
+using WriteValue = int(cudaStream_t, unsigned long long, uint64_t, unsigned);
+
+static WriteValue *findWriteValue() {
+  void *found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  CUDA(cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &found,
+                                        CUDART_VERSION, cudaEnableDefault,
+                                        &result));
+  REQUIRE(result == cudaDriverEntryPointSuccess);
+  return reinterpret_cast<WriteValue *>(found);
+}
+
+TEST(FakeCuda, AWordIsWrittenAtItsPlaceInAStream) {
+  expectGood([] {
+    WriteValue *writeValue = findWriteValue();
+    cudaStream_t stream = makeStream();
+    uint64_t *word;
+    CUDA(cudaMallocHost(reinterpret_cast<void **>(&word), sizeof *word));
+    auto address = reinterpret_cast<uintptr_t>(word);
+    for (uint64_t i = 1; i <= kTries; ++i) {
+      REQUIRE(writeValue(stream, address, i, 0) == 0);
+      REQUIRE(writeValue(stream, address, i << 40, 0) == 0);
+      CUDA(cudaStreamSynchronize(stream));
+      REQUIRE(*word == i << 40);
+    }
+  });
+}
+
+TEST(FakeCuda, AWordIsPinnedMemory) {
+  expectBad("cuStreamWriteValue64 elsewhere than to a word", [] {
+    auto address = reinterpret_cast<uintptr_t>(allocate(8));
+    CUDA(cudaError_t(findWriteValue()(makeStream(), address, 1, 0)));
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Matmuls
 //===----------------------------------------------------------------------===//
@@ -343,6 +288,8 @@ struct Product {
   cublasLtMatrixLayout_t layout;
   cublasLtMatmulPreference_t preference;
   cublasLtMatmulAlgo_t algorithm;
+  /// What C is multiplied by before the product is added to it.
+  float beta = 0;
 
   explicit Product(uint64_t size) {
     REQUIRE(!cublasLtCreate(&handle));
@@ -377,8 +324,8 @@ struct Product {
   cublasStatus_t run(const cublasLtMatmulAlgo_t &with, char *a, char *b,
                      char *c, cudaStream_t stream, void *workspace = nullptr,
                      size_t workspaceBytes = 0) const {
-    float one = 1, zero = 0;
-    return cublasLtMatmul(handle, operation, &one, a, layout, b, layout, &zero,
+    float one = 1;
+    return cublasLtMatmul(handle, operation, &one, a, layout, b, layout, &beta,
                           c, layout, c, layout, &with, workspace,
                           workspaceBytes, stream);
   }
@@ -399,6 +346,14 @@ TEST(FakeCuda, AMatmulIsComputed) {
     CUDA(cudaMemcpy(z, c, 16, cudaMemcpyDeviceToHost));
     // [1 3; 2 4] [5 7; 6 8]
     REQUIRE(z[0] == 23 && z[1] == 34 && z[2] == 31 && z[3] == 46);
+    product.beta = 1;
+    REQUIRE(!product.run(product.algorithm, a, b, c, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    CUDA(cudaMemcpy(z, c, 16, cudaMemcpyDeviceToHost));
+    REQUIRE(z[0] == 46 && z[1] == 68 && z[2] == 62 && z[3] == 92);
+    product.beta = 2;
+    REQUIRE(product.run(product.algorithm, a, b, c, stream) ==
+            CUBLAS_STATUS_NOT_SUPPORTED);
   });
 }
 

@@ -5,11 +5,11 @@
 // messages are plain structures as they lie in memory.
 //
 // A message is a Header, the structure of its call, and for some calls bytes
-// behind it. Calls that issue work are not answered; all others get an Answer:
-// their result, or the text of an error.
+// behind it. Calls that issue work are not answered unless the header asks for
+// it; all others get an Answer: their result, or the text of an error.
 //
-// Streams, events and communicators have numbers given by the process that
-// makes them. Addresses are the same in all processes.
+// Streams, events, communicators and graphs have numbers given by the process
+// that makes them. Addresses are the same in all processes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TEST_FAKECUDA_WIRE_H
@@ -51,7 +51,11 @@ enum class Call : uint32_t {
   CommInit,
   CommSplit,
   CommDestroy,
-  // Not answered.
+  BeginCapture,
+  EndCapture,
+  CaptureInfo,
+  Instantiate,
+  // Not answered, but while the process captures.
   CreateStream,
   DestroyStream,
   DestroyEvent,
@@ -61,27 +65,37 @@ enum class Call : uint32_t {
   CopyIn,
   Copy,
   Fill,
+  Write,
   Gemm,
   Attention,
   CommAbort,
   Register,
   Deregister,
   Group,
+  GraphLaunch,
+  DestroyGraph,
+  DestroyExecutable,
   // Of planted faults.
   Hang,
+  StaleCopy,
   Planted,
 };
 
 inline constexpr bool isAnswered(Call call) {
-  return call <= Call::CommDestroy;
+  return call <= Call::Instantiate;
 }
 
 struct Header {
   Call call;
+  uint32_t thread; // of the process
+  /// Also a call that issues work is answered: what is captured can be refused.
+  bool isAsked;
   uint64_t bytes; // of all that follows
 };
 
-enum class Status : int32_t { Done, NotYet, OutOfMemory, Failed };
+/// A refused call has the number of an error of CUDA in front of its text, and
+/// the process goes on.
+enum class Status : int32_t { Done, NotYet, OutOfMemory, Refused, Failed };
 
 struct Answer {
   Status status;
@@ -131,6 +145,34 @@ struct Launch {
   uint32_t grid[3], block[3];
 };
 
+/// What else is refused while a stream is captured, as in cudart: things of all
+/// threads, those of the capturing one, or nothing.
+enum class CaptureMode : uint32_t { Global, ThreadLocal, Relaxed };
+struct BeginCapture {
+  uint32_t stream;
+  CaptureMode mode;
+};
+/// `graph` is the number of what becomes of it.
+struct EndCapture {
+  uint32_t stream, graph;
+};
+/// Asked with a StreamCall.
+struct CaptureInfo {
+  enum class State : uint32_t { None, Active, Invalidated };
+  State state;
+  uint64_t id;
+};
+/// Nodes have the priorities of the streams that they were captured on, or the
+/// one of the stream that a graph is launched on.
+struct Instantiate {
+  uint32_t graph, executable;
+  bool keepsPriorities;
+};
+/// Also of DestroyGraph and DestroyExecutable.
+struct GraphCall {
+  uint32_t graph, stream;
+};
+
 /// A kernel that never ends.
 struct Hang {
   uint32_t stream;
@@ -152,6 +194,12 @@ struct Fill {
   uint32_t stream;
   uint32_t value;
   uint64_t address, bytes;
+};
+
+/// A word of pinned memory.
+struct Write {
+  uint32_t stream;
+  uint64_t address, value;
 };
 
 struct Gemm {

@@ -4,13 +4,15 @@
 
 STEP.mlir is what `fsdp-compile --target=cuda --emit=mlir` prints, TRACE the
 prefix of FSDP_FAKECUDA_TRACE, and the programs are those that a run goes
-through, `NAME*3` for three times. Every call on the artifact's streams is
-accounted for: its operations, streams, events, grids, places in the arena,
-sizes, and the communicators' ranks. What an exec operation issues is said once,
-in exec_calls.py. A difference is one line."""
+through, `NAME*3` for three times; `[NAME NAME*2]*3` are three training steps of
+these programs, all but the first as CUDA graphs. Every call on the artifact's
+streams is accounted for: its operations, streams, events, grids, places in the
+arena, sizes, the communicators' ranks, and the edges of graphs. What an exec
+operation issues is said once, in exec_calls.py. A difference is one line."""
 import collections
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
@@ -57,8 +59,8 @@ class Recorded:
         self.registered = [(c["comm"], c["address"], c["bytes"]) for c in calls
                            if c["call"] == "register"]
         self.calls = [self._placed(c) for c in calls
-                      if "stream" in c and c["stream"] not in others
-                      and c["call"] != "create_stream"]
+                      if c["call"] == "instantiate" or "stream" in c
+                      and c["stream"] not in others and c["call"] != "create_stream"]
 
     def place(self, address):
         if not address:
@@ -71,7 +73,8 @@ class Recorded:
         return ("nowhere", address)
 
     def _placed(self, call):
-        call = dict(call, stream=self.roles.get(call["stream"], call["stream"]))
+        stream = call.get("stream")
+        call = dict(call, stream=self.roles.get(stream, stream))
         for name in ("from", "to", "pointers"):
             if name in call:
                 value = call[name]
@@ -95,11 +98,52 @@ def shown(call, fields):
                                      if name in call and name != "call")])
 
 
+# What the process numbers.
+Graph = collections.namedtuple("Graph", "number")
+Executable = collections.namedtuple("Executable", "number")
+
+COMPUTE = {"stream": "compute"}
+SYNCHRONIZE = {"call": "synchronize", **COMPUTE}
+THREAD_LOCAL = 1
+# Steps that are on their way at once, each with a graph of its own.
+GRAPHS = 2
+
+
+class Edges:
+    """Which captured calls stand behind which, by streams, records and waits."""
+
+    def __init__(self):
+        self.last, self.recorded = {}, {}  # by stream, by event
+        self.nodes, self.pairs = 0, []
+
+    def add(self, call):
+        before = list(self.last.get(call["stream"], []))
+        if call["call"] == "record":
+            self.recorded[call["event"]] = before
+            return
+        if call["call"] == "wait":
+            before += [node for node in self.recorded.get(call["event"], [])
+                       if node not in before]
+        self.pairs += [(node, self.nodes) for node in before]
+        self.last[call["stream"]] = [self.nodes]
+        self.nodes += 1
+
+    def check(self, call):
+        given = list(zip(call["edges"][::2], call["edges"][1::2]))
+        if call["nodes"] != self.nodes:
+            raise Difference(f"a graph has {call['nodes']} nodes for {self.nodes} calls")
+        for text, edges in (("lacks", set(self.pairs) - set(given)),
+                            ("has", set(given) - set(self.pairs))):
+            if edges:
+                raise Difference(f"a graph {text} the edge {min(edges)}")
+
+
 class Comparison:
     def __init__(self, module, rank, recorded):
         self.module, self.rank, self.recorded = module, rank, recorded
         self.names = collections.defaultdict(Names)
         self.at, self.compared = 0, 0
+        self.runs = 0  # issued or captured
 
     def _next(self, offset=0):
         at = self.at + offset
@@ -109,7 +153,7 @@ class Comparison:
         """Whether an issued value is the one that a program means."""
         if isinstance(expected, exec_calls.AtMost):
             return given <= expected.bound
-        if isinstance(expected, (exec_calls.Event, exec_calls.Channel)):
+        if isinstance(expected, (exec_calls.Event, exec_calls.Channel, Graph, Executable)):
             return self.names[type(expected)].agree(expected, given)
         if isinstance(expected, (exec_calls.Host, exec_calls.Device)):
             kind = type(expected).__name__.lower()
@@ -129,6 +173,7 @@ class Comparison:
                              f"issued {shown(issued, fields)}")
         self.at += 1
         self.compared += 1
+        return issued
 
     def _prepare(self):
         """What makes a context: the arena and the flags are zero."""
@@ -137,7 +182,7 @@ class Comparison:
                 {"call": "fill", "stream": "compute", "value": 0, "to": 0, "bytes": size},
                 {"call": "fill", "stream": "compute", "value": 0, "to": exec_calls.FLAGS,
                  "bytes": 4},
-                {"call": "synchronize", "stream": "compute"}):
+                SYNCHRONIZE):
             self._take("preparation", expected)
 
     def _take_transfers(self):
@@ -147,9 +192,59 @@ class Comparison:
             piece = [end for end in ends if isinstance(end, tuple) and end[0] == "host"]
             if len(piece) != 1 or not any(isinstance(end, int) for end in ends):
                 raise Difference(f"a copy between programs: {shown(*[self._next()] * 2)}")
-            for expected in ({"call": "copy", "stream": "compute"},
-                             {"call": "synchronize", "stream": "compute"}):
+            for expected in ({"call": "copy", **COMPUTE}, SYNCHRONIZE):
                 self._take("a copy between programs", expected)
+
+    def _calls(self, name):
+        self.runs += 1
+        return exec_calls.calls_of(self.module, self.module.blocks[name], self.rank, self.runs)
+
+    def _run(self, what, name):
+        """One program; then the host waits."""
+        self._take_transfers()
+        for part, expected in self._calls(name):
+            self._take(f"{name}, {what}, {part}", expected)
+        self._take(f"{name}, {what}, its end", SYNCHRONIZE)
+
+    def _capture(self, number, programs):
+        """One graph, whose programs have places of the host for themselves."""
+        what = f"graph {number}"
+        self._take(what, {"call": "begin_capture", **COMPUTE, "mode": THREAD_LOCAL})
+        edges = Edges()
+        for run, name in enumerate(programs):
+            for part, expected in self._calls(name):
+                if expected["call"] == "copy":
+                    expected = {key: exec_calls.Host((number, run, value.range))
+                                if isinstance(value, exec_calls.Host) else value
+                                for key, value in expected.items()}
+                edges.add(self._take(f"{name}, run {run} of {what}, {part}", expected))
+        graph = {"graph": Graph(number)}
+        edges.check(self._take(what, {"call": "end_capture", **COMPUTE, **graph}))
+        self._take(what, {"call": "instantiate", **graph, "executable": Executable(number),
+                          "keeps_priorities": 1})
+
+    def _steps(self, programs, count):
+        """The first is issued call by call, the second captured; each is awaited
+        when the next is on its way."""
+        for run, name in enumerate(programs):
+            self._run(f"run {run} of step 0", name)
+        if count > 1:
+            for number in range(GRAPHS):
+                self._capture(number, programs)
+        finished = None
+        for step in range(1, count):
+            number = (step - 1) % GRAPHS
+            event = exec_calls.Event(f"finished {number}")
+            self._take(f"step {step}", {"call": "graph_launch", **COMPUTE,
+                                        "executable": Executable(number)})
+            self._take(f"step {step}", {"call": "record", **COMPUTE, "event": event})
+            self._await(finished)
+            finished = event
+        self._await(finished)
+
+    def _await(self, event):
+        if event:
+            self._take("the end of a step", {"call": "event_synchronize", "event": event})
 
     def _check_channels(self):
         """Returns the order in which each communicator was split off."""
@@ -166,23 +261,32 @@ class Comparison:
             order.append((channel, self.recorded.splits.index(splits[0])))
         return sorted(order)
 
-    def run(self, programs):
+    def run(self, words):
         self._prepare()
-        for number, name in enumerate(programs):
-            self._take_transfers()
-            program = self.module.blocks[name]
-            for what, expected in exec_calls.calls_of(self.module, program, self.rank):
-                self._take(f"{name}, run {number}, {what}", expected)
+        number = 0
+        for word in words:
+            if isinstance(word, Steps):
+                self._take_transfers()
+                self._steps(word.programs, word.count)
+                continue
+            self._run(f"run {number}", word)
+            number += 1
         self._take_transfers()
         if self._next()["call"] != "nothing":
             raise Difference(f"behind all programs: {shown(*[self._next()] * 2)}")
         return self._check_channels()
 
 
-def repeated(programs):
-    for entry in programs:
-        name, _, times = entry.partition("*")
-        yield from [name] * int(times or 1)
+Steps = collections.namedtuple("Steps", "programs count")
+
+
+def repeated(words):
+    """The programs of the command line, one by one, and steps of them."""
+    for text, inner, times in re.findall(r"((?:\[([^]]*)\]|[^][*\s]+))(?:\*(\d+))?",
+                                         " ".join(words)):
+        count = int(times or 1)
+        yield from ([Steps(list(repeated(inner.split())), count)] if inner
+                    else [text] * count)
 
 
 def compare(text, prefix, ranks, programs):

@@ -130,12 +130,23 @@ def cases(occupied):
         LONG), r"rank 0 was ended by signal 9", after_first_step(0, signal.SIGKILL)
     yield "a rank stands still", lambda job: job.local(
         LONG, FSDP_HEARTBEAT="3"), r"stopped", after_first_step(1, signal.SIGSTOP)
+    yield "a kernel hangs", lambda job: job.local(
+        LONG, FSDP_TIMEOUT="5", FSDP_FAKECUDA_HANGS="1", FSDP_FAKECUDA_FAULT="hang:20@1"
+    ), r'^fsdp-run: rank 0: \w+ "[^"]+" .* has not ended within 5 s .*; rank 1 has not arrived'
     yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS
     yield "as Slurm, a GPU for each task", lambda job: job.launched(
         changed(torchrun(port()), 1, FSDP_FAKECUDA_FIRST_DEVICE=1),
         FSDP_FAKECUDA_DEVICES="1"), WORKS
     yield "as Slurm, one GPU for all tasks", lambda job: job.launched(
         torchrun(port()), FSDP_FAKECUDA_DEVICES="1"), r"have the same GPU"
+    yield "each rank has a mistake of its own", lambda job: job.launched(
+        changed(changed(torchrun(port()), 0, FSDP_FAKECUDA_DRIVER="12040"),
+                1, FSDP_FAKECUDA_CAPABILITY="80")
+    ), r"(?s)^(?!.*sm_80).*driver on \S+ is for CUDA 12.4"
+    yield "no launcher names the job", lambda job: job.launched(
+        [{"PMI_RANK": rank, "PMI_SIZE": 2, "MPI_LOCALRANKID": rank,
+          "MPI_LOCALNRANKS": 2} for rank in range(2)]
+    ), r"set FSDP_JOB to a name that no other job has"
     yield "a rank is missing", lambda job: job.launched(
         torchrun(port())[:1], FSDP_JOIN_TIMEOUT="2"
     ), r"rank 1 of 2 did not come"

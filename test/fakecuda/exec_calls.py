@@ -24,6 +24,7 @@ FLAGS = Device("data errors")
 TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
 C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
 GATHER, SEND, RECEIVE = range(3)
+EXCHANGE_BYTES = 64 << 20  # what a reduction receives at once, about
 SMALL_BYTES = 4096  # an all-reduce of no more sends whole tensors
 
 
@@ -78,6 +79,7 @@ _VALUES = {
     "crossEntropyRows": [_COUNT] * 3,
     "crossEntropyGradRows": [_COUNT] * 3,
     "labelsOfBlock": [_COUNT] * 2,
+    "narrowElements": [_tensors(2)],
     "absMaxBits": [_tensors(1)],
     "squareDigits": [_tensors(1)],
     "finishNorm": [_REAL, _COUNT],
@@ -245,19 +247,19 @@ def _launch(op):
     return [launch(op.stream, kernel, ceil_div(column_count, 2 * each), (2, groups), pointers)]
 
 
-def _gemm(op):
+def _gemm(op, adds=False):
     (lhs, lhs_type), (out, out_type) = (exec_text.shape(k) for k in
                                         (op.in_kinds[0], op.out_kinds[0]))
     batch = 1
     for size in out[:-2]:
         batch *= size
     transposed = [int(op.has("transpose_lhs")), int(op.has("transpose_rhs"))]
-    bias = op.ins[2] if len(op.ins) > 2 else None
+    bias = op.ins[2] if len(op.ins) > 2 and not adds else None
     return [{"call": "gemm", "stream": op.stream,
              "sizes": [batch, out[-2], out[-1], lhs[-2] if transposed[0] else lhs[-1]],
              "transposed": transposed, "types": [TYPES[lhs_type], TYPES[out_type]],
              "pointers": [*op.ins[:2], bias, op.outs[0], op.space()],
-             "workspace_bytes": AtMost(sum(op.scratch_bytes))}]
+             "workspace_bytes": AtMost(sum(op.scratch_bytes)), "accumulate": int(adds)}]
 
 
 def _attention_sizes(op):
@@ -366,12 +368,21 @@ class Item:
         self.piece = self.shard if kind == "reduce_scatter" else \
             self.full if self.is_small else ceil_div(self.full, ranks)
 
-    def part(self, index):
-        """First element and count."""
-        if self.is_small:
-            return 0, self.full
-        begin = min(index * self.piece, self.full)
-        return begin, max(0, min(self.piece, self.full - index * self.piece))
+    def cut(self, rounds):
+        """Elements of every piece that are exchanged at a time."""
+        even = ceil_div(self.piece, max(rounds, 1))
+        self.slice = min(self.piece, max(4096, ceil_div(even, 64) * 64))
+
+    def part(self, index, turn=None):
+        """First element and count, of all or of what goes in a round."""
+        begin, count = 0, self.full
+        if not self.is_small:
+            begin = min(index * self.piece, self.full)
+            count = max(0, min(self.piece, self.full - index * self.piece))
+        if turn is None:
+            return begin, count
+        skipped = min(turn * self.slice, count)
+        return begin + skipped, min(self.slice, count - skipped)
 
 
 def _group(op, axes, transfers):
@@ -405,9 +416,13 @@ def _reduction_kernel(op, tree):
     return kernel, 16 // exec_text.ELEMENT_BYTES[source]
 
 
-def _collective(op):
-    axes = tuple(axis.strip().strip('"') for axis in
+def _axes_of(op):
+    return tuple(axis.strip().strip('"') for axis in
                  re.search(r"over @\S+?\[(.*?)\]", op.rest).group(1).split(","))
+
+
+def _collective(op):
+    axes = _axes_of(op)
     ranks = ranks_of(op.module, axes, op.rank)
     if op.what == "all_gather":
         return [_group(op, axes, [
@@ -416,36 +431,61 @@ def _collective(op):
     return _reduction(op, axes, ranks)
 
 
+def _with_progress(op, calls, run, program, number):
+    """Words around a collective say in which run of which program it is, and
+    which of that program's; the first one is odd."""
+    def word(step):
+        return {"call": "write", "stream": op.stream,
+                "to": Host(("progress", op.stream, _axes_of(op))),
+                "value": (run % 2 ** 16) << 48 | program << 32 | 2 * number + step}
+    return [word(1), *calls, word(2)]
+
+
 def _reduction(op, axes, ranks):
     me, others = ranks.index(op.rank), [p for p in range(len(ranks)) if ranks[p] != op.rank]
     items = [Item(op.what, *kinds, len(ranks)) for kinds in zip(op.in_kinds, op.out_kinds)]
-    calls, swaps, second = [], [], []
-    for item, source, target, space in zip(items, op.ins, op.outs, op.scratch):
+    received = sum(len(others) * item.piece * item.width for item in items)
+    for item in items:
+        item.cut(ceil_div(received, EXCHANGE_BYTES))
+    tensors = list(zip(items, op.ins, op.outs, op.scratch or [None] * len(items)))
+    calls = []
+    for turn in range(max(1, *(ceil_div(item.piece, item.slice) for item in items))):
+        calls += _round(op, axes, ranks, tensors, turn, me, others)
+    second = []
+    for item, source, target, _ in tensors:
         first, mine = item.part(me)
-        for slot, peer in enumerate(others):
+        if op.what == "reduce_scatter" and item.shard > mine:
+            calls.append(fill(op.stream, target + mine * item.out_width,
+                              (item.shard - mine) * item.out_width))
+        for peer in others if op.what == "all_reduce" and not item.is_small else []:
             begin, count = item.part(peer)
+            second.append((peer, target + first * item.out_width, mine * item.out_width,
+                           target + begin * item.out_width, count * item.out_width))
+    if second:
+        calls.append(_exchange(op, axes, ranks, second))
+    return calls
+
+
+def _round(op, axes, ranks, tensors, turn, me, others):
+    """A slice of every part is exchanged and reduced."""
+    swaps, kernels = [], []
+    for item, source, target, space in tensors:
+        first, mine = item.part(me, turn)
+        for slot, peer in enumerate(others):
+            begin, count = item.part(peer, turn)
             swaps.append((peer, source + begin * item.width, count * item.width,
-                          space + slot * item.piece * item.width, mine * item.width))
-            if op.what == "all_reduce" and not item.is_small:
-                second.append((peer, target + first * item.out_width, mine * item.out_width,
-                               target + begin * item.out_width, count * item.out_width))
-        scatters = op.what == "reduce_scatter"
-        to = target + (0 if scatters else first * item.out_width)
+                          space + slot * item.slice * item.width, mine * item.width))
+        to = target + first * item.out_width
+        if op.what == "reduce_scatter":
+            to -= item.part(me)[0] * item.out_width
         if mine > 0:
             tree = tree_of(op.module, axes)
-            pieces = (source + first * item.width, space if others else None, item.piece, mine,
+            pieces = (source + first * item.width, space if others else None, item.slice, mine,
                       me, tree)
             kernel, each = _reduction_kernel(op, tree)
-            calls.append(elements(op.stream, kernel, mine, [to],
-                                  [pieces, (rounded(float(op.value("scale", 1))),)], each))
-        if scatters and item.shard > mine:
-            calls.append(fill(op.stream, to + mine * item.out_width,
-                              (item.shard - mine) * item.out_width))
-    if others:
-        calls.insert(0, _exchange(op, axes, ranks, swaps))
-        if second:
-            calls.append(_exchange(op, axes, ranks, second))
-    return calls
+            kernels.append(elements(op.stream, kernel, mine, [to],
+                                    [pieces, (rounded(float(op.value("scale", 1))),)], each=each))
+    return ([_exchange(op, axes, ranks, swaps)] if others else []) + kernels
 
 
 #===------------------------------------------------------------------------===#
@@ -469,6 +509,10 @@ def _tensor_launches(op, kernel, counts, lists, pointers, values=()):
 
 def _counts(kinds):
     return [exec_text.elements(kind)[0] for kind in kinds]
+
+
+def _narrow(op):
+    return _tensor_launches(op, "narrowElements", _counts(op.in_kinds), [op.ins, op.outs], [])
 
 
 def _abs_max(op):
@@ -498,6 +542,7 @@ def _adamw(op):
 ISSUES = {
     "launch": _launch,
     "gemm": _gemm,
+    "gemm_add": lambda op: _gemm(op, adds=True),
     "attention": _attention,
     "attention_grad": _attention,
     "rotary": _rotary,
@@ -509,6 +554,7 @@ ISSUES = {
     "copy": _copy,
     "fill_zero": _fill_zero,
     "collective": _collective,
+    "narrow": _narrow,
     "abs_max": _abs_max,
     "sum_squares": _sum_squares,
     "clip_coefficient": _clip_coefficient,
@@ -560,15 +606,17 @@ def _end(module, program):
                                        exec_text.bytes_of(r.kind))
     yield "its data errors", copy("compute", FLAGS, Host("data errors"), 4)
     yield "its data errors", fill("compute", FLAGS, 4)
-    yield "its end", {"call": "synchronize", "stream": "compute"}
 
 
-def calls_of(module, program, rank):
-    """What a run of a program issues: (for messages, call)."""
+def calls_of(module, program, rank, run):
+    """What a run of a program issues until the host waits: (for messages,
+    call). Runs count from 1."""
     if not hasattr(module, "kernels"):
         module.kernels = _read_kernels(module)
         module.kinds = {id(op): kinds for block in module.blocks.values()
                         for kinds in [block.kinds()] for op in block.body}
+    programs = [block for block in module.blocks.values() if block.op == "program"]
+    collectives = 0
     yield from _begin(module, program)
     for number, issued in enumerate(exec_order.Issue(module, program).issued):
         op = issued.op
@@ -580,6 +628,10 @@ def calls_of(module, program, rank):
             raise ValueError(f"{what}: exec_calls.py does not say what it issues")
         work = Operation(module, issued, module.kinds[id(op)], rank)
         place = work.value("nn.module") or work.value("serves") or ""
-        for call in ISSUES[op.op](work):
+        calls = ISSUES[op.op](work)
+        if op.op == "collective":
+            calls = _with_progress(work, calls, run, programs.index(program), collectives)
+            collectives += 1
+        for call in calls:
             yield f"{what} {op.what.strip()} {place}".rstrip(), call
     yield from _end(module, program)

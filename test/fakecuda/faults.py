@@ -11,8 +11,10 @@ word, ARGUMENTS those of fsdp-run. A fault is found by
   error  the run ends with a message of the stand-in device, or of fsdp-run that
          names the rank that is dead.
 
-FSDP_FAKECUDA_FAULTS=all plants one in every wait, record, launch, matmul and
-transfer instead of the chosen ones, which takes long."""
+If PROGRAMS are steps, as `[train]*4`, the faults are those of graphs.
+
+FSDP_FAKECUDA_FAULTS=all plants one in every wait, record, launch, matmul,
+transfer and edge instead of the chosen ones, which takes long."""
 import concurrent.futures
 import json
 import os
@@ -29,7 +31,9 @@ import fake_job
 
 # Where the kinds of a process begin to count; all others with the first kernel.
 FROM_START = ("drop-synchronize", "host-read", "host-write", "reuse-pinned", "dead-rank",
-              "stale-algorithm", "wrong-place", "drop-registration")
+              "stale-algorithm", "wrong-place", "drop-registration", "drop-event-synchronize")
+# Those that count only launches under capture.
+CAPTURED = ("captured-question", "captured-legacy", "captured-allocation")
 CALLS = {"wait": ("drop-wait", "wrong-event", "wrong-stream-wait"),
          "record": ("drop-record", "early-record"),
          "gemm": ("drop-matmul", "wrong-stream-matmul", "wrong-operand", "wrong-result",
@@ -42,9 +46,11 @@ CALLS = {"wait": ("drop-wait", "wrong-event", "wrong-stream-wait"),
          "comm_split": ("wrong-place",),
          "register": ("drop-registration",),
          "copy": ("drop-copy", "short-copy", "wrong-stream-copy", "host-read", "host-write",
-                  "reuse-pinned"),
+                  "reuse-pinned", "stale-copy"),
          "fill": ("drop-fill", "short-fill", "wrong-stream-fill", "wrong-fill"),
-         "synchronize": ("drop-synchronize",)}
+         "synchronize": ("drop-synchronize",),
+         "graph_launch": ("drop-graph", "double-graph"),
+         "event_synchronize": ("drop-event-synchronize",)}
 CALL_OF = {kind: call for call, kinds in CALLS.items() for kind in kinds}
 
 
@@ -60,17 +66,35 @@ class Calls:
         # Streams in the order of their roles.
         self.streams = [c["stream"] for c in self.all if c["call"] == "create_stream"]
 
+        # Of every graph, from its beginning to its end.
+        self.graphs = list(zip(*([i for i, c in enumerate(self.all) if c["call"] == call]
+                                 for call in ("begin_capture", "end_capture"))))
+
+    def is_captured(self, i):
+        return any(begin < i < end for begin, end in self.graphs)
+
     def is_pinned(self, address):
         return any(begin <= address < end for begin, end in self.pinned)
 
     def counted(self, kind):
-        """Positions of the calls that a kind counts."""
+        """Positions of the calls that a kind counts, or of edges in their list."""
+        if kind == "drop-edge":
+            return range(len(self.edges()))
         call = CALL_OF.get(kind, "launch")
         names = ("attention", "attention_grad") if call == "attention" else (call,)
         found = [i for i, c in enumerate(self.all) if c["call"] in names]
         if kind == "reuse-pinned":
             found = [i for i in found if self.is_pinned(self.all[i]["from"])]
+        if kind in CAPTURED:
+            return [i for i in found if self.is_captured(i)]
         return [i for i in found if kind in FROM_START or i >= self.first]
+
+    def edges(self):
+        """Of the first graph: the streams of both nodes."""
+        begin, end = self.graphs[0]
+        streams = [c["stream"] for c in self.all[begin + 1:end] if c["call"] != "record"]
+        numbers = self.all[end]["edges"]
+        return [(streams[a], streams[b]) for a, b in zip(numbers[::2], numbers[1::2])]
 
     def find(self, kind, fits):
         """The number of the first call that fits(calls, position)."""
@@ -107,7 +131,8 @@ def behind_launch(calls, i):
 
 
 def behind_group(calls, i):
-    return calls.all[i - 1]["call"] == "group"
+    """But for the word that says that it is done, which nobody reads."""
+    return [c["call"] for c in calls.all[i - 2:i]] == ["group", "write"]
 
 
 def is_wide(calls, i):
@@ -156,6 +181,32 @@ def is_upload(calls, i):
         and before["bytes"] > 4096
 
 
+def captured(fits, graph=0):
+    """Under capture, of this graph."""
+    def check(calls, i):
+        begin, end = calls.graphs[graph]
+        return begin < i < end and fits(calls, i)
+    return check
+
+
+def is_join(calls, i):
+    """The last wait of a capture."""
+    begin, end = calls.graphs[0]
+    return begin < i < end and not any(c["call"] == "wait" for c in calls.all[i + 1:end])
+
+
+def on_stream(role):
+    return lambda calls, i: calls.all[i]["stream"] == calls.streams[role]
+
+
+def edge(source, target, nth=0):
+    """The nth edge between two streams."""
+    def fits(calls, i):
+        streams = (calls.streams[source], calls.streams[target])
+        return calls.edges()[i] == streams and calls.edges()[:i].count(streams) == nth
+    return fits
+
+
 COMPUTE, GATHER, REDUCE = range(3)
 # (kind, rank or None for all, which call)
 FAULTS = [
@@ -178,7 +229,7 @@ FAULTS = [
     ("wrong-offset", None, kernel("rotaryPairs")),
     ("wrong-value", None, kernel("embeddingRows")),
     ("wrong-value", 1, kernel("adamwStep")),
-    ("wrong-kernel", None, kernel("k_cast_2")),
+    ("wrong-kernel", None, kernel("k_divide_by_count_2")),
     ("swap-pointers", None, kernel("k_mul")),
     ("swap-launches", None, kernel("k_rms_norm_input_grad")),
     ("hang", 1, kernel("k_add")),
@@ -221,18 +272,48 @@ FAULTS = [
     ("drop-synchronize", 1, is_upload),
 ]
 
+# In a run of steps, all but the first of which are graphs.
+GRAPH_FAULTS = [
+    ("captured-question", None, any_call),
+    ("captured-legacy", 1, kernel("k_add")),
+    ("captured-allocation", 0, kernel("adamwStep")),
+    ("drop-wait", None, is_join),
+    ("drop-wait", None, captured(on_stream(COMPUTE))),
+    ("drop-wait", 1, captured(on_stream(REDUCE), graph=1)),
+    ("drop-record", None, captured(on_stream(COMPUTE))),
+    ("drop-record", None, captured(on_stream(GATHER))),
+    ("drop-edge", None, edge(COMPUTE, GATHER)),
+    ("drop-edge", None, edge(GATHER, COMPUTE)),
+    ("drop-edge", None, edge(COMPUTE, REDUCE)),
+    ("drop-edge", 1, edge(REDUCE, COMPUTE)),
+    ("drop-edge", 0, edge(COMPUTE, COMPUTE, 5)),
+    ("stale-copy", 1, captured(any_call)),
+    ("stale-descriptor", None, captured(any_call)),
+    ("wrong-offset", None, captured(kernel("rotaryPairs"), graph=1)),
+    ("drop-launch", None, captured(kernel("k_rms_norm"))),
+    ("hang", 1, captured(kernel("k_add"))),
+    ("swap-collectives", 1, captured(any_call)),
+    ("drop-group", 0, captured(any_call)),
+    ("wrong-stream-fill", None, captured(before_kernel("embeddingGradRows"))),
+    ("drop-graph", None, any_call),
+    ("drop-graph", 1, any_call),
+    ("double-graph", None, any_call),
+    ("drop-event-synchronize", 0, any_call),
+]
+
 # One in every call that exec decides.
 EVERYWHERE = ("drop-wait", "wrong-event", "drop-record", "early-record", "drop-launch",
               "wrong-grid", "wrong-stream", "wrong-stream-matmul", "wrong-result",
               "drop-group", "wrong-stream-group")
 
 
-def chosen_faults(calls):
+def chosen_faults(calls, programs):
     if os.environ.get("FSDP_FAKECUDA_FAULTS") == "all":
-        return [f"{kind}:{number}" for kind in EVERYWHERE
+        kinds = EVERYWHERE + (("drop-edge",) if "[" in programs else ())
+        return [f"{kind}:{number}" for kind in kinds
                 for number in range(len(calls.counted(kind)))]
     return [f"{kind}:{calls.find(kind, fits)}" + ("" if rank is None else f"@{rank}")
-            for kind, rank, fits in FAULTS]
+            for kind, rank, fits in (GRAPH_FAULTS if "[" in programs else FAULTS)]
 
 
 #===------------------------------------------------------------------------===#
@@ -265,10 +346,13 @@ class Finder:
         if result.status == 0 and not fake_job.same_bytes(result, self.reference):
             found["bytes"] = "other bytes than the CPU's"
         if result.status != 0:
-            error = re.search(r"fakecuda: (?!the fault was not).*|.*was ended by signal.*",
-                              result.output)
-            if error:
-                found["error"] = error.group(0)
+            errors = re.findall(r"fakecuda: (?!the fault was not).*|.*was ended by signal.*",
+                                result.output)
+            # The device may see that the others wait before fsdp-run passes on
+            # what a rank said at its end.
+            errors.sort(key=lambda error: "deadlock" in error or "ended by" in error)
+            if errors:
+                found["error"] = errors[0]
         return found
 
     def find(self, fault):
@@ -284,7 +368,7 @@ class Finder:
 def main():
     folder, device, ranks, programs = sys.argv[1:5]
     finder = Finder(fake_job.Job(folder, device, int(ranks), sys.argv[5:]), programs.split())
-    faults = chosen_faults(finder.calls)
+    faults = chosen_faults(finder.calls, programs)
     with concurrent.futures.ThreadPoolExecutor(min(2, os.cpu_count())) as pool:
         results = list(pool.map(finder.find, faults))
     lost = 0

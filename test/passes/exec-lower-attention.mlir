@@ -2,6 +2,8 @@
 // RUN: fsdp-opt %s --exec-lower="target=cpu plain-attention=true" | FileCheck %s --check-prefixes=CHECK,PLAIN
 // RUN: fsdp-opt %s --exec-lower="target=cuda" | FileCheck %s --check-prefixes=CHECK,CUDA
 
+// RUN: sed -n 's#^// INPUT: ##p' %s | not fsdp-opt --exec-lower="target=cpu plain-attention=true" 2>&1 | FileCheck %s --check-prefix=LARGE
+
 // The library's attention, or the runtime's own: where it is asked for, and for
 // f32 on a GPU. Its workspace has a number per query and head.
 // CHECK-LABEL: exec.program @f32
@@ -28,3 +30,10 @@ func.func @bf16(%q: tensor<2x8x4x16xbf16> {nn.name = "narrow_q"}, %k: tensor<2x8
   %o, %lse = nn.attention %q, %k, %k scale 0.25 {causal} : tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x4x8xf32>
   return %o : tensor<2x8x4x16xbf16>
 }
+
+// A head of the runtime's own attention is a row of threads.
+// INPUT: func.func @large(%q: tensor<2x8x4x257xf32> {nn.name = "q"}) -> (tensor<2x8x4x257xf32> {nn.name = "o"}) {
+// INPUT:   %o, %lse = nn.attention %q, %q, %q scale 0.25 {causal} : tensor<2x8x4x257xf32>, tensor<2x8x4x257xf32>, tensor<2x4x8xf32>
+// INPUT:   return %o : tensor<2x8x4x257xf32>
+// INPUT: }
+// LARGE: error: 'nn.attention' op has heads of 257 elements, but attention without a library takes at most 256

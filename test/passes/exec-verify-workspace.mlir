@@ -169,8 +169,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 
 // -----
 
-// 4 ranks give 3 rows of 2 each, in bf16. The pieces of the others alone, 36 bytes, are
-// what any target needs.
+// 4 ranks give 3 rows of 2 each, in bf16.
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
   fsdp.mesh @mesh ["dp_shard" = 4]
@@ -201,6 +200,50 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
     exec.fill_zero on compute () outs(%1 : memref<16xf32>)
     // expected-error @below {{has 63 bytes of workspace, but target test needs 64}}
     exec.collective all_reduce on compute (%0, %1 : memref<16xf32>, memref<16xf32>) outs(%2, %3 : memref<16xf32>, memref<16xf32>) workspace(%4, %5 : memref<64xi8>, memref<63xi8>) over @mesh["dp_shard"]
+  }
+}
+
+// -----
+
+// 96 MiB from 3 other ranks: on a CPU room for all of it, on a GPU for one of two
+// rounds.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 268435456 : i64, exec.target = "cpu", exec.threads = 1 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.program @p arena 268435456 {
+    %0 = exec.alloc at 0 : memref<33554432xf32>
+    %1 = exec.alloc at 134217728 : memref<8388608xf32>
+    %2 = exec.alloc at 167772160 : memref<100663295xi8>
+    exec.fill_zero on compute () outs(%0 : memref<33554432xf32>)
+    // expected-error @below {{has 100663295 bytes of workspace, but target cpu needs 100663296}}
+    exec.collective reduce_scatter on compute (%0 : memref<33554432xf32>) outs(%1 : memref<8388608xf32>) workspace(%2 : memref<100663295xi8>) over @mesh["dp_shard"]
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 268435456 : i64, exec.target = "cuda", exec.threads = 1 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.program @p arena 268435456 {
+    %0 = exec.alloc at 0 : memref<33554432xf32>
+    %1 = exec.alloc at 134217728 : memref<8388608xf32>
+    %2 = exec.alloc at 167772160 : memref<50331648xi8>
+    exec.fill_zero on compute () outs(%0 : memref<33554432xf32>)
+    exec.collective reduce_scatter on compute (%0 : memref<33554432xf32>) outs(%1 : memref<8388608xf32>) workspace(%2 : memref<50331648xi8>) over @mesh["dp_shard"]
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 268435456 : i64, exec.target = "cuda", exec.threads = 1 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 4]
+  exec.program @p arena 268435456 {
+    %0 = exec.alloc at 0 : memref<33554432xf32>
+    %1 = exec.alloc at 134217728 : memref<8388608xf32>
+    %2 = exec.alloc at 167772160 : memref<50331647xi8>
+    exec.fill_zero on compute () outs(%0 : memref<33554432xf32>)
+    // expected-error @below {{has 50331647 bytes of workspace, but target cuda needs 50331648}}
+    exec.collective reduce_scatter on compute (%0 : memref<33554432xf32>) outs(%1 : memref<8388608xf32>) workspace(%2 : memref<50331647xi8>) over @mesh["dp_shard"]
   }
 }
 

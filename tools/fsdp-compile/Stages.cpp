@@ -201,6 +201,7 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.bucket = config.compile.bucket != "none";
   options.overlap = config.compile.overlap != "none";
   options.fuse = config.compile.fuse != "none";
+  options.lossChunks = config.compile.lossChunks;
   options.plainAttention = config.compile.attention == "plain";
   options.threads = config.compile.threads;
   options.memoryBudget = request.memoryBudget;
@@ -435,7 +436,7 @@ void Issued::count(Operation *body) {
       count(SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
     else if (isa<exec::LaunchOp>(op))
       ++launches;
-    else if (isa<exec::GemmOp>(op))
+    else if (isa<exec::GemmOp, exec::GemmAddOp>(op))
       ++matmuls;
     else if (isa<exec::CollectiveOp>(op))
       ++collectives;

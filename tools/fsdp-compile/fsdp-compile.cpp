@@ -325,8 +325,10 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   request.computesInBf16 = precision == "bfloat16";
   int64_t jobRanks = statedRanks(request.config, errors);
   std::string note = resolveConfig(request.config, jobRanks, errors);
-  if (input.empty())
+  if (input.empty()) {
     checkModel(request.config, errors);
+    checkLossChunks(request.config, errors);
+  }
   request.memoryBudget = readBudget(errors);
   errors.throwIfAny();
   if (!note.empty() && input.empty() && emitStage == Stage::Library)

@@ -64,6 +64,11 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   app.add_option("--program", options.program,
                  "run this program once instead of training and print its "
                  "outputs");
+  app.add_flag("--no-graph", options.noGraph,
+               "issue every call of a step on GPUs anew, as in the first, "
+               "instead of replaying the calls of the second as one CUDA "
+               "graph: the same bits, slower, and an error names its call. "
+               "FSDP_TRACE implies it; CPUs have no graphs");
   std::reverse(others.begin(), others.end()); // as CLI11 wants it
   try {
     app.parse(others);
@@ -84,6 +89,8 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   pass("--load", options.load);
   pass("--dump", options.dump);
   pass("--program", options.program);
+  if (options.noGraph)
+    options.forRanks.emplace_back("--no-graph");
   options.forRanks.insert(options.forRanks.end(), options.overrides.begin(),
                           options.overrides.end());
   return std::nullopt;

@@ -78,6 +78,8 @@ struct RunConfig {
     std::string bucket = "block", overlap = "block", fuse = "chains";
     std::string accumulateGathers = "repeat", accumulateReduce = "every";
     std::string attention = "auto"; // or "plain": without a library
+    /// In which a rank's rows are projected to logits.
+    int64_t lossChunks = 1;
     int64_t threads = 1;
     std::string cpu = "native";
   } compile;
@@ -179,6 +181,10 @@ std::string configHelp();
 std::string resolveConfig(RunConfig &config, int64_t ranks,
                           ConfigErrors &errors);
 std::string resolveConfig(RunConfig &config, int64_t ranks);
+
+/// Checks that compile.loss_chunks divides the rows that a rank of a traced
+/// model has.
+void checkLossChunks(const RunConfig &config, ConfigErrors &errors);
 
 /// Microbatches of a step of a resolved run.
 int64_t microbatches(const RunConfig &config);

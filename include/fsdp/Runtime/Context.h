@@ -73,8 +73,17 @@ struct ContextOptions {
   /// What the artifact's code was compiled for, as in its manifest. Empty: not
   /// checked.
   std::string target;
+  /// The artifact's, where a runtime may keep what it has measured. Empty:
+  /// nothing is measured.
+  std::string folder;
   /// By program; a program without an entry exchanges nothing.
   std::vector<ProgramExchange> exchanges;
+  /// The programs of a training step in the order in which they run.
+  std::vector<int> step;
+  /// On a GPU a step is one CUDA graph from the second on, unless a trace times
+  /// its launches; false: its calls are issued anew each time. Nothing to a
+  /// CPU.
+  bool graphs = true;
 };
 
 struct ContextDeleter {
@@ -91,6 +100,25 @@ ContextPtr createContext(const fsdp_artifact &artifact,
 /// Runs program `index` and waits for all its streams. False with `error` set
 /// if the data was wrong, for example a token outside the vocabulary.
 bool runProgram(Context &c, int index, std::string &error);
+
+//===----------------------------------------------------------------------===//
+// Training steps: the programs of ContextOptions::step, one after the other
+//===----------------------------------------------------------------------===//
+
+/// Writes at hostAddress() what the program at position `run` of a step takes.
+using SetInputs = std::function<void(size_t run)>;
+
+/// Begins a step. Calls `set` for every program of it, in order; what the host
+/// writes there once this has returned belongs to the next step. Steps run in
+/// order; single programs only when all have ended.
+void beginStep(Context &c, const SetInputs &set);
+/// Waits for the end of the first step that has begun and not ended; then its
+/// outputs are at hostAddress(). False with `error` set, which names the
+/// program, if the data was wrong.
+bool endStep(Context &c, std::string &error);
+/// True if the next step may begin while the last one has not ended, two at
+/// once. False where the last beginStep() returned when its step was over.
+bool stepsOverlap(const Context &c);
 
 /// Bytes of the arena, as allocated.
 uint64_t arenaBytes(const Context &c);

@@ -9,12 +9,25 @@
 #define FSDP_RUNTIME_CUDAWORKSPACES_H
 
 #include "fsdp/Runtime/PlainAttention.h"
+#include "fsdp/Runtime/Types.h"
 #include "fsdp/Support/CheckedSize.h"
 
 namespace fsdp::rt::cuda {
 
 /// What NVIDIA recommends for cuBLASLt on Hopper.
 inline constexpr int64_t kGemmWorkspaceBytes = int64_t(32) << 20;
+
+/// About what a reduction over ranks receives at once, over all its tensors.
+/// Larger ones are exchanged and reduced in rounds, so that the gradient of an
+/// embedding does not need its own size again. A round of it takes NVLink far
+/// longer than a launch.
+inline constexpr int64_t kExchangeBytes = int64_t(64) << 20;
+
+/// Elements of every rank's piece of an item that go in one round.
+int64_t exchangeElements(const CollectiveDesc &desc, int item, int64_t ranks);
+/// Room for what the others send of them.
+int64_t collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
+                                 int64_t ranks);
 
 /// Room for cuDNN's own bookkeeping (semaphores, offsets).
 inline constexpr int64_t kAttentionSlackBytes = int64_t(4) << 20;

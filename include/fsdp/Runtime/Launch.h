@@ -18,7 +18,8 @@ struct LaunchEnvironment {
 };
 
 /// Reads the variables of torchrun, PMI, Open MPI, MVAPICH2 and Slurm, in
-/// this order; nothing if no launcher started this process. Throws
+/// this order (but Slurm's where PMI's are only copies of them); nothing if no
+/// launcher started this process. Throws
 /// fsdp::Error that names the variables if they contradict each other.
 std::optional<LaunchEnvironment> detectLaunch();
 

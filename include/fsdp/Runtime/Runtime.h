@@ -42,6 +42,9 @@ void wait(Context &c, int event, Stream stream);
 /// `bias` may be null; `workspace` must have gemmWorkspaceBytes() bytes.
 void gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
           Ptr out, Ptr workspace);
+/// A matmul that accumulates: adds to `sum`, which is f32.
+void gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr sum,
+             Ptr workspace);
 
 /// Workspace of a matmul on this machine's instruction set, with `threads`
 /// compute threads; -1 if the library cannot do it. Needs no context: the
@@ -120,8 +123,11 @@ void shardOf(Context &c, Stream s, int group, int64_t bytes, int64_t partBytes,
              Ptr in, Ptr out);
 
 //===----------------------------------------------------------------------===//
-// Optimizer, multi-tensor: counts[i] elements of tensor i
+// Several tensors at once: counts[i] elements of tensor i
 //===----------------------------------------------------------------------===//
+
+/// f32 to bf16, rounded to nearest, ties to even.
+void narrow(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptrs out);
 
 void absMax(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptr out);
 void sumSquares(Context &c, Stream s, const int64_t *counts, Ptr max, Ptrs in,

@@ -38,7 +38,7 @@ inline constexpr int kStreams = 4;
 enum class CollectiveKind : uint8_t { AllGather, ReduceScatter, AllReduce };
 enum class ReduceKind : uint8_t { Sum, Max };
 
-/// out[b] = op(lhs[b]) op(rhs[b]) (+ bias), row-major and dense:
+/// out[b] = op(lhs[b]) op(rhs[b]) (+ bias) (+ out[b]), row-major and dense:
 /// op(lhs) is m x k, op(rhs) k x n. Accumulated in f32, rounded once.
 struct GemmDesc {
   int64_t batch, m, n, k;
@@ -47,6 +47,8 @@ struct GemmDesc {
   /// Bytes that the compiler gave it; a context is refused where the library
   /// needs more. 0: on the CPU not checked, on a GPU none.
   int64_t workspace = 0;
+  /// Adds to what `out` holds, which is not bf16.
+  bool accumulate = false;
 };
 
 /// q: [batch, qLen, heads, headDim]; k, v: [batch, kvLen, kvHeads, headDim];

@@ -1,4 +1,4 @@
-//===- Optimizer.cu - Exact gradient norm, clipping, AdamW ----------------===//
+//===- Optimizer.cu - Casts, exact gradient norm, clipping, AdamW ---------===//
 //
 // Several tensors in one launch. Every operation is element-wise or an exact
 // integer reduction, so the cut into blocks changes no bit.
@@ -31,7 +31,7 @@ constexpr int kPacket = 4;
 /// Calls body(Count, tensor, first element) for the elements of this thread:
 /// packets, and single ones at the end of a tensor or where one of its lists
 /// begins within 16 bytes.
-template <int Lists, typename Body>
+template <int N = kPacket, int Lists, typename Body>
 FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
   int tensor = 0;
   while (int64_t(blockIdx.x) >= t.firstBlock[tensor + 1])
@@ -43,10 +43,9 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
   bool aligned = true;
   for (int l = 0; l < Lists; ++l)
     aligned &= gpu::holdPackets(t.data[l][tensor]);
-  const int64_t whole = aligned ? end - (end - begin) % kPacket : begin;
-  for (int64_t i = begin + threadIdx.x * kPacket; i < whole;
-       i += gpu::kThreads * kPacket)
-    body(gpu::Count<kPacket>(), tensor, i);
+  const int64_t whole = aligned ? end - (end - begin) % N : begin;
+  for (int64_t i = begin + threadIdx.x * N; i < whole; i += gpu::kThreads * N)
+    body(gpu::Count<N>(), tensor, i);
   for (int64_t i = whole + threadIdx.x; i < end; i += gpu::kThreads)
     body(gpu::Count<1>(), tensor, i);
 }
@@ -72,6 +71,34 @@ static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
     if (blocks > 0)
       launch(t, gpu::Cut{blocks, gpu::kThreads, 1, false});
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Casts
+//===----------------------------------------------------------------------===//
+
+namespace fsdp::rt::device {
+
+/// Lists: what is rounded, and where it goes.
+__global__ void narrowElements(Tensors<2> t) {
+  forElements<8>(t, [&](auto count, int tensor, int64_t first) {
+    const auto wide = gpu::load<count.value>(t.data[0][tensor] + first);
+    gpu::Packet<BF16, count.value> narrow;
+    FSDP_UNROLL
+    for (int i = 0; i < count.value; ++i)
+      math::store(&narrow[i], wide[i]);
+    gpu::store(reinterpret_cast<BF16 *>(t.data[1][tensor]) + first, narrow);
+  });
+}
+
+} // namespace fsdp::rt::device
+
+void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
+                      Ptrs out) {
+  forTensors<2>(counts, {in, out},
+                [&](const Tensors<2> &t, const gpu::Cut &cut) {
+                  gpu::startWith(c, stream, "narrow", narrowElements, cut, t);
+                });
 }
 
 //===----------------------------------------------------------------------===//

@@ -271,27 +271,3 @@ exec.program @p {
   // expected-error @below {{moves 'f32' and gives 'f32', but tensor 1 is 'memref<4xbf16>' and 'memref<8xbf16>'}}
   exec.collective all_gather on reduce (%0, %1 : memref<4xf32>, memref<4xbf16>) outs(%2, %3 : memref<8xf32>, memref<8xbf16>) over @mesh["dp_shard"]
 }
-
-// -----
-
-// collective 7: the pieces of 3 other ranks, 2 elements each, in f32
-fsdp.mesh @mesh ["dp_shard" = 4]
-exec.program @p {
-  %0 = exec.alloc : memref<8xf32>
-  %1 = exec.alloc : memref<8xf32>
-  %2 = exec.alloc : memref<23xi8>
-  // expected-error @below {{has 23 bytes of workspace 0, but the pieces of 3 other ranks need 24}}
-  exec.collective all_reduce on reduce (%0 : memref<8xf32>) outs(%1 : memref<8xf32>) workspace(%2 : memref<23xi8>) over @mesh["dp_shard"]
-}
-
-// -----
-
-// collective 7: on the wire they have 2 bytes, 3 ranks times 2 elements
-fsdp.mesh @mesh ["dp_shard" = 4]
-exec.program @p {
-  %0 = exec.alloc : memref<8xbf16>
-  %1 = exec.alloc : memref<2xf32>
-  %2 = exec.alloc : memref<11xi8>
-  // expected-error @below {{has 11 bytes of workspace 0, but the pieces of 3 other ranks need 12}}
-  exec.collective reduce_scatter on reduce (%0 : memref<8xbf16>) outs(%1 : memref<2xf32>) workspace(%2 : memref<11xi8>) over @mesh["dp_shard"]
-}

@@ -85,6 +85,10 @@ exec.program @train arena 4096 attributes {exec.inputs = ["x"]} {
   // CHECK: exec.gemm on compute(%{{.*}}, %[[FULL]] : memref<4x8xf32>, memref<8x8xf32>) outs(%y : memref<4x8xf32>) workspace(%{{.*}} : memref<64xi8>) {transpose_rhs}
   exec.gemm on compute (%x2, %full : memref<4x8xf32>, memref<8x8xf32>) outs(%y : memref<4x8xf32>)
       workspace(%scratch : memref<64xi8>) {transpose_rhs}
+  %sum = exec.alloc : memref<8x8xf32>
+  // CHECK: exec.gemm_add on compute(%{{.*}}, %y, %[[SUM:.*]] : memref<4x8xf32>, memref<4x8xf32>, memref<8x8xf32>) outs(%[[SUM]] : memref<8x8xf32>) workspace(%{{.*}} : memref<64xi8>) {transpose_lhs}
+  exec.gemm_add on compute (%x2, %y, %sum : memref<4x8xf32>, memref<4x8xf32>, memref<8x8xf32>) outs(%sum : memref<8x8xf32>)
+      workspace(%scratch : memref<64xi8>) {transpose_lhs}
   %sums = exec.alloc : memref<8xf32>
   // CHECK: exec.launch @column_sums on compute(%y : memref<4x8xf32>) outs(%{{.*}} : memref<8xf32>)
   exec.launch @column_sums on compute (%y : memref<4x8xf32>) outs(%sums : memref<8xf32>)

@@ -255,6 +255,40 @@ exec.program @p {
 
 // -----
 
+// gemm_add 6
+exec.program @p {
+  %a = exec.alloc : memref<2x4xf32>
+  %b = exec.alloc : memref<8x4xf32>
+  %c = exec.alloc : memref<2x8xf32>
+  // expected-error @below {{has shapes that do not agree: 'memref<2x4xf32>' times 'memref<8x4xf32>' gives 'memref<2x8xf32>'}}
+  exec.gemm_add on compute (%a, %b, %c : memref<2x4xf32>, memref<8x4xf32>, memref<2x8xf32>) outs(%c : memref<2x8xf32>)
+}
+
+// -----
+
+// gemm_add 2: a sum in bf16
+exec.program @p {
+  %a = exec.alloc : memref<4x4xbf16>
+  %b = exec.alloc : memref<4x4xbf16>
+  %c = exec.alloc : memref<4x4xbf16>
+  // expected-error @below {{needs 'sum' of f32, got 'memref<4x4xbf16>'}}
+  exec.gemm_add on compute (%a, %b, %c : memref<4x4xbf16>, memref<4x4xbf16>, memref<4x4xbf16>) outs(%c : memref<4x4xbf16>)
+}
+
+// -----
+
+// gemm_add 5: the sum is the result
+exec.program @p {
+  %a = exec.alloc : memref<4x4xf32>
+  %b = exec.alloc : memref<4x4xf32>
+  %c = exec.alloc : memref<4x4xf32>
+  %d = exec.alloc : memref<4x4xf32>
+  // expected-error @below {{updates in place: output 0 must be input 2}}
+  exec.gemm_add on compute (%a, %b, %c : memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>) outs(%d : memref<4x4xf32>)
+}
+
+// -----
+
 // gemm 2: bf16 weights and f32 activations
 exec.program @p {
   %0 = exec.alloc : memref<4x4xf32>
@@ -624,6 +658,28 @@ exec.program @p {
   %1 = exec.alloc : memref<f32>
   // expected-error @below {{cannot make 'memref<f32>' of one of 2 parts of 'memref<f32>'}}
   exec.shard_of on compute (%0 : memref<f32>) outs(%1 : memref<f32>) over @mesh["dp_shard"]
+}
+
+// -----
+
+// narrow 2
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<4xf32>
+  // expected-error @below {{needs 'out' of bf16, got 'memref<4xf32>'}}
+  exec.narrow on compute (%0 : memref<4xf32>) outs(%1 : memref<4xf32>)
+}
+
+// -----
+
+// narrow 3: tensor 1 has another shape than its input
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<8xf32>
+  %2 = exec.alloc : memref<4xbf16>
+  %3 = exec.alloc : memref<4xbf16>
+  // expected-error @below {{needs 'out' of shape [elements...], got 'memref<4xbf16>': elements is 8 by 'in' ('memref<8xf32>')}}
+  exec.narrow on compute (%0, %1 : memref<4xf32>, memref<8xf32>) outs(%2, %3 : memref<4xbf16>, memref<4xbf16>)
 }
 
 // -----

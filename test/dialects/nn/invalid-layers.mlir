@@ -138,6 +138,33 @@ func.func @f(%d: tensor<4x16xf32>, %x: tensor<4x8xbf16>) {
 
 // -----
 
+// linear_weight_grad 3: the result is not narrower than the operands.
+func.func @f(%d: tensor<4x16xf32>, %x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects the result with elements of type 'f32'}}
+  %0 = nn.linear_weight_grad %d, %x : tensor<4x16xf32>, tensor<4x8xf32> -> tensor<16x8xbf16>
+  return
+}
+
+// -----
+
+// linear_weight_grad 4: the sum's type.
+func.func @f(%d: tensor<4x16xbf16>, %x: tensor<4x8xbf16>, %s: tensor<16x4xf32>) {
+  // expected-error @+1 {{expects the sum to have the result's type 'tensor<16x8xf32>', got 'tensor<16x4xf32>'}}
+  %0 = nn.linear_weight_grad %d, %x sum %s : tensor<4x16xbf16>, tensor<4x8xbf16>, tensor<16x4xf32> -> tensor<16x8xf32>
+  return
+}
+
+// -----
+
+// linear_weight_grad 4: no sum in bf16.
+func.func @f(%d: tensor<4x16xbf16>, %x: tensor<4x8xbf16>, %s: tensor<16x8xbf16>) {
+  // expected-error @+1 {{adds to a sum in bf16, which would round it once per addend; make it f32}}
+  %0 = nn.linear_weight_grad %d, %x sum %s : tensor<4x16xbf16>, tensor<4x8xbf16>, tensor<16x8xbf16> -> tensor<16x8xbf16>
+  return
+}
+
+// -----
+
 // matmul 1: rank at least 2.
 func.func @f(%x: tensor<8xf32>) {
   // expected-error @+1 {{expects lhs of rank 2 or more}}

@@ -132,6 +132,8 @@ func.func @matrix_products(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>, %b: tens
   %dx = nn.linear_input_grad %0, %w : tensor<2x4x16xf32>, tensor<16x8xf32> -> tensor<2x4x8xf32>
   // CHECK: nn.linear_weight_grad %{{.*}}, %{{.*}} : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
   %dw = nn.linear_weight_grad %0, %x : tensor<2x4x16xf32>, tensor<2x4x8xf32> -> tensor<16x8xf32>
+  // CHECK: nn.linear_weight_grad %{{.*}}, %{{.*}} sum %{{.*}} : tensor<2x4x16xf32>, tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
+  %dw2 = nn.linear_weight_grad %0, %x sum %dw : tensor<2x4x16xf32>, tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
   // CHECK: nn.matmul %{{.*}}, %{{.*}} {transpose_lhs} : tensor<8x4xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
   %2 = nn.matmul %a, %c {transpose_lhs} : tensor<8x4xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
   // CHECK: nn.matmul %{{.*}}, %{{.*}} {transpose_rhs} : tensor<4x16xf32>, tensor<8x16xf32> -> tensor<4x8xf32>

@@ -125,17 +125,24 @@ bool Client::read(void *data, uint64_t bytes) {
 }
 
 cudaError_t Client::lost() {
-  hasFailed = true;
-  text = "the stand-in device has ended";
+  if (!hasFailed.exchange(true))
+    text = "the stand-in device has ended";
   return cudaErrorLaunchFailure;
 }
 
-cudaError_t Client::post(Call call, const void *body, uint64_t bodyBytes,
-                         const void *more, uint64_t moreBytes) {
+static uint32_t threadNumber() {
+  static thread_local auto number = uint32_t(::gettid());
+  return number;
+}
+
+cudaError_t Client::post(Call call, bool isAsked, const void *body,
+                         uint64_t bodyBytes, const void *more,
+                         uint64_t moreBytes) {
   // As on a GPU: after an error nothing works.
   if (hasFailed)
     return cudaErrorLaunchFailure;
-  Header header{call, bodyBytes + moreBytes};
+  std::lock_guard<std::mutex> lock(writing);
+  Header header{call, threadNumber(), isAsked, bodyBytes + moreBytes};
   if (!write(&header, sizeof header) || !write(body, bodyBytes) ||
       !write(more, moreBytes))
     return lost();
@@ -158,11 +165,18 @@ cudaError_t Client::await(std::vector<char> *result) {
     return cudaErrorNotReady;
   case Status::OutOfMemory:
     return cudaErrorMemoryAllocation;
+  case Status::Refused: {
+    int32_t error;
+    std::memcpy(&error, bytes.data(), sizeof error);
+    text.assign(bytes.data() + sizeof error, bytes.size() - sizeof error);
+    refused = cudaError_t(error);
+    return refused;
+  }
   case Status::Failed:
     break;
   }
-  hasFailed = true;
   text.assign(bytes.data(), bytes.size());
+  hasFailed = true;
   return cudaErrorLaunchFailure;
 }
 

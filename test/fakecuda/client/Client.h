@@ -23,10 +23,17 @@ struct CUstream_st {
 struct CUevent_st {
   uint32_t number;
 };
+struct CUgraph_st {
+  uint32_t number;
+};
+struct CUgraphExec_st {
+  uint32_t number;
+};
 
 namespace fsdp::fake {
 
-/// The connection to the device and what this process has made there.
+/// The connection to the device and what this process has made there. While one
+/// thread waits for an answer, others may issue work.
 class Client {
 public:
   /// Connects at the first use; ends the process where there is no device.
@@ -36,15 +43,17 @@ public:
   template <typename T>
   cudaError_t send(Call call, const T &body, const void *more = nullptr,
                    uint64_t bytes = 0) {
-    std::lock_guard<std::mutex> lock(mutex);
-    return post(call, &body, sizeof body, more, bytes);
+    if (isCapturing())
+      return ask(call, body, nullptr, more, bytes);
+    return post(call, /*isAsked=*/false, &body, sizeof body, more, bytes);
   }
   /// Asks and waits. `result` gets the answer's bytes.
   template <typename T>
   cudaError_t ask(Call call, const T &body, std::vector<char> *result = nullptr,
                   const void *more = nullptr, uint64_t bytes = 0) {
-    std::lock_guard<std::mutex> lock(mutex);
-    cudaError_t status = post(call, &body, sizeof body, more, bytes);
+    std::lock_guard<std::mutex> lock(asking);
+    cudaError_t status =
+        post(call, /*isAsked=*/true, &body, sizeof body, more, bytes);
     return status == cudaSuccess ? await(result) : status;
   }
 
@@ -56,8 +65,14 @@ public:
 
   uint32_t nextNumber() { return ++numbers; }
 
-  /// What the device said of the error that ended all.
+  /// A capture begins, or ends.
+  void countCapture(int change) { captures += change; }
+  /// True while a stream is captured: then calls can be refused at once.
+  bool isCapturing() const { return captures > 0; }
+
+  /// What the device said of the last error, which may have ended all.
   const std::string &lastText() const { return text; }
+  bool failed() const { return hasFailed; }
   /// The last error of a call; an error of the device is never forgotten.
   cudaError_t lastError(bool forget);
   /// True where a fault of this kind is planted in the process: at the N-th
@@ -69,8 +84,8 @@ public:
 
 private:
   Client();
-  cudaError_t post(Call call, const void *body, uint64_t bodyBytes,
-                   const void *more, uint64_t moreBytes);
+  cudaError_t post(Call call, bool isAsked, const void *body,
+                   uint64_t bodyBytes, const void *more, uint64_t moreBytes);
   cudaError_t await(std::vector<char> *result);
   bool write(const void *data, uint64_t bytes);
   bool read(void *data, uint64_t bytes);
@@ -80,16 +95,19 @@ private:
     uint64_t bytes;
     bool isHost;
   };
-  std::mutex mutex;
+  std::mutex asking;          // until the answer is there
+  std::mutex writing;         // of one message
+  std::mutex mutex;           // of `memory`
   int socket = -1, file = -1; // the file came with the last answer
-  uint32_t numbers = 0;
+  std::atomic<uint32_t> numbers{0};
   const int rank;
   const FaultText fault;
   std::atomic<uint64_t> faultCalls{0}; // that its kind concerns
   std::map<uintptr_t, Memory> memory;
   std::string text;
-  cudaError_t refused = cudaSuccess; // of the last refused call
-  bool hasFailed = false;
+  cudaError_t refused = cudaSuccess;  // of the last refused call
+  std::atomic<bool> hasFailed{false}; // `text` says why
+  std::atomic<int> captures{0};
 };
 
 inline uint64_t addressOf(const void *pointer) {

@@ -45,6 +45,7 @@ struct Algorithm {
   uint64_t magic, product, workspace;
   uint32_t alignment[4];
   uint32_t biasAlignment;
+  uint32_t number; // several do the same
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t::data));
 
@@ -277,7 +278,7 @@ static uint32_t alignmentOf(const void *address) {
 
 static Algorithm choose(const rt::GemmDesc &desc, const Operation &o,
                         const Preference &p) {
-  Algorithm chosen{Algorithm::kMagic, hashOf(desc), p.workspace, {}, 1};
+  Algorithm chosen{Algorithm::kMagic, hashOf(desc), p.workspace, {}, 1, 0};
   std::memcpy(chosen.alignment, p.alignment, sizeof chosen.alignment);
   if (desc.bias)
     chosen.biasAlignment = alignmentOf(o.bias);
@@ -296,17 +297,20 @@ extern "C" cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return refuse("a product that adds to another matrix");
   if (const char *error = badChoice(of(operation), of(preference)))
     return refuse(error);
-  // Where there is room for two, the first is one that does not work here.
-  *found = std::min(count, 2);
+  // Where there is room for it, the first is one that does not work here.
+  *found = std::min(count, 3);
   for (int i = 0; i < *found; ++i) {
+    Algorithm algorithm = choose(desc, of(operation), of(preference));
+    algorithm.number = uint32_t(i);
     results[i] = {};
-    results[i].state = CUBLAS_STATUS_NOT_SUPPORTED;
+    bool works = i > 0 || *found == 1;
+    results[i].state =
+        works ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!works)
+      continue;
+    std::memcpy(results[i].algo.data, &algorithm, sizeof algorithm);
+    results[i].workspaceSize = algorithm.workspace;
   }
-  cublasLtMatmulHeuristicResult_t &good = results[*found - 1];
-  Algorithm algorithm = choose(desc, of(operation), of(preference));
-  std::memcpy(good.algo.data, &algorithm, sizeof algorithm);
-  good.workspaceSize = algorithm.workspace;
-  good.state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -385,9 +389,13 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
   const char *error = productOf(o, of(la), of(lb), of(ld), g.desc);
   if (!error)
     error = mismatch(given, g.desc, algorithm);
-  if (!error && (!isScalar(alpha, o.scale, 1) || !isScalar(beta, o.scale, 0) ||
-                 c != d || lc != ld))
-    error = "a product that is scaled or added";
+  g.desc.accumulate = isScalar(beta, o.scale, 1);
+  bool isPlain = g.desc.accumulate || isScalar(beta, o.scale, 0);
+  if (!error &&
+      (!isScalar(alpha, o.scale, 1) || !isPlain || c != d || lc != ld))
+    error = "a product that is scaled or added to another matrix";
+  if (!error && g.desc.accumulate && g.desc.out == rt::DType::BF16)
+    error = "a product that is added to a sum in bf16";
   if (!error && g.desc.bias && !o.bias)
     error = "a product with a bias that is nowhere";
   g.stream = numberOf(stream);
@@ -405,3 +413,4 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_EXECUTION_FAILED;
 }
+extern "C" size_t cublasLtGetVersion() { return CUBLAS_VERSION; }

@@ -74,6 +74,13 @@ extern "C" cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr name,
   }
 }
 
+extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties,
+                                               int) {
+  *properties = {};
+  std::strcpy(properties->name, "stand-in");
+  return cudaSuccess;
+}
+
 extern "C" cudaError_t cudaRuntimeGetVersion(int *version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
@@ -107,6 +114,29 @@ extern "C" const char *cudaGetErrorString(cudaError_t error) {
     return "device not ready";
   case cudaErrorNotSupported:
     return "the stand-in device does not have this";
+  case cudaErrorIllegalState:
+    return "the operation cannot be performed in the present state";
+  case cudaErrorStreamCaptureUnsupported:
+    return "operation not permitted when stream is capturing";
+  case cudaErrorStreamCaptureInvalidated:
+    return "operation failed due to a previous error during capture";
+  case cudaErrorStreamCaptureMerge:
+    return "operation would result in a merge of separate capture sequences";
+  case cudaErrorStreamCaptureUnmatched:
+    return "capture was not ended in the same stream as it began";
+  case cudaErrorStreamCaptureUnjoined:
+    return "capturing stream has unjoined work";
+  case cudaErrorStreamCaptureIsolation:
+    return "dependency created on uncaptured work in another stream";
+  case cudaErrorStreamCaptureImplicit:
+    return "operation would make the legacy stream depend on a capturing "
+           "blocking stream";
+  case cudaErrorCapturedEvent:
+    return "operation not permitted on an event last recorded in a capturing "
+           "stream";
+  case cudaErrorStreamCaptureWrongThread:
+    return "attempt to terminate a thread-local capture sequence from another "
+           "thread";
   case cudaErrorLaunchFailure:
     return Client::get().lastText().c_str();
   default:

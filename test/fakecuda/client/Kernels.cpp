@@ -75,6 +75,21 @@ static cudaError_t find(Kernel &kernel) {
   return cudaSuccess;
 }
 
+/// What a program must not do while it captures. It goes on as if nothing had
+/// happened.
+static void plantIllegalCalls(cudaStream_t stream) {
+  Client &client = Client::get();
+  if (!client.isCapturing())
+    return;
+  if (client.isPlanted("captured-question"))
+    cudaStreamQuery(stream);
+  if (client.isPlanted("captured-legacy"))
+    client.send(Call::Fill, Fill{kLegacyStream, 0, 0, 1});
+  void *memory = nullptr;
+  if (client.isPlanted("captured-allocation"))
+    cudaMalloc(&memory, 1);
+}
+
 extern "C" cudaError_t cudaLaunchKernel(const void *function, dim3 grid,
                                         dim3 block, void **arguments,
                                         size_t sharedBytes,
@@ -91,6 +106,7 @@ extern "C" cudaError_t cudaLaunchKernel(const void *function, dim3 grid,
     return status;
   if (Client::get().isPlanted("dead-rank"))
     std::raise(SIGKILL);
+  plantIllegalCalls(stream);
   std::vector<char> bytes;
   for (size_t i = 0; i < kernel.sizes.size(); ++i) {
     auto *argument = static_cast<const char *>(arguments[i]);

@@ -7,6 +7,7 @@
 #include "Client.h"
 #include <cstring>
 #include <nccl.h>
+#include <unistd.h>
 
 using namespace fsdp::fake;
 
@@ -44,6 +45,8 @@ extern "C" const char *ncclGetErrorString(ncclResult_t result) {
     return "no error";
   case ncclSystemError:
     return "out of memory";
+  case ncclRemoteError:
+    return "remote process exited or there was a network error";
   case ncclUnhandledCudaError:
     return Client::get().lastText().c_str();
   default:
@@ -88,6 +91,8 @@ static ncclResult_t meet(Call call, const T &body, ncclComm_t *comm) {
 
 extern "C" ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size,
                                          ncclUniqueId id, int rank) {
+  while (Client::get().isPlanted("hang-connect"))
+    ::pause();
   UniqueId value;
   std::memcpy(&value, &id, sizeof value);
   return meet(Call::CommInit,
@@ -110,18 +115,18 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return resultOf(status);
 }
-/// What is issued on it does not run any more.
+/// What is issued on it does not run any more. Another thread may be about to
+/// use it, so it stays.
 extern "C" ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  cudaError_t status =
-      Client::get().send(Call::CommAbort, CommDestroy{comm->number});
-  delete comm;
-  return resultOf(status);
+  return resultOf(
+      Client::get().send(Call::CommAbort, CommDestroy{comm->number}));
 }
+/// Does not wait for a thread that waits for the device.
 extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
-  // Any question tells of a failure.
-  cudaError_t status = Client::get().ask(
-      Call::IsDone, StreamCall{kLegacyStream, 0, /*all=*/false});
-  *error = status == cudaErrorNotReady ? ncclSuccess : resultOf(status);
+  Client &client = Client::get();
+  *error = client.isPlanted("async-error") ? ncclRemoteError
+           : client.failed()               ? ncclUnhandledCudaError
+                                           : ncclSuccess;
   return ncclSuccess;
 }
 
@@ -210,4 +215,8 @@ extern "C" ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type,
     return refuse("a receive of other things than bytes, or from nobody");
   return add(comm, stream,
              {TransferKind::Receive, peer, 0, addressOf(to), count});
+}
+extern "C" ncclResult_t ncclGetVersion(int *version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
 }

@@ -86,6 +86,8 @@ extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t stream,
                             EventCall{event->number, numberOf(stream)});
 }
 extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (Client::get().isPlanted("drop-event-synchronize"))
+    return cudaSuccess;
   return Client::get().ask(Call::EventSynchronize, EventCall{event->number, 0});
 }
 extern "C" cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -99,4 +101,32 @@ cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEvent_t last) {
   if (status == cudaSuccess)
     std::memcpy(milliseconds, result.data(), sizeof *milliseconds);
   return status;
+}
+
+//===----------------------------------------------------------------------===//
+// Words of pinned memory
+//===----------------------------------------------------------------------===//
+
+static int writeValue(cudaStream_t stream, unsigned long long address,
+                      uint64_t value, unsigned flags) {
+  Client &client = Client::get();
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  auto *place = reinterpret_cast<void *>(address);
+  if (flags != 0 || address % sizeof value != 0 ||
+      client.placeOf(place) != Client::Place::Pinned)
+    return client.refuse("cuStreamWriteValue64 elsewhere than to a word of "
+                         "pinned memory, or with flags");
+  return client.send(Call::Write, Write{numberOf(stream), address, value});
+}
+
+/// The driver has one function.
+extern "C" cudaError_t
+cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned,
+                                 unsigned long long,
+                                 cudaDriverEntryPointQueryResult *result) {
+  bool isIt = std::strcmp(name, "cuStreamWriteValue64") == 0;
+  *function = isIt ? reinterpret_cast<void *>(&writeValue) : nullptr;
+  *result =
+      isIt ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
 }

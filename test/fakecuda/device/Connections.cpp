@@ -69,6 +69,15 @@ void Server::answerFailure(Process &process) {
          std::vector<char>(process.failure.begin(), process.failure.end()));
 }
 
+void Server::answerRefusal(Process &process, const Refusal &refusal) {
+  auto error = int32_t(refusal.error);
+  std::vector<char> bytes(sizeof error + refusal.text.size());
+  std::memcpy(bytes.data(), &error, sizeof error);
+  std::memcpy(bytes.data() + sizeof error, refusal.text.data(),
+              refusal.text.size());
+  answer(process, Status::Refused, bytes);
+}
+
 /// Answers every host whose wait is over; true if there was one.
 bool Server::settle() {
   bool any = false;
@@ -121,7 +130,7 @@ bool Server::receive(Process &process) {
       break;
     const char *body = input.data() + at + sizeof header;
     at += sizeof header + header.bytes;
-    handle(process, header.call, Body(body, body + header.bytes));
+    handle(process, header, Body(body, body + header.bytes));
   }
   input.erase(input.begin(), input.begin() + std::ptrdiff_t(at));
   return true;
@@ -130,8 +139,7 @@ bool Server::receive(Process &process) {
 void Server::remove(Process &process) {
   ::close(process.socket);
   process.socket = -1;
-  for (auto &[number, stream] : process.streams)
-    stream.queue.clear();
+  process.dropWork();
   memory.freeAllOf(process);
   auto found = std::find_if(processes.begin(), processes.end(),
                             [&](auto &p) { return p.get() == &process; });
@@ -198,7 +206,8 @@ int Server::run() {
     if (settle() || processes.empty() || !(allHostsWait() || isQuiet) || step())
       continue;
     isStuck = true;
-    if (allHostsWait() && !collectives.waitsForNewcomer(processes.size()))
+    if (!options.hangs && allHostsWait() &&
+        !collectives.waitsForNewcomer(processes.size()))
       reportDeadlock();
   }
   if (fault.wasPlanted())

@@ -3,6 +3,7 @@
 #include "Kernels.h"
 #include "Message.h"
 #include <algorithm>
+#include <iterator>
 
 using namespace fsdp::fake;
 
@@ -155,6 +156,8 @@ static void changeEvent(Message &message) {
 static void reverseOrder(Message &message) {
   editBody<CommSplit>(message, [](CommSplit &c) { c.key = -c.key; });
 }
+/// The bytes at the call instead of those when it runs.
+static void copyAtCall(Message &message) { message.call = Call::StaleCopy; }
 static void fillWithOnes(Message &message) {
   editBody<Fill>(message, [](Fill &f) { f.value = 1; });
 }
@@ -209,19 +212,28 @@ static const Kind kKinds[] = {
     {"wrong-place", Call::CommSplit, Kind::Changed, reverseOrder},
     {"drop-registration", Call::Register, Kind::LeftOut},
 
+    {"drop-graph", Call::GraphLaunch, Kind::LeftOut},
+    {"double-graph", Call::GraphLaunch, Kind::Twice},
+
     {"drop-copy", Call::Copy, Kind::LeftOut},
     {"short-copy", Call::Copy, Kind::Changed, halveBytes<Copy>},
     {"wrong-stream-copy", Call::Copy, Kind::Changed, toLegacyStream<Copy>},
+    {"stale-copy", Call::Copy, Kind::Changed, copyAtCall},
     {"drop-fill", Call::Fill, Kind::LeftOut},
     {"short-fill", Call::Fill, Kind::Changed, halveBytes<Fill>},
     {"wrong-stream-fill", Call::Fill, Kind::Changed, toLegacyStream<Fill>},
     {"wrong-fill", Call::Fill, Kind::Changed, fillWithOnes},
 };
 
-/// Those of the process: see client/.
-static const char *const kOfProcess[] = {"drop-synchronize", "host-read",
-                                         "host-write",       "reuse-pinned",
-                                         "dead-rank",        "stale-algorithm"};
+/// Those of the process: see client/. And that of a graph.
+static const char *const kOthers[] = {
+    "drop-synchronize",    "host-read",
+    "host-write",          "reuse-pinned",
+    "dead-rank",           "stale-algorithm",
+    "captured-question",   "captured-legacy",
+    "captured-allocation", "drop-event-synchronize",
+    "drop-edge",           "async-error",
+    "hang-connect"};
 
 static const Kind *kindOf(const FaultText &text) {
   for (const Kind &kind : kKinds)
@@ -229,7 +241,7 @@ static const Kind *kindOf(const FaultText &text) {
       return &kind;
   bool isKnown =
       text.kind.empty() ||
-      std::count(std::begin(kOfProcess), std::end(kOfProcess), text.kind) == 1;
+      std::count(std::begin(kOthers), std::end(kOthers), text.kind) == 1;
   if (!isKnown)
     throw std::runtime_error(std::string(kFaultVariable) + ": there is no " +
                              text.kind);
@@ -250,7 +262,7 @@ Messages Fault::change(const Process &process, Message message) {
   case Kind::Twice:
     return {message, message};
   case Kind::BehindNext:
-    held.emplace(&process, std::move(message));
+    held[&process] = {std::move(message)};
     return {};
   case Kind::Changed:
   case Kind::BeforePrevious:
@@ -261,21 +273,28 @@ Messages Fault::change(const Process &process, Message message) {
   return {std::move(message)};
 }
 
-/// Holds every call until the next, which may be the record to go before it.
+/// Moves what is held to the end of `result`.
+static void release(Messages &held, Messages &result) {
+  std::move(held.begin(), held.end(), std::back_inserter(result));
+  held.clear();
+}
+
+/// Holds every call until the next, which may be the record to go before it. A
+/// word that says what is done belongs to the call in front of it.
 Messages Fault::plantEarlyRecord(const Process &process, Message message) {
-  auto previous = held.find(&process);
+  Messages &previous = held[&process];
   bool isRecord = message.call == Call::Record;
   bool isIt = isRecord && seen[&process]++ == text.index;
   planted |= isIt;
   Messages result;
-  if (previous != held.end()) {
-    result.push_back(std::move(previous->second));
-    held.erase(previous);
-  }
-  if (isIt || isAnswered(message.call))
-    result.insert(isIt ? result.begin() : result.end(), std::move(message));
-  else
-    held.emplace(&process, std::move(message));
+  if (isIt)
+    result.push_back(message);
+  if (message.call != Call::Write)
+    release(previous, result);
+  if (!isIt)
+    previous.push_back(std::move(message));
+  if (!previous.empty() && isAnswered(previous.back().call))
+    release(previous, result);
   return result;
 }
 
@@ -301,9 +320,24 @@ Messages Fault::plant(const Process &process, Message message) {
   if (count->second++ == text.index)
     return change(process, std::move(message));
   Messages result = {std::move(message)};
-  if (auto before = held.find(&process); before != held.end()) {
-    result.push_back(std::move(before->second));
-    held.erase(before);
-  }
+  release(held[&process], result);
   return result;
+}
+
+/// Edges are counted by the nodes that they lead to, in their order; of a
+/// process's graphs the first loses one.
+void Fault::plantIn(const Process &process, Graph &graph) {
+  bool concerns = text.kind == "drop-edge" && process.graphs.empty() &&
+                  (text.rank < 0 || process.rank == text.rank);
+  if (!concerns)
+    return;
+  uint64_t edge = text.index;
+  for (GraphNode &node : graph.nodes) {
+    if (edge < node.after.size()) {
+      node.after.erase(node.after.begin() + std::ptrdiff_t(edge));
+      planted = true;
+      return;
+    }
+    edge -= node.after.size();
+  }
 }

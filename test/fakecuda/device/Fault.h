@@ -3,7 +3,7 @@
 #define FSDP_TEST_FAKECUDA_FAULT_H
 
 #include "../FaultText.h"
-#include "Process.h"
+#include "Capture.h"
 
 namespace fsdp::fake {
 
@@ -22,6 +22,8 @@ public:
 
   /// What arrives where `message` was sent: nothing, it, or other calls.
   std::vector<Message> plant(const Process &process, Message message);
+  /// Changes a graph that the process has captured.
+  void plantIn(const Process &process, Graph &graph);
   /// True if there is no fault or it has been planted.
   bool wasPlanted() const { return text.kind.empty() || planted; }
 
@@ -35,7 +37,7 @@ private:
   const FaultText text;
   const Kind *kind = nullptr;               // null: none, or one of the process
   std::map<const Process *, uint64_t> seen; // calls that the kind concerns
-  std::map<const Process *, Message> held;  // for later
+  std::map<const Process *, std::vector<Message>> held; // for later
   bool planted = false;
 };
 

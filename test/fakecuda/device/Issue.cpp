@@ -5,9 +5,18 @@
 
 using namespace fsdp::fake;
 
-void Server::handle(Process &process, Call call, Body body) {
-  for (const Message &message : fault.plant(process, {call, std::move(body)}))
+void Server::handle(Process &process, const Header &header, Body body) {
+  process.thread = header.thread;
+  refusal.reset();
+  for (const Message &message :
+       fault.plant(process, {header.call, std::move(body)}))
     obey(process, message.call, message.body);
+  if (isAnswered(header.call))
+    return;
+  if (header.isAsked)
+    answerAsked(process);
+  else if (refusal)
+    process.fail(refusal->text); // nobody hears of it in another way
 }
 
 void Server::obey(Process &process, Call call, const Body &body) {
@@ -15,10 +24,18 @@ void Server::obey(Process &process, Call call, const Body &body) {
   if (process.failure.empty())
     try {
       trace.issued(process, call, body);
+      checkCapture(process, call, body);
       if (isAnswered(call))
         ask(process, call, body);
       else
         issue(process, call, body);
+    } catch (const Refusal &e) {
+      std::fprintf(stderr, "fakecuda: %s: %s\n", process.name().c_str(),
+                   e.what());
+      if (isAnswered(call))
+        answerRefusal(process, e);
+      else
+        refusal = e;
     } catch (const std::runtime_error &e) {
       process.fail(e.what());
     }
@@ -26,6 +43,16 @@ void Server::obey(Process &process, Call call, const Body &body) {
   bool isWaiting = isAnswered(call) && !process.failure.empty();
   if (isWaiting)
     answerFailure(process);
+}
+
+/// What the calls in place of one that issues work have come to.
+void Server::answerAsked(Process &process) {
+  if (!process.failure.empty())
+    answerFailure(process);
+  else if (refusal)
+    answerRefusal(process, *refusal);
+  else
+    answer(process, Status::Done, {});
 }
 
 //===----------------------------------------------------------------------===//
@@ -41,7 +68,12 @@ DeviceStream &Server::streamOf(Process &process, uint32_t number) {
 
 void Server::enqueue(Process &process, uint32_t stream, Operation operation) {
   operation.number = process.issued;
-  streamOf(process, stream).queue.push_back(std::move(operation));
+  DeviceStream &target = streamOf(process, stream);
+  if (Capture *capture = captureOf(process, stream))
+    addNode(process, *capture, stream, operation.what,
+            [operation] { return operation; });
+  else
+    target.queue.push_back(std::move(operation));
 }
 
 void Server::enqueue(Process &process, uint32_t stream, std::string what,
@@ -79,19 +111,43 @@ void Server::copyIn(Process &process, const Body &body) {
           });
 }
 
-void Server::transfer(Process &process, const Body &body) {
-  Group call = bodyOf<Group>(body);
+/// A planted copy from pinned memory whose bytes are those at the call.
+void Server::copyStale(Process &process, const Body &body) {
+  Copy call = bodyOf<Copy>(body);
+  memory.require(process, call.from, call.bytes, "copy, source");
+  auto *from = pointerTo<const char>(call.from);
+  std::vector<char> bytes(from, from + call.bytes);
+  enqueue(process, call.stream, "copy", [call, bytes] {
+    std::memcpy(pointerTo(call.to), bytes.data(), bytes.size());
+  });
+}
+
+Operation Server::makeTransfer(Process &process, const Group &call,
+                               const std::vector<Transfer> &transfers) {
   Operation operation;
   operation.what = "NCCL group";
-  operation.group =
-      collectives.issue(process, call, restOf<Group, Transfer>(body));
+  operation.group = collectives.issue(process, call, transfers);
   auto group = operation.group;
   operation.waitsFor = [this, group] { return collectives.waitsFor(*group); };
   operation.run = [this, group] { collectives.run(*group); };
-  enqueue(process, call.stream, std::move(operation));
+  return operation;
+}
+
+void Server::transfer(Process &process, const Body &body) {
+  Group call = bodyOf<Group>(body);
+  auto transfers = restOf<Group, Transfer>(body);
+  if (Capture *capture = captureOf(process, call.stream))
+    addNode(process, *capture, call.stream, "NCCL group",
+            [this, &process, call, transfers] {
+              return makeTransfer(process, call, transfers);
+            });
+  else
+    enqueue(process, call.stream, makeTransfer(process, call, transfers));
 }
 
 void Server::record(Process &process, const EventCall &call) {
+  if (captureRecord(process, call))
+    return;
   auto mark = std::make_shared<Recorded>();
   process.events[call.event] = mark;
   enqueue(process, call.stream, "record of event " + std::to_string(call.event),
@@ -101,6 +157,8 @@ void Server::record(Process &process, const EventCall &call) {
 /// Waits for the last record at the time of the call; without one it does not
 /// wait at all.
 void Server::wait(Process &process, const EventCall &call) {
+  if (captureWait(process, call))
+    return;
   auto found = process.events.find(call.event);
   if (found == process.events.end())
     return;
@@ -126,6 +184,7 @@ void Server::issue(Process &process, Call call, const Body &body) {
     return;
   case Call::DestroyEvent:
     process.events.erase(bodyOf<EventCall>(body).event);
+    process.captured.erase(bodyOf<EventCall>(body).event);
     return;
   case Call::Record:
     return record(process, bodyOf<EventCall>(body));
@@ -137,6 +196,8 @@ void Server::issue(Process &process, Call call, const Body &body) {
     return enqueue(process, bodyOf<Hang>(body).stream, hanging());
   case Call::CopyIn:
     return copyIn(process, body);
+  case Call::StaleCopy:
+    return copyStale(process, body);
   case Call::Copy: {
     auto c = bodyOf<Copy>(body);
     memory.require(process, c.from, c.bytes, "copy, source");
@@ -150,6 +211,14 @@ void Server::issue(Process &process, Call call, const Body &body) {
     memory.require(process, f.address, f.bytes, "fill");
     return enqueue(process, f.stream, "fill", [f] {
       std::memset(pointerTo(f.address), int(f.value), f.bytes);
+    });
+  }
+  case Call::Write: {
+    auto w = bodyOf<Write>(body);
+    memory.require(process, w.address, sizeof w.value, "write of a word");
+    return enqueue(process, w.stream, "write of a word", [w] {
+      __atomic_store_n(pointerTo<uint64_t>(w.address), w.value,
+                       __ATOMIC_RELEASE);
     });
   }
   case Call::Gemm: {
@@ -171,6 +240,14 @@ void Server::issue(Process &process, Call call, const Body &body) {
     return collectives.removeRegistration(process, bodyOf<Registration>(body));
   case Call::Group:
     return transfer(process, body);
+  case Call::GraphLaunch:
+    return launchGraph(process, bodyOf<GraphCall>(body));
+  case Call::DestroyGraph:
+    process.graphs.erase(bodyOf<GraphCall>(body).graph);
+    return;
+  case Call::DestroyExecutable:
+    process.executables.erase(bodyOf<GraphCall>(body).graph);
+    return;
   default:
     throw std::runtime_error("a message that is no call");
   }
@@ -321,6 +398,14 @@ void Server::ask(Process &process, Call call, const Body &body) {
   case Call::CommDestroy:
     collectives.destroy(process, bodyOf<CommDestroy>(body));
     return answer(process, Status::Done, {});
+  case Call::BeginCapture:
+    return beginCapture(process, bodyOf<BeginCapture>(body));
+  case Call::EndCapture:
+    return endCapture(process, bodyOf<EndCapture>(body));
+  case Call::CaptureInfo:
+    return describeCapture(process, bodyOf<StreamCall>(body));
+  case Call::Instantiate:
+    return instantiate(process, bodyOf<Instantiate>(body));
   default:
     throw std::runtime_error("a message that is no call");
   }

@@ -17,7 +17,8 @@ Library::Key Library::keyOf(const rt::GemmDesc &d) {
           double(d.out),
           double(d.transposeLhs),
           double(d.bias),
-          double(d.transposeRhs)};
+          double(d.transposeRhs),
+          double(d.accumulate)};
 }
 Library::Key Library::keyOf(const rt::AttentionDesc &d) {
   return {double(d.batch), double(d.qLen),    double(d.kvLen),

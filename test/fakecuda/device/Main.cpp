@@ -47,8 +47,11 @@ template <typename T> static void readCount(const char *name, T &count) {
 
 static Options readOptions() {
   Options options;
+  int hangs = 0;
   readCount("FSDP_FAKECUDA_SEED", options.seed);
   readCount("FSDP_FAKECUDA_THREADS", options.threads);
+  readCount("FSDP_FAKECUDA_HANGS", hangs);
+  options.hangs = hangs != 0;
   options.tracePrefix = variable("FSDP_FAKECUDA_TRACE");
   options.fault = variable(kFaultVariable);
   std::string policy = variable("FSDP_FAKECUDA_POLICY");

@@ -49,14 +49,37 @@ struct Recorded {
 };
 using Mark = std::shared_ptr<Recorded>;
 
+struct Capture;
+struct Graph;
+struct GraphRun;
+
+/// A record that was captured: what it stands behind.
+struct CapturedRecord {
+  std::shared_ptr<Capture> capture;
+  std::vector<size_t> nodes;
+};
+
+/// A graph that can be launched.
+struct Executable {
+  std::shared_ptr<const Graph> graph;
+  bool keepsPriorities;
+};
+
 struct Process {
   int socket = -1; // -1 when it has ended
   int rank = -1;
+  uint32_t thread = 0;     // of the last call
   std::vector<char> input; // received and not yet a whole message
   uint64_t issued = 0;     // calls so far
   std::map<uint32_t, DeviceStream> streams;
   std::map<uint32_t, Mark> events; // of their last record
   std::map<uint32_t, Member *> comms;
+  std::vector<std::shared_ptr<Capture>> captures; // that have not ended
+  uint64_t captureCount = 0;
+  std::map<uint32_t, CapturedRecord> captured; // events, of their last record
+  std::map<uint32_t, std::shared_ptr<const Graph>> graphs;
+  std::map<uint32_t, Executable> executables;
+  std::vector<std::shared_ptr<GraphRun>> runs; // that have begun
   std::optional<Pending> pending;
   std::string failure; // empty until something fails
 
@@ -69,6 +92,8 @@ struct Process {
   }
   /// From now on every answer is this error, as after a fault on a GPU.
   void fail(const std::string &text);
+  /// Nothing that is issued runs any more.
+  void dropWork();
 };
 
 } // namespace fsdp::fake

@@ -23,22 +23,39 @@ bool Server::anyHostWaits() const {
 // The choice
 //===----------------------------------------------------------------------===//
 
-/// The heads of streams that could run.
+static bool canRun(const Operation &operation) {
+  return !operation.waitsFor || operation.waitsFor().empty();
+}
+
+/// Calls visit(operation, its candidate) for the heads of streams and for the
+/// nodes of graphs that nothing stands before.
+template <typename Visit> void Server::forEachHead(const Visit &visit) {
+  for (auto &process : processes) {
+    for (auto &[number, stream] : process->streams)
+      if (!stream.queue.empty())
+        visit(stream.queue.front(),
+              Candidate{process.get(), stream.priority, stream.isLegacy,
+                        &stream, nullptr, 0});
+    for (auto &run : process->runs)
+      for (size_t node : run->ready)
+        visit(run->nodes[node].operation,
+              Candidate{process.get(), run->nodes[node].priority,
+                        /*isLegacy=*/false, nullptr, run, node});
+  }
+}
+
+/// What could run.
 std::vector<Server::Candidate> Server::candidates() {
   // A transfer looks at the heads of other streams.
-  for (auto &process : processes)
-    for (auto &[number, stream] : process->streams)
-      if (!stream.queue.empty() && stream.queue.front().group)
-        stream.queue.front().group->isAtHead = true;
+  forEachHead([](const Operation &operation, const Candidate &) {
+    if (operation.group)
+      operation.group->isAtHead = true;
+  });
   std::vector<Candidate> ready;
-  for (auto &process : processes)
-    for (auto &[number, stream] : process->streams) {
-      if (stream.queue.empty())
-        continue;
-      const Operation &head = stream.queue.front();
-      if (!head.waitsFor || head.waitsFor().empty())
-        ready.push_back({process.get(), number, &stream});
-    }
+  forEachHead([&](const Operation &operation, Candidate candidate) {
+    if (canRun(operation))
+      ready.push_back(std::move(candidate));
+  });
   return ready;
 }
 
@@ -47,10 +64,10 @@ const Server::Candidate &Server::choose(const std::vector<Candidate> &ready) {
     return ready[random() % ready.size()];
   // The legacy stream comes last: what is not ordered behind it comes before.
   auto turn = [&](const Candidate &c) {
-    if (c.stream->isLegacy)
+    if (c.isLegacy)
       return std::numeric_limits<int>::max();
     bool computeFirst = options.policy == Options::Policy::ComputeFirst;
-    return computeFirst ? -c.stream->priority : c.stream->priority;
+    return computeFirst ? -c.priority : c.priority;
   };
   return *std::min_element(
       ready.begin(), ready.end(),
@@ -68,8 +85,13 @@ bool Server::step() {
 
 void Server::execute(const Candidate &chosen) {
   Process &process = *chosen.process;
-  Operation operation = std::move(chosen.stream->queue.front());
-  chosen.stream->queue.pop_front();
+  Operation operation;
+  if (chosen.run) {
+    operation = chosen.run->take(chosen.node);
+  } else {
+    operation = std::move(chosen.stream->queue.front());
+    chosen.stream->queue.pop_front();
+  }
   trace.executed(process, operation);
   setRunning(process.name() + ", " + operation.what);
   try {
@@ -77,6 +99,8 @@ void Server::execute(const Candidate &chosen) {
   } catch (const std::runtime_error &e) {
     process.fail(operation.what + ": " + e.what());
   }
+  if (chosen.run)
+    chosen.run->finish(chosen.node);
   setRunning("");
 }
 
@@ -89,8 +113,13 @@ void Process::fail(const std::string &text) {
     return;
   failure = text;
   std::fprintf(stderr, "fakecuda: %s: %s\n", name().c_str(), text.c_str());
+  dropWork();
+}
+
+void Process::dropWork() {
   for (auto &[number, stream] : streams)
     stream.queue.clear();
+  runs.clear();
 }
 
 /// All hosts wait and nothing can run: it never will.
@@ -107,8 +136,7 @@ void Server::reportDeadlock() {
   isStuck = false; // the hosts get an answer
   for (auto &process : processes) {
     process->failure = text;
-    for (auto &[number, stream] : process->streams)
-      stream.queue.clear();
+    process->dropWork();
   }
 }
 

@@ -6,12 +6,14 @@
 //
 // Connections.cpp  sockets, answers, the loop
 // Issue.cpp        what a call does
+// Capture.cpp      what it does, or must not do, while streams are captured
 // Schedule.cpp     which operation runs next; deadlocks
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TEST_FAKECUDA_SERVER_H
 #define FSDP_TEST_FAKECUDA_SERVER_H
 
+#include "Capture.h"
 #include "Collectives.h"
 #include "Fault.h"
 #include "Library.h"
@@ -27,6 +29,8 @@ struct Options {
   Policy policy = Policy::Random;
   uint64_t seed = 1;
   int threads = 1;
+  /// Where nothing can run any more, hosts wait for ever.
+  bool hangs = false;
   std::string tracePrefix, fault;
 };
 
@@ -50,11 +54,13 @@ private:
   void answer(Process &process, Status status, const std::vector<char> &bytes,
               int file = -1);
   void answerFailure(Process &process);
+  void answerRefusal(Process &process, const Refusal &refusal);
 
   // Issue.cpp
   using Body = std::vector<char>;
-  void handle(Process &process, Call call, Body body);
+  void handle(Process &process, const Header &header, Body body);
   void obey(Process &process, Call call, const Body &body);
+  void answerAsked(Process &process);
   void issue(Process &process, Call call, const Body &body);
   void ask(Process &process, Call call, const Body &body);
   void allocate(Process &process, const Allocate &call);
@@ -71,19 +77,39 @@ private:
                std::function<void()> run);
   void launch(Process &process, const Body &body);
   void copyIn(Process &process, const Body &body);
+  void copyStale(Process &process, const Body &body);
+  Operation makeTransfer(Process &process, const Group &call,
+                         const std::vector<Transfer> &transfers);
   void transfer(Process &process, const Body &body);
   void elapsed(Process &process, const EventPair &call);
   void record(Process &process, const EventCall &call);
   void wait(Process &process, const EventCall &call);
   DeviceStream &streamOf(Process &process, uint32_t number);
 
+  // Capture.cpp
+  void checkCapture(Process &process, Call call, const Body &body);
+  void addNode(Process &process, Capture &capture, uint32_t stream,
+               std::string what, std::function<Operation()> make);
+  bool captureRecord(Process &process, const EventCall &call);
+  bool captureWait(Process &process, const EventCall &call);
+  void beginCapture(Process &process, const BeginCapture &call);
+  void endCapture(Process &process, const EndCapture &call);
+  void describeCapture(Process &process, const StreamCall &call);
+  void instantiate(Process &process, const Instantiate &call);
+  void launchGraph(Process &process, const GraphCall &call);
+
   // Schedule.cpp
+  /// The head of a stream, or a node of a graph that runs.
   struct Candidate {
     Process *process;
-    uint32_t number;
-    DeviceStream *stream;
+    int priority;
+    bool isLegacy;
+    DeviceStream *stream; // null for a node
+    std::shared_ptr<GraphRun> run;
+    size_t node;
   };
   bool step();
+  template <typename Visit> void forEachHead(const Visit &visit);
   std::vector<Candidate> candidates();
   const Candidate &choose(const std::vector<Candidate> &ready);
   void execute(const Candidate &chosen);
@@ -105,6 +131,7 @@ private:
   Library library;
   Trace trace;
   Fault fault;
+  std::optional<Refusal> refusal; // of the call that is handled
   std::mt19937_64 random;
 };
 

@@ -117,6 +117,7 @@ static std::string gemmLine(const Gemm &g) {
       .numbers("types", {type(d.in), type(d.out)})
       .numbers("pointers", {g.lhs, g.rhs, g.bias, g.out, g.workspace})
       .number("workspace_bytes", g.workspaceBytes)
+      .number("accumulate", d.accumulate)
       .str();
 }
 
@@ -150,6 +151,14 @@ static std::string fillLine(const Fill &f) {
       .number("value", f.value)
       .number("to", f.address)
       .number("bytes", f.bytes)
+      .str();
+}
+
+static std::string writeLine(const Write &w) {
+  return Line("write")
+      .number("stream", w.stream)
+      .number("to", w.address)
+      .number("value", w.value)
       .str();
 }
 
@@ -190,6 +199,28 @@ static std::string registerLine(const Registration &r) {
       .str();
 }
 
+static std::string beginCaptureLine(const BeginCapture &b) {
+  return Line("begin_capture")
+      .number("stream", b.stream)
+      .number("mode", static_cast<unsigned>(b.mode))
+      .str();
+}
+
+static std::string launchGraphLine(const GraphCall &g) {
+  return Line("graph_launch")
+      .number("executable", g.graph)
+      .number("stream", g.stream)
+      .str();
+}
+
+static std::string instantiateLine(const Instantiate &i) {
+  return Line("instantiate")
+      .number("graph", i.graph)
+      .number("executable", i.executable)
+      .number("keeps_priorities", i.keepsPriorities)
+      .str();
+}
+
 /// Empty for calls that neither issue work nor prepare or await it.
 static std::string lineOf(Call call, const std::vector<char> &message) {
   switch (call) {
@@ -202,9 +233,12 @@ static std::string lineOf(Call call, const std::vector<char> &message) {
   case Call::Attention:
     return attentionLine(bodyOf<Attention>(message));
   case Call::Copy:
+  case Call::StaleCopy:
     return copyLine(bodyOf<Copy>(message));
   case Call::Fill:
     return fillLine(bodyOf<Fill>(message));
+  case Call::Write:
+    return writeLine(bodyOf<Write>(message));
   case Call::CopyIn:
     return hostCopyLine("copy_in", bodyOf<HostCopy>(message));
   case Call::CopyOut:
@@ -219,6 +253,12 @@ static std::string lineOf(Call call, const std::vector<char> &message) {
     return streamLine("create_stream", bodyOf<StreamCall>(message));
   case Call::Synchronize:
     return streamLine("synchronize", bodyOf<StreamCall>(message));
+  case Call::BeginCapture:
+    return beginCaptureLine(bodyOf<BeginCapture>(message));
+  case Call::Instantiate:
+    return instantiateLine(bodyOf<Instantiate>(message));
+  case Call::GraphLaunch:
+    return launchGraphLine(bodyOf<GraphCall>(message));
   case Call::CommSplit:
     return splitLine(bodyOf<CommSplit>(message));
   case Call::Register:
@@ -256,6 +296,22 @@ void Trace::allocated(const Process &process, const Allocate &call,
                            .number("bytes", call.bytes)
                            .number("host", call.isHost)
                            .str();
+}
+
+void Trace::captured(const Process &process, const EndCapture &call,
+                     const Graph &graph) {
+  if (prefix.empty())
+    return;
+  std::vector<uint64_t> edges;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (size_t earlier : graph.nodes[i].after)
+      edges.insert(edges.end(), {earlier, i});
+  fileOf(process) << Line("end_capture")
+                         .number("stream", call.stream)
+                         .number("graph", call.graph)
+                         .number("nodes", graph.nodes.size())
+                         .numbers("edges", edges)
+                         .str();
 }
 
 void Trace::executed(const Process &process, const Operation &operation) {

@@ -2,7 +2,7 @@
 #ifndef FSDP_TEST_FAKECUDA_TRACE_H
 #define FSDP_TEST_FAKECUDA_TRACE_H
 
-#include "Process.h"
+#include "Capture.h"
 #include <fstream>
 
 namespace fsdp::fake {
@@ -18,6 +18,9 @@ public:
   /// Where new memory lies, which only the answer to the call says.
   void allocated(const Process &process, const Allocate &call,
                  uint64_t address);
+  /// The nodes of a graph and its edges, pairs of nodes one after the other.
+  void captured(const Process &process, const EndCapture &call,
+                const Graph &graph);
   void executed(const Process &process, const Operation &operation);
 
 private:

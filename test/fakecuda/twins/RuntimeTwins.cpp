@@ -26,11 +26,12 @@ static fsdp::fake::Twins<
     crossEntropyGradRows<float>, crossEntropyGradRows<BF16>, labelsOfBlock,
     device::plainAttention<float>, device::plainAttention<BF16>,
     plainQueryGrad<float>, plainQueryGrad<BF16>, plainKeyGrad<float>,
-    plainKeyGrad<BF16>, absMaxBits, squareDigits, finishNorm, adamwStep,
-    reduceRanks<Add, int64_t, int64_t, 3>, reduceRanks<Add, float, BF16, 3>,
-    reduceRanks<Add, float, float, 3>, reduceRanks<Max, float, float, 3>,
-    addRanks<float, BF16, 2>, addRanks<float, BF16, 4>,
-    addRanks<float, BF16, 8>, addRanks<float, BF16, 16>,
-    addRanks<float, float, 2>, addRanks<float, float, 4>,
-    addRanks<float, float, 8>, addRanks<float, float, 16>>
+    plainKeyGrad<BF16>, narrowElements, absMaxBits, squareDigits, finishNorm,
+    adamwStep, reduceRanks<Add, int64_t, int64_t, 3>,
+    reduceRanks<Add, float, BF16, 3>, reduceRanks<Add, float, float, 3>,
+    reduceRanks<Max, float, float, 3>, addRanks<float, BF16, 2>,
+    addRanks<float, BF16, 4>, addRanks<float, BF16, 8>,
+    addRanks<float, BF16, 16>, addRanks<float, float, 2>,
+    addRanks<float, float, 4>, addRanks<float, float, 8>,
+    addRanks<float, float, 16>>
     twins;

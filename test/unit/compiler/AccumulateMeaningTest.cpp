@@ -31,11 +31,13 @@ struct Setting {
   ComputeType type = ComputeType::F32;
   bool keepGathers = false;
   bool reduceOnce = false;
+  int64_t lossChunks = 1;
 };
 
 void PrintTo(const Setting &setting, std::ostream *os) {
   *os << setting.mesh << (setting.keepGathers ? " keep" : "")
-      << (setting.reduceOnce ? " once" : "");
+      << (setting.reduceOnce ? " once" : "")
+      << (setting.lossChunks > 1 ? " in chunks" : "");
 }
 
 /// "" if all of `expected` is in `actual`, up to rounding.
@@ -83,6 +85,7 @@ public:
     options.microbatches = kMicrobatches;
     options.keepGathers = setting.keepGathers;
     options.reduceOnce = setting.reduceOnce;
+    options.lossChunks = setting.lossChunks;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, Phase::Schedule);
     manager.addInstrumentation(std::make_unique<AfterEachPass>(visit));
@@ -219,6 +222,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{"dp_a=2,tp=2", 2, ShardMode::FullyShard, kF32,
                             /*keepGathers=*/true, /*reduceOnce=*/true},
                     Setting{"dp_a=1", 1, ShardMode::FullyShard, kF32,
-                            /*keepGathers=*/true, /*reduceOnce=*/true}));
+                            /*keepGathers=*/true, /*reduceOnce=*/true},
+                    Setting{"dp_a=2,tp=2", 2, ShardMode::FullyShard, kF32,
+                            /*keepGathers=*/true, /*reduceOnce=*/true,
+                            /*lossChunks=*/2}));
 
 } // namespace

@@ -47,13 +47,17 @@ struct Setting {
   schedule::ReshardPolicy reshard = schedule::ReshardPolicy::Default;
   bool bucket = true;
   bool overlap = true;
+  int64_t lossChunks = 1;
 };
 
 std::string toString(const Setting &setting) {
   const char *modes[] = {"fully_shard", "hybrid_shard", "replicate"};
   return std::string(modes[static_cast<int>(setting.mode)]) + " on " +
          setting.mesh + (setting.type == ComputeType::BF16 ? " bf16" : "") +
-         (setting.tied ? " tied" : "");
+         (setting.tied ? " tied" : "") +
+         (setting.lossChunks > 1
+              ? " in " + std::to_string(setting.lossChunks) + " chunks"
+              : "");
 }
 
 void PrintTo(const Setting &setting, std::ostream *os) {
@@ -107,6 +111,7 @@ public:
     options.reshard = setting.reshard;
     options.bucket = setting.bucket;
     options.overlap = setting.overlap;
+    options.lossChunks = setting.lossChunks;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, Phase::Schedule);
     manager.addInstrumentation(
@@ -246,6 +251,7 @@ TEST_P(PassMeaning, IsKeptByEveryPass) {
        {"fsdp-shard", "nn-differentiate", "fsdp-expand", "fsdp-optimizer",
         "fsdp-remat", "fsdp-bucket", "fsdp-overlap", "nn-fuse"})
     EXPECT_TRUE(seen.count(name)) << name;
+  EXPECT_EQ(seen.count("nn-chunk-loss"), GetParam().lossChunks > 1);
   EXPECT_EQ(seen.count("nn-precision"), GetParam().type == ComputeType::BF16);
 }
 
@@ -254,6 +260,7 @@ constexpr ShardMode kHybrid = ShardMode::HybridShard;
 constexpr ShardMode kReplicate = ShardMode::Replicate;
 
 constexpr ComputeType kF32 = ComputeType::F32, kBF16 = ComputeType::BF16;
+constexpr auto kDefault = schedule::ReshardPolicy::Default;
 constexpr auto kAlways = schedule::ReshardPolicy::Always;
 constexpr auto kNever = schedule::ReshardPolicy::Never;
 
@@ -280,6 +287,12 @@ const Setting kSettings[] = {
     {"dp_a=3", kFull, kF32, /*tied=*/false, kNever, /*bucket=*/false},
     {"dp_a=2,dp_b=2", kHybrid, kF32, /*tied=*/false, kAlways, /*bucket=*/false,
      /*overlap=*/false},
+    {"dp_a=1", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/4},
+    {"dp_a=2,tp=2", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/2},
+    {"dp_a=2,dp_b=3", kHybrid, kBF16, /*tied=*/true, kAlways, /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/2},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, PassMeaning, testing::ValuesIn(kSettings));

@@ -82,6 +82,11 @@ const RuleCase kCases[] = {
      "nn.linear_weight_grad %d, %a : tensor<2x3x5xf32>, tensor<2x3x4xf32> -> "
      "tensor<5x4xf32>",
      "0 1 o, 0 1 i -> o i"},
+    {"LinearWeightGradWithSum",
+     "%d: tensor<2x3x5xf32>, %a: tensor<2x3x4xf32>, %s: tensor<5x4xf32>",
+     "nn.linear_weight_grad %d, %a sum %s : tensor<2x3x5xf32>, "
+     "tensor<2x3x4xf32>, tensor<5x4xf32> -> tensor<5x4xf32>",
+     "0! 1! o, 0! 1! i, o i -> o i"},
     {"Matmul", "%a: tensor<2x3x4xf32>, %b: tensor<2x5x4xf32>",
      "nn.matmul %a, %b {transpose_rhs} : tensor<2x3x4xf32>, tensor<2x5x4xf32> "
      "-> tensor<2x3x5xf32>",

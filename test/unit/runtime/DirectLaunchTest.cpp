@@ -12,6 +12,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <functional>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -33,12 +34,16 @@ bool waitUntil(const std::function<bool()> &isDone) {
 
 class DirectLaunch : public testing::Test {
 protected:
-  /// Starts a launcher of `ranks` shells that run `script`.
-  void start(int ranks, const std::string &script) {
+  /// Starts a launcher of `ranks` shells that run `script`. It begins when
+  /// `begin` has something to read, at once if that is none.
+  void start(int ranks, const std::string &script, int begin = -1) {
     launcher = fork();
     ASSERT_GE(launcher, 0);
     if (launcher != 0)
       return;
+    char byte;
+    if (begin >= 0 && read(begin, &byte, 1) != 1)
+      _exit(98);
     for (int signal : {SIGTERM, SIGINT, SIGHUP})
       std::signal(signal, SIG_DFL);
     redirect("out", STDOUT_FILENO);
@@ -65,10 +70,15 @@ protected:
   bool exists(const std::string &name) {
     return std::filesystem::exists(folder.file(name));
   }
+  /// One that nobody has waited for yet runs no more.
+  static bool hasEnded(int pid) {
+    char state = processState(pid).state;
+    return state == 0 || state == 'Z';
+  }
   /// Whether the ranks, which write their numbers to pid.RANK, have ended.
   bool haveEnded(int ranks) {
     for (int rank = 0; rank < ranks; ++rank)
-      if (processState(std::stoi(text("pid." + std::to_string(rank)))).state)
+      if (!hasEnded(std::stoi(text("pid." + std::to_string(rank)))))
         return false;
     return true;
   }
@@ -120,7 +130,8 @@ TEST_F(DirectLaunch, RanksKnowTheirPlace) {
 
 // One message, that of the cause; nobody is left.
 TEST_F(DirectLaunch, ALostRankEndsTheJob) {
-  start(3, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; exec sleep 600; }\n"
+  start(3, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; "
+           "exec sleep 600; }\n"
            "until test -e pid.0 && test -e pid.2; do sleep 0.01; done\n"
            "echo $$ > pid.1\n"
            "kill -9 $$");
@@ -131,7 +142,8 @@ TEST_F(DirectLaunch, ALostRankEndsTheJob) {
 }
 
 TEST_F(DirectLaunch, AFailingRankSaysWhy) {
-  start(2, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; exec sleep 600; }\n"
+  start(2, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; "
+           "exec sleep 600; }\n"
            "until test -e pid.0; do sleep 0.01; done\n"
            "echo $$ > pid.1\n"
            "echo fsdp: rank 1: the text is gone >&2\n"
@@ -170,6 +182,32 @@ TEST_F(DirectLaunch, AStoppedRankIsNoticed) {
   EXPECT_NE(text("message").find(" has been stopped for 0.5 s"),
             std::string::npos);
   EXPECT_TRUE(haveEnded(2));
+}
+
+// Killed between the fork of a rank and its program, of which this process sees
+// both: the rank ends before it begins.
+TEST_F(DirectLaunch, ALauncherThatIsKilledAtAFork) {
+  int gate[2], status = 0;
+  ASSERT_EQ(pipe(gate), 0);
+  start(1, kStay, gate[0]);
+  if (ptrace(PTRACE_SEIZE, launcher, nullptr, PTRACE_O_TRACEFORK) != 0) {
+    kill(launcher, SIGKILL);
+    waitpid(launcher, &status, 0);
+    GTEST_SKIP() << "this system does not let a process trace another";
+  }
+  ASSERT_EQ(write(gate[1], "x", 1), 1);
+  ASSERT_EQ(waitpid(launcher, &status, 0), launcher);
+  ASSERT_EQ(status >> 8, SIGTRAP | PTRACE_EVENT_FORK << 8);
+  unsigned long rank = 0;
+  ASSERT_EQ(ptrace(PTRACE_GETEVENTMSG, launcher, nullptr, &rank), 0);
+  kill(launcher, SIGKILL);
+  ASSERT_EQ(end(), -SIGKILL);
+  ASSERT_EQ(waitpid(pid_t(rank), &status, __WALL), pid_t(rank));
+  ptrace(PTRACE_DETACH, pid_t(rank), nullptr, nullptr);
+  EXPECT_TRUE(waitUntil([&] { return hasEnded(int(rank)); }));
+  EXPECT_FALSE(exists("pid.0"));
+  close(gate[0]);
+  close(gate[1]);
 }
 
 TEST_F(DirectLaunch, AProgramThatIsNone) {

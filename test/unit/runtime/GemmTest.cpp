@@ -8,15 +8,18 @@ using namespace fsdp::rt::test;
 
 namespace {
 
-/// op(lhs)[b][i][k] op(rhs)[b][k][j] + bias[j] in f64.
+/// op(lhs)[b][i][k] op(rhs)[b][k][j] + bias[j] + before[b][i][j] in f64.
 std::vector<double> product(const GemmDesc &d, const std::vector<float> &lhs,
                             const std::vector<float> &rhs,
-                            const std::vector<float> &bias) {
+                            const std::vector<float> &bias,
+                            const std::vector<float> &before) {
   std::vector<double> out;
   for (int64_t b = 0; b < d.batch; ++b)
     for (int64_t i = 0; i < d.m; ++i)
       for (int64_t j = 0; j < d.n; ++j) {
         double sum = d.bias ? bias[size_t(j)] : 0.0;
+        if (d.accumulate)
+          sum += before[out.size()];
         for (int64_t k = 0; k < d.k; ++k) {
           int64_t l = d.transposeLhs ? k * d.m + i : i * d.k + k;
           int64_t r = d.transposeRhs ? j * d.k + k : k * d.n + j;
@@ -49,14 +52,18 @@ std::vector<float> run(const GemmDesc &d, int threads) {
   Ptr rhs = put(t, normal(d.batch * d.k * d.n, 2), d.in);
   Ptr bias = d.bias ? put(t, normal(d.n, 3), d.in) : nullptr;
   int64_t count = d.batch * d.m * d.n;
-  Ptr out = t.take<std::byte>(count * sizeOf(d.out));
+  Ptr out = d.accumulate ? put(t, normal(count, 4), d.out)
+                         : t.take<std::byte>(count * sizeOf(d.out));
   int64_t bytes = gemmWorkspaceBytes(d, threads);
   EXPECT_GE(bytes, 0);
   // What lies behind the workspace must stay as it is.
   std::byte *workspace = t.take<std::byte>(bytes + 64);
   std::fill(workspace, workspace + bytes + 64, std::byte(0x5a));
   t.run([&](Context &c) {
-    gemm(c, Stream::Compute, 0, lhs, rhs, bias, out, workspace);
+    if (d.accumulate)
+      gemmAdd(c, Stream::Compute, 0, lhs, rhs, out, workspace);
+    else
+      gemm(c, Stream::Compute, 0, lhs, rhs, bias, out, workspace);
   });
   for (int i = 0; i < 64; ++i)
     EXPECT_EQ(workspace[bytes + i], std::byte(0x5a));
@@ -73,7 +80,7 @@ TEST_P(GemmTest, AgreesWithF64) {
   std::vector<double> expected =
       product(d, rounded(normal(d.batch * d.m * d.k, 1), d.in),
               rounded(normal(d.batch * d.k * d.n, 2), d.in),
-              rounded(normal(d.n, 3), d.in));
+              rounded(normal(d.n, 3), d.in), normal(d.batch * d.m * d.n, 4));
   double tolerance = d.out == DType::BF16 ? 3e-3 : 1e-6;
   for (const char *native : {"1", "0"}) {
     setenv("FSDP_NATIVE_BF16", native, 1);
@@ -98,6 +105,9 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmDesc{1, 128, 256, 192, false, true, false, B, B},
                     GemmDesc{1, 128, 256, 192, false, true, true, B, B},
                     GemmDesc{1, 128, 256, 192, true, false, false, B, F},
+                    GemmDesc{1, 33, 65, 17, true, false, false, F, F, 0, true},
+                    GemmDesc{1, 128, 256, 192, true, false, false, B, F, 0,
+                             true},
                     GemmDesc{3, 20, 30, 40, false, false, false, B, B}));
 
 TEST(Gemm, SaysWhatItCannotDo) {

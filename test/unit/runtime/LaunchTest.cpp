@@ -28,7 +28,7 @@ protected:
           "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
           "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
           "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-          "SLURM_NTASKS_PER_NODE"})
+          "SLURM_NTASKS_PER_NODE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"})
       unsetenv(name);
   }
   void set(const char *name, const char *value) { setenv(name, value, 1); }
@@ -56,6 +56,27 @@ TEST_F(Launch, FirstLauncherCounts) {
 TEST_F(Launch, AnAllocationWithoutATaskIsNoLauncher) {
   set("SLURM_NTASKS", "4");
   EXPECT_FALSE(detectLaunch());
+}
+
+// srun --mpi=pmi2 on two machines; only Slurm's variables say so.
+TEST_F(Launch, SlurmSpeaksPmi) {
+  for (const char *rank : {"PMI_RANK", "SLURM_PROCID"})
+    set(rank, "2");
+  for (const char *size : {"PMI_SIZE", "SLURM_NTASKS"})
+    set(size, "4");
+  set("SLURM_LOCALID", "0");
+  set("SLURM_NTASKS_PER_NODE", "2");
+  auto place = detectLaunch();
+  ASSERT_TRUE(place);
+  EXPECT_STREQ(place->rankName, "SLURM_PROCID");
+  EXPECT_EQ(place->localRank, 0);
+  EXPECT_EQ(place->localSize, 2);
+  // Another launcher in a Slurm job: its own variables count.
+  set("MPI_LOCALRANKID", "1");
+  EXPECT_STREQ(detectLaunch()->rankName, "PMI_RANK");
+  unsetenv("MPI_LOCALRANKID");
+  set("SLURM_PROCID", "1");
+  EXPECT_STREQ(detectLaunch()->rankName, "PMI_RANK");
 }
 
 TEST_F(Launch, ContradictionsNameTheVariables) {

@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <future>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -96,6 +98,7 @@ TEST_F(Meeting, AtTheFirstHostOfSlurm) {
 }
 
 TEST_F(Meeting, SeveralMachinesNeedAnAddress) {
+  set("TORCHELASTIC_RUN_ID", "one");
   EXPECT_EQ(meetingPlace(torch).host, "127.0.0.1");
   torch.localSize = 2;
   EXPECT_EQ(messageOf([&] { meetingPlace(torch); }),
@@ -103,8 +106,27 @@ TEST_F(Meeting, SeveralMachinesNeedAnAddress) {
             "MASTER_ADDR to the address of rank 0's");
 }
 
+// Hydra and Intel MPI give none: two jobs would have one port.
+TEST_F(Meeting, AJobNeedsANameOrAPort) {
+  LaunchEnvironment hydra{1, 4, 1, 4, "PMI_RANK", "PMI_SIZE"};
+  EXPECT_EQ(
+      messageOf([&] { meetingPlace(hydra); }),
+      "this job's launcher gives it no name and no port, so that it could "
+      "meet another job; set FSDP_JOB to a name that no other job has, "
+      "the same for all ranks");
+  set("FSDP_JOB", "mine");
+  int port = meetingPlace(hydra).port;
+  set("FSDP_JOB", "yours");
+  EXPECT_NE(meetingPlace(hydra).port, port);
+  unsetenv("FSDP_JOB");
+  set("FSDP_PORT", "1234");
+  EXPECT_EQ(meetingPlace(hydra).port, 1234);
+}
+
 TEST_F(Meeting, JobsHaveNames) {
+  set("MASTER_PORT", "29500");
   uint64_t unnamed = meetingPlace(torch).job;
+  unsetenv("MASTER_PORT");
   set("TORCHELASTIC_RUN_ID", "one");
   uint64_t one = meetingPlace(torch).job;
   EXPECT_NE(one, unnamed);
@@ -131,11 +153,11 @@ namespace {
 constexpr const char *kHere = "127.0.0.1";
 constexpr uint64_t kJob = 42;
 
-/// A rank that comes, in a thread of its own. Its connection, or an error.
-std::future<int> come(int port, int rank, int size, uint64_t job = kJob,
-                      double seconds = 60) {
+/// A rank that comes, in a thread of its own. Its connections, or an error.
+std::future<Lines> come(int port, int rank, int size, uint64_t job = kJob,
+                        double seconds = 60) {
   return std::async(std::launch::async, [=] {
-    return meet({kHere, port, job}, rank, size, seconds).at(0);
+    return meet({kHere, port, job}, rank, size, seconds);
   });
 }
 
@@ -163,19 +185,33 @@ void expectConnected(int one, int other) {
   close(other);
 }
 
+/// Those of rank 0 to a rank and of that one.
+void expectConnected(const Lines &other, const Lines &first, size_t rank) {
+  expectConnected(other.data.at(0), first.data.at(rank));
+  expectConnected(other.health.at(0), first.health.at(rank));
+}
+
+void closeAll(const Lines &lines) {
+  for (const auto &sockets : {lines.data, lines.health})
+    for (int socket : sockets)
+      close(socket);
+}
+
 } // namespace
 
 TEST_F(Meeting, EveryRankIsConnectedToTheFirst) {
   Listener listener = listenAt(kHere, 0);
   ASSERT_GT(listener.port, 0);
-  std::vector<std::future<int>> others;
+  std::vector<std::future<Lines>> others;
   for (int rank = 3; rank > 0; --rank)
     others.push_back(come(listener.port, rank, 4));
-  std::vector<int> sockets = acceptRanks(listener, kJob, 4, 60);
-  ASSERT_EQ(sockets.size(), 4u);
-  EXPECT_EQ(sockets[0], -1);
+  Lines lines = acceptRanks(listener, kJob, 4, 60);
+  ASSERT_EQ(lines.data.size(), 4u);
+  ASSERT_EQ(lines.health.size(), 4u);
+  EXPECT_EQ(lines.data[0], -1);
+  EXPECT_EQ(lines.health[0], -1);
   for (int rank = 3; rank > 0; --rank)
-    expectConnected(others[3 - rank].get(), sockets[rank]);
+    expectConnected(others[3 - rank].get(), lines, rank);
 }
 
 // The first rank opens its port after the others have come.
@@ -183,8 +219,8 @@ TEST_F(Meeting, RanksWaitForTheFirst) {
   int port = listenAt(kHere, 0).port;
   auto other = come(port, 1, 2);
   usleep(200 * 1000);
-  std::vector<int> sockets = meet({kHere, port, kJob}, 0, 2, 60);
-  expectConnected(other.get(), sockets.at(1));
+  Lines lines = meet({kHere, port, kJob}, 0, 2, 60);
+  expectConnected(other.get(), lines, 1);
 }
 
 // The launcher's socket, which was open before any rank.
@@ -194,9 +230,9 @@ TEST_F(Meeting, TheFirstRankTakesTheSocketOfItsLauncher) {
   int inherited = dup(listener.socket);
   set("FSDP_LISTENER", std::to_string(inherited).c_str());
   // Any other port: it is not used.
-  std::vector<int> sockets = meet({kHere, 1, kJob}, 0, 2, 60);
+  Lines lines = meet({kHere, 1, kJob}, 0, 2, 60);
   EXPECT_EQ(getenv("FSDP_LISTENER"), nullptr);
-  expectConnected(other.get(), sockets.at(1));
+  expectConnected(other.get(), lines, 1);
 }
 
 // Clients of somebody else do not keep the ranks from meeting.
@@ -207,8 +243,8 @@ TEST_F(Meeting, StrangersEndNothing) {
   auto ofAnotherJob = come(listener.port, 1, 2, kJob + 1, 1);
   usleep(100 * 1000);
   auto other = come(listener.port, 1, 2);
-  std::vector<int> sockets = acceptRanks(listener, kJob, 2, 60);
-  expectConnected(other.get(), sockets.at(1));
+  Lines lines = acceptRanks(listener, kJob, 2, 60);
+  expectConnected(other.get(), lines, 1);
   listener.close();
   EXPECT_EQ(messageOf([&] {
               ofAnotherJob.get();
@@ -228,7 +264,7 @@ TEST_F(Meeting, WhoIsMissingIsNamed) {
                 std::to_string(listener.port) +
                 " of rank 0 within 3 s (FSDP_JOIN_TIMEOUT sets the limit); "
                 "connections that were not of this job: 1");
-  close(second.get());
+  closeAll(second.get());
   close(talkative);
   int port = listener.port;
   listener.close();
@@ -248,7 +284,7 @@ TEST_F(Meeting, ARankComesOnce) {
             "launcher's variables are wrong");
   listener.close();
   for (auto *rank : {&one, &two}) // one of them was welcome
-    messageOf([&] { close(rank->get()); });
+    messageOf([&] { closeAll(rank->get()); });
 }
 
 TEST_F(Meeting, ThePortIsTaken) {
@@ -258,8 +294,74 @@ TEST_F(Meeting, ThePortIsTaken) {
             "cannot listen at 127.0.0.1 port " + port +
                 ": Address already in use; set FSDP_PORT to a free port, the "
                 "same for all ranks");
-  EXPECT_EQ(messageOf([&] { meet({kHere, listener.port, kJob}, 0, 2, 5); }),
+  EXPECT_EQ(messageOf([&] { meet({kHere, listener.port, kJob}, 0, 2, 0.2); }),
             "cannot listen at port " + port +
                 ": Address already in use; set FSDP_PORT to a free port, the "
                 "same for all ranks");
+}
+
+// Of the job before, which is just ending.
+TEST_F(Meeting, APortBecomesFree) {
+  Listener before = listenAt("", 0);
+  int port = before.port;
+  auto other = come(port, 1, 2);
+  auto first = std::async(std::launch::async,
+                          [&] { return meet({kHere, port, kJob}, 0, 2, 60); });
+  usleep(200 * 1000);
+  before.close();
+  expectConnected(other.get(), first.get(), 1);
+}
+
+// What listens at the first address takes connections and says nothing.
+TEST_F(Meeting, ASilentAddressLeavesTimeForTheNext) {
+  Listener silent, listener;
+  try {
+    silent = listenAt("::1", 0);
+    listener = listenAt(kHere, silent.port);
+  } catch (const Error &error) {
+    GTEST_SKIP() << error.what(); // no IPv6, or somebody has that port
+  }
+  auto other = std::async(std::launch::async, [&] {
+    return meet({"localhost", silent.port, kJob}, 1, 2, 4);
+  });
+  Lines lines = acceptRanks(listener, kJob, 2, 60);
+  expectConnected(other.get(), lines, 1);
+}
+
+// Hours otherwise.
+TEST_F(Meeting, AMachineThatIsGoneIsNoticedSoon) {
+  Listener listener = listenAt(kHere, 0);
+  auto come1 = come(listener.port, 1, 2);
+  Lines first = acceptRanks(listener, kJob, 2, 60), other = come1.get();
+  for (int socket :
+       {first.data[1], first.health[1], other.data[0], other.health[0]})
+    for (auto [option, wanted] : {std::pair(TCP_KEEPIDLE, kKeepAliveIdle),
+                                  std::pair(TCP_KEEPINTVL, kKeepAliveInterval),
+                                  std::pair(TCP_KEEPCNT, kKeepAliveCount)}) {
+      int value = 0;
+      socklen_t size = sizeof value;
+      getsockopt(socket, IPPROTO_TCP, option, &value, &size);
+      EXPECT_EQ(value, wanted);
+    }
+  expectConnected(other, first, 1);
+}
+
+// Rank 0 of a large job has more connections than a process may have by
+// default. In a process of its own, which keeps its limit.
+TEST_F(Meeting, ManyRanksNeedManyFiles) {
+  auto meetWith = [](rlim_t soft, rlim_t hard) {
+    rlimit limit{soft, hard};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    std::string message =
+        messageOf([] { meet({kHere, 0, kJob}, 0, 500, 0.01); });
+    getrlimit(RLIMIT_NOFILE, &limit);
+    std::fprintf(stderr, "%d: %s", int(limit.rlim_cur), message.c_str());
+    std::exit(0);
+  };
+  EXPECT_EXIT(meetWith(64, 256), testing::ExitedWithCode(0),
+              "64: only 256 files may be open at once, but rank 0 of 500 ranks "
+              "needs 1064; raise the limit");
+  EXPECT_EXIT(meetWith(64, 2048), testing::ExitedWithCode(0),
+              "1064: ranks 1, 2, 3, 4, 5, 6, 7, 8 and 491 more of 500 did not "
+              "come");
 }

@@ -1,0 +1,32 @@
+//===- RunPrograms.h - A step whose programs run one by one -----*- C++ -*-===//
+#ifndef FSDP_RUNTIME_API_RUNPROGRAMS_H
+#define FSDP_RUNTIME_API_RUNPROGRAMS_H
+
+#include "fsdp/Runtime/Context.h"
+
+namespace fsdp::rt {
+
+/// An error in a program's data, with its name.
+inline std::string describeRun(const fsdp_artifact &artifact, int program,
+                               const std::string &error) {
+  return std::string("program '") + artifact.program[program].name +
+         "': " + error;
+}
+
+/// Runs the programs of a step, each to its end, until one finds wrong data.
+/// Returns what that was; empty for nothing.
+inline std::string runPrograms(Context &c, const fsdp_artifact &artifact,
+                               const std::vector<int> &step,
+                               const SetInputs &set) {
+  std::string error;
+  for (size_t run = 0; run < step.size(); ++run) {
+    set(run);
+    if (!runProgram(c, step[run], error))
+      return describeRun(artifact, step[run], error);
+  }
+  return {};
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_API_RUNPROGRAMS_H

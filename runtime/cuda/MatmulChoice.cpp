@@ -1,0 +1,256 @@
+//===- MatmulChoice.cpp - The fastest algorithm of every matmul -----------===//
+#include "MatmulChoice.h"
+#include "../data/StrictJson.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+using Algorithm = cublasLtMatmulAlgo_t;
+using Json = nlohmann::ordered_json;
+
+//===----------------------------------------------------------------------===//
+// The file
+//===----------------------------------------------------------------------===//
+
+static std::string nameOfDevice() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  require(cudaGetDevice(&device), "the GPU");
+  require(cudaGetDeviceProperties(&properties, device), "the GPU");
+  return properties.name;
+}
+
+/// "matmuls-NVIDIA_H200-130200.json".
+static std::string fileIn(const std::string &folder,
+                          const std::string &device) {
+  std::string word = device;
+  for (char &c : word)
+    if (!std::isalnum(static_cast<unsigned char>(c)))
+      c = '_';
+  return folder + "/matmuls-" + word + "-" +
+         std::to_string(cublasLtGetVersion()) + ".json";
+}
+
+/// What makes a matmul another one.
+static Json keyOf(const GemmDesc &d) {
+  return {{"batch", d.batch},
+          {"m", d.m},
+          {"n", d.n},
+          {"k", d.k},
+          {"transposed", {d.transposeLhs, d.transposeRhs}},
+          {"bias", d.bias},
+          {"adds", d.accumulate},
+          {"types", {int(d.in), int(d.out)}},
+          {"workspace", d.workspace}};
+}
+
+static std::string hexOf(const Algorithm &algorithm) {
+  std::string text;
+  for (uint64_t word : algorithm.data)
+    text += format("%016llx", static_cast<unsigned long long>(word));
+  return text;
+}
+
+static std::optional<Algorithm> algorithmOf(const std::string &text) {
+  Algorithm algorithm{};
+  constexpr size_t kDigits = 16;
+  if (text.size() != std::size(algorithm.data) * kDigits ||
+      text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return std::nullopt;
+  for (size_t i = 0; i < std::size(algorithm.data); ++i)
+    algorithm.data[i] =
+        std::stoull(text.substr(i * kDigits, kDigits), nullptr, 16);
+  return algorithm;
+}
+
+/// The algorithms of all matmuls of the artifact, in its order. None if the
+/// file is of another artifact, which was in the folder before.
+static std::optional<std::vector<Algorithm>> read(const Context &c,
+                                                  const std::string &path) {
+  auto fail = [&](const std::string &problem) -> Error {
+    return Error(path + ": " + problem +
+                 "; remove it, and matmuls are timed again");
+  };
+  std::string problem;
+  nlohmann::json file = parseStrictJson(
+      readWholeFile(path, "the choice of matmul algorithms"), problem);
+  if (!problem.empty())
+    throw fail(problem);
+  if (!file.is_object() || !file.contains("matmuls") ||
+      !file["matmuls"].is_array())
+    throw fail("it has no list 'matmuls'");
+  const nlohmann::json &rows = file["matmuls"];
+  std::vector<Algorithm> chosen;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto has = [&](const char *key) {
+      return rows[i].is_object() && rows[i].contains(key);
+    };
+    std::optional<Algorithm> algorithm;
+    if (has("algorithm") && rows[i]["algorithm"].is_string())
+      algorithm = algorithmOf(rows[i]["algorithm"].get<std::string>());
+    if (!has("matmul") || !algorithm)
+      throw fail("entry " + std::to_string(i) +
+                 " of 'matmuls' is no matmul "
+                 "with its algorithm");
+    if (i >= c.gemms.size() ||
+        rows[i]["matmul"] != nlohmann::json(keyOf(c.artifact->gemm[i])))
+      return std::nullopt;
+    chosen.push_back(*algorithm);
+  }
+  if (chosen.size() != c.gemms.size())
+    return std::nullopt;
+  return chosen;
+}
+
+//===----------------------------------------------------------------------===//
+// Timing
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Runs matmuls on a stream of its own, in memory of the arena.
+class Stopwatch {
+public:
+  explicit Stopwatch(Context &c);
+  ~Stopwatch();
+  Stopwatch(const Stopwatch &) = delete;
+  Stopwatch &operator=(const Stopwatch &) = delete;
+
+  /// Seconds of the best of several runs; infinite if the algorithm fails or
+  /// the operands do not fit side by side.
+  double measure(const GemmDesc &desc, GemmPlan &plan, const Algorithm &with);
+
+private:
+  double timeOnce(const GemmPlan &plan, const Ptr (&at)[5]);
+
+  /// Of timed runs, behind one that is not.
+  static constexpr int kRuns = 3;
+
+  Context &c;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t begin = nullptr, end = nullptr;
+};
+
+} // namespace
+
+Stopwatch::Stopwatch(Context &c) : c(c) {
+  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "streams");
+  require(cudaEventCreate(&begin), "events");
+  require(cudaEventCreate(&end), "events");
+  // Numbers of all types that are small and no zeros: zeros take less power.
+  require(cudaMemsetAsync(c.arena, 0x3c, c.artifact->arena_bytes, stream),
+          "the arena");
+}
+
+Stopwatch::~Stopwatch() {
+  // The arena begins as zeros; what fails here fails again there.
+  static_cast<void>(
+      cudaMemsetAsync(c.arena, 0, c.artifact->arena_bytes, stream));
+  static_cast<void>(cudaStreamSynchronize(stream));
+  static_cast<void>(cudaEventDestroy(begin));
+  static_cast<void>(cudaEventDestroy(end));
+  static_cast<void>(cudaStreamDestroy(stream));
+}
+
+double Stopwatch::timeOnce(const GemmPlan &plan, const Ptr (&at)[5]) {
+  require(cudaEventRecord(begin, stream), "events");
+  if (!plan.tryRun(stream, at[0], at[1], at[2], at[3], at[4]))
+    return INFINITY;
+  require(cudaEventRecord(end, stream), "events");
+  require(cudaStreamSynchronize(stream), "timing of a matmul");
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, begin, end), "events");
+  return milliseconds * 1e-3;
+}
+
+double Stopwatch::measure(const GemmDesc &d, GemmPlan &plan,
+                          const Algorithm &with) {
+  int64_t in = sizeOf(d.in);
+  const int64_t sizes[] = {d.batch * d.m * d.k * in, d.batch * d.k * d.n * in,
+                           d.bias ? d.n * in : 0,
+                           d.batch * d.m * d.n * sizeOf(d.out), d.workspace};
+  Ptr at[5];
+  uint64_t top = 0;
+  for (size_t i = 0; i < std::size(sizes); ++i) {
+    at[i] = sizes[i] > 0 ? c.arena + top : nullptr;
+    top += uint64_t(roundedUp(sizes[i], 256).saturated());
+  }
+  // An operand may be used twice, so that a program needs less.
+  if (top > c.artifact->arena_bytes)
+    return INFINITY;
+  plan.use(with);
+  timeOnce(plan, at);
+  double best = INFINITY;
+  for (int i = 0; i < kRuns; ++i)
+    best = std::min(best, timeOnce(plan, at));
+  return best;
+}
+
+/// Times the candidates of a matmul and takes the fastest; what is kept of it.
+static Json choose(Stopwatch &watch, const GemmDesc &desc, GemmPlan &plan) {
+  std::vector<Algorithm> candidates = plan.candidates();
+  double first = watch.measure(desc, plan, candidates[0]), best = first;
+  Algorithm chosen = candidates[0];
+  for (size_t i = 1; i < candidates.size(); ++i)
+    if (double seconds = watch.measure(desc, plan, candidates[i]);
+        seconds < best) {
+      best = seconds;
+      chosen = candidates[i];
+    }
+  plan.use(chosen);
+  Json row = {{"matmul", keyOf(desc)}, {"algorithm", hexOf(chosen)}};
+  if (std::isfinite(best))
+    row["microseconds"] = best * 1e6;
+  if (std::isfinite(first))
+    row["microseconds of the first"] = first * 1e6;
+  row["candidates"] = candidates.size();
+  return row;
+}
+
+static Json timeAll(Context &c) {
+  Stopwatch watch(c);
+  Json rows = Json::array();
+  for (size_t i = 0; i < c.gemms.size(); ++i)
+    rows.push_back(choose(watch, c.artifact->gemm[i], *c.gemms[i]));
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+void rt::chooseAlgorithms(Context &c, const std::string &folder) {
+  if (folder.empty() || c.gemms.empty())
+    return;
+  std::string device = nameOfDevice(), path = fileIn(folder, device);
+  if (std::filesystem::exists(path))
+    if (auto known = read(c, path)) {
+      for (size_t i = 0; i < known->size(); ++i)
+        c.gemms[i]->use((*known)[i]);
+      return;
+    }
+  std::vector<Algorithm> guesses;
+  for (const auto &gemm : c.gemms)
+    guesses.push_back(gemm->chosen());
+  Json file = {{"gpu", device}, {"cublaslt", cublasLtGetVersion()}};
+  file["matmuls"] = timeAll(c);
+  try {
+    writeFileAtomically(path, file.dump(1) + "\n");
+  } catch (const Error &error) {
+    std::fprintf(stderr,
+                 "fsdp-run: warning: %s; matmuls use the library's first "
+                 "guesses, so that every run gives the same bits\n",
+                 error.what());
+    for (size_t i = 0; i < guesses.size(); ++i)
+      c.gemms[i]->use(guesses[i]);
+  }
+}

@@ -1,0 +1,77 @@
+//===- Progress.h - Which collective a GPU is in ----------------*- C++ -*-===//
+//
+// A stream writes a word of the host's memory in front of every collective and
+// another behind it, one place for each channel. The host reads them without a
+// call of CUDA, which could wait for what hangs. The writes are stream memory
+// operations: they need no place on a multiprocessor, as kernels do, and no
+// copy engine, lie on the stream of the collective, and are nodes of a graph
+// like any other. Events would say the same, but to ask for them is a call of
+// the driver, and after a replay they say less: a word says which collective of
+// which program it is.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CUDA_PROGRESS_H
+#define FSDP_RUNTIME_CUDA_PROGRESS_H
+
+#include "fsdp/Runtime/Types.h"
+#include <atomic>
+#include <cuda_runtime_api.h>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// What a word says. A run is one of a program, counted modulo 2^16 where it is
+/// issued; numbers count the collectives of a program from 0, whatever their
+/// channel.
+struct ProgressPlace {
+  uint16_t run, program;
+  uint32_t number;
+  bool isInside; // it has begun and not ended
+};
+/// 0 stands for no collective so far.
+inline uint64_t wordOf(const ProgressPlace &p) {
+  return uint64_t(p.run) << 48 | uint64_t(p.program) << 32 |
+         (uint64_t(p.number) * 2 + (p.isInside ? 1 : 2));
+}
+inline ProgressPlace progressOf(uint64_t word) {
+  auto low = uint32_t(word) - 1;
+  return {uint16_t(word >> 48), uint16_t(word >> 32), low / 2, low % 2 == 0};
+}
+
+class Progress {
+public:
+  /// Throws fsdp::Error.
+  explicit Progress(size_t channels);
+  ~Progress();
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+
+  /// The next collectives are those of a run of this program.
+  void beginProgram(int index);
+  /// Something is launched that has been issued before.
+  void countLaunch() { ++launched; }
+  /// In front of the next collective and behind it.
+  void enter(size_t channel, cudaStream_t stream);
+  void leave(size_t channel, cudaStream_t stream);
+
+  uint64_t word(size_t channel) const {
+    return __atomic_load_n(words + channel, __ATOMIC_RELAXED);
+  }
+  /// Programs and steps launched so far. Any thread.
+  uint64_t launches() const { return launched; }
+
+private:
+  void write(size_t channel, cudaStream_t stream);
+
+  /// cuStreamWriteValue64, which the runtime's library finds in the driver's.
+  using WriteValue = int(cudaStream_t, unsigned long long address,
+                         uint64_t value, unsigned flags);
+  WriteValue *writeValue = nullptr;
+  uint64_t *words = nullptr; // pinned, by channel
+  ProgressPlace place{};
+  std::atomic<uint64_t> launched{0};
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CUDA_PROGRESS_H

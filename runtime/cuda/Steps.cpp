@@ -1,0 +1,162 @@
+//===- Steps.cpp - Training steps as CUDA graphs --------------------------===//
+#include "Steps.h"
+#include "../api/DataErrors.h"
+#include "../api/RunPrograms.h"
+#include "Watchdog.h"
+#include <cstring>
+#include <utility>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+/// What failed, for a message.
+static const char *const kCapture = "making a CUDA graph of a training step";
+
+//===----------------------------------------------------------------------===//
+// One graph
+//===----------------------------------------------------------------------===//
+
+static uint64_t bytesFor(const std::vector<ArenaRange> &ranges) {
+  uint64_t bytes = 0;
+  for (const ArenaRange &range : ranges)
+    bytes += linesOf(range.bytes);
+  return bytes;
+}
+
+StepGraph::StepGraph(Context &c, const std::vector<int> &step,
+                     const std::vector<ProgramExchange> &exchanges)
+    : c(c), step(step) {
+  uint64_t bytes = 0;
+  for (int program : step) {
+    const ProgramExchange &exchange = exchanges.at(size_t(program));
+    bytes += bytesFor(exchange.inputs) + bytesFor(exchange.outputs) +
+             kHostLine; // data errors
+  }
+  memory = std::make_unique<PinnedMemory>(bytes);
+  std::byte *next = memory->address();
+  auto take = [&next](uint64_t size) {
+    return std::exchange(next, next + linesOf(size));
+  };
+  for (int program : step) {
+    const ProgramExchange &exchange = exchanges.at(size_t(program));
+    HostPlaces &place = places.emplace_back();
+    place.dataErrors = reinterpret_cast<unsigned *>(take(kHostLine));
+    for (const ArenaRange &range : exchange.inputs)
+      place.inputs.push_back({range, take(range.bytes)});
+    for (const ArenaRange &range : exchange.outputs)
+      place.outputs.push_back({range, take(range.bytes)});
+  }
+  require(cudaEventCreateWithFlags(&finished, cudaEventDisableTiming),
+          "events");
+}
+
+StepGraph::~StepGraph() {
+  if (executable)
+    cudaGraphExecDestroy(executable);
+  if (finished)
+    cudaEventDestroy(finished);
+}
+
+/// Other threads of the process, as those of NCCL, may go on meanwhile with
+/// what this one must not do. Nodes keep the priorities of their streams.
+void StepGraph::capture() {
+  cudaStream_t compute = c.stream(Stream::Compute);
+  check(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal),
+        kCapture);
+  for (size_t run = 0; run < step.size(); ++run)
+    issueProgram(c, step[run], places[run]);
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(compute, &graph), kCapture);
+  check(cudaGraphInstantiate(&executable, graph,
+                             cudaGraphInstantiateFlagUseNodePriority),
+        kCapture);
+  check(cudaGraphDestroy(graph), kCapture);
+  check(cudaGraphUpload(executable, compute), kCapture);
+}
+
+void StepGraph::launch(const SetInputs &set) {
+  for (size_t run = 0; run < step.size(); ++run) {
+    set(run);
+    for (const auto &[range, to] : places[run].inputs)
+      std::memcpy(to, c.host->address(range.offset), range.bytes);
+  }
+  if (c.progress)
+    c.progress->countLaunch();
+  cudaStream_t compute = c.stream(Stream::Compute);
+  check(cudaGraphLaunch(executable, compute), "a training step");
+  check(cudaEventRecord(finished, compute), "a training step");
+}
+
+std::string StepGraph::finish() {
+  check(cudaEventSynchronize(finished), "a training step");
+  if (c.watchdog)
+    c.watchdog->holdIfEnding();
+  for (const HostPlaces &place : places)
+    for (const auto &[range, from] : place.outputs)
+      std::memcpy(c.host->address(range.offset), from, range.bytes);
+  return findDataErrors();
+}
+
+std::string StepGraph::findDataErrors() const {
+  for (size_t run = 0; run < step.size(); ++run)
+    if (std::string error = describeDataErrors(*places[run].dataErrors);
+        !error.empty())
+      return describeRun(*c.artifact, step[run], error);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// All steps
+//===----------------------------------------------------------------------===//
+
+Steps::Steps(Context &c, const ContextOptions &options, bool asGraphs)
+    : c(c), step(options.step) {
+  constexpr int kOnTheirWay = 2;
+  if (asGraphs && !step.empty())
+    for (int i = 0; i < kOnTheirWay; ++i)
+      graphs.push_back(std::make_unique<StepGraph>(c, step, options.exchanges));
+}
+
+Steps::~Steps() {
+  // Behind an error, whose message is all that is left to say.
+  if (!running.empty())
+    cudaStreamSynchronize(c.stream(Stream::Compute));
+}
+
+void Steps::capture() {
+  for (auto &graph : graphs)
+    graph->capture();
+  isCaptured = true;
+}
+
+void Steps::begin(const SetInputs &set) {
+  if (graphs.empty() || !isWarm) {
+    eagerError = runPrograms(c, *c.artifact, step, set);
+    isWarm = true;
+    running.push_back(nullptr);
+    return;
+  }
+  if (!isCaptured)
+    capture();
+  running.push_back(graphs[launches++ % graphs.size()].get());
+  running.back()->launch(set);
+}
+
+std::string Steps::end() {
+  StepGraph *first = running.front();
+  running.pop_front();
+  return first ? first->finish() : eagerError;
+}
+
+//===----------------------------------------------------------------------===//
+// Context.h
+//===----------------------------------------------------------------------===//
+
+void rt::beginStep(Context &c, const SetInputs &set) { c.steps->begin(set); }
+
+bool rt::endStep(Context &c, std::string &error) {
+  error = c.steps->end();
+  return error.empty();
+}
+
+bool rt::stepsOverlap(const Context &c) { return c.steps->overlap(); }

@@ -1,0 +1,65 @@
+"""compile.loss_chunks: a step with its logits in chunks of rows gives the loss of
+one with whole logits, and all gradients but the projection's, to the bit; that
+one is the same sum in another order.
+
+usage: loss_chunks.py WORKDIR"""
+import os
+import sys
+
+import artifacts
+from accumulate import GLOBAL, Artifact, require, write_ragged
+
+CHUNKS = 4
+# Relative, in the norm of the tensor: sums in f32, which bf16 rounds once. Then
+# few elements differ, by one of 8 bits; each chunk rounded would give 1e-3.
+TOLERANCE = {"float32": 1e-6, "bfloat16": 1e-4}
+CASES = {
+    "tensor": (4, 1, {"parallelism__tensor_parallel_degree": 2}),
+    "bf16": (4, 1, {"parallelism__data_parallel_replicate_degree": 2,
+                    "training__mixed_precision_param": "bfloat16",
+                    "training__loss_mean": "rank"}),
+    "tied": (2, 2, {"model__tied": "true"})}
+
+
+def step(work, text, batch, name, ranks, microbatches, own):
+    """(loss, gradients) of one step without an optimizer."""
+    artifact = Artifact(work, name, text, ranks, microbatches,
+                        optimizer__name="none",
+                        training__local_batch_size=GLOBAL // (
+                            microbatches * ranks // own.get(
+                                "parallelism__tensor_parallel_degree", 1)),
+                        **own)
+    lines = artifact.train("--load", batch, "--training.steps", "1")
+    return lines[0]["loss_hex"], artifact.tensors(".grad")
+
+
+def check(work, text, batch, name, ranks, microbatches, own):
+    whole = step(work, text, batch, name, ranks, microbatches, own)
+    cut = step(work, text, batch, f"{name}-cut", ranks, microbatches,
+               {**own, "compile__loss_chunks": CHUNKS})
+    require(cut[0] == whole[0], f"{name}: the loss is {cut[0]}, not {whole[0]}")
+    table = "tok_embeddings.weight.grad" if "model__tied" in own else "output.weight.grad"
+    for tensor, values in whole[1].items():
+        if tensor != table:
+            require(cut[1][tensor] == values, f"{name}: {tensor} has other bits")
+    precision = own.get("training__mixed_precision_param", "float32")
+    error = artifacts.distance(cut[1][table], whole[1][table])
+    require(0 < error <= TOLERANCE[precision],
+            f"{name}: {table} has a relative error of {error:.1e}")
+    print(f"{name}: {table} differs by {error:.1e}")
+
+
+def main(work):
+    os.makedirs(work, exist_ok=True)
+    text = f"{work}/text"
+    with open(text, "w") as file:
+        file.writelines(f"{i}\n" for i in range(4000))
+    batch = f"{work}/batch.safetensors"
+    write_ragged(batch)
+    for name, (ranks, microbatches, own) in CASES.items():
+        check(work, text, batch, name, ranks, microbatches, own)
+    print("chunks keep every bit but the projection's")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

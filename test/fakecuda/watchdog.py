@@ -1,0 +1,221 @@
+"""A rank on a GPU is killed, stopped or stuck while it trains, under a launcher
+that looks after nobody: all ranks end soon, with a status that is not 0, and one
+message says what is wrong, in which collective ranks wait, and for whom.
+
+usage: watchdog.py DEVICE FOLDER TEXT WORKDIR
+
+DEVICE is fsdp-fake-device; FOLDER has artifacts of --target=cuda for two ranks
+(cuda) and for 2 x 2 (hybrid), and cuda.so and hybrid.so, the twins of their
+kernels."""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from environments import free_port, rank_processes, torchrun
+
+SECONDS = 60  # a limit of the test, not of what it tests
+# Never ends by itself.
+OPTIONS = ["--training.steps", "1000000", "--validation.enable", "false",
+           "--sample.length", "0", "--lr_scheduler.warmup_steps", "0"]
+
+PROCESS = r"\(process \d+ on \S+\)"
+COLLECTIVE = (r"(all_gather|all_reduce|reduce_scatter) \"[^\"]+\" "
+              r"\(number \d+ of 'train'\)")
+WAITS = (rf"rank 0 waits in {COLLECTIVE} on stream (compute|gather|reduce); "
+         r"rank 1 has not arrived; at its last beat rank 1 (had|was) [^;]+")
+# A rank waits for its neighbour, or all for both.
+AMONG_FOUR = (rf"rank \d: {COLLECTIVE} on stream (compute|gather|reduce) has not ended "
+              r"within 5 s \(FSDP_TIMEOUT sets the limit\); (rank 2 has|ranks 2, 3 have) "
+              r"not arrived; at its last beat rank 2 (had|was) [^;]+")
+LATE = (rf"rank 0: {COLLECTIVE} on stream (compute|gather|reduce) has not ended within "
+        r"5 s \(FSDP_TIMEOUT sets the limit\); "
+        r"rank 1 has not arrived; at its last beat rank 1 (had|was) [^;]+")
+
+
+def write_batch(path, token):
+    """A rank's batch as a safetensors file, with one token as given."""
+    row = 36
+    size = 4 * row
+    header = json.dumps({name: {"dtype": "I32", "shape": [1, row],
+                                "data_offsets": [at, at + size]}
+                         for name, at in (("tokens", 0), ("targets", size))}).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.write(struct.pack(f"<{2 * row}i", token, *range(1, 2 * row)))
+
+
+def places(size):
+    """The variables of all ranks."""
+    first = torchrun(free_port(), size)[0]
+    return [{**first, "RANK": rank, "LOCAL_RANK": rank} for rank in range(size)]
+
+
+class Job:
+    """Ranks with torchrun's variables, each the child of a shell that only waits
+    for it."""
+
+    def __init__(self, device, artifact, text, folder, settings):
+        settings = dict(settings)
+        self.size = settings.pop("ranks", 2)
+        artifact += "/hybrid" if self.size == 4 else "/cuda"
+        command = ["fsdp-run", artifact, "--training.dataset_path", text,
+                   "--job.dump_folder", f"{folder}/out", *OPTIONS]
+        if settings.pop("wrong token", None):
+            command += ["--load", f"{folder}/batch"]
+            for rank in range(2):
+                write_batch(f"{folder}/batch.rank{rank}", 1000 * rank)
+        line = "".join(
+            "(" + " ".join(f"{name}={value}" for name, value in own.items())
+            + " " + " ".join(command)
+            + f"; echo $? > {folder}/part{rank}; mv {folder}/part{rank} {folder}/status{rank}) & "
+            for rank, own in enumerate(places(self.size)))
+        self.folder = folder
+        self.errors = f"{folder}/errors"
+        with open(self.errors, "w") as errors:
+            self.process = subprocess.Popen(
+                [device, "sh", "-c", line + "wait"], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=errors, text=True,
+                start_new_session=True,
+                env={**os.environ, "FSDP_FAKECUDA_TWINS": f"{artifact}.so",
+                     "FSDP_FAKECUDA_HANGS": "1", **settings})
+
+    def wait_for_step(self):
+        """Until rank 0 has printed one."""
+        for line in self.process.stdout:
+            if line.startswith("step:"):
+                return
+
+    def status(self, rank):
+        try:
+            with open(f"{self.folder}/status{rank}") as file:
+                return int(file.read())
+        except FileNotFoundError:
+            return None
+
+    def wait_for(self, ranks):
+        """Whether they end."""
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            if all(self.status(rank) is not None for rank in ranks):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def said(self):
+        with open(self.errors) as file:
+            return [line for line in file.read().splitlines() if line.startswith("fsdp:")]
+
+    def end(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.communicate()
+
+
+def is_rank(process, rank):
+    with open(f"/proc/{process}/environ", "rb") as file:
+        return f"RANK={rank}".encode() in file.read().split(b"\0")
+
+
+def signalled(rank, number):
+    """Once a step is done."""
+    def disturb(job):
+        job.wait_for_step()
+        for process in rank_processes(job.process):
+            if is_rank(process, rank):
+                os.kill(process, number)
+    return disturb
+
+
+def nothing(job):
+    pass
+
+
+# (name, settings, what is done to the job, ranks that end by themselves, what
+# is said, the statuses of all ranks)
+KILLED, LOST = 128 + signal.SIGKILL, 3
+CASES = [
+    ("a rank is killed", {}, signalled(1, signal.SIGKILL), (0, 1),
+     rf"rank 1 {PROCESS} has ended without a word; {WAITS}", (LOST, KILLED)),
+    ("the first rank is killed", {}, signalled(0, signal.SIGKILL), (0, 1),
+     rf"rank 0 {PROCESS} has ended without a word", (KILLED, LOST)),
+    ("a rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(1, signal.SIGSTOP), (0,),
+     rf"no sign of life from rank 1 {PROCESS} for 5 s: it is stopped "
+     rf"\(FSDP_HEARTBEAT sets the limit\); {WAITS}", (LOST, LOST)),
+    ("the first rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(0, signal.SIGSTOP), (1,),
+     rf"no sign of life from rank 0 {PROCESS} for 5 s: it is stopped "
+     r"\(FSDP_HEARTBEAT sets the limit\)", (LOST, LOST)),
+    ("a kernel hangs", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@1"},
+     nothing, (0, 1), LATE, (LOST, LOST)),
+    ("a kernel of one of four ranks hangs",
+     {"ranks": 4, "FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@2"}, nothing, range(4),
+     AMONG_FOUR, (LOST,) * 4),
+    ("NCCL does not connect", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang-connect:0@1"},
+     nothing, (0, 1), r"rank [01]: the making of NCCL's communicators has not ended within 5 s "
+     r"\(FSDP_TIMEOUT sets the limit\)", (LOST, LOST)),
+    ("a collective is left out", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "drop-group:2@1"},
+     nothing, (0, 1), LATE.replace("has not arrived", "has left it"), (LOST, LOST)),
+    ("a kernel of a graph hangs",
+     {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:85@1"},
+     nothing, (0, 1), LATE, (LOST, LOST)),
+    ("an error of NCCL", {"FSDP_FAKECUDA_FAULT": "async-error:8@1"}, nothing, (0, 1),
+     r"rank 1: NCCL reports an error on stream (compute|gather|reduce): remote process "
+     r"exited or there was a network error(; .*)?", (LOST, LOST)),
+    ("an error of a GPU", {"FSDP_FAKECUDA_FAULT": "wrong-memory-group:2@1"}, nothing, (0, 1),
+     r"rank 1: \S.*: .* bytes at 0x[0-9a-f]+ are not in one allocation.*", (1, 1)),
+    ("a rank has wrong data", {"wrong token": True}, nothing, (0, 1),
+     r"rank 1: program 'train': .*", (1, 1)),
+]
+
+
+def outcome(job, disturb, by_themselves, message, statuses):
+    """What is wrong with how the job ends."""
+    disturb(job)
+    if not job.wait_for(by_themselves):
+        return ["hangs"]
+    # One that was stopped sees the end of the job when it goes on.
+    for process in rank_processes(job.process):
+        os.kill(process, signal.SIGCONT)
+    ranks = range(job.size)
+    if not job.wait_for(ranks):
+        return ["a rank that goes on hangs"]
+    problems = []
+    if (given := tuple(map(job.status, ranks))) != statuses:
+        problems.append(f"the statuses are {given}")
+    if len(said := job.said()) != 1 or not re.fullmatch("fsdp: " + message, said[0]):
+        problems.append(f"does not say once {message}")
+    return problems
+
+
+def main(device, artifacts, text, work):
+    shutil.rmtree(work, ignore_errors=True)
+
+    def run(numbered):
+        number, (name, settings, *rest) = numbered
+        folder = f"{work}/{number}"
+        os.makedirs(folder)
+        job = Job(device, artifacts, text, folder, settings)
+        try:
+            return name, outcome(job, *rest), job.said()
+        finally:
+            job.end()
+
+    failures = 0
+    with ThreadPoolExecutor(4) as pool:
+        for name, problems, said in pool.map(run, enumerate(CASES)):
+            failures += bool(problems)
+            print(f"{name}: {'; '.join(problems) or 'good'}", *said, sep="\n    ")
+    print(f"{len(CASES)} disturbed jobs, {failures} end badly")
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,61 @@
+//===- Check.h - Checks of libraries on a GPU -------------------*- C++ -*-===//
+//
+// fsdp-gpu-check prints one JSON object per check: "name", what was measured
+// with its unit as the key, and "passed" where there is something to pass.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TEST_GPU_CHECK_H
+#define FSDP_TEST_GPU_CHECK_H
+
+#include "runtime/cuda/CudaContext.h"
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace fsdp::gpu {
+
+/// Memory of the GPU that ends with the object.
+class Memory {
+public:
+  explicit Memory(size_t bytes);
+  explicit Memory(const std::vector<std::byte> &content);
+  ~Memory();
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+
+  rt::Ptr at(size_t offset = 0) const { return data + offset; }
+  void set(size_t offset, const std::vector<std::byte> &content) const;
+  /// Waits for all work of stream().
+  std::vector<std::byte> read(size_t offset, size_t bytes) const;
+
+private:
+  rt::Ptr data = nullptr;
+};
+
+/// The one stream of this program.
+cudaStream_t stream();
+
+/// Seconds of one call of `issue`: the best of `times`, behind one that is not
+/// counted.
+double bestSeconds(int times, const std::function<void()> &issue);
+
+/// Normal numbers, the same ones for the same seed.
+std::vector<float> normal(size_t count, uint32_t seed);
+/// In the form of an element type: f32, bf16 or f64.
+std::vector<std::byte> encode(const std::vector<float> &values, rt::DType type);
+double decode(const std::vector<std::byte> &content, size_t index,
+              rt::DType type);
+
+void print(const nlohmann::ordered_json &row);
+
+/// How fast a GPU copies, and multiplies matrices of `side`.
+void checkCeilings(size_t bytes, int64_t side);
+/// Every matmul of the artifacts: its error, its repeats, its time.
+void checkGemms(const std::vector<std::string> &artifacts);
+/// cuDNN's attention of 8B's heads for sequences from 64 up to `longest`.
+void checkAttention(int64_t longest);
+
+} // namespace fsdp::gpu
+
+#endif // FSDP_TEST_GPU_CHECK_H

@@ -1,0 +1,123 @@
+"""What stages run programs with."""
+import glob
+import json
+import os
+import shutil
+import site
+import subprocess
+
+
+class Failed(Exception):
+    """A program or a check failed: the stage ends, the next one runs."""
+
+
+class Skipped(Exception):
+    """The machine lacks what the stage needs."""
+
+
+class Machine:
+    def __init__(self, args):
+        self.folder = os.path.abspath(args.folder)
+        self.small, self.limit = args.small, args.limit
+        self.device = [os.path.abspath(args.device)] if args.device else []
+        with open(self.path("prepared.json")) as file:
+            self.prepared = json.load(file)
+        self.settings = {**os.environ, "NCCL_SOCKET_IFNAME": "lo", "FSDP_SHARE_GPU": "1"}
+        self._find_libraries()
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def program(self, name):
+        return self.path("bin", name)
+
+    def scratch(self, name):
+        """An empty folder: a run would go on with the records of one before."""
+        folder = self.path("runs", name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        return folder
+
+    def environment(self, **settings):
+        return {**self.settings, **{key: str(value) for key, value in settings.items()}}
+
+    def run(self, command, wrapped=True, **settings):
+        """The output of a program that must succeed."""
+        command = [*(self.device if wrapped else []), *map(str, command)]
+        try:
+            done = subprocess.run(command, env=self.environment(**settings), text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  errors="replace", timeout=self.limit)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{os.path.basename(command[0])} did not end within "
+                         f"{self.limit:g} s: {' '.join(command)}")
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)}\nends with status {done.returncode}: "
+                         f"{(done.stdout + done.stderr)[-2000:].strip()}")
+        return done.stdout
+
+    def checks(self, *arguments):
+        """Rows of fsdp-gpu-check."""
+        return [json.loads(line) for line in
+                self.run([self.program("fsdp-gpu-check"), *arguments]).splitlines()]
+
+    def train(self, name, artifact, ranks, steps, *options, **settings):
+        """A run's folder: out/metrics.jsonl and dump.rank<r>."""
+        folder = self.scratch(name)
+        self.run([*self.training(artifact, steps, folder), "-n", ranks, *options],
+                 **self.twins(artifact), **settings)
+        return folder
+
+    def training(self, artifact, steps, folder):
+        return [self.program("fsdp-run"), self.path("artifacts", artifact),
+                "--training.steps", steps, "--training.dataset_path", self.path("text"),
+                "--lr_scheduler.warmup_steps", 2, "--validation.enable", "false",
+                "--sample.length", 0, "--metrics.log_freq", 1, "--metrics.peak_tflops", 989,
+                "--job.dump_folder", os.path.join(folder, "out"),
+                "--dump", os.path.join(folder, "dump")]
+
+    def call(self, artifact, program, inputs):
+        """What a program of an artifact prints of its outputs."""
+        return self.run([self.program("fsdp-run"), self.path("artifacts", artifact), "-n", 1,
+                         "--program", program, "--load", inputs], **self.twins(artifact))
+
+    def arena_of(self, artifact):
+        with open(self.path("artifacts", artifact, "manifest.json")) as file:
+            return json.load(file)["arena"]["bytes"]
+
+    def twins(self, artifact):
+        """Of its kernels, which the stand-in needs."""
+        twins = self.path("artifacts", artifact, "twins.so")
+        return {"FSDP_FAKECUDA_TWINS": twins} if os.path.exists(twins) else {}
+
+    def _find_libraries(self):
+        """Where CUDA's libraries are not installed, PyTorch's wheels have them."""
+        if self.device:
+            return
+        linked = subprocess.run(["ldd", self.program("fsdp-rank-cuda")], text=True,
+                                stdout=subprocess.PIPE, check=True).stdout
+        if "not found" not in linked:
+            return
+        folders = [folder for base in [*site.getsitepackages(), "/opt/torch/.venv/lib/python3*/site-packages"]
+                   for folder in glob.glob(os.path.join(base, "nvidia", "*", "lib"))]
+        known = os.environ.get("LD_LIBRARY_PATH")
+        self.settings["LD_LIBRARY_PATH"] = ":".join(folders + ([known] if known else []))
+
+
+def steps_of(folder):
+    """The records of a run's steps."""
+    with open(os.path.join(folder, "out", "metrics.jsonl")) as lines:
+        records = [json.loads(line) for line in lines]
+    return [record for record in records if "loss_hex" in record]
+
+
+def bits_of(folder):
+    return [(step["loss_hex"], step.get("grad_norm")) for step in steps_of(folder)]
+
+
+def dumps_of(folder):
+    contents = []
+    for name in sorted(glob.glob(os.path.join(folder, "dump.rank*"))):
+        with open(name, "rb") as file:
+            contents.append(file.read())
+    return contents
