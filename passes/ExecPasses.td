@@ -79,11 +79,10 @@ def BatchCasts : Pass<"exec-batch-casts", "::mlir::ModuleOp"> {
     stood; kernels without a launch are erased.
 
     ```mlir
-    exec.launch @cast on compute(%a : memref<4x8xf32>) outs(%b : memref<4x8xbf16>)
-    exec.launch @cast_2 on compute(%c : memref<8xf32>) outs(%d : memref<8xbf16>)
+    exec.launch @cast on compute(%a : …) outs(%b : …)
+    exec.launch @cast_2 on compute(%c : …) outs(%d : …)
     // becomes
-    exec.narrow on compute(%a, %c : memref<4x8xf32>, memref<8xf32>)
-        outs(%b, %d : memref<4x8xbf16>, memref<8xbf16>)
+    exec.narrow on compute(%a, %c : …) outs(%b, %d : …)
     ```
 
     The result belongs to the module that all of them are in. A row ends at any

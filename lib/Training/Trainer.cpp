@@ -275,10 +275,16 @@ void Trainer::runAll() {
 }
 
 void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,
-                   const RunOptions &options, World world) {
+                   const RunOptions &options, World world,
+                   const HandleError &fail) {
   Trainer trainer(run, artifact, options, world);
-  if (options.program.empty())
-    trainer.runAll();
-  else
-    trainer.runProgramOnce();
+  try {
+    if (options.program.empty())
+      trainer.runAll();
+    else
+      trainer.runProgramOnce();
+  } catch (const std::exception &error) {
+    fail(error);
+    throw;
+  }
 }

@@ -5,13 +5,20 @@
 #include "Options.h"
 #include "Prepare.h"
 #include "fsdp/Runtime/Context.h"
+#include <exception>
+#include <functional>
 
 namespace fsdp {
 
+using HandleError = std::function<void(const std::exception &)>;
+
 /// Trains, evaluates, samples and writes what the run is to leave behind.
-/// Collective over the job. Throws fsdp::Error.
+/// Collective over the job. Throws fsdp::Error; `fail` gets what is thrown
+/// while the context still lives: its end may wait for other ranks, so a job of
+/// several is ended by then.
 void runRank(const PreparedRun &run, const rt::LoadedArtifact &artifact,
-             const RunOptions &options, rt::World world);
+             const RunOptions &options, rt::World world,
+             const HandleError &fail);
 
 } // namespace fsdp
 

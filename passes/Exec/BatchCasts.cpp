@@ -84,14 +84,13 @@ private:
       if (isa<exec::AllocOp, exec::GetOp, exec::ViewOp>(op))
         continue;
       auto launch = dyn_cast<exec::LaunchOp>(op);
-      bool isCast = launch && casts.contains(launch.getKernelAttr().getAttr());
-      if (!isCast ||
-          (!run.empty() && run.front().getStream() != launch.getStream())) {
-        merge(run);
-        run.clear();
-      }
-      if (isCast)
+      if (launch && launch.getStream() == exec::Stream::Compute &&
+          casts.contains(launch.getKernelAttr().getAttr())) {
         run.push_back(launch);
+        continue;
+      }
+      merge(run);
+      run.clear();
     }
     merge(run);
   }

@@ -61,11 +61,23 @@ bool isBiasGrad(Operation *op, nn::LinearOp projection) {
   return llvm::equal(sum.getDims(), rows);
 }
 
+/// Whether `op` makes a gradient of `d`, which it takes as the cotangent alone,
+/// and adds it to nothing.
+bool isGradOf(Operation *op, Value d) {
+  if (auto input = dyn_cast<nn::LinearInputGradOp>(op))
+    return input.getCotangent() == d && input.getWeight() != d;
+  auto weight = dyn_cast<nn::LinearWeightGradOp>(op);
+  return weight && weight.getCotangent() == d && weight.getInput() != d &&
+         !weight.getSum();
+}
+
 /// The ops that use the gradient of the logits.
 LogicalResult findGradients(Loss &loss) {
-  for (Operation *user : loss.entropyGrad.getResult().getUsers()) {
+  Value d = loss.entropyGrad.getResult();
+  for (Operation *user : d.getUsers()) {
     bool isKnown =
-        take(loss.inputGrad, user) || take(loss.weightGrad, user) ||
+        (isGradOf(user, d) &&
+         (take(loss.inputGrad, user) || take(loss.weightGrad, user))) ||
         (isBiasGrad(user, loss.projection) && take(loss.biasGrad, user));
     if (!isKnown)
       return user->emitOpError(
@@ -81,7 +93,9 @@ FailureOr<Loss> findLoss(nn::CrossEntropyGradOp entropyGrad) {
   loss.entropyGrad = entropyGrad;
   loss.entropy = entropyGrad.getLse().getDefiningOp<nn::CrossEntropyOp>();
   Value logits = entropyGrad.getLogits();
-  if (!loss.entropy || loss.entropy.getLogits() != logits)
+  if (!loss.entropy || loss.entropy.getLogits() != logits ||
+      loss.entropy.getTargets() != entropyGrad.getTargets() ||
+      loss.entropy.getIgnoreIndex() != entropyGrad.getIgnoreIndex())
     return entropyGrad.emitOpError(
         "is not behind the nn.cross_entropy that it is the gradient of");
   loss.projection = logits.getDefiningOp<nn::LinearOp>();

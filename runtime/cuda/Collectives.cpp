@@ -12,6 +12,7 @@
 #include "fsdp/Support/CheckedSize.h"
 #include "kernels/Reduce.h"
 #include <algorithm>
+#include <utility>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -25,13 +26,20 @@ Channel::Channel(ncclComm_t world, const GroupDesc &group,
   // A group is known by its first rank.
   require(ncclCommSplit(world, ranks[0], me, &communicator, nullptr),
           "NCCL communicator");
-  require(ncclCommRegister(communicator, arena, arenaBytes, &registration),
-          "NCCL registration");
+  // Where NCCL cannot use the arena in place it copies through buffers of its
+  // own, which is slower and as right.
+  if (ncclCommRegister(communicator, arena, arenaBytes, &registration) !=
+      ncclSuccess)
+    registration = nullptr;
+}
+
+void Channel::deregister() {
+  if (registration)
+    ncclCommDeregister(communicator, std::exchange(registration, nullptr));
 }
 
 Channel::~Channel() {
-  if (registration)
-    ncclCommDeregister(communicator, registration);
+  deregister();
   if (communicator)
     ncclCommDestroy(communicator);
 }

@@ -157,6 +157,22 @@ static void createWatchdog(Context &c, const ContextOptions &options) {
                                             timeoutOf(options));
 }
 
+/// NCCL wants buffers registered by all ranks of a communicator or by none.
+static void shareRegistration(Context &c) {
+  double missing = 0;
+  for (const auto &channel : c.channels)
+    missing += channel && !channel->isRegistered();
+  allReduceSum(&missing, 1);
+  if (missing == 0)
+    return;
+  for (auto &channel : c.channels)
+    if (channel)
+      channel->deregister();
+  if (c.world.rank == 0)
+    std::fprintf(stderr, "fsdp-run: warning: NCCL cannot register the arena "
+                         "here: transfers go through its own buffers\n");
+}
+
 /// NCCL connects the ranks.
 static void connectChannels(Context &c, const ContextOptions &options,
                             const std::vector<bool> &isUsed) {
@@ -175,6 +191,7 @@ static void connectChannels(Context &c, const ContextOptions &options,
       c.channels[i] = std::make_unique<Channel>(
           c.worldCommunicator, a.group[i % size_t(a.groups)], options.meshAxes,
           c.world.rank, c.arena, a.arena_bytes);
+  shareRegistration(c);
 }
 
 static void createChannels(Context &c, const ContextOptions &options) {
@@ -191,7 +208,6 @@ static void createChannels(Context &c, const ContextOptions &options) {
   // all ranks: that of the program.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
   connectChannels(c, options, isUsed);
-  createWatchdog(c, options);
 }
 
 /// Calls `make`, which may fail on some ranks and not on others; then throws on
@@ -231,6 +247,10 @@ static void create(Context &c, const ContextOptions &options) {
       gemm->checkAlgorithm();
   });
   createChannels(c, options);
+  together(c.world, [&] {
+    if (c.worldCommunicator)
+      createWatchdog(c, options);
+  });
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
       !file.empty())
     c.timeline = std::make_unique<Timeline>(file, c.world.rank);
@@ -253,6 +273,10 @@ ContextPtr rt::createContext(const fsdp_artifact &artifact,
     create(*c, options);
   } catch (const Error &e) {
     error = e.what();
+    // The end of a communicator may wait for ranks that have not failed; the
+    // job ends without it.
+    if (c->world.size > 1)
+      static_cast<void>(c.release());
     return nullptr;
   }
   return c;

@@ -167,6 +167,10 @@ public:
   Channel(const Channel &) = delete;
   Channel &operator=(const Channel &) = delete;
 
+  /// Whether NCCL uses the arena in place: all ranks' or nobody's.
+  bool isRegistered() const { return registration; }
+  void deregister();
+
   void run(Context &c, Stream stream, const CollectiveDesc &desc, const Ptr *in,
            const Ptr *out, const Ptr *workspace) const;
 

@@ -228,23 +228,38 @@ static Json timeAll(Context &c) {
 // The choice
 //===----------------------------------------------------------------------===//
 
+static void useKnown(Context &c, const std::vector<Algorithm> &known,
+                     const std::string &path) {
+  for (size_t i = 0; i < known.size(); ++i) {
+    c.gemms[i]->use(known[i]);
+    try {
+      c.gemms[i]->checkAlgorithm();
+    } catch (const Error &error) {
+      throw Error(path + ": matmul " + std::to_string(i) + ": " + error.what() +
+                  "; remove it, and matmuls are timed again");
+    }
+  }
+}
+
 void rt::chooseAlgorithms(Context &c, const std::string &folder) {
   if (folder.empty() || c.gemms.empty())
     return;
   std::string device = nameOfDevice(), path = fileIn(folder, device);
   if (std::filesystem::exists(path))
     if (auto known = read(c, path)) {
-      for (size_t i = 0; i < known->size(); ++i)
-        c.gemms[i]->use((*known)[i]);
+      useKnown(c, *known, path);
       return;
     }
   std::vector<Algorithm> guesses;
   for (const auto &gemm : c.gemms)
     guesses.push_back(gemm->chosen());
-  Json file = {{"gpu", device}, {"cublaslt", cublasLtGetVersion()}};
-  file["matmuls"] = timeAll(c);
   try {
-    writeFileAtomically(path, file.dump(1) + "\n");
+    // Where this fails nothing is timed.
+    AtomicFile file(path);
+    Json table = {{"gpu", device}, {"cublaslt", cublasLtGetVersion()}};
+    table["matmuls"] = timeAll(c);
+    file.write(table.dump(1) + "\n");
+    file.commit();
   } catch (const Error &error) {
     std::fprintf(stderr,
                  "fsdp-run: warning: %s; matmuls use the library's first "

@@ -14,8 +14,9 @@
 namespace fsdp::rt {
 
 /// For rank 0, before the arena holds anything. Without a folder, or where
-/// nothing can be written in it, the library's first guesses hold, which are
-/// the same every time. Throws fsdp::Error if the file is none of this kind.
+/// nothing can be written in it, nothing is timed and the library's first
+/// guesses hold, which are the same every time. Throws fsdp::Error if the file
+/// is none of this kind.
 void chooseAlgorithms(Context &c, const std::string &folder);
 
 } // namespace fsdp::rt

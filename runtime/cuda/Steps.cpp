@@ -136,6 +136,10 @@ void Steps::begin(const SetInputs &set) {
     running.push_back(nullptr);
     return;
   }
+  // The places of the next graph would be those of one that runs.
+  if (running.size() == graphs.size())
+    abortWorld("a training step began while as many as there are graphs were "
+               "on their way");
   if (!isCaptured)
     capture();
   running.push_back(graphs[launches++ % graphs.size()].get());

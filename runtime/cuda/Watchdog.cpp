@@ -84,15 +84,21 @@ void Watchdog::abandon() {
   std::unique_lock<std::timed_mutex> lock(issue, std::chrono::seconds(1));
   if (!lock)
     return;
-  auto aborted = std::make_shared<std::promise<void>>();
-  std::thread([this, aborted] {
-    for (auto &channel : c.channels)
-      if (channel)
-        channel->abort();
-    ncclCommAbort(c.worldCommunicator);
-    aborted->set_value();
-  }).detach();
-  aborted->get_future().wait_for(std::chrono::seconds(5));
+  // Each may wait for the kernels of the others, and for graphs that hold its
+  // own: all are told before any is waited for.
+  std::vector<std::future<void>> aborted;
+  auto abort = [&](auto &&how) {
+    std::packaged_task<void()> task(how);
+    aborted.push_back(task.get_future());
+    std::thread(std::move(task)).detach();
+  };
+  for (auto &channel : c.channels)
+    if (channel)
+      abort([&channel] { channel->abort(); });
+  abort([this] { ncclCommAbort(c.worldCommunicator); });
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (std::future<void> &one : aborted)
+    one.wait_until(end);
 }
 
 //===----------------------------------------------------------------------===//

@@ -82,7 +82,6 @@ private:
   std::string lastBeatOf(const State &state) const;
   std::string missingIn(const Wait &wait,
                         const std::vector<std::string> &reports) const;
-  std::vector<ncclComm_t> communicators() const;
 
   Context &c;
   Health &health;

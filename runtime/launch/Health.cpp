@@ -36,6 +36,9 @@ struct Identity {
 static constexpr double kGraceSeconds = 0.5;
 static constexpr int64_t kGraceBeats = 2;
 
+/// Reports of all channels are far shorter.
+static constexpr size_t kMostReceived = 16 << 20;
+
 /// Between two looks at the connections: those of thousands of ranks are looked
 /// at together, and not for every beat.
 static constexpr std::chrono::milliseconds kPause{5};
@@ -135,6 +138,8 @@ void Health::receive(Peer &peer) {
   while ((count = ::recv(peer.socket, buffer, sizeof buffer, MSG_DONTWAIT)) > 0)
     peer.received.append(buffer, static_cast<size_t>(count));
   bool hasGone = count == 0 || (errno != EAGAIN && errno != EINTR);
+  // Nobody of this job sends so much at once.
+  hasGone |= peer.received.size() > kMostReceived;
   while (peer.received.size() >= sizeof(Header)) {
     auto header = valueOf<Header>(peer.received);
     if (peer.received.size() - sizeof header < header.bytes)
@@ -262,12 +267,11 @@ void Health::beat() {
 /// Who speaks if rank 0 is lost: the first rank of another machine, which need
 /// not be lost with it.
 int Health::chooseDeputy() const {
-  const std::string here = hostName();
   const Peer *first = nullptr;
   for (const Peer &peer : peers) {
     if (peer.state != State::Here || !peer.hasBegun())
       continue;
-    if (here.compare(0, peer.host.size(), peer.host) != 0)
+    if (!isThisHost(peer.host))
       return peer.rank;
     if (!first)
       first = &peer;

@@ -34,8 +34,12 @@ bool fsdp::rt::isStopped(const ProcessState &process) {
   return process.state == 'T' || process.state == 't';
 }
 
+bool fsdp::rt::isThisHost(const std::string &host) {
+  return hostName().substr(0, kHostCharacters) == host;
+}
+
 const char *fsdp::rt::whyIsSilent(int64_t pid, const std::string &host) {
-  bool isHere = hostName().compare(0, host.size(), host) == 0;
+  bool isHere = isThisHost(host);
   ProcessState process = isHere ? processState(pid) : ProcessState{};
   return isStopped(process) ? "it is stopped"
          : isHere && (process.state == 0 || process.state == 'Z')

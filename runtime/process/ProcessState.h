@@ -19,8 +19,13 @@ ProcessState processState(int64_t pid);
 /// True if a signal or a debugger has stopped the process.
 bool isStopped(const ProcessState &process);
 
+/// So much of a machine's name goes from rank to rank.
+inline constexpr size_t kHostCharacters = 63;
+/// True if `host` is this machine's name, cut to that.
+bool isThisHost(const std::string &host);
+
 /// Why nothing is heard of a process of a rank, as far as this machine knows:
-/// "it is stopped" and the like. `host` may be cut.
+/// "it is stopped" and the like.
 const char *whyIsSilent(int64_t pid, const std::string &host);
 
 /// Children of a process; nothing where the kernel does not list them.

@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 SECONDS = 30
 # What is said where nothing is wrong.
 WORKS = r"^$"
+WORKS_SLOWLY = (r"^fsdp-run: warning: NCCL cannot register the arena here: transfers go "
+                r"through its own buffers\n$")
 RUN = ["--training.steps", "2", "--validation.enable", "false",
        "--sample.length", "0", "--lr_scheduler.warmup_steps", "0"]
 # Never ends by itself.
@@ -133,6 +135,8 @@ def cases(occupied):
     yield "a kernel hangs", lambda job: job.local(
         LONG, FSDP_TIMEOUT="5", FSDP_FAKECUDA_HANGS="1", FSDP_FAKECUDA_FAULT="hang:20@1"
     ), r'^fsdp-run: rank 0: \w+ "[^"]+" .* has not ended within 5 s .*; rank 1 has not arrived'
+    yield "no registration", lambda job: job.local(
+        FSDP_FAKECUDA_UNREGISTERED="1"), WORKS_SLOWLY
     yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS
     yield "as Slurm, a GPU for each task", lambda job: job.launched(
         changed(torchrun(port()), 1, FSDP_FAKECUDA_FIRST_DEVICE=1),
@@ -195,7 +199,7 @@ def check(start, message, disturb=None):
     alarm.cancel()
     seconds = time.monotonic() - begin
     problems = []
-    works = message == WORKS
+    works = message in (WORKS, WORKS_SLOWLY)
     if (process.returncode == 0) != works:
         problems.append(f"the status is {process.returncode}")
     if not re.search(message, errors):
@@ -217,13 +221,15 @@ def main(device, artifact, twins, text, work):
         job = Job(device, artifact, twins, text, f"{work}/{number}")
         return name, message, *check(lambda: start(job), message, *disturb)
 
+    # The first run of an artifact times matmuls, which the others do not.
+    outcome(("first", ("a good one", lambda job: job.local(), WORKS)))
     failures = bad = 0
     with socket.socket() as taken, ThreadPoolExecutor(3) as pool:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         for name, message, problems, errors in pool.map(
                 outcome, enumerate(cases(taken.getsockname()[1]))):
-            bad += message != WORKS
+            bad += message not in (WORKS, WORKS_SLOWLY)
             failures += bool(problems)
             said = errors.strip().replace("\n", "\n    ")
             print(f"{name}: {'; '.join(problems) or 'good'}\n    {said}")

@@ -98,3 +98,27 @@ func.func @train(%logits: tensor<8x5xf32>, %lse: tensor<8xf32>, %t: tensor<8xi32
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   return %d : tensor<8x5xf32>
 }
+
+// -----
+
+// A gradient that is added to another sum already.
+func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>, %s: tensor<5x3xf32>) -> tensor<5x3xf32> {
+  %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
+  %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
+  %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
+  // expected-error @below {{uses the gradient of the logits, which have no chunks then; leave compile.loss_chunks at 1}}
+  %dw = nn.linear_weight_grad %d, %h sum %s : tensor<8x5xf32>, tensor<8x3xf32>, tensor<5x3xf32> -> tensor<5x3xf32>
+  return %dw : tensor<5x3xf32>
+}
+
+// -----
+
+// The gradient is of a loss that ignores other labels.
+func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>) -> tensor<5x3xf32> {
+  %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
+  %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
+  // expected-error @below {{is not behind the nn.cross_entropy that it is the gradient of}}
+  %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index 3 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
+  %dw = nn.linear_weight_grad %d, %h : tensor<8x5xf32>, tensor<8x3xf32> -> tensor<5x3xf32>
+  return %dw : tensor<5x3xf32>
+}

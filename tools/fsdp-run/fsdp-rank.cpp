@@ -76,14 +76,17 @@ static int runOneRank(const RunOptions &options,
   if (!place.rankName)
     outputs.explainSignals();
   World world;
+  auto fail = [&](const std::exception &error) {
+    outputs.discard();
+    if (world.size > 1)
+      abortWorld(error.what());
+  };
   try {
     world = joinJob(place);
-    runRank(run, *artifact, options, world);
+    runRank(run, *artifact, options, world, fail);
   } catch (const std::exception &error) {
-    outputs.discard();
-    if (world.size == 1)
-      throw;
-    abortWorld(error.what());
+    fail(error);
+    throw;
   }
   leaveWorld();
   return 0;

@@ -41,7 +41,9 @@ def steps(there):
                "tokens/s": record["tokens_per_second"],
                "GB of arena": 1e-9 * there.arena_of(model["artifact"])}
         torch = None if there.small else _torch(there, model["shape"])
-        if torch:
+        if torch == {}:
+            row["torch's best mode"] = "none has enough memory"
+        elif torch:
             best = min(torch, key=lambda mode: torch[mode]["seconds"])
             row.update({"torch's best mode": best, "ms torch": 1e3 * torch[best]["seconds"],
                         "torch / ours": torch[best]["seconds"] / _median(graph),

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Client.h"
+#include <cstdlib>
 #include <cstring>
 #include <nccl.h>
 #include <unistd.h>
@@ -132,6 +133,10 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
 
 extern "C" ncclResult_t ncclCommRegister(ncclComm *const comm, void *memory,
                                          size_t bytes, void **handle) {
+  if (std::getenv("FSDP_FAKECUDA_UNREGISTERED")) {
+    *handle = nullptr;
+    return ncclInvalidUsage;
+  }
   auto *registration =
       new Registration{comm->number, addressOf(memory), uint64_t(bytes)};
   *handle = registration;

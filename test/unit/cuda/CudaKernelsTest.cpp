@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include <gtest/gtest.h>
 #include <random>
+#include <tuple>
+#include <utility>
 
 // From here on this file is CUDA code.
 #include "../../shim/CudaShim.h"
@@ -67,6 +69,11 @@ private:
   int64_t count, shift;
   std::unique_ptr<T, Free> memory;
 };
+
+/// As many numbers as a list of pointers in a call has.
+template <size_t... I> auto indices(std::index_sequence<I...>) {
+  return std::make_tuple(I...);
+}
 
 /// body(T(), shift of the operands) for both types.
 template <typename Body> void forOperands(const Body &body) {
@@ -235,6 +242,31 @@ TEST(CudaKernels, CrossEntropyKeepsANaN) {
 
 /// Several tensors: of one block and of more, with odd ends, and one of whose
 /// lists begins within 16 bytes.
+/// More tensors than one launch has room for, whole packets and not, and lists
+/// that begin within 16 bytes.
+TEST(CudaKernels, NarrowHasTheBitsOfTheCpu) {
+  for (auto [from, to] : {std::pair(0, 0), {1, 0}, {0, 1}}) {
+    constexpr size_t kTensors = 50;
+    std::vector<int64_t> counts;
+    std::vector<Buffer<float>> in;
+    std::vector<Buffer<BF16>> out, expected;
+    for (size_t i = 0; i < kTensors; ++i) {
+      counts.push_back(i == 3 ? 9000 : i == 4 ? 4097 : int64_t(i) + 1);
+      in.emplace_back(counts[i], from, unsigned(i) + 1);
+      out.emplace_back(counts[i], to);
+      expected.emplace_back(counts[i], to);
+      kernels().narrow(in[i].data(), counts[i], expected[i].data(), counts[i],
+                       1, counts[i]);
+    }
+    auto run = [&](auto... i) {
+      narrow(noContext(), S, counts.data(), {in[i]...}, {out[i]...});
+    };
+    std::apply(run, indices(std::make_index_sequence<kTensors>()));
+    for (size_t i = 0; i < kTensors; ++i)
+      EXPECT_EQ(out[i].bytes(), expected[i].bytes()) << "tensor " << i;
+  }
+}
+
 TEST(CudaKernels, OptimizerHasTheBitsOfTheCpu) {
   const std::vector<int64_t> counts = {7, 9000, 4097};
   for (int64_t shift : {0, 1}) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../../../runtime/launch/Health.h"
+#include "../../../runtime/process/ProcessState.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Runtime/Launch.h"
 #include "fsdp/Support/AtomicFile.h"
@@ -274,4 +275,11 @@ TEST_F(HealthOf, TheSubjectIsAsked) {
   EXPECT_EQ(end(1), kLostJobStatus);
   EXPECT_EQ(said(0) + said(1), "fsdp: rank 1: an error of NCCL; here they "
                                "wait\n");
+}
+
+TEST(Host, ThePartOfANameIsAnotherMachine) {
+  std::string name = hostName().substr(0, kHostCharacters);
+  EXPECT_TRUE(isThisHost(name));
+  EXPECT_FALSE(isThisHost(name.substr(0, name.size() - 1)));
+  EXPECT_FALSE(isThisHost(""));
 }
