@@ -370,12 +370,16 @@ void ProgramLowering::copyBox(Location loc, Value from, Value to,
                           outOffsets);
 }
 
-/// Whether a library reads `value` where it lies. Its matmuls are prepared for
-/// operands that are aligned as ranges of the arena are.
+/// Whether a library reads `value`, or what may be a view of it, where it lies:
+/// matmuls and attention are prepared for operands that are aligned as ranges
+/// of the arena are.
 static bool isReadByLibrary(Value value) {
-  return llvm::any_of(value.getUsers(), [](Operation *user) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(user))
+      return isReadByLibrary(user->getResult(use.getOperandNumber()));
     return isa<nn::LinearOp, nn::LinearInputGradOp, nn::LinearWeightGradOp,
-               nn::MatmulOp>(user);
+               nn::MatmulOp, nn::AttentionOp, nn::AttentionGradOp>(user);
   });
 }
 
@@ -385,7 +389,9 @@ LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
   Value from = buffer(op.getInput());
   auto offset = contiguousOffset(input, box, op.getOffsets());
   int64_t elementBytes = input.getElementTypeBitWidth() / 8;
-  bool isAligned = offset && *offset * elementBytes % exec::kAlignment == 0;
+  int64_t begin = exec::resolveRange(from).begin;
+  bool isAligned =
+      offset && (begin + *offset * elementBytes) % exec::kAlignment == 0;
   if (offset && (isAligned || !isReadByLibrary(op.getResult()))) {
     held[op.getResult()] = view(from, box.getShape(), *offset);
     return success();

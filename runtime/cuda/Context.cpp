@@ -20,19 +20,14 @@ using namespace fsdp::rt;
 const char *rt::statusText(cudaError_t status) {
   return cudaGetErrorString(status);
 }
-/// The errors that calls have only while a stream is captured.
-static bool isOfCapture(cudaError_t status) {
-  return (status >= cudaErrorStreamCaptureUnsupported &&
-          status <= cudaErrorStreamCaptureImplicit) ||
-         status == cudaErrorStreamCaptureWrongThread;
-}
 
-void rt::check(cudaError_t status, const char *what) {
-  if (status != cudaSuccess)
-    abortWorld(std::string(what) + ": " + statusText(status) +
-               (isOfCapture(status)
-                    ? "; fsdp-run --no-graph trains without CUDA graphs"
-                    : ""));
+static thread_local bool isCapturing = false;
+
+Capturing::Capturing() { isCapturing = true; }
+Capturing::~Capturing() { isCapturing = false; }
+
+const char *rt::adviceOfCapture() {
+  return isCapturing ? "; fsdp-run --no-graph trains without CUDA graphs" : "";
 }
 
 const char *rt::statusText(cublasStatus_t status) {
@@ -48,7 +43,8 @@ const char *rt::statusText(cudnnStatus_t status) {
 void rt::check(ncclResult_t status, const char *what) {
   if (status == ncclSuccess)
     return;
-  std::string problem = std::string(what) + ": " + statusText(status);
+  std::string problem =
+      std::string(what) + ": " + statusText(status) + adviceOfCapture();
   if (Health *health = jobHealth())
     health->fail(problem);
   abortWorld(problem);

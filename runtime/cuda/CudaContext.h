@@ -37,12 +37,23 @@ template <typename Status> void require(Status status, const char *what) {
     throw Error(std::string(what) + ": " + statusText(status));
 }
 
-/// Ends the job: on the step path, where nothing can be returned. What CUDA
-/// refuses under capture only, a run without graphs can do.
-void check(cudaError_t status, const char *what);
+/// While it lives this thread captures a CUDA graph. What a library refuses
+/// then it may do in a run without graphs, which errors say.
+class Capturing {
+public:
+  Capturing();
+  ~Capturing();
+  Capturing(const Capturing &) = delete;
+  Capturing &operator=(const Capturing &) = delete;
+};
+/// "; …", or nothing while nothing is captured.
+const char *adviceOfCapture();
+
+/// Ends the job: on the step path, where nothing can be returned.
 template <typename Status> void check(Status status, const char *what) {
   if (status != Status(0))
-    abortWorld(std::string(what) + ": " + statusText(status));
+    abortWorld(std::string(what) + ": " + statusText(status) +
+               adviceOfCapture());
 }
 /// The same; that another rank has ended comes before what NCCL says of it.
 void check(ncclResult_t status, const char *what);
@@ -59,6 +70,9 @@ public:
   GemmPlan(const GemmPlan &) = delete;
   GemmPlan &operator=(const GemmPlan &) = delete;
 
+  /// What every algorithm must keep, as text: one that was chosen under other
+  /// demands is none for this runtime.
+  static std::string demands();
   /// What the library guesses to be fastest, the best guess first; at least
   /// one. Throws fsdp::Error if there is none.
   std::vector<cublasLtMatmulAlgo_t> candidates() const;

@@ -106,6 +106,11 @@ static void describeCalls(cublasLtMatmulPreference_t preference,
     setAttribute(preference, name, kArenaAlignment);
 }
 
+std::string GemmPlan::demands() {
+  return "reductions " + std::to_string(kReductions) + ", alignment " +
+         std::to_string(kArenaAlignment);
+}
+
 /// Those that work on this GPU: cuBLASLt also lists some that it finds not to.
 std::vector<cublasLtMatmulAlgo_t> GemmPlan::candidates() const {
   cublasLtMatmulPreference_t made;

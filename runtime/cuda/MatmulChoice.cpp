@@ -73,7 +73,8 @@ static std::optional<Algorithm> algorithmOf(const std::string &text) {
 }
 
 /// The algorithms of all matmuls of the artifact, in its order. None if the
-/// file is of another artifact, which was in the folder before.
+/// file is of another artifact, which was in the folder before, or another
+/// runtime.
 static std::optional<std::vector<Algorithm>> read(const Context &c,
                                                   const std::string &path) {
   auto fail = [&](const std::string &problem) -> Error {
@@ -88,6 +89,8 @@ static std::optional<std::vector<Algorithm>> read(const Context &c,
   if (!file.is_object() || !file.contains("matmuls") ||
       !file["matmuls"].is_array())
     throw fail("it has no list 'matmuls'");
+  if (!file.contains("demands") || file["demands"] != GemmPlan::demands())
+    return std::nullopt;
   const nlohmann::json &rows = file["matmuls"];
   std::vector<Algorithm> chosen;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -256,7 +259,9 @@ void rt::chooseAlgorithms(Context &c, const std::string &folder) {
   try {
     // Where this fails nothing is timed.
     AtomicFile file(path);
-    Json table = {{"gpu", device}, {"cublaslt", cublasLtGetVersion()}};
+    Json table = {{"gpu", device},
+                  {"cublaslt", cublasLtGetVersion()},
+                  {"demands", GemmPlan::demands()}};
     table["matmuls"] = timeAll(c);
     file.write(table.dump(1) + "\n");
     file.commit();

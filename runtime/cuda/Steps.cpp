@@ -60,6 +60,7 @@ StepGraph::~StepGraph() {
 /// Other threads of the process, as those of NCCL, may go on meanwhile with
 /// what this one must not do. Nodes keep the priorities of their streams.
 void StepGraph::capture() {
+  Capturing capturing;
   cudaStream_t compute = c.stream(Stream::Compute);
   check(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal),
         kCapture);

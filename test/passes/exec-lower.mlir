@@ -415,6 +415,23 @@ func.func @sum_in_place(%x: tensor<16x6xf32> {nn.name = "x"}, %d: tensor<2x3xf32
 
 // -----
 
+// A matmul that reads a view of a slice reads it where the slice begins, byte 48:
+// it is copied, and so is the slice of it.
+// CHECK-LABEL: exec.program @slices_of_slices
+// CHECK: exec.copy_box on compute(%x : memref<16x6xf32>) outs(%[[A:.*]] : memref<8x6xf32>) {in_offsets = array<i64: 2, 0>
+// CHECK: exec.copy_box on compute(%[[A]] : memref<8x6xf32>) outs(%[[B:.*]] : memref<2x6xf32>) {in_offsets = array<i64: 2, 0>
+// CHECK: %[[C:.*]] = exec.view %[[B]][0] : memref<2x6xf32> to memref<4x3xf32>
+// CHECK: exec.gemm on compute(%[[C]], %w
+func.func @slices_of_slices(%x: tensor<16x6xf32> {nn.name = "x"}, %w: tensor<5x3xf32> {nn.name = "w"}) -> (tensor<4x5xf32> {nn.name = "y"}) {
+  %a = nn.slice %x [2, 0] : tensor<16x6xf32> to tensor<8x6xf32>
+  %b = nn.slice %a [2, 0] : tensor<8x6xf32> to tensor<2x6xf32>
+  %c = nn.reshape %b : tensor<2x6xf32> to tensor<4x3xf32>
+  %y = nn.linear %c, %w : tensor<4x3xf32>, tensor<5x3xf32> -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}
+
+// -----
+
 // A sum that somebody else reads, or that is an argument, is copied first.
 // CHECK-LABEL: exec.program @sums_of_others
 // CHECK: exec.copy on compute(%s : memref<3x6xf32>) outs(%a : memref<3x6xf32>)
