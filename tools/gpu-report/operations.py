@@ -1,9 +1,16 @@
 """Programs of single operations at sizes that no vector divides, and what they
 work on. All of them must have the CPU's bits: they are the project's own
 kernels, and a matmul or cuDNN's attention is in none."""
-import json
+import math
+import os
 import random
 import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
+                                "test", "e2e"))
+
+import artifacts
 
 ROWS, COLS, CLASSES = 37, 83, 101
 
@@ -91,19 +98,12 @@ def _number(kind, name, generator):
 
 def write_inputs(manifest, path):
     """A safetensors file with numbers for every input."""
-    generator, header, content = random.Random(1), {}, b""
+    generator, tensors = random.Random(1), {}
     names = {"f32": "F32", "bf16": "BF16", "i32": "I32"}
     for entry in manifest["ranges"]:
         if entry["role"] != "input":
             continue
-        count = 1
-        for size in entry["shape"]:
-            count *= size
-        data = b"".join(_number(entry["dtype"], entry["name"], generator) for _ in range(count))
-        header[entry["name"]] = {"dtype": names[entry["dtype"]], "shape": entry["shape"],
-                                 "data_offsets": [len(content), len(content) + len(data)]}
-        content += data
-    words = json.dumps(header).encode()
-    words += b" " * (-len(words) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(words)) + words + content)
+        raw = b"".join(_number(entry["dtype"], entry["name"], generator)
+                       for _ in range(math.prod(entry["shape"])))
+        tensors[entry["name"]] = names[entry["dtype"]], entry["shape"], raw
+    artifacts.write_safetensors(path, tensors)
