@@ -77,6 +77,16 @@ class Artifact:
                 for name in parameters for ending in endings or ("",)}
 
 
+def inputs_in(work):
+    """A text and a ragged batch in a new folder."""
+    os.makedirs(work, exist_ok=True)
+    text, batch = f"{work}/text", f"{work}/batch.safetensors"
+    with open(text, "w") as file:
+        file.writelines(f"{i}\n" for i in range(4000))
+    write_ragged(batch)
+    return text, batch
+
+
 def write_ragged(path, part=0, parts=1):
     """Rows of which some have no label at all, or an equal part of them."""
     generator = random.Random(5)

@@ -3,11 +3,10 @@ one with whole logits, and all gradients but the projection's, to the bit; that
 one is the same sum in another order.
 
 usage: loss_chunks.py WORKDIR"""
-import os
 import sys
 
 import artifacts
-from accumulate import GLOBAL, Artifact, require, write_ragged
+from accumulate import GLOBAL, Artifact, inputs_in, require
 
 CHUNKS = 4
 # Relative, in the norm of the tensor: sums in f32, which bf16 rounds once. Then
@@ -50,12 +49,7 @@ def check(work, text, batch, name, ranks, microbatches, own):
 
 
 def main(work):
-    os.makedirs(work, exist_ok=True)
-    text = f"{work}/text"
-    with open(text, "w") as file:
-        file.writelines(f"{i}\n" for i in range(4000))
-    batch = f"{work}/batch.safetensors"
-    write_ragged(batch)
+    text, batch = inputs_in(work)
     for name, (ranks, microbatches, own) in CASES.items():
         check(work, text, batch, name, ranks, microbatches, own)
     print("chunks keep every bit but the projection's")

@@ -2,10 +2,9 @@
 step are the means of those that single ranks find for their parts of the batch.
 
 usage: loss_mean.py WORKDIR"""
-import os
 import sys
 
-from accumulate import GLOBAL, Artifact, compare, require, write_ragged
+from accumulate import GLOBAL, Artifact, compare, inputs_in, require, write_ragged
 
 PARTS = 2
 
@@ -36,12 +35,7 @@ def mean_of_parts(work, text):
 
 
 def main(work):
-    os.makedirs(work, exist_ok=True)
-    text = f"{work}/text"
-    with open(text, "w") as file:
-        file.writelines(f"{i}\n" for i in range(4000))
-    batch = f"{work}/batch.safetensors"
-    write_ragged(batch)
+    text, batch = inputs_in(work)
     expected = mean_of_parts(work, text)
     base = {"optimizer__name": "none",
             "training__local_batch_size": GLOBAL // PARTS}
