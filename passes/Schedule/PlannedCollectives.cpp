@@ -192,10 +192,14 @@ static SmallVector<Operation *> producersFrom(Operation *op,
 
 Operation *fsdp::obstacle(Operation *op, Operation *target) {
   if (auto read = dyn_cast<nn::ReadOp>(op)) {
-    for (Operation *between = op->getPrevNode();
-         between && isFrom(between, target); between = between->getPrevNode())
+    if (!isFrom(op, target))
+      return nullptr;
+    // Not by asking each op for its place: those that were moved have none yet.
+    for (Operation *between = op; between != target;) {
+      between = between->getPrevNode();
       if (writes(between, read))
         return between;
+    }
     return nullptr;
   }
   for (Operation *producer : producersFrom(op, target)) {
