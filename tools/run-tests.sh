@@ -60,7 +60,7 @@ build_sanitized() {
 section "packages" install_missing "${packages_to_build[@]}" \
   "${packages_to_test[@]}" "${packages_for_the_example[@]}" &&
   section "build" build_all || exit 1
-section "units" ctest --test-dir "$build" --output-on-failure
+section "units" ctest --test-dir "$build" --output-on-failure -j "$(nproc)"
 section "lit tests" "$lit" -sv "$build/test"
 if [ $sanitize = 1 ] && section "build with sanitizers" build_sanitized; then
   # What takes long and adds no code: more ranks than cores wait for one
@@ -70,7 +70,7 @@ if [ $sanitize = 1 ] && section "build with sanitizers" build_sanitized; then
   left_out="$left_out|Run.AStoppedJobEndsItsRanks"
   [ $all = 1 ] || left_out="$left_out|Collectives|NOT_BUILT"
   section "units with sanitizers" env FSDP_RANDOM_PROGRAMS=20 \
-    ctest --test-dir "$sanitized" --output-on-failure -E "$left_out"
+    ctest --test-dir "$sanitized" --output-on-failure -j "$(nproc)" -E "$left_out"
   section "lit tests with sanitizers" \
     "$lit" -sv "$sanitized/test" --filter "$sanitized_tests"
 fi
