@@ -35,5 +35,7 @@ if config.have_cuda == "1":
     config.available_features.add("cuda")
 if config.sanitize == "ON":
     config.available_features.add("sanitize")
+    # A process has the sanitizers of one compiler.
+    config.environment["FSDP_TEST_CXX"] = config.cxx
 else:
     config.available_features.add("count-allocations")

@@ -57,6 +57,7 @@ build_sanitized() {
   ninja -C "$sanitized" fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-run $units
 }
 
+[ $sanitize = 1 ] && packages_to_test+=("${packages_to_sanitize[@]}")
 section "packages" install_missing "${packages_to_build[@]}" \
   "${packages_to_test[@]}" "${packages_for_the_example[@]}" &&
   section "build" build_all || exit 1

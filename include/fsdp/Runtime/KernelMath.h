@@ -261,21 +261,32 @@ FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
   loadLanes(total, lane);
 }
 
-/// Lane i of `to` is lane i + step of `from`, for i < step.
-FSDP_MATH void shiftLanes(Lanes &to, const Lanes &from, int step) {
-  using Indices = int32_t __attribute__((vector_size(64)));
-  const Indices i = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  to = __builtin_shuffle(from, i + step);
+/// Lane i of `to` is lane i + Step of `from`, for i < Step.
+template <int Step> FSDP_MATH void shiftLanes(Lanes &to, const Lanes &from) {
+  constexpr int kLast = kLanes - 1;
+  to = __builtin_shufflevector(
+      from, from, Step, (1 + Step) & kLast, (2 + Step) & kLast,
+      (3 + Step) & kLast, (4 + Step) & kLast, (5 + Step) & kLast,
+      (6 + Step) & kLast, (7 + Step) & kLast, (8 + Step) & kLast,
+      (9 + Step) & kLast, (10 + Step) & kLast, (11 + Step) & kLast,
+      (12 + Step) & kLast, (13 + Step) & kLast, (14 + Step) & kLast,
+      (15 + Step) & kLast);
 }
 
-/// The tree over the lanes.
+/// Lane 0 becomes the tree over the lanes: `into` takes what stands Step lanes
+/// on, then Step / 2, to 1.
+template <int Step, typename Into>
+FSDP_MATH void foldLanes(Lanes &total, const Into &into) {
+  Lanes other;
+  shiftLanes<Step>(other, total);
+  into(total, other);
+  if constexpr (Step > 1)
+    foldLanes<Step / 2>(total, into);
+}
+
 FSDP_MATH float totalOfLanes(const Lanes &lanes) {
-  Lanes total = lanes, other;
-#pragma GCC unroll 4
-  for (int step = kLanes / 2; step > 0; step /= 2) {
-    shiftLanes(other, total, step);
-    total += other;
-  }
+  Lanes total = lanes;
+  foldLanes<kLanes / 2>(total, [](Lanes &to, const Lanes &l) { to += l; });
   return total[0];
 }
 
@@ -336,11 +347,8 @@ FSDP_MATH float maxOf(const float *p, int64_t n) {
   maxIntoLanes(a, b);
   maxIntoLanes(c, d);
   maxIntoLanes(a, c);
-#pragma GCC unroll 4
-  for (int step = kLanes / 2; step > 0; step /= 2) {
-    shiftLanes(b, a, step);
-    maxIntoLanes(a, b);
-  }
+  foldLanes<kLanes / 2>(a,
+                        [](Lanes &to, const Lanes &l) { maxIntoLanes(to, l); });
   return a[0];
 }
 
