@@ -54,7 +54,10 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     Attention is the library's unless `plain-attention` asks for the runtime's
     own, or the target is CUDA and the type f32, which cuDNN does not have; that
-    takes heads of at most 256 elements.
+    takes heads of at most 256 elements. Sums over ranks are the runtime's unless
+    `fast-reductions` asks for the library's, which takes and gives one type
+    (`widen-sums` of fsdp-expand); a maximum never is, since NCCL loses
+    a NaN in it.
     `target=test` sizes workspaces by fixed formulas, so that tests do not
     depend on the machine. Only collectives and parts (fsdp.shard_of) along
     dimension 0 are lowered.
@@ -63,7 +66,9 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu, cuda or test">,
     Option<"threads", "threads", "int", "1", "Compute threads per rank, 1 to 4096">,
     Option<"plainAttention", "plain-attention", "bool", "false",
-           "Attention without the library, the same bits on every target">
+           "Attention without the library, the same bits on every target">,
+    Option<"fastReductions", "fast-reductions", "bool", "false",
+           "Sums over ranks by the library, whose order and bits are its own">
   ];
   let dependentDialects = ["::fsdp::exec::ExecDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];

@@ -462,8 +462,15 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
     %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {…, serves = "fwd w"} : tensor<4x4xbf16> -> tensor<8x4xbf16>
     ```
 
+    With `widen-sums` the sender widens, for a library that adds in the type that
+    it is given: the same numbers are added, and twice the bytes travel.
+
     Fails where fsdp-verify-placements would.
   }];
+  let options = [
+    Option<"widenSums", "widen-sums", "bool", "false",
+           "What ranks add up is cast to the sum's type before it travels">
+  ];
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
 

@@ -79,7 +79,10 @@ static void addSharding(OpPassManager &pm,
   pm.addPass(createVerifyPlacements());
   // Only now do redistributes become collectives: until here the reverse pass
   // needed them whole (a cast and a gather apart would round too early).
-  pm.addPass(createExpand());
+  ExpandOptions expand;
+  // Libraries add in the type that they are given.
+  expand.widenSums = options.fastReductions;
+  pm.addPass(createExpand(expand));
   // A rank's rows are its own now, however they are cut over ranks, and the
   // gradients of the loss are there.
   if (options.lossChunks != 1) {
@@ -127,6 +130,7 @@ static void addExecution(OpPassManager &pm,
   lower.target = options.target;
   lower.threads = options.threads;
   lower.plainAttention = options.plainAttention;
+  lower.fastReductions = options.fastReductions;
   pm.addPass(createExecLower(lower));
   pm.addPass(createBatchCasts());
 

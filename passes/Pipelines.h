@@ -121,6 +121,10 @@ struct TrainPipelineOptions
       *this, "plain-attention",
       llvm::cl::desc("Attention without the library; see exec-lower"),
       llvm::cl::init(false)};
+  Option<bool> fastReductions{
+      *this, "fast-reductions",
+      llvm::cl::desc("Sums over ranks by the library; see exec-lower"),
+      llvm::cl::init(false)};
   Option<int64_t> threads{*this, "threads",
                           llvm::cl::desc("Compute threads per rank"),
                           llvm::cl::init(1)};

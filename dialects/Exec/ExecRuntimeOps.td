@@ -376,6 +376,10 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     the input's, or for as much of them as the target exchanges at once
     (exec-verify knows).
 
+    `fast`: the sum is the library's, in an order that it chooses, so its bits
+    depend on library, machine and message. It has no use for a workspace: those
+    are empty. Only the CUDA target has such a library.
+
     With a token result the op is in flight until exec.await, or, where nobody
     awaits it, until a later op of its stream is awaited; without, it is
     complete for later ops on its stream.
@@ -394,12 +398,14 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     output has the input's shape (all_reduce), or that with ranks times
     (all_gather) or a part of ceil(size / ranks) of (reduce_scatter) dimension
     0; 5. a gather keeps the type, a reduction is of f32, of bf16 to f32 (sum) or
-    of i64 (sum, scale 1); 6. tensors of one collective have the same types.
+    of i64 (sum, scale 1); 6. tensors of one collective have the same types;
+    7. what is `fast` is a sum with scale 1 that keeps the type.
   }];
   let params = (ins Exec_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
       TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
       DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
-      DefaultValuedAttr<F64Attr, "1.0">:$scale, OptionalAttr<StrAttr>:$serves);
+      DefaultValuedAttr<F64Attr, "1.0">:$scale, OptionalAttr<StrAttr>:$serves,
+      UnitAttr:$fast);
   let results = (outs Optional<Exec_TokenType>:$token);
   let formatInFront = "`` $kind";
   let formatOfParams = "`over` $mesh `` custom<Axes>($axes)";

@@ -243,6 +243,7 @@ CollectiveOp::getDescriptor(ArrayRef<rt::CollectiveItem> items) {
   desc.scale = getScale().convertToDouble();
   desc.items = items.size();
   desc.item = items.data();
+  desc.fast = getFast();
   return desc;
 }
 
@@ -290,6 +291,10 @@ LogicalResult CollectiveOp::verify() {
       return emitOpError("moves ")
              << in << " and gives " << out << ", but tensor " << index << " is "
              << typeOf(input) << " and " << typeOf(output);
+  if (getFast() && (!reduces || getReduce() != ReduceKind::Sum || in != out ||
+                    getScale().convertToDouble() != 1.0)) // 7
+    return emitOpError("cannot be fast: the library adds up what has the "
+                       "result's type, and does nothing else");
   return success();
 }
 

@@ -222,6 +222,10 @@ static void addCompilation(Table &table, RunConfig &config) {
   table.add("compile.attention", compile.attention, {"auto", "plain"},
             "auto: the library's where it has one; plain: a simple kernel that "
             "gives the same bits on every target, slowly");
+  table.add("compile.reduce", compile.reduce, {"exact", "fast"},
+            "exact: sums over ranks in one fixed order, the same bits in any "
+            "mode, plan and library; fast: by NCCL in an order of its own, "
+            "with bits that depend on it; of CUDA artifacts alone");
   table.add("compile.threads", compile.threads, 1, 4096,
             "compute threads per rank");
   table.add("compile.cpu", compile.cpu,

@@ -135,11 +135,11 @@ std::string Tables::collective(exec::CollectiveOp op) {
   StringRef serves = op.getServes().value_or("");
   std::string initializer = llvm::formatv(
       "{{CollectiveKind::{0}, ReduceKind::{1}, {2}, {3}, {4}, {5}, {6}, "
-      "collective_{7}, {8}}",
+      "collective_{7}, {8}{9}}",
       kindName(desc.kind), desc.reduce == rt::ReduceKind::Sum ? "Sum" : "Max",
       dtypeText(desc.in), dtypeText(desc.out), literal(desc.scale),
       group(op, op.getMeshAttr(), op.getAxesAttr()), desc.items, list,
-      quoted(serves));
+      quoted(serves), desc.fast ? ", true" : "");
   std::string name = stringifyCollectiveKind(op.getKind()).str();
   if (!serves.empty())
     name += "_" + words(serves);

@@ -36,6 +36,8 @@ public:
                                    int64_t ranks) const override {
     return rt::collectiveWorkspaceBytes(desc, item, ranks);
   }
+  // Ranks read each other's memory; nobody adds on the way.
+  bool hasFastReductions() const override { return false; }
 
 private:
   using Gemms = std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, bool,
@@ -98,6 +100,8 @@ public:
   }
   int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
                                    int64_t ranks) const override {
+    if (desc.fast)
+      return 0;
     int64_t piece = desc.kind == rt::CollectiveKind::ReduceScatter
                         ? desc.item[item].shard
                         : ceilDiv(desc.item[item].full, ranks);

@@ -20,9 +20,10 @@ namespace fsdp {
 //===----------------------------------------------------------------------===//
 
 ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
-                         bool plainAttention)
-    : target(target), plainAttention(plainAttention), kernels(module),
-      module(module), builder(module.getContext()) {
+                         bool plainAttention, bool fastReductions)
+    : target(target), plainAttention(plainAttention),
+      fastReductions(fastReductions), kernels(module), module(module),
+      builder(module.getContext()) {
   auto meshes = module.getOps<dist::MeshOp>();
   if (!meshes.empty())
     mesh = *meshes.begin();
@@ -210,7 +211,7 @@ private:
   LogicalResult lowerModule(const TargetInfo &info) {
     ModuleOp module = getOperation();
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-    ModuleState state(module, info, plainAttention);
+    ModuleState state(module, info, plainAttention, fastReductions);
     state.declarePersistent();
     Builder builder(module.getContext());
     module->setAttr(exec::kTargetAttr,

@@ -20,9 +20,10 @@ namespace fsdp::lower {
 /// What the programs of a module share.
 class ModuleState {
 public:
-  /// With `plainAttention` no library's attention is used.
+  /// With `plainAttention` no library's attention is used, with
+  /// `fastReductions` the library's sums over ranks.
   ModuleState(mlir::ModuleOp module, const TargetInfo &target,
-              bool plainAttention);
+              bool plainAttention, bool fastReductions);
 
   /// Turns nn.parameter and nn.buffer into ranges.
   void declarePersistent();
@@ -51,7 +52,7 @@ public:
   std::optional<mlir::OperationName> getRuntimeOp(mlir::Operation *op) const;
 
   const TargetInfo &target;
-  const bool plainAttention;
+  const bool plainAttention, fastReductions;
   KernelCache kernels;
 
 private:

@@ -24,13 +24,17 @@ LogicalResult ProgramLowering::createCollective(
     ValueRange outputs, ValueRange results, exec::ReduceKind reduce,
     double scale, Value *token) {
   MLIRContext *context = b.getContext();
+  // A maximum has one value in any order, but NCCL's loses a NaN.
+  bool isFast = state.fastReductions &&
+                kind != exec::CollectiveKind::AllGather &&
+                reduce == exec::ReduceKind::Sum;
   auto collective = exec::CollectiveOp::create(
       b, op.getLoc(), token ? exec::TokenType::get(context) : Type(),
       exec::StreamAttr::get(context, stream), inputs, outputs,
       /*workspaces=*/ValueRange(), exec::CollectiveKindAttr::get(context, kind),
       op.getMeshAttr(), op.getAxesAttr(),
       exec::ReduceKindAttr::get(context, reduce), b.getF64FloatAttr(scale),
-      op.getServesAttr());
+      op.getServesAttr(), isFast ? b.getUnitAttr() : UnitAttr());
   if (token)
     *token = collective.getToken();
   return giveWorkspaces(collective, results, op);

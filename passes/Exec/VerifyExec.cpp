@@ -689,6 +689,10 @@ static LogicalResult verifyIntervals(Operation *owner, int64_t persistentBytes,
 static LogicalResult verifyWorkspaces(exec::RuntimeOpInterface op,
                                       const TargetInfo &target,
                                       StringRef name) {
+  auto collective = dyn_cast<exec::CollectiveOp>(*op);
+  if (collective && collective.getFast() && !target.hasFastReductions())
+    return op->emitOpError("is fast, but target ")
+           << name << " has no library that adds over ranks";
   Operation::operand_range given = op.getWorkspaces();
   for (auto [index, needed] :
        llvm::enumerate(op.getWorkspaceBytes(target, op))) {

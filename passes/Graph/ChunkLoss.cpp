@@ -61,14 +61,14 @@ bool isBiasGrad(Operation *op, nn::LinearOp projection) {
   return llvm::equal(sum.getDims(), rows);
 }
 
-/// Whether `op` makes a gradient of `d`, which it takes as the cotangent alone,
-/// and adds it to nothing.
-bool isGradOf(Operation *op, Value d) {
+/// Whether `op` makes a gradient of the projection of `d`, which it takes as
+/// the cotangent alone, and adds it to nothing.
+bool isGradOf(Operation *op, Value d, nn::LinearOp projection) {
   if (auto input = dyn_cast<nn::LinearInputGradOp>(op))
     return input.getCotangent() == d && input.getWeight() != d;
   auto weight = dyn_cast<nn::LinearWeightGradOp>(op);
   return weight && weight.getCotangent() == d && weight.getInput() != d &&
-         !weight.getSum();
+         weight.getInput() == projection.getInput() && !weight.getSum();
 }
 
 /// The ops that use the gradient of the logits.
@@ -76,7 +76,7 @@ LogicalResult findGradients(Loss &loss) {
   Value d = loss.entropyGrad.getResult();
   for (Operation *user : d.getUsers()) {
     bool isKnown =
-        (isGradOf(user, d) &&
+        (isGradOf(user, d, loss.projection) &&
          (take(loss.inputGrad, user) || take(loss.weightGrad, user))) ||
         (isBiasGrad(user, loss.projection) && take(loss.biasGrad, user));
     if (!isKnown)
@@ -85,6 +85,14 @@ LogicalResult findGradients(Loss &loss) {
           "compile.loss_chunks at 1");
   }
   return success();
+}
+
+/// Whether ranks have a part of the classes each, which they then exchange.
+bool isGathered(Value logits) {
+  Operation *op = logits.getDefiningOp();
+  while (op && isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return op && isa<dist::CollectiveOpInterface>(op);
 }
 
 /// Takes the loss that `entropyGrad` is the gradient of.
@@ -100,11 +108,12 @@ FailureOr<Loss> findLoss(nn::CrossEntropyGradOp entropyGrad) {
         "is not behind the nn.cross_entropy that it is the gradient of");
   loss.projection = logits.getDefiningOp<nn::LinearOp>();
   if (!loss.projection)
-    return loss.entropy
-               .emitOpError(
-                   "takes logits that this rank does not make by nn.linear, so "
-                   "they have no chunks: leave compile.loss_chunks at 1, or "
-                   "let the policy keep the projection's weight whole")
+    return (loss.entropy.emitOpError(
+                "takes logits that this rank does not make by nn.linear, so "
+                "they have no chunks: leave compile.loss_chunks at 1")
+            << (isGathered(logits)
+                    ? ", or let the policy keep the projection's weight whole"
+                    : ""))
                .attachNote(logits.getLoc())
            << "they are made here";
   for (Operation *user : logits.getUsers())

@@ -52,11 +52,11 @@ struct Change {
 /// Makes local ops of the moves of one fsdp.redistribute.
 class Expander {
 public:
-  Expander(const Change &change, MeshOp mesh)
+  Expander(const Change &change, MeshOp mesh, bool widenSums)
       : op(change.op), from(change.from), logical(change.logical), mesh(mesh),
         backward(change.backward), builder(op),
         scope(builder, nn::moduleOf(op)), location(op.getLoc()),
-        isGradient(change.isGradient) {
+        isGradient(change.isGradient), widenSums(widenSums) {
     label(change.parameter);
   }
 
@@ -75,6 +75,8 @@ public:
       // A sum stays wide until it is complete; then the narrow type travels.
       if (reductionsLeft == 0)
         value = castDown(value, element);
+      if (isReduction(move) && widenSums && isSum())
+        value = castTo(value, wide(tensorOf(value).getElementType()));
       reductionsLeft -= isReduction(move);
       value = create(move, value);
     }
@@ -119,6 +121,9 @@ private:
                ? castTo(value, element)
                : value;
   }
+
+  /// Of parts of a sum: others have a maximum.
+  bool isSum() const { return from.kind == CollectiveReduce::Sum; }
 
   /// What a reduction gives: integers stay what they are.
   static Type wide(Type element) {
@@ -286,16 +291,17 @@ private:
   Location location;
   StringAttr serves;
   ArrayAttr parameters;
-  bool isGradient;
+  bool isGradient, widenSums;
 };
 
 /// Makes a program that of one rank.
 class ProgramExpander {
 public:
   ProgramExpander(func::FuncOp program, MeshOp mesh,
-                  SymbolTableCollection &symbols, const Placements &placements)
-      : program(program), mesh(mesh), symbols(symbols), placements(placements) {
-  }
+                  SymbolTableCollection &symbols, const Placements &placements,
+                  bool widenSums)
+      : program(program), mesh(mesh), symbols(symbols), placements(placements),
+        widenSums(widenSums) {}
 
   void run() {
     Block &body = program.getBody().front();
@@ -309,7 +315,7 @@ public:
       constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
                                 .resizeSplat(constant.getResult().getType()));
     for (const Change &one : found)
-      Expander(one, mesh).run();
+      Expander(one, mesh, widenSums).run();
     eraseUnusedBroadcasts(body);
     program.setFunctionType(
         FunctionType::get(program.getContext(), body.getArgumentTypes(),
@@ -359,6 +365,7 @@ private:
   MeshOp mesh;
   SymbolTableCollection &symbols;
   const Placements &placements;
+  const bool widenSums;
   SmallVector<Change> found;
   /// By the value: the parameter whose gradient it is.
   DenseMap<Value, StringAttr> gradients;
@@ -368,12 +375,13 @@ struct ExpandPass : fsdp::impl::ExpandBase<ExpandPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto expand = [](FunctionOpInterface program, MeshOp mesh,
-                     SymbolTableCollection &symbols) {
+    auto expand = [this](FunctionOpInterface program, MeshOp mesh,
+                         SymbolTableCollection &symbols) {
       FailureOr<Placements> placements = placementsOf(program, mesh, symbols);
       if (failed(placements))
         return failure();
-      ProgramExpander(cast<func::FuncOp>(*program), mesh, symbols, *placements)
+      ProgramExpander(cast<func::FuncOp>(*program), mesh, symbols, *placements,
+                      widenSums)
           .run();
       return success();
     };

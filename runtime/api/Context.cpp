@@ -35,10 +35,13 @@ static std::string check(const fsdp_artifact &a, const ContextOptions &options,
   if (size != world.size)
     return "the artifact's mesh has " + std::to_string(size) +
            " ranks, but the job has " + std::to_string(world.size);
-  for (int32_t i = 0; i < a.collectives; ++i)
-    if (!isSupported(a.collective[i]))
-      return std::string("collective \"") + a.collective[i].serves +
-             "\": no reduction between these types";
+  for (int32_t i = 0; i < a.collectives; ++i) {
+    const CollectiveDesc &desc = a.collective[i];
+    if (desc.fast || !isSupported(desc))
+      return std::string("collective \"") + desc.serves + "\": " +
+             (desc.fast ? "its sum is left to NCCL, which a CPU does not have"
+                        : "no reduction between these types");
+  }
   return {};
 }
 

@@ -72,7 +72,7 @@ int64_t fsdp::rt::cuda::exchangeElements(const CollectiveDesc &desc, int item,
 
 int64_t fsdp::rt::cuda::collectiveWorkspaceBytes(const CollectiveDesc &desc,
                                                  int item, int64_t ranks) {
-  if (desc.kind == CollectiveKind::AllGather)
+  if (desc.kind == CollectiveKind::AllGather || desc.fast)
     return 0;
   return bytesOfOthers(desc, exchangeElements(desc, item, ranks), ranks)
       .saturated();

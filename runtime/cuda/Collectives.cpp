@@ -5,6 +5,8 @@
 // order of RankTree.h and scales once. What is large goes in rounds, which
 // changes no bit: every element is added by itself.
 //
+// A sum that is `fast` is NCCL's own instead.
+//
 //===----------------------------------------------------------------------===//
 #include "../collectives/Pieces.h"
 #include "CudaContext.h"
@@ -55,6 +57,12 @@ void Channel::run(Context &c, Stream stream, const CollectiveDesc &desc,
   cudaStream_t on = c.stream(stream);
   if (desc.kind == CollectiveKind::AllGather)
     return allGather(on, desc, in, out);
+  if (desc.fast) {
+    reduceFast(on, desc, in, out);
+    if (desc.kind == CollectiveKind::ReduceScatter)
+      fillPadding(c, stream, desc, out);
+    return;
+  }
   int64_t rounds = roundsOf(desc);
   for (int64_t round = 0; round < rounds; ++round) {
     exchange(on, desc, round, in, workspace);
@@ -106,6 +114,45 @@ void Channel::allGather(cudaStream_t stream, const CollectiveDesc &desc,
                         communicator, stream),
           desc.serves);
   check(ncclGroupEnd(), desc.serves);
+}
+
+/// What is added keeps its type.
+static ncclDataType_t sumTypeOf(const CollectiveDesc &desc) {
+  return desc.out == DType::I64 ? ncclInt64 : ncclFloat32;
+}
+
+/// One group call of NCCL's own sums, which need no workspace.
+void Channel::reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
+                         const Ptr *in, const Ptr *out) const {
+  check(ncclGroupStart(), desc.serves);
+  for (int i = 0; i < desc.items; ++i) {
+    const CollectiveItem &item = desc.item[i];
+    if (desc.kind == CollectiveKind::AllReduce)
+      check(ncclAllReduce(in[i], out[i], size_t(item.full), sumTypeOf(desc),
+                          ncclSum, communicator, stream),
+            desc.serves);
+    else if (item.full == item.shard * size())
+      check(ncclReduceScatter(in[i], out[i], size_t(item.shard),
+                              sumTypeOf(desc), ncclSum, communicator, stream),
+            desc.serves);
+    else
+      reduceParts(stream, desc, i, in[i], out[i]);
+  }
+  check(ncclGroupEnd(), desc.serves);
+}
+
+/// NCCL scatters equal parts. Where the last ones are short or empty, every
+/// part is a sum of its own, to the rank that has it.
+void Channel::reduceParts(cudaStream_t stream, const CollectiveDesc &desc,
+                          int item, Ptr in, Ptr out) const {
+  for (int r = 0; r < size(); ++r) {
+    Part part = partOf(desc, item, r, size());
+    if (part.count > 0)
+      check(ncclReduce(in + part.offset * sizeOf(desc.in),
+                       r == me ? out : nullptr, size_t(part.count),
+                       sumTypeOf(desc), ncclSum, r, communicator, stream),
+            desc.serves);
+  }
 }
 
 /// Sends `count` elements to `peer` and takes as many as it sends.

@@ -196,6 +196,10 @@ public:
 private:
   void allGather(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
                  const Ptr *out) const;
+  void reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
+                  const Ptr *in, const Ptr *out) const;
+  void reduceParts(cudaStream_t stream, const CollectiveDesc &desc, int item,
+                   Ptr in, Ptr out) const;
   int64_t roundsOf(const CollectiveDesc &desc) const;
   Part partInRound(const CollectiveDesc &desc, int item, int r,
                    int64_t round) const;

@@ -3,13 +3,16 @@
 #include "../data/StrictJson.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/FileLock.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <optional>
+#include <unistd.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -244,15 +247,47 @@ static void useKnown(Context &c, const std::vector<Algorithm> &known,
   }
 }
 
+/// Uses what is kept of this artifact and machine; false if nothing is.
+static bool useKept(Context &c, const std::string &path) {
+  if (!std::filesystem::exists(path))
+    return false;
+  std::optional<std::vector<Algorithm>> known = read(c, path);
+  if (known)
+    useKnown(c, *known, path);
+  return known.has_value();
+}
+
+namespace {
+
+/// Of two first runs at once one times matmuls, and the other waits and takes
+/// its choice. A folder that cannot be locked is used as it is.
+class HeldFolder {
+public:
+  explicit HeldFolder(const std::string &folder)
+      : descriptor(openLocked(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                              LockWait::Yes)) {}
+  ~HeldFolder() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+  HeldFolder(const HeldFolder &) = delete;
+  HeldFolder &operator=(const HeldFolder &) = delete;
+
+private:
+  int descriptor;
+};
+
+} // namespace
+
 void rt::chooseAlgorithms(Context &c, const std::string &folder) {
   if (folder.empty() || c.gemms.empty())
     return;
   std::string device = nameOfDevice(), path = fileIn(folder, device);
-  if (std::filesystem::exists(path))
-    if (auto known = read(c, path)) {
-      useKnown(c, *known, path);
-      return;
-    }
+  if (useKept(c, path))
+    return;
+  HeldFolder held(folder);
+  if (useKept(c, path))
+    return;
   std::vector<Algorithm> guesses;
   for (const auto &gemm : c.gemms)
     guesses.push_back(gemm->chosen());

@@ -152,10 +152,9 @@ void Health::receive(Peer &peer) {
     return;
   ::close(peer.socket);
   peer.socket = -1;
-  if (peer.state == State::Here && !isLeaving)
+  // Nobody goes without a word, not even to a rank that is leaving itself.
+  if (peer.state == State::Here)
     peer.state = State::Lost;
-  else
-    peer.state = State::Left;
 }
 
 void Health::take(Peer &peer, Kind kind, const std::string &text) {

@@ -38,6 +38,7 @@ PLANS = {
     "no-overlap": ["-n", "2", "--compile.overlap", "none",
                    "--parallelism.fsdp_reshard_after_forward", "always"],
     "kept-gathers": ["-n", "2", "--parallelism.fsdp_reshard_after_forward", "never"],
+    "three-ranks-fast": ["-n", "3", "--workspaces=cuda", "--compile.reduce", "fast"],
     "replicated": ["-n", "2", "--compile.mode", "replicate", "--compile.fuse", "none"],
 }
 
@@ -574,8 +575,9 @@ def real_programs():
     modules = {}
     for name, settings in PLANS.items():
         schedule = run("fsdp-compile", "--emit=schedule", *MODEL, *settings)
-        planned = run("fsdp-opt", "--exec-lower=target=test", "--exec-plan-memory",
-                      "--exec-synchronize", input=schedule)
+        fast = str("fast" in settings).lower()
+        planned = run("fsdp-opt", f"--exec-lower=target=test fast-reductions={fast}",
+                      "--exec-plan-memory", "--exec-synchronize", input=schedule)
         outlined = run("fsdp-opt", "--exec-outline", input=planned)
         for when, content in (("", planned), (", outlined", outlined)):
             module = modules[name + when] = text.Module(content)

@@ -160,6 +160,52 @@ TEST(FakeCuda, SizesMustAgree) {
   });
 }
 
+TEST(FakeCuda, SumsOverRanks) {
+  expectGood([] {
+    asTwoRanks([](const TestRank &r) {
+      auto *values = reinterpret_cast<float *>(r.memory);
+      float mine[] = {1, 2, 3, 4, 5}, got[5] = {};
+      for (float &value : mine)
+        value += 10 * float(r.rank);
+      CUDA(cudaMemcpyAsync(values, mine, sizeof mine, cudaMemcpyHostToDevice,
+                           r.stream));
+      // One behind the other: what both ranks have, a part each, and what rank
+      // 1 alone gets.
+      NCCL(ncclGroupStart());
+      NCCL(ncclAllReduce(values, values + 16, 2, ncclFloat32, ncclSum, r.comm,
+                         r.stream));
+      NCCL(ncclReduceScatter(values + 2, values + 18, 1, ncclFloat32, ncclSum,
+                             r.comm, r.stream));
+      NCCL(ncclReduce(values + 4, values + 19, 1, ncclFloat32, ncclSum, 1,
+                      r.comm, r.stream));
+      NCCL(ncclGroupEnd());
+      // In place, of integers.
+      NCCL(ncclAllReduce(values, values, 1, ncclInt64, ncclSum, r.comm,
+                         r.stream));
+      CUDA(cudaStreamSynchronize(r.stream));
+      CUDA(cudaMemcpy(got, values + 16, sizeof got, cudaMemcpyDeviceToHost));
+      REQUIRE(got[0] == 12 && got[1] == 14);
+      REQUIRE(got[2] == (r.rank == 0 ? 16 : 18));
+      REQUIRE((got[3] == 20) == (r.rank == 1));
+      int64_t first[2], sum;
+      float both[2][2] = {{1, 2}, {11, 12}};
+      std::memcpy(first, both, sizeof first);
+      CUDA(cudaMemcpy(&sum, values, sizeof sum, cudaMemcpyDeviceToHost));
+      REQUIRE(sum == first[0] + first[1]);
+    });
+  });
+}
+
+TEST(FakeCuda, RanksAddTheSame) {
+  expectBad("disagree: reductions in number, kind, type, root or size", [] {
+    asTwoRanks([](const TestRank &r) {
+      NCCL(ncclReduce(r.memory, r.memory + 2 * kBytes, 1, ncclFloat32, ncclSum,
+                      r.rank, r.comm, r.stream));
+      CUDA(cudaStreamSynchronize(r.stream));
+    });
+  });
+}
+
 TEST(FakeCuda, MemoryOfTransfersIsRegistered) {
   expectBad("what is sent: memory that is not registered", [] {
     asTwoRanks([](const TestRank &r) {

@@ -241,11 +241,23 @@ struct Registration {
   uint64_t address, bytes;
 };
 
-enum class TransferKind : uint32_t { AllGather, Send, Receive };
+/// All but sends and receives are of all ranks of the communicator.
+enum class TransferKind : uint32_t {
+  AllGather,
+  Send,
+  Receive,
+  Reduce,
+  ReduceScatter,
+  AllReduce
+};
+/// What a reduction adds.
+enum class SumType : uint32_t { None, F32, I64 };
 struct Transfer {
   TransferKind kind;
-  int32_t peer; // of a send or receive
-  uint64_t from, to, bytes;
+  int32_t peer; // of a send or receive; the root of a Reduce
+  uint64_t from, to;
+  uint64_t bytes; // of what a rank gives, for a ReduceScatter of what it gets
+  SumType sum = SumType::None;
 };
 /// Behind it: the transfers of one group call on one communicator.
 struct Group {

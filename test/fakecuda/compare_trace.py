@@ -85,7 +85,7 @@ class Recorded:
             call["values"] = exec_calls.decoded(call["kernel"], call["values"], self.place)
         if call["call"] == "group":
             call["transfers"] = list(zip(*(call.pop(n) for n in
-                                           ("kinds", "peers", "from", "to", "bytes"))))
+                                           ("kinds", "peers", "from", "to", "bytes", "sums"))))
         return call
 
 

@@ -23,7 +23,8 @@ FLAGS = Device("data errors")
 
 TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
 C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
-GATHER, SEND, RECEIVE = range(3)
+GATHER, SEND, RECEIVE, REDUCE, REDUCE_SCATTER, ALL_REDUCE = range(6)
+SUM_TYPES = {"f32": 1, "i64": 2}  # 0: nothing is added
 EXCHANGE_BYTES = 64 << 20  # what a reduction receives at once, about
 SMALL_BYTES = 4096  # an all-reduce of no more sends whole tensors
 
@@ -395,9 +396,9 @@ def _exchange(op, axes, ranks, swaps):
     transfers = []
     for peer, source, sent, target, received in swaps:
         if sent > 0:
-            transfers.append((SEND, peer, source, None, sent))
+            transfers.append((SEND, peer, source, None, sent, 0))
         if received > 0:
-            transfers.append((RECEIVE, peer, None, target, received))
+            transfers.append((RECEIVE, peer, None, target, received, 0))
     return _group(op, axes, transfers)
 
 
@@ -426,9 +427,9 @@ def _collective(op):
     ranks = ranks_of(op.module, axes, op.rank)
     if op.what == "all_gather":
         return [_group(op, axes, [
-            (GATHER, 0, source, target, exec_text.bytes_of(kind))
+            (GATHER, 0, source, target, exec_text.bytes_of(kind), 0)
             for source, target, kind in zip(op.ins, op.outs, op.in_kinds)])]
-    return _reduction(op, axes, ranks)
+    return (_fast_reduction if op.has("fast") else _reduction)(op, axes, ranks)
 
 
 def _with_progress(op, calls, run, program, number):
@@ -454,9 +455,8 @@ def _reduction(op, axes, ranks):
     second = []
     for item, source, target, _ in tensors:
         first, mine = item.part(me)
-        if op.what == "reduce_scatter" and item.shard > mine:
-            calls.append(fill(op.stream, target + mine * item.out_width,
-                              (item.shard - mine) * item.out_width))
+        if op.what == "reduce_scatter":
+            calls += _padding(op, item, target, mine)
         for peer in others if op.what == "all_reduce" and not item.is_small else []:
             begin, count = item.part(peer)
             second.append((peer, target + first * item.out_width, mine * item.out_width,
@@ -464,6 +464,33 @@ def _reduction(op, axes, ranks):
     if second:
         calls.append(_exchange(op, axes, ranks, second))
     return calls
+
+
+def _padding(op, item, target, mine):
+    """What is behind a rank's part in its shard."""
+    return [fill(op.stream, target + mine * item.out_width,
+                 (item.shard - mine) * item.out_width)] if item.shard > mine else []
+
+
+def _fast_reduction(op, axes, ranks):
+    """One group of NCCL's own sums: of uneven parts, one to every rank's."""
+    me, transfers, padding = ranks.index(op.rank), [], []
+    sums = SUM_TYPES[exec_text.shape(op.out_kinds[0])[1]]
+    for in_kind, out_kind, source, target in zip(op.in_kinds, op.out_kinds, op.ins, op.outs):
+        item = Item(op.what, in_kind, out_kind, len(ranks))
+        if op.what == "all_reduce":
+            transfers.append((ALL_REDUCE, 0, source, target, item.full * item.width, sums))
+            continue
+        padding += _padding(op, item, target, item.part(me)[1])
+        if item.full == item.shard * len(ranks):
+            transfers.append((REDUCE_SCATTER, 0, source, target, item.shard * item.width, sums))
+            continue
+        for root in range(len(ranks)):
+            begin, count = item.part(root)
+            if count > 0:
+                transfers.append((REDUCE, root, source + begin * item.width,
+                                  target if root == me else None, count * item.width, sums))
+    return [_group(op, axes, transfers), *padding]
 
 
 def _round(op, axes, ranks, tensors, turn, me, others):

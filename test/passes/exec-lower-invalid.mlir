@@ -1,4 +1,5 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --exec-lower=target=test
+// RUN: sed -n 's#^// CUDA: ##p' %s | not fsdp-opt --exec-lower=target=cuda 2>&1 | FileCheck %s --check-prefix=TOKENS
 // RUN: echo 'module {}' | not fsdp-opt --exec-lower=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: echo 'module {}' | not fsdp-opt --exec-lower="target=test threads=0" 2>&1 | FileCheck %s --check-prefix=FEW
 // RUN: echo 'module {}' | not fsdp-opt --exec-lower="target=test threads=4097" 2>&1 | FileCheck %s --check-prefix=MANY
@@ -216,3 +217,12 @@ func.func @forward() {
 ^other:
   return
 }
+
+// -----
+
+// More tokens than the GPU's sort can number, which is known before a run.
+// TOKENS: :2:{{[0-9]+}}: error: is too large for the library of this target
+// CUDA: func.func @p(%t: tensor<4294967296xi32> {nn.name = "t"}, %d: tensor<4294967296x2xf32> {nn.name = "d"}) -> (tensor<3x2xf32> {nn.name = "y"}) {
+// CUDA:   %y = nn.embedding_grad %t, %d : tensor<4294967296xi32>, tensor<4294967296x2xf32> -> tensor<3x2xf32>
+// CUDA:   return %y : tensor<3x2xf32>
+// CUDA: }

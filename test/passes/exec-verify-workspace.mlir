@@ -271,3 +271,30 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
         outs(%o, %lse : memref<1x4x2x8xf32>, memref<1x2x4xf32>) workspace(%s : memref<4096xi8>) {scale = 1.0 : f64}
   }
 }
+
+// -----
+
+// A sum of the library's own needs no workspace, and a library.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 256 : i64, exec.target = "cuda", exec.threads = 1 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  exec.program @p arena 256 {
+    %0 = exec.alloc at 0 : memref<8xf32>
+    %1 = exec.alloc at 64 : memref<0xi8>
+    exec.fill_zero on compute () outs(%0 : memref<8xf32>)
+    exec.collective all_reduce on compute (%0 : memref<8xf32>) outs(%0 : memref<8xf32>) workspace(%1 : memref<0xi8>) over @mesh["dp_shard"] {fast}
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 256 : i64, exec.target = "cpu", exec.threads = 1 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  exec.program @p arena 256 {
+    %0 = exec.alloc at 0 : memref<8xf32>
+    %1 = exec.alloc at 64 : memref<0xi8>
+    exec.fill_zero on compute () outs(%0 : memref<8xf32>)
+    // expected-error @below {{is fast, but target cpu has no library that adds over ranks}}
+    exec.collective all_reduce on compute (%0 : memref<8xf32>) outs(%0 : memref<8xf32>) workspace(%1 : memref<0xi8>) over @mesh["dp_shard"] {fast}
+  }
+}

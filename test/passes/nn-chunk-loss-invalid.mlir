@@ -42,6 +42,19 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
 
 // -----
 
+// Logits that are rounded between the projection and the loss.
+func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>) -> tensor<8x5xbf16> {
+  %wide = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
+  // expected-note @below {{they are made here}}
+  %logits = nn.cast %wide : tensor<8x5xf32> to tensor<8x5xbf16>
+  // expected-error-re @below {{takes logits that this rank does not make by nn.linear, so they have no chunks: leave compile.loss_chunks at 1{{$}}}}
+  %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xbf16>, tensor<8xi32>, tensor<8xf32>
+  %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xbf16>, tensor<8xi32>, tensor<8xf32>
+  return %d : tensor<8x5xbf16>
+}
+
+// -----
+
 // Somebody else needs the logits.
 func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>) -> (tensor<8x3xf32>, tensor<8x5xf32>) {
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
@@ -61,6 +74,18 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   // expected-error @below {{uses the gradient of the logits, which have no chunks then; leave compile.loss_chunks at 1}}
   return %d : tensor<8x5xf32>
+}
+
+// -----
+
+// A gradient of another projection's weight, by the same cotangent.
+func.func @train(%h: tensor<8x3xf32>, %other: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>) -> tensor<5x3xf32> {
+  %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
+  %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
+  %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
+  // expected-error @below {{uses the gradient of the logits, which have no chunks then; leave compile.loss_chunks at 1}}
+  %dw = nn.linear_weight_grad %d, %other : tensor<8x5xf32>, tensor<8x3xf32> -> tensor<5x3xf32>
+  return %dw : tensor<5x3xf32>
 }
 
 // -----

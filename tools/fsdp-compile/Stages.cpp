@@ -203,6 +203,7 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
   options.fuse = config.compile.fuse != "none";
   options.lossChunks = config.compile.lossChunks;
   options.plainAttention = config.compile.attention == "plain";
+  options.fastReductions = config.compile.reduce == "fast";
   options.threads = config.compile.threads;
   options.memoryBudget = request.memoryBudget;
   options.target = request.workspaces;

@@ -258,6 +258,20 @@ static int64_t readBudget(ConfigErrors &errors) {
   return 0;
 }
 
+/// Only text with a GPU's workspaces can be looked at without its target.
+static void checkReduce(const RunConfig &config, ConfigErrors &errors) {
+  bool isCuda = target == Language::Cuda || emitStage == Stage::CudaSource;
+  bool isText =
+      emitStage < Stage::Source && !workspaces.empty() && workspaces != "cpu";
+  if (config.compile.reduce == "fast" && !isCuda && !isText)
+    errors.add(
+        "compile.reduce = \"fast\" leaves sums over ranks to NCCL, which "
+        "the CPU target does not have: ranks read each other's pieces "
+        "and add them in the fixed order either way. Leave it at "
+        "\"exact\", or compile with --target=cuda",
+        "compile.reduce");
+}
+
 /// Adds what is wrong with options that need no setting.
 static void checkOptions(const RunConfig &config, ConfigErrors &errors) {
   if (input.empty() && (mesh.getNumOccurrences() || programsOnly))
@@ -319,6 +333,7 @@ static Request makeRequest(const std::vector<std::string> &overrides,
   ConfigErrors errors;
   request.config = readSettings(overrides, errors);
   checkOptions(request.config, errors);
+  checkReduce(request.config, errors);
   request.input = input;
   const std::string &precision = request.config.training.mixedPrecisionParam;
   // "auto" leaves a text in the types that it states.

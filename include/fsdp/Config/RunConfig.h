@@ -78,6 +78,7 @@ struct RunConfig {
     std::string bucket = "block", overlap = "block", fuse = "chains";
     std::string accumulateGathers = "repeat", accumulateReduce = "every";
     std::string attention = "auto"; // or "plain": without a library
+    std::string reduce = "exact";   // or "fast": sums by the library
     /// In which a rank's rows are projected to logits.
     int64_t lossChunks = 1;
     int64_t threads = 1;

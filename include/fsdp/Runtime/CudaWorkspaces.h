@@ -64,8 +64,10 @@ inline int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
 inline constexpr int64_t kMaxSortedTokens = (int64_t(1) << 32) - 1;
 
 /// Two lists of tokens, for the order by class before and after a pass of the
-/// sort. Sums stay in registers.
+/// sort. Sums stay in registers. Negative for more tokens than can be sorted.
 inline int64_t embeddingGradWorkspaceBytes(int64_t rows) {
+  if (rows > kMaxSortedTokens)
+    return -1;
   return (CheckedSize(rows) * 2 * sizeOf(DType::I32)).saturated();
 }
 

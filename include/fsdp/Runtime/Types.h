@@ -80,6 +80,8 @@ struct CollectiveDesc {
   int32_t items;
   const CollectiveItem *item;
   const char *serves;
+  /// Added by the library, in an order of its own and without a workspace.
+  bool fast = false;
 };
 
 /// A group of ranks: those that differ only along `axes` of the mesh. Each

@@ -271,3 +271,49 @@ exec.program @p {
   // expected-error @below {{moves 'f32' and gives 'f32', but tensor 1 is 'memref<4xbf16>' and 'memref<8xbf16>'}}
   exec.collective all_gather on reduce (%0, %1 : memref<4xf32>, memref<4xbf16>) outs(%2, %3 : memref<8xf32>, memref<8xbf16>) over @mesh["dp_shard"]
 }
+
+// -----
+
+// collective 7: a maximum
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<0xi8>
+  // expected-error @below {{cannot be fast: the library adds up what has the result's type, and does nothing else}}
+  exec.collective all_reduce on reduce (%0 : memref<4xf32>) outs(%0 : memref<4xf32>) workspace(%1 : memref<0xi8>) over @mesh["dp_shard"] {fast, reduce = #exec<reduce_kind max>}
+}
+
+// -----
+
+// collective 7: another type
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %0 = exec.alloc : memref<4xbf16>
+  %1 = exec.alloc : memref<2xf32>
+  %2 = exec.alloc : memref<0xi8>
+  // expected-error @below {{cannot be fast}}
+  exec.collective reduce_scatter on reduce (%0 : memref<4xbf16>) outs(%1 : memref<2xf32>) workspace(%2 : memref<0xi8>) over @mesh["dp_shard"] {fast}
+}
+
+// -----
+
+// collective 7: a scale
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<2xf32>
+  %2 = exec.alloc : memref<0xi8>
+  // expected-error @below {{cannot be fast}}
+  exec.collective reduce_scatter on reduce (%0 : memref<4xf32>) outs(%1 : memref<2xf32>) workspace(%2 : memref<0xi8>) over @mesh["dp_shard"] {fast, scale = 5.0e-01}
+}
+
+// -----
+
+// collective 7: a gather
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<8xf32>
+  // expected-error @below {{cannot be fast}}
+  exec.collective all_gather on gather (%0 : memref<4xf32>) outs(%1 : memref<8xf32>) over @mesh["dp_shard"] {fast}
+}

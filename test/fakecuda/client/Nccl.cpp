@@ -221,6 +221,50 @@ extern "C" ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type,
   return add(comm, stream,
              {TransferKind::Receive, peer, 0, addressOf(to), count});
 }
+
+static SumType sumTypeOf(ncclDataType_t type, ncclRedOp_t operation) {
+  if (operation != ncclSum)
+    return SumType::None;
+  return type == ncclFloat32 ? SumType::F32
+         : type == ncclInt64 ? SumType::I64
+                             : SumType::None;
+}
+
+static ncclResult_t addSum(ncclComm *comm, cudaStream_t stream,
+                           TransferKind kind, int root, const void *from,
+                           void *to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation) {
+  SumType sum = sumTypeOf(type, operation);
+  if (sum == SumType::None)
+    return refuse("a reduction that is no sum of f32 or of i64");
+  size_t bytes = count * (sum == SumType::F32 ? 4 : 8);
+  return add(comm, stream,
+             {kind, root, addressOf(from), addressOf(to), bytes, sum});
+}
+
+extern "C" ncclResult_t ncclAllReduce(const void *from, void *to, size_t count,
+                                      ncclDataType_t type, ncclRedOp_t op,
+                                      ncclComm_t comm, cudaStream_t stream) {
+  return addSum(comm, stream, TransferKind::AllReduce, -1, from, to, count,
+                type, op);
+}
+extern "C" ncclResult_t ncclReduceScatter(const void *from, void *to,
+                                          size_t count, ncclDataType_t type,
+                                          ncclRedOp_t op, ncclComm_t comm,
+                                          cudaStream_t stream) {
+  return addSum(comm, stream, TransferKind::ReduceScatter, -1, from, to, count,
+                type, op);
+}
+extern "C" ncclResult_t ncclReduce(const void *from, void *to, size_t count,
+                                   ncclDataType_t type, ncclRedOp_t op,
+                                   int root, ncclComm_t comm,
+                                   cudaStream_t stream) {
+  if (root < 0 || root >= comm->size)
+    return refuse("a reduction to nobody");
+  return addSum(comm, stream, TransferKind::Reduce, root, from, to, count, type,
+                op);
+}
+
 extern "C" ncclResult_t ncclGetVersion(int *version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;

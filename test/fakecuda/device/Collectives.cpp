@@ -159,12 +159,44 @@ void Collectives::removeRegistration(Process &process, const Registration &r) {
 
 /// Bytes that a transfer writes.
 static uint64_t received(const Member &member, const Transfer &t) {
-  if (t.kind == TransferKind::AllGather)
+  switch (t.kind) {
+  case TransferKind::AllGather:
     return t.bytes * member.communicator->members.size();
-  return t.kind == TransferKind::Receive ? t.bytes : 0;
+  case TransferKind::Send:
+    return 0;
+  case TransferKind::Reduce:
+    return t.peer == member.rank ? t.bytes : 0;
+  case TransferKind::Receive:
+  case TransferKind::ReduceScatter:
+  case TransferKind::AllReduce:
+    return t.bytes;
+  }
+  throw std::runtime_error("a transfer of no kind");
 }
-static uint64_t sent(const Transfer &t) {
+/// Bytes that it reads.
+static uint64_t sent(const Member &member, const Transfer &t) {
+  if (t.kind == TransferKind::ReduceScatter)
+    return t.bytes * member.communicator->members.size();
   return t.kind == TransferKind::Receive ? 0 : t.bytes;
+}
+
+/// Whether a transfer of all ranks writes where NCCL lets it: a rank's part may
+/// lie in what the others' are beside.
+static bool isInPlace(const Member &member, const Transfer &t) {
+  uint64_t part = uint64_t(member.rank) * t.bytes;
+  switch (t.kind) {
+  case TransferKind::AllGather:
+    return t.from == t.to + part;
+  case TransferKind::ReduceScatter:
+    return t.to == t.from + part;
+  case TransferKind::Reduce:
+  case TransferKind::AllReduce:
+    return t.from == t.to;
+  case TransferKind::Send:
+  case TransferKind::Receive:
+    return false;
+  }
+  throw std::runtime_error("a transfer of no kind");
 }
 
 static bool overlap(uint64_t a, uint64_t aBytes, uint64_t b, uint64_t bBytes) {
@@ -184,22 +216,20 @@ void Collectives::check(const Member &member, const Transfer &t) const {
     throw std::runtime_error(std::string(what) +
                              ": memory that is not registered");
   };
-  if (sent(t) > 0)
-    require(t.from, sent(t), "NCCL, what is sent");
+  if (sent(member, t) > 0)
+    require(t.from, sent(member, t), "NCCL, what is sent");
   if (received(member, t) > 0)
     require(t.to, received(member, t), "NCCL, where it goes");
 }
 
-/// Nothing that a call sends may be written by it, but for the own part of a
-/// gather in place.
+/// Nothing that a call sends may be written by it, but for what is in place.
 void Collectives::checkOverlaps(const GroupCall &call) const {
   const Member &member = *call.member;
   for (const Transfer &in : call.transfers)
     for (const Transfer &out : call.transfers) {
-      bool isInPlace =
-          &in == &out && in.from == in.to + uint64_t(member.rank) * in.bytes;
-      if (!isInPlace &&
-          overlap(in.from, sent(in), out.to, received(member, out)))
+      bool mayOverlap = &in == &out && isInPlace(member, in);
+      if (!mayOverlap &&
+          overlap(in.from, sent(member, in), out.to, received(member, out)))
         throw std::runtime_error(nameOf(call) +
                                  ": a transfer writes what another sends");
     }
@@ -227,10 +257,17 @@ static bool has(const GroupCall &call, TransferKind kind, int peer) {
   return false;
 }
 
+static bool isOfAllRanks(const Transfer &t) {
+  return t.kind != TransferKind::Send && t.kind != TransferKind::Receive;
+}
+static bool isOfAllRanks(const GroupCall &call) {
+  return std::any_of(call.transfers.begin(), call.transfers.end(),
+                     [](const Transfer &t) { return isOfAllRanks(t); });
+}
+
 /// True if `call` has to do with the rank.
 static bool names(const GroupCall &call, int rank) {
-  return has(call, TransferKind::AllGather, -1) ||
-         has(call, TransferKind::Send, rank) ||
+  return isOfAllRanks(call) || has(call, TransferKind::Send, rank) ||
          has(call, TransferKind::Receive, rank);
 }
 
@@ -241,7 +278,7 @@ static bool answers(const GroupCall &other, const GroupCall &call) {
   auto both = [&](TransferKind mine, int toPeer, TransferKind its, int toMe) {
     return !has(call, mine, toPeer) || has(other, its, toMe);
   };
-  return both(TransferKind::AllGather, -1, TransferKind::AllGather, -1) &&
+  return (!isOfAllRanks(call) || isOfAllRanks(other)) &&
          both(TransferKind::Send, peer, TransferKind::Receive, me) &&
          both(TransferKind::Receive, peer, TransferKind::Send, me);
 }
@@ -367,6 +404,88 @@ void Collectives::exchange(const Calls &calls) const {
     }
 }
 
+/// Adds as a ring does that ends at rank `last`: from the rank behind it on,
+/// one after the other. That is another order than the product's for three
+/// ranks and more.
+template <typename T>
+static void addInRing(const std::vector<std::vector<char>> &parts, size_t last,
+                      size_t begin, size_t end, std::vector<char> &sums) {
+  for (size_t i = begin; i < end; ++i) {
+    T sum{};
+    for (size_t step = 1; step <= parts.size(); ++step) {
+      T value;
+      const auto &part = parts[(last + step) % parts.size()];
+      std::memcpy(&value, part.data() + i * sizeof(T), sizeof value);
+      sum = step == 1 ? value : sum + value;
+    }
+    std::memcpy(sums.data() + i * sizeof(T), &sum, sizeof sum);
+  }
+}
+
+/// The sums of what all ranks give, in pieces that end at one rank each, or
+/// all at `root` if that is none below 0.
+template <typename T>
+static std::vector<char> addPieces(const std::vector<std::vector<char>> &parts,
+                                   int root) {
+  size_t count = parts[0].size() / sizeof(T), ranks = parts.size();
+  size_t piece = root < 0 ? (count + ranks - 1) / ranks : count;
+  std::vector<char> sums(parts[0].size());
+  for (size_t p = 0; p * piece < count; ++p)
+    addInRing<T>(parts, root < 0 ? p : size_t(root), p * piece,
+                 std::min(count, (p + 1) * piece), sums);
+  return sums;
+}
+
+/// What the ranks of the calls give to a reduction each, by rank, before any
+/// gets the result in the same place.
+static std::vector<char> sumOf(const std::vector<GroupCall *> &calls,
+                               const std::vector<const Transfer *> &one) {
+  std::vector<std::vector<char>> parts(calls.size());
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const Member &member = *calls[c]->member;
+    std::vector<char> &part = parts[size_t(member.rank)];
+    part.resize(sent(member, *one[c]));
+    if (!part.empty())
+      std::memcpy(part.data(), pointerTo(one[c]->from), part.size());
+  }
+  return one[0]->sum == SumType::F32 ? addPieces<float>(parts, one[0]->peer)
+                                     : addPieces<int64_t>(parts, one[0]->peer);
+}
+
+static bool agree(const Transfer *a, const Transfer *b) {
+  return a->kind == b->kind && a->peer == b->peer && a->sum == b->sum &&
+         a->bytes == b->bytes;
+}
+
+/// Reductions of the calls, matched by their position.
+void Collectives::reduce(const Calls &calls) const {
+  std::vector<std::vector<const Transfer *>> all;
+  for (const GroupCall *call : calls) {
+    all.emplace_back();
+    for (const Transfer &t : call->transfers)
+      if (t.sum != SumType::None)
+        all.back().push_back(&t);
+    if (!std::equal(all[0].begin(), all[0].end(), all.back().begin(),
+                    all.back().end(), agree))
+      throw disagreement(*calls[0], *call,
+                         "reductions in number, kind, type, root or size");
+  }
+  for (size_t i = 0; i < all[0].size(); ++i) {
+    std::vector<const Transfer *> one;
+    for (const auto &own : all)
+      one.push_back(own[i]);
+    std::vector<char> sums = sumOf(calls, one);
+    for (size_t c = 0; c < calls.size(); ++c) {
+      const Member &member = *calls[c]->member;
+      uint64_t skipped = one[c]->kind == TransferKind::ReduceScatter
+                             ? uint64_t(member.rank) * one[c]->bytes
+                             : 0;
+      if (uint64_t bytes = received(member, *one[c]))
+        std::memcpy(pointerTo(one[c]->to), sums.data() + skipped, bytes);
+    }
+  }
+}
+
 void Collectives::run(GroupCall &call) {
   if (call.isDone)
     return;
@@ -377,6 +496,7 @@ void Collectives::run(GroupCall &call) {
   try {
     gather(calls);
     exchange(calls);
+    reduce(calls);
   } catch (const std::runtime_error &e) {
     for (GroupCall *c : calls)
       c->member->process->fail(e.what());

@@ -76,6 +76,7 @@ private:
   std::string collect(const GroupCall &call, Calls &calls) const;
   void gather(const Calls &calls) const;
   void exchange(const Calls &calls) const;
+  void reduce(const Calls &calls) const;
 
   const Memory &memory;
   uint64_t ids = 0;

@@ -62,7 +62,7 @@ static void halveTransfer(Message &message) {
 static void moveTransfer(Message &message) {
   editTransfers(message, [](auto &all) {
     for (Transfer &t : all)
-      if (t.kind == TransferKind::Send || t.kind == TransferKind::AllGather)
+      if (t.kind != TransferKind::Receive)
         t.from += kLine;
   });
 }

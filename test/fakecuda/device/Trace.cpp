@@ -87,13 +87,14 @@ static std::string launchLine(const std::vector<char> &message) {
 
 static std::string groupLine(const std::vector<char> &message) {
   Group g = bodyOf<Group>(message);
-  std::vector<uint64_t> kinds, peers, from, to, bytes;
+  std::vector<uint64_t> kinds, peers, from, to, bytes, sums;
   for (const Transfer &t : restOf<Group, Transfer>(message)) {
     kinds.push_back(uint64_t(t.kind));
     peers.push_back(t.peer < 0 ? 0 : uint64_t(t.peer));
     from.push_back(t.from);
     to.push_back(t.to);
     bytes.push_back(t.bytes);
+    sums.push_back(uint64_t(t.sum));
   }
   return Line("group")
       .number("stream", g.stream)
@@ -103,6 +104,7 @@ static std::string groupLine(const std::vector<char> &message) {
       .numbers("from", from)
       .numbers("to", to)
       .numbers("bytes", bytes)
+      .numbers("sums", sums)
       .str();
 }
 

@@ -133,6 +133,31 @@ TEST_F(HealthOf, ARankThatEndsWithoutAWord) {
   EXPECT_EQ(said(2), "");
 }
 
+// Who is ready to leave waits for the others' word.
+TEST_F(HealthOf, ARankThatEndsWhileTheFirstLeaves) {
+  start({leave,
+         [](Health &) {
+           usleep(300 * 1000);
+           _exit(9);
+         },
+         leave});
+  EXPECT_EQ(end(1), 9);
+  EXPECT_EQ(end(0), kLostJobStatus);
+  EXPECT_EQ(end(2), 0);
+  EXPECT_EQ(said(0),
+            "fsdp: rank 1 " + process(1) + " has ended without a word\n");
+}
+
+TEST_F(HealthOf, AFirstRankThatEndsWhileAnotherLeaves) {
+  start({[](Health &) { raise(SIGSTOP); }, leaveLater});
+  usleep(600 * 1000);
+  kill(ranks[0], SIGKILL);
+  EXPECT_EQ(end(0), -SIGKILL);
+  EXPECT_EQ(end(1), kLostJobStatus);
+  EXPECT_EQ(said(1),
+            "fsdp: rank 0 " + process(0) + " has ended without a word\n");
+}
+
 TEST_F(HealthOf, SeveralAreOneMessage) {
   auto die = [](Health &) { _exit(9); };
   start({stay, die, stay, die});
