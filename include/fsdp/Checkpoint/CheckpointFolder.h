@@ -79,8 +79,9 @@ void abandonSave(const SaveRequest &request);
 std::string stepFolder(const std::string &folder, int64_t step);
 /// Steps with a marker, ascending. None if the folder does not exist.
 std::vector<int64_t> committedSteps(const std::string &folder);
-/// Removes all but the newest `keep` committed steps; 0 keeps all.
-void pruneCheckpoints(const std::string &folder, int64_t keep);
+/// Removes all but the newest `keep` committed steps; 0 keeps all. Returns the
+/// steps that stay because something lies there that is no file of ours.
+std::vector<int64_t> pruneCheckpoints(const std::string &folder, int64_t keep);
 /// Removes what dead runs have left: partial and half-removed directories. What
 /// was whole and only not yet renamed stays a checkpoint.
 void cleanCheckpoints(const std::string &folder);

@@ -12,7 +12,7 @@ namespace fsdp::checkpoint {
 /// and samples are functions of a seed and of counters (Philox), so that the
 /// position in the data and the state of the generator are these.
 struct RunState {
-  int64_t step = 0; // steps that are over
+  int64_t step = 0;   // steps that are over
   int64_t tokens = 0; // of all of them
   uint64_t seed = 0;
   /// The text that is trained on.

@@ -73,10 +73,14 @@ protected:
 std::unique_ptr<TensorStore> openTensorStore(const std::string &path);
 
 /// Reads parts of one tensor. Every block that is touched is checked once.
+/// Where the tensor and its boxes are whole along the last dimensions, these
+/// count as one, so that rows are copied many at a time.
 class TensorReader {
 public:
   /// `view`: the box that is wanted, as a rank stores it. The store must
-  /// outlive the object.
+  /// outlive the object. Throws fsdp::Error if the shape is another or the type
+  /// cannot become `as`: floating-point types can become each other, rounded to
+  /// the nearest even.
   TensorReader(const StoredTensor &tensor, rt::ShardView view, rt::DType as);
 
   /// Writes the stored elements first … first + count - 1 of the box to `to`,
@@ -85,10 +89,25 @@ public:
   void read(int64_t first, int64_t count, std::byte *to);
 
 private:
+  /// A box of the tensor that has something of the view.
+  struct Source {
+    const Chunk *chunk;
+    std::vector<bool> checked; // by block
+  };
+  void collapse();
+  void readLine(const std::vector<int64_t> &at, int64_t first, int64_t count,
+                std::byte *to);
+  void copyRun(const std::vector<int64_t> &at, int64_t first, int64_t count,
+               std::byte *to);
+  void copyFrom(Source &source, int64_t element, int64_t count, std::byte *to);
+  void check(Source &source, uint64_t first, uint64_t bytes);
+
   const StoredTensor &tensor;
-  rt::ShardView view;
+  rt::ShardView view; // of the first `dims` dimensions
   rt::DType as;
-  std::vector<std::vector<bool>> checked; // by chunk and block
+  std::vector<Source> sources;
+  size_t dims = 0;   // at least one; the rest is whole
+  int64_t inner = 1; // elements of the rest
 };
 
 } // namespace fsdp::checkpoint

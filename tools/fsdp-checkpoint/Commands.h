@@ -1,0 +1,21 @@
+//===- Commands.h - What fsdp-checkpoint can do -----------------*- C++ -*-===//
+#ifndef FSDP_TOOLS_CHECKPOINT_COMMANDS_H
+#define FSDP_TOOLS_CHECKPOINT_COMMANDS_H
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace fsdp::checkpoint {
+
+/// A command: `declare` adds its options to its parser and returns what runs it
+/// afterwards and gives the exit status.
+struct Command {
+  const char *name, *help;
+  std::function<int()> (*declare)(CLI::App &app);
+};
+
+std::function<int()> declareInspect(CLI::App &app);
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_TOOLS_CHECKPOINT_COMMANDS_H

@@ -1,0 +1,51 @@
+//===- fsdp-checkpoint.cpp - Looks at checkpoints and changes them --------===//
+#include "Commands.h"
+#include "fsdp/Support/Error.h"
+#include <csignal>
+#include <cstdio>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+
+static const Command kCommands[] = {
+    {"inspect", "what a checkpoint holds: run, step, model, tensors",
+     declareInspect},
+};
+
+static const char *const kExamples =
+    "Where a checkpoint is wanted, PATH is the directory of a step or a folder "
+    "of steps, whose newest whole one is taken:\n\n"
+    "  fsdp-checkpoint inspect outputs/checkpoint\n"
+    "  fsdp-checkpoint inspect outputs/checkpoint/step-500 --json\n\n"
+    "fsdp-checkpoint COMMAND --help tells more.";
+
+static int runCommand(int argc, char **argv) {
+  CLI::App app("Looks at checkpoints of fsdp-run and changes them.",
+               "fsdp-checkpoint");
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  std::function<int()> chosen;
+  for (const Command &command : kCommands) {
+    CLI::App *sub = app.add_subcommand(command.name, command.help);
+    sub->callback([&chosen, run = command.declare(*sub)] { chosen = run; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError &error) {
+    throw Error(std::string(error.what()) + " (see fsdp-checkpoint --help)");
+  }
+  return chosen();
+}
+
+int main(int argc, char **argv) {
+  // A limit of the size of files is an error like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return runCommand(argc, argv);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "fsdp-checkpoint: %s\n", error.what());
+    return 1;
+  }
+}
