@@ -1,5 +1,7 @@
 //===- CheckpointTest.cpp - Saved on one mesh, read on others -------------===//
 #include "CheckpointFixture.h"
+#include "fsdp/Support/AtomicFile.h"
+#include <cstdlib>
 #include <set>
 
 using namespace fsdp;
@@ -73,11 +75,31 @@ TEST(Checkpoint, EveryPlacementReadsWhatEveryOtherSaved) {
           for (int64_t piece : {1, 7, 1000}) {
             const RangeInfo &range = *manifest.findRange(tensor.name);
             EXPECT_EQ(readPart(tensor, manifest, range, rank, piece),
-                      storedBytes(manifest, range, rank))
+                      storedBytes(manifest, range, rank, 10))
                 << saved.name << " on " << wanted.name << ", " << tensor.name;
           }
     }
   }
+}
+
+/// Checkpoints of before must open for ever, and the same contents have the
+/// same bytes. Made anew by FSDP_NEW_CHECKPOINTS=FOLDER.
+TEST(Checkpoint, BytesAreThoseOfBefore) {
+  TemporaryFolder temporary;
+  const char *keep = std::getenv("FSDP_NEW_CHECKPOINTS");
+  std::string folder = keep ? keep : temporary.path;
+  saveStep(folder, manifestOf(kCases[5]), 10);
+  saveStep(folder, manifestOf(kCases[4]), 20);
+  for (const char *step : {"step-10", "step-20"})
+    for (const char *name :
+         {"committed", "index.json", "rank-00000.safetensors",
+          "rank-00001.safetensors", "rank-00002.safetensors",
+          "rank-00003.safetensors"}) {
+      std::string file = std::string("/") + step + "/" + name;
+      EXPECT_EQ(readWholeFile(folder + file, "file"),
+                readWholeFile(FSDP_TEST_INPUTS "/checkpoint" + file, "file"))
+          << file;
+    }
 }
 
 TEST(Checkpoint, KeepsWhereTheRunStands) {
@@ -155,7 +177,7 @@ TEST(Checkpoint, TypesBecomeEachOther) {
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(bytes.substr(4 * i, 2), std::string(2, '\0'));
     EXPECT_EQ(bytes.substr(4 * i + 2, 2),
-              storedBytes(whole, *whole.findRange("b"), 0).substr(2 * i, 2));
+              storedBytes(whole, *whole.findRange("b"), 0, 1).substr(2 * i, 2));
   }
   EXPECT_EQ(messageOf([&] {
               TensorReader(*store->find("b"), whole.shardView(b, 0),
