@@ -1,6 +1,8 @@
 //===- fsdp-checkpoint.cpp - Looks at checkpoints and changes them --------===//
 #include "Commands.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/NearestName.h"
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -27,6 +29,19 @@ static const char *const kExamples =
     "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n\n"
     "fsdp-checkpoint COMMAND --help tells more.";
 
+/// CLI11 says what else is wrong with a command line; of a command that does
+/// not exist it says only that there has to be one.
+static void checkCommand(int argc, char **argv) {
+  std::vector<std::string> names;
+  for (const Command &command : kCommands)
+    names.emplace_back(command.name);
+  std::string first = argc > 1 ? argv[1] : "";
+  if (!first.empty() && first[0] != '-' &&
+      std::find(names.begin(), names.end(), first) == names.end())
+    throw Error("there is no command '" + first + "'" +
+                didYouMean(first, names) + " (see fsdp-checkpoint --help)");
+}
+
 static int runCommand(int argc, char **argv) {
   CLI::App app("Looks at checkpoints of fsdp-run and changes them.",
                "fsdp-checkpoint");
@@ -37,6 +52,7 @@ static int runCommand(int argc, char **argv) {
     CLI::App *sub = app.add_subcommand(command.name, command.help);
     sub->callback([&chosen, run = command.declare(*sub)] { chosen = run; });
   }
+  checkCommand(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp &help) {
