@@ -12,7 +12,7 @@ packages_to_build=(
   g++ cmake ninja-build
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools
   libdnnl-dev libopenmpi-dev openmpi-bin
-  libtomlplusplus-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
+  libtomlplusplus-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libxxhash-dev
 )
 packages_for_the_example=(bible-kjv)
 packages_to_test=(libgtest-dev)

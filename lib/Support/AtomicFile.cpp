@@ -167,6 +167,13 @@ void AtomicFile::flush() {
     fail("write");
 }
 
+void AtomicFile::sync() {
+  flush();
+  // Pipes and terminals cannot be waited for.
+  if (fsync(fileno(file)) != 0 && errno != EINVAL && errno != ENOTSUP)
+    fail("write");
+}
+
 void AtomicFile::commit() {
   std::FILE *closing = file;
   file = nullptr;
@@ -220,6 +227,17 @@ void fsdp::makeDirectories(const std::string &path) {
   fs::create_directories(path, error);
   if (error)
     throw Error("cannot make the folder '" + path + "': " + error.message());
+}
+
+void fsdp::syncFolder(const std::string &path) {
+  int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int error = folder < 0 || fsync(folder) != 0 ? errno : 0;
+  if (folder >= 0)
+    close(folder);
+  // Some file systems have nothing to wait for and say so.
+  if (error != 0 && error != EINVAL && error != ENOTSUP)
+    throw Error("cannot write the folder '" + path +
+                "': " + std::strerror(error));
 }
 
 std::string fsdp::readWholeFile(const std::string &path,

@@ -1,6 +1,6 @@
 //===- MatmulChoice.cpp - The fastest algorithm of every matmul -----------===//
 #include "MatmulChoice.h"
-#include "../data/StrictJson.h"
+#include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/FileLock.h"

@@ -1,7 +1,7 @@
 //===- Safetensors.cpp - Tensors in a file --------------------------------===//
 #include "fsdp/Runtime/Safetensors.h"
-#include "StrictJson.h"
 #include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
@@ -18,8 +18,8 @@ using nlohmann::ordered_json;
 namespace {
 
 /// The format's order of types; tensors are stored by descending place in it.
-constexpr DType kOrder[] = {DType::I8,  DType::BF16, DType::I32,
-                            DType::F32, DType::F64,  DType::I64};
+constexpr DType kOrder[] = {DType::I8,  DType::F16, DType::BF16, DType::I32,
+                            DType::F32, DType::F64, DType::I64};
 
 constexpr uint64_t kMaxHeader = 100000000;
 
@@ -36,9 +36,16 @@ template <typename Tensor> uint64_t bytesOf(const Tensor &tensor) {
 
 } // namespace
 
-void rt::writeSafetensors(const std::string &path,
-                          std::vector<TensorSource> tensors,
-                          const std::map<std::string, std::string> &metadata) {
+std::optional<DType> rt::dtypeNamed(std::string_view name) {
+  for (DType type : kOrder)
+    if (name == dtypeName(type))
+      return type;
+  return std::nullopt;
+}
+
+std::string
+rt::beginSafetensors(std::vector<TensorSource> &tensors,
+                     const std::map<std::string, std::string> &metadata) {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorSource &a, const TensorSource &b) {
               int placeA = placeOf(a.dtype), placeB = placeOf(b.dtype);
@@ -58,10 +65,16 @@ void rt::writeSafetensors(const std::string &path,
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char *>(&length), sizeof length) +
+         text;
+}
 
+void rt::writeSafetensors(const std::string &path,
+                          std::vector<TensorSource> tensors,
+                          const std::map<std::string, std::string> &metadata) {
+  std::string begin = beginSafetensors(tensors, metadata);
   AtomicFile file(path);
-  file.write({reinterpret_cast<const char *>(&length), sizeof length});
-  file.write(text);
+  file.write(begin);
   for (const TensorSource &tensor : tensors)
     tensor.write([&](std::string_view bytes) { file.write(bytes); });
   file.commit();
@@ -86,7 +99,7 @@ namespace {
 /// Reads the header of one file; every message begins with the path.
 class HeaderReader {
 public:
-  HeaderReader(const std::string &path, const std::string &bytes)
+  HeaderReader(const std::string &path, std::string_view bytes)
       : path(path), bytes(bytes) {}
 
   std::vector<TensorView> read();
@@ -99,10 +112,11 @@ private:
   std::vector<uint64_t> readNumbers(const std::string &name, const json &entry,
                                     const char *key);
   TensorView readTensor(const std::string &name, const json &entry);
+  void checkMetadata(const json &metadata) const;
   void checkNoHoles(std::vector<TensorView> tensors) const;
 
   const std::string &path;
-  const std::string &bytes;
+  std::string_view bytes;
   const std::byte *data = nullptr; // after the header
   uint64_t dataBytes = 0;
 };
@@ -144,10 +158,8 @@ TensorView HeaderReader::readTensor(const std::string &name,
   TensorView tensor{name, DType::F32, {}, nullptr};
   try {
     auto type = entry.at("dtype").get<std::string>();
-    const auto *known =
-        std::find_if(std::begin(kOrder), std::end(kOrder),
-                     [&](DType t) { return type == dtypeName(t); });
-    if (known == std::end(kOrder))
+    std::optional<DType> known = dtypeNamed(type);
+    if (!known)
       fail("'" + name + "' has the unsupported type " + type);
     tensor.dtype = *known;
     CheckedSize largest = 1;
@@ -175,6 +187,13 @@ TensorView HeaderReader::readTensor(const std::string &name,
   return tensor;
 }
 
+void HeaderReader::checkMetadata(const json &metadata) const {
+  if (!metadata.is_object() ||
+      !std::all_of(metadata.begin(), metadata.end(),
+                   [](const json &item) { return item.is_string(); }))
+    fail("its __metadata__ is no table of texts");
+}
+
 void HeaderReader::checkNoHoles(std::vector<TensorView> tensors) const {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorView &a, const TensorView &b) {
@@ -195,12 +214,20 @@ std::vector<TensorView> HeaderReader::read() {
   json header = parseHeader();
   std::vector<TensorView> tensors;
   for (auto &[name, entry] : header.items())
-    if (name != "__metadata__")
+    if (name == "__metadata__")
+      checkMetadata(entry);
+    else
       tensors.push_back(readTensor(name, entry));
   checkNoHoles(tensors);
   return tensors;
 }
 
 SafetensorsFile::SafetensorsFile(const std::string &path)
-    : bytes(readWholeFile(path, "the tensors in")),
-      views(HeaderReader(path, bytes).read()) {}
+    : file(path, "the tensors in"),
+      views(HeaderReader(path, file.bytes()).read()) {}
+
+std::string_view SafetensorsFile::header() const {
+  uint64_t length; // has been checked
+  std::memcpy(&length, bytes().data(), sizeof length);
+  return bytes().substr(0, sizeof length + length);
+}

@@ -1,5 +1,5 @@
 //===- StrictJson.cpp - JSON that means one thing -------------------------===//
-#include "StrictJson.h"
+#include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/Json.h"
 #include <set>
 #include <vector>

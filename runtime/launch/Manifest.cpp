@@ -1,6 +1,7 @@
 //===- Manifest.cpp - Reading and checking manifests ----------------------===//
 #include "fsdp/Runtime/Manifest.h"
-#include "../data/StrictJson.h"
+#include "fsdp/Runtime/JsonField.h"
+#include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
@@ -8,6 +9,7 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 using nlohmann::json;
+using Field = JsonField;
 
 //===----------------------------------------------------------------------===//
 // Queries
@@ -166,122 +168,11 @@ const char *rt::dtypeName(DType type) {
     return "I32";
   case DType::I64:
     return "I64";
+  case DType::F16:
+    return "F16";
   }
   return "";
 }
-
-//===----------------------------------------------------------------------===//
-// Fields
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// No model comes near; boxes are visited dimension by dimension.
-constexpr size_t kMaxDims = 64;
-
-/// A JSON value and where it stands, for messages.
-class Field {
-public:
-  Field(const json &value, std::string place)
-      : value(value), place(std::move(place)) {}
-
-  [[noreturn]] void fail(const std::string &what) const {
-    throw Error(place + ": " + what);
-  }
-
-  Field at(const char *key) const {
-    if (!value.is_object())
-      fail("expected an object");
-    auto found = value.find(key);
-    if (found == value.end())
-      fail(std::string("the field '") + key + "' is missing");
-    return Field(*found, place + ": " + key);
-  }
-  /// Absent and null are the same.
-  std::optional<Field> find(const char *key) const {
-    if (!value.is_object() || !value.contains(key) || value[key].is_null())
-      return std::nullopt;
-    return at(key);
-  }
-  std::vector<Field> items() const {
-    if (!value.is_array())
-      fail("expected an array");
-    std::vector<Field> fields;
-    for (size_t i = 0; i < value.size(); ++i)
-      fields.emplace_back(value[i], place + "[" + std::to_string(i) + "]");
-    return fields;
-  }
-
-  bool isString() const { return value.is_string(); }
-  std::string string() const {
-    if (!value.is_string())
-      fail("expected a string");
-    return value.get<std::string>();
-  }
-  double number() const {
-    if (!value.is_number())
-      fail("expected a number");
-    return value.get<double>();
-  }
-  /// An integer in [min, 2^62]: two of them can be added.
-  int64_t integer(int64_t min = 0) const {
-    bool fits =
-        value.is_number_integer() &&
-        !(value.is_number_unsigned() &&
-          value.get<uint64_t>() > static_cast<uint64_t>(kMaxArenaBytes));
-    if (!fits || value.get<int64_t>() < min ||
-        value.get<int64_t>() > kMaxArenaBytes)
-      fail("expected an integer from " + std::to_string(min) + " to 2^62");
-    return value.get<int64_t>();
-  }
-  std::vector<std::string> strings() const {
-    std::vector<std::string> result;
-    for (const Field &item : items())
-      result.push_back(item.string());
-    return result;
-  }
-  /// A shape whose bytes of any type stay far from overflow.
-  std::vector<int64_t> shape() const {
-    std::vector<int64_t> result;
-    CheckedSize elements = 1;
-    std::vector<Field> sizes = items();
-    if (sizes.size() > kMaxDims)
-      fail("the shape has more than " + std::to_string(kMaxDims) +
-           " dimensions");
-    for (const Field &item : sizes) {
-      result.push_back(item.integer());
-      // Counting no element as one, so that no product on the way overflows.
-      elements *= std::max<int64_t>(result.back(), 1);
-    }
-    if (!elements.fits(kMaxTensorBytes))
-      fail("the shape has more than 2^56 elements");
-    return result;
-  }
-  /// The fields of an object by name.
-  std::vector<std::pair<std::string, Field>> fields() const {
-    if (!value.is_object())
-      fail("expected an object");
-    std::vector<std::pair<std::string, Field>> result;
-    for (const auto &[key, item] : value.items())
-      result.emplace_back(key, Field(item, place + ": " + key));
-    return result;
-  }
-  /// An object as text by name; values that are no strings as JSON text.
-  std::map<std::string, std::string> texts() const {
-    if (!value.is_object())
-      fail("expected an object");
-    std::map<std::string, std::string> result;
-    for (auto &[key, item] : value.items())
-      result[key] = item.is_string() ? item.get<std::string>() : item.dump();
-    return result;
-  }
-
-private:
-  const json &value;
-  std::string place;
-};
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Ranges

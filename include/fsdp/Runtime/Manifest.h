@@ -85,8 +85,16 @@ struct StepAction {
   int64_t times;
 };
 
+/// The model that a manifest or a checkpoint is of.
+struct ModelInfo {
+  std::string family; // "llama3"
+  /// The fields of ModelSpec.h by key, as text: "dim" -> "4096".
+  std::map<std::string, std::string> fields;
+};
+
 struct Manifest {
   std::map<std::string, std::string> config, fingerprint;
+  std::optional<ModelInfo> model; // unset: compiled from text that says nothing
   std::vector<MeshAxis> mesh; // slowest first
   uint64_t arenaBytes = 0, persistentBytes = 0;
   std::vector<RangeInfo> ranges;

@@ -9,8 +9,10 @@
 #define FSDP_RUNTIME_SAFETENSORS_H
 
 #include "fsdp/Runtime/Types.h"
+#include "fsdp/Support/MappedFile.h"
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,12 @@ struct TensorSource {
   std::function<void(const std::function<void(std::string_view)> &)> write;
 };
 
+/// Puts the tensors into the format's order and returns all that stands before
+/// their bytes: the header and its length.
+std::string
+beginSafetensors(std::vector<TensorSource> &tensors,
+                 const std::map<std::string, std::string> &metadata);
+
 /// Writes the file whole or not at all. Throws fsdp::Error.
 void writeSafetensors(const std::string &path,
                       std::vector<TensorSource> tensors,
@@ -41,16 +49,23 @@ void writeSafetensors(const std::string &path,
 void writeSafetensors(const std::string &path, std::vector<TensorView> tensors,
                       const std::map<std::string, std::string> &metadata);
 
-/// A file read into memory.
+/// The type that the format calls so; unset: there is none, or none of ours.
+std::optional<DType> dtypeNamed(std::string_view name);
+
+/// A mapped file.
 class SafetensorsFile {
 public:
   /// Throws fsdp::Error that names the path and what is wrong with it.
   explicit SafetensorsFile(const std::string &path);
 
   const std::vector<TensorView> &tensors() const { return views; }
+  /// The whole file.
+  std::string_view bytes() const { return file.bytes(); }
+  /// What stands before the bytes of tensors, as beginSafetensors makes it.
+  std::string_view header() const;
 
 private:
-  std::string bytes;
+  MappedFile file;
   std::vector<TensorView> views;
 };
 

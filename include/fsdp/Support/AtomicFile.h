@@ -33,6 +33,8 @@ public:
   void write(std::string_view bytes);
   /// Hands what was written to the system: a full disk is noticed here.
   void flush();
+  /// Waits until the disk has what was written.
+  void sync();
   void commit();
 
 private:
@@ -55,6 +57,9 @@ void removePartialFiles(const std::string &path);
 
 /// Makes a directory and its parents.
 void makeDirectories(const std::string &path);
+
+/// Waits until the disk has the names in a directory.
+void syncFolder(const std::string &path);
 
 /// A whole file; `what` says in messages what it is. Throws fsdp::Error.
 std::string readWholeFile(const std::string &path, const std::string &what);

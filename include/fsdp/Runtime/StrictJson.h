@@ -1,6 +1,6 @@
 //===- StrictJson.h - JSON that means one thing -----------------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_DATA_STRICTJSON_H
-#define FSDP_RUNTIME_DATA_STRICTJSON_H
+#ifndef FSDP_RUNTIME_STRICTJSON_H
+#define FSDP_RUNTIME_STRICTJSON_H
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,4 +16,4 @@ nlohmann::json parseStrictJson(std::string_view text, std::string &problem);
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DATA_STRICTJSON_H
+#endif // FSDP_RUNTIME_STRICTJSON_H

@@ -1,0 +1,94 @@
+//===- CheckpointFolder.h - Saving and keeping checkpoints ------*- C++ -*-===//
+//
+// A folder of checkpoints has one directory per step. Ranks write aside, into
+// step-N.partial; what is whole is renamed to step-N:
+//
+//   checkpoint/
+//     step-500/
+//       rank-00000.safetensors   the boxes that this rank writes
+//       rank-00001.safetensors
+//       index.json               every tensor: type, shape, its boxes with
+//                                file and checksums; RunState; model
+//       committed                checksum and size of index.json: the marker,
+//                                written last
+//     step-1000.partial/         being written, or left by a run that died
+//
+// A step counts only with its marker. Nothing here talks to other ranks but
+// through the folder, which all of them see: a rank says that its part is
+// written by rank-00001.json beside it, and the first rank commits when all
+// parts are there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
+#define FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
+
+#include "fsdp/Checkpoint/RunState.h"
+#include "fsdp/Runtime/Manifest.h"
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fsdp::checkpoint {
+
+/// A box of a tensor that a rank writes.
+struct SavedChunk {
+  std::string tensor, role;
+  rt::DType dtype;
+  std::vector<int64_t> shape;          // of the full tensor
+  std::vector<int64_t> offsets, sizes; // of the box
+  /// Hands the bytes of the box, row-major and without padding, to its
+  /// argument, in order.
+  std::function<void(const std::function<void(std::string_view)> &)> write;
+};
+
+/// Whether a run goes on from what the range holds.
+bool isSaved(const rt::RangeInfo &range);
+
+/// The boxes of persistent ranges that `rank` writes: each box of the job once,
+/// by one of the ranks that have it, in turn, so that all write alike. Ranges
+/// that are made anew from nothing (tables of angles), that belong to one
+/// program, or that are zero between two steps are left out. `write` is unset.
+struct OwnedBox {
+  const rt::RangeInfo *range;
+  rt::ShardView view; // of this rank
+  SavedChunk chunk;
+};
+std::vector<OwnedBox> ownedBoxes(const rt::Manifest &manifest, int64_t rank);
+
+/// Everything of one checkpoint that is written together.
+struct SaveRequest {
+  std::string folder; // of all checkpoints
+  RunState state;
+  std::optional<rt::ModelInfo> model;
+  int64_t rank = 0, ranks = 1;
+  /// Distinguishes the saves of one run from what others have left.
+  std::string attempt;
+};
+
+/// Makes step-N.partial empty, on the first rank, before any part is written.
+void beginSave(const SaveRequest &request);
+/// Writes this rank's part and says so. On any thread. Throws fsdp::Error.
+void writePart(const SaveRequest &request, std::vector<SavedChunk> chunks);
+/// Waits until all parts are there and commits, on the first rank; false if
+/// `cancelled` became true before. Throws fsdp::Error.
+bool commitSave(const SaveRequest &request, const std::atomic<bool> &cancelled);
+/// Removes what a save has left that will not be committed.
+void abandonSave(const SaveRequest &request);
+
+/// The directory of a step.
+std::string stepFolder(const std::string &folder, int64_t step);
+/// Steps with a marker, ascending. None if the folder does not exist.
+std::vector<int64_t> committedSteps(const std::string &folder);
+/// Removes all but the newest `keep` committed steps; 0 keeps all. Returns the
+/// steps that stay because something lies there that is no file of ours.
+std::vector<int64_t> pruneCheckpoints(const std::string &folder, int64_t keep);
+/// Removes what dead runs have left: partial and half-removed directories. What
+/// was whole and only not yet renamed stays a checkpoint.
+void cleanCheckpoints(const std::string &folder);
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_CHECKPOINT_CHECKPOINTFOLDER_H

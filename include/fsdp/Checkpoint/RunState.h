@@ -1,0 +1,36 @@
+//===- RunState.h - Where a run stands --------------------------*- C++ -*-===//
+#ifndef FSDP_CHECKPOINT_RUNSTATE_H
+#define FSDP_CHECKPOINT_RUNSTATE_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace fsdp::checkpoint {
+
+/// All that the next step depends on besides the tensors. Data, initial values
+/// and samples are functions of a seed and of counters (Philox), so that the
+/// position in the data and the state of the generator are these.
+struct RunState {
+  int64_t step = 0;   // steps that are over
+  int64_t tokens = 0; // of all of them
+  /// The step with which the learning rate's schedule began.
+  int64_t scheduleStart = 0;
+  uint64_t seed = 0;
+  /// The text that is trained on.
+  std::string dataset, datasetPath;
+  int64_t datasetBytes = 0, trainBytes = 0;
+  /// Rows and sequence of the global batch of a step.
+  int64_t globalBatch = 0, sequence = 0;
+  /// Steps that were left out because something was not finite.
+  int64_t skippedSteps = 0;
+  /// "dp_replicate=2 x dp_shard=2": what wrote it.
+  std::string mesh;
+  int64_t ranks = 1;
+  /// All settings as "section.key" -> text.
+  std::map<std::string, std::string> config;
+};
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_CHECKPOINT_RUNSTATE_H

@@ -1,0 +1,59 @@
+//===- Checksum.cpp - XXH3 of blocks --------------------------------------===//
+#include "Checksum.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
+#include <cinttypes>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+
+uint64_t checkpoint::checksumOf(std::string_view bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::string checkpoint::checksumText(uint64_t checksum) {
+  return format("%016" PRIx64, checksum);
+}
+
+std::optional<uint64_t> checkpoint::parseChecksum(const std::string &text) {
+  if (text.size() != 16 ||
+      text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return std::nullopt;
+  return std::stoull(text, nullptr, 16);
+}
+
+struct BlockChecksums::State {
+  XXH3_state_t xxh3;
+};
+
+BlockChecksums::BlockChecksums() : state(std::make_unique<State>()) {
+  XXH3_64bits_reset(&state->xxh3);
+}
+
+BlockChecksums::~BlockChecksums() = default;
+
+void BlockChecksums::endBlock() {
+  blocks.push_back(XXH3_64bits_digest(&state->xxh3));
+  XXH3_64bits_reset(&state->xxh3);
+  inBlock = 0;
+}
+
+void BlockChecksums::add(std::string_view bytes) {
+  total += bytes.size();
+  while (!bytes.empty()) {
+    std::string_view now = bytes.substr(0, kChecksumBlock - inBlock);
+    XXH3_64bits_update(&state->xxh3, now.data(), now.size());
+    inBlock += now.size();
+    bytes.remove_prefix(now.size());
+    if (inBlock == kChecksumBlock)
+      endBlock();
+  }
+}
+
+std::vector<uint64_t> BlockChecksums::finish() {
+  if (inBlock > 0)
+    endBlock();
+  return std::move(blocks);
+}

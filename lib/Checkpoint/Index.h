@@ -1,0 +1,88 @@
+//===- Index.h - What the files of a checkpoint say -------------*- C++ -*-===//
+//
+// index.json, the marker beside it, and the records with which ranks say that
+// their part is written. The texts are the same for the same contents; parsers
+// believe nothing: what they return is whole and consistent in itself.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_CHECKPOINT_INDEX_H
+#define FSDP_CHECKPOINT_INDEX_H
+
+#include "fsdp/Checkpoint/RunState.h"
+#include "fsdp/Runtime/Manifest.h"
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp::checkpoint {
+
+/// A box of a tensor and where it lies.
+struct IndexedChunk {
+  std::string file;
+  std::string name; // in the file
+  std::vector<int64_t> offsets, sizes;
+  std::vector<uint64_t> checksums; // of its blocks
+};
+
+struct IndexedTensor {
+  std::string role;
+  rt::DType dtype;
+  std::vector<int64_t> shape;
+  std::vector<IndexedChunk> chunks;
+};
+
+struct IndexedFile {
+  uint64_t bytes;
+  uint64_t header; // checksum of what stands before the tensors
+};
+
+struct Contents {
+  std::map<std::string, IndexedTensor> tensors;
+  std::map<std::string, IndexedFile> files;
+};
+
+struct Index {
+  RunState state;
+  std::optional<rt::ModelInfo> model;
+  Contents contents;
+};
+
+/// What one rank has written in one attempt.
+struct Part {
+  std::string attempt;
+  Contents contents;
+};
+
+// Names in the directory of a step.
+inline constexpr char kIndexName[] = "index.json";
+inline constexpr char kMarkerName[] = "committed";
+/// "rank-00003" and `suffix`.
+std::string rankFileName(int64_t rank, const char *suffix);
+inline constexpr char kTensorsSuffix[] = ".safetensors";
+inline constexpr char kPartSuffix[] = ".json";
+/// Whether a save makes such a file, on the way or at the end.
+bool isOurFile(const std::string &name);
+
+std::string indexText(const Index &index);
+std::string partText(const Part &part);
+/// The one text that the marker may have.
+std::string markerText(const std::string &indexText);
+
+/// Throw fsdp::Error that begins with `origin` (a path) and names the tensor.
+Index parseIndex(const std::string &text, const std::string &origin);
+Part parsePart(const std::string &text, const std::string &origin);
+
+/// Adds what another rank has written. Throws fsdp::Error where the two
+/// contradict each other.
+void addPart(Contents &contents, Contents part, const std::string &origin);
+/// Throws fsdp::Error unless the chunks of every tensor are disjoint and
+/// together the tensor.
+void checkCovering(const Contents &contents, const std::string &origin);
+
+/// "[0, 1024]".
+std::string listText(const std::vector<int64_t> &numbers);
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_CHECKPOINT_INDEX_H

@@ -1,0 +1,53 @@
+//===- StepFolder.h - Directories of steps ----------------------*- C++ -*-===//
+//
+// What a directory beside a committed step is called says what is to be done
+// with it, whenever a process has died:
+//
+//   step-N.partial            written, whole with a marker: becomes step-N, if
+//                             there is none
+//   step-N.partial-replaced   the step-N of before, on its way out: goes back
+//                             if there is no other
+//   step-N.partial-removed    on its way out
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_CHECKPOINT_STEPFOLDER_H
+#define FSDP_CHECKPOINT_STEPFOLDER_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp::checkpoint {
+
+inline constexpr char kPartial[] = ".partial";
+inline constexpr char kReplaced[] = ".partial-replaced";
+inline constexpr char kRemoved[] = ".partial-removed";
+
+/// The step of "step-500" and a suffix; unset: the name is another.
+std::optional<int64_t> stepOfName(const std::string &name,
+                                  const std::string &suffix = "");
+
+/// Steps that the folder has under this suffix, ascending. None if it does not
+/// exist.
+std::vector<int64_t> stepsIn(const std::string &folder,
+                             const std::string &suffix = "");
+
+/// Whether a directory has a marker.
+bool hasMarker(const std::string &directory);
+/// Whether it has a marker of its index, and all files have their sizes.
+bool isWhole(const std::string &directory);
+
+/// Removes a directory with what a save makes. Returns false, and leaves it,
+/// if something else lies in it.
+bool removeStepFolder(const std::string &directory);
+
+/// Removes a file, or an empty directory, that may be gone already.
+void removeFile(const std::string &path);
+
+/// Puts the whole directory step-N.partial in the place of step-N.
+void moveInPlace(const std::string &folder, int64_t step);
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_CHECKPOINT_STEPFOLDER_H

@@ -1,0 +1,90 @@
+//===- TensorStore.cpp - Finding what a path is ---------------------------===//
+#include "fsdp/Checkpoint/TensorStore.h"
+#include "Index.h"
+#include "NativeStore.h"
+#include "StepFolder.h"
+#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+#include <filesystem>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
+namespace fs = std::filesystem;
+
+int64_t checkpoint::bytesOf(const StoredTensor &tensor) {
+  return elementCount(tensor.shape) * sizeOf(tensor.dtype);
+}
+
+ShardView checkpoint::wholeView(const StoredTensor &tensor) {
+  ShardView view;
+  for (int64_t size : tensor.shape)
+    view.dims.push_back({0, size, size});
+  return view;
+}
+
+const StoredTensor *TensorStore::find(const std::string &name) const {
+  auto at =
+      std::lower_bound(all.begin(), all.end(), name,
+                       [](const StoredTensor &tensor, const std::string &name) {
+                         return tensor.name < name;
+                       });
+  return at != all.end() && at->name == name ? &*at : nullptr;
+}
+
+namespace {
+
+/// What a path may be. The first kind that knows it opens it.
+struct Kind {
+  const char *name; // for messages
+  bool (*matches)(const std::string &path);
+  std::unique_ptr<TensorStore> (*open)(const std::string &path);
+};
+
+} // namespace
+
+static bool isFolderOfSteps(const std::string &path) {
+  return !committedSteps(path).empty();
+}
+
+static std::unique_ptr<TensorStore> openNewest(const std::string &path) {
+  return openNative(stepFolder(path, committedSteps(path).back()));
+}
+
+static const Kind kKinds[] = {
+    {"a step of a run (with 'committed')", hasMarker, openNative},
+    {"a folder of steps", isFolderOfSteps, openNewest},
+};
+
+/// What stands there instead, as far as it can be told.
+static std::string whatElse(const std::string &path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    return "there is nothing of this name";
+  if (!fs::is_directory(path, ignored))
+    return "it is no directory";
+  if (fs::exists(path + "/" + kIndexName, ignored))
+    return "it has no marker 'committed': its saving was not finished";
+  if (!stepsIn(path, kPartial).empty() || !stepsIn(path).empty())
+    return "none of its steps has a marker 'committed': their saving was not "
+           "finished";
+  if (isFolderOfSteps(path + "/checkpoint"))
+    return "did you mean '" + path + "/checkpoint'?";
+  return "a checkpoint has 'index.json' and 'committed', a folder of them has "
+         "directories 'step-N'";
+}
+
+std::unique_ptr<TensorStore>
+checkpoint::openTensorStore(const std::string &path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    for (const Kind &kind : kKinds)
+      if (kind.matches(path))
+        return kind.open(path);
+  std::string kinds;
+  for (const Kind &kind : kKinds)
+    kinds += (kinds.empty() ? "" : ", ") + std::string(kind.name);
+  throw Error("'" + path + "' is none of what weights are read from (" + kinds +
+              "): " + whatElse(path));
+}

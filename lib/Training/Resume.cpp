@@ -1,0 +1,80 @@
+//===- Resume.cpp - Loading what a run begins with ------------------------===//
+#include "Resume.h"
+#include "Agreement.h"
+#include "Console.h"
+#include "Metrics.h"
+#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "fsdp/Support/Text.h"
+#include <cstdio>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
+
+/// Reads this rank's boxes.
+static void load(Rank &rank, const FittingCheckpoint &from) {
+  for (const auto &[range, tensor] : from.tensors) {
+    TensorReader reader(*tensor,
+                        rank.manifest().shardView(*range, rank.world().rank),
+                        range->dtype);
+    auto element = static_cast<uint64_t>(sizeOf(range->dtype));
+    rank.write(*range, [&](std::byte *piece, uint64_t first, uint64_t bytes) {
+      reader.read(static_cast<int64_t>(first / element),
+                  static_cast<int64_t>(bytes / element), piece);
+    });
+  }
+}
+
+void fsdp::loadParameters(Rank &rank, const std::string &path) {
+  load(rank, openParameters(rank.manifest(), path));
+}
+
+static void sayNewer(const RunConfig &config) {
+  std::string folder = checkpointFolder(config);
+  std::vector<int64_t> steps = committedSteps(folder);
+  if (savesCheckpoints(config) && config.checkpoint.loadStep >= 0 &&
+      config.checkpoint.loadStep != steps.back())
+    std::fprintf(stderr,
+                 "fsdp-run: warning: '%s' has newer checkpoints, up to step "
+                 "%lld: they stay until this run comes to their steps, and a "
+                 "run without checkpoint.load_step goes on from the newest\n",
+                 folder.c_str(), static_cast<long long>(steps.back()));
+}
+
+static void sayOtherSteps(const RunState &then, const RunConfig &config) {
+  auto steps = then.config.find("training.steps");
+  std::string now = std::to_string(config.training.steps);
+  if (steps != then.config.end() && steps->second != now)
+    print("checkpoint: the learning rate goes on as in a run of " + now +
+          " steps; the checkpoint's was one of " + steps->second + "\n");
+}
+
+StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
+                                     const RunState &now) {
+  // One rank looks, so that all see the same.
+  std::string own;
+  requireSuccess(rank.world(), problemOf([&] {
+                   if (!rank.isFirst())
+                     return;
+                   if (savesCheckpoints(config))
+                     cleanCheckpoints(checkpointFolder(config));
+                   own = findOwnCheckpoint(config);
+                   sayNewer(config);
+                 }));
+  own = broadcastText(own);
+  FittingCheckpoint found = openStart(config, rank.manifest(), now, own);
+  if (!found.store)
+    return {};
+  load(rank, found);
+  StartPoint start = found.start;
+  if (!rank.isFirst())
+    return start;
+  if (start.step > 0) {
+    sayOtherSteps(*found.store->state(), config);
+    print(format("checkpoint: goes on behind step %s, from %s\n",
+                 grouped(start.step).c_str(), start.path.c_str()));
+  } else {
+    print("checkpoint: begins with the parameters of " + start.path + "\n");
+  }
+  return start;
+}

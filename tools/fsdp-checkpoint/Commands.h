@@ -1,0 +1,28 @@
+//===- Commands.h - What fsdp-checkpoint can do -----------------*- C++ -*-===//
+#ifndef FSDP_TOOLS_CHECKPOINT_COMMANDS_H
+#define FSDP_TOOLS_CHECKPOINT_COMMANDS_H
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace fsdp::checkpoint {
+
+/// A command: `declare` adds its options to its parser and returns what runs it
+/// afterwards and gives the exit status.
+struct Command {
+  const char *name, *help;
+  std::function<int()> (*declare)(CLI::App &app);
+};
+
+std::function<int()> declareInspect(CLI::App &app);
+std::function<int()> declareVerify(CLI::App &app);
+std::function<int()> declareDiff(CLI::App &app);
+std::function<int()> declarePrune(CLI::App &app);
+
+/// Of an option that openTensorStore opens.
+inline constexpr char kPathHelp[] =
+    "directory of a step, or a folder of steps, whose newest is taken";
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_TOOLS_CHECKPOINT_COMMANDS_H
