@@ -4,6 +4,7 @@
 #include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Runtime/KernelMath.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Half.h"
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +17,8 @@ using namespace fsdp::rt;
 //===----------------------------------------------------------------------===//
 
 static bool isFloat(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::F64;
+  return type == DType::F32 || type == DType::BF16 || type == DType::F16 ||
+         type == DType::F64;
 }
 
 template <typename T> static T loadAs(const std::byte *from) {
@@ -29,6 +31,8 @@ static double valueAt(DType type, const std::byte *from) {
   switch (type) {
   case DType::BF16:
     return math::widen(loadAs<BF16>(from));
+  case DType::F16:
+    return f16ToFloat(loadAs<uint16_t>(from));
   case DType::F64:
     return loadAs<double>(from);
   default:
@@ -43,6 +47,8 @@ static void storeAs(DType type, double value, std::byte *to) {
   switch (type) {
   case DType::BF16:
     return put(math::toBF16(static_cast<float>(value)));
+  case DType::F16:
+    return put(floatToF16(static_cast<float>(value)));
   case DType::F64:
     return put(value);
   default:

@@ -15,6 +15,7 @@ struct Command {
 };
 
 std::function<int()> declareInspect(CLI::App &app);
+std::function<int()> declareExport(CLI::App &app);
 
 } // namespace fsdp::checkpoint
 

@@ -10,6 +10,8 @@ using namespace fsdp::checkpoint;
 static const Command kCommands[] = {
     {"inspect", "what a checkpoint holds: run, step, model, tensors",
      declareInspect},
+    {"export", "writes the weights as a directory of Hugging Face",
+     declareExport},
 };
 
 static const char *const kExamples =
