@@ -33,6 +33,8 @@ with open("/proc/cpuinfo") as cpuinfo:
         config.available_features.add("native-bf16")
 if config.have_cuda == "1":
     config.available_features.add("cuda")
+if config.have_fuzzers == "1":
+    config.available_features.add("fuzzers")
 if config.sanitize == "ON":
     config.available_features.add("sanitize")
 else:

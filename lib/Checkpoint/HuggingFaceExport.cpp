@@ -144,16 +144,9 @@ std::string Export::shardName(size_t index) const {
   return name;
 }
 
-static rt::ShardView wholeOf(const StoredTensor &tensor) {
-  rt::ShardView view;
-  for (int64_t size : tensor.shape)
-    view.dims.push_back({0, size, size});
-  return view;
-}
-
 static void writeTensor(const StoredTensor &tensor, rt::DType dtype,
                         const std::function<void(std::string_view)> &write) {
-  TensorReader reader(tensor, wholeOf(tensor), dtype);
+  TensorReader reader(tensor, wholeView(tensor), dtype);
   int64_t elements = rt::elementCount(tensor.shape);
   std::vector<std::byte> piece(
       static_cast<size_t>(std::min(elements, kPiece) * rt::sizeOf(dtype)));

@@ -1,6 +1,7 @@
 //===- Index.cpp - What the files of a checkpoint say ---------------------===//
 #include "Index.h"
 #include "Checksum.h"
+#include "fsdp/Checkpoint/Description.h"
 #include "fsdp/Runtime/JsonField.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Runtime/StrictJson.h"
@@ -104,6 +105,12 @@ static ordered_json jsonOf(const std::string &name,
           {"chunks", chunks}};
 }
 
+static ordered_json jsonOf(const std::optional<ModelInfo> &model) {
+  if (!model)
+    return nullptr;
+  return {{"family", model->family}, {"fields", model->fields}};
+}
+
 static ordered_json jsonOf(const IndexedFile &file) {
   return {{"bytes", file.bytes}, {"header_xxh3", checksumText(file.header)}};
 }
@@ -130,13 +137,32 @@ static std::string linesOf(const Contents &contents) {
 }
 
 std::string checkpoint::indexText(const Index &index) {
-  ordered_json model;
-  if (index.model)
-    model = {{"family", index.model->family}, {"fields", index.model->fields}};
   return "{\"format\": \"" + std::string(kFormat) +
          "\", \"version\": " + std::to_string(kVersion) +
          ",\n\"state\": " + lineOf(jsonOf(index.state)) +
-         ",\n\"model\": " + lineOf(model) + ",\n" + linesOf(index.contents) +
+         ",\n\"model\": " + lineOf(jsonOf(index.model)) + ",\n" +
+         linesOf(index.contents) + "}\n";
+}
+
+std::string checkpoint::descriptionText(const TensorStore &store) {
+  std::map<std::string, ordered_json> tensors;
+  for (const StoredTensor &tensor : store.tensors()) {
+    ordered_json chunks = ordered_json::array();
+    for (const Chunk &chunk : tensor.chunks)
+      chunks.push_back({{"file", chunk.file},
+                        {"offsets", chunk.offsets},
+                        {"shape", chunk.sizes}});
+    tensors[tensor.name] = {{"role", tensor.role},
+                            {"dtype", dtypeName(tensor.dtype)},
+                            {"shape", tensor.shape},
+                            {"bytes", bytesOf(tensor)},
+                            {"chunks", chunks}};
+  }
+  const std::optional<RunState> &state = store.state();
+  return "{\"path\": " + lineOf(store.path()) +
+         ",\n\"state\": " + lineOf(state ? jsonOf(*state) : ordered_json()) +
+         ",\n\"model\": " + lineOf(jsonOf(store.model())) + ",\n\"tensors\": " +
+         linesOf(tensors, [](const auto &, const auto &item) { return item; }) +
          "}\n";
 }
 

@@ -11,7 +11,19 @@
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
 namespace fs = std::filesystem;
+
+int64_t checkpoint::bytesOf(const StoredTensor &tensor) {
+  return elementCount(tensor.shape) * sizeOf(tensor.dtype);
+}
+
+ShardView checkpoint::wholeView(const StoredTensor &tensor) {
+  ShardView view;
+  for (int64_t size : tensor.shape)
+    view.dims.push_back({0, size, size});
+  return view;
+}
 
 const StoredTensor *TensorStore::find(const std::string &name) const {
   auto at =

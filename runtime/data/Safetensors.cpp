@@ -112,6 +112,7 @@ private:
   std::vector<uint64_t> readNumbers(const std::string &name, const json &entry,
                                     const char *key);
   TensorView readTensor(const std::string &name, const json &entry);
+  void checkMetadata(const json &metadata) const;
   void checkNoHoles(std::vector<TensorView> tensors) const;
 
   const std::string &path;
@@ -186,6 +187,13 @@ TensorView HeaderReader::readTensor(const std::string &name,
   return tensor;
 }
 
+void HeaderReader::checkMetadata(const json &metadata) const {
+  if (!metadata.is_object() ||
+      !std::all_of(metadata.begin(), metadata.end(),
+                   [](const json &item) { return item.is_string(); }))
+    fail("its __metadata__ is no table of texts");
+}
+
 void HeaderReader::checkNoHoles(std::vector<TensorView> tensors) const {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorView &a, const TensorView &b) {
@@ -206,7 +214,9 @@ std::vector<TensorView> HeaderReader::read() {
   json header = parseHeader();
   std::vector<TensorView> tensors;
   for (auto &[name, entry] : header.items())
-    if (name != "__metadata__")
+    if (name == "__metadata__")
+      checkMetadata(entry);
+    else
       tensors.push_back(readTensor(name, entry));
   checkNoHoles(tensors);
   return tensors;

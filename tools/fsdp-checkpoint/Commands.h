@@ -15,7 +15,14 @@ struct Command {
 };
 
 std::function<int()> declareInspect(CLI::App &app);
+std::function<int()> declareVerify(CLI::App &app);
+std::function<int()> declareDiff(CLI::App &app);
+std::function<int()> declarePrune(CLI::App &app);
 std::function<int()> declareExport(CLI::App &app);
+
+/// Of an option that openTensorStore opens.
+inline constexpr char kPathHelp[] =
+    "directory of a step, or a folder of steps, whose newest is taken";
 
 } // namespace fsdp::checkpoint
 

@@ -1,18 +1,108 @@
 //===- Inspect.cpp - fsdp-checkpoint inspect ------------------------------===//
 #include "Commands.h"
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "Table.h"
+#include "fsdp/Checkpoint/Description.h"
 #include <cstdio>
+#include <set>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 
+static void printState(const RunState &state) {
+  std::printf("step %lld, %lld tokens, seed %llu; saved by %lld rank%s%s%s\n",
+              static_cast<long long>(state.step),
+              static_cast<long long>(state.tokens),
+              static_cast<unsigned long long>(state.seed),
+              static_cast<long long>(state.ranks), state.ranks == 1 ? "" : "s",
+              state.mesh.empty() ? "" : ", ", state.mesh.c_str());
+  if (state.skippedSteps > 0)
+    std::printf("%lld steps were skipped: something was not finite\n",
+                static_cast<long long>(state.skippedSteps));
+  if (!state.dataset.empty() || !state.datasetPath.empty())
+    std::printf("data %s '%s', %lld bytes, %lld of them to train on; %lld x "
+                "%lld tokens a step\n",
+                state.dataset.c_str(), state.datasetPath.c_str(),
+                static_cast<long long>(state.datasetBytes),
+                static_cast<long long>(state.trainBytes),
+                static_cast<long long>(state.globalBatch),
+                static_cast<long long>(state.sequence));
+}
+
+static void printModel(const rt::ModelInfo &model) {
+  std::string fields;
+  for (const auto &[key, value] : model.fields)
+    fields += ", " + key + " " + value;
+  std::printf("model %s%s\n", model.family.c_str(), fields.c_str());
+}
+
+/// How many tensors there are of each role, and how large they are together.
+static void printSizes(const TensorStore &store) {
+  struct Sum {
+    int64_t tensors = 0;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, Sum> roles;
+  Sum all;
+  std::set<std::string> files;
+  for (const StoredTensor &tensor : store.tensors()) {
+    for (Sum *sum : {&roles[tensor.role], &all}) {
+      ++sum->tensors;
+      sum->bytes += static_cast<uint64_t>(bytesOf(tensor));
+    }
+    for (const Chunk &chunk : tensor.chunks)
+      files.insert(chunk.file);
+  }
+  std::printf("%lld tensors, %s in %zu file%s",
+              static_cast<long long>(all.tensors), bytesText(all.bytes).c_str(),
+              files.size(), files.size() == 1 ? "" : "s");
+  for (const auto &[role, sum] : roles)
+    if (!role.empty())
+      std::printf("; role %s: %lld, %s", role.c_str(),
+                  static_cast<long long>(sum.tensors),
+                  bytesText(sum.bytes).c_str());
+  std::printf("\n\n");
+}
+
+static void printTensors(const TensorStore &store) {
+  Table table({"tensor", "role", "type", "shape", ">bytes", ">boxes"});
+  for (const StoredTensor &tensor : store.tensors())
+    table.add({tensor.name, tensor.role, dtypeName(tensor.dtype),
+               shapeText(tensor.shape), std::to_string(bytesOf(tensor)),
+               std::to_string(tensor.chunks.size())});
+  std::printf("%s", table.text().c_str());
+}
+
+static void printSettings(const RunState &state) {
+  std::printf("\nsettings\n");
+  for (const auto &[key, value] : state.config)
+    std::printf("  %s = %s\n", key.c_str(), value.c_str());
+}
+
 std::function<int()> checkpoint::declareInspect(CLI::App &app) {
-  auto path = std::make_shared<std::string>();
-  app.add_option("PATH", *path, "checkpoint")->required();
-  return [path] {
-    auto store = openTensorStore(*path);
-    for (const StoredTensor &tensor : store->tensors())
-      std::printf("%s\n", tensor.name.c_str());
+  struct Options {
+    std::string path;
+    bool json = false, settings = false;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("PATH", options->path, kPathHelp)->required();
+  app.add_flag("--json", options->json, "for programs, and with every box");
+  app.add_flag("--settings", options->settings,
+               "also the settings that it was trained with");
+  return [options] {
+    auto store = openTensorStore(options->path);
+    if (options->json) {
+      std::printf("%s", descriptionText(*store).c_str());
+      return 0;
+    }
+    std::printf("%s\n", store->path().c_str());
+    if (store->state())
+      printState(*store->state());
+    if (store->model())
+      printModel(*store->model());
+    printSizes(*store);
+    printTensors(*store);
+    if (options->settings && store->state())
+      printSettings(*store->state());
     return 0;
   };
 }

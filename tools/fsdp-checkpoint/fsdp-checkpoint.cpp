@@ -1,8 +1,10 @@
 //===- fsdp-checkpoint.cpp - Looks at checkpoints and changes them --------===//
 #include "Commands.h"
 #include "fsdp/Support/Error.h"
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
@@ -10,6 +12,9 @@ using namespace fsdp::checkpoint;
 static const Command kCommands[] = {
     {"inspect", "what a checkpoint holds: run, step, model, tensors",
      declareInspect},
+    {"verify", "compares every byte with the checksums", declareVerify},
+    {"diff", "compares two: settings, tensors, values", declareDiff},
+    {"prune", "removes all but the newest steps of a folder", declarePrune},
     {"export", "writes the weights as a directory of Hugging Face",
      declareExport},
 };
@@ -18,7 +23,11 @@ static const char *const kExamples =
     "Where a checkpoint is wanted, PATH is the directory of a step or a folder "
     "of steps, whose newest whole one is taken:\n\n"
     "  fsdp-checkpoint inspect outputs/checkpoint\n"
-    "  fsdp-checkpoint inspect outputs/checkpoint/step-500 --json\n\n"
+    "  fsdp-checkpoint inspect outputs/checkpoint/step-500 --json\n"
+    "  fsdp-checkpoint verify outputs/checkpoint/step-500\n"
+    "  fsdp-checkpoint diff a/checkpoint/step-500 b/checkpoint/step-500\n"
+    "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n"
+    "  fsdp-checkpoint export outputs/checkpoint my-llama\n\n"
     "fsdp-checkpoint COMMAND --help tells more.";
 
 static int runCommand(int argc, char **argv) {
@@ -38,7 +47,12 @@ static int runCommand(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     throw Error(std::string(error.what()) + " (see fsdp-checkpoint --help)");
   }
-  return chosen();
+  int status = chosen();
+  // A full disk behind standard output must not look like success.
+  if (std::fflush(stdout) != 0)
+    throw Error(std::string("cannot write standard output: ") +
+                std::strerror(errno));
+  return status;
 }
 
 int main(int argc, char **argv) {

@@ -45,6 +45,11 @@ struct StoredTensor {
   std::function<int64_t(int64_t i)> rowInFile;
 };
 
+/// Of the full tensor.
+int64_t bytesOf(const StoredTensor &tensor);
+/// The box that is the full tensor.
+rt::ShardView wholeView(const StoredTensor &tensor);
+
 class TensorStore {
 public:
   virtual ~TensorStore() = default;

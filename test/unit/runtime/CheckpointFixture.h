@@ -76,21 +76,25 @@ manifestOf(const std::vector<std::pair<std::string, int64_t>> &mesh,
   return rt::parseManifest(document.dump(), "m.json");
 }
 
-/// Element `index` of the full tensor `name`, by its bytes.
-inline uint64_t testValue(const std::string &name, int64_t index) {
-  return std::hash<std::string>()(name) * 31 +
-         static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15u;
+/// Element `index` of the full tensor `name` after `step`, by its bytes.
+inline uint64_t testValue(const std::string &name, int64_t step,
+                          int64_t index) {
+  auto start = static_cast<uint64_t>(step);
+  for (char letter : name)
+    start = start * 31 + static_cast<uint64_t>(letter);
+  return start * 31 + static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15u;
 }
 
 /// What a rank stores of a range, padding zero.
 inline std::string storedBytes(const rt::Manifest &manifest,
-                               const rt::RangeInfo &range, int64_t rank) {
+                               const rt::RangeInfo &range, int64_t rank,
+                               int64_t step) {
   auto size = static_cast<size_t>(sizeOf(range.dtype));
   std::string bytes(range.bytes, '\0');
   rt::forEachRun(manifest.shardView(range, rank), range.full,
                  [&](int64_t stored, int64_t whole, int64_t count) {
                    for (int64_t i = 0; i < count; ++i) {
-                     uint64_t value = testValue(range.name, whole + i);
+                     uint64_t value = testValue(range.name, step, whole + i);
                      std::memcpy(bytes.data() +
                                      static_cast<size_t>(stored + i) * size,
                                  &value, size);
@@ -101,13 +105,13 @@ inline std::string storedBytes(const rt::Manifest &manifest,
 
 /// The boxes of a rank with the bytes of testValue.
 inline std::vector<checkpoint::SavedChunk>
-chunksOf(const rt::Manifest &manifest, int64_t rank) {
+chunksOf(const rt::Manifest &manifest, int64_t rank, int64_t step) {
   std::vector<checkpoint::SavedChunk> chunks;
   for (checkpoint::OwnedBox &box : checkpoint::ownedBoxes(manifest, rank)) {
-    box.chunk.write = [&manifest, range = box.range, view = box.view,
-                       rank](const auto &write) {
+    box.chunk.write = [&manifest, range = box.range, view = box.view, rank,
+                       step](const auto &write) {
       auto size = static_cast<size_t>(sizeOf(range->dtype));
-      std::string bytes = storedBytes(manifest, *range, rank);
+      std::string bytes = storedBytes(manifest, *range, rank, step);
       rt::forEachRun(view, range->full,
                      [&](int64_t stored, int64_t, int64_t count) {
                        write(std::string_view(bytes).substr(
@@ -148,7 +152,7 @@ inline void saveStep(const std::string &folder, const rt::Manifest &manifest,
   for (int64_t rank = 0; rank < manifest.ranks(); ++rank)
     ranks.emplace_back([&, request, rank]() mutable {
       request.rank = rank;
-      checkpoint::writePart(request, chunksOf(manifest, rank));
+      checkpoint::writePart(request, chunksOf(manifest, rank, step));
     });
   std::atomic<bool> cancelled{false};
   EXPECT_TRUE(checkpoint::commitSave(request, cancelled));

@@ -73,7 +73,7 @@ TEST(Checkpoint, EveryPlacementReadsWhatEveryOtherSaved) {
           for (int64_t piece : {1, 7, 1000}) {
             const RangeInfo &range = *manifest.findRange(tensor.name);
             EXPECT_EQ(readPart(tensor, manifest, range, rank, piece),
-                      storedBytes(manifest, range, rank))
+                      storedBytes(manifest, range, rank, 10))
                 << saved.name << " on " << wanted.name << ", " << tensor.name;
           }
     }
@@ -155,7 +155,7 @@ TEST(Checkpoint, TypesBecomeEachOther) {
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(bytes.substr(4 * i, 2), std::string(2, '\0'));
     EXPECT_EQ(bytes.substr(4 * i + 2, 2),
-              storedBytes(whole, *whole.findRange("b"), 0).substr(2 * i, 2));
+              storedBytes(whole, *whole.findRange("b"), 0, 1).substr(2 * i, 2));
   }
   EXPECT_EQ(messageOf([&] {
               TensorReader(*store->find("b"), whole.shardView(b, 0),

@@ -112,4 +112,34 @@ TEST(Safetensors, MalformedFilesAreRefused) {
             "the shape of 'a' is no list of whole numbers");
   EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32"}})", 8)),
             "the entry of 'a' is malformed");
+  EXPECT_EQ(error(fileOf(R"({"a":7})", 0)), "the entry of 'a' is malformed");
+  EXPECT_EQ(error(fileOf(R"({"a":{"dtype":4,"shape":[],)"
+                         R"("data_offsets":[0,4]}})",
+                         4)),
+            "the entry of 'a' is malformed");
+  EXPECT_EQ(error(""), "it is too short for a header");
+  EXPECT_EQ(error(fileOf("", 0)), "its header: this is not JSON");
+  EXPECT_EQ(error(fileOf("{\"\xff\":{}}", 0)), "its header: this is not JSON");
+  EXPECT_EQ(error(fileOf(" {}", 0)), "its header is no JSON object");
+  EXPECT_EQ(withOffsets("[8,0]"), "'a' lies outside the file");
+  EXPECT_EQ(withOffsets("[0,18446744073709551615]"),
+            "'a' lies outside the file");
+  auto withShape = [&](const std::string &shape) {
+    return error(fileOf(R"({"a":{"dtype":"F32","shape":)" + shape +
+                            R"(,"data_offsets":[0,8]}})",
+                        8));
+  };
+  EXPECT_EQ(withShape("[-2]"), "the shape of 'a' is no list of whole numbers");
+  EXPECT_EQ(withShape("[4294967296,0]"), "'a' has an impossible shape");
+  EXPECT_EQ(withShape("[4294967295,4294967295,0]"),
+            "'a' has an impossible shape");
+  EXPECT_EQ(error(fileOf("{" + a +
+                             R"(,"b":{"dtype":"F32","shape":[2],)"
+                             R"("data_offsets":[4,12]}})",
+                         12)),
+            "there is a hole or an overlap before 'b'");
+  for (const char *metadata : {"7", "[]", R"({"a":1})"})
+    EXPECT_EQ(
+        error(fileOf(R"({"__metadata__":)" + std::string(metadata) + "}", 0)),
+        "its __metadata__ is no table of texts");
 }

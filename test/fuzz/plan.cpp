@@ -1,0 +1,37 @@
+//===- plan.cpp - Any text as a plan --------------------------------------===//
+//
+// What is accepted can be asked, and means the same when it is written again.
+//
+//===----------------------------------------------------------------------===//
+#include "fsdp/Schedule/Plan.h"
+#include "Fuzz.h"
+#include "fsdp/Schedule/Decisions.h"
+
+using namespace fsdp;
+using namespace fsdp::test;
+
+static void ask(const schedule::Plan &plan) {
+  auto rules = schedule::Rules::compile(plan);
+  if (!rules)
+    return llvm::consumeError(rules.takeError());
+  schedule::Point point;
+  point.kind = dist::CollectiveKind::Gather;
+  schedule::Decision decision;
+  rules->decide("fwd layers.0.wq all_gather", point, decision);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  auto plan = schedule::parseJSON(textOf(data, size));
+  if (!plan) {
+    require(!llvm::toString(plan.takeError()).empty());
+    return 0;
+  }
+  ask(*plan);
+  if (!plan->units.empty()) // of version 1, which is not written
+    return 0;
+  std::string written = schedule::toJSON(*plan);
+  auto again = schedule::parseJSON(written);
+  require(static_cast<bool>(again));
+  require(schedule::toJSON(*again) == written);
+  return 0;
+}

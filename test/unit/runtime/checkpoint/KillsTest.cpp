@@ -1,0 +1,238 @@
+//===- KillsTest.cpp - A save that dies anywhere loses nothing ------------===//
+//
+// Each call that changes files is counted, and a child that saves dies by
+// SIGKILL behind the n-th of them, for every n there is; then at random times.
+// What it leaves must open and verify, and be clean after the next run.
+//
+//===----------------------------------------------------------------------===//
+#include "../CheckpointFixture.h"
+#include "fsdp/Checkpoint/Verify.h"
+#include <cerrno>
+#include <cstdio>
+#include <dlfcn.h>
+#include <random>
+#include <set>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+namespace fs = std::filesystem;
+
+//===----------------------------------------------------------------------===//
+// Calls that are counted
+//===----------------------------------------------------------------------===//
+
+static int callsLeft = -1; // negative: endless
+static bool canExchange = true;
+
+/// Ends the process in front of a call, behind those that were granted.
+static void countCall() {
+  if (callsLeft == 0)
+    kill(getpid(), SIGKILL);
+  if (callsLeft > 0)
+    --callsLeft;
+}
+
+template <typename Function> static Function *realOf(const char *name) {
+  return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
+}
+
+extern "C" {
+int rename(const char *from, const char *to) noexcept {
+  countCall();
+  return realOf<int(const char *, const char *)>("rename")(from, to);
+}
+int renameat2(int fromFolder, const char *from, int toFolder, const char *to,
+              unsigned flags) noexcept {
+  countCall();
+  if (!canExchange) {
+    errno = EINVAL;
+    return -1;
+  }
+  return realOf<int(int, const char *, int, const char *, unsigned)>(
+      "renameat2")(fromFolder, from, toFolder, to, flags);
+}
+int remove(const char *path) noexcept {
+  countCall();
+  return realOf<int(const char *)>("remove")(path);
+}
+int mkdir(const char *path, mode_t mode) noexcept {
+  countCall();
+  return realOf<int(const char *, mode_t)>("mkdir")(path, mode);
+}
+// A killed process loses nothing that the system has; the disk may wait.
+int fsync(int) {
+  countCall();
+  return 0;
+}
+}
+
+//===----------------------------------------------------------------------===//
+// What is saved
+//===----------------------------------------------------------------------===//
+
+static Manifest manifest() {
+  return manifestOf({{"dp", 3}},
+                    {{"a", "parameter", "f32", {10, 6}, {"/dp", ""}},
+                     {"a.exp_avg", "state", "f32", {10, 6}, {"/dp", ""}},
+                     {"b", "parameter", "bf16", {5}, {""}}});
+}
+
+/// Saves a step, one rank after the other.
+static void saveInOrder(const std::string &folder, int64_t step) {
+  Manifest saved = manifest();
+  SaveRequest request = requestOf(folder, saved, step);
+  beginSave(request);
+  for (request.rank = 0; request.rank < request.ranks; ++request.rank)
+    writePart(request, chunksOf(saved, request.rank, step));
+  std::atomic<bool> cancelled{false};
+  commitSave(request, cancelled);
+}
+
+/// What a run does at its start and at each of some steps.
+static void runSteps(const std::string &folder, int64_t first, int64_t count) {
+  cleanCheckpoints(folder);
+  for (int64_t step = first; step < first + count; ++step) {
+    saveInOrder(folder, step);
+    pruneCheckpoints(folder, 2);
+  }
+}
+
+/// The newest step opens, verifies and has its values; returns it.
+static int64_t checkNewest(const std::string &folder) {
+  auto store = openTensorStore(folder);
+  int64_t step = store->state()->step;
+  EXPECT_EQ(verifyTensors(*store, 1, [](uint64_t) {}).damage.size(), 0u);
+  Manifest saved = manifest();
+  for (const RangeInfo &range : saved.ranges) {
+    ShardView view = saved.shardView(range, 0);
+    TensorReader reader(*store->find(range.name), view, range.dtype);
+    std::string bytes(range.bytes, '\x5a');
+    reader.read(0, range.elements(),
+                reinterpret_cast<std::byte *>(bytes.data()));
+    EXPECT_EQ(bytes, storedBytes(saved, range, 0, step)) << range.name;
+  }
+  return step;
+}
+
+/// Every file below the folder.
+static std::set<std::string> listing(const std::string &folder) {
+  std::set<std::string> files;
+  for (const auto &entry : fs::recursive_directory_iterator(folder))
+    files.insert(fs::relative(entry.path(), folder).string());
+  return files;
+}
+
+static std::set<std::string> filesOf(std::initializer_list<int64_t> steps) {
+  std::set<std::string> files;
+  for (int64_t step : steps) {
+    std::string place = "step-" + std::to_string(step);
+    files.insert(place);
+    for (const char *name :
+         {"committed", "index.json", "rank-00000.safetensors",
+          "rank-00001.safetensors", "rank-00002.safetensors"})
+      files.insert(place + "/" + name);
+  }
+  return files;
+}
+
+/// After the next run nothing is left but the newest steps.
+static void checkNextRun(const std::string &folder, int64_t step) {
+  runSteps(folder, step, 2);
+  EXPECT_EQ(listing(folder), filesOf({step, step + 1}));
+  EXPECT_EQ(checkNewest(folder), step + 1);
+}
+
+/// Runs `work` in a child that may make so many calls. True if it came to its
+/// end.
+template <typename Work> static bool survives(int calls, Work work) {
+  pid_t child = fork();
+  if (child == 0) {
+    callsLeft = calls;
+    work();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL
+                                  : WEXITSTATUS(status) == 0);
+  return WIFEXITED(status);
+}
+
+//===----------------------------------------------------------------------===//
+// Tests
+//===----------------------------------------------------------------------===//
+
+/// Lets `work` die behind each of its calls, over a folder with the steps 4 and
+/// 5; `newest` are those that may be the newest then.
+template <typename Work>
+static void dieEverywhere(Work work, std::set<int64_t> newest) {
+  std::set<int64_t> seen;
+  bool ended = false;
+  int calls = 0;
+  for (; !ended; ++calls) {
+    TemporaryFolder folder;
+    runSteps(folder.path, 4, 2);
+    ended = survives(calls, [&] { work(folder.path); });
+    int64_t step = checkNewest(folder.path);
+    EXPECT_TRUE(newest.count(step)) << step << " after " << calls << " calls";
+    seen.insert(step);
+    cleanCheckpoints(folder.path);
+    EXPECT_GE(checkNewest(folder.path), 5);
+    checkNextRun(folder.path, 7);
+    ASSERT_FALSE(testing::Test::HasFailure()) << calls << " calls";
+  }
+  EXPECT_EQ(seen, newest);
+  std::printf("died at %d places\n", calls - 1);
+  // Files of three ranks, the index and the marker, each written and renamed.
+  EXPECT_GT(calls, 20);
+}
+
+TEST(CheckpointKills, BehindEveryCallOfANewStep) {
+  dieEverywhere([](const std::string &folder) { runSteps(folder, 6, 1); },
+                {5, 6});
+}
+
+TEST(CheckpointKills, BehindEveryCallOfAStepThatIsThere) {
+  dieEverywhere([](const std::string &folder) { runSteps(folder, 5, 1); }, {5});
+}
+
+TEST(CheckpointKills, WhereNamesCannotBeExchanged) {
+  // Between two renames step 5 has another name, until somebody cleans.
+  canExchange = false;
+  dieEverywhere([](const std::string &folder) { runSteps(folder, 5, 1); },
+                {4, 5});
+  canExchange = true;
+}
+
+/// FSDP_KILLS: how many.
+TEST(CheckpointKills, AtRandomTimes) {
+  const char *wanted = std::getenv("FSDP_KILLS");
+  int kills = wanted ? std::atoi(wanted) : 20;
+  std::mt19937 random(1);
+  TemporaryFolder folder;
+  runSteps(folder.path, 1, 1);
+  int64_t newest = 1;
+  for (int i = 0; i < kills; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      cleanCheckpoints(folder.path);
+      for (int64_t step = newest + 1;; ++step) {
+        saveStep(folder.path, manifest(), step); // ranks are threads
+        pruneCheckpoints(folder.path, 2);
+      }
+    }
+    usleep(random() % 150000);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    int64_t step = checkNewest(folder.path);
+    EXPECT_GE(step, newest);
+    newest = step;
+  }
+  std::printf("%d kills, at step %lld\n", kills,
+              static_cast<long long>(newest));
+  checkNextRun(folder.path, newest + 1);
+}
