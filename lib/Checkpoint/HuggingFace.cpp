@@ -1,6 +1,7 @@
 //===- HuggingFace.cpp - Opens directories of Hugging Face ----------------===//
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "Families.h"
+#include "WeightMap.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/AtomicFile.h"
@@ -100,13 +101,12 @@ FileTensors HuggingFaceStore::openWhole() {
   return tensors;
 }
 
-/// Where the index says that each tensor lies. Names of files lead nowhere
-/// else.
-static std::map<std::string, std::string> readIndex(const std::string &path) {
+std::map<std::string, std::string>
+checkpoint::parseWeightMap(const std::string &text, const std::string &origin) {
   std::string problem;
-  json index = rt::parseStrictJson(readWholeFile(path, "the index"), problem);
+  json index = rt::parseStrictJson(text, problem);
   auto refuse = [&](const std::string &what) {
-    throw Error("damaged index '" + path + "': " + what);
+    throw Error("damaged index '" + origin + "': " + what);
   };
   if (!problem.empty())
     refuse(problem);
@@ -151,7 +151,8 @@ void HuggingFaceStore::checkFile(const std::string &name,
 }
 
 FileTensors HuggingFaceStore::openShards() {
-  std::map<std::string, std::string> map = readIndex(inside(kIndex));
+  std::map<std::string, std::string> map = parseWeightMap(
+      readWholeFile(inside(kIndex), "the index"), inside(kIndex));
   std::vector<std::string> names;
   for (const auto &[tensor, file] : map)
     names.push_back(file);

@@ -84,15 +84,15 @@ def truncate(folder, name):
 
 
 def duplicate(folder):
-    """The second shard has a tensor of the first, too."""
-    header, data = read(folder.at("model-00001-of-00004.safetensors"))
+    """The third shard has a tensor of the second, too."""
+    header, data = read(folder.at("model-00002-of-00005.safetensors"))
     begin, end = header[Q]["data_offsets"]
     entry = dict(header[Q])
     def edit(there, bytes_there):
         entry["data_offsets"] = [len(bytes_there), len(bytes_there) + end - begin]
         there[Q] = entry
         return bytes_there + data[begin:end]
-    folder.tensors(edit, "model-00002-of-00004.safetensors")
+    folder.tensors(edit, "model-00003-of-00005.safetensors")
 
 
 def rename(header, old, new):
@@ -141,7 +141,8 @@ CASES = [
     ("no weights", "llama2", lambda f: os.remove(f.at("model.safetensors")),
      r"has a config\.json, but neither model\.safetensors nor model\.safetensors\.index\.json"),
     ("a layer too few in the file", "llama2", lambda f: f.config(num_hidden_layers=3),
-     r"'model\.layers\.2\.self_attn\.q_proj\.weight' is missing\n(.*\n)+.*lm_head|is missing"),
+     r"'model\.layers\.2\.self_attn\.q_proj\.weight' is missing\n(.*\n)*.*"
+     r"'model\.layers\.2\.post_attention_layernorm\.weight' is missing"),
     ("a layer too many in the file", "llama2", lambda f: f.config(num_hidden_layers=1),
      r"'model\.layers\.1\.input_layernorm\.weight' is no tensor of the model"),
     ("a tensor of no model", "llama2",
@@ -156,8 +157,8 @@ CASES = [
     ("truncated", "llama2", lambda f: truncate(f, "model.safetensors"),
      r"damaged safetensors file '.*model\.safetensors'"),
     ("a truncated shard", "llama3_shards",
-     lambda f: truncate(f, "model-00003-of-00004.safetensors"),
-     r"damaged safetensors file '.*model-00003-of-00004\.safetensors'"),
+     lambda f: truncate(f, "model-00003-of-00005.safetensors"),
+     r"damaged safetensors file '.*model-00003-of-00005\.safetensors'"),
     ("the index is no JSON", "llama3_shards", lambda f: f.text(INDEX, "weight_map"),
      r"damaged index '.*index\.json': this is not JSON"),
     ("no weight_map", "llama3_shards", lambda f: f.text(INDEX, '{"metadata": {}}'),
@@ -174,25 +175,25 @@ CASES = [
     ("an absolute file", "llama3_shards", lambda f: f.map(**{Q: "/etc/passwd"}),
      r"is '/etc/passwd', not the name of a \.safetensors file"),
     ("a missing shard", "llama3_shards",
-     lambda f: os.remove(f.at("model-00002-of-00004.safetensors")),
-     r"the file 'model-00002-of-00004\.safetensors' of the index is missing"),
+     lambda f: os.remove(f.at("model-00002-of-00005.safetensors")),
+     r"the file 'model-00002-of-00005\.safetensors' of the index is missing"),
     ("a tensor in another shard", "llama3_shards",
-     lambda f: f.map(**{Q: "model-00004-of-00004.safetensors"}),
-     rf"'{Q}' is in 'model-00001-of-00004\.safetensors', but the index says "
-     r"'model-00004-of-00004\.safetensors'"),
+     lambda f: f.map(**{Q: "model-00004-of-00005.safetensors"}),
+     rf"'{Q}' is in 'model-00002-of-00005\.safetensors', but the index says "
+     r"'model-00004-of-00005\.safetensors'"),
     ("a tensor in no shard", "llama3_shards",
-     lambda f: f.map(**{"x": "model-00004-of-00004.safetensors"}),
-     r"'x' is not in 'model-00004-of-00004\.safetensors', where the index places it"),
+     lambda f: f.map(**{"x": "model-00004-of-00005.safetensors"}),
+     r"'x' is not in 'model-00004-of-00005\.safetensors', where the index places it"),
     ("a tensor in no index", "llama3_shards",
      lambda f: f.change(INDEX, lambda index: index["weight_map"].pop(Q)),
-     rf"'{Q}' is in 'model-00001-of-00004\.safetensors', but not in the index"),
+     rf"'{Q}' is in 'model-00002-of-00005\.safetensors', but not in the index"),
     ("a tensor twice", "llama3_shards", duplicate,
-     rf"'{Q}' is in two files, 'model-00002-of-00004\.safetensors' and "
-     r"'model-00001-of-00004\.safetensors'"),
+     rf"'{Q}' is in two files, 'model-00003-of-00005\.safetensors' and "
+     r"'model-00002-of-00005\.safetensors'"),
     ("not tied, without lm_head", "llama3_tied", lambda f: f.config(tie_word_embeddings=False),
      r"'lm_head\.weight' is missing, and tie_word_embeddings is false"),
     ("tied, with another lm_head", "llama3_tied",
-     lambda f: f.add("lm_head.weight", "BF16", [64, 16], bytes(64 * 16 * 2)),
+     lambda f: f.add("lm_head.weight", "BF16", [256, 16], bytes(256 * 16 * 2)),
      rf"'lm_head\.weight' is not equal to '{EMBEDDING}', but tie_word_embeddings is true"),
 ]
 

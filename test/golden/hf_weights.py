@@ -21,7 +21,7 @@ SEED, BATCH, SEQ = 7, 2, 16
 FOLDER = pathlib.Path(__file__).with_suffix("")
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
-         "intermediate_size": 24, "vocab_size": 64, "max_position_embeddings": 64}
+         "intermediate_size": 24, "vocab_size": 256, "max_position_embeddings": 64}
 SCALING = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
            "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
 
@@ -38,10 +38,11 @@ CASES = {
     "llama3_tied": ({"num_key_value_heads": 1, "head_dim": 8, "rms_norm_eps": 1e-5,
                      "tie_word_embeddings": True, "rope_parameters": SCALING},
                     torch.bfloat16, "1GB"),
+    # Tied, in shards, of which the embedding is larger than a shard may be.
     "tied_shards": ({"num_key_value_heads": 2, "rms_norm_eps": 1e-6,
                      "tie_word_embeddings": True,
                      "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}},
-                    torch.float32, "4KB"),
+                    torch.float32, "10KB"),
     # CodeLlama: another base, stored in f16.
     "code_llama": ({"rms_norm_eps": 1e-5,
                     "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0}},
@@ -84,7 +85,7 @@ def make(name, changes, dtype, shard):
     save_file(gradients, folder / "gradients.safetensors")
     header = {"about": "Made by hf_weights.py", "torch": torch.__version__,
               "transformers": transformers.__version__, "rows": rows.tolist(),
-              "loss": float(loss)}
+              "loss": loss.item()}
     (folder / "golden.json").write_text(json.dumps(header) + "\n")
     print(f"{name:14} loss {loss:.7f}")
 

@@ -80,7 +80,7 @@ static std::vector<float> neighbours(const std::vector<float> &halves,
 }
 
 TEST(HuggingFace, NamesAndLayoutsBecomeThoseOfTheArtifact) {
-  const char *const shard = "llama3_shards/model-00001-of-00004.safetensors";
+  const char *const shard = "llama3_shards/model-00002-of-00005.safetensors";
   std::vector<float> q =
       reference(shard, "model.layers.0.self_attn.q_proj.weight");
   std::vector<float> k =
@@ -103,7 +103,7 @@ TEST(HuggingFace, NamesAndLayoutsBecomeThoseOfTheArtifact) {
   EXPECT_EQ(readWhole(*store, "layers.0.attention.wk.weight"),
             neighbours(k, 8, 16));
   EXPECT_EQ(readWhole(*store, "layers.0.attention.wv.weight"),
-            reference("llama3_shards/model-00002-of-00004.safetensors",
+            reference("llama3_shards/model-00002-of-00005.safetensors",
                       "model.layers.0.self_attn.v_proj.weight"));
 
   // A rank's rows, the last ones with padding.
