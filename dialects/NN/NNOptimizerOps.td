@@ -40,7 +40,8 @@ def NN_ClipCoefficientOp : NN_PureOp<"clip_coefficient", [AllTypesMatch<["max", 
   let description = [{
     `norm = sqrt(sum) * scale` and `coefficient = min(1, max_norm / (norm + 1e-6))`;
     `max_norm` 0 means no clipping (coefficient 1). A non-finite `max` gives
-    that value as the norm, so the caller can stop. `sum` may be several sums of
+    that value as the norm, and a norm that is not finite the coefficient NaN, with
+    which nn.adamw changes nothing: the caller can stop or leave the step out. `sum` may be several sums of
     nn.sum_squares one behind the other, which are added.
 
     Example: `%norm, %c = nn.clip_coefficient %max, %sum max_norm 1.0 : tensor<f32>, tensor<2xi64>`
@@ -70,7 +71,8 @@ def NN_AdamWOp : NN_Op<"adamw", [
     ```
 
     in place. `lr` is the learning rate of this step, `step` its number t
-    (from 1). Element-wise, hence indifferent to sharding.
+    (from 1). Element-wise, hence indifferent to sharding. Where `coefficient` is
+    NaN nothing changes.
 
     Example:
     ```mlir

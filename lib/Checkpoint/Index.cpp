@@ -67,6 +67,7 @@ static std::string lineOf(const ordered_json &value) {
 static ordered_json jsonOf(const RunState &state) {
   return {{"step", state.step},
           {"tokens", state.tokens},
+          {"schedule_start", state.scheduleStart},
           {"seed", state.seed},
           {"dataset", state.dataset},
           {"dataset_path", state.datasetPath},
@@ -191,6 +192,7 @@ static RunState stateAt(const JsonField &field) {
   RunState state;
   state.step = field.at("step").integer();
   state.tokens = field.at("tokens").integer();
+  state.scheduleStart = field.at("schedule_start").integer();
   state.seed = field.at("seed").word();
   state.dataset = field.at("dataset").string();
   state.datasetPath = field.at("dataset_path").string();

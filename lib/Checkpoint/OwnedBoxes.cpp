@@ -14,8 +14,8 @@ static bool endsWith(const std::string &text, const std::string &end) {
          text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Whether a run goes on from it. Sums of gradients are zero between two steps.
-static bool isSaved(const RangeInfo &range) {
+/// Sums of gradients are zero between two steps.
+bool checkpoint::isSaved(const RangeInfo &range) {
   if (range.role == "parameter")
     return true;
   return range.role == "state" &&

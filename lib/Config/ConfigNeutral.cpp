@@ -20,7 +20,6 @@ const std::vector<NeutralKey> &fsdp::neutralKeys() {
   const char *const noPipeline = "there is no pipeline parallelism";
   const char *const noContext = "there is no context parallelism";
   const char *const noExperts = "there are no experts";
-  const char *const noCheckpoint = "checkpoints are neither saved nor loaded";
   const char *const noRecompute = "activations are not recomputed";
   const char *const compiled = "every program is compiled ahead of time";
   const char *const noFloat8 = "there is no Float8";
@@ -72,22 +71,9 @@ const std::vector<NeutralKey> &fsdp::neutralKeys() {
       {"parallelism.context_parallel_rotate_method", {}, noContext},
       {"parallelism.expert_parallel_degree", {"1"}, noExperts},
       {"parallelism.expert_tensor_parallel_degree", {"1"}, noExperts},
-      {"checkpoint.enable", {"false"}, noCheckpoint},
-      {"checkpoint.enable_checkpoint", {"false"}, noCheckpoint},
-      {"checkpoint.folder", {}, noCheckpoint},
-      {"checkpoint.interval", {}, noCheckpoint},
-      {"checkpoint.initial_load_path", {"\"\""}, noCheckpoint},
-      {"checkpoint.initial_load_model_only", {}, noCheckpoint},
-      {"checkpoint.initial_load_in_hf", {"false"}, noCheckpoint},
-      {"checkpoint.last_save_model_only", {}, noCheckpoint},
-      {"checkpoint.last_save_in_hf", {}, noCheckpoint},
-      {"checkpoint.export_dtype", {}, noCheckpoint},
-      {"checkpoint.create_seed_checkpoint", {"false"}, noCheckpoint},
-      {"checkpoint.async_mode", {}, noCheckpoint},
-      {"checkpoint.keep_latest_k", {}, noCheckpoint},
-      {"checkpoint.load_step", {"-1"}, noCheckpoint},
-      {"checkpoint.exclude_from_loading", {}, noCheckpoint},
-      {"checkpoint.enable_first_step_checkpoint", {"false"}, noCheckpoint},
+      {"checkpoint.enable_checkpoint",
+       {"false"},
+       "checkpoint.enable is its name"},
       {"activation_checkpoint.mode", {"\"none\""}, noRecompute},
       {"activation_checkpoint.selective_ac_option", {}, noRecompute},
       {"activation_checkpoint.early_stop", {}, noRecompute},

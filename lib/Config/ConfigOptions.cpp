@@ -21,6 +21,13 @@ static std::string text(bool value) { return value ? "true" : "false"; }
 static std::string text(int64_t value) { return std::to_string(value); }
 static std::string text(double value) { return numberText(value); }
 static std::string text(const std::string &value) { return value; }
+/// As on the command line.
+static std::string text(const std::vector<std::string> &values) {
+  std::string all;
+  for (const std::string &value : values)
+    all += (all.empty() ? "" : ",") + value;
+  return all;
+}
 template <typename T> static std::string text(const std::optional<T> &value) {
   return value ? text(*value) : "unset";
 }
@@ -38,6 +45,7 @@ std::string ConfigOption::typeName() const {
     std::string operator()(std::optional<bool> *) { return "boolean"; }
     std::string operator()(std::optional<int64_t> *) { return "integer"; }
     std::string operator()(std::optional<double> *) { return "number"; }
+    std::string operator()(std::vector<std::string> *) { return "list"; }
   };
   return std::visit(Name(), place);
 }
@@ -60,8 +68,10 @@ public:
   template <typename T> void add(const char *name, T &place, const char *doc) {
     add(name, place, -kAny, kAny, doc);
   }
-  void add(const char *name, std::string &place,
-           std::vector<std::string> choices, const char *doc) {
+  /// Text, or a list of texts, that says one of `choices`.
+  template <typename T>
+  void add(const char *name, T &place, std::vector<std::string> choices,
+           const char *doc) {
     options.push_back(
         {name, &place, doc, -kAny, kAny, std::move(choices), compiled});
   }
@@ -166,6 +176,76 @@ static void addTraining(Table &table, RunConfig::Training &training) {
             "bytes: every byte of a text file is a token");
   table.add("training.dataset_path", training.datasetPath,
             "the text file; a relative path starts at the current directory");
+  table.add("training.on_nonfinite", training.onNonfinite, {"stop", "skip"},
+            "a step whose loss or gradient norm is not finite: stop ends the "
+            "run; skip leaves parameters and optimizer as they are and goes "
+            "on");
+  table.add("training.max_skipped_steps", training.maxSkippedSteps, 1, kMaxInt,
+            "with training.on_nonfinite = skip: so many steps that were "
+            "skipped one behind the other end the run");
+}
+
+static void addCheckpoint(Table &table, RunConfig::Checkpoint &checkpoint) {
+  table.compiled = false;
+  table.add("checkpoint.enable", checkpoint.enable,
+            "whether the run saves checkpoints, and goes on from the newest "
+            "one in its folder");
+  table.add("checkpoint.folder", checkpoint.folder,
+            "folder of the checkpoints, one directory step-N each; a relative "
+            "path starts at job.dump_folder");
+  table.add("checkpoint.interval", checkpoint.interval, 1, kMaxInt,
+            "steps between two checkpoints; the last step always has one");
+  table.add("checkpoint.initial_load_path", checkpoint.initialLoadPath,
+            "a checkpoint (step-N or a folder of them) or a directory of "
+            "Hugging Face to begin with; used only while the run's own folder "
+            "has no checkpoint");
+  table.add("checkpoint.initial_load_model_only",
+            checkpoint.initialLoadModelOnly,
+            "of checkpoint.initial_load_path take the parameters alone and "
+            "begin with step 1; false: go on where it stands");
+  table.add("checkpoint.initial_load_in_hf", checkpoint.initialLoadInHf,
+            "checkpoint.initial_load_path has to be a directory of Hugging "
+            "Face; false: what it is is found out");
+  table.add("checkpoint.last_save_model_only", checkpoint.lastSaveModelOnly,
+            "the checkpoint of the last step has the parameters alone, in "
+            "checkpoint.export_dtype: no run can go on from it");
+  table.add("checkpoint.last_save_in_hf", checkpoint.lastSaveInHf,
+            "not by a run: `fsdp-checkpoint export` writes a directory of "
+            "Hugging Face");
+  table.add("checkpoint.export_dtype", checkpoint.exportDtype,
+            {"float32", "bfloat16"},
+            "type of the parameters of checkpoint.last_save_model_only");
+  table.add("checkpoint.create_seed_checkpoint",
+            checkpoint.createSeedCheckpoint,
+            "save the initial values as step-0 and end; runs of any mesh that "
+            "find it start from it");
+  table.add("checkpoint.async_mode", checkpoint.asyncMode,
+            {"disabled", "async", "async_with_pinned_mem"},
+            "disabled: a save is written before the next step begins; async: "
+            "the next step begins when the rank's part is copied to staging "
+            "memory, which a thread writes; async_with_pinned_mem: the same, "
+            "as copies from a GPU go through pinned memory anyway");
+  table.add("checkpoint.keep_latest_k", checkpoint.keepLatestK, 0, kMaxInt,
+            "so many checkpoints stay, at least 2; 0: all");
+  table.add("checkpoint.load_step", checkpoint.loadStep, -1, kMaxInt,
+            "the step to go on from; -1: the newest");
+  table.add("checkpoint.exclude_from_loading", checkpoint.excludeFromLoading,
+            {"optimizer", "lr_scheduler", "dataloader", "train_state"},
+            "what begins anew: the optimizer's moments; the learning rate's "
+            "schedule; the order of the data, whose settings may then differ; "
+            "the count of steps. On the command line with commas between");
+  table.add("checkpoint.enable_first_step_checkpoint",
+            checkpoint.enableFirstStepCheckpoint,
+            "save behind step 1 too, to see early whether saving works");
+  table.add("checkpoint.load_only", checkpoint.loadOnly, "load and never save");
+  table.add("checkpoint.on_error", checkpoint.onError, {"stop", "continue"},
+            "a checkpoint that could not be written: stop ends the run, "
+            "continue warns and tries again at the next save; those before it "
+            "stay whole");
+  table.add("checkpoint.grace_period_seconds", checkpoint.gracePeriodSeconds, 1,
+            1e6,
+            "seconds that a run has to save and end behind a signal (SIGTERM, "
+            "SIGINT, SIGUSR1); then it is ended, as by a second signal");
 }
 
 static void addCompilation(Table &table, RunConfig &config) {
@@ -237,6 +317,9 @@ static void addReports(Table &table, RunConfig &config) {
   table.compiled = false;
   table.add("validation.enable", config.validation.enable,
             "whether the held-out text is evaluated after the last step");
+  table.add("validation.freq", config.validation.freq, 0, kMaxInt,
+            "steps between two evaluations of the held-out text; 0: only "
+            "after the last step");
   table.add("validation.fraction", config.validation.fraction, 0, 0.9,
             "the end of the text that is never sampled");
   table.add("metrics.log_freq", config.metrics.logFreq, 1, kMaxInt,
@@ -265,6 +348,7 @@ std::vector<ConfigOption> fsdp::configOptions(RunConfig &config) {
   addOptimizer(table, config);
   addTraining(table, config.training);
   addCompilation(table, config);
+  addCheckpoint(table, config.checkpoint);
   addReports(table, config);
   return std::move(table.options);
 }

@@ -121,7 +121,8 @@ static void collect(ConfigErrors &errors, const std::string &key, Read read) {
 namespace {
 
 /// A value as it was written.
-using Value = std::variant<bool, int64_t, double, std::string>;
+using Value =
+    std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 
 /// Stores a value in a place of the right type; false if it has another.
 struct Store {
@@ -130,6 +131,7 @@ struct Store {
   bool operator()(bool *place) { return take(*place); }
   bool operator()(int64_t *place) { return take(*place); }
   bool operator()(std::string *place) { return take(*place); }
+  bool operator()(std::vector<std::string> *place) { return take(*place); }
   bool operator()(double *place) {
     if (const auto *integer = std::get_if<int64_t>(&value)) {
       *place = static_cast<double>(*integer);
@@ -156,6 +158,14 @@ private:
 
 } // namespace
 
+static std::string joined(const std::vector<std::string> &parts,
+                          const char *separator) {
+  std::string text;
+  for (const std::string &part : parts)
+    text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
 static std::string quoted(const Value &value) {
   if (const auto *held = std::get_if<bool>(&value))
     return *held ? "true" : "false";
@@ -166,19 +176,16 @@ static std::string quoted(const Value &value) {
     out << *held;
     return out.str();
   }
+  if (const auto *held = std::get_if<std::vector<std::string>>(&value))
+    return "[" + joined(*held, ", ") + "]";
   return "'" + std::get<std::string>(value) + "'";
-}
-
-static std::string joined(const std::vector<std::string> &parts,
-                          const char *separator) {
-  std::string text;
-  for (const std::string &part : parts)
-    text += (text.empty() ? "" : separator) + part;
-  return text;
 }
 
 /// What the table says a value must be, for messages.
 static std::string expectation(const ConfigOption &option) {
+  if (option.typeName() == "list")
+    return "a list of " +
+           (option.choices.empty() ? "strings" : joined(option.choices, ", "));
   if (!option.choices.empty())
     return "one of " + joined(option.choices, ", ");
   return (option.typeName() == "integer" ? "an " : "a ") + option.typeName();
@@ -219,15 +226,24 @@ static void checkLine(const ConfigOption &option, const Value &value,
                 ": expected one line of UTF-8 without control characters");
 }
 
+static bool isListed(const ConfigOption &option, const Value &value) {
+  auto isChoice = [&](const std::string &text) {
+    return std::find(option.choices.begin(), option.choices.end(), text) !=
+           option.choices.end();
+  };
+  if (option.choices.empty())
+    return true;
+  if (const auto *list = std::get_if<std::vector<std::string>>(&value))
+    return std::all_of(list->begin(), list->end(), isChoice);
+  const auto *string = std::get_if<std::string>(&value);
+  return string && isChoice(*string);
+}
+
 static void setValue(RunConfig &config, const ConfigOption &option,
                      const Value &value, const std::string &origin) {
-  bool listed = option.choices.empty();
-  if (const auto *string = std::get_if<std::string>(&value))
-    listed |= std::find(option.choices.begin(), option.choices.end(),
-                        *string) != option.choices.end();
   checkBounds(option, value, origin);
   checkLine(option, value, origin);
-  if (!listed || !std::visit(Store{value}, option.place))
+  if (!isListed(option, value) || !std::visit(Store{value}, option.place))
     throw Error(origin + ": " + option.name + ": expected " +
                 expectation(option) + ", got " + quoted(value));
   config.origin[option.name] = origin;
@@ -244,12 +260,23 @@ static std::optional<T> parseNumber(const std::string &text) {
   return value;
 }
 
+/// The texts between commas.
+static std::vector<std::string> splitList(const std::string &text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');)
+    parts.push_back(part);
+  return parts;
+}
+
 /// Text as a value of the type the option wants; text of another type stays
 /// a string, which setValue refuses.
 static Value valueOfText(const ConfigOption &option, const std::string &text) {
   std::string type = option.typeName();
   if (type == "boolean" && (text == "true" || text == "false"))
     return text == "true";
+  if (type == "list")
+    return splitList(text);
   if (type == "integer")
     if (auto value = parseNumber<int64_t>(text))
       return *value;
@@ -295,6 +322,15 @@ static Value valueOfNode(const toml::node &node, const std::string &name,
     return value->get();
   if (const auto *value = node.as_string())
     return value->get();
+  if (const auto *array = node.as_array();
+      array && array->is_homogeneous(toml::node_type::string)) {
+    std::vector<std::string> list;
+    for (const toml::node &element : *array)
+      list.push_back(element.as_string()->get());
+    return list;
+  }
+  if (const auto *array = node.as_array(); array && array->empty())
+    return std::vector<std::string>();
   std::ostringstream type;
   type << node.type();
   throw Error(origin + ": " + name + ": expected " + expectation(option) +

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cpuid.h>
+#include <filesystem>
 
 using namespace fsdp;
 
@@ -121,6 +122,56 @@ void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
                    "has: " +
                    stated + "; choose a divisor of it",
                key);
+}
+
+void fsdp::checkCheckpoint(const RunConfig &config, ConfigErrors &errors) {
+  const RunConfig::Checkpoint &checkpoint = config.checkpoint;
+  auto refuse = [&](const std::string &key, const std::string &why) {
+    std::string name = "checkpoint." + key;
+    auto origin = config.origin.find(name);
+    errors.add((origin == config.origin.end() ? "" : origin->second + ": ") +
+                   name + why,
+               name);
+  };
+  if (!checkpoint.enable) {
+    const char *const needsEnable =
+        " needs checkpoint.enable = true; with checkpoint.load_only = true "
+        "nothing is saved";
+    if (!checkpoint.initialLoadPath.empty())
+      refuse("initial_load_path", needsEnable);
+    if (checkpoint.loadStep >= 0)
+      refuse("load_step", needsEnable);
+    if (checkpoint.createSeedCheckpoint)
+      refuse("create_seed_checkpoint",
+             " = true needs checkpoint.enable = true");
+    return;
+  }
+  if (checkpoint.keepLatestK == 1)
+    refuse("keep_latest_k", " = 1 would keep nothing while the next one is "
+                            "made; keep 2, or 0 for all");
+  if (checkpoint.lastSaveInHf)
+    refuse("last_save_in_hf",
+           " = true: a run saves checkpoints of its own, of which "
+           "`fsdp-checkpoint export` makes a directory of Hugging Face");
+  if (checkpoint.folder.empty())
+    refuse("folder", " is empty; it names the folder of the checkpoints");
+  if (checkpoint.initialLoadInHf && checkpoint.initialLoadPath.empty())
+    refuse("initial_load_in_hf",
+           " = true needs checkpoint.initial_load_path, a directory of "
+           "Hugging Face");
+  if (checkpoint.createSeedCheckpoint && checkpoint.loadOnly)
+    refuse("create_seed_checkpoint", " = true saves, which "
+                                     "checkpoint.load_only = true forbids");
+}
+
+std::string fsdp::checkpointFolder(const RunConfig &config) {
+  return (std::filesystem::path(config.job.dumpFolder) /
+          config.checkpoint.folder)
+      .string();
+}
+
+bool fsdp::savesCheckpoints(const RunConfig &config) {
+  return config.checkpoint.enable && !config.checkpoint.loadOnly;
 }
 
 /// What a policy of one's own says is said there alone.

@@ -189,6 +189,8 @@ struct AdamW {
         correction2(1 - std::pow(beta2, step)) {}
 
   void update(const Tensor &gradient, Tensor &p, Tensor &m, Tensor &v) const {
+    if (std::isnan(clip))
+      return;
     for (int64_t j = 0; j < p.size(); ++j) {
       double g = gradient.values[j] * clip;
       p.values[j] -= lr * decay * p.values[j];

@@ -484,8 +484,10 @@ Tensors clipCoefficient(const Tensors &in, double maxNorm) {
     squares += in[1].values[i] + in[1].values[i + 1] / kDigit;
   if (hasScale(max))
     norm = std::sqrt(squares / kDigit) * scaleOf(max);
-  double coefficient =
-      maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
+  double coefficient = !std::isfinite(norm)
+                           ? std::numeric_limits<double>::quiet_NaN()
+                       : maxNorm == 0 ? 1
+                                      : std::min(1.0, maxNorm / (norm + 1e-6));
   return {Tensor::scalar(norm), Tensor::scalar(coefficient)};
 }
 

@@ -77,13 +77,15 @@ static std::string drawAxes(const Axes &axes) {
   return svg;
 }
 
-static std::string drawLosses(const Axes &axes,
+static std::string drawLosses(const Axes &axes, int64_t firstStep,
                               const std::vector<double> &losses,
                               const char *style) {
   std::string points;
   for (size_t i = 0; i < losses.size(); ++i)
-    points += format("%.1f,%.1f ", axes.x(static_cast<double>(i + 1)),
-                     axes.y(losses[i]));
+    points +=
+        format("%.1f,%.1f ",
+               axes.x(static_cast<double>(firstStep) + static_cast<double>(i)),
+               axes.y(losses[i]));
   return "<polyline fill=\"none\" " + std::string(style) + " points=\"" +
          points + "\"/>\n";
 }
@@ -108,7 +110,8 @@ std::string fsdp::drawLossCurve(const LossCurve &curve) {
     if (value)
       values.push_back(*value);
   auto [low, high] = std::minmax_element(values.begin(), values.end());
-  auto steps = static_cast<double>(curve.losses.size());
+  auto steps = static_cast<double>(curve.firstStep - 1) +
+               static_cast<double>(curve.losses.size());
   Axes axes{axisTicks(0, steps, 8), axisTicks(*low, *high, 8)};
 
   std::string svg =
@@ -118,8 +121,8 @@ std::string fsdp::drawLossCurve(const LossCurve &curve) {
              kWidth, kHeight);
   svg += text(kWidth / 2, 24, "middle", curve.title, "#000");
   svg += drawAxes(axes);
-  svg += drawLosses(axes, curve.losses, "stroke=\"#aac7ea\"");
-  svg += drawLosses(axes, smooth(curve.losses),
+  svg += drawLosses(axes, curve.firstStep, curve.losses, "stroke=\"#aac7ea\"");
+  svg += drawLosses(axes, curve.firstStep, smooth(curve.losses),
                     "stroke=\"#1f5fa8\" stroke-width=\"2\"");
   if (curve.gzipHeldOut) {
     double y = axes.y(*curve.gzipHeldOut);

@@ -2,16 +2,18 @@
 #ifndef FSDP_TRAINING_LOSSCURVE_H
 #define FSDP_TRAINING_LOSSCURVE_H
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fsdp {
 
-/// What the picture shows; losses in bits per byte, one per step from 1.
+/// What the picture shows; losses in bits per byte, one per step.
 struct LossCurve {
   std::string title;
   std::vector<double> losses;
+  int64_t firstStep = 1;             // of the losses
   std::optional<double> heldOut;     // after the last step
   std::optional<double> gzipHeldOut; // a line to compare with
 };

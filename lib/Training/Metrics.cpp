@@ -102,9 +102,6 @@ void Metrics::writeJson(const StepRecord &record) {
     line.clear(); // no header either
     return;
   }
-  if (!json)
-    json = std::make_unique<LineFile>(config.job.dumpFolder + "/" +
-                                      config.metrics.jsonl);
   appendFormat(line, "{\"step\": %lld", static_cast<long long>(record.step));
   appendExact(line, "loss", record.loss);
   if (record.gradNorm)
@@ -120,6 +117,25 @@ void Metrics::writeJson(const StepRecord &record) {
   appendFormat(line, ", \"arena_bytes\": %llu, \"resident_bytes\": %llu}\n",
                static_cast<unsigned long long>(costs.arenaBytes),
                static_cast<unsigned long long>(residentBytes()));
+  writeLine();
+}
+
+void Metrics::writeLine() {
+  if (!json)
+    json = std::make_unique<LineFile>(config.job.dumpFolder + "/" +
+                                      config.metrics.jsonl);
   json->append(line);
   line.clear();
+}
+
+void Metrics::addValidation(int64_t step, double bitsPerByte) {
+  print(format("step: %5lld  held-out text: %.4f bits per byte\n",
+               static_cast<long long>(step), bitsPerByte));
+  if (config.metrics.jsonl.empty())
+    return;
+  appendFormat(line, "{\"validation\": {\"step\": %lld",
+               static_cast<long long>(step));
+  appendExact(line, "loss", bitsPerByte * M_LN2);
+  appendFormat(line, ", \"bits_per_byte\": %.9g}}\n", bitsPerByte);
+  writeLine();
 }

@@ -33,12 +33,15 @@ public:
   Metrics(const RunConfig &config, const StepCosts &costs, std::string header);
 
   void add(const StepRecord &record);
+  /// The held-out text behind a step.
+  void addValidation(int64_t step, double bitsPerByte);
 
   const std::vector<StepRecord> &records() const { return steps; }
 
 private:
   void printLine(const StepRecord &record);
   void writeJson(const StepRecord &record);
+  void writeLine();
 
   const RunConfig &config;
   StepCosts costs;

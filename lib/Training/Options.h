@@ -12,11 +12,15 @@ struct RunOptions {
   std::string config;   // TOML file; empty: the artifact's own settings
   int ranks = 0;        // to start on this machine; 0: join or run alone
   std::string load, dump, program;
-  bool noGraph = false; // of CUDA, of a training step
+  std::string command;    // instead of training: "evaluate", "sample"
+  std::string checkpoint; // whose parameters that command takes
+  bool noGraph = false;   // of CUDA, of a training step
   /// All arguments but -n, for the ranks.
   std::vector<std::string> forRanks;
   /// The arguments `--section.key value`, for the configuration.
   std::vector<std::string> overrides;
+
+  bool trains() const { return program.empty() && command.empty(); }
 };
 
 } // namespace fsdp

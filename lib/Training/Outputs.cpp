@@ -105,7 +105,7 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
                   ? ""
                   : folder + "/" + config.metrics.jsonl),
       isNewFolder(!fs::exists(folder)) {
-  bool trains = options.program.empty();
+  bool trains = options.trains();
   for (const char *name : {"loss.svg", "summary.json", "sample.txt"})
     files.push_back(folder + "/" + name);
   if (!options.dump.empty()) {
@@ -145,7 +145,7 @@ static std::string stepsAreIn(const std::string &file) {
 }
 
 std::string Outputs::whereStepsAre() const {
-  if (!lock || sizeOf(metrics) <= metricsBefore)
+  if (!lock || sizeOf(metrics) == metricsBefore)
     return {};
   return stepsAreIn(metrics);
 }
@@ -168,7 +168,7 @@ static bool say(const std::string &text) {
 }
 
 static bool explain(int signal) {
-  bool hasSteps = sizeOf(stopping.metrics) > stopping.metricsBefore;
+  bool hasSteps = sizeOf(stopping.metrics) != stopping.metricsBefore;
   return say(stopping.messages[signal]) && (!hasSteps || say(stopping.where)) &&
          write(STDERR_FILENO, "\n", 1) == 1;
 }

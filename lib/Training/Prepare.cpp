@@ -92,6 +92,19 @@ static void refuseText(const RunConfig &config) {
                 " out, and give the tokens with --load");
 }
 
+/// What evaluate and sample need.
+static void checkCommand(const RunConfig &config, const RunOptions &options,
+                         const Manifest &manifest) {
+  if (options.command.empty())
+    return;
+  if (manifest.findProgram("evaluate") < 0)
+    throw Error("the artifact has no program 'evaluate'");
+  if (options.command == "sample" && config.sample.length == 0)
+    throw Error("sample.length = 0 asks for no text; set --sample.length");
+  if (options.command == "evaluate" && config.validation.fraction == 0)
+    throw Error("validation.fraction = 0 holds out no text to evaluate");
+}
+
 PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
                              const RunOptions &options, int64_t ranks) {
   PreparedRun run;
@@ -108,6 +121,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   applyConfigOverrides(config, options.overrides, errors);
   run.precisionLine = adoptPrecision(config, manifest);
   resolveConfig(config, ranks, errors);
+  checkCheckpoint(config, errors);
   errors.throwIfAny();
   checkSettings(manifest, compiledSettings(config), config.origin);
   if (!options.program.empty()) {
@@ -122,6 +136,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkInputs(manifest);
   checkInputsOfStep(manifest);
   checkLogits(manifest, config.sample.length);
+  checkCommand(config, options, manifest);
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,

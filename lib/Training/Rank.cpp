@@ -7,6 +7,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <new>
@@ -204,6 +205,19 @@ void Rank::run(const std::string &program) {
   std::string error;
   if (!runProgram(*context, manifest().findProgram(program), error))
     throw Error("program '" + program + "': " + error);
+}
+
+int64_t Rank::firstNonfinite(const RangeInfo &range) const {
+  int64_t found = -1;
+  read(range, [&](const std::byte *piece, uint64_t first, uint64_t bytes) {
+    for (uint64_t at = 0; at < bytes && found < 0; at += sizeof(float)) {
+      float value;
+      std::memcpy(&value, piece + at, sizeof value);
+      if (!std::isfinite(value))
+        found = static_cast<int64_t>((first + at) / sizeof(float));
+    }
+  });
+  return found;
 }
 
 void Rank::initialize(uint64_t seed) {

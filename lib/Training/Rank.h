@@ -34,6 +34,8 @@ public:
   /// Copies `bytes` of an output from byte `first` on.
   void read(const rt::RangeInfo &range, uint64_t first, uint64_t bytes,
             std::byte *to) const;
+  /// Sets the bytes of a range to what `fill` makes of such pieces.
+  void write(const rt::RangeInfo &range, const rt::FillPiece &fill);
   /// A scalar of type T; null if there is none. The sizes must agree.
   template <typename T> T *scalar(const std::string &name) const {
     return reinterpret_cast<T *>(findScalar(name, sizeof(T)));
@@ -61,6 +63,10 @@ public:
   /// True if the next may begin while the last one runs.
   bool stepsOverlap() const { return rt::stepsOverlap(*context); }
 
+  /// The first element of this rank's part of a range of f32 that is not
+  /// finite; -1: all are.
+  int64_t firstNonfinite(const rt::RangeInfo &range) const;
+
   /// Writes every range to the file of this rank, but outputs of programs that
   /// ran before the last one: their bytes may have been used again. The inputs
   /// of a step of several microbatches are whole, as load() wants them.
@@ -76,7 +82,6 @@ public:
 
 private:
   std::byte *inputAddress(const rt::RangeInfo &range) const;
-  void write(const rt::RangeInfo &range, const rt::FillPiece &fill);
   bool holds(const rt::RangeInfo &range) const;
   void listStepRuns();
   void setInputsOfRun(size_t run);

@@ -18,15 +18,15 @@ std::string fsdp::timestamp() {
   return text;
 }
 
-static std::string randomId() {
+std::string fsdp::randomId() {
   std::random_device random;
   char text[17];
   std::snprintf(text, sizeof text, "%08x%08x", random(), random());
   return text;
 }
 
-/// Every setting that has a value, as text.
-static ordered_json settingsOf(RunConfig config) {
+/// In the order of their table.
+static ordered_json orderedSettings(RunConfig config) {
   ordered_json settings;
   for (const ConfigOption &option : configOptions(config))
     if (std::string text = option.text(); !text.empty() && text != "unset")
@@ -34,7 +34,13 @@ static ordered_json settingsOf(RunConfig config) {
   return settings;
 }
 
-std::string fsdp::runHeader(const PreparedRun &run, int ranks) {
+std::map<std::string, std::string> fsdp::settingsOf(RunConfig config) {
+  return orderedSettings(std::move(config))
+      .get<std::map<std::string, std::string>>();
+}
+
+std::string fsdp::runHeader(const PreparedRun &run, int ranks,
+                            const std::optional<Resumption> &from) {
   ordered_json header;
   header["id"] = randomId();
   header["date"] = timestamp();
@@ -44,7 +50,10 @@ std::string fsdp::runHeader(const PreparedRun &run, int ranks) {
   header["ranks"] = ranks;
   header["mesh"] = run.artifact->manifest().meshText();
   header["fingerprint"] = run.artifact->manifest().fingerprint;
-  header["config"] = settingsOf(run.config);
+  if (from)
+    header[from->goesOn ? "resumed_from" : "began_from"] = {
+        {"step", from->step}, {"path", from->path}};
+  header["config"] = orderedSettings(run.config);
   // Paths need not be UTF-8.
   return ordered_json{{"run", header}}.dump(
              -1, ' ', false, ordered_json::error_handler_t::replace) +

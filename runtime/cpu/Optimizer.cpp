@@ -105,10 +105,9 @@ void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
         std::ldexp(double(high), -24) + std::ldexp(double(low), -48);
     total = float(std::ldexp(std::sqrt(squares), scaleExponent(largest)));
   }
-  float factor = float(maxNorm) / (total + 1e-6f);
   *reinterpret_cast<float *>(norm) = total;
   *reinterpret_cast<float *>(coefficient) =
-      maxNorm == 0 || factor > 1.0f ? 1.0f : factor;
+      clipFactor(float(maxNorm), total, std::isfinite(total));
 }
 
 void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
@@ -116,6 +115,8 @@ void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
                      Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
                      Ptr coefficient) {
   requireComputeStream(c, stream, "adamw");
+  if (std::isnan(*reinterpret_cast<const float *>(coefficient)))
+    return;
   Trace::Span span(c.trace, stream, "adamw", int64_t(parameters.size()));
   const AdamWStep s =
       adamwScalars(d, *reinterpret_cast<const float *>(lr),

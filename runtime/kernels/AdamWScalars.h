@@ -23,6 +23,14 @@ FSDP_MATH double powerOf(double base, int32_t exponent) {
   return power;
 }
 
+/// The factor that clips gradients of this norm; NaN, with which AdamW changes
+/// nothing, if it is not finite.
+FSDP_MATH float clipFactor(float maxNorm, float norm, bool isFinite) {
+  const float factor = maxNorm / (norm + 1e-6f);
+  const float clipped = maxNorm == 0.0f || factor > 1.0f ? 1.0f : factor;
+  return isFinite ? clipped : __builtin_nanf("");
+}
+
 /// `step` counts from 1.
 FSDP_MATH AdamWStep adamwScalars(const AdamWDesc &d, float lr, int32_t step,
                                  float coefficient) {

@@ -72,7 +72,7 @@ JobEnd rt::runRanksDirectly(const LocalJob &job) {
   set(kPortVariable, std::to_string(listener.port));
   set(kJobVariable, newJobName());
   unsetenv(kListenerVariable);
-  RunningJob running;
+  RunningJob running(job.graceSeconds);
   pid_t self = getpid();
   for (int rank = 0; rank < job.ranks; ++rank)
     running.start("rank " + std::to_string(rank),

@@ -66,12 +66,13 @@ static void setLauncherEnvironment(int threads, const JobFolders &folders) {
 
 /// mpirun ends the job at some signals even if it inherits that they are
 /// ignored, and dies of others or hands them to the ranks. What is blocked does
-/// not reach it; the ranks start unblocked.
-static void blockSignals() {
+/// not reach it; the ranks start unblocked. While ranks save, mpirun has to
+/// live on, and the launcher sees what waits for it (RankWatch).
+static void blockSignals(bool ranksSave) {
   sigset_t blocked;
   sigemptyset(&blocked);
   for (int signal : kStopSignals)
-    if (isIgnored(signal) || !endsJobWell(signal))
+    if (ranksSave || isIgnored(signal) || !endsJobWell(signal))
       sigaddset(&blocked, signal);
   sigprocmask(SIG_BLOCK, &blocked, nullptr);
 }
@@ -80,8 +81,9 @@ static void blockSignals() {
 [[noreturn]] static void becomeMpirun(const LocalJob &job,
                                       const JobFolders &folders) {
   // The job ends with us, even if we are killed.
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  blockSignals();
+  bool ranksSave = job.graceSeconds > 0;
+  prctl(PR_SET_PDEATHSIG, ranksSave ? SIGKILL : SIGTERM);
+  blockSignals(ranksSave);
   setLauncherEnvironment(job.threads, folders);
   std::vector<std::string> command = {"mpirun",
                                       "-n",
@@ -113,7 +115,7 @@ JobEnd rt::runRanksByMpirun(const LocalJob &job) {
                  std::to_string(job.ranks) + " ranks need");
   checkFileSize();
   JobFolders folders = makeJobFolders(job.ranks);
-  RunningJob running;
+  RunningJob running(job.graceSeconds);
   running.start("mpirun", [&] { becomeMpirun(job, folders); });
   return running.wait();
 }

@@ -2,6 +2,7 @@
 #include "RankWatch.h"
 #include "../process/ProcessState.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <csignal>
@@ -33,6 +34,12 @@ std::string RankWatch::lookAt(int64_t pid, const std::string &name,
                 limit);
 }
 
+/// A child of mpirun has its rank in its environment once it is the rank's
+/// program.
+static std::string rankOf(int64_t pid) {
+  return variableOf(pid, "OMPI_COMM_WORLD_RANK");
+}
+
 std::string RankWatch::look() {
   std::string wrong;
   auto keepFirst = [&](const std::string &problem) {
@@ -42,13 +49,38 @@ std::string RankWatch::look() {
   for (auto &[process, what] : started) {
     keepFirst(lookAt(process, what.name, what.process));
     for (int64_t pid : childrenOf(process)) {
-      // A child has its rank in its environment once it is the rank's program.
-      std::string rank = variableOf(pid, "OMPI_COMM_WORLD_RANK");
+      std::string rank = rankOf(pid);
       if (!rank.empty())
         keepFirst(lookAt(pid, "rank " + rank, ranks[pid]));
     }
   }
   return wrong;
+}
+
+void RankWatch::tellRanks(int signal, std::set<int64_t> &told) {
+  auto tell = [&](int64_t pid) {
+    if (told.insert(pid).second)
+      kill(static_cast<pid_t>(pid), signal);
+  };
+  for (const auto &[process, what] : started) {
+    std::vector<int64_t> children = childrenOf(process);
+    bool isRank = what.name.rfind("rank ", 0) == 0;
+    if (isRank)
+      tell(process);
+    for (int64_t pid : children)
+      if (!isRank && !rankOf(pid).empty())
+        tell(pid);
+  }
+}
+
+int RankWatch::pendingSignal() const {
+  for (const auto &[process, what] : started) {
+    uint64_t pending = pendingSignals(process);
+    for (int signal : kSavingSignals)
+      if (pending >> (signal - 1) & 1)
+        return signal;
+  }
+  return 0;
 }
 
 void RankWatch::killRanks() const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 namespace fsdp::rt {
@@ -26,6 +27,12 @@ public:
   std::string look();
   /// Ends all children of mpirun that were ever seen.
   void killRanks() const;
+  /// Looks for ranks, and sends a signal to those that are not among `told`,
+  /// which then has them.
+  void tellRanks(int signal, std::set<int64_t> &told);
+  /// A signal that waits for a process that blocks it, of those at which ranks
+  /// save; 0: none does.
+  int pendingSignal() const;
 
 private:
   struct Process {

@@ -3,11 +3,14 @@
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -27,8 +30,37 @@ static std::array<std::atomic<pid_t>, kMaxLocalRanks> receivers;
 /// The signal that asked us to stop, or 0.
 static volatile std::sig_atomic_t stopSignal = 0;
 
+/// Of a job whose ranks save first, signals are only noted: how many wishes
+/// they are, and when the first came.
+static std::atomic<bool> noteSignals{false};
+static std::atomic<int> wishes{0};
+static std::atomic<double> wishedAt{0};
+
+static double secondsNow() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// What comes soon behind the first wish is the same.
+static void noteWish() {
+  int none = 0;
+  if (wishes.compare_exchange_strong(none, 1))
+    wishedAt = secondsNow();
+  else if (secondsNow() - wishedAt > kSameWishSeconds)
+    wishes = 2;
+}
+
+static bool isSaving(int signal) {
+  return std::find(std::begin(kSavingSignals), std::end(kSavingSignals),
+                   signal) != std::end(kSavingSignals);
+}
+
 static void forwardSignal(int signal, siginfo_t *info, void *) {
   stopSignal = signal;
+  if (noteSignals)
+    return isSaving(signal) ? noteWish() : void(wishes = 2);
   // A terminal sends its signals to all of them too. mpirun takes a second one
   // for impatience and ends without cleaning up.
   bool hasIt = info->si_code == SI_KERNEL && endsJobWell(signal);
@@ -81,10 +113,13 @@ static std::array<int, 2> makePipe() {
   return {ends[0], ends[1]};
 }
 
-RunningJob::RunningJob()
+RunningJob::RunningJob(double graceSeconds)
     : errorPipe(makePipe()), printPipe(makePipe()), errors(errorPipe[0]),
-      relay(printPipe[0], STDOUT_FILENO), watch(heartbeatLimit()) {
+      relay(printPipe[0], STDOUT_FILENO), watch(heartbeatLimit()),
+      grace(graceSeconds) {
   std::fflush(nullptr);
+  noteSignals = grace > 0;
+  wishes = 0;
   handleSignals();
 }
 
@@ -194,15 +229,34 @@ void RunningJob::send(int signal) {
 
 /// Tells the processes to end. They are given time for that, but not for ever.
 void RunningJob::endSoon() {
-  if (deadline)
+  Clock::time_point soon = Clock::now() + std::chrono::seconds(10);
+  if (deadline && *deadline <= soon)
     return;
   send(SIGTERM);
   send(SIGCONT);
-  deadline = Clock::now() + std::chrono::seconds(10);
+  deadline = soon;
+}
+
+/// Tells the ranks of the first wish, which then save; of the second they die
+/// at once, and so does what is left soon after.
+void RunningJob::letRanksSave() {
+  if (!deadline)
+    deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                  std::chrono::duration<double>(grace));
+  if (wishes == 2 && !endsAtOnce) {
+    endsAtOnce = true;
+    deadline = Clock::now() + std::chrono::seconds(2);
+    told.clear();
+  }
+  int signal = stopSignal;
+  watch.tellRanks(isSaving(signal) ? signal : SIGTERM, told);
+  isLate |= !endsAtOnce && Clock::now() > *deadline;
 }
 
 void RunningJob::lookAfter() {
-  if (stopSignal != 0 && !deadline)
+  if (stopSignal != 0 && grace > 0)
+    letRanksSave();
+  else if (stopSignal != 0 && !deadline)
     deadline = Clock::now() + std::chrono::seconds(10);
   if (lostReader() || (status != 0 && running > 0))
     endSoon();
@@ -213,10 +267,20 @@ void RunningJob::lookAfter() {
   if (Clock::now() - lastLook < std::chrono::duration<double>(watch.period()))
     return;
   lastLook = Clock::now();
+  if (grace > 0 && stopSignal == 0)
+    lookForSignals();
   std::string problem = watch.look();
   if (stopped.empty() && !problem.empty()) {
     stopped = problem;
     endSoon();
+  }
+}
+
+/// mpirun blocks the signals at which the ranks save.
+void RunningJob::lookForSignals() {
+  if (int signal = watch.pendingSignal()) {
+    noteWish();
+    stopSignal = signal;
   }
 }
 
@@ -247,7 +311,13 @@ void RunningJob::reap() {
 }
 
 JobEnd RunningJob::explain() const {
-  if (stopSignal != 0)
+  if (isLate)
+    return {128 + stopSignal,
+            stoppedBy(stopSignal) + format("; it had not saved within %g s "
+                                           "(checkpoint.grace_period_seconds)",
+                                           grace)};
+  bool wasToSave = grace > 0 && !endsAtOnce;
+  if (stopSignal != 0 && !wasToSave)
     return {128 + stopSignal, stoppedBy(stopSignal)};
   if (lostReader())
     return {128 + SIGPIPE, ""};
@@ -267,16 +337,18 @@ JobEnd RunningJob::wait() {
   for (int *end : {&errorPipe[1], &printPipe[1]})
     close(std::exchange(*end, -1));
   endsWithReader = !ignoreBrokenPipes();
-  if (stopSignal != 0) // it came before there was somebody to tell
+  if (stopSignal != 0 && grace == 0) // before there was somebody to tell
     send(SIGTERM);
   while (running > 0) {
-    passOn(static_cast<int>(watch.period() * 1000));
+    // Ranks that come late are told too.
+    bool isTelling = stopSignal != 0 && grace > 0;
+    passOn(isTelling ? 50 : static_cast<int>(watch.period() * 1000));
     reap();
     lookAfter();
   }
   while (passOn(0) != 0) {
   }
-  if (stopSignal == 0)
+  if (stopSignal == 0 || (grace > 0 && !endsAtOnce))
     relay.finish();
   if (!unfinished.empty()) {
     unfinished += '\n';

@@ -27,8 +27,8 @@ bool endsJobWell(int signal);
 /// one fails or stops, all are ended. One at a time in a process.
 class RunningJob {
 public:
-  /// Throws fsdp::Error if there are no pipes.
-  RunningJob();
+  /// `graceSeconds`: see LocalJob. Throws fsdp::Error if there are no pipes.
+  explicit RunningJob(double graceSeconds = 0);
   ~RunningJob();
   RunningJob(const RunningJob &) = delete;
   RunningJob &operator=(const RunningJob &) = delete;
@@ -55,6 +55,8 @@ private:
   void takeStatus(const std::string &name, int status);
   JobEnd explain() const;
   void lookAfter();
+  void lookForSignals();
+  void letRanksSave();
   void send(int signal);
   void endSoon();
 
@@ -73,6 +75,10 @@ private:
   std::string lost;       // which process a signal ended that was not ours
   int status = 0;         // of the first process that failed
   std::set<int> sent;     // signals
+  double grace;           // seconds; 0: a signal ends the job
+  std::set<int64_t> told; // ranks that know of the signal
+  /// A signal ends the job, and it is not to save; or it did not in time.
+  bool endsAtOnce = false, isLate = false;
   std::optional<Clock::time_point> deadline; // of a job that was told to end
   Clock::time_point lastLook = Clock::now();
 };

@@ -1,6 +1,7 @@
 //===- ProcessState.cpp - Whether a process runs --------------------------===//
 #include "ProcessState.h"
 #include "fsdp/Runtime/Launch.h"
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -58,6 +59,14 @@ std::vector<int64_t> fsdp::rt::childrenOf(int64_t pid) {
       children.push_back(child);
   }
   return children;
+}
+
+uint64_t fsdp::rt::pendingSignals(int64_t pid) {
+  std::ifstream file(procPath(pid, "status"));
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("ShdPnd:", 0) == 0)
+      return std::strtoull(line.c_str() + 7, nullptr, 16);
+  return 0;
 }
 
 std::string fsdp::rt::variableOf(int64_t pid, const std::string &name) {

@@ -31,6 +31,9 @@ const char *whyIsSilent(int64_t pid, const std::string &host);
 /// Children of a process; nothing where the kernel does not list them.
 std::vector<int64_t> childrenOf(int64_t pid);
 
+/// Signals that wait for a process as a whole, signal 1 as the lowest bit.
+uint64_t pendingSignals(int64_t pid);
+
 /// A variable of another process's environment, or nothing.
 std::string variableOf(int64_t pid, const std::string &name);
 

@@ -23,9 +23,35 @@ static const char *const kDescription =
     "  fsdp-run out/bible --config examples/bible.toml -n 2\n"
     "  fsdp-run out/bible -n 2 --training.dataset_path text.txt "
     "--training.steps=100\n"
-    "  mpirun -n 2 fsdp-run out/bible --config examples/bible.toml\n\n"
+    "  mpirun -n 2 fsdp-run out/bible --config examples/bible.toml\n"
+    "  fsdp-run out/bible -n 2 --config examples/bible.toml "
+    "--checkpoint.enable=true\n"
+    "  fsdp-run out/bible evaluate -n 2 --checkpoint outputs/checkpoint\n"
+    "  fsdp-run out/bible sample -n 2 --checkpoint outputs/checkpoint/step-500 "
+    "--sample.length=500\n\n"
     "Without --config the settings are those of the artifact and the "
     "defaults.";
+
+/// Options that go together.
+static void checkCommand(const RunOptions &options) {
+  if (options.command.empty() && !options.checkpoint.empty())
+    throw Error("--checkpoint is for the commands evaluate and sample; a run "
+                "goes on from its own folder (--checkpoint.enable=true), or "
+                "begins with another's parameters "
+                "(--checkpoint.initial_load_path)");
+  if (options.command.empty())
+    return;
+  if (options.checkpoint.empty())
+    throw Error("'" + options.command +
+                "' needs --checkpoint: a checkpoint (step-N), a folder of "
+                "them, or a directory of Hugging Face");
+  for (const auto &[name, value] :
+       {std::pair("--program", &options.program),
+        std::pair("--load", &options.load), std::pair("--dump", &options.dump)})
+    if (!value->empty())
+      throw Error(std::string(name) + " does not go with '" + options.command +
+                  "'");
+}
 
 /// Reads the command line; returns the exit status if the program is to end
 /// here, behind --help.
@@ -50,6 +76,14 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   app.add_option("artifact", options.artifact,
                  "folder with step.so and manifest.json")
       ->required();
+  app.add_option("command", options.command,
+                 "instead of training: evaluate (the held-out text) or sample "
+                 "(text), with the parameters of --checkpoint; nothing is "
+                 "written")
+      ->check(CLI::IsMember({"evaluate", "sample"}));
+  app.add_option("--checkpoint", options.checkpoint,
+                 "for evaluate and sample: a checkpoint (step-N), the newest "
+                 "of a folder of them, or a directory of Hugging Face");
   app.add_option("--config", options.config, "description of the run (TOML)");
   app.add_option("-n,--ranks", options.ranks,
                  "ranks to start on this machine; without it, joins the job "
@@ -80,12 +114,16 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   } catch (const CLI::ParseError &error) {
     throw Error(std::string(error.what()) + " (see fsdp-run --help)");
   }
+  checkCommand(options);
   options.forRanks = {options.artifact};
+  if (!options.command.empty())
+    options.forRanks.push_back(options.command);
   auto pass = [&](const char *name, const std::string &value) {
     if (!value.empty())
       options.forRanks.insert(options.forRanks.end(), {name, value});
   };
   pass("--config", options.config);
+  pass("--checkpoint", options.checkpoint);
   pass("--load", options.load);
   pass("--dump", options.dump);
   pass("--program", options.program);

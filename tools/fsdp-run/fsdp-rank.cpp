@@ -8,6 +8,7 @@
 #include "CommandLine.h"
 #include "Outputs.h"
 #include "Prepare.h"
+#include "StopSignals.h"
 #include "Trainer.h"
 #include "fsdp/Support/Error.h"
 #include <cstdio>
@@ -75,6 +76,8 @@ static int runOneRank(const RunOptions &options,
   Outputs outputs(run.config, options, place.size, place.rank == 0);
   if (!place.rankName)
     outputs.explainSignals();
+  if (options.trains() && savesCheckpoints(run.config))
+    catchStopSignals(run.config.checkpoint.gracePeriodSeconds);
   World world;
   auto fail = [&](const std::exception &error) {
     outputs.discard();

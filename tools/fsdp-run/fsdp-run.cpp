@@ -38,7 +38,10 @@ static int startRanks(const RunOptions &options) {
   Outputs outputs(run.config, options, options.ranks, /*isFirst=*/true);
   try {
     LocalJob job{options.ranks, static_cast<int>(run.config.compile.threads),
-                 command};
+                 command,
+                 options.trains() && savesCheckpoints(run.config)
+                     ? run.config.checkpoint.gracePeriodSeconds
+                     : 0};
     JobEnd end =
         target == Target::Cuda ? runRanksDirectly(job) : runRanksByMpirun(job);
     if (end.status == 0)

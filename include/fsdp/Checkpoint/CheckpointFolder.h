@@ -44,6 +44,9 @@ struct SavedChunk {
   std::function<void(const std::function<void(std::string_view)> &)> write;
 };
 
+/// Whether a run goes on from what the range holds.
+bool isSaved(const rt::RangeInfo &range);
+
 /// The boxes of persistent ranges that `rank` writes: each box of the job once,
 /// by one of the ranks that have it, in turn, so that all write alike. Ranges
 /// that are made anew from nothing (tables of angles), that belong to one

@@ -14,6 +14,8 @@ namespace fsdp::checkpoint {
 struct RunState {
   int64_t step = 0;   // steps that are over
   int64_t tokens = 0; // of all of them
+  /// The step with which the learning rate's schedule began.
+  int64_t scheduleStart = 0;
   uint64_t seed = 0;
   /// The text that is trained on.
   std::string dataset, datasetPath;

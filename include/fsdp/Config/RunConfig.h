@@ -63,6 +63,8 @@ struct RunConfig {
     std::string mixedPrecisionParam = "auto";
     std::string mixedPrecisionReduce = "float32";
     std::string lossMean = "global"; // or "rank": the mean of ranks' means
+    std::string onNonfinite = "stop";
+    int64_t maxSkippedSteps = 10; // one behind the other
   } training;
 
   struct Parallelism {
@@ -88,7 +90,24 @@ struct RunConfig {
   struct Validation {
     bool enable = true;
     double fraction = 0.05;
+    int64_t freq = 0; // steps; 0: only after the last one
   } validation;
+
+  struct Checkpoint {
+    bool enable = false;
+    std::string folder = "checkpoint"; // below job.dump_folder
+    int64_t interval = 500, keepLatestK = 10, loadStep = -1;
+    std::string initialLoadPath;
+    bool initialLoadModelOnly = true, initialLoadInHf = false;
+    bool lastSaveModelOnly = false, lastSaveInHf = false;
+    std::string exportDtype = "float32";
+    bool createSeedCheckpoint = false;
+    std::string asyncMode = "disabled";
+    std::vector<std::string> excludeFromLoading;
+    bool enableFirstStepCheckpoint = false, loadOnly = false;
+    std::string onError = "stop";
+    double gracePeriodSeconds = 120;
+  } checkpoint;
 
   struct Metrics {
     int64_t logFreq = 10;
@@ -109,20 +128,22 @@ struct RunConfig {
 
 /// One key: its place in a RunConfig, what it may hold and what it means.
 struct ConfigOption {
-  using Place = std::variant<bool *, int64_t *, double *, std::string *,
-                             std::optional<bool> *, std::optional<int64_t> *,
-                             std::optional<double> *>;
+  using Place =
+      std::variant<bool *, int64_t *, double *, std::string *,
+                   std::optional<bool> *, std::optional<int64_t> *,
+                   std::optional<double> *, std::vector<std::string> *>;
   std::string name; // "training.steps"
   Place place;
   std::string doc;
-  double min, max;                  // bounds of a number, inclusive
-  std::vector<std::string> choices; // of a string; empty: any
-  bool compiled;                    // the artifact depends on it
-  bool isLine = false;              // a string that must be one plain line
+  double min, max; // bounds of a number, inclusive
+  std::vector<std::string>
+      choices;         // of a string, or each of a list; empty: any
+  bool compiled;       // the artifact depends on it
+  bool isLine = false; // a string that must be one plain line
 
   /// The present value as canonical text; "unset" for an empty optional.
   std::string text() const;
-  /// "integer", "number", "boolean" or "string".
+  /// "integer", "number", "boolean", "string" or "list".
   std::string typeName() const;
 };
 
@@ -186,6 +207,16 @@ std::string resolveConfig(RunConfig &config, int64_t ranks);
 /// Checks that compile.loss_chunks divides the rows that a rank of a traced
 /// model has.
 void checkLossChunks(const RunConfig &config, ConfigErrors &errors);
+
+/// Checks what concerns several keys of a run that an artifact does not depend
+/// on.
+void checkCheckpoint(const RunConfig &config, ConfigErrors &errors);
+
+/// The folder of a run's checkpoints.
+std::string checkpointFolder(const RunConfig &config);
+
+/// Whether a run saves checkpoints, and so ends well at a signal.
+bool savesCheckpoints(const RunConfig &config);
 
 /// Microbatches of a step of a resolved run.
 int64_t microbatches(const RunConfig &config);

@@ -46,6 +46,9 @@ struct LocalJob {
   int threads;
   /// The program and its arguments.
   std::vector<std::string> command;
+  /// Ranks that save before they end at a signal have so many seconds for it;
+  /// 0: they do not.
+  double graceSeconds = 0;
 };
 
 /// Starts the ranks by mpirun and waits for them. Throws fsdp::Error if the

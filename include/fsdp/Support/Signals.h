@@ -18,6 +18,13 @@ namespace fsdp {
 inline constexpr int kStopSignals[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
                                        SIGUSR1, SIGUSR2, SIGXCPU};
 
+/// Those of them at which a run that saves checkpoints saves one before it
+/// ends.
+inline constexpr int kSavingSignals[] = {SIGTERM, SIGINT, SIGUSR1};
+/// A signal so soon behind another is the same wish, on its way through another
+/// process of the job.
+inline constexpr double kSameWishSeconds = 0.5;
+
 /// "stopped by signal 15 (Terminated)".
 std::string stoppedBy(int signal);
 

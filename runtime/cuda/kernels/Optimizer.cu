@@ -235,9 +235,8 @@ __global__ void finishNorm(float maxNorm, int64_t sums, const float *max,
         double(high) * powerOfTwo(-24) + double(low) * powerOfTwo(-48);
     total = float(__builtin_sqrt(squares) * powerOfTwo(scaleExponent(*max)));
   }
-  const float factor = maxNorm / (total + 1e-6f);
   *norm = total;
-  *coefficient = maxNorm == 0.0f || factor > 1.0f ? 1.0f : factor;
+  *coefficient = clipFactor(maxNorm, total, isFinite(total));
 }
 
 } // namespace fsdp::rt::device
@@ -260,6 +259,8 @@ namespace fsdp::rt::device {
 __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
                           const int32_t *step, const float *coefficient) {
   __shared__ AdamWStep s;
+  if (*coefficient != *coefficient)
+    return;
   // f64 is slow: once per block.
   if (threadIdx.x == 0)
     s = adamwScalars(d, *lr, *step, *coefficient);

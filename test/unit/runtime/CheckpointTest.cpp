@@ -1,5 +1,7 @@
 //===- CheckpointTest.cpp - Saved on one mesh, read on others -------------===//
 #include "CheckpointFixture.h"
+#include "fsdp/Support/AtomicFile.h"
+#include <cstdlib>
 #include <set>
 
 using namespace fsdp;
@@ -78,6 +80,26 @@ TEST(Checkpoint, EveryPlacementReadsWhatEveryOtherSaved) {
           }
     }
   }
+}
+
+/// Checkpoints of before must open for ever, and the same contents have the
+/// same bytes. Made anew by FSDP_NEW_CHECKPOINTS=FOLDER.
+TEST(Checkpoint, BytesAreThoseOfBefore) {
+  TemporaryFolder temporary;
+  const char *keep = std::getenv("FSDP_NEW_CHECKPOINTS");
+  std::string folder = keep ? keep : temporary.path;
+  saveStep(folder, manifestOf(kCases[5]), 10);
+  saveStep(folder, manifestOf(kCases[4]), 20);
+  for (const char *step : {"step-10", "step-20"})
+    for (const char *name :
+         {"committed", "index.json", "rank-00000.safetensors",
+          "rank-00001.safetensors", "rank-00002.safetensors",
+          "rank-00003.safetensors"}) {
+      std::string file = std::string("/") + step + "/" + name;
+      EXPECT_EQ(readWholeFile(folder + file, "file"),
+                readWholeFile(FSDP_TEST_INPUTS "/checkpoint" + file, "file"))
+          << file;
+    }
 }
 
 TEST(Checkpoint, KeepsWhereTheRunStands) {

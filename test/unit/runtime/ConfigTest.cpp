@@ -310,7 +310,7 @@ dim = 4
 bucket = "blocks"
 threads = 0
 [checkpoint]
-enable = true
+enable_checkpoint = true
 )");
   RunConfig config;
   ConfigErrors errors;
@@ -328,8 +328,8 @@ enable = true
         "FILE:4: unknown section [modle]; did you mean 'model'?",
         "FILE:7: compile.bucket: expected one of none, block, got 'blocks'",
         "FILE:8: compile.threads: expected at least 1, got 0",
-        "FILE:10: checkpoint.enable = true is not supported (checkpoints are "
-        "neither saved nor loaded); leave the key out or set it to false",
+        "FILE:10: checkpoint.enable_checkpoint = true is not supported "
+        "(checkpoint.enable is its name); leave the key out or set it to false",
         "command line: optimizer.lr: expected a number, got 'fast'",
         "command line: unknown key 'model.dims'; did you mean 'model.dim'?",
         "impossible mesh: parallelism.data_parallel_replicate_degree = 1 times "
@@ -373,9 +373,7 @@ pipeline_parallel_schedule = "1F1B"
 context_parallel_degree = 1
 expert_parallel_degree = 1
 [checkpoint]
-enable = false
-interval = 500
-async_mode = "disabled"
+enable_checkpoint = false
 [activation_checkpoint]
 mode = "none"
 [compile]
@@ -390,7 +388,7 @@ enable_fsdp_float8_all_gather = false
 enabled = false
 )"));
   applyConfigOverrides(config, {"--activation_checkpoint.mode", "none",
-                                "--checkpoint.enable=false"});
+                                "--checkpoint.enable_checkpoint=false"});
   EXPECT_EQ(compiledSettings(config), compiledSettings(other));
   EXPECT_TRUE(config.origin.empty());
 }
@@ -405,7 +403,7 @@ TEST(Config, OtherValuesOfNeutralKeysAreErrors) {
             "supported (activations are not recomputed); leave the key out or "
             "set it to \"none\"");
   // A string is no boolean.
-  EXPECT_NE(loadError("[checkpoint]\nenable = \"false\"\n"), "");
+  EXPECT_NE(loadError("[checkpoint]\nenable_checkpoint = \"false\"\n"), "");
   EXPECT_EQ(loadError("[model]\nconverters = [\"float8\"]\n"),
             "run.toml:2: model.converters = [\"float8\"] is not supported (no "
             "layer is converted); leave the key out or set it to []");
@@ -416,10 +414,62 @@ TEST(Config, OtherValuesOfNeutralKeysAreErrors) {
   EXPECT_EQ(loadError("[checkpoint]\nenabel = false\n"),
             "run.toml:2: unknown key 'checkpoint.enabel'; did you mean "
             "'checkpoint.enable'?");
-  EXPECT_EQ(overrideError({"--checkpoint.enable", "true"}),
-            "command line: checkpoint.enable = true is not supported "
-            "(checkpoints are neither saved nor loaded); leave the key out or "
+  EXPECT_EQ(overrideError({"--checkpoint.enable_checkpoint", "true"}),
+            "command line: checkpoint.enable_checkpoint = true is not "
+            "supported (checkpoint.enable is its name); leave the key out or "
             "set it to false");
+}
+
+TEST(Config, ListsComeFromTomlAndFromTheCommandLine) {
+  TemporaryFolder folder;
+  RunConfig config;
+  loadConfig(config, folder.write("run.toml", R"([checkpoint]
+exclude_from_loading = ["optimizer", "dataloader"]
+)"));
+  std::vector<std::string> both = {"optimizer", "dataloader"};
+  EXPECT_EQ(config.checkpoint.excludeFromLoading, both);
+  applyConfigOverrides(config, {"--checkpoint.exclude_from_loading="});
+  EXPECT_TRUE(config.checkpoint.excludeFromLoading.empty());
+  applyConfigOverrides(
+      config, {"--checkpoint.exclude_from_loading", "optimizer,dataloader"});
+  EXPECT_EQ(config.checkpoint.excludeFromLoading, both);
+  EXPECT_EQ(overrideError({"--checkpoint.exclude_from_loading=optimiser"}),
+            "command line: checkpoint.exclude_from_loading: expected a list of "
+            "optimizer, lr_scheduler, dataloader, train_state, got "
+            "[optimiser]");
+  EXPECT_EQ(loadError("[checkpoint]\nexclude_from_loading = \"optimizer\"\n"),
+            "run.toml:2: checkpoint.exclude_from_loading: expected a list of "
+            "optimizer, lr_scheduler, dataloader, train_state, got "
+            "'optimizer'");
+  EXPECT_EQ(loadError("[checkpoint]\nexclude_from_loading = [1]\n"),
+            "run.toml:2: checkpoint.exclude_from_loading: expected a list of "
+            "optimizer, lr_scheduler, dataloader, train_state, got a value of "
+            "type array");
+}
+
+static std::string checkpointError(const std::vector<std::string> &arguments) {
+  RunConfig config;
+  ConfigErrors errors;
+  applyConfigOverrides(config, arguments, errors);
+  checkCheckpoint(config, errors);
+  return messageOf([&] { errors.throwIfAny(); });
+}
+
+TEST(Config, KeysOfCheckpointsThatDoNotGoTogether) {
+  EXPECT_EQ(checkpointError({"--checkpoint.keep_latest_k=1",
+                             "--checkpoint.last_save_in_hf=true"}),
+            ""); // of a feature that is off
+  EXPECT_EQ(checkpointError(
+                {"--checkpoint.enable=true", "--checkpoint.keep_latest_k=1"}),
+            "command line: checkpoint.keep_latest_k = 1 would keep nothing "
+            "while the next one is made; keep 2, or 0 for all");
+  EXPECT_EQ(checkpointError({"--checkpoint.initial_load_path=x"}),
+            "command line: checkpoint.initial_load_path needs "
+            "checkpoint.enable = true; with checkpoint.load_only = true "
+            "nothing is saved");
+  EXPECT_NE(checkpointError({"--checkpoint.enable=true",
+                             "--checkpoint.last_save_in_hf=true"}),
+            "");
 }
 
 // Every neutral value is accepted, and no key is in both tables.

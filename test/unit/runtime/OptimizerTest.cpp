@@ -95,6 +95,30 @@ TEST(Optimizer, NonFiniteGradientsShowInTheNorm) {
   EXPECT_EQ(normOf({1.0f, -inf}, {1, 2}, 1.0, 1).norm, inf);
   EXPECT_TRUE(std::isnan(normOf({1.0f, nan, inf}, {3}, 1.0, 1).norm));
   EXPECT_EQ(normOf({1.0f, inf}, {2}, 1.0, 1).sum[0], 0);
+  for (double maxNorm : {0.0, 1.0})
+    for (float bad : {inf, nan})
+      EXPECT_TRUE(std::isnan(normOf({bad}, {1}, maxNorm, 1).coefficient));
+}
+
+TEST(Optimizer, AStepThatIsNotFiniteChangesNothing) {
+  TestContext t;
+  float *p = t.take(std::vector<float>{1, 2}),
+        *m = t.take(std::vector<float>{3, 4}),
+        *v = t.take(std::vector<float>{5, 6}),
+        *g = t.take(std::vector<float>{NAN, 1});
+  float *lr = t.take(std::vector<float>{1e-2f});
+  int32_t *step = t.take(std::vector<int32_t>{3});
+  float *clip = t.take(std::vector<float>{NAN});
+  int64_t count = 2;
+  AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
+  t.run([&](Context &c) {
+    adamw(c, S, d, &count, {ptr(p)}, {ptr(m)}, {ptr(v)}, {ptr(g)}, ptr(lr),
+          ptr(step), ptr(clip));
+  });
+  EXPECT_EQ(p[0], 1);
+  EXPECT_EQ(p[1], 2);
+  EXPECT_EQ(m[1], 4);
+  EXPECT_EQ(v[1], 6);
 }
 
 TEST(Optimizer, AdamWAgreesWithF64OverSteps) {

@@ -509,7 +509,9 @@ TEST_F(Run, AStoppedJobEndsItsRanks) {
 
 TEST_F(Run, NonFiniteLossesEndTheJob) {
   expectEnd(run(good(1, 50), "UNIGRAM_NAN=7"),
-            "step 7: the loss is not finite; the run was stopped", 6);
+            "step 7: the loss is not finite; the run was stopped: all "
+            "parameters are finite, the step's own values are not",
+            6);
   // One rank's loss is enough, and the message comes once.
   Outcome outcome = run(good(2, 50), "UNIGRAM_NAN=7 UNIGRAM_RANK=1");
   EXPECT_NE(outcome.status, 0);
@@ -568,9 +570,15 @@ TEST_F(Run, WrongArguments) {
                 "  command line: unknown key 'training.stepz'; did you mean "
                 "'training.steps'?\n"
                 "  command line: optimizer.lr: expected a number, got 'x'");
-  expectFailure(run(artifact + " --frequency 5"),
-                "The following arguments were not expected: 5 --frequency (see "
+  expectFailure(run(artifact + " --frequency=5"),
+                "The following argument was not expected: --frequency=5 (see "
                 "fsdp-run --help)");
+  expectFailure(run(artifact + " evaluated"),
+                "command: evaluated not in {evaluate,sample} (see fsdp-run "
+                "--help)");
+  expectFailure(run(artifact + " sample"),
+                "'sample' needs --checkpoint: a checkpoint (step-N), a folder "
+                "of them, or a directory of Hugging Face");
   expectFailure(run(artifact), "training.dataset_path is not set: which text?");
   expectFailure(run(artifact + " --training.dataset_path /nowhere"),
                 "cannot read the text '/nowhere': No such file or directory");

@@ -1,0 +1,294 @@
+//===- Saver.cpp - Checkpoints of a run, while it runs --------------------===//
+#include "Saver.h"
+#include "Agreement.h"
+#include "Console.h"
+#include "Metrics.h"
+#include "RunHeader.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
+
+/// A save on its way. The thread writes what stands behind `part`, and others
+/// read it when it has ended.
+struct Saver::Running {
+  SaveRequest request;
+  std::vector<SavedChunk> chunks;
+  double bytes = 0; // of all ranks
+  Clock::time_point begin;
+  double blocked = 0; // seconds
+  std::atomic<bool> cancelled{false}, failed{false};
+  std::promise<void> part; // this rank's is written, or failed
+  std::string partProblem, commitProblem;
+  std::thread thread;
+};
+
+static double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+Saver::Saver(const Rank &rank, const RunConfig &config)
+    : rank(rank), config(config), folder(checkpointFolder(config)),
+      attempt(broadcastText(randomId())),
+      isAsync(config.checkpoint.asyncMode != "disabled") {
+  uint64_t bytes = 0;
+  for (OwnedBox &box : ownedBoxes(rank.manifest(), rank.world().rank)) {
+    pieces.push_back({std::move(box), bytes});
+    bytes += pieces.back().box.range->bytes;
+  }
+  if (!isAsync)
+    return;
+  requireSuccess(rank.world(), problemOf([&] {
+                   try {
+                     staging.resize(bytes); // zeros: it is touched
+                   } catch (const std::bad_alloc &) {
+                     throw Error(
+                         "there is no memory to stage checkpoints, " +
+                         grouped(static_cast<int64_t>(bytes)) +
+                         " bytes; --checkpoint.async_mode=disabled takes none");
+                   }
+                 }));
+}
+
+Saver::~Saver() {
+  if (!running)
+    return;
+  running->cancelled = true;
+  running->thread.join();
+}
+
+//===----------------------------------------------------------------------===//
+// What is written
+//===----------------------------------------------------------------------===//
+
+/// Hands the bytes of this rank's part of a range to its argument, in order.
+std::function<void(const TakePiece &)>
+Saver::sourceOf(const Piece &piece) const {
+  const RangeInfo *range = piece.box.range;
+  if (!isAsync)
+    return [this, range](const TakePiece &take) { rank.read(*range, take); };
+  const std::byte *from = staging.data() + piece.place;
+  return [=](const TakePiece &take) { take(from, 0, range->bytes); };
+}
+
+static bool holds(SaveContents contents, const RangeInfo &range) {
+  return contents == SaveContents::Everything || range.role == "parameter";
+}
+
+/// `count` values of f32, rounded to nearest, ties to even.
+static void writeNarrow(const std::byte *from, int64_t count,
+                        const std::function<void(std::string_view)> &sink) {
+  constexpr int64_t kMost = 1 << 15;
+  uint16_t narrow[kMost];
+  for (int64_t done = 0; done < count; done += kMost) {
+    int64_t now = std::min(kMost, count - done);
+    for (int64_t i = 0; i < now; ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, from + (done + i) * 4, sizeof bits);
+      bool isNan = (bits & 0x7fffffffu) > 0x7f800000u;
+      uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1);
+      narrow[i] =
+          static_cast<uint16_t>((isNan ? bits | 0x400000u : rounded) >> 16);
+    }
+    sink(
+        {reinterpret_cast<const char *>(narrow), static_cast<size_t>(2 * now)});
+  }
+}
+
+std::vector<SavedChunk> Saver::chunksOf(SaveContents contents) const {
+  std::vector<SavedChunk> chunks;
+  for (const Piece &piece : pieces) {
+    const RangeInfo &range = *piece.box.range;
+    if (!holds(contents, range))
+      continue;
+    SavedChunk chunk = piece.box.chunk;
+    bool isNarrow = contents == SaveContents::Export &&
+                    range.dtype == DType::F32 &&
+                    config.checkpoint.exportDtype == "bfloat16";
+    if (isNarrow)
+      chunk.dtype = DType::BF16;
+    chunk.write = [source = sourceOf(piece), view = piece.box.view, &range,
+                   isNarrow](const auto &sink) {
+      auto element = static_cast<uint64_t>(sizeOf(range.dtype));
+      source([&](const std::byte *data, uint64_t first, uint64_t bytes) {
+        auto begin = static_cast<int64_t>(first / element);
+        // Padding is left out.
+        forEachRunWithin(
+            begin, static_cast<int64_t>(bytes / element), view, range.full,
+            [&](int64_t stored, int64_t, int64_t count) {
+              const std::byte *from =
+                  data + static_cast<uint64_t>(stored - begin) * element;
+              if (isNarrow)
+                writeNarrow(from, count, sink);
+              else
+                sink({reinterpret_cast<const char *>(from),
+                      static_cast<size_t>(count) * element});
+            });
+      });
+    };
+    chunks.push_back(std::move(chunk));
+  }
+  return chunks;
+}
+
+void Saver::copyToStaging(SaveContents contents) {
+  for (const Piece &piece : pieces) {
+    const RangeInfo &range = *piece.box.range;
+    if (holds(contents, range))
+      rank.read(range, 0, range.bytes, staging.data() + piece.place);
+  }
+}
+
+static uint64_t bytesOf(const std::vector<SavedChunk> &chunks) {
+  uint64_t bytes = 0;
+  for (const SavedChunk &chunk : chunks)
+    bytes += static_cast<uint64_t>(elementCount(chunk.sizes)) *
+             static_cast<uint64_t>(sizeOf(chunk.dtype));
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// A save
+//===----------------------------------------------------------------------===//
+
+/// Removes what is older. That something stays is no reason to end a run.
+static void prune(const std::string &folder, int64_t step, int64_t keep) {
+  std::vector<int64_t> steps = committedSteps(folder);
+  // Behind an older step than the newest, the newest are of another run.
+  if (steps.empty() || steps.back() != step)
+    return;
+  std::string problem = problemOf([&] {
+    for (int64_t kept : pruneCheckpoints(folder, keep))
+      std::fprintf(stderr,
+                   "fsdp-run: warning: '%s' stays: something lies there that "
+                   "is no file of a checkpoint\n",
+                   stepFolder(folder, kept).c_str());
+  });
+  if (!problem.empty())
+    std::fprintf(stderr, "fsdp-run: warning: old checkpoints stay: %s\n",
+                 problem.c_str());
+}
+
+void Saver::write(Running &save) const {
+  save.partProblem =
+      problemOf([&] { writePart(save.request, std::move(save.chunks)); });
+  save.failed = !save.partProblem.empty();
+  save.part.set_value();
+  if (save.failed || !rank.isFirst())
+    return;
+  bool isCommitted = false;
+  save.commitProblem = problemOf(
+      [&] { isCommitted = commitSave(save.request, save.cancelled); });
+  save.failed = !save.commitProblem.empty();
+  if (!isCommitted)
+    return;
+  int64_t step = save.request.state.step;
+  prune(folder, step, config.checkpoint.keepLatestK);
+  print(format("checkpoint: step %s saved to %s: %s bytes in %.2f s, the run "
+               "waited %.3f s\n",
+               grouped(step).c_str(), stepFolder(folder, step).c_str(),
+               grouped(static_cast<int64_t>(save.bytes)).c_str(),
+               secondsSince(save.begin),
+               isAsync ? save.blocked : secondsSince(save.begin)));
+}
+
+void Saver::save(const RunState &state, SaveContents contents) {
+  waitForLast(state.step);
+  auto save = std::make_unique<Running>();
+  save->begin = Clock::now();
+  save->request.folder = folder;
+  save->request.state = state;
+  save->request.model = rank.manifest().model;
+  save->request.rank = rank.world().rank;
+  save->request.ranks = rank.world().size;
+  save->request.attempt = attempt + "-" + std::to_string(state.step);
+  std::string problem;
+  if (rank.isFirst())
+    problem = problemOf([&] { beginSave(save->request); });
+  if (!handle(problem, *save))
+    return;
+  if (isAsync)
+    copyToStaging(contents);
+  save->chunks = chunksOf(contents);
+  save->bytes = static_cast<double>(bytesOf(save->chunks));
+  allReduceSum(&save->bytes, 1);
+  save->blocked = secondsSince(save->begin);
+  last = state.step;
+  running = std::move(save);
+  running->thread = std::thread([this] { write(*running); });
+  if (!isAsync)
+    finish();
+}
+
+void Saver::waitForLast(int64_t step) {
+  if (!running)
+    return;
+  int64_t before = running->request.state.step;
+  Clock::time_point begin = Clock::now();
+  finish();
+  double waited = secondsSince(begin);
+  if (rank.isFirst() && waited > 0.1)
+    print(format("checkpoint: step %s waited %.1f s until step %s was written; "
+                 "a longer checkpoint.interval avoids that\n",
+                 grouped(step).c_str(), waited, grouped(before).c_str()));
+}
+
+bool Saver::hasFailed() const { return running && running->failed; }
+
+void Saver::finish() {
+  if (!running)
+    return;
+  running->part.get_future().wait();
+  auto abandon = [&] {
+    running->cancelled = true;
+    running->thread.join();
+    if (rank.isFirst())
+      (void)problemOf([&] { abandonSave(running->request); });
+  };
+  // What ends here must not be met again, whatever is thrown.
+  std::unique_ptr<Running> ended;
+  if (countFailures(rank.world(), running->partProblem).count == 0) {
+    running->thread.join();
+    if (countFailures(rank.world(), running->commitProblem).count == 0) {
+      running.reset();
+      return;
+    }
+    if (rank.isFirst())
+      (void)problemOf([&] { abandonSave(running->request); });
+  } else {
+    abandon();
+  }
+  ended = std::move(running);
+  handle(ended->partProblem + ended->commitProblem, *ended);
+}
+
+/// Returns whether no rank has a problem. One that has it says so, and ends the
+/// run if it is not to go on.
+bool Saver::handle(const std::string &problem, const Running &save) {
+  Failures failures = countFailures(rank.world(), problem);
+  if (failures.count == 0)
+    return true;
+  last = -1;
+  int64_t step = save.request.state.step;
+  std::vector<int64_t> steps = committedSteps(folder);
+  std::string text =
+      "the checkpoint of step " + std::to_string(step) +
+      " could not be saved: " + problem + "; " +
+      (steps.empty() ? "there is none before it"
+                     : "the newest is " + stepFolder(folder, steps.back()));
+  if (config.checkpoint.onError == "stop")
+    requireSuccess(rank.world(), problem.empty() ? "" : text);
+  else if (failures.first == rank.world().rank)
+    std::fprintf(stderr, "fsdp-run: warning: %s%s; the run goes on\n",
+                 rank.world().size > 1
+                     ? format("rank %d: ", rank.world().rank).c_str()
+                     : "",
+                 text.c_str());
+  return false;
+}

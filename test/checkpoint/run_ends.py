@@ -1,0 +1,171 @@
+"""However a run that saves is ended, its newest checkpoint is whole, the next
+run goes on from it, and nothing else stays.
+
+usage: run_ends.py signals|kills WORKDIR [COUNT]"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import runs
+from runs import artifacts, expect
+
+RANKS = 2
+
+
+class Job:
+    """A run without an end, behind its first steps."""
+
+    def __init__(self, artifact, text, folder, **settings):
+        self.folder = folder
+        before = self.lines()
+        command = artifact.command(text, folder, training__steps=10000000,
+                                   metrics__log_freq=1000000, **settings)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True)
+        artifacts.wait_until(
+            lambda: self.lines() != before or
+            self.process.poll() is not None, "first steps")
+        if self.process.poll() is not None:
+            sys.exit("".join(self.process.communicate()))
+        (self.mpirun,) = children(self.process.pid)
+        self.ranks = [pid for pid in children(self.mpirun)]
+
+    def lines(self):
+        try:
+            return os.stat(f"{self.folder}/metrics.jsonl").st_size
+        except FileNotFoundError:
+            return 0
+
+    def place(self, who):
+        return {"front": self.process.pid, "mpirun": self.mpirun,
+                "rank": random.choice(self.ranks)}[who]
+
+    def end(self):
+        """(status, output, errors) when nobody is left."""
+        try:
+            said, errors = self.process.communicate(timeout=artifacts.SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            sys.exit(f"{self.folder}: hangs")
+        for pid in [self.mpirun, *self.ranks]:
+            artifacts.wait_until(lambda: not artifacts.is_alive(pid),
+                                 f"end of {pid}")
+        return self.process.returncode, said, errors
+
+
+def children(pid):
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as file:
+            found += map(int, file.read().split())
+    return found
+
+
+def check_stopped(job, name):
+    """A run that a signal ended has saved its last step."""
+    status, said, errors = job.end()
+    expect(status == 0 and errors == "", f"{name}: {status}\n{said}\n{errors}")
+    expect("the same command goes on from there" in said, f"{name}: {said}")
+    saved, others = runs.steps(job.folder)
+    expect(not others, f"{name}: leaves {others}")
+    expect(runs.curve(job.folder)[-1][0] == saved[-1],
+           f"{name}: step {saved[-1]} is not the last one")
+
+
+def check_bits(artifact, text, work, folder):
+    """All of those runs together are one that was never interrupted."""
+    steps = runs.steps(folder)[0][-1] + 2
+    for name, enable in ((folder, "true"), (f"{work}/full", "false")):
+        artifact.run(text, name, "--dump", f"{name}.st", training__steps=steps,
+                     checkpoint__enable=enable)
+    expect(runs.curve(folder) == runs.curve(f"{work}/full"), "other losses")
+    for rank in range(RANKS):
+        with open(f"{folder}.rank{rank}.st", "rb") as a, \
+                open(f"{work}/full.rank{rank}.st", "rb") as b:
+            expect(a.read() == b.read(), f"rank {rank} differs")
+
+
+def signals(work, text, artifact):
+    folder = f"{work}/run"
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    # From a shell script with &, Ctrl-C would be ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    count = 0
+    for who in ("front", "mpirun", "rank", "group"):
+        for number in numbers:
+            job = Job(artifact, text, folder, checkpoint__async_mode="async",
+                      checkpoint__interval=7)
+            if who == "group":
+                os.killpg(job.process.pid, number)
+            else:
+                os.kill(job.place(who), number)
+            check_stopped(job, f"{number} to {who}")
+            count += 1
+    check_bits(artifact, text, work, folder)
+    # The second wish counts while the first is waited for: a rank is stopped.
+    job = Job(artifact, text, f"{work}/twice", checkpoint__interval=7)
+    os.kill(job.ranks[0], signal.SIGSTOP)
+    os.kill(job.process.pid, signal.SIGTERM)
+    time.sleep(0.7)
+    os.kill(job.process.pid, signal.SIGTERM)
+    status, _, errors = job.end()
+    expect(status == 128 + signal.SIGTERM and "stopped by signal 15" in errors,
+           f"twice: {status} {errors}")
+    # So does the end of the grace period.
+    job = Job(artifact, text, f"{work}/late", checkpoint__interval=7,
+              checkpoint__grace_period_seconds=1)
+    os.kill(job.ranks[0], signal.SIGSTOP)
+    os.kill(job.process.pid, signal.SIGTERM)
+    status, _, errors = job.end()
+    expect(status == 128 + signal.SIGTERM and "within 1 s" in errors,
+           f"late: {status} {errors}")
+    print(f"{count} signals, all saved; 2 that were not waited for")
+
+
+def kills(work, text, artifact, count):
+    folder = f"{work}/run"
+    seed = int(os.environ.get("FSDP_SEED", time.time()))
+    print(f"seed {seed}")
+    random.seed(seed)
+    for number in range(count):
+        who = ("rank", "front", "mpirun")[number % 3]
+        mode = ("async", "disabled")[number % 2]
+        job = Job(artifact, text, folder, checkpoint__async_mode=mode,
+                  checkpoint__interval=2, checkpoint__keep_latest_k=3)
+        time.sleep(random.random() * 0.3)
+        os.kill(job.place(who), signal.SIGKILL)
+        status, said, _ = job.end()
+        expect(status != 0, f"kill {number}: status 0\n{said}")
+        if not runs.steps(folder)[0]:
+            continue  # killed before the first save
+        done = subprocess.run(["fsdp-checkpoint", "verify",
+                               f"{folder}/checkpoint"], capture_output=True,
+                              text=True)
+        expect(done.returncode == 0, f"kill {number}: {done.stderr}")
+    artifact.run(text, folder, training__steps=runs.steps(folder)[0][-1] + 2,
+                 checkpoint__keep_latest_k=3)
+    saved, others = runs.steps(folder)
+    expect(not others and len(saved) <= 3, f"left {saved} {others}")
+    check_bits(artifact, text, work, folder)
+    print(f"{count} kills, nothing lost")
+
+
+def main():
+    what, work, *count = sys.argv[1:]
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    text = f"{work}/text"
+    runs.write_text(text)
+    artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
+    if what == "signals":
+        signals(work, text, artifact)
+    else:
+        kills(work, text, artifact, int(count[0]))
+
+
+main()
