@@ -72,6 +72,10 @@ inline constexpr llvm::StringLiteral kFrozenAttr = "nn.frozen";
 inline constexpr llvm::StringLiteral kStateOfAttr = "nn.state_of";
 /// Attribute of the module: the steps that are lists of actions, by name.
 inline constexpr llvm::StringLiteral kStepsAttr = "nn.steps";
+/// Attribute of the module: which model it is, a family and its fields.
+inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
+/// The key of nn.model that names the family.
+inline constexpr llvm::StringLiteral kFamilyKey = "family";
 
 } // namespace fsdp::nn
 

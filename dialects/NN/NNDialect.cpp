@@ -111,6 +111,29 @@ static LogicalResult verifySteps(Operation *op, Attribute value) {
   return success();
 }
 
+static LogicalResult verifyModel(Operation *op, Attribute value) {
+  auto model = dyn_cast<DictionaryAttr>(value);
+  auto family = model ? model.getAs<StringAttr>(kFamilyKey) : StringAttr();
+  if (!isa<ModuleOp>(op) || !family || family.getValue().empty())
+    return op->emitOpError("has '")
+           << kModelAttr << "', which must be fields by name with the string '"
+           << kFamilyKey << "', on the module";
+  for (NamedAttribute field : model) {
+    Attribute is = field.getValue();
+    auto number = dyn_cast<FloatAttr>(is);
+    bool isFinite =
+        number && number.getType().isF64() && number.getValue().isFinite();
+    auto integer = dyn_cast<IntegerAttr>(is);
+    bool isInteger = integer && integer.getType().isInteger(64);
+    if (!isFinite && !isInteger && !isa<BoolAttr, StringAttr>(is))
+      return op->emitOpError("has '")
+             << kModelAttr << "', whose field '" << field.getName().getValue()
+             << "' must be an i64, a finite f64, a boolean or a string, got "
+             << is;
+  }
+  return success();
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -128,6 +151,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kStepsAttr)
     return verifySteps(op, attribute.getValue());
+  if (name == kModelAttr)
+    return verifyModel(op, attribute.getValue());
   if (name == kModuleAttr) {
     auto path = dyn_cast<StringAttr>(attribute.getValue());
     Operation *parent = op->getParentOp();

@@ -56,6 +56,13 @@ def NN_Dialect : Dialect {
     level below too: `nn.steps = {train = [#nn.action<@count times 1>,
     #nn.action<@accumulate times 4>, #nn.action<@update times 1>]}`. Without it
     @train is the step "train".
+
+    **The model.** A module may say which model it is, for every level below
+    and for the manifest: `nn.model = {family = "llama3", dim = 256 : i64,
+    norm_eps = 1.0e-05 : f64, tied = false, …}`, a family and all its fields
+    as the tracer knows them. Fields are i64, f64, booleans or strings. It
+    never changes what is computed: by it, weights that others have written
+    are named, held against the program and given the program's layout.
   }];
   let cppNamespace = "::fsdp::nn";
   let useDefaultAttributePrinterParser = 1;

@@ -4,6 +4,7 @@
 #include "NativeStore.h"
 #include "StepFolder.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <filesystem>
@@ -55,6 +56,8 @@ static std::unique_ptr<TensorStore> openNewest(const std::string &path) {
 static const Kind kKinds[] = {
     {"a step of a run (with 'committed')", hasMarker, openNative},
     {"a folder of steps", isFolderOfSteps, openNewest},
+    {"a directory of Hugging Face (with 'config.json')", isHuggingFace,
+     openHuggingFace},
 };
 
 /// What stands there instead, as far as it can be told.

@@ -42,7 +42,6 @@ const std::vector<NeutralKey> &fsdp::neutralKeys() {
       {"metrics.save_for_all_ranks", {"false"}, noTensorBoard},
       {"metrics.disable_color_printing", {}, "nothing is coloured"},
       {"model.tokenizer_path", {"\"\""}, noTokenizer},
-      {"model.hf_assets_path", {"\"\""}, noTokenizer},
       {"model.converters", {"[]"}, noConverters},
       {"model.print_after_conversion", {}, noConverters},
       {"optimizer.implementation",

@@ -91,8 +91,13 @@ static void addModel(Table &table, RunConfig::Model &model) {
   table.compiled = true;
   table.add("model.name", model.name, {"llama3"}, "family of the model");
   table.add("model.flavor", model.flavor,
-            "size of the model: debugmodel, 1B, 3B, 8B, 70B or 405B; the keys "
-            "below change single dimensions");
+            "size of the model: debugmodel, 1B, 3B, 8B, 70B or 405B, or the "
+            "path of a Hugging Face directory or config.json; the keys below "
+            "change single dimensions");
+  table.add("model.hf_assets_path", model.hfAssetsPath,
+            "a Hugging Face directory; its config.json, if it has one, "
+            "describes the model, with which a stated flavor must agree; a "
+            "relative path starts at the current directory");
   table.add("model.dim", model.dim, 1, kMaxDimension, "width of the model");
   table.add("model.n_layers", model.nLayers, 1, kMaxLayers, "number of blocks");
   table.add("model.n_heads", model.nHeads, 1, kMaxDimension, "attention heads");

@@ -33,6 +33,7 @@ public:
 private:
   void fingerprint();
   void mesh();
+  void model();
   void steps();
 
   ModuleOp module;
@@ -301,6 +302,34 @@ void ManifestWriter::mesh() {
   json.attribute("node_size", nodeSize);
 }
 
+void ManifestWriter::model() {
+  auto model = module->getAttrOfType<DictionaryAttr>(nn::kModelAttr);
+  if (!model)
+    return json.attribute("model", nullptr);
+  auto field = [&](NamedAttribute field) {
+    llvm::TypeSwitch<Attribute>(field.getValue())
+        .Case(
+            [&](BoolAttr a) { json.attribute(field.getName(), a.getValue()); })
+        .Case(
+            [&](IntegerAttr a) { json.attribute(field.getName(), a.getInt()); })
+        .Case([&](FloatAttr a) {
+          json.attribute(field.getName(), a.getValueAsDouble());
+        })
+        .Case([&](StringAttr a) {
+          json.attribute(field.getName(), a.getValue());
+        });
+  };
+  json.attributeObject("model", [&] {
+    json.attribute(nn::kFamilyKey,
+                   model.getAs<StringAttr>(nn::kFamilyKey).getValue());
+    json.attributeObject("fields", [&] {
+      for (NamedAttribute attribute : model)
+        if (attribute.getName() != nn::kFamilyKey)
+          field(attribute);
+    });
+  });
+}
+
 void ManifestWriter::steps() {
   for (const auto &[name, actions] : stepsOf(module))
     json.attributeArray(name, [&, &actions = actions] {
@@ -323,6 +352,7 @@ void ManifestWriter::write() {
         json.attribute(key, value);
     });
     json.attributeObject("fingerprint", [&] { fingerprint(); });
+    model();
     json.attributeObject("mesh", [&] { mesh(); });
     json.attributeObject("arena", [&] {
       json.attribute("bytes", bytes(exec::kArenaBytesAttr));

@@ -4,6 +4,8 @@
 #include "fsdp/Trace/ModelSpec.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -81,6 +83,12 @@ static Expected<ModelSpec> readConfigFile(StringRef path) {
 Expected<ModelSpec> findModel(StringRef model) {
   if (model.ends_with(".json"))
     return readConfigFile(model);
+  if (llvm::sys::fs::is_directory(model)) {
+    llvm::SmallString<128> config(model);
+    llvm::sys::path::remove_dots(config);
+    llvm::sys::path::append(config, "config.json");
+    return readConfigFile(config);
+  }
   std::vector<std::string> names;
   for (const RegisteredModel &known : getRegisteredModels()) {
     if (known.spec.name == model)
@@ -89,7 +97,8 @@ Expected<ModelSpec> findModel(StringRef model) {
   }
   return llvm::createStringError(
       "unknown model '" + model + "'; known: " + llvm::join(names, ", ") +
-      ", or the path of a config.json" + didYouMean(model.str(), names));
+      ", or the path of a Hugging Face directory or config.json" +
+      didYouMean(model.str(), names));
 }
 
 //===----------------------------------------------------------------------===//
@@ -140,10 +149,37 @@ std::vector<ModelField> getModelFields(const ModelSpec &spec) {
   std::vector<ModelField> result;
   auto collect = [&](const auto &config) {
     for (const auto &field : fields(config))
-      result.push_back({field.key, field.description});
+      std::visit(
+          [&, &field = field](auto member) {
+            result.push_back({field.key, field.description, config.*member});
+          },
+          field.member);
   };
   std::visit(collect, spec.config);
   return result;
+}
+
+/// As a manifest's JSON has it.
+static std::string text(int64_t value) { return std::to_string(value); }
+static std::string text(bool value) { return value ? "true" : "false"; }
+static std::string text(double value) {
+  std::string digits;
+  llvm::raw_string_ostream os(digits);
+  llvm::json::OStream(os).value(value);
+  return digits;
+}
+
+rt::ModelInfo getModelInfo(const ModelSpec &spec) {
+  rt::ModelInfo info;
+  info.family = getModelFamily(spec).str();
+  for (const ModelField &field : getModelFields(spec))
+    info.fields[field.key.str()] =
+        std::visit([](auto value) { return text(value); }, field.value);
+  return info;
+}
+
+StringRef getModelFamily(const ModelSpec &spec) {
+  return std::holds_alternative<LlamaConfig>(spec.config) ? "llama3" : "mlp";
 }
 
 // Each says whether `text` was a value of the member's type.

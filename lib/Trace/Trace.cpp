@@ -115,6 +115,25 @@ static llvm::Error verifyBytes(const model::Model &model, StringRef name) {
   return llvm::createStringError(name + ": " + problem);
 }
 
+/// The family and the fields of `spec`, as nn.model states them.
+static DictionaryAttr modelAttr(Builder &builder, const ModelSpec &spec) {
+  NamedAttrList attributes;
+  attributes.append(nn::kFamilyKey,
+                    builder.getStringAttr(getModelFamily(spec)));
+  auto toAttr = [&](auto value) -> Attribute {
+    using T = decltype(value);
+    if constexpr (std::is_same_v<T, bool>)
+      return builder.getBoolAttr(value);
+    else if constexpr (std::is_same_v<T, double>)
+      return builder.getF64FloatAttr(value);
+    else
+      return builder.getI64IntegerAttr(value);
+  };
+  for (const ModelField &field : getModelFields(spec))
+    attributes.append(field.key, std::visit(toAttr, field.value));
+  return attributes.getDictionary(builder.getContext());
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> traceModel(MLIRContext &context,
                                                  const ModelSpec &spec,
                                                  const TraceOptions &options) {
@@ -126,7 +145,10 @@ llvm::Expected<OwningOpRef<ModuleOp>> traceModel(MLIRContext &context,
     return model.takeError();
   if (llvm::Error error = verifyBytes(**model, spec.name))
     return error;
-  return traceModel(context, **model, spec.name);
+  OwningOpRef<ModuleOp> module = traceModel(context, **model, spec.name);
+  Builder builder(&context);
+  (*module)->setAttr(nn::kModelAttr, modelAttr(builder, spec));
+  return module;
 }
 
 } // namespace fsdp

@@ -110,3 +110,11 @@ std::map<std::string, std::string> JsonField::texts() const {
     result[key] = item.is_string() ? item.get<std::string>() : item.dump();
   return result;
 }
+
+std::string JsonField::scalarText() const {
+  if (value.is_string())
+    return string();
+  if (!value.is_number() && !value.is_boolean())
+    fail("expected a string, a number or a boolean");
+  return value.dump();
+}

@@ -372,6 +372,18 @@ static void checkUniqueNames(const Manifest &manifest,
 // The rest
 //===----------------------------------------------------------------------===//
 
+/// Fields are kept as text; what a family's fields mean is its reader's
+/// question.
+static ModelInfo parseModel(const Field &field) {
+  ModelInfo model;
+  model.family = field.at("family").string();
+  if (model.family.empty())
+    field.at("family").fail("expected a string that is not empty");
+  for (const auto &[key, item] : field.at("fields").fields())
+    model.fields[key] = item.scalarText();
+  return model;
+}
+
 static void parseMesh(Manifest &manifest, const Field &field) {
   for (const Field &item : field.at("axes").items()) {
     MeshAxis axis{item.at("name").string(), item.at("size").integer(1)};
@@ -430,6 +442,8 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   Manifest manifest;
   manifest.config = root.at("config").texts();
   manifest.fingerprint = root.at("fingerprint").texts();
+  if (auto model = root.find("model"))
+    manifest.model = parseModel(*model);
   parseMesh(manifest, root.at("mesh"));
   manifest.arenaBytes = root.at("arena").at("bytes").integer();
   manifest.persistentBytes = root.at("arena").at("persistent_bytes").integer();

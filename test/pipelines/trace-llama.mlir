@@ -8,6 +8,9 @@
 // The output layer's: 256^-1/2 = 1/16.
 
 // CHECK-LABEL: module @llama3_debug
+// CHECK-SAME: nn.model = {dim = 256 : i64, family = "llama3",
+// CHECK-SAME: norm_eps = 1.000000e-05 : f64,
+// CHECK-SAME: rope_halves = false,
 // CHECK-NEXT: nn.buffer @rope_table : tensor<8x8x2xf32> init #nn.rotary_table<theta = 5.000000e+05, factor = 8.000000e+00>
 // CHECK-NEXT: nn.parameter @tok_embeddings.weight : tensor<32x256xf32> init #nn.normal<std = 1.000000e+00>
 // CHECK-NEXT: nn.parameter @layers.0.attention.wq.weight : tensor<256x256xf32> init #nn.normal<std = 2.000000e-02>

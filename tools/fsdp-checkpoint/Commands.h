@@ -18,6 +18,7 @@ std::function<int()> declareInspect(CLI::App &app);
 std::function<int()> declareVerify(CLI::App &app);
 std::function<int()> declareDiff(CLI::App &app);
 std::function<int()> declarePrune(CLI::App &app);
+std::function<int()> declareExport(CLI::App &app);
 
 /// Of an option that openTensorStore opens.
 inline constexpr char kPathHelp[] =

@@ -17,6 +17,8 @@ static const Command kCommands[] = {
     {"verify", "compares every byte with the checksums", declareVerify},
     {"diff", "compares two: settings, tensors, values", declareDiff},
     {"prune", "removes all but the newest steps of a folder", declarePrune},
+    {"export", "writes the weights as a directory of Hugging Face",
+     declareExport},
 };
 
 static const char *const kExamples =
@@ -26,7 +28,8 @@ static const char *const kExamples =
     "  fsdp-checkpoint inspect outputs/checkpoint/step-500 --json\n"
     "  fsdp-checkpoint verify outputs/checkpoint/step-500\n"
     "  fsdp-checkpoint diff a/checkpoint/step-500 b/checkpoint/step-500\n"
-    "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n\n"
+    "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n"
+    "  fsdp-checkpoint export outputs/checkpoint my-llama\n\n"
     "fsdp-checkpoint COMMAND --help tells more.";
 
 /// CLI11 says what else is wrong with a command line; of a command that does

@@ -3,6 +3,7 @@
 #include "Diagnostics.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
+#include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Emit/Emit.h"
 #include "fsdp/Emit/Manifest.h"
 #include "fsdp/Input/Nesting.h"
@@ -122,14 +123,57 @@ static std::string registryName(const RunConfig::Model &model) {
   return model.name + "_" + flavor;
 }
 
+/// The model that model.flavor names.
+static Expected<ModelSpec> flavorOf(const RunConfig::Model &model) {
+  StringRef flavor = model.flavor;
+  bool isPath = flavor.ends_with(".json") || flavor.contains('/') ||
+                llvm::sys::fs::is_directory(flavor);
+  return findModel(isPath ? model.flavor : registryName(model));
+}
+
+/// The model that model.hf_assets_path describes, or else model.flavor. What
+/// both describe must be the same.
+static Expected<ModelSpec> baseModel(const RunConfig &config) {
+  const std::string &assets = config.model.hfAssetsPath;
+  if (assets.empty())
+    return flavorOf(config.model);
+  bool isStated = config.origin.count("model.flavor");
+  if (!llvm::sys::fs::is_directory(assets))
+    return llvm::createStringError("model.hf_assets_path: there is no "
+                                   "directory '" +
+                                   assets + "'");
+  if (!llvm::sys::fs::exists(assets + "/config.json")) {
+    // A tokenizer alone, as torchtitan's assets for tests.
+    if (isStated)
+      return flavorOf(config.model);
+    return llvm::createStringError("model.hf_assets_path: '" + assets +
+                                   "' has no config.json that describes a "
+                                   "model; state model.flavor");
+  }
+  Expected<ModelSpec> spec = findModel(assets);
+  if (!spec || !isStated)
+    return spec;
+  Expected<ModelSpec> flavor = flavorOf(config.model);
+  if (!flavor)
+    return flavor;
+  std::string difference =
+      checkpoint::modelDifference(getModelInfo(*spec), getModelInfo(*flavor));
+  if (difference.empty())
+    return spec;
+  return llvm::createStringError(
+      "model.hf_assets_path: '" + assets +
+      "/config.json' describes another model than model.flavor = " +
+      config.model.flavor + ": " + difference + "; leave out model.flavor");
+}
+
 Expected<ModelSpec> fsdp::modelOf(RunConfig config) {
-  Expected<ModelSpec> spec = findModel(registryName(config.model));
+  Expected<ModelSpec> spec = baseModel(config);
   if (!spec)
     return spec;
   for (const ConfigOption &option : configOptions(config)) {
     StringRef key = option.name;
     if (!key.consume_front("model.") || key == "name" || key == "flavor" ||
-        option.text() == "unset")
+        key == "hf_assets_path" || option.text() == "unset")
       continue;
     if (llvm::Error error = setModelField(*spec, key, option.text()))
       return error;

@@ -35,7 +35,10 @@ EXAMPLES:
   The artifact of a run on two ranks:
     fsdp-compile --config run.toml --ranks 2 -o artifact
 
-  The same, another model size and no overlap of communication:
+  A published model, by the directory that was downloaded:
+    fsdp-compile --config run.toml --model.hf_assets_path Llama-3.2-1B --ranks 2 -o artifact
+
+  The first run, another model size and no overlap of communication:
     fsdp-compile --config run.toml --ranks 2 --model.n_layers 2 --compile.overlap none -o artifact
 
   What does the schedule look like, and what lives at the peak?
@@ -179,6 +182,9 @@ static void checkModel(const RunConfig &config, ConfigErrors &errors) {
   if (errors.concern("model."))
     return;
   llvm::Expected<ModelSpec> spec = modelOf(config);
+  if (spec)
+    for (const std::string &warning : spec->warnings)
+      llvm::errs() << "fsdp-compile: warning: " << warning << '\n';
   llvm::Error error = spec ? verifyModel(*spec) : spec.takeError();
   if (error)
     errors.add(llvm::toString(std::move(error)));

@@ -25,7 +25,8 @@ static const char *const kOverview =
     R"(fsdp-trace: prints the graph of a model, its forward pass and loss, as nn text
 
 A model is a name of the registry (--list), or the path of a Hugging Face
-config.json of a LlamaForCausalLM. Any field can be changed by --set.)";
+directory or config.json of a LlamaForCausalLM. Any field can be changed by
+--set.)";
 
 static const char *const kExamples = R"(
 EXAMPLES:
@@ -45,17 +46,17 @@ EXAMPLES:
   What do the passes make of it?
     fsdp-trace llama3_debug --seq 128 | fsdp-opt --nn-differentiate
 
-  A model described by a checkpoint's config.json:
-    fsdp-trace Llama-3.2-1B/config.json --batch 2 --seq 4096 --summary
+  A model described by a Hugging Face directory:
+    fsdp-trace Llama-3.2-1B --batch 2 --seq 4096 --summary
 
 FIELDS (--set KEY=VALUE):
 
 )";
 
 static cl::OptionCategory category("Options");
-static cl::opt<std::string> modelName(cl::Positional,
-                                      cl::desc("<model | config.json>"),
-                                      cl::cat(category));
+static cl::opt<std::string>
+    modelName(cl::Positional, cl::desc("<model | directory | config.json>"),
+              cl::cat(category));
 static cl::opt<int64_t>
     batch("batch", cl::value_desc("N"),
           cl::desc("Sequences (rows) of a step, of all ranks"),

@@ -65,6 +65,13 @@ public:
   /// Where the run stood that wrote it; unset: there are weights alone.
   const std::optional<RunState> &state() const { return run; }
 
+  /// Makes the tensors those of a program of `artifact`: rows of heads come in
+  /// its rotary layout (`rope_halves`), whatever layout the files have. Called
+  /// behind opening by whoever loads into an artifact that knows its model.
+  /// Where the store knows nothing of its model, nothing is changed. Throws
+  /// fsdp::Error with all fields in which the models differ.
+  void adaptTo(const rt::ModelInfo &artifact);
+
 protected:
   std::string origin;
   std::vector<StoredTensor> all;

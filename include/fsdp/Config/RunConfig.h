@@ -35,6 +35,7 @@ struct RunConfig {
   struct Model {
     std::string name = "llama3";
     std::string flavor = "debugmodel";
+    std::string hfAssetsPath; // a directory; empty: none
     std::optional<int64_t> dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize;
     std::optional<double> normEps, ropeTheta;
     std::optional<bool> tied;

@@ -44,6 +44,8 @@ public:
   std::vector<std::pair<std::string, JsonField>> fields() const;
   /// An object as text by name; values that are no strings as JSON text.
   std::map<std::string, std::string> texts() const;
+  /// A string, a number or a boolean as text.
+  std::string scalarText() const;
 
 private:
   const nlohmann::json &value;

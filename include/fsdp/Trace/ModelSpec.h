@@ -1,13 +1,14 @@
 //===- ModelSpec.h - Which model, in which size -----------------*- C++ -*-===//
 //
-// A model is named by the registry ("llama3_8b"), by a Hugging Face
-// config.json, or by a config struct; any field can be overridden by
+// A model is named by the registry ("llama3_8b"), by a Hugging Face directory
+// or config.json, or by a config struct; any field can be overridden by
 // key=value.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TRACE_MODELSPEC_H
 #define FSDP_TRACE_MODELSPEC_H
 
+#include "fsdp/Runtime/Manifest.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -66,8 +67,9 @@ struct RegisteredModel {
 };
 llvm::ArrayRef<RegisteredModel> getRegisteredModels();
 
-/// Finds `model` in the registry, or reads it if it ends in ".json". Errors
-/// name the nearest known model, or the key of the file that is wrong.
+/// Finds `model` in the registry, or reads it if it ends in ".json" or is a
+/// directory with a config.json. Errors name the nearest known model, or the
+/// key of the file that is wrong.
 llvm::Expected<ModelSpec> findModel(llvm::StringRef model);
 
 /// Reads a Hugging Face config.json of a LlamaForCausalLM. `name` is used in
@@ -85,8 +87,15 @@ llvm::Error setModelField(ModelSpec &spec, llvm::StringRef key,
 struct ModelField {
   llvm::StringRef key;
   llvm::StringRef description;
+  std::variant<int64_t, double, bool> value;
 };
 std::vector<ModelField> getModelFields(const ModelSpec &spec);
+
+/// What kind of model it is: "llama3", "mlp".
+llvm::StringRef getModelFamily(const ModelSpec &spec);
+
+/// What manifests and checkpoints say of the model.
+rt::ModelInfo getModelInfo(const ModelSpec &spec);
 
 /// Checks that sizes are positive and that heads divide as they must.
 llvm::Error verifyModel(const ModelSpec &spec);

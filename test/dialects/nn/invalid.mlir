@@ -279,6 +279,22 @@ module attributes {nn.steps = {train = [#nn.action<@train times 0>]}} {}
 
 // -----
 
+// The model is fields by name with a family, on the module.
+// expected-error @+1 {{has 'nn.model', which must be fields by name with the string 'family', on the module}}
+module attributes {nn.model = {dim = 4 : i64}} {}
+
+// -----
+
+// expected-error @+1 {{has 'nn.model', whose field 'dim' must be an i64, a finite f64, a boolean or a string, got 4 : i32}}
+module attributes {nn.model = {family = "llama3", dim = 4 : i32}} {}
+
+// -----
+
+// expected-error @+1 {{has 'nn.model', whose field 'norm_eps' must be an i64, a finite f64, a boolean or a string, got 0x7FF0000000000000 : f64}}
+module attributes {nn.model = {family = "llama3", norm_eps = 0x7FF0000000000000 : f64}} {}
+
+// -----
+
 // Steps are lists of actions, on the module.
 // expected-error @+1 {{has 'nn.steps', which must be lists of #nn.action by name, on the module}}
 module attributes {nn.steps = {train = []}} {}

@@ -14,6 +14,8 @@ static json goodManifest() {
     "format": 3,
     "config": {"model.dim": "64", "optimizer.eps": 1e-8},
     "fingerprint": {"threads": 1},
+    "model": {"family": "llama3", "fields": {"dim": 64, "norm_eps": 1e-05,
+                                             "tied": false}},
     "mesh": {"axes": [{"name": "dp_shard", "size": 2}], "node_size": 0},
     "arena": {"bytes": 256, "persistent_bytes": 128},
     "ranges": [
@@ -46,6 +48,11 @@ TEST(Manifest, ReadsEveryField) {
   EXPECT_EQ(manifest.ranks(), 2);
   EXPECT_EQ(manifest.meshText(), "dp_shard=2");
   EXPECT_EQ(manifest.config.at("model.dim"), "64");
+  ASSERT_TRUE(manifest.model);
+  EXPECT_EQ(manifest.model->family, "llama3");
+  EXPECT_EQ(manifest.model->fields,
+            (std::map<std::string, std::string>{
+                {"dim", "64"}, {"norm_eps", "1e-05"}, {"tied", "false"}}));
   EXPECT_EQ(manifest.arenaBytes, 256u);
   const RangeInfo &w = *manifest.findRange("w");
   EXPECT_EQ(w.full, (std::vector<int64_t>{5, 2}));
@@ -108,6 +115,15 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m["programs"][0]["arena_bytes"] = 257; }),
             "damaged manifest m.json: programs[0]: 'train' needs more than "
             "the arena");
+  EXPECT_EQ(damaged([](json &m) { m["model"] = nullptr; }), "");
+  EXPECT_EQ(damaged([](json &m) { m["model"]["family"] = ""; }),
+            "damaged manifest m.json: model: family: expected a string that "
+            "is not empty");
+  EXPECT_EQ(damaged([](json &m) { m["model"].erase("fields"); }),
+            "damaged manifest m.json: model: the field 'fields' is missing");
+  EXPECT_EQ(damaged([](json &m) { m["model"]["fields"]["dim"] = {64}; }),
+            "damaged manifest m.json: model: fields: dim: expected a string, "
+            "a number or a boolean");
   auto action = [](json &m) -> json & { return m["steps"]["train"][0]; };
   EXPECT_EQ(damaged([](json &m) { m.erase("steps"); }),
             "damaged manifest m.json: the field 'steps' is missing");

@@ -1,0 +1,27 @@
+//===- hugging_face.cpp - Any text as a config.json or an index of shards -===//
+//
+// A configuration that is accepted describes the same model when it is written
+// and read again; files of an accepted index lie beside it.
+//
+//===----------------------------------------------------------------------===//
+#include "../../lib/Checkpoint/WeightMap.h"
+#include "Fuzz.h"
+#include "fsdp/Checkpoint/HuggingFace.h"
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::test;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  std::string text = textOf(data, size);
+  useOrRefuse([&] {
+    rt::ModelInfo model = readModelConfig(text).model;
+    std::string written = writeModelConfig(model, rt::DType::BF16, {});
+    require(modelDifference(readModelConfig(written).model, model).empty());
+  });
+  useOrRefuse([&] {
+    for (const auto &[tensor, file] : parseWeightMap(text, "index"))
+      require(file.find('/') == std::string::npos && file != "..");
+  });
+  return 0;
+}

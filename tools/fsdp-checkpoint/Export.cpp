@@ -1,0 +1,55 @@
+//===- Export.cpp - fsdp-checkpoint export --------------------------------===//
+#include "Commands.h"
+#include "fsdp/Checkpoint/HuggingFace.h"
+#include <cstdio>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+
+namespace {
+struct Options {
+  std::string from, to, dtype = "float32";
+  ExportOptions options;
+};
+} // namespace
+
+static int runExport(const Options &chosen) {
+  ExportOptions options = chosen.options;
+  options.dtype = chosen.dtype == "bfloat16"  ? rt::DType::BF16
+                  : chosen.dtype == "float16" ? rt::DType::F16
+                                              : rt::DType::F32;
+  auto store = openTensorStore(chosen.from);
+  ExportSummary summary = exportHuggingFace(*store, chosen.to, options);
+  std::printf("%s: %lld tensors, %lld parameters, %lld bytes of %s in %zu "
+              "file%s\n",
+              chosen.to.c_str(), static_cast<long long>(summary.tensors),
+              static_cast<long long>(summary.parameters),
+              static_cast<long long>(summary.bytes), chosen.dtype.c_str(),
+              summary.files, summary.files == 1 ? "" : "s");
+  return 0;
+}
+
+std::function<int()> checkpoint::declareExport(CLI::App &app) {
+  auto chosen = std::make_shared<Options>();
+  app.add_option("CHECKPOINT", chosen->from,
+                 "what the weights are read from: a step, a folder of steps, "
+                 "another directory of weights")
+      ->required();
+  app.add_option("DIR", chosen->to, "the directory to make")->required();
+  app.add_option("--dtype", chosen->dtype, "type of the weights there")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
+      ->capture_default_str();
+  app.add_option("--shard-size", chosen->options.shardBytes,
+                 "largest file: 5GB, 500MB, 2GiB or bytes; a tensor that is "
+                 "larger has a file of its own")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->check(CLI::PositiveNumber)
+      ->default_str("5GB");
+  app.add_option("--assets", chosen->options.assets,
+                 "directory whose tokenizer files and ids of special tokens "
+                 "are taken");
+  app.footer("Writes what transformers loads with from_pretrained:\n\n"
+             "  fsdp-checkpoint export outputs/checkpoint my-llama --dtype "
+             "bfloat16 --assets Llama-3.2-1B");
+  return [chosen] { return runExport(*chosen); };
+}
