@@ -15,6 +15,8 @@ static const Command kCommands[] = {
     {"verify", "compares every byte with the checksums", declareVerify},
     {"diff", "compares two: settings, tensors, values", declareDiff},
     {"prune", "removes all but the newest steps of a folder", declarePrune},
+    {"convert", "writes a checkpoint in the format of other software",
+     declareConvert},
 };
 
 static const char *const kExamples =
@@ -24,7 +26,8 @@ static const char *const kExamples =
     "  fsdp-checkpoint inspect outputs/checkpoint/step-500 --json\n"
     "  fsdp-checkpoint verify outputs/checkpoint/step-500\n"
     "  fsdp-checkpoint diff a/checkpoint/step-500 b/checkpoint/step-500\n"
-    "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n\n"
+    "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n"
+    "  fsdp-checkpoint convert outputs/checkpoint --to dcp step-500-torch\n\n"
     "fsdp-checkpoint COMMAND --help tells more.";
 
 static int runCommand(int argc, char **argv) {

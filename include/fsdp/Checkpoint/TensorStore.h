@@ -50,6 +50,12 @@ int64_t bytesOf(const StoredTensor &tensor);
 /// The box that is the full tensor.
 rt::ShardView wholeView(const StoredTensor &tensor);
 
+/// What files have besides: no tensor, or one of a type that we have not.
+struct LeftOut {
+  std::string name;
+  std::string what; // "an object of Python"
+};
+
 class TensorStore {
 public:
   virtual ~TensorStore() = default;
@@ -60,6 +66,8 @@ public:
   const std::vector<StoredTensor> &tensors() const { return all; }
   /// Null if there is none of that name.
   const StoredTensor *find(const std::string &name) const;
+  /// What is there and cannot be read.
+  const std::vector<LeftOut> &leftOut() const { return others; }
   /// What is known of the model; unset: nothing.
   const std::optional<rt::ModelInfo> &model() const { return about; }
   /// Where the run stood that wrote it; unset: there are weights alone.
@@ -68,12 +76,14 @@ public:
 protected:
   std::string origin;
   std::vector<StoredTensor> all;
+  std::vector<LeftOut> others;
   std::optional<rt::ModelInfo> about;
   std::optional<RunState> run;
 };
 
 /// Opens what `path` is: a step of a checkpoint folder, the folder (its newest
-/// committed step), a directory of Hugging Face. Throws fsdp::Error that names
+/// committed step), a directory of Hugging Face, a checkpoint of
+/// torch.distributed.checkpoint. Throws fsdp::Error that names
 /// the file, and what else could have been meant.
 std::unique_ptr<TensorStore> openTensorStore(const std::string &path);
 
