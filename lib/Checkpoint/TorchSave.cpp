@@ -74,7 +74,7 @@ private:
   const PickleValue &root;
   const std::string &origin;
   TorchTensor tensor = {};
-  std::string_view storage; // its bytes
+  const ZipEntry *storage = nullptr; // its bytes
 };
 
 } // namespace
@@ -131,7 +131,7 @@ void TensorPickle::readStorage(const PickleValue &value) {
     fail("'" + key + "' has " + std::to_string(entry->data.size()) +
          " bytes, and not those of " + std::to_string(id->items[4]->integer) +
          " elements of " + type->name);
-  storage = entry->data;
+  storage = entry;
 }
 
 void TensorPickle::checkStrides(const std::vector<int64_t> &strides) {
@@ -160,10 +160,12 @@ TorchTensor TensorPickle::read() {
   checkStrides(numbers(*arguments.items[3], "strides"));
   CheckedSize begin = CheckedSize(first.integer) * sizeOf(tensor.dtype);
   if (first.kind != Kind::Int || !begin.fits(kMaxTensorBytes) ||
-      static_cast<uint64_t>(begin.get() + bytes.get()) > storage.size())
+      static_cast<uint64_t>(begin.get() + bytes.get()) > storage->data.size())
     fail("it lies outside of its bytes");
   tensor.data =
-      reinterpret_cast<const std::byte *>(storage.data()) + begin.get();
+      reinterpret_cast<const std::byte *>(storage->data.data()) + begin.get();
+  if (static_cast<uint64_t>(bytes.get()) == storage->data.size())
+    tensor.crc32 = storage->crc;
   return tensor;
 }
 

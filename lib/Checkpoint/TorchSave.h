@@ -26,6 +26,8 @@ struct TorchTensor {
   rt::DType dtype;
   std::vector<int64_t> shape;
   const std::byte *data; // in the archive, row-major
+  /// Of its bytes; unset: others lie beside them in the entry.
+  std::optional<uint32_t> crc32;
 };
 
 /// The tensor of an archive. Throws fsdp::Error that begins with `origin`.

@@ -224,20 +224,20 @@ const ZipEntry *TorchZip::find(std::string_view name) const {
   return nullptr;
 }
 
-static uint32_t crcOf(uint32_t crc, std::string_view bytes) {
+uint32_t checkpoint::crc32Of(std::string_view bytes, uint32_t before) {
   // zlib counts in 32 bits.
   constexpr size_t most = size_t{1} << 30;
   for (size_t at = 0; at < bytes.size(); at += most) {
     std::string_view piece = bytes.substr(at, most);
-    crc = static_cast<uint32_t>(
-        crc32(crc, reinterpret_cast<const Bytef *>(piece.data()),
+    before = static_cast<uint32_t>(
+        crc32(before, reinterpret_cast<const Bytef *>(piece.data()),
               static_cast<uInt>(piece.size())));
   }
-  return crc;
+  return before;
 }
 
 void TorchZip::checkCrc(const ZipEntry &entry) const {
-  if (crcOf(0, entry.data) != entry.crc)
+  if (crc32Of(entry.data) != entry.crc)
     throw Error(origin + ": damaged archive of torch.save: " +
                 shown(entry.name) + " has another checksum than was written");
 }
@@ -313,7 +313,7 @@ void ZipWriter::addEntry(const ZipSource &source) {
   header.add(entry.name).add(extra.str());
   put(header.str());
   source.write([&](std::string_view bytes) {
-    entry.crc = crcOf(entry.crc, bytes);
+    entry.crc = crc32Of(bytes, entry.crc);
     put(bytes);
   });
   size_t width = large ? 8 : 4;

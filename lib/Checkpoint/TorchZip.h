@@ -16,6 +16,9 @@
 
 namespace fsdp::checkpoint {
 
+/// The checksum of archives; of more bytes behind those of `before`.
+uint32_t crc32Of(std::string_view bytes, uint32_t before = 0);
+
 struct ZipEntry {
   std::string_view name, data;
   uint32_t crc;

@@ -31,6 +31,8 @@ struct Chunk {
   /// XXH3 (64 bits) of every block of kChecksumBlock bytes; empty: there are
   /// none.
   std::vector<uint64_t> checksums;
+  /// CRC-32 of all its bytes, as archives have it; only who verifies reads it.
+  std::optional<uint32_t> crc32;
 };
 
 struct StoredTensor {

@@ -7,7 +7,8 @@
 #include "fsdp/Checkpoint/Dcp.h"
 #include "../Mutator.h"
 #include "DcpMetadata.h"
-#include "TemporaryFolder.h"
+#include "CheckpointFixture.h"
+#include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -130,6 +131,64 @@ TEST(Dcp, IsWrittenAndReadBack) {
                 .find("has a checkpoint of torch.distributed.checkpoint "
                       "already"),
             std::string::npos);
+}
+
+/// A checkpoint of a run by four ranks: what PyTorch will find is cut as it is.
+TEST(Dcp, IsMadeOfACheckpointOfARun) {
+  TemporaryFolder folder;
+  rt::Manifest manifest = manifestOf(
+      {{"dp", 2}, {"tp", 2}},
+      {{"wq.weight", "parameter", "f32", {10, 6}, {"/dp", "tp"}},
+       {"wq.weight.exp_avg", "state", "f32", {10, 6}, {"/dp", "tp"}},
+       {"wq.weight.exp_avg_sq", "state", "f32", {10, 6}, {"/dp", "tp"}},
+       {"norm.weight", "parameter", "bf16", {5}, {"/dp"}},
+       {"scale", "parameter", "f32", {}, {}}});
+  saveStep(folder.path, manifest, 10);
+  auto store = openTensorStore(folder.path);
+  writeDcp(*store, folder.file("torch"));
+  auto again = openTensorStore(folder.file("torch"));
+  ASSERT_EQ(again->tensors().size(), 5u);
+  for (const StoredTensor &tensor : again->tensors()) {
+    SCOPED_TRACE(tensor.name);
+    EXPECT_EQ(contentsOf(tensor), contentsOf(*store->find(tensor.name)));
+    EXPECT_EQ(tensor.chunks.size(), store->find(tensor.name)->chunks.size());
+  }
+  EXPECT_EQ(again->find("wq.weight")->chunks.size(), 4u);
+  EXPECT_EQ(again->state()->step, 10);
+  std::vector<std::string> others;
+  for (const LeftOut &entry : again->leftOut())
+    others.push_back(entry.name);
+  for (const char *name :
+       {"optimizer.state.wq.weight.step", "lr_scheduler.last_epoch",
+        "optimizer.param_groups.wq.weight.amsgrad", "train_state.step"})
+    EXPECT_NE(std::find(others.begin(), others.end(), name), others.end())
+        << name;
+}
+
+TEST(Dcp, ArchivesAreVerified) {
+  Copy copy;
+  auto verify = [&] {
+    return verifyTensors(*openTensorStore(copy.folder.path), 2,
+                         [](uint64_t) {});
+  };
+  Verification whole = verify();
+  EXPECT_EQ(whole.checked, 476u);
+  EXPECT_EQ(whole.unchecked, 0u);
+  EXPECT_TRUE(whole.damage.empty());
+  // The last byte of an archive's tensor.
+  std::string path = copy.folder.file("__0_0.distcp");
+  std::string bytes = readWholeFile(path, "the file");
+  auto store = openTensorStore(kGolden);
+  const Chunk &chunk = store->find("tok_embeddings.weight")->chunks[0];
+  std::string content(reinterpret_cast<const char *>(chunk.data), 48);
+  bytes[bytes.find(content) + 47] ^= 1;
+  copy.folder.write("__0_0.distcp", bytes);
+  Verification damaged = verify();
+  ASSERT_EQ(damaged.damage.size(), 1u);
+  EXPECT_NE(damaged.damage[0].find("the bytes 0 to 47 of "
+                                   "'tok_embeddings.weight' in '"),
+            std::string::npos)
+      << damaged.damage[0];
 }
 
 TEST(Dcp, ModelsThatAreAnEntryLoseItsName) {
