@@ -118,6 +118,8 @@ StringRef emit::dtypeName(rt::DType type) {
     return "I32";
   case rt::DType::I64:
     return "I64";
+  case rt::DType::F16:
+    return "F16";
   }
   llvm_unreachable("an element type");
 }

@@ -1,6 +1,7 @@
 //===- Results.cpp - What a program computed ------------------------------===//
 #include "Results.h"
 #include "Metrics.h"
+#include "fsdp/Support/Half.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
@@ -20,10 +21,8 @@ static double element(DType type, const std::byte *data, int64_t index) {
   switch (type) {
   case DType::F32:
     return loadAt<float>(data, index);
-  case DType::BF16: {
-    uint32_t bits = uint32_t{loadAt<uint16_t>(data, index)} << 16;
-    return loadAt<float>(reinterpret_cast<const std::byte *>(&bits), 0);
-  }
+  case DType::BF16:
+    return bf16ToFloat(loadAt<uint16_t>(data, index));
   case DType::F64:
     return loadAt<double>(data, index);
   case DType::I8:
@@ -32,6 +31,8 @@ static double element(DType type, const std::byte *data, int64_t index) {
     return loadAt<int32_t>(data, index);
   case DType::I64:
     return static_cast<double>(loadAt<int64_t>(data, index));
+  case DType::F16:
+    return f16ToFloat(loadAt<uint16_t>(data, index));
   }
   return 0;
 }

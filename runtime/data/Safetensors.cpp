@@ -18,8 +18,8 @@ using nlohmann::ordered_json;
 namespace {
 
 /// The format's order of types; tensors are stored by descending place in it.
-constexpr DType kOrder[] = {DType::I8,  DType::BF16, DType::I32,
-                            DType::F32, DType::F64,  DType::I64};
+constexpr DType kOrder[] = {DType::I8,  DType::F16, DType::BF16, DType::I32,
+                            DType::F32, DType::F64, DType::I64};
 
 constexpr uint64_t kMaxHeader = 100000000;
 

@@ -168,6 +168,8 @@ const char *rt::dtypeName(DType type) {
     return "I32";
   case DType::I64:
     return "I64";
+  case DType::F16:
+    return "F16";
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #include "TensorFile.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Half.h"
 #include <cstring>
 
 using namespace mlir;
@@ -20,12 +21,8 @@ static double elementOf(const rt::TensorView &view, int64_t i) {
   switch (view.dtype) {
   case rt::DType::F32:
     return load<float>(view.data, i);
-  case rt::DType::BF16: {
-    uint32_t bits = uint32_t(load<uint16_t>(view.data, i)) << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
+  case rt::DType::BF16:
+    return bf16ToFloat(load<uint16_t>(view.data, i));
   case rt::DType::F64:
     return load<double>(view.data, i);
   case rt::DType::I8:
@@ -34,6 +31,8 @@ static double elementOf(const rt::TensorView &view, int64_t i) {
     return load<int32_t>(view.data, i);
   case rt::DType::I64:
     return static_cast<double>(load<int64_t>(view.data, i));
+  case rt::DType::F16:
+    return f16ToFloat(load<uint16_t>(view.data, i));
   }
   llvm_unreachable("unknown DType");
 }

@@ -13,13 +13,15 @@
 
 namespace fsdp::rt {
 
-enum class DType : uint8_t { F32, BF16, F64, I8, I32, I64 };
+/// F16 is a type of files alone: nothing computes in it.
+enum class DType : uint8_t { F32, BF16, F64, I8, I32, I64, F16 };
 
 inline constexpr int64_t sizeOf(DType type) {
   switch (type) {
   case DType::I8:
     return 1;
   case DType::BF16:
+  case DType::F16:
     return 2;
   case DType::F32:
   case DType::I32:

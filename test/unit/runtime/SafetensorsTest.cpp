@@ -24,12 +24,13 @@ TEST(Safetensors, RoundTripInTheReferenceOrder) {
   TemporaryFolder folder;
   float f[3] = {1, 2, 3};
   int64_t i[1] = {7};
-  uint16_t h[2] = {0x3f80, 0x4000};
+  uint16_t h[2] = {0x3f80, 0x4000}, half[1] = {0x3c00};
   std::string path = folder.file("t.safetensors");
   writeSafetensors(
       path,
       {view("h", DType::BF16, {2}, h), view("b", DType::F32, {}, f),
-       view("a", DType::F32, {1, 2}, f + 1), view("i", DType::I64, {1}, i)},
+       view("a", DType::F32, {1, 2}, f + 1), view("i", DType::I64, {1}, i),
+       view("half", DType::F16, {1}, half)},
       {{"rank", "0"}});
   std::string bytes = readWholeFile(path, "file");
   uint64_t length;
@@ -42,9 +43,10 @@ TEST(Safetensors, RoundTripInTheReferenceOrder) {
             R"("i":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
             R"("a":{"dtype":"F32","shape":[1,2],"data_offsets":[8,16]},)"
             R"("b":{"dtype":"F32","shape":[],"data_offsets":[16,20]},)"
-            R"("h":{"dtype":"BF16","shape":[2],"data_offsets":[20,24]}})");
+            R"("h":{"dtype":"BF16","shape":[2],"data_offsets":[20,24]},)"
+            R"("half":{"dtype":"F16","shape":[1],"data_offsets":[24,26]}})");
   SafetensorsFile file(path);
-  ASSERT_EQ(file.tensors().size(), 4u);
+  ASSERT_EQ(file.tensors().size(), 5u);
   for (const TensorView &tensor : file.tensors())
     if (tensor.name == "a") {
       EXPECT_EQ(std::memcmp(tensor.data, f + 1, 8), 0);
