@@ -87,8 +87,12 @@ void DcpStore::addTensor(const DcpItem &item, OurName name, rt::DType dtype) {
     if (stored.dtype != dtype || stored.shape != box.sizes)
       throw Error(where(item, box) +
                   " has another type or shape there than .metadata says");
-    tensor.chunks.push_back(
-        {box.offsets, box.sizes, stored.data, origin + "/" + box.file, {}, stored.crc32});
+    tensor.chunks.push_back({box.offsets,
+                             box.sizes,
+                             stored.data,
+                             origin + "/" + box.file,
+                             {},
+                             stored.crc32});
     indexed.chunks.push_back({box.file, "", box.offsets, box.sizes, {}});
   }
   if (!contents.tensors.emplace(name.name, std::move(indexed)).second)

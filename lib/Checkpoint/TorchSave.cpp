@@ -27,6 +27,7 @@ struct TorchType {
 constexpr TorchType kTypes[] = {
     {DType::F32, "float32", "FloatStorage"},
     {DType::BF16, "bfloat16", "BFloat16Storage"},
+    {DType::F16, "float16", "HalfStorage"},
     {DType::F64, "float64", "DoubleStorage"},
     {DType::I8, "int8", "CharStorage"},
     {DType::I32, "int32", "IntStorage"},
@@ -40,6 +41,7 @@ const std::vector<std::string_view> kAllowed = {
     "torch._utils._rebuild_parameter",
     "torch.FloatStorage",
     "torch.BFloat16Storage",
+    "torch.HalfStorage",
     "torch.DoubleStorage",
     "torch.CharStorage",
     "torch.IntStorage",

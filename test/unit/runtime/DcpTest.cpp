@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "fsdp/Checkpoint/Dcp.h"
 #include "../Mutator.h"
-#include "DcpMetadata.h"
 #include "CheckpointFixture.h"
+#include "DcpMetadata.h"
 #include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <cstring>
