@@ -41,8 +41,10 @@ DcpStore::DcpStore(const std::string &path) {
       readDcpMetadata(MappedFile(metadata, "the checkpoint").bytes(), metadata);
   std::string prefix = modelPrefix(items);
   for (const DcpItem &item : items) {
-    if (item.name == kDcpStep)
+    if (item.name == kDcpStep) {
       readStep(item);
+      continue;
+    }
     std::optional<OurName> name = ourNameOf(item.name, prefix);
     std::optional<rt::DType> dtype = dtypeOfTorch(item.dtype);
     if (name && dtype)
@@ -101,16 +103,21 @@ void DcpStore::addTensor(const DcpItem &item, OurName name, rt::DType dtype) {
   all.push_back(std::move(tensor));
 }
 
-/// A checkpoint of something else may have another thing by this name, in a
-/// way that is not read here.
+/// Weights are of use without it: what cannot be read as a number is left out.
 void DcpStore::readStep(const DcpItem &item) {
-  if (item.boxes.size() != 1)
-    return;
-  const DcpBox &box = item.boxes[0];
-  std::optional<int64_t> step =
-      readTorchInteger(archive(item, box), where(item, box));
-  if (step && *step >= 0)
-    run.emplace().step = *step;
+  std::string why = "no whole number";
+  try {
+    const DcpBox &box = item.boxes.at(0);
+    std::optional<int64_t> step =
+        readTorchInteger(archive(item, box), where(item, box));
+    if (step && *step >= 0) {
+      run.emplace().step = *step;
+      return;
+    }
+  } catch (const std::exception &error) {
+    why = error.what();
+  }
+  others.push_back({item.name, why});
 }
 
 bool checkpoint::isDcp(const std::string &path) {

@@ -91,7 +91,7 @@ void DcpWriter::prepareFolder() const {
   if (isDcp(folder))
     throw Error("'" + folder +
                 "' has a checkpoint of torch.distributed.checkpoint already; "
-                "give an empty directory");
+                "give another directory");
 }
 
 /// The item of this path, made if it is new.

@@ -23,8 +23,8 @@ bool isDcp(const std::string &path);
 std::unique_ptr<TensorStore> openDcp(const std::string &path);
 
 /// Writes all tensors of a store as such a checkpoint, cut as they are cut
-/// there, into a new or empty directory. Throws fsdp::Error; without .metadata
-/// a directory is no checkpoint.
+/// there, into a directory that has none yet. Throws fsdp::Error; without
+/// .metadata a directory is no checkpoint.
 void writeDcp(const TensorStore &store, const std::string &folder);
 
 } // namespace fsdp::checkpoint
