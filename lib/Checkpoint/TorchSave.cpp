@@ -65,7 +65,7 @@ public:
 
 private:
   [[noreturn]] void fail(const std::string &what) const {
-    throw Error(origin + ": damaged tensor of torch.save: " + what);
+    throw Error(origin + ": unreadable tensor of torch.save: " + what);
   }
   std::vector<int64_t> numbers(const PickleValue &value, const char *what);
   const PickleValue &rebuild();
@@ -166,7 +166,8 @@ TorchTensor TensorPickle::read() {
     fail("it lies outside of its bytes");
   tensor.data =
       reinterpret_cast<const std::byte *>(storage->data.data()) + begin.get();
-  if (static_cast<uint64_t>(bytes.get()) == storage->data.size())
+  if (static_cast<uint64_t>(bytes.get()) == storage->data.size() &&
+      storage->crc != 0)
     tensor.crc32 = storage->crc;
   return tensor;
 }

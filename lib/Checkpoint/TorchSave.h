@@ -26,7 +26,7 @@ struct TorchTensor {
   rt::DType dtype;
   std::vector<int64_t> shape;
   const std::byte *data; // in the archive, row-major
-  /// Of its bytes; unset: others lie beside them in the entry.
+  /// Of its bytes; unset: there is none, or others lie beside them.
   std::optional<uint32_t> crc32;
 };
 

@@ -21,7 +21,7 @@ uint32_t crc32Of(std::string_view bytes, uint32_t before = 0);
 
 struct ZipEntry {
   std::string_view name, data;
-  uint32_t crc;
+  uint32_t crc; // 0: PyTorch was told to write none
 };
 
 /// Reads an archive in memory, which must outlive the object. Throws
@@ -34,8 +34,8 @@ public:
   /// The entry "ROOT/name", where ROOT is the folder of all entries; null if
   /// there is none.
   const ZipEntry *find(std::string_view name) const;
-  /// Throws if the entry's bytes are not those that were written. PyTorch can
-  /// be told to write no checksums: nothing that is read by itself is checked.
+  /// Throws if the entry's bytes are not those that were written. Nothing else
+  /// here compares checksums.
   void checkCrc(const ZipEntry &entry) const;
 
 private:

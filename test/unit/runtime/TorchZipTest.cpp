@@ -90,6 +90,18 @@ TEST(TorchZip, FindsOtherBytesByTheirChecksum) {
             "another checksum than was written");
 }
 
+TEST(TorchZip, ChecksNothingWhereThereIsNoChecksum) {
+  std::string data(24, 'x');
+  std::string bytes = tensorArchive(rt::DType::F32, {2, 3}, data);
+  EXPECT_EQ(readTorchTensor(bytes, "x").crc32, crc32Of(data));
+  // As torch.serialization.set_crc32_options(False) leaves it.
+  for (size_t at = bytes.find("PK\1\2"); at != std::string::npos;
+       at = bytes.find("PK\1\2", at + 4))
+    bytes.replace(at + 16, 4, 4, '\0');
+  EXPECT_EQ(refusalOf(bytes), "");
+  EXPECT_EQ(readTorchTensor(bytes, "x").crc32, std::nullopt);
+}
+
 TEST(TorchZip, RefusesDamage) {
   auto put = [](size_t Sample::*place, size_t offset, std::string bytes) {
     return [=](Sample &s) {
