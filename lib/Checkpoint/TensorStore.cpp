@@ -4,6 +4,7 @@
 #include "NativeStore.h"
 #include "StepFolder.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "fsdp/Checkpoint/Dcp.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
@@ -58,6 +59,8 @@ static const Kind kKinds[] = {
     {"a folder of steps", isFolderOfSteps, openNewest},
     {"a directory of Hugging Face (with 'config.json')", isHuggingFace,
      openHuggingFace},
+    {"a checkpoint of torch.distributed.checkpoint (with '.metadata')", isDcp,
+     openDcp},
 };
 
 /// What stands there instead, as far as it can be told.
@@ -69,7 +72,13 @@ static std::string whatElse(const std::string &path) {
     return "it is no directory";
   if (fs::exists(path + "/" + kIndexName, ignored))
     return "it has no marker 'committed': its saving was not finished";
-  if (!stepsIn(path, kPartial).empty() || !stepsIn(path).empty())
+  if (fs::exists(path + "/__0_0.distcp", ignored))
+    return "it has data of torch.distributed.checkpoint and no '.metadata': "
+           "its saving was not finished";
+  std::vector<int64_t> steps = stepsIn(path);
+  if (!steps.empty() && isDcp(stepFolder(path, steps.back())))
+    return "did you mean '" + stepFolder(path, steps.back()) + "'?";
+  if (!stepsIn(path, kPartial).empty() || !steps.empty())
     return "none of its steps has a marker 'committed': their saving was not "
            "finished";
   if (isFolderOfSteps(path + "/checkpoint"))

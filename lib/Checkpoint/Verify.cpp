@@ -1,6 +1,7 @@
 //===- Verify.cpp - Whether bytes are those that were written -------------===//
 #include "fsdp/Checkpoint/Verify.h"
 #include "Checksum.h"
+#include "TorchZip.h"
 #include "fsdp/Support/ParallelFor.h"
 #include <algorithm>
 #include <atomic>
@@ -11,11 +12,13 @@ using namespace fsdp::checkpoint;
 
 namespace {
 
-/// A block of a chunk that has a checksum.
+/// What of a chunk has a checksum: a block, or all of it, in archives.
 struct Block {
   const StoredTensor *tensor;
   const Chunk *chunk;
   size_t index;
+
+  bool isAll() const { return chunk->checksums.empty(); }
 };
 
 } // namespace
@@ -23,15 +26,20 @@ struct Block {
 static std::string_view contentOf(const Block &block) {
   auto all = static_cast<size_t>(rt::elementCount(block.chunk->sizes) *
                                  sizeOf(block.tensor->dtype));
-  return std::string_view(reinterpret_cast<const char *>(block.chunk->data),
-                          all)
-      .substr(block.index * kChecksumBlock, kChecksumBlock);
+  std::string_view bytes(reinterpret_cast<const char *>(block.chunk->data),
+                         all);
+  return block.isAll()
+             ? bytes
+             : bytes.substr(block.index * kChecksumBlock, kChecksumBlock);
 }
 
 /// Says nothing if the block is what was written.
 static std::string damageOf(const Block &block) {
   std::string_view bytes = contentOf(block);
-  if (checksumOf(bytes) == block.chunk->checksums[block.index])
+  bool isSame = block.isAll()
+                    ? crc32Of(bytes) == *block.chunk->crc32
+                    : checksumOf(bytes) == block.chunk->checksums[block.index];
+  if (isSame)
     return {};
   uint64_t begin = block.index * kChecksumBlock;
   return "the bytes " + std::to_string(begin) + " to " +
@@ -47,7 +55,9 @@ checkpoint::verifyTensors(const TensorStore &store, int threads,
   std::vector<Block> blocks;
   for (const StoredTensor &tensor : store.tensors())
     for (const Chunk &chunk : tensor.chunks) {
-      if (chunk.checksums.empty())
+      if (chunk.crc32)
+        blocks.push_back({&tensor, &chunk, 0});
+      else if (chunk.checksums.empty())
         result.unchecked += static_cast<uint64_t>(
             rt::elementCount(chunk.sizes) * sizeOf(tensor.dtype));
       for (size_t i = 0; i < chunk.checksums.size(); ++i)

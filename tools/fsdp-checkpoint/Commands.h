@@ -14,6 +14,7 @@ struct Command {
   std::function<int()> (*declare)(CLI::App &app);
 };
 
+std::function<int()> declareConvert(CLI::App &app);
 std::function<int()> declareInspect(CLI::App &app);
 std::function<int()> declareVerify(CLI::App &app);
 std::function<int()> declareDiff(CLI::App &app);

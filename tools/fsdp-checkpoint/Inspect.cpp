@@ -72,6 +72,19 @@ static void printTensors(const TensorStore &store) {
   std::printf("%s", table.text().c_str());
 }
 
+/// What cannot be read, counted by where it lies: optimizers have an object
+/// for every setting of every parameter.
+static void printLeftOut(const TensorStore &store) {
+  std::map<std::pair<std::string, std::string>, int> counts;
+  for (const LeftOut &entry : store.leftOut())
+    ++counts[{entry.name.substr(0, entry.name.find('.')), entry.what}];
+  if (!counts.empty())
+    std::printf("\nnot read\n");
+  for (const auto &[key, count] : counts)
+    std::printf("  %s: %d times %s\n", key.first.c_str(), count,
+                key.second.c_str());
+}
+
 static void printSettings(const RunState &state) {
   std::printf("\nsettings\n");
   for (const auto &[key, value] : state.config)
@@ -101,6 +114,7 @@ std::function<int()> checkpoint::declareInspect(CLI::App &app) {
       printModel(*store->model());
     printSizes(*store);
     printTensors(*store);
+    printLeftOut(*store);
     if (options->settings && store->state())
       printSettings(*store->state());
     return 0;

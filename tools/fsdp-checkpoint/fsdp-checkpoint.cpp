@@ -19,6 +19,8 @@ static const Command kCommands[] = {
     {"prune", "removes all but the newest steps of a folder", declarePrune},
     {"export", "writes the weights as a directory of Hugging Face",
      declareExport},
+    {"convert", "writes a checkpoint in the format of other software",
+     declareConvert},
 };
 
 static const char *const kExamples =
@@ -29,7 +31,8 @@ static const char *const kExamples =
     "  fsdp-checkpoint verify outputs/checkpoint/step-500\n"
     "  fsdp-checkpoint diff a/checkpoint/step-500 b/checkpoint/step-500\n"
     "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n"
-    "  fsdp-checkpoint export outputs/checkpoint my-llama\n\n"
+    "  fsdp-checkpoint export outputs/checkpoint my-llama\n"
+    "  fsdp-checkpoint convert outputs/checkpoint --to dcp step-500-torch\n\n"
     "fsdp-checkpoint COMMAND --help tells more.";
 
 /// CLI11 says what else is wrong with a command line; of a command that does

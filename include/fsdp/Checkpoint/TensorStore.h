@@ -31,6 +31,8 @@ struct Chunk {
   /// XXH3 (64 bits) of every block of kChecksumBlock bytes; empty: there are
   /// none.
   std::vector<uint64_t> checksums;
+  /// CRC-32 of all its bytes, as archives have it; only who verifies reads it.
+  std::optional<uint32_t> crc32;
 };
 
 struct StoredTensor {
@@ -50,6 +52,12 @@ int64_t bytesOf(const StoredTensor &tensor);
 /// The box that is the full tensor.
 rt::ShardView wholeView(const StoredTensor &tensor);
 
+/// What files have besides: no tensor, or one of a type that we have not.
+struct LeftOut {
+  std::string name;
+  std::string what; // "an object of Python"
+};
+
 class TensorStore {
 public:
   virtual ~TensorStore() = default;
@@ -60,6 +68,8 @@ public:
   const std::vector<StoredTensor> &tensors() const { return all; }
   /// Null if there is none of that name.
   const StoredTensor *find(const std::string &name) const;
+  /// What is there and cannot be read.
+  const std::vector<LeftOut> &leftOut() const { return others; }
   /// What is known of the model; unset: nothing.
   const std::optional<rt::ModelInfo> &model() const { return about; }
   /// Where the run stood that wrote it; unset: there are weights alone.
@@ -75,12 +85,14 @@ public:
 protected:
   std::string origin;
   std::vector<StoredTensor> all;
+  std::vector<LeftOut> others;
   std::optional<rt::ModelInfo> about;
   std::optional<RunState> run;
 };
 
 /// Opens what `path` is: a step of a checkpoint folder, the folder (its newest
-/// committed step), a directory of Hugging Face. Throws fsdp::Error that names
+/// committed step), a directory of Hugging Face, a checkpoint of
+/// torch.distributed.checkpoint. Throws fsdp::Error that names
 /// the file, and what else could have been meant.
 std::unique_ptr<TensorStore> openTensorStore(const std::string &path);
 

@@ -1,0 +1,130 @@
+//===- Dcp.cpp - Opening checkpoints of torch.distributed.checkpoint ------===//
+#include "fsdp/Checkpoint/Dcp.h"
+#include "DcpMetadata.h"
+#include "DcpNames.h"
+#include "Index.h"
+#include "TorchSave.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/MappedFile.h"
+#include <algorithm>
+#include <map>
+#include <sys/stat.h>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+
+namespace {
+
+class DcpStore : public TensorStore {
+public:
+  explicit DcpStore(const std::string &path);
+
+private:
+  std::string_view archive(const DcpItem &item, const DcpBox &box);
+  std::string where(const DcpItem &item, const DcpBox &box) const {
+    return origin + "/" + box.file + ": '" + item.name + "'";
+  }
+  void addTensor(const DcpItem &item, OurName name, rt::DType dtype);
+  void readStep(const DcpItem &item);
+
+  std::map<std::string, MappedFile> files;
+  Contents contents; // for the check that boxes cover their tensors
+};
+
+} // namespace
+
+DcpStore::DcpStore(const std::string &path) {
+  origin = path;
+  std::string metadata = path + "/" + kDcpMetadata;
+  std::vector<DcpItem> items =
+      readDcpMetadata(MappedFile(metadata, "the checkpoint").bytes(), metadata);
+  std::string prefix = modelPrefix(items);
+  for (const DcpItem &item : items) {
+    if (item.name == kDcpStep) {
+      readStep(item);
+      continue;
+    }
+    std::optional<OurName> name = ourNameOf(item.name, prefix);
+    std::optional<rt::DType> dtype = dtypeOfTorch(item.dtype);
+    if (name && dtype)
+      addTensor(item, *name, *dtype);
+    else
+      others.push_back({item.name, item.dtype.empty()
+                                       ? "an object of Python"
+                                       : "a tensor of " + item.dtype});
+  }
+  checkCovering(contents, metadata);
+  std::sort(all.begin(), all.end(),
+            [](const StoredTensor &a, const StoredTensor &b) {
+              return a.name < b.name;
+            });
+}
+
+std::string_view DcpStore::archive(const DcpItem &item, const DcpBox &box) {
+  const MappedFile &file =
+      files.try_emplace(box.file, origin + "/" + box.file, "the tensors in")
+          .first->second;
+  uint64_t size = file.bytes().size();
+  if (box.offset > size || box.length > size - box.offset)
+    throw Error(where(item, box) + " lies at " + std::to_string(box.offset) +
+                " with " + std::to_string(box.length) +
+                " bytes, and the file has " + std::to_string(size) +
+                "; it is cut off");
+  return file.bytes().substr(box.offset, box.length);
+}
+
+void DcpStore::addTensor(const DcpItem &item, OurName name, rt::DType dtype) {
+  StoredTensor tensor;
+  tensor.name = name.name;
+  tensor.role = name.role;
+  tensor.dtype = dtype;
+  tensor.shape = item.shape;
+  IndexedTensor indexed{name.role, dtype, item.shape, {}};
+  for (const DcpBox &box : item.boxes) {
+    // Ranks that have nothing of a tensor say so.
+    if (rt::elementCount(box.sizes) == 0 && rt::elementCount(item.shape) > 0)
+      continue;
+    TorchTensor stored = readTorchTensor(archive(item, box), where(item, box));
+    if (stored.dtype != dtype || stored.shape != box.sizes)
+      throw Error(where(item, box) +
+                  " has another type or shape there than .metadata says");
+    tensor.chunks.push_back({box.offsets,
+                             box.sizes,
+                             stored.data,
+                             origin + "/" + box.file,
+                             {},
+                             stored.crc32});
+    indexed.chunks.push_back({box.file, "", box.offsets, box.sizes, {}});
+  }
+  if (!contents.tensors.emplace(name.name, std::move(indexed)).second)
+    throw Error(origin + ": two tensors are '" + name.name +
+                "', one of them as '" + item.name + "'");
+  all.push_back(std::move(tensor));
+}
+
+/// Weights are of use without it: what cannot be read as a number is left out.
+void DcpStore::readStep(const DcpItem &item) {
+  std::string why = "no whole number";
+  try {
+    const DcpBox &box = item.boxes.at(0);
+    std::optional<int64_t> step =
+        readTorchInteger(archive(item, box), where(item, box));
+    if (step && *step >= 0) {
+      run.emplace().step = *step;
+      return;
+    }
+  } catch (const std::exception &error) {
+    why = error.what();
+  }
+  others.push_back({item.name, why});
+}
+
+bool checkpoint::isDcp(const std::string &path) {
+  struct stat status;
+  return stat((path + "/" + kDcpMetadata).c_str(), &status) == 0;
+}
+
+std::unique_ptr<TensorStore> checkpoint::openDcp(const std::string &path) {
+  return std::make_unique<DcpStore>(path);
+}

@@ -1,0 +1,654 @@
+//===- Pickle.cpp - Python's pickles, read and never run ------------------===//
+#include "Pickle.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+
+using Kind = PickleValue::Kind;
+
+const PickleValue *PickleValue::find(std::string_view key) const {
+  const PickleValue *dict = kind == Kind::Object ? state : this;
+  if (!dict || dict->kind != Kind::Dict)
+    return nullptr;
+  for (size_t i = 0; i + 1 < dict->items.size(); i += 2)
+    if (dict->items[i]->kind == Kind::Text && dict->items[i]->text == key)
+      return dict->items[i + 1];
+  return nullptr;
+}
+
+bool PickleValue::isGlobal(std::string_view name) const {
+  return kind == Kind::Global && text == name;
+}
+
+bool PickleValue::isObjectOf(std::string_view name) const {
+  return kind == Kind::Object && items[0]->isGlobal(name);
+}
+
+namespace {
+
+/// Opcodes of protocols 2 to 5 that stand alone in what they mean here.
+enum Opcode : uint8_t {
+  kMark = '(',
+  kStop = '.',
+  kPop = '0',
+  kPopMark = '1',
+  kDup = '2',
+  kBinFloat = 'G',
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kNone = 'N',
+  kBinPersId = 'Q',
+  kReduce = 'R',
+  kBinString = 'T',
+  kShortBinString = 'U',
+  kBinUnicode = 'X',
+  kAppend = 'a',
+  kBuild = 'b',
+  kGlobal = 'c',
+  kDict = 'd',
+  kAppends = 'e',
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kList = 'l',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kSetItem = 's',
+  kTuple = 't',
+  kSetItems = 'u',
+  kEmptyDict = '}',
+  kEmptyList = ']',
+  kEmptyTuple = ')',
+  kBinBytes = 'B',
+  kShortBinBytes = 'C',
+  kProto = 0x80,
+  kNewObj = 0x81,
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kLong1 = 0x8a,
+  kLong4 = 0x8b,
+  kShortBinUnicode = 0x8c,
+  kBinUnicode8 = 0x8d,
+  kBinBytes8 = 0x8e,
+  kEmptySet = 0x8f,
+  kAddItems = 0x90,
+  kFrozenSet = 0x91,
+  kNewObjEx = 0x92,
+  kStackGlobal = 0x93,
+  kMemoize = 0x94,
+  kFrame = 0x95,
+  kByteArray8 = 0x96,
+};
+
+struct OpcodeName {
+  uint8_t code;
+  const char *name;
+};
+
+/// For messages: what can be read, and what Python knows besides.
+constexpr OpcodeName kNames[] = {
+    {kMark, "MARK"},
+    {kStop, "STOP"},
+    {kPop, "POP"},
+    {kPopMark, "POP_MARK"},
+    {kDup, "DUP"},
+    {kBinFloat, "BINFLOAT"},
+    {kBinInt, "BININT"},
+    {kBinInt1, "BININT1"},
+    {kBinInt2, "BININT2"},
+    {kNone, "NONE"},
+    {kBinPersId, "BINPERSID"},
+    {kReduce, "REDUCE"},
+    {kBinString, "BINSTRING"},
+    {kShortBinString, "SHORT_BINSTRING"},
+    {kBinUnicode, "BINUNICODE"},
+    {kAppend, "APPEND"},
+    {kBuild, "BUILD"},
+    {kGlobal, "GLOBAL"},
+    {kDict, "DICT"},
+    {kAppends, "APPENDS"},
+    {kBinGet, "BINGET"},
+    {kLongBinGet, "LONG_BINGET"},
+    {kList, "LIST"},
+    {kBinPut, "BINPUT"},
+    {kLongBinPut, "LONG_BINPUT"},
+    {kSetItem, "SETITEM"},
+    {kTuple, "TUPLE"},
+    {kSetItems, "SETITEMS"},
+    {kEmptyDict, "EMPTY_DICT"},
+    {kEmptyList, "EMPTY_LIST"},
+    {kEmptyTuple, "EMPTY_TUPLE"},
+    {kBinBytes, "BINBYTES"},
+    {kShortBinBytes, "SHORT_BINBYTES"},
+    {kProto, "PROTO"},
+    {kNewObj, "NEWOBJ"},
+    {kTuple1, "TUPLE1"},
+    {kTuple2, "TUPLE2"},
+    {kTuple3, "TUPLE3"},
+    {kNewTrue, "NEWTRUE"},
+    {kNewFalse, "NEWFALSE"},
+    {kLong1, "LONG1"},
+    {kLong4, "LONG4"},
+    {kShortBinUnicode, "SHORT_BINUNICODE"},
+    {kBinUnicode8, "BINUNICODE8"},
+    {kBinBytes8, "BINBYTES8"},
+    {kEmptySet, "EMPTY_SET"},
+    {kAddItems, "ADDITEMS"},
+    {kFrozenSet, "FROZENSET"},
+    {kNewObjEx, "NEWOBJ_EX"},
+    {kStackGlobal, "STACK_GLOBAL"},
+    {kMemoize, "MEMOIZE"},
+    {kFrame, "FRAME"},
+    {kByteArray8, "BYTEARRAY8"},
+    {'i', "INST"},
+    {'o', "OBJ"},
+    {'P', "PERSID"},
+    {0x82, "EXT1"},
+    {0x83, "EXT2"},
+    {0x84, "EXT4"},
+    {0x97, "NEXT_BUFFER"},
+    {0x98, "READONLY_BUFFER"},
+};
+
+std::string opcodeName(uint8_t code) {
+  for (const OpcodeName &known : kNames)
+    if (known.code == code)
+      return known.name;
+  return format("0x%02x", code);
+}
+
+/// A name out of the pickle, fit for a message.
+std::string printable(std::string_view text) {
+  constexpr size_t most = 80;
+  std::string result(text.substr(0, most));
+  for (char &c : result)
+    if (c < 0x20 || c > 0x7e)
+      c = '?';
+  return text.size() > most ? result + "..." : result;
+}
+
+} // namespace
+
+namespace fsdp::checkpoint {
+
+/// The stack machine. Every opcode takes at least a byte and makes at most one
+/// value, so that what is made is bounded by what is read.
+class PickleReader {
+public:
+  PickleReader(Pickle &pickle, std::string_view bytes,
+               const std::string &origin,
+               const std::vector<std::string_view> &allowed)
+      : values(pickle.values), bytes(bytes), origin(origin), allowed(allowed) {}
+
+  const PickleValue *read();
+
+private:
+  [[noreturn]] void fail(const std::string &what) const;
+
+  // Bytes.
+  std::string_view take(uint64_t count);
+  uint64_t number(int bytes);
+  std::string_view line();
+
+  // The stack.
+  PickleValue *make(Kind kind);
+  PickleValue *push(PickleValue *value);
+  PickleValue *pop();
+  PickleValue *last();
+  /// What was pushed behind the last mark, which goes too.
+  std::vector<PickleValue *> popMark();
+
+  // Values.
+  void pushText(Kind kind, uint64_t size) {
+    push(make(kind))->text = take(size);
+  }
+  void pushInt(int64_t value) { push(make(Kind::Int))->integer = value; }
+  void pushBool(bool value) { push(make(Kind::Bool))->integer = value; }
+  void pushLong(uint64_t size);
+  void pushFloat();
+  void pushGlobal(std::string_view module, std::string_view name);
+  void stackGlobal();
+  void pushTuple(size_t size);
+  void pushItems(Kind kind);
+  void pushObject(size_t parts);
+  void build();
+  void adopt(PickleValue *whole, PickleValue *part);
+  void addItems(Kind kind, const std::vector<PickleValue *> &items);
+  void setItems(const std::vector<PickleValue *> &items);
+  void remember(uint64_t index);
+  void recall(uint64_t index);
+
+  void frame();
+  void step(uint8_t opcode);
+  bool stepConstant(uint8_t opcode);
+  bool stepContainer(uint8_t opcode);
+
+  std::deque<PickleValue> &values;
+  std::string_view bytes;
+  const std::string &origin;
+  const std::vector<std::string_view> &allowed;
+  size_t at = 0, opcodeAt = 0;
+  std::vector<PickleValue *> stack, memo;
+  std::vector<size_t> marks; // heights of the stack
+  size_t remembered = 0;
+};
+
+} // namespace fsdp::checkpoint
+
+void PickleReader::fail(const std::string &what) const {
+  std::string opcode = opcodeAt < bytes.size()
+                           ? opcodeName(static_cast<uint8_t>(bytes[opcodeAt]))
+                           : "end";
+  throw Error(origin + ": damaged or foreign pickle: " + opcode + " at byte " +
+              std::to_string(opcodeAt) + " " + what);
+}
+
+std::string_view PickleReader::take(uint64_t count) {
+  if (count > bytes.size() - at)
+    fail("wants " + std::to_string(count) + " bytes, and " +
+         std::to_string(bytes.size() - at) + " are left");
+  std::string_view taken = bytes.substr(at, count);
+  at += count;
+  return taken;
+}
+
+uint64_t PickleReader::number(int size) {
+  std::string_view digits = take(size);
+  uint64_t value = 0;
+  std::memcpy(&value, digits.data(), digits.size());
+  return value;
+}
+
+std::string_view PickleReader::line() {
+  size_t end = bytes.find('\n', at);
+  if (end == std::string_view::npos)
+    fail("has a name without end");
+  std::string_view text = bytes.substr(at, end - at);
+  at = end + 1;
+  return text;
+}
+
+PickleValue *PickleReader::make(Kind kind) {
+  if (values.size() == kMaxPickleValues)
+    fail("makes more than " + std::to_string(kMaxPickleValues) + " values");
+  return &values.emplace_back(kind);
+}
+
+PickleValue *PickleReader::push(PickleValue *value) {
+  stack.push_back(value);
+  return value;
+}
+
+PickleValue *PickleReader::last() {
+  if (stack.size() == (marks.empty() ? 0 : marks.back()))
+    fail("takes from an empty stack");
+  return stack.back();
+}
+
+PickleValue *PickleReader::pop() {
+  PickleValue *value = last();
+  stack.pop_back();
+  return value;
+}
+
+std::vector<PickleValue *> PickleReader::popMark() {
+  if (marks.empty())
+    fail("has no mark");
+  std::vector<PickleValue *> items(stack.begin() + marks.back(), stack.end());
+  stack.resize(marks.back());
+  marks.pop_back();
+  return items;
+}
+
+void PickleReader::pushLong(uint64_t size) {
+  std::string_view digits = take(size);
+  if (size > sizeof(int64_t))
+    fail("has an integer of more than 64 bits");
+  int64_t value = 0;
+  std::memcpy(&value, digits.data(), digits.size());
+  // The sign is that of the last byte.
+  if (size > 0 && size < sizeof value && digits.back() < 0)
+    value -= int64_t{1} << (8 * size);
+  pushInt(value);
+}
+
+void PickleReader::pushFloat() {
+  uint64_t bits = __builtin_bswap64(number(8));
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  push(make(Kind::Float))->number = value;
+}
+
+void PickleReader::pushGlobal(std::string_view module, std::string_view name) {
+  auto is = [&](std::string_view known) {
+    return known.size() == module.size() + 1 + name.size() &&
+           known.substr(0, module.size()) == module &&
+           known[module.size()] == '.' &&
+           known.substr(module.size() + 1) == name;
+  };
+  auto known = std::find_if(allowed.begin(), allowed.end(), is);
+  if (known == allowed.end())
+    fail("names '" + printable(module) + "." + printable(name) +
+         "', which is not among the names that this file may have; nothing of "
+         "it was run");
+  push(make(Kind::Global))->text = *known;
+}
+
+void PickleReader::stackGlobal() {
+  PickleValue *name = pop(), *module = pop();
+  if (name->kind != Kind::Text || module->kind != Kind::Text)
+    fail("has a name that is no text");
+  pushGlobal(module->text, name->text);
+}
+
+/// What is part of a value does not change any more. So a value cannot come
+/// into itself, not by way of others either, and depths stay true.
+void PickleReader::adopt(PickleValue *whole, PickleValue *part) {
+  if (whole->isPart || whole == part)
+    fail("changes a value that is part of another one, as values do that "
+         "contain themselves");
+  if (part->depth + 1 > kMaxPickleDepth)
+    fail("nests values deeper than " + std::to_string(kMaxPickleDepth));
+  part->isPart = true;
+  whole->depth = std::max(whole->depth, static_cast<uint8_t>(part->depth + 1));
+}
+
+void PickleReader::pushTuple(size_t size) {
+  PickleValue *tuple = make(Kind::Tuple);
+  tuple->items.resize(size);
+  while (size-- > 0) {
+    PickleValue *item = pop();
+    adopt(tuple, item);
+    tuple->items[size] = item;
+  }
+  push(tuple);
+}
+
+void PickleReader::pushItems(Kind kind) {
+  std::vector<PickleValue *> items = popMark();
+  push(make(kind));
+  if (kind == Kind::Dict)
+    setItems(items);
+  else
+    addItems(kind, items);
+}
+
+void PickleReader::addItems(Kind kind,
+                            const std::vector<PickleValue *> &items) {
+  PickleValue *whole = last();
+  if (whole->kind != kind)
+    fail("adds to what is no list or set");
+  for (PickleValue *item : items) {
+    adopt(whole, item);
+    whole->items.push_back(item);
+  }
+}
+
+void PickleReader::setItems(const std::vector<PickleValue *> &items) {
+  PickleValue *whole = last();
+  if (items.size() % 2 != 0)
+    fail("has a key without a value");
+  // An object may be a dictionary besides; its entries come in several batches.
+  PickleValue *dict = whole;
+  if (whole->kind == Kind::Object) {
+    if (!whole->entries)
+      whole->entries = make(Kind::Dict);
+    dict = whole->entries;
+  }
+  if (dict->kind != Kind::Dict)
+    fail("adds entries to what is no dictionary");
+  for (PickleValue *item : items) {
+    adopt(whole, item);
+    dict->items.push_back(item);
+  }
+}
+
+/// Of two parts, what is called and its arguments, or of three: by name too.
+void PickleReader::pushObject(size_t parts) {
+  PickleValue *object = make(Kind::Object);
+  object->items.resize(parts);
+  for (size_t i = parts; i-- > 0;) {
+    PickleValue *part = pop();
+    adopt(object, part);
+    object->items[i] = part;
+  }
+  if (object->items[0]->kind != Kind::Global)
+    fail("calls what is no name");
+  if (object->items[1]->kind != Kind::Tuple)
+    fail("has arguments that are no tuple");
+  push(object);
+}
+
+void PickleReader::build() {
+  PickleValue *state = pop(), *object = last();
+  if (object->kind != Kind::Object)
+    fail("gives a state to what is no object");
+  if (object->state)
+    fail("gives a state to an object for a second time");
+  adopt(object, state);
+  object->state = state;
+}
+
+void PickleReader::remember(uint64_t index) {
+  // Indices count up, and what is put there takes bytes: a larger index would
+  // only make us reserve memory.
+  if (index >= bytes.size())
+    fail("has the memo index " + std::to_string(index) + " in a pickle of " +
+         std::to_string(bytes.size()) + " bytes");
+  if (index >= memo.size())
+    memo.resize(index + 1);
+  memo[index] = last();
+}
+
+void PickleReader::recall(uint64_t index) {
+  if (index >= memo.size() || !memo[index])
+    fail("asks for memo " + std::to_string(index) + ", which nothing set");
+  push(memo[index]);
+}
+
+void PickleReader::frame() {
+  uint64_t size = number(8);
+  if (size > bytes.size() - at)
+    fail("has a frame of " + std::to_string(size) + " bytes, and " +
+         std::to_string(bytes.size() - at) + " are left");
+}
+
+/// Opcodes that push what stands behind them.
+bool PickleReader::stepConstant(uint8_t opcode) {
+  switch (opcode) {
+  case kNone:
+    push(make(Kind::None));
+    return true;
+  case kNewTrue:
+  case kNewFalse:
+    pushBool(opcode == kNewTrue);
+    return true;
+  case kBinInt:
+    pushInt(static_cast<int32_t>(number(4)));
+    return true;
+  case kBinInt1:
+    pushInt(static_cast<int64_t>(number(1)));
+    return true;
+  case kBinInt2:
+    pushInt(static_cast<int64_t>(number(2)));
+    return true;
+  case kLong1:
+    pushLong(number(1));
+    return true;
+  case kLong4:
+    pushLong(number(4));
+    return true;
+  case kBinFloat:
+    pushFloat();
+    return true;
+  case kShortBinUnicode:
+    pushText(Kind::Text, number(1));
+    return true;
+  case kBinUnicode:
+    pushText(Kind::Text, number(4));
+    return true;
+  case kBinUnicode8:
+    pushText(Kind::Text, number(8));
+    return true;
+  case kShortBinString:
+  case kShortBinBytes:
+    pushText(Kind::Bytes, number(1));
+    return true;
+  case kBinString:
+  case kBinBytes:
+    pushText(Kind::Bytes, number(4));
+    return true;
+  case kBinBytes8:
+  case kByteArray8:
+    pushText(Kind::Bytes, number(8));
+    return true;
+  case kGlobal: {
+    std::string_view module = line();
+    pushGlobal(module, line());
+    return true;
+  }
+  default:
+    return false;
+  }
+}
+
+/// Opcodes that make and fill values of several.
+bool PickleReader::stepContainer(uint8_t opcode) {
+  switch (opcode) {
+  case kEmptyTuple:
+    push(make(Kind::Tuple));
+    return true;
+  case kTuple1:
+  case kTuple2:
+  case kTuple3:
+    pushTuple(opcode - kTuple1 + 1);
+    return true;
+  case kTuple:
+    pushItems(Kind::Tuple);
+    return true;
+  case kEmptyList:
+    push(make(Kind::List));
+    return true;
+  case kList:
+    pushItems(Kind::List);
+    return true;
+  case kEmptySet:
+    push(make(Kind::Set));
+    return true;
+  case kFrozenSet:
+    pushItems(Kind::Set);
+    return true;
+  case kEmptyDict:
+    push(make(Kind::Dict));
+    return true;
+  case kDict:
+    pushItems(Kind::Dict);
+    return true;
+  case kAppend:
+    addItems(Kind::List, {pop()});
+    return true;
+  case kAppends:
+    addItems(Kind::List, popMark());
+    return true;
+  case kAddItems:
+    addItems(Kind::Set, popMark());
+    return true;
+  case kSetItem: {
+    PickleValue *value = pop(), *key = pop();
+    setItems({key, value});
+    return true;
+  }
+  case kSetItems:
+    setItems(popMark());
+    return true;
+  case kReduce:
+  case kNewObj:
+    pushObject(2);
+    return true;
+  case kNewObjEx:
+    pushObject(3);
+    return true;
+  case kBuild:
+    build();
+    return true;
+  default:
+    return false;
+  }
+}
+
+void PickleReader::step(uint8_t opcode) {
+  if (stepConstant(opcode) || stepContainer(opcode))
+    return;
+  switch (opcode) {
+  case kFrame:
+    return frame();
+  case kMark:
+    marks.push_back(stack.size());
+    return;
+  case kPop:
+    pop();
+    return;
+  case kPopMark:
+    popMark();
+    return;
+  case kDup:
+    push(last());
+    return;
+  case kStackGlobal:
+    return stackGlobal();
+  case kBinPersId: {
+    PickleValue *persistent = make(Kind::Persistent), *id = pop();
+    adopt(persistent, id);
+    persistent->items = {id};
+    push(persistent);
+    return;
+  }
+  case kMemoize:
+    return remember(remembered++);
+  case kBinPut:
+    ++remembered;
+    return remember(number(1));
+  case kLongBinPut:
+    ++remembered;
+    return remember(number(4));
+  case kBinGet:
+    return recall(number(1));
+  case kLongBinGet:
+    return recall(number(4));
+  default:
+    fail("is no opcode that checkpoints of tensors have");
+  }
+}
+
+const PickleValue *PickleReader::read() {
+  if (bytes.size() < 2 || static_cast<uint8_t>(bytes[0]) != kProto)
+    fail("is not how a pickle of protocol 2 or later begins");
+  int protocol = static_cast<uint8_t>(bytes[1]);
+  if (protocol < 2 || protocol > 5)
+    fail("says protocol " + std::to_string(protocol) + "; 2 to 5 can be read");
+  at = 2;
+  while (true) {
+    opcodeAt = at;
+    auto opcode = static_cast<uint8_t>(number(1));
+    if (opcode == kStop)
+      break;
+    step(opcode);
+  }
+  const PickleValue *value = pop();
+  if (!stack.empty() || !marks.empty())
+    fail("leaves values behind");
+  if (at != bytes.size())
+    fail("is followed by " + std::to_string(bytes.size() - at) + " bytes");
+  return value;
+}
+
+Pickle::Pickle(std::string_view bytes, std::string origin,
+               const std::vector<std::string_view> &allowed)
+    : top(PickleReader(*this, bytes, origin, allowed).read()) {}
