@@ -4,7 +4,6 @@
 #include "DcpNames.h"
 #include "Index.h"
 #include "TorchSave.h"
-#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/MappedFile.h"
 #include <algorithm>

@@ -8,9 +8,8 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <map>
-#include <sys/stat.h>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;

@@ -30,7 +30,7 @@ bool PickleValue::isObjectOf(std::string_view name) const {
 
 namespace {
 
-/// Opcodes of protocols 2 to 5 that stand alone in what they mean here.
+/// Those of protocols 2 to 5 that can be read.
 enum Opcode : uint8_t {
   kMark = '(',
   kStop = '.',

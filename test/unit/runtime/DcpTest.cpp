@@ -255,6 +255,8 @@ TEST(Dcp, RefusesMetadataThatContradictsItself) {
       {"the file of 'w' is no name in this directory",
        [](Items &i) { i[0].boxes[0].file = "/etc/passwd"; }},
       {"the file of 'w' is no name in this directory",
+       [](Items &i) { i[0].boxes[0].file = ".."; }},
+      {"the file of 'w' is no name in this directory",
        [](Items &i) { i[0].boxes[0].file = ""; }},
       {"the offset of 'w' is no size",
        [](Items &i) { i[0].boxes[0].offset = uint64_t{1} << 63; }},
@@ -270,6 +272,34 @@ TEST(Dcp, RefusesMetadataThatContradictsItself) {
     std::string message = refusalOf(items);
     EXPECT_NE(message.find(c.message), std::string::npos)
         << c.message << ": " << message;
+  }
+}
+
+TEST(Dcp, RefusesBoxesThatDoNotMakeTheTensor) {
+  const struct {
+    const char *message;
+    std::function<void(DcpItem &)> change;
+  } cases[] = {
+      {"'tok_embeddings.weight' has 20 elements, its boxes 12",
+       [](DcpItem &i) { i.boxes.pop_back(); }},
+      {"'tok_embeddings.weight' has boxes that overlap",
+       [](DcpItem &i) { i.boxes[1].offsets[0] = 2; }},
+      {"'tok_embeddings.weight' has another type or shape there",
+       [](DcpItem &i) { i.dtype = "int32"; }},
+      {"'tok_embeddings.weight' has another type or shape there",
+       [](DcpItem &i) { i.boxes[0].sizes = {3, 3}; }},
+  };
+  for (const auto &c : cases) {
+    Copy copy;
+    std::string path = copy.folder.file(".metadata");
+    std::vector<DcpItem> items =
+        readDcpMetadata(readWholeFile(path, "the metadata"), path);
+    for (DcpItem &item : items)
+      if (item.name == "tok_embeddings.weight")
+        c.change(item);
+    writeFileAtomically(path, writeDcpMetadata(items));
+    EXPECT_NE(copy.refusal().find(c.message), std::string::npos)
+        << copy.refusal();
   }
 }
 
