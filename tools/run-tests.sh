@@ -26,7 +26,7 @@ lit=/usr/lib/llvm-22/bin/lit
 sanitized=$build-sanitize
 # Every program of the project runs in these: each dialect, each pass, the
 # command lines, bad input, and a step program that is sanitized itself.
-sanitized_tests='dialects/|passes/|pipelines/|docs/examples|e2e/(train|bad-input|sanitized-step)'
+sanitized_tests='dialects/|passes/|pipelines/|docs/examples|checkpoint/tool|e2e/(train|bad-input|sanitized-step)'
 
 # section TITLE COMMAND...: a command with a heading and its time; its status.
 status=0
@@ -54,7 +54,7 @@ build_sanitized() {
   rm -f "$sanitized.log"
   local units=fsdp-unit-runtime
   [ $all = 1 ] && units=unit-tests
-  ninja -C "$sanitized" fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-run $units
+  ninja -C "$sanitized" fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-run fsdp-checkpoint $units
 }
 
 section "packages" install_missing "${packages_to_build[@]}" \

@@ -1,8 +1,8 @@
 //===- TensorReader.cpp - Parts of a tensor from its boxes ----------------===//
 #include "Checksum.h"
+#include "Convert.h"
 #include "Index.h"
 #include "fsdp/Checkpoint/TensorStore.h"
-#include "fsdp/Runtime/KernelMath.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <cstring>
@@ -10,51 +10,6 @@
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 using namespace fsdp::rt;
-
-//===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
-
-static bool isFloat(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::F64;
-}
-
-template <typename T> static T loadAs(const std::byte *from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-static double valueAt(DType type, const std::byte *from) {
-  switch (type) {
-  case DType::BF16:
-    return math::widen(loadAs<BF16>(from));
-  case DType::F64:
-    return loadAs<double>(from);
-  default:
-    return loadAs<float>(from);
-  }
-}
-
-static void storeAs(DType type, double value, std::byte *to) {
-  auto put = [to](auto converted) {
-    std::memcpy(to, &converted, sizeof converted);
-  };
-  switch (type) {
-  case DType::BF16:
-    return put(math::toBF16(static_cast<float>(value)));
-  case DType::F64:
-    return put(value);
-  default:
-    return put(static_cast<float>(value));
-  }
-}
-
-static void convert(DType from, const std::byte *in, DType to, std::byte *out,
-                    int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    storeAs(to, valueAt(from, in + i * sizeOf(from)), out + i * sizeOf(to));
-}
 
 //===----------------------------------------------------------------------===//
 // Places
@@ -78,7 +33,7 @@ TensorReader::TensorReader(const StoredTensor &tensor, ShardView wanted,
   if (!fits)
     throw Error("the tensor '" + tensor.name + "' has the shape " +
                 listText(tensor.shape) + " and not what is asked of it");
-  if (as != tensor.dtype && !(isFloat(as) && isFloat(tensor.dtype)))
+  if (!canBecome(tensor.dtype, as))
     throw Error("the tensor '" + tensor.name + "' has the type " +
                 dtypeName(tensor.dtype) + ", which does not become " +
                 dtypeName(as));
@@ -197,7 +152,7 @@ void TensorReader::copyFrom(Source &source, int64_t element, int64_t count,
   if (as == tensor.dtype)
     std::memcpy(to, from, bytes);
   else
-    convert(tensor.dtype, from, as, to, count);
+    convertElements(tensor.dtype, from, as, to, count);
 }
 
 /// Checks the blocks of these bytes that have not been checked before.

@@ -71,71 +71,42 @@ static size_t diffSettings(const TensorStore &a, const TensorStore &b) {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-static bool isFloat(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::F64;
-}
-
-/// Whether numbers of both types can be subtracted.
-static bool areComparable(const StoredTensor &a, const StoredTensor &b) {
-  return a.dtype == b.dtype || (isFloat(a.dtype) && isFloat(b.dtype));
-}
-
 namespace {
 
-/// Compares two tensors of one shape and of comparable types, a piece at a
-/// time.
+/// Compares two tensors of one shape, a piece at a time: bits, and of pieces
+/// that differ the values.
 class Comparison {
 public:
   Comparison(const StoredTensor &a, const StoredTensor &b)
-      : shape(a.shape), elements(elementCount(a.shape)), type(typeFor(a, b)),
-        readA(a, wholeView(a), type), readB(b, wholeView(b), type) {}
+      : shape(a.shape), elements(elementCount(a.shape)),
+        // Of different types, values alone can be equal.
+        type(a.dtype == b.dtype ? a.dtype : DType::F64),
+        readA(a, wholeView(a), type), readB(b, wholeView(b), type),
+        valuesA(a, wholeView(a), DType::F64),
+        valuesB(b, wholeView(b), DType::F64) {}
 
   std::string run();
 
 private:
-  /// Floating-point numbers are compared as the type that holds them all.
-  static DType typeFor(const StoredTensor &a, const StoredTensor &b) {
-    return a.dtype == b.dtype ? a.dtype : DType::F64;
-  }
-  double valueAt(const std::vector<std::byte> &piece, int64_t i) const;
   void comparePiece(int64_t first, int64_t count);
 
   std::vector<int64_t> shape;
   int64_t elements;
   DType type;
-  TensorReader readA, readB;
-  std::vector<std::byte> a, b; // pieces
+  TensorReader readA, readB, valuesA, valuesB;
+  std::vector<std::byte> a, b;      // a piece
+  std::vector<double> wideA, wideB; // its values
   int64_t different = 0, largestAt = 0;
   double largest = -1; // NaN: one of the two is none
 };
 
 } // namespace
 
-double Comparison::valueAt(const std::vector<std::byte> &piece,
-                           int64_t i) const {
-  auto load = [&](auto value) {
-    std::memcpy(&value, piece.data() + i * sizeOf(type), sizeof value);
-    return value;
-  };
-  switch (type) {
-  case DType::F32:
-    return load(float());
-  case DType::BF16: {
-    uint32_t bits = static_cast<uint32_t>(load(uint16_t())) << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  case DType::F64:
-    return load(double());
-  case DType::I8:
-    return load(int8_t());
-  case DType::I32:
-    return load(int32_t());
-  case DType::I64:
-    return static_cast<double>(load(int64_t()));
-  }
-  return 0;
+/// Reads a piece as the type of `to`.
+static void readValues(TensorReader &reader, int64_t first, int64_t count,
+                       std::vector<double> &to) {
+  to.resize(static_cast<size_t>(count));
+  reader.read(first, count, reinterpret_cast<std::byte *>(to.data()));
 }
 
 void Comparison::comparePiece(int64_t first, int64_t count) {
@@ -144,12 +115,15 @@ void Comparison::comparePiece(int64_t first, int64_t count) {
   readB.read(first, count, b.data());
   if (std::memcmp(a.data(), b.data(), static_cast<size_t>(count) * size) == 0)
     return;
+  readValues(valuesA, first, count, wideA);
+  readValues(valuesB, first, count, wideB);
   for (int64_t i = 0; i < count; ++i) {
     size_t at = static_cast<size_t>(i) * size;
     if (std::memcmp(a.data() + at, b.data() + at, size) == 0)
       continue;
     ++different;
-    double distance = std::abs(valueAt(a, i) - valueAt(b, i));
+    double distance =
+        std::abs(wideA[static_cast<size_t>(i)] - wideB[static_cast<size_t>(i)]);
     if (std::isnan(largest) || distance <= largest)
       continue;
     largest = distance;
@@ -182,8 +156,6 @@ static std::string diffTensor(const StoredTensor &a, const StoredTensor &b) {
   if (a.dtype != b.dtype)
     types =
         std::string("type ") + dtypeName(a.dtype) + " | " + dtypeName(b.dtype);
-  if (!areComparable(a, b))
-    return types;
   std::string values = Comparison(a, b).run();
   if (types.empty())
     return values;

@@ -85,7 +85,7 @@ public:
   /// `view`: the box that is wanted, as a rank stores it. The store must
   /// outlive the object. Throws fsdp::Error if the shape is another or the type
   /// cannot become `as`: floating-point types can become each other, rounded to
-  /// the nearest even.
+  /// the nearest even, and every type can become F64.
   TensorReader(const StoredTensor &tensor, rt::ShardView view, rt::DType as);
 
   /// Writes the stored elements first … first + count - 1 of the box to `to`,

@@ -1,4 +1,5 @@
 //===- CheckpointTest.cpp - Saved on one mesh, read on others -------------===//
+#include "../../../lib/Checkpoint/Convert.h"
 #include "CheckpointFixture.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <cstdlib>
@@ -179,6 +180,31 @@ TEST(Checkpoint, TypesBecomeEachOther) {
     EXPECT_EQ(bytes.substr(4 * i + 2, 2),
               storedBytes(whole, *whole.findRange("b"), 0, 1).substr(2 * i, 2));
   }
+  // Every value of 16 bits there and back, and by way of F64.
+  std::vector<uint16_t> halves(65536), back(halves.size());
+  std::vector<double> wider(halves.size());
+  for (size_t i = 0; i < halves.size(); ++i)
+    halves[i] = static_cast<uint16_t>(i);
+  for (DType type : {DType::BF16, DType::F16})
+    for (DType through : {DType::F32, DType::F64}) {
+      convertElements(type, reinterpret_cast<std::byte *>(halves.data()),
+                      through, reinterpret_cast<std::byte *>(wider.data()),
+                      65536);
+      convertElements(through, reinterpret_cast<std::byte *>(wider.data()),
+                      type, reinterpret_cast<std::byte *>(back.data()), 65536);
+      for (size_t i = 0; i < halves.size(); ++i) {
+        bool isNumber = type == DType::BF16 ? (i & 0x7f80) != 0x7f80
+                                            : (i & 0x7c00) != 0x7c00;
+        if (isNumber) {
+          ASSERT_EQ(back[i], halves[i]) << dtypeName(type);
+        }
+      }
+    }
+  int64_t number = -7;
+  double value = 0;
+  convertElements(DType::I64, reinterpret_cast<std::byte *>(&number),
+                  DType::F64, reinterpret_cast<std::byte *>(&value), 1);
+  EXPECT_EQ(value, -7);
   EXPECT_EQ(messageOf([&] {
               TensorReader(*store->find("b"), whole.shardView(b, 0),
                            DType::I32);

@@ -1,0 +1,20 @@
+//===- Convert.h - Elements of one type as another --------------*- C++ -*-===//
+#ifndef FSDP_CHECKPOINT_CONVERT_H
+#define FSDP_CHECKPOINT_CONVERT_H
+
+#include "fsdp/Runtime/Types.h"
+
+namespace fsdp::checkpoint {
+
+/// Floating-point types become each other, and every type becomes F64, for who
+/// compares values.
+bool canBecome(rt::DType from, rt::DType to);
+
+/// Converts `count` elements that lie anywhere; rounds to the nearest even,
+/// from F64 to 16 bits by way of F32.
+void convertElements(rt::DType from, const std::byte *in, rt::DType to,
+                     std::byte *out, int64_t count);
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_CHECKPOINT_CONVERT_H
