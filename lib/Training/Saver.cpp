@@ -5,6 +5,7 @@
 #include "Metrics.h"
 #include "RunHeader.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Half.h"
 #include "fsdp/Support/Text.h"
 #include <cstdio>
 #include <cstring>
@@ -81,7 +82,7 @@ static bool holds(SaveContents contents, const RangeInfo &range) {
   return contents == SaveContents::Everything || range.role == "parameter";
 }
 
-/// `count` values of f32, rounded to nearest, ties to even.
+/// `count` values of f32 as bf16.
 static void writeNarrow(const std::byte *from, int64_t count,
                         const std::function<void(std::string_view)> &sink) {
   constexpr int64_t kMost = 1 << 15;
@@ -89,12 +90,9 @@ static void writeNarrow(const std::byte *from, int64_t count,
   for (int64_t done = 0; done < count; done += kMost) {
     int64_t now = std::min(kMost, count - done);
     for (int64_t i = 0; i < now; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, from + (done + i) * 4, sizeof bits);
-      bool isNan = (bits & 0x7fffffffu) > 0x7f800000u;
-      uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1);
-      narrow[i] =
-          static_cast<uint16_t>((isNan ? bits | 0x400000u : rounded) >> 16);
+      float value;
+      std::memcpy(&value, from + (done + i) * 4, sizeof value);
+      narrow[i] = floatToBF16(value);
     }
     sink(
         {reinterpret_cast<const char *>(narrow), static_cast<size_t>(2 * now)});

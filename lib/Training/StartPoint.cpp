@@ -75,7 +75,8 @@ private:
 } // namespace
 
 static bool isFloat(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::F64;
+  return type == DType::F32 || type == DType::BF16 || type == DType::F16 ||
+         type == DType::F64;
 }
 
 static std::string shapeText(const std::vector<int64_t> &shape) {

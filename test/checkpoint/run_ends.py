@@ -22,8 +22,9 @@ class Job:
     def __init__(self, artifact, text, folder, **settings):
         self.folder = folder
         before = self.lines()
-        command = artifact.command(text, folder, training__steps=10000000,
-                                   metrics__log_freq=1000000, **settings)
+        command = artifact.command(
+            text, folder, **{"training__steps": 10000000,
+                             "metrics__log_freq": 1000000, **settings})
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True)
@@ -124,6 +125,13 @@ def signals(work, text, artifact):
     status, _, errors = job.end()
     expect(status == 128 + signal.SIGTERM and "within 1 s" in errors,
            f"late: {status} {errors}")
+    # The steps are over, and a long text is generated.
+    job = Job(artifact, text, f"{work}/sample", training__steps=2,
+              sample__length=1000000)
+    artifacts.wait_until(lambda: runs.steps(job.folder)[0], "the last step")
+    time.sleep(0.2)
+    os.kill(job.process.pid, signal.SIGTERM)
+    check_stopped(job, "while it samples")
     print(f"{count} signals, all saved; 2 that were not waited for")
 
 
