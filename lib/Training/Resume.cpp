@@ -77,7 +77,8 @@ private:
 } // namespace
 
 static bool isFloat(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::F64;
+  return type == DType::F32 || type == DType::BF16 || type == DType::F16 ||
+         type == DType::F64;
 }
 
 static std::string shapeText(const std::vector<int64_t> &shape) {
@@ -145,8 +146,11 @@ void Matching::check(const TensorStore &store) const {
   throw Error(text);
 }
 
-/// Reads this rank's boxes.
-static void load(Rank &rank, const TensorStore &store, Wanted wanted) {
+/// Reads this rank's boxes. Weights of another model than the artifact's are
+/// refused, those of another rotary layout are given its own.
+static void load(Rank &rank, TensorStore &store, Wanted wanted) {
+  if (const std::optional<ModelInfo> &model = rank.manifest().model)
+    store.adaptTo(*model);
   Matching matching(rank.manifest(), store, wanted);
   matching.check(store);
   for (const auto &[range, tensor] : matching.pairs()) {
