@@ -40,9 +40,10 @@ def NN_ClipCoefficientOp : NN_PureOp<"clip_coefficient", [AllTypesMatch<["max", 
   let description = [{
     `norm = sqrt(sum) * scale` and `coefficient = min(1, max_norm / (norm + 1e-6))`;
     `max_norm` 0 means no clipping (coefficient 1). A non-finite `max` gives
-    that value as the norm, and a norm that is not finite the coefficient NaN, with
-    which nn.adamw changes nothing: the caller can stop or leave the step out. `sum` may be several sums of
-    nn.sum_squares one behind the other, which are added.
+    that value as the norm. With a norm that is not finite the coefficient is
+    NaN, and nn.adamw changes nothing: the caller can stop or leave the step
+    out. `sum` may be several sums of nn.sum_squares one behind the other, which
+    are added.
 
     Example: `%norm, %c = nn.clip_coefficient %max, %sum max_norm 1.0 : tensor<f32>, tensor<2xi64>`
 

@@ -65,20 +65,23 @@ static std::string lineOf(const ordered_json &value) {
 }
 
 static ordered_json jsonOf(const RunState &state) {
-  return {{"step", state.step},
-          {"tokens", state.tokens},
-          {"schedule_start", state.scheduleStart},
-          {"seed", state.seed},
-          {"dataset", state.dataset},
-          {"dataset_path", state.datasetPath},
-          {"dataset_bytes", state.datasetBytes},
-          {"train_bytes", state.trainBytes},
-          {"global_batch", state.globalBatch},
-          {"sequence", state.sequence},
-          {"skipped_steps", state.skippedSteps},
-          {"mesh", state.mesh},
-          {"ranks", state.ranks},
-          {"config", state.config}};
+  ordered_json text = {{"step", state.step},
+                       {"tokens", state.tokens},
+                       {"seed", state.seed},
+                       {"dataset", state.dataset},
+                       {"dataset_path", state.datasetPath},
+                       {"dataset_bytes", state.datasetBytes},
+                       {"train_bytes", state.trainBytes},
+                       {"global_batch", state.globalBatch},
+                       {"sequence", state.sequence},
+                       {"skipped_steps", state.skippedSteps},
+                       {"mesh", state.mesh},
+                       {"ranks", state.ranks},
+                       {"config", state.config}};
+  // Few runs have begun their schedule anew.
+  if (state.scheduleStart != 0)
+    text["schedule_start"] = state.scheduleStart;
+  return text;
 }
 
 static ordered_json jsonOf(const std::string &tensor,
@@ -192,7 +195,6 @@ static RunState stateAt(const JsonField &field) {
   RunState state;
   state.step = field.at("step").integer();
   state.tokens = field.at("tokens").integer();
-  state.scheduleStart = field.at("schedule_start").integer();
   state.seed = field.at("seed").word();
   state.dataset = field.at("dataset").string();
   state.datasetPath = field.at("dataset_path").string();
@@ -204,6 +206,8 @@ static RunState stateAt(const JsonField &field) {
   state.mesh = field.at("mesh").string();
   state.ranks = field.at("ranks").integer(1);
   state.config = field.at("config").texts();
+  if (std::optional<JsonField> start = field.find("schedule_start"))
+    state.scheduleStart = start->integer();
   return state;
 }
 

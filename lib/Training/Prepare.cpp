@@ -1,5 +1,6 @@
 //===- Prepare.cpp - Everything that can be wrong before a run ------------===//
 #include "Prepare.h"
+#include "StartPoint.h"
 #include "Step.h"
 #include "fsdp/Support/RangeNames.h"
 
@@ -141,5 +142,10 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,
       manifest.findRange(range_name::kTokens)->full[1]);
+  if (!options.checkpoint.empty())
+    openParameters(manifest, options.checkpoint);
+  else if (config.checkpoint.enable)
+    openStart(config, manifest, stateOf(config, manifest, *run.text),
+              findOwnCheckpoint(config));
   return run;
 }

@@ -1,159 +1,19 @@
-//===- Resume.cpp - Where a run begins ------------------------------------===//
+//===- Resume.cpp - Loading what a run begins with ------------------------===//
 #include "Resume.h"
 #include "Agreement.h"
 #include "Console.h"
 #include "Metrics.h"
-#include "RunHeader.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
-#include <algorithm>
-#include <filesystem>
+#include <cstdio>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 using namespace fsdp::rt;
 
-//===----------------------------------------------------------------------===//
-// What a run is of
-//===----------------------------------------------------------------------===//
-
-RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
-                       const ByteDataset &text) {
-  RunState state;
-  state.seed = static_cast<uint64_t>(config.training.seed);
-  state.dataset = config.training.dataset;
-  state.datasetPath =
-      std::filesystem::absolute(config.training.datasetPath).string();
-  state.datasetBytes = static_cast<int64_t>(text.text().size());
-  state.trainBytes = static_cast<int64_t>(text.trainText().size());
-  state.globalBatch = config.training.localBatchSize *
-                      dataParallelRanks(config) * microbatches(config);
-  state.sequence = config.training.seqLen;
-  state.mesh = manifest.meshText();
-  state.ranks = manifest.ranks();
-  state.config = settingsOf(config);
-  return state;
-}
-
-static bool excludes(const RunConfig &config, const char *what) {
-  const std::vector<std::string> &all = config.checkpoint.excludeFromLoading;
-  return std::find(all.begin(), all.end(), what) != all.end();
-}
-
-//===----------------------------------------------------------------------===//
-// What is loaded
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// What a checkpoint is to give a run.
-struct Wanted {
-  bool optimizer = true;
-  /// The optimizer may be absent: at the beginning its moments are zero.
-  bool optimizerMayLack = false;
-};
-
-/// Ranges and tensors that belong together, and what does not fit.
-class Matching {
-public:
-  Matching(const Manifest &manifest, const TensorStore &store, Wanted wanted);
-
-  /// Throws fsdp::Error with all that differs.
-  void check(const TensorStore &store) const;
-  const std::vector<std::pair<const RangeInfo *, const StoredTensor *>> &
-  pairs() const {
-    return found;
-  }
-
-private:
-  void compare(const RangeInfo &range, const StoredTensor &tensor);
-
-  std::vector<std::pair<const RangeInfo *, const StoredTensor *>> found;
-  std::vector<std::string> problems;
-  bool onlyOptimizer = true; // concern the optimizer
-};
-
-} // namespace
-
-static bool isFloat(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::F16 ||
-         type == DType::F64;
-}
-
-static std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text.empty() ? "a scalar" : text;
-}
-
-void Matching::compare(const RangeInfo &range, const StoredTensor &tensor) {
-  std::string difference;
-  if (range.full != tensor.shape)
-    difference = "is " + shapeText(tensor.shape) + " there and " +
-                 shapeText(range.full) + " in the artifact";
-  else if (!tensor.role.empty() && tensor.role != range.role)
-    difference = "is a " + tensor.role + " there and a " + range.role +
-                 " in the artifact";
-  else if (isFloat(tensor.dtype) != isFloat(range.dtype))
-    difference = std::string("has the type ") + dtypeName(tensor.dtype) +
-                 " there and " + dtypeName(range.dtype) + " in the artifact";
-  if (difference.empty())
-    return found.emplace_back(&range, &tensor), void();
-  problems.push_back("'" + range.name + "' " + difference);
-  onlyOptimizer &= range.role == "state";
-}
-
-Matching::Matching(const Manifest &manifest, const TensorStore &store,
-                   Wanted wanted) {
-  for (const RangeInfo &range : manifest.ranges) {
-    bool isState = range.role == "state";
-    if (!isSaved(range) || (isState && !wanted.optimizer))
-      continue;
-    if (const StoredTensor *tensor = store.find(range.name)) {
-      compare(range, *tensor);
-    } else if (!isState || !wanted.optimizerMayLack) {
-      problems.push_back("'" + range.name + "', a " + range.role +
-                         " of the artifact, is not there");
-      onlyOptimizer &= isState;
-    }
-  }
-  for (const StoredTensor &tensor : store.tensors()) {
-    const RangeInfo *range = manifest.findRange(tensor.name);
-    bool isState = tensor.role == "state";
-    if ((range && isSaved(*range)) || (isState && !wanted.optimizer))
-      continue;
-    problems.push_back("'" + tensor.name + "' is not in the artifact");
-    onlyOptimizer &= isState;
-  }
-}
-
-void Matching::check(const TensorStore &store) const {
-  if (problems.empty())
-    return;
-  constexpr size_t kMost = 20;
-  std::string text =
-      "the checkpoint '" + store.path() + "' does not fit the artifact:";
-  for (size_t i = 0; i < std::min(problems.size(), kMost); ++i)
-    text += "\n  " + problems[i];
-  if (problems.size() > kMost)
-    text += "\n  and " +
-            grouped(static_cast<int64_t>(problems.size() - kMost)) + " more";
-  if (onlyOptimizer)
-    text += "\n--checkpoint.exclude_from_loading=optimizer begins with moments "
-            "of zero";
-  throw Error(text);
-}
-
-/// Reads this rank's boxes. Weights of another model than the artifact's are
-/// refused, those of another rotary layout are given its own.
-static void load(Rank &rank, TensorStore &store, Wanted wanted) {
-  if (const std::optional<ModelInfo> &model = rank.manifest().model)
-    store.adaptTo(*model);
-  Matching matching(rank.manifest(), store, wanted);
-  matching.check(store);
-  for (const auto &[range, tensor] : matching.pairs()) {
+/// Reads this rank's boxes.
+static void load(Rank &rank, const FittingCheckpoint &from) {
+  for (const auto &[range, tensor] : from.tensors) {
     TensorReader reader(*tensor,
                         rank.manifest().shardView(*range, rank.world().rank),
                         range->dtype);
@@ -166,71 +26,19 @@ static void load(Rank &rank, TensorStore &store, Wanted wanted) {
 }
 
 void fsdp::loadParameters(Rank &rank, const std::string &path) {
-  load(rank, *openTensorStore(path), {false, false});
+  load(rank, openParameters(rank.manifest(), path));
 }
 
-//===----------------------------------------------------------------------===//
-// Where the steps go on
-//===----------------------------------------------------------------------===//
-
-static std::string listOf(const std::vector<int64_t> &steps) {
-  std::string text;
-  for (int64_t step : steps)
-    text += (text.empty() ? "" : ", ") + std::to_string(step);
-  return text;
-}
-
-/// The checkpoint of the run's own folder to go on from; empty: it has none.
-static std::string findOwn(const RunConfig &config) {
+static void sayNewer(const RunConfig &config) {
   std::string folder = checkpointFolder(config);
-  if (savesCheckpoints(config))
-    cleanCheckpoints(folder);
   std::vector<int64_t> steps = committedSteps(folder);
-  int64_t wanted = config.checkpoint.loadStep;
-  if (wanted < 0)
-    return steps.empty() ? "" : stepFolder(folder, steps.back());
-  auto found = std::find(steps.begin(), steps.end(), wanted);
-  if (found == steps.end())
-    throw Error("checkpoint.load_step = " + std::to_string(wanted) + ", but '" +
-                folder +
-                (steps.empty() ? "' has no checkpoint"
-                               : "' has those of steps " + listOf(steps)));
-  if (wanted != steps.back())
+  if (savesCheckpoints(config) && config.checkpoint.loadStep >= 0 &&
+      config.checkpoint.loadStep != steps.back())
     std::fprintf(stderr,
                  "fsdp-run: warning: '%s' has newer checkpoints, up to step "
                  "%lld: they stay until this run comes to their steps, and a "
                  "run without checkpoint.load_step goes on from the newest\n",
                  folder.c_str(), static_cast<long long>(steps.back()));
-  return stepFolder(folder, wanted);
-}
-
-/// Throws unless the data of the next steps are those that the checkpoint's run
-/// would have had.
-static void checkData(const RunState &then, const RunState &now,
-                      const std::string &path) {
-  std::string differences;
-  auto compare = [&](const char *what, const auto &before, const auto &after) {
-    if (before != after)
-      differences +=
-          format("\n  %s: %s in the checkpoint, %s now", what,
-                 std::to_string(before).c_str(), std::to_string(after).c_str());
-  };
-  compare("training.seed", then.seed, now.seed);
-  if (then.dataset != now.dataset)
-    differences += "\n  training.dataset: " + then.dataset +
-                   " in the checkpoint, " + now.dataset + " now";
-  compare("bytes of the text", then.datasetBytes, now.datasetBytes);
-  compare("bytes of it to train on (validation.fraction)", then.trainBytes,
-          now.trainBytes);
-  compare("sequences in the batch of all ranks (training.local_batch_size, "
-          "training.global_batch_size)",
-          then.globalBatch, now.globalBatch);
-  compare("training.seq_len", then.sequence, now.sequence);
-  if (!differences.empty())
-    throw Error("the order of the data would not be that of the checkpoint '" +
-                path + "':" + differences +
-                "\n--checkpoint.exclude_from_loading=dataloader goes on with "
-                "the data as they are now");
 }
 
 static void sayOtherSteps(const RunState &then, const RunConfig &config) {
@@ -241,92 +49,32 @@ static void sayOtherSteps(const RunState &then, const RunConfig &config) {
           " steps; the checkpoint's was one of " + steps->second + "\n");
 }
 
-/// What `store` says of the steps before.
-static StartPoint startFrom(const TensorStore &store, const RunConfig &config,
-                            const RunState &now) {
-  StartPoint start;
-  start.path = store.path();
-  const RunState &then = *store.state();
-  start.resumes = true;
-  if (excludes(config, "train_state")) {
-    start.resumes = false;
-    return start;
-  }
-  start.step = then.step;
-  start.tokens = then.tokens;
-  start.skippedSteps = then.skippedSteps;
-  start.scheduleStart =
-      excludes(config, "lr_scheduler") ? then.step : then.scheduleStart;
-  // Where no step is over, no data were seen.
-  if (then.step > 0 && !excludes(config, "dataloader"))
-    checkData(then, now, store.path());
-  return start;
-}
-
-static StartPoint loadOwn(Rank &rank, const RunConfig &config,
-                          const RunState &now, const std::string &path) {
-  std::unique_ptr<TensorStore> store = openTensorStore(path);
-  if (!store->state())
-    throw Error("'" + path + "' does not say at which step it was saved");
-  if (excludes(config, "train_state"))
-    throw Error("checkpoint.exclude_from_loading = train_state counts steps "
-                "from 1 again, but '" +
-                checkpointFolder(config) +
-                "' has checkpoints already; name one as "
-                "checkpoint.initial_load_path and choose another "
-                "checkpoint.folder");
-  StartPoint start = startFrom(*store, config, now);
-  load(rank, *store,
-       {!excludes(config, "optimizer"), store->state()->step == 0});
-  if (rank.isFirst() && start.step > 0)
-    sayOtherSteps(*store->state(), config);
-  return start;
-}
-
-static StartPoint loadInitial(Rank &rank, const RunConfig &config,
-                              const RunState &now) {
-  const RunConfig::Checkpoint &checkpoint = config.checkpoint;
-  std::unique_ptr<TensorStore> store =
-      openTensorStore(checkpoint.initialLoadPath);
-  if (checkpoint.initialLoadInHf && store->state())
-    throw Error("checkpoint.initial_load_in_hf = true, but '" +
-                checkpoint.initialLoadPath +
-                "' is a checkpoint of a run and no directory of Hugging Face");
-  StartPoint start;
-  start.path = store->path();
-  if (checkpoint.initialLoadModelOnly) {
-    load(rank, *store, {false, false});
-    return start;
-  }
-  if (!store->state())
-    throw Error("'" + checkpoint.initialLoadPath +
-                "' has parameters alone: leave "
-                "checkpoint.initial_load_model_only = true");
-  start = startFrom(*store, config, now);
-  load(rank, *store,
-       {!excludes(config, "optimizer"), store->state()->step == 0});
-  return start;
-}
-
 StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
                                      const RunState &now) {
   // One rank looks, so that all see the same.
   std::string own;
   requireSuccess(rank.world(), problemOf([&] {
-                   if (rank.isFirst())
-                     own = findOwn(config);
+                   if (!rank.isFirst())
+                     return;
+                   if (savesCheckpoints(config))
+                     cleanCheckpoints(checkpointFolder(config));
+                   own = findOwnCheckpoint(config);
+                   sayNewer(config);
                  }));
   own = broadcastText(own);
-  if (own.empty() && config.checkpoint.initialLoadPath.empty())
+  FittingCheckpoint found = openStart(config, rank.manifest(), now, own);
+  if (!found.store)
     return {};
-  StartPoint start = own.empty() ? loadInitial(rank, config, now)
-                                 : loadOwn(rank, config, now, own);
+  load(rank, found);
+  StartPoint start = found.start;
   if (!rank.isFirst())
     return start;
-  if (start.step > 0)
+  if (start.step > 0) {
+    sayOtherSteps(*found.store->state(), config);
     print(format("checkpoint: goes on behind step %s, from %s\n",
                  grouped(start.step).c_str(), start.path.c_str()));
-  else
+  } else {
     print("checkpoint: begins with the parameters of " + start.path + "\n");
+  }
   return start;
 }

@@ -408,9 +408,8 @@ void Trainer::train() {
   if (!rank.scalar<float>(range_name::kLoss))
     throw Error("the artifact's program 'train' gives no loss");
   StepCosts costs = measureCosts();
-  bool goesOn = start.resumes && start.step > 0;
   const std::string file = config.job.dumpFolder + "/" + config.metrics.jsonl;
-  if (rank.isFirst() && goesOn && !config.metrics.jsonl.empty()) {
+  if (rank.isFirst() && start.isOwn && !config.metrics.jsonl.empty()) {
     History history = rewindMetrics(file, start.step);
     before = std::move(history.steps);
     if (history.linesCut > 0)
@@ -420,7 +419,7 @@ void Trainer::train() {
   }
   std::optional<Resumption> from;
   if (!start.path.empty())
-    from = {start.step, start.path, goesOn};
+    from = {start.step, start.path, start.isOwn};
   if (rank.isFirst())
     metrics = std::make_unique<Metrics>(
         config, costs, runHeader(run, rank.world().size, from));

@@ -1,0 +1,292 @@
+//===- StartPoint.cpp - Where a run begins --------------------------------===//
+#include "StartPoint.h"
+#include "Metrics.h"
+#include "RunHeader.h"
+#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
+#include <filesystem>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// What a run is of
+//===----------------------------------------------------------------------===//
+
+RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
+                       const ByteDataset &text) {
+  RunState state;
+  state.seed = static_cast<uint64_t>(config.training.seed);
+  state.dataset = config.training.dataset;
+  state.datasetPath =
+      std::filesystem::absolute(config.training.datasetPath).string();
+  state.datasetBytes = static_cast<int64_t>(text.text().size());
+  state.trainBytes = static_cast<int64_t>(text.trainText().size());
+  state.globalBatch = config.training.localBatchSize *
+                      dataParallelRanks(config) * microbatches(config);
+  state.sequence = config.training.seqLen;
+  state.mesh = manifest.meshText();
+  state.ranks = manifest.ranks();
+  state.config = settingsOf(config);
+  return state;
+}
+
+static bool excludes(const RunConfig &config, const char *what) {
+  const std::vector<std::string> &all = config.checkpoint.excludeFromLoading;
+  return std::find(all.begin(), all.end(), what) != all.end();
+}
+
+//===----------------------------------------------------------------------===//
+// What is loaded
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a checkpoint is to give a run.
+struct Wanted {
+  bool optimizer = true;
+  /// The optimizer may be absent: at the beginning its moments are zero.
+  bool optimizerMayLack = false;
+};
+
+/// Ranges and tensors that belong together, and what does not fit.
+class Matching {
+public:
+  Matching(const Manifest &manifest, const TensorStore &store, Wanted wanted);
+
+  /// Throws fsdp::Error with all that differs.
+  void check(const TensorStore &store) const;
+  const std::vector<std::pair<const RangeInfo *, const StoredTensor *>> &
+  pairs() const {
+    return found;
+  }
+
+private:
+  void compare(const RangeInfo &range, const StoredTensor &tensor);
+
+  std::vector<std::pair<const RangeInfo *, const StoredTensor *>> found;
+  std::vector<std::string> problems;
+  bool onlyOptimizer = true; // concern the optimizer
+};
+
+} // namespace
+
+static bool isFloat(DType type) {
+  return type == DType::F32 || type == DType::BF16 || type == DType::F64;
+}
+
+static std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "a scalar" : text;
+}
+
+void Matching::compare(const RangeInfo &range, const StoredTensor &tensor) {
+  std::string difference;
+  if (range.full != tensor.shape)
+    difference = "is " + shapeText(tensor.shape) + " there and " +
+                 shapeText(range.full) + " in the artifact";
+  else if (!tensor.role.empty() && tensor.role != range.role)
+    difference = "is a " + tensor.role + " there and a " + range.role +
+                 " in the artifact";
+  else if (isFloat(tensor.dtype) != isFloat(range.dtype))
+    difference = std::string("has the type ") + dtypeName(tensor.dtype) +
+                 " there and " + dtypeName(range.dtype) + " in the artifact";
+  if (difference.empty())
+    return found.emplace_back(&range, &tensor), void();
+  problems.push_back("'" + range.name + "' " + difference);
+  onlyOptimizer &= range.role == "state";
+}
+
+Matching::Matching(const Manifest &manifest, const TensorStore &store,
+                   Wanted wanted) {
+  for (const RangeInfo &range : manifest.ranges) {
+    bool isState = range.role == "state";
+    if (!isSaved(range) || (isState && !wanted.optimizer))
+      continue;
+    if (const StoredTensor *tensor = store.find(range.name)) {
+      compare(range, *tensor);
+    } else if (!isState || !wanted.optimizerMayLack) {
+      problems.push_back("'" + range.name + "', a " + range.role +
+                         " of the artifact, is not there");
+      onlyOptimizer &= isState;
+    }
+  }
+  for (const StoredTensor &tensor : store.tensors()) {
+    const RangeInfo *range = manifest.findRange(tensor.name);
+    bool isState = tensor.role == "state";
+    if ((range && isSaved(*range)) || (isState && !wanted.optimizer))
+      continue;
+    problems.push_back("'" + tensor.name + "' is not in the artifact");
+    onlyOptimizer &= isState;
+  }
+}
+
+void Matching::check(const TensorStore &store) const {
+  if (problems.empty())
+    return;
+  constexpr size_t kMost = 20;
+  std::string text =
+      "the checkpoint '" + store.path() + "' does not fit the artifact:";
+  for (size_t i = 0; i < std::min(problems.size(), kMost); ++i)
+    text += "\n  " + problems[i];
+  if (problems.size() > kMost)
+    text += "\n  and " +
+            grouped(static_cast<int64_t>(problems.size() - kMost)) + " more";
+  if (onlyOptimizer)
+    text += "\n--checkpoint.exclude_from_loading=optimizer begins with moments "
+            "of zero";
+  throw Error(text);
+}
+
+//===----------------------------------------------------------------------===//
+// Where the steps go on
+//===----------------------------------------------------------------------===//
+
+static std::string listOf(const std::vector<int64_t> &steps) {
+  std::string text;
+  for (int64_t step : steps)
+    text += (text.empty() ? "" : ", ") + std::to_string(step);
+  return text;
+}
+
+std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
+  std::string folder = checkpointFolder(config);
+  std::vector<int64_t> steps = committedSteps(folder);
+  int64_t wanted = config.checkpoint.loadStep;
+  if (wanted < 0)
+    return steps.empty() ? "" : stepFolder(folder, steps.back());
+  if (std::find(steps.begin(), steps.end(), wanted) == steps.end())
+    throw Error("checkpoint.load_step = " + std::to_string(wanted) + ", but '" +
+                folder +
+                (steps.empty() ? "' has no checkpoint"
+                               : "' has those of steps " + listOf(steps)));
+  return stepFolder(folder, wanted);
+}
+
+/// Throws unless the data of the next steps are those that the checkpoint's run
+/// would have had.
+static void checkData(const RunState &then, const RunState &now,
+                      const std::string &path) {
+  std::string differences;
+  auto compare = [&](const char *what, const auto &before, const auto &after) {
+    if (before != after)
+      differences +=
+          format("\n  %s: %s in the checkpoint, %s now", what,
+                 std::to_string(before).c_str(), std::to_string(after).c_str());
+  };
+  compare("training.seed", then.seed, now.seed);
+  if (then.dataset != now.dataset)
+    differences += "\n  training.dataset: " + then.dataset +
+                   " in the checkpoint, " + now.dataset + " now";
+  compare("bytes of the text", then.datasetBytes, now.datasetBytes);
+  compare("bytes of it to train on (validation.fraction)", then.trainBytes,
+          now.trainBytes);
+  compare("sequences in the batch of all ranks (training.local_batch_size, "
+          "training.global_batch_size)",
+          then.globalBatch, now.globalBatch);
+  compare("training.seq_len", then.sequence, now.sequence);
+  if (!differences.empty())
+    throw Error("the order of the data would not be that of the checkpoint '" +
+                path + "':" + differences +
+                "\n--checkpoint.exclude_from_loading=dataloader goes on with "
+                "the data as they are now");
+}
+
+/// What `store` says of the steps before.
+static StartPoint startFrom(const TensorStore &store, const RunConfig &config,
+                            const RunState &now) {
+  StartPoint start;
+  start.path = store.path();
+  const RunState &then = *store.state();
+  if (excludes(config, "train_state"))
+    return start;
+  start.step = then.step;
+  start.tokens = then.tokens;
+  start.skippedSteps = then.skippedSteps;
+  start.scheduleStart =
+      excludes(config, "lr_scheduler") ? then.step : then.scheduleStart;
+  // Where no step is over, no data were seen.
+  if (then.step > 0 && !excludes(config, "dataloader"))
+    checkData(then, now, store.path());
+  return start;
+}
+
+static constexpr Wanted kParameters{false, false};
+
+namespace {
+/// A checkpoint, and what it is to give.
+struct Found {
+  std::unique_ptr<TensorStore> store;
+  StartPoint start;
+  Wanted wanted = kParameters;
+};
+} // namespace
+
+static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
+  return {!excludes(config, "optimizer"), store.state()->step == 0};
+}
+
+static Found openOwn(const RunConfig &config, const RunState &now,
+                     const std::string &path) {
+  Found found;
+  found.store = openTensorStore(path);
+  if (!found.store->state())
+    throw Error("'" + path + "' does not say at which step it was saved");
+  if (excludes(config, "train_state"))
+    throw Error("checkpoint.exclude_from_loading = train_state counts steps "
+                "from 1 again, but '" +
+                checkpointFolder(config) +
+                "' has checkpoints already; name one as "
+                "checkpoint.initial_load_path and choose another "
+                "checkpoint.folder");
+  found.start = startFrom(*found.store, config, now);
+  found.start.isOwn = found.start.step > 0;
+  found.wanted = wantedOf(*found.store, config);
+  return found;
+}
+
+static Found openInitial(const RunConfig &config, const RunState &now) {
+  const RunConfig::Checkpoint &checkpoint = config.checkpoint;
+  Found found;
+  found.store = openTensorStore(checkpoint.initialLoadPath);
+  const std::optional<RunState> &then = found.store->state();
+  if (checkpoint.initialLoadInHf && then)
+    throw Error("checkpoint.initial_load_in_hf = true, but '" +
+                checkpoint.initialLoadPath +
+                "' is a checkpoint of a run and no directory of Hugging Face");
+  found.start.path = found.store->path();
+  if (checkpoint.initialLoadModelOnly)
+    return found;
+  if (!then)
+    throw Error("'" + checkpoint.initialLoadPath +
+                "' has parameters alone: leave "
+                "checkpoint.initial_load_model_only = true");
+  found.start = startFrom(*found.store, config, now);
+  found.wanted = wantedOf(*found.store, config);
+  return found;
+}
+
+static FittingCheckpoint fit(const Manifest &manifest, Found found) {
+  Matching matching(manifest, *found.store, found.wanted);
+  matching.check(*found.store);
+  return {std::move(found.store), std::move(found.start), matching.pairs()};
+}
+
+FittingCheckpoint fsdp::openStart(const RunConfig &config,
+                                  const Manifest &manifest, const RunState &now,
+                                  const std::string &own) {
+  if (own.empty() && config.checkpoint.initialLoadPath.empty())
+    return {};
+  return fit(manifest, own.empty() ? openInitial(config, now)
+                                   : openOwn(config, now, own));
+}
+
+FittingCheckpoint fsdp::openParameters(const Manifest &manifest,
+                                       const std::string &path) {
+  return fit(manifest, {openTensorStore(path), {}, kParameters});
+}

@@ -1,0 +1,62 @@
+//===- StartPoint.h - Where a run begins ------------------------*- C++ -*-===//
+//
+// A run that finds a checkpoint in its folder goes on from it: parameters,
+// optimizer, step, position in the data. It may have been written on any mesh.
+// What is here needs no ranks: a checkpoint that does not fit is refused before
+// they are started.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TRAINING_STARTPOINT_H
+#define FSDP_TRAINING_STARTPOINT_H
+
+#include "fsdp/Checkpoint/TensorStore.h"
+#include "fsdp/Config/RunConfig.h"
+#include "fsdp/Runtime/Dataset.h"
+
+namespace fsdp {
+
+/// Where the steps of a run begin.
+struct StartPoint {
+  std::string path; // what was loaded; empty: nothing
+  /// The steps that are over; those of the data and of the schedule.
+  int64_t step = 0, tokens = 0, skippedSteps = 0;
+  /// The step with which the learning rate's schedule began.
+  int64_t scheduleStart = 0;
+  /// Whether it goes on with the steps of the run before it in its folder.
+  bool isOwn = false;
+};
+
+/// A checkpoint that fits an artifact and a run.
+struct FittingCheckpoint {
+  std::unique_ptr<checkpoint::TensorStore> store; // null: there is none
+  StartPoint start;
+  /// What is to be loaded, and from where.
+  std::vector<
+      std::pair<const rt::RangeInfo *, const checkpoint::StoredTensor *>>
+      tensors;
+};
+
+/// What a run is of, as its checkpoints say.
+checkpoint::RunState stateOf(const RunConfig &config,
+                             const rt::Manifest &manifest,
+                             const rt::ByteDataset &text);
+
+/// The checkpoint of the run's own folder to go on from; empty: it has none.
+/// Throws fsdp::Error if checkpoint.load_step is not there.
+std::string findOwnCheckpoint(const RunConfig &config);
+
+/// Opens `own`, or if that is empty checkpoint.initial_load_path. `now` is
+/// stateOf() the run. Throws fsdp::Error that says everything in which
+/// checkpoint and run differ.
+FittingCheckpoint openStart(const RunConfig &config,
+                            const rt::Manifest &manifest,
+                            const checkpoint::RunState &now,
+                            const std::string &own);
+
+/// Opens whatever `path` is for its parameters alone. Throws fsdp::Error.
+FittingCheckpoint openParameters(const rt::Manifest &manifest,
+                                 const std::string &path);
+
+} // namespace fsdp
+
+#endif // FSDP_TRAINING_STARTPOINT_H

@@ -1,0 +1,231 @@
+"""What goes wrong with a disk or with what is asked for: one message, and the
+checkpoints so far stay whole.
+
+usage: run_faults.py WORKDIR"""
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+
+import runs
+from runs import artifacts, expect
+
+RANKS = 2
+
+
+def said_by(command, limit=None):
+    """(status, output, errors) of a run whose files may have `limit` bytes."""
+    def prepare():
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300,
+                          preexec_fn=prepare)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check(name, command, pattern, fails, **options):
+    status, said, errors = said_by(command, **options)
+    expect((status != 0) == fails, f"{name}: status {status}\n{said}{errors}")
+    expect(re.search(pattern, errors), f"{name}: says\n{errors}")
+    messages = [line for line in errors.splitlines() if line.startswith("fsdp")]
+    expect(len(messages) == 1 or not fails,
+           f"{name}: more than one message\n{errors}")
+    return said
+
+
+def newest_is_whole(folder, step):
+    saved, _ = runs.steps(folder)
+    expect(saved and saved[-1] == step, f"{folder}: {saved}, not {step}")
+    done = subprocess.run(["fsdp-checkpoint", "verify", f"{folder}/checkpoint"],
+                          capture_output=True, text=True)
+    expect(done.returncode == 0, f"{folder}: {done.stderr}")
+
+
+def disks(work, text, artifact):
+    """Writing fails, behind a checkpoint that is there."""
+    base = f"{work}/large-base"
+    artifact.run(text, base, training__steps=4)
+    cases = 0
+    for mode in ("async", "disabled"):
+        for policy in ("stop", "continue"):
+            settings = {"checkpoint__async_mode": mode,
+                        "checkpoint__on_error": policy,
+                        "checkpoint__interval": 4, "training__steps": 10}
+            stops = policy == "stop"
+            told = (r"the checkpoint of step 8 could not be saved: .*"
+                    r"step-8.partial.*; the newest is .*step-4")
+            # MPI needs files of 4104 KiB, and a rank's part has 5.7 MB.
+            folder = f"{work}/limit-{mode}-{policy}"
+            shutil.copytree(base, folder)
+            check(folder, artifact.command(text, folder, **settings), told,
+                  stops, limit=4200 << 10)
+            newest_is_whole(folder, 4)
+            # A file where the folder of the step is to be made.
+            folder = f"{work}/taken-{mode}-{policy}"
+            shutil.copytree(base, folder)
+            os.makedirs(f"{folder}/checkpoint/step-8.partial/mine")
+            check(folder, artifact.command(text, folder, **settings), told,
+                  stops)
+            newest_is_whole(folder, 4 if stops else 10)
+            # What failed is tried again when there is room.
+            artifact.run(text, folder, training__steps=12)
+            newest_is_whole(folder, 12)
+            cases += 2
+    return cases
+
+
+def vanished(work, text, artifact):
+    """Somebody removes the folder of checkpoints under a run."""
+    folder = f"{work}/vanished"
+    command = artifact.command(text, folder, training__steps=10000000,
+                               checkpoint__interval=20,
+                               checkpoint__async_mode="async",
+                               metrics__log_freq=1000000)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    artifacts.wait_until(lambda: os.path.isdir(f"{folder}/checkpoint") and
+                         runs.steps(folder)[0], "a checkpoint")
+    shutil.rmtree(f"{folder}/checkpoint", ignore_errors=True)
+    # It is made again, or one save fails; either way the run can save later.
+    artifacts.wait_until(lambda: process.poll() is not None or (
+        os.path.isdir(f"{folder}/checkpoint") and
+        runs.steps(folder)[0]), "another checkpoint")
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=300)
+    expect(process.returncode == 0 or "could not be saved" in errors, errors)
+    artifact.run(text, folder, training__steps=1)
+    return 1
+
+
+def requests(work, text, artifact):
+    """What does not fit the checkpoint that is there."""
+    base = f"{work}/base"
+    artifact.run(text, base, training__steps=4)
+    other = runs.compile_artifact(f"{work}/wider", RANKS, model__ffn_dim=64)
+    plain = runs.compile_artifact(f"{work}/plain", RANKS,
+                                  optimizer__name="none")
+    only = {"checkpoint__load_only": "true", "training__steps": 4}
+    data = "the order of the data would not be that of the checkpoint"
+    cases = [
+        ("shape", other, {}, r"does not fit the artifact:\n"
+         r"  'layers.0.*' is 48 x 32 there and 64 x 32 in the artifact"),
+        ("extra", plain, {}, r"'.*\.exp_avg' is not in the artifact(.|\n)*"
+         r"exclude_from_loading=optimizer"),
+        ("seed", artifact, {"training__seed": 7}, data + r" (.|\n)*"
+         r"training.seed: 42 in the checkpoint, 7 now\n.*"
+         r"--checkpoint.exclude_from_loading=dataloader"),
+        ("fraction", artifact, {"validation__fraction": 0.2}, data),
+        ("step", artifact, {"checkpoint__load_step": 3},
+         r"checkpoint.load_step = 3, but '.*' has those of steps 4"),
+        ("train state", artifact,
+         {"checkpoint__exclude_from_loading": "train_state"},
+         r"counts steps from 1 again, but '.*' has checkpoints already"),
+        ("nothing there", artifact,
+         {"checkpoint__folder": "none",
+          "checkpoint__initial_load_path": f"{work}/none"}, r"none'"),
+    ]
+    for name, which, settings, pattern in cases:
+        command = which.command(text, base, **{**only, **settings})
+        check(name, command, pattern, True)
+    return len(cases)
+
+
+def fitting(work, text, artifact):
+    """What is asked for and fits."""
+    base = f"{work}/base"
+    plain = runs.Artifact(f"{work}/plain", RANKS,
+                          {**runs.SMALL, "optimizer.name": "none"})
+    plain.run(text, base, training__steps=4, checkpoint__load_only="true",
+              checkpoint__exclude_from_loading="optimizer")
+    said = artifact.run(text, base, training__steps=4, training__seed=7,
+                        checkpoint__load_only="true",
+                        checkpoint__exclude_from_loading="dataloader,optimizer")
+    expect("goes on behind step 4" in said, said)
+    # Parameters alone begin with step 1.
+    said = artifact.run(text, f"{work}/initial", training__steps=2,
+                        checkpoint__initial_load_path=f"{base}/checkpoint")
+    expect("begins with the parameters of" in said, said)
+    expect(runs.steps(f"{work}/initial")[0] == [2], "steps of its own")
+    # A seed is initial values: every mode starts from it, as without it.
+    seed = f"{work}/seed"
+    artifact.run(text, seed, checkpoint__create_seed_checkpoint="true")
+    expect(runs.steps(seed)[0] == [0], "no seed")
+    check("seed twice", artifact.command(
+        text, seed, checkpoint__create_seed_checkpoint="true"),
+        "already; choose another checkpoint.folder", True)
+    for folder, enable in ((seed, "true"), (f"{work}/unseeded", "false")):
+        artifact.run(text, folder, training__steps=3, training__seed=42,
+                     checkpoint__enable=enable)
+    expect(runs.curve(seed) == runs.curve(f"{work}/unseeded"),
+           "a seed changes losses")
+    # Two stay, and the last has parameters alone.
+    last = f"{work}/last"
+    artifact.run(text, last, training__steps=9, checkpoint__interval=2,
+                 checkpoint__keep_latest_k=2,
+                 checkpoint__last_save_model_only="true",
+                 checkpoint__export_dtype="bfloat16",
+                 checkpoint__enable_first_step_checkpoint="true")
+    expect(runs.steps(last) == ([8, 9], []), f"{runs.steps(last)}")
+    check("model only", artifact.command(text, last, training__steps=12),
+          r"'.*\.exp_avg', a state of the artifact, is not there", True)
+    # Evaluation and samples take whatever has parameters.
+    for step in (8, 9):
+        said = artifacts.run(
+            "fsdp-run", artifact.path, "evaluate", "-n", str(RANKS),
+            "--checkpoint", f"{last}/checkpoint/step-{step}",
+            f"--training.dataset_path={text}")
+        expect("bits per byte" in said, said)
+    said = artifacts.run(
+        "fsdp-run", artifact.path, "sample", "-n", str(RANKS), "--checkpoint",
+        f"{last}/checkpoint", f"--training.dataset_path={text}",
+        "--sample.length=5")
+    expect("sample (temperature" in said, said)
+    expect(not os.path.exists("outputs"), "a command leaves files")
+
+
+def others(work, text, artifact):
+    """Evaluation between steps changes nothing; bad steps are skipped."""
+    curves = []
+    for freq in (0, 3):
+        folder = f"{work}/freq{freq}"
+        said = artifact.run(text, folder, training__steps=7,
+                            checkpoint__enable="false",
+                            validation__freq=freq, validation__enable="true")
+        curves.append(runs.curve(folder))
+    expect(curves[0] == curves[1], "evaluation changes losses")
+    expect(said.count("held-out text: ") == 2, said)
+    with open(f"{folder}/metrics.jsonl") as file:
+        expect(sum('"validation": {' in line for line in file) == 2,
+               "two lines of metrics")
+    # Gradients of parameters so large are not finite from step 2 on.
+    status, said, errors = said_by(artifact.command(
+        text, f"{work}/skip", training__steps=9, optimizer__lr=1e30,
+        lr_scheduler__warmup_steps=0, training__on_nonfinite="skip",
+        training__max_skipped_steps=3))
+    expect(status != 0 and errors.count("it was skipped") == 2 and
+           re.search(r"is not finite and so were 2 steps before it .*; the run "
+                     r"was stopped: ", errors), f"skip: {said}{errors}")
+
+
+def main():
+    (work,) = sys.argv[1:]
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    os.chdir(work)
+    text = f"{work}/text"
+    runs.write_text(text)
+    artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
+    large = runs.compile_artifact(f"{work}/large", RANKS, model__dim=128,
+                                  model__ffn_dim=1024, model__n_layers=2)
+    faults = disks(work, text, large) + vanished(work, text, artifact)
+    refused = requests(work, text, artifact)
+    fitting(work, text, artifact)
+    others(work, text, artifact)
+    print(f"{faults} faults of disks, {refused} requests refused")
+
+
+main()
