@@ -14,7 +14,9 @@ using namespace fsdp::rt;
 
 static const char *const kProgram = "evaluate";
 
-HeldOutScore fsdp::evaluateHeldOut(Rank &rank, const ByteDataset &text) {
+std::optional<HeldOutScore> fsdp::evaluateHeldOut(Rank &rank,
+                                                  const ByteDataset &text,
+                                                  const GoesOn &goesOn) {
   Batch batch = rank.batch();
   DataShard shard = rank.dataShard();
   const float *loss = rank.scalar<float>(range_name::kLoss);
@@ -23,6 +25,8 @@ HeldOutScore fsdp::evaluateHeldOut(Rank &rank, const ByteDataset &text) {
   double totals[2] = {0, 0}; // nats and predictions
   int64_t rounds = text.heldOutRounds(shard, batch);
   for (int64_t round = 0; round < rounds; ++round) {
+    if (!goesOn())
+      return std::nullopt;
     int64_t count = text.fillHeldOut(round, shard, batch);
     if (rank.hasGlobalLoss())
       count = text.heldOutPredictions(round, shard, batch);
@@ -167,8 +171,10 @@ static int64_t fillRows(const Batch &batch, Coordinate columns,
   return length;
 }
 
-std::string fsdp::generateText(Rank &rank, const RunConfig &config,
-                               const ByteDataset &text) {
+std::optional<std::string> fsdp::generateText(Rank &rank,
+                                              const RunConfig &config,
+                                              const ByteDataset &text,
+                                              const GoesOn &goesOn) {
   const RangeInfo *logits = rank.manifest().findRange(range_name::kLogits);
   if (!logits || (logits->dtype != DType::F32 && logits->dtype != DType::BF16))
     throw Error("the artifact's program 'evaluate' gives no logits");
@@ -181,6 +187,8 @@ std::string fsdp::generateText(Rank &rank, const RunConfig &config,
       philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
   std::fill_n(batch.targets, batch.rows * batch.sequence, 0);
   for (int64_t i = 0; i < config.sample.length; ++i) {
+    if (!goesOn())
+      return std::nullopt;
     int64_t length = fillRows(batch, rank.dataShard().columns, story);
     rank.run(kProgram);
     double unit = openUnit(philox({static_cast<uint32_t>(i), 0, 0, 0}, key)[0]);

@@ -4,6 +4,8 @@
 
 #include "Rank.h"
 #include "fsdp/Config/RunConfig.h"
+#include <functional>
+#include <optional>
 #include <string_view>
 
 namespace fsdp {
@@ -13,18 +15,26 @@ struct HeldOutScore {
   double bitsPerByte = 0;
 };
 
+/// Asked before every run of the program "evaluate"; the same on all ranks.
+/// False: the result is not wanted any more.
+using GoesOn = std::function<bool()>;
+
 /// Predicts every held-out byte but the first exactly once, the windows dealt
-/// over all pieces of the batch. Collective. Throws fsdp::Error.
-HeldOutScore evaluateHeldOut(Rank &rank, const rt::ByteDataset &text);
+/// over all pieces of the batch. Nothing if it does not go on. Collective.
+/// Throws fsdp::Error.
+std::optional<HeldOutScore>
+evaluateHeldOut(Rank &rank, const rt::ByteDataset &text, const GoesOn &goesOn);
 
 /// Size of the text under `gzip -9`, in bits per byte of text.
 double gzipBitsPerByte(std::string_view text);
 
 /// Continues config.sample.prompt, or the start of the held-out text, one
 /// byte per run of the program "evaluate". Returns the prompt with its
-/// continuation. Every rank computes the same. Collective.
-std::string generateText(Rank &rank, const RunConfig &config,
-                         const rt::ByteDataset &text);
+/// continuation, or nothing if it does not go on. Every rank computes the same.
+/// Collective.
+std::optional<std::string> generateText(Rank &rank, const RunConfig &config,
+                                        const rt::ByteDataset &text,
+                                        const GoesOn &goesOn);
 
 /// Draws from softmax(logits / temperature) with the uniform number `unit`;
 /// temperature 0 takes the largest.

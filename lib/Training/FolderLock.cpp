@@ -29,17 +29,19 @@ static bool isOurLauncher(const json &holder) {
          std::to_string(holder.value("process", 0)) == launcher;
 }
 
-static Error inUse(const std::string &folder, const json &holder) {
+static Error inUse(const std::string &folder, const json &holder,
+                   const std::string &option) {
   std::string who = "another job";
   if (holder.contains("process"))
     who = "process " + std::to_string(holder.value("process", 0)) + " on " +
           holder.value("host", "") + " since " + holder.value("since", "") +
           ", with the artifact '" + holder.value("artifact", "") + "'";
   return Error("the folder '" + folder + "' is in use by " + who +
-               "; wait for it, or choose another --job.dump_folder");
+               "; wait for it, or choose another " + option);
 }
 
-FolderLock::FolderLock(const std::string &folder, const std::string &artifact)
+FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
+                       const std::string &option)
     : file(folder + "/" + kFile) {
   // mpirun inherits it: the folder is in use until the ranks have ended, even
   // if their launcher is killed.
@@ -48,12 +50,11 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact)
     json holder = readHolder(file);
     if (isOurLauncher(holder))
       return;
-    throw inUse(folder, holder);
+    throw inUse(folder, holder, option);
   }
   if (descriptor < 0)
     throw Error("cannot lock '" + file + "': " + std::strerror(errno) +
-                "; choose a --job.dump_folder where files can be made and "
-                "locked");
+                "; choose a " + option + " where files can be made and locked");
   removal.emplace(file.c_str());
   json holder = {{"process", getpid()},
                  {"host", rt::hostName()},

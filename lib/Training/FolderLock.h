@@ -16,9 +16,11 @@ public:
   /// Its name in the folder.
   static constexpr const char *kFile = "run.lock";
 
-  /// Throws fsdp::Error that names the holder if another job has the folder.
-  /// Ranks that a launcher started find its lock and leave it alone.
-  FolderLock(const std::string &folder, const std::string &artifact);
+  /// Throws fsdp::Error that names the holder if another job has the folder,
+  /// and the option that chooses it. Ranks that a launcher started find its
+  /// lock and leave it alone.
+  FolderLock(const std::string &folder, const std::string &artifact,
+             const std::string &option = "--job.dump_folder");
   ~FolderLock() { release(); }
   FolderLock(const FolderLock &) = delete;
   FolderLock &operator=(const FolderLock &) = delete;

@@ -126,8 +126,23 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   }
   makeDirectories(folder);
   lock = std::make_unique<FolderLock>(folder, options.artifact);
+  if (savesCheckpoints(config))
+    takeCheckpointFolder(checkpointFolder(config), options.artifact);
   checkMetricsFile(metrics);
   metricsBefore = sizeOf(metrics);
+}
+
+/// The folder of checkpoints may be one that several runs write to by turns.
+void Outputs::takeCheckpointFolder(const std::string &path,
+                                   const std::string &artifact) {
+  if (!fs::exists(path))
+    newCheckpoints = path;
+  makeDirectories(path);
+  checkFolderOf(path + "/step-1");
+  std::string inside = resolved(folder).string() + "/";
+  if (resolved(path).string().compare(0, inside.size(), inside) != 0)
+    checkpointLock =
+        std::make_unique<FolderLock>(path, artifact, "--checkpoint.folder");
 }
 
 void Outputs::discard() {
@@ -135,6 +150,9 @@ void Outputs::discard() {
   for (const std::string &file : files)
     removePartialFiles(file);
   lock.reset();
+  checkpointLock.reset();
+  if (!newCheckpoints.empty())
+    fs::remove(newCheckpoints, ignored);
   // Fails if something is in it, as it should.
   if (isNewFolder)
     fs::remove(folder, ignored);

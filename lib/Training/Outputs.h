@@ -35,10 +35,14 @@ public:
   void explainSignals() const;
 
 private:
+  void takeCheckpointFolder(const std::string &path,
+                            const std::string &artifact);
+
   std::string folder, metrics;
   bool isNewFolder;
   uintmax_t metricsBefore = 0; // bytes
-  std::unique_ptr<FolderLock> lock;
+  std::unique_ptr<FolderLock> lock, checkpointLock;
+  std::string newCheckpoints; // a folder that this run made; empty: none
   std::vector<std::string> files;
 };
 

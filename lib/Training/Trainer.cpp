@@ -55,6 +55,7 @@ private:
   BegunStep beginStep(int64_t step);
   void endStep(const BegunStep &step);
   void hearOthers();
+  bool goesOn();
   bool isSavePoint(int64_t done) const;
   bool isValidationPoint(int64_t done) const;
   void pauseBehind(int64_t done);
@@ -67,7 +68,7 @@ private:
   void summarize(double seconds);
   void validate(int64_t done);
   void evaluate();
-  std::string sample();
+  std::optional<std::string> sample();
   void writeSample();
   void writeSummary();
 
@@ -307,6 +308,12 @@ void Trainer::hearOthers() {
     saver->finish();
 }
 
+/// While nothing is trained.
+bool Trainer::goesOn() {
+  hearOthers();
+  return !isStopping;
+}
+
 //===----------------------------------------------------------------------===//
 // Between two steps
 //===----------------------------------------------------------------------===//
@@ -475,51 +482,54 @@ void Trainer::validate(int64_t done) {
   int64_t places = fixedBatch ? batch.rows * batch.sequence : 0;
   std::vector<int32_t> tokens(batch.tokens, batch.tokens + places),
       targets(batch.targets, batch.targets + places);
-  HeldOutScore score = evaluateHeldOut(rank, *run.text);
+  std::optional<HeldOutScore> score =
+      evaluateHeldOut(rank, *run.text, [this] { return goesOn(); });
   std::copy(tokens.begin(), tokens.end(), batch.tokens);
   std::copy(targets.begin(), targets.end(), batch.targets);
-  if (metrics)
-    metrics->addValidation(done, score.bitsPerByte);
+  if (metrics && score)
+    metrics->addValidation(done, score->bitsPerByte);
 }
 
 void Trainer::evaluate() {
   std::string_view heldOut = run.text->heldOutText();
   if (heldOut.size() < 2)
     return;
-  HeldOutScore score = evaluateHeldOut(rank, *run.text);
-  if (!rank.isFirst())
+  std::optional<HeldOutScore> score =
+      evaluateHeldOut(rank, *run.text, [this] { return goesOn(); });
+  if (!rank.isFirst() || !score)
     return;
   double gzipWhole = gzipBitsPerByte(run.text->text());
   double gzipHeldOut = gzipBitsPerByte(heldOut);
   print(format("held-out text (%s bytes predicted): %.4f bits per byte\n",
-               grouped(score.predictions).c_str(), score.bitsPerByte));
+               grouped(score->predictions).c_str(), score->bitsPerByte));
   print(format("gzip -9: %.4f bits per byte on the whole text, %.4f on the "
                "held-out part\n",
                gzipWhole, gzipHeldOut));
-  curve.heldOut = score.bitsPerByte;
+  curve.heldOut = score->bitsPerByte;
   curve.gzipHeldOut = gzipHeldOut;
-  summary["held_out_bits_per_byte"] = score.bitsPerByte;
-  summary["held_out_predictions"] = score.predictions;
+  summary["held_out_bits_per_byte"] = score->bitsPerByte;
+  summary["held_out_predictions"] = score->predictions;
   summary["gzip_bits_per_byte_whole"] = gzipWhole;
   summary["gzip_bits_per_byte_held_out"] = gzipHeldOut;
 }
 
-/// Generates and prints; the bytes.
-std::string Trainer::sample() {
-  std::string story = generateText(rank, config, *run.text);
-  if (rank.isFirst())
+/// Generates and prints; the bytes, or nothing if the run is to end.
+std::optional<std::string> Trainer::sample() {
+  std::optional<std::string> story =
+      generateText(rank, config, *run.text, [this] { return goesOn(); });
+  if (rank.isFirst() && story)
     print(format("sample (temperature %g):\n%s\n", config.sample.temperature,
-                 printable(story).c_str()));
+                 printable(*story).c_str()));
   return story;
 }
 
 void Trainer::writeSample() {
   if (config.sample.length == 0)
     return;
-  std::string story = sample();
-  if (!rank.isFirst())
+  std::optional<std::string> story = sample();
+  if (!rank.isFirst() || !story)
     return;
-  writeFileAtomically(config.job.dumpFolder + "/sample.txt", story);
+  writeFileAtomically(config.job.dumpFolder + "/sample.txt", *story);
 }
 
 void Trainer::writeSummary() {
@@ -562,9 +572,12 @@ void Trainer::runAll() {
   if (run.artifact->manifest().findProgram("evaluate") >= 0) {
     if (config.validation.enable)
       evaluate();
-    writeSample();
+    if (!isStopping)
+      writeSample();
   }
-  if (rank.isFirst())
+  if (isStopping)
+    saveAndStop(); // all is saved
+  else if (rank.isFirst())
     writeSummary();
 }
 
