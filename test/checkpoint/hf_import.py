@@ -74,7 +74,7 @@ def write_rows(path, rows, ranks):
 def step(folder, work, rows, ranks, optimizer, *extra):
     """The command of one step from the weights of `folder`."""
     return ["fsdp-run", f"{work}/{optimizer}", *settings(folder, rows, ranks, optimizer), "-n",
-            str(ranks), "--job.dump_folder", f"{work}/run", "--load", f"{work}/rows.safetensors",
+            str(ranks), "--job.dump_folder", f"{work}/run.{optimizer}", "--load", f"{work}/rows.safetensors",
             "--checkpoint.enable", "true", "--checkpoint.initial_load_path", folder, *extra]
 
 
@@ -87,7 +87,7 @@ def run(folder, work, rows, model, ranks):
                         "--checkpoint.load_only", "true"))
     dumps = [artifacts.read_safetensors(f"{work}/dump.rank{rank}.safetensors")
              for rank in range(ranks)]
-    return artifacts.metrics(f"{work}/run")[0]["loss"], dumps
+    return artifacts.metrics(f"{work}/run.none")[0]["loss"], dumps
 
 
 def compare(case, layout, golden, loss, dumps, expected, config):
@@ -115,7 +115,7 @@ def export_again(folder, work, rows, model, ranks, config):
     artifacts.run("fsdp-compile", *model, *settings(folder, rows, ranks, "AdamW"), "-o",
                   f"{work}/AdamW")
     artifacts.run(*step(folder, work, rows, ranks, "AdamW"))
-    artifacts.run("fsdp-checkpoint", "export", f"{work}/run/checkpoint", f"{work}/exported",
+    artifacts.run("fsdp-checkpoint", "export", f"{work}/run.AdamW/checkpoint", f"{work}/exported",
                   "--dtype", config["dtype"])
     if not filecmp.cmp(f"{folder}/model.safetensors", f"{work}/exported/model.safetensors",
                        shallow=False):
@@ -123,12 +123,12 @@ def export_again(folder, work, rows, model, ranks, config):
     print("exported again: the same bytes")
 
 
-def refuse_another(folder, other, work, rows):
-    done = subprocess.run(step(folder, work, rows, 1, "none", "--checkpoint.load_only", "true",
-                               "--checkpoint.initial_load_path", other),
+def refuse(folder, work, rows):
+    """Says why the weights of `folder` are not taken."""
+    done = subprocess.run(step(folder, work, rows, 1, "none", "--checkpoint.load_only", "true"),
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if not done.returncode:
-        sys.exit(f"{other} was loaded into a program of another model")
+        sys.exit(f"{folder} was loaded into a program of another model")
     print(done.stdout)
 
 
@@ -153,8 +153,7 @@ def main():
             compare(case, layout, golden, loss, dumps, expected, config)
             if os.path.exists(f"{folder}/model.safetensors"):
                 export_again(folder, work, rows, model, ranks, config)
-    refuse_another(os.path.join(GOLDEN, "llama2"), os.path.join(GOLDEN, "llama3_shards"),
-                   f"{WORK}/llama2.halves", rows)
+    refuse(os.path.join(GOLDEN, "llama3_shards"), f"{WORK}/llama2.halves", rows)
 
 
 main()
