@@ -19,12 +19,16 @@ static constexpr char kConfig[] = "config.json";
 static constexpr char kWhole[] = "model.safetensors";
 static constexpr char kIndex[] = "model.safetensors.index.json";
 
+/// What cannot be looked at is not there; opening it says why.
+static bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
 bool checkpoint::isHuggingFace(const std::string &path) {
-  auto has = [&](const char *name) {
-    std::error_code ec;
-    return fs::exists(fs::path(path) / name, ec);
-  };
-  return has(kConfig) || has(kWhole) || has(kIndex);
+  fs::path folder = path;
+  return isThere(folder / kConfig) || isThere(folder / kWhole) ||
+         isThere(folder / kIndex);
 }
 
 namespace {
@@ -133,7 +137,7 @@ void HuggingFaceStore::checkFile(const std::string &name,
                                  const std::map<std::string, std::string> &map,
                                  FileTensors &tensors, Problems &problems) {
   std::string path = inside(name);
-  if (!fs::exists(path))
+  if (!isThere(path))
     return problems.add("the file '" + name + "' of the index is missing");
   for (const rt::TensorView &view : openFile(path).tensors()) {
     auto [at, isNew] = tensors.insert({view.name, {&view, path}});
@@ -163,7 +167,7 @@ FileTensors HuggingFaceStore::openShards() {
   for (const std::string &name : names)
     checkFile(name, map, tensors, problems);
   for (const auto &[tensor, file] : map)
-    if (!tensors.count(tensor) && fs::exists(inside(file)))
+    if (!tensors.count(tensor) && isThere(inside(file)))
       problems.add("'" + tensor + "' is not in '" + file +
                    "', where the index places it");
   problems.throwIfAny();
@@ -263,7 +267,7 @@ void HuggingFaceStore::take(const Family &family, const FileTensors &files) {
 HuggingFaceStore::HuggingFaceStore(const std::string &path) {
   origin = path;
   std::string config = inside(kConfig);
-  if (!fs::exists(config))
+  if (!isThere(config))
     throw Error("'" + path +
                 "' has weights, but no config.json that says of "
                 "which model");
@@ -274,8 +278,8 @@ HuggingFaceStore::HuggingFaceStore(const std::string &path) {
   }
   const Family &family = familyOf(*about);
   // As transformers: one file comes before shards.
-  bool isWhole = fs::exists(inside(kWhole));
-  if (!isWhole && !fs::exists(inside(kIndex)))
+  bool isWhole = isThere(inside(kWhole));
+  if (!isWhole && !isThere(inside(kIndex)))
     throw Error("'" + path + "' has a config.json, but neither " + kWhole +
                 " nor " + kIndex +
                 "; weights in other formats are converted by transformers: "

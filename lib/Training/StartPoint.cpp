@@ -272,7 +272,11 @@ static Found openInitial(const RunConfig &config, const RunState &now) {
   return found;
 }
 
+/// Weights of another model than the artifact's are refused, those of another
+/// rotary layout are given its own.
 static FittingCheckpoint fit(const Manifest &manifest, Found found) {
+  if (manifest.model)
+    found.store->adaptTo(*manifest.model);
   Matching matching(manifest, *found.store, found.wanted);
   matching.check(*found.store);
   return {std::move(found.store), std::move(found.start), matching.pairs()};
