@@ -93,8 +93,11 @@ void Metrics::printLine(const StepRecord &record) {
 /// A number with all its bits, in decimal for people and in hexadecimal for
 /// comparisons.
 static void appendExact(std::string &line, const char *name, double value) {
-  appendFormat(line, ", \"%s\": %.9g, \"%s_hex\": \"%a\"", name, value, name,
-               value);
+  if (std::isfinite(value))
+    appendFormat(line, ", \"%s\": %.9g", name, value);
+  else
+    appendFormat(line, ", \"%s\": null", name); // JSON has no other number
+  appendFormat(line, ", \"%s_hex\": \"%a\"", name, value);
 }
 
 void Metrics::writeJson(const StepRecord &record) {

@@ -209,6 +209,9 @@ def others(work, text, artifact):
     expect(status != 0 and errors.count("it was skipped") == 2 and
            re.search(r"is not finite and so were 2 steps before it .*; the run "
                      r"was stopped: ", errors), f"skip: {said}{errors}")
+    # Metrics of such steps are JSON too.
+    expect([step for step, *_ in runs.curve(f"{work}/skip")][:3] == [1, 2, 3],
+           "skip: metrics")
 
 
 def main():

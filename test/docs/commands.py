@@ -37,6 +37,8 @@ INSTEAD = {
          "this test is a part of it"),
         ("tools/run-clang-tidy.sh --since HEAD", "tools/run-clang-tidy.sh --help",
          "takes minutes, and clang-tidy may be missing"),
+        ("fsdp-checkpoint inspect outputs/checkpoint", "fsdp-checkpoint inspect --help",
+         "the page saves its first checkpoint further down"),
         ("fsdp-run out/artifact --program evaluate",
          "fsdp-run out/artifact --config run.toml -n 2 --dump state.safetensors && "
          "fsdp-run out/artifact --program evaluate --load state.safetensors -n 2",
