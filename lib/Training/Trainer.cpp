@@ -433,14 +433,14 @@ void Trainer::train() {
   if (rank.isFirst() && start.step >= config.training.steps)
     print(format("all %s steps are over\n",
                  grouped(config.training.steps).c_str()));
-  Clock::time_point start = Clock::now();
+  Clock::time_point begin = Clock::now();
   hearOthers(); // a signal may have come before the first step
   runSteps();
   if (isStopping)
     return saveAndStop();
   if (saver)
     saver->finish();
-  summarize(std::chrono::duration<double>(Clock::now() - start).count());
+  summarize(std::chrono::duration<double>(Clock::now() - begin).count());
 }
 
 /// What is to be told of all steps, with those of the runs before.

@@ -62,8 +62,11 @@ class Job:
 def children(pid):
     found = []
     for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children") as file:
-            found += map(int, file.read().split())
+        try:
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += map(int, file.read().split())
+        except OSError:  # the thread has ended
+            pass
     return found
 
 
