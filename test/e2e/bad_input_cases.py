@@ -171,7 +171,7 @@ def trace_cases(given):
     for name, text, message in [
             ("syntax", '{"model_type": "llama", ', "1:24.*Expected object key"),
             ("model", '{"model_type": "bert"}',
-             r'expected "llama" \(only Llama is supported\) at '
+             r'expected "llama" \(others are not supported\) at '
              r'config.model_type, got "bert"'),
             ("size", '{"model_type": "llama", "hidden_size": "many"}',
              r"expected integer at config.hidden_size"),
@@ -186,7 +186,7 @@ def trace_cases(given):
             ("huge", '{"model_type": "llama", "hidden_size": 64, '
              '"num_hidden_layers": 9223372036854775807, '
              '"num_attention_heads": 4, "intermediate_size": 64, '
-             '"vocab_size": 256}', r"n_layers must be at most 10000, not 9223")]:
+             '"vocab_size": 256}', r"expected 1 to 10000 at config.num_hidden_layers, got 9223")]:
         path = write(f"{given}/{name}.json", text)
         yield Case(f"config-json-{name}", ["fsdp-trace", path],
                    rf"{name}\.json: .*{message}")
