@@ -33,8 +33,12 @@ public:
     std::vector<Digit> used;
     for (const Placement::Dim &dim : placement.dims)
       for (const auto *axes : {&dim.compute, &dim.storage})
-        for (const AxisRef &axis : *axes)
-          used.push_back(digitOf(axis, mesh));
+        for (const AxisRef &axis : *axes) {
+          // One of size 1 covers nothing, and may begin where another does.
+          Digit digit = digitOf(axis, mesh);
+          if (digit.size > 1)
+            used.push_back(digit);
+        }
     std::sort(used.begin(), used.end(), [](const Digit &a, const Digit &b) {
       return a.stride < b.stride;
     });

@@ -198,8 +198,10 @@ TEST_F(Damaged, MarkersAreRefused) {
   fs::remove(path("committed"));
   EXPECT_EQ(openError(),
             "'step-10' is none of what weights are read from (a step of a run "
-            "(with 'committed'), a folder of steps): it has no marker "
-            "'committed': its saving was not finished");
+            "(with 'committed'), a folder of steps, a directory of Hugging "
+            "Face (with 'config.json'), a checkpoint of "
+            "torch.distributed.checkpoint (with '.metadata')): it has no "
+            "marker 'committed': its saving was not finished");
 }
 
 TEST_F(Damaged, MissingAndForeignFilesAreNamed) {
