@@ -305,6 +305,10 @@ TEST(Dcp, RefusesMetadataThatContradictsItself) {
        [](Items &i) { i[0].boxes[0].offset = uint64_t{1} << 63; }},
       {"a box of 'w' is stored twice",
        [](Items &i) { i[0].boxes.push_back(i[0].boxes[0]); }},
+      {"the shape of 'w' has 65 dimensions; a tensor of PyTorch has at most 64",
+       [](Items &i) { i[0].shape.assign(65, 1); }},
+      {"a name is no line of text", [](Items &i) { i[0].name = "a\nb"; }},
+      {"a name is no line of text", [](Items &i) { i[0].name = ""; }},
       {"'torch.Tensor', which is not among",
        [](Items &i) { i[0].dtype = "Tensor"; }},
   };
