@@ -209,6 +209,7 @@ void HuggingFaceStore::takeTensor(const NamedTensor &wanted,
                            view.shape,
                            view.data,
                            found.file,
+                           {},
                            {}});
   all.push_back(std::move(tensor));
 }

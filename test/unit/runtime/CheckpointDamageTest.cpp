@@ -172,7 +172,17 @@ TEST_F(Damaged, WhatIndexAndFilesSayMustAgree) {
             "another type or shape than the index says");
   EXPECT_EQ(with([](json &j) { j["tensors"].erase("v"); }),
             "damaged checkpoint: 'step-10/rank-00000.safetensors' has tensors "
-            "of which the index says nothing, or that it uses twice");
+            "of which the index says nothing");
+  // As many as there are, one of them twice.
+  EXPECT_EQ(with([](json &j) {
+              json &tensors = j["tensors"];
+              tensors["x"] = tensors["w"];
+              for (json &chunk : tensors["x"]["chunks"])
+                chunk["name"] = "w";
+              tensors.erase("v");
+            }),
+            "damaged checkpoint: the index uses 'w' in "
+            "'step-10/rank-00000.safetensors' twice");
   EXPECT_EQ(with([](json &j) { j["tensors"]["v"]["dtype"] = "I8"; }),
             "damaged checkpoint: 'v' in 'step-10/rank-00000.safetensors' has "
             "another type or shape than the index says");
