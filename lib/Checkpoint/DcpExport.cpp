@@ -9,6 +9,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Signals.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -190,8 +191,7 @@ void DcpWriter::writeRest() {
   for (const StoredTensor &tensor : store.tensors()) {
     std::vector<std::string> path = dcpPathOf(tensor.name);
     std::string_view moment = range_name::kFirstMomentSuffix;
-    if (path.size() == 1 || tensor.name.size() < moment.size() ||
-        tensor.name.substr(tensor.name.size() - moment.size()) != moment)
+    if (path.size() == 1 || !endsWith(tensor.name, moment))
       continue;
     std::string parameter =
         tensor.name.substr(0, tensor.name.size() - moment.size());

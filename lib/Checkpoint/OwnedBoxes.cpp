@@ -2,17 +2,13 @@
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <map>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 using namespace fsdp::rt;
-
-static bool endsWith(const std::string &text, const std::string &end) {
-  return text.size() >= end.size() &&
-         text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
 
 /// Sums of gradients are zero between two steps.
 bool checkpoint::isSaved(const RangeInfo &range) {

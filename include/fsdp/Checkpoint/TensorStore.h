@@ -49,6 +49,9 @@ struct StoredTensor {
 
 /// Of the full tensor.
 int64_t bytesOf(const StoredTensor &tensor);
+/// "2048 x 256"; of no dimensions "a scalar".
+std::string shapeText(const std::vector<int64_t> &shape);
+bool isFloat(rt::DType type);
 /// The box that is the full tensor.
 rt::ShardView wholeView(const StoredTensor &tensor);
 
