@@ -9,16 +9,16 @@ using namespace fsdp;
 using namespace fsdp::checkpoint;
 
 void TensorStore::adaptTo(const rt::ModelInfo &artifact) {
-  if (!about)
+  if (!about && !halvesOfFormat)
     return;
-  std::string difference = modelDifference(*about, artifact);
+  std::string difference = about ? modelDifference(*about, artifact) : "";
   if (!difference.empty())
     throw Error("'" + origin +
                 "' is of another model than the artifact: " + difference);
   const Family *family = findFamily(artifact.family);
   if (!family)
     return;
-  bool halves = rotatesHalves(*about);
+  bool halves = about ? rotatesHalves(*about) : *halvesOfFormat;
   bool isSame = halves == rotatesHalves(artifact);
   int64_t headDim = Fields(artifact).product("head_dim");
   if (headDim < 2 || headDim % 2 != 0)
@@ -32,6 +32,9 @@ void TensorStore::adaptTo(const rt::ModelInfo &artifact) {
                                range_name::kSecondMomentSuffix}) {
       auto *found = const_cast<StoredTensor *>(find(tensor.ours + suffix));
       if (!found)
+        continue;
+      // Whoever loads says it of a store without a model, with all the rest.
+      if (found->shape != tensor.shape && !about)
         continue;
       if (found->shape != tensor.shape)
         throw Error("'" + found->name + "' in '" + origin +

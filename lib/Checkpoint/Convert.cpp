@@ -7,7 +7,7 @@ using namespace fsdp;
 using namespace fsdp::checkpoint;
 using namespace fsdp::rt;
 
-static bool isFloat(DType type) {
+bool checkpoint::isFloat(DType type) {
   return type == DType::F32 || type == DType::BF16 || type == DType::F16 ||
          type == DType::F64;
 }

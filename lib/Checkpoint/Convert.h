@@ -2,12 +2,12 @@
 #ifndef FSDP_CHECKPOINT_CONVERT_H
 #define FSDP_CHECKPOINT_CONVERT_H
 
-#include "fsdp/Runtime/Types.h"
+#include "fsdp/Checkpoint/TensorStore.h"
 
 namespace fsdp::checkpoint {
 
-/// Floating-point types become each other, and every type becomes F64, for who
-/// compares values.
+/// Floating-point types (isFloat) become each other, and every type becomes
+/// F64, for who compares values.
 bool canBecome(rt::DType from, rt::DType to);
 
 /// Converts `count` elements that lie anywhere; rounds to the nearest even,

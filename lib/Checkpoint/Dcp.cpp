@@ -35,6 +35,7 @@ private:
 
 DcpStore::DcpStore(const std::string &path) {
   origin = path;
+  halvesOfFormat = false; // tensors with these names are torchtitan's
   std::string metadata = path + "/" + kDcpMetadata;
   std::vector<DcpItem> items =
       readDcpMetadata(MappedFile(metadata, "the checkpoint").bytes(), metadata);

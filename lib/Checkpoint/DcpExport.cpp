@@ -1,12 +1,15 @@
 //===- DcpExport.cpp - Writing checkpoints that PyTorch loads -------------===//
 #include "DcpMetadata.h"
 #include "DcpNames.h"
+#include "NewFolder.h"
 #include "PickleWriter.h"
 #include "TorchSave.h"
 #include "fsdp/Checkpoint/Dcp.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
+#include "fsdp/Support/Signals.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -41,10 +44,7 @@ public:
     at = box.offset + box.length;
     return box;
   }
-  void commit() {
-    file.sync();
-    file.commit();
-  }
+  void commit() { file.commit(); }
 
 private:
   std::string name;
@@ -62,7 +62,6 @@ public:
   void write();
 
 private:
-  void prepareFolder() const;
   std::string dataName() {
     return "__" + std::to_string(written++) + "_0.distcp";
   }
@@ -84,14 +83,6 @@ private:
 };
 
 } // namespace
-
-void DcpWriter::prepareFolder() const {
-  makeDirectories(folder);
-  if (isDcp(folder))
-    throw Error("'" + folder +
-                "' has a checkpoint of torch.distributed.checkpoint already; "
-                "give another directory");
-}
 
 /// The item of this path, made if it is new.
 DcpItem &DcpWriter::item(std::vector<std::string> path) {
@@ -118,6 +109,8 @@ void DcpWriter::writeBox(DataFile &file, DcpItem &item,
   auto data = [&](const WriteBytes &write) {
     std::string piece;
     for (int64_t first = 0; first < elements; first += kPiece / width) {
+      if (DeferredSignals::pending())
+        throw Error("interrupted");
       int64_t count = std::min(kPiece / width, elements - first);
       piece.resize(static_cast<size_t>(count * width));
       reader.read(first, count, reinterpret_cast<std::byte *>(piece.data()));
@@ -198,8 +191,7 @@ void DcpWriter::writeRest() {
   for (const StoredTensor &tensor : store.tensors()) {
     std::vector<std::string> path = dcpPathOf(tensor.name);
     std::string_view moment = range_name::kFirstMomentSuffix;
-    if (path.size() == 1 || tensor.name.size() < moment.size() ||
-        tensor.name.substr(tensor.name.size() - moment.size()) != moment)
+    if (path.size() == 1 || !endsWith(tensor.name, moment))
       continue;
     std::string parameter =
         tensor.name.substr(0, tensor.name.size() - moment.size());
@@ -224,7 +216,6 @@ void DcpWriter::writeRest() {
 }
 
 void DcpWriter::write() {
-  prepareFolder();
   std::map<std::string, std::vector<StoredBox>> byFile;
   for (const StoredTensor &tensor : store.tensors())
     for (const Chunk &chunk : tensor.chunks)
@@ -235,14 +226,23 @@ void DcpWriter::write() {
     writeRest();
   std::sort(items.begin(), items.end(),
             [](const DcpItem &a, const DcpItem &b) { return a.name < b.name; });
-  syncFolder(folder);
-  AtomicFile metadata(folder + "/" + kDcpMetadata);
-  metadata.write(writeDcpMetadata(items));
-  metadata.sync();
-  metadata.commit();
-  syncFolder(folder);
+  writeFileAtomically(folder + "/" + kDcpMetadata, writeDcpMetadata(items));
 }
 
-void checkpoint::writeDcp(const TensorStore &store, const std::string &folder) {
-  DcpWriter(store, folder).write();
+/// torchtitan rotates neighbours. A model without the field has no rotary
+/// layout.
+static void takeLayoutOfTorchtitan(TensorStore &store) {
+  const std::optional<rt::ModelInfo> &model = store.model();
+  if (!model || model->fields.count("rope_halves") == 0)
+    return;
+  rt::ModelInfo theirs = *model;
+  theirs.fields["rope_halves"] = "false";
+  store.adaptTo(theirs);
+}
+
+void checkpoint::writeDcp(TensorStore &store, const std::string &folder) {
+  takeLayoutOfTorchtitan(store);
+  writeNewFolder(folder, [&](const std::string &partial) {
+    DcpWriter(store, partial).write();
+  });
 }

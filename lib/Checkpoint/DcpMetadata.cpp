@@ -2,8 +2,10 @@
 #include "DcpMetadata.h"
 #include "Pickle.h"
 #include "PickleWriter.h"
+#include "TorchSave.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -132,6 +134,11 @@ std::vector<int64_t> MetadataReader::sizes(const PickleValue &value,
     list = value.items[1]->items[0];
   if (list->kind != Kind::Tuple && list->kind != Kind::List)
     fail(what + " is no list of sizes");
+  // One list may be that of many tensors and boxes, and each would copy it.
+  if (list->items.size() > kMaxTorchDims)
+    fail(what + " has " + std::to_string(list->items.size()) +
+         " dimensions; a tensor of PyTorch has at most " +
+         std::to_string(kMaxTorchDims));
   std::vector<int64_t> result;
   for (const PickleValue *item : list->items)
     result.push_back(static_cast<int64_t>(size(*item, what)));
@@ -242,6 +249,8 @@ std::vector<DcpItem> MetadataReader::read() {
   const PickleValue &names = dictionary("state_dict_metadata");
   for (size_t i = 0; i + 1 < names.items.size(); i += 2) {
     std::string name = text(*names.items[i], "a name");
+    if (name.empty() || !isPlainLine(name))
+      fail("a name is no line of text");
     if (!seen.emplace(name, true).second)
       fail("'" + name + "' is there twice");
     items.push_back(readItem(name, *names.items[i + 1]));

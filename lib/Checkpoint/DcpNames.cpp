@@ -1,6 +1,7 @@
 //===- DcpNames.cpp - What torchtitan calls the tensors -------------------===//
 #include "DcpNames.h"
 #include "fsdp/Support/RangeNames.h"
+#include "fsdp/Support/Text.h"
 #include <string_view>
 
 using namespace fsdp;
@@ -19,11 +20,6 @@ constexpr char kModel[] = "model.";
 
 bool beginsWith(std::string_view text, std::string_view begin) {
   return text.substr(0, begin.size()) == begin;
-}
-
-bool endsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() &&
-         text.substr(text.size() - end.size()) == end;
 }
 
 bool isBeside(std::string_view name) {

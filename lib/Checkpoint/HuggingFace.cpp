@@ -178,13 +178,6 @@ FileTensors HuggingFaceStore::openShards() {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-static std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return shape.empty() ? "a scalar" : text;
-}
-
 static bool isRead(rt::DType type) {
   return type == rt::DType::F32 || type == rt::DType::BF16 ||
          type == rt::DType::F16;
@@ -209,6 +202,7 @@ void HuggingFaceStore::takeTensor(const NamedTensor &wanted,
                            view.shape,
                            view.data,
                            found.file,
+                           {},
                            {}});
   all.push_back(std::move(tensor));
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Families.h"
+#include "NewFolder.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Runtime/StrictJson.h"
@@ -257,26 +258,7 @@ ExportSummary checkpoint::exportHuggingFace(TensorStore &store,
   store.adaptTo(model);
   Export exported(store, model, options);
 
-  std::error_code ec;
-  if (fs::exists(path, ec) &&
-      !(fs::is_directory(path, ec) && fs::is_empty(path, ec)))
-    throw Error("'" + path + "' exists already; export to a new directory");
-  DeferredSignals signals; // until the directory is complete or gone
-  fs::path partial = fs::path(path).lexically_normal();
-  if (!partial.has_filename()) // "DIR/"
-    partial = partial.parent_path();
-  partial += ".partial";
-  if (fs::exists(partial, ec))
-    throw Error("'" + partial.string() +
-                "' is there, from an export that was killed or goes on; remove "
-                "it, or export to another directory");
-  makeDirectories(partial.string());
-  try {
-    exported.writeTo(partial);
-    fs::rename(partial, path);
-  } catch (const std::exception &error) {
-    fs::remove_all(partial, ec);
-    throw Error("cannot export to '" + path + "': " + error.what());
-  }
+  writeNewFolder(
+      path, [&](const std::string &partial) { exported.writeTo(partial); });
   return exported.summary();
 }

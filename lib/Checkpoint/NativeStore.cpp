@@ -6,6 +6,7 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include <map>
+#include <set>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
@@ -22,7 +23,7 @@ private:
   struct File {
     std::unique_ptr<SafetensorsFile> file;
     std::map<std::string, const TensorView *> tensors;
-    size_t used = 0;
+    std::set<std::string> used; // by the index
   };
   void openFile(const std::string &name, const IndexedFile &expected);
   void addTensor(const std::string &name, const IndexedTensor &tensor);
@@ -66,9 +67,11 @@ void NativeStore::addTensor(const std::string &name,
     if (view.dtype != tensor.dtype || view.shape != chunk.sizes)
       throw Error("damaged checkpoint: '" + chunk.name + "' in '" + path +
                   "' has another type or shape than the index says");
-    ++file.used;
+    if (!file.used.insert(chunk.name).second)
+      throw Error("damaged checkpoint: the index uses '" + chunk.name +
+                  "' in '" + path + "' twice");
     stored.chunks.push_back(
-        {chunk.offsets, chunk.sizes, view.data, path, chunk.checksums});
+        {chunk.offsets, chunk.sizes, view.data, path, chunk.checksums, {}});
   }
   all.push_back(std::move(stored));
 }
@@ -88,10 +91,9 @@ NativeStore::NativeStore(const std::string &directory) {
   for (const auto &[name, tensor] : index.contents.tensors)
     addTensor(name, tensor);
   for (const auto &[name, file] : files)
-    if (file.used != file.tensors.size())
+    if (file.used.size() != file.tensors.size())
       throw Error("damaged checkpoint: '" + directory + "/" + name +
-                  "' has tensors of which the index says nothing, or that it "
-                  "uses twice");
+                  "' has tensors of which the index says nothing");
   run = index.state;
   about = index.model;
 }

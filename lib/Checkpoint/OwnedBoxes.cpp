@@ -2,17 +2,13 @@
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <map>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 using namespace fsdp::rt;
-
-static bool endsWith(const std::string &text, const std::string &end) {
-  return text.size() >= end.size() &&
-         text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
 
 /// Sums of gradients are zero between two steps.
 bool checkpoint::isSaved(const RangeInfo &range) {
@@ -33,8 +29,12 @@ public:
     std::vector<Digit> used;
     for (const Placement::Dim &dim : placement.dims)
       for (const auto *axes : {&dim.compute, &dim.storage})
-        for (const AxisRef &axis : *axes)
-          used.push_back(digitOf(axis, mesh));
+        for (const AxisRef &axis : *axes) {
+          // One of size 1 covers nothing, and may begin where another does.
+          Digit digit = digitOf(axis, mesh);
+          if (digit.size > 1)
+            used.push_back(digit);
+        }
     std::sort(used.begin(), used.end(), [](const Digit &a, const Digit &b) {
       return a.stride < b.stride;
     });

@@ -147,7 +147,8 @@ static std::optional<Part> awaitPart(const SaveRequest &request, int64_t rank,
       Part part = parsePart(readWholeFile(path, "the part"), "'" + path + "'");
       if (part.attempt == request.attempt)
         return part;
-    } else if (!fs::exists(folder, ignored)) {
+    } else if (std::error_code error; !fs::exists(folder, error) && !error) {
+      // What cannot be asked for now may be there.
       throw Error("the folder '" + folder +
                   "' has vanished while a checkpoint was written into it");
     }

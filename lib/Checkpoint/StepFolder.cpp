@@ -137,10 +137,15 @@ static int renameFolder(const std::string &from, const std::string &to,
   return status == 0 ? 0 : errno;
 }
 
+[[noreturn]] static void throwRename(const std::string &from,
+                                     const std::string &to, int error) {
+  throw Error("cannot rename '" + from + "' to '" + to +
+              "': " + std::strerror(error));
+}
+
 static void moveOrThrow(const std::string &from, const std::string &to) {
   if (int error = renameFolder(from, to))
-    throw Error("cannot rename '" + from + "' to '" + to +
-                "': " + std::strerror(error));
+    throwRename(from, to, error);
 }
 
 void checkpoint::moveInPlace(const std::string &folder, int64_t step) {
@@ -158,7 +163,10 @@ void checkpoint::moveInPlace(const std::string &folder, int64_t step) {
     old = place + kReplaced;
     removeStepFolder(old);
     moveOrThrow(place, old);
-    moveOrThrow(partial, place);
+    if (int error = renameFolder(partial, place)) {
+      renameFolder(old, place);
+      throwRename(partial, place, error);
+    }
   }
   syncFolder(folder);
   removeStepFolder(old);

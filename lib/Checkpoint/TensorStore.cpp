@@ -19,6 +19,13 @@ int64_t checkpoint::bytesOf(const StoredTensor &tensor) {
   return elementCount(tensor.shape) * sizeOf(tensor.dtype);
 }
 
+std::string checkpoint::shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "a scalar" : text;
+}
+
 ShardView checkpoint::wholeView(const StoredTensor &tensor) {
   ShardView view;
   for (int64_t size : tensor.shape)

@@ -83,6 +83,9 @@ private:
 
 std::vector<int64_t> TensorPickle::numbers(const PickleValue &value,
                                            const char *what) {
+  if (value.kind == Kind::Tuple && value.items.size() > kMaxTorchDims)
+    fail(std::string("its ") + what + " has more than " +
+         std::to_string(kMaxTorchDims) + " dimensions");
   std::vector<int64_t> result;
   if (value.kind == Kind::Tuple)
     for (const PickleValue *item : value.items)

@@ -18,6 +18,9 @@
 
 namespace fsdp::checkpoint {
 
+/// PyTorch's own limit.
+inline constexpr size_t kMaxTorchDims = 64;
+
 /// The type that PyTorch calls "float32"; unset: we have none.
 std::optional<rt::DType> dtypeOfTorch(std::string_view name);
 const char *torchNameOf(rt::DType type);

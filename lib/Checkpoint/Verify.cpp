@@ -42,9 +42,11 @@ static std::string damageOf(const Block &block) {
   if (isSame)
     return {};
   uint64_t begin = block.index * kChecksumBlock;
-  return "the bytes " + std::to_string(begin) + " to " +
-         std::to_string(begin + bytes.size() - 1) + " of '" +
-         block.tensor->name + "' in '" + block.chunk->file +
+  std::string which = bytes.empty()
+                          ? "no bytes"
+                          : "the bytes " + std::to_string(begin) + " to " +
+                                std::to_string(begin + bytes.size() - 1);
+  return which + " of '" + block.tensor->name + "' in '" + block.chunk->file +
          "' are not those that were written";
 }
 

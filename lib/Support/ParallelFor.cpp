@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <sched.h>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -27,8 +28,12 @@ void fsdp::parallelFor(size_t count, int threads,
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < threads && static_cast<size_t>(i) < count; ++i)
-    others.emplace_back(run);
+  try {
+    for (int i = 1; i < threads && static_cast<size_t>(i) < count; ++i)
+      others.emplace_back(run);
+  } catch (const std::system_error &) {
+    // The system gives no more threads: those there are do it.
+  }
   run();
   for (std::thread &thread : others)
     thread.join();

@@ -54,6 +54,11 @@ static uint32_t takeCharacter(std::string_view &text) {
   return value < kLeast[length] || value > 0x10ffff ? 0 : value;
 }
 
+bool fsdp::endsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.substr(text.size() - end.size()) == end;
+}
+
 bool fsdp::isPlainLine(std::string_view text) {
   while (!text.empty()) {
     uint32_t c = takeCharacter(text);

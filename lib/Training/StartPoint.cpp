@@ -74,18 +74,6 @@ private:
 
 } // namespace
 
-static bool isFloat(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::F16 ||
-         type == DType::F64;
-}
-
-static std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text.empty() ? "a scalar" : text;
-}
-
 void Matching::compare(const RangeInfo &range, const StoredTensor &tensor) {
   std::string difference;
   if (range.full != tensor.shape)

@@ -5,6 +5,7 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -156,6 +157,8 @@ std::vector<uint64_t> HeaderReader::readNumbers(const std::string &name,
 TensorView HeaderReader::readTensor(const std::string &name,
                                     const json &entry) {
   TensorView tensor{name, DType::F32, {}, nullptr};
+  if (name.empty() || !isPlainLine(name))
+    fail("a name of a tensor is no line of text");
   try {
     auto type = entry.at("dtype").get<std::string>();
     std::optional<DType> known = dtypeNamed(type);

@@ -23,7 +23,8 @@ std::function<int()> declareExport(CLI::App &app);
 
 /// Of an option that openTensorStore opens.
 inline constexpr char kPathHelp[] =
-    "directory of a step, or a folder of steps, whose newest is taken";
+    "directory of a step, a folder of steps, whose newest committed one is "
+    "taken, or a directory of Hugging Face or torch.distributed.checkpoint";
 
 } // namespace fsdp::checkpoint
 

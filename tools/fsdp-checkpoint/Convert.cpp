@@ -12,7 +12,7 @@ namespace {
 /// What can be written.
 struct Format {
   const char *name;
-  void (*write)(const TensorStore &store, const std::string &folder);
+  void (*write)(TensorStore &store, const std::string &folder);
 };
 
 constexpr Format kFormats[] = {{"dcp", writeDcp}};

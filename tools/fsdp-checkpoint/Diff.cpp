@@ -1,6 +1,7 @@
 //===- Diff.cpp - fsdp-checkpoint diff ------------------------------------===//
 #include "Commands.h"
 #include "Table.h"
+#include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Support/ParallelFor.h"
 #include "fsdp/Support/Text.h"
@@ -33,6 +34,7 @@ static Texts settingsOf(const TensorStore &store) {
              {"global_batch", std::to_string(state.globalBatch)},
              {"sequence", std::to_string(state.sequence)},
              {"skipped_steps", std::to_string(state.skippedSteps)},
+             {"schedule_start", std::to_string(state.scheduleStart)},
              {"mesh", state.mesh},
              {"ranks", std::to_string(state.ranks)}};
     texts.insert(state.config.begin(), state.config.end());
@@ -65,6 +67,26 @@ static size_t diffSettings(const TensorStore &a, const TensorStore &b) {
   if (different > 0)
     std::printf("%s\n", table.text().c_str());
   return different;
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+static bool lacksLayout(const TensorStore &store) {
+  return store.model() && store.model()->fields.count("rope_halves") == 0;
+}
+
+/// The same weights in two rotary layouts are equal. Of other models, rows are
+/// compared as they lie.
+static void takeOneLayout(TensorStore &a, TensorStore &b) {
+  std::optional<ModelInfo> model = a.model() ? a.model() : b.model();
+  if (!model || lacksLayout(a) || lacksLayout(b) ||
+      (a.model() && b.model() &&
+       !modelDifference(*b.model(), *a.model()).empty()))
+    return;
+  a.adaptTo(*model);
+  b.adaptTo(*model);
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,6 +237,7 @@ std::function<int()> checkpoint::declareDiff(CLI::App &app) {
     auto a = openTensorStore(options->a), b = openTensorStore(options->b);
     std::printf("A %s\nB %s\n", a->path().c_str(), b->path().c_str());
     size_t different = options->tensors ? 0 : diffSettings(*a, *b);
+    takeOneLayout(*a, *b);
     different += diffTensors(*a, *b, options->threads);
     return different == 0 ? 0 : 1;
   };

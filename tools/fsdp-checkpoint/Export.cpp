@@ -31,10 +31,7 @@ static int runExport(const Options &chosen) {
 
 std::function<int()> checkpoint::declareExport(CLI::App &app) {
   auto chosen = std::make_shared<Options>();
-  app.add_option("CHECKPOINT", chosen->from,
-                 "what the weights are read from: a step, a folder of steps, "
-                 "another directory of weights")
-      ->required();
+  app.add_option("CHECKPOINT", chosen->from, kPathHelp)->required();
   app.add_option("DIR", chosen->to, "the directory to make")->required();
   app.add_option("--dtype", chosen->dtype, "type of the weights there")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))

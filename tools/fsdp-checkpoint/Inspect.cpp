@@ -18,6 +18,9 @@ static void printState(const RunState &state) {
   if (state.skippedSteps > 0)
     std::printf("%lld steps were skipped: something was not finite\n",
                 static_cast<long long>(state.skippedSteps));
+  if (state.scheduleStart > 0)
+    std::printf("the learning rate's schedule began behind step %lld\n",
+                static_cast<long long>(state.scheduleStart));
   if (!state.dataset.empty() || !state.datasetPath.empty())
     std::printf("data %s '%s', %lld bytes, %lld of them to train on; %lld x "
                 "%lld tokens a step\n",

@@ -38,13 +38,6 @@ std::string Table::text() const {
   return text;
 }
 
-std::string checkpoint::shapeText(const std::vector<int64_t> &shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text.empty() ? "one number" : text;
-}
-
 std::string checkpoint::bytesText(uint64_t bytes) {
   if (bytes < 1000)
     return format("%" PRIu64 " bytes", bytes);

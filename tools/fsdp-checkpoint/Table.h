@@ -21,8 +21,6 @@ private:
   std::vector<std::vector<std::string>> lines;
 };
 
-/// "2048 x 256", "one number" for none.
-std::string shapeText(const std::vector<int64_t> &shape);
 /// "24.1 MB", "512 bytes".
 std::string bytesText(uint64_t bytes);
 

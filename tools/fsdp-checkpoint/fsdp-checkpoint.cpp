@@ -24,8 +24,9 @@ static const Command kCommands[] = {
 };
 
 static const char *const kExamples =
-    "Where a checkpoint is wanted, PATH is the directory of a step or a folder "
-    "of steps, whose newest whole one is taken:\n\n"
+    "Where a checkpoint is wanted, PATH is the directory of a step, a folder "
+    "of steps, whose newest committed one is taken, or a directory of Hugging "
+    "Face or torch.distributed.checkpoint:\n\n"
     "  fsdp-checkpoint inspect outputs/checkpoint\n"
     "  fsdp-checkpoint inspect outputs/checkpoint/step-500 --json\n"
     "  fsdp-checkpoint verify outputs/checkpoint/step-500\n"

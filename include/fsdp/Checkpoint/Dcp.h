@@ -23,9 +23,10 @@ bool isDcp(const std::string &path);
 std::unique_ptr<TensorStore> openDcp(const std::string &path);
 
 /// Writes all tensors of a store as such a checkpoint, cut as they are cut
-/// there, into a directory that has none yet. Throws fsdp::Error; without
-/// .metadata a directory is no checkpoint.
-void writeDcp(const TensorStore &store, const std::string &folder);
+/// there and in torchtitan's rotary layout, which the store has from then on.
+/// The directory must be absent or empty, and is whole or not there. Throws
+/// fsdp::Error.
+void writeDcp(TensorStore &store, const std::string &folder);
 
 } // namespace fsdp::checkpoint
 

@@ -32,7 +32,7 @@ struct Chunk {
   /// none.
   std::vector<uint64_t> checksums;
   /// CRC-32 of all its bytes, as archives have it; only who verifies reads it.
-  std::optional<uint32_t> crc32;
+  std::optional<uint32_t> crc32 = std::nullopt;
 };
 
 struct StoredTensor {
@@ -49,6 +49,9 @@ struct StoredTensor {
 
 /// Of the full tensor.
 int64_t bytesOf(const StoredTensor &tensor);
+/// "2048 x 256"; of no dimensions "a scalar".
+std::string shapeText(const std::vector<int64_t> &shape);
+bool isFloat(rt::DType type);
 /// The box that is the full tensor.
 rt::ShardView wholeView(const StoredTensor &tensor);
 
@@ -78,8 +81,8 @@ public:
   /// Makes the tensors those of a program of `artifact`: rows of heads come in
   /// its rotary layout (`rope_halves`), whatever layout the files have. Called
   /// behind opening by whoever loads into an artifact that knows its model.
-  /// Where the store knows nothing of its model, nothing is changed. Throws
-  /// fsdp::Error with all fields in which the models differ.
+  /// Where the store knows neither its model nor its layout, nothing is
+  /// changed. Throws fsdp::Error with all fields in which the models differ.
   void adaptTo(const rt::ModelInfo &artifact);
 
 protected:
@@ -87,6 +90,9 @@ protected:
   std::vector<StoredTensor> all;
   std::vector<LeftOut> others;
   std::optional<rt::ModelInfo> about;
+  /// Whether rotary pairs are the halves of a head, where the format says it
+  /// and there is no model that does; unset: not known.
+  std::optional<bool> halvesOfFormat;
   std::optional<RunState> run;
 };
 

@@ -18,6 +18,8 @@ namespace fsdp {
 /// text may stand in JSON and XML, escaped as they want it.
 bool isPlainLine(std::string_view text);
 
+bool endsWith(std::string_view text, std::string_view end);
+
 } // namespace fsdp
 
 #endif // FSDP_SUPPORT_TEXT_H

@@ -172,7 +172,17 @@ TEST_F(Damaged, WhatIndexAndFilesSayMustAgree) {
             "another type or shape than the index says");
   EXPECT_EQ(with([](json &j) { j["tensors"].erase("v"); }),
             "damaged checkpoint: 'step-10/rank-00000.safetensors' has tensors "
-            "of which the index says nothing, or that it uses twice");
+            "of which the index says nothing");
+  // As many as there are, one of them twice.
+  EXPECT_EQ(with([](json &j) {
+              json &tensors = j["tensors"];
+              tensors["x"] = tensors["w"];
+              for (json &chunk : tensors["x"]["chunks"])
+                chunk["name"] = "w";
+              tensors.erase("v");
+            }),
+            "damaged checkpoint: the index uses 'w' in "
+            "'step-10/rank-00000.safetensors' twice");
   EXPECT_EQ(with([](json &j) { j["tensors"]["v"]["dtype"] = "I8"; }),
             "damaged checkpoint: 'v' in 'step-10/rank-00000.safetensors' has "
             "another type or shape than the index says");
@@ -198,8 +208,10 @@ TEST_F(Damaged, MarkersAreRefused) {
   fs::remove(path("committed"));
   EXPECT_EQ(openError(),
             "'step-10' is none of what weights are read from (a step of a run "
-            "(with 'committed'), a folder of steps): it has no marker "
-            "'committed': its saving was not finished");
+            "(with 'committed'), a folder of steps, a directory of Hugging "
+            "Face (with 'config.json'), a checkpoint of "
+            "torch.distributed.checkpoint (with '.metadata')): it has no "
+            "marker 'committed': its saving was not finished");
 }
 
 TEST_F(Damaged, MissingAndForeignFilesAreNamed) {

@@ -44,6 +44,11 @@ static const Case kCases[] = {
     {"tensor parallel", {{"dp", 2}, {"tp", 2}}, "/dp", "tp"},
     {"both in one dimension", {{"dp", 2}, {"tp", 2}}, "tp/dp", ""},
     {"columns", {{"dp", 4}}, "", "/dp"},
+    {"one compute rank", {{"dp", 2}, {"tp", 1}}, "/dp", "tp"},
+    {"an axis of one rank between",
+     {{"r", 2}, {"cp", 1}, {"dp", 2}},
+     "cp/dp",
+     ""},
 };
 
 static Manifest manifestOf(const Case &c) {

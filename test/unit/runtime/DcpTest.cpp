@@ -126,10 +126,53 @@ TEST(Dcp, IsWrittenAndReadBack) {
     EXPECT_EQ(contentsOf(*other), contentsOf(tensor));
   }
   EXPECT_EQ(again->state()->step, 7);
-  EXPECT_NE(messageOf([&] { writeDcp(*store, target); })
-                .find("has a checkpoint of torch.distributed.checkpoint "
-                      "already"),
+  EXPECT_EQ(messageOf([&] { writeDcp(*store, target); }),
+            "'" + target + "' exists already; give a new directory");
+  EXPECT_FALSE(std::filesystem::exists(target + ".partial"));
+}
+
+/// Hugging Face rotates halves, torchtitan neighbours: read for a program that
+/// rotates halves, what was written is what it was.
+TEST(Dcp, HasTheRotaryLayoutOfTorchtitan) {
+  const std::string from = FSDP_GOLDEN_DIR "/hf_weights/llama3_shards";
+  auto store = openTensorStore(from), original = openTensorStore(from);
+  rt::ModelInfo model = original->model().value();
+  ASSERT_EQ(model.fields.at("rope_halves"), "true");
+  TemporaryFolder folder;
+  writeDcp(*store, folder.file("torch"));
+  auto again = openTensorStore(folder.file("torch"));
+  const char *const rotary = "layers.1.attention.wk.weight";
+  EXPECT_NE(contentsOf(*again->find(rotary)),
+            contentsOf(*original->find(rotary)));
+  again->adaptTo(model);
+  for (const StoredTensor &tensor : original->tensors())
+    EXPECT_EQ(contentsOf(*again->find(tensor.name)), contentsOf(tensor))
+        << tensor.name;
+  model.fields["rope_halves"] = "false";
+  original->adaptTo(model);
+  again->adaptTo(model);
+  for (const StoredTensor &tensor : original->tensors())
+    EXPECT_EQ(contentsOf(*again->find(tensor.name)), contentsOf(tensor))
+        << tensor.name;
+}
+
+/// What fails on the way leaves nothing.
+TEST(Dcp, IsWholeOrNotThere) {
+  Copy copy;
+  auto store = openTensorStore(copy.folder.path);
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder.file("a/_0"));
+  EXPECT_EQ(messageOf([&] { writeDcp(*store, folder.file("a")); }),
+            "'" + folder.file("a") + "' exists already; give a new directory");
+  std::filesystem::create_directory(folder.file("b.partial"));
+  EXPECT_NE(messageOf([&] {
+              writeDcp(*store, folder.file("b/"));
+            }).find("b.partial' is there, from a command that was killed"),
             std::string::npos);
+  std::filesystem::create_directory(folder.file("c"));
+  writeDcp(*store, folder.file("c"));
+  EXPECT_EQ(openTensorStore(folder.file("c"))->tensors().size(), 9u);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("c.partial")));
 }
 
 /// A checkpoint of a run by four ranks: what PyTorch will find is cut as it is.
@@ -262,6 +305,10 @@ TEST(Dcp, RefusesMetadataThatContradictsItself) {
        [](Items &i) { i[0].boxes[0].offset = uint64_t{1} << 63; }},
       {"a box of 'w' is stored twice",
        [](Items &i) { i[0].boxes.push_back(i[0].boxes[0]); }},
+      {"the shape of 'w' has 65 dimensions; a tensor of PyTorch has at most 64",
+       [](Items &i) { i[0].shape.assign(65, 1); }},
+      {"a name is no line of text", [](Items &i) { i[0].name = "a\nb"; }},
+      {"a name is no line of text", [](Items &i) { i[0].name = ""; }},
       {"'torch.Tensor', which is not among",
        [](Items &i) { i[0].dtype = "Tensor"; }},
   };

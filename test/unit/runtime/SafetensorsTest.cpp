@@ -120,6 +120,9 @@ TEST(Safetensors, MalformedFilesAreRefused) {
   EXPECT_EQ(error(""), "it is too short for a header");
   EXPECT_EQ(error(fileOf("", 0)), "its header: this is not JSON");
   EXPECT_EQ(error(fileOf("{\"\xff\":{}}", 0)), "its header: this is not JSON");
+  for (const char *header : {"{\"\":{}}", "{\"a\\nb\":{}}"})
+    EXPECT_EQ(error(fileOf(header, 0)),
+              "a name of a tensor is no line of text");
   EXPECT_EQ(error(fileOf(" {}", 0)), "its header is no JSON object");
   EXPECT_EQ(withOffsets("[8,0]"), "'a' lies outside the file");
   EXPECT_EQ(withOffsets("[0,18446744073709551615]"),

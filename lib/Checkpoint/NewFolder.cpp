@@ -1,0 +1,57 @@
+//===- NewFolder.cpp - Directories that are whole or absent ---------------===//
+#include "NewFolder.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Signals.h"
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+namespace fs = std::filesystem;
+
+/// Waits until the disk has a file that was written before.
+static void syncFile(const std::string &path) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int error = file < 0 || fsync(file) != 0 ? errno : 0;
+  if (file >= 0)
+    close(file);
+  // Some file systems have nothing to wait for and say so.
+  if (error != 0 && error != EINVAL && error != ENOTSUP)
+    throw Error("cannot write '" + path + "': " + std::strerror(error));
+}
+
+void checkpoint::writeNewFolder(
+    const std::string &path,
+    const std::function<void(const std::string &)> &write) {
+  std::error_code ec;
+  if (fs::exists(path, ec) &&
+      !(fs::is_directory(path, ec) && fs::is_empty(path, ec)))
+    throw Error("'" + path + "' exists already; give a new directory");
+  DeferredSignals signals; // until the directory is complete or gone
+  fs::path place = fs::path(path).lexically_normal();
+  if (!place.has_filename()) // "DIR/"
+    place = place.parent_path();
+  fs::path partial = place;
+  partial += ".partial";
+  if (fs::exists(partial, ec))
+    throw Error("'" + partial.string() +
+                "' is there, from a command that was killed or goes on; remove "
+                "it, or give another directory");
+  makeDirectories(partial.string());
+  try {
+    write(partial.string());
+    for (const fs::directory_entry &entry : fs::directory_iterator(partial))
+      syncFile(entry.path().string());
+    syncFolder(partial.string());
+    fs::rename(partial, place);
+  } catch (const std::exception &error) {
+    fs::remove_all(partial, ec);
+    throw Error("cannot write the directory '" + path + "': " + error.what());
+  }
+  fs::path parent = place.parent_path();
+  syncFolder(parent.empty() ? "." : parent.string());
+}
