@@ -466,12 +466,8 @@ void Trainer::summarize(double seconds) {
   while (first > 0 && before[first - 1].step + 1 == before[first].step)
     --first;
   curve.firstStep = before[first].step;
-  double shown = 0; // that of the step before, where one is not finite
-  for (size_t i = first; i < before.size(); ++i) {
-    if (std::isfinite(before[i].loss))
-      shown = before[i].loss;
-    curve.losses.push_back(shown / M_LN2);
-  }
+  for (size_t i = first; i < before.size(); ++i)
+    curve.losses.push_back(before[i].loss / M_LN2);
 }
 
 //===----------------------------------------------------------------------===//
