@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -252,14 +253,17 @@ void Trainer::skipOrStop(const StepRecord &record, const std::string &what) {
     return;
   }
   std::string first = firstNonfinite();
-  if (saver)
-    saver->finish(); // what is on its way is of good steps
+  std::string problem = problemOf([&] {
+    if (saver)
+      saver->finish(); // what is on its way is of good steps
+  });
   std::string many = isTooMuch ? format(" and so were %lld steps before it "
                                         "(training.max_skipped_steps)",
                                         static_cast<long long>(skippedRow - 1))
                                : "";
   throw Error("step " + std::to_string(record.step) + ": the " + what +
-              " is not finite" + many + "; the run was stopped: " + first);
+              " is not finite" + many + "; the run was stopped: " + first +
+              (problem.empty() ? "" : "; " + problem));
 }
 
 void Trainer::endStep(const BegunStep &step) {
@@ -294,17 +298,18 @@ void Trainer::endStep(const BegunStep &step) {
 void Trainer::hearOthers() {
   if (!saver)
     return;
-  double signal = stopSignal();
-  double heard[] = {signal, signal != 0 ? 1.0 : 0.0,
-                    saver->hasFailed() ? 1.0 : 0.0};
-  allReduceSum(heard, 3);
-  if (heard[1] > 0 && !isStopping) {
-    isStopping = true;
-    // Another rank's, or the one of those that there are.
-    whyStopping =
-        stoppedBy(static_cast<int>(signal != 0 ? signal : heard[0] / heard[1]));
-  }
-  if (heard[2] > 0)
+  constexpr size_t kSignals = std::size(kSavingSignals);
+  double heard[kSignals + 1]; // the ranks that got each, and that fail
+  for (size_t i = 0; i < kSignals; ++i)
+    heard[i] = stopSignal() == kSavingSignals[i] ? 1 : 0;
+  heard[kSignals] = saver->hasFailed() ? 1 : 0;
+  allReduceSum(heard, kSignals + 1);
+  for (size_t i = 0; i < kSignals; ++i)
+    if (heard[i] > 0 && !isStopping) {
+      isStopping = true;
+      whyStopping = stoppedBy(kSavingSignals[i]);
+    }
+  if (heard[kSignals] > 0)
     saver->finish();
 }
 
@@ -365,10 +370,12 @@ void Trainer::saveAndStop() {
     return;
   print(
       format("%s behind step %s", whyStopping.c_str(), grouped(done).c_str()));
-  std::string folder = checkpointFolder(config);
+  std::string path =
+      done == start.step
+          ? start.path
+          : checkpoint::stepFolder(checkpointFolder(config), done);
   if (done > 0)
-    print(", which " + checkpoint::stepFolder(folder, done) +
-          " has: the same command goes on from there");
+    print(", which " + path + " has: the same command goes on from there");
   print("\n");
 }
 
