@@ -68,6 +68,7 @@ private:
   void train();
   void summarize(double seconds);
   void validate(int64_t done);
+  void validateAgain();
   void evaluate();
   std::optional<std::string> sample();
   void writeSample();
@@ -90,6 +91,7 @@ private:
   Clock::time_point lastEnd;        // of a step
   std::unique_ptr<Metrics> metrics; // of the first rank
   std::vector<StepRecord> before;   // steps of the run that this goes on from
+  bool isValidated = false;         // the last of those; of the first rank
   LossCurve curve;
   nlohmann::ordered_json summary;
 };
@@ -193,7 +195,7 @@ Trainer::BegunStep Trainer::beginStep(int64_t step) {
     begun.record.lr = *lr;
   }
   if (auto *number = rank.scalar<int32_t>(range_name::kStep))
-    *number = static_cast<int32_t>(step + 1 - skipped);
+    *number = static_cast<int32_t>(step + 1 - skipped - start.optimizerStart);
   begun.begin = Clock::now();
   rank.beginStep();
   ++stepsBegun;
@@ -352,6 +354,7 @@ void Trainer::save(int64_t done) {
                                   batch.sequence * rank.dataShard().count();
   now.skippedSteps = skipped;
   now.scheduleStart = start.scheduleStart;
+  now.optimizerStart = start.optimizerStart;
   bool isExport =
       done == config.training.steps && config.checkpoint.lastSaveModelOnly;
   saver->save(now, isExport ? SaveContents::Export : SaveContents::Everything);
@@ -426,6 +429,7 @@ void Trainer::train() {
   if (rank.isFirst() && start.isOwn && !config.metrics.jsonl.empty()) {
     History history = rewindMetrics(file, start.step);
     before = std::move(history.steps);
+    isValidated = history.lastValidation == start.step;
     if (history.linesCut > 0)
       print(format("metrics: %s lines behind step %s were cut from %s\n",
                    grouped(history.linesCut).c_str(),
@@ -442,6 +446,7 @@ void Trainer::train() {
                  grouped(config.training.steps).c_str()));
   Clock::time_point begin = Clock::now();
   hearOthers(); // a signal may have come before the first step
+  validateAgain();
   runSteps();
   if (isStopping)
     return saveAndStop();
@@ -495,6 +500,18 @@ void Trainer::validate(int64_t done) {
   std::copy(targets.begin(), targets.end(), batch.targets);
   if (metrics && score)
     metrics->addValidation(done, score->bitsPerByte);
+}
+
+/// The run before this one may have been ended between the save of a step and
+/// its validation.
+void Trainer::validateAgain() {
+  if (!start.isOwn || config.metrics.jsonl.empty() || isStopping ||
+      done > config.training.steps || !isValidationPoint(done))
+    return;
+  double isLost = isValidated ? 0 : 1;
+  broadcast(&isLost, sizeof isLost); // the first rank has the metrics
+  if (isLost != 0)
+    validate(done);
 }
 
 void Trainer::evaluate() {
