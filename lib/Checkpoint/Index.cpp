@@ -78,9 +78,11 @@ static ordered_json jsonOf(const RunState &state) {
                        {"mesh", state.mesh},
                        {"ranks", state.ranks},
                        {"config", state.config}};
-  // Few runs have begun their schedule anew.
+  // Few runs have begun their schedule or their optimizer anew.
   if (state.scheduleStart != 0)
     text["schedule_start"] = state.scheduleStart;
+  if (state.optimizerStart != 0)
+    text["optimizer_start"] = state.optimizerStart;
   return text;
 }
 
@@ -208,6 +210,11 @@ static RunState stateAt(const JsonField &field) {
   state.config = field.at("config").texts();
   if (std::optional<JsonField> start = field.find("schedule_start"))
     state.scheduleStart = start->integer();
+  if (std::optional<JsonField> start = field.find("optimizer_start")) {
+    state.optimizerStart = start->integer();
+    if (state.optimizerStart > state.step - state.skippedSteps)
+      start->fail("the optimizer cannot have begun behind the last step");
+  }
   return state;
 }
 

@@ -162,6 +162,9 @@ void fsdp::checkCheckpoint(const RunConfig &config, ConfigErrors &errors) {
   if (checkpoint.createSeedCheckpoint && checkpoint.loadOnly)
     refuse("create_seed_checkpoint", " = true saves, which "
                                      "checkpoint.load_only = true forbids");
+  if (checkpoint.createSeedCheckpoint && !checkpoint.initialLoadPath.empty())
+    refuse("create_seed_checkpoint", " = true saves initial values, and no "
+                                     "checkpoint.initial_load_path");
 }
 
 std::string fsdp::checkpointFolder(const RunConfig &config) {

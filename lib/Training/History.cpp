@@ -69,7 +69,9 @@ public:
       return;
     }
     keep(end);
-    if (step && line.contains("step"))
+    if (step && line.contains("validation"))
+      history.lastValidation = *step;
+    else if (step)
       history.steps.push_back(recordOf(line));
   }
 

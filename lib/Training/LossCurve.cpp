@@ -7,7 +7,11 @@
 using namespace fsdp;
 
 std::vector<double> fsdp::axisTicks(double low, double high, int count) {
-  double raw = std::max(high - low, 1e-9) / count;
+  if (!std::isfinite(high - low))
+    return {};
+  // Between two values that are nearly one, ticks must still be told apart.
+  double least = 1e-9 * std::max({1.0, std::abs(low), std::abs(high)});
+  double raw = std::max(high - low, least) / count;
   double power = std::pow(10, std::floor(std::log10(raw)));
   double step = power;
   for (double factor : {2.0, 5.0, 10.0})
@@ -16,7 +20,7 @@ std::vector<double> fsdp::axisTicks(double low, double high, int count) {
   std::vector<double> ticks;
   for (double i = std::floor(low / step);; ++i) {
     ticks.push_back(i * step);
-    if (i * step >= high)
+    if (i * step >= high && ticks.size() > 1)
       return ticks;
   }
 }
@@ -82,21 +86,26 @@ static std::string drawLosses(const Axes &axes, int64_t firstStep,
                               const char *style) {
   std::string points;
   for (size_t i = 0; i < losses.size(); ++i)
-    points +=
-        format("%.1f,%.1f ",
-               axes.x(static_cast<double>(firstStep) + static_cast<double>(i)),
-               axes.y(losses[i]));
+    if (std::isfinite(losses[i]))
+      points += format(
+          "%.1f,%.1f ",
+          axes.x(static_cast<double>(firstStep) + static_cast<double>(i)),
+          axes.y(losses[i]));
   return "<polyline fill=\"none\" " + std::string(style) + " points=\"" +
          points + "\"/>\n";
 }
 
 /// Exponential moving average over about a fiftieth of the run, corrected for
-/// its start.
+/// its start. What is not finite stays so, and counts for nothing.
 static std::vector<double> smooth(const std::vector<double> &losses) {
   double weight = 1 / std::max(1.0, static_cast<double>(losses.size()) / 50);
   std::vector<double> result;
   double sum = 0, total = 0;
   for (double loss : losses) {
+    if (!std::isfinite(loss)) {
+      result.push_back(loss);
+      continue;
+    }
     sum = (1 - weight) * sum + weight * loss;
     total = (1 - weight) * total + weight;
     result.push_back(sum / total);
@@ -105,10 +114,17 @@ static std::vector<double> smooth(const std::vector<double> &losses) {
 }
 
 std::string fsdp::drawLossCurve(const LossCurve &curve) {
-  std::vector<double> values = curve.losses;
+  std::vector<double> values;
+  auto take = [&](double value) {
+    if (std::isfinite(value))
+      values.push_back(value);
+  };
+  std::for_each(curve.losses.begin(), curve.losses.end(), take);
   for (const std::optional<double> &value : {curve.heldOut, curve.gzipHeldOut})
     if (value)
-      values.push_back(*value);
+      take(*value);
+  if (values.empty())
+    values.push_back(0);
   auto [low, high] = std::minmax_element(values.begin(), values.end());
   auto steps = static_cast<double>(curve.firstStep - 1) +
                static_cast<double>(curve.losses.size());
@@ -132,7 +148,7 @@ std::string fsdp::drawLossCurve(const LossCurve &curve) {
                 format("gzip -9, held-out text: %.3f", *curve.gzipHeldOut),
                 "#555");
   }
-  if (curve.heldOut) {
+  if (curve.heldOut && std::isfinite(*curve.heldOut)) {
     double x = axes.x(steps), y = axes.y(*curve.heldOut);
     svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" "
                   "fill=\"#c0392b\"/>\n",

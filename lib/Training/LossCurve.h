@@ -10,6 +10,7 @@
 namespace fsdp {
 
 /// What the picture shows; losses in bits per byte, one per step.
+/// Those that are not finite are left out.
 struct LossCurve {
   std::string title;
   std::vector<double> losses;
@@ -23,7 +24,7 @@ struct LossCurve {
 std::string drawLossCurve(const LossCurve &curve);
 
 /// Round numbers 1, 2 or 5 times a power of ten apart, about `count` of them,
-/// that cover [low, high].
+/// at least two, that cover [low, high]. None if these are not finite.
 std::vector<double> axisTicks(double low, double high, int count);
 
 } // namespace fsdp

@@ -93,6 +93,14 @@ static void refuseText(const RunConfig &config) {
                 " out, and give the tokens with --load");
 }
 
+static void checkValidation(const RunConfig &config, const Manifest &manifest) {
+  if (config.validation.enable && config.validation.freq > 0 &&
+      manifest.findProgram("evaluate") < 0)
+    throw Error("validation.freq = " + std::to_string(config.validation.freq) +
+                ", but the artifact has no program 'evaluate'; "
+                "--validation.freq=0 trains without validation");
+}
+
 /// What evaluate and sample need.
 static void checkCommand(const RunConfig &config, const RunOptions &options,
                          const Manifest &manifest) {
@@ -104,6 +112,13 @@ static void checkCommand(const RunConfig &config, const RunOptions &options,
     throw Error("sample.length = 0 asks for no text; set --sample.length");
   if (options.command == "evaluate" && config.validation.fraction == 0)
     throw Error("validation.fraction = 0 holds out no text to evaluate");
+}
+
+/// Whether the step to load may be one that was being replaced when a run was
+/// killed. A run that saves cleans its folder first, and then says what is
+/// missing.
+static bool mayComeBack(const RunConfig &config) {
+  return savesCheckpoints(config) && lacksLoadStep(config);
 }
 
 PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
@@ -138,13 +153,15 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkInputsOfStep(manifest);
   checkLogits(manifest, config.sample.length);
   checkCommand(config, options, manifest);
+  if (options.trains())
+    checkValidation(config, manifest);
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,
       manifest.findRange(range_name::kTokens)->full[1]);
   if (!options.checkpoint.empty())
     openParameters(manifest, options.checkpoint);
-  else if (config.checkpoint.enable)
+  else if (config.checkpoint.enable && !mayComeBack(config))
     openStart(config, manifest, stateOf(config, manifest, *run.text),
               findOwnCheckpoint(config));
   return run;

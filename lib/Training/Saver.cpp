@@ -15,8 +15,8 @@ using namespace fsdp;
 using namespace fsdp::checkpoint;
 using namespace fsdp::rt;
 
-/// A save on its way. The thread writes what stands behind `part`, and others
-/// read it when it has ended.
+/// A save on its way. Whoever writes this rank's part says so by `part`; the
+/// rest is the thread's, and others read it when that has ended.
 struct Saver::Running {
   SaveRequest request;
   std::vector<SavedChunk> chunks;
@@ -157,11 +157,11 @@ static uint64_t bytesOf(const std::vector<SavedChunk> &chunks) {
 
 /// Removes what is older. That something stays is no reason to end a run.
 static void prune(const std::string &folder, int64_t step, int64_t keep) {
-  std::vector<int64_t> steps = committedSteps(folder);
-  // Behind an older step than the newest, the newest are of another run.
-  if (steps.empty() || steps.back() != step)
-    return;
   std::string problem = problemOf([&] {
+    std::vector<int64_t> steps = committedSteps(folder);
+    // Behind an older step than the newest, the newest are of another run.
+    if (steps.empty() || steps.back() != step)
+      return;
     for (int64_t kept : pruneCheckpoints(folder, keep))
       std::fprintf(stderr,
                    "fsdp-run: warning: '%s' stays: something lies there that "
@@ -173,11 +173,14 @@ static void prune(const std::string &folder, int64_t step, int64_t keep) {
                  problem.c_str());
 }
 
-void Saver::write(Running &save) const {
+void Saver::writeOwnPart(Running &save) {
   save.partProblem =
       problemOf([&] { writePart(save.request, std::move(save.chunks)); });
   save.failed = !save.partProblem.empty();
   save.part.set_value();
+}
+
+void Saver::commit(Running &save) const {
   if (save.failed || !rank.isFirst())
     return;
   bool isCommitted = false;
@@ -219,7 +222,15 @@ void Saver::save(const RunState &state, SaveContents contents) {
   save->blocked = secondsSince(save->begin);
   last = state.step;
   running = std::move(save);
-  running->thread = std::thread([this] { write(*running); });
+  // What comes from the arena is read where the step's device is in use: a new
+  // thread has another.
+  if (!isAsync)
+    writeOwnPart(*running);
+  running->thread = std::thread([this] {
+    if (isAsync)
+      writeOwnPart(*running);
+    commit(*running);
+  });
   if (!isAsync)
     finish();
 }
@@ -266,6 +277,17 @@ void Saver::finish() {
   handle(ended->partProblem + ended->commitProblem, *ended);
 }
 
+/// What there is besides a checkpoint that could not be saved.
+static std::string describeOthers(const std::string &folder) {
+  std::vector<int64_t> steps;
+  // The folder may be what the save failed for.
+  std::string problem = problemOf([&] { steps = committedSteps(folder); });
+  if (!problem.empty())
+    return "those before it cannot be looked for: " + problem;
+  return steps.empty() ? "there is none before it"
+                       : "the newest is " + stepFolder(folder, steps.back());
+}
+
 /// Returns whether no rank has a problem. One that has it says so, and ends the
 /// run if it is not to go on.
 bool Saver::handle(const std::string &problem, const Running &save) {
@@ -274,12 +296,9 @@ bool Saver::handle(const std::string &problem, const Running &save) {
     return true;
   last = -1;
   int64_t step = save.request.state.step;
-  std::vector<int64_t> steps = committedSteps(folder);
-  std::string text =
-      "the checkpoint of step " + std::to_string(step) +
-      " could not be saved: " + problem + "; " +
-      (steps.empty() ? "there is none before it"
-                     : "the newest is " + stepFolder(folder, steps.back()));
+  std::string text = "the checkpoint of step " + std::to_string(step) +
+                     " could not be saved: " + problem + "; " +
+                     describeOthers(folder);
   if (config.checkpoint.onError == "stop")
     requireSuccess(rank.world(), problem.empty() ? "" : text);
   else if (failures.first == rank.world().rank)

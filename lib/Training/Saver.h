@@ -62,7 +62,8 @@ private:
   std::vector<checkpoint::SavedChunk> chunksOf(SaveContents contents) const;
   std::function<void(const rt::TakePiece &)> sourceOf(const Piece &piece) const;
   void copyToStaging(SaveContents contents);
-  void write(Running &save) const;
+  static void writeOwnPart(Running &save);
+  void commit(Running &save) const;
   void waitForLast(int64_t step);
   bool handle(const std::string &problem, const Running &save);
 

@@ -48,7 +48,8 @@ namespace {
 /// What a checkpoint is to give a run.
 struct Wanted {
   bool optimizer = true;
-  /// The optimizer may be absent: at the beginning its moments are zero.
+  /// The optimizer may be absent: at the beginning its moments are zero, and
+  /// behind the last step nobody needs them.
   bool optimizerMayLack = false;
 };
 
@@ -143,13 +144,23 @@ static std::string listOf(const std::vector<int64_t> &steps) {
   return text;
 }
 
+static bool hasStep(const std::vector<int64_t> &steps, int64_t step) {
+  return std::find(steps.begin(), steps.end(), step) != steps.end();
+}
+
+bool fsdp::lacksLoadStep(const RunConfig &config) {
+  int64_t wanted = config.checkpoint.loadStep;
+  return wanted >= 0 &&
+         !hasStep(committedSteps(checkpointFolder(config)), wanted);
+}
+
 std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
   std::string folder = checkpointFolder(config);
   std::vector<int64_t> steps = committedSteps(folder);
   int64_t wanted = config.checkpoint.loadStep;
   if (wanted < 0)
     return steps.empty() ? "" : stepFolder(folder, steps.back());
-  if (std::find(steps.begin(), steps.end(), wanted) == steps.end())
+  if (!hasStep(steps, wanted))
     throw Error("checkpoint.load_step = " + std::to_string(wanted) + ", but '" +
                 folder +
                 (steps.empty() ? "' has no checkpoint"
@@ -199,6 +210,9 @@ static StartPoint startFrom(const TensorStore &store, const RunConfig &config,
   start.skippedSteps = then.skippedSteps;
   start.scheduleStart =
       excludes(config, "lr_scheduler") ? then.step : then.scheduleStart;
+  start.optimizerStart = excludes(config, "optimizer")
+                             ? then.step - then.skippedSteps
+                             : then.optimizerStart;
   // Where no step is over, no data were seen.
   if (then.step > 0 && !excludes(config, "dataloader"))
     checkData(then, now, store.path());
@@ -217,7 +231,9 @@ struct Found {
 } // namespace
 
 static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
-  return {!excludes(config, "optimizer"), store.state()->step == 0};
+  int64_t step = store.state()->step;
+  return {!excludes(config, "optimizer"),
+          step == 0 || step >= config.training.steps};
 }
 
 static Found openOwn(const RunConfig &config, const RunState &now,
@@ -239,6 +255,13 @@ static Found openOwn(const RunConfig &config, const RunState &now,
   return found;
 }
 
+static bool hasMoments(const TensorStore &store) {
+  const auto &tensors = store.tensors();
+  return std::any_of(
+      tensors.begin(), tensors.end(),
+      [](const StoredTensor &tensor) { return tensor.role == "state"; });
+}
+
 static Found openInitial(const RunConfig &config, const RunState &now) {
   const RunConfig::Checkpoint &checkpoint = config.checkpoint;
   Found found;
@@ -257,6 +280,14 @@ static Found openInitial(const RunConfig &config, const RunState &now) {
                 "checkpoint.initial_load_model_only = true");
   found.start = startFrom(*found.store, config, now);
   found.wanted = wantedOf(*found.store, config);
+  if (excludes(config, "train_state") && found.wanted.optimizer &&
+      then->step > 0 && hasMoments(*found.store))
+    throw Error("checkpoint.exclude_from_loading = train_state counts steps "
+                "from 1 again, but the moments of '" +
+                found.start.path + "' are those of step " +
+                std::to_string(then->step) +
+                "; --checkpoint.exclude_from_loading=train_state,optimizer "
+                "begins them anew too");
   return found;
 }
 

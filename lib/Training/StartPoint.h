@@ -22,6 +22,8 @@ struct StartPoint {
   int64_t step = 0, tokens = 0, skippedSteps = 0;
   /// The step with which the learning rate's schedule began.
   int64_t scheduleStart = 0;
+  /// The steps that the optimizer does not count; see RunState.
+  int64_t optimizerStart = 0;
   /// Whether it goes on with the steps of the run before it in its folder.
   bool isOwn = false;
 };
@@ -44,6 +46,10 @@ checkpoint::RunState stateOf(const RunConfig &config,
 /// The checkpoint of the run's own folder to go on from; empty: it has none.
 /// Throws fsdp::Error if checkpoint.load_step is not there.
 std::string findOwnCheckpoint(const RunConfig &config);
+
+/// Whether checkpoint.load_step is not there, at least before the folder is
+/// cleaned.
+bool lacksLoadStep(const RunConfig &config);
 
 /// Opens `own`, or if that is empty checkpoint.initial_load_path. `now` is
 /// stateOf() the run. Throws fsdp::Error that says everything in which

@@ -14,7 +14,7 @@ namespace {
 /// What the handler needs; lock-free atomics are safe there.
 struct {
   std::atomic<int> signal{0};
-  std::atomic<double> since{0}; // seconds
+  std::atomic<double> since{0}; // seconds; 0: another thread notes it just now
   unsigned grace = 0;           // seconds
   struct sigaction before[NSIG];
 } state;
@@ -40,7 +40,8 @@ static void note(int signal) {
   if (state.signal.compare_exchange_strong(none, signal)) {
     state.since = secondsNow();
     alarm(state.grace);
-  } else if (secondsNow() - state.since > kSameWishSeconds) {
+  } else if (double since = state.since;
+             since != 0 && secondsNow() - since > kSameWishSeconds) {
     endBy(signal);
   }
 }

@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -67,6 +68,7 @@ private:
   void train();
   void summarize(double seconds);
   void validate(int64_t done);
+  void validateAgain();
   void evaluate();
   std::optional<std::string> sample();
   void writeSample();
@@ -89,6 +91,7 @@ private:
   Clock::time_point lastEnd;        // of a step
   std::unique_ptr<Metrics> metrics; // of the first rank
   std::vector<StepRecord> before;   // steps of the run that this goes on from
+  bool isValidated = false;         // the last of those; of the first rank
   LossCurve curve;
   nlohmann::ordered_json summary;
 };
@@ -192,7 +195,7 @@ Trainer::BegunStep Trainer::beginStep(int64_t step) {
     begun.record.lr = *lr;
   }
   if (auto *number = rank.scalar<int32_t>(range_name::kStep))
-    *number = static_cast<int32_t>(step + 1 - skipped);
+    *number = static_cast<int32_t>(step + 1 - skipped - start.optimizerStart);
   begun.begin = Clock::now();
   rank.beginStep();
   ++stepsBegun;
@@ -252,14 +255,17 @@ void Trainer::skipOrStop(const StepRecord &record, const std::string &what) {
     return;
   }
   std::string first = firstNonfinite();
-  if (saver)
-    saver->finish(); // what is on its way is of good steps
+  std::string problem = problemOf([&] {
+    if (saver)
+      saver->finish(); // what is on its way is of good steps
+  });
   std::string many = isTooMuch ? format(" and so were %lld steps before it "
                                         "(training.max_skipped_steps)",
                                         static_cast<long long>(skippedRow - 1))
                                : "";
   throw Error("step " + std::to_string(record.step) + ": the " + what +
-              " is not finite" + many + "; the run was stopped: " + first);
+              " is not finite" + many + "; the run was stopped: " + first +
+              (problem.empty() ? "" : "; " + problem));
 }
 
 void Trainer::endStep(const BegunStep &step) {
@@ -294,17 +300,18 @@ void Trainer::endStep(const BegunStep &step) {
 void Trainer::hearOthers() {
   if (!saver)
     return;
-  double signal = stopSignal();
-  double heard[] = {signal, signal != 0 ? 1.0 : 0.0,
-                    saver->hasFailed() ? 1.0 : 0.0};
-  allReduceSum(heard, 3);
-  if (heard[1] > 0 && !isStopping) {
-    isStopping = true;
-    // Another rank's, or the one of those that there are.
-    whyStopping =
-        stoppedBy(static_cast<int>(signal != 0 ? signal : heard[0] / heard[1]));
-  }
-  if (heard[2] > 0)
+  constexpr size_t kSignals = std::size(kSavingSignals);
+  double heard[kSignals + 1]; // the ranks that got each, and that fail
+  for (size_t i = 0; i < kSignals; ++i)
+    heard[i] = stopSignal() == kSavingSignals[i] ? 1 : 0;
+  heard[kSignals] = saver->hasFailed() ? 1 : 0;
+  allReduceSum(heard, kSignals + 1);
+  for (size_t i = 0; i < kSignals; ++i)
+    if (heard[i] > 0 && !isStopping) {
+      isStopping = true;
+      whyStopping = stoppedBy(kSavingSignals[i]);
+    }
+  if (heard[kSignals] > 0)
     saver->finish();
 }
 
@@ -347,6 +354,7 @@ void Trainer::save(int64_t done) {
                                   batch.sequence * rank.dataShard().count();
   now.skippedSteps = skipped;
   now.scheduleStart = start.scheduleStart;
+  now.optimizerStart = start.optimizerStart;
   bool isExport =
       done == config.training.steps && config.checkpoint.lastSaveModelOnly;
   saver->save(now, isExport ? SaveContents::Export : SaveContents::Everything);
@@ -365,10 +373,12 @@ void Trainer::saveAndStop() {
     return;
   print(
       format("%s behind step %s", whyStopping.c_str(), grouped(done).c_str()));
-  std::string folder = checkpointFolder(config);
+  std::string path =
+      done == start.step
+          ? start.path
+          : checkpoint::stepFolder(checkpointFolder(config), done);
   if (done > 0)
-    print(", which " + checkpoint::stepFolder(folder, done) +
-          " has: the same command goes on from there");
+    print(", which " + path + " has: the same command goes on from there");
   print("\n");
 }
 
@@ -419,6 +429,7 @@ void Trainer::train() {
   if (rank.isFirst() && start.isOwn && !config.metrics.jsonl.empty()) {
     History history = rewindMetrics(file, start.step);
     before = std::move(history.steps);
+    isValidated = history.lastValidation == start.step;
     if (history.linesCut > 0)
       print(format("metrics: %s lines behind step %s were cut from %s\n",
                    grouped(history.linesCut).c_str(),
@@ -435,6 +446,7 @@ void Trainer::train() {
                  grouped(config.training.steps).c_str()));
   Clock::time_point begin = Clock::now();
   hearOthers(); // a signal may have come before the first step
+  validateAgain();
   runSteps();
   if (isStopping)
     return saveAndStop();
@@ -466,12 +478,8 @@ void Trainer::summarize(double seconds) {
   while (first > 0 && before[first - 1].step + 1 == before[first].step)
     --first;
   curve.firstStep = before[first].step;
-  double shown = 0; // that of the step before, where one is not finite
-  for (size_t i = first; i < before.size(); ++i) {
-    if (std::isfinite(before[i].loss))
-      shown = before[i].loss;
-    curve.losses.push_back(shown / M_LN2);
-  }
+  for (size_t i = first; i < before.size(); ++i)
+    curve.losses.push_back(before[i].loss / M_LN2);
 }
 
 //===----------------------------------------------------------------------===//
@@ -492,6 +500,18 @@ void Trainer::validate(int64_t done) {
   std::copy(targets.begin(), targets.end(), batch.targets);
   if (metrics && score)
     metrics->addValidation(done, score->bitsPerByte);
+}
+
+/// The run before this one may have been ended between the save of a step and
+/// its validation.
+void Trainer::validateAgain() {
+  if (!start.isOwn || config.metrics.jsonl.empty() || isStopping ||
+      done > config.training.steps || !isValidationPoint(done))
+    return;
+  double isLost = isValidated ? 0 : 1;
+  broadcast(&isLost, sizeof isLost); // the first rank has the metrics
+  if (isLost != 0)
+    validate(done);
 }
 
 void Trainer::evaluate() {

@@ -31,7 +31,7 @@ static std::array<std::atomic<pid_t>, kMaxLocalRanks> receivers;
 static volatile std::sig_atomic_t stopSignal = 0;
 
 /// Of a job whose ranks save first, signals are only noted: how many wishes
-/// they are, and when the first came.
+/// they are, and when the first came (0: just now).
 static std::atomic<bool> noteSignals{false};
 static std::atomic<int> wishes{0};
 static std::atomic<double> wishedAt{0};
@@ -48,7 +48,8 @@ static void noteWish() {
   int none = 0;
   if (wishes.compare_exchange_strong(none, 1))
     wishedAt = secondsNow();
-  else if (secondsNow() - wishedAt > kSameWishSeconds)
+  else if (double since = wishedAt;
+           since != 0 && secondsNow() - since > kSameWishSeconds)
     wishes = 2;
 }
 
@@ -120,6 +121,7 @@ RunningJob::RunningJob(double graceSeconds)
   std::fflush(nullptr);
   noteSignals = grace > 0;
   wishes = 0;
+  wishedAt = 0;
   handleSignals();
 }
 
@@ -235,14 +237,17 @@ void RunningJob::endSoon() {
   send(SIGTERM);
   send(SIGCONT);
   deadline = soon;
+  isGrace = false;
 }
 
 /// Tells the ranks of the first wish, which then save; of the second they die
 /// at once, and so does what is left soon after.
 void RunningJob::letRanksSave() {
-  if (!deadline)
+  if (!deadline) {
+    isGrace = true;
     deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(grace));
+  }
   if (wishes == 2 && !endsAtOnce) {
     endsAtOnce = true;
     deadline = Clock::now() + std::chrono::seconds(2);
@@ -250,7 +255,7 @@ void RunningJob::letRanksSave() {
   }
   int signal = stopSignal;
   watch.tellRanks(isSaving(signal) ? signal : SIGTERM, told);
-  isLate |= !endsAtOnce && Clock::now() > *deadline;
+  isLate |= isGrace && !endsAtOnce && Clock::now() > *deadline;
 }
 
 void RunningJob::lookAfter() {
@@ -267,7 +272,7 @@ void RunningJob::lookAfter() {
   if (Clock::now() - lastLook < std::chrono::duration<double>(watch.period()))
     return;
   lastLook = Clock::now();
-  if (grace > 0 && stopSignal == 0)
+  if (grace > 0 && stopSignal == 0 && sent.empty())
     lookForSignals();
   std::string problem = watch.look();
   if (stopped.empty() && !problem.empty()) {
@@ -276,7 +281,8 @@ void RunningJob::lookAfter() {
   }
 }
 
-/// mpirun blocks the signals at which the ranks save.
+/// mpirun blocks the signals at which the ranks save. Not asked behind a signal
+/// of ours, which would be found.
 void RunningJob::lookForSignals() {
   if (int signal = watch.pendingSignal()) {
     noteWish();
@@ -311,18 +317,23 @@ void RunningJob::reap() {
 }
 
 JobEnd RunningJob::explain() const {
-  if (isLate)
+  bool wasToSave = grace > 0 && !endsAtOnce;
+  // What went wrong with a process is why nothing was saved.
+  bool endedByWish = stopSignal != 0 && status == 128 + stopSignal;
+  bool isBroken = !stopped.empty() || (!lost.empty() && !endedByWish);
+  if (isLate && !isBroken)
     return {128 + stopSignal,
             stoppedBy(stopSignal) + format("; it had not saved within %g s "
                                            "(checkpoint.grace_period_seconds)",
                                            grace)};
-  bool wasToSave = grace > 0 && !endsAtOnce;
   if (stopSignal != 0 && !wasToSave)
     return {128 + stopSignal, stoppedBy(stopSignal)};
   if (lostReader())
     return {128 + SIGPIPE, ""};
   if (!stopped.empty())
     return {status == 0 ? 1 : status, stopped};
+  if (endedByWish) // a rank that was not ready to save
+    return {status, stoppedBy(stopSignal)};
   if (!lost.empty())
     return {status, lost};
   if (status != 0)

@@ -80,6 +80,7 @@ private:
   /// A signal ends the job, and it is not to save; or it did not in time.
   bool endsAtOnce = false, isLate = false;
   std::optional<Clock::time_point> deadline; // of a job that was told to end
+  bool isGrace = false; // the deadline is that of ranks that save
   Clock::time_point lastLook = Clock::now();
 };
 

@@ -128,6 +128,14 @@ def signals(work, text, artifact):
     status, _, errors = job.end()
     expect(status == 128 + signal.SIGTERM and "within 1 s" in errors,
            f"late: {status} {errors}")
+    # A rank that hangs is named, not the signal that ends the others.
+    os.environ["FSDP_HEARTBEAT"] = "1"
+    job = Job(artifact, text, f"{work}/hangs", checkpoint__interval=7)
+    del os.environ["FSDP_HEARTBEAT"]
+    os.kill(job.ranks[0], signal.SIGSTOP)
+    status, _, errors = job.end()
+    expect(status != 0 and "has been stopped for 1 s" in errors and
+           "stopped by signal" not in errors, f"hangs: {status} {errors}")
     # The steps are over, and a long text is generated.
     job = Job(artifact, text, f"{work}/sample", training__steps=2,
               sample__length=1000000)

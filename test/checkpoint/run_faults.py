@@ -124,6 +124,22 @@ def requests(work, text, artifact):
         ("train state", artifact,
          {"checkpoint__exclude_from_loading": "train_state"},
          r"counts steps from 1 again, but '.*' has checkpoints already"),
+        ("moments", artifact,
+         {"checkpoint__exclude_from_loading": "train_state",
+          "checkpoint__folder": "none",
+          "checkpoint__initial_load_model_only": "false",
+          "checkpoint__initial_load_path": f"{base}/checkpoint"},
+         r"the moments of '.*step-4' are those of step 4; .*"
+         r"exclude_from_loading=train_state,optimizer"),
+        ("cleaned first", artifact,
+         {"checkpoint__load_step": 3, "checkpoint__load_only": "false"},
+         r"checkpoint.load_step = 3, but '.*' has those of steps 4"),
+        ("seed of a checkpoint", artifact,
+         {"checkpoint__create_seed_checkpoint": "true",
+          "checkpoint__load_only": "false",
+          "checkpoint__initial_load_path": f"{base}/checkpoint"},
+         r"create_seed_checkpoint = true saves initial values, and no "
+         r"checkpoint.initial_load_path"),
         ("nothing there", artifact,
          {"checkpoint__folder": "none",
           "checkpoint__initial_load_path": f"{work}/none"}, r"none'"),
@@ -132,6 +148,26 @@ def requests(work, text, artifact):
         command = which.command(text, base, **{**only, **settings})
         check(name, command, pattern, True)
     return len(cases)
+
+
+def optimizer_step(artifact, text, folder, steps, **settings):
+    """What the optimizer of the last step takes for its number."""
+    artifact.run(text, folder, "--dump", f"{folder}.st", training__steps=steps,
+                 **settings)
+    dump = artifacts.read_safetensors(f"{folder}.rank0.st")
+    return int.from_bytes(dump["step"][1], "little")
+
+
+def anew(work, text, artifact, base):
+    """Moments that begin with zeros are corrected as those of a first step, in
+    the runs behind that too."""
+    folder = f"{work}/anew"
+    shutil.copytree(base, folder)
+    expect(optimizer_step(artifact, text, folder, 6,
+                          checkpoint__exclude_from_loading="optimizer") == 2,
+           "the optimizer does not begin anew")
+    expect(optimizer_step(artifact, text, folder, 7) == 3,
+           "the optimizer's count is lost")
 
 
 def fitting(work, text, artifact):
@@ -145,6 +181,7 @@ def fitting(work, text, artifact):
                         checkpoint__load_only="true",
                         checkpoint__exclude_from_loading="dataloader,optimizer")
     expect("goes on behind step 4" in said, said)
+    anew(work, text, artifact, base)
     # Parameters alone begin with step 1.
     said = artifact.run(text, f"{work}/initial", training__steps=2,
                         checkpoint__initial_load_path=f"{base}/checkpoint")
@@ -170,6 +207,9 @@ def fitting(work, text, artifact):
                  checkpoint__export_dtype="bfloat16",
                  checkpoint__enable_first_step_checkpoint="true")
     expect(runs.steps(last) == ([8, 9], []), f"{runs.steps(last)}")
+    said = artifact.run(text, last, training__steps=9,
+                        checkpoint__last_save_model_only="true")
+    expect("all 9 steps are over" in said, said)
     check("model only", artifact.command(text, last, training__steps=12),
           r"'.*\.exp_avg', a state of the artifact, is not there", True)
     # Evaluation and samples take whatever has parameters.
@@ -201,6 +241,13 @@ def others(work, text, artifact):
     with open(f"{folder}/metrics.jsonl") as file:
         expect(sum('"validation": {' in line for line in file) == 2,
                "two lines of metrics")
+    # A validation that the run before has not come to is made up for, once.
+    folder = f"{work}/validate"
+    for steps, times in ((3, 0), (4, 1), (4, 0), (5, 0), (7, 1)):
+        said = artifact.run(text, folder, training__steps=steps,
+                            validation__freq=3, validation__enable="true")
+        expect(said.count("held-out text: ") == times, f"{steps}: {said}")
+    expect(runs.curve(folder) == curves[0], "validation changes losses")
     # Gradients of parameters so large are not finite from step 2 on.
     status, said, errors = said_by(artifact.command(
         text, f"{work}/skip", training__steps=9, optimizer__lr=1e30,

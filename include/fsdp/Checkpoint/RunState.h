@@ -16,6 +16,9 @@ struct RunState {
   int64_t tokens = 0; // of all of them
   /// The step with which the learning rate's schedule began.
   int64_t scheduleStart = 0;
+  /// Steps, without those skipped, that the optimizer's moments do not have:
+  /// those before they began anew.
+  int64_t optimizerStart = 0;
   uint64_t seed = 0;
   /// The text that is trained on.
   std::string dataset, datasetPath;

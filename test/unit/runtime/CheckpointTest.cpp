@@ -130,6 +130,31 @@ TEST(Checkpoint, KeepsWhereTheRunStands) {
   EXPECT_EQ(store->find("table"), nullptr);
 }
 
+TEST(Checkpoint, KeepsWhatBeganAnew) {
+  TemporaryFolder folder;
+  Manifest manifest =
+      manifestOf({{"dp", 1}}, {{"w", "parameter", "f32", {2}, {""}}});
+  auto save = [&](int64_t step, int64_t optimizerStart) {
+    SaveRequest request = requestOf(folder.path, manifest, step);
+    request.state.scheduleStart = 3;
+    request.state.skippedSteps = 1;
+    request.state.optimizerStart = optimizerStart;
+    beginSave(request);
+    writePart(request, chunksOf(manifest, 0, step));
+    std::atomic<bool> cancelled{false};
+    EXPECT_TRUE(commitSave(request, cancelled));
+    return stepFolder(folder.path, step);
+  };
+  auto store = openTensorStore(save(10, 9));
+  EXPECT_EQ(store->state()->scheduleStart, 3);
+  EXPECT_EQ(store->state()->optimizerStart, 9);
+  std::string path = save(11, 11);
+  std::string message = messageOf([&] { openTensorStore(path); });
+  EXPECT_NE(message.find("the optimizer cannot have begun behind"),
+            std::string::npos)
+      << message;
+}
+
 TEST(Checkpoint, EachBoxIsWrittenOnceAndAllWriteAlike) {
   // 1024 ranks, 8 of them with the same: by count and by bytes.
   std::vector<TestRange> ranges;

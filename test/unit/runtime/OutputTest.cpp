@@ -1,5 +1,6 @@
 //===- OutputTest.cpp - What fsdp-run writes while it runs ----------------===//
 #include "FolderLock.h"
+#include "History.h"
 #include "LineFile.h"
 #include "Results.h"
 #include "TemporaryFolder.h"
@@ -57,6 +58,33 @@ TEST(LineFile, NamesTheFile) {
             "cannot open '/nowhere/x': No such file or directory");
   EXPECT_EQ(messageOf([] { LineFile("/dev/full"); }),
             "'/dev/full' is no regular file");
+}
+
+/// A line as Metrics writes it; `loss` and `hex` as text.
+static std::string stepLine(int step, const std::string &loss,
+                            const std::string &hex) {
+  return "{\"step\": " + std::to_string(step) + ", \"loss\": " + loss +
+         ", \"loss_hex\": \"" + hex + "\", \"grad_norm\": null, " +
+         "\"grad_norm_hex\": \"-nan\", \"seconds\": 1}\n";
+}
+
+TEST(History, ReadsAndCutsStepsThatAreNotFinite) {
+  TemporaryFolder folder;
+  std::string validation = "{\"validation\": {\"step\": 2, \"loss\": null}}\n";
+  std::string kept = "{\"run\": {}}\n" + stepLine(1, "1.5", "0x1.8p+0") +
+                     stepLine(2, "null", "nan") + validation +
+                     stepLine(3, "null", "inf");
+  std::string path = folder.write("lines", kept + stepLine(4, "null", "nan") +
+                                               stepLine(5, "2", "0x1p+1"));
+  History history = rewindMetrics(path, 3);
+  EXPECT_EQ(history.linesCut, 2);
+  EXPECT_EQ(history.lastValidation, 2);
+  EXPECT_EQ(readWholeFile(path, "lines"), kept);
+  ASSERT_EQ(history.steps.size(), 3u);
+  EXPECT_EQ(history.steps[0].loss, 1.5);
+  EXPECT_TRUE(std::isnan(history.steps[1].loss));
+  EXPECT_TRUE(std::isinf(history.steps[2].loss));
+  EXPECT_TRUE(std::isnan(history.steps[2].gradNorm.value()));
 }
 
 TEST(FolderLock, SaysWhoHoldsIt) {

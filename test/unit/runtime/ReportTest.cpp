@@ -99,6 +99,10 @@ TEST(Metrics, GroupedNumbers) {
 TEST(LossCurve, TicksAreRoundAndCoverTheValues) {
   EXPECT_EQ(axisTicks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(axisTicks(1.9, 3.1, 3), (std::vector<double>{1.5, 2, 2.5, 3, 3.5}));
+  EXPECT_EQ(axisTicks(0, 0, 5).size(), 2u);
+  EXPECT_LE(axisTicks(1e8, 1e8, 5).size(), 3u);
+  EXPECT_TRUE(axisTicks(0, NAN, 5).empty());
+  EXPECT_TRUE(axisTicks(0, INFINITY, 5).empty());
 }
 
 TEST(LossCurve, DrawsEveryStepInsideThePage) {
@@ -114,5 +118,17 @@ TEST(LossCurve, DrawsEveryStepInsideThePage) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   // A run of one step has a picture too.
   curve.losses = {5};
+  EXPECT_EQ(drawLossCurve(curve).find("nan"), std::string::npos);
+}
+
+TEST(LossCurve, LeavesOutWhatIsNotFinite) {
+  LossCurve curve;
+  curve.losses = {NAN, 8, INFINITY, 6};
+  curve.heldOut = NAN;
+  std::string svg = drawLossCurve(curve);
+  EXPECT_EQ(svg.find("nan"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("inf"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("held-out"), std::string::npos) << svg;
+  curve.losses = {NAN};
   EXPECT_EQ(drawLossCurve(curve).find("nan"), std::string::npos);
 }

@@ -465,6 +465,25 @@ TEST_F(Run, DumpsAndLoadsRanges) {
   EXPECT_NE(values["w"]['a'], 0.0f);
 }
 
+// Before any rank is started, and its library opened.
+TEST_F(Run, ValidationNeedsAProgram) {
+  json manifest = unigramManifest(2);
+  json programs = json::array();
+  for (const json &program : manifest["programs"])
+    if (program["name"] != "evaluate")
+      programs.push_back(program);
+  manifest["programs"] = programs;
+  compile("no-evaluate", manifest.dump());
+  std::string arguments = shared->file("no-evaluate") +
+                          " -n 2 --training.steps=2 --training.dataset_path " +
+                          shared->file("text") + " --job.dump_folder " +
+                          folder.file("dump");
+  expectFailure(
+      run(arguments + " --validation.enable true --validation.freq 1"),
+      "validation.freq = 1, but the artifact has no program "
+      "'evaluate'; --validation.freq=0 trains without validation");
+}
+
 // A single program needs no batch of text, whatever the steps.
 TEST_F(Run, ProgramsOfAStepRunWithoutTokens) {
   json manifest = unigramManifest(1);
