@@ -265,6 +265,9 @@ void RunningJob::lookAfter() {
     deadline = Clock::now() + std::chrono::seconds(10);
   if (lostReader() || (status != 0 && running > 0))
     endSoon();
+  // An mpirun of ranks that save blocks what it is sent.
+  if (grace > 0 && sent.count(SIGTERM) != 0)
+    watch.tellRanks(SIGTERM, told);
   if (deadline && Clock::now() > *deadline) {
     watch.killRanks();
     send(SIGKILL);
