@@ -107,7 +107,8 @@ void Trace::write() const {
     writeTo(file);
     file.commit();
   } catch (const Error &error) {
-    // The run itself is good.
-    std::fprintf(stderr, "fsdp: the trace is lost: %s\n", error.what());
+    // The run itself is good, and no cause of an end, which "fsdp:" begins.
+    std::fprintf(stderr, "fsdp-run: warning: the trace is lost: %s\n",
+                 error.what());
   }
 }

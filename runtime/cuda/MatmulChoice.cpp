@@ -249,8 +249,15 @@ static void useKnown(Context &c, const std::vector<Algorithm> &known,
 
 /// Uses what is kept of this artifact and machine; false if nothing is.
 static bool useKept(Context &c, const std::string &path) {
-  if (!std::filesystem::exists(path))
+  std::error_code error;
+  auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found)
     return false;
+  // A pipe would be waited for.
+  if (!std::filesystem::is_regular_file(status))
+    throw Error("'" + path +
+                "' is no regular file, which keeps the choice of "
+                "matmul algorithms; remove it, and matmuls are timed again");
   std::optional<std::vector<Algorithm>> known = read(c, path);
   if (known)
     useKnown(c, *known, path);
