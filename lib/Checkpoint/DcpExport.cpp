@@ -195,7 +195,9 @@ void DcpWriter::writeRest() {
       continue;
     std::string parameter =
         tensor.name.substr(0, tensor.name.size() - moment.size());
-    auto steps = static_cast<float>(state.step);
+    // Updates that AdamW has made, as its bias correction counts them.
+    auto steps = static_cast<float>(state.step - state.skippedSteps -
+                                    state.optimizerStart);
     DcpItem &target = item({"optimizer", "state." + parameter + ".step"});
     target.dtype = torchNameOf(rt::DType::F32);
     target.boxes.push_back(file.add([&](const WriteBytes &write) {
