@@ -105,6 +105,7 @@ void PartWriter::write() {
   fileName = rankFileName(request.rank, kTensorsSuffix);
   std::string folder = partialFolder(request) + "/";
   AtomicFile file(folder + fileName);
+  file.bypassCache();
   std::vector<TensorSource> sources;
   for (size_t i = 0; i < chunks.size(); ++i)
     sources.push_back({names[i], chunks[i].dtype, chunks[i].sizes,

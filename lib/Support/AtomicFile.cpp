@@ -158,11 +158,14 @@ void AtomicFile::fail(const char *action) const {
 }
 
 void AtomicFile::write(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+  if (pieces)
+    collect(bytes);
+  else if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
     fail("write");
 }
 
 void AtomicFile::flush() {
+  endBypass();
   if (std::fflush(file) != 0)
     fail("write");
 }
@@ -175,6 +178,7 @@ void AtomicFile::sync() {
 }
 
 void AtomicFile::commit() {
+  endBypass();
   std::FILE *closing = file;
   file = nullptr;
   int error = std::fclose(closing) != 0 ? errno : 0;
@@ -187,6 +191,66 @@ void AtomicFile::commit() {
     std::remove(partial.c_str());
   errno = error;
   fail("write");
+}
+
+//===----------------------------------------------------------------------===//
+// Past the cache
+//===----------------------------------------------------------------------===//
+
+/// Of memory, places and sizes, as every disk accepts them.
+static constexpr size_t kAlignment = 4096;
+static constexpr size_t kPieceBytes = size_t{4} << 20;
+
+/// False if it was so before or cannot be.
+static bool setDirect(int descriptor, bool direct) {
+  int flags = fcntl(descriptor, F_GETFL);
+  return flags >= 0 && ((flags & O_DIRECT) != 0) != direct &&
+         fcntl(descriptor, F_SETFL, flags ^ O_DIRECT) == 0;
+}
+
+void AtomicFile::bypassCache() {
+  // What is no regular file of our own is written through.
+  if (partial.empty() || !setDirect(fileno(file), true))
+    return;
+  pieces.reset(static_cast<char *>(aligned_alloc(kAlignment, kPieceBytes)));
+  if (!pieces)
+    setDirect(fileno(file), false);
+}
+
+void AtomicFile::collect(std::string_view bytes) {
+  while (!bytes.empty()) {
+    size_t now = std::min(kPieceBytes - collected, bytes.size());
+    std::memcpy(pieces.get() + collected, bytes.data(), now);
+    collected += now;
+    bytes.remove_prefix(now);
+    if (collected == kPieceBytes)
+      writeCollected();
+  }
+}
+
+void AtomicFile::writeCollected() {
+  const char *from = pieces.get();
+  while (collected > 0) {
+    ssize_t written = ::write(fileno(file), from, collected);
+    if (written >= 0) {
+      from += written;
+      collected -= static_cast<size_t>(written);
+    } else if (errno == EINVAL && setDirect(fileno(file), false)) {
+      // Some file systems refuse only now, and all do behind a part of a block.
+    } else if (errno != EINTR) {
+      fail("write");
+    }
+  }
+}
+
+/// The rest, which is no whole number of blocks, goes through the cache, and so
+/// does what comes behind it.
+void AtomicFile::endBypass() {
+  if (!pieces)
+    return;
+  setDirect(fileno(file), false);
+  writeCollected();
+  pieces.reset();
 }
 
 void fsdp::writeFileAtomically(const std::string &path,

@@ -10,6 +10,8 @@
 
 #include "fsdp/Support/Signals.h"
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +32,11 @@ public:
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
 
+  /// For large files that nobody reads soon: what is written goes to the disk
+  /// without a copy in the system's cache, which takes time from cores that
+  /// compute and memory from files in use. Where the file system cannot, as in
+  /// memory, nothing changes. Before the first write.
+  void bypassCache();
   void write(std::string_view bytes);
   /// Hands what was written to the system: a full disk is noticed here.
   void flush();
@@ -42,12 +49,21 @@ private:
   void openDescriptor(int descriptor);
   void openDirectly();
   void openPartial(unsigned mode);
+  void collect(std::string_view bytes);
+  void writeCollected();
+  void endBypass();
 
   std::string path;    // as given
   std::string target;  // where its links lead
   std::string partial; // the name until the commit; empty if there is none
   std::optional<RemovedOnSignal> removal;
   std::FILE *file = nullptr;
+  struct Free {
+    void operator()(char *memory) const { std::free(memory); }
+  };
+  /// What goes past the cache next, `collected` bytes; null: nothing does.
+  std::unique_ptr<char, Free> pieces;
+  size_t collected = 0;
 };
 
 void writeFileAtomically(const std::string &path, std::string_view bytes);

@@ -2,11 +2,15 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Support/Signals.h"
+#include <algorithm>
 #include <csignal>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -200,6 +204,72 @@ TEST(AtomicFile, ALimitOnSizesIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(read(path), "old");
   EXPECT_TRUE(holdsOnly(folder, "x"));
+}
+
+//===----------------------------------------------------------------------===//
+// Past the cache
+//===----------------------------------------------------------------------===//
+
+/// Pages of a file that the system's cache holds.
+static size_t cachedPages(const std::string &path, size_t bytes) {
+  int descriptor = open(path.c_str(), O_RDONLY);
+  void *mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  close(descriptor);
+  EXPECT_NE(mapped, MAP_FAILED);
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  EXPECT_EQ(mincore(mapped, bytes, pages.data()), 0);
+  munmap(mapped, bytes);
+  return static_cast<size_t>(
+      std::count_if(pages.begin(), pages.end(),
+                    [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+/// Whether files in the folder have disk blocks of their own.
+static bool isOnDisk(const TemporaryFolder &folder) {
+  struct statfs status = {};
+  return statfs(folder.path.c_str(), &status) == 0 &&
+         status.f_type == EXT4_SUPER_MAGIC;
+}
+
+TEST(AtomicFile, PastTheCacheNoByteIsLost) {
+  TemporaryFolder folder;
+  std::string text;
+  for (size_t i = 0; text.size() < (size_t{9} << 20); ++i)
+    text += std::to_string(i * i) + ' ';
+  std::string_view left = text;
+  AtomicFile file(folder.file("x"));
+  file.bypassCache();
+  // Pieces of all sizes, one beyond what is collected at once.
+  for (size_t size = 1; !left.empty(); size = 3 * size + 1) {
+    file.write(left.substr(0, size));
+    left.remove_prefix(std::min(size, left.size()));
+  }
+  file.sync();
+  size_t whole = text.size();
+  file.write("and more");
+  file.commit();
+  EXPECT_TRUE(!isOnDisk(folder) ||
+              cachedPages(folder.file("x"), whole) < whole / 4096 / 2);
+  EXPECT_TRUE(read(folder.file("x")) == text + "and more");
+  EXPECT_TRUE(holdsOnly(folder, "x"));
+}
+
+TEST(AtomicFile, PastTheCacheALimitIsNoticed) {
+  TemporaryFolder folder;
+  std::string path = folder.write("x", "old");
+  int status = inChild([&] {
+    // Not a whole number of blocks: what is behind a part of one is refused
+    // with another error first.
+    rlimit limit{(5 << 20) + 100, (5 << 20) + 100};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    AtomicFile file(path);
+    file.bypassCache();
+    std::string text(size_t{16} << 20, 'x');
+    std::string said = messageOf([&] { file.write(text); });
+    _exit(said == "cannot write '" + path + "': File too large" ? 0 : 1);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read(path), "old");
 }
 
 //===----------------------------------------------------------------------===//
