@@ -209,6 +209,23 @@ static LogicalResult verifyShardSize(Operation *op, RankedTensorType full,
          << " ranks must have size " << expected << " along dim " << dim;
 }
 
+/// What a collective gathers from or scatters to shards is cut in equal parts.
+template <typename CollectiveOp>
+static LogicalResult verifyShards(CollectiveOp op, ValueRange full,
+                                  ValueRange shards,
+                                  SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh =
+      verifyMeshAxes(op, op.getMeshAttr(), op.getAxes(), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  int64_t parts = mesh->sizeOf(axisRefs(op.getAxes()));
+  for (auto [whole, shard] : llvm::zip(full, shards))
+    if (failed(verifyShardSize(op, tensorOf(whole), tensorOf(shard),
+                               op.getDim(), parts))) // 3
+      return failure();
+  return success();
+}
+
 LogicalResult AllGatherOp::verify() {
   if (failed(verifyBucket(*this)))
     return failure();
@@ -224,16 +241,7 @@ LogicalResult AllGatherOp::verify() {
 }
 
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FailureOr<MeshOp> mesh =
-      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
-  if (failed(mesh))
-    return failure();
-  int64_t parts = mesh->sizeOf(axisRefs(getAxes()));
-  for (auto [input, result] : llvm::zip(getInputs(), getResults()))
-    if (failed(verifyShardSize(*this, tensorOf(result), tensorOf(input),
-                               getDim(), parts))) // 3
-      return failure();
-  return success();
+  return verifyShards(*this, getResults(), getInputs(), symbols);
 }
 
 LogicalResult ReduceScatterOp::verify() {
@@ -249,16 +257,7 @@ LogicalResult ReduceScatterOp::verify() {
 
 LogicalResult
 ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FailureOr<MeshOp> mesh =
-      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
-  if (failed(mesh))
-    return failure();
-  int64_t parts = mesh->sizeOf(axisRefs(getAxes()));
-  for (auto [input, result] : llvm::zip(getInputs(), getResults()))
-    if (failed(verifyShardSize(*this, tensorOf(input), tensorOf(result),
-                               getDim(), parts))) // 3
-      return failure();
-  return success();
+  return verifyShards(*this, getInputs(), getResults(), symbols);
 }
 
 LogicalResult AllReduceOp::verify() {

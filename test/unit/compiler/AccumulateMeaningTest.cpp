@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AfterEachPass.h"
+#include "TinyLlama.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/Pass/PassManager.h"
@@ -20,7 +21,7 @@ using namespace fsdp::interpret;
 
 namespace {
 
-constexpr int64_t kVocab = 11, kSequence = 4, kMicrobatches = 3;
+constexpr int64_t kSequence = 4, kMicrobatches = 3;
 constexpr double kTolerance = 1e-9;
 constexpr ComputeType kF32 = ComputeType::F32;
 
@@ -119,28 +120,17 @@ public:
 
 private:
   OwningOpRef<ModuleOp> trace(int64_t batch) {
-    LlamaConfig config;
-    config.dim = 8;
-    config.layers = 2;
-    config.heads = 4;
-    config.kvHeads = 2;
-    config.ffnDim = 10;
-    config.vocab = kVocab;
-    return llvm::cantFail(
-        traceModel(context, ModelSpec{"tiny", config, batch, kSequence},
-                   {batch, kSequence}));
+    return llvm::cantFail(traceModel(
+        context, ModelSpec{"tiny", tinyLlama(/*tied=*/false), batch, kSequence},
+        {batch, kSequence}));
   }
 
   static func::FuncOp programOf(ModuleOp module, StringRef name) {
     return module.lookupSymbol<func::FuncOp>(name);
   }
 
-  Tensor random(std::vector<int64_t> shape, double low, double high) {
-    std::uniform_real_distribution<double> uniform(low, high);
-    Tensor tensor = Tensor::full(std::move(shape));
-    for (double &value : tensor.values)
-      value = uniform(generator);
-    return tensor;
+  Tensor random(ArrayRef<int64_t> shape, double low, double high) {
+    return randomTensor(generator, shape, low, high);
   }
 
   void makeInputs() {
@@ -153,7 +143,8 @@ private:
     }
     arguments = {{"lr", Tensor::scalar(0.01)}, {"step", Tensor::scalar(3)}};
     for (const char *name : {"tokens", "targets"}) {
-      Tensor &tensor = arguments[name] = random({rows, kSequence}, 0, kVocab);
+      Tensor &tensor = arguments[name] =
+          random({rows, kSequence}, 0, kTinyVocab);
       for (double &value : tensor.values)
         value = std::floor(value);
     }

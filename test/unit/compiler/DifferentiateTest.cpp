@@ -6,7 +6,7 @@
 // f64, whatever the declared types.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Interpreter/Evaluate.h"
+#include "TinyLlama.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
@@ -24,18 +24,6 @@ constexpr double kStep = 1e-5;
 constexpr double kTolerance = 1e-6;
 /// Elements of each parameter that are perturbed.
 constexpr int64_t kProbes = 6;
-
-LlamaConfig tinyLlama(bool tied) {
-  LlamaConfig config;
-  config.dim = 8;
-  config.layers = 2;
-  config.heads = 4;
-  config.kvHeads = 2;
-  config.ffnDim = 12;
-  config.vocab = 11;
-  config.tied = tied;
-  return config;
-}
 
 class Differentiated : public testing::Test {
 protected:

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AfterEachPass.h"
+#include "TinyLlama.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/Verifier.h"
@@ -23,21 +24,8 @@ using namespace fsdp::interpret;
 
 namespace {
 
-constexpr int64_t kVocab = 11, kSequence = 4;
+constexpr int64_t kSequence = 4;
 constexpr double kTolerance = 1e-9;
-
-/// Sizes that no mesh divides all of, so that shards are padded.
-LlamaConfig tinyLlama(bool tied) {
-  LlamaConfig config;
-  config.dim = 8;
-  config.layers = 2;
-  config.heads = 4;
-  config.kvHeads = 2;
-  config.ffnDim = 10;
-  config.vocab = kVocab;
-  config.tied = tied;
-  return config;
-}
 
 struct Setting {
   const char *mesh;
@@ -161,12 +149,8 @@ private:
     updateExpected();
   }
 
-  Tensor random(std::vector<int64_t> shape, double low, double high) {
-    std::uniform_real_distribution<double> uniform(low, high);
-    Tensor tensor = Tensor::full(std::move(shape));
-    for (double &value : tensor.values)
-      value = uniform(generator);
-    return tensor;
+  Tensor random(ArrayRef<int64_t> shape, double low, double high) {
+    return randomTensor(generator, shape, low, high);
   }
 
   void makeInputs() {
@@ -180,7 +164,7 @@ private:
     }
     TensorMap all = {{"lr", Tensor::scalar(0.01)}, {"step", Tensor::scalar(3)}};
     for (const char *name : {"tokens", "targets"}) {
-      Tensor &tensor = all[name] = random({ranks, kSequence}, 0, kVocab);
+      Tensor &tensor = all[name] = random({ranks, kSequence}, 0, kTinyVocab);
       for (double &value : tensor.values)
         value = std::floor(value);
     }

@@ -8,6 +8,7 @@
 #ifndef FSDP_TEST_UNIT_COMPILER_RANDOMPROGRAM_H
 #define FSDP_TEST_UNIT_COMPILER_RANDOMPROGRAM_H
 
+#include "TinyLlama.h"
 #include "dialects/Fsdp/PlacementRules.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -95,11 +96,7 @@ private:
   }
 
   Tensor random(RankedTensorType type) {
-    std::uniform_real_distribution<double> uniform(-1, 1);
-    Tensor tensor = Tensor::full(type.getShape().vec());
-    for (double &value : tensor.values)
-      value = uniform(generator);
-    return tensor;
+    return randomTensor(generator, type.getShape(), -1, 1);
   }
 
   //===--- Mesh and placements --------------------------------------------===//

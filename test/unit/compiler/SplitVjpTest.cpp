@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AfterEachPass.h"
+#include "TinyLlama.h"
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "fsdp/Trace/Trace.h"
@@ -24,7 +25,7 @@ using namespace fsdp::interpret;
 
 namespace {
 
-constexpr int64_t kVocab = 11, kBatch = 6, kSequence = 4;
+constexpr int64_t kBatch = 6, kSequence = 4;
 
 DifferentiateOptions splitOptions(std::string function = "forward") {
   DifferentiateOptions options;
@@ -42,25 +43,13 @@ protected:
   }
 
   OwningOpRef<ModuleOp> trace(bool tied) {
-    LlamaConfig config;
-    config.dim = 8;
-    config.layers = 2;
-    config.heads = 4;
-    config.kvHeads = 2;
-    config.ffnDim = 10;
-    config.vocab = kVocab;
-    config.tied = tied;
-    return llvm::cantFail(
-        traceModel(context, ModelSpec{"tiny", config, kBatch, kSequence},
-                   {kBatch, kSequence}));
+    return llvm::cantFail(traceModel(
+        context, ModelSpec{"tiny", tinyLlama(tied), kBatch, kSequence},
+        {kBatch, kSequence}));
   }
 
   Tensor random(ArrayRef<int64_t> shape, double low, double high) {
-    std::uniform_real_distribution<double> uniform(low, high);
-    Tensor tensor = Tensor::full(shape.vec());
-    for (double &value : tensor.values)
-      value = uniform(generator);
-    return tensor;
+    return randomTensor(generator, shape, low, high);
   }
 
   void makeInputs(ModuleOp module) {
@@ -68,13 +57,14 @@ protected:
       state[parameter.getSymName().str()] =
           random(parameter.getTensorType().getShape(), -0.5, 0.5);
     for (const char *name : {"tokens", "targets"}) {
-      Tensor &tensor = arguments[name] = random({kBatch, kSequence}, 0, kVocab);
+      Tensor &tensor = arguments[name] =
+          random({kBatch, kSequence}, 0, kTinyVocab);
       for (double &value : tensor.values)
         value = std::floor(value);
     }
     arguments["loss.cotangent"] = Tensor::scalar(1);
     arguments["logits.cotangent"] =
-        Tensor::full({kBatch, kSequence, kVocab}, 0);
+        Tensor::full({kBatch, kSequence, kTinyVocab}, 0);
   }
 
   void transform(ModuleOp module, std::unique_ptr<Pass> pass) {

@@ -6,7 +6,7 @@
 // relative error of 1e-6 leaves no room for a wrong formula.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Interpreter/Evaluate.h"
+#include "TinyLlama.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include <cmath>
@@ -298,12 +298,8 @@ protected:
   }
 
   Tensor random(Type type) {
-    std::uniform_real_distribution<double> uniform(GetParam().low,
-                                                   GetParam().high);
-    Tensor tensor = Tensor::full(cast<RankedTensorType>(type).getShape().vec());
-    for (double &value : tensor.values)
-      value = uniform(generator);
-    return tensor;
+    return randomTensor(generator, cast<RankedTensorType>(type).getShape(),
+                        GetParam().low, GetParam().high);
   }
 
   TensorMap randomInputs() {

@@ -1,0 +1,39 @@
+//===- TinyLlama.h - A model that is quick to interpret ---------*- C++ -*-===//
+#ifndef FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
+#define FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
+
+#include "fsdp/Interpreter/Evaluate.h"
+#include "fsdp/Trace/Llama.h"
+#include <random>
+
+namespace fsdp {
+
+constexpr int64_t kTinyVocab = 11;
+
+/// Sizes that no mesh divides all of, so that shards are padded.
+inline LlamaConfig tinyLlama(bool tied) {
+  LlamaConfig config;
+  config.dim = 8;
+  config.layers = 2;
+  config.heads = 4;
+  config.kvHeads = 2;
+  config.ffnDim = 10;
+  config.vocab = kTinyVocab;
+  config.tied = tied;
+  return config;
+}
+
+/// Values between `low` and `high`.
+inline interpret::Tensor randomTensor(std::mt19937_64 &generator,
+                                      llvm::ArrayRef<int64_t> shape, double low,
+                                      double high) {
+  std::uniform_real_distribution<double> uniform(low, high);
+  interpret::Tensor tensor = interpret::Tensor::full(shape.vec());
+  for (double &value : tensor.values)
+    value = uniform(generator);
+  return tensor;
+}
+
+} // namespace fsdp
+
+#endif // FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
