@@ -162,7 +162,9 @@ def kills(work, text, artifact, count):
         status, said, _ = job.end()
         expect(status != 0, f"kill {number}: status 0\n{said}")
         if not runs.steps(folder)[0]:
-            continue  # killed before the first save
+            # Killed before the first save: the next run is the first again.
+            shutil.rmtree(folder)
+            continue
         done = subprocess.run(["fsdp-checkpoint", "verify",
                                f"{folder}/checkpoint"], capture_output=True,
                               text=True)
