@@ -735,7 +735,8 @@ def calls_of(module, program, rank, run):
         work = Operation(module, issued, module.kinds[id(op)], rank)
         place = work.value("nn.module") or work.value("serves") or ""
         calls = ISSUES[op.op](work)
-        if op.op == "collective":
+        # A rank that is alone has nobody who reads them.
+        if op.op == "collective" and math.prod(module.axes.values()) > 1:
             calls = _with_progress(work, calls, run, programs.index(program), collectives)
             collectives += 1
         for call in calls:
