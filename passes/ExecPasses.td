@@ -91,8 +91,9 @@ def BatchCasts : Pass<"exec-batch-casts", "::mlir::ModuleOp"> {
     ```
 
     The result belongs to the module that all of them are in. A row ends at any
-    other work, and at an await. It runs before offsets are planned: the
-    buffers of a row are then in use together.
+    other work, and at an await. It runs before offsets are planned,
+    since the buffers of a row are then in use together, and refuses programs
+    that have theirs.
   }];
   let dependentDialects = ["::fsdp::exec::ExecDialect"];
 }

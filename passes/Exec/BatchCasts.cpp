@@ -67,6 +67,8 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(requireUnplanned(module)))
+      return signalPassFailure();
     DenseSet<StringAttr> casts;
     for (auto kernel : module.getOps<exec::KernelOp>())
       if (narrows(kernel))
@@ -77,6 +79,25 @@ public:
   }
 
 private:
+  /// Intervals that share bytes because one ends before another begins would
+  /// be in use together.
+  static LogicalResult requireUnplanned(ModuleOp module) {
+    auto refuse = [](Operation *op, const char *what) {
+      op->emitOpError("has its ")
+          << what << " already; exec-batch-casts comes before exec-plan-memory";
+      return WalkResult::interrupt();
+    };
+    WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (auto program = dyn_cast<exec::ProgramOp>(op);
+          program && program.getArena())
+        return refuse(op, "arena");
+      if (auto alloc = dyn_cast<exec::AllocOp>(op); alloc && alloc.getOffset())
+        return refuse(op, "offset");
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   static void batch(Block &block, const DenseSet<StringAttr> &casts) {
     SmallVector<exec::LaunchOp> run;
     for (Operation &op : llvm::make_early_inc_range(block)) {

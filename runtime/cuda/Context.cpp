@@ -146,13 +146,6 @@ static double timeoutOf(const ContextOptions &options) {
                                     : collectiveTimeout();
 }
 
-static void createWatchdog(Context &c, const ContextOptions &options) {
-  c.progress = std::make_unique<Progress>(c.channels.size());
-  if (Health *health = jobHealth())
-    c.watchdog = std::make_unique<Watchdog>(c, *health, options.meshAxes,
-                                            timeoutOf(options));
-}
-
 /// NCCL wants buffers registered by all ranks of a communicator or by none.
 static void shareRegistration(Context &c) {
   double missing = 0;
@@ -218,6 +211,35 @@ template <typename Make> static void together(const World &world, Make make) {
   requireOnAll(world, problem);
 }
 
+/// All ranks write words of progress or none does: one without them would look
+/// as if it had come to no collective.
+static void createProgress(Context &c) {
+  Progress::WriteValue *write = nullptr;
+  together(c.world, [&] { write = Progress::findWrite(); });
+  double missing = write ? 0 : 1;
+  allReduceSum(&missing, 1);
+  if (missing == 0)
+    together(c.world, [&] {
+      c.progress = std::make_unique<Progress>(c.channels.size(), write);
+    });
+  else if (c.world.rank == 0)
+    std::fprintf(stderr,
+                 "fsdp-run: warning: %g of %d GPUs or their drivers have no "
+                 "64-bit stream memory operations: FSDP_TIMEOUT does not end "
+                 "collectives that hang; ranks that die or stop are noticed\n",
+                 missing, c.world.size);
+}
+
+/// A rank that is alone waits for nobody.
+static void createWatchdog(Context &c, const ContextOptions &options) {
+  Health *health = jobHealth();
+  if (!health || !c.worldCommunicator)
+    return;
+  createProgress(c);
+  c.watchdog = std::make_unique<Watchdog>(c, *health, options.meshAxes,
+                                          timeoutOf(options));
+}
+
 /// Ranks talk to each other on the way, so all go on or none does.
 static void create(Context &c, const ContextOptions &options) {
   Seat seat;
@@ -243,10 +265,7 @@ static void create(Context &c, const ContextOptions &options) {
       gemm->checkAlgorithm();
   });
   createChannels(c, options);
-  together(c.world, [&] {
-    if (c.worldCommunicator)
-      createWatchdog(c, options);
-  });
+  createWatchdog(c, options);
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
       !file.empty())
     c.timeline = std::make_unique<Timeline>(file, c.world.rank);
@@ -477,9 +496,11 @@ void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
   std::unique_lock<std::timed_mutex> issuing;
   if (c.watchdog)
     issuing = c.watchdog->issuing();
-  c.progress->enter(channel, c.stream(stream));
+  if (c.progress)
+    c.progress->enter(channel, c.stream(stream));
   c.channels[channel]->run(c, stream, desc, in.begin(), out.begin(),
                            workspace.begin());
-  c.progress->leave(channel, c.stream(stream));
+  if (c.progress)
+    c.progress->leave(channel, c.stream(stream));
   nvtxRangePop();
 }

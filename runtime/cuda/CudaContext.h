@@ -271,7 +271,7 @@ public:
 
   std::unique_ptr<Steps> steps;
 
-  /// Null without a channel.
+  /// Null without a watchdog, or where a GPU cannot write words.
   std::unique_ptr<Progress> progress;
   /// Null without a channel, or for a rank that is alone.
   std::unique_ptr<Watchdog> watchdog;

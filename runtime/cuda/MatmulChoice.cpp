@@ -75,11 +75,23 @@ static std::optional<Algorithm> algorithmOf(const std::string &text) {
   return algorithm;
 }
 
+namespace {
+
+/// The file of a GPU and this version of the library.
+struct Kept {
+  std::string path, device;
+  /// Of whom the file is, if of others than its name says; empty: it is not.
+  std::string others;
+};
+
+} // namespace
+
 /// The algorithms of all matmuls of the artifact, in its order. None if the
-/// file is of another artifact, which was in the folder before, or another
-/// runtime.
+/// file is of another artifact, which was in the folder before, another
+/// runtime, GPU or library.
 static std::optional<std::vector<Algorithm>> read(const Context &c,
-                                                  const std::string &path) {
+                                                  Kept &kept) {
+  const std::string &path = kept.path;
   auto fail = [&](const std::string &problem) -> Error {
     return Error(path + ": " + problem +
                  "; remove it, and matmuls are timed again");
@@ -92,6 +104,14 @@ static std::optional<std::vector<Algorithm>> read(const Context &c,
   if (!file.is_object() || !file.contains("matmuls") ||
       !file["matmuls"].is_array())
     throw fail("it has no list 'matmuls'");
+  if (!file.contains("gpu") || !file["gpu"].is_string() ||
+      !file.contains("cublaslt") || !file["cublaslt"].is_number_unsigned())
+    throw fail("it does not say of which 'gpu' and 'cublaslt' it is");
+  if (file["gpu"] != kept.device || file["cublaslt"] != cublasLtGetVersion()) {
+    kept.others = "the GPU '" + file["gpu"].get<std::string>() +
+                  "' and cuBLASLt " + file["cublaslt"].dump();
+    return std::nullopt;
+  }
   if (!file.contains("demands") || file["demands"] != GemmPlan::demands())
     return std::nullopt;
   const nlohmann::json &rows = file["matmuls"];
@@ -248,7 +268,9 @@ static void useKnown(Context &c, const std::vector<Algorithm> &known,
 }
 
 /// Uses what is kept of this artifact and machine; false if nothing is.
-static bool useKept(Context &c, const std::string &path) {
+static bool useKept(Context &c, Kept &kept) {
+  const std::string &path = kept.path;
+  kept.others.clear();
   std::error_code error;
   auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found)
@@ -258,7 +280,7 @@ static bool useKept(Context &c, const std::string &path) {
     throw Error("'" + path +
                 "' is no regular file, which keeps the choice of "
                 "matmul algorithms; remove it, and matmuls are timed again");
-  std::optional<std::vector<Algorithm>> known = read(c, path);
+  std::optional<std::vector<Algorithm>> known = read(c, kept);
   if (known)
     useKnown(c, *known, path);
   return known.has_value();
@@ -289,19 +311,27 @@ private:
 void rt::chooseAlgorithms(Context &c, const std::string &folder) {
   if (folder.empty() || c.gemms.empty())
     return;
-  std::string device = nameOfDevice(), path = fileIn(folder, device);
-  if (useKept(c, path))
+  Kept kept;
+  kept.device = nameOfDevice();
+  kept.path = fileIn(folder, kept.device);
+  if (useKept(c, kept))
     return;
   HeldFolder held(folder);
-  if (useKept(c, path))
+  if (useKept(c, kept))
     return;
+  if (!kept.others.empty())
+    std::fprintf(stderr,
+                 "fsdp-run: warning: %s is of %s, not of '%s' and %zu: matmuls "
+                 "are timed again\n",
+                 kept.path.c_str(), kept.others.c_str(), kept.device.c_str(),
+                 cublasLtGetVersion());
   std::vector<Algorithm> guesses;
   for (const auto &gemm : c.gemms)
     guesses.push_back(gemm->chosen());
   try {
     // Where this fails nothing is timed.
-    AtomicFile file(path);
-    Json table = {{"gpu", device},
+    AtomicFile file(kept.path);
+    Json table = {{"gpu", kept.device},
                   {"cublaslt", cublasLtGetVersion()},
                   {"demands", GemmPlan::demands()}};
     table["matmuls"] = timeAll(c);

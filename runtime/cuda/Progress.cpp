@@ -2,21 +2,42 @@
 #include "Progress.h"
 #include "CudaContext.h"
 #include <cstring>
+#include <cuda.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
 
-Progress::Progress(size_t channels) {
-  const char *const what = "the driver's cuStreamWriteValue64";
+/// A function of the driver, which the runtime's library finds; null where the
+/// driver lacks it.
+template <typename Function> static Function *ofDriver(const char *name) {
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result{};
-  require(cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &found,
-                                           CUDART_VERSION, cudaEnableDefault,
-                                           &result),
-          what);
-  if (result != cudaDriverEntryPointSuccess || !found)
-    throw Error(std::string(what) + ": there is none; install a newer driver");
-  writeValue = reinterpret_cast<WriteValue *>(found);
+  require(cudaGetDriverEntryPointByVersion(name, &found, CUDART_VERSION,
+                                           cudaEnableDefault, &result),
+          name);
+  return result == cudaDriverEntryPointSuccess
+             ? reinterpret_cast<Function *>(found)
+             : nullptr;
+}
+
+Progress::WriteValue *Progress::findWrite() {
+  auto *attributeOf =
+      ofDriver<decltype(cuDeviceGetAttribute)>("cuDeviceGetAttribute");
+  auto *write = ofDriver<WriteValue>("cuStreamWriteValue64");
+  int device = 0, canWrite = 0;
+  require(cudaGetDevice(&device), "the GPU");
+  // The driver numbers GPUs as the runtime does. Its errors have the same
+  // numbers too.
+  if (attributeOf)
+    require(cudaError_t(attributeOf(
+                &canWrite, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
+                device)),
+            "the GPU");
+  return canWrite ? write : nullptr;
+}
+
+Progress::Progress(size_t channels, WriteValue *writeValue)
+    : writeValue(writeValue) {
   void *pinned = nullptr;
   size_t bytes = channels * sizeof *words;
   require(cudaMallocHost(&pinned, bytes), "memory for progress");
@@ -33,7 +54,6 @@ void Progress::beginProgram(int index) {
 
 void Progress::write(size_t channel, cudaStream_t stream) {
   auto address = reinterpret_cast<uintptr_t>(words + channel);
-  // Errors of the driver have the same numbers as those of the runtime.
   check(cudaError_t(writeValue(stream, address, wordOf(place), /*flags=*/0)),
         "progress of collectives");
 }

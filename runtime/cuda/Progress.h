@@ -40,8 +40,15 @@ inline ProgressPlace progressOf(uint64_t word) {
 
 class Progress {
 public:
+  /// The driver's cuStreamWriteValue64.
+  using WriteValue = int(cudaStream_t, unsigned long long address,
+                         uint64_t value, unsigned flags);
+  /// Null where the driver or the current GPU has no 64-bit stream memory
+  /// operations. Throws fsdp::Error.
+  static WriteValue *findWrite();
+
   /// Throws fsdp::Error.
-  explicit Progress(size_t channels);
+  Progress(size_t channels, WriteValue *writeValue);
   ~Progress();
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
@@ -63,10 +70,7 @@ public:
 private:
   void write(size_t channel, cudaStream_t stream);
 
-  /// cuStreamWriteValue64, which the runtime's library finds in the driver's.
-  using WriteValue = int(cudaStream_t, unsigned long long address,
-                         uint64_t value, unsigned flags);
-  WriteValue *writeValue = nullptr;
+  WriteValue *const writeValue;
   uint64_t *words = nullptr; // pinned, by channel
   ProgressPlace place{};
   std::atomic<uint64_t> launched{0};

@@ -53,6 +53,8 @@ std::unique_lock<std::timed_mutex> Watchdog::issuing() {
 /// A step that is launched again has the same words; so many launches tell it
 /// from the one before.
 std::string Watchdog::report() {
+  if (!c.progress)
+    return {};
   uint64_t now = c.progress->launches();
   bool isSameLaunch = now == launches;
   launches = now;

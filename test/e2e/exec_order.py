@@ -92,8 +92,8 @@ class Issue:
         """What an operation demands of its own operands."""
         ranks = 1
         if op.op == "collective":
-            for axis in re.search(r"over @\S+?\[(.*?)\]", op.rest).group(1).split(","):
-                ranks *= self.module.axes[axis.strip().strip('"')]
+            for axis in text.axes_of(self.module, op.rest):
+                ranks *= axis.size
             for source, target in zip(op.ins, op.outs):
                 made, kind = text.shape(kinds[target])
                 require((made, kind) == result_of(op.what, kinds[source], ranks),
@@ -102,7 +102,6 @@ class Issue:
             require(op.outs == op.ins[:len(op.outs)], "adamw updates other buffers than it reads")
         if op.op == "gemm_add":
             require(op.outs == op.ins[2:], "gemm_add updates another buffer than it reads")
-        require(op.op != "copy_box", "copy_box writes a part, which is not modelled")
         if self.module.target:
             require(self.module.target == "test", "another target")
             spaces = [text.bytes_of(kinds[name]) for name in op.scratch]
@@ -241,6 +240,7 @@ def check_program(module, program, issued, gradients):
             continue
         before = over[issue.stream]
         require(before & 1, "a stream starts before the program")
+        require(issue.op.op != "copy_box", "copy_box writes a part, which is not modelled")
         check_operands(issue)
         bit <<= 1
         for access in (*issue.reads, *issue.writes, *issue.scratch):

@@ -3,6 +3,7 @@
 Written from the text alone and sharing nothing with the compiler, so that a
 mistake there is not repeated here. It knows the ops that a module holds after
 exec-synchronize, and keeps meshes and kernels as they are."""
+import collections
 import math
 import re
 
@@ -43,6 +44,21 @@ def memref(sizes, element):
 def bytes_of(kind):
     count, element = elements(kind)
     return count * ELEMENT_BYTES[element]
+
+
+# A part of a mesh's axis; `inner` ranks of that axis lie between two of it.
+Axis = collections.namedtuple("Axis", "name size inner")
+
+
+def axes_of(module, rest):
+    """Those that an operation names: `over @mesh["dp", "tp":(1)2]`."""
+    axes = []
+    for name, outer, size in re.findall(
+            r'"(\w+)"(?::\((\d+)\)(\d+))?', re.search(r"over @\S+?\[(.*?)\]", rest).group(1)):
+        whole = module.axes[name]
+        size, outer = (int(size), int(outer)) if size else (whole, 1)
+        axes.append(Axis(name, size, whole // (outer * size)))
+    return tuple(axes)
 
 
 class Range:

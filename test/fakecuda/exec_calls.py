@@ -6,6 +6,7 @@ sort, a fill and a kernel, and so on. It is written from what the operations mea
 (docs/reference) and how the runtime cuts its kernels, and shares no code with
 either."""
 import collections
+import math
 import re
 import struct
 
@@ -23,6 +24,9 @@ FLAGS = Device("data errors")
 
 TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
 C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
+# Elements that are only moved, by their bytes.
+MOVED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long",
+         16: "gpu::Packet<unsigned int, 4>"}
 GATHER, SEND, RECEIVE, REDUCE, REDUCE_SCATTER, ALL_REDUCE = range(6)
 SUM_TYPES = {"f32": 1, "i64": 2}  # 0: nothing is added
 EXCHANGE_BYTES = 64 << 20  # what a reduction receives at once, about
@@ -40,7 +44,9 @@ def ceil_div(a, b):
 def short_name(kernel):
     """Without namespaces, and without a number behind the types: for how much a
     kernel was compiled to have room."""
-    name = kernel.replace("fsdp::rt::device::", "").replace("fsdp::rt::", "")
+    name = kernel
+    for word, other in (("fsdp::rt::device::", ""), ("fsdp::rt::", ""), ("> >", ">>")):
+        name = name.replace(word, other)
     return re.sub(r", \d+>$", ">", name)
 
 
@@ -66,6 +72,14 @@ def _pieces(data, place):
             [(axis[2 * i], axis[2 * i + 1]) for i in range(axes)])
 
 
+def _walk(data, place):
+    """Layout.cu: elements, first ones of both sides, and by dimension sizes and
+    strides of both."""
+    rank = struct.unpack_from("<i", data)[0]
+    words = struct.unpack("<27q", data[8:])
+    return (*words[:3], *(list(words[3 + 8 * i:][:rank]) for i in range(3)))
+
+
 def _pointers(data, place):
     return [place(a) for a in struct.unpack(f"<{len(data) // 8}Q", data)]
 
@@ -73,6 +87,7 @@ def _pointers(data, place):
 _COUNT, _REAL = _words("<q"), _words("<f")
 _ATTENTION = [_words("<6qf?3x"), _pointers]
 _VALUES = {
+    "copyElements": [_walk],
     "rotaryPairs": [_COUNT, _words("<3q?3xf")],
     "embeddingRows": [_COUNT] * 3,
     "sortTokens": [_COUNT] * 2 + [_words("<i")],
@@ -147,12 +162,11 @@ def event(call, name, stream):
 #===------------------------------------------------------------------------===#
 
 def _digits(module, axes):
-    sizes = list(module.axes.items())
     stride, strides = 1, {}
-    for name, size in reversed(sizes):
+    for name, size in reversed(module.axes.items()):
         strides[name] = stride
         stride *= size
-    return [(module.axes[name], strides[name]) for name in axes]
+    return [(axis.size, strides[axis.name] * axis.inner) for axis in axes]
 
 
 def ranks_of(module, axes, rank):
@@ -164,6 +178,11 @@ def ranks_of(module, axes, rank):
     for size, stride in digits:
         ranks = [r + i * stride for r in ranks for i in range(size)]
     return ranks
+
+
+def place_of(module, axes, rank):
+    """A rank's among those that differ from it along the axes alone."""
+    return ranks_of(module, axes, rank).index(rank)
 
 
 def tree_of(module, axes):
@@ -200,6 +219,13 @@ class Operation:
     def value(self, name, default=None):
         found = re.search(rf"[{{ ]{name} = ([^,}}]*?)(?: : \w+)?[,}}]", self.rest)
         return found.group(1) if found else default
+
+    def numbers(self, name):
+        return [int(n) for n in
+                re.search(rf"[{{ ]{name} = array<i64: (.*?)>", self.rest).group(1).split(",")]
+
+    def axes(self):
+        return exec_text.axes_of(self.module, self.rest)
 
     def space(self):
         return self.scratch[0] if self.scratch else None
@@ -352,6 +378,61 @@ def _fill_zero(op):
     return [fill(op.stream, op.outs[0], exec_text.bytes_of(op.out_kinds[0]))]
 
 
+def _shard_of(op):
+    """A rank's rows, which are neighbours, and zeros where it lacks some."""
+    whole, part = (exec_text.bytes_of(kind) for kind in (op.in_kinds[0], op.out_kinds[0]))
+    begin = place_of(op.module, op.axes(), op.rank) * part
+    count = min(max(whole - begin, 0), part)
+    calls = [copy(op.stream, op.ins[0] + begin, op.outs[0], count)] if count > 0 else []
+    if count < part:
+        calls.append(fill(op.stream, op.outs[0] + count, part - count))
+    return calls
+
+
+def _strides(sizes):
+    """Of elements row by row."""
+    strides, stride = [], 1
+    for size in reversed(sizes):
+        strides.insert(0, stride)
+        stride *= size
+    return strides
+
+
+def _move(op, sizes, first, strides):
+    """A copy of `sizes` elements with first elements and strides of both sides;
+    of 16 bytes each where everything is made of neighbours that fill them."""
+    element = exec_text.shape(op.in_kinds[0])[1]
+    width = exec_text.ELEMENT_BYTES[element]
+    count = math.prod(sizes)
+    outer = [stride for side in strides for stride in side[:-1]]
+    together = 16 // width
+    if sizes and all(side[-1] == 1 for side in strides) \
+            and all(place % 16 == 0 for place in (*op.ins, *op.outs)) \
+            and all(number % together == 0 for number in (sizes[-1], *first, *outer)):
+        width, count = 16, count // together
+        sizes = [*sizes[:-1], sizes[-1] // together]
+        first = [number // together for number in first]
+        strides = [[*(stride // together for stride in side[:-1]), 1] for side in strides]
+    if count == 0:
+        return []
+    return [elements(op.stream, f"copyElements<{MOVED[width]}>", count, [*op.ins, *op.outs],
+                     [(count, *first, sizes, *strides)])]
+
+
+def _transpose(op):
+    sizes, _ = exec_text.shape(op.in_kinds[0])
+    order, strides = op.numbers("permutation"), _strides(sizes)
+    made = [sizes[d] for d in order]
+    return _move(op, made, [0, 0], [[strides[d] for d in order], _strides(made)])
+
+
+def _copy_box(op):
+    strides = [_strides(exec_text.shape(kind)[0]) for kind in (op.in_kinds[0], op.out_kinds[0])]
+    first = [sum(map(int.__mul__, op.numbers(name), side))
+             for name, side in zip(("in_offsets", "out_offsets"), strides)]
+    return _move(op, op.numbers("shape"), first, strides)
+
+
 #===------------------------------------------------------------------------===#
 # Collectives
 #===------------------------------------------------------------------------===#
@@ -417,13 +498,8 @@ def _reduction_kernel(op, tree):
     return kernel, 16 // exec_text.ELEMENT_BYTES[source]
 
 
-def _axes_of(op):
-    return tuple(axis.strip().strip('"') for axis in
-                 re.search(r"over @\S+?\[(.*?)\]", op.rest).group(1).split(","))
-
-
 def _collective(op):
-    axes = _axes_of(op)
+    axes = op.axes()
     ranks = ranks_of(op.module, axes, op.rank)
     if op.what == "all_gather":
         return [_group(op, axes, [
@@ -437,7 +513,7 @@ def _with_progress(op, calls, run, program, number):
     which of that program's; the first one is odd."""
     def word(step):
         return {"call": "write", "stream": op.stream,
-                "to": Host(("progress", op.stream, _axes_of(op))),
+                "to": Host(("progress", op.stream, op.axes())),
                 "value": (run % 2 ** 16) << 48 | program << 32 | 2 * number + step}
     return [word(1), *calls, word(2)]
 
@@ -580,6 +656,9 @@ ISSUES = {
     "count_labels": _count_labels,
     "copy": _copy,
     "fill_zero": _fill_zero,
+    "shard_of": _shard_of,
+    "transpose": _transpose,
+    "copy_box": _copy_box,
     "collective": _collective,
     "narrow": _narrow,
     "abs_max": _abs_max,
@@ -656,7 +735,8 @@ def calls_of(module, program, rank, run):
         work = Operation(module, issued, module.kinds[id(op)], rank)
         place = work.value("nn.module") or work.value("serves") or ""
         calls = ISSUES[op.op](work)
-        if op.op == "collective":
+        # A rank that is alone has nobody who reads them.
+        if op.op == "collective" and math.prod(module.axes.values()) > 1:
             calls = _with_progress(work, calls, run, programs.index(program), collectives)
             collectives += 1
         for call in calls:

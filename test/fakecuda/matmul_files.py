@@ -21,6 +21,8 @@ def damaged(text):
     yield "empty", ""
     yield "cut off", text[:len(text) // 2]
     yield "no object", "[]"
+    yield "of no GPU", json.dumps({k: v for k, v in table.items() if k != "gpu"})
+    yield "of no version", json.dumps(dict(table, cublaslt="all"))
     yield "no list", json.dumps(dict(table, matmuls={}))
     yield "twice", text.replace('"gpu"', '"matmuls": [], "gpu"')
     yield "deep", "[" * 100000

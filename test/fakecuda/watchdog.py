@@ -145,6 +145,9 @@ KILLED, LOST = 128 + signal.SIGKILL, 3
 CASES = [
     ("a rank is killed", {}, signalled(1, signal.SIGKILL), (0, 1),
      rf"rank 1 {PROCESS} has ended without a word; {WAITS}", (LOST, KILLED)),
+    ("a rank is killed where GPUs write no words", {"FSDP_FAKECUDA_NO_WRITES": "1"},
+     signalled(1, signal.SIGKILL), (0, 1), rf"rank 1 {PROCESS} has ended without a word",
+     (LOST, KILLED)),
     ("the first rank is killed", {}, signalled(0, signal.SIGKILL), (0, 1),
      rf"rank 0 {PROCESS} has ended without a word", (KILLED, LOST)),
     ("a rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(1, signal.SIGSTOP), (0,),

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from machine import Failed, Skipped, bits_of, dumps_of, steps_of
+from machine import Failed, Skipped, bits_of, dumps_of, seconds_of, steps_of
 
 
 def versions(there):
@@ -84,6 +84,23 @@ def ranks(there):
         replicate = there.train("replicate", f"tiny-replicate-{n}", n, 8)
         yield {"name": f"{n} ranks", "steps": len(bits_of(shard)),
                "passed": bool(bits_of(shard)) and bits_of(shard) == bits_of(replicate)}
+
+
+def fast(there):
+    """compile.reduce = fast: near the losses of exact, and the time of a step beside its"""
+    for name, pair in there.prepared["fast"].items():
+        ran = {reduce: there.train(reduce, pair[reduce], pair["ranks"], there.steps_to_time())
+               for reduce in ("exact", "fast")}
+        # Sums in another order, which training carries on.
+        exact, other = ([value for step in steps_of(ran[reduce])[:8]
+                         for value in (step["loss"], step["grad_norm"])]
+                        for reduce in ("exact", "fast"))
+        error = max(abs(a - b) / abs(b) for a, b in zip(other, exact))
+        seconds = {reduce: seconds_of(folder) for reduce, folder in ran.items()}
+        yield {"name": name, "relative difference of losses and norms": error,
+               "ms exact": 1e3 * seconds["exact"], "ms fast": 1e3 * seconds["fast"],
+               "fast / exact": seconds["fast"] / seconds["exact"],
+               "passed": len(other) == len(exact) and error <= 1e-3}
 
 
 def _free_port():

@@ -4,7 +4,12 @@ import json
 import os
 import shutil
 import site
+import statistics
 import subprocess
+
+
+# Steps that load, capture and warm up.
+WARM_UP = 5
 
 
 class Failed(Exception):
@@ -76,6 +81,9 @@ class Machine:
                 "--job.dump_folder", os.path.join(folder, "out"),
                 "--dump", os.path.join(folder, "dump")]
 
+    def steps_to_time(self):
+        return WARM_UP + (3 if self.small else 20)
+
     def call(self, artifact, program, inputs):
         """What a program of an artifact prints of its outputs."""
         return self.run([self.program("fsdp-run"), self.path("artifacts", artifact), "-n", 1,
@@ -109,6 +117,14 @@ def steps_of(folder):
     with open(os.path.join(folder, "out", "metrics.jsonl")) as lines:
         records = [json.loads(line) for line in lines]
     return [record for record in records if "loss_hex" in record]
+
+
+def seconds_of(folder):
+    """The median of the steps behind the warm-up."""
+    seconds = [step["seconds"] for step in steps_of(folder)][WARM_UP:]
+    if not seconds:
+        raise Failed("the run has no step behind its warm-up")
+    return statistics.median(seconds)
 
 
 def bits_of(folder):

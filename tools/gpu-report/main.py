@@ -20,6 +20,7 @@ CORRECTNESS = {
     "kernels": correctness.kernels,
     "train": correctness.train,
     "ranks": correctness.ranks,
+    "fast": correctness.fast,
     "kill": correctness.kill,
     "sanitizer": correctness.sanitizer,
 }

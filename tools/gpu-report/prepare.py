@@ -70,6 +70,7 @@ def prepare(root, args):
         "ranks": ranks_of(args.small),
         "tiny": {name: {"ranks": n, "losses": make.trained(name, n, settings)}
                  for name, n, settings in tiny(args.small)},
+        "fast": make.pairs(args.small),
         "operations": make.operations(),
         "timed": {"tiny": {"artifact": "tiny"}} if args.small else make.timed(),
     }
@@ -136,6 +137,23 @@ class _Preparation:
         with open(os.path.join(runs, "metrics.jsonl")) as lines:
             records = [json.loads(line) for line in lines]
         return [record["loss"] for record in records if "loss_hex" in record]
+
+    def pairs(self, small):
+        """Artifacts of several ranks with exact sums, and as many with NCCL's."""
+        pairs = {f"tiny, {n} ranks": {"ranks": n, "exact": f"tiny-fully_shard-{n}",
+                                      "fast": self.fast(f"tiny-fast-{n}", n, [*TINY, *NARROW])}
+                 for n in ranks_of(small)}
+        if not small:
+            name = "124M, 8 x 1024"
+            settings = settings_of(timed()[name])
+            self.artifact("timed-exact", 2, settings)
+            pairs[f"{name}, 2 ranks"] = {"ranks": 2, "exact": "timed-exact",
+                                         "fast": self.fast("timed-fast", 2, settings)}
+        return pairs
+
+    def fast(self, name, ranks, settings):
+        self.artifact(name, ranks, [*settings, "--compile.reduce", "fast"])
+        return name
 
     def timed(self):
         models = {}

@@ -2,20 +2,9 @@
 same GPU in the same run."""
 import json
 import os
-import statistics
 import sys
 
-from machine import Failed, steps_of
-
-_WARM_UP = 5
-
-
-def _median(folder):
-    """Seconds of a step, without those that load, capture and warm up."""
-    seconds = [step["seconds"] for step in steps_of(folder)][_WARM_UP:]
-    if not seconds:
-        raise Failed("the run has no step behind its warm-up")
-    return statistics.median(seconds)
+from machine import WARM_UP, Failed, seconds_of, steps_of
 
 
 def _torch(there, shape):
@@ -32,12 +21,12 @@ def _torch(there, shape):
 
 def steps(there):
     """seconds of a step: graph, eager, and torch.compile's best mode"""
-    count = _WARM_UP + (3 if there.small else 20)
+    count = there.steps_to_time()
     for name, model in there.prepared["timed"].items():
         graph = there.train("graph", model["artifact"], 1, count)
         eager = there.train("eager", model["artifact"], 1, count, "--no-graph")
         record = steps_of(graph)[-1]
-        row = {"name": name, "ms": 1e3 * _median(graph), "ms eager": 1e3 * _median(eager),
+        row = {"name": name, "ms": 1e3 * seconds_of(graph), "ms eager": 1e3 * seconds_of(eager),
                "tokens/s": record["tokens_per_second"],
                "GB of arena": 1e-9 * there.arena_of(model["artifact"])}
         torch = None if there.small else _torch(there, model["shape"])
@@ -46,7 +35,7 @@ def steps(there):
         elif torch:
             best = min(torch, key=lambda mode: torch[mode]["seconds"])
             row.update({"torch's best mode": best, "ms torch": 1e3 * torch[best]["seconds"],
-                        "torch / ours": torch[best]["seconds"] / _median(graph),
+                        "torch / ours": torch[best]["seconds"] / seconds_of(graph),
                         "GB torch": 1e-9 * torch[best]["bytes"]})
         yield row
 
@@ -55,7 +44,7 @@ def timeline(there):
     """the kernels that take longest, and what is between them"""
     for name, model in there.prepared["timed"].items():
         prefix = os.path.join(there.scratch("trace-of"), "trace")
-        there.train("timeline", model["artifact"], 1, _WARM_UP + 1, FSDP_TRACE=prefix)
+        there.train("timeline", model["artifact"], 1, WARM_UP + 1, FSDP_TRACE=prefix)
         with open(prefix + ".0.json") as file:
             trace = json.load(file)
         events = [e for e in trace["traceEvents"] if e.get("ph") == "X"]

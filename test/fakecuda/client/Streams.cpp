@@ -1,6 +1,8 @@
 //===- Streams.cpp - Streams and events of the CUDA runtime ---------------===//
 #include "Client.h"
+#include <cstdlib>
 #include <cstring>
+#include <cuda.h>
 
 using namespace fsdp::fake;
 
@@ -107,6 +109,8 @@ cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEvent_t last) {
 // Words of pinned memory
 //===----------------------------------------------------------------------===//
 
+static bool canWrite() { return !std::getenv("FSDP_FAKECUDA_NO_WRITES"); }
+
 static int writeValue(cudaStream_t stream, unsigned long long address,
                       uint64_t value, unsigned flags) {
   Client &client = Client::get();
@@ -116,17 +120,32 @@ static int writeValue(cudaStream_t stream, unsigned long long address,
       client.placeOf(place) != Client::Place::Pinned)
     return client.refuse("cuStreamWriteValue64 elsewhere than to a word of "
                          "pinned memory, or with flags");
+  if (!canWrite())
+    return client.refuse("cuStreamWriteValue64 on a GPU that has it not",
+                         cudaErrorNotSupported);
   return client.send(Call::Write, Write{numberOf(stream), address, value});
 }
 
-/// The driver has one function.
+static int deviceAttribute(int *value, int name, int) {
+  if (name != CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS)
+    return Client::get().refuse(
+        "cuDeviceGetAttribute does not know attribute " + std::to_string(name),
+        cudaErrorNotSupported);
+  *value = canWrite();
+  return cudaSuccess;
+}
+
+/// The driver has two functions.
 extern "C" cudaError_t
 cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned,
                                  unsigned long long,
                                  cudaDriverEntryPointQueryResult *result) {
-  bool isIt = std::strcmp(name, "cuStreamWriteValue64") == 0;
-  *function = isIt ? reinterpret_cast<void *>(&writeValue) : nullptr;
-  *result =
-      isIt ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  *function = nullptr;
+  if (std::strcmp(name, "cuStreamWriteValue64") == 0)
+    *function = reinterpret_cast<void *>(&writeValue);
+  if (std::strcmp(name, "cuDeviceGetAttribute") == 0)
+    *function = reinterpret_cast<void *>(&deviceAttribute);
+  *result = *function ? cudaDriverEntryPointSuccess
+                      : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
