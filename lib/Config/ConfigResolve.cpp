@@ -190,6 +190,18 @@ static void checkPolicy(const RunConfig &config, ConfigErrors &errors) {
                  key);
 }
 
+/// What is wrong with torchtitan's keys of features that are on.
+static void checkFeatures(RunConfig &config, ConfigErrors &errors) {
+  std::vector<ConfigOption> options = configOptions(config);
+  for (const auto &[name, message] : config.wrongWithFeature) {
+    const std::string &feature = findTorchtitanKey(name)->feature;
+    for (const ConfigOption &option : options)
+      if (option.name == feature && *std::get<bool *>(option.place))
+        errors.add(message + "; with " + feature + " = false any value passes",
+                   name);
+  }
+}
+
 static void resolveMode(RunConfig &config) {
   bool groups = config.parallelism.dataParallelReplicateDegree > 1;
   if (config.compile.mode == "auto")
@@ -209,6 +221,7 @@ std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
   }
   resolveMode(config);
   checkPolicy(config, errors);
+  checkFeatures(config, errors);
   std::string &precision = config.training.mixedPrecisionParam;
   if (precision != "auto")
     return "";
