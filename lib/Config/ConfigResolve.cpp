@@ -149,10 +149,13 @@ void fsdp::checkCheckpoint(const RunConfig &config, ConfigErrors &errors) {
   if (checkpoint.keepLatestK == 1)
     refuse("keep_latest_k", " = 1 would keep nothing while the next one is "
                             "made; keep 2, or 0 for all");
-  if (checkpoint.lastSaveInHf)
+  if (checkpoint.lastSaveInHf && !checkpoint.lastSaveModelOnly)
     refuse("last_save_in_hf",
-           " = true: a run saves checkpoints of its own, of which "
-           "`fsdp-checkpoint export` makes a directory of Hugging Face");
+           " = true needs checkpoint.last_save_model_only = true: Hugging "
+           "Face's directories have parameters alone");
+  if (checkpoint.lastSaveInHf && checkpoint.loadOnly)
+    refuse("last_save_in_hf",
+           " = true saves, which checkpoint.load_only = true forbids");
   if (checkpoint.folder.empty())
     refuse("folder", " is empty; it names the folder of the checkpoints");
   if (checkpoint.initialLoadInHf && checkpoint.initialLoadPath.empty())

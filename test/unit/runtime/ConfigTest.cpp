@@ -403,7 +403,19 @@ TEST(Config, KeysOfCheckpointsThatDoNotGoTogether) {
             "command line: checkpoint.initial_load_path needs "
             "checkpoint.enable = true; with checkpoint.load_only = true "
             "nothing is saved");
-  EXPECT_NE(checkpointError({"--checkpoint.enable=true",
+  EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
+                             "--checkpoint.last_save_in_hf=true"}),
+            "command line: checkpoint.last_save_in_hf = true needs "
+            "checkpoint.last_save_model_only = true: Hugging Face's "
+            "directories have parameters alone");
+  EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
+                             "--checkpoint.last_save_model_only=true",
+                             "--checkpoint.load_only=true",
+                             "--checkpoint.last_save_in_hf=true"}),
+            "command line: checkpoint.last_save_in_hf = true saves, which "
+            "checkpoint.load_only = true forbids");
+  EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
+                             "--checkpoint.last_save_model_only=true",
                              "--checkpoint.last_save_in_hf=true"}),
             "");
 }
