@@ -21,6 +21,13 @@ public:
   /// The section of the rows that follow.
   Rows &section(const char *name) {
     prefix = std::string(name) + ".";
+    isEarlier = false;
+    return *this;
+  }
+  /// One that the last version has under another name.
+  Rows &earlierSection(const char *name) {
+    section(name);
+    isEarlier = true;
     return *this;
   }
   /// A key of ours; `instead` is for values that it does not take.
@@ -63,11 +70,12 @@ public:
 private:
   void add(const char *key, TorchtitanKey::Fate fate, const char *standard,
            Values values, const char *meaning, const char *instead) {
-    keys.push_back({prefix + key, fate, standard, std::move(values), meaning,
-                    instead, ""});
+    keys.push_back({prefix + key, fate, isEarlier ? kEarlier : standard,
+                    std::move(values), meaning, instead, ""});
   }
 
   std::string prefix;
+  bool isEarlier = false;
 };
 
 } // namespace
@@ -306,44 +314,32 @@ static void addCompilation(Rows &rows) {
   rows.any("backend", "\"inductor\"", compiled);
 }
 
-/// The keys of Float8 in layers of `section`.
-static void addFloat8(Rows &rows, const char *section, bool isEarlier) {
-  auto standard = [&](const char *value) {
-    return isEarlier ? Rows::kEarlier : value;
-  };
-  rows.section(section);
-  rows.any("enable_fsdp_float8_all_gather", standard("false"), ofConverters);
-  rows.any("precompute_float8_dynamic_scale_for_fsdp", standard("false"),
-           ofConverters);
-  rows.any("recipe_name", standard(Rows::kUnset), ofConverters);
-  rows.any("filter_fqns", standard("[]"), ofConverters);
-  rows.any("emulate", standard("false"), ofConverters);
+static void addFloat8(Rows &rows) {
+  rows.any("enable_fsdp_float8_all_gather", "false", ofConverters);
+  rows.any("precompute_float8_dynamic_scale_for_fsdp", "false", ofConverters);
+  rows.any("recipe_name", Rows::kUnset, ofConverters);
+  rows.any("filter_fqns", "[]", ofConverters);
+  rows.any("emulate", "false", ofConverters);
 }
 
-/// Those of MX.
-static void addMX(Rows &rows, const char *section, bool isEarlier) {
-  auto standard = [&](const char *value) {
-    return isEarlier ? Rows::kEarlier : value;
-  };
-  rows.section(section);
-  rows.any("mxfp8_dim1_cast_kernel_choice", standard("\"triton\""),
-           ofConverters);
-  rows.any("recipe_name", standard("\"mxfp8_cublas\""), ofConverters);
-  rows.any("filter_fqns", standard("[\"output\"]"), ofConverters);
+static void addMX(Rows &rows) {
+  rows.any("mxfp8_dim1_cast_kernel_choice", "\"triton\"", ofConverters);
+  rows.any("recipe_name", "\"mxfp8_cublas\"", ofConverters);
+  rows.any("filter_fqns", "[\"output\"]", ofConverters);
 }
 
 static void addQuantization(Rows &rows) {
-  addFloat8(rows, "quantize.linear.float8", false);
-  addMX(rows, "quantize.linear.mx", false);
+  addFloat8(rows.section("quantize.linear.float8"));
+  addMX(rows.section("quantize.linear.mx"));
   rows.section("quantize.grouped_mm.float8").any("fqns", "[]", ofConverters);
   rows.section("quantize.grouped_mm.mx");
   rows.any("recipe_name", "\"mxfp8\"", ofConverters);
   rows.any("fqns", "[]", ofConverters);
-  addFloat8(rows, "float8", true);
+  addFloat8(rows.earlierSection("float8"));
   rows.only({"false"}, "enable_float8_linear", Rows::kEarlier, noFloat8);
   rows.any("force_recompute_fp8_weight_in_bwd", Rows::kEarlier, ofConverters);
   rows.any("moe_fqns_prototype", Rows::kEarlier, ofConverters);
-  addMX(rows, "mx", true);
+  addMX(rows.earlierSection("mx"));
   rows.any("use_fp8_dim1_cast_triton_kernel", Rows::kEarlier, ofConverters);
   rows.any("moe_fqns_prototype", Rows::kEarlier, ofConverters);
 }
