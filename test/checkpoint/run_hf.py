@@ -6,6 +6,7 @@ import filecmp
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -112,6 +113,29 @@ def faults(work, text, artifact):
     return 2
 
 
+def interrupted(work, text):
+    """A signal while the directory is written: it is whole or not there, and the
+    same command makes it."""
+    artifact = runs.compile_artifact(f"{work}/large", RANKS, model__dim=512,
+                                     model__ffn_dim=2048, model__n_layers=4)
+    folder = f"{work}/interrupted"
+    place = f"{folder}/checkpoint/step-4-hf"
+    process = subprocess.Popen(artifact.command(text, folder, **SETTINGS), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    artifacts.wait_until(lambda: os.path.exists(f"{place}.partial") or os.path.exists(place) or
+                         process.poll() is not None, "an export")
+    process.send_signal(signal.SIGTERM)
+    said, errors = process.communicate(timeout=300)
+    # The signal may come too late.
+    ends = ("step-4 has: the same command goes on", "written to ")
+    expect(process.returncode == 0 and any(end in said for end in ends),
+           f"{process.returncode}: {said}{errors}")
+    expect(runs.steps(folder)[1] in ([], ["step-4-hf"]), f"{runs.steps(folder)}")
+    artifact.run(text, folder, **SETTINGS)
+    artifacts.run("fsdp-checkpoint", "export", f"{folder}/checkpoint", f"{work}/exported-large")
+    same_files(place, f"{work}/exported-large")
+
+
 def main():
     (work,) = sys.argv[1:]
     shutil.rmtree(work, ignore_errors=True)
@@ -121,6 +145,7 @@ def main():
     artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
     files = exports(work, text, artifact)
     again(work, text, artifact)
+    interrupted(work, text)
     requests = refused(work, text, artifact)
     print(f"{files} files as exported, {requests} requests refused, "
           f"{faults(work, text, artifact)} faults")
