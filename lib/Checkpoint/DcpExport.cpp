@@ -209,7 +209,7 @@ void DcpWriter::writeRest() {
     addGroup(file, parameter);
   }
   addObject(file, {"lr_scheduler", "last_epoch"},
-            PickleWriter().integer(state.step));
+            PickleWriter().integer(state.step - state.scheduleStart));
   addObject(file, {"train_state", "step"}, PickleWriter().integer(state.step));
   addObject(
       file, {"train_state", "ntokens_seen"},

@@ -223,6 +223,14 @@ static const char *torchName(rt::DType dtype) {
                                    : "float32";
 }
 
+rt::DType checkpoint::weightType(const std::string &name) {
+  for (rt::DType dtype : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
+    if (name == torchName(dtype))
+      return dtype;
+  throw Error("no weights are written as '" + name +
+              "'; there are float32, bfloat16 and float16");
+}
+
 static ordered_json fieldValue(const Fields &fields, const ConfigField &field) {
   switch (field.type) {
   case ConfigField::Type::Integer:

@@ -245,15 +245,19 @@ void Export::writeTo(const fs::path &directory) const {
                       writeModelConfig(model, options.dtype, tokenIds()));
 }
 
+void checkpoint::checkExportable(const std::optional<rt::ModelInfo> &model,
+                                 const std::string &owner) {
+  if (!model)
+    throw Error(owner + " does not say of which model it is, which config.json "
+                        "has to say: its program was compiled from text");
+  familyOf(*model);
+}
+
 ExportSummary checkpoint::exportHuggingFace(TensorStore &store,
                                             const std::string &path,
                                             const ExportOptions &options) {
-  if (!store.model())
-    throw Error("'" + store.path() +
-                "' does not say of which model it is, which config.json has to "
-                "say: it was saved by a program that was compiled from text");
+  checkExportable(store.model(), "'" + store.path() + "'");
   rt::ModelInfo model = *store.model();
-  familyOf(model);
   model.fields["rope_halves"] = "true";
   store.adaptTo(model);
   Export exported(store, model, options);

@@ -14,6 +14,14 @@ using namespace fsdp::checkpoint;
 /// A fixed key that is written, too.
 static constexpr bool kWritten = true;
 
+/// Of config.json, and of rope_scaling and rope_parameters in it.
+static ConfigKey partialRotaryFactor() {
+  return {"partial_rotary_factor",
+          KeyRole::Fixed,
+          {"1", "null"},
+          "whole heads are rotated"};
+}
+
 /// LlamaConfig's own keys, those that all configurations share, and those of
 /// relatives of Llama that old or converted files carry.
 static std::vector<ConfigKey> configKeys() {
@@ -52,10 +60,7 @@ static std::vector<ConfigKey> configKeys() {
       {"rope_theta", KeyRole::Used},
       {"rope_scaling", KeyRole::Used},
       {"rope_parameters", KeyRole::Used},
-      {"partial_rotary_factor",
-       KeyRole::Fixed,
-       {"1", "null"},
-       "whole heads are rotated"},
+      partialRotaryFactor(),
       {"rope_interleaved",
        KeyRole::Fixed,
        {"false"},
@@ -170,10 +175,7 @@ static std::vector<ConfigKey> ropeKeys() {
       {"low_freq_factor", KeyRole::Used},
       {"high_freq_factor", KeyRole::Used},
       {"original_max_position_embeddings", KeyRole::Used},
-      {"partial_rotary_factor",
-       KeyRole::Fixed,
-       {"1", "null"},
-       "whole heads are rotated"},
+      partialRotaryFactor(),
   };
 }
 

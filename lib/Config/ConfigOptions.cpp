@@ -210,11 +210,13 @@ static void addCheckpoint(Table &table, RunConfig::Checkpoint &checkpoint) {
             "the checkpoint of the last step has the parameters alone, in "
             "checkpoint.export_dtype: no run can go on from it");
   table.add("checkpoint.last_save_in_hf", checkpoint.lastSaveInHf,
-            "not by a run: `fsdp-checkpoint export` writes a directory of "
-            "Hugging Face");
+            "behind the last step write its parameters as a directory of "
+            "Hugging Face too, step-N-hf beside step-N, in "
+            "checkpoint.export_dtype; with checkpoint.last_save_model_only");
   table.add("checkpoint.export_dtype", checkpoint.exportDtype,
             {"float32", "bfloat16"},
-            "type of the parameters of checkpoint.last_save_model_only");
+            "type of the parameters of checkpoint.last_save_model_only and "
+            "checkpoint.last_save_in_hf");
   table.add("checkpoint.create_seed_checkpoint",
             checkpoint.createSeedCheckpoint,
             "save the initial values as step-0 and end; runs of any mesh that "
@@ -223,8 +225,9 @@ static void addCheckpoint(Table &table, RunConfig::Checkpoint &checkpoint) {
             {"disabled", "async", "async_with_pinned_mem"},
             "disabled: a save is written before the next step begins; async: "
             "the next step begins when the rank's part is copied to staging "
-            "memory, which a thread writes; async_with_pinned_mem: the same, "
-            "as copies from a GPU go through pinned memory anyway");
+            "memory, which a thread writes; async_with_pinned_mem: the same "
+            "as async, as copies from a GPU go through pinned memory anyway; "
+            "the staging memory itself is not pinned");
   table.add("checkpoint.keep_latest_k", checkpoint.keepLatestK, 0, kMaxInt,
             "so many checkpoints stay, at least 2; 0: all");
   table.add("checkpoint.load_step", checkpoint.loadStep, -1, kMaxInt,

@@ -5,6 +5,7 @@
 // is text.
 //
 //===----------------------------------------------------------------------===//
+#include "KeyNames.h"
 #include "Toml.h"
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Support/NearestName.h"
@@ -20,12 +21,8 @@ using namespace fsdp;
 // Unknown names
 //===----------------------------------------------------------------------===//
 
-static std::string sectionOf(const std::string &name) {
-  return name.substr(0, name.find('.'));
-}
-static std::string keyOf(const std::string &name) {
-  return name.substr(name.find('.') + 1);
-}
+/// Whether only earlier versions of torchtitan have the key.
+static bool isEarlier(const TorchtitanKey &key) { return key.standard.empty(); }
 
 /// What the writer of an unknown `name` probably meant. The same key in
 /// another section comes first, then a near key of this section, then a near
@@ -33,18 +30,18 @@ static std::string keyOf(const std::string &name) {
 static std::string suggestOption(const std::string &name,
                                  const std::vector<ConfigOption> &options) {
   std::vector<std::string> all, sameSection;
-  auto addToSection = [&](const std::string &known) {
-    if (sectionOf(known) == sectionOf(name))
-      sameSection.push_back(keyOf(known));
-  };
-  for (const ConfigOption &option : options) {
-    if (keyOf(option.name) == keyOf(name))
-      return option.name;
+  for (const ConfigOption &option : options)
     all.push_back(option.name);
-    addToSection(option.name);
+  std::vector<std::string> known = all;
+  for (const TorchtitanKey &key : torchtitanKeys())
+    if (key.fate != TorchtitanKey::Refused && !isEarlier(key))
+      known.push_back(key.name);
+  for (const std::string &other : known) {
+    if (keyOf(other) == keyOf(name))
+      return other;
+    if (sectionOf(other) == sectionOf(name))
+      sameSection.push_back(keyOf(other));
   }
-  for (const NeutralKey &neutral : neutralKeys())
-    addToSection(neutral.name);
   std::string key = nearestName(keyOf(name), sameSection);
   return key.empty() ? nearestName(name, all) : sectionOf(name) + "." + key;
 }
@@ -59,11 +56,10 @@ static ConfigOption findOption(RunConfig &config, const std::string &name,
               didYouMean(suggestOption(name, options)));
 }
 
-static const NeutralKey *findNeutral(const std::string &name) {
-  for (const NeutralKey &neutral : neutralKeys())
-    if (neutral.name == name)
-      return &neutral;
-  return nullptr;
+/// A key of torchtitan that is none of ours.
+static const TorchtitanKey *findForeign(const std::string &name) {
+  const TorchtitanKey *key = findTorchtitanKey(name);
+  return key && key->fate != TorchtitanKey::Works ? key : nullptr;
 }
 
 /// Whether a known key begins with `prefix`.
@@ -71,8 +67,8 @@ static bool beginsAKey(RunConfig &config, const std::string &prefix) {
   for (const ConfigOption &option : configOptions(config))
     if (option.name.rfind(prefix, 0) == 0)
       return true;
-  for (const NeutralKey &neutral : neutralKeys())
-    if (neutral.name.rfind(prefix, 0) == 0)
+  for (const TorchtitanKey &key : torchtitanKeys())
+    if (key.name.rfind(prefix, 0) == 0)
       return true;
   return false;
 }
@@ -158,14 +154,6 @@ private:
 
 } // namespace
 
-static std::string joined(const std::vector<std::string> &parts,
-                          const char *separator) {
-  std::string text;
-  for (const std::string &part : parts)
-    text += (text.empty() ? "" : separator) + part;
-  return text;
-}
-
 static std::string quoted(const Value &value) {
   if (const auto *held = std::get_if<bool>(&value))
     return *held ? "true" : "false";
@@ -177,17 +165,18 @@ static std::string quoted(const Value &value) {
     return out.str();
   }
   if (const auto *held = std::get_if<std::vector<std::string>>(&value))
-    return "[" + joined(*held, ", ") + "]";
+    return "[" + joinedText(*held, ", ") + "]";
   return "'" + std::get<std::string>(value) + "'";
 }
 
 /// What the table says a value must be, for messages.
 static std::string expectation(const ConfigOption &option) {
   if (option.typeName() == "list")
-    return "a list of " +
-           (option.choices.empty() ? "strings" : joined(option.choices, ", "));
+    return "a list of " + (option.choices.empty()
+                               ? "strings"
+                               : joinedText(option.choices, ", "));
   if (!option.choices.empty())
-    return "one of " + joined(option.choices, ", ");
+    return "one of " + joinedText(option.choices, ", ");
   return (option.typeName() == "integer" ? "an " : "a ") + option.typeName();
 }
 
@@ -239,13 +228,20 @@ static bool isListed(const ConfigOption &option, const Value &value) {
   return string && isChoice(*string);
 }
 
+/// What to use for values of torchtitan's that the option does not take.
+static std::string remedyOf(const ConfigOption &option) {
+  const TorchtitanKey *key = findTorchtitanKey(option.name);
+  return key && !key->instead.empty() ? "; use " + key->instead : "";
+}
+
 static void setValue(RunConfig &config, const ConfigOption &option,
                      const Value &value, const std::string &origin) {
   checkBounds(option, value, origin);
   checkLine(option, value, origin);
   if (!isListed(option, value) || !std::visit(Store{value}, option.place))
     throw Error(origin + ": " + option.name + ": expected " +
-                expectation(option) + ", got " + quoted(value));
+                expectation(option) + ", got " + quoted(value) +
+                remedyOf(option));
   config.origin[option.name] = origin;
 }
 
@@ -286,19 +282,33 @@ static Value valueOfText(const ConfigOption &option, const std::string &text) {
   return text;
 }
 
-/// Refuses a value that is not so here. A string from the command line comes
-/// without the quotes of the table.
-static void checkNeutral(const NeutralKey &neutral, const std::string &literal,
-                         const std::string &origin) {
+/// Whether a key of torchtitan that is none of ours may have a value. A string
+/// from the command line comes without the quotes of the table.
+static bool passes(const TorchtitanKey &key, const std::string &literal) {
   auto isSame = [&](const std::string &value) {
     return literal == value || '"' + literal + '"' == value;
   };
-  const std::vector<std::string> &values = neutral.values;
-  if (values.empty() || std::any_of(values.begin(), values.end(), isSame))
+  return key.fate == TorchtitanKey::Any ||
+         std::any_of(key.values.begin(), key.values.end(), isSame);
+}
+
+/// Refuses a value that is not so here, at once or if the key's feature is on.
+static void checkForeign(RunConfig &config, const TorchtitanKey &key,
+                         const std::string &literal,
+                         const std::string &origin) {
+  config.wrongWithFeature.erase(key.name);
+  if (passes(key, literal))
     return;
-  throw Error(origin + ": " + neutral.name + " = " + literal +
-              " is not supported (" + neutral.meaning +
-              "); leave the key out or set it to " + joined(values, " or "));
+  std::string message = origin + ": " + key.name + " = " + literal +
+                        " is not supported (" + key.meaning + "); ";
+  if (!key.instead.empty())
+    message += "use " + key.instead + ", and ";
+  message += "leave the key out";
+  if (!key.values.empty())
+    message += " or set it to " + joinedText(key.values, " or ");
+  if (key.feature.empty())
+    throw Error(message);
+  config.wrongWithFeature[key.name] = message;
 }
 
 void fsdp::setConfigOption(RunConfig &config, const std::string &name,
@@ -337,7 +347,7 @@ static Value valueOfNode(const toml::node &node, const std::string &name,
               ", got a value of type " + type.str());
 }
 
-/// A value as TOML spells it, to compare with those of a neutral key.
+/// A value as TOML spells it, to compare with those of the table.
 static std::string literalOf(const toml::node &node) {
   std::ostringstream out;
   if (const auto *array = node.as_array()) {
@@ -360,8 +370,8 @@ static std::string literalOf(const toml::node &node) {
 
 static void setNode(RunConfig &config, const std::string &name,
                     const toml::node &node, const std::string &origin) {
-  if (const NeutralKey *neutral = findNeutral(name))
-    return checkNeutral(*neutral, literalOf(node), origin);
+  if (const TorchtitanKey *key = findForeign(name))
+    return checkForeign(config, *key, literalOf(node), origin);
   ConfigOption option = findOption(config, name, origin);
   setValue(config, option, valueOfNode(node, name, option, origin), origin);
 }
@@ -391,8 +401,9 @@ static void checkSection(RunConfig &config, const std::string &section,
   std::vector<std::string> sections;
   for (const ConfigOption &option : configOptions(config))
     sections.push_back(sectionOf(option.name));
-  for (const NeutralKey &neutral : neutralKeys())
-    sections.push_back(sectionOf(neutral.name));
+  for (const TorchtitanKey &key : torchtitanKeys())
+    if (!isEarlier(key))
+      sections.push_back(sectionOf(key.name));
   throw Error(origin + ": unknown section [" + section + "]" +
               didYouMean(section, sections));
 }
@@ -427,15 +438,15 @@ static bool isOverride(const std::string &argument) {
 static void setOverride(RunConfig &config, const std::string &name,
                         const std::optional<std::string> &value) {
   const std::string origin = "command line";
-  const NeutralKey *neutral = findNeutral(name);
+  const TorchtitanKey *foreign = findForeign(name);
   // The key is looked up before its value, so that a misspelt last key is
   // reported as unknown rather than as without a value.
-  if (!neutral)
+  if (!foreign)
     findOption(config, name, origin);
   if (!value)
     throw Error(origin + ": --" + name + " needs a value");
-  if (neutral)
-    checkNeutral(*neutral, *value, origin);
+  if (foreign)
+    checkForeign(config, *foreign, *value, origin);
   else
     setConfigOption(config, name, *value, origin);
 }
@@ -469,41 +480,4 @@ fsdp::applyConfigOverrides(RunConfig &config,
   std::vector<std::string> others = applyConfigOverrides(config, args, errors);
   errors.throwIfAny();
   return others;
-}
-
-//===----------------------------------------------------------------------===//
-// Help
-//===----------------------------------------------------------------------===//
-
-/// The keys that change nothing and may not hold everything, one line each.
-static std::string neutralHelp() {
-  std::string help = "\nKeys of torchtitan that are accepted with the value "
-                     "that says what is so here anyway\n(and with them those "
-                     "that matter only while a feature is on):\n";
-  for (const NeutralKey &neutral : neutralKeys())
-    if (!neutral.values.empty())
-      help += "  " + neutral.name + " = " + joined(neutral.values, " or ") +
-              ": " + neutral.meaning + "\n";
-  return help;
-}
-
-std::string fsdp::configHelp() {
-  RunConfig config;
-  std::string help, section;
-  for (const ConfigOption &option : configOptions(config)) {
-    if (sectionOf(option.name) != section) {
-      section = sectionOf(option.name);
-      help += "\n[" + section + "]\n";
-    }
-    std::string value = option.text();
-    help += "  --" + option.name + " <" +
-            (option.choices.empty() ? option.typeName()
-                                    : joined(option.choices, "|")) +
-            ">" + (value.empty() ? "" : " (" + value + ")") +
-            (option.compiled ? " *" : "") + "\n      " + option.doc + "\n";
-  }
-  return help +
-         "\nKeys with * decide what is compiled: an artifact made with "
-         "another value is refused.\n" +
-         neutralHelp();
 }

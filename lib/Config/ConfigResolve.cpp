@@ -149,10 +149,13 @@ void fsdp::checkCheckpoint(const RunConfig &config, ConfigErrors &errors) {
   if (checkpoint.keepLatestK == 1)
     refuse("keep_latest_k", " = 1 would keep nothing while the next one is "
                             "made; keep 2, or 0 for all");
-  if (checkpoint.lastSaveInHf)
+  if (checkpoint.lastSaveInHf && !checkpoint.lastSaveModelOnly)
     refuse("last_save_in_hf",
-           " = true: a run saves checkpoints of its own, of which "
-           "`fsdp-checkpoint export` makes a directory of Hugging Face");
+           " = true needs checkpoint.last_save_model_only = true: Hugging "
+           "Face's directories have parameters alone");
+  if (checkpoint.lastSaveInHf && checkpoint.loadOnly)
+    refuse("last_save_in_hf",
+           " = true saves, which checkpoint.load_only = true forbids");
   if (checkpoint.folder.empty())
     refuse("folder", " is empty; it names the folder of the checkpoints");
   if (checkpoint.initialLoadInHf && checkpoint.initialLoadPath.empty())
@@ -190,6 +193,18 @@ static void checkPolicy(const RunConfig &config, ConfigErrors &errors) {
                  key);
 }
 
+/// What is wrong with torchtitan's keys of features that are on.
+static void checkFeatures(RunConfig &config, ConfigErrors &errors) {
+  std::vector<ConfigOption> options = configOptions(config);
+  for (const auto &[name, message] : config.wrongWithFeature) {
+    const std::string &feature = findTorchtitanKey(name)->feature;
+    for (const ConfigOption &option : options)
+      if (option.name == feature && *std::get<bool *>(option.place))
+        errors.add(message + "; with " + feature + " = false any value passes",
+                   name);
+  }
+}
+
 static void resolveMode(RunConfig &config) {
   bool groups = config.parallelism.dataParallelReplicateDegree > 1;
   if (config.compile.mode == "auto")
@@ -209,6 +224,7 @@ std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
   }
   resolveMode(config);
   checkPolicy(config, errors);
+  checkFeatures(config, errors);
   std::string &precision = config.training.mixedPrecisionParam;
   if (precision != "auto")
     return "";

@@ -70,3 +70,14 @@ bool fsdp::isPlainLine(std::string_view text) {
   }
   return true;
 }
+
+std::string fsdp::joinedText(const std::vector<std::string> &parts,
+                             std::string_view separator) {
+  std::string text;
+  for (const std::string &part : parts) {
+    if (!text.empty())
+      text += separator;
+    text += part;
+  }
+  return text;
+}

@@ -1,5 +1,6 @@
 //===- Prepare.cpp - Everything that can be wrong before a run ------------===//
 #include "Prepare.h"
+#include "LastExport.h"
 #include "StartPoint.h"
 #include "Step.h"
 #include "fsdp/Support/RangeNames.h"
@@ -153,8 +154,10 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkInputsOfStep(manifest);
   checkLogits(manifest, config.sample.length);
   checkCommand(config, options, manifest);
-  if (options.trains())
+  if (options.trains()) {
     checkValidation(config, manifest);
+    checkLastExport(config, manifest);
+  }
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,

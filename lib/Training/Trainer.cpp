@@ -4,6 +4,7 @@
 #include "Console.h"
 #include "Evaluate.h"
 #include "History.h"
+#include "LastExport.h"
 #include "LossCurve.h"
 #include "Metrics.h"
 #include "Peak.h"
@@ -63,6 +64,7 @@ private:
   void runSteps();
   void save(int64_t done);
   void saveAndStop();
+  void exportLast();
   std::string firstNonfinite();
   void skipOrStop(const StepRecord &record, const std::string &what);
   void train();
@@ -119,6 +121,10 @@ void Trainer::begin() {
   start = beginFromCheckpoint(rank, config, state);
   done = start.step;
   skipped = start.skippedSteps;
+  requireSuccess(rank.world(), problemOf([&] {
+                   if (rank.isFirst() && start.step < config.training.steps)
+                     checkExportPlace(config);
+                 }));
   if (savesCheckpoints(config))
     saver = std::make_unique<Saver>(rank, config);
 }
@@ -382,6 +388,28 @@ void Trainer::saveAndStop() {
   print("\n");
 }
 
+/// Behind the last step, which is saved, of a run that is not to end early.
+void Trainer::exportLast() {
+  bool isSaved =
+      saver->lastStep() == done || (start.isOwn && start.step == done);
+  if (!isSaved) // all ranks know, and were told
+    return;
+  std::string problem;
+  if (rank.isFirst())
+    problem = problemOf([&] { exportStep(config, done); });
+  hearOthers();
+  if (isStopping || countFailures(rank.world(), problem).count == 0)
+    return;
+  if (!problem.empty())
+    problem += "; step " + std::to_string(done) +
+               " itself is saved, and the same command tries again";
+  if (config.checkpoint.onError == "stop")
+    requireSuccess(rank.world(), problem);
+  else if (rank.isFirst())
+    std::fprintf(stderr, "fsdp-run: warning: %s; the run goes on\n",
+                 problem.c_str());
+}
+
 void Trainer::createSeedCheckpoint() {
   if (!start.path.empty())
     throw Error("checkpoint.create_seed_checkpoint = true, but there is '" +
@@ -452,6 +480,10 @@ void Trainer::train() {
     return saveAndStop();
   if (saver)
     saver->finish();
+  if (exportsLastStep(config))
+    exportLast();
+  if (isStopping)
+    return saveAndStop();
   summarize(std::chrono::duration<double>(Clock::now() - begin).count());
 }
 

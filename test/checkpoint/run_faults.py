@@ -2,6 +2,7 @@
 checkpoints so far stay whole.
 
 usage: run_faults.py WORKDIR"""
+import contextlib
 import os
 import re
 import resource
@@ -99,6 +100,92 @@ def vanished(work, text, artifact):
     expect(process.returncode == 0 or "could not be saved" in errors, errors)
     artifact.run(text, folder, training__steps=1)
     return 1
+
+
+# Permissions mean nothing to root, unless it gives up what makes them so.
+OVERRIDE = "-dac_override,-dac_read_search"
+AS_USER = ["setpriv", f"--inh-caps={OVERRIDE}", f"--bounding-set={OVERRIDE}"
+           ] if os.geteuid() == 0 else []
+
+
+@contextlib.contextmanager
+def read_only(folder):
+    os.chmod(folder, 0o555)
+    try:
+        yield
+    finally:
+        os.chmod(folder, 0o755)
+
+
+def refuses_read_only(work, text, artifact):
+    """A folder that is read-only before the run: no step is trained."""
+    folder = f"{work}/read-only"
+    artifact.run(text, folder, training__steps=4)
+    command = artifact.command(text, folder, training__steps=10)
+    with read_only(f"{folder}/checkpoint"):
+        said = check("read-only", AS_USER + command,
+                     r"cannot write '.*/checkpoint/step-1': Permission denied",
+                     True)
+    expect("step:" not in said, f"read-only: trains\n{said}")
+    newest_is_whole(folder, 4)
+    # A file system that is read-only is so for root too.
+    mounted = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && '
+               'mount -o remount,bind,ro "$0" && "$@"', f"{folder}/checkpoint"]
+    if subprocess.run(mounted + ["true"], capture_output=True).returncode == 0:
+        check("mounted read-only", mounted + command,
+              r"cannot write '.*/checkpoint/step-1': Read-only file system",
+              True)
+
+
+def becomes_read_only(work, text, artifact, policy):
+    """A folder becomes read-only under a run."""
+    name = f"read-only-{policy}"
+    folder = f"{work}/{name}"
+    command = AS_USER + artifact.command(
+        text, folder, training__steps=10000000, checkpoint__interval=20,
+        checkpoint__on_error=policy, checkpoint__async_mode="async",
+        metrics__log_freq=1000000)
+    with open(f"{work}/{name}.errors", "w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                   stderr=errors)
+
+    def said():
+        with open(f"{work}/{name}.errors") as file:
+            return file.read()
+
+    def has_saved():
+        expect(process.poll() is None, f"{name}: ended\n{said()}")
+        return os.path.isdir(f"{folder}/checkpoint") and runs.steps(folder)[0]
+
+    artifacts.wait_until(has_saved, "a checkpoint")
+    failed = (r"the checkpoint of step \d+ could not be saved: .*Permission "
+              r"denied; the newest is .*step-(\d+)")
+    with read_only(f"{folder}/checkpoint"):
+        artifacts.wait_until(lambda: re.search(failed, said()), "a failure")
+        if policy == "stop":
+            process.wait(timeout=300)
+        step = int(re.search(failed, said()).group(1))
+        newest_is_whole(folder, step)
+    if policy == "continue":  # what failed is tried again
+        artifacts.wait_until(lambda: has_saved()[-1] > step, "another save")
+        process.send_signal(signal.SIGTERM)
+    process.wait(timeout=300)
+    stops = policy == "stop"
+    messages = re.findall(r"^fsdp-run: (?!warning)", said(), re.M)
+    expect((process.returncode != 0) == stops and len(messages) == stops,
+           f"{name}: {process.returncode}\n{said()}")
+    done = subprocess.run(AS_USER + artifact.command(text, folder,
+                                                     training__steps=1),
+                          capture_output=True, text=True, timeout=300)
+    expect(done.returncode == 0 and runs.steps(folder)[1] == [],
+           f"{name}: {runs.steps(folder)} {done.stderr}")
+
+
+def permissions(work, text, artifact):
+    refuses_read_only(work, text, artifact)
+    for policy in ("stop", "continue"):
+        becomes_read_only(work, text, artifact, policy)
+    return 3
 
 
 def requests(work, text, artifact):
@@ -272,6 +359,7 @@ def main():
     large = runs.compile_artifact(f"{work}/large", RANKS, model__dim=128,
                                   model__ffn_dim=1024, model__n_layers=2)
     faults = disks(work, text, large) + vanished(work, text, artifact)
+    faults += permissions(work, text, artifact)
     refused = requests(work, text, artifact)
     fitting(work, text, artifact)
     others(work, text, artifact)

@@ -217,9 +217,9 @@ def config_cases(given, config):
     yield compile("choice", '[compile]\nmode = "shard"\n',
                   r"choice.toml:2: compile.mode: expected one of auto, "
                   r"fully_shard, hybrid_shard, replicate, got 'shard'")
-    yield compile("not-neutral", "[float8]\nemulate = true\n",
-                  r"not-neutral.toml:2: float8.emulate = true is not "
-                  r"supported \(there is no Float8\)")
+    yield compile("not-neutral", '[model]\nconverters = ["float8"]\n',
+                  r'not-neutral.toml:2: model.converters = \["float8"\] is not '
+                  r"supported \(there is no Float8 and no MX\)")
     many = write(f"{given}/many.toml", "[training]\nseq_len = 0\nstepz = 3\n"
                  "[model]\ndim = 64\nn_heads = 5\n")
     yield Case("many", ["fsdp-compile", "--config", many, "--ranks", "2",

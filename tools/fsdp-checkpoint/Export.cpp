@@ -15,9 +15,7 @@ struct Options {
 
 static int runExport(const Options &chosen) {
   ExportOptions options = chosen.options;
-  options.dtype = chosen.dtype == "bfloat16"  ? rt::DType::BF16
-                  : chosen.dtype == "float16" ? rt::DType::F16
-                                              : rt::DType::F32;
+  options.dtype = weightType(chosen.dtype);
   auto store = openTensorStore(chosen.from);
   ExportSummary summary = exportHuggingFace(*store, chosen.to, options);
   std::printf("%s: %lld tensors, %lld parameters, %lld bytes of %s in %zu "

@@ -139,9 +139,10 @@ static Expected<ModelSpec> baseModel(const RunConfig &config) {
     return flavorOf(config.model);
   bool isStated = config.origin.count("model.flavor");
   if (!llvm::sys::fs::is_directory(assets))
-    return llvm::createStringError("model.hf_assets_path: there is no "
-                                   "directory '" +
-                                   assets + "'");
+    return llvm::createStringError(
+        config.origin.at("model.hf_assets_path") +
+        ": model.hf_assets_path: there is no directory '" + assets +
+        "'; without the key the model is that of model.flavor");
   if (!llvm::sys::fs::exists(assets + "/config.json")) {
     // A tokenizer alone, as torchtitan's assets for tests.
     if (isStated)

@@ -103,12 +103,17 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
                "instead of replaying the calls of the second as one CUDA "
                "graph: the same bits, slower, and an error names its call. "
                "FSDP_TRACE implies it; CPUs have no graphs");
+  app.add_flag_callback(
+      "--config-reference",
+      [] { throw CLI::CallForVersion(configReference(), 0); },
+      "print all keys of a configuration, ours and torchtitan's, as Markdown "
+      "(docs/reference/config.md) and end");
   std::reverse(others.begin(), others.end()); // as CLI11 wants it
   try {
     app.parse(others);
-  } catch (const CLI::CallForHelp &help) {
+  } catch (const CLI::Success &asked) { // for help or the reference
     std::ostringstream text;
-    int status = app.exit(help, text);
+    int status = app.exit(asked, text);
     print(text.str());
     return status;
   } catch (const CLI::ParseError &error) {

@@ -9,6 +9,7 @@
 #define FSDP_CHECKPOINT_HUGGINGFACE_H
 
 #include "fsdp/Checkpoint/TensorStore.h"
+#include <optional>
 
 namespace fsdp::checkpoint {
 
@@ -47,6 +48,14 @@ bool isHuggingFace(const std::string &path);
 /// Where the model is tied, lm_head may be there if it equals the embedding.
 /// Throws fsdp::Error with all that is wrong in one place.
 std::unique_ptr<TensorStore> openHuggingFace(const std::string &path);
+
+/// The type that config.json calls "float32", "bfloat16" or "float16".
+rt::DType weightType(const std::string &name);
+
+/// Throws fsdp::Error unless Hugging Face has names for the tensors of `model`;
+/// `owner` says whose model it is, for messages.
+void checkExportable(const std::optional<rt::ModelInfo> &model,
+                     const std::string &owner);
 
 struct ExportOptions {
   rt::DType dtype = rt::DType::F32; // or BF16, F16

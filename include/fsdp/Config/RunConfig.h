@@ -5,9 +5,9 @@
 // key can be overridden on the command line as `--section.key value`.
 //
 // One table (configOptions) drives the parser, the overrides, `--help` and
-// the list of settings a compiled artifact depends on; a second (neutralKeys)
-// holds torchtitan's keys that may only say what is so here anyway. No MLIR
-// here: both fsdp-compile and fsdp-run read runs. What is wrong is collected
+// the list of settings a compiled artifact depends on; a second
+// (torchtitanKeys) says what becomes of each key of torchtitan. No MLIR here:
+// both fsdp-compile and fsdp-run read runs. What is wrong is collected
 // (ConfigErrors), or thrown as one fsdp::Error by the forms without a
 // collector.
 //
@@ -125,6 +125,9 @@ struct RunConfig {
   /// Where a key was set ("run.toml:7", "command line"); unset keys are
   /// absent.
   std::map<std::string, std::string> origin;
+  /// What is wrong with keys that matter only with a feature, if it is on: a
+  /// message for each key of torchtitanKeys().
+  std::map<std::string, std::string> wrongWithFeature;
 };
 
 /// One key: its place in a RunConfig, what it may hold and what it means.
@@ -151,16 +154,29 @@ struct ConfigOption {
 /// The table of all keys, bound to `config`, in the order of the sections.
 std::vector<ConfigOption> configOptions(RunConfig &config);
 
-/// A key of torchtitan that is accepted with the values that say what is so
-/// here anyway, and kept nowhere.
-struct NeutralKey {
+/// A key of torchtitan's run descriptions, and what becomes of it here.
+struct TorchtitanKey {
+  enum Fate {
+    Works,   // a key of ours, in configOptions()
+    Any,     // any value passes and changes nothing
+    Only,    // one of `values` passes, or any while `feature` is off
+    Refused, // no value passes
+  };
   std::string name;
-  std::vector<std::string> values; // TOML literals; empty: any value
-  std::string meaning;
+  Fate fate;
+  std::string standard;            // torchtitan's default; empty: it has no
+                                   // such key any more
+  std::vector<std::string> values; // TOML literals
+  std::string meaning;             // what is so here
+  std::string instead; // of a refused value; empty: nothing here does that
+  std::string feature; // a key of ours, true or false; empty: none
 };
 
-/// The table of all neutral keys, in the order of the sections.
-const std::vector<NeutralKey> &neutralKeys();
+/// The table of all torchtitan's keys, in the order of the sections.
+const std::vector<TorchtitanKey> &torchtitanKeys();
+
+/// The row of a key, or null.
+const TorchtitanKey *findTorchtitanKey(const std::string &name);
 
 /// What is wrong with the settings of a run: everything, so that a file is
 /// mended in one go.
@@ -197,6 +213,10 @@ applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args);
 
 /// The reference of all keys with types, defaults and choices, for --help.
 std::string configHelp();
+
+/// The same with torchtitan's keys as Markdown, docs/reference/config.md,
+/// without the end of the last line.
+std::string configReference();
 
 /// Replaces "auto" and -1 by what they mean on `ranks` ranks and this machine,
 /// and checks what concerns several keys that are compiled. Returns one line

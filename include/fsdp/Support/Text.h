@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fsdp {
 
@@ -19,6 +20,10 @@ namespace fsdp {
 bool isPlainLine(std::string_view text);
 
 bool endsWith(std::string_view text, std::string_view end);
+
+/// The parts with `separator` between them.
+std::string joinedText(const std::vector<std::string> &parts,
+                       std::string_view separator);
 
 } // namespace fsdp
 

@@ -143,21 +143,27 @@ inline checkpoint::SaveRequest requestOf(const std::string &folder,
   return request;
 }
 
-/// Saves a step, each rank on a thread of its own.
-inline void saveStep(const std::string &folder, const rt::Manifest &manifest,
-                     int64_t step) {
-  checkpoint::SaveRequest request = requestOf(folder, manifest, step);
+/// Saves what `request` says, each rank on a thread of its own.
+inline void saveAs(const checkpoint::SaveRequest &request,
+                   const rt::Manifest &manifest) {
+  int64_t step = request.state.step;
   checkpoint::beginSave(request);
   std::vector<std::thread> ranks;
   for (int64_t rank = 0; rank < manifest.ranks(); ++rank)
-    ranks.emplace_back([&, request, rank]() mutable {
-      request.rank = rank;
-      checkpoint::writePart(request, chunksOf(manifest, rank, step));
+    ranks.emplace_back([&, rank] {
+      checkpoint::SaveRequest own = request;
+      own.rank = rank;
+      checkpoint::writePart(own, chunksOf(manifest, rank, step));
     });
   std::atomic<bool> cancelled{false};
   EXPECT_TRUE(checkpoint::commitSave(request, cancelled));
   for (std::thread &rank : ranks)
     rank.join();
+}
+
+inline void saveStep(const std::string &folder, const rt::Manifest &manifest,
+                     int64_t step) {
+  saveAs(requestOf(folder, manifest, step), manifest);
 }
 
 } // namespace fsdp::test

@@ -1,7 +1,6 @@
 //===- ConfigTest.cpp - Run descriptions and overrides --------------------===//
 #include "TemporaryFolder.h"
 #include "fsdp/Config/RunConfig.h"
-#include <set>
 
 using namespace fsdp;
 using namespace fsdp::test;
@@ -329,7 +328,8 @@ enable_checkpoint = true
         "FILE:7: compile.bucket: expected one of none, block, got 'blocks'",
         "FILE:8: compile.threads: expected at least 1, got 0",
         "FILE:10: checkpoint.enable_checkpoint = true is not supported "
-        "(checkpoint.enable is its name); leave the key out or set it to false",
+        "(an earlier name); use checkpoint.enable, and leave the key out or "
+        "set it to false",
         "command line: optimizer.lr: expected a number, got 'fast'",
         "command line: unknown key 'model.dims'; did you mean 'model.dim'?",
         "impossible mesh: parallelism.data_parallel_replicate_degree = 1 times "
@@ -354,70 +354,6 @@ TEST(Config, AWrongMeshKeyIsSaidOnce) {
   EXPECT_EQ(messageOf([&] { errors.throwIfAny(); }),
             "command line: parallelism.data_parallel_replicate_degree: "
             "expected an integer, got 'two'");
-}
-
-TEST(Config, NeutralKeysOfTorchtitanChangeNothing) {
-  TemporaryFolder folder;
-  RunConfig config, other;
-  loadConfig(config, folder.write("run.toml", R"(
-[profiling]
-enable_profiling = false
-profile_freq = 100
-[model]
-converters = []
-[optimizer]
-implementation = "foreach"
-[parallelism]
-pipeline_parallel_degree = 1
-pipeline_parallel_schedule = "1F1B"
-context_parallel_degree = 1
-expert_parallel_degree = 1
-[checkpoint]
-enable_checkpoint = false
-[activation_checkpoint]
-mode = "none"
-[compile]
-enable = false
-components = ["model", "loss"]
-[float8]
-enable_fsdp_float8_all_gather = false
-filter_fqns = ["output"]
-[quantize.linear.float8]
-enable_fsdp_float8_all_gather = false
-[memory_estimation]
-enabled = false
-)"));
-  applyConfigOverrides(config, {"--activation_checkpoint.mode", "none",
-                                "--checkpoint.enable_checkpoint=false"});
-  EXPECT_EQ(compiledSettings(config), compiledSettings(other));
-  EXPECT_TRUE(config.origin.empty());
-}
-
-TEST(Config, OtherValuesOfNeutralKeysAreErrors) {
-  EXPECT_EQ(loadError("[parallelism]\ncontext_parallel_degree = 2\n"),
-            "run.toml:2: parallelism.context_parallel_degree = 2 is not "
-            "supported (there is no context parallelism); leave the key out or "
-            "set it to 1");
-  EXPECT_EQ(loadError("[activation_checkpoint]\nmode = \"full\"\n"),
-            "run.toml:2: activation_checkpoint.mode = \"full\" is not "
-            "supported (activations are not recomputed); leave the key out or "
-            "set it to \"none\"");
-  // A string is no boolean.
-  EXPECT_NE(loadError("[checkpoint]\nenable_checkpoint = \"false\"\n"), "");
-  EXPECT_EQ(loadError("[model]\nconverters = [\"float8\"]\n"),
-            "run.toml:2: model.converters = [\"float8\"] is not supported (no "
-            "layer is converted); leave the key out or set it to []");
-  EXPECT_EQ(loadError("[quantize.linear.float8]\nemulate = true\n"),
-            "run.toml:2: quantize.linear.float8.emulate = true is not "
-            "supported (there is no Float8); leave the key out or set it to "
-            "false");
-  EXPECT_EQ(loadError("[checkpoint]\nenabel = false\n"),
-            "run.toml:2: unknown key 'checkpoint.enabel'; did you mean "
-            "'checkpoint.enable'?");
-  EXPECT_EQ(overrideError({"--checkpoint.enable_checkpoint", "true"}),
-            "command line: checkpoint.enable_checkpoint = true is not "
-            "supported (checkpoint.enable is its name); leave the key out or "
-            "set it to false");
 }
 
 TEST(Config, ListsComeFromTomlAndFromTheCommandLine) {
@@ -467,25 +403,21 @@ TEST(Config, KeysOfCheckpointsThatDoNotGoTogether) {
             "command line: checkpoint.initial_load_path needs "
             "checkpoint.enable = true; with checkpoint.load_only = true "
             "nothing is saved");
-  EXPECT_NE(checkpointError({"--checkpoint.enable=true",
+  EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
+                             "--checkpoint.last_save_in_hf=true"}),
+            "command line: checkpoint.last_save_in_hf = true needs "
+            "checkpoint.last_save_model_only = true: Hugging Face's "
+            "directories have parameters alone");
+  EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
+                             "--checkpoint.last_save_model_only=true",
+                             "--checkpoint.load_only=true",
+                             "--checkpoint.last_save_in_hf=true"}),
+            "command line: checkpoint.last_save_in_hf = true saves, which "
+            "checkpoint.load_only = true forbids");
+  EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
+                             "--checkpoint.last_save_model_only=true",
                              "--checkpoint.last_save_in_hf=true"}),
             "");
-}
-
-// Every neutral value is accepted, and no key is in both tables.
-TEST(Config, NeutralKeysAreUniqueAndAcceptTheirValues) {
-  RunConfig config;
-  std::set<std::string> names;
-  for (const ConfigOption &option : configOptions(config))
-    names.insert(option.name);
-  for (const NeutralKey &neutral : neutralKeys()) {
-    EXPECT_TRUE(names.insert(neutral.name).second) << neutral.name;
-    size_t dot = neutral.name.rfind('.');
-    for (const std::string &value : neutral.values)
-      EXPECT_EQ(loadError("[" + neutral.name.substr(0, dot) + "]\n" +
-                          neutral.name.substr(dot + 1) + " = " + value + "\n"),
-                "");
-  }
 }
 
 // What may change without compiling again is not among the settings.

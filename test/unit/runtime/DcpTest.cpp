@@ -8,6 +8,7 @@
 #include "../Mutator.h"
 #include "CheckpointFixture.h"
 #include "DcpMetadata.h"
+#include "TorchSave.h"
 #include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <cstring>
@@ -205,6 +206,47 @@ TEST(Dcp, IsMadeOfACheckpointOfARun) {
         "optimizer.param_groups.wq.weight.amsgrad", "train_state.ntokens_seen"})
     EXPECT_NE(std::find(others.begin(), others.end(), name), others.end())
         << name;
+}
+
+/// Skipped steps are none of AdamW's, nor are those before its moments or the
+/// schedule began anew.
+TEST(Dcp, CountsWhatOptimizerAndScheduleHaveSeen) {
+  TemporaryFolder folder;
+  rt::Manifest manifest =
+      manifestOf({{"dp", 2}}, {{"w", "parameter", "f32", {4}, {"/dp"}},
+                               {"w.exp_avg", "state", "f32", {4}, {"/dp"}},
+                               {"w.exp_avg_sq", "state", "f32", {4}, {"/dp"}},
+                               {"still", "parameter", "f32", {3}, {""}}});
+  SaveRequest request = requestOf(folder.path, manifest, 100);
+  request.state.skippedSteps = 7;
+  request.state.optimizerStart = 20;
+  request.state.scheduleStart = 40;
+  saveAs(request, manifest);
+  const std::string target = folder.file("torch"), metadata = ".metadata";
+  writeDcp(*openTensorStore(folder.path), target);
+  std::map<std::string, DcpItem> items;
+  for (DcpItem &item : readDcpMetadata(
+           readWholeFile(target + "/" + metadata, "the names"), metadata))
+    items[item.name] = std::move(item);
+  auto archiveOf = [&](const std::string &name) {
+    const DcpBox &box = items.at(name).boxes.at(0);
+    return readWholeFile(target + "/" + box.file, "the archives")
+        .substr(box.offset, box.length);
+  };
+  const std::string count = "optimizer.state.w.step";
+  EXPECT_EQ(items.at(count).dtype, "float32");
+  EXPECT_TRUE(items.at(count).shape.empty());
+  std::string archive = archiveOf(count);
+  float updates = 0;
+  std::memcpy(&updates, readTorchTensor(archive, count).data, sizeof updates);
+  EXPECT_EQ(updates, 73);
+  EXPECT_EQ(items.count("optimizer.state.still.step"), 0u);
+  auto integerOf = [&](const std::string &name) {
+    return readTorchInteger(archiveOf(name), name);
+  };
+  EXPECT_EQ(integerOf("lr_scheduler.last_epoch"), 60);
+  EXPECT_EQ(integerOf("train_state.step"), 100);
+  EXPECT_EQ(integerOf("train_state.ntokens_seen"), 5000);
 }
 
 TEST(Dcp, ArchivesAreVerified) {

@@ -1,0 +1,178 @@
+//===- ConfigReference.cpp - What keys there are, for people --------------===//
+//
+// The tables of keys as the text of --help and as Markdown.
+//
+//===----------------------------------------------------------------------===//
+#include "KeyNames.h"
+#include "fsdp/Config/RunConfig.h"
+#include "fsdp/Support/Text.h"
+
+using namespace fsdp;
+
+/// What a value may be: "integer", or the choices.
+static std::string kindOf(const ConfigOption &option) {
+  return option.choices.empty() ? option.typeName()
+                                : joinedText(option.choices, "|");
+}
+
+//===----------------------------------------------------------------------===//
+// Help
+//===----------------------------------------------------------------------===//
+
+/// torchtitan's keys whose features are not here, one line each.
+static std::string torchtitanHelp() {
+  std::string help = "\nKeys of torchtitan that are accepted with the value "
+                     "that says what is so here anyway\n(and with them those "
+                     "that matter only while a feature is on; "
+                     "--config-reference has all):\n";
+  for (const TorchtitanKey &key : torchtitanKeys())
+    if (!key.values.empty())
+      help += "  " + key.name + " = " + joinedText(key.values, " or ") + ": " +
+              key.meaning + "\n";
+  return help;
+}
+
+std::string fsdp::configHelp() {
+  RunConfig config;
+  std::string help, section;
+  for (const ConfigOption &option : configOptions(config)) {
+    if (sectionOf(option.name) != section) {
+      section = sectionOf(option.name);
+      help += "\n[" + section + "]\n";
+    }
+    std::string value = option.text();
+    help += "  --" + option.name + " <" + kindOf(option) + ">" +
+            (value.empty() ? "" : " (" + value + ")") +
+            (option.compiled ? " *" : "") + "\n      " + option.doc + "\n";
+  }
+  return help +
+         "\nKeys with * decide what is compiled: an artifact made with "
+         "another value is refused.\n" +
+         torchtitanHelp();
+}
+
+//===----------------------------------------------------------------------===//
+// Markdown
+//===----------------------------------------------------------------------===//
+
+static std::string code(const std::string &text) { return '`' + text + '`'; }
+
+/// A row of a table; bars would end a cell.
+static std::string row(const std::vector<std::string> &cells) {
+  std::string text = "|";
+  for (const std::string &cell : cells) {
+    for (char c : cell)
+      text += c == '|' ? std::string("\\|") : std::string(1, c);
+    text += "|";
+  }
+  return text + "\n";
+}
+
+/// The begin of a table.
+static std::string head(const std::vector<std::string> &cells) {
+  return "\n" + row(cells) + row(std::vector<std::string>(cells.size(), "---"));
+}
+
+/// A default as TOML spells it.
+static std::string defaultOf(const ConfigOption &option) {
+  std::string type = option.typeName(), text = option.text();
+  if (text == "unset")
+    return text;
+  return code(type == "string" ? '"' + text + '"'
+              : type == "list" ? "[" + text + "]"
+                               : text);
+}
+
+static std::string ourKeys() {
+  RunConfig config;
+  std::string text, section;
+  for (const ConfigOption &option : configOptions(config)) {
+    if (sectionOf(option.name) != section) {
+      section = sectionOf(option.name);
+      text += "\n### [" + section + "]\n" +
+              head({"key", "value", "default", "what it says"});
+    }
+    text += row({code(keyOf(option.name)) + (option.compiled ? " *" : ""),
+                 kindOf(option), defaultOf(option), option.doc});
+  }
+  return text;
+}
+
+/// What to use, behind `before`, or nothing.
+static std::string remedyOf(const TorchtitanKey &key, const char *before) {
+  return key.instead.empty() ? "" : before + key.instead;
+}
+
+/// What becomes of a key of torchtitan that is one of ours.
+static std::string workingKey(const TorchtitanKey &key) {
+  RunConfig config;
+  std::string text = "works";
+  for (const ConfigOption &option : configOptions(config))
+    if (option.name == key.name)
+      text += ", default " + defaultOf(option);
+  return text + (key.meaning.empty() ? "" : ": " + key.meaning) +
+         remedyOf(key, "; otherwise use ");
+}
+
+/// What becomes of one that takes some values.
+static std::string limitedKey(const TorchtitanKey &key) {
+  std::vector<std::string> passing;
+  for (const std::string &value : key.values)
+    passing.push_back(code(value));
+  if (!key.feature.empty())
+    passing.push_back("any value with " + code(key.feature + " = false"));
+  return "takes " + joinedText(passing, " or ") + ": " + key.meaning +
+         remedyOf(key, "; otherwise use ");
+}
+
+static std::string fateOf(const TorchtitanKey &key) {
+  switch (key.fate) {
+  case TorchtitanKey::Works:
+    return workingKey(key);
+  case TorchtitanKey::Any:
+    return "takes any value: " + key.meaning;
+  case TorchtitanKey::Only:
+    return limitedKey(key);
+  case TorchtitanKey::Refused:
+    return "refused: " + key.meaning + remedyOf(key, "; use ");
+  }
+  return "";
+}
+
+static std::string theirKeys() {
+  std::string text, section;
+  for (const TorchtitanKey &key : torchtitanKeys()) {
+    if (sectionOf(key.name) != section) {
+      section = sectionOf(key.name);
+      text += "\n### torchtitan's [" + section + "]\n" +
+              head({"key", "default there", "here"});
+    }
+    bool isCode = !key.standard.empty() && key.standard != "unset";
+    text += row({code(keyOf(key.name)),
+                 isCode                 ? code(key.standard)
+                 : key.standard.empty() ? "earlier versions"
+                                        : key.standard,
+                 fateOf(key)});
+  }
+  return text;
+}
+
+std::string fsdp::configReference() {
+  std::string text =
+      "<!-- Made by `fsdp-run --config-reference`. -->\n\n"
+      "# Keys of a run\n\n"
+      "A run is described by a TOML file with torchtitan's sections and "
+      "keys; `--section.key value` says the same on the command line of "
+      "`fsdp-compile` and `fsdp-run`. Keys with * decide what is "
+      "compiled: an artifact made with another value is refused.\n\n"
+      "## Our keys\n" +
+      ourKeys() +
+      "\n## Keys of torchtitan\n\n"
+      "What becomes of every key that the last torchtitan with TOML files "
+      "has (February 2026), and of names that earlier ones had. Another "
+      "value than those that a key takes is an error that says what to use "
+      "instead; all are said at once.\n" +
+      theirKeys();
+  text.pop_back(); // whoever prints it ends the line
+  return text;
+}
