@@ -28,15 +28,18 @@ OPTIONS = ["--training.steps", "1000000", "--validation.enable", "false",
 PROCESS = r"\(process \d+ on \S+\)"
 COLLECTIVE = (r"(all_gather|all_reduce|reduce_scatter) \"[^\"]+\" "
               r"\(number \d+ of 'train'\)")
-WAITS = (rf"rank 0 waits in {COLLECTIVE} on stream (compute|gather|reduce); "
-         r"rank 1 has not arrived; at its last beat rank 1 (had|was) [^;]+")
+STREAM = "on stream (compute|gather|reduce)"
+# What a rank says of its channels.
+STATE = rf"((in|ended) {COLLECTIVE}(, {COLLECTIVE})*|none so far)"
+LAST = rf"last collectives, at the last beats: rank 1: {STATE}; rank 0: {STATE}"
+WAITS = rf"rank 0 waits in {COLLECTIVE} {STREAM}; rank 1 has not arrived; {LAST}"
 # A rank waits for its neighbour, or all for both.
-AMONG_FOUR = (rf"rank \d: {COLLECTIVE} on stream (compute|gather|reduce) has not ended "
+AMONG_FOUR = (rf"rank \d: {COLLECTIVE} {STREAM} has not ended "
               r"within 5 s \(FSDP_TIMEOUT sets the limit\); (rank 2 has|ranks 2, 3 have) "
-              r"not arrived; at its last beat rank 2 (had|was) [^;]+")
-LATE = (rf"rank 0: {COLLECTIVE} on stream (compute|gather|reduce) has not ended within "
+              rf"not arrived; last collectives, at the last beats: ranks? 2(, 3)?: {STATE}(; ranks? [\d, -]+: {STATE})+")
+LATE = (rf"rank 0: {COLLECTIVE} {STREAM} has not ended within "
         r"5 s \(FSDP_TIMEOUT sets the limit\); "
-        r"rank 1 has not arrived; at its last beat rank 1 (had|was) [^;]+")
+        rf"rank 1 has not arrived; {LAST}")
 
 
 def write_batch(path, token):

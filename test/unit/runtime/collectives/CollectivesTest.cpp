@@ -420,7 +420,7 @@ TEST(Context, NamesTheWrongWorldSize) {
 
 } // namespace
 
-/// A collective to which the last rank comes after `delay`.
+/// A collective, and the same again, to which the last rank comes after `delay`.
 static int reduceAfter(const std::function<void()> &delay) {
   Bucket b(CollectiveKind::AllReduce, DType::F32);
   b.desc.serves = "a collective that hangs";
@@ -428,6 +428,7 @@ static int reduceAfter(const std::function<void()> &delay) {
   b.addInputs(joinWorld().rank);
   b.addOutputs();
   b.addWorkspaces();
+  b.run(Stream::Reduce);
   if (joinWorld().rank == joinWorld().size - 1)
     delay();
   b.run(Stream::Reduce);
