@@ -13,13 +13,7 @@ import sys
 import time
 
 import artifacts
-from artifacts import SECONDS, is_alive, wait_until
-
-
-def children(pid):
-    """Processes that `pid` started."""
-    return [int(name) for name in filter(str.isdigit, os.listdir("/proc"))
-            if artifacts.process_fields(name)[1:2] == [str(pid)]]
+from artifacts import SECONDS, children, is_alive, wait_until
 
 
 def rank_of(pid):
@@ -164,8 +158,6 @@ def ends():
            "fsdp-run: rank 0: " + silent.format(1), short, False)
     yield ("all-stopped", lambda j: kill(*j.ranks, number=signal.SIGSTOP),
            stopped.format(r"\d"), short, False)
-    yield ("ring", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
-           "fsdp: rank 0: " + silent.format(1), short, True)
     yield ("own-terminate",
            lambda j: kill(j.process.pid, number=signal.SIGTERM), "", {}, True)
     yield ("ring-mpi", lambda j: kill(j.ranks[0], number=signal.SIGSTOP),
