@@ -27,6 +27,8 @@ LAUNCHERS = {
                  signal.SIGTERM, False),
 }
 LONG = {"training.steps": 1000000, "metrics.log_freq": 1000000}
+SAVING = {"checkpoint.enable": "true", "checkpoint.interval": 7,
+          "checkpoint.async_mode": "async"}
 COLLECTIVE = r"(in|ended) \w+ \"[^\"]+\" \(number \d+ of 'train'\)"
 
 
@@ -57,7 +59,9 @@ def processes_of(folder):
 
 
 class Job:
-    def __init__(self, place, folder, settings, **environment):
+    """A run in `folder`; `options` are the launcher's."""
+
+    def __init__(self, place, folder, settings, options=(), **environment):
         launcher, artifact, text, front = place
         command, *_ = LAUNCHERS[launcher]
         all_settings = {"training.dataset_path": text,
@@ -65,7 +69,7 @@ class Job:
                         "lr_scheduler.warmup_steps": 0, **settings}
         self.folder, self.metrics = folder, f"{folder}/metrics.jsonl"
         self.process = subprocess.Popen(
-            [*front, *command, "fsdp-run", artifact,
+            [*front, *command, *options, "fsdp-run", artifact,
              "--job.dump_folder", folder,
              *(f"--{key}={value}" for key, value in all_settings.items())],
             env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
@@ -75,12 +79,15 @@ class Job:
 
     def wait_for_steps(self):
         """Until some are done; gives the ranks' processes."""
-        wait_until(lambda: os.path.exists(self.metrics) and
-                   os.path.getsize(self.metrics) > 3000 or
-                   self.process.poll() is not None, f"{self.folder}: steps")
+        self.wait_until(lambda: os.path.exists(self.metrics) and
+                        os.path.getsize(self.metrics) > 3000, "steps")
+        return processes_of(self.folder)
+
+    def wait_until(self, condition, what):
+        wait_until(lambda: condition() or self.process.poll() is not None,
+                   f"{self.folder}: {what}")
         if self.process.poll() is not None:
             sys.exit("".join(self.process.communicate()))
-        return processes_of(self.folder)
 
     def signal_launcher(self, number):
         """To the launcher, not to what is in front of it."""
@@ -126,7 +133,7 @@ def killed(place, work):
 def stopped(place, work):
     job = Job(place, f"{work}/stopped", LONG, FSDP_HEARTBEAT="3")
     ranks = job.wait_for_steps()
-    wait_until(lambda: os.path.getsize(job.metrics) > 30000, "more steps")
+    job.wait_until(lambda: os.path.getsize(job.metrics) > 30000, "more steps")
     os.kill(ranks[1], signal.SIGSTOP)
     status, _, errors = job.end()
     said = own_messages(errors)
@@ -137,24 +144,44 @@ def stopped(place, work):
         f"stopped: {status}\n{errors}")
 
 
+def saved_steps(folder):
+    if not os.path.exists(f"{folder}/checkpoint"):
+        return []
+    return sorted(int(name[5:]) for name in os.listdir(f"{folder}/checkpoint")
+                  if re.fullmatch(r"step-\d+", name))
+
+
 def saved(place, work):
     folder = f"{work}/saved"
     _, number, ends_well = LAUNCHERS[place[0]]
-    job = Job(place, folder, {**LONG, "checkpoint.enable": "true",
-                              "checkpoint.interval": 7,
-                              "checkpoint.async_mode": "async"})
+    job = Job(place, folder, {**LONG, **SAVING})
     job.wait_for_steps()
     job.signal_launcher(number)
     status, said, errors = job.end()
     expect((status == 0) == ends_well and not own_messages(errors) and
            "the same command goes on from there" in said,
            f"saved: {status}\n{said}\n{errors}")
-    steps = sorted(int(name[5:]) for name in os.listdir(f"{folder}/checkpoint")
-                   if re.fullmatch(r"step-\d+", name))
+    steps = saved_steps(folder)
     status, said, errors = Job(place, folder, {
         "training.steps": steps[-1] + 2, "checkpoint.enable": "true"}).end()
     expect(status == 0 and "trained 2 steps" in said,
            f"goes on: {status}\n{said}\n{errors}")
+
+
+def restarted(place, work):
+    """torchrun alone starts ranks again, which go on from what was saved."""
+    job = Job(place, f"{work}/restarted", {**LONG, **SAVING},
+              options=["--max-restarts", "1"])
+    job.wait_until(lambda: saved_steps(job.folder), "a checkpoint")
+    ranks = processes_of(job.folder)
+    os.kill(ranks[1], signal.SIGKILL)
+    step = saved_steps(job.folder)[-1]
+    job.wait_until(lambda: saved_steps(job.folder)[-1] > step + 7 and
+                   set(processes_of(job.folder).values()).isdisjoint(
+                       ranks.values()), "other ranks")
+    job.signal_launcher(signal.SIGTERM)
+    _, said, errors = job.end()
+    expect("checkpoint: goes on behind step" in said, f"restarted: {said}\n{errors}")
 
 
 def main():
@@ -162,7 +189,10 @@ def main():
     place = (launcher, artifact, text, front)
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
-    for scenario in (trains, killed, stopped, saved):
+    scenarios = [trains, killed, stopped, saved]
+    if launcher == "torchrun":
+        scenarios.append(restarted)
+    for scenario in scenarios:
         scenario(place, work)
         print(f"{launcher}: {scenario.__name__}")
 
