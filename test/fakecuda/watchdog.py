@@ -7,6 +7,7 @@ usage: watchdog.py DEVICE FOLDER TEXT WORKDIR
 DEVICE is fsdp-fake-device; FOLDER has artifacts of --target=cuda for two ranks
 (cuda) and for 2 x 2 (hybrid), and cuda.so and hybrid.so, the twins of their
 kernels."""
+import ctypes
 import json
 import os
 import re
@@ -15,12 +16,15 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from environments import free_port, rank_processes, torchrun
 
 SECONDS = 60  # a limit of the test, not of what it tests
+# Linux's, which Python does not name.
+PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_FOR_THREADS = 0x4206, 0x4207, 0x40000000
 # Never ends by itself.
 OPTIONS = ["--training.steps", "1000000", "--validation.enable", "false",
            "--sample.length", "0", "--lr_scheduler.warmup_steps", "0"]
@@ -138,6 +142,26 @@ def signalled(rank, number):
     return disturb
 
 
+def hold(process):
+    """Its main thread alone stands still until the process ends, of which this
+    thread is told first."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+        if libc.ptrace(request, process, None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+    while os.WIFSTOPPED(os.waitpid(process, WAIT_FOR_THREADS)[1]):
+        pass
+
+
+def held(rank):
+    """Once a step is done, the host hangs."""
+    def disturb(job):
+        job.wait_for_step()
+        (process,) = (p for p in rank_processes(job.process) if is_rank(p, rank))
+        threading.Thread(target=hold, args=[process], daemon=True).start()
+    return disturb
+
+
 def nothing(job):
     pass
 
@@ -156,6 +180,7 @@ CASES = [
     ("the first rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(0, signal.SIGSTOP), (1,),
      rf"no sign of life from rank 0 {PROCESS} for 5 s: it is stopped "
      r"\(FSDP_HEARTBEAT sets the limit\)", (LOST, LOST)),
+    ("a rank hangs in the host", {"FSDP_TIMEOUT": "5"}, held(1), (0, 1), LATE, (LOST, LOST)),
     ("a kernel hangs", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@1"},
      nothing, (0, 1), LATE, (LOST, LOST)),
     ("a kernel of one of four ranks hangs",
