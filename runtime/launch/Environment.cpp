@@ -76,10 +76,13 @@ static bool isSlurm(const Launcher &launcher) {
 
 /// Slurm's variables of a first task are also those of a job's script and of an
 /// allocation's shell, which start ranks themselves. A script is no step of its
-/// job; the steps of others have numbers above all of srun's.
+/// job; the steps of others have numbers above all of srun's, or, as the shell
+/// of 'srun --pty', a single task.
 static bool isSlurmTask() {
   const char *step = std::getenv("SLURM_STEP_ID");
-  return step && std::strtoull(step, nullptr, 10) < 0xfffffff0;
+  const char *tasks = std::getenv("SLURM_NTASKS");
+  return step && std::strtoull(step, nullptr, 10) < 0xfffffff0 &&
+         !(tasks && std::strcmp(tasks, "1") == 0);
 }
 
 /// How many ranks this machine has, as the launcher says.

@@ -68,6 +68,9 @@ TEST_F(Launch, AnAllocationWithoutATaskIsNoLauncher) {
   EXPECT_FALSE(detectLaunch());
   set("SLURM_STEP_ID", "3");
   EXPECT_TRUE(detectLaunch());
+  // 'srun --pty bash'
+  set("SLURM_NTASKS", "1");
+  EXPECT_FALSE(detectLaunch());
 }
 
 // Three machines, of which the last has fewer tasks; nobody asked for a number
