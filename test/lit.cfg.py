@@ -1,6 +1,8 @@
 """The lit test suite. Run it with `ninja -C build check-fsdp`, or one file with
 `lit -v build/test --filter NAME`."""
 import os
+import shutil
+import subprocess
 import lit.formats
 
 config.name = "fsdp"
@@ -14,7 +16,7 @@ bin_dir = os.path.join(config.fsdp_build_dir, "bin")
 path = [bin_dir, config.llvm_tools_dir or "/usr/lib/llvm-22/bin", os.environ["PATH"]]
 config.environment["PATH"] = os.pathsep.join(path)
 for name in ("HOME", "OMP_NUM_THREADS", "FSDP_SEED", "FSDP_MUTATIONS",
-             "FSDP_FAKECUDA_SEEDS"):
+             "FSDP_FAKECUDA_SEEDS", "SLURM_CONF"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 # mpirun and OpenMP must not fight for the two cores of a small machine.
@@ -33,6 +35,12 @@ with open("/proc/cpuinfo") as cpuinfo:
         config.available_features.add("native-bf16")
 if config.have_cuda == "1":
     config.available_features.add("cuda")
+# Launchers of others, where they are.
+if shutil.which("torchrun"):
+    config.available_features.add("torchrun")
+if shutil.which("srun") and subprocess.run(
+        ["sinfo"], capture_output=True, timeout=60).returncode == 0:
+    config.available_features.add("slurm")
 if config.have_fuzzers == "1":
     config.available_features.add("fuzzers")
 if config.sanitize == "ON":

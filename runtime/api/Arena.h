@@ -32,8 +32,12 @@ public:
     return p ? p + mapped - kControlBytes : nullptr;
   }
   static constexpr uint64_t kControlBytes = 1 << 16;
-  /// Where the rank's heartbeat is in its control pages: the last cache line.
+  /// What lies there: a cache line per channel (SharedTransport), a word per
+  /// channel (LastCollectives), and the rank's heartbeat in the last line.
+  static constexpr uint64_t kMaxChannels = 896;
+  static constexpr uint64_t kProgressAt = kMaxChannels * 64;
   static constexpr uint64_t kPulseAt = kControlBytes - 64;
+  static_assert(kProgressAt + kMaxChannels * 8 <= kPulseAt);
 
 private:
   bool createShared(const World &world);

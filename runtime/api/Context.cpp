@@ -57,13 +57,14 @@ static void createChannels(Context &c, const ContextOptions &options,
   for (int32_t g = 0; g < a.groups; ++g)
     c.places.push_back(
         coordinateOf(a.group[g], options.meshAxes, c.world.rank));
+  ChannelSetting setting{c.arena,  options.meshAxes, timeout,
+                         maxItems, *c.progress,      *c.heartbeat};
   for (int s = 0; s < kStreams; ++s)
     for (int32_t g = 0; g < a.groups; ++g)
       c.channels.push_back(
           isUsed[size_t(g)]
-              ? std::make_unique<Channel>(c.arena, a.group[g], options.meshAxes,
-                                          int(c.channels.size()), Stream(s),
-                                          timeout, maxItems)
+              ? std::make_unique<Channel>(setting, a.group[g],
+                                          int(c.channels.size()), Stream(s))
               : nullptr);
   for (int s = 1; s < kStreams; ++s)
     c.workers[s] = std::make_unique<StreamWorker>(Stream(s), c.events, c.trace,
@@ -111,8 +112,11 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   if (std::string file = tracePath(options.tracePrefix, world.rank);
       !file.empty())
     c->trace.enable(file, world.rank);
+  c->progress = std::make_unique<LastCollectives>(
+      artifact, c->arena, world, size_t(kStreams) * size_t(artifact.groups));
+  c->heartbeat =
+      std::make_unique<Heartbeat>(c->arena, world, heartbeat, *c->progress);
   createChannels(*c, options, timeout);
-  c->heartbeat = std::make_unique<Heartbeat>(c->arena, world, heartbeat);
   return c;
 }
 
@@ -126,6 +130,7 @@ bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
   omp_set_num_threads(c.threads);
   {
     const fsdp_program &program = c.artifact->program[index];
+    c.progress->beginProgram(index);
     program.run(c);
     for (auto &worker : c.workers)
       if (worker)

@@ -4,6 +4,7 @@
 
 #include "../collectives/Collectives.h"
 #include "../collectives/Heartbeat.h"
+#include "../collectives/LastCollectives.h"
 #include "../collectives/StreamWorker.h"
 #include "../cpu/Attention.h"
 #include "../cpu/Gemm.h"
@@ -30,13 +31,15 @@ public:
 
   /// This rank's place in every group.
   std::vector<Coordinate> places;
+  /// A channel that does not come to an end needs both, up to its own end.
+  std::unique_ptr<LastCollectives> progress;
+  std::unique_ptr<Heartbeat> heartbeat;
   /// Channels by (stream, group): a communicator carries one total order. Null
   /// for a group without a collective.
   std::vector<std::unique_ptr<Channel>> channels;
   Events events;
   /// Null for the compute stream, which is the calling thread.
   std::unique_ptr<StreamWorker> workers[kStreams];
-  std::unique_ptr<Heartbeat> heartbeat;
 
   /// The programs of a step, and what was wrong with the data of the last.
   std::vector<int> step;

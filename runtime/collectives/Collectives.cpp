@@ -2,42 +2,64 @@
 #include "Collectives.h"
 #include "../api/ContextImpl.h"
 #include "../kernels/Kernels.h"
+#include "Heartbeat.h"
 #include "Job.h"
+#include "LastCollectives.h"
 #include "Transport.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 
+using namespace fsdp;
 using namespace fsdp::rt;
 
 //===----------------------------------------------------------------------===//
 // Channel
 //===----------------------------------------------------------------------===//
 
-Channel::Channel(const Arena &arena, const GroupDesc &group,
-                 const std::vector<int64_t> &meshAxes, int index, Stream stream,
-                 double timeoutSeconds, int maxItems)
-    : ranks(groupRanks(group, meshAxes, joinWorld().rank)),
-      tree(rankTree(group, meshAxes)), pieces(ranks.size() * size_t(maxItems)) {
+Channel::Channel(const ChannelSetting &setting, const GroupDesc &group,
+                 int index, Stream stream)
+    : ranks(groupRanks(group, setting.meshAxes, joinWorld().rank)),
+      tree(rankTree(group, setting.meshAxes)), index(index), stream(stream),
+      timeout(setting.timeoutSeconds), progress(setting.progress),
+      heartbeat(setting.heartbeat),
+      pieces(ranks.size() * size_t(setting.maxItems)) {
   int rank = joinWorld().rank;
   me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   // Groups of one mesh have equal sizes: either all ranks return here or none.
   if (ranks.size() == 1)
     return;
-  transport = createSharedTransport(arena, ranks, me, index, timeoutSeconds);
+  transport = createSharedTransport(setting.arena, ranks, me, index, timeout);
   // Making a communicator is collective over the job, so all agree first.
   if (!job::everyone(transport != nullptr))
-    transport = createMPITransport(ranks, me, maxItems, timeoutSeconds);
-  transport->current.stream = stream;
+    transport = createMPITransport(ranks, me, setting.maxItems, timeout);
+  transport->onTimeout = [this] { endLate(); };
 }
 
 Channel::~Channel() = default;
 
-void Channel::run(const CollectiveDesc &desc, const Ptr *in, const Ptr *out,
-                  const Ptr *workspace) {
-  if (transport) {
-    transport->current.serves = desc.serves;
-    transport->current.sequence = sequence++;
-  }
+void Channel::endLate() const {
+  heartbeat.endJob(progress.nameOf(current) + " on stream " +
+                   streamName(stream) +
+                   format(" has not ended within %g s (FSDP_TIMEOUT sets the "
+                          "limit): another rank is dead, stuck or runs another "
+                          "program",
+                          timeout));
+}
+
+void Channel::run(const CollectiveDesc &desc, uint64_t word, const Ptr *in,
+                  const Ptr *out, const Ptr *workspace) {
+  // A rank that is alone in its group waits for nobody.
+  if (!transport)
+    return dispatch(desc, in, out, workspace);
+  current = word;
+  progress.enter(size_t(index), word);
+  dispatch(desc, in, out, workspace);
+  progress.leave(size_t(index), word);
+}
+
+void Channel::dispatch(const CollectiveDesc &desc, const Ptr *in,
+                       const Ptr *out, const Ptr *workspace) {
   switch (desc.kind) {
   case CollectiveKind::AllGather:
     return allGather(desc, in, out);
@@ -213,10 +235,11 @@ void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
                           Ptrs out, Ptrs workspace) {
   const CollectiveDesc &desc = c.artifact->collective[index];
   Channel &channel = c.channel(stream, desc.group);
+  uint64_t word = c.progress->next(index);
   if (StreamWorker *worker = c.workers[int(stream)].get()) {
-    worker->collective(channel, desc, in, out, workspace);
+    worker->collective(channel, desc, word, in, out, workspace);
     return;
   }
   Trace::Span span(c.trace, stream, desc.serves, desc.items);
-  channel.run(desc, in.begin(), out.begin(), workspace.begin());
+  channel.run(desc, word, in.begin(), out.begin(), workspace.begin());
 }

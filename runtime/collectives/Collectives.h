@@ -16,25 +16,42 @@
 
 namespace fsdp::rt {
 
+class Heartbeat;
+class LastCollectives;
 /// Moves bytes between the ranks of a group, in one total order.
 class Transport;
+
+/// What the channels of a rank share.
+struct ChannelSetting {
+  const Arena &arena;
+  const std::vector<int64_t> &meshAxes;
+  double timeoutSeconds;
+  /// The largest number of tensors in a bucket.
+  int maxItems;
+  LastCollectives &progress;
+  Heartbeat &heartbeat;
+};
 
 /// A communicator of one group of ranks for one stream.
 class Channel {
 public:
   /// Collective over the whole job: every rank makes its channels in the same
-  /// order. `index` is the channel's number.
-  Channel(const Arena &arena, const GroupDesc &group,
-          const std::vector<int64_t> &meshAxes, int index, Stream stream,
-          double timeoutSeconds, int maxItems);
+  /// order. `index` is the channel's number. What `setting` refers to outlives
+  /// the last run.
+  Channel(const ChannelSetting &setting, const GroupDesc &group, int index,
+          Stream stream);
   ~Channel();
 
   int size() const { return int(ranks.size()); }
-  /// Executes one bucket and returns when its buffers may be reused.
-  void run(const CollectiveDesc &desc, const Ptr *in, const Ptr *out,
-           const Ptr *workspace);
+  /// Executes one bucket and returns when its buffers may be reused. `word` is
+  /// the collective's of LastCollectives.
+  void run(const CollectiveDesc &desc, uint64_t word, const Ptr *in,
+           const Ptr *out, const Ptr *workspace);
 
 private:
+  void dispatch(const CollectiveDesc &desc, const Ptr *in, const Ptr *out,
+                const Ptr *workspace);
+  [[noreturn]] void endLate() const;
   void allGather(const CollectiveDesc &desc, const Ptr *in, const Ptr *out);
   void reduceScatter(const CollectiveDesc &desc, const Ptr *in, const Ptr *out,
                      const Ptr *workspace);
@@ -50,7 +67,12 @@ private:
   std::vector<int> ranks; // of the job, in the group's order
   RankTree tree;
   int me = 0; // position in `ranks`
-  uint64_t sequence = 0;
+  const int index;
+  const Stream stream;
+  const double timeout; // seconds
+  LastCollectives &progress;
+  Heartbeat &heartbeat;
+  uint64_t current = 0; // the word of the last collective
   std::unique_ptr<Transport> transport;
   std::vector<const void *> pieces; // of one bucket, by item and position
 };

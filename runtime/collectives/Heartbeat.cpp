@@ -14,8 +14,8 @@
 using namespace fsdp::rt;
 
 Heartbeat::Heartbeat(const Arena &arena, const World &world,
-                     double limitSeconds)
-    : world(world), limit(limitSeconds) {
+                     double limitSeconds, const LastCollectives &progress)
+    : world(world), progress(progress), limit(limitSeconds) {
   if (world.size == 1 || limit == 0)
     return;
   period = std::chrono::duration<double>(std::clamp(limit / 8, 0.05, 1.0));
@@ -25,9 +25,9 @@ Heartbeat::Heartbeat(const Arena &arena, const World &world,
   job::allGather(&mine, sizeof mine, all.data());
   int previous = (world.rank + world.size - 1) % world.size;
   before = all[size_t(previous)];
-  pulse = job::everyone(arena.control(previous) != nullptr)
-              ? createSharedPulse(arena, world)
-              : createMPIPulse(world);
+  bool isShared = arena.control(previous) && progress.areShared();
+  pulse = job::everyone(isShared) ? createSharedPulse(arena, world, progress)
+                                  : createMPIPulse(world, progress);
   thread = std::thread([this] { loop(); });
   // What the first beat touches is resident before the first step.
   std::unique_lock<std::mutex> lock(mutex);
@@ -69,12 +69,27 @@ void Heartbeat::loop() {
   }
 }
 
-void Heartbeat::report() const {
+void Heartbeat::report() {
   int rank = (world.rank + world.size - 1) % world.size;
-  abortWorld(
+  endJobLocked(
       format("no sign of life from rank %d (process %lld on %s) for %g s: %s "
              "(FSDP_HEARTBEAT sets the limit)",
              rank, static_cast<long long>(before.pid), before.host, limit,
              whyIsSilent(before.pid, before.host)),
-      3);
+      rank);
+}
+
+void Heartbeat::endJob(const std::string &problem) {
+  std::unique_lock<std::mutex> lock(mutex);
+  endJobLocked(problem, /*silent=*/-1);
+}
+
+void Heartbeat::endJobLocked(const std::string &problem, int silent) {
+  if (!pulse)
+    abortWorld(problem, kLostJobStatus);
+  if (auto words = pulse->ask(silent))
+    abortWorld(problem + progress.describe(*words, silent), kLostJobStatus);
+  // Only if the rank that speaks for the job does not come to it.
+  std::this_thread::sleep_for(std::chrono::seconds(10));
+  abortWorld(problem, kLostJobStatus);
 }

@@ -4,13 +4,14 @@
 // rank beats while its process is scheduled, whatever the program computes,
 // and listens to the rank before it. When that has been silent for too long,
 // the job ends with a message that names it. The ranks form a ring: of any
-// stopped ones, the last before a running one is noticed.
+// stopped ones, the last before a running one is noticed. What ends the job
+// says of every rank which collectives it was in last.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COLLECTIVES_HEARTBEAT_H
 #define FSDP_RUNTIME_COLLECTIVES_HEARTBEAT_H
 
-#include "../api/Arena.h"
+#include "LastCollectives.h"
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -25,11 +26,17 @@ class Pulse;
 class Heartbeat {
 public:
   /// Collective over the job. A silence of `limitSeconds` ends it; 0, or a
-  /// single rank, means no heartbeat.
-  Heartbeat(const Arena &arena, const World &world, double limitSeconds);
+  /// single rank, means no heartbeat. `progress` outlives it.
+  Heartbeat(const Arena &arena, const World &world, double limitSeconds,
+            const LastCollectives &progress);
   /// Collective, unless an exception is under way, after which the job must
   /// be ended. Silence is no alarm from here on.
   ~Heartbeat();
+
+  /// Ends the job with the problem of this rank and, if there is a heartbeat,
+  /// the last collectives of all ranks. Where several ranks would, one does.
+  /// Any thread.
+  [[noreturn]] void endJob(const std::string &problem);
 
 private:
   /// The rank that this one listens to.
@@ -39,9 +46,11 @@ private:
   };
 
   void loop();
-  [[noreturn]] void report() const;
+  [[noreturn]] void report();
+  [[noreturn]] void endJobLocked(const std::string &problem, int silent);
 
   World world;
+  const LastCollectives &progress;
   double limit;
   std::chrono::duration<double> period{1};
   Neighbour before{};

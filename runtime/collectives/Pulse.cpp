@@ -1,12 +1,18 @@
 //===- Pulse.cpp - How beats travel between ranks -------------------------===//
 #include "Pulse.h"
-#include <atomic>
+#include <algorithm>
+#include <chrono>
+#include <deque>
 #include <mpi.h>
+#include <thread>
 
 using namespace fsdp::rt;
 
 /// Stands for "no beat follows".
 static constexpr uint64_t kEnded = ~uint64_t(0);
+
+/// So long a rank that lives may take to answer: it does so when it beats.
+static constexpr std::chrono::seconds kAnswerTime{5};
 
 static int nextOf(const World &world) { return (world.rank + 1) % world.size; }
 
@@ -18,9 +24,11 @@ namespace {
 
 class SharedPulse final : public Pulse {
 public:
-  SharedPulse(std::byte *mine, const std::byte *theirs)
-      : mine(*reinterpret_cast<std::atomic<uint64_t> *>(mine)),
-        theirs(*reinterpret_cast<const std::atomic<uint64_t> *>(theirs)) {}
+  SharedPulse(const Arena &arena, const World &world,
+              const LastCollectives &progress)
+      : world(world), progress(progress), mine(lineOf(arena, world.rank).beats),
+        theirs(lineOf(arena, previousOf(world)).beats),
+        speaker(lineOf(arena, 0).speaker) {}
 
   void beat() override { mine.fetch_add(1, std::memory_order_relaxed); }
   bool heard() override {
@@ -30,19 +38,45 @@ public:
     return isNew;
   }
   void end() override { mine.store(kEnded); }
+  std::optional<std::vector<ProgressWords>> ask(int) override {
+    uint64_t nobody = 0;
+    if (!speaker.compare_exchange_strong(nobody, uint64_t(world.rank) + 1))
+      return std::nullopt;
+    std::vector<ProgressWords> all;
+    for (int rank = 0; rank < world.size; ++rank)
+      all.push_back(progress.wordsOf(rank));
+    return all;
+  }
 
 private:
+  /// What a rank has in its control pages; all zero at first.
+  struct Line {
+    std::atomic<uint64_t> beats;
+    /// Of rank 0: the rank that speaks at the end of the job, from 1.
+    std::atomic<uint64_t> speaker;
+  };
+  static Line &lineOf(const Arena &arena, int rank) {
+    return *reinterpret_cast<Line *>(arena.control(rank) + Arena::kPulseAt);
+  }
+
+  const World world;
+  const LastCollectives &progress;
   std::atomic<uint64_t> &mine;
   const std::atomic<uint64_t> &theirs;
+  std::atomic<uint64_t> &speaker;
   uint64_t seen = 0;
 };
 
+/// A beat is a count and the words of its rank.
 class MPIPulse final : public Pulse {
 public:
-  explicit MPIPulse(const World &world)
-      : next(nextOf(world)), previous(previousOf(world)) {
+  MPIPulse(const World &world, const LastCollectives &progress)
+      : world(world), progress(progress), next(nextOf(world)),
+        previous(previousOf(world)), sent(1 + progress.channels()),
+        received(sent.size()) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     listen();
+    listenToAsking();
   }
   ~MPIPulse() override {
     int finalized = 0;
@@ -52,13 +86,13 @@ public:
   }
 
   void beat() override {
+    answer();
     int isSent = 0;
     MPI_Test(&sending, &isSent, MPI_STATUS_IGNORE);
     // A stopped rank takes no messages: they must not pile up.
     if (!isSent)
       return;
-    ++sent;
-    MPI_Isend(&sent, 1, MPI_UINT64_T, next, 0, comm, &sending);
+    send(sent[0] + 1);
   }
   bool heard() override {
     bool any = hasEnded;
@@ -70,46 +104,129 @@ public:
     }
     return any;
   }
-  void end() override {
-    MPI_Wait(&sending, MPI_STATUS_IGNORE);
-    sent = kEnded;
-    MPI_Isend(&sent, 1, MPI_UINT64_T, next, 0, comm, &sending);
-    // Every message is taken before the communicator goes.
-    while (!hasEnded) {
-      MPI_Wait(&receiving, MPI_STATUS_IGNORE);
-      take();
-    }
-    MPI_Wait(&sending, MPI_STATUS_IGNORE);
-  }
+  void end() override;
+  std::optional<std::vector<ProgressWords>> ask(int silent) override;
 
 private:
+  enum Tag { Beat, Asking, Answer };
+
+  void send(uint64_t count) {
+    ProgressWords words = progress.ownWords();
+    sent[0] = count;
+    std::copy(words.begin(), words.end(), sent.begin() + 1);
+    MPI_Isend(sent.data(), int(sent.size()), MPI_UINT64_T, next, Beat, comm,
+              &sending);
+  }
   void listen() {
-    MPI_Irecv(&received, 1, MPI_UINT64_T, previous, 0, comm, &receiving);
+    MPI_Irecv(received.data(), int(received.size()), MPI_UINT64_T, previous,
+              Beat, comm, &receiving);
+  }
+  void listenToAsking() {
+    MPI_Irecv(nullptr, 0, MPI_UINT64_T, MPI_ANY_SOURCE, Asking, comm, &asking);
   }
 
   /// A message is here: waits for the next, unless it was the last.
   void take() {
-    hasEnded = received == kEnded;
+    hasEnded = received[0] == kEnded;
+    lastBeat.assign(received.begin() + 1, received.end());
     if (!hasEnded)
       listen();
   }
 
-  int next, previous;
+  void answer();
+  void sendAway(int rank, Tag tag, ProgressWords words);
+
+  const World world;
+  const LastCollectives &progress;
+  const int next, previous;
   MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Request sending = MPI_REQUEST_NULL, receiving = MPI_REQUEST_NULL;
-  uint64_t sent = 0, received = 0;
+  MPI_Request sending = MPI_REQUEST_NULL, receiving = MPI_REQUEST_NULL,
+              asking = MPI_REQUEST_NULL;
+  std::vector<uint64_t> sent, received;
+  ProgressWords lastBeat; // of the rank before
   bool hasEnded = false;
+  /// The lowest rank that has asked: it speaks for the job.
+  int speaker = world.size;
+  std::deque<ProgressWords> away;     // sent, perhaps not taken yet
+  std::vector<ProgressWords> answers; // MPI may still write into them
 };
 
 } // namespace
 
-std::unique_ptr<Pulse> fsdp::rt::createSharedPulse(const Arena &arena,
-                                                   const World &world) {
-  return std::make_unique<SharedPulse>(
-      arena.control(world.rank) + Arena::kPulseAt,
-      arena.control(previousOf(world)) + Arena::kPulseAt);
+void MPIPulse::end() {
+  MPI_Wait(&sending, MPI_STATUS_IGNORE);
+  send(kEnded);
+  // Every message is taken before the communicator goes.
+  while (!hasEnded) {
+    MPI_Wait(&receiving, MPI_STATUS_IGNORE);
+    take();
+  }
+  MPI_Wait(&sending, MPI_STATUS_IGNORE);
+  MPI_Cancel(&asking);
+  MPI_Wait(&asking, MPI_STATUS_IGNORE);
 }
 
-std::unique_ptr<Pulse> fsdp::rt::createMPIPulse(const World &world) {
-  return std::make_unique<MPIPulse>(world);
+void MPIPulse::sendAway(int rank, Tag tag, ProgressWords words) {
+  const ProgressWords &kept = away.emplace_back(std::move(words));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Isend(kept.data(), int(kept.size()), MPI_UINT64_T, rank, tag, comm,
+            &request);
+  MPI_Request_free(&request);
+}
+
+void MPIPulse::answer() {
+  for (int isHere = 1; isHere;) {
+    MPI_Status status;
+    MPI_Test(&asking, &isHere, &status);
+    if (!isHere)
+      return;
+    speaker = std::min(speaker, status.MPI_SOURCE);
+    sendAway(status.MPI_SOURCE, Answer, progress.ownWords());
+    listenToAsking();
+  }
+}
+
+std::optional<std::vector<ProgressWords>> MPIPulse::ask(int silent) {
+  auto until = std::chrono::steady_clock::now() + kAnswerTime;
+  answers.resize(size_t(world.size), ProgressWords(progress.channels()));
+  std::vector<MPI_Request> requests(size_t(world.size), MPI_REQUEST_NULL);
+  for (int rank = 0; rank < world.size; ++rank) {
+    if (rank == world.rank || rank == silent)
+      continue;
+    sendAway(rank, Asking, {});
+    MPI_Irecv(answers[size_t(rank)].data(), int(progress.channels()),
+              MPI_UINT64_T, rank, Answer, comm, &requests[size_t(rank)]);
+  }
+  for (int isComplete = 0; !isComplete;) {
+    answer();
+    if (speaker < world.rank)
+      return std::nullopt;
+    MPI_Testall(world.size, requests.data(), &isComplete, MPI_STATUSES_IGNORE);
+    if (std::chrono::steady_clock::now() > until)
+      break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::vector<ProgressWords> all;
+  for (int rank = 0; rank < world.size; ++rank) {
+    MPI_Request &request = requests[size_t(rank)];
+    int isHere = rank != silent;
+    if (isHere)
+      MPI_Test(&request, &isHere, MPI_STATUS_IGNORE);
+    all.push_back(rank == world.rank ? progress.ownWords()
+                  : isHere           ? answers[size_t(rank)]
+                  : rank == previous ? lastBeat
+                                     : ProgressWords());
+  }
+  return all;
+}
+
+std::unique_ptr<Pulse>
+fsdp::rt::createSharedPulse(const Arena &arena, const World &world,
+                            const LastCollectives &progress) {
+  return std::make_unique<SharedPulse>(arena, world, progress);
+}
+
+std::unique_ptr<Pulse>
+fsdp::rt::createMPIPulse(const World &world, const LastCollectives &progress) {
+  return std::make_unique<MPIPulse>(world, progress);
 }

@@ -2,8 +2,9 @@
 #ifndef FSDP_RUNTIME_COLLECTIVES_PULSE_H
 #define FSDP_RUNTIME_COLLECTIVES_PULSE_H
 
-#include "../api/Arena.h"
+#include "LastCollectives.h"
 #include <memory>
+#include <optional>
 
 namespace fsdp::rt {
 
@@ -16,13 +17,19 @@ public:
   virtual bool heard() = 0;
   /// Tells the next rank that no beat will follow. Collective.
   virtual void end() = 0;
+  /// Asks every rank but `silent` (-1: none) for its words, in a few seconds;
+  /// of one that does not answer they are those of its last beat, or not known.
+  /// Nothing if another rank has asked for the same end of the job. The pulse
+  /// is of no other use then.
+  virtual std::optional<std::vector<ProgressWords>> ask(int silent) = 0;
 };
 
 /// Through the control pages of the arenas, which the ranks have mapped.
-std::unique_ptr<Pulse> createSharedPulse(const Arena &arena,
-                                         const World &world);
-/// Through messages of 8 bytes. Collective over the job.
-std::unique_ptr<Pulse> createMPIPulse(const World &world);
+std::unique_ptr<Pulse> createSharedPulse(const Arena &arena, const World &world,
+                                         const LastCollectives &progress);
+/// Through messages, which bring the words too. Collective over the job.
+std::unique_ptr<Pulse> createMPIPulse(const World &world,
+                                      const LastCollectives &progress);
 
 } // namespace fsdp::rt
 

@@ -99,7 +99,7 @@ std::unique_ptr<Transport>
 fsdp::rt::createSharedTransport(const Arena &arena,
                                 const std::vector<int> &ranks, int me,
                                 int channel, double timeoutSeconds) {
-  if (uint64_t(channel) >= Arena::kPulseAt / sizeof(Gate))
+  if (uint64_t(channel) >= Arena::kMaxChannels)
     return nullptr;
   for (int r : ranks)
     if (!arena.peer(r))

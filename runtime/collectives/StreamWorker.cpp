@@ -64,8 +64,10 @@ void StreamWorker::endIssue() {
 }
 
 void StreamWorker::collective(Channel &channel, const CollectiveDesc &desc,
-                              Ptrs in, Ptrs out, Ptrs workspace) {
+                              uint64_t word, Ptrs in, Ptrs out,
+                              Ptrs workspace) {
   Command &c = beginIssue(Kind::Collective);
+  c.number = word;
   c.channel = &channel;
   c.desc = &desc;
   Ptr *at = std::copy(in.begin(), in.end(), c.pointers.data());
@@ -128,7 +130,7 @@ void StreamWorker::execute(Command &c) {
   case Kind::Collective: {
     Trace::Span span(trace, stream, c.desc->serves, c.desc->items);
     const Ptr *p = c.pointers.data();
-    c.channel->run(*c.desc, p, p + c.outAt, p + c.workspaceAt);
+    c.channel->run(*c.desc, c.number, p, p + c.outAt, p + c.workspaceAt);
     return;
   }
   case Kind::Copy: {

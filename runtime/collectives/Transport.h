@@ -3,17 +3,11 @@
 #define FSDP_RUNTIME_COLLECTIVES_TRANSPORT_H
 
 #include "../api/Arena.h"
-#include <string>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace fsdp::rt {
-
-/// What a transport is working on, for the message when it takes too long.
-struct InFlight {
-  const char *serves = "";
-  Stream stream = Stream::Compute;
-  uint64_t sequence = 0;
-};
 
 /// Moves bytes between the ranks of a group. A round is
 ///   open(); swap() with every peer; close(); …use what was received…
@@ -36,10 +30,11 @@ public:
   /// Peers have read what this rank sent: its buffers may be reused.
   virtual void done() = 0;
 
-  InFlight current;
+  /// Ends the job, where a round takes too long.
+  std::function<void()> onTimeout;
 
 protected:
-  /// Ends the job if `begin` (in now()'s nanoseconds) is too long ago.
+  /// `begin` (in now()'s nanoseconds) is not to be too long ago.
   void checkTime(int64_t begin) const;
 
 private:

@@ -1,6 +1,7 @@
 //===- Watchdog.cpp - Collectives that do not end -------------------------===//
 #include "Watchdog.h"
 #include "../collectives/Pieces.h"
+#include "../collectives/RankProgress.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
@@ -137,12 +138,8 @@ std::string Watchdog::nameOf(const State &state) const {
     return "a collective of another program";
   const CollectiveDesc &desc =
       a.collective[c.collectives[place.program][place.number]];
-  const char *kind = desc.kind == CollectiveKind::AllGather ? "all_gather"
-                     : desc.kind == CollectiveKind::AllReduce
-                         ? "all_reduce"
-                         : "reduce_scatter";
-  return format("%s \"%s\" (number %u of '%s')", kind, desc.serves,
-                unsigned(place.number), a.program[place.program].name);
+  return rt::nameOf(desc, unsigned(place.number),
+                    a.program[place.program].name);
 }
 
 std::string Watchdog::nameOf(const Wait &wait) const {
@@ -150,29 +147,12 @@ std::string Watchdog::nameOf(const Wait &wait) const {
          streamName(Stream(wait.channel / size_t(c.artifact->groups)));
 }
 
-/// "rank 1", "ranks 1, 2", at most a few of them.
-static std::string namesOf(const std::vector<int> &ranks) {
-  constexpr size_t most = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < std::min(ranks.size(), most); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  if (ranks.size() > most)
-    text += " and " + std::to_string(ranks.size() - most) + " more";
-  return text;
-}
-
-std::string Watchdog::lastBeatOf(const State &state) const {
-  if (state.word == 0)
-    return "had begun none";
-  bool isInside = progressOf(state.word).isInside;
-  return (isInside ? "was in " : "had ended ") + nameOf(state);
-}
-
 /// Ranks of a channel are in the same collective or one apart, so that those
 /// elsewhere have not come yet, but for one that has ended it alone. Which of
 /// two words is the later one is not to be seen: a graph repeats them.
-std::string Watchdog::missingIn(const Wait &wait,
-                                const std::vector<std::string> &reports) const {
+Watchdog::Missing
+Watchdog::missingIn(const Wait &wait,
+                    const std::vector<std::string> &reports) const {
   const GroupDesc &group =
       c.artifact->group[wait.channel % size_t(c.artifact->groups)];
   std::vector<int> late, gone;
@@ -186,27 +166,44 @@ std::string Watchdog::missingIn(const Wait &wait,
   }
   const std::vector<int> &named = late.empty() ? gone : late;
   if (named.empty())
-    return "all its ranks have arrived";
-  return namesOf(named) + (named.size() == 1 ? " has " : " have ") +
-         (late.empty() ? "left it" : "not arrived") +
-         "; at its last beat rank " + std::to_string(named[0]) + " " +
-         lastBeatOf(stateOf(reports[size_t(named[0])], wait.channel));
+    return {"all its ranks have arrived"};
+  return {namesOf(named) + (named.size() == 1 ? " has " : " have ") +
+              (late.empty() ? "left it" : "not arrived"),
+          named[0]};
+}
+
+/// By the last beats of the ranks.
+std::string Watchdog::lastCollectives(const std::vector<std::string> &reports,
+                                      int first) const {
+  std::vector<std::string> texts;
+  for (const std::string &report : reports) {
+    std::vector<LastCollective> channels;
+    for (size_t i = 0; i < states.size(); ++i)
+      if (State state = stateOf(report, i); state.word != 0)
+        channels.push_back({nameOf(state), progressOf(state.word).isInside});
+    texts.push_back(describeRank(channels));
+  }
+  return "; last collectives, at the last beats: " + foldRanks(texts, first);
 }
 
 std::string Watchdog::judge(const std::vector<std::string> &reports) {
   Wait wait = longestWait(reports);
   if (double(wait.state.beats) * health.period() <= timeout)
     return {};
+  Missing missing = missingIn(wait, reports);
   return format("rank %d: %s has not ended within %g s (FSDP_TIMEOUT sets the "
                 "limit); %s",
                 wait.rank, nameOf(wait).c_str(), timeout,
-                missingIn(wait, reports).c_str());
+                missing.text.c_str()) +
+         lastCollectives(reports, missing.rank);
 }
 
 std::string Watchdog::whereRanksWait(const std::vector<std::string> &reports) {
   Wait wait = longestWait(reports);
   if (wait.rank < 0)
-    return {};
+    return lastCollectives(reports, /*first=*/-1);
+  Missing missing = missingIn(wait, reports);
   return format("; rank %d waits in %s; %s", wait.rank, nameOf(wait).c_str(),
-                missingIn(wait, reports).c_str());
+                missing.text.c_str()) +
+         lastCollectives(reports, missing.rank);
 }

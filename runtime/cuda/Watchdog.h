@@ -79,9 +79,15 @@ private:
   Wait longestWait(const std::vector<std::string> &reports) const;
   std::string nameOf(const State &state) const;
   std::string nameOf(const Wait &wait) const;
-  std::string lastBeatOf(const State &state) const;
-  std::string missingIn(const Wait &wait,
-                        const std::vector<std::string> &reports) const;
+  /// Who keeps others waiting.
+  struct Missing {
+    std::string text;
+    int rank = -1; // the first of them
+  };
+  Missing missingIn(const Wait &wait,
+                    const std::vector<std::string> &reports) const;
+  std::string lastCollectives(const std::vector<std::string> &reports,
+                              int first) const;
 
   Context &c;
   Health &health;

@@ -1,4 +1,5 @@
 //===- Environment.cpp - Which launcher started this process --------------===//
+#include "HostList.h"
 #include "fsdp/Runtime/Launch.h"
 #include "fsdp/Support/Error.h"
 #include <charconv>
@@ -18,6 +19,7 @@ namespace {
 struct Launcher {
   const char *rank, *size, *localRank, *localSize;
 };
+constexpr const char *kSlurmRank = "SLURM_PROCID";
 constexpr Launcher kLaunchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
@@ -25,7 +27,7 @@ constexpr Launcher kLaunchers[] = {
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      "MV2_COMM_WORLD_LOCAL_SIZE"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}};
+    {kSlurmRank, "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}};
 
 } // namespace
 
@@ -68,16 +70,36 @@ static bool isSlurmAsPmi(const Launcher &launcher) {
          isSame("PMI_SIZE", "SLURM_NTASKS");
 }
 
+static bool isSlurm(const Launcher &launcher) {
+  return std::strcmp(launcher.rank, kSlurmRank) == 0;
+}
+
+/// Slurm's variables of a first task are also those of a job's script and of an
+/// allocation's shell, which start ranks themselves. A script is no step of its
+/// job; the steps of others have numbers above all of srun's, or, as the shell
+/// of 'srun --pty', a single task.
+static bool isSlurmTask() {
+  const char *step = std::getenv("SLURM_STEP_ID");
+  const char *tasks = std::getenv("SLURM_NTASKS");
+  return step && std::strtoull(step, nullptr, 10) < 0xfffffff0 &&
+         !(tasks && std::strcmp(tasks, "1") == 0);
+}
+
+/// How many ranks this machine has, as the launcher says.
+static int localSizeOf(const Launcher &launcher, int size) {
+  const char *const tasks = "SLURM_STEP_TASKS_PER_NODE", *node = "SLURM_NODEID";
+  if (isSlurm(launcher) && std::getenv(tasks) && std::getenv(node))
+    return parseTasksOfHost(std::getenv(tasks), parseVariable(node), tasks);
+  return variableOr(launcher.localSize, size);
+}
+
 std::optional<LaunchEnvironment> rt::detectLaunch() {
   for (const Launcher &launcher : kLaunchers) {
     if (isSlurmAsPmi(launcher))
       continue;
     bool hasRank = std::getenv(launcher.rank);
     bool hasSize = std::getenv(launcher.size);
-    // An interactive Slurm allocation has a size before any task has a rank.
-    bool allocationOnly =
-        !hasRank && !std::strcmp(launcher.rank, "SLURM_PROCID");
-    if (allocationOnly || (!hasRank && !hasSize))
+    if ((isSlurm(launcher) && !isSlurmTask()) || (!hasRank && !hasSize))
       continue;
     if (hasRank != hasSize)
       throw Error(std::string("environment: ") +
@@ -91,7 +113,7 @@ std::optional<LaunchEnvironment> rt::detectLaunch() {
     requireBelow(launcher.rank, place.rank, launcher.size, place.size);
     // Without local variables the job is taken to run on this machine.
     place.localRank = variableOr(launcher.localRank, place.rank);
-    place.localSize = variableOr(launcher.localSize, place.size);
+    place.localSize = localSizeOf(launcher, place.size);
     requireBelow(launcher.localRank, place.localRank, launcher.localSize,
                  place.localSize);
     return place;
@@ -110,8 +132,9 @@ std::string rt::explainMissingMPI(const LaunchEnvironment &place, int known) {
   return "the environment speaks of " + count + " ranks (" + rank + " = " +
          std::to_string(place.rank) + ", " + size + " = " + count +
          "), MPI of " + std::to_string(known) +
-         ": their launcher does not speak MPI; type 'mpirun -n " + count +
-         " fsdp-run …', under Slurm 'srun --mpi=pmix -n " + count +
+         ": their launcher does not speak MPI, by which ranks on CPUs meet; "
+         "type 'mpirun -n " +
+         count + " fsdp-run …', under Slurm 'srun --mpi=pmix -n " + count +
          " fsdp-run …', or unset " + rank + " and " + size +
          " and type 'fsdp-run … -n " + count + "'";
 }

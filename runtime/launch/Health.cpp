@@ -1,7 +1,6 @@
 //===- Health.cpp - Whether the ranks of a job live -----------------------===//
 #include "Health.h"
 #include "../process/ProcessState.h"
-#include "fsdp/Runtime/Launch.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>

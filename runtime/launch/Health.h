@@ -11,6 +11,7 @@
 #define FSDP_RUNTIME_LAUNCH_HEALTH_H
 
 #include "Transfer.h"
+#include "fsdp/Runtime/Launch.h"
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -49,9 +50,6 @@ struct HealthLimits {
 /// For a heartbeat of so many seconds, or none (0), and collectives that may
 /// take so many.
 HealthLimits healthLimits(double heartbeat, double timeout);
-
-/// The exit status of ranks that end for another's sake.
-constexpr int kLostJobStatus = 3;
 
 class Health {
 public:

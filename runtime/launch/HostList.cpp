@@ -1,6 +1,7 @@
-//===- HostList.cpp - Slurm's lists of machines ---------------------------===//
+//===- HostList.cpp - What Slurm lists by machine -------------------------===//
 #include "HostList.h"
 #include "fsdp/Support/Error.h"
+#include <charconv>
 #include <string_view>
 
 using namespace fsdp;
@@ -83,4 +84,44 @@ HostList HostReader::read() {
 HostList rt::parseHostList(const std::string &text,
                            const std::string &variable) {
   return HostReader(text, variable).read();
+}
+
+/// Reads a count above 0 at the beginning of `text` and takes it away.
+static int takeCount(std::string_view &text) {
+  int count = 0;
+  const char *end = text.data() + text.size();
+  auto result = std::from_chars(text.data(), end, count);
+  if (result.ec != std::errc() || count < 1)
+    return 0;
+  text.remove_prefix(static_cast<size_t>(result.ptr - text.data()));
+  return count;
+}
+
+static bool take(std::string_view &text, std::string_view expected) {
+  bool isThere = text.substr(0, expected.size()) == expected;
+  if (isThere)
+    text.remove_prefix(expected.size());
+  return isThere;
+}
+
+int rt::parseTasksOfHost(const std::string &text, int host,
+                         const std::string &variable) {
+  std::string_view rest = text;
+  for (int64_t first = 0;;) {
+    int tasks = takeCount(rest), hosts = 1;
+    if (take(rest, "(x")) {
+      hosts = takeCount(rest);
+      if (!take(rest, ")"))
+        hosts = 0;
+    }
+    if (tasks == 0 || hosts == 0)
+      break;
+    first += hosts;
+    if (host < first)
+      return tasks;
+    if (!take(rest, ","))
+      break;
+  }
+  throw Error("environment: " + variable + " = '" + text +
+              "' says no count of tasks on machine " + std::to_string(host));
 }

@@ -1,4 +1,4 @@
-//===- HostList.h - Slurm's lists of machines -------------------*- C++ -*-===//
+//===- HostList.h - What Slurm lists by machine -----------------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_LAUNCH_HOSTLIST_H
 #define FSDP_RUNTIME_LAUNCH_HOSTLIST_H
 
@@ -15,6 +15,11 @@ struct HostList {
 /// Reads a list like "node[01-04,7],other". Throws fsdp::Error that begins with
 /// `variable` if it is none.
 HostList parseHostList(const std::string &text, const std::string &variable);
+
+/// Entry `host` (from 0) of a list like "8(x2),4": 8, 8, 4. Throws fsdp::Error
+/// that begins with `variable` if it is none or has no such entry.
+int parseTasksOfHost(const std::string &text, int host,
+                     const std::string &variable);
 
 } // namespace fsdp::rt
 

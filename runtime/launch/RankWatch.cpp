@@ -6,9 +6,17 @@
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <csignal>
+#include <vector>
 
 using namespace fsdp;
 using namespace fsdp::rt;
+
+/// Names of ranks begin so; mpirun is none.
+static const std::string kRank = "rank ";
+
+static bool isRank(const std::string &name) {
+  return name.compare(0, kRank.size(), kRank) == 0;
+}
 
 RankWatch::RankWatch(double limitSeconds)
     : limit(limitSeconds),
@@ -18,20 +26,18 @@ void RankWatch::add(int64_t pid, const std::string &name) {
   started[pid].name = name;
 }
 
-std::string RankWatch::lookAt(int64_t pid, const std::string &name,
-                              Process &process) {
+/// So long ranks have to name one that is stopped, behind the limit.
+static constexpr double kRanksSpeakSeconds = 10;
+
+RankWatch::Seen RankWatch::lookAt(int64_t pid, const std::string &name,
+                                  Process &process) const {
   ProcessState now = processState(pid);
   if (process.startTime == 0)
     process.startTime = now.startTime;
   bool isSame = process.startTime == now.startTime;
   process.stoppedLooks =
       isSame && isStopped(now) ? process.stoppedLooks + 1 : 0;
-  if (limit == 0 || double(process.stoppedLooks) * seconds <= limit)
-    return {};
-  return format("%s (process %lld on %s) has been stopped for %g s "
-                "(FSDP_HEARTBEAT sets the limit); the whole job was ended",
-                name.c_str(), static_cast<long long>(pid), hostName().c_str(),
-                limit);
+  return {pid, name, double(process.stoppedLooks) * seconds};
 }
 
 /// A child of mpirun has its rank in its environment once it is the rank's
@@ -41,20 +47,28 @@ static std::string rankOf(int64_t pid) {
 }
 
 std::string RankWatch::look() {
-  std::string wrong;
-  auto keepFirst = [&](const std::string &problem) {
-    if (wrong.empty())
-      wrong = problem;
-  };
+  std::vector<Seen> seen;
   for (auto &[process, what] : started) {
-    keepFirst(lookAt(process, what.name, what.process));
+    seen.push_back(lookAt(process, what.name, what.process));
     for (int64_t pid : childrenOf(process)) {
       std::string rank = rankOf(pid);
       if (!rank.empty())
-        keepFirst(lookAt(pid, "rank " + rank, ranks[pid]));
+        seen.push_back(lookAt(pid, kRank + rank, ranks[pid]));
     }
   }
-  return wrong;
+  bool anyRankRuns = std::any_of(seen.begin(), seen.end(), [](const Seen &one) {
+    return isRank(one.name) && one.stoppedFor == 0;
+  });
+  for (const Seen &one : seen) {
+    bool isSaid = anyRankRuns && isRank(one.name);
+    if (limit != 0 &&
+        one.stoppedFor > limit + (isSaid ? kRanksSpeakSeconds : 0))
+      return format("%s (process %lld on %s) has been stopped for %g s "
+                    "(FSDP_HEARTBEAT sets the limit); the whole job was ended",
+                    one.name.c_str(), static_cast<long long>(one.pid),
+                    hostName().c_str(), limit);
+  }
+  return {};
 }
 
 void RankWatch::tellRanks(int signal, std::set<int64_t> &told) {
@@ -64,11 +78,10 @@ void RankWatch::tellRanks(int signal, std::set<int64_t> &told) {
   };
   for (const auto &[process, what] : started) {
     std::vector<int64_t> children = childrenOf(process);
-    bool isRank = what.name.rfind("rank ", 0) == 0;
-    if (isRank)
+    if (isRank(what.name))
       tell(process);
     for (int64_t pid : children)
-      if (!isRank && !rankOf(pid).empty())
+      if (!isRank(what.name) && !rankOf(pid).empty())
         tell(pid);
   }
 }

@@ -23,7 +23,8 @@ public:
   double period() const { return seconds; }
   /// Looks once. Returns what is wrong if a process has been stopped in all
   /// looks for the limit: looks are counted, not time, so that a job that was
-  /// suspended together with its launcher goes on.
+  /// suspended together with its launcher goes on. Where another rank runs, it
+  /// has a while to say so itself: it knows where the ranks are.
   std::string look();
   /// Ends all children of mpirun that were ever seen.
   void killRanks() const;
@@ -39,7 +40,13 @@ private:
     uint64_t startTime = 0;
     int64_t stoppedLooks = 0;
   };
-  std::string lookAt(int64_t pid, const std::string &name, Process &process);
+  /// A process at one look.
+  struct Seen {
+    int64_t pid;
+    std::string name;
+    double stoppedFor; // seconds
+  };
+  Seen lookAt(int64_t pid, const std::string &name, Process &process) const;
 
   struct Started {
     std::string name;

@@ -33,8 +33,8 @@ class Job:
             self.process.poll() is not None, "first steps")
         if self.process.poll() is not None:
             sys.exit("".join(self.process.communicate()))
-        (self.mpirun,) = children(self.process.pid)
-        self.ranks = [pid for pid in children(self.mpirun)]
+        (self.mpirun,) = artifacts.children(self.process.pid)
+        self.ranks = [pid for pid in artifacts.children(self.mpirun)]
 
     def lines(self):
         try:
@@ -57,17 +57,6 @@ class Job:
             artifacts.wait_until(lambda: not artifacts.is_alive(pid),
                                  f"end of {pid}")
         return self.process.returncode, said, errors
-
-
-def children(pid):
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                found += map(int, file.read().split())
-        except OSError:  # the thread has ended
-            pass
-    return found
 
 
 def check_stopped(job, name):

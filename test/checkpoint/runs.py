@@ -8,6 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import artifacts  # noqa: E402
+from artifacts import expect  # noqa: E402,F401
 
 CONFIG = os.path.join(HERE, "..", "e2e", "Inputs", "tiny.toml")
 # So small that a step takes a millisecond, and with a rate that does not depend
@@ -86,11 +87,6 @@ def curve(folder):
     return [(line["step"], line["loss_hex"], line["grad_norm_hex"], line["lr"])
             for _, lines in artifacts.metric_runs(folder)
             for line in lines if "step" in line]
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
 
 
 def write_text(path):

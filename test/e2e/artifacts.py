@@ -41,6 +41,18 @@ def is_alive(pid):
     return bool(fields) and fields[0] not in "ZX"
 
 
+def children(pid):
+    """Processes that `pid` started."""
+    return [int(name) for name in filter(str.isdigit, os.listdir("/proc"))
+            if process_fields(name)[1:2] == [str(pid)]]
+
+
+def expect(condition, what):
+    """The test fails unless `condition` holds."""
+    if not condition:
+        sys.exit(what)
+
+
 def wait_until(condition, what):
     """Returns when `condition` holds; the test fails if it never does."""
     end = time.monotonic() + SECONDS

@@ -593,7 +593,7 @@ def death_cases(given, run):
                r"rank 0 was ended by signal 9 \(Killed\); the whole job was "
                r"stopped", disturb=signal_rank(0, signal.SIGKILL), has_steps=True)
     yield Case("rank-hangs", long,
-               r'rank \d: collective ".*" .* did not finish within 4 s',
+               r'rank \d: \w+ ".*" \(number \d+ of .*\) on stream \w+ has not ended within 4 s',
                environment={"FSDP_TIMEOUT": "4"},
                disturb=signal_rank(1, signal.SIGSTOP), has_steps=True)
 

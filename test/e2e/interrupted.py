@@ -13,13 +13,7 @@ import sys
 import time
 
 import artifacts
-from artifacts import SECONDS, is_alive, wait_until
-
-
-def children(pid):
-    """Processes that `pid` started."""
-    return [int(name) for name in filter(str.isdigit, os.listdir("/proc"))
-            if artifacts.process_fields(name)[1:2] == [str(pid)]]
+from artifacts import SECONDS, children, is_alive, wait_until
 
 
 def rank_of(pid):
@@ -144,8 +138,9 @@ def ends():
     """(name, what is done to a job, what is said, environment, MPI's own).
     Where nobody is left to say anything, None, and the lock stays."""
     stopped = r"rank {} \(process \d+ on \S+\) has been stopped for 3 s"
-    silent = r"no sign of life from rank {} \(process \d+ on \S+\) for 3 s: " \
-             r"it is stopped"
+    last = r"(in|ended) \w+ \"[^\"]+\" \(number \d+ of 'train'\)"
+    silent = r"no sign of life from rank {0} \(process \d+ on \S+\) for 3 s: " \
+             r"it is stopped .*; last collectives: (rank {0}|ranks 0, 1): " + last
     where = r"; the steps so far are in '.*metrics.jsonl'$"
     short, mpi = {"FSDP_HEARTBEAT": "3"}, {"FSDP_SHARED_MEMORY": "0"}
     yield ("interrupt", lambda j: kill(j.process.pid, number=signal.SIGINT),
@@ -160,11 +155,9 @@ def ends():
     yield ("everybody", lambda j: kill(j.process.pid, *j.mpirun, *j.ranks),
            None, {}, False)
     yield ("stopped", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
-           stopped.format(1) + "|" + silent.format(1), short, False)
+           "fsdp-run: rank 0: " + silent.format(1), short, False)
     yield ("all-stopped", lambda j: kill(*j.ranks, number=signal.SIGSTOP),
            stopped.format(r"\d"), short, False)
-    yield ("ring", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
-           "fsdp: rank 0: " + silent.format(1), short, True)
     yield ("own-terminate",
            lambda j: kill(j.process.pid, number=signal.SIGTERM), "", {}, True)
     yield ("ring-mpi", lambda j: kill(j.ranks[0], number=signal.SIGSTOP),

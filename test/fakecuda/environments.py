@@ -71,11 +71,42 @@ class Job:
 
 
 def torchrun(port, size=2, **own):
-    """The variables of both ranks on this machine."""
+    """The variables of both ranks on this machine, all that torchrun sets."""
     return [{"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank,
-             "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
-             "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "job", **own}
+             "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0, "GROUP_WORLD_SIZE": 1,
+             "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size, "ROLE_NAME": "default",
+             "MASTER_ADDR": "localhost", "MASTER_PORT": port,
+             "OMP_NUM_THREADS": 1, "TORCHELASTIC_RUN_ID": "job",
+             "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
+             "TORCHELASTIC_USE_AGENT_STORE": "True",
+             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+             "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1, **own}
             for rank in range(2)]
+
+
+def slurm_job(size=2):
+    """What sbatch gives a job's script: Slurm 22.05 with this machine as its
+    only one. Nobody has asked for a number of tasks per machine."""
+    name = socket.gethostname()
+    return {"SLURM_JOB_ID": f"{os.getpid()}", "SLURM_JOBID": f"{os.getpid()}",
+            "SLURM_JOB_NAME": "fsdp", "SLURM_JOB_NUM_NODES": "1",
+            "SLURM_JOB_NODELIST": name, "SLURM_NODELIST": name,
+            "SLURM_NNODES": "1", "SLURMD_NODENAME": name,
+            "SLURM_JOB_CPUS_PER_NODE": "2", "SLURM_CPUS_ON_NODE": "2",
+            "SLURM_NTASKS": f"{size}", "SLURM_NPROCS": f"{size}",
+            "SLURM_TASKS_PER_NODE": f"{size}", "SLURM_GTIDS": "0",
+            "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}
+
+
+def srun(step, size=2):
+    """What srun sets for both tasks of a step."""
+    return [{**slurm_job(size), "SLURM_PROCID": rank, "SLURM_LOCALID": rank,
+             "SLURM_GTIDS": "0,1", "SLURM_STEP_ID": step, "SLURM_STEPID": step,
+             "SLURM_STEP_NODELIST": socket.gethostname(),
+             "SLURM_STEP_NUM_NODES": 1, "SLURM_STEP_NUM_TASKS": size,
+             "SLURM_STEP_TASKS_PER_NODE": size,
+             "SLURM_SRUN_COMM_HOST": "127.0.0.1",
+             "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"} for rank in range(2)]
 
 
 def changed(ranks, rank, **own):
@@ -145,11 +176,15 @@ def cases(occupied):
     yield "words of one rank alone", lambda job: job.launched(
         changed(torchrun(port()), 1, FSDP_FAKECUDA_NO_WRITES=1)), WORKS_UNWATCHED % 1
     yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS
-    yield "as Slurm, a GPU for each task", lambda job: job.launched(
-        changed(torchrun(port()), 1, FSDP_FAKECUDA_FIRST_DEVICE=1),
+    yield "as srun", lambda job: job.launched(srun(0)), WORKS
+    yield "as srun, a GPU for each task", lambda job: job.launched(
+        changed(srun(1), 1, FSDP_FAKECUDA_FIRST_DEVICE=1),
         FSDP_FAKECUDA_DEVICES="1"), WORKS
-    yield "as Slurm, one GPU for all tasks", lambda job: job.launched(
-        torchrun(port()), FSDP_FAKECUDA_DEVICES="1"), r"have the same GPU"
+    yield "as srun, one GPU for all tasks", lambda job: job.launched(
+        srun(2), FSDP_FAKECUDA_DEVICES="1"), r"have the same GPU"
+    yield "in a script of Slurm", lambda job: job.local(**slurm_job()), WORKS
+    yield "torchrun in a script of Slurm", lambda job: job.launched(
+        torchrun(port()), **slurm_job()), WORKS
     yield "each rank has a mistake of its own", lambda job: job.launched(
         changed(changed(torchrun(port()), 0, FSDP_FAKECUDA_DRIVER="12040"),
                 1, FSDP_FAKECUDA_CAPABILITY="80")

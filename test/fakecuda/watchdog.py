@@ -7,6 +7,7 @@ usage: watchdog.py DEVICE FOLDER TEXT WORKDIR
 DEVICE is fsdp-fake-device; FOLDER has artifacts of --target=cuda for two ranks
 (cuda) and for 2 x 2 (hybrid), and cuda.so and hybrid.so, the twins of their
 kernels."""
+import ctypes
 import json
 import os
 import re
@@ -15,12 +16,15 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from environments import free_port, rank_processes, torchrun
 
 SECONDS = 60  # a limit of the test, not of what it tests
+# Linux's, which Python does not name.
+PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_FOR_THREADS = 0x4206, 0x4207, 0x40000000
 # Never ends by itself.
 OPTIONS = ["--training.steps", "1000000", "--validation.enable", "false",
            "--sample.length", "0", "--lr_scheduler.warmup_steps", "0"]
@@ -28,15 +32,18 @@ OPTIONS = ["--training.steps", "1000000", "--validation.enable", "false",
 PROCESS = r"\(process \d+ on \S+\)"
 COLLECTIVE = (r"(all_gather|all_reduce|reduce_scatter) \"[^\"]+\" "
               r"\(number \d+ of 'train'\)")
-WAITS = (rf"rank 0 waits in {COLLECTIVE} on stream (compute|gather|reduce); "
-         r"rank 1 has not arrived; at its last beat rank 1 (had|was) [^;]+")
+STREAM = "on stream (compute|gather|reduce)"
+# What a rank says of its channels.
+STATE = rf"((in|ended) {COLLECTIVE}(, {COLLECTIVE})*|none so far)"
+LAST = rf"last collectives, at the last beats: rank 1: {STATE}; rank 0: {STATE}"
+WAITS = rf"rank 0 waits in {COLLECTIVE} {STREAM}; rank 1 has not arrived; {LAST}"
 # A rank waits for its neighbour, or all for both.
-AMONG_FOUR = (rf"rank \d: {COLLECTIVE} on stream (compute|gather|reduce) has not ended "
+AMONG_FOUR = (rf"rank \d: {COLLECTIVE} {STREAM} has not ended "
               r"within 5 s \(FSDP_TIMEOUT sets the limit\); (rank 2 has|ranks 2, 3 have) "
-              r"not arrived; at its last beat rank 2 (had|was) [^;]+")
-LATE = (rf"rank 0: {COLLECTIVE} on stream (compute|gather|reduce) has not ended within "
+              rf"not arrived; last collectives, at the last beats: ranks? 2(, 3)?: {STATE}(; ranks? [\d, -]+: {STATE})+")
+LATE = (rf"rank 0: {COLLECTIVE} {STREAM} has not ended within "
         r"5 s \(FSDP_TIMEOUT sets the limit\); "
-        r"rank 1 has not arrived; at its last beat rank 1 (had|was) [^;]+")
+        rf"rank 1 has not arrived; {LAST}")
 
 
 def write_batch(path, token):
@@ -135,6 +142,26 @@ def signalled(rank, number):
     return disturb
 
 
+def hold(process):
+    """Its main thread alone stands still until the process ends, of which this
+    thread is told first."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+        if libc.ptrace(request, process, None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+    while os.WIFSTOPPED(os.waitpid(process, WAIT_FOR_THREADS)[1]):
+        pass
+
+
+def held(rank):
+    """Once a step is done, the host hangs."""
+    def disturb(job):
+        job.wait_for_step()
+        (process,) = (p for p in rank_processes(job.process) if is_rank(p, rank))
+        threading.Thread(target=hold, args=[process], daemon=True).start()
+    return disturb
+
+
 def nothing(job):
     pass
 
@@ -156,6 +183,7 @@ CASES = [
     ("the first rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(0, signal.SIGSTOP), (1,),
      rf"no sign of life from rank 0 {PROCESS} for 5 s: it is stopped "
      r"\(FSDP_HEARTBEAT sets the limit\)", (LOST, LOST)),
+    ("a rank hangs in the host", {"FSDP_TIMEOUT": "5"}, held(1), (0, 1), LATE, (LOST, LOST)),
     ("a kernel hangs", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@1"},
      nothing, (0, 1), LATE, (LOST, LOST)),
     ("a kernel of one of four ranks hangs",

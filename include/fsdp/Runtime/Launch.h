@@ -37,6 +37,9 @@ struct JobEnd {
   std::string message;
 };
 
+/// The exit status of ranks that end for another's sake.
+constexpr int kLostJobStatus = 3;
+
 constexpr int kMaxLocalRanks = 4096;
 
 /// Ranks to start on this machine.

@@ -9,6 +9,7 @@
 #include "fsdp/Runtime/Variables.h"
 #include <csignal>
 #include <sys/wait.h>
+#include <tuple>
 #include <unistd.h>
 
 using namespace fsdp;
@@ -28,7 +29,8 @@ protected:
           "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
           "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
           "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-          "SLURM_NTASKS_PER_NODE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"})
+          "SLURM_NTASKS_PER_NODE", "SLURM_STEP_ID", "SLURM_NODEID",
+          "SLURM_STEP_TASKS_PER_NODE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"})
       unsetenv(name);
   }
   void set(const char *name, const char *value) { setenv(name, value, 1); }
@@ -45,6 +47,7 @@ TEST_F(Launch, FirstLauncherCounts) {
   set("OMPI_COMM_WORLD_LOCAL_SIZE", "2");
   set("SLURM_PROCID", "0");
   set("SLURM_NTASKS", "1");
+  set("SLURM_STEP_ID", "0");
   auto place = detectLaunch();
   ASSERT_TRUE(place);
   EXPECT_EQ(place->rank, 3);
@@ -53,9 +56,50 @@ TEST_F(Launch, FirstLauncherCounts) {
   EXPECT_EQ(place->localSize, 2);
 }
 
+// What sbatch gives its script, and salloc the shell that it starts by srun.
 TEST_F(Launch, AnAllocationWithoutATaskIsNoLauncher) {
   set("SLURM_NTASKS", "4");
   EXPECT_FALSE(detectLaunch());
+  set("SLURM_PROCID", "0");
+  set("SLURM_LOCALID", "0");
+  set("SLURM_NODEID", "0");
+  EXPECT_FALSE(detectLaunch());
+  set("SLURM_STEP_ID", "4294967290");
+  EXPECT_FALSE(detectLaunch());
+  set("SLURM_STEP_ID", "3");
+  EXPECT_TRUE(detectLaunch());
+  // 'srun --pty bash'
+  set("SLURM_NTASKS", "1");
+  EXPECT_FALSE(detectLaunch());
+}
+
+// Three machines, of which the last has fewer tasks; nobody asked for a number
+// of tasks per machine.
+TEST_F(Launch, SlurmCountsTasksByMachine) {
+  set("SLURM_STEP_ID", "0");
+  set("SLURM_NTASKS", "20");
+  set("SLURM_STEP_TASKS_PER_NODE", "8(x2),4");
+  for (auto [node, procid, tasks] :
+       {std::tuple("0", "0", 8), {"1", "8", 8}, {"2", "16", 4}}) {
+    set("SLURM_NODEID", node);
+    set("SLURM_PROCID", procid);
+    set("SLURM_LOCALID", "0");
+    EXPECT_EQ(detectLaunch()->localSize, tasks);
+  }
+  for (const char *node : {"3", "2147483647"}) {
+    set("SLURM_NODEID", node);
+    EXPECT_EQ(messageOf([] { detectLaunch(); }),
+              std::string("environment: SLURM_STEP_TASKS_PER_NODE = '8(x2),4' "
+                          "says no count of tasks on machine ") +
+                  node);
+  }
+  set("SLURM_NODEID", "1");
+  for (const char *tasks :
+       {"", "8", "8(", "8(x", "8(x2", "8(x0),8", "0,8", "8;8", "-1,8",
+        "99999999999(x2)", "8(x99999999999),4"}) {
+    set("SLURM_STEP_TASKS_PER_NODE", tasks);
+    EXPECT_NE(messageOf([] { detectLaunch(); }), "") << tasks;
+  }
 }
 
 // srun --mpi=pmi2 on two machines; only Slurm's variables say so.
@@ -64,6 +108,7 @@ TEST_F(Launch, SlurmSpeaksPmi) {
     set(rank, "2");
   for (const char *size : {"PMI_SIZE", "SLURM_NTASKS"})
     set(size, "4");
+  set("SLURM_STEP_ID", "0");
   set("SLURM_LOCALID", "0");
   set("SLURM_NTASKS_PER_NODE", "2");
   auto place = detectLaunch();
@@ -90,14 +135,15 @@ TEST_F(Launch, ContradictionsNameTheVariables) {
 }
 
 TEST_F(Launch, WithoutMPIItSaysWhatToType) {
+  set("SLURM_STEP_ID", "0");
   set("SLURM_PROCID", "1");
   set("SLURM_NTASKS", "4");
   EXPECT_EQ(explainMissingMPI(*detectLaunch(), 1),
             "the environment speaks of 4 ranks (SLURM_PROCID = 1, SLURM_NTASKS "
-            "= 4), MPI of 1: their launcher does not speak MPI; type 'mpirun "
-            "-n 4 fsdp-run …', under Slurm 'srun --mpi=pmix -n 4 fsdp-run …', "
-            "or unset SLURM_PROCID and SLURM_NTASKS and type 'fsdp-run … -n "
-            "4'");
+            "= 4), MPI of 1: their launcher does not speak MPI, by which ranks "
+            "on CPUs meet; type 'mpirun -n 4 fsdp-run …', under Slurm 'srun "
+            "--mpi=pmix -n 4 fsdp-run …', or unset SLURM_PROCID and "
+            "SLURM_NTASKS and type 'fsdp-run … -n 4'");
 }
 
 TEST_F(Launch, MPIMayKnowMoreThanTheEnvironment) {

@@ -420,15 +420,17 @@ TEST(Context, NamesTheWrongWorldSize) {
 
 } // namespace
 
-/// A collective to which the last rank comes after `delay`.
-static int reduceAfter(const std::function<void()> &delay) {
+/// A collective, and the same again, to which the last `late` ranks come after
+/// `delay`.
+static int reduceAfter(const std::function<void()> &delay, int late = 1) {
   Bucket b(CollectiveKind::AllReduce, DType::F32);
   b.desc.serves = "a collective that hangs";
   b.t.collectives = {b.desc};
   b.addInputs(joinWorld().rank);
   b.addOutputs();
   b.addWorkspaces();
-  if (joinWorld().rank == joinWorld().size - 1)
+  b.run(Stream::Reduce);
+  if (joinWorld().rank >= joinWorld().size - late)
     delay();
   b.run(Stream::Reduce);
   return 0;
@@ -450,6 +452,8 @@ int main(int argc, char **argv) {
         [] { std::this_thread::sleep_for(std::chrono::seconds(60)); });
   if (mode == "--stop")
     status = reduceAfter([] { std::raise(SIGSTOP); });
+  if (mode == "--stop-two")
+    status = reduceAfter([] { std::raise(SIGSTOP); }, 2);
   if (mode == "--slow")
     status = reduceAfter([] { compute(std::chrono::seconds(6)); });
   if (!mode.empty()) {
