@@ -23,8 +23,8 @@ static std::string kindOf(const ConfigOption &option) {
 static std::string torchtitanHelp() {
   std::string help = "\nKeys of torchtitan that are accepted with the value "
                      "that says what is so here anyway\n(and with them those "
-                     "that matter only while a feature is on; "
-                     "--config-reference has all):\n";
+                     "that matter only while a feature is on;\n"
+                     "fsdp-run --config-reference has all):\n";
   for (const TorchtitanKey &key : torchtitanKeys())
     if (!key.values.empty())
       help += "  " + key.name + " = " + joinedText(key.values, " or ") + ": " +
