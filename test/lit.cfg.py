@@ -1,6 +1,7 @@
 """The lit test suite. Run it with `ninja -C build check-fsdp`, or one file with
 `lit -v build/test --filter NAME`."""
 import os
+import platform
 import shutil
 import subprocess
 import lit.formats
@@ -38,8 +39,19 @@ if config.have_cuda == "1":
 # Launchers of others, where they are.
 if shutil.which("torchrun"):
     config.available_features.add("torchrun")
-if shutil.which("srun") and subprocess.run(
-        ["sinfo"], capture_output=True, timeout=60).returncode == 0:
+
+
+def slurm_is_this_machine():
+    """Not a cluster, where tests would wait for their turn and run elsewhere."""
+    try:
+        nodes = subprocess.run(["sinfo", "--noheader", "--format=%n"], timeout=60,
+                               capture_output=True, text=True).stdout.split()
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return set(nodes) == {platform.node().split(".")[0]}
+
+
+if shutil.which("srun") and slurm_is_this_machine():
     config.available_features.add("slurm")
 if config.have_fuzzers == "1":
     config.available_features.add("fuzzers")

@@ -85,12 +85,23 @@ static bool isSlurmTask() {
          !(tasks && std::strcmp(tasks, "1") == 0);
 }
 
-/// How many ranks this machine has, as the launcher says.
-static int localSizeOf(const Launcher &launcher, int size) {
+/// Where this rank is among those of its machine, of how many.
+static void placeLocally(const Launcher &launcher, LaunchEnvironment &place) {
   const char *const tasks = "SLURM_STEP_TASKS_PER_NODE", *node = "SLURM_NODEID";
-  if (isSlurm(launcher) && std::getenv(tasks) && std::getenv(node))
-    return parseTasksOfHost(std::getenv(tasks), parseVariable(node), tasks);
-  return variableOr(launcher.localSize, size);
+  const char *sizeName = launcher.localSize;
+  // Without local variables the job is taken to run on this machine.
+  place.localRank = variableOr(launcher.localRank, place.rank);
+  if (isSlurm(launcher) && std::getenv(tasks) && std::getenv(node)) {
+    sizeName = tasks;
+    place.localSize =
+        parseTasksOfHost(std::getenv(tasks), tasks, parseVariable(node), node);
+  } else {
+    place.localSize = variableOr(launcher.localSize, place.size);
+  }
+  requireBelow(
+      std::getenv(launcher.localRank) ? launcher.localRank : launcher.rank,
+      place.localRank, std::getenv(sizeName) ? sizeName : launcher.size,
+      place.localSize);
 }
 
 std::optional<LaunchEnvironment> rt::detectLaunch() {
@@ -111,11 +122,7 @@ std::optional<LaunchEnvironment> rt::detectLaunch() {
     place.rank = parseVariable(launcher.rank);
     place.size = parseVariable(launcher.size);
     requireBelow(launcher.rank, place.rank, launcher.size, place.size);
-    // Without local variables the job is taken to run on this machine.
-    place.localRank = variableOr(launcher.localRank, place.rank);
-    place.localSize = localSizeOf(launcher, place.size);
-    requireBelow(launcher.localRank, place.localRank, launcher.localSize,
-                 place.localSize);
+    placeLocally(launcher, place);
     return place;
   }
   return std::nullopt;

@@ -104,10 +104,12 @@ static bool take(std::string_view &text, std::string_view expected) {
   return isThere;
 }
 
-int rt::parseTasksOfHost(const std::string &text, int host,
-                         const std::string &variable) {
+int rt::parseTasksOfHost(const std::string &text, const std::string &variable,
+                         int host, const std::string &hostVariable) {
   std::string_view rest = text;
-  for (int64_t first = 0;;) {
+  int64_t first = 0;
+  int found = 0;
+  do {
     int tasks = takeCount(rest), hosts = 1;
     if (take(rest, "(x")) {
       hosts = takeCount(rest);
@@ -115,13 +117,18 @@ int rt::parseTasksOfHost(const std::string &text, int host,
         hosts = 0;
     }
     if (tasks == 0 || hosts == 0)
-      break;
+      throw Error("environment: " + variable + " = '" + text +
+                  "' is no list of tasks by machine, like 8(x2),4");
+    if (host >= first && host < first + hosts)
+      found = tasks;
     first += hosts;
-    if (host < first)
-      return tasks;
-    if (!take(rest, ","))
-      break;
-  }
-  throw Error("environment: " + variable + " = '" + text +
-              "' says no count of tasks on machine " + std::to_string(host));
+  } while (take(rest, ","));
+  if (!rest.empty())
+    throw Error("environment: " + variable + " = '" + text +
+                "' is no list of tasks by machine, like 8(x2),4");
+  if (found == 0)
+    throw Error("environment: " + hostVariable + " = " + std::to_string(host) +
+                ", but " + variable + " = '" + text + "' has " +
+                std::to_string(first) + " machines");
+  return found;
 }

@@ -16,10 +16,11 @@ struct HostList {
 /// `variable` if it is none.
 HostList parseHostList(const std::string &text, const std::string &variable);
 
-/// Entry `host` (from 0) of a list like "8(x2),4": 8, 8, 4. Throws fsdp::Error
-/// that begins with `variable` if it is none or has no such entry.
-int parseTasksOfHost(const std::string &text, int host,
-                     const std::string &variable);
+/// Entry `host` (from 0) of a list like "8(x2),4": 8, 8, 4. `variable` and
+/// `hostVariable` are where they come from: throws fsdp::Error that names these
+/// if the list is none or has no such entry.
+int parseTasksOfHost(const std::string &text, const std::string &variable,
+                     int host, const std::string &hostVariable);
 
 } // namespace fsdp::rt
 

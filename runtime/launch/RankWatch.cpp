@@ -37,7 +37,8 @@ RankWatch::Seen RankWatch::lookAt(int64_t pid, const std::string &name,
   bool isSame = process.startTime == now.startTime;
   process.stoppedLooks =
       isSame && isStopped(now) ? process.stoppedLooks + 1 : 0;
-  return {pid, name, double(process.stoppedLooks) * seconds};
+  bool isThere = isSame && now.state != 0 && now.state != 'Z';
+  return {pid, name, double(process.stoppedLooks) * seconds, isThere};
 }
 
 /// A child of mpirun has its rank in its environment once it is the rank's
@@ -57,7 +58,7 @@ std::string RankWatch::look() {
     }
   }
   bool anyRankRuns = std::any_of(seen.begin(), seen.end(), [](const Seen &one) {
-    return isRank(one.name) && one.stoppedFor == 0;
+    return isRank(one.name) && one.isThere && one.stoppedFor == 0;
   });
   for (const Seen &one : seen) {
     bool isSaid = anyRankRuns && isRank(one.name);

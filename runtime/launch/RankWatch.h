@@ -45,6 +45,7 @@ private:
     int64_t pid;
     std::string name;
     double stoppedFor; // seconds
+    bool isThere;      // and has not ended
   };
   Seen lookAt(int64_t pid, const std::string &name, Process &process) const;
 

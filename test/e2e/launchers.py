@@ -23,7 +23,8 @@ LAUNCHERS = {
                 "none", "-n", "2"], signal.SIGUSR1, True),
     "srun": (["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n", "2"],
              signal.SIGUSR1, True),
-    "torchrun": (["torchrun", "--no-python", "--nproc-per-node", "2"],
+    "torchrun": (["torchrun", "--standalone", "--no-python",
+                  "--nproc-per-node", "2"],
                  signal.SIGTERM, False),
 }
 LONG = {"training.steps": 1000000, "metrics.log_freq": 1000000}
@@ -61,6 +62,8 @@ def processes_of(folder):
 class Job:
     """A run in `folder`; `options` are the launcher's."""
 
+    all = []
+
     def __init__(self, place, folder, settings, options=(), **environment):
         launcher, artifact, text, front = place
         command, *_ = LAUNCHERS[launcher]
@@ -76,6 +79,14 @@ class Job:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True)
         self.front = front
+        Job.all.append(self)
+
+    def kill(self):
+        """Ranks too, which a launcher may have put into groups of their own."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        for pid in processes_of(self.folder).values():
+            os.kill(pid, signal.SIGKILL)
 
     def wait_for_steps(self):
         """Until some are done; gives the ranks' processes."""
@@ -102,7 +113,6 @@ class Job:
         try:
             said, errors = self.process.communicate(timeout=artifacts.SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
             sys.exit(f"{self.folder}: hangs")
         for rank, pid in ranks.items():
             wait_until(lambda: not is_alive(pid),
@@ -176,9 +186,11 @@ def restarted(place, work):
     ranks = processes_of(job.folder)
     os.kill(ranks[1], signal.SIGKILL)
     step = saved_steps(job.folder)[-1]
-    job.wait_until(lambda: saved_steps(job.folder)[-1] > step + 7 and
-                   set(processes_of(job.folder).values()).isdisjoint(
-                       ranks.values()), "other ranks")
+    def has_others():
+        others = processes_of(job.folder)
+        return len(others) == 2 and not set(others.values()) & set(ranks.values())
+    job.wait_until(has_others, "other ranks")
+    job.wait_until(lambda: saved_steps(job.folder)[-1] > step + 7, "their steps")
     job.signal_launcher(signal.SIGTERM)
     _, said, errors = job.end()
     expect("checkpoint: goes on behind step" in said, f"restarted: {said}\n{errors}")
@@ -192,9 +204,13 @@ def main():
     scenarios = [trains, killed, stopped, saved]
     if launcher == "torchrun":
         scenarios.append(restarted)
-    for scenario in scenarios:
-        scenario(place, work)
-        print(f"{launcher}: {scenario.__name__}")
+    try:
+        for scenario in scenarios:
+            scenario(place, work)
+            print(f"{launcher}: {scenario.__name__}")
+    finally:  # a failure leaves no job behind
+        for job in Job.all:
+            job.kill()
 
 
 main()

@@ -89,16 +89,27 @@ TEST_F(Launch, SlurmCountsTasksByMachine) {
   for (const char *node : {"3", "2147483647"}) {
     set("SLURM_NODEID", node);
     EXPECT_EQ(messageOf([] { detectLaunch(); }),
-              std::string("environment: SLURM_STEP_TASKS_PER_NODE = '8(x2),4' "
-                          "says no count of tasks on machine ") +
-                  node);
+              std::string("environment: SLURM_NODEID = ") + node +
+                  ", but SLURM_STEP_TASKS_PER_NODE = '8(x2),4' has 3 machines");
   }
+  set("SLURM_NODEID", "0");
+  set("SLURM_LOCALID", "8");
+  EXPECT_EQ(messageOf([] { detectLaunch(); }),
+            "environment: SLURM_LOCALID = 8 is not below "
+            "SLURM_STEP_TASKS_PER_NODE = 8");
+  set("SLURM_LOCALID", "0");
   set("SLURM_NODEID", "1");
   for (const char *tasks :
        {"", "8", "8(", "8(x", "8(x2", "8(x0),8", "0,8", "8;8", "-1,8",
         "99999999999(x2)", "8(x99999999999),4"}) {
     set("SLURM_STEP_TASKS_PER_NODE", tasks);
     EXPECT_NE(messageOf([] { detectLaunch(); }), "") << tasks;
+    // What stands behind this machine's entry has to be right too.
+    set("SLURM_NODEID", "0");
+    EXPECT_EQ(messageOf([] { detectLaunch(); }).empty(),
+              *tasks == '8' && !tasks[1])
+        << tasks;
+    set("SLURM_NODEID", "1");
   }
 }
 
