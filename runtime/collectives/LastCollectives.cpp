@@ -36,11 +36,15 @@ uint64_t LastCollectives::next(int index) {
          uint64_t(++number) << kNumberAt;
 }
 
-ProgressWords LastCollectives::read(const Word *words) const {
-  ProgressWords copy;
+void LastCollectives::copy(const Word *words, uint64_t *to) const {
   for (size_t i = 0; i < count; ++i)
-    copy.push_back(words[i].load(std::memory_order_relaxed));
-  return copy;
+    to[i] = words[i].load(std::memory_order_relaxed);
+}
+
+ProgressWords LastCollectives::read(const Word *words) const {
+  ProgressWords result(count);
+  copy(words, result.data());
+  return result;
 }
 
 ProgressWords LastCollectives::wordsOf(int rank) const {

@@ -37,6 +37,8 @@ public:
 
   size_t channels() const { return count; }
   ProgressWords ownWords() const { return read(mine); }
+  /// The same into room for channels(); allocates nothing.
+  void copyOwnWords(uint64_t *to) const { copy(mine, to); }
   /// Whether the words are in the control pages, and can be read of every rank
   /// that has its arena here.
   bool areShared() const { return own.empty(); }
@@ -56,6 +58,7 @@ private:
   void store(size_t channel, uint64_t word) {
     mine[channel].store(word, std::memory_order_relaxed);
   }
+  void copy(const Word *words, uint64_t *to) const;
   ProgressWords read(const Word *words) const;
   std::string describe(const ProgressWords &words) const;
 

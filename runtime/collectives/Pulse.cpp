@@ -75,6 +75,7 @@ public:
         previous(previousOf(world)), sent(1 + progress.channels()),
         received(sent.size()) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    lastBeat.reserve(progress.channels()); // a beat allocates nothing
     listen();
     listenToAsking();
   }
@@ -111,9 +112,8 @@ private:
   enum Tag { Beat, Asking, Answer };
 
   void send(uint64_t count) {
-    ProgressWords words = progress.ownWords();
     sent[0] = count;
-    std::copy(words.begin(), words.end(), sent.begin() + 1);
+    progress.copyOwnWords(sent.data() + 1);
     MPI_Isend(sent.data(), int(sent.size()), MPI_UINT64_T, next, Beat, comm,
               &sending);
   }

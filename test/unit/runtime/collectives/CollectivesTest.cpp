@@ -442,6 +442,12 @@ static void compute(std::chrono::seconds duration) {
     continue;
 }
 
+/// Once the rank's beats have said what it did before.
+static void stop() {
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  std::raise(SIGSTOP);
+}
+
 int main(int argc, char **argv) {
   joinWorld();
   std::string mode = argc == 2 ? argv[1] : "";
@@ -451,9 +457,9 @@ int main(int argc, char **argv) {
     status = reduceAfter(
         [] { std::this_thread::sleep_for(std::chrono::seconds(60)); });
   if (mode == "--stop")
-    status = reduceAfter([] { std::raise(SIGSTOP); });
+    status = reduceAfter(stop);
   if (mode == "--stop-two")
-    status = reduceAfter([] { std::raise(SIGSTOP); }, 2);
+    status = reduceAfter(stop, 2);
   if (mode == "--slow")
     status = reduceAfter([] { compute(std::chrono::seconds(6)); });
   if (!mode.empty()) {
