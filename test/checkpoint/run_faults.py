@@ -87,13 +87,11 @@ def vanished(work, text, artifact):
                                metrics__log_freq=1000000)
     process = subprocess.Popen(command, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
-    artifacts.wait_until(lambda: os.path.isdir(f"{folder}/checkpoint") and
-                         runs.steps(folder)[0], "a checkpoint")
+    artifacts.wait_until(lambda: runs.steps(folder)[0], "a checkpoint")
     shutil.rmtree(f"{folder}/checkpoint", ignore_errors=True)
     # It is made again, or one save fails; either way the run can save later.
-    artifacts.wait_until(lambda: process.poll() is not None or (
-        os.path.isdir(f"{folder}/checkpoint") and
-        runs.steps(folder)[0]), "another checkpoint")
+    artifacts.wait_until(lambda: process.poll() is not None or
+                         runs.steps(folder)[0], "another checkpoint")
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=300)
@@ -155,7 +153,7 @@ def becomes_read_only(work, text, artifact, policy):
 
     def has_saved():
         expect(process.poll() is None, f"{name}: ended\n{said()}")
-        return os.path.isdir(f"{folder}/checkpoint") and runs.steps(folder)[0]
+        return runs.steps(folder)[0]
 
     artifacts.wait_until(has_saved, "a checkpoint")
     failed = (r"the checkpoint of step \d+ could not be saved: .*Permission "

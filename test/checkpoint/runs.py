@@ -72,8 +72,11 @@ class Artifact:
 
 
 def steps(folder):
-    """Committed steps of a run, and other directories."""
+    """Committed steps of a run, and other directories; none before the first
+    save."""
     saved, others = [], []
+    if not os.path.isdir(f"{folder}/checkpoint"):
+        return saved, others
     for name in os.listdir(f"{folder}/checkpoint"):
         if name.startswith("step-") and name[5:].isdigit():
             saved.append(int(name[5:]))
