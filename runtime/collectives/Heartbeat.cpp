@@ -30,7 +30,7 @@ Heartbeat::Heartbeat(const Arena &arena, const World &world,
                                   : createMPIPulse(world, progress);
   thread = std::thread([this] { loop(); });
   // What the first beat touches is resident before the first step.
-  std::unique_lock<std::mutex> lock(mutex);
+  std::unique_lock<std::timed_mutex> lock(mutex);
   changed.wait(lock, [&] { return begun; });
 }
 
@@ -38,7 +38,7 @@ Heartbeat::~Heartbeat() {
   if (!pulse)
     return;
   {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::timed_mutex> lock(mutex);
     stopping = true;
   }
   changed.notify_all();
@@ -57,7 +57,7 @@ Heartbeat::~Heartbeat() {
 /// was suspended, everybody goes on where they were.
 void Heartbeat::loop() {
   double silent = 0;
-  std::unique_lock<std::mutex> lock(mutex);
+  std::unique_lock<std::timed_mutex> lock(mutex);
   while (!stopping) {
     pulse->beat();
     silent = pulse->heard() ? 0 : silent + 1;
@@ -80,7 +80,10 @@ void Heartbeat::report() {
 }
 
 void Heartbeat::endJob(const std::string &problem) {
-  std::unique_lock<std::mutex> lock(mutex);
+  // The thread that beats may hang in MPI.
+  std::unique_lock<std::timed_mutex> lock(mutex, std::chrono::seconds(5));
+  if (!lock)
+    abortWorld(problem, kLostJobStatus);
   endJobLocked(problem, /*silent=*/-1);
 }
 
@@ -89,7 +92,6 @@ void Heartbeat::endJobLocked(const std::string &problem, int silent) {
     abortWorld(problem, kLostJobStatus);
   if (auto words = pulse->ask(silent))
     abortWorld(problem + progress.describe(*words, silent), kLostJobStatus);
-  // Only if the rank that speaks for the job does not come to it.
-  std::this_thread::sleep_for(std::chrono::seconds(10));
+  // The rank that speaks for the job has not come to it.
   abortWorld(problem, kLostJobStatus);
 }

@@ -55,8 +55,8 @@ private:
   std::chrono::duration<double> period{1};
   Neighbour before{};
   std::unique_ptr<Pulse> pulse;
-  std::mutex mutex;
-  std::condition_variable changed;
+  std::timed_mutex mutex;
+  std::condition_variable_any changed;
   bool begun = false, stopping = false;
   std::thread thread;
 };

@@ -33,7 +33,7 @@ void LastCollectives::beginProgram(int index) {
 
 uint64_t LastCollectives::next(int index) {
   return uint64_t(program) << kProgramAt | uint64_t(index) << kIndexAt |
-         uint64_t(++number) << kNumberAt;
+         (uint64_t(++number) << kNumberAt & ((uint64_t(1) << kIndexAt) - 1));
 }
 
 void LastCollectives::copy(const Word *words, uint64_t *to) const {

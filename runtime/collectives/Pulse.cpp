@@ -13,6 +13,10 @@ static constexpr uint64_t kEnded = ~uint64_t(0);
 
 /// So long a rank that lives may take to answer: it does so when it beats.
 static constexpr std::chrono::seconds kAnswerTime{5};
+/// So long the rank that speaks may take to end the job.
+static constexpr std::chrono::seconds kSpeechTime{10};
+/// Whoever asks, or waits for the one that does, beats as often.
+static constexpr std::chrono::milliseconds kBeatTime{250};
 
 static int nextOf(const World &world) { return (world.rank + 1) % world.size; }
 
@@ -40,8 +44,13 @@ public:
   void end() override { mine.store(kEnded); }
   std::optional<std::vector<ProgressWords>> ask(int) override {
     uint64_t nobody = 0;
-    if (!speaker.compare_exchange_strong(nobody, uint64_t(world.rank) + 1))
+    if (!speaker.compare_exchange_strong(nobody, uint64_t(world.rank) + 1)) {
+      for (auto waited = kBeatTime; waited < kSpeechTime; waited += kBeatTime) {
+        beat();
+        std::this_thread::sleep_for(kBeatTime);
+      }
       return std::nullopt;
+    }
     std::vector<ProgressWords> all;
     for (int rank = 0; rank < world.size; ++rank)
       all.push_back(progress.wordsOf(rank));
@@ -187,7 +196,8 @@ void MPIPulse::answer() {
 }
 
 std::optional<std::vector<ProgressWords>> MPIPulse::ask(int silent) {
-  auto until = std::chrono::steady_clock::now() + kAnswerTime;
+  using Clock = std::chrono::steady_clock;
+  auto until = Clock::now() + kAnswerTime, nextBeat = Clock::now();
   answers.resize(size_t(world.size), ProgressWords(progress.channels()));
   std::vector<MPI_Request> requests(size_t(world.size), MPI_REQUEST_NULL);
   for (int rank = 0; rank < world.size; ++rank) {
@@ -197,15 +207,24 @@ std::optional<std::vector<ProgressWords>> MPIPulse::ask(int silent) {
     MPI_Irecv(answers[size_t(rank)].data(), int(progress.channels()),
               MPI_UINT64_T, rank, Answer, comm, &requests[size_t(rank)]);
   }
-  for (int isComplete = 0; !isComplete;) {
+  int isComplete = 0;
+  for (bool defers = false; !isComplete && Clock::now() < until;) {
+    if (Clock::now() >= nextBeat) {
+      beat();
+      nextBeat += kBeatTime;
+    }
     answer();
-    if (speaker < world.rank)
-      return std::nullopt;
-    MPI_Testall(world.size, requests.data(), &isComplete, MPI_STATUSES_IGNORE);
-    if (std::chrono::steady_clock::now() > until)
-      break;
+    if (!defers && speaker < world.rank) {
+      defers = true;
+      until = Clock::now() + kSpeechTime;
+    }
+    if (!defers)
+      MPI_Testall(world.size, requests.data(), &isComplete,
+                  MPI_STATUSES_IGNORE);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  if (speaker < world.rank)
+    return std::nullopt;
   std::vector<ProgressWords> all;
   for (int rank = 0; rank < world.size; ++rank) {
     MPI_Request &request = requests[size_t(rank)];

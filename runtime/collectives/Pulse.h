@@ -19,8 +19,8 @@ public:
   virtual void end() = 0;
   /// Asks every rank but `silent` (-1: none) for its words, in a few seconds;
   /// of one that does not answer they are those of its last beat, or not known.
-  /// Nothing if another rank has asked for the same end of the job. The pulse
-  /// is of no other use then.
+  /// Nothing if another rank has asked for the same end of the job, which it
+  /// has then had some seconds for. The pulse is of no other use behind it.
   virtual std::optional<std::vector<ProgressWords>> ask(int silent) = 0;
 };
 

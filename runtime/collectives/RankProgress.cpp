@@ -67,6 +67,13 @@ std::string rt::foldRanks(const std::vector<std::string> &texts, int first) {
   for (int rank = 0; rank < static_cast<int>(texts.size()); ++rank)
     if (rank != first)
       add(rank);
+  // Of more than there is room for, those are told that few ranks have: who is
+  // late is among them.
+  if (groups.size() > kMost)
+    std::stable_sort(groups.begin() + (first >= 0 ? 1 : 0), groups.end(),
+                     [](const auto &one, const auto &other) {
+                       return one.size() < other.size();
+                     });
   std::string folded;
   size_t others = 0;
   for (size_t g = 0; g < groups.size(); ++g) {

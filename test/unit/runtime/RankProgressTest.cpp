@@ -44,6 +44,11 @@ TEST(RankProgress, IsBounded) {
   EXPECT_EQ(said.find("rank 4000: 4000; rank 0: 0; rank 1: 1"), 0u) << said;
   std::string end = "rank 6: 6; 4088 more ranks elsewhere";
   EXPECT_EQ(said.substr(said.size() - end.size()), end);
+  // One rank that is late is told, of nine groups that are not.
+  for (size_t rank = 0; rank < texts.size(); ++rank)
+    texts[rank] = std::to_string(rank % 9);
+  texts[4090] = "late";
+  EXPECT_EQ(foldRanks(texts, -1).find("rank 4090: late; "), 0u);
   for (size_t rank = 0; rank < texts.size(); ++rank)
     texts[rank] = rank % 2 == 0 ? "A" : "B";
   EXPECT_LT(foldRanks(texts, -1).size(), 150u);
