@@ -2,6 +2,7 @@
 #include "Prepare.h"
 #include "StartPoint.h"
 #include "Step.h"
+#include "ValueTable.h"
 #include "fsdp/Support/RangeNames.h"
 
 using namespace fsdp;
@@ -155,6 +156,8 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkCommand(config, options, manifest);
   if (options.trains())
     checkValidation(config, manifest);
+  if (options.checkValues)
+    readValueTable(*run.artifact);
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,
