@@ -1,6 +1,7 @@
 //===- Nonfinite.cpp - The first value that is not finite -----------------===//
 #include "Nonfinite.h"
 #include "Agreement.h"
+#include "Evaluate.h"
 #include "Metrics.h"
 #include "Results.h"
 #include "fsdp/Support/Error.h"
@@ -153,7 +154,8 @@ std::string StepSearch::describe(const StepCall &call, const MadeValue &value,
   const ValueTable::Type &type = table.types[value.type];
   const Manifest &manifest = rank.manifest();
   std::string text =
-      format("%s (call %lld of program %s", table.names[value.name].c_str(),
+      format("%s (call %lld of program %s",
+             printable(table.names[value.name]).c_str(),
              static_cast<long long>(call.call),
              manifest.programs[static_cast<size_t>(call.program)].name.c_str());
   if (call.slice >= 0)
