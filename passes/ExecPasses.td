@@ -45,7 +45,11 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
       fsdp.await inside fsdp.async needs nothing: the stream runs in order.
     - Arguments and results that a rank's program (`fsdp.local`) places give
       ranges with the logical type and the placement, as declarations do.
-    - Work belongs to the module of the op that it was. An interval is called
+    - Work belongs to the module of the op that it was, and says in `exec.makes`
+      whose values it writes: the address that fsdp-address gave the op; of
+      several tensors also which one, "fwd layers.3 all_gather of
+      layers.3.attention.wq.weight"; a cast alone is of its parameter. By this a
+      run names a value that is not finite. An interval is called
       after the module of its op and the op, one that
       holds a parameter or a gradient after the parameter:
       "layers.1.feed_forward.w2: linear",
@@ -210,15 +214,16 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
 def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
   let summary = "Makes one function of each block that a program repeats";
   let description = [{
-    Work is compared without addresses, event numbers, modules and `serves`;
-    runs in
+    Work is compared without addresses, event numbers, modules, `serves` and
+    `exec.makes`; runs in
     which a block follows itself become one exec.func and a call each. What
     differs between the copies becomes an argument, in order of first use:
     one per buffer, named in its location ("layers.*.h"). A range that every
     copy names stays inside, and so does an interval at the same place in every
     copy that nothing outside of its copy uses; one that carries something from
     copy to copy is an argument wherever it lies. Blocks of several programs
-    with equal text share a function.
+    with equal text share a function. What the work of a copy makes is said by
+    its call, in the order of the work.
 
     Where events repeat less regularly than work, the block is cut there or
     the copies that differ stay in the program, whichever leaves fewer
@@ -241,7 +246,7 @@ def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
 
     Changes only how the program is written: the pass follows the calls it
     made and fails if operations, bytes, events or which buffers are one
-    differ, in anything but modules and `serves`. Requires exec-plan-memory and
+    differ, in anything but modules and names. Requires exec-plan-memory and
     exec-synchronize.
   }];
   let options = [

@@ -33,11 +33,37 @@ void ExecDialect::initialize() {
       >();
 }
 
-/// What a module says of its workspaces; other attributes are checked by the
-/// passes that read them.
+/// kMakesAttr of work with so many outputs.
+static bool areNames(Attribute value, size_t outputs) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  return isa<StringAttr>(value) ||
+         (list && list.size() == outputs &&
+          llvm::all_of(list, llvm::IsaPred<StringAttr>));
+}
+
+static LogicalResult verifyMakes(Operation *op, Attribute value) {
+  if (isa<CallOp>(op)) {
+    if (isa<ArrayAttr>(value))
+      return success();
+    return op->emitOpError("needs '")
+           << kMakesAttr << "' to be an array with an entry per work of the "
+           << "function";
+  }
+  auto work = dyn_cast<WorkOpInterface>(op);
+  if (work && areNames(value, work.getOutputs().size()))
+    return success();
+  return op->emitOpError("needs '")
+         << kMakesAttr << "' to be a string, or an array of one per output, "
+         << "on work";
+}
+
+/// What a module says of its workspaces and work of its values; other
+/// attributes are checked by the passes that read them.
 LogicalResult ExecDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName();
+  if (name == kMakesAttr)
+    return verifyMakes(op, attribute.getValue());
   if (name == kTargetAttr) {
     if (isa<ModuleOp>(op) && isa<StringAttr>(attribute.getValue()))
       return success();

@@ -102,6 +102,9 @@ def Exec_CallOp : Exec_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let description = [{
     Example: `exec.call @layer_forward(%a, %b) events [3, 4] : memref<4x8xf32>, memref<8xf32>`
 
+    `exec.makes`, an array with an entry per work of the function, in order, says
+    what that makes in this call, as the attribute does on work itself.
+
     Constraints: 1. the function exists; 2. operand types are its arguments'; 3.
     events are numbered up to 2^31 − 1.
   }];

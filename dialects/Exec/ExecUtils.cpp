@@ -1,5 +1,6 @@
 //===- ExecUtils.cpp - Bytes, ranges and accesses of exec ops -------------===//
 #include "dialects/Exec/Exec.h"
+#include "dialects/NN/ModulePath.h"
 
 using namespace mlir;
 
@@ -49,6 +50,25 @@ SmallVector<Value> writesOf(Operation *op) {
 
 SmallVector<Value> workspacesOf(Operation *op) {
   return llvm::to_vector(cast<WorkOpInterface>(op).getWorkspaces());
+}
+
+Attribute makesOf(Operation *op) {
+  if (Attribute makes = op->getAttr(kMakesAttr))
+    return makes;
+  auto launch = dyn_cast<LaunchOp>(op);
+  StringRef work = launch ? launch.getKernel() : op->getName().stripDialect();
+  StringRef module = nn::modulePathOf(op);
+  return StringAttr::get(op->getContext(),
+                         module.empty() ? work : module + " " + work);
+}
+
+void setMakes(Operation *op, ArrayRef<StringAttr> names) {
+  if (names.empty() || llvm::is_contained(names, StringAttr()))
+    return;
+  if (llvm::all_equal(names))
+    return op->setAttr(kMakesAttr, names.front());
+  SmallVector<Attribute> all(names.begin(), names.end());
+  op->setAttr(kMakesAttr, ArrayAttr::get(op->getContext(), all));
 }
 
 } // namespace fsdp::exec

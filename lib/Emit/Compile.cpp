@@ -315,21 +315,28 @@ llvm::Error fsdp::compileSource(StringRef source, Product product,
   });
 }
 
-llvm::Error fsdp::compileArtifact(StringRef source, StringRef manifest,
+llvm::Error fsdp::compileArtifact(const ArtifactText &text,
                                   const HostCompiler &compiler,
-                                  StringRef directory) {
+                                  llvm::StringRef directory) {
   DeferredSignals signals;
-  std::optional<AtomicFile> file;
-  auto writeManifest = [&] {
-    file.emplace((directory + "/manifest.json").str());
-    file->write(manifest);
+  std::optional<AtomicFile> manifest, values;
+  auto write = [&](std::optional<AtomicFile> &file, StringRef name,
+                   StringRef content) {
+    file.emplace((directory + name).str());
+    file->write(content);
     file->flush();
   };
-  if (llvm::Error error = catchError(writeManifest))
+  if (llvm::Error error = catchError([&] {
+        write(manifest, "/manifest.json", text.manifest);
+        write(values, "/values.json", text.values);
+      }))
     return error;
-  if (llvm::Error error = compileSource(source, Product::Library, compiler,
+  if (llvm::Error error = compileSource(text.source, Product::Library, compiler,
                                         (directory + "/step.so").str()))
     return error;
   // Last: a manifest says that the artifact is complete.
-  return catchError([&] { file->commit(); });
+  return catchError([&] {
+    values->commit();
+    manifest->commit();
+  });
 }

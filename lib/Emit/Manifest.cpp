@@ -1,5 +1,6 @@
 //===- Manifest.cpp - The manifest of a planned exec module ---------------===//
 #include "fsdp/Emit/Manifest.h"
+#include "JsonLines.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Placement.h"
 #include "llvm/ADT/StringExtras.h"
@@ -274,18 +275,6 @@ stepsOf(ModuleOp module) {
   return steps;
 }
 
-/// Elements that stand on one line each: a list of ranges stays a table.
-template <typename Ops, typename Print>
-static void lines(OStream &json, StringRef key, Ops ops, Print print) {
-  json.attributeArray(key, [&] {
-    for (auto op : ops)
-      json.rawValue([&](llvm::raw_ostream &os) {
-        OStream line(os);
-        print(line, op);
-      });
-  });
-}
-
 void ManifestWriter::mesh() {
   int64_t nodeSize = 0;
   json.attributeArray("axes", [&] {
@@ -358,8 +347,9 @@ void ManifestWriter::write() {
       json.attribute("bytes", bytes(exec::kArenaBytesAttr));
       json.attribute("persistent_bytes", bytes(exec::kPersistentBytesAttr));
     });
-    lines(json, "ranges", module.getOps<exec::RangeOp>(), range);
-    lines(json, "programs", module.getOps<exec::ProgramOp>(), program);
+    emit::jsonLines(json, "ranges", module.getOps<exec::RangeOp>(), range);
+    emit::jsonLines(json, "programs", module.getOps<exec::ProgramOp>(),
+                    program);
     json.attributeObject("steps", [&] { steps(); });
   });
 }

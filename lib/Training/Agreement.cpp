@@ -38,11 +38,11 @@ std::string fsdp::problemOf(const std::function<void()> &act) {
   return {};
 }
 
-std::string fsdp::broadcastText(std::string text) {
+std::string fsdp::broadcastText(std::string text, int root) {
   auto size = static_cast<int64_t>(text.size());
-  broadcast(&size, sizeof size);
+  broadcast(&size, sizeof size, root);
   text.resize(static_cast<size_t>(size));
   if (size > 0)
-    broadcast(text.data(), size);
+    broadcast(text.data(), size, root);
   return text;
 }

@@ -29,8 +29,8 @@ void requireSuccess(rt::World world, const std::string &problem);
 /// What `act` throws on this rank, as text; empty: nothing.
 std::string problemOf(const std::function<void()> &act);
 
-/// The text of the first rank, on all of them.
-std::string broadcastText(std::string text);
+/// The text of a rank, on all of them.
+std::string broadcastText(std::string text, int root = 0);
 
 } // namespace fsdp
 

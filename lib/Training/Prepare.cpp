@@ -3,6 +3,7 @@
 #include "LastExport.h"
 #include "StartPoint.h"
 #include "Step.h"
+#include "ValueTable.h"
 #include "fsdp/Support/RangeNames.h"
 
 using namespace fsdp;
@@ -158,6 +159,8 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
     checkValidation(config, manifest);
     checkLastExport(config, manifest);
   }
+  if (options.checkValues)
+    readValueTable(*run.artifact);
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,

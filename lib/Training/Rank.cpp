@@ -7,7 +7,6 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <new>
@@ -99,7 +98,11 @@ void Rank::read(const RangeInfo &range, const TakePiece &take) const {
   if (std::byte *here = inputAddress(range))
     take(here, 0, range.bytes);
   else
-    download(*context, {range.offset, range.bytes}, take);
+    read(ArenaRange{range.offset, range.bytes}, take);
+}
+
+void Rank::read(const ArenaRange &range, const TakePiece &take) const {
+  download(*context, range, take);
 }
 
 void Rank::read(const RangeInfo &range, uint64_t first, uint64_t bytes,
@@ -166,7 +169,8 @@ void Rank::setInputsOfRun(size_t run) {
     setMicrobatch(stepRuns[run].slice);
 }
 
-void Rank::beginStep() {
+/// Those that no single run has alone.
+void Rank::setInputsOfStep() {
   Batch whole = stepBatch();
   int64_t places = whole.rows * whole.sequence;
   for (const auto &[input, from] :
@@ -176,6 +180,10 @@ void Rank::beginStep() {
       std::copy_n(from, places, reinterpret_cast<int32_t *>(to));
   lastProgram =
       manifest().programs[static_cast<size_t>(stepRuns.back().program)].name;
+}
+
+void Rank::beginStep() {
+  setInputsOfStep();
   rt::beginStep(*context, [this](size_t run) { setInputsOfRun(run); });
 }
 
@@ -183,6 +191,23 @@ void Rank::endStep() {
   std::string error;
   if (!rt::endStep(*context, error))
     throw Error(error);
+}
+
+void Rank::runStep(const std::function<void(const StepCall &)> &observe) {
+  setInputsOfStep();
+  for (size_t i = 0; i < stepRuns.size(); ++i) {
+    setInputsOfRun(i);
+    StepCall call{i, stepRuns[i].program, stepRuns[i].slice, 0};
+    auto observeOne = [&](int64_t number) {
+      call.call = number;
+      observe(call);
+    };
+    std::string error;
+    if (!observeProgram(*context, call.program, observeOne, error))
+      throw Error("program '" +
+                  manifest().programs[static_cast<size_t>(call.program)].name +
+                  "': " + error);
+  }
 }
 
 bool Rank::hasGlobalLoss() const {
@@ -205,19 +230,6 @@ void Rank::run(const std::string &program) {
   std::string error;
   if (!runProgram(*context, manifest().findProgram(program), error))
     throw Error("program '" + program + "': " + error);
-}
-
-int64_t Rank::firstNonfinite(const RangeInfo &range) const {
-  int64_t found = -1;
-  read(range, [&](const std::byte *piece, uint64_t first, uint64_t bytes) {
-    for (uint64_t at = 0; at < bytes && found < 0; at += sizeof(float)) {
-      float value;
-      std::memcpy(&value, piece + at, sizeof value);
-      if (!std::isfinite(value))
-        found = static_cast<int64_t>((first + at) / sizeof(float));
-    }
-  });
-  return found;
 }
 
 void Rank::initialize(uint64_t seed) {

@@ -11,6 +11,14 @@
 
 namespace fsdp {
 
+/// A call of the runtime in a step.
+struct StepCall {
+  size_t run;    // position of the program's run in the step
+  int program;   // index
+  int64_t slice; // of the batch that the run takes; -1: the whole
+  int64_t call;  // number in the program
+};
+
 /// The context of a loaded artifact on this rank.
 class Rank {
 public:
@@ -34,6 +42,8 @@ public:
   /// Copies `bytes` of an output from byte `first` on.
   void read(const rt::RangeInfo &range, uint64_t first, uint64_t bytes,
             std::byte *to) const;
+  /// Hands bytes of the arena to `take`, likewise.
+  void read(const rt::ArenaRange &range, const rt::TakePiece &take) const;
   /// Sets the bytes of a range to what `fill` makes of such pieces.
   void write(const rt::RangeInfo &range, const rt::FillPiece &fill);
   /// A scalar of type T; null if there is none. The sizes must agree.
@@ -60,12 +70,12 @@ public:
   /// Waits for the first step that has begun and not ended; then the outputs
   /// are its own. Throws fsdp::Error.
   void endStep();
+  /// Runs the step as beginStep() and endStep() do, to the bit, and hands every
+  /// call to `observe` when the arena has what it makes; see rt::ObserveCall.
+  /// Slow; no step may be on its way. Collective. Throws fsdp::Error.
+  void runStep(const std::function<void(const StepCall &)> &observe);
   /// True if the next may begin while the last one runs.
   bool stepsOverlap() const { return rt::stepsOverlap(*context); }
-
-  /// The first element of this rank's part of a range of f32 that is not
-  /// finite; -1: all are.
-  int64_t firstNonfinite(const rt::RangeInfo &range) const;
 
   /// Writes every range to the file of this rank, but outputs of programs that
   /// ran before the last one: their bytes may have been used again. The inputs
@@ -84,6 +94,7 @@ private:
   std::byte *inputAddress(const rt::RangeInfo &range) const;
   bool holds(const rt::RangeInfo &range) const;
   void listStepRuns();
+  void setInputsOfStep();
   void setInputsOfRun(size_t run);
   void setMicrobatch(int64_t index);
   const int32_t *placeInStep(const std::string &input) const;

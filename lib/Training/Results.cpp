@@ -17,7 +17,7 @@ template <typename T> static T loadAt(const std::byte *data, int64_t index) {
   return value;
 }
 
-static double element(DType type, const std::byte *data, int64_t index) {
+double fsdp::elementAt(DType type, const std::byte *data, int64_t index) {
   switch (type) {
   case DType::F32:
     return loadAt<float>(data, index);
@@ -37,11 +37,11 @@ static double element(DType type, const std::byte *data, int64_t index) {
   return 0;
 }
 
-static std::string typeText(const RangeInfo &range) {
-  std::string text = dtypeName(range.dtype);
+std::string fsdp::typeText(DType type, const std::vector<int64_t> &shape) {
+  std::string text = dtypeName(type);
   std::transform(text.begin(), text.end(), text.begin(), ::tolower);
   const char *before = " ";
-  for (int64_t size : range.shape) {
+  for (int64_t size : shape) {
     text += before + std::to_string(size);
     before = "x";
   }
@@ -73,7 +73,7 @@ void Description::add(const std::byte *piece, uint64_t bytes) {
   checksum = crc32_z(checksum, reinterpret_cast<const Bytef *>(piece), bytes);
   auto count = static_cast<int64_t>(bytes) / sizeOf(range.dtype);
   for (int64_t i = 0; i < count; ++i) {
-    double value = element(range.dtype, piece, i);
+    double value = elementAt(range.dtype, piece, i);
     if (seen++ == 0)
       first = value;
     if (!std::isfinite(value))
@@ -97,7 +97,8 @@ std::string Description::summary() const {
 }
 
 std::string Description::text() const {
-  std::string text = range.name + ": " + typeText(range) + ": ";
+  std::string text =
+      range.name + ": " + typeText(range.dtype, range.shape) + ": ";
   if (range.elements() == 1)
     return text + format("%.9g", first);
   text += summary() + format("crc32 %08lx", checksum);

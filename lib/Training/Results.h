@@ -13,6 +13,11 @@ std::string describeResults(const Rank &rank, const std::string &program);
 /// One line of it; `data` holds the range.
 std::string describeRange(const rt::RangeInfo &range, const std::byte *data);
 
+/// "f32 4x64x256".
+std::string typeText(rt::DType type, const std::vector<int64_t> &shape);
+/// An element of a tensor.
+double elementAt(rt::DType type, const std::byte *data, int64_t index);
+
 } // namespace fsdp
 
 #endif // FSDP_TRAINING_RESULTS_H

@@ -7,6 +7,7 @@
 #include "LastExport.h"
 #include "LossCurve.h"
 #include "Metrics.h"
+#include "Nonfinite.h"
 #include "Peak.h"
 #include "Rank.h"
 #include "Results.h"
@@ -52,10 +53,13 @@ private:
   StepCosts measureCosts();
   struct BegunStep {
     StepRecord record; // what is known when it begins
+    int32_t number;    // of AdamW's updates, with this one
     Clock::time_point begin;
   };
+  void setInputs(BegunStep &step);
   BegunStep beginStep(int64_t step);
   void endStep(const BegunStep &step);
+  void checkStep(const BegunStep &step);
   void hearOthers();
   bool goesOn();
   bool isSavePoint(int64_t done) const;
@@ -65,8 +69,11 @@ private:
   void save(int64_t done);
   void saveAndStop();
   void exportLast();
-  std::string firstNonfinite();
-  void skipOrStop(const StepRecord &record, const std::string &what);
+  bool endOthers();
+  std::string firstNonfinite(BegunStep step);
+  std::string nameFirstValue(BegunStep &step, bool isBehindUpdate);
+  void skipOrStop(const BegunStep &step, const StepRecord &record);
+  [[noreturn]] void stop(const StepRecord &record, const std::string &why);
   void train();
   void summarize(double seconds);
   void validate(int64_t done);
@@ -88,6 +95,8 @@ private:
   int64_t done = 0;                    // steps that are over
   int64_t skipped = 0, skippedRow = 0; // steps; of them behind the last good
   int stepsBegun = 0;                  // and not ended
+  std::optional<ValueTable> values;    // with --check-values
+  bool isNamed = false; // the first value of a step that was skipped
   bool isStopping = false;
   std::string whyStopping;
   Clock::time_point lastEnd;        // of a step
@@ -106,6 +115,8 @@ Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
       threads(static_cast<int>(config.compile.threads)),
       rank(artifact, world, threads, options.trains(), !options.noGraph) {
   rank.initialize(static_cast<uint64_t>(config.training.seed));
+  if (options.checkValues)
+    values = readValueTable(*run.artifact);
   begin();
   if (!options.load.empty())
     fixedBatch = rank.load(options.load, options.trains());
@@ -159,6 +170,9 @@ void Trainer::introduce(double peak, const std::string &peakText) {
                grouped((int64_t)run.text->heldOutText().size()).c_str()));
   print(format("memory: %s bytes of arena per rank, planned and allocated\n",
                grouped((int64_t)rank.arenaBytes()).c_str()));
+  if (values)
+    print("values: every one of every step is looked at when it is made, which "
+          "is slow\n");
   if (saver)
     print(format("host memory: %s bytes staging for checkpoints per rank, "
                  "allocated and touched\n",
@@ -190,19 +204,32 @@ StepCosts Trainer::measureCosts() {
   return costs;
 }
 
+/// A step's inputs, also if it is run again.
+void Trainer::setInputs(BegunStep &step) {
+  int64_t before = step.record.step - 1;
+  if (!fixedBatch)
+    run.text->sampleTraining(static_cast<uint64_t>(config.training.seed),
+                             before, rank.dataShard(), rank.stepBatch());
+  if (auto *lr = rank.scalar<float>(range_name::kLearningRate)) {
+    *lr =
+        static_cast<float>(learningRate(config, before - start.scheduleStart));
+    step.record.lr = *lr;
+  }
+  if (auto *number = rank.scalar<int32_t>(range_name::kStep))
+    *number = step.number;
+}
+
 Trainer::BegunStep Trainer::beginStep(int64_t step) {
   BegunStep begun{};
   begun.record.step = step + 1;
-  if (!fixedBatch)
-    run.text->sampleTraining(static_cast<uint64_t>(config.training.seed), step,
-                             rank.dataShard(), rank.stepBatch());
-  if (auto *lr = rank.scalar<float>(range_name::kLearningRate)) {
-    *lr = static_cast<float>(learningRate(config, step - start.scheduleStart));
-    begun.record.lr = *lr;
-  }
-  if (auto *number = rank.scalar<int32_t>(range_name::kStep))
-    *number = static_cast<int32_t>(step + 1 - skipped - start.optimizerStart);
+  begun.number =
+      static_cast<int32_t>(step + 1 - skipped - start.optimizerStart);
+  setInputs(begun);
   begun.begin = Clock::now();
+  if (values) {
+    checkStep(begun);
+    return begun;
+  }
   rank.beginStep();
   ++stepsBegun;
   return begun;
@@ -216,67 +243,16 @@ static std::string nonfiniteOf(const StepRecord &record) {
   return what;
 }
 
-/// Names the first parameter, by the ranks and then by the artifact's order,
-/// that is not finite. Collective.
-std::string Trainer::firstNonfinite() {
-  for (; stepsBegun > 0; --stepsBegun)
-    rank.endStep();
-  std::string found;
-  for (const RangeInfo &range : rank.manifest().ranges) {
-    if (range.role != "parameter" || range.dtype != DType::F32)
-      continue;
-    int64_t at = rank.firstNonfinite(range);
-    if (at >= 0)
-      found = format("'%s' is not finite: element %lld of rank %d's part",
-                     range.name.c_str(), static_cast<long long>(at),
-                     rank.world().rank);
-    if (at >= 0)
-      break;
-  }
-  Failures failures = countFailures(rank.world(), found);
-  if (failures.count == 0)
-    return "all parameters are finite, the step's own values are not";
-  // Of those that found one, the first speaks.
-  auto size = static_cast<int64_t>(found.size());
-  broadcast(&size, sizeof size, failures.first);
-  found.resize(static_cast<size_t>(size));
-  broadcast(found.data(), size, failures.first);
-  return "the parameter " + found;
-}
-
-/// A step that is not finite has changed nothing. Ends the run, or counts it.
-void Trainer::skipOrStop(const StepRecord &record, const std::string &what) {
-  bool skips = config.training.onNonfinite == "skip" && record.gradNorm &&
-               !std::isfinite(*record.gradNorm);
-  ++skippedRow;
-  ++skipped;
-  bool isTooMuch = skips && skippedRow >= config.training.maxSkippedSteps;
-  if (skips && !isTooMuch) {
-    if (rank.isFirst())
-      std::fprintf(stderr,
-                   "fsdp-run: warning: step %lld: the %s is not finite; it was "
-                   "skipped (%lld so far)\n",
-                   static_cast<long long>(record.step), what.c_str(),
-                   static_cast<long long>(skipped));
-    return;
-  }
-  std::string first = firstNonfinite();
-  std::string problem = problemOf([&] {
-    if (saver)
-      saver->finish(); // what is on its way is of good steps
-  });
-  std::string many = isTooMuch ? format(" and so were %lld steps before it "
-                                        "(training.max_skipped_steps)",
-                                        static_cast<long long>(skippedRow - 1))
-                               : "";
-  throw Error("step " + std::to_string(record.step) + ": the " + what +
-              " is not finite" + many + "; the run was stopped: " + first +
-              (problem.empty() ? "" : "; " + problem));
+/// Whether AdamW has left out a step of this gradient norm.
+static bool changesNothing(const std::optional<double> &gradNorm) {
+  return gradNorm && !std::isfinite(*gradNorm);
 }
 
 void Trainer::endStep(const BegunStep &step) {
-  rank.endStep();
-  --stepsBegun;
+  if (!values) {
+    rank.endStep();
+    --stepsBegun;
+  }
   StepRecord record = step.record;
   // Of steps that overlap, each lasts from the end of the one before.
   Clock::time_point end = Clock::now();
@@ -290,9 +266,8 @@ void Trainer::endStep(const BegunStep &step) {
   }
   if (const auto *norm = rank.scalar<float>(range_name::kGradNorm))
     record.gradNorm = *norm;
-  std::string what = nonfiniteOf(record);
-  if (!what.empty())
-    skipOrStop(record, what);
+  if (!nonfiniteOf(record).empty())
+    skipOrStop(step, record);
   else
     skippedRow = 0;
   if (metrics)
@@ -325,6 +300,116 @@ void Trainer::hearOthers() {
 bool Trainer::goesOn() {
   hearOthers();
   return !isStopping;
+}
+
+//===----------------------------------------------------------------------===//
+// Values that are not finite
+//===----------------------------------------------------------------------===//
+
+/// What is on its way to a checkpoint is of good steps.
+void Trainer::stop(const StepRecord &record, const std::string &why) {
+  std::string problem = problemOf([&] {
+    if (saver)
+      saver->finish();
+  });
+  throw Error("step " + std::to_string(record.step) + ": " + why +
+              (problem.empty() ? "" : "; " + problem));
+}
+
+/// Runs a step looking at every value; the first that is not finite ends the
+/// run.
+void Trainer::checkStep(const BegunStep &step) {
+  std::string first = firstNonfiniteParameter(rank);
+  if (!first.empty())
+    stop(step.record, first);
+  first = firstNonfiniteOfStep(rank, *values);
+  if (!first.empty())
+    stop(step.record, "the first value that is not finite: " + first);
+}
+
+/// Ends the steps that have begun meanwhile. Returns whether one has changed
+/// the parameters.
+bool Trainer::endOthers() {
+  bool isChanged = false;
+  for (; stepsBegun > 0; --stepsBegun) {
+    rank.endStep();
+    const auto *norm = rank.scalar<float>(range_name::kGradNorm);
+    isChanged |= !norm || std::isfinite(*norm);
+  }
+  return isChanged;
+}
+
+/// Runs a step again that has changed nothing.
+std::string Trainer::nameFirstValue(BegunStep &step, bool isBehindUpdate) {
+  std::optional<ValueTable> table;
+  std::string problem =
+      problemOf([&] { table = readValueTable(*run.artifact); });
+  Failures failures = countFailures(rank.world(), problem);
+  if (failures.count > 0)
+    problem = broadcastText(problem, failures.first);
+  std::string first;
+  if (problem.empty()) {
+    setInputs(step);
+    problem = problemOf([&] { first = firstNonfiniteOfStep(rank, *table); });
+  }
+  if (!problem.empty())
+    return "all parameters are finite, the step's own values are not (" +
+           problem + ")";
+  const std::string behind =
+      "the step behind it, which had begun, has changed the parameters";
+  if (first.empty())
+    return "all parameters are finite, and so are all values of the step run "
+           "again: " +
+           (isBehindUpdate ? behind
+                           : "this machine does not compute the same twice");
+  return "the first value that is not finite: " + first +
+         (isBehindUpdate ? "; of the step run again: " + behind : "");
+}
+
+/// Names the first parameter that is not finite, or else the first value of the
+/// step. Collective.
+std::string Trainer::firstNonfinite(BegunStep step) {
+  bool isRepeatable = changesNothing(step.record.gradNorm);
+  bool isBehindUpdate = endOthers();
+  std::string parameter = firstNonfiniteParameter(rank);
+  if (!parameter.empty())
+    return parameter;
+  if (isRepeatable)
+    return nameFirstValue(step, isBehindUpdate);
+  return "all parameters are finite, the step's own values are not; it has "
+         "changed the parameters and cannot be run again, but fsdp-run "
+         "--check-values finds the first such value when it is made";
+}
+
+/// A step whose gradient norm is not finite has changed nothing. Ends the run,
+/// or counts the step. `step` is as it began, `record` as it ended.
+void Trainer::skipOrStop(const BegunStep &step, const StepRecord &record) {
+  std::string what = nonfiniteOf(record) + " is not finite";
+  bool skips =
+      config.training.onNonfinite == "skip" && changesNothing(record.gradNorm);
+  ++skippedRow;
+  ++skipped;
+  bool isTooMuch = skips && skippedRow >= config.training.maxSkippedSteps;
+  BegunStep again = step;
+  again.record = record;
+  if (!skips || isTooMuch) {
+    std::string many = isTooMuch
+                           ? format(" and so were %lld steps before it "
+                                    "(training.max_skipped_steps)",
+                                    static_cast<long long>(skippedRow - 1))
+                           : "";
+    stop(record, "the " + what + many +
+                     "; the run was stopped: " + firstNonfinite(again));
+  }
+  // Once, for it takes longer than a step.
+  std::string first = isNamed ? "" : ": " + firstNonfinite(again);
+  isNamed = true;
+  if (rank.isFirst())
+    std::fprintf(stderr,
+                 "fsdp-run: warning: step %lld: the %s; it was skipped (%lld "
+                 "so far)%s\n",
+                 static_cast<long long>(record.step), what.c_str(),
+                 static_cast<long long>(skipped), first.c_str());
 }
 
 //===----------------------------------------------------------------------===//

@@ -55,6 +55,11 @@ static void merge(ArrayRef<exec::LaunchOp> casts) {
                                        inputs, outputs,
                                        /*workspaces=*/ValueRange());
   nn::setModule(narrow, nn::commonModule(ops));
+  if (llvm::any_of(ops,
+                   [](Operation *op) { return op->hasAttr(exec::kMakesAttr); }))
+    exec::setMakes(narrow, llvm::map_to_vector(ops, [](Operation *op) {
+                     return cast<StringAttr>(exec::makesOf(op));
+                   }));
   for (Operation *op : ops)
     op->erase();
 }

@@ -104,6 +104,10 @@ private:
   void nameMoved(mlir::Operation *collective, mlir::ValueRange results);
   /// The label of the buffer that `op` writes for `tensor`.
   std::string labelOf(mlir::Value tensor, mlir::Operation *op);
+  /// Says whose values `work` writes for `tensors`, one per output: those of
+  /// the ops that `definers` has, as plans know them.
+  void setMakes(mlir::Operation *work, mlir::ValueRange tensors,
+                llvm::ArrayRef<mlir::Operation *> definers);
 
   // Buffers.
   /// The buffer that holds `tensor`.

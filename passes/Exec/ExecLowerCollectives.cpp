@@ -35,6 +35,8 @@ LogicalResult ProgramLowering::createCollective(
       op.getMeshAttr(), op.getAxesAttr(),
       exec::ReduceKindAttr::get(context, reduce), b.getF64FloatAttr(scale),
       op.getServesAttr(), isFast ? b.getUnitAttr() : UnitAttr());
+  setMakes(collective, results,
+           SmallVector<Operation *>(results.size(), op.getOperation()));
   if (token)
     *token = collective.getToken();
   return giveWorkspaces(collective, results, op);

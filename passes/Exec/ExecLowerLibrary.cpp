@@ -156,6 +156,8 @@ LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {
 
 LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
   SmallVector<Value> updated;
+  SmallVector<StringAttr> makes;
+  auto address = op->getAttrOfType<StringAttr>(dist::kAddressAttr);
   for (ArrayAttr names :
        {op.getParameters(), op.getFirstMoments(), op.getSecondMoments()})
     for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
@@ -163,14 +165,19 @@ LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
       if (!range)
         return op.emitError("no parameter or buffer is named ") << name;
       updated.push_back(get(range));
+      makes.push_back(address ? b.getStringAttr(address.getValue() + " of " +
+                                                name.getValue())
+                              : address);
     }
   SmallVector<Value> inputs = updated;
   for (Value gradient : op.getGradients())
     inputs.push_back(buffer(gradient));
   for (Value scalar : {op.getLr(), op.getStep(), op.getCoefficient()})
     inputs.push_back(buffer(scalar));
-  exec::AdamWOp::create(b, op.getLoc(), exec::Stream::Compute, inputs, updated,
-                        /*workspaces=*/ValueRange(), op.getBeta1(),
-                        op.getBeta2(), op.getEps(), op.getWeightDecay());
+  auto update = exec::AdamWOp::create(
+      b, op.getLoc(), exec::Stream::Compute, inputs, updated,
+      /*workspaces=*/ValueRange(), op.getBeta1(), op.getBeta2(), op.getEps(),
+      op.getWeightDecay());
+  exec::setMakes(update, makes);
   return success();
 }

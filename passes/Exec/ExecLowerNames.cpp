@@ -1,4 +1,4 @@
-//===- ExecLowerNames.cpp - What a memory report calls a buffer -----------===//
+//===- ExecLowerNames.cpp - What people call a buffer and what it holds ---===//
 //
 // A buffer is called after the module that fills it and the op that does:
 // "layers.1.feed_forward.w2: linear". One that holds a parameter or a gradient
@@ -84,4 +84,30 @@ std::string ProgramLowering::labelOf(Value tensor, Operation *op) {
     name = name.empty() ? weights.front() : name;
   }
   return name.empty() ? kind : (name + ": " + kind).str();
+}
+
+/// The address of what is computed in a kernel: of a cast, of what it casts.
+static StringAttr addressInKernel(Operation *definer) {
+  for (; definer; definer = definer->getOperand(0).getDefiningOp()) {
+    auto address = definer->getAttrOfType<StringAttr>(dist::kAddressAttr);
+    if (address || !isa<nn::CastOp>(definer))
+      return address;
+  }
+  return {};
+}
+
+void ProgramLowering::setMakes(Operation *work, ValueRange tensors,
+                               ArrayRef<Operation *> definers) {
+  SmallVector<StringAttr> names;
+  for (auto [tensor, definer] : llvm::zip_equal(tensors, definers)) {
+    StringAttr address = addressInKernel(definer);
+    StringRef parameter = parameters.lookup(tensor);
+    // One of several tensors is told by its parameter, and so is a cast alone.
+    bool isCast = !address && isa_and_nonnull<nn::CastOp>(definer);
+    if (!parameter.empty() && (isCast || (address && tensors.size() > 1)))
+      address = b.getStringAttr((isCast ? "cast" : address.getValue()) +
+                                " of " + parameter);
+    names.push_back(address);
+  }
+  exec::setMakes(work, names);
 }

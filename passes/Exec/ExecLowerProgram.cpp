@@ -319,9 +319,10 @@ void ProgramLowering::launch(const KernelUse &use, Operation *op) {
   SmallVector<Value> inputs = buffers(use.inputs), written;
   for (auto [value, definer] : llvm::zip(use.outputs, use.definers))
     written.push_back(output(value, definer));
-  exec::LaunchOp::create(b, op->getLoc(),
-                         exec::KernelOp(use.kernel).getSymName(),
-                         exec::Stream::Compute, inputs, written);
+  auto work = exec::LaunchOp::create(b, op->getLoc(),
+                                     exec::KernelOp(use.kernel).getSymName(),
+                                     exec::Stream::Compute, inputs, written);
+  setMakes(work, use.outputs, use.definers);
 }
 
 LogicalResult ProgramLowering::lowerKernel(Operation *op) {
@@ -535,16 +536,26 @@ void ProgramLowering::eraseUnusedViews() {
 }
 
 namespace {
-/// Work belongs to the module of the op that it is lowered from; buffers have
-/// labels.
-class WorkModule : public nn::ModuleScope {
+/// Work belongs to the module of the op that it is lowered from, and its values
+/// are that op's; buffers have labels.
+class WorkOrigin : public nn::ModuleScope {
 public:
-  using ModuleScope::ModuleScope;
+  WorkOrigin(OpBuilder &builder, Operation *op)
+      : ModuleScope(builder, nn::moduleOf(op)) {
+    if (auto async = dyn_cast<dist::AsyncOp>(op))
+      op = async.getInnerOp();
+    address = op->getAttrOfType<StringAttr>(dist::kAddressAttr);
+  }
   void notifyOperationInserted(Operation *op,
                                OpBuilder::InsertPoint previous) override {
-    if (exec::isWork(op))
-      ModuleScope::notifyOperationInserted(op, previous);
+    if (!exec::isWork(op))
+      return;
+    exec::setMakes(op, address);
+    ModuleScope::notifyOperationInserted(op, previous);
   }
+
+private:
+  StringAttr address;
 };
 } // namespace
 
@@ -566,7 +577,7 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   if (failed(bindArguments()) || failed(bindResults()))
     return failure();
   for (Operation &op : func.front()) {
-    WorkModule scope(b, nn::moduleOf(&op));
+    WorkOrigin scope(b, &op);
     if (failed(lower(&op)))
       return failure();
   }

@@ -25,13 +25,14 @@ using namespace fsdp;
 // What makes operations equal
 //===----------------------------------------------------------------------===//
 
-/// Everything about an operation but addresses, event numbers, its module and
-/// whom it serves; equal operations have one and the same attribute.
+/// Everything about an operation but addresses, event numbers, its module, what
+/// it makes and whom it serves; equal operations have one and the same
+/// attribute.
 static Attribute shapeOf(Operation *op) {
   SmallVector<NamedAttribute> attrs;
   for (NamedAttribute attr : op->getAttrs())
     if (attr.getName() != "serves" && attr.getName() != "event" &&
-        attr.getName() != nn::kModuleAttr)
+        attr.getName() != nn::kModuleAttr && attr.getName() != exec::kMakesAttr)
       attrs.push_back(attr);
   SmallVector<Attribute> parts{op->getName().getIdentifier(),
                                DictionaryAttr::get(op->getContext(), attrs)};
@@ -297,6 +298,7 @@ private:
   void copyOperation(size_t index, Block &body);
   void generaliseNames(Operation *copy, size_t index);
   exec::FuncOp share(exec::FuncOp function, StringRef name);
+  void call(exec::FuncOp function, size_t run);
 
   ModuleOp module;
   const ArenaAddresses &addresses;
@@ -452,6 +454,7 @@ void BlockOutliner::copyOperation(size_t index, Block &body) {
   }
   Operation *copy = builder.clone(*first);
   copy->setOperands(operands);
+  copy->removeAttr(exec::kMakesAttr); // what differs is said by the calls
   generaliseNames(copy, index);
   auto numberEvents = [&](auto event) {
     SmallVector<int64_t> numbers;
@@ -479,6 +482,32 @@ exec::FuncOp BlockOutliner::share(exec::FuncOp function, StringRef name) {
   return function;
 }
 
+/// Puts a call in place of a run.
+void BlockOutliner::call(exec::FuncOp function, size_t run) {
+  SmallVector<Value> operands;
+  SmallVector<int64_t> numbers;
+  SmallVector<Attribute> makes;
+  bool isNamed = false;
+  for (const Column &column : columns)
+    if (column.isArgument)
+      operands.push_back(column.values[run]);
+  for (const SmallVector<int64_t> &event : events)
+    numbers.push_back(event[run]);
+  for (Operation *op : runs[run]) {
+    isNamed |= op->hasAttr(exec::kMakesAttr);
+    if (exec::isWork(op))
+      makes.push_back(exec::makesOf(op));
+  }
+  // Everything the run uses is defined before its last operation.
+  builder.setInsertionPoint(runs[run].back());
+  auto call = exec::CallOp::create(builder, runs[run].front()->getLoc(),
+                                   function.getSymName(), operands, numbers);
+  if (isNamed)
+    call->setAttr(exec::kMakesAttr, builder.getArrayAttr(makes));
+  for (Operation *op : runs[run])
+    op->erase();
+}
+
 void BlockOutliner::outline(ArrayRef<SmallVector<Operation *>> theRuns,
                             StringRef name) {
   runs = theRuns;
@@ -495,21 +524,8 @@ void BlockOutliner::outline(ArrayRef<SmallVector<Operation *>> theRuns,
     copyOperation(index, body);
   function = share(function, name);
 
-  for (size_t r = 0; r < runs.size(); ++r) {
-    SmallVector<Value> operands;
-    SmallVector<int64_t> numbers;
-    for (const Column &column : columns)
-      if (column.isArgument)
-        operands.push_back(column.values[r]);
-    for (const SmallVector<int64_t> &event : events)
-      numbers.push_back(event[r]);
-    // Everything the run uses is defined before its last operation.
-    builder.setInsertionPoint(runs[r].back());
-    exec::CallOp::create(builder, runs[r].front()->getLoc(),
-                         function.getSymName(), operands, numbers);
-    for (Operation *op : runs[r])
-      op->erase();
-  }
+  for (size_t run = 0; run < runs.size(); ++run)
+    call(function, run);
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,6 @@
 //===- Context.cpp - Making a context and running its programs ------------===//
 #include "../collectives/Job.h"
 #include "ContextImpl.h"
-#include "RunPrograms.h"
 #include "fsdp/Runtime/Variables.h"
 #include <algorithm>
 #include <cstdlib>
@@ -126,18 +125,37 @@ void ContextDeleter::operator()(Context *c) const { delete c; }
 // Running
 //===----------------------------------------------------------------------===//
 
+static void joinWorkers(Context &c) {
+  for (auto &worker : c.workers)
+    if (worker)
+      worker->join();
+}
+
 bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
   omp_set_num_threads(c.threads);
   {
     const fsdp_program &program = c.artifact->program[index];
     c.progress->beginProgram(index);
     program.run(c);
-    for (auto &worker : c.workers)
-      if (worker)
-        worker->join();
+    joinWorkers(c);
   }
   error = describeDataErrors(c.dataErrors.exchange(0));
   return error.empty();
+}
+
+bool fsdp::rt::observeProgram(Context &c, int index, const ObserveCall &observe,
+                              std::string &error) {
+  return runObserved(c, c.observer, index, observe, error);
+}
+
+ObservedCall::ObservedCall(Context &c) : c(c) {
+  if (c.observer)
+    c.observer->beginCall();
+}
+
+ObservedCall::~ObservedCall() {
+  if (c.observer)
+    c.observer->endCall([this] { joinWorkers(c); });
 }
 
 void fsdp::rt::beginStep(Context &c, const SetInputs &set) {
@@ -173,8 +191,8 @@ Ptr fsdp::rt::at(Context &c, uint64_t offset) {
   return c.arena.base() + offset;
 }
 
-void fsdp::rt::requireComputeStream(const Context &c, Stream stream,
-                                    const char *what) {
+ComputeCall::ComputeCall(Context &c, Stream stream, const char *what)
+    : ObservedCall(c) {
   if (stream != Stream::Compute)
     abortWorld(std::string(what) + " can only run on the compute stream");
 }
@@ -199,6 +217,7 @@ void fsdp::rt::wait(Context &c, int event, Stream stream) {
 
 void fsdp::rt::copy(Context &c, Stream stream, Ptr from, Ptr to,
                     int64_t bytes) {
+  ObservedCall call(c);
   if (StreamWorker *worker = c.workers[int(stream)].get()) {
     worker->copy(from, to, bytes);
     return;

@@ -10,6 +10,8 @@
 #include "../cpu/Gemm.h"
 #include "Arena.h"
 #include "DataErrors.h"
+#include "ObservedCall.h"
+#include "RunPrograms.h"
 #include "Trace.h"
 #include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/Mesh.h"
@@ -41,6 +43,9 @@ public:
   /// Null for the compute stream, which is the calling thread.
   std::unique_ptr<StreamWorker> workers[kStreams];
 
+  /// Null but while a program is observed.
+  CallObserver *observer = nullptr;
+
   /// The programs of a step, and what was wrong with the data of the last.
   std::vector<int> step;
   std::string stepError;
@@ -50,9 +55,12 @@ public:
   }
 };
 
-/// Ends the job if `stream` is not the compute stream: kernels and matmuls run
-/// on the calling thread, only collectives and copies on the others.
-void requireComputeStream(const Context &c, Stream stream, const char *what);
+/// A call that runs on the calling thread. Ends the job if `stream` is not the
+/// compute stream: only collectives and copies run on the others.
+class ComputeCall : ObservedCall {
+public:
+  ComputeCall(Context &c, Stream stream, const char *what);
+};
 
 } // namespace fsdp::rt
 

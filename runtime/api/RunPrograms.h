@@ -6,6 +6,36 @@
 
 namespace fsdp::rt {
 
+/// Who is told of the calls of a program.
+class CallObserver {
+public:
+  explicit CallObserver(const ObserveCall &observe) : observe(observe) {}
+
+  void beginCall() { ++depth; }
+  /// `wait` makes all streams idle; a call within another one is a part of it.
+  template <typename Wait> void endCall(const Wait &wait) {
+    if (--depth > 0)
+      return;
+    wait();
+    observe(calls++);
+  }
+
+private:
+  const ObserveCall &observe;
+  int64_t calls = 0;
+  int depth = 0;
+};
+
+/// Runs a program while the context's `observer` is one that tells `observe`.
+inline bool runObserved(Context &c, CallObserver *&observer, int index,
+                        const ObserveCall &observe, std::string &error) {
+  CallObserver one(observe);
+  observer = &one;
+  bool isGood = runProgram(c, index, error);
+  observer = nullptr;
+  return isGood;
+}
+
 /// An error in a program's data, with its name.
 inline std::string describeRun(const fsdp_artifact &artifact, int program,
                                const std::string &error) {

@@ -233,6 +233,7 @@ void Channel::gatherParts(const CollectiveDesc &desc, const Ptr *out) {
 
 void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
                           Ptrs out, Ptrs workspace) {
+  ObservedCall call(c);
   const CollectiveDesc &desc = c.artifact->collective[index];
   Channel &channel = c.channel(stream, desc.group);
   uint64_t word = c.progress->next(index);

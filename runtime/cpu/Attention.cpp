@@ -447,7 +447,7 @@ void AttentionPlan::storeGradient(const float *from, std::byte *to,
 
 void fsdp::rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k,
                          Ptr v, Ptr out, Ptr lse, Ptr workspace) {
-  requireComputeStream(c, stream, "attention");
+  ComputeCall call(c, stream, "attention");
   const AttentionDesc &d = c.artifact->attention[index];
   Trace::Span span(c.trace, stream, "attention", d.batch, d.heads, d.qLen,
                    d.headDim);
@@ -461,7 +461,7 @@ void fsdp::rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k,
 void fsdp::rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
                              Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
                              Ptr dv, Ptr workspace) {
-  requireComputeStream(c, stream, "attention");
+  ComputeCall call(c, stream, "attention");
   const AttentionDesc &d = c.artifact->attention[index];
   Trace::Span span(c.trace, stream, "attention_grad", d.batch, d.heads, d.qLen,
                    d.headDim);

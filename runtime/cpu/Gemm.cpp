@@ -105,7 +105,7 @@ void Gemm::run(std::byte *lhs, std::byte *rhs, std::byte *bias, std::byte *out,
 
 void fsdp::rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
                     Ptr bias, Ptr out, Ptr workspace) {
-  requireComputeStream(c, stream, "a matmul");
+  ComputeCall call(c, stream, "a matmul");
   const Gemm &g = *c.gemms[size_t(index)];
   Trace::Span span(c.trace, stream, gemmName(g.desc), g.desc.batch, g.desc.m,
                    g.desc.n, g.desc.k);

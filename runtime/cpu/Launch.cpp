@@ -6,7 +6,7 @@ using namespace fsdp::rt;
 
 void fsdp::rt::launch(Context &c, Stream stream, const char *name,
                       RowKernel kernel, int64_t rows, int64_t cols, Ptrs args) {
-  requireComputeStream(c, stream, "a kernel");
+  ComputeCall call(c, stream, "a kernel");
   Trace::Span span(c.trace, stream, name, rows, cols);
   const Ptr *pointers = args.begin();
   parallelFor(c.threads, rows, cols, 1, [=](int64_t begin, int64_t end, int) {
@@ -17,7 +17,7 @@ void fsdp::rt::launch(Context &c, Stream stream, const char *name,
 void fsdp::rt::launchColumns(Context &c, Stream stream, const char *name,
                              RowKernel kernel, int64_t rows, int64_t cols,
                              Ptrs args) {
-  requireComputeStream(c, stream, "a kernel");
+  ComputeCall call(c, stream, "a kernel");
   Trace::Span span(c.trace, stream, name, rows, cols);
   const Ptr *pointers = args.begin();
   // Pieces of whole cache lines: threads do not share the lines they write.

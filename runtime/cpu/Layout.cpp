@@ -151,7 +151,7 @@ static void requireRank(int rank) {
 void fsdp::rt::transpose(Context &c, Stream stream, DType type, int rank,
                          const int64_t *shape, const int64_t *permutation,
                          Ptr in, Ptr out) {
-  requireComputeStream(c, stream, "a transposition");
+  ComputeCall call(c, stream, "a transposition");
   requireRank(rank);
   int64_t inStrides[kMaxRank], outShape[kMaxRank], outStrides[kMaxRank];
   rowMajorStrides(rank, shape, inStrides);
@@ -172,7 +172,7 @@ void fsdp::rt::copyBox(Context &c, Stream stream, DType type, int rank,
                        const int64_t *shape, const int64_t *inShape,
                        const int64_t *inOffsets, const int64_t *outShape,
                        const int64_t *outOffsets, Ptr in, Ptr out) {
-  requireComputeStream(c, stream, "a box copy");
+  ComputeCall call(c, stream, "a box copy");
   requireRank(rank);
   int64_t inStrides[kMaxRank], outStrides[kMaxRank];
   rowMajorStrides(rank, inShape, inStrides);
@@ -192,7 +192,7 @@ void fsdp::rt::copyBox(Context &c, Stream stream, DType type, int rank,
 
 void fsdp::rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
                        int64_t partBytes, Ptr in, Ptr out) {
-  requireComputeStream(c, stream, "a part of a tensor");
+  ComputeCall call(c, stream, "a part of a tensor");
   Trace::Span span(c.trace, stream, "shard_of", partBytes);
   Part part = pieceAt(bytes, partBytes, c.places[size_t(group)].index);
   parallelFor(
@@ -203,7 +203,7 @@ void fsdp::rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
 }
 
 void fsdp::rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
-  requireComputeStream(c, stream, "a fill");
+  ComputeCall call(c, stream, "a fill");
   Trace::Span span(c.trace, stream, "fill_zero", bytes);
   parallelFor(c.threads, bytes, 1, 64, [=](int64_t begin, int64_t end, int) {
     std::memset(out + begin, 0, size_t(end - begin));

@@ -30,7 +30,7 @@ static auto rotaryKernel(BF16) { return kernels().rotaryBF16; }
 void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
                       int64_t sequence, int64_t heads, int64_t headDim,
                       bool halves, bool inverse, Ptr x, Ptr table, Ptr y) {
-  requireComputeStream(c, stream, "rotary");
+  ComputeCall call(c, stream, "rotary");
   Trace::Span span(c.trace, stream, "rotary", batch, sequence, heads, headDim);
   dispatch(type, "rotary", [&](auto tag) {
     using T = decltype(tag);
@@ -62,7 +62,7 @@ static bool inRange(Context &c, int64_t id, int64_t classes, DataError error) {
 void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
                          int64_t classes, int64_t cols, Ptr ids, Ptr table,
                          Ptr out) {
-  requireComputeStream(c, stream, "embedding");
+  ComputeCall call(c, stream, "embedding");
   Trace::Span span(c.trace, stream, "embedding", rows, cols);
   size_t bytes = size_t(cols * sizeOf(type));
   const int32_t *id = as<int32_t>(ids);
@@ -83,7 +83,7 @@ static auto addRowKernel(BF16) { return kernels().addRowBF16; }
 void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
                              int64_t rows, int64_t classes, int64_t cols,
                              Ptr ids, Ptr dy, Ptr out, Ptr workspace) {
-  requireComputeStream(c, stream, "embedding");
+  ComputeCall call(c, stream, "embedding");
   Trace::Span span(c.trace, stream, "embedding_grad", rows, cols);
   float *sum = as<float>(type == DType::F32 ? out : workspace);
   const int32_t *id = as<int32_t>(ids);
@@ -123,7 +123,7 @@ static auto gradKernel(BF16) { return kernels().crossEntropyGradBF16; }
 void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
                             int64_t classes, int64_t ignoreIndex, Ptr logits,
                             Ptr targets, Ptr losses, Ptr lse) {
-  requireComputeStream(c, stream, "cross entropy");
+  ComputeCall call(c, stream, "cross entropy");
   Trace::Span span(c.trace, stream, "cross_entropy", rows, classes);
   const int32_t *target = as<int32_t>(targets);
   dispatch(type, "cross entropy", [&](auto tag) {
@@ -148,7 +148,7 @@ void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
                                 int64_t rows, int64_t classes,
                                 int64_t ignoreIndex, Ptr logits, Ptr targets,
                                 Ptr lse, Ptr dlosses, Ptr out) {
-  requireComputeStream(c, stream, "cross entropy");
+  ComputeCall call(c, stream, "cross entropy");
   Trace::Span span(c.trace, stream, "cross_entropy_grad", rows, classes);
   const int32_t *target = as<int32_t>(targets);
   dispatch(type, "cross entropy", [&](auto tag) {
@@ -172,7 +172,7 @@ void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
 void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
                            int64_t parts, int64_t ignoreIndex, Ptr targets,
                            Ptr counts) {
-  requireComputeStream(c, stream, "count_labels");
+  ComputeCall call(c, stream, "count_labels");
   Trace::Span span(c.trace, stream, "count_labels", rows);
   const int32_t *target = as<int32_t>(targets);
   int64_t each = rows / parts;

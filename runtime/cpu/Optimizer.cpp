@@ -38,7 +38,7 @@ static const float *floats(Ptrs list, size_t i) {
 
 void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptrs out) {
-  requireComputeStream(c, stream, "narrow");
+  ComputeCall call(c, stream, "narrow");
   Trace::Span span(c.trace, stream, "narrow", int64_t(in.size()));
   forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
     BF16 *to = reinterpret_cast<BF16 *>(out.begin()[t]) + at;
@@ -48,7 +48,7 @@ void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
 
 void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptr out) {
-  requireComputeStream(c, stream, "abs_max");
+  ComputeCall call(c, stream, "abs_max");
   Trace::Span span(c.trace, stream, "abs_max", int64_t(in.size()));
   std::atomic<uint32_t> largest{0};
   forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
@@ -71,7 +71,7 @@ static int scaleExponent(float max) {
 
 void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
                           Ptr max, Ptrs in, Ptr out) {
-  requireComputeStream(c, stream, "sum_squares");
+  ComputeCall call(c, stream, "sum_squares");
   Trace::Span span(c.trace, stream, "sum_squares", int64_t(in.size()));
   float largest = *reinterpret_cast<const float *>(max);
   std::atomic<int64_t> high{0}, low{0};
@@ -91,7 +91,7 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
 void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
                                int64_t sums, Ptr max, Ptr sum, Ptr norm,
                                Ptr coefficient) {
-  requireComputeStream(c, stream, "clip_coefficient");
+  ComputeCall call(c, stream, "clip_coefficient");
   float largest = *reinterpret_cast<const float *>(max);
   const auto *digits = reinterpret_cast<const int64_t *>(sum);
   float total = largest;
@@ -114,7 +114,7 @@ void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
                      const int64_t *counts, Ptrs parameters, Ptrs firstMoments,
                      Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
                      Ptr coefficient) {
-  requireComputeStream(c, stream, "adamw");
+  ComputeCall call(c, stream, "adamw");
   if (std::isnan(*reinterpret_cast<const float *>(coefficient)))
     return;
   Trace::Span span(c.trace, stream, "adamw", int64_t(parameters.size()));

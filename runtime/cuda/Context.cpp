@@ -394,6 +394,25 @@ bool rt::runProgram(Context &c, int index, std::string &error) {
   return error.empty();
 }
 
+bool rt::observeProgram(Context &c, int index, const ObserveCall &observe,
+                        std::string &error) {
+  return runObserved(c, c.observer, index, observe, error);
+}
+
+ObservedCall::ObservedCall(Context &c) : c(c) {
+  if (c.observer)
+    c.observer->beginCall();
+}
+
+ObservedCall::~ObservedCall() {
+  if (!c.observer)
+    return;
+  c.observer->endCall([this] {
+    for (cudaStream_t stream : c.streams)
+      check(cudaStreamSynchronize(stream), "a call that is looked at");
+  });
+}
+
 Target rt::runtimeTarget() { return Target::Cuda; }
 
 uint64_t rt::arenaBytes(const Context &c) { return c.artifact->arena_bytes; }
@@ -418,6 +437,7 @@ void rt::wait(Context &c, int event, Stream stream) {
 void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
   if (c.survey)
     return;
+  ObservedCall call(c);
   Timeline::Span span(c, stream, "copy", bytes);
   check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice,
                         c.stream(stream)),
@@ -427,12 +447,14 @@ void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
 void rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
   if (c.survey)
     return;
+  ObservedCall call(c);
   Timeline::Span span(c, stream, "fill_zero", bytes);
   check(cudaMemsetAsync(out, 0, size_t(bytes), c.stream(stream)), "fill_zero");
 }
 
 void rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
                  int64_t partBytes, Ptr in, Ptr out) {
+  ObservedCall call(c);
   Part part = pieceAt(bytes, partBytes, c.places[size_t(group)].index);
   if (part.count > 0)
     copy(c, stream, in + part.offset, out, part.count);
@@ -444,6 +466,7 @@ void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
               Ptr out, Ptr workspace) {
   if (c.survey)
     return;
+  ObservedCall call(c);
   const GemmDesc &d = c.artifact->gemm[index];
   Timeline::Span span(c, stream, gemmName(d), d.batch, d.m, d.n, d.k);
   c.gemms[size_t(index)]->run(c.stream(stream), lhs, rhs, bias, out, workspace);
@@ -458,6 +481,7 @@ void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
                    Ptr out, Ptr lse, Ptr workspace) {
   if (c.survey)
     return;
+  ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
     return plainAttention(c, stream, d, q, k, v, out, lse);
@@ -472,6 +496,7 @@ void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
                        Ptr dv, Ptr workspace) {
   if (c.survey)
     return;
+  ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
     return plainAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk, dv,
@@ -491,6 +516,7 @@ void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
     c.survey->collectives.back().push_back(index);
     return;
   }
+  ObservedCall call(c);
   Timeline::Span span(c, stream, desc.serves, desc.items);
   nvtxRangePushA(desc.serves);
   std::unique_lock<std::timed_mutex> issuing;

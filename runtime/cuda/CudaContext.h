@@ -8,6 +8,8 @@
 #ifndef FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
+#include "../api/ObservedCall.h"
+#include "../api/RunPrograms.h"
 #include "../collectives/Pieces.h"
 #include "Progress.h"
 #include "Timeline.h"
@@ -278,6 +280,8 @@ public:
 
   /// By program; see Survey.
   std::vector<std::vector<int>> collectives;
+  /// Null but while a program is observed.
+  CallObserver *observer = nullptr;
   /// Set while a program is asked for its collectives and issues nothing.
   Survey *survey = nullptr;
 

@@ -8,6 +8,7 @@
 #define FSDP_RUNTIME_CUDA_DEVICE_H
 
 #include "../api/DataErrors.h"
+#include "../api/ObservedCall.h"
 #include "fsdp/Runtime/CudaKernels.h"
 
 namespace fsdp::rt {

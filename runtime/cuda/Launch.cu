@@ -11,6 +11,7 @@ void fsdp::rt::gpu::startKernel(Context &c, Stream stream, const char *name,
                                 void **parameters) {
   if (c.survey)
     return;
+  ObservedCall call(c);
   Timeline::Span span(c, stream, name, cut.blocks, cut.x, cut.y);
   dim3 grid(static_cast<unsigned>(cut.blocks)), block(cut.x, cut.y);
   check(cudaLaunchKernel(kernel, grid, block, parameters, 0, c.stream(stream)),

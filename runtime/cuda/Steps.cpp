@@ -1,7 +1,6 @@
 //===- Steps.cpp - Training steps as CUDA graphs --------------------------===//
 #include "Steps.h"
 #include "../api/DataErrors.h"
-#include "../api/RunPrograms.h"
 #include "Watchdog.h"
 #include <cstring>
 #include <utility>

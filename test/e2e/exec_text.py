@@ -18,7 +18,7 @@ _VIEW = re.compile(r"%(\S+) = exec\.view %(\S+)\[(-?\d+)\] : (\S+) to (\S+)$")
 _EVENT = re.compile(r"exec\.(record|wait) (-?\d+) on (\w+)$")
 _WORK = re.compile(r"exec\.(\w+) (.*?)on (\w+)\((.*?)\)"
                    r" outs\((.*?)\)(?: workspace\((.*?)\))?( .*)?$")
-_CALL = re.compile(r"exec\.call @(\S+?)\((.*)\) events \[(.*?)\](?: : .*)?$")
+_CALL = re.compile(r"exec\.call @(\S+?)\((.*)\) events \[(.*?)\]( \{.*\})?(?: : .*)?$")
 _BLOCK = re.compile(r"  exec\.(program|func) @(\S+)(?: arena (\d+))?(?: attributes (\{.*\}))? \{$")
 _MODULE = re.compile(r"exec\.(arena_bytes|persistent_bytes) = (\d+)")
 _TARGET = re.compile(r"exec\.target = \"(\w+)\"")
@@ -122,13 +122,14 @@ class Work:
 
 
 class Call:
-    def __init__(self, callee, operands, events):
-        self.callee, self.operands, self.events = callee, operands, events
+    def __init__(self, callee, operands, events, rest=""):
+        self.callee, self.operands, self.events, self.rest = callee, operands, events, rest
 
     def text(self, kinds):
         types = ", ".join(kinds[name] for name in self.operands)
         return (f"exec.call @{self.callee}({', '.join('%' + n for n in self.operands)})"
-                f" events [{', '.join(map(str, self.events))}]" + (f" : {types}" if types else ""))
+                f" events [{', '.join(map(str, self.events))}]{self.rest}"
+                + (f" : {types}" if types else ""))
 
 
 class Block:
@@ -211,9 +212,10 @@ class Module:
             block.body.append(Work(op, what, stream, _names(ins), _names(outs),
                                    _names(scratch or ""), rest or ""))
         elif match := _CALL.match(line):
-            callee, operands, events = match.groups()
+            callee, operands, events, rest = match.groups()
             block.body.append(Call(callee, _names(operands),
-                                   [int(e) for e in events.split(",") if e.strip()]))
+                                   [int(e) for e in events.split(",") if e.strip()],
+                                   rest or ""))
         else:
             raise ValueError(f"cannot read: {line}")
 

@@ -469,3 +469,34 @@ func.func @joined(%x: tensor<6xf32> {nn.name = "x"}, %y: tensor<2x3xf32> {nn.nam
   %b = nn.concat %x, %m, %n dim 0 : tensor<6xf32>, tensor<10xf32>, tensor<6xf32> to tensor<22xf32>
   return %a, %b : tensor<2x6xf32>, tensor<22xf32>
 }
+
+// -----
+
+// Work says whose values it writes: what a plan calls the op. Of several tensors
+// also which one, of a fusion the op of each value, and of a cast what it casts,
+// or the parameter.
+// CHECK: exec.launch @cast on compute{{.*}}exec.makes = "cast of w"
+// CHECK: exec.collective all_gather{{.*}}exec.makes = ["fwd layers.0 all_gather of w", "fwd layers.0 all_gather of v"]
+// CHECK: exec.launch {{.*}}exec.makes = ["fwd layers.0 add", "fwd layers.0 mul"]
+// CHECK: exec.gemm {{.*}}exec.makes = "fwd layers.0 linear"
+fsdp.mesh @mesh ["dp" = 2]
+nn.parameter @w : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp"}, {}]>}
+nn.parameter @v : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp"}, {}]>}
+func.func @evaluate(%x: tensor<4x8xbf16> {nn.name = "x"}) -> (tensor<4x8xbf16> {nn.name = "y"}, tensor<4x8xbf16> {nn.name = "z"}) {
+  %w = nn.read @w : tensor<4x8xf32>
+  %v = nn.read @v : tensor<4x8xf32>
+  %c = nn.cast %w : tensor<4x8xf32> to tensor<4x8xbf16>
+  %d = nn.cast %v : tensor<4x8xf32> to tensor<4x8xbf16>
+  %g:2 = fsdp.all_gather %c, %d on @mesh["dp"] dim 0 {fsdp.address = "fwd layers.0 all_gather", fsdp.parameters = ["w", "v"]} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
+  %a, %m = nn.fusion (%x) : (tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<4x8xf32>) {
+  ^bb0(%i: tensor<4x8xbf16>):
+    %s = nn.add %i, %i {fsdp.address = "fwd layers.0 add"} : tensor<4x8xbf16>
+    %t = nn.mul %s, %i {fsdp.address = "fwd layers.0 mul"} : tensor<4x8xbf16>
+    %u = nn.cast %t : tensor<4x8xbf16> to tensor<4x8xf32>
+    nn.yield %s, %u : tensor<4x8xbf16>, tensor<4x8xf32>
+  }
+  %n = nn.cast %m : tensor<4x8xf32> to tensor<4x8xbf16>
+  %y = nn.linear %a, %g#0 {fsdp.address = "fwd layers.0 linear"} : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  %z = nn.linear %n, %g#1 {fsdp.address = "fwd layers.0 linear#2"} : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  return %y, %z : tensor<4x8xbf16>, tensor<4x8xbf16>
+}

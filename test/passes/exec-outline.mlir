@@ -325,3 +325,31 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i6
     exec.copy on compute (%x : memref<16xf32>) outs(%a1 : memref<16xf32>) {step = 3}
   }
 }
+
+// -----
+
+// What the work of a block makes differs from copy to copy, so the calls say it;
+// work without an address is called after its module and itself.
+// CHECK: exec.func @train_layers_0
+// CHECK-NOT: exec.makes
+// CHECK: exec.program @train
+// CHECK: exec.call @train_layers_0({{.*}}) events [] {exec.makes = ["fwd layers.0 a", ["p", "q"], "layers.0 copy"]}
+// CHECK: exec.call @train_layers_0({{.*}}) events [] {exec.makes = ["fwd layers.1 a", ["r", "s"], "layers.1 copy"]}
+module attributes {exec.arena_bytes = 576 : i64, exec.persistent_bytes = 64 : i64} {
+  exec.range @x : memref<16xf32> role input at 0
+  exec.program @train arena 576 attributes {exec.inputs = ["x"]} {
+    %x = exec.get @x : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    %b = exec.alloc at 128 : memref<16xbf16>
+    %c = exec.alloc at 192 : memref<16xbf16>
+    %d = exec.alloc at 320 : memref<16xf32>
+    %e = exec.alloc at 384 : memref<16xbf16>
+    %f = exec.alloc at 448 : memref<16xbf16>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a : memref<16xf32>) {exec.makes = "fwd layers.0 a", nn.module = "layers.0"}
+    exec.narrow on compute (%x, %a : memref<16xf32>, memref<16xf32>) outs(%b, %c : memref<16xbf16>, memref<16xbf16>) {exec.makes = ["p", "q"], nn.module = "layers.0"}
+    exec.copy on compute (%a : memref<16xf32>) outs(%x : memref<16xf32>) {nn.module = "layers.0"}
+    exec.copy on compute (%x : memref<16xf32>) outs(%d : memref<16xf32>) {exec.makes = "fwd layers.1 a", nn.module = "layers.1"}
+    exec.narrow on compute (%x, %d : memref<16xf32>, memref<16xf32>) outs(%e, %f : memref<16xbf16>, memref<16xbf16>) {exec.makes = ["r", "s"], nn.module = "layers.1"}
+    exec.copy on compute (%d : memref<16xf32>) outs(%x : memref<16xf32>) {nn.module = "layers.1"}
+  }
+}

@@ -14,3 +14,7 @@ unsigned *fsdp::rt::dataErrorFlags(Context &) {
   static unsigned flags = 0;
   return &flags;
 }
+
+// Calls on the host are observed by nobody, and need have no context.
+fsdp::rt::ObservedCall::ObservedCall(Context &c) : c(c) {}
+fsdp::rt::ObservedCall::~ObservedCall() = default;

@@ -6,6 +6,7 @@
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Emit/Emit.h"
 #include "fsdp/Emit/Manifest.h"
+#include "fsdp/Emit/Values.h"
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
@@ -64,7 +65,7 @@ private:
   MLIRContext context{MLIRContext::Threading::DISABLED};
   OwningOpRef<ModuleOp> module;
   std::string pipeline;
-  std::string manifest, source;
+  ArtifactText artifact;
 };
 
 } // namespace
@@ -383,15 +384,15 @@ llvm::Error Compilation::emitSource() {
   FailureOr<std::string> text = makeManifest(*module, info);
   if (failed(text))
     return alreadyPrinted();
-  manifest = std::move(*text);
+  artifact.manifest = std::move(*text);
 
   SourceInfo about;
   about.language = request.compiler.language;
-  about.manifest = manifest;
+  about.manifest = artifact.manifest;
   about.madeBy = "Passes: " + wrapPipeline(pipeline);
   for (const auto &[key, value] : info.config)
     about.madeBy += "\n" + key + " = " + value;
-  llvm::raw_string_ostream os(source);
+  llvm::raw_string_ostream os(artifact.source);
   if (failed(fsdp::emitSource(*module, about, os)))
     return alreadyPrinted();
   return llvm::Error::success();
@@ -409,6 +410,10 @@ Compilation::print(llvm::function_ref<void(llvm::raw_ostream &)> printer) {
 /// Makes the artifact's directory; on failure no new directory is left.
 llvm::Error Compilation::writeArtifact() {
   namespace fs = llvm::sys::fs;
+  FailureOr<std::string> values = makeValueTable(*module, artifact.manifest);
+  if (failed(values))
+    return alreadyPrinted();
+  artifact.values = std::move(*values);
   DeferredSignals signals; // until the directory is complete or gone
   StringRef existing = request.output;
   while (!existing.empty() && !fs::exists(existing))
@@ -420,7 +425,7 @@ llvm::Error Compilation::writeArtifact() {
   llvm::Error error =
       ec ? llvm::createStringError("cannot make the directory '" +
                                    request.output + "': " + ec.message())
-         : compileArtifact(source, manifest, request.compiler, request.output);
+         : compileArtifact(artifact, request.compiler, request.output);
   if (!error)
     return error;
   StringRef made = request.output;
@@ -457,9 +462,10 @@ llvm::Error Compilation::write() {
     });
   case Stage::Source:
   case Stage::CudaSource:
-    return print([&](llvm::raw_ostream &os) { os << source; });
+    return print([&](llvm::raw_ostream &os) { os << artifact.source; });
   case Stage::Object:
-    return compileSource(source, product(), request.compiler, request.output);
+    return compileSource(artifact.source, product(), request.compiler,
+                         request.output);
   case Stage::Library:
     return writeArtifact();
   }
@@ -519,8 +525,8 @@ void Compilation::summarize(double seconds) {
                          issued.others);
   }
   log << llvm::formatv("  {0} kernels, {1} lines of C++ for {2}, {3:F1} s\n",
-                       kernels, llvm::count(source, '\n'), request.compiler.cpu,
-                       seconds);
+                       kernels, llvm::count(artifact.source, '\n'),
+                       request.compiler.cpu, seconds);
 }
 
 llvm::Error Compilation::run() {

@@ -25,7 +25,8 @@ static const char *const kOverview =
 
 Without INPUT, the model that the run's settings name is traced. With INPUT
 (nn text as fsdp-trace prints it, or planned exec text), that is compiled.
-The artifact is a directory with step.so and manifest.json; fsdp-run runs it.
+The artifact is a directory with step.so, manifest.json and values.json; fsdp-run
+runs it.
 Every setting of a run can be given as --section.key value; --mode, --threads
 and --cpu are short for --compile.*, --optimizer for --optimizer.name.)";
 
@@ -81,25 +82,26 @@ static cl::opt<std::string>
            cl::cat(category));
 static cl::opt<Stage> emitStage(
     "emit", cl::desc("What to write:"), cl::init(Stage::Library),
-    cl::values(clEnumValN(Stage::Graph, "graph", "the model's graph (nn)"),
-               clEnumValN(Stage::Plan, "plan",
-                          "the plan of the schedule (JSON)"),
-               clEnumValN(Stage::Schedule, "schedule",
-                          "the scheduled program (nn and fsdp)"),
-               clEnumValN(Stage::Costs, "costs",
-                          "what each step of the schedule computes, touches "
-                          "and sends (table)"),
-               clEnumValN(Stage::Exec, "mlir",
-                          "the planned program after all passes (exec)"),
-               clEnumValN(Stage::Memory, "memory",
-                          "what lives in the arena at its "
-                          "peak (table)"),
-               clEnumValN(Stage::Source, "cpp", "the generated C++"),
-               clEnumValN(Stage::CudaSource, "cuda",
-                          "the generated CUDA C++; implies --target=cuda"),
-               clEnumValN(Stage::Object, "object", "an object file"),
-               clEnumValN(Stage::Library, "library",
-                          "the artifact: step.so and manifest.json (default)")),
+    cl::values(
+        clEnumValN(Stage::Graph, "graph", "the model's graph (nn)"),
+        clEnumValN(Stage::Plan, "plan", "the plan of the schedule (JSON)"),
+        clEnumValN(Stage::Schedule, "schedule",
+                   "the scheduled program (nn and fsdp)"),
+        clEnumValN(Stage::Costs, "costs",
+                   "what each step of the schedule computes, touches "
+                   "and sends (table)"),
+        clEnumValN(Stage::Exec, "mlir",
+                   "the planned program after all passes (exec)"),
+        clEnumValN(Stage::Memory, "memory",
+                   "what lives in the arena at its "
+                   "peak (table)"),
+        clEnumValN(Stage::Source, "cpp", "the generated C++"),
+        clEnumValN(Stage::CudaSource, "cuda",
+                   "the generated CUDA C++; implies --target=cuda"),
+        clEnumValN(Stage::Object, "object", "an object file"),
+        clEnumValN(Stage::Library, "library",
+                   "the artifact: step.so, manifest.json and values.json "
+                   "(default)")),
     cl::cat(category));
 static cl::opt<int64_t> ranks("ranks", cl::value_desc("N"),
                               cl::desc("Ranks of the job (default: what the "

@@ -39,6 +39,11 @@ static void checkCommand(const RunOptions &options) {
                 "goes on from its own folder (--checkpoint.enable=true), or "
                 "begins with another's parameters "
                 "(--checkpoint.initial_load_path)");
+  if (options.checkValues && !options.trains())
+    throw Error("--check-values looks at the steps of a training; it does not "
+                "go with '" +
+                (options.command.empty() ? "--program" : options.command) +
+                "'");
   if (options.command.empty())
     return;
   if (options.checkpoint.empty())
@@ -74,7 +79,7 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   CLI::App app(kDescription, "fsdp-run");
   app.footer("Configuration, as in the TOML file:\n" + configHelp());
   app.add_option("artifact", options.artifact,
-                 "folder with step.so and manifest.json")
+                 "folder with step.so, manifest.json and values.json")
       ->required();
   app.add_option("command", options.command,
                  "instead of training: evaluate (the held-out text) or sample "
@@ -108,6 +113,10 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
       [] { throw CLI::CallForVersion(configReference(), 0); },
       "print all keys of a configuration, ours and torchtitan's, as Markdown "
       "(docs/reference/config.md) and end");
+  app.add_flag("--check-values", options.checkValues,
+               "look at every value of every training step when it is made, "
+               "and end the run at the first that is not finite with its "
+               "operation and place: the same bits, slow");
   std::reverse(others.begin(), others.end()); // as CLI11 wants it
   try {
     app.parse(others);
@@ -134,6 +143,8 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   pass("--program", options.program);
   if (options.noGraph)
     options.forRanks.emplace_back("--no-graph");
+  if (options.checkValues)
+    options.forRanks.emplace_back("--check-values");
   options.forRanks.insert(options.forRanks.end(), options.overrides.begin(),
                           options.overrides.end());
   return std::nullopt;

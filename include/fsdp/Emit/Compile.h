@@ -50,8 +50,14 @@ llvm::Expected<std::string> targetText(const HostCompiler &compiler);
 llvm::Error compileSource(llvm::StringRef source, Product product,
                           const HostCompiler &compiler, llvm::StringRef output);
 
-/// Makes step.so of `source`, and manifest.json, in a directory that exists.
-llvm::Error compileArtifact(llvm::StringRef source, llvm::StringRef manifest,
+/// The text of an artifact's files.
+struct ArtifactText {
+  std::string source, manifest, values;
+};
+
+/// Makes step.so of the source, manifest.json and values.json in a directory
+/// that exists.
+llvm::Error compileArtifact(const ArtifactText &text,
                             const HostCompiler &compiler,
                             llvm::StringRef directory);
 

@@ -101,6 +101,16 @@ ContextPtr createContext(const fsdp_artifact &artifact,
 /// if the data was wrong, for example a token outside the vocabulary.
 bool runProgram(Context &c, int index, std::string &error);
 
+/// Gets the number of a call of Runtime.h in its program, from 0 in the order
+/// of issue, when all streams are idle behind it. May download(); must not
+/// throw.
+using ObserveCall = std::function<void(int64_t call)>;
+
+/// As runProgram, to the bit, but every call is waited for and then handed to
+/// `observe`: slow. On a GPU no step may be on its way.
+bool observeProgram(Context &c, int index, const ObserveCall &observe,
+                    std::string &error);
+
 //===----------------------------------------------------------------------===//
 // Training steps: the programs of ContextOptions::step, one after the other
 //===----------------------------------------------------------------------===//

@@ -173,6 +173,7 @@ static void addRows(Context &c, Stream stream, int64_t rows, int64_t classes,
 void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
                              int64_t rows, int64_t classes, int64_t cols,
                              Ptr ids, Ptr dy, Ptr out, Ptr workspace) {
+  ObservedCall call(c);
   auto *order = as<uint32_t>(workspace);
   gpu::startWith(c, stream, "embedding_grad", sortTokens,
                  {1, kSortThreads, 1, false}, rows, classes, digitsOf(classes),

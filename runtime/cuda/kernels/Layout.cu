@@ -111,6 +111,7 @@ static void rowMajorStrides(int rank, const int64_t *shape, int64_t *strides) {
 void fsdp::rt::transpose(Context &c, Stream stream, DType type, int rank,
                          const int64_t *shape, const int64_t *permutation,
                          Ptr in, Ptr out) {
+  ObservedCall call(c);
   int64_t inStrides[kMaxRank];
   rowMajorStrides(rank, shape, inStrides);
   Walk w;
@@ -128,6 +129,7 @@ void fsdp::rt::copyBox(Context &c, Stream stream, DType type, int rank,
                        const int64_t *shape, const int64_t *inShape,
                        const int64_t *inOffsets, const int64_t *outShape,
                        const int64_t *outOffsets, Ptr in, Ptr out) {
+  ObservedCall call(c);
   Walk w;
   w.rank = rank;
   rowMajorStrides(rank, inShape, w.in);

@@ -300,6 +300,7 @@ __global__ void labelsOfBlock(int64_t rows, int64_t ignoreIndex,
 void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
                            int64_t parts, int64_t ignoreIndex, Ptr targets,
                            Ptr counts) {
+  ObservedCall call(c);
   fillZero(c, stream, counts, parts * int64_t(sizeof(int64_t)));
   int64_t each = rows / parts;
   // The threads of a block wait for each other.

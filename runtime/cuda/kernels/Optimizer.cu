@@ -95,6 +95,7 @@ __global__ void narrowElements(Tensors<2> t) {
 
 void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptrs out) {
+  ObservedCall call(c);
   forTensors<2>(counts, {in, out},
                 [&](const Tensors<2> &t, const gpu::Cut &cut) {
                   gpu::startWith(c, stream, "narrow", narrowElements, cut, t);
@@ -133,6 +134,7 @@ __global__ void absMaxBits(Tensors<1> t, unsigned *out) {
 
 void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptr out) {
+  ObservedCall call(c);
   fillZero(c, stream, out, sizeof(float));
   forTensors<1>(counts, {in}, [&](const Tensors<1> &t, const gpu::Cut &cut) {
     gpu::startWith(c, stream, "abs_max", absMaxBits, cut, t, as<unsigned>(out));
@@ -206,6 +208,7 @@ __global__ void squareDigits(Tensors<1> t, const float *max,
 
 void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
                           Ptr max, Ptrs in, Ptr out) {
+  ObservedCall call(c);
   fillZero(c, stream, out, 2 * sizeof(int64_t));
   forTensors<1>(counts, {in}, [&](const Tensors<1> &t, const gpu::Cut &cut) {
     gpu::startWith(c, stream, "sum_squares", squareDigits, cut, t,
@@ -292,6 +295,7 @@ void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
                      const int64_t *counts, Ptrs parameters, Ptrs firstMoments,
                      Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
                      Ptr coefficient) {
+  ObservedCall call(c);
   forTensors<4>(counts, {parameters, firstMoments, secondMoments, gradients},
                 [&](const Tensors<4> &t, const gpu::Cut &cut) {
                   gpu::startWith(c, stream, "adamw", adamwStep, cut, t, d,

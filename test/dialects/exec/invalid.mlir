@@ -88,6 +88,32 @@ exec.program @p {
 
 // -----
 
+// exec.makes: text for every output of work
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{needs 'exec.makes' to be a string, or an array of one per output, on work}}
+  exec.fill_zero on compute () outs(%a : memref<4xf32>) {exec.makes = ["a", "b"]}
+}
+
+// -----
+
+// exec.makes: only work makes something
+// expected-error @below {{needs 'exec.makes' to be a string, or an array of one per output, on work}}
+exec.program @p attributes {exec.makes = "a"} {
+}
+
+// -----
+
+// exec.makes: a call has a list
+exec.func @f {
+}
+exec.program @p {
+  // expected-error @below {{needs 'exec.makes' to be an array with an entry per work of the function}}
+  exec.call @f() events [] {exec.makes = "a"}
+}
+
+// -----
+
 // launch 1
 exec.program @p {
   %a = exec.alloc : memref<4xf32>

@@ -529,7 +529,9 @@ TEST_F(Run, AStoppedJobEndsItsRanks) {
 TEST_F(Run, NonFiniteLossesEndTheJob) {
   expectEnd(run(good(1, 50), "UNIGRAM_NAN=7"),
             "step 7: the loss is not finite; the run was stopped: all "
-            "parameters are finite, the step's own values are not",
+            "parameters are finite, the step's own values are not; it has "
+            "changed the parameters and cannot be run again, but fsdp-run "
+            "--check-values finds the first such value when it is made",
             6);
   // One rank's loss is enough, and the message comes once.
   Outcome outcome = run(good(2, 50), "UNIGRAM_NAN=7 UNIGRAM_RANK=1");

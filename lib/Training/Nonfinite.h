@@ -1,0 +1,29 @@
+//===- Nonfinite.h - The first value that is not finite ---------*- C++ -*-===//
+#ifndef FSDP_TRAINING_NONFINITE_H
+#define FSDP_TRAINING_NONFINITE_H
+
+#include "Rank.h"
+#include "ValueTable.h"
+
+namespace fsdp {
+
+/// "the parameter 'layers.1.wq.weight' is not finite: element 17 of rank 1's
+/// part" for the first one, by the ranks and then by the artifact's order;
+/// empty: all are finite. Collective, the same on every rank.
+std::string firstNonfiniteParameter(const Rank &rank);
+
+/// Runs the step "train" on the inputs that are set and looks at every value
+/// when it is made. A step whose gradient norm is not finite changes nothing,
+/// so that it can be run again so, to the same bits.
+///
+/// Returns, the same on every rank, the first value with an element that is not
+/// finite: the one of the earliest call and, where several ranks have it, the
+/// lowest rank; all is counted from 0. "fwd layers.1.feed_forward.w2 linear
+/// (call 57 of program train), f32 4x64x256: 3 of 65,536 elements on rank 1,
+/// the first at [0, 3, 17]: nan". Empty: all are finite. Collective. Throws
+/// fsdp::Error if the table does not have the calls of the programs.
+std::string firstNonfiniteOfStep(Rank &rank, const ValueTable &table);
+
+} // namespace fsdp
+
+#endif // FSDP_TRAINING_NONFINITE_H

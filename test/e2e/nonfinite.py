@@ -1,0 +1,269 @@
+"""Steps that are not finite: the first value that is not is named with its
+operation, call, rank and place. Values are planted by parameters and tokens that
+make one element of one operation overflow.
+
+usage: nonfinite.py WORKDIR"""
+import array
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import artifacts
+from accumulate import words
+
+# A byte that the text has seldom, and what only its embedding has.
+RARE, PLACE, COLUMN = 200, 7, 5
+DIM, HIDDEN, LAYERS, SEQUENCE, VOCABULARY = 16, 24, 2, 16, 256
+SETTINGS = {
+    "model.dim": DIM, "model.n_layers": LAYERS, "model.n_heads": 2,
+    "model.n_kv_heads": 1, "model.ffn_dim": HIDDEN,
+    "model.vocab_size": VOCABULARY, "training.seq_len": SEQUENCE,
+    "training.steps": 3, "lr_scheduler.warmup_steps": 0, "compile.threads": 1,
+    "validation.enable": "false", "sample.length": 0, "metrics.peak_tflops": 1}
+
+
+def require(condition, message):
+    if not condition:
+        sys.exit(message)
+
+
+class Artifact:
+    def __init__(self, work, name, ranks, **own):
+        self.path, self.text, self.ranks = f"{work}/{name}", f"{work}/text", ranks
+        self.rows = own.pop("rows")
+        self.settings = {**SETTINGS, **{key.replace("__", "."): value
+                                        for key, value in own.items()}}
+        artifacts.run("fsdp-compile", "--ranks", str(ranks),
+                      *words(self.settings), "-o", self.path)
+        with open(f"{self.path}/manifest.json") as file:
+            self.manifest = json.load(file)
+        self.shapes = {entry["name"]: entry["full"]
+                       for entry in self.manifest["ranges"]}
+
+    def run(self, *options):
+        """(status, what is said) of a training."""
+        self.dump = f"{self.path}-dump"
+        shutil.rmtree(f"{self.path}.run", ignore_errors=True)
+        done = subprocess.run(
+            ["fsdp-run", self.path, "-n", str(self.ranks),
+             *words(self.settings), "--training.dataset_path", self.text,
+             "--job.dump_folder", f"{self.path}.run", "--dump", self.dump,
+             *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True)
+        return done.returncode, done.stdout
+
+    def left(self):
+        """Losses and all bytes that a run leaves."""
+        lines = [(line["step"], line["loss_hex"], line["grad_norm_hex"])
+                 for line in artifacts.metrics(f"{self.path}.run")]
+        return lines, [open(f"{self.dump}.rank{rank}", "rb").read()
+                       for rank in range(self.ranks)]
+
+    def file(self, name, parameters, places=None):
+        """Files to load: full parameters and, where `places` has the rows and
+        columns of rare tokens by rank, a batch that has them there alone."""
+        generator = random.Random(5)
+        values = {tensor: ("F32", self.shapes[tensor],
+                           array.array("f", elements).tobytes())
+                  for tensor, elements in parameters.items()}
+        rows = self.rows
+        for rank in range(self.ranks):
+            tokens = [[generator.randrange(100) for _ in range(SEQUENCE + 1)]
+                      for _ in range(rows)]
+            for row, column in (places or {}).get(rank, []):
+                tokens[row][column] = RARE
+            batch = {name: ("I32", [rows, SEQUENCE], array.array(
+                "i", [t for row in tokens for t in row[first:first + SEQUENCE]]
+                ).tobytes()) for first, name in enumerate(("tokens", "targets"))}
+            artifacts.write_safetensors(
+                f"{self.path}-{name}.rank{rank}",
+                {**values, **(batch if places else {})})
+        return f"{self.path}-{name}"
+
+
+def filled(rows, columns, value):
+    """A matrix of value(row, column)."""
+    return [value(row, column) for row in range(rows) for column in range(columns)]
+
+
+def tensors_of_rare_token():
+    """In the first block's feed forward, silu(w1 x) * (w3 x) overflows in one
+    column, where the token is the rare one: only its embedding has anything in
+    the place that is multiplied, and attention adds nothing."""
+    generator = random.Random(3)
+
+    def embedding(token, place):
+        if place == PLACE:
+            return 1.0 if token == RARE else 0.0
+        return generator.uniform(-1, 1)
+
+    def large(row, column):
+        return 1e25 if (row, column) == (COLUMN, PLACE) else 0.0
+
+    return {"tok_embeddings.weight": filled(VOCABULARY, DIM, embedding),
+            "layers.0.attention.wo.weight": filled(DIM, DIM, lambda *_: 0.0),
+            "layers.0.feed_forward.w1.weight": filled(HIDDEN, DIM, large),
+            "layers.0.feed_forward.w3.weight": filled(HIDDEN, DIM, large)}
+
+
+def tensors_of_backward():
+    """The last block's hidden values are tiny and are multiplied by huge
+    weights: forward all stays finite, backward the huge ones come first."""
+    generator = random.Random(4)
+    return {"layers.1.feed_forward.w3.weight":
+            filled(HIDDEN, DIM, lambda *_: generator.choice((-1e-36, 1e-36))),
+            "layers.1.feed_forward.w2.weight":
+            filled(DIM, HIDDEN, lambda *_: generator.choice((-3e38, 3e38))),
+            "norm.weight": [1e7] * DIM}
+
+
+
+def expect(said, pattern):
+    """The text of the first value."""
+    found = re.search(r"the first value that is not finite: (.*)", said)
+    require(found and re.match(pattern, found.group(1)),
+            f"not '{pattern}':\n{said}")
+
+
+def check(artifact):
+    """What is finite is found so, and looking at it changes nothing."""
+    status, said = artifact.run()
+    require(status == 0, said)
+    expected = artifact.left()
+    status, said = artifact.run("--check-values")
+    require(status == 0 and "values: every one of every step" in said, said)
+    require(artifact.left() == expected, f"{artifact.path}: other bits")
+
+
+def plain(work):
+    """The rare token in two places of the second rank."""
+    artifact = Artifact(work, "plain", 2, rows=3, training__local_batch_size=3,
+                        training__mixed_precision_param="bfloat16",
+                        compile__bucket="block", compile__overlap="block")
+    check(artifact)
+    rare = tensors_of_rare_token()
+    file = artifact.file("rare", rare, {1: [(1, 4), (2, 0)]})
+    name = (r"fwd layers\.0\.feed_forward mul \(call \d+ of program train\), "
+            r"bf16 3x16x24: ")
+    where = name + r"2 of 1,152 elements on rank 1, the first at \[1, 4, 5\]: inf"
+    for options in [], ["--check-values"]:
+        status, said = artifact.run("--load", file, *options)
+        require(status != 0 and "step 1: the " in said, said)
+        expect(said, where)
+    # Both ranks have some in the same call: the first one speaks.
+    file = artifact.file("both", rare, {0: [(2, 15)], 1: [(1, 4)]})
+    expect(artifact.run("--load", file)[1],
+           name + r"1 of 1,152 elements on rank 0, the first at \[2, 15, 5\]: inf")
+    return artifact, rare
+
+
+def skipped(artifact, rare):
+    """A skipped step is run again once, which changes nothing."""
+    file = artifact.file("skip", rare)
+    settings = ["--load", file, "--training.on_nonfinite=skip",
+                "--training.max_skipped_steps=50", "--training.steps=8"]
+    status, said = artifact.run(*settings)
+    require(status == 0, said)
+    warnings = [line for line in said.splitlines() if "it was skipped" in line]
+    named = [line for line in warnings if "feed_forward mul" in line]
+    require(2 <= len(warnings) < 8 and named == warnings[:1], said)
+    expected = artifact.left()
+    os.rename(f"{artifact.path}/values.json", f"{artifact.path}/kept")
+    status, said = artifact.run(*settings)
+    require(status == 0 and said.count("it was skipped") == len(warnings) and
+            "so far): all parameters are finite, the step's own values are not "
+            f"(the artifact has no {artifact.path}/values.json" in said, said)
+    require(artifact.left() == expected, "the step run again leaves a trace")
+    status, said = artifact.run("--check-values")
+    require(status != 0 and "values.json, by which values are named; compile it "
+            "again" in said, said)
+    os.rename(f"{artifact.path}/kept", f"{artifact.path}/values.json")
+
+
+def damaged(artifact):
+    """A table that is not the artifact's is an error, and no stray read."""
+    path = f"{artifact.path}/values.json"
+    with open(path) as file:
+        good = json.load(file)
+
+    def refused(text, change):
+        table = json.loads(json.dumps(good))
+        change(table)
+        with open(path, "w") as file:
+            json.dump(table, file)
+        status, said = artifact.run("--check-values")
+        require(status != 0 and text in said, f"not '{text}':\n{said}")
+
+    def replaced(place, number):
+        return lambda table: table["programs"][0]["values"][-1].__setitem__(
+            place, number)
+
+    refused("is of another artifact", lambda t: t.update(manifest="0"))
+    refused("call 0 is not one of", replaced(0, 0))
+    refused("there is no name", replaced(1, len(good["names"])))
+    refused("there is no type", replaced(2, len(good["types"])))
+    refused("ends outside of the arena",
+            replaced(3, artifact.manifest["arena"]["bytes"]))
+    refused("expected an integer", replaced(3, -1))
+    refused(f"makes {good['programs'][0]['calls']} calls, but",
+            lambda t: t["programs"][0].update(calls=1000000))
+
+
+def accumulated(work):
+    """Microbatches, of which the second one of the first rank has it."""
+    artifact = Artifact(work, "accumulated", 2, rows=6,
+                        training__local_batch_size=2,
+                        training__global_batch_size=12,
+                        training__mixed_precision_param="float32",
+                        compile__accumulate_gathers="keep",
+                        compile__accumulate_reduce="once",
+                        compile__loss_chunks=4)
+    check(artifact)
+    file = artifact.file("rare", tensors_of_rare_token(), {0: [(3, 2)]})
+    expect(artifact.run("--load", file)[1],
+           r"fwd layers\.0\.feed_forward mul \(call \d+ of program accumulate on "
+           r"microbatch 1\), f32 2x16x24: 1 of 768 elements on rank 0, the first "
+           r"at \[1, 2, 5\]: inf")
+    return artifact
+
+
+def backward(work):
+    """One rank, and its parameters."""
+    artifact = Artifact(work, "backward", 1, rows=2,
+                        training__local_batch_size=2,
+                        training__mixed_precision_param="bfloat16")
+    file = artifact.file("huge", tensors_of_backward(), {0: [(0, 0)]})
+    expect(artifact.run("--load", file)[1],
+           r"bwd layers\.1\.feed_forward\.w2 dx \(call \d+ of program train\), "
+           r"bf16 2x16x24: \d+ of 768 elements on rank 0, the first at "
+           r"\[\d+, \d+, \d+\]: -?inf")
+    file = artifact.file("bad", {"norm.weight": [1.0] * 9 + [float("nan")] * 7})
+    for options in [], ["--check-values"]:
+        said = artifact.run("--load", file, *options)[1]
+        require("the parameter 'norm.weight' is not finite: element 9 of rank "
+                "0's part" in said, said)
+
+
+def main(work):
+    os.makedirs(work, exist_ok=True)
+    generator = random.Random(6)
+    with open(f"{work}/text", "wb") as file:
+        file.write(bytes(RARE if generator.randrange(150) == 0 else
+                         generator.randrange(100) for _ in range(20000)))
+    artifact, rare = plain(work)
+    skipped(artifact, rare)
+    damaged(artifact)
+    skipped(accumulated(work), rare)
+    backward(work)
+    check(Artifact(work, "tensor", 4, rows=1, training__local_batch_size=1,
+                   training__mixed_precision_param="float32",
+                   parallelism__tensor_parallel_degree=2))
+    print("the first values that are not finite are named")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
