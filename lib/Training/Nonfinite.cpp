@@ -153,11 +153,10 @@ std::string StepSearch::describe(const StepCall &call, const MadeValue &value,
                                  const Nonfinite &found) const {
   const ValueTable::Type &type = table.types[value.type];
   const Manifest &manifest = rank.manifest();
-  std::string text =
-      format("%s (call %lld of program %s",
-             printable(table.names[value.name]).c_str(),
-             static_cast<long long>(call.call),
-             manifest.programs[static_cast<size_t>(call.program)].name.c_str());
+  std::string text = format(
+      "%s (call %lld of program %s", printable(table.names[value.name]).c_str(),
+      static_cast<long long>(call.call),
+      manifest.programs[static_cast<size_t>(call.program)].name.c_str());
   if (call.slice >= 0)
     text += format(" on microbatch %lld", static_cast<long long>(call.slice));
   text += "), " + typeText(type.dtype, type.shape) + ": ";
