@@ -66,7 +66,7 @@ LogicalResult ValueCollector::nameWork(const IssuedOp &issue) {
   auto work = cast<exec::WorkOpInterface>(issue.op);
   Attribute own = workOfCall < all.size() ? all[workOfCall] : Attribute();
   auto list = dyn_cast_or_null<ArrayAttr>(own);
-  bool isName = own && isa<StringAttr>(own);
+  bool isName = isa_and_nonnull<StringAttr>(own);
   if (!isName && !(list && list.size() == work.getOutputs().size() &&
                    llvm::all_of(list, llvm::IsaPred<StringAttr>)))
     return call->emitOpError("has in '")

@@ -153,11 +153,10 @@ std::string StepSearch::describe(const StepCall &call, const MadeValue &value,
                                  const Nonfinite &found) const {
   const ValueTable::Type &type = table.types[value.type];
   const Manifest &manifest = rank.manifest();
-  std::string text =
-      format("%s (call %lld of program %s",
-             printable(table.names[value.name]).c_str(),
-             static_cast<long long>(call.call),
-             manifest.programs[static_cast<size_t>(call.program)].name.c_str());
+  std::string text = format(
+      "%s (call %lld of program %s", printable(table.names[value.name]).c_str(),
+      static_cast<long long>(call.call),
+      manifest.programs[static_cast<size_t>(call.program)].name.c_str());
   if (call.slice >= 0)
     text += format(" on microbatch %lld", static_cast<long long>(call.slice));
   text += "), " + typeText(type.dtype, type.shape) + ": ";
@@ -200,13 +199,13 @@ void StepSearch::look(const StepCall &call) {
 void StepSearch::checkCalls() const {
   for (const StepCall &end : ends) {
     auto program = static_cast<size_t>(end.program);
-    int64_t calls = table.programs[program].calls;
-    if (end.call + 1 != calls)
-      throw Error(format(
-          "the program '%s' makes %lld calls, but the artifact's "
-          "values.json has %lld; compile the artifact again",
-          rank.manifest().programs[program].name.c_str(),
-          static_cast<long long>(end.call + 1), static_cast<long long>(calls)));
+    int64_t calls = table.programs[program].calls, made = end.call + 1;
+    if (made != calls)
+      throw Error(
+          format("the program '%s' makes %lld calls, but the artifact's "
+                 "values.json has %lld; compile the artifact again",
+                 rank.manifest().programs[program].name.c_str(),
+                 static_cast<long long>(made), static_cast<long long>(calls)));
   }
 }
 

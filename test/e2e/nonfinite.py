@@ -2,7 +2,8 @@
 operation, call, rank and place. Values are planted by parameters and tokens that
 make one element of one operation overflow.
 
-usage: nonfinite.py WORKDIR"""
+usage: nonfinite.py WORKDIR
+       nonfinite.py ARTIFACT TEXT FILE   writes a text and parameters for others"""
 import array
 import json
 import os
@@ -31,6 +32,26 @@ def require(condition, message):
         sys.exit(message)
 
 
+def shapes_of(artifact):
+    """The full tensors of an artifact."""
+    with open(f"{artifact}/manifest.json") as file:
+        return {entry["name"]: entry["full"] for entry in json.load(file)["ranges"]}
+
+
+def in_f32(shapes, tensors):
+    """{name: values} as what a file has."""
+    return {name: ("F32", shapes[name], array.array("f", values).tobytes())
+            for name, values in tensors.items()}
+
+
+def write_text(path):
+    """Few steps have the rare byte, and most have not."""
+    generator = random.Random(6)
+    with open(path, "wb") as file:
+        file.write(bytes(RARE if generator.randrange(150) == 0 else
+                         generator.randrange(100) for _ in range(20000)))
+
+
 class Artifact:
     def __init__(self, work, name, ranks, **own):
         self.path, self.text, self.ranks = f"{work}/{name}", f"{work}/text", ranks
@@ -41,8 +62,7 @@ class Artifact:
                       *words(self.settings), "-o", self.path)
         with open(f"{self.path}/manifest.json") as file:
             self.manifest = json.load(file)
-        self.shapes = {entry["name"]: entry["full"]
-                       for entry in self.manifest["ranges"]}
+        self.shapes = shapes_of(self.path)
 
     def run(self, *options):
         """(status, what is said) of a training."""
@@ -67,9 +87,7 @@ class Artifact:
         """Files to load: full parameters and, where `places` has the rows and
         columns of rare tokens by rank, a batch that has them there alone."""
         generator = random.Random(5)
-        values = {tensor: ("F32", self.shapes[tensor],
-                           array.array("f", elements).tobytes())
-                  for tensor, elements in parameters.items()}
+        values = in_f32(self.shapes, parameters)
         rows = self.rows
         for rank in range(self.ranks):
             tokens = [[generator.randrange(100) for _ in range(SEQUENCE + 1)]
@@ -90,7 +108,7 @@ def filled(rows, columns, value):
     return [value(row, column) for row in range(rows) for column in range(columns)]
 
 
-def tensors_of_rare_token():
+def tensors_of_rare_token(shapes):
     """In the first block's feed forward, silu(w1 x) * (w3 x) overflows in one
     column, where the token is the rare one: only its embedding has anything in
     the place that is multiplied, and attention adds nothing."""
@@ -104,10 +122,11 @@ def tensors_of_rare_token():
     def large(row, column):
         return 1e25 if (row, column) == (COLUMN, PLACE) else 0.0
 
-    return {"tok_embeddings.weight": filled(VOCABULARY, DIM, embedding),
-            "layers.0.attention.wo.weight": filled(DIM, DIM, lambda *_: 0.0),
-            "layers.0.feed_forward.w1.weight": filled(HIDDEN, DIM, large),
-            "layers.0.feed_forward.w3.weight": filled(HIDDEN, DIM, large)}
+    values = {"tok_embeddings.weight": embedding,
+              "layers.0.attention.wo.weight": lambda *_: 0.0,
+              "layers.0.feed_forward.w1.weight": large,
+              "layers.0.feed_forward.w3.weight": large}
+    return {name: filled(*shapes[name], value) for name, value in values.items()}
 
 
 def tensors_of_backward():
@@ -145,7 +164,7 @@ def plain(work):
                         training__mixed_precision_param="bfloat16",
                         compile__bucket="block", compile__overlap="block")
     check(artifact)
-    rare = tensors_of_rare_token()
+    rare = tensors_of_rare_token(artifact.shapes)
     file = artifact.file("rare", rare, {1: [(1, 4), (2, 0)]})
     name = (r"fwd layers\.0\.feed_forward mul \(call \d+ of program train\), "
             r"bf16 3x16x24: ")
@@ -223,7 +242,8 @@ def accumulated(work):
                         compile__accumulate_reduce="once",
                         compile__loss_chunks=4)
     check(artifact)
-    file = artifact.file("rare", tensors_of_rare_token(), {0: [(3, 2)]})
+    file = artifact.file("rare", tensors_of_rare_token(artifact.shapes),
+                         {0: [(3, 2)]})
     expect(artifact.run("--load", file)[1],
            r"fwd layers\.0\.feed_forward mul \(call \d+ of program accumulate on "
            r"microbatch 1\), f32 2x16x24: 1 of 768 elements on rank 0, the first "
@@ -250,10 +270,7 @@ def backward(work):
 
 def main(work):
     os.makedirs(work, exist_ok=True)
-    generator = random.Random(6)
-    with open(f"{work}/text", "wb") as file:
-        file.write(bytes(RARE if generator.randrange(150) == 0 else
-                         generator.randrange(100) for _ in range(20000)))
+    write_text(f"{work}/text")
     artifact, rare = plain(work)
     skipped(artifact, rare)
     damaged(artifact)
@@ -266,4 +283,10 @@ def main(work):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if len(sys.argv) == 2:
+        main(sys.argv[1])
+    else:  # ARTIFACT TEXT FILE: what others train with
+        write_text(sys.argv[2])
+        shapes = shapes_of(sys.argv[1])
+        artifacts.write_safetensors(sys.argv[3],
+                                    in_f32(shapes, tensors_of_rare_token(shapes)))
