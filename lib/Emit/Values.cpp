@@ -33,6 +33,7 @@ public:
   void write(OStream &json, StringRef manifest) const;
 
 private:
+  LogicalResult endCall();
   LogicalResult nameWork(const IssuedOp &issue);
   void addOutputs(const IssuedOp &issue, int64_t call);
 
@@ -54,9 +55,22 @@ static size_t numberIn(Map &map, Key key) {
   return map.insert({key, map.size()}).first->second;
 }
 
+/// The call before has named no more than its function's work.
+LogicalResult ValueCollector::endCall() {
+  auto all = call ? call->getAttrOfType<ArrayAttr>(exec::kMakesAttr) : nullptr;
+  if (all && all.size() != workOfCall + 1)
+    return call->emitOpError("has in '")
+           << exec::kMakesAttr << "' " << all.size()
+           << " names, but the work of @" << call.getCallee() << " is "
+           << workOfCall + 1 << "; name all of it, or leave the attribute out";
+  return success();
+}
+
 /// A call names the work of its function; other work names itself.
 LogicalResult ValueCollector::nameWork(const IssuedOp &issue) {
   bool isNext = call && issue.call == call;
+  if (!isNext && failed(endCall()))
+    return failure();
   call = issue.call;
   workOfCall = isNext ? workOfCall + 1 : 0;
   makes = exec::makesOf(issue.op);
@@ -140,7 +154,7 @@ LogicalResult ValueCollector::collect(exec::ProgramOp program) {
       return failure();
     addOutputs(issue, calls++);
   }
-  return success();
+  return endCall();
 }
 
 void ValueCollector::write(OStream &json, StringRef manifest) const {

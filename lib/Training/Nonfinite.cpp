@@ -110,12 +110,12 @@ class StepSearch {
 public:
   StepSearch(Rank &rank, const ValueTable &table) : rank(rank), table(table) {}
 
-  /// The text of the first value on any rank.
-  std::string run();
+  /// The first value on any rank.
+  FoundValue run();
 
 private:
   void look(const StepCall &call);
-  void checkCalls() const;
+  std::string problemOfCalls() const;
   void agree();
   std::string describe(const StepCall &call, const MadeValue &value,
                        const Nonfinite &found) const;
@@ -196,17 +196,18 @@ void StepSearch::look(const StepCall &call) {
 }
 
 /// The runtime's calls must be the table's, else names would be wrong.
-void StepSearch::checkCalls() const {
+std::string StepSearch::problemOfCalls() const {
   for (const StepCall &end : ends) {
     auto program = static_cast<size_t>(end.program);
     int64_t calls = table.programs[program].calls, made = end.call + 1;
     if (made != calls)
-      throw Error(
-          format("the program '%s' makes %lld calls, but the artifact's "
-                 "values.json has %lld; compile the artifact again",
-                 rank.manifest().programs[program].name.c_str(),
-                 static_cast<long long>(made), static_cast<long long>(calls)));
+      return format("the program '%s' makes %lld calls, but the artifact's "
+                    "values.json has %lld; compile the artifact again",
+                    rank.manifest().programs[program].name.c_str(),
+                    static_cast<long long>(made),
+                    static_cast<long long>(calls));
   }
+  return {};
 }
 
 /// The text of the rank that has the earliest call, of the lowest such one.
@@ -224,13 +225,16 @@ void StepSearch::agree() {
   text = first < 0 ? "" : broadcastText(text, first);
 }
 
-std::string StepSearch::run() {
+FoundValue StepSearch::run() {
   rank.runStep([this](const StepCall &call) { look(call); });
-  checkCalls();
+  std::string problem = problemOfCalls();
+  Failures failures = countFailures(rank.world(), problem);
+  if (failures.count > 0)
+    return {{}, broadcastText(problem, failures.first)};
   agree();
-  return text;
+  return {text, {}};
 }
 
-std::string fsdp::firstNonfiniteOfStep(Rank &rank, const ValueTable &table) {
+FoundValue fsdp::firstNonfiniteOfStep(Rank &rank, const ValueTable &table) {
   return StepSearch(rank, table).run();
 }

@@ -12,6 +12,12 @@ namespace fsdp {
 /// empty: all are finite. Collective, the same on every rank.
 std::string firstNonfiniteParameter(const Rank &rank);
 
+struct FoundValue {
+  std::string text; // empty: all values are finite
+  /// Why nothing could be named: the table does not have the programs' calls.
+  std::string problem;
+};
+
 /// Runs the step "train" on the inputs that are set and looks at every value
 /// when it is made. A step whose gradient norm is not finite changes nothing,
 /// so that it can be run again so, to the same bits.
@@ -20,9 +26,8 @@ std::string firstNonfiniteParameter(const Rank &rank);
 /// finite: the one of the earliest call and, where several ranks have it, the
 /// lowest rank; all is counted from 0. "fwd layers.1.feed_forward.w2 linear
 /// (call 57 of program train), f32 4x64x256: 3 of 65,536 elements on rank 1,
-/// the first at [0, 3, 17]: nan". Empty: all are finite. Collective. Throws
-/// fsdp::Error if the table does not have the calls of the programs.
-std::string firstNonfiniteOfStep(Rank &rank, const ValueTable &table);
+/// the first at [0, 3, 17]: nan". Collective.
+FoundValue firstNonfiniteOfStep(Rank &rank, const ValueTable &table);
 
 } // namespace fsdp
 

@@ -322,9 +322,11 @@ void Trainer::checkStep(const BegunStep &step) {
   std::string first = firstNonfiniteParameter(rank);
   if (!first.empty())
     stop(step.record, first);
-  first = firstNonfiniteOfStep(rank, *values);
-  if (!first.empty())
-    stop(step.record, "the first value that is not finite: " + first);
+  FoundValue found = firstNonfiniteOfStep(rank, *values);
+  if (!found.problem.empty())
+    throw Error(found.problem);
+  if (!found.text.empty())
+    stop(step.record, "the first value that is not finite: " + found.text);
 }
 
 /// Ends the steps that have begun meanwhile. Returns whether one has changed
@@ -347,21 +349,27 @@ std::string Trainer::nameFirstValue(BegunStep &step, bool isBehindUpdate) {
   Failures failures = countFailures(rank.world(), problem);
   if (failures.count > 0)
     problem = broadcastText(problem, failures.first);
-  std::string first;
-  if (problem.empty()) {
-    setInputs(step);
-    problem = problemOf([&] { first = firstNonfiniteOfStep(rank, *table); });
-  }
   if (!problem.empty())
     return "all parameters are finite, the step's own values are not (" +
            problem + ")";
+  setInputs(step);
+  auto [first, mismatch] = firstNonfiniteOfStep(rank, *table);
+  if (!isBehindUpdate &&
+      std::isfinite(*rank.scalar<float>(range_name::kGradNorm)))
+    stop(step.record,
+         "it was not finite, and is so run again, with which it has changed "
+         "the parameters; the run was stopped: sums of compile.reduce = "
+         "\"fast\" may differ, and so may what a machine with a fault "
+         "computes; go on from the last checkpoint");
   const std::string behind =
       "the step behind it, which had begun, has changed the parameters";
+  if (!mismatch.empty())
+    return "all parameters are finite, the step's own values are not (" +
+           mismatch + ")";
   if (first.empty())
     return "all parameters are finite, and so are all values of the step run "
-           "again: " +
-           (isBehindUpdate ? behind
-                           : "this machine does not compute the same twice");
+           "again" +
+           (isBehindUpdate ? ": " + behind : "");
   return "the first value that is not finite: " + first +
          (isBehindUpdate ? "; of the step run again: " + behind : "");
 }
@@ -376,9 +384,15 @@ std::string Trainer::firstNonfinite(BegunStep step) {
     return parameter;
   if (isRepeatable)
     return nameFirstValue(step, isBehindUpdate);
-  return "all parameters are finite, the step's own values are not; it has "
-         "changed the parameters and cannot be run again, but fsdp-run "
-         "--check-values finds the first such value when it is made";
+  const char *why = step.record.gradNorm
+                        ? "it has changed the parameters"
+                        : "without a gradient norm it may have changed the "
+                          "parameters";
+  return std::string("all parameters are finite, the step's own values are "
+                     "not; ") +
+         why +
+         " and cannot be run again, but fsdp-run --check-values finds the "
+         "first such value when it is made";
 }
 
 /// A step whose gradient norm is not finite has changed nothing. Ends the run,

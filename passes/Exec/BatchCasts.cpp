@@ -58,7 +58,11 @@ static void merge(ArrayRef<exec::LaunchOp> casts) {
   if (llvm::any_of(ops,
                    [](Operation *op) { return op->hasAttr(exec::kMakesAttr); }))
     exec::setMakes(narrow, llvm::map_to_vector(ops, [](Operation *op) {
-                     return cast<StringAttr>(exec::makesOf(op));
+                     Attribute makes = exec::makesOf(op);
+                     // One name, or a list of one output's.
+                     if (auto list = dyn_cast<ArrayAttr>(makes))
+                       makes = list[0];
+                     return cast<StringAttr>(makes);
                    }));
   for (Operation *op : ops)
     op->erase();

@@ -6,6 +6,8 @@
 // RUN: sed 's/\[\["first", "second"\]\]/[]/' %s > %t/less.mlir
 // RUN: not fsdp-compile %t/less.mlir -o %t/less 2>&1 | FileCheck %s --check-prefix=LESS
 // RUN: not ls %t/less
+// RUN: sed 's/\[\["first", "second"\]\]/["first", "second"]/' %s > %t/more.mlir
+// RUN: not fsdp-compile %t/more.mlir -o %t/more 2>&1 | FileCheck %s --check-prefix=MORE
 
 // CHECK: "format": 1,
 // CHECK-NEXT: "manifest": "{{[0-9a-f]+}}",
@@ -38,6 +40,8 @@
 // CHECK-NEXT: ]
 
 // LESS: error: 'exec.call' op has in 'exec.makes' no name for what work 0 of @f makes; name all of it, or leave the attribute out
+
+// MORE: error: 'exec.call' op has in 'exec.makes' 2 names, but the work of @f is 1; name all of it, or leave the attribute out
 
 module attributes {exec.persistent_bytes = 384 : i64, exec.arena_bytes = 1920 : i64} {
 
