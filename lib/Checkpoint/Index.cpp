@@ -78,6 +78,8 @@ static ordered_json jsonOf(const RunState &state) {
                        {"mesh", state.mesh},
                        {"ranks", state.ranks},
                        {"config", state.config}};
+  if (state.datasetChecksum)
+    text["dataset_xxh3"] = checksumText(*state.datasetChecksum);
   // Few runs have begun their schedule or their optimizer anew.
   if (state.scheduleStart != 0)
     text["schedule_start"] = state.scheduleStart;
@@ -208,6 +210,8 @@ static RunState stateAt(const JsonField &field) {
   state.mesh = field.at("mesh").string();
   state.ranks = field.at("ranks").integer(1);
   state.config = field.at("config").texts();
+  if (std::optional<JsonField> text = field.find("dataset_xxh3"))
+    state.datasetChecksum = checksumAt(*text);
   if (std::optional<JsonField> start = field.find("schedule_start"))
     state.scheduleStart = start->integer();
   if (std::optional<JsonField> start = field.find("optimizer_start")) {

@@ -25,6 +25,7 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
       std::filesystem::absolute(config.training.datasetPath).string();
   state.datasetBytes = static_cast<int64_t>(text.text().size());
   state.trainBytes = static_cast<int64_t>(text.trainText().size());
+  state.datasetChecksum = checksumOf(text.text());
   state.globalBatch = config.training.localBatchSize *
                       dataParallelRanks(config) * microbatches(config);
   state.sequence = config.training.seqLen;
@@ -184,6 +185,11 @@ static void checkData(const RunState &then, const RunState &now,
     differences += "\n  training.dataset: " + then.dataset +
                    " in the checkpoint, " + now.dataset + " now";
   compare("bytes of the text", then.datasetBytes, now.datasetBytes);
+  if (then.datasetBytes == now.datasetBytes && then.datasetChecksum &&
+      then.datasetChecksum != now.datasetChecksum)
+    differences += "\n  the text: as many bytes as in the checkpoint, but "
+                   "others, in '" +
+                   now.datasetPath + "'";
   compare("bytes of it to train on (validation.fraction)", then.trainBytes,
           now.trainBytes);
   compare("sequences in the batch of all ranks (training.local_batch_size, "

@@ -38,7 +38,7 @@ struct FittingCheckpoint {
       tensors;
 };
 
-/// What a run is of, as its checkpoints say.
+/// What a run is of, as its checkpoints say. Reads all of the text.
 checkpoint::RunState stateOf(const RunConfig &config,
                              const rt::Manifest &manifest,
                              const rt::ByteDataset &text);

@@ -117,7 +117,7 @@ void Trainer::begin() {
     loadParameters(rank, options.checkpoint);
   if (!options.trains() || !config.checkpoint.enable)
     return;
-  state = stateOf(config, rank.manifest(), *run.text);
+  state = *run.state;
   start = beginFromCheckpoint(rank, config, state);
   done = start.step;
   skipped = start.skippedSteps;

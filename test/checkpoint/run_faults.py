@@ -188,6 +188,16 @@ def permissions(work, text, artifact):
     return 3
 
 
+def other_text(text):
+    """A text of the same size."""
+    with open(text, "rb") as file:
+        data = bytearray(file.read())
+    data[100] ^= 1
+    with open(f"{text}.other", "wb") as file:
+        file.write(data)
+    return f"{text}.other"
+
+
 def requests(work, text, artifact):
     """What does not fit the checkpoint that is there."""
     base = f"{work}/base"
@@ -205,6 +215,9 @@ def requests(work, text, artifact):
         ("seed", artifact, {"training__seed": 7}, data + r" (.|\n)*"
          r"training.seed: 42 in the checkpoint, 7 now\n.*"
          r"--checkpoint.exclude_from_loading=dataloader"),
+        ("text", artifact, {"training__dataset_path": other_text(text)},
+         data + r".*\n  the text: as many bytes as in the checkpoint, but "
+         r"others, in '.*/text.other'\n"),
         ("fraction", artifact, {"validation__fraction": 0.2}, data),
         ("step", artifact, {"checkpoint__load_step": 3},
          r"checkpoint.load_step = 3, but '.*' has those of steps 4"),

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace fsdp::checkpoint {
 
@@ -23,6 +25,8 @@ struct RunState {
   /// The text that is trained on.
   std::string dataset, datasetPath;
   int64_t datasetBytes = 0, trainBytes = 0;
+  /// checksumOf all of the text; unset: by a program that kept none.
+  std::optional<uint64_t> datasetChecksum;
   /// Rows and sequence of the global batch of a step.
   int64_t globalBatch = 0, sequence = 0;
   /// Steps that were left out because something was not finite.
@@ -33,6 +37,9 @@ struct RunState {
   /// All settings as "section.key" -> text.
   std::map<std::string, std::string> config;
 };
+
+/// XXH3, 64 bits.
+uint64_t checksumOf(std::string_view bytes);
 
 } // namespace fsdp::checkpoint
 

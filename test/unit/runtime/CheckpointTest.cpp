@@ -155,6 +155,21 @@ TEST(Checkpoint, KeepsWhatBeganAnew) {
       << message;
 }
 
+TEST(Checkpoint, KeepsTheChecksumOfTheText) {
+  TemporaryFolder folder;
+  Manifest manifest =
+      manifestOf({{"dp", 1}}, {{"w", "parameter", "f32", {2}, {""}}});
+  SaveRequest request = requestOf(folder.path, manifest, 1);
+  saveAs(request, manifest);
+  // None of one that was saved without it.
+  EXPECT_FALSE(openTensorStore(folder.path)->state()->datasetChecksum);
+  request.state.step = 2;
+  request.state.datasetChecksum = checksumOf("a text");
+  saveAs(request, manifest);
+  EXPECT_EQ(openTensorStore(folder.path)->state()->datasetChecksum,
+            checksumOf("a text"));
+}
+
 TEST(Checkpoint, EachBoxIsWrittenOnceAndAllWriteAlike) {
   // 1024 ranks, 8 of them with the same: by count and by bytes.
   std::vector<TestRange> ranges;
