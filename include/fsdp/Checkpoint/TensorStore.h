@@ -115,7 +115,8 @@ public:
 
   /// Writes the stored elements first … first + count - 1 of the box to `to`,
   /// row-major and converted; what lies beyond the tensor is zero. Throws
-  /// fsdp::Error that names file and tensor if a checksum is another.
+  /// fsdp::Error that names file and tensor if a checksum is another, and the
+  /// tensor if a finite value would become infinite.
   void read(int64_t first, int64_t count, std::byte *to);
 
 private:
@@ -131,6 +132,7 @@ private:
                std::byte *to);
   void copyFrom(Source &source, int64_t element, int64_t count, std::byte *to);
   void check(Source &source, uint64_t first, uint64_t bytes);
+  [[noreturn]] void failTooLarge(double value) const;
 
   const StoredTensor &tensor;
   rt::ShardView view; // of the first `dims` dimensions

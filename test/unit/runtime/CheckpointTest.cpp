@@ -2,6 +2,7 @@
 #include "../../../lib/Checkpoint/Convert.h"
 #include "CheckpointFixture.h"
 #include "fsdp/Support/AtomicFile.h"
+#include <cmath>
 #include <cstdlib>
 #include <set>
 
@@ -255,4 +256,29 @@ TEST(Checkpoint, TypesBecomeEachOther) {
                            DType::I32);
             }),
             "the tensor 'b' has the type BF16, which does not become I32");
+}
+
+TEST(Checkpoint, NoValueBecomesInfinite) {
+  float values[] = {1, -70000, 65504, HUGE_VALF};
+  StoredTensor tensor;
+  tensor.name = "w";
+  tensor.shape = {4};
+  tensor.chunks.push_back(
+      {{0}, {4}, reinterpret_cast<std::byte *>(values), "f", {}});
+  auto messageAs = [&](DType type) {
+    std::byte to[32];
+    TensorReader reader(tensor, wholeView(tensor), type);
+    return messageOf([&] { reader.read(0, 4, to); });
+  };
+  EXPECT_EQ(messageAs(DType::F16),
+            "the tensor 'w' has a value of magnitude 70000, which would be "
+            "infinite as F16; bfloat16 and float32 hold it");
+  EXPECT_EQ(messageAs(DType::BF16), "");
+  EXPECT_EQ(messageAs(DType::F64), "");
+  values[1] = 65504;
+  EXPECT_EQ(messageAs(DType::F16), "");
+  values[1] = 3.4e38f;
+  EXPECT_EQ(messageAs(DType::BF16),
+            "the tensor 'w' has a value of magnitude 3.4e+38, which would be "
+            "infinite as BF16");
 }
