@@ -8,10 +8,6 @@
 
 namespace fsdp::checkpoint {
 
-uint64_t checksumOf(std::string_view bytes);
-
-/// Sixteen hexadecimal digits.
-std::string checksumText(uint64_t checksum);
 /// Unset: the text is none.
 std::optional<uint64_t> parseChecksum(const std::string &text);
 

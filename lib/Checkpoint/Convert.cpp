@@ -1,6 +1,8 @@
 //===- Convert.cpp - Elements of one type as another ----------------------===//
 #include "Convert.h"
 #include "fsdp/Support/Half.h"
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 using namespace fsdp;
@@ -61,15 +63,21 @@ template <typename Use> static void withElement(DType type, Use use) {
   }
 }
 
-void checkpoint::convertElements(DType from, const std::byte *in, DType to,
-                                 std::byte *out, int64_t count) {
-  withElement(from, [=](auto source) {
-    withElement(to, [=](auto target) mutable {
+double checkpoint::convertElements(DType from, const std::byte *in, DType to,
+                                   std::byte *out, int64_t count) {
+  double lost = 0;
+  withElement(from, [=, &lost](auto source) {
+    withElement(to, [=, &lost](auto target) mutable {
       for (int64_t i = 0; i < count; ++i) {
         std::memcpy(&source, in + i * sizeof source, sizeof source);
-        target = decltype(target)::of(static_cast<double>(source.value()));
+        auto value = static_cast<double>(source.value());
+        target = decltype(target)::of(value);
         std::memcpy(out + i * sizeof target, &target, sizeof target);
+        if (std::isinf(static_cast<double>(target.value())) &&
+            !std::isinf(value))
+          lost = std::max(lost, std::abs(value));
       }
     });
   });
+  return lost;
 }

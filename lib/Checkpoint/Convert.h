@@ -11,9 +11,10 @@ namespace fsdp::checkpoint {
 bool canBecome(rt::DType from, rt::DType to);
 
 /// Converts `count` elements that lie anywhere; rounds to the nearest even,
-/// from F64 to 16 bits by way of F32.
-void convertElements(rt::DType from, const std::byte *in, rt::DType to,
-                     std::byte *out, int64_t count);
+/// from F64 to 16 bits by way of F32. Returns the largest magnitude of a finite
+/// value that became infinite; 0: there is none.
+double convertElements(rt::DType from, const std::byte *in, rt::DType to,
+                       std::byte *out, int64_t count);
 
 } // namespace fsdp::checkpoint
 

@@ -65,19 +65,22 @@ static std::string lineOf(const ordered_json &value) {
 }
 
 static ordered_json jsonOf(const RunState &state) {
-  ordered_json text = {{"step", state.step},
-                       {"tokens", state.tokens},
-                       {"seed", state.seed},
-                       {"dataset", state.dataset},
-                       {"dataset_path", state.datasetPath},
-                       {"dataset_bytes", state.datasetBytes},
-                       {"train_bytes", state.trainBytes},
-                       {"global_batch", state.globalBatch},
-                       {"sequence", state.sequence},
-                       {"skipped_steps", state.skippedSteps},
-                       {"mesh", state.mesh},
-                       {"ranks", state.ranks},
-                       {"config", state.config}};
+  ordered_json text = {{"step", state.step}};
+  if (!state.stepsAlone)
+    text.update({{"tokens", state.tokens},
+                 {"seed", state.seed},
+                 {"dataset", state.dataset},
+                 {"dataset_path", state.datasetPath},
+                 {"dataset_bytes", state.datasetBytes},
+                 {"train_bytes", state.trainBytes},
+                 {"global_batch", state.globalBatch},
+                 {"sequence", state.sequence},
+                 {"skipped_steps", state.skippedSteps},
+                 {"mesh", state.mesh},
+                 {"ranks", state.ranks},
+                 {"config", state.config}});
+  if (state.datasetChecksum)
+    text["dataset_xxh3"] = checksumText(*state.datasetChecksum);
   // Few runs have begun their schedule or their optimizer anew.
   if (state.scheduleStart != 0)
     text["schedule_start"] = state.scheduleStart;
@@ -205,11 +208,18 @@ static RunState stateAt(const JsonField &field) {
   state.globalBatch = field.at("global_batch").integer();
   state.sequence = field.at("sequence").integer();
   state.skippedSteps = field.at("skipped_steps").integer();
+  if (state.skippedSteps > state.step)
+    field.at("skipped_steps").fail("more steps were skipped than there were");
   state.mesh = field.at("mesh").string();
   state.ranks = field.at("ranks").integer(1);
   state.config = field.at("config").texts();
-  if (std::optional<JsonField> start = field.find("schedule_start"))
+  if (std::optional<JsonField> text = field.find("dataset_xxh3"))
+    state.datasetChecksum = checksumAt(*text);
+  if (std::optional<JsonField> start = field.find("schedule_start")) {
     state.scheduleStart = start->integer();
+    if (state.scheduleStart > state.step)
+      start->fail("the schedule cannot have begun behind the last step");
+  }
   if (std::optional<JsonField> start = field.find("optimizer_start")) {
     state.optimizerStart = start->integer();
     if (state.optimizerStart > state.step - state.skippedSteps)

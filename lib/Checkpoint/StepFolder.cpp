@@ -77,9 +77,9 @@ bool checkpoint::isWhole(const std::string &directory) {
     return false;
   try {
     std::string path = directory + "/" + kIndexName;
-    std::string text = readWholeFile(path, "the index");
-    if (readWholeFile(directory + "/" + kMarkerName, "the marker") !=
-        markerText(text))
+    std::string text = readWholeFile(path, "the index", FileKind::Regular);
+    if (readWholeFile(directory + "/" + kMarkerName, "the marker",
+                      FileKind::Regular) != markerText(text))
       return false;
     Index index = parseIndex(text, "'" + path + "'");
     return std::all_of(index.contents.files.begin(), index.contents.files.end(),
@@ -190,7 +190,11 @@ std::vector<int64_t> checkpoint::pruneCheckpoints(const std::string &folder,
     }
     // Half removed it must not count, nor be taken for one that was torn.
     removeStepFolder(removed);
-    moveOrThrow(place, removed);
+    int error = renameFolder(place, removed);
+    if (error == ENOTEMPTY || error == EEXIST)
+      throwRename(place, removed, error); // something lies there
+    if (error != 0)
+      throw Error("cannot remove '" + place + "': " + std::strerror(error));
     removeStepFolder(removed);
   }
   return kept;

@@ -4,6 +4,7 @@
 #include "Index.h"
 #include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 
@@ -150,9 +151,18 @@ void TensorReader::copyFrom(Source &source, int64_t element, int64_t count,
   check(source, first, bytes);
   const std::byte *from = source.chunk->data + first;
   if (as == tensor.dtype)
-    std::memcpy(to, from, bytes);
-  else
-    convertElements(tensor.dtype, from, as, to, count);
+    return std::memcpy(to, from, bytes), void();
+  if (double lost = convertElements(tensor.dtype, from, as, to, count))
+    failTooLarge(lost);
+}
+
+void TensorReader::failTooLarge(double value) const {
+  // The largest F32 is hardly beyond the largest BF16.
+  bool isRemedy = as == DType::F16 && value < 3e38;
+  const char *remedy = isRemedy ? "; bfloat16 and float32 hold it" : "";
+  throw Error(format("the tensor '%s' has a value of magnitude %g, which would "
+                     "be infinite as %s%s",
+                     tensor.name.c_str(), value, dtypeName(as), remedy));
 }
 
 /// Checks the blocks of these bytes that have not been checked before.

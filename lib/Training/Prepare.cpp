@@ -167,8 +167,9 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
       manifest.findRange(range_name::kTokens)->full[1]);
   if (!options.checkpoint.empty())
     openParameters(manifest, options.checkpoint);
-  else if (config.checkpoint.enable && !mayComeBack(config))
-    openStart(config, manifest, stateOf(config, manifest, *run.text),
-              findOwnCheckpoint(config));
+  else if (config.checkpoint.enable)
+    run.state = stateOf(config, manifest, *run.text);
+  if (run.state && !mayComeBack(config))
+    openStart(config, manifest, *run.state, findOwnCheckpoint(config));
   return run;
 }

@@ -3,6 +3,7 @@
 #define FSDP_TRAINING_PREPARE_H
 
 #include "Options.h"
+#include "fsdp/Checkpoint/RunState.h"
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Runtime/Dataset.h"
 #include "fsdp/Runtime/Loader.h"
@@ -14,6 +15,8 @@ struct PreparedRun {
   RunConfig config;
   std::unique_ptr<rt::ArtifactFolder> artifact;
   std::unique_ptr<rt::ByteDataset> text; // null with --program
+  /// stateOf() a run with checkpoints.
+  std::optional<checkpoint::RunState> state;
   std::string precisionLine;
   std::string warning; // of the schedule; empty: none
 };

@@ -25,6 +25,7 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
       std::filesystem::absolute(config.training.datasetPath).string();
   state.datasetBytes = static_cast<int64_t>(text.text().size());
   state.trainBytes = static_cast<int64_t>(text.trainText().size());
+  state.datasetChecksum = checksumOf(text.text());
   state.globalBatch = config.training.localBatchSize *
                       dataParallelRanks(config) * microbatches(config);
   state.sequence = config.training.seqLen;
@@ -37,6 +38,26 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
 static bool excludes(const RunConfig &config, const char *what) {
   const std::vector<std::string> &all = config.checkpoint.excludeFromLoading;
   return std::find(all.begin(), all.end(), what) != all.end();
+}
+
+/// Options that are of a beginning and, given again, would begin again;
+/// "dataloader" changes nothing in a folder whose data are those of now.
+static std::string optionsOfBeginning(const RunConfig &config) {
+  bool excludesMore = excludes(config, "train_state") ||
+                      excludes(config, "optimizer") ||
+                      excludes(config, "lr_scheduler");
+  std::string options;
+  if (config.checkpoint.loadStep >= 0)
+    options = "checkpoint.load_step";
+  if (excludesMore)
+    options += std::string(options.empty() ? "" : " and ") +
+               "checkpoint.exclude_from_loading";
+  return options;
+}
+
+std::string fsdp::commandThatGoesOn(const RunConfig &config) {
+  std::string options = optionsOfBeginning(config);
+  return "the same command" + (options.empty() ? "" : " without " + options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -164,7 +185,9 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
     throw Error("checkpoint.load_step = " + std::to_string(wanted) + ", but '" +
                 folder +
                 (steps.empty() ? "' has no checkpoint"
-                               : "' has those of steps " + listOf(steps)));
+                               : "' has those of steps " + listOf(steps) +
+                                     "; " + commandThatGoesOn(config) +
+                                     " goes on from the newest"));
   return stepFolder(folder, wanted);
 }
 
@@ -172,6 +195,14 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
 /// would have had.
 static void checkData(const RunState &then, const RunState &now,
                       const std::string &path) {
+  constexpr char kRemedy[] =
+      "\n--checkpoint.exclude_from_loading=dataloader goes on with the data as "
+      "they are now";
+  if (then.stepsAlone)
+    throw Error("the checkpoint '" + path +
+                "' does not say which data its run had (seed, text, batch), so "
+                "that their order cannot go on" +
+                kRemedy);
   std::string differences;
   auto compare = [&](const char *what, const auto &before, const auto &after) {
     if (before != after)
@@ -184,6 +215,11 @@ static void checkData(const RunState &then, const RunState &now,
     differences += "\n  training.dataset: " + then.dataset +
                    " in the checkpoint, " + now.dataset + " now";
   compare("bytes of the text", then.datasetBytes, now.datasetBytes);
+  if (then.datasetBytes == now.datasetBytes && then.datasetChecksum &&
+      then.datasetChecksum != now.datasetChecksum)
+    differences += "\n  the text: as many bytes as in the checkpoint, but "
+                   "others, in '" +
+                   now.datasetPath + "'";
   compare("bytes of it to train on (validation.fraction)", then.trainBytes,
           now.trainBytes);
   compare("sequences in the batch of all ranks (training.local_batch_size, "
@@ -192,9 +228,7 @@ static void checkData(const RunState &then, const RunState &now,
   compare("training.seq_len", then.sequence, now.sequence);
   if (!differences.empty())
     throw Error("the order of the data would not be that of the checkpoint '" +
-                path + "':" + differences +
-                "\n--checkpoint.exclude_from_loading=dataloader goes on with "
-                "the data as they are now");
+                path + "':" + differences + kRemedy);
 }
 
 /// What `store` says of the steps before.
@@ -232,21 +266,52 @@ struct Found {
 
 static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
   int64_t step = store.state()->step;
-  return {!excludes(config, "optimizer"),
-          step == 0 || step >= config.training.steps};
+  bool optimizer = !excludes(config, "optimizer");
+  if (optimizer && !store.optimizerProblem().empty())
+    throw Error("the optimizer cannot go on from '" + store.path() +
+                "': " + store.optimizerProblem() +
+                "\n--checkpoint.exclude_from_loading=optimizer begins with "
+                "moments of zero");
+  return {optimizer, step == 0 || step >= config.training.steps};
+}
+
+std::string fsdp::remedyOfDamage(const RunConfig &config,
+                                 const std::string &path) {
+  std::string folder = checkpointFolder(config);
+  std::optional<int64_t> older;
+  for (int64_t step : committedSteps(folder)) {
+    if (stepFolder(folder, step) == path)
+      break;
+    older = step;
+  }
+  if (!older)
+    return "\nwith '" + path + "' moved away, the run begins anew";
+  return "\n--checkpoint.load_step=" + std::to_string(*older) +
+         " goes on from the one before, and so does the same command with '" +
+         path + "' moved away";
+}
+
+static std::unique_ptr<TensorStore> openOwnStore(const RunConfig &config,
+                                                 const std::string &path) {
+  try {
+    return openTensorStore(path);
+  } catch (const std::exception &error) {
+    throw Error(error.what() + remedyOfDamage(config, path));
+  }
 }
 
 static Found openOwn(const RunConfig &config, const RunState &now,
                      const std::string &path) {
   Found found;
-  found.store = openTensorStore(path);
+  found.store = openOwnStore(config, path);
   if (!found.store->state())
     throw Error("'" + path + "' does not say at which step it was saved");
   if (excludes(config, "train_state"))
     throw Error("checkpoint.exclude_from_loading = train_state counts steps "
                 "from 1 again, but '" +
                 checkpointFolder(config) +
-                "' has checkpoints already; name one as "
+                "' has checkpoints already: " + commandThatGoesOn(config) +
+                " goes on from the newest; to begin anew, name one as "
                 "checkpoint.initial_load_path and choose another "
                 "checkpoint.folder");
   found.start = startFrom(*found.store, config, now);

@@ -38,7 +38,7 @@ struct FittingCheckpoint {
       tensors;
 };
 
-/// What a run is of, as its checkpoints say.
+/// What a run is of, as its checkpoints say. Reads all of the text.
 checkpoint::RunState stateOf(const RunConfig &config,
                              const rt::Manifest &manifest,
                              const rt::ByteDataset &text);
@@ -46,6 +46,10 @@ checkpoint::RunState stateOf(const RunConfig &config,
 /// The checkpoint of the run's own folder to go on from; empty: it has none.
 /// Throws fsdp::Error if checkpoint.load_step is not there.
 std::string findOwnCheckpoint(const RunConfig &config);
+
+/// "the same command", and the options that it has to leave out to go on from
+/// the newest checkpoint of its folder: those of a beginning.
+std::string commandThatGoesOn(const RunConfig &config);
 
 /// Whether checkpoint.load_step is not there, at least before the folder is
 /// cleaned.
@@ -58,6 +62,10 @@ FittingCheckpoint openStart(const RunConfig &config,
                             const rt::Manifest &manifest,
                             const checkpoint::RunState &now,
                             const std::string &own);
+
+/// What to do about a checkpoint of the run's own folder that cannot be read:
+/// lines for the end of a message.
+std::string remedyOfDamage(const RunConfig &config, const std::string &path);
 
 /// Opens whatever `path` is for its parameters alone. Throws fsdp::Error.
 FittingCheckpoint openParameters(const rt::Manifest &manifest,

@@ -128,7 +128,7 @@ void Trainer::begin() {
     loadParameters(rank, options.checkpoint);
   if (!options.trains() || !config.checkpoint.enable)
     return;
-  state = stateOf(config, rank.manifest(), *run.text);
+  state = *run.state;
   start = beginFromCheckpoint(rank, config, state);
   done = start.step;
   skipped = start.skippedSteps;
@@ -483,7 +483,8 @@ void Trainer::saveAndStop() {
           ? start.path
           : checkpoint::stepFolder(checkpointFolder(config), done);
   if (done > 0)
-    print(", which " + path + " has: the same command goes on from there");
+    print(", which " + path + " has: " + commandThatGoesOn(config) +
+          " goes on from there");
   print("\n");
 }
 
@@ -500,8 +501,8 @@ void Trainer::exportLast() {
   if (isStopping || countFailures(rank.world(), problem).count == 0)
     return;
   if (!problem.empty())
-    problem += "; step " + std::to_string(done) +
-               " itself is saved, and the same command tries again";
+    problem += "; step " + std::to_string(done) + " itself is saved, and " +
+               commandThatGoesOn(config) + " tries again";
   if (config.checkpoint.onError == "stop")
     requireSuccess(rank.world(), problem);
   else if (rank.isFirst())

@@ -115,6 +115,16 @@ def read_only(folder):
         os.chmod(folder, 0o755)
 
 
+def prunes_read_only(folder):
+    older = f"{folder}/step-3"
+    shutil.copytree(f"{folder}/step-4", older)
+    with read_only(folder):
+        check("prune", AS_USER + ["fsdp-checkpoint", "prune", folder, "--keep",
+                                  "1"],
+              rf"cannot remove '{older}': Permission denied", True)
+    shutil.rmtree(older)
+
+
 def refuses_read_only(work, text, artifact):
     """A folder that is read-only before the run: no step is trained."""
     folder = f"{work}/read-only"
@@ -126,6 +136,7 @@ def refuses_read_only(work, text, artifact):
                      True)
     expect("step:" not in said, f"read-only: trains\n{said}")
     newest_is_whole(folder, 4)
+    prunes_read_only(f"{folder}/checkpoint")
     # A file system that is read-only is so for root too.
     mounted = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && '
                'mount -o remount,bind,ro "$0" && "$@"', f"{folder}/checkpoint"]
@@ -186,6 +197,16 @@ def permissions(work, text, artifact):
     return 3
 
 
+def other_text(text):
+    """A text of the same size."""
+    with open(text, "rb") as file:
+        data = bytearray(file.read())
+    data[100] ^= 1
+    with open(f"{text}.other", "wb") as file:
+        file.write(data)
+    return f"{text}.other"
+
+
 def requests(work, text, artifact):
     """What does not fit the checkpoint that is there."""
     base = f"{work}/base"
@@ -203,12 +224,18 @@ def requests(work, text, artifact):
         ("seed", artifact, {"training__seed": 7}, data + r" (.|\n)*"
          r"training.seed: 42 in the checkpoint, 7 now\n.*"
          r"--checkpoint.exclude_from_loading=dataloader"),
+        ("text", artifact, {"training__dataset_path": other_text(text)},
+         data + r".*\n  the text: as many bytes as in the checkpoint, but "
+         r"others, in '.*/text.other'\n"),
         ("fraction", artifact, {"validation__fraction": 0.2}, data),
         ("step", artifact, {"checkpoint__load_step": 3},
-         r"checkpoint.load_step = 3, but '.*' has those of steps 4"),
+         r"checkpoint.load_step = 3, but '.*' has those of steps 4; the same "
+         r"command without checkpoint.load_step goes on from the newest"),
         ("train state", artifact,
          {"checkpoint__exclude_from_loading": "train_state"},
-         r"counts steps from 1 again, but '.*' has checkpoints already"),
+         r"counts steps from 1 again, but '.*' has checkpoints already: the "
+         r"same command without checkpoint.exclude_from_loading goes on from "
+         r"the newest"),
         ("moments", artifact,
          {"checkpoint__exclude_from_loading": "train_state",
           "checkpoint__folder": "none",
@@ -253,6 +280,19 @@ def anew(work, text, artifact, base):
            "the optimizer does not begin anew")
     expect(optimizer_step(artifact, text, folder, 7) == 3,
            "the optimizer's count is lost")
+    # PyTorch's checkpoint has the count too, and no data.
+    artifacts.run("fsdp-checkpoint", "convert", f"{folder}/checkpoint", "--to",
+                  "dcp", f"{work}/torch")
+    begin = {"checkpoint__initial_load_path": f"{work}/torch",
+             "checkpoint__initial_load_model_only": "false"}
+    check("torch", artifact.command(text, f"{work}/from-torch",
+                                    training__steps=8, **begin),
+          r"does not say which data its run had .*\n"
+          r"--checkpoint.exclude_from_loading=dataloader", True)
+    expect(optimizer_step(artifact, text, f"{work}/from-torch", 8,
+                          checkpoint__exclude_from_loading="dataloader",
+                          **begin) == 4,
+           "the optimizer's count is lost on the way through PyTorch's")
 
 
 def fitting(work, text, artifact):

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace fsdp::checkpoint {
 
@@ -12,6 +14,9 @@ namespace fsdp::checkpoint {
 /// and samples are functions of a seed and of counters (Philox), so that the
 /// position in the data and the state of the generator are these.
 struct RunState {
+  /// Whether `step` and `optimizerStart` alone are known, as of checkpoints of
+  /// PyTorch; all else is then unset.
+  bool stepsAlone = false;
   int64_t step = 0;   // steps that are over
   int64_t tokens = 0; // of all of them
   /// The step with which the learning rate's schedule began.
@@ -23,6 +28,8 @@ struct RunState {
   /// The text that is trained on.
   std::string dataset, datasetPath;
   int64_t datasetBytes = 0, trainBytes = 0;
+  /// checksumOf all of the text; unset: by a program that kept none.
+  std::optional<uint64_t> datasetChecksum;
   /// Rows and sequence of the global batch of a step.
   int64_t globalBatch = 0, sequence = 0;
   /// Steps that were left out because something was not finite.
@@ -33,6 +40,11 @@ struct RunState {
   /// All settings as "section.key" -> text.
   std::map<std::string, std::string> config;
 };
+
+/// XXH3, 64 bits.
+uint64_t checksumOf(std::string_view bytes);
+/// Sixteen hexadecimal digits.
+std::string checksumText(uint64_t checksum);
 
 } // namespace fsdp::checkpoint
 

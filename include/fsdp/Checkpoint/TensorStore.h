@@ -77,6 +77,8 @@ public:
   const std::optional<rt::ModelInfo> &model() const { return about; }
   /// Where the run stood that wrote it; unset: there are weights alone.
   const std::optional<RunState> &state() const { return run; }
+  /// Why nothing can go on with the states of the optimizer; empty: it can.
+  const std::string &optimizerProblem() const { return noOptimizer; }
 
   /// Makes the tensors those of a program of `artifact`: rows of heads come in
   /// its rotary layout (`rope_halves`), whatever layout the files have. Called
@@ -94,6 +96,7 @@ protected:
   /// and there is no model that does; unset: not known.
   std::optional<bool> halvesOfFormat;
   std::optional<RunState> run;
+  std::string noOptimizer;
 };
 
 /// Opens what `path` is: a step of a checkpoint folder, the folder (its newest
@@ -115,7 +118,8 @@ public:
 
   /// Writes the stored elements first … first + count - 1 of the box to `to`,
   /// row-major and converted; what lies beyond the tensor is zero. Throws
-  /// fsdp::Error that names file and tensor if a checksum is another.
+  /// fsdp::Error that names file and tensor if a checksum is another, and the
+  /// tensor if a finite value would become infinite.
   void read(int64_t first, int64_t count, std::byte *to);
 
 private:
@@ -131,6 +135,7 @@ private:
                std::byte *to);
   void copyFrom(Source &source, int64_t element, int64_t count, std::byte *to);
   void check(Source &source, uint64_t first, uint64_t bytes);
+  [[noreturn]] void failTooLarge(double value) const;
 
   const StoredTensor &tensor;
   rt::ShardView view; // of the first `dims` dimensions

@@ -2,6 +2,7 @@
 #include "../../../lib/Checkpoint/Convert.h"
 #include "CheckpointFixture.h"
 #include "fsdp/Support/AtomicFile.h"
+#include <cmath>
 #include <cstdlib>
 #include <set>
 
@@ -155,6 +156,21 @@ TEST(Checkpoint, KeepsWhatBeganAnew) {
       << message;
 }
 
+TEST(Checkpoint, KeepsTheChecksumOfTheText) {
+  TemporaryFolder folder;
+  Manifest manifest =
+      manifestOf({{"dp", 1}}, {{"w", "parameter", "f32", {2}, {""}}});
+  SaveRequest request = requestOf(folder.path, manifest, 1);
+  saveAs(request, manifest);
+  // None of one that was saved without it.
+  EXPECT_FALSE(openTensorStore(folder.path)->state()->datasetChecksum);
+  request.state.step = 2;
+  request.state.datasetChecksum = checksumOf("a text");
+  saveAs(request, manifest);
+  EXPECT_EQ(openTensorStore(folder.path)->state()->datasetChecksum,
+            checksumOf("a text"));
+}
+
 TEST(Checkpoint, EachBoxIsWrittenOnceAndAllWriteAlike) {
   // 1024 ranks, 8 of them with the same: by count and by bytes.
   std::vector<TestRange> ranges;
@@ -240,4 +256,29 @@ TEST(Checkpoint, TypesBecomeEachOther) {
                            DType::I32);
             }),
             "the tensor 'b' has the type BF16, which does not become I32");
+}
+
+TEST(Checkpoint, NoValueBecomesInfinite) {
+  float values[] = {1, -70000, 65504, HUGE_VALF};
+  StoredTensor tensor;
+  tensor.name = "w";
+  tensor.shape = {4};
+  tensor.chunks.push_back(
+      {{0}, {4}, reinterpret_cast<std::byte *>(values), "f", {}});
+  auto messageAs = [&](DType type) {
+    std::byte to[32];
+    TensorReader reader(tensor, wholeView(tensor), type);
+    return messageOf([&] { reader.read(0, 4, to); });
+  };
+  EXPECT_EQ(messageAs(DType::F16),
+            "the tensor 'w' has a value of magnitude 70000, which would be "
+            "infinite as F16; bfloat16 and float32 hold it");
+  EXPECT_EQ(messageAs(DType::BF16), "");
+  EXPECT_EQ(messageAs(DType::F64), "");
+  values[1] = 65504;
+  EXPECT_EQ(messageAs(DType::F16), "");
+  values[1] = 3.4e38f;
+  EXPECT_EQ(messageAs(DType::BF16),
+            "the tensor 'w' has a value of magnitude 3.4e+38, which would be "
+            "infinite as BF16");
 }
