@@ -25,10 +25,15 @@ private:
     return origin + "/" + box.file + ": '" + item.name + "'";
   }
   void addTensor(const DcpItem &item, OurName name, rt::DType dtype);
+  std::optional<int64_t> readCount(const DcpItem &item, std::string &why);
   void readStep(const DcpItem &item);
+  void readUpdates(const DcpItem &item);
+  void setState();
 
   std::map<std::string, MappedFile> files;
   Contents contents; // for the check that boxes cover their tensors
+  std::optional<int64_t> step, updates;
+  std::string updatesOf; // the item that said the updates
 };
 
 } // namespace
@@ -45,6 +50,10 @@ DcpStore::DcpStore(const std::string &path) {
       readStep(item);
       continue;
     }
+    if (isUpdateCount(item.name)) {
+      readUpdates(item);
+      continue;
+    }
     std::optional<OurName> name = ourNameOf(item.name, prefix);
     std::optional<rt::DType> dtype = dtypeOfTorch(item.dtype);
     if (name && dtype)
@@ -55,6 +64,7 @@ DcpStore::DcpStore(const std::string &path) {
                                        : "a tensor of " + item.dtype});
   }
   checkCovering(contents, metadata);
+  setState();
   std::sort(all.begin(), all.end(),
             [](const StoredTensor &a, const StoredTensor &b) {
               return a.name < b.name;
@@ -103,21 +113,57 @@ void DcpStore::addTensor(const DcpItem &item, OurName name, rt::DType dtype) {
   all.push_back(std::move(tensor));
 }
 
-/// Weights are of use without it: what cannot be read as a number is left out.
-void DcpStore::readStep(const DcpItem &item) {
-  std::string why = "no whole number";
+/// Unset: the item is no count, and `why` says why not.
+std::optional<int64_t> DcpStore::readCount(const DcpItem &item,
+                                           std::string &why) {
+  why = "no whole number";
   try {
     const DcpBox &box = item.boxes.at(0);
-    std::optional<int64_t> step =
+    std::optional<int64_t> count =
         readTorchInteger(archive(item, box), where(item, box));
-    if (step && *step >= 0) {
-      run.emplace().step = *step;
-      return;
-    }
+    if (count && *count >= 0)
+      return count;
   } catch (const std::exception &error) {
     why = error.what();
   }
-  others.push_back({item.name, why});
+  return std::nullopt;
+}
+
+/// Weights are of use without it: what cannot be read as a number is left out.
+void DcpStore::readStep(const DcpItem &item) {
+  std::string why;
+  step = readCount(item, why);
+  if (!step)
+    others.push_back({item.name, why});
+}
+
+/// AdamW of PyTorch counts for each parameter by itself, ours for all.
+void DcpStore::readUpdates(const DcpItem &item) {
+  std::string why;
+  std::optional<int64_t> count = readCount(item, why);
+  if (!count) {
+    others.push_back({item.name, why});
+    noOptimizer = "'" + item.name + "' cannot be read: " + why;
+  } else if (!updates) {
+    updates = count;
+    updatesOf = item.name;
+  } else if (*count != *updates) {
+    noOptimizer = "'" + updatesOf + "' is " + std::to_string(*updates) +
+                  " and '" + item.name + "' " + std::to_string(*count) +
+                  ", and here the updates of all parameters are as many";
+  }
+}
+
+void DcpStore::setState() {
+  if (!step)
+    return;
+  run.emplace().step = *step;
+  if (updates && *updates > *step)
+    noOptimizer = "'" + updatesOf + "' is " + std::to_string(*updates) +
+                  ", behind the " + std::to_string(*step) + " steps of '" +
+                  kDcpStep + "'";
+  else if (updates)
+    run->optimizerStart = *step - *updates;
 }
 
 bool checkpoint::isDcp(const std::string &path) {

@@ -243,6 +243,9 @@ static void takeLayoutOfTorchtitan(TensorStore &store) {
 }
 
 void checkpoint::writeDcp(TensorStore &store, const std::string &folder) {
+  if (store.state() && !store.optimizerProblem().empty())
+    throw Error("the states of the optimizer in '" + store.path() +
+                "' cannot be written: " + store.optimizerProblem());
   takeLayoutOfTorchtitan(store);
   writeNewFolder(folder, [&](const std::string &partial) {
     DcpWriter(store, partial).write();

@@ -29,6 +29,14 @@ bool isBeside(std::string_view name) {
   return false;
 }
 
+/// "NAME.exp_avg" of a state of the optimizer; empty: the name is of no state.
+std::string_view stateName(std::string_view name) {
+  constexpr std::string_view kOptimizer = "optimizer.", kState = "state.";
+  if (beginsWith(name, kOptimizer))
+    name.remove_prefix(kOptimizer.size());
+  return beginsWith(name, kState) ? name.substr(kState.size()) : "";
+}
+
 } // namespace
 
 std::string checkpoint::modelPrefix(const std::vector<DcpItem> &items) {
@@ -47,16 +55,15 @@ std::optional<OurName> checkpoint::ourNameOf(const std::string &name,
                                              const std::string &modelPrefix) {
   if (!isBeside(name))
     return OurName{name.substr(modelPrefix.size()), "parameter"};
-  std::string_view state = name;
-  if (beginsWith(state, "optimizer."))
-    state.remove_prefix(std::string_view("optimizer.").size());
-  if (!beginsWith(state, "state."))
-    return std::nullopt;
-  state.remove_prefix(std::string_view("state.").size());
+  std::string_view state = stateName(name);
   for (const char *moment : kMoments)
     if (endsWith(state, moment))
       return OurName{std::string(state), "state"};
   return std::nullopt;
+}
+
+bool checkpoint::isUpdateCount(const std::string &name) {
+  return endsWith(stateName(name), ".step");
 }
 
 std::vector<std::string> checkpoint::dcpPathOf(const std::string &name) {

@@ -25,6 +25,9 @@ std::string modelPrefix(const std::vector<DcpItem> &items);
 std::optional<OurName> ourNameOf(const std::string &name,
                                  const std::string &modelPrefix);
 
+/// Whether an item says how many updates the optimizer has made of a parameter.
+bool isUpdateCount(const std::string &name);
+
 /// The same the other way: the dictionaries and the key.
 std::vector<std::string> dcpPathOf(const std::string &name);
 

@@ -7,6 +7,7 @@
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 using namespace fsdp;
@@ -215,6 +216,13 @@ TorchTensor checkpoint::readTorchTensor(std::string_view archive,
   return TensorPickle(contents.zip, contents.pickle.root(), origin).read();
 }
 
+static std::optional<int64_t> wholeNumber(double value) {
+  constexpr double kMost = 0x1p53; // beyond, a double leaves numbers out
+  if (std::abs(value) <= kMost && std::trunc(value) == value)
+    return static_cast<int64_t>(value);
+  return std::nullopt;
+}
+
 std::optional<int64_t> checkpoint::readTorchInteger(std::string_view archive,
                                                     const std::string &origin) {
   Archive contents(archive, origin);
@@ -226,17 +234,22 @@ std::optional<int64_t> checkpoint::readTorchInteger(std::string_view archive,
   TorchTensor tensor = TensorPickle(contents.zip, root, origin).read();
   if (elementCount(tensor.shape) != 1)
     return std::nullopt;
-  int64_t value = 0;
-  if (tensor.dtype == DType::I32) {
-    int32_t narrow;
-    std::memcpy(&narrow, tensor.data, sizeof narrow);
-    value = narrow;
-  } else if (tensor.dtype == DType::I64) {
+  auto read = [&](auto value) {
     std::memcpy(&value, tensor.data, sizeof value);
-  } else {
+    return value;
+  };
+  switch (tensor.dtype) {
+  case DType::I32:
+    return read(int32_t());
+  case DType::I64:
+    return read(int64_t());
+  case DType::F32: // as AdamW of PyTorch counts
+    return wholeNumber(read(float()));
+  case DType::F64:
+    return wholeNumber(read(double()));
+  default:
     return std::nullopt;
   }
-  return value;
 }
 
 static ZipSource textEntry(const char *name, std::string_view text) {

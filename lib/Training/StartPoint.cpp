@@ -238,8 +238,13 @@ struct Found {
 
 static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
   int64_t step = store.state()->step;
-  return {!excludes(config, "optimizer"),
-          step == 0 || step >= config.training.steps};
+  bool optimizer = !excludes(config, "optimizer");
+  if (optimizer && !store.optimizerProblem().empty())
+    throw Error("the optimizer cannot go on from '" + store.path() +
+                "': " + store.optimizerProblem() +
+                "\n--checkpoint.exclude_from_loading=optimizer begins with "
+                "moments of zero");
+  return {optimizer, step == 0 || step >= config.training.steps};
 }
 
 static Found openOwn(const RunConfig &config, const RunState &now,

@@ -77,6 +77,8 @@ public:
   const std::optional<rt::ModelInfo> &model() const { return about; }
   /// Where the run stood that wrote it; unset: there are weights alone.
   const std::optional<RunState> &state() const { return run; }
+  /// Why nothing can go on with the states of the optimizer; empty: it can.
+  const std::string &optimizerProblem() const { return noOptimizer; }
 
   /// Makes the tensors those of a program of `artifact`: rows of heads come in
   /// its rotary layout (`rope_halves`), whatever layout the files have. Called
@@ -94,6 +96,7 @@ protected:
   /// and there is no model that does; unset: not known.
   std::optional<bool> halvesOfFormat;
   std::optional<RunState> run;
+  std::string noOptimizer;
 };
 
 /// Opens what `path` is: a step of a checkpoint folder, the folder (its newest
