@@ -207,13 +207,18 @@ static RunState stateAt(const JsonField &field) {
   state.globalBatch = field.at("global_batch").integer();
   state.sequence = field.at("sequence").integer();
   state.skippedSteps = field.at("skipped_steps").integer();
+  if (state.skippedSteps > state.step)
+    field.at("skipped_steps").fail("more steps were skipped than there were");
   state.mesh = field.at("mesh").string();
   state.ranks = field.at("ranks").integer(1);
   state.config = field.at("config").texts();
   if (std::optional<JsonField> text = field.find("dataset_xxh3"))
     state.datasetChecksum = checksumAt(*text);
-  if (std::optional<JsonField> start = field.find("schedule_start"))
+  if (std::optional<JsonField> start = field.find("schedule_start")) {
     state.scheduleStart = start->integer();
+    if (state.scheduleStart > state.step)
+      start->fail("the schedule cannot have begun behind the last step");
+  }
   if (std::optional<JsonField> start = field.find("optimizer_start")) {
     state.optimizerStart = start->integer();
     if (state.optimizerStart > state.step - state.skippedSteps)

@@ -82,6 +82,11 @@ TEST_F(Damaged, IndexesAreRefused) {
             "state: step: expected an integer from 0 to 2^62");
   EXPECT_EQ(with([](json &j) { j["state"]["seed"] = 1.5; }),
             "state: seed: expected an integer from 0 to 2^64 - 1");
+  EXPECT_EQ(with([](json &j) { j["state"]["skipped_steps"] = 11; }),
+            "state: skipped_steps: more steps were skipped than there were");
+  EXPECT_EQ(with([](json &j) { j["state"]["schedule_start"] = 11; }),
+            "state: schedule_start: the schedule cannot have begun behind the "
+            "last step");
   EXPECT_EQ(with([](json &j) { j["state"].erase("mesh"); }),
             "state: the field 'mesh' is missing");
   EXPECT_EQ(with([](json &j) { j["state"]["config"] = 3; }),
