@@ -8,8 +8,6 @@
 
 namespace fsdp::checkpoint {
 
-/// Sixteen hexadecimal digits.
-std::string checksumText(uint64_t checksum);
 /// Unset: the text is none.
 std::optional<uint64_t> parseChecksum(const std::string &text);
 

@@ -35,8 +35,11 @@ static Texts settingsOf(const TensorStore &store) {
              {"sequence", std::to_string(state.sequence)},
              {"skipped_steps", std::to_string(state.skippedSteps)},
              {"schedule_start", std::to_string(state.scheduleStart)},
+             {"optimizer_start", std::to_string(state.optimizerStart)},
              {"mesh", state.mesh},
              {"ranks", std::to_string(state.ranks)}};
+    if (state.datasetChecksum)
+      texts["dataset_xxh3"] = checksumText(*state.datasetChecksum);
     texts.insert(state.config.begin(), state.config.end());
   }
   if (store.model()) {

@@ -21,6 +21,10 @@ static void printState(const RunState &state) {
   if (state.scheduleStart > 0)
     std::printf("the learning rate's schedule began behind step %lld\n",
                 static_cast<long long>(state.scheduleStart));
+  if (state.optimizerStart > 0)
+    std::printf("the optimizer's moments have %lld updates\n",
+                static_cast<long long>(state.step - state.skippedSteps -
+                                       state.optimizerStart));
   if (!state.dataset.empty() || !state.datasetPath.empty())
     std::printf("data %s '%s', %lld bytes, %lld of them to train on; %lld x "
                 "%lld tokens a step\n",

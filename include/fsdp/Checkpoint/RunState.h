@@ -40,6 +40,8 @@ struct RunState {
 
 /// XXH3, 64 bits.
 uint64_t checksumOf(std::string_view bytes);
+/// Sixteen hexadecimal digits.
+std::string checksumText(uint64_t checksum);
 
 } // namespace fsdp::checkpoint
 
