@@ -158,6 +158,7 @@ void DcpStore::setState() {
   if (!step)
     return;
   run.emplace().step = *step;
+  run->stepsAlone = true;
   if (updates && *updates > *step)
     noOptimizer = "'" + updatesOf + "' is " + std::to_string(*updates) +
                   ", behind the " + std::to_string(*step) + " steps of '" +

@@ -72,6 +72,7 @@ private:
   void addObject(DataFile &file, std::vector<std::string> path,
                  PickleWriter value);
   void addGroup(DataFile &file, const std::string &parameter);
+  void addProgress(DataFile &file, const RunState &state);
   const std::string *setting(const char *key) const;
   DcpItem &item(std::vector<std::string> path);
 
@@ -206,15 +207,22 @@ void DcpWriter::writeRest() {
       };
       return writeTorchTensor(rt::DType::F32, {}, data, write);
     }));
-    addGroup(file, parameter);
+    if (!state.stepsAlone)
+      addGroup(file, parameter);
   }
+  addObject(file, {"train_state", "step"}, PickleWriter().integer(state.step));
+  if (!state.stepsAlone)
+    addProgress(file, state);
+  file.commit();
+}
+
+/// What a run knows beside its steps.
+void DcpWriter::addProgress(DataFile &file, const RunState &state) {
   addObject(file, {"lr_scheduler", "last_epoch"},
             PickleWriter().integer(state.step - state.scheduleStart));
-  addObject(file, {"train_state", "step"}, PickleWriter().integer(state.step));
   addObject(
       file, {"train_state", "ntokens_seen"},
       PickleWriter().integer(state.tokens / std::max<int64_t>(state.ranks, 1)));
-  file.commit();
 }
 
 void DcpWriter::write() {

@@ -65,19 +65,20 @@ static std::string lineOf(const ordered_json &value) {
 }
 
 static ordered_json jsonOf(const RunState &state) {
-  ordered_json text = {{"step", state.step},
-                       {"tokens", state.tokens},
-                       {"seed", state.seed},
-                       {"dataset", state.dataset},
-                       {"dataset_path", state.datasetPath},
-                       {"dataset_bytes", state.datasetBytes},
-                       {"train_bytes", state.trainBytes},
-                       {"global_batch", state.globalBatch},
-                       {"sequence", state.sequence},
-                       {"skipped_steps", state.skippedSteps},
-                       {"mesh", state.mesh},
-                       {"ranks", state.ranks},
-                       {"config", state.config}};
+  ordered_json text = {{"step", state.step}};
+  if (!state.stepsAlone)
+    text.update({{"tokens", state.tokens},
+                 {"seed", state.seed},
+                 {"dataset", state.dataset},
+                 {"dataset_path", state.datasetPath},
+                 {"dataset_bytes", state.datasetBytes},
+                 {"train_bytes", state.trainBytes},
+                 {"global_batch", state.globalBatch},
+                 {"sequence", state.sequence},
+                 {"skipped_steps", state.skippedSteps},
+                 {"mesh", state.mesh},
+                 {"ranks", state.ranks},
+                 {"config", state.config}});
   if (state.datasetChecksum)
     text["dataset_xxh3"] = checksumText(*state.datasetChecksum);
   // Few runs have begun their schedule or their optimizer anew.

@@ -173,6 +173,14 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
 /// would have had.
 static void checkData(const RunState &then, const RunState &now,
                       const std::string &path) {
+  constexpr char kRemedy[] =
+      "\n--checkpoint.exclude_from_loading=dataloader goes on with the data as "
+      "they are now";
+  if (then.stepsAlone)
+    throw Error("the checkpoint '" + path +
+                "' does not say which data its run had (seed, text, batch), so "
+                "that their order cannot go on" +
+                kRemedy);
   std::string differences;
   auto compare = [&](const char *what, const auto &before, const auto &after) {
     if (before != after)
@@ -198,9 +206,7 @@ static void checkData(const RunState &then, const RunState &now,
   compare("training.seq_len", then.sequence, now.sequence);
   if (!differences.empty())
     throw Error("the order of the data would not be that of the checkpoint '" +
-                path + "':" + differences +
-                "\n--checkpoint.exclude_from_loading=dataloader goes on with "
-                "the data as they are now");
+                path + "':" + differences + kRemedy);
 }
 
 /// What `store` says of the steps before.

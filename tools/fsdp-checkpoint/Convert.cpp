@@ -33,6 +33,11 @@ static int convert(const Options &options) {
     bytes += bytesOf(tensor);
   std::printf("%s: %zu tensors of %lld bytes\n", options.folder.c_str(),
               store->tensors().size(), static_cast<long long>(bytes));
+  if (size_t count = store->leftOut().size())
+    std::printf(
+        "%zu entries that are not read are not written (fsdp-checkpoint "
+        "inspect says what they are)\n",
+        count);
   return 0;
 }
 

@@ -19,28 +19,33 @@ using namespace fsdp::rt;
 
 using Texts = std::map<std::string, std::string>;
 
+static void addRun(Texts &texts, const RunState &state) {
+  texts.insert({{"tokens", std::to_string(state.tokens)},
+                {"seed", std::to_string(state.seed)},
+                {"dataset", state.dataset},
+                {"dataset_path", state.datasetPath},
+                {"dataset_bytes", std::to_string(state.datasetBytes)},
+                {"train_bytes", std::to_string(state.trainBytes)},
+                {"global_batch", std::to_string(state.globalBatch)},
+                {"sequence", std::to_string(state.sequence)},
+                {"skipped_steps", std::to_string(state.skippedSteps)},
+                {"schedule_start", std::to_string(state.scheduleStart)},
+                {"mesh", state.mesh},
+                {"ranks", std::to_string(state.ranks)}});
+  if (state.datasetChecksum)
+    texts["dataset_xxh3"] = checksumText(*state.datasetChecksum);
+  texts.insert(state.config.begin(), state.config.end());
+}
+
 /// Everything but tensors, by name.
 static Texts settingsOf(const TensorStore &store) {
   Texts texts;
   if (store.state()) {
     const RunState &state = *store.state();
     texts = {{"step", std::to_string(state.step)},
-             {"tokens", std::to_string(state.tokens)},
-             {"seed", std::to_string(state.seed)},
-             {"dataset", state.dataset},
-             {"dataset_path", state.datasetPath},
-             {"dataset_bytes", std::to_string(state.datasetBytes)},
-             {"train_bytes", std::to_string(state.trainBytes)},
-             {"global_batch", std::to_string(state.globalBatch)},
-             {"sequence", std::to_string(state.sequence)},
-             {"skipped_steps", std::to_string(state.skippedSteps)},
-             {"schedule_start", std::to_string(state.scheduleStart)},
-             {"optimizer_start", std::to_string(state.optimizerStart)},
-             {"mesh", state.mesh},
-             {"ranks", std::to_string(state.ranks)}};
-    if (state.datasetChecksum)
-      texts["dataset_xxh3"] = checksumText(*state.datasetChecksum);
-    texts.insert(state.config.begin(), state.config.end());
+             {"optimizer_start", std::to_string(state.optimizerStart)}};
+    if (!state.stepsAlone)
+      addRun(texts, state);
   }
   if (store.model()) {
     texts["model"] = store.model()->family;

@@ -8,13 +8,19 @@
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 
-static void printState(const RunState &state) {
-  std::printf("step %lld, %lld tokens, seed %llu; saved by %lld rank%s%s%s\n",
-              static_cast<long long>(state.step),
+static void printRun(const RunState &state) {
+  std::printf(", %lld tokens, seed %llu; saved by %lld rank%s%s%s",
               static_cast<long long>(state.tokens),
               static_cast<unsigned long long>(state.seed),
               static_cast<long long>(state.ranks), state.ranks == 1 ? "" : "s",
               state.mesh.empty() ? "" : ", ", state.mesh.c_str());
+}
+
+static void printState(const RunState &state) {
+  std::printf("step %lld", static_cast<long long>(state.step));
+  if (!state.stepsAlone)
+    printRun(state);
+  std::printf("\n");
   if (state.skippedSteps > 0)
     std::printf("%lld steps were skipped: something was not finite\n",
                 static_cast<long long>(state.skippedSteps));

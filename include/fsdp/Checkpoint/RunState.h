@@ -14,6 +14,9 @@ namespace fsdp::checkpoint {
 /// and samples are functions of a seed and of counters (Philox), so that the
 /// position in the data and the state of the generator are these.
 struct RunState {
+  /// Whether `step` and `optimizerStart` alone are known, as of checkpoints of
+  /// PyTorch; all else is then unset.
+  bool stepsAlone = false;
   int64_t step = 0;   // steps that are over
   int64_t tokens = 0; // of all of them
   /// The step with which the learning rate's schedule began.
