@@ -42,8 +42,9 @@ DcpStore::DcpStore(const std::string &path) {
   origin = path;
   halvesOfFormat = false; // tensors with these names are torchtitan's
   std::string metadata = path + "/" + kDcpMetadata;
-  std::vector<DcpItem> items =
-      readDcpMetadata(MappedFile(metadata, "the checkpoint").bytes(), metadata);
+  std::vector<DcpItem> items = readDcpMetadata(
+      MappedFile(metadata, "the checkpoint", FileKind::Regular).bytes(),
+      metadata);
   std::string prefix = modelPrefix(items);
   for (const DcpItem &item : items) {
     if (item.name == kDcpStep) {
@@ -72,9 +73,10 @@ DcpStore::DcpStore(const std::string &path) {
 }
 
 std::string_view DcpStore::archive(const DcpItem &item, const DcpBox &box) {
-  const MappedFile &file =
-      files.try_emplace(box.file, origin + "/" + box.file, "the tensors in")
-          .first->second;
+  const MappedFile &file = files
+                               .try_emplace(box.file, origin + "/" + box.file,
+                                            "the tensors in", FileKind::Regular)
+                               .first->second;
   uint64_t size = file.bytes().size();
   if (box.offset > size || box.length > size - box.offset)
     throw Error(where(item, box) + " lies at " + std::to_string(box.offset) +

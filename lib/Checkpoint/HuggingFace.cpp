@@ -93,7 +93,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 const rt::SafetensorsFile &HuggingFaceStore::openFile(const std::string &path) {
-  opened.push_back(std::make_unique<rt::SafetensorsFile>(path));
+  opened.push_back(
+      std::make_unique<rt::SafetensorsFile>(path, FileKind::Regular));
   return *opened.back();
 }
 
@@ -156,7 +157,8 @@ void HuggingFaceStore::checkFile(const std::string &name,
 
 FileTensors HuggingFaceStore::openShards() {
   std::map<std::string, std::string> map = parseWeightMap(
-      readWholeFile(inside(kIndex), "the index"), inside(kIndex));
+      readWholeFile(inside(kIndex), "the index", FileKind::Regular),
+      inside(kIndex));
   std::vector<std::string> names;
   for (const auto &[tensor, file] : map)
     names.push_back(file);
@@ -266,7 +268,9 @@ HuggingFaceStore::HuggingFaceStore(const std::string &path) {
                 "' has weights, but no config.json that says of "
                 "which model");
   try {
-    about = readModelConfig(readWholeFile(config, "the configuration")).model;
+    about = readModelConfig(
+                readWholeFile(config, "the configuration", FileKind::Regular))
+                .model;
   } catch (const Error &error) {
     throw Error(config + ": " + error.what());
   }

@@ -204,8 +204,9 @@ void Export::copyAssets(const fs::path &directory) const {
     if (!fs::exists(from))
       continue;
     any = true;
-    writeFileAtomically((directory / name).string(),
-                        readWholeFile(from.string(), "the file"));
+    writeFileAtomically(
+        (directory / name).string(),
+        readWholeFile(from.string(), "the file", FileKind::Regular));
   }
   if (!any)
     throw Error("'" + options.assets +
@@ -221,7 +222,8 @@ std::map<std::string, std::string> Export::tokenIds() const {
     return ids;
   std::string problem;
   json document = rt::parseStrictJson(
-      readWholeFile(config.string(), "the configuration"), problem);
+      readWholeFile(config.string(), "the configuration", FileKind::Regular),
+      problem);
   if (!problem.empty() || !document.is_object())
     throw Error(config.string() + ": " +
                 (problem.empty() ? "expected an object" : problem));

@@ -39,7 +39,7 @@ void NativeStore::openFile(const std::string &name,
   File &opened = files[name];
   {
     // The size first: of a file that was cut, a header says nothing useful.
-    MappedFile bytes(path, "the tensors in");
+    MappedFile bytes(path, "the tensors in", FileKind::Regular);
     if (bytes.bytes().size() != expected.bytes)
       throw Error("damaged checkpoint: '" + path + "' has " +
                   std::to_string(bytes.bytes().size()) +
@@ -79,9 +79,9 @@ void NativeStore::addTensor(const std::string &name,
 NativeStore::NativeStore(const std::string &directory) {
   origin = directory;
   std::string path = directory + "/" + kIndexName;
-  std::string text = readWholeFile(path, "the index");
-  std::string marker =
-      readWholeFile(directory + "/" + kMarkerName, "the marker");
+  std::string text = readWholeFile(path, "the index", FileKind::Regular);
+  std::string marker = readWholeFile(directory + "/" + kMarkerName,
+                                     "the marker", FileKind::Regular);
   if (marker != markerText(text))
     throw Error("damaged checkpoint '" + directory + "': '" + kIndexName +
                 "' is not what '" + kMarkerName + "' is the checksum of");

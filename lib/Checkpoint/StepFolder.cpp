@@ -77,9 +77,9 @@ bool checkpoint::isWhole(const std::string &directory) {
     return false;
   try {
     std::string path = directory + "/" + kIndexName;
-    std::string text = readWholeFile(path, "the index");
-    if (readWholeFile(directory + "/" + kMarkerName, "the marker") !=
-        markerText(text))
+    std::string text = readWholeFile(path, "the index", FileKind::Regular);
+    if (readWholeFile(directory + "/" + kMarkerName, "the marker",
+                      FileKind::Regular) != markerText(text))
       return false;
     Index index = parseIndex(text, "'" + path + "'");
     return std::all_of(index.contents.files.begin(), index.contents.files.end(),

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace fsdp;
 namespace fs = std::filesystem;
@@ -304,15 +305,36 @@ void fsdp::syncFolder(const std::string &path) {
                 "': " + std::strerror(error));
 }
 
+[[noreturn]] static void failToRead(const std::string &path,
+                                    const std::string &what,
+                                    const std::string &why) {
+  throw Error("cannot read " + what + " '" + path + "': " + why);
+}
+
+int fsdp::openToRead(const std::string &path, const std::string &what,
+                     FileKind kind) {
+  bool isAny = kind == FileKind::Any;
+  int descriptor =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | (isAny ? 0 : O_NONBLOCK));
+  if (descriptor < 0)
+    failToRead(path, what, std::strerror(errno));
+  struct stat status = {};
+  // Reading says of a directory that it is one.
+  if (isAny || fstat(descriptor, &status) != 0 || S_ISREG(status.st_mode) ||
+      S_ISDIR(status.st_mode))
+    return descriptor;
+  close(descriptor);
+  failToRead(path, what, "it is no regular file");
+}
+
 std::string fsdp::readWholeFile(const std::string &path,
-                                const std::string &what) {
+                                const std::string &what, FileKind kind) {
   std::string text;
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  ssize_t count = descriptor < 0 ? -1 : 1;
+  int descriptor = openToRead(path, what, kind);
+  ssize_t count = 1;
   // A byte more than a regular file has, so that its end is seen at once.
   struct stat status = {};
-  if (descriptor >= 0)
-    fstat(descriptor, &status);
+  fstat(descriptor, &status);
   size_t room = std::max<size_t>(static_cast<size_t>(status.st_size) + 1, 4096);
   for (size_t size = 0; count > 0; size += static_cast<size_t>(count)) {
     text.resize(std::max(2 * size, room));
@@ -323,10 +345,8 @@ std::string fsdp::readWholeFile(const std::string &path,
       text.resize(size);
   }
   int error = errno;
-  if (descriptor >= 0)
-    close(descriptor);
+  close(descriptor);
   if (count < 0)
-    throw Error("cannot read " + what + " '" + path +
-                "': " + std::strerror(error));
+    failToRead(path, what, std::strerror(error));
   return text;
 }

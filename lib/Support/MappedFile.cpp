@@ -1,23 +1,21 @@
 //===- MappedFile.cpp - A file read as memory -----------------------------===//
 #include "fsdp/Support/MappedFile.h"
-#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace fsdp;
 
-MappedFile::MappedFile(const std::string &path, const std::string &what) {
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+MappedFile::MappedFile(const std::string &path, const std::string &what,
+                       FileKind kind) {
+  int descriptor = openToRead(path, what, kind);
   struct stat status = {};
-  if (descriptor < 0 || fstat(descriptor, &status) != 0) {
+  if (fstat(descriptor, &status) != 0) {
     int error = errno;
-    if (descriptor >= 0)
-      close(descriptor);
+    close(descriptor);
     throw Error("cannot read " + what + " '" + path +
                 "': " + std::strerror(error));
   }
@@ -28,7 +26,7 @@ MappedFile::MappedFile(const std::string &path, const std::string &what) {
   close(descriptor);
   isMapped = memory != MAP_FAILED;
   if (!isMapped)
-    text = readWholeFile(path, what);
+    text = readWholeFile(path, what, kind);
   view = isMapped ? std::string_view(static_cast<const char *>(memory), size)
                   : std::string_view(text);
 }

@@ -225,8 +225,8 @@ std::vector<TensorView> HeaderReader::read() {
   return tensors;
 }
 
-SafetensorsFile::SafetensorsFile(const std::string &path)
-    : file(path, "the tensors in"),
+SafetensorsFile::SafetensorsFile(const std::string &path, FileKind kind)
+    : file(path, "the tensors in", kind),
       views(HeaderReader(path, file.bytes()).read()) {}
 
 std::string_view SafetensorsFile::header() const {

@@ -56,7 +56,8 @@ std::optional<DType> dtypeNamed(std::string_view name);
 class SafetensorsFile {
 public:
   /// Throws fsdp::Error that names the path and what is wrong with it.
-  explicit SafetensorsFile(const std::string &path);
+  explicit SafetensorsFile(const std::string &path,
+                           FileKind kind = FileKind::Any);
 
   const std::vector<TensorView> &tensors() const { return views; }
   /// The whole file.

@@ -77,8 +77,17 @@ void makeDirectories(const std::string &path);
 /// Waits until the disk has the names in a directory.
 void syncFolder(const std::string &path);
 
-/// A whole file; `what` says in messages what it is. Throws fsdp::Error.
-std::string readWholeFile(const std::string &path, const std::string &what);
+/// Of what lies in a directory that others wrote, only regular files are read:
+/// a pipe or a device may have no end, or wait for ever.
+enum class FileKind { Any, Regular };
+
+/// A descriptor of the file, to be closed; `what` says in messages what it is:
+/// "the index". Throws fsdp::Error.
+int openToRead(const std::string &path, const std::string &what, FileKind kind);
+
+/// A whole file. Throws fsdp::Error.
+std::string readWholeFile(const std::string &path, const std::string &what,
+                          FileKind kind = FileKind::Any);
 
 } // namespace fsdp
 

@@ -1,6 +1,7 @@
 //===- AtomicFileTest.cpp - Files that are whole or absent ----------------===//
 #include "fsdp/Support/AtomicFile.h"
 #include "TemporaryFolder.h"
+#include "fsdp/Support/MappedFile.h"
 #include "fsdp/Support/Signals.h"
 #include <algorithm>
 #include <csignal>
@@ -370,4 +371,26 @@ TEST(ReadWholeFile, NamesWhatCannotBeRead) {
   std::string text(100000, 'x');
   EXPECT_EQ(read(folder.write("x", text)), text);
   EXPECT_EQ(read(folder.write("empty", "")), "");
+}
+
+TEST(ReadWholeFile, OfOthersRegularFilesAloneAreRead) {
+  TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string &path : {pipe, std::string("/dev/zero")}) {
+    const std::string message =
+        "cannot read the index '" + path + "': it is no regular file";
+    EXPECT_EQ(
+        messageOf([&] { readWholeFile(path, "the index", FileKind::Regular); }),
+        message);
+    EXPECT_EQ(
+        messageOf([&] { MappedFile(path, "the index", FileKind::Regular); }),
+        message);
+  }
+  EXPECT_EQ(messageOf([&] {
+              readWholeFile(folder.path, "the index", FileKind::Regular);
+            }),
+            "cannot read the index '" + folder.path + "': Is a directory");
+  std::string file = folder.write("x", "text");
+  EXPECT_EQ(readWholeFile(file, "the index", FileKind::Regular), "text");
 }
