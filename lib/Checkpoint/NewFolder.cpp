@@ -41,7 +41,7 @@ void checkpoint::writeNewFolder(
     throw Error("'" + partial.string() +
                 "' is there, from a command that was killed or goes on; remove "
                 "it, or give another directory");
-  makeDirectories(partial.string());
+  makeDurableDirectories(partial.string());
   try {
     write(partial.string());
     for (const fs::directory_entry &entry : fs::directory_iterator(partial))

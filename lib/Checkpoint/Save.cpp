@@ -30,7 +30,7 @@ static void writeDurably(const std::string &path, std::string_view text) {
 
 void checkpoint::beginSave(const SaveRequest &request) {
   std::string partial = partialFolder(request);
-  makeDirectories(request.folder);
+  makeDurableDirectories(request.folder);
   std::error_code ignored;
   if (fs::exists(partial, ignored) && !removeStepFolder(partial))
     throw Error("cannot save into '" + partial +

@@ -294,6 +294,19 @@ void fsdp::makeDirectories(const std::string &path) {
     throw Error("cannot make the folder '" + path + "': " + error.message());
 }
 
+void fsdp::makeDurableDirectories(const std::string &path) {
+  std::error_code ignored;       // makeDirectories says what is wrong
+  std::vector<fs::path> parents; // of those that are not there
+  fs::path place = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::exists(place, ignored) && place.has_relative_path()) {
+    place = place.parent_path();
+    parents.push_back(place);
+  }
+  makeDirectories(path);
+  for (const fs::path &parent : parents)
+    syncFolder(parent.string());
+}
+
 void fsdp::syncFolder(const std::string &path) {
   int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int error = folder < 0 || fsync(folder) != 0 ? errno : 0;

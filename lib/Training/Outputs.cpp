@@ -124,7 +124,7 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
     others.push_back(folder + "/" + FolderLock::kFile);
     checkMetricsName(config, others);
   }
-  makeDirectories(folder);
+  makeDurableDirectories(folder);
   lock = std::make_unique<FolderLock>(folder, options.artifact);
   if (savesCheckpoints(config))
     takeCheckpointFolder(checkpointFolder(config), options.artifact);
@@ -137,7 +137,7 @@ void Outputs::takeCheckpointFolder(const std::string &path,
                                    const std::string &artifact) {
   if (!fs::exists(path))
     newCheckpoints = path;
-  makeDirectories(path);
+  makeDurableDirectories(path);
   checkFolderOf(path + "/step-1");
   std::string inside = resolved(folder).string() + "/";
   if (resolved(path).string().compare(0, inside.size(), inside) != 0)

@@ -74,6 +74,9 @@ void removePartialFiles(const std::string &path);
 /// Makes a directory and its parents.
 void makeDirectories(const std::string &path);
 
+/// The same, and waits until the disk has the names of those that are new.
+void makeDurableDirectories(const std::string &path);
+
 /// Waits until the disk has the names in a directory.
 void syncFolder(const std::string &path);
 

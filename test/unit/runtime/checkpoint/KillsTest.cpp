@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 
 static int callsLeft = -1; // negative: endless
 static bool canExchange = true;
+static std::set<fs::path> synced; // files and folders
 
 /// Ends the process in front of a call, behind those that were granted.
 static void countCall() {
@@ -64,8 +65,11 @@ int mkdir(const char *path, mode_t mode) noexcept {
   return realOf<int(const char *, mode_t)>("mkdir")(path, mode);
 }
 // A killed process loses nothing that the system has; the disk may wait.
-int fsync(int) {
+int fsync(int file) {
   countCall();
+  std::error_code ignored;
+  synced.insert(
+      fs::read_symlink("/proc/self/fd/" + std::to_string(file), ignored));
   return 0;
 }
 }
@@ -99,6 +103,16 @@ static void runSteps(const std::string &folder, int64_t first, int64_t count) {
     saveInOrder(folder, step);
     pruneCheckpoints(folder, 2);
   }
+}
+
+/// The names of new directories are on the disk too, up to one that was there.
+TEST(CheckpointKills, NewFoldersAreDurable) {
+  TemporaryFolder folder;
+  fs::path root = fs::canonical(folder.path);
+  synced.clear();
+  saveInOrder((root / "a/b").string(), 1);
+  for (const char *name : {"", "a", "a/b", "a/b/step-1.partial"})
+    EXPECT_EQ(synced.count(*name ? root / name : root), 1u) << name;
 }
 
 /// The newest step opens, verifies and has its values; returns it.
