@@ -40,6 +40,26 @@ static bool excludes(const RunConfig &config, const char *what) {
   return std::find(all.begin(), all.end(), what) != all.end();
 }
 
+/// Options that are of a beginning and, given again, would begin again;
+/// "dataloader" changes nothing in a folder whose data are those of now.
+static std::string optionsOfBeginning(const RunConfig &config) {
+  bool excludesMore = excludes(config, "train_state") ||
+                      excludes(config, "optimizer") ||
+                      excludes(config, "lr_scheduler");
+  std::string options;
+  if (config.checkpoint.loadStep >= 0)
+    options = "checkpoint.load_step";
+  if (excludesMore)
+    options += std::string(options.empty() ? "" : " and ") +
+               "checkpoint.exclude_from_loading";
+  return options;
+}
+
+std::string fsdp::commandThatGoesOn(const RunConfig &config) {
+  std::string options = optionsOfBeginning(config);
+  return "the same command" + (options.empty() ? "" : " without " + options);
+}
+
 //===----------------------------------------------------------------------===//
 // What is loaded
 //===----------------------------------------------------------------------===//
@@ -165,7 +185,9 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
     throw Error("checkpoint.load_step = " + std::to_string(wanted) + ", but '" +
                 folder +
                 (steps.empty() ? "' has no checkpoint"
-                               : "' has those of steps " + listOf(steps)));
+                               : "' has those of steps " + listOf(steps) +
+                                     "; " + commandThatGoesOn(config) +
+                                     " goes on from the newest"));
   return stepFolder(folder, wanted);
 }
 
@@ -263,7 +285,8 @@ static Found openOwn(const RunConfig &config, const RunState &now,
     throw Error("checkpoint.exclude_from_loading = train_state counts steps "
                 "from 1 again, but '" +
                 checkpointFolder(config) +
-                "' has checkpoints already; name one as "
+                "' has checkpoints already: " + commandThatGoesOn(config) +
+                " goes on from the newest; to begin anew, name one as "
                 "checkpoint.initial_load_path and choose another "
                 "checkpoint.folder");
   found.start = startFrom(*found.store, config, now);

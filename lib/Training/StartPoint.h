@@ -47,6 +47,10 @@ checkpoint::RunState stateOf(const RunConfig &config,
 /// Throws fsdp::Error if checkpoint.load_step is not there.
 std::string findOwnCheckpoint(const RunConfig &config);
 
+/// "the same command", and the options that it has to leave out to go on from
+/// the newest checkpoint of its folder: those of a beginning.
+std::string commandThatGoesOn(const RunConfig &config);
+
 /// Whether checkpoint.load_step is not there, at least before the folder is
 /// cleaned.
 bool lacksLoadStep(const RunConfig &config);

@@ -384,7 +384,8 @@ void Trainer::saveAndStop() {
           ? start.path
           : checkpoint::stepFolder(checkpointFolder(config), done);
   if (done > 0)
-    print(", which " + path + " has: the same command goes on from there");
+    print(", which " + path + " has: " + commandThatGoesOn(config) +
+          " goes on from there");
   print("\n");
 }
 
@@ -401,8 +402,8 @@ void Trainer::exportLast() {
   if (isStopping || countFailures(rank.world(), problem).count == 0)
     return;
   if (!problem.empty())
-    problem += "; step " + std::to_string(done) +
-               " itself is saved, and the same command tries again";
+    problem += "; step " + std::to_string(done) + " itself is saved, and " +
+               commandThatGoesOn(config) + " tries again";
   if (config.checkpoint.onError == "stop")
     requireSuccess(rank.world(), problem);
   else if (rank.isFirst())

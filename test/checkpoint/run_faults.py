@@ -220,10 +220,13 @@ def requests(work, text, artifact):
          r"others, in '.*/text.other'\n"),
         ("fraction", artifact, {"validation__fraction": 0.2}, data),
         ("step", artifact, {"checkpoint__load_step": 3},
-         r"checkpoint.load_step = 3, but '.*' has those of steps 4"),
+         r"checkpoint.load_step = 3, but '.*' has those of steps 4; the same "
+         r"command without checkpoint.load_step goes on from the newest"),
         ("train state", artifact,
          {"checkpoint__exclude_from_loading": "train_state"},
-         r"counts steps from 1 again, but '.*' has checkpoints already"),
+         r"counts steps from 1 again, but '.*' has checkpoints already: the "
+         r"same command without checkpoint.exclude_from_loading goes on from "
+         r"the newest"),
         ("moments", artifact,
          {"checkpoint__exclude_from_loading": "train_state",
           "checkpoint__folder": "none",
