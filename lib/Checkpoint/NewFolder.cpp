@@ -24,17 +24,31 @@ static void syncFile(const std::string &path) {
     throw Error("cannot write '" + path + "': " + std::strerror(error));
 }
 
-void checkpoint::writeNewFolder(
-    const std::string &path,
-    const std::function<void(const std::string &)> &write) {
-  std::error_code ec;
-  if (fs::exists(path, ec) &&
-      !(fs::is_directory(path, ec) && fs::is_empty(path, ec)))
-    throw Error("'" + path + "' exists already; give a new directory");
-  DeferredSignals signals; // until the directory is complete or gone
+/// Where the directory gets its name in the end; throws unless it can.
+static fs::path placeOf(const std::string &path) {
   fs::path place = fs::path(path).lexically_normal();
   if (!place.has_filename()) // "DIR/"
     place = place.parent_path();
+  std::string name = place.filename().string();
+  if (name.empty() || name == "." || name == "..")
+    throw Error("'" + path + "' is no name of a new directory; give one");
+  std::error_code ec;
+  if (fs::is_symlink(place, ec))
+    throw Error("'" + path +
+                "' is a link; give a new directory, or the name "
+                "that it leads to");
+  if (fs::exists(place, ec) &&
+      !(fs::is_directory(place, ec) && fs::is_empty(place, ec)))
+    throw Error("'" + path + "' exists already; give a new directory");
+  return place;
+}
+
+void checkpoint::writeNewFolder(
+    const std::string &path,
+    const std::function<void(const std::string &)> &write) {
+  fs::path place = placeOf(path);
+  DeferredSignals signals; // until the directory is complete or gone
+  std::error_code ec;
   fs::path partial = place;
   partial += ".partial";
   if (fs::exists(partial, ec))

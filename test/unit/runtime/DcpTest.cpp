@@ -128,6 +128,35 @@ TEST(Dcp, IsWrittenAndReadBack) {
   EXPECT_FALSE(std::filesystem::exists(target + ".partial"));
 }
 
+TEST(Dcp, NamesOfNoNewDirectoryAreRefusedFirst) {
+  auto store = openTensorStore(kGolden);
+  TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  fs::create_directory(folder.file("empty"));
+  fs::create_directory_symlink(folder.file("empty"), folder.file("link"));
+  fs::create_directory_symlink(folder.file("none"), folder.file("dangling"));
+  fs::create_directory(folder.file("full"));
+  folder.write("full/file", "x");
+  auto refusal = [&](const std::string &path) {
+    return messageOf([&] { writeDcp(*store, path); });
+  };
+  for (const char *path : {"", ".", "..", "a/..", "/"})
+    EXPECT_EQ(refusal(path), "'" + std::string(path) +
+                                 "' is no name of a new directory; give one");
+  for (const char *name : {"link", "dangling", "link/"})
+    EXPECT_EQ(refusal(folder.file(name)),
+              "'" + folder.file(name) +
+                  "' is a link; give a new directory, or the name that it "
+                  "leads to");
+  EXPECT_EQ(refusal(folder.file("absent/../full")),
+            "'" + folder.file("absent/../full") +
+                "' exists already; give a new directory");
+  // Nothing was begun.
+  auto entries = fs::directory_iterator(folder.path);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 4);
+  EXPECT_EQ(refusal(folder.file("empty")), "");
+}
+
 /// Hugging Face rotates halves, torchtitan neighbours: read for a program that
 /// rotates halves, what was written is what it was.
 TEST(Dcp, HasTheRotaryLayoutOfTorchtitan) {
