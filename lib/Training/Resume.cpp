@@ -65,7 +65,12 @@ StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
   FittingCheckpoint found = openStart(config, rank.manifest(), now, own);
   if (!found.store)
     return {};
-  load(rank, found);
+  try {
+    load(rank, found);
+  } catch (const std::exception &error) {
+    throw Error(error.what() +
+                (own.empty() ? "" : remedyOfDamage(config, own)));
+  }
   StartPoint start = found.start;
   if (!rank.isFirst())
     return start;

@@ -275,10 +275,35 @@ static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
   return {optimizer, step == 0 || step >= config.training.steps};
 }
 
+std::string fsdp::remedyOfDamage(const RunConfig &config,
+                                 const std::string &path) {
+  std::string folder = checkpointFolder(config);
+  std::optional<int64_t> older;
+  for (int64_t step : committedSteps(folder)) {
+    if (stepFolder(folder, step) == path)
+      break;
+    older = step;
+  }
+  if (!older)
+    return "\nwith '" + path + "' moved away, the run begins anew";
+  return "\n--checkpoint.load_step=" + std::to_string(*older) +
+         " goes on from the one before, and so does the same command with '" +
+         path + "' moved away";
+}
+
+static std::unique_ptr<TensorStore> openOwnStore(const RunConfig &config,
+                                                 const std::string &path) {
+  try {
+    return openTensorStore(path);
+  } catch (const std::exception &error) {
+    throw Error(error.what() + remedyOfDamage(config, path));
+  }
+}
+
 static Found openOwn(const RunConfig &config, const RunState &now,
                      const std::string &path) {
   Found found;
-  found.store = openTensorStore(path);
+  found.store = openOwnStore(config, path);
   if (!found.store->state())
     throw Error("'" + path + "' does not say at which step it was saved");
   if (excludes(config, "train_state"))

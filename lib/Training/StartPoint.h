@@ -63,6 +63,10 @@ FittingCheckpoint openStart(const RunConfig &config,
                             const checkpoint::RunState &now,
                             const std::string &own);
 
+/// What to do about a checkpoint of the run's own folder that cannot be read:
+/// lines for the end of a message.
+std::string remedyOfDamage(const RunConfig &config, const std::string &path);
+
 /// Opens whatever `path` is for its parameters alone. Throws fsdp::Error.
 FittingCheckpoint openParameters(const rt::Manifest &manifest,
                                  const std::string &path);

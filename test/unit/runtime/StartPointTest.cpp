@@ -1,6 +1,7 @@
 //===- StartPointTest.cpp - Where a run begins ----------------------------===//
 #include "../../../lib/Training/StartPoint.h"
 #include "CheckpointFixture.h"
+#include "fsdp/Support/AtomicFile.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -22,4 +23,27 @@ TEST(StartPoint, OptionsOfABeginningAreLeftOutBehindIt) {
               "checkpoint.exclude_from_loading");
   EXPECT_EQ(command(-1, {"train_state", "optimizer"}),
             "the same command without checkpoint.exclude_from_loading");
+}
+
+TEST(StartPoint, ADamagedCheckpointHasARemedy) {
+  TemporaryFolder folder;
+  RunConfig config;
+  config.job.dumpFolder = folder.path;
+  const std::string steps = checkpointFolder(config);
+  Manifest manifest =
+      manifestOf({{"dp", 1}}, {{"w", "parameter", "f32", {2}, {""}}});
+  saveStep(steps, manifest, 4);
+  saveStep(steps, manifest, 8);
+  auto damage = [&](const std::string &path) {
+    writeFileAtomically(path + "/index.json", "{}");
+    std::string message = messageOf(
+        [&] { openStart(config, manifest, checkpoint::RunState(), path); });
+    return message.substr(message.find('\n') + 1);
+  };
+  EXPECT_EQ(damage(steps + "/step-8"),
+            "--checkpoint.load_step=4 goes on from the one before, and so does "
+            "the same command with '" +
+                steps + "/step-8' moved away");
+  EXPECT_EQ(damage(steps + "/step-4"),
+            "with '" + steps + "/step-4' moved away, the run begins anew");
 }
