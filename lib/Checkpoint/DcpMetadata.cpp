@@ -3,11 +3,13 @@
 #include "Pickle.h"
 #include "PickleWriter.h"
 #include "TorchSave.h"
+#include "fsdp/Runtime/Manifest.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 using namespace fsdp;
@@ -207,6 +209,8 @@ void MetadataReader::readTensor(DcpItem &item, const PickleValue &value) const {
   const PickleValue &chunks = field(value, "chunks", of);
   if (chunks.kind != Kind::List)
     fail("the chunks of " + of + " are no list");
+  // One box may be there a million times by memo.
+  std::set<std::pair<bool, std::vector<int64_t>>> seen;
   for (const PickleValue *chunk : chunks.items) {
     DcpBox box;
     box.offsets = sizes(field(*chunk, "offsets", of), "a box of " + of);
@@ -218,6 +222,13 @@ void MetadataReader::readTensor(DcpItem &item, const PickleValue &value) const {
                box.sizes[d] <= item.shape[d] - box.offsets[d];
     if (!inside)
       fail("a box of " + of + " lies outside of the tensor");
+    // Ranks that have nothing of a tensor may all say so.
+    bool isEmpty = rt::elementCount(box.sizes) == 0;
+    bool isNew = seen.emplace(isEmpty, box.offsets).second;
+    if (!isNew && !isEmpty)
+      fail("two boxes of " + of + " begin at the same place");
+    if (!isNew)
+      continue;
     findPlace(item.name, box);
     item.boxes.push_back(std::move(box));
   }
