@@ -61,6 +61,16 @@ public:
       throw Error("expected number at " + path(key));
     return value.get<double>();
   }
+  double positive(const char *key) const {
+    double value = number(key);
+    if (!(value > 0))
+      throw Error("expected a positive number at " + path(key) + ", got " +
+                  at(key).dump());
+    return value;
+  }
+  double notNegative(const char *key) const {
+    return number(key) == 0 ? 0 : positive(key);
+  }
   bool boolean(const char *key) const {
     const json &value = at(key);
     if (!value.is_boolean())
@@ -122,7 +132,7 @@ static std::string valueText(const Members &members, const ConfigField &field) {
   case ConfigField::Type::Integer:
     return std::to_string(members.integer(field.key, field.max));
   case ConfigField::Type::Number:
-    return numberText(members.number(field.key));
+    return numberText(members.notNegative(field.key));
   case ConfigField::Type::Boolean:
     return members.boolean(field.key) ? "true" : "false";
   }
@@ -145,7 +155,7 @@ static void readFields(const Members &members, const Family &family,
 static void readRope(const Members &members, const json &document,
                      const Family &family, ModelConfig &config) {
   double theta =
-      members.find("rope_theta") ? members.number("rope_theta") : 10000;
+      members.find("rope_theta") ? members.positive("rope_theta") : 10000;
   double factor = 1, low = 1, high = 4;
   int64_t original = 8192;
   const char *used = nullptr;
@@ -160,7 +170,7 @@ static void readRope(const Members &members, const json &document,
   if (used) {
     Members rope(document.at(used), members.path(used));
     if (rope.find("rope_theta"))
-      theta = rope.number("rope_theta");
+      theta = rope.positive("rope_theta");
     // Before "rope_type" the key was "type".
     const char *key = rope.find("rope_type") ? "rope_type" : "type";
     std::string type = rope.find(key) ? rope.string(key) : "default";
@@ -168,9 +178,12 @@ static void readRope(const Members &members, const json &document,
       throw Error("expected \"llama3\" or \"default\" at " +
                   rope.path("rope_type"));
     if (type == "llama3") {
-      factor = rope.number("factor");
-      low = rope.number("low_freq_factor");
-      high = rope.number("high_freq_factor");
+      factor = rope.positive("factor");
+      low = rope.positive("low_freq_factor");
+      high = rope.positive("high_freq_factor");
+      if (factor != 1 && high <= low)
+        throw Error("expected more than low_freq_factor at " +
+                    rope.path("high_freq_factor"));
       original =
           rope.integer("original_max_position_embeddings", kMaxDimension);
     }

@@ -2,8 +2,10 @@
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Half.h"
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
@@ -180,4 +182,37 @@ TEST(HuggingFace, ConfigsAreReadAsTheyAreWritten) {
   rt::ModelInfo bad{"llama3", {{"n_layers", "-1"}}};
   EXPECT_EQ(messageOf([&] { writeModelConfig(bad, DType::F32, {}); }),
             "the model's field 'dim' is missing");
+}
+
+TEST(HuggingFace, NumbersThatNoModelHasAreRefused) {
+  using nlohmann::json;
+  std::string text = readWholeFile(golden("llama3_shards/config.json"), "it");
+  auto refusal = [&](auto change) {
+    json config = json::parse(text);
+    // Of the two places of rotary numbers, the one of version 5.
+    config.erase("rope_scaling");
+    config["rope_parameters"] = {{"rope_type", "llama3"},
+                                 {"rope_theta", 10000.0},
+                                 {"factor", 8.0},
+                                 {"low_freq_factor", 1.0},
+                                 {"high_freq_factor", 4.0},
+                                 {"original_max_position_embeddings", 8192}};
+    change(config, config["rope_parameters"]);
+    return messageOf([&] { readModelConfig(config.dump()); });
+  };
+  EXPECT_EQ(refusal([](json &, json &) {}), "");
+  EXPECT_EQ(refusal([](json &c, json &) { c["rms_norm_eps"] = 0; }), "");
+  EXPECT_EQ(refusal([](json &c, json &) { c["rms_norm_eps"] = -1; }),
+            "expected a positive number at config.rms_norm_eps, got -1");
+  EXPECT_EQ(refusal([](json &c, json &) { c["rope_theta"] = 0; }),
+            "expected a positive number at config.rope_theta, got 0");
+  EXPECT_EQ(refusal([](json &, json &r) { r["rope_theta"] = -2.5; }),
+            "expected a positive number at config.rope_parameters.rope_theta, "
+            "got -2.5");
+  EXPECT_EQ(refusal([](json &, json &r) { r["factor"] = 0.0; }),
+            "expected a positive number at config.rope_parameters.factor, got "
+            "0.0");
+  EXPECT_EQ(refusal([](json &, json &r) { r["high_freq_factor"] = 1; }),
+            "expected more than low_freq_factor at "
+            "config.rope_parameters.high_freq_factor");
 }
