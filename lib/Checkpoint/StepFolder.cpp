@@ -190,7 +190,11 @@ std::vector<int64_t> checkpoint::pruneCheckpoints(const std::string &folder,
     }
     // Half removed it must not count, nor be taken for one that was torn.
     removeStepFolder(removed);
-    moveOrThrow(place, removed);
+    int error = renameFolder(place, removed);
+    if (error == ENOTEMPTY || error == EEXIST)
+      throwRename(place, removed, error); // something lies there
+    if (error != 0)
+      throw Error("cannot remove '" + place + "': " + std::strerror(error));
     removeStepFolder(removed);
   }
   return kept;

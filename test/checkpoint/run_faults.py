@@ -117,6 +117,16 @@ def read_only(folder):
         os.chmod(folder, 0o755)
 
 
+def prunes_read_only(folder):
+    older = f"{folder}/step-3"
+    shutil.copytree(f"{folder}/step-4", older)
+    with read_only(folder):
+        check("prune", AS_USER + ["fsdp-checkpoint", "prune", folder, "--keep",
+                                  "1"],
+              rf"cannot remove '{older}': Permission denied", True)
+    shutil.rmtree(older)
+
+
 def refuses_read_only(work, text, artifact):
     """A folder that is read-only before the run: no step is trained."""
     folder = f"{work}/read-only"
@@ -128,6 +138,7 @@ def refuses_read_only(work, text, artifact):
                      True)
     expect("step:" not in said, f"read-only: trains\n{said}")
     newest_is_whole(folder, 4)
+    prunes_read_only(f"{folder}/checkpoint")
     # A file system that is read-only is so for root too.
     mounted = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && '
                'mount -o remount,bind,ro "$0" && "$@"', f"{folder}/checkpoint"]

@@ -38,7 +38,10 @@ std::function<int()> checkpoint::declareExport(CLI::App &app) {
                  "largest file: 5GB, 500MB, 2GiB or bytes; a tensor that is "
                  "larger has a file of its own")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->check(CLI::PositiveNumber)
+      ->check([](const std::string &bytes) {
+        return bytes == "0" ? std::string("a file has room for a byte or more")
+                            : std::string();
+      })
       ->default_str("5GB");
   app.add_option("--assets", chosen->options.assets,
                  "directory whose tokenizer files and ids of special tokens "

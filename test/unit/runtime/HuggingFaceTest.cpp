@@ -191,12 +191,10 @@ TEST(HuggingFace, NumbersThatNoModelHasAreRefused) {
     json config = json::parse(text);
     // Of the two places of rotary numbers, the one of version 5.
     config.erase("rope_scaling");
-    config["rope_parameters"] = {{"rope_type", "llama3"},
-                                 {"rope_theta", 10000.0},
-                                 {"factor", 8.0},
-                                 {"low_freq_factor", 1.0},
-                                 {"high_freq_factor", 4.0},
-                                 {"original_max_position_embeddings", 8192}};
+    config["rope_parameters"] = {
+        {"rope_type", "llama3"},   {"rope_theta", 10000.0},
+        {"factor", 8.0},           {"low_freq_factor", 1.0},
+        {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 8192}};
     change(config, config["rope_parameters"]);
     return messageOf([&] { readModelConfig(config.dump()); });
   };
