@@ -282,6 +282,19 @@ def anew(work, text, artifact, base):
            "the optimizer does not begin anew")
     expect(optimizer_step(artifact, text, folder, 7) == 3,
            "the optimizer's count is lost")
+    # PyTorch's checkpoint has the count too, and no data.
+    artifacts.run("fsdp-checkpoint", "convert", f"{folder}/checkpoint", "--to",
+                  "dcp", f"{work}/torch")
+    begin = {"checkpoint__initial_load_path": f"{work}/torch",
+             "checkpoint__initial_load_model_only": "false"}
+    check("torch", artifact.command(text, f"{work}/from-torch",
+                                    training__steps=8, **begin),
+          r"does not say which data its run had .*\n"
+          r"--checkpoint.exclude_from_loading=dataloader", True)
+    expect(optimizer_step(artifact, text, f"{work}/from-torch", 8,
+                          checkpoint__exclude_from_loading="dataloader",
+                          **begin) == 4,
+           "the optimizer's count is lost on the way through PyTorch's")
 
 
 def fitting(work, text, artifact):
