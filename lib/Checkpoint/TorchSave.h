@@ -38,7 +38,8 @@ TorchTensor readTorchTensor(std::string_view archive,
                             const std::string &origin);
 
 /// The whole number that an archive holds, as an object or as a tensor of one
-/// element, which may be a float; unset: it holds something else. Throws fsdp::Error.
+/// element, which may be a float; unset: it holds something else. Throws
+/// fsdp::Error.
 std::optional<int64_t> readTorchInteger(std::string_view archive,
                                         const std::string &origin);
 
