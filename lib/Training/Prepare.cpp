@@ -156,7 +156,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkCommand(config, options, manifest);
   if (options.trains()) {
     checkValidation(config, manifest);
-    checkLastExport(config, manifest);
+    checkLastExport(config, *run.artifact);
   }
   run.warning = lrWarning(config);
   run.text = std::make_unique<ByteDataset>(
