@@ -402,8 +402,9 @@ void Trainer::exportLast() {
   std::string problem;
   if (rank.isFirst())
     problem = problemOf([&] { exportStep(config, done); });
-  hearOthers();
-  if (countFailures(rank.world(), problem).count == 0)
+  Failures failures = countFailures(rank.world(), problem);
+  hearOthers(); // a signal that came while they waited for the first rank
+  if (failures.count == 0)
     return;
   if (!problem.empty())
     problem += "; step " + std::to_string(done) +
