@@ -110,8 +110,7 @@ void DcpWriter::writeBox(DataFile &file, DcpItem &item,
   auto data = [&](const WriteBytes &write) {
     std::string piece;
     for (int64_t first = 0; first < elements; first += kPiece / width) {
-      if (DeferredSignals::pending())
-        throw Error("interrupted");
+      DeferredSignals::throwIfPending();
       int64_t count = std::min(kPiece / width, elements - first);
       piece.resize(static_cast<size_t>(count * width));
       reader.read(first, count, reinterpret_cast<std::byte *>(piece.data()));

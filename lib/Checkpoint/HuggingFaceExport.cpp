@@ -152,8 +152,7 @@ static void writeTensor(const StoredTensor &tensor, rt::DType dtype,
   std::vector<std::byte> piece(
       static_cast<size_t>(std::min(elements, kPiece) * rt::sizeOf(dtype)));
   for (int64_t first = 0; first < elements; first += kPiece) {
-    if (DeferredSignals::pending())
-      throw Error("interrupted");
+    DeferredSignals::throwIfPending();
     int64_t count = std::min(kPiece, elements - first);
     reader.read(first, count, piece.data());
     write({reinterpret_cast<const char *>(piece.data()),
@@ -252,7 +251,11 @@ void checkpoint::checkExportable(const std::optional<rt::ModelInfo> &model,
   if (!model)
     throw Error(owner + " does not say of which model it is, which config.json "
                         "has to say: its program was compiled from text");
-  familyOf(*model);
+  try {
+    familyOf(*model);
+  } catch (const Error &error) {
+    throw Error(owner + ": " + error.what());
+  }
 }
 
 ExportSummary checkpoint::exportHuggingFace(TensorStore &store,

@@ -62,6 +62,9 @@ void checkpoint::writeNewFolder(
       syncFile(entry.path().string());
     syncFolder(partial.string());
     fs::rename(partial, place);
+  } catch (const Interrupted &) {
+    fs::remove_all(partial, ec);
+    throw;
   } catch (const std::exception &error) {
     fs::remove_all(partial, ec);
     throw Error("cannot write the directory '" + path + "': " + error.what());

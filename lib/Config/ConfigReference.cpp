@@ -171,7 +171,9 @@ std::string fsdp::configReference() {
       "What becomes of every key that the last torchtitan with TOML files "
       "has (February 2026), and of names that earlier ones had. Another "
       "value than those that a key takes is an error that says what to use "
-      "instead; all are said at once.\n" +
+      "instead, or to leave the key out where there is nothing; all are said "
+      "at once, and a directory of a model that cannot be read when they are "
+      "right.\n" +
       theirKeys();
   text.pop_back(); // whoever prints it ends the line
   return text;

@@ -144,6 +144,8 @@ void fsdp::checkCheckpoint(const RunConfig &config, ConfigErrors &errors) {
     if (checkpoint.createSeedCheckpoint)
       refuse("create_seed_checkpoint",
              " = true needs checkpoint.enable = true");
+    if (checkpoint.lastSaveInHf)
+      refuse("last_save_in_hf", " = true needs checkpoint.enable = true");
     return;
   }
   if (checkpoint.keepLatestK == 1)

@@ -162,10 +162,10 @@ static void addOptimizer(Rows &rows) {
   rows.works("eps", "1e-8");
   rows.works("weight_decay", "0.1");
   rows.only({"\"fused\"", "\"foreach\"", "\"for-loop\""}, "implementation",
-            "\"fused\"", "one kernel updates all parameters");
+            "\"fused\"", "parameters are updated many to a kernel");
   rows.only({"false"}, "early_step_in_backward", "false",
             "the update follows the backward pass");
-  rows.any("fused", Rows::kEarlier, "one kernel updates all parameters");
+  rows.any("fused", Rows::kEarlier, "parameters are updated many to a kernel");
 
   rows.section("lr_scheduler");
   rows.works("warmup_steps", "200");

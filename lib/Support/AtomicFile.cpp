@@ -158,27 +158,42 @@ void AtomicFile::fail(const char *action) const {
               why);
 }
 
-void AtomicFile::write(std::string_view bytes) {
-  if (pieces)
-    collect(bytes);
-  else if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+/// A write has failed.
+void AtomicFile::lose() {
+  lost = errno;
+  fail("write");
+}
+
+void AtomicFile::requireAll() const {
+  errno = lost;
+  if (lost != 0)
     fail("write");
 }
 
+void AtomicFile::write(std::string_view bytes) {
+  requireAll();
+  if (pieces)
+    collect(bytes);
+  else if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+    lose();
+}
+
 void AtomicFile::flush() {
+  requireAll();
   endBypass();
   if (std::fflush(file) != 0)
-    fail("write");
+    lose();
 }
 
 void AtomicFile::sync() {
   flush();
   // Pipes and terminals cannot be waited for.
   if (fsync(fileno(file)) != 0 && errno != EINVAL && errno != ENOTSUP)
-    fail("write");
+    lose();
 }
 
 void AtomicFile::commit() {
+  requireAll();
   endBypass();
   std::FILE *closing = file;
   file = nullptr;
@@ -239,7 +254,7 @@ void AtomicFile::writeCollected() {
     } else if (errno == EINVAL && setDirect(fileno(file), false)) {
       // Some file systems refuse only now, and all do behind a part of a block.
     } else if (errno != EINTR) {
-      fail("write");
+      lose();
     }
   }
 }

@@ -94,6 +94,8 @@ RemovedOnSignal::~RemovedOnSignal() {
 static volatile std::sig_atomic_t arrived = 0;
 static volatile pid_t child = 0;
 static int depth = 0;
+static void (*answering)(int) = nullptr; // see leaveTo
+static int (*notedSignal)() = nullptr;
 static struct sigaction previous[kStopCount];
 
 static void sendOn(int signal) {
@@ -110,16 +112,22 @@ static void defer(int signal) {
   errno = error;
 }
 
+/// Whether the process goes on with its own answer.
+static bool isAnswered(int signal) {
+  if (answering && hasHandler(signal, answering))
+    return true;
+  // LLVM answers SIGUSR1 and goes on.
+  return signal == SIGUSR1 && !isDefault(signal);
+}
+
 DeferredSignals::DeferredSignals() {
   if (depth++ != 0)
     return;
   for (int i = 0; i < kStopCount; ++i) {
     int signal = kStopSignals[i];
     sigaction(signal, nullptr, &previous[i]);
-    // LLVM answers SIGUSR1 and goes on. No SA_RESTART: a wait for a pipe's
-    // other end is given up.
-    bool isAnswered = signal == SIGUSR1 && !isDefault(signal);
-    if (!isIgnored(signal) && !isAnswered)
+    // No SA_RESTART: a wait for a pipe's other end is given up.
+    if (!isIgnored(signal) && !isAnswered(signal))
       setHandler(signal, defer, 0);
   }
 }
@@ -135,7 +143,19 @@ DeferredSignals::~DeferredSignals() {
     raise(signal);
 }
 
-int DeferredSignals::pending() { return arrived; }
+void DeferredSignals::leaveTo(void (*handler)(int), int (*noted)()) {
+  answering = handler;
+  notedSignal = noted;
+}
+
+int DeferredSignals::pending() {
+  return arrived == 0 && notedSignal ? notedSignal() : arrived;
+}
+
+void DeferredSignals::throwIfPending() {
+  if (pending() != 0)
+    throw Interrupted();
+}
 
 void DeferredSignals::forwardTo(pid_t process) {
   child = process;

@@ -8,8 +8,9 @@
 #ifndef FSDP_TRAINING_LASTEXPORT_H
 #define FSDP_TRAINING_LASTEXPORT_H
 
+#include "StartPoint.h"
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Runtime/Loader.h"
 
 namespace fsdp {
 
@@ -17,15 +18,21 @@ namespace fsdp {
 bool exportsLastStep(const RunConfig &config);
 
 /// Throws fsdp::Error if the run could not export what the artifact trains.
-void checkLastExport(const RunConfig &config, const rt::Manifest &manifest);
+void checkLastExport(const RunConfig &config,
+                     const rt::ArtifactFolder &artifact);
 
-/// Throws fsdp::Error if the place of the export is taken. For a run that is to
-/// train steps: without them an export that is there is its own.
-void checkExportPlace(const RunConfig &config);
+/// Removes what runs have left that were killed while they wrote the directory
+/// of any step. For the process that has the lock of the run's folder.
+void removeHalfExports(const RunConfig &config);
+
+/// Throws fsdp::Error if a run that begins so has nothing of its own to export,
+/// or is to train steps and the place of the export is taken: without steps an
+/// export that is there is its own.
+void checkExportPlace(const RunConfig &config, const StartPoint &start);
 
 /// Writes the directory, from the committed `step`, unless it is there, and
-/// says so. A signal interrupts it. Throws fsdp::Error; then the directory is
-/// not there.
+/// says which. One of the run's stop signals interrupts it. Throws fsdp::Error;
+/// then, and interrupted, the directory is not there.
 void exportStep(const RunConfig &config, int64_t step);
 
 } // namespace fsdp

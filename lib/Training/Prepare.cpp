@@ -157,7 +157,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkCommand(config, options, manifest);
   if (options.trains()) {
     checkValidation(config, manifest);
-    checkLastExport(config, manifest);
+    checkLastExport(config, *run.artifact);
   }
   if (options.checkValues)
     readValueTable(*run.artifact);

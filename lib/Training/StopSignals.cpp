@@ -65,6 +65,7 @@ void fsdp::catchStopSignals(double graceSeconds) {
     if (!isIgnored(signal))
       sigaction(signal, &action, nullptr);
   }
+  DeferredSignals::leaveTo(note, stopSignal);
 }
 
 int fsdp::stopSignal() { return state.signal; }

@@ -133,8 +133,10 @@ void Trainer::begin() {
   done = start.step;
   skipped = start.skippedSteps;
   requireSuccess(rank.world(), problemOf([&] {
-                   if (rank.isFirst() && start.step < config.training.steps)
-                     checkExportPlace(config);
+                   if (!rank.isFirst() || !savesCheckpoints(config))
+                     return;
+                   removeHalfExports(config);
+                   checkExportPlace(config, start);
                  }));
   if (savesCheckpoints(config))
     saver = std::make_unique<Saver>(rank, config);
@@ -488,17 +490,21 @@ void Trainer::saveAndStop() {
   print("\n");
 }
 
-/// Behind the last step, which is saved, of a run that is not to end early.
+/// Behind the last step of a run that is not to end early.
 void Trainer::exportLast() {
   bool isSaved =
       saver->lastStep() == done || (start.isOwn && start.step == done);
-  if (!isSaved) // all ranks know, and were told
+  if (!isSaved) // its save failed, as all ranks know and the first has said
+    return;
+  hearOthers(); // a signal may have come while it was saved
+  if (isStopping)
     return;
   std::string problem;
   if (rank.isFirst())
     problem = problemOf([&] { exportStep(config, done); });
-  hearOthers();
-  if (isStopping || countFailures(rank.world(), problem).count == 0)
+  Failures failures = countFailures(rank.world(), problem);
+  hearOthers(); // a signal that came while they waited for the first rank
+  if (failures.count == 0)
     return;
   if (!problem.empty())
     problem += "; step " + std::to_string(done) + " itself is saved, and " +
@@ -506,8 +512,8 @@ void Trainer::exportLast() {
   if (config.checkpoint.onError == "stop")
     requireSuccess(rank.world(), problem);
   else if (rank.isFirst())
-    std::fprintf(stderr, "fsdp-run: warning: %s; the run goes on\n",
-                 problem.c_str());
+    std::fprintf(stderr, "fsdp-run: warning: %s%s\n", problem.c_str(),
+                 isStopping ? "" : "; the run goes on");
 }
 
 void Trainer::createSeedCheckpoint() {

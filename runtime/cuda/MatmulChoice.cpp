@@ -108,8 +108,9 @@ static std::optional<std::vector<Algorithm>> read(const Context &c,
       !file.contains("cublaslt") || !file["cublaslt"].is_number_unsigned())
     throw fail("it does not say of which 'gpu' and 'cublaslt' it is");
   if (file["gpu"] != kept.device || file["cublaslt"] != cublasLtGetVersion()) {
-    kept.others = "the GPU '" + file["gpu"].get<std::string>() +
-                  "' and cuBLASLt " + file["cublaslt"].dump();
+    auto gpu = file["gpu"].get<std::string>();
+    kept.others = (isPlainLine(gpu) ? "the GPU '" + gpu + "'" : "another GPU") +
+                  " and cuBLASLt " + file["cublaslt"].dump();
     return std::nullopt;
   }
   if (!file.contains("demands") || file["demands"] != GemmPlan::demands())
@@ -319,18 +320,18 @@ void rt::chooseAlgorithms(Context &c, const std::string &folder) {
   HeldFolder held(folder);
   if (useKept(c, kept))
     return;
-  if (!kept.others.empty())
-    std::fprintf(stderr,
-                 "fsdp-run: warning: %s is of %s, not of '%s' and %zu: matmuls "
-                 "are timed again\n",
-                 kept.path.c_str(), kept.others.c_str(), kept.device.c_str(),
-                 cublasLtGetVersion());
   std::vector<Algorithm> guesses;
   for (const auto &gemm : c.gemms)
     guesses.push_back(gemm->chosen());
   try {
     // Where this fails nothing is timed.
     AtomicFile file(kept.path);
+    if (!kept.others.empty())
+      std::fprintf(stderr,
+                   "fsdp-run: warning: %s is of %s, not of '%s' and %zu: "
+                   "matmuls are timed again\n",
+                   kept.path.c_str(), kept.others.c_str(), kept.device.c_str(),
+                   cublasLtGetVersion());
     Json table = {{"gpu", kept.device},
                   {"cublaslt", cublasLtGetVersion()},
                   {"demands", GemmPlan::demands()}};

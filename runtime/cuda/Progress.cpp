@@ -26,14 +26,13 @@ Progress::WriteValue *Progress::findWrite() {
   auto *write = ofDriver<WriteValue>("cuStreamWriteValue64");
   int device = 0, canWrite = 0;
   require(cudaGetDevice(&device), "the GPU");
-  // The driver numbers GPUs as the runtime does. Its errors have the same
-  // numbers too.
-  if (attributeOf)
-    require(cudaError_t(attributeOf(
-                &canWrite, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
-                device)),
-            "the GPU");
-  return canWrite ? write : nullptr;
+  // The driver numbers GPUs as the runtime does. One that does not know the
+  // attribute has no such operations.
+  bool isKnown =
+      attributeOf &&
+      attributeOf(&canWrite, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
+                  device) == CUDA_SUCCESS;
+  return isKnown && canWrite ? write : nullptr;
 }
 
 Progress::Progress(size_t channels, WriteValue *writeValue)

@@ -2,7 +2,9 @@
 makes of the last step, to the byte.
 
 usage: run_hf.py WORKDIR"""
+import contextlib
 import filecmp
+import json
 import os
 import re
 import shutil
@@ -44,51 +46,61 @@ def exports(work, text, artifact):
     return files
 
 
-def score(artifact, text, path):
-    said = artifacts.run("fsdp-run", artifact.path, "evaluate", "-n", str(RANKS), "--checkpoint",
-                         path, f"--training.dataset_path={text}")
-    return re.search(r"([\d.]+) bits per byte", said).group(1)
-
-
 def again(work, text, artifact):
     """A run that is over makes what lacks, and leaves what is there."""
     folder = f"{work}/float32"
     place = f"{folder}/checkpoint/step-4-hf"
     shutil.rmtree(place)
     os.makedirs(f"{place}.partial/left")
+    os.makedirs(f"{folder}/checkpoint/step-2-hf.partial")
+    os.makedirs(place)  # empty
     said = artifact.run(text, folder, **SETTINGS)
     expect("all 4 steps are over" in said and "written for Hugging Face" in said, said)
     same_files(place, f"{work}/exported-float32")
     expect(runs.steps(folder)[1] == ["step-4-hf"], f"{runs.steps(folder)}")
-    with open(f"{place}/mine", "w"):
-        pass
+    os.makedirs(f"{place}.partial")
+    said = artifact.run(text, folder, **{**SETTINGS, "checkpoint__last_save_in_hf": "false"})
+    expect(runs.steps(folder)[1] == ["step-4-hf"], f"{runs.steps(folder)}")
     said = artifact.run(text, folder, **SETTINGS)
-    expect("written for Hugging Face" not in said, said)
-    os.remove(f"{place}/mine")
-    steps = [score(artifact, text, path) for path in (place, f"{folder}/checkpoint/step-4")]
-    expect(steps[0] == steps[1], f"other weights: {steps}")
+    expect(f"checkpoint: step 4 is there for Hugging Face already: {place}\n" in said, said)
+
+
+def with_model(artifact, path, model):
+    """The artifact as if it were compiled from another model, or from text."""
+    shutil.copytree(artifact.path, path)
+    with open(f"{path}/manifest.json") as file:
+        manifest = json.load(file)
+    expect(manifest.pop("model")["family"] == "llama3", "no model")
+    with open(f"{path}/manifest.json", "w") as file:
+        json.dump({**manifest, **model}, file)
+    return runs.Artifact(path, RANKS, artifact.settings)
 
 
 def refused(work, text, artifact):
     """Before the first step, in one message."""
-    taken = f"{work}/taken"
-    os.makedirs(f"{taken}/checkpoint/step-4-hf")
-    graph = artifacts.run("fsdp-compile", "--config", runs.CONFIG,
-                          *runs.words(artifact.settings), "--ranks", str(RANKS), "--emit=graph")
-    with open(f"{work}/graph.mlir", "w") as file:
-        # The attributes of the module, of which nn.model says the model.
-        expect("nn.model" in graph, graph[:400])
-        file.write(re.sub(r"^module( @\S+)? attributes \{.*\} \{$", r"module\1 {", graph, flags=re.M))
-    artifacts.run("fsdp-compile", f"{work}/graph.mlir", "--mesh", f"dp_shard={RANKS}",
-                  "-o", f"{work}/unnamed")
-    unnamed = runs.Artifact(f"{work}/unnamed", RANKS, artifact.settings)
-    cases = ((artifact, taken, r"'.*step-4-hf' is there already, which "
-              r"checkpoint.last_save_in_hf = true would write"),
-             (unnamed, f"{work}/unnamed-run", r"checkpoint.last_save_in_hf = true, but the "
-              r"artifact does not say of which model it is"))
-    for which, folder, message in cases:
-        said = which.fail(text, folder, **SETTINGS)
-        expect(re.search(message, said) and said.count("fsdp") == 1, said)
+    taken, linked = f"{work}/taken", f"{work}/linked"
+    os.makedirs(f"{taken}/checkpoint/step-4-hf/mine")
+    os.makedirs(f"{linked}/checkpoint")
+    os.symlink("nowhere", f"{linked}/checkpoint/step-4-hf")
+    unnamed = with_model(artifact, f"{work}/unnamed", {})
+    unheard = with_model(artifact, f"{work}/unheard",
+                         {"model": {"family": "unheard", "fields": {}}})
+    is_taken = (r"'.*step-4-hf' is there already, which checkpoint.last_save_in_hf = true would "
+                r"write behind the last step; move it away")
+    key = r"checkpoint.last_save_in_hf = true: the artifact '.*"
+    remedy = r"; leave the key out, or give an artifact"
+    over = {"checkpoint__initial_load_path": f"{work}/float32/checkpoint/step-2",
+            "checkpoint__initial_load_model_only": "false", "training__steps": 2}
+    cases = ((artifact, taken, {}, is_taken), (artifact, linked, {}, is_taken),
+             (unnamed, f"{work}/other", {}, key + "unnamed' does not say of which model it is.*" +
+              remedy),
+             (unheard, f"{work}/other", {}, key + "unheard': .* the family 'unheard'.*" + remedy),
+             (artifact, f"{work}/over", over, r"no step is trained, and so none saved: '.*step-2' "
+              r"is of step 2 and training.steps = 2; raise that, or use fsdp-checkpoint export"))
+    for which, folder, settings, message in cases:
+        said = which.fail(text, folder, **{**SETTINGS, **settings})
+        lines = [line for line in said.splitlines() if line.startswith("fsdp")]
+        expect(re.search(message, said) and len(lines) == 1, said)
         metrics = f"{folder}/metrics.jsonl"
         expect(not os.path.exists(metrics) or '"step"' not in open(metrics).read(),
                f"{folder}: steps were trained")
@@ -96,44 +108,117 @@ def refused(work, text, artifact):
 
 
 def faults(work, text, artifact):
-    """No directory can take the place of a link: the step stays, the run ends as
+    """Something else has the place of the step that is there: the run ends as
     checkpoint.on_error says."""
+    folder = f"{work}/bfloat16"
+    place = f"{folder}/checkpoint/step-4-hf"
+    shutil.rmtree(place)
+    os.symlink("nowhere", place)
     for policy, fails in (("stop", True), ("continue", False)):
-        folder = f"{work}/fault-{policy}"
-        os.makedirs(f"{folder}/checkpoint")
-        os.symlink("nowhere", f"{folder}/checkpoint/step-4-hf")
         done = subprocess.run(
             artifact.command(text, folder, checkpoint__on_error=policy, **SETTINGS),
             capture_output=True, text=True, timeout=300)
         expect((done.returncode != 0) == fails and
-               re.search(r"'.*step-4-hf' is a link; .*; step 4 itself is "
-                         r"saved, and the same command tries again", done.stderr),
+               re.search(r"step-4-hf' is there and no directory of Hugging Face.*; step 4 itself "
+                         r"is saved, and the same command tries again", done.stderr),
                f"{policy}: {done.returncode} {done.stdout}{done.stderr}")
         expect(runs.steps(folder) == ([2, 4], ["step-4-hf"]), f"{policy}: {runs.steps(folder)}")
+    os.remove(place)
     return 2
 
 
-def interrupted(work, text):
-    """A signal while the directory is written: it is whole or not there, and the
-    same command makes it."""
-    artifact = runs.compile_artifact(f"{work}/large", RANKS, model__dim=512,
-                                     model__ffn_dim=2048, model__n_layers=4)
-    folder = f"{work}/interrupted"
-    place = f"{folder}/checkpoint/step-4-hf"
-    process = subprocess.Popen(artifact.command(text, folder, **SETTINGS), stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    artifacts.wait_until(lambda: os.path.exists(f"{place}.partial") or os.path.exists(place) or
-                         process.poll() is not None, "an export")
-    process.send_signal(signal.SIGTERM)
-    said, errors = process.communicate(timeout=300)
-    # The signal may come too late.
-    ends = ("step-4 has: the same command goes on", "written to ")
-    expect(process.returncode == 0 and any(end in said for end in ends),
-           f"{process.returncode}: {said}{errors}")
-    expect(runs.steps(folder)[1] in ([], ["step-4-hf"]), f"{runs.steps(folder)}")
-    artifact.run(text, folder, **SETTINGS)
-    artifacts.run("fsdp-checkpoint", "export", f"{folder}/checkpoint", f"{work}/exported-large")
-    same_files(place, f"{work}/exported-large")
+class Job:
+    """A run whose ranks can be stopped for a while."""
+
+    def __init__(self, process):
+        self.process = process
+        self.ranks = {}
+        artifacts.wait_until(lambda: self.find_ranks() or self.process.poll() is not None, "ranks")
+
+    def find_ranks(self):
+        for launcher in artifacts.children(self.process.pid):
+            for pid in artifacts.children(launcher):
+                with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+                    number = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", file.read())
+                    if number:
+                        self.ranks[int(number.group(1))] = pid
+        return len(self.ranks) == RANKS
+
+    def send(self, number, *ranks):
+        for rank in ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.ranks[rank], number)
+
+    def stop_while(self, partial, whole, *ranks):
+        """Stops ranks when there is `partial` and `whole` not yet; False: missed."""
+        while self.process.poll() is None and not os.path.exists(whole):
+            if not os.path.exists(partial):
+                continue
+            self.send(signal.SIGSTOP, *ranks)
+            artifacts.wait_until(lambda: all(artifacts.process_fields(self.ranks[rank])[:1] in
+                                             (["T"], ["Z"], []) for rank in ranks), "a stop")
+            return os.path.exists(partial) and not os.path.exists(whole)
+        return False
+
+    def end(self):
+        said, errors = self.process.communicate(timeout=300)
+        return self.process.returncode, said, errors
+
+
+def caught(command, before, partial, whole, ranks, act):
+    """(status, output, errors) of a run whose `ranks` are stopped while `partial` is
+    written and there is no `whole`, for `act`."""
+    for _ in range(30):  # the moment may be missed
+        before()
+        with runs.running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            job = Job(process)
+            try:
+                is_caught = job.stop_while(partial, whole, *ranks)
+                if is_caught:
+                    act(job)
+            finally:
+                job.send(signal.SIGCONT, *ranks)
+            ended = job.end()
+        if is_caught:
+            return ended
+    sys.exit(f"{partial} is never seen")
+
+
+def interrupted(work, text, artifact):
+    """A signal behind the last step, to the rank that exports or to the other: no
+    directory is there, and what fails is said all the same."""
+    folder = f"{work}/bfloat16"
+    step = f"{folder}/checkpoint/step-4"
+    command = artifact.command(text, folder, **SETTINGS)
+    goes_on = "step-4 has: the same command goes on"
+
+    def remove():
+        for path in (step, f"{step}-hf"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    # While the step is saved. Neither rank may be ahead of the signal.
+    status, said, errors = caught(command, remove, f"{step}.partial", step, (0, 1),
+                                  lambda job: job.send(signal.SIGTERM, 1))
+    expect(status == 0 and goes_on in said, f"saving: {status}: {said}{errors}")
+    expect(runs.steps(folder) == ([2, 4], []), f"saving: {runs.steps(folder)}")
+
+    def remove_export():
+        shutil.rmtree(f"{step}-hf", ignore_errors=True)
+
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        status, said, errors = caught(command, remove_export, f"{step}-hf.partial", f"{step}-hf",
+                                      (0,), lambda job: job.send(number, 0))
+        expect(status == 0 and goes_on in said and f"signal {number:d} " in said,
+               f"{number}: {status}: {said}{errors}")
+        expect(runs.steps(folder) == ([2, 4], []), f"{number}: {runs.steps(folder)}")
+
+    def take_place(job):
+        os.symlink("nowhere", f"{step}-hf")
+        job.send(signal.SIGTERM, 1)
+    status, said, errors = caught(command, remove_export, f"{step}-hf.partial", f"{step}-hf",
+                                  (0,), take_place)
+    expect(status != 0 and "cannot write the directory" in errors, f"{status}: {said}{errors}")
+    return 4
 
 
 def main():
@@ -142,13 +227,13 @@ def main():
     os.makedirs(work)
     text = f"{work}/text"
     runs.write_text(text)
-    artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
+    # Wide, so that an export takes long enough to be met.
+    artifact = runs.compile_artifact(f"{work}/artifact", RANKS, model__dim=64,
+                                     model__ffn_dim=32768)
     files = exports(work, text, artifact)
     again(work, text, artifact)
-    interrupted(work, text)
-    requests = refused(work, text, artifact)
-    print(f"{files} files as exported, {requests} requests refused, "
-          f"{faults(work, text, artifact)} faults")
+    print(f"{files} files as exported, {refused(work, text, artifact)} requests refused, "
+          f"{faults(work, text, artifact)} faults, {interrupted(work, text, artifact)} signals")
 
 
 main()

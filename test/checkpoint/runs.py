@@ -1,7 +1,9 @@
 """Helpers of the tests of runs that save and go on: compile small artifacts,
 run them, look at what they leave."""
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -69,6 +71,19 @@ class Artifact:
                  if r["role"] == "parameter" or r["name"].endswith(SAVED)]
         return {name: artifacts.whole(self.manifest, dumps, name)
                 for name in names}
+
+
+@contextlib.contextmanager
+def running(command, **streams):
+    """A process group of its own, of which nothing goes on behind the block."""
+    process = subprocess.Popen(command, start_new_session=True, text=True,
+                               **streams)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def steps(folder):

@@ -35,8 +35,11 @@ public:
   /// For large files that nobody reads soon: what is written goes to the disk
   /// without a copy in the system's cache, which takes time from cores that
   /// compute and memory from files in use. Where the file system cannot, as in
-  /// memory, nothing changes. Before the first write.
+  /// memory, nothing changes. Before the first write; the first flush or sync
+  /// ends it.
   void bypassCache();
+  /// Bytes that cannot be written are lost, so when this, flush or sync has
+  /// thrown, all of them throw, and commit too.
   void write(std::string_view bytes);
   /// Hands what was written to the system: a full disk is noticed here.
   void flush();
@@ -46,6 +49,8 @@ public:
 
 private:
   [[noreturn]] void fail(const char *action) const;
+  [[noreturn]] void lose();
+  void requireAll() const;
   void openDescriptor(int descriptor);
   void openDirectly();
   void openPartial(unsigned mode);
@@ -64,6 +69,7 @@ private:
   /// What goes past the cache next, `collected` bytes; null: nothing does.
   std::unique_ptr<char, Free> pieces;
   size_t collected = 0;
+  int lost = 0; // errno of the first write that failed; 0: none did
 };
 
 void writeFileAtomically(const std::string &path, std::string_view bytes);

@@ -7,6 +7,7 @@
 #ifndef FSDP_SUPPORT_SIGNALS_H
 #define FSDP_SUPPORT_SIGNALS_H
 
+#include "fsdp/Support/Error.h"
 #include <csignal>
 #include <string>
 #include <sys/types.h>
@@ -50,6 +51,12 @@ private:
 /// RemovedOnSignal. Safe in a handler.
 void removeFilesOnSignal();
 
+/// Thrown by what a signal interrupts, when it is undone.
+class Interrupted : public Error {
+public:
+  Interrupted() : Error("interrupted") {}
+};
+
 /// While it lives, the stop signals only interrupt what is going on;
 /// the outermost object delivers the signal when it dies, after the objects
 /// that were made later have cleaned up.
@@ -60,8 +67,14 @@ public:
   DeferredSignals(const DeferredSignals &) = delete;
   DeferredSignals &operator=(const DeferredSignals &) = delete;
 
+  /// For a process that answers stop signals itself: signals with `handler`
+  /// keep it, and what `noted` returns, a signal or 0, is pending too. Before
+  /// the first object.
+  static void leaveTo(void (*handler)(int), int (*noted)());
   /// The signal that has come, or 0.
   static int pending();
+  /// Throws Interrupted if one has.
+  static void throwIfPending();
   /// Sends signals on to this process and its group; 0: to none.
   static void forwardTo(pid_t child);
 };

@@ -131,6 +131,9 @@ static int deviceAttribute(int *value, int name, int) {
     return Client::get().refuse(
         "cuDeviceGetAttribute does not know attribute " + std::to_string(name),
         cudaErrorNotSupported);
+  const char *no = std::getenv("FSDP_FAKECUDA_NO_WRITES");
+  if (no && std::strcmp(no, "unknown") == 0)
+    return cudaErrorInvalidValue;
   *value = canWrite();
   return cudaSuccess;
 }

@@ -229,7 +229,8 @@ static size_t cachedPages(const std::string &path, size_t bytes) {
 static bool isOnDisk(const TemporaryFolder &folder) {
   struct statfs status = {};
   return statfs(folder.path.c_str(), &status) == 0 &&
-         status.f_type == EXT4_SUPER_MAGIC;
+         (status.f_type == EXT4_SUPER_MAGIC ||
+          status.f_type == XFS_SUPER_MAGIC);
 }
 
 TEST(AtomicFile, PastTheCacheNoByteIsLost) {
@@ -249,10 +250,41 @@ TEST(AtomicFile, PastTheCacheNoByteIsLost) {
   size_t whole = text.size();
   file.write("and more");
   file.commit();
-  EXPECT_TRUE(!isOnDisk(folder) ||
-              cachedPages(folder.file("x"), whole) < whole / 4096 / 2);
+  size_t cached = cachedPages(folder.file("x"), whole);
   EXPECT_TRUE(read(folder.file("x")) == text + "and more");
   EXPECT_TRUE(holdsOnly(folder, "x"));
+  if (!isOnDisk(folder))
+    GTEST_SKIP() << "no byte is lost; the cache of " << folder.path
+                 << " is not looked at, which is neither ext4 nor XFS";
+  EXPECT_LT(cached, whole / 4096 / 2);
+}
+
+// Room comes again behind a write that failed: no later one goes on without
+// the bytes that were lost.
+TEST(AtomicFile, NothingIsCommittedBehindAFailure) {
+  TemporaryFolder folder;
+  for (bool bypasses : {false, true}) {
+    std::string path = folder.write("x", "old");
+    int status = inChild([&] {
+      rlimit limit{100 << 10, RLIM_INFINITY};
+      setrlimit(RLIMIT_FSIZE, &limit);
+      AtomicFile file(path);
+      if (bypasses)
+        file.bypassCache();
+      std::string text(size_t{8} << 20, 'x');
+      std::string said = messageOf([&] { file.write(text); });
+      limit.rlim_cur = RLIM_INFINITY;
+      setrlimit(RLIMIT_FSIZE, &limit);
+      bool fails = said == "cannot write '" + path + "': File too large";
+      fails &= messageOf([&] { file.write("more"); }) == said;
+      fails &= messageOf([&] { file.flush(); }) == said;
+      fails &= messageOf([&] { file.sync(); }) == said;
+      fails &= messageOf([&] { file.commit(); }) == said;
+      _exit(fails ? 0 : 1);
+    });
+    EXPECT_EQ(status, 0) << bypasses;
+    EXPECT_EQ(read(path), "old") << bypasses;
+  }
 }
 
 TEST(AtomicFile, PastTheCacheALimitIsNoticed) {
@@ -338,6 +370,38 @@ TEST(DeferredSignals, ComeAfterTheWorkIsUndone) {
   });
   EXPECT_TRUE(endedBy(status, SIGINT));
   EXPECT_TRUE(fs::is_empty(folder.path));
+}
+
+static volatile std::sig_atomic_t answered = 0;
+static void answer(int signal) {
+  if (answered != 0)
+    _exit(7);
+  answered = signal;
+}
+
+// A run that saves: what came before is pending, of any kind, and a second one
+// is the handler's.
+TEST(DeferredSignals, LeaveAHandlerThatNotes) {
+  for (int signal : {SIGTERM, SIGUSR1}) {
+    int status = inChild([&] {
+      std::signal(signal, answer);
+      DeferredSignals::leaveTo(answer, [] { return int(answered); });
+      raise(signal);
+      DeferredSignals signals;
+      bool interrupts = false;
+      try {
+        DeferredSignals::throwIfPending();
+      } catch (const Interrupted &) {
+        interrupts = true;
+      }
+      if (!interrupts || DeferredSignals::pending() != signal)
+        _exit(1);
+      raise(signal);
+      _exit(2);
+    });
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 7) << signal;
+  }
 }
 
 TEST(DeferredSignals, AreSentOn) {

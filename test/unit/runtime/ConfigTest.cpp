@@ -392,9 +392,11 @@ static std::string checkpointError(const std::vector<std::string> &arguments) {
 }
 
 TEST(Config, KeysOfCheckpointsThatDoNotGoTogether) {
-  EXPECT_EQ(checkpointError({"--checkpoint.keep_latest_k=1",
-                             "--checkpoint.last_save_in_hf=true"}),
+  EXPECT_EQ(checkpointError({"--checkpoint.keep_latest_k=1"}),
             ""); // of a feature that is off
+  EXPECT_EQ(checkpointError({"--checkpoint.last_save_in_hf=true"}),
+            "command line: checkpoint.last_save_in_hf = true needs "
+            "checkpoint.enable = true");
   EXPECT_EQ(checkpointError(
                 {"--checkpoint.enable=true", "--checkpoint.keep_latest_k=1"}),
             "command line: checkpoint.keep_latest_k = 1 would keep nothing "

@@ -134,6 +134,20 @@ TEST(HuggingFace, NarrowTypesAreWidened) {
             reference("llama3_tied/model.safetensors", "model.norm.weight"));
 }
 
+TEST(HuggingFace, WhatCannotBeExportedIsNamedWithItsOwner) {
+  EXPECT_EQ(messageOf([] { checkExportable(std::nullopt, "'x'"); }),
+            "'x' does not say of which model it is, which config.json has to "
+            "say: its program was compiled from text");
+  std::string said = messageOf([] {
+    checkExportable(rt::ModelInfo{"unheard", {}}, "the artifact 'y'");
+  });
+  EXPECT_EQ(said.rfind("the artifact 'y': no table says how Hugging Face names "
+                       "the tensors of the family 'unheard'; known: ",
+                       0),
+            0u)
+      << said;
+}
+
 TEST(HuggingFace, AllFieldsThatDifferAreNamed) {
   auto store = openTensorStore(golden("llama2"));
   rt::ModelInfo artifact = *store->model();
