@@ -166,6 +166,6 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
     openParameters(manifest, options.checkpoint);
   else if (config.checkpoint.enable && !mayComeBack(config))
     openStart(config, manifest, stateOf(config, manifest, *run.text),
-              findOwnCheckpoint(config));
+              findStart(config));
   return run;
 }

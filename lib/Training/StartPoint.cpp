@@ -168,6 +168,13 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
   return stepFolder(folder, wanted);
 }
 
+StartSource fsdp::findStart(const RunConfig &config) {
+  std::string own = findOwnCheckpoint(config);
+  if (!own.empty())
+    return {own, true};
+  return {findCheckpoint(config.checkpoint.initialLoadPath), false};
+}
+
 /// Throws unless the data of the next steps are those that the checkpoint's run
 /// would have had.
 static void checkData(const RunState &then, const RunState &now,
@@ -262,10 +269,11 @@ static bool hasMoments(const TensorStore &store) {
       [](const StoredTensor &tensor) { return tensor.role == "state"; });
 }
 
-static Found openInitial(const RunConfig &config, const RunState &now) {
+static Found openInitial(const RunConfig &config, const RunState &now,
+                         const std::string &path) {
   const RunConfig::Checkpoint &checkpoint = config.checkpoint;
   Found found;
-  found.store = openTensorStore(checkpoint.initialLoadPath);
+  found.store = openTensorStore(path);
   const std::optional<RunState> &then = found.store->state();
   if (checkpoint.initialLoadInHf && then)
     throw Error("checkpoint.initial_load_in_hf = true, but '" +
@@ -303,11 +311,11 @@ static FittingCheckpoint fit(const Manifest &manifest, Found found) {
 
 FittingCheckpoint fsdp::openStart(const RunConfig &config,
                                   const Manifest &manifest, const RunState &now,
-                                  const std::string &own) {
-  if (own.empty() && config.checkpoint.initialLoadPath.empty())
+                                  const StartSource &from) {
+  if (from.path.empty())
     return {};
-  return fit(manifest, own.empty() ? openInitial(config, now)
-                                   : openOwn(config, now, own));
+  return fit(manifest, from.isOwn ? openOwn(config, now, from.path)
+                                  : openInitial(config, now, from.path));
 }
 
 FittingCheckpoint fsdp::openParameters(const Manifest &manifest,

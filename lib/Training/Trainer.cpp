@@ -114,7 +114,7 @@ Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
 /// Loads what the run begins with.
 void Trainer::begin() {
   if (!options.checkpoint.empty())
-    loadParameters(rank, options.checkpoint);
+    start.path = loadParameters(rank, options.checkpoint);
   if (!options.trains() || !config.checkpoint.enable)
     return;
   state = stateOf(config, rank.manifest(), *run.text);
@@ -610,7 +610,7 @@ void Trainer::writeSummary() {
 
 void Trainer::runCommand(const std::string &command) {
   if (rank.isFirst())
-    print("parameters of " + options.checkpoint + "\n");
+    print("parameters of " + start.path + "\n");
   if (command == "evaluate")
     evaluate();
   else
