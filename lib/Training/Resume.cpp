@@ -40,10 +40,9 @@ static StartSource findForAll(const Rank &rank,
 }
 
 std::string fsdp::loadParameters(Rank &rank, const std::string &path) {
-  std::string found =
-      findForAll(rank, [&] {
-        return StartSource{findCheckpoint(path), false};
-      }).path;
+  std::string found = findForAll(rank, [&] {
+                        return StartSource{findCheckpoint(path), false};
+                      }).path;
   load(rank, openParameters(rank.manifest(), found));
   return found;
 }

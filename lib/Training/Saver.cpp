@@ -38,6 +38,11 @@ Saver::Saver(const Rank &rank, const RunConfig &config)
     : rank(rank), config(config), folder(checkpointFolder(config)),
       attempt(broadcastText(randomId())),
       isAsync(config.checkpoint.asyncMode != "disabled") {
+  // Until this rank has ended no other job may write to the folder.
+  requireSuccess(rank.world(), problemOf([&] {
+                   if (!rank.isFirst())
+                     lock = FolderLock::joinFirst(folder);
+                 }));
   uint64_t bytes = 0;
   for (OwnedBox &box : ownedBoxes(rank.manifest(), rank.world().rank)) {
     pieces.push_back({std::move(box), bytes});

@@ -2,8 +2,12 @@
 it: ranks agree, jobs keep apart, and no save waits for what does not come.
 
 usage: run_races.py WORKDIR"""
+import contextlib
 import os
+import re
 import shutil
+import signal
+import subprocess
 import sys
 
 import runs
@@ -52,6 +56,73 @@ def newest_of_first(work, text, artifact):
            "other losses")
 
 
+def start(artifact, text, folder, **settings):
+    """A run that saves and has no end, behind its first save."""
+    process = subprocess.Popen(
+        artifact.command(text, folder, training__steps=10000000,
+                         metrics__log_freq=1000000, **settings),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    artifacts.wait_until(
+        lambda: process.poll() is not None or
+        os.path.isdir(f"{folder}/checkpoint") and runs.steps(folder)[0],
+        "a checkpoint")
+    expect(process.poll() is None, f"{folder}: has ended")
+    return process
+
+
+def ranks_of(process):
+    (mpirun,) = artifacts.children(process.pid)
+    return artifacts.children(mpirun)
+
+
+def has_files(pid):
+    """Whether a process has files open, which it closes before it is gone."""
+    with contextlib.suppress(OSError):
+        return bool(os.listdir(f"/proc/{pid}/fd"))
+    return False
+
+
+def one_job_in_a_folder(work, text, artifact):
+    """A folder of checkpoints inside one job's dump folder is not another's,
+    nor is it while a rank of a job that was killed lives."""
+    folder = f"{work}/locked"
+    process = start(artifact, text, folder, checkpoint__interval=20)
+    said = artifact.fail(text, f"{work}/second", training__steps=1,
+                         checkpoint__folder=f"{folder}/checkpoint")
+    expect("checkpoint' is in use by process" in said and
+           said.rstrip().endswith("choose another --checkpoint.folder"), said)
+    ranks = ranks_of(process)
+    process.kill()
+    process.wait()
+    expect(any(map(has_files, ranks)), "no rank outlives its launcher")
+    second = subprocess.Popen(artifact.command(text, folder, training__steps=1),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True)
+    while any(map(has_files, ranks)):
+        with open(f"{folder}/checkpoint/run.lock") as file:
+            holder = file.read()
+        expect(f'"process":{process.pid},' in holder or
+               not any(map(has_files, ranks)),
+               f"{process.pid} is not waited for: {holder}")
+    said, errors = second.communicate(timeout=artifacts.SECONDS)
+    expect(second.returncode == 0 and "steps are over" in said, errors)
+    left = os.listdir(folder) + os.listdir(f"{folder}/checkpoint")
+    expect("run.lock" not in left, f"left {left}")
+
+
+def folders_of_their_own(work, text, artifact):
+    """A folder of checkpoints that is the place of something else."""
+    for name in (".", "x/..", "summary.json", "metrics.jsonl/below",
+                 "run.lock"):
+        said = artifact.fail(text, f"{work}/own", training__steps=1,
+                             checkpoint__folder=name)
+        expect(re.search(rf"checkpoint.folder = '{re.escape(name)}' is (the "
+                         r"dump folder itself|in the place of '.*', another "
+                         r"file of this run); choose another "
+                         r"--checkpoint.folder", said), said)
+        expect(not os.path.exists(f"{work}/own"), f"{name} leaves a folder")
+
+
 def main():
     (work,) = sys.argv[1:]
     shutil.rmtree(work, ignore_errors=True)
@@ -60,6 +131,8 @@ def main():
     runs.write_text(text)
     artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
     newest_of_first(work, text, artifact)
+    one_job_in_a_folder(work, text, artifact)
+    folders_of_their_own(work, text, artifact)
     print("all races are fair")
 
 
