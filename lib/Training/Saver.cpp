@@ -23,7 +23,8 @@ struct Saver::Running {
   double bytes = 0; // of all ranks
   Clock::time_point begin;
   double blocked = 0; // seconds
-  std::atomic<bool> cancelled{false}, failed{false};
+  std::atomic<Parts> parts{Parts::Awaited};
+  std::atomic<bool> failed{false};
   std::promise<void> part; // this rank's is written, or failed
   std::string partProblem, commitProblem;
   std::thread thread;
@@ -65,7 +66,7 @@ Saver::Saver(const Rank &rank, const RunConfig &config)
 Saver::~Saver() {
   if (!running)
     return;
-  running->cancelled = true;
+  running->parts = Parts::Cancelled;
   running->thread.join();
 }
 
@@ -190,7 +191,7 @@ void Saver::commit(Running &save) const {
     return;
   bool isCommitted = false;
   save.commitProblem = problemOf(
-      [&] { isCommitted = commitSave(save.request, save.cancelled); });
+      [&] { isCommitted = commitSave(save.request, save.parts); });
   save.failed = !save.commitProblem.empty();
   if (!isCommitted)
     return;
@@ -260,7 +261,7 @@ void Saver::finish() {
     return;
   running->part.get_future().wait();
   auto abandon = [&] {
-    running->cancelled = true;
+    running->parts = Parts::Cancelled;
     running->thread.join();
     if (rank.isFirst())
       (void)problemOf([&] { abandonSave(running->request); });
@@ -268,6 +269,7 @@ void Saver::finish() {
   // What ends here must not be met again, whatever is thrown.
   std::unique_ptr<Running> ended;
   if (countFailures(rank.world(), running->partProblem).count == 0) {
+    running->parts = Parts::Written;
     running->thread.join();
     if (countFailures(rank.world(), running->commitProblem).count == 0) {
       running.reset();

@@ -3,6 +3,7 @@ it: ranks agree, jobs keep apart, and no save waits for what does not come.
 
 usage: run_races.py WORKDIR"""
 import contextlib
+import glob
 import os
 import re
 import shutil
@@ -110,6 +111,25 @@ def one_job_in_a_folder(work, text, artifact):
     expect("run.lock" not in left, f"left {left}")
 
 
+def parts_that_vanish(work, text, artifact):
+    """Somebody removes what a rank has written before the first rank reads
+    it: the save fails and does not wait for ever."""
+    folder = f"{work}/parts"
+    process = subprocess.Popen(
+        artifact.command(text, folder, training__steps=10000000,
+                         checkpoint__interval=1, metrics__log_freq=1000000,
+                         checkpoint__async_mode="async"),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None:
+        for part in glob.glob(f"{folder}/checkpoint/*.partial/rank-00001.json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(part)
+    errors = process.stderr.read()
+    # Or it was gone when it was read or removed.
+    expect(process.returncode == 1 and re.search(
+        r"step \d+ could not be saved: .*rank-00001.json", errors), errors)
+
+
 def folders_of_their_own(work, text, artifact):
     """A folder of checkpoints that is the place of something else."""
     for name in (".", "x/..", "summary.json", "metrics.jsonl/below",
@@ -133,6 +153,7 @@ def main():
     newest_of_first(work, text, artifact)
     one_job_in_a_folder(work, text, artifact)
     folders_of_their_own(work, text, artifact)
+    parts_that_vanish(work, text, artifact)
     print("all races are fair")
 
 

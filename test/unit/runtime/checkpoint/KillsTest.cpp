@@ -88,8 +88,8 @@ static void saveInOrder(const std::string &folder, int64_t step) {
   beginSave(request);
   for (request.rank = 0; request.rank < request.ranks; ++request.rank)
     writePart(request, chunksOf(saved, request.rank, step));
-  std::atomic<bool> cancelled{false};
-  commitSave(request, cancelled);
+  std::atomic<Parts> parts{Parts::Awaited};
+  commitSave(request, parts);
 }
 
 /// What a run does at its start and at each of some steps.
