@@ -31,11 +31,10 @@ static void writeDurably(const std::string &path, std::string_view text) {
 void checkpoint::beginSave(const SaveRequest &request) {
   std::string partial = partialFolder(request);
   makeDirectories(request.folder);
-  std::error_code ignored;
-  if (fs::exists(partial, ignored) && !removeStepFolder(partial))
-    throw Error("cannot save into '" + partial +
-                "': something lies in it that is no file of a checkpoint; "
-                "move it away");
+  // What the step would replace at the end is looked at before it is written.
+  checkReplaceable(stepFolder(request.folder, request.state.step));
+  checkReplaceable(partial);
+  removeStepFolder(partial);
   makeDirectories(partial);
 }
 
@@ -167,8 +166,8 @@ static std::optional<Part> awaitPart(const SaveRequest &request, int64_t rank,
     if (isWritten && !end)
       end = steady_clock::now() + seconds(2);
     if (end && steady_clock::now() > *end)
-      throw Error("'" + path +
-                  "' is gone, or of another run: rank " + std::to_string(rank) +
+      throw Error("'" + path + "' is gone, or of another run: rank " +
+                  std::to_string(rank) +
                   " has written it, and somebody has changed the folder since");
     // To open a folder makes network file systems look again.
     fs::directory_iterator(folder, error);

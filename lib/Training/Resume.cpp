@@ -67,11 +67,19 @@ static void sayOtherSteps(const RunState &then, const RunConfig &config) {
           " steps; the checkpoint's was one of " + steps->second + "\n");
 }
 
+static void clean(const std::string &folder) {
+  for (const std::string &left : cleanCheckpoints(folder))
+    std::fprintf(stderr,
+                 "fsdp-run: warning: '%s' stays: it has something in it that "
+                 "is no file of a checkpoint, or is no directory\n",
+                 left.c_str());
+}
+
 StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
                                      const RunState &now) {
   StartSource from = findForAll(rank, [&] {
     if (savesCheckpoints(config))
-      cleanCheckpoints(checkpointFolder(config));
+      clean(checkpointFolder(config));
     StartSource source = findStart(config);
     sayNewer(config);
     return source;

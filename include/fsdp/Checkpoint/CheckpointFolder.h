@@ -84,14 +84,23 @@ void abandonSave(const SaveRequest &request);
 
 /// The directory of a step.
 std::string stepFolder(const std::string &folder, int64_t step);
-/// Steps with a marker, ascending. None if the folder does not exist.
+/// Steps with a marker, ascending. None if the folder does not exist. Throws
+/// fsdp::Error if a step cannot be looked at: it may have one.
 std::vector<int64_t> committedSteps(const std::string &folder);
-/// Removes all but the newest `keep` committed steps; 0 keeps all. Returns the
-/// steps that stay because something lies there that is no file of ours.
-std::vector<int64_t> pruneCheckpoints(const std::string &folder, int64_t keep);
-/// Removes what dead runs have left: partial and half-removed directories. What
-/// was whole and only not yet renamed stays a checkpoint.
-void cleanCheckpoints(const std::string &folder);
+/// The steps that a pruning has left besides those that were to be kept.
+struct Pruned {
+  std::vector<int64_t> foreign; // something lies there that is no file of ours
+  std::vector<int64_t> damaged; // not whole, and newer than those kept
+};
+/// Removes all but the newest `keep` committed steps that are whole (marker,
+/// index, sizes of files) and what is newer; 0 keeps all. What a pruning that
+/// was killed has left goes too.
+Pruned pruneCheckpoints(const std::string &folder, int64_t keep);
+/// Removes what dead runs have left: partial and half-removed directories, and
+/// partial files. What was whole and only not yet renamed stays a checkpoint.
+/// Returns the directories that stay because something lies there that is no
+/// file of ours.
+std::vector<std::string> cleanCheckpoints(const std::string &folder);
 
 } // namespace fsdp::checkpoint
 

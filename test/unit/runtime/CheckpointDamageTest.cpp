@@ -328,9 +328,10 @@ TEST_F(Damaged, OnlyWhatCanBeNothingElseIsRemoved) {
                            "step-70", "mine.partial", "step-80.partial-other"})
     EXPECT_TRUE(fs::exists(folder.file(name))) << name;
   EXPECT_EQ(committedSteps(folder.path), (std::vector<int64_t>{10, 20, 30}));
-  EXPECT_EQ(pruneCheckpoints(folder.path, 1), (std::vector<int64_t>{10}));
+  EXPECT_EQ(pruneCheckpoints(folder.path, 1).foreign,
+            (std::vector<int64_t>{10}));
   EXPECT_EQ(committedSteps(folder.path), (std::vector<int64_t>{10, 30}));
-  EXPECT_EQ(pruneCheckpoints(folder.path, 0), (std::vector<int64_t>{}));
+  EXPECT_EQ(pruneCheckpoints(folder.path, 0).foreign, (std::vector<int64_t>{}));
 }
 
 TEST_F(Damaged, SavesThatCannotBe) {

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <random>
 #include <set>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ namespace fs = std::filesystem;
 
 static int callsLeft = -1; // negative: endless
 static bool canExchange = true;
+static std::string failingFolder; // that no disk takes; empty: none
 
 /// Ends the process in front of a call, behind those that were granted.
 static void countCall() {
@@ -64,9 +66,15 @@ int mkdir(const char *path, mode_t mode) noexcept {
   return realOf<int(const char *, mode_t)>("mkdir")(path, mode);
 }
 // A killed process loses nothing that the system has; the disk may wait.
-int fsync(int) {
+int fsync(int descriptor) {
   countCall();
-  return 0;
+  struct stat synced, failing;
+  if (failingFolder.empty() || fstat(descriptor, &synced) != 0 ||
+      stat(failingFolder.c_str(), &failing) != 0 ||
+      synced.st_ino != failing.st_ino || synced.st_dev != failing.st_dev)
+    return 0;
+  errno = EIO;
+  return -1;
 }
 }
 
@@ -206,6 +214,19 @@ TEST(CheckpointKills, WhereNamesCannotBeExchanged) {
   dieEverywhere([](const std::string &folder) { runSteps(folder, 5, 1); },
                 {4, 5});
   canExchange = true;
+}
+
+TEST(CheckpointKills, ADiskThatDoesNotTakeTheLastName) {
+  TemporaryFolder folder;
+  runSteps(folder.path, 4, 1);
+  failingFolder = folder.path;
+  std::string message = messageOf([&] { saveInOrder(folder.path, 5); });
+  failingFolder.clear();
+  EXPECT_EQ(message, "'" + folder.path +
+                         "/step-5' is whole, but may not be on the disk: "
+                         "cannot write the folder '" +
+                         folder.path + "': Input/output error");
+  EXPECT_EQ(checkNewest(folder.path), 5);
 }
 
 /// FSDP_KILLS: how many.
