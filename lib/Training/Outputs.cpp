@@ -153,6 +153,7 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   lock = std::make_unique<FolderLock>(folder, options.artifact);
   if (savesCheckpoints(config))
     takeCheckpointFolder(checkpointFolder(config), options.artifact);
+  removeLeftovers();
   checkMetricsFile(metrics);
   metricsBefore = sizeOf(metrics);
 }
@@ -168,10 +169,16 @@ void Outputs::takeCheckpointFolder(const std::string &path,
       std::make_unique<FolderLock>(path, artifact, "--checkpoint.folder");
 }
 
-void Outputs::discard() {
-  std::error_code ignored;
+void Outputs::removeLeftovers() const {
   for (const std::string &file : files)
     removePartialFiles(file);
+  if (!metrics.empty())
+    removePartialFiles(metrics);
+}
+
+void Outputs::discard() {
+  std::error_code ignored;
+  removeLeftovers();
   lock.reset();
   checkpointLock.reset();
   if (!newCheckpoints.empty())
