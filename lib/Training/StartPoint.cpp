@@ -243,12 +243,24 @@ static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
           step == 0 || step >= config.training.steps};
 }
 
+/// A step under another's name would be gone on from again and again, as the
+/// newest, and be replaced where its name comes again.
+static void checkName(const std::string &path, int64_t step) {
+  std::filesystem::path place(path);
+  std::string own = stepFolder(place.parent_path().string(), step);
+  if (place != own)
+    throw Error("'" + path + "' is a checkpoint of step " +
+                std::to_string(step) + "; call it '" + own +
+                "', or move it out of the folder");
+}
+
 static Found openOwn(const RunConfig &config, const RunState &now,
                      const std::string &path) {
   Found found;
   found.store = openTensorStore(path);
   if (!found.store->state())
     throw Error("'" + path + "' does not say at which step it was saved");
+  checkName(path, found.store->state()->step);
   if (excludes(config, "train_state"))
     throw Error("checkpoint.exclude_from_loading = train_state counts steps "
                 "from 1 again, but '" +

@@ -64,6 +64,8 @@ private:
   void runSteps();
   void save(int64_t done);
   void saveAndStop();
+  bool isLastSaved() const;
+  void checkLastSave();
   void exportLast();
   std::string firstNonfinite();
   void skipOrStop(const StepRecord &record, const std::string &what);
@@ -388,11 +390,27 @@ void Trainer::saveAndStop() {
   print("\n");
 }
 
+/// Whether the step that is over last is a checkpoint of the run.
+bool Trainer::isLastSaved() const {
+  return saver->lastStep() == done || (start.isOwn && start.step == done);
+}
+
+/// A save that fails is tried again by the next one; the last has none.
+void Trainer::checkLastSave() {
+  if (!saver || done == start.step || isLastSaved())
+    return;
+  requireSuccess(rank.world(),
+                 rank.isFirst()
+                     ? "step " + std::to_string(done) +
+                           ", the last one, is not saved (checkpoint.on_error "
+                           "= continue); the same command goes on from the "
+                           "newest checkpoint and tries again"
+                     : "");
+}
+
 /// Behind the last step, which is saved, of a run that is not to end early.
 void Trainer::exportLast() {
-  bool isSaved =
-      saver->lastStep() == done || (start.isOwn && start.step == done);
-  if (!isSaved) // all ranks know, and were told
+  if (!isLastSaved()) // all ranks know, and were told
     return;
   std::string problem;
   if (rank.isFirst())
@@ -635,6 +653,8 @@ void Trainer::runAll() {
     saveAndStop(); // all is saved
   else if (rank.isFirst())
     writeSummary();
+  if (!isStopping)
+    checkLastSave();
 }
 
 void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import runs
 from runs import artifacts, expect
@@ -120,11 +121,14 @@ def parts_that_vanish(work, text, artifact):
                          checkpoint__interval=1, metrics__log_freq=1000000,
                          checkpoint__async_mode="async"),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None:
+    end = time.monotonic() + artifacts.SECONDS
+    while process.poll() is None and time.monotonic() < end:
         for part in glob.glob(f"{folder}/checkpoint/*.partial/rank-00001.json"):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(part)
+    process.kill()
     errors = process.stderr.read()
+    process.wait()
     # Or it was gone when it was read or removed.
     expect(process.returncode == 1 and re.search(
         r"step \d+ could not be saved: .*rank-00001.json", errors), errors)
