@@ -72,8 +72,8 @@ struct SaveRequest {
 void beginSave(const SaveRequest &request);
 /// Writes this rank's part and says so. On any thread. Throws fsdp::Error.
 void writePart(const SaveRequest &request, std::vector<SavedChunk> chunks);
-/// What is known of the parts of a save: that ranks may still write theirs, that
-/// all have said that theirs is written, or that one never will be.
+/// What is known of the parts of a save: that ranks may still write theirs,
+/// that all have said that theirs is written, or that one never will be.
 enum class Parts { Awaited, Written, Cancelled };
 /// Waits until all parts are there and commits, on the first rank; false if
 /// `parts` became Cancelled before. A part that is not there though all are

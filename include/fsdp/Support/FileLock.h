@@ -17,8 +17,8 @@ bool tryLock(int descriptor);
 
 /// Holds the file or folder of a descriptor together with other processes that
 /// do so: then tryLock() fails everywhere. One that holds it alone lets others
-/// join. Returns whether it did, and sets errno if not: EWOULDBLOCK if a process
-/// holds it alone.
+/// join. Returns whether it did, and sets errno if not: EWOULDBLOCK if a
+/// process holds it alone.
 bool tryShare(int descriptor);
 
 enum class LockWait { No, Yes };
