@@ -50,7 +50,7 @@ static bool isRankFile(const std::string &name, const std::string &suffix) {
 
 bool checkpoint::isOurFile(const std::string &name) {
   // On the way AtomicFile writes NAME.partial-PROCESS.
-  std::string whole = name.substr(0, name.find(".partial-"));
+  std::string whole = name.substr(0, name.find(kPartialFile));
   return whole == kIndexName || whole == kMarkerName ||
          isRankFile(whole, kTensorsSuffix) || isRankFile(whole, kPartSuffix);
 }

@@ -31,11 +31,10 @@ static void writeDurably(const std::string &path, std::string_view text) {
 void checkpoint::beginSave(const SaveRequest &request) {
   std::string partial = partialFolder(request);
   makeDurableDirectories(request.folder);
-  std::error_code ignored;
-  if (fs::exists(partial, ignored) && !removeStepFolder(partial))
-    throw Error("cannot save into '" + partial +
-                "': something lies in it that is no file of a checkpoint; "
-                "move it away");
+  // What the step would replace at the end is looked at before it is written.
+  checkReplaceable(stepFolder(request.folder, request.state.step));
+  checkReplaceable(partial);
+  removeStepFolder(partial);
   makeDirectories(partial);
 }
 
@@ -135,36 +134,55 @@ void checkpoint::writePart(const SaveRequest &request,
 // All parts
 //===----------------------------------------------------------------------===//
 
+/// The part of `rank` in this attempt; unset if it is not there.
+static std::optional<Part> findPart(const SaveRequest &request,
+                                    const std::string &path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    return std::nullopt;
+  Part part = parsePart(readWholeFile(path, "the part"), "'" + path + "'");
+  if (part.attempt != request.attempt)
+    return std::nullopt;
+  return part;
+}
+
 /// Waits for the part of `rank`; unset if it was cancelled before.
 static std::optional<Part> awaitPart(const SaveRequest &request, int64_t rank,
-                                     const std::atomic<bool> &cancelled) {
-  using namespace std::chrono_literals;
+                                     const std::atomic<Parts> &parts) {
+  using namespace std::chrono;
   std::string folder = partialFolder(request);
   std::string path = folder + "/" + rankFileName(rank, kPartSuffix);
-  auto pause = 1ms;
-  while (!cancelled) {
-    std::error_code ignored;
-    if (fs::exists(path, ignored)) {
-      Part part = parsePart(readWholeFile(path, "the part"), "'" + path + "'");
-      if (part.attempt == request.attempt)
-        return part;
-    } else if (std::error_code error; !fs::exists(folder, error) && !error) {
-      // What cannot be asked for now may be there.
+  auto pause = milliseconds(1);
+  // Other machines may see a name a moment later than it was given.
+  std::optional<steady_clock::time_point> end;
+  while (parts != Parts::Cancelled) {
+    bool isWritten = parts == Parts::Written;
+    if (auto part = findPart(request, path))
+      return part;
+    std::error_code error;
+    if (!fs::exists(folder, error) && !error) // else it may be there
       throw Error("the folder '" + folder +
                   "' has vanished while a checkpoint was written into it");
-    }
+    if (isWritten && !end)
+      end = steady_clock::now() + seconds(2);
+    if (end && steady_clock::now() > *end)
+      throw Error("'" + path + "' is gone, or of another run: rank " +
+                  std::to_string(rank) +
+                  " has written it, and somebody has changed the folder since");
+    // To open a folder makes network file systems look again.
+    fs::directory_iterator(folder, error);
     std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, std::chrono::milliseconds(100));
+    pause = std::min(2 * pause, milliseconds(100));
   }
   return std::nullopt;
 }
 
 bool checkpoint::commitSave(const SaveRequest &request,
-                            const std::atomic<bool> &cancelled) {
+                            const std::atomic<Parts> &parts) {
   std::string folder = partialFolder(request);
   Index index{request.state, request.model, {}};
   for (int64_t rank = 0; rank < request.ranks; ++rank) {
-    std::optional<Part> part = awaitPart(request, rank, cancelled);
+    std::optional<Part> part = awaitPart(request, rank, parts);
     if (!part)
       return false;
     addPart(index.contents, std::move(part->contents),

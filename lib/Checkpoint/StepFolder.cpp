@@ -50,13 +50,36 @@ std::vector<int64_t> checkpoint::stepsIn(const std::string &folder,
   for (; entries != fs::directory_iterator(); entries.increment(error))
     if (auto step = stepOfName(entries->path().filename().string(), suffix))
       steps.push_back(*step);
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw Error("cannot read the folder '" + folder + "': " + error.message());
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+/// What a name stands for, links followed; throws where that cannot be said: a
+/// checkpoint that nobody can look at is not one that is not there.
+static fs::file_status statusOf(const std::string &path) {
+  std::error_code error;
+  fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none)
+    throw Error("cannot look at '" + path + "': " + error.message());
+  return status;
+}
+
+/// A link to a step that is not there now, as of a disk that is not mounted.
+static void checkLink(const std::string &directory) {
+  std::error_code ignored;
+  if (fs::is_symlink(fs::symlink_status(directory, ignored)) &&
+      !fs::exists(statusOf(directory)))
+    throw Error("cannot look at '" + directory + "': it is a link to '" +
+                fs::read_symlink(directory, ignored).string() +
+                "', which is not there; mend the link or remove it");
 }
 
 std::vector<int64_t> checkpoint::committedSteps(const std::string &folder) {
   std::vector<int64_t> steps = stepsIn(folder);
   auto isOpen = [&](int64_t step) {
+    checkLink(stepFolder(folder, step));
     return !hasMarker(stepFolder(folder, step));
   };
   steps.erase(std::remove_if(steps.begin(), steps.end(), isOpen), steps.end());
@@ -68,8 +91,7 @@ std::vector<int64_t> checkpoint::committedSteps(const std::string &folder) {
 //===----------------------------------------------------------------------===//
 
 bool checkpoint::hasMarker(const std::string &directory) {
-  std::error_code ignored;
-  return fs::is_regular_file(directory + "/" + kMarkerName, ignored);
+  return fs::is_regular_file(statusOf(directory + "/" + kMarkerName));
 }
 
 bool checkpoint::isWhole(const std::string &directory) {
@@ -107,21 +129,46 @@ void checkpoint::removeFile(const std::string &path) {
     throw Error("cannot remove '" + path + "': " + error.message());
 }
 
-/// Whether all that lies in a directory is what a save makes.
-static bool isOurs(const std::vector<fs::path> &entries) {
+/// Whether there is what a save makes: files of its names in a directory, which
+/// no link leads to.
+static bool isOurs(const std::string &directory) {
+  std::error_code ignored;
+  if (!fs::is_directory(fs::symlink_status(directory, ignored)))
+    return false;
+  std::vector<fs::path> entries = entriesOf(directory);
   return std::all_of(entries.begin(), entries.end(), [](const fs::path &entry) {
-    return isOurFile(entry.filename().string());
+    std::error_code ignored;
+    return isOurFile(entry.filename().string()) &&
+           fs::is_regular_file(fs::symlink_status(entry, ignored));
   });
 }
 
+/// Whether the name is taken, be it by a link to nothing.
+static bool isTaken(const std::string &path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
 bool checkpoint::removeStepFolder(const std::string &directory) {
-  std::vector<fs::path> entries = entriesOf(directory);
-  if (!isOurs(entries))
+  if (!isTaken(directory))
+    return true;
+  if (!isOurs(directory))
     return false;
-  for (const fs::path &entry : entries)
+  for (const fs::path &entry : entriesOf(directory))
     removeFile(entry.string());
   removeFile(directory);
   return true;
+}
+
+void checkpoint::checkReplaceable(const std::string &directory) {
+  if (!isTaken(directory) || isOurs(directory))
+    return;
+  std::error_code ignored;
+  bool isFolder = fs::is_directory(fs::symlink_status(directory, ignored));
+  throw Error("'" + directory + "' " +
+              (isFolder ? "has something in it that is no file of a checkpoint"
+                        : "is no directory") +
+              "; move it away");
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,12 +195,22 @@ static void moveOrThrow(const std::string &from, const std::string &to) {
     throwRename(from, to, error);
 }
 
+/// Behind a rename the step is there, whatever the disk says.
+static void syncStep(const std::string &folder, const std::string &place) {
+  try {
+    syncFolder(folder);
+  } catch (const Error &error) {
+    throw Error("'" + place +
+                "' is whole, but may not be on the disk: " + error.what());
+  }
+}
+
 void checkpoint::moveInPlace(const std::string &folder, int64_t step) {
   std::string place = stepFolder(folder, step), partial = place + kPartial;
-  std::error_code ignored;
-  if (!fs::exists(place, ignored)) {
+  checkReplaceable(place);
+  if (!isTaken(place)) {
     moveOrThrow(partial, place);
-    syncFolder(folder);
+    syncStep(folder, place);
     return;
   }
   // Both at once where the file system can do that; else the old one stays
@@ -168,7 +225,7 @@ void checkpoint::moveInPlace(const std::string &folder, int64_t step) {
       throwRename(partial, place, error);
     }
   }
-  syncFolder(folder);
+  syncStep(folder, place);
   removeStepFolder(old);
 }
 
@@ -176,20 +233,29 @@ void checkpoint::moveInPlace(const std::string &folder, int64_t step) {
 // All directories
 //===----------------------------------------------------------------------===//
 
-std::vector<int64_t> checkpoint::pruneCheckpoints(const std::string &folder,
-                                                  int64_t keep) {
-  std::vector<int64_t> steps = committedSteps(folder), kept;
+Pruned checkpoint::pruneCheckpoints(const std::string &folder, int64_t keep) {
+  // Of one that was killed; another that works now removes the same.
+  for (int64_t step : stepsIn(folder, kRemoved))
+    removeStepFolder(stepFolder(folder, step) + kRemoved);
+  Pruned pruned;
+  std::vector<int64_t> steps = committedSteps(folder);
   if (keep <= 0 || steps.size() <= static_cast<size_t>(keep))
-    return kept;
-  steps.resize(steps.size() - static_cast<size_t>(keep));
+    return pruned;
+  // A step that cannot be loaded is no reason to remove those before it.
+  for (int64_t whole = 0; !steps.empty() && whole < keep;) {
+    if (isWhole(stepFolder(folder, steps.back())))
+      ++whole;
+    else
+      pruned.damaged.push_back(steps.back());
+    steps.pop_back();
+  }
   for (int64_t step : steps) {
     std::string place = stepFolder(folder, step), removed = place + kRemoved;
-    if (!isOurs(entriesOf(place))) {
-      kept.push_back(step);
+    if (!isOurs(place)) {
+      pruned.foreign.push_back(step);
       continue;
     }
     // Half removed it must not count, nor be taken for one that was torn.
-    removeStepFolder(removed);
     int error = renameFolder(place, removed);
     if (error == ENOTEMPTY || error == EEXIST)
       throwRename(place, removed, error); // something lies there
@@ -197,25 +263,44 @@ std::vector<int64_t> checkpoint::pruneCheckpoints(const std::string &folder,
       throw Error("cannot remove '" + place + "': " + std::strerror(error));
     removeStepFolder(removed);
   }
-  return kept;
+  return pruned;
 }
 
-void checkpoint::cleanCheckpoints(const std::string &folder) {
-  std::error_code ignored;
+/// Removes what a process has left in a committed step that was killed.
+static void removePartialFilesIn(const std::string &directory) {
+  for (const fs::path &entry : entriesOf(directory)) {
+    std::string name = entry.filename().string();
+    size_t end = name.find(kPartialFile);
+    if (end != std::string::npos && isOurFile(name))
+      removePartialFiles(directory + "/" + name.substr(0, end));
+  }
+}
+
+std::vector<std::string>
+checkpoint::cleanCheckpoints(const std::string &folder) {
+  std::vector<std::string> left;
+  auto removeOrKeep = [&](const std::string &directory) {
+    if (!removeStepFolder(directory))
+      left.push_back(directory);
+  };
   for (int64_t step : stepsIn(folder, kPartial)) {
     std::string place = stepFolder(folder, step), partial = place + kPartial;
-    if (!hasMarker(place) && isWhole(partial))
+    bool isFree = !isTaken(place) || (isOurs(place) && !hasMarker(place));
+    if (isFree && isOurs(partial) && isWhole(partial))
       moveInPlace(folder, step);
     else
-      removeStepFolder(partial);
+      removeOrKeep(partial);
   }
   for (int64_t step : stepsIn(folder, kReplaced)) {
     std::string place = stepFolder(folder, step), old = place + kReplaced;
-    if (!fs::exists(place, ignored))
+    if (!isTaken(place))
       moveOrThrow(old, place);
     else
-      removeStepFolder(old);
+      removeOrKeep(old);
   }
   for (int64_t step : stepsIn(folder, kRemoved))
-    removeStepFolder(stepFolder(folder, step) + kRemoved);
+    removeOrKeep(stepFolder(folder, step) + kRemoved);
+  for (int64_t step : committedSteps(folder))
+    removePartialFilesIn(stepFolder(folder, step));
+  return left;
 }

@@ -33,19 +33,22 @@ std::optional<int64_t> stepOfName(const std::string &name,
 std::vector<int64_t> stepsIn(const std::string &folder,
                              const std::string &suffix = "");
 
-/// Whether a directory has a marker.
+/// Whether a directory has a marker. Throws fsdp::Error if that cannot be said.
 bool hasMarker(const std::string &directory);
 /// Whether it has a marker of its index, and all files have their sizes.
 bool isWhole(const std::string &directory);
 
 /// Removes a directory with what a save makes. Returns false, and leaves it,
-/// if something else lies in it.
+/// if something else lies in it, or it is no directory but a file or a link.
 bool removeStepFolder(const std::string &directory);
+/// Throws fsdp::Error if something lies there that removeStepFolder() leaves.
+void checkReplaceable(const std::string &directory);
 
 /// Removes a file, or an empty directory, that may be gone already.
 void removeFile(const std::string &path);
 
-/// Puts the whole directory step-N.partial in the place of step-N.
+/// Puts the whole directory step-N.partial in the place of step-N. Throws
+/// fsdp::Error, before anything is moved if step-N is not replaceable.
 void moveInPlace(const std::string &folder, int64_t step);
 
 } // namespace fsdp::checkpoint

@@ -57,8 +57,16 @@ static bool isFolderOfSteps(const std::string &path) {
   return !committedSteps(path).empty();
 }
 
+std::string checkpoint::findCheckpoint(const std::string &path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored) || hasMarker(path))
+    return path;
+  std::vector<int64_t> steps = committedSteps(path);
+  return steps.empty() ? path : stepFolder(path, steps.back());
+}
+
 static std::unique_ptr<TensorStore> openNewest(const std::string &path) {
-  return openNative(stepFolder(path, committedSteps(path).back()));
+  return openNative(findCheckpoint(path));
 }
 
 static const Kind kKinds[] = {

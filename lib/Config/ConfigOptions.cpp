@@ -243,8 +243,8 @@ static void addCheckpoint(Table &table, RunConfig::Checkpoint &checkpoint) {
   table.add("checkpoint.load_only", checkpoint.loadOnly, "load and never save");
   table.add("checkpoint.on_error", checkpoint.onError, {"stop", "continue"},
             "a checkpoint that could not be written: stop ends the run, "
-            "continue warns and tries again at the next save; those before it "
-            "stay whole");
+            "continue warns and tries again at the next save (the last has "
+            "none: the run fails at its end); those before it stay whole");
   table.add("checkpoint.grace_period_seconds", checkpoint.gracePeriodSeconds, 1,
             1e6,
             "seconds that a run has to save and end behind a signal (SIGTERM, "

@@ -292,6 +292,8 @@ static bool isHeld(const fs::path &partial) {
 
 void fsdp::removePartialFiles(const std::string &path) {
   std::string target = followLinks(path);
+  if (target.empty()) // links in a circle lead to no folder
+    return;
   std::string prefix = fs::path(partialPrefix(target)).filename().string();
   std::error_code ignored;
   for (const fs::directory_entry &entry :

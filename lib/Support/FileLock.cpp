@@ -12,6 +12,10 @@ bool fsdp::tryLock(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
+bool fsdp::tryShare(int descriptor) {
+  return flock(descriptor, LOCK_SH | LOCK_NB) == 0;
+}
+
 /// Whether the locked file is still the one of this name.
 static bool isNamed(int descriptor, const std::string &path) {
   struct stat locked, present;

@@ -5,12 +5,15 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/FileLock.h"
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <unistd.h>
 
 using namespace fsdp;
@@ -40,22 +43,36 @@ static Error inUse(const std::string &folder, const json &holder,
                "; wait for it, or choose another " + option);
 }
 
-FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
-                       const std::string &option)
-    : file(folder + "/" + kFile) {
-  // mpirun inherits it: the folder is in use until the ranks have ended, even
-  // if their launcher is killed.
-  descriptor = openLocked(file, O_RDWR | O_CREAT, LockWait::No);
-  if (descriptor < 0 && errno == EWOULDBLOCK) {
-    json holder = readHolder(file);
-    if (isOurLauncher(holder))
-      return;
-    throw inUse(folder, holder, option);
-  }
+/// Whether the process that took the folder was one of this machine and is
+/// gone.
+static bool hasEnded(const json &holder) {
+  int process = holder.value("process", 0);
+  return process > 0 && holder.value("host", "") == rt::hostName() &&
+         kill(process, 0) != 0 && errno == ESRCH;
+}
+
+void FolderLock::failToLock(const std::string &option) const {
+  throw Error("cannot lock '" + file + "': " + std::strerror(errno) +
+              "; choose a " + option + " where files can be made and locked");
+}
+
+/// Holds the file together with the other processes of the job.
+void FolderLock::share(const std::string &folder, const std::string &option) {
+  if (tryShare(descriptor))
+    return;
+  if (errno == EWOULDBLOCK)
+    throw inUse(folder, readHolder(file), option);
+  failToLock(option);
+}
+
+void FolderLock::join(const std::string &folder, const std::string &option) {
+  descriptor = open(file.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0)
-    throw Error("cannot lock '" + file + "': " + std::strerror(errno) +
-                "; choose a " + option + " where files can be made and locked");
-  removal.emplace(file.c_str());
+    failToLock(option);
+  share(folder, option);
+}
+
+void FolderLock::describeSelf(const std::string &artifact) {
   json holder = {{"process", getpid()},
                  {"host", rt::hostName()},
                  {"since", timestamp()},
@@ -67,12 +84,45 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
     throw Error("cannot write '" + file + "': " + std::strerror(errno));
 }
 
+FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
+                       const std::string &option)
+    : file(folder + "/" + kFile) {
+  using namespace std::chrono;
+  // Ranks notice within two seconds that their launcher is gone.
+  auto patience = steady_clock::now() + seconds(10);
+  // mpirun inherits the descriptor.
+  while ((descriptor = openLocked(file, O_RDWR | O_CREAT, LockWait::No)) < 0) {
+    if (errno != EWOULDBLOCK)
+      failToLock(option);
+    json holder = readHolder(file);
+    if (isOurLauncher(holder)) {
+      join(folder, option);
+      return;
+    }
+    if (!hasEnded(holder) || steady_clock::now() > patience)
+      throw inUse(folder, holder, option);
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  removal.emplace(file.c_str());
+  describeSelf(artifact);
+  share(folder, option);
+}
+
+std::unique_ptr<FolderLock> FolderLock::joinFirst(const std::string &joined) {
+  std::unique_ptr<FolderLock> lock(new FolderLock(joined + "/" + kFile));
+  lock->join(joined, "--checkpoint.folder that all ranks see");
+  return lock;
+}
+
 void FolderLock::release() {
   if (descriptor < 0)
     return;
+  bool hasTaken = removal.has_value();
   removal.reset();
   std::error_code ignored;
-  std::filesystem::remove(file, ignored);
+  // Under its name the others hold it until they have ended too.
+  if (hasTaken && tryLock(descriptor))
+    std::filesystem::remove(file, ignored);
   close(descriptor);
   descriptor = -1;
 }

@@ -3,24 +3,31 @@
 #define FSDP_TRAINING_FOLDERLOCK_H
 
 #include "fsdp/Support/Signals.h"
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace fsdp {
 
-/// A locked file `run.lock` that says who holds it. The kernel opens the lock
-/// when its holder ends, however that happens; only a holder that is killed
-/// leaves the file behind.
+/// A locked file `run.lock` that says which job holds it. The processes of the
+/// job that write to the folder hold it together, since a launcher that is
+/// killed may end before its ranks. The kernel opens the lock when the last of
+/// them has ended, however that happens; only a job that is killed leaves the
+/// file behind.
 class FolderLock {
 public:
   /// Its name in the folder.
   static constexpr const char *kFile = "run.lock";
 
-  /// Throws fsdp::Error that names the holder if another job has the folder,
-  /// and the option that chooses it. Ranks that a launcher started find its
-  /// lock and leave it alone.
+  /// Takes the folder for a job, or joins the launcher that has it and started
+  /// this rank. Throws fsdp::Error that names the holder if another job has the
+  /// folder, and the option that chooses it; the ranks of a launcher that is
+  /// gone are waited for some seconds.
   FolderLock(const std::string &folder, const std::string &artifact,
              const std::string &option = "--job.dump_folder");
+  /// Joins the rank of the own job that has taken the folder `joined` and has
+  /// not let it go. Throws fsdp::Error.
+  static std::unique_ptr<FolderLock> joinFirst(const std::string &joined);
   ~FolderLock() { release(); }
   FolderLock(const FolderLock &) = delete;
   FolderLock &operator=(const FolderLock &) = delete;
@@ -28,8 +35,14 @@ public:
   void release();
 
 private:
+  explicit FolderLock(std::string file) : file(std::move(file)) {}
+  void join(const std::string &folder, const std::string &option);
+  void share(const std::string &folder, const std::string &option);
+  [[noreturn]] void failToLock(const std::string &option) const;
+  void describeSelf(const std::string &artifact);
+
   std::string file;
-  int descriptor = -1; // -1: not held, or by the launcher
+  int descriptor = -1; // -1: not held
   std::optional<RemovedOnSignal> removal;
 };
 

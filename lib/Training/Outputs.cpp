@@ -4,6 +4,7 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -94,6 +95,27 @@ static void checkMetricsFile(const std::string &path) {
                 std::string(wanted) + remedy);
 }
 
+/// Throws unless checkpoint.folder is a folder of its own: neither the dump
+/// folder nor one of `others`, the run's files, or in the place of one.
+static void checkCheckpointFolder(const RunConfig &config,
+                                  const std::vector<std::string> &others) {
+  const std::string remedy = "; choose another --checkpoint.folder";
+  fs::path place = resolved(checkpointFolder(config) + "/");
+  if (place == resolved(config.job.dumpFolder + "/"))
+    throw Error("checkpoint.folder = '" + config.checkpoint.folder +
+                "' is the dump folder itself" + remedy);
+  for (const std::string &other : others) {
+    // "a/b" is in the place of "a" too.
+    fs::path file = resolved(other);
+    auto rest =
+        std::mismatch(file.begin(), file.end(), place.begin(), place.end());
+    if (rest.first == file.end())
+      throw Error("checkpoint.folder = '" + config.checkpoint.folder +
+                  "' is in the place of '" + other +
+                  "', another file of this run" + remedy);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Outputs
 //===----------------------------------------------------------------------===//
@@ -119,15 +141,19 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   }
   if (!isFirst || !trains)
     return;
+  std::vector<std::string> others = files;
+  others.push_back(folder + "/" + FolderLock::kFile);
   if (!metrics.empty()) {
-    std::vector<std::string> others = files;
-    others.push_back(folder + "/" + FolderLock::kFile);
     checkMetricsName(config, others);
+    others.push_back(metrics);
   }
+  if (savesCheckpoints(config))
+    checkCheckpointFolder(config, others);
   makeDurableDirectories(folder);
   lock = std::make_unique<FolderLock>(folder, options.artifact);
   if (savesCheckpoints(config))
     takeCheckpointFolder(checkpointFolder(config), options.artifact);
+  removeLeftovers();
   checkMetricsFile(metrics);
   metricsBefore = sizeOf(metrics);
 }
@@ -139,16 +165,20 @@ void Outputs::takeCheckpointFolder(const std::string &path,
     newCheckpoints = path;
   makeDurableDirectories(path);
   checkFolderOf(path + "/step-1");
-  std::string inside = resolved(folder).string() + "/";
-  if (resolved(path).string().compare(0, inside.size(), inside) != 0)
-    checkpointLock =
-        std::make_unique<FolderLock>(path, artifact, "--checkpoint.folder");
+  checkpointLock =
+      std::make_unique<FolderLock>(path, artifact, "--checkpoint.folder");
+}
+
+void Outputs::removeLeftovers() const {
+  for (const std::string &file : files)
+    removePartialFiles(file);
+  if (!metrics.empty())
+    removePartialFiles(metrics);
 }
 
 void Outputs::discard() {
   std::error_code ignored;
-  for (const std::string &file : files)
-    removePartialFiles(file);
+  removeLeftovers();
   lock.reset();
   checkpointLock.reset();
   if (!newCheckpoints.empty())

@@ -35,6 +35,7 @@ public:
   void explainSignals() const;
 
 private:
+  void removeLeftovers() const;
   void takeCheckpointFolder(const std::string &path,
                             const std::string &artifact);
 

@@ -170,6 +170,6 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   else if (config.checkpoint.enable)
     run.state = stateOf(config, manifest, *run.text);
   if (run.state && !mayComeBack(config))
-    openStart(config, manifest, *run.state, findOwnCheckpoint(config));
+    openStart(config, manifest, *run.state, findStart(config));
   return run;
 }

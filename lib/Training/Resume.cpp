@@ -25,8 +25,26 @@ static void load(Rank &rank, const FittingCheckpoint &from) {
   }
 }
 
-void fsdp::loadParameters(Rank &rank, const std::string &path) {
-  load(rank, openParameters(rank.manifest(), path));
+/// The first rank looks for a checkpoint, so that all ranks take the same: a
+/// run may save another one meanwhile.
+static StartSource findForAll(const Rank &rank,
+                              const std::function<StartSource()> &find) {
+  StartSource found;
+  requireSuccess(rank.world(), problemOf([&] {
+                   if (rank.isFirst())
+                     found = find();
+                 }));
+  found.path = broadcastText(found.path);
+  broadcast(&found.isOwn, sizeof found.isOwn);
+  return found;
+}
+
+std::string fsdp::loadParameters(Rank &rank, const std::string &path) {
+  std::string found = findForAll(rank, [&] {
+                        return StartSource{findCheckpoint(path), false};
+                      }).path;
+  load(rank, openParameters(rank.manifest(), found));
+  return found;
 }
 
 static void sayNewer(const RunConfig &config) {
@@ -49,27 +67,31 @@ static void sayOtherSteps(const RunState &then, const RunConfig &config) {
           " steps; the checkpoint's was one of " + steps->second + "\n");
 }
 
+static void clean(const std::string &folder) {
+  for (const std::string &left : cleanCheckpoints(folder))
+    std::fprintf(stderr,
+                 "fsdp-run: warning: '%s' stays: it has something in it that "
+                 "is no file of a checkpoint, or is no directory\n",
+                 left.c_str());
+}
+
 StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
                                      const RunState &now) {
-  // One rank looks, so that all see the same.
-  std::string own;
-  requireSuccess(rank.world(), problemOf([&] {
-                   if (!rank.isFirst())
-                     return;
-                   if (savesCheckpoints(config))
-                     cleanCheckpoints(checkpointFolder(config));
-                   own = findOwnCheckpoint(config);
-                   sayNewer(config);
-                 }));
-  own = broadcastText(own);
-  FittingCheckpoint found = openStart(config, rank.manifest(), now, own);
+  StartSource from = findForAll(rank, [&] {
+    if (savesCheckpoints(config))
+      clean(checkpointFolder(config));
+    StartSource source = findStart(config);
+    sayNewer(config);
+    return source;
+  });
+  FittingCheckpoint found = openStart(config, rank.manifest(), now, from);
   if (!found.store)
     return {};
   try {
     load(rank, found);
   } catch (const std::exception &error) {
     throw Error(error.what() +
-                (own.empty() ? "" : remedyOfDamage(config, own)));
+                (from.isOwn ? remedyOfDamage(config, from.path) : ""));
   }
   StartPoint start = found.start;
   if (!rank.isFirst())

@@ -12,8 +12,9 @@ namespace fsdp {
 StartPoint beginFromCheckpoint(Rank &rank, const RunConfig &config,
                                const checkpoint::RunState &now);
 
-/// Loads this rank's parameters from whatever `path` is. Throws fsdp::Error.
-void loadParameters(Rank &rank, const std::string &path);
+/// Loads this rank's parameters from whatever `path` is. Returns what that was:
+/// of a folder of steps the newest. Collective. Throws fsdp::Error.
+std::string loadParameters(Rank &rank, const std::string &path);
 
 } // namespace fsdp
 

@@ -7,6 +7,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Half.h"
 #include "fsdp/Support/Text.h"
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -23,7 +24,8 @@ struct Saver::Running {
   double bytes = 0; // of all ranks
   Clock::time_point begin;
   double blocked = 0; // seconds
-  std::atomic<bool> cancelled{false}, failed{false};
+  std::atomic<Parts> parts{Parts::Awaited};
+  std::atomic<bool> failed{false};
   std::promise<void> part; // this rank's is written, or failed
   std::string partProblem, commitProblem;
   std::thread thread;
@@ -38,6 +40,11 @@ Saver::Saver(const Rank &rank, const RunConfig &config)
     : rank(rank), config(config), folder(checkpointFolder(config)),
       attempt(broadcastText(randomId())),
       isAsync(config.checkpoint.asyncMode != "disabled") {
+  // Until this rank has ended no other job may write to the folder.
+  requireSuccess(rank.world(), problemOf([&] {
+                   if (!rank.isFirst())
+                     lock = FolderLock::joinFirst(folder);
+                 }));
   uint64_t bytes = 0;
   for (OwnedBox &box : ownedBoxes(rank.manifest(), rank.world().rank)) {
     pieces.push_back({std::move(box), bytes});
@@ -60,7 +67,7 @@ Saver::Saver(const Rank &rank, const RunConfig &config)
 Saver::~Saver() {
   if (!running)
     return;
-  running->cancelled = true;
+  running->parts = Parts::Cancelled;
   running->thread.join();
 }
 
@@ -155,6 +162,13 @@ static uint64_t bytesOf(const std::vector<SavedChunk> &chunks) {
 // A save
 //===----------------------------------------------------------------------===//
 
+static void warnOf(const std::string &folder, const std::vector<int64_t> &steps,
+                   const char *what) {
+  for (int64_t step : steps)
+    std::fprintf(stderr, "fsdp-run: warning: '%s' %s\n",
+                 stepFolder(folder, step).c_str(), what);
+}
+
 /// Removes what is older. That something stays is no reason to end a run.
 static void prune(const std::string &folder, int64_t step, int64_t keep) {
   std::string problem = problemOf([&] {
@@ -162,11 +176,12 @@ static void prune(const std::string &folder, int64_t step, int64_t keep) {
     // Behind an older step than the newest, the newest are of another run.
     if (steps.empty() || steps.back() != step)
       return;
-    for (int64_t kept : pruneCheckpoints(folder, keep))
-      std::fprintf(stderr,
-                   "fsdp-run: warning: '%s' stays: something lies there that "
-                   "is no file of a checkpoint\n",
-                   stepFolder(folder, kept).c_str());
+    Pruned pruned = pruneCheckpoints(folder, keep);
+    warnOf(folder, pruned.foreign,
+           "stays: something lies there that is no file of a checkpoint");
+    warnOf(folder, pruned.damaged,
+           "is damaged (see fsdp-checkpoint verify): it stays and does not "
+           "count among checkpoint.keep_latest_k");
   });
   if (!problem.empty())
     std::fprintf(stderr, "fsdp-run: warning: old checkpoints stay: %s\n",
@@ -184,8 +199,8 @@ void Saver::commit(Running &save) const {
   if (save.failed || !rank.isFirst())
     return;
   bool isCommitted = false;
-  save.commitProblem = problemOf(
-      [&] { isCommitted = commitSave(save.request, save.cancelled); });
+  save.commitProblem =
+      problemOf([&] { isCommitted = commitSave(save.request, save.parts); });
   save.failed = !save.commitProblem.empty();
   if (!isCommitted)
     return;
@@ -255,7 +270,7 @@ void Saver::finish() {
     return;
   running->part.get_future().wait();
   auto abandon = [&] {
-    running->cancelled = true;
+    running->parts = Parts::Cancelled;
     running->thread.join();
     if (rank.isFirst())
       (void)problemOf([&] { abandonSave(running->request); });
@@ -263,6 +278,7 @@ void Saver::finish() {
   // What ends here must not be met again, whatever is thrown.
   std::unique_ptr<Running> ended;
   if (countFailures(rank.world(), running->partProblem).count == 0) {
+    running->parts = Parts::Written;
     running->thread.join();
     if (countFailures(rank.world(), running->commitProblem).count == 0) {
       running.reset();
@@ -278,14 +294,17 @@ void Saver::finish() {
 }
 
 /// What there is besides a checkpoint that could not be saved.
-static std::string describeOthers(const std::string &folder) {
+static std::string describeOthers(const std::string &folder, int64_t step) {
   std::vector<int64_t> steps;
   // The folder may be what the save failed for.
   std::string problem = problemOf([&] { steps = committedSteps(folder); });
+  // It may itself be in its place, though not for sure on the disk.
+  steps.erase(std::lower_bound(steps.begin(), steps.end(), step), steps.end());
   if (!problem.empty())
     return "those before it cannot be looked for: " + problem;
-  return steps.empty() ? "there is none before it"
-                       : "the newest is " + stepFolder(folder, steps.back());
+  return steps.empty()
+             ? "there is none before it"
+             : "the newest before it is " + stepFolder(folder, steps.back());
 }
 
 /// Returns whether no rank has a problem. One that has it says so, and ends the
@@ -298,7 +317,7 @@ bool Saver::handle(const std::string &problem, const Running &save) {
   int64_t step = save.request.state.step;
   std::string text = "the checkpoint of step " + std::to_string(step) +
                      " could not be saved: " + problem + "; " +
-                     describeOthers(folder);
+                     describeOthers(folder, step);
   if (config.checkpoint.onError == "stop")
     requireSuccess(rank.world(), problem.empty() ? "" : text);
   else if (failures.first == rank.world().rank)

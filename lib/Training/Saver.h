@@ -13,6 +13,7 @@
 #ifndef FSDP_TRAINING_SAVER_H
 #define FSDP_TRAINING_SAVER_H
 
+#include "FolderLock.h"
 #include "Rank.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Config/RunConfig.h"
@@ -70,6 +71,7 @@ private:
   const Rank &rank;
   const RunConfig &config;
   std::string folder, attempt;
+  std::unique_ptr<FolderLock> lock; // the first rank has its own
   bool isAsync;
   std::vector<Piece> pieces;
   std::vector<std::byte> staging;

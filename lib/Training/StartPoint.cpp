@@ -191,6 +191,13 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
   return stepFolder(folder, wanted);
 }
 
+StartSource fsdp::findStart(const RunConfig &config) {
+  std::string own = findOwnCheckpoint(config);
+  if (!own.empty())
+    return {own, true};
+  return {findCheckpoint(config.checkpoint.initialLoadPath), false};
+}
+
 /// Throws unless the data of the next steps are those that the checkpoint's run
 /// would have had.
 static void checkData(const RunState &then, const RunState &now,
@@ -300,12 +307,24 @@ static std::unique_ptr<TensorStore> openOwnStore(const RunConfig &config,
   }
 }
 
+/// A step under another's name would be gone on from again and again, as the
+/// newest, and be replaced where its name comes again.
+static void checkName(const std::string &path, int64_t step) {
+  std::filesystem::path place(path);
+  std::string own = stepFolder(place.parent_path().string(), step);
+  if (place != own)
+    throw Error("'" + path + "' is a checkpoint of step " +
+                std::to_string(step) + "; call it '" + own +
+                "', or move it out of the folder");
+}
+
 static Found openOwn(const RunConfig &config, const RunState &now,
                      const std::string &path) {
   Found found;
   found.store = openOwnStore(config, path);
   if (!found.store->state())
     throw Error("'" + path + "' does not say at which step it was saved");
+  checkName(path, found.store->state()->step);
   if (excludes(config, "train_state"))
     throw Error("checkpoint.exclude_from_loading = train_state counts steps "
                 "from 1 again, but '" +
@@ -327,10 +346,11 @@ static bool hasMoments(const TensorStore &store) {
       [](const StoredTensor &tensor) { return tensor.role == "state"; });
 }
 
-static Found openInitial(const RunConfig &config, const RunState &now) {
+static Found openInitial(const RunConfig &config, const RunState &now,
+                         const std::string &path) {
   const RunConfig::Checkpoint &checkpoint = config.checkpoint;
   Found found;
-  found.store = openTensorStore(checkpoint.initialLoadPath);
+  found.store = openTensorStore(path);
   const std::optional<RunState> &then = found.store->state();
   if (checkpoint.initialLoadInHf && then)
     throw Error("checkpoint.initial_load_in_hf = true, but '" +
@@ -368,11 +388,11 @@ static FittingCheckpoint fit(const Manifest &manifest, Found found) {
 
 FittingCheckpoint fsdp::openStart(const RunConfig &config,
                                   const Manifest &manifest, const RunState &now,
-                                  const std::string &own) {
-  if (own.empty() && config.checkpoint.initialLoadPath.empty())
+                                  const StartSource &from) {
+  if (from.path.empty())
     return {};
-  return fit(manifest, own.empty() ? openInitial(config, now)
-                                   : openOwn(config, now, own));
+  return fit(manifest, from.isOwn ? openOwn(config, now, from.path)
+                                  : openInitial(config, now, from.path));
 }
 
 FittingCheckpoint fsdp::openParameters(const Manifest &manifest,

@@ -55,13 +55,23 @@ std::string commandThatGoesOn(const RunConfig &config);
 /// cleaned.
 bool lacksLoadStep(const RunConfig &config);
 
-/// Opens `own`, or if that is empty checkpoint.initial_load_path. `now` is
-/// stateOf() the run. Throws fsdp::Error that says everything in which
-/// checkpoint and run differ.
+/// What a run is to begin with.
+struct StartSource {
+  std::string path; // empty: nothing
+  bool isOwn = false;
+};
+
+/// findOwnCheckpoint(), or else what checkpoint.initial_load_path is now: of a
+/// folder of steps the newest. Two looks may find two steps, so one rank looks
+/// for all. Throws as findOwnCheckpoint().
+StartSource findStart(const RunConfig &config);
+
+/// Opens what findStart() found. `now` is stateOf() the run. Throws fsdp::Error
+/// that says everything in which checkpoint and run differ.
 FittingCheckpoint openStart(const RunConfig &config,
                             const rt::Manifest &manifest,
                             const checkpoint::RunState &now,
-                            const std::string &own);
+                            const StartSource &from);
 
 /// What to do about a checkpoint of the run's own folder that cannot be read:
 /// lines for the end of a message.

@@ -68,6 +68,8 @@ private:
   void runSteps();
   void save(int64_t done);
   void saveAndStop();
+  bool isLastSaved() const;
+  void checkLastSave();
   void exportLast();
   bool endOthers();
   std::string firstNonfinite(BegunStep step);
@@ -125,7 +127,7 @@ Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
 /// Loads what the run begins with.
 void Trainer::begin() {
   if (!options.checkpoint.empty())
-    loadParameters(rank, options.checkpoint);
+    start.path = loadParameters(rank, options.checkpoint);
   if (!options.trains() || !config.checkpoint.enable)
     return;
   state = *run.state;
@@ -490,11 +492,27 @@ void Trainer::saveAndStop() {
   print("\n");
 }
 
-/// Behind the last step of a run that is not to end early.
+/// Whether the step that is over last is a checkpoint of the run.
+bool Trainer::isLastSaved() const {
+  return saver->lastStep() == done || (start.isOwn && start.step == done);
+}
+
+/// A save that fails is tried again by the next one; the last has none.
+void Trainer::checkLastSave() {
+  if (!saver || done == start.step || isLastSaved())
+    return;
+  requireSuccess(rank.world(),
+                 rank.isFirst()
+                     ? "step " + std::to_string(done) +
+                           ", the last one, is not saved (checkpoint.on_error "
+                           "= continue); the same command goes on from the "
+                           "newest checkpoint and tries again"
+                     : "");
+}
+
+/// Behind the last step, which is saved, of a run that is not to end early.
 void Trainer::exportLast() {
-  bool isSaved =
-      saver->lastStep() == done || (start.isOwn && start.step == done);
-  if (!isSaved) // its save failed, as all ranks know and the first has said
+  if (!isLastSaved()) // as all ranks know, and the first has said
     return;
   hearOthers(); // a signal may have come while it was saved
   if (isStopping)
@@ -716,7 +734,7 @@ void Trainer::writeSummary() {
 
 void Trainer::runCommand(const std::string &command) {
   if (rank.isFirst())
-    print("parameters of " + options.checkpoint + "\n");
+    print("parameters of " + start.path + "\n");
   if (command == "evaluate")
     evaluate();
   else
@@ -741,6 +759,8 @@ void Trainer::runAll() {
     saveAndStop(); // all is saved
   else if (rank.isFirst())
     writeSummary();
+  if (!isStopping)
+    checkLastSave();
 }
 
 void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,

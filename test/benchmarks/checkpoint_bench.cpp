@@ -77,11 +77,11 @@ int main(int argc, char **argv) {
   SaveRequest request;
   request.folder = folder;
   request.state.step = 1;
-  std::atomic<bool> cancelled{false};
+  std::atomic<Parts> parts{Parts::Awaited};
   say("save, on the disk at the end", bytes, best([&] {
         beginSave(request);
         writePart(request, chunksOf(data, count));
-        commitSave(request, cancelled);
+        commitSave(request, parts);
       }));
   std::string file = folder + "/step-1/rank-00000.safetensors";
   std::string copy = "/dev/shm/checkpoint-bench-copy";

@@ -3,6 +3,7 @@ checkpoints so far stay whole.
 
 usage: run_faults.py WORKDIR"""
 import contextlib
+import json
 import os
 import re
 import resource
@@ -31,7 +32,8 @@ def check(name, command, pattern, fails, **options):
     status, said, errors = said_by(command, **options)
     expect((status != 0) == fails, f"{name}: status {status}\n{said}{errors}")
     expect(re.search(pattern, errors), f"{name}: says\n{errors}")
-    messages = [line for line in errors.splitlines() if line.startswith("fsdp")]
+    messages = [line for line in errors.splitlines() if
+                re.match("fsdp(?!-run: warning: )", line)]
     expect(len(messages) == 1 or not fails,
            f"{name}: more than one message\n{errors}")
     return said
@@ -43,6 +45,59 @@ def newest_is_whole(folder, step):
     done = subprocess.run(["fsdp-checkpoint", "verify", f"{folder}/checkpoint"],
                           capture_output=True, text=True)
     expect(done.returncode == 0, f"{folder}: {done.stderr}")
+
+
+def last_is_lost(work, text, base, artifact):
+    """Where a run that goes on without a save has no later one, it fails; what
+    it has computed is there."""
+    folder = f"{work}/last-lost"
+    shutil.copytree(base, folder)
+    with open(f"{folder}/checkpoint/step-6.partial", "w") as file:
+        file.write("mine")
+    command = artifact.command(text, folder, training__steps=6,
+                               checkpoint__on_error="continue")
+    check(folder, command, r"step-6.partial' is no directory; move it away; "
+          r"(.|\n)*fsdp-run: .*step 6, the last one, is not saved", True)
+    newest_is_whole(folder, 4)
+    with open(f"{folder}/summary.json") as file:
+        expect(json.load(file)["steps"] == 6, "no summary of all steps")
+    with open(f"{folder}/checkpoint/step-6.partial") as file:
+        expect(file.read() == "mine", "a file of somebody else is lost")
+    os.remove(f"{folder}/checkpoint/step-6.partial")
+    said = artifact.run(text, folder, training__steps=6)
+    expect("step 6 saved" in said, said)
+
+
+def names(work, text, base, artifact):
+    """Steps under names that are not theirs, and that nobody can look at."""
+    folder = f"{work}/names"
+    shutil.copytree(base, folder)
+    command = artifact.command(text, folder, training__steps=6)
+    steps = f"{folder}/checkpoint"
+    os.rename(f"{steps}/step-4", f"{steps}/step-100")
+    check("another's name", command, r"step-100' is a checkpoint of step 4; "
+          r"call it '.*/step-4', or move it out", True)
+    os.symlink(f"{steps}/step-100", f"{steps}/step-4")
+    os.rename(f"{steps}/step-100", f"{steps}/away")
+    said = check("a link to nothing", command, r"cannot look at '.*step-4': it "
+                 r"is a link to '.*step-100', which is not there", True)
+    expect("step:" not in said, f"trains\n{said}")
+    # What somebody has put into a step would be lost when it is saved again.
+    os.remove(f"{steps}/step-4")
+    os.rename(f"{steps}/away", f"{steps}/step-4")
+    artifact.run(text, folder, training__steps=6)
+    with open(f"{steps}/step-6/notes.txt", "w") as file:
+        file.write("mine")
+    again = artifact.command(text, folder, training__steps=6,
+                             checkpoint__load_step=4)
+    for _ in range(2):
+        check("notes", again, r"the checkpoint of step 6 could not be saved: "
+              r"'.*step-6' has something in it that is no file of a "
+              r"checkpoint; move it away; .*step-4", True)
+        expect(runs.steps(folder) == ([4, 6], []), f"{runs.steps(folder)}")
+    os.remove(f"{steps}/step-6/notes.txt")
+    said_by(again)
+    newest_is_whole(folder, 6)
 
 
 def disks(work, text, artifact):
@@ -57,12 +112,13 @@ def disks(work, text, artifact):
                         "checkpoint__interval": 4, "training__steps": 10}
             stops = policy == "stop"
             told = (r"the checkpoint of step 8 could not be saved: .*"
-                    r"step-8.partial.*; the newest is .*step-4")
+                    r"step-8.partial.*; the newest before it is .*step-4")
             # MPI needs files of 4104 KiB, and a rank's part has 5.7 MB.
             folder = f"{work}/limit-{mode}-{policy}"
             shutil.copytree(base, folder)
+            # The last step cannot be saved either.
             check(folder, artifact.command(text, folder, **settings), told,
-                  stops, limit=4200 << 10)
+                  True, limit=4200 << 10)
             newest_is_whole(folder, 4)
             cases += 1
             if mode == "disabled":  # the folder is made before they differ
@@ -78,7 +134,9 @@ def disks(work, text, artifact):
             if stops:  # what failed is tried again when there is room
                 artifact.run(text, folder, training__steps=12)
                 newest_is_whole(folder, 12)
-    return cases
+    last_is_lost(work, text, base, artifact)
+    names(work, text, base, artifact)
+    return cases + 2
 
 
 def vanished(work, text, artifact):
@@ -166,7 +224,7 @@ def becomes_read_only(work, text, artifact):
             return file.read()
 
     failed = (r"the checkpoint of step \d+ could not be saved: .*Permission "
-              r"denied; the newest is .*step-(\d+)")
+              r"denied; the newest before it is .*step-(\d+)")
     with open(log, "w") as errors, runs.running(
             command, stdout=subprocess.DEVNULL, stderr=errors) as process:
         def has_saved():

@@ -8,23 +8,30 @@
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 
+static void warnOf(const std::string &folder, const std::vector<int64_t> &steps,
+                   const char *what) {
+  for (int64_t step : steps)
+    std::fprintf(stderr, "fsdp-checkpoint: '%s' %s\n",
+                 stepFolder(folder, step).c_str(), what);
+}
+
 static int prune(const std::string &folder, int64_t keep) {
   std::vector<int64_t> before = committedSteps(folder);
   if (before.empty())
     throw Error("there is no checkpoint in '" + folder +
                 "': a folder of them has directories 'step-N' with a marker "
                 "'committed'");
-  std::vector<int64_t> stayed = pruneCheckpoints(folder, keep);
+  Pruned pruned = pruneCheckpoints(folder, keep);
   std::vector<int64_t> after = committedSteps(folder);
   for (int64_t step : before)
     if (!std::binary_search(after.begin(), after.end(), step))
       std::printf("removed %s\n", stepFolder(folder, step).c_str());
-  for (int64_t step : stayed)
-    std::fprintf(stderr,
-                 "fsdp-checkpoint: '%s' stays: something lies in it that is no "
-                 "file of a checkpoint\n",
-                 stepFolder(folder, step).c_str());
-  return stayed.empty() ? 0 : 1;
+  warnOf(folder, pruned.foreign,
+         "stays: something lies in it that is no file of a checkpoint");
+  warnOf(folder, pruned.damaged,
+         "is damaged: it stays and does not count among those to keep; remove "
+         "it, or see fsdp-checkpoint verify");
+  return pruned.foreign.empty() && pruned.damaged.empty() ? 0 : 1;
 }
 
 std::function<int()> checkpoint::declarePrune(CLI::App &app) {

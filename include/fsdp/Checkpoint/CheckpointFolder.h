@@ -72,22 +72,35 @@ struct SaveRequest {
 void beginSave(const SaveRequest &request);
 /// Writes this rank's part and says so. On any thread. Throws fsdp::Error.
 void writePart(const SaveRequest &request, std::vector<SavedChunk> chunks);
+/// What is known of the parts of a save: that ranks may still write theirs,
+/// that all have said that theirs is written, or that one never will be.
+enum class Parts { Awaited, Written, Cancelled };
 /// Waits until all parts are there and commits, on the first rank; false if
-/// `cancelled` became true before. Throws fsdp::Error.
-bool commitSave(const SaveRequest &request, const std::atomic<bool> &cancelled);
+/// `parts` became Cancelled before. A part that is not there though all are
+/// Written is an error. Throws fsdp::Error.
+bool commitSave(const SaveRequest &request, const std::atomic<Parts> &parts);
 /// Removes what a save has left that will not be committed.
 void abandonSave(const SaveRequest &request);
 
 /// The directory of a step.
 std::string stepFolder(const std::string &folder, int64_t step);
-/// Steps with a marker, ascending. None if the folder does not exist.
+/// Steps with a marker, ascending. None if the folder does not exist. Throws
+/// fsdp::Error if a step cannot be looked at: it may have one.
 std::vector<int64_t> committedSteps(const std::string &folder);
-/// Removes all but the newest `keep` committed steps; 0 keeps all. Returns the
-/// steps that stay because something lies there that is no file of ours.
-std::vector<int64_t> pruneCheckpoints(const std::string &folder, int64_t keep);
-/// Removes what dead runs have left: partial and half-removed directories. What
-/// was whole and only not yet renamed stays a checkpoint.
-void cleanCheckpoints(const std::string &folder);
+/// The steps that a pruning has left besides those that were to be kept.
+struct Pruned {
+  std::vector<int64_t> foreign; // something lies there that is no file of ours
+  std::vector<int64_t> damaged; // not whole, and newer than those kept
+};
+/// Removes all but the newest `keep` committed steps that are whole (marker,
+/// index, sizes of files) and what is newer; 0 keeps all. What a pruning that
+/// was killed has left goes too.
+Pruned pruneCheckpoints(const std::string &folder, int64_t keep);
+/// Removes what dead runs have left: partial and half-removed directories, and
+/// partial files. What was whole and only not yet renamed stays a checkpoint.
+/// Returns the directories that stay because something lies there that is no
+/// file of ours.
+std::vector<std::string> cleanCheckpoints(const std::string &folder);
 
 } // namespace fsdp::checkpoint
 

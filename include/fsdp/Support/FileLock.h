@@ -15,6 +15,12 @@ namespace fsdp {
 /// Returns whether it did, and sets errno if not: EWOULDBLOCK if it is held.
 bool tryLock(int descriptor);
 
+/// Holds the file or folder of a descriptor together with other processes that
+/// do so: then tryLock() fails everywhere. One that holds it alone lets others
+/// join. Returns whether it did, and sets errno if not: EWOULDBLOCK if a
+/// process holds it alone.
+bool tryShare(int descriptor);
+
 enum class LockWait { No, Yes };
 
 /// Opens `path` with the flags of open(2), new files for everybody that the

@@ -333,9 +333,10 @@ TEST_F(Damaged, OnlyWhatCanBeNothingElseIsRemoved) {
                            "step-70", "mine.partial", "step-80.partial-other"})
     EXPECT_TRUE(fs::exists(folder.file(name))) << name;
   EXPECT_EQ(committedSteps(folder.path), (std::vector<int64_t>{10, 20, 30}));
-  EXPECT_EQ(pruneCheckpoints(folder.path, 1), (std::vector<int64_t>{10}));
+  EXPECT_EQ(pruneCheckpoints(folder.path, 1).foreign,
+            (std::vector<int64_t>{10}));
   EXPECT_EQ(committedSteps(folder.path), (std::vector<int64_t>{10, 30}));
-  EXPECT_EQ(pruneCheckpoints(folder.path, 0), (std::vector<int64_t>{}));
+  EXPECT_EQ(pruneCheckpoints(folder.path, 0).foreign, (std::vector<int64_t>{}));
 }
 
 TEST_F(Damaged, SavesThatCannotBe) {
@@ -348,18 +349,26 @@ TEST_F(Damaged, SavesThatCannotBe) {
   // Both ranks say that they have written the same box.
   for (request.rank = 0; request.rank < 2; ++request.rank)
     writePart(request, chunksOf(manifest, 0, 20));
-  std::atomic<bool> cancelled{false};
+  std::atomic<Parts> parts{Parts::Awaited};
   request.rank = 0;
   std::string partial = folder.path + "/step-20.partial";
-  EXPECT_EQ(messageOf([&] { commitSave(request, cancelled); }),
+  EXPECT_EQ(messageOf([&] { commitSave(request, parts); }),
             "'" + partial + "': 'n' has 1 elements, its boxes 2");
   abandonSave(request);
   EXPECT_FALSE(fs::exists(partial));
-  EXPECT_EQ(messageOf([&] { commitSave(request, cancelled); }),
+  EXPECT_EQ(messageOf([&] { commitSave(request, parts); }),
             "the folder '" + partial +
                 "' has vanished while a checkpoint was written into it");
+  // All have said that their part is written, but one is gone.
   beginSave(request);
-  cancelled = true;
-  EXPECT_FALSE(commitSave(request, cancelled));
+  writePart(request, chunksOf(manifest, 0, 20));
+  parts = Parts::Written;
+  EXPECT_EQ(messageOf([&] { commitSave(request, parts); }),
+            "'" + partial +
+                "/rank-00001.json' is gone, or of another run: rank 1 has "
+                "written it, and somebody has changed the folder since");
+  beginSave(request);
+  parts = Parts::Cancelled;
+  EXPECT_FALSE(commitSave(request, parts));
   EXPECT_EQ(committedSteps(folder.path), (std::vector<int64_t>{10}));
 }

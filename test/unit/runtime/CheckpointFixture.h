@@ -155,8 +155,8 @@ inline void saveAs(const checkpoint::SaveRequest &request,
       own.rank = rank;
       checkpoint::writePart(own, chunksOf(manifest, rank, step));
     });
-  std::atomic<bool> cancelled{false};
-  EXPECT_TRUE(checkpoint::commitSave(request, cancelled));
+  std::atomic<checkpoint::Parts> parts{checkpoint::Parts::Awaited};
+  EXPECT_TRUE(checkpoint::commitSave(request, parts));
   for (std::thread &rank : ranks)
     rank.join();
 }

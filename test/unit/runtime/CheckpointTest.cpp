@@ -142,8 +142,8 @@ TEST(Checkpoint, KeepsWhatBeganAnew) {
     request.state.optimizerStart = optimizerStart;
     beginSave(request);
     writePart(request, chunksOf(manifest, 0, step));
-    std::atomic<bool> cancelled{false};
-    EXPECT_TRUE(commitSave(request, cancelled));
+    std::atomic<Parts> parts{Parts::Awaited};
+    EXPECT_TRUE(commitSave(request, parts));
     return stepFolder(folder.path, step);
   };
   auto store = openTensorStore(save(10, 9));

@@ -41,3 +41,21 @@ TEST(FileLock, FoldersToo) {
   EXPECT_EQ(errno, EWOULDBLOCK);
   close(held);
 }
+
+TEST(FileLock, SeveralMayHoldOne) {
+  TemporaryFolder folder;
+  std::string path = folder.file("lock");
+  int first = openLocked(path, O_RDWR | O_CREAT, LockWait::No);
+  int second = open(path.c_str(), O_RDWR);
+  EXPECT_FALSE(tryShare(second));
+  EXPECT_EQ(errno, EWOULDBLOCK);
+  EXPECT_TRUE(tryShare(first));
+  EXPECT_TRUE(tryShare(second));
+  EXPECT_EQ(openLocked(path, O_RDWR, LockWait::No), -1);
+  close(first);
+  EXPECT_EQ(openLocked(path, O_RDWR, LockWait::No), -1);
+  close(second);
+  int third = openLocked(path, O_RDWR, LockWait::No);
+  EXPECT_GE(third, 0);
+  close(third);
+}

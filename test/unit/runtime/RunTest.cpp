@@ -419,6 +419,20 @@ TEST_F(Run, OneJobWritesToAFolder) {
   EXPECT_FALSE(std::filesystem::exists(lock));
 }
 
+TEST_F(Run, RemovesWhatKilledRunsLeft) {
+  ASSERT_EQ(run(good(1, 1)).status, 0);
+  for (const char *name :
+       {"summary.json", "loss.svg", "sample.txt", "metrics.jsonl", "notes"})
+    folder.write(std::string("dump/") + name + ".partial-77", "half");
+  ASSERT_EQ(run(good(1, 1)).status, 0);
+  for (const char *name :
+       {"summary.json", "loss.svg", "sample.txt", "metrics.jsonl"})
+    EXPECT_FALSE(std::filesystem::exists(
+        folder.file(std::string("dump/") + name + ".partial-77")))
+        << name;
+  EXPECT_TRUE(std::filesystem::exists(folder.file("dump/notes.partial-77")));
+}
+
 TEST_F(Run, AFullDiskKeepsEarlierSteps) {
   // Room for the header and some steps: 8 blocks of 1 KiB.
   Outcome outcome = run(good(1, 1000), "ulimit -f 8;");

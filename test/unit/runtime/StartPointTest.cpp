@@ -36,8 +36,10 @@ TEST(StartPoint, ADamagedCheckpointHasARemedy) {
   saveStep(steps, manifest, 8);
   auto damage = [&](const std::string &path) {
     writeFileAtomically(path + "/index.json", "{}");
-    std::string message = messageOf(
-        [&] { openStart(config, manifest, checkpoint::RunState(), path); });
+    std::string message = messageOf([&] {
+      openStart(config, manifest, checkpoint::RunState(),
+                {path, /*isOwn=*/true});
+    });
     return message.substr(message.find('\n') + 1);
   };
   EXPECT_EQ(damage(steps + "/step-8"),

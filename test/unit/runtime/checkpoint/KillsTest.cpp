@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <random>
 #include <set>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 static int callsLeft = -1; // negative: endless
 static bool canExchange = true;
 static std::set<fs::path> synced; // files and folders
+static std::string failingFolder; // that no disk takes; empty: none
 
 /// Ends the process in front of a call, behind those that were granted.
 static void countCall() {
@@ -70,7 +72,13 @@ int fsync(int file) {
   std::error_code ignored;
   synced.insert(
       fs::read_symlink("/proc/self/fd/" + std::to_string(file), ignored));
-  return 0;
+  struct stat status, failing;
+  if (failingFolder.empty() || fstat(file, &status) != 0 ||
+      stat(failingFolder.c_str(), &failing) != 0 ||
+      status.st_ino != failing.st_ino || status.st_dev != failing.st_dev)
+    return 0;
+  errno = EIO;
+  return -1;
 }
 }
 
@@ -92,8 +100,8 @@ static void saveInOrder(const std::string &folder, int64_t step) {
   beginSave(request);
   for (request.rank = 0; request.rank < request.ranks; ++request.rank)
     writePart(request, chunksOf(saved, request.rank, step));
-  std::atomic<bool> cancelled{false};
-  commitSave(request, cancelled);
+  std::atomic<Parts> parts{Parts::Awaited};
+  commitSave(request, parts);
 }
 
 /// What a run does at its start and at each of some steps.
@@ -220,6 +228,19 @@ TEST(CheckpointKills, WhereNamesCannotBeExchanged) {
   dieEverywhere([](const std::string &folder) { runSteps(folder, 5, 1); },
                 {4, 5});
   canExchange = true;
+}
+
+TEST(CheckpointKills, ADiskThatDoesNotTakeTheLastName) {
+  TemporaryFolder folder;
+  runSteps(folder.path, 4, 1);
+  failingFolder = folder.path;
+  std::string message = messageOf([&] { saveInOrder(folder.path, 5); });
+  failingFolder.clear();
+  EXPECT_EQ(message, "'" + folder.path +
+                         "/step-5' is whole, but may not be on the disk: "
+                         "cannot write the folder '" +
+                         folder.path + "': Input/output error");
+  EXPECT_EQ(checkNewest(folder.path), 5);
 }
 
 /// FSDP_KILLS: how many.
