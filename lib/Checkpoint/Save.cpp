@@ -153,7 +153,6 @@ static std::optional<Part> awaitPart(const SaveRequest &request, int64_t rank,
   std::string folder = partialFolder(request);
   std::string path = folder + "/" + rankFileName(rank, kPartSuffix);
   auto pause = milliseconds(1);
-  // Other machines may see a name a moment later than it was given.
   std::optional<steady_clock::time_point> end;
   while (parts != Parts::Cancelled) {
     bool isWritten = parts == Parts::Written;
@@ -164,7 +163,9 @@ static std::optional<Part> awaitPart(const SaveRequest &request, int64_t rank,
       throw Error("the folder '" + folder +
                   "' has vanished while a checkpoint was written into it");
     if (isWritten && !end)
-      end = steady_clock::now() + seconds(2);
+      end =
+          steady_clock::now() + duration_cast<steady_clock::duration>(
+                                    duration<double>(request.patienceSeconds));
     if (end && steady_clock::now() > *end)
       throw Error("'" + path + "' is gone, or of another run: rank " +
                   std::to_string(rank) +

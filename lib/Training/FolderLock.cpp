@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -65,10 +66,24 @@ void FolderLock::share(const std::string &folder, const std::string &option) {
   failToLock(option);
 }
 
+/// To open a folder makes network file systems look again.
+static void lookAgain(const std::filesystem::path &folder) {
+  std::error_code ignored;
+  std::filesystem::directory_iterator(folder.parent_path(), ignored);
+  std::filesystem::directory_iterator(folder, ignored);
+}
+
 void FolderLock::join(const std::string &folder, const std::string &option) {
-  descriptor = open(file.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0)
-    failToLock(option);
+  using namespace std::chrono;
+  // What the first rank has just made another machine may see later.
+  auto patience = steady_clock::now() + seconds(60);
+  while ((descriptor = open(file.c_str(), O_RDWR | O_CLOEXEC)) < 0) {
+    bool isAbsent = errno == ENOENT || errno == ESTALE;
+    if (!isAbsent || steady_clock::now() > patience)
+      failToLock(option);
+    lookAgain(folder);
+    std::this_thread::sleep_for(milliseconds(100));
+  }
   share(folder, option);
 }
 
@@ -88,8 +103,10 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
                        const std::string &option)
     : file(folder + "/" + kFile) {
   using namespace std::chrono;
-  // Ranks notice within two seconds that their launcher is gone.
-  auto patience = steady_clock::now() + seconds(10);
+  // Ranks notice within two seconds that their launcher is gone; what a machine
+  // held that is lost, NFS gives back behind 90.
+  auto patience = steady_clock::now() + seconds(100);
+  auto silence = steady_clock::now() + seconds(3);
   // mpirun inherits the descriptor.
   while ((descriptor = openLocked(file, O_RDWR | O_CREAT, LockWait::No)) < 0) {
     if (errno != EWOULDBLOCK)
@@ -101,6 +118,13 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
     }
     if (!hasEnded(holder) || steady_clock::now() > patience)
       throw inUse(folder, holder, option);
+    if (steady_clock::now() > silence) {
+      std::fprintf(stderr,
+                   "fsdp-run: '%s' is still held by ranks of a job whose "
+                   "process %d has ended; waiting for them\n",
+                   file.c_str(), holder.value("process", 0));
+      silence = patience + seconds(1); // once
+    }
     std::this_thread::sleep_for(milliseconds(50));
   }
   removal.emplace(file.c_str());

@@ -22,7 +22,7 @@ public:
   /// Takes the folder for a job, or joins the launcher that has it and started
   /// this rank. Throws fsdp::Error that names the holder if another job has the
   /// folder, and the option that chooses it; the ranks of a launcher that is
-  /// gone are waited for some seconds.
+  /// gone are waited for, up to 100 s.
   FolderLock(const std::string &folder, const std::string &artifact,
              const std::string &option = "--job.dump_folder");
   /// Joins the rank of the own job that has taken the folder `joined` and has

@@ -89,9 +89,13 @@ StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
     return {};
   try {
     load(rank, found);
-  } catch (const std::exception &error) {
-    throw Error(error.what() +
-                (from.isOwn ? remedyOfDamage(config, from.path) : ""));
+  } catch (const Error &error) {
+    // There are others, of which the checkpoint is not the cause.
+    std::string problem = error.what();
+    bool isDamage = problem.rfind("damaged ", 0) == 0;
+    throw Error(problem + (from.isOwn && isDamage
+                               ? remedyOfDamage(config, from.path)
+                               : ""));
   }
   StartPoint start = found.start;
   if (!rank.isFirst())

@@ -8,6 +8,7 @@
 #include "fsdp/Support/Half.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -89,8 +90,9 @@ static bool holds(SaveContents contents, const RangeInfo &range) {
   return contents == SaveContents::Everything || range.role == "parameter";
 }
 
-/// `count` values of f32 as bf16.
-static void writeNarrow(const std::byte *from, int64_t count,
+/// `count` values of f32 as bf16. Throws fsdp::Error for one that is too large.
+static void writeNarrow(const std::string &tensor, const std::byte *from,
+                        int64_t count,
                         const std::function<void(std::string_view)> &sink) {
   constexpr int64_t kMost = 1 << 15;
   uint16_t narrow[kMost];
@@ -100,6 +102,11 @@ static void writeNarrow(const std::byte *from, int64_t count,
       float value;
       std::memcpy(&value, from + (done + i) * 4, sizeof value);
       narrow[i] = floatToBF16(value);
+      if (std::isfinite(value) && !std::isfinite(bf16ToFloat(narrow[i])))
+        throw Error(format("the tensor '%s' has a value of %g, which would be "
+                           "infinite as bfloat16; "
+                           "--checkpoint.export_dtype=float32 holds it",
+                           tensor.c_str(), static_cast<double>(value)));
     }
     sink(
         {reinterpret_cast<const char *>(narrow), static_cast<size_t>(2 * now)});
@@ -130,7 +137,7 @@ std::vector<SavedChunk> Saver::chunksOf(SaveContents contents) const {
               const std::byte *from =
                   data + static_cast<uint64_t>(stored - begin) * element;
               if (isNarrow)
-                writeNarrow(from, count, sink);
+                writeNarrow(range.name, from, count, sink);
               else
                 sink({reinterpret_cast<const char *>(from),
                       static_cast<size_t>(count) * element});

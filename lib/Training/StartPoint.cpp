@@ -284,6 +284,10 @@ static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
 
 std::string fsdp::remedyOfDamage(const RunConfig &config,
                                  const std::string &path) {
+  // Whoever has asked for this step can ask for others.
+  if (config.checkpoint.loadStep >= 0)
+    return "\n" + commandThatGoesOn(config) +
+           " goes on from the newest checkpoint";
   std::string folder = checkpointFolder(config);
   std::optional<int64_t> older;
   for (int64_t step : committedSteps(folder)) {
@@ -302,7 +306,7 @@ static std::unique_ptr<TensorStore> openOwnStore(const RunConfig &config,
                                                  const std::string &path) {
   try {
     return openTensorStore(path);
-  } catch (const std::exception &error) {
+  } catch (const Error &error) {
     throw Error(error.what() + remedyOfDamage(config, path));
   }
 }

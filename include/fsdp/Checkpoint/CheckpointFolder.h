@@ -66,6 +66,9 @@ struct SaveRequest {
   int64_t rank = 0, ranks = 1;
   /// Distinguishes the saves of one run from what others have left.
   std::string attempt;
+  /// So long the first rank looks for a part that is written: other machines
+  /// may see a name later than it was given.
+  double patienceSeconds = 10;
 };
 
 /// Makes step-N.partial empty, on the first rank, before any part is written.

@@ -363,6 +363,7 @@ TEST_F(Damaged, SavesThatCannotBe) {
   beginSave(request);
   writePart(request, chunksOf(manifest, 0, 20));
   parts = Parts::Written;
+  request.patienceSeconds = 0.1;
   EXPECT_EQ(messageOf([&] { commitSave(request, parts); }),
             "'" + partial +
                 "/rank-00001.json' is gone, or of another run: rank 1 has "

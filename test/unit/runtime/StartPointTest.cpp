@@ -46,6 +46,11 @@ TEST(StartPoint, ADamagedCheckpointHasARemedy) {
             "--checkpoint.load_step=4 goes on from the one before, and so does "
             "the same command with '" +
                 steps + "/step-8' moved away");
+  config.checkpoint.loadStep = 8;
+  EXPECT_EQ(damage(steps + "/step-8"),
+            "the same command without checkpoint.load_step goes on from the "
+            "newest checkpoint");
+  config.checkpoint.loadStep = -1;
   EXPECT_EQ(damage(steps + "/step-4"),
             "with '" + steps + "/step-4' moved away, the run begins anew");
 }
