@@ -144,8 +144,14 @@ void FolderLock::release() {
   bool hasTaken = removal.has_value();
   removal.reset();
   std::error_code ignored;
-  // Under its name the others hold it until they have ended too.
-  if (hasTaken && tryLock(descriptor))
+  // Under its name the others hold it until they have ended too, which ranks
+  // that were just killed do in a moment.
+  bool isAlone = hasTaken && tryLock(descriptor);
+  for (int look = 0; hasTaken && !isAlone && look < 50; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    isAlone = tryLock(descriptor);
+  }
+  if (isAlone)
     std::filesystem::remove(file, ignored);
   close(descriptor);
   descriptor = -1;

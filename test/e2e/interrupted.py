@@ -160,8 +160,10 @@ def ends():
            stopped.format(r"\d"), short, False)
     yield ("own-terminate",
            lambda j: kill(j.process.pid, number=signal.SIGTERM), "", {}, True)
+    # By messages others know what it said in its last beat, perhaps nothing yet.
     yield ("ring-mpi", lambda j: kill(j.ranks[0], number=signal.SIGSTOP),
-           "fsdp: rank 1: " + silent.format(0), {**short, **mpi}, True)
+           "fsdp: rank 1: " + silent.format(0).replace(last, f"(none so far|{last})"),
+           {**short, **mpi}, True)
 
 
 def main():
