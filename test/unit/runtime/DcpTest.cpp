@@ -273,7 +273,7 @@ TEST(Dcp, CountsWhatOptimizerAndScheduleHaveSeen) {
   EXPECT_EQ(integerOf("train_state.step"), 100);
   EXPECT_EQ(integerOf("train_state.ntokens_seen"), 5000);
   // Read again, AdamW's next update is the 74th.
-  const RunState &state = openTensorStore(target)->state().value();
+  const RunState state = openTensorStore(target)->state().value();
   EXPECT_EQ(state.step - state.skippedSteps - state.optimizerStart, 73);
 }
 
