@@ -138,7 +138,7 @@ std::unique_ptr<FolderLock> FolderLock::joinFirst(const std::string &joined) {
   return lock;
 }
 
-void FolderLock::release() {
+void FolderLock::release(double patienceSeconds) {
   if (descriptor < 0)
     return;
   bool hasTaken = removal.has_value();
@@ -147,8 +147,10 @@ void FolderLock::release() {
   // Under its name the others hold it until they have ended too, which ranks
   // that were just killed do in a moment.
   bool isAlone = hasTaken && tryLock(descriptor);
-  for (int look = 0; hasTaken && !isAlone && look < 50; ++look) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  constexpr double kLook = 0.02;
+  for (double waited = 0; hasTaken && !isAlone && waited < patienceSeconds;
+       waited += kLook) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kLook));
     isAlone = tryLock(descriptor);
   }
   if (isAlone)

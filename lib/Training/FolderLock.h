@@ -32,7 +32,8 @@ public:
   FolderLock(const FolderLock &) = delete;
   FolderLock &operator=(const FolderLock &) = delete;
 
-  void release();
+  /// Removes the file if within so many seconds no other process holds it.
+  void release(double patienceSeconds = 1);
 
 private:
   explicit FolderLock(std::string file) : file(std::move(file)) {}

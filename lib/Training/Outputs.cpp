@@ -176,11 +176,14 @@ void Outputs::removeLeftovers() const {
     removePartialFiles(metrics);
 }
 
-void Outputs::discard() {
+void Outputs::discard(double patienceSeconds) {
   std::error_code ignored;
   removeLeftovers();
-  lock.reset();
-  checkpointLock.reset();
+  for (auto *held : {&lock, &checkpointLock})
+    if (*held) {
+      (*held)->release(patienceSeconds);
+      held->reset();
+    }
   if (!newCheckpoints.empty())
     fs::remove(newCheckpoints, ignored);
   // Fails if something is in it, as it should.

@@ -24,8 +24,8 @@ public:
 
   /// After a failed run: removes files that a rank which was ended from
   /// outside had begun, and the folder if this run made it and it is empty.
-  /// The steps' lines stay.
-  void discard();
+  /// The steps' lines stay. Ranks that are being ended are waited for so long.
+  void discard(double patienceSeconds = 0);
 
   /// "; the steps so far are in …" if this run has written any, or nothing.
   std::string whereStepsAre() const;

@@ -47,7 +47,8 @@ static int startRanks(const RunOptions &options) {
     if (end.status == 0)
       return 0;
     std::string where = outputs.whereStepsAre();
-    outputs.discard();
+    // Ranks notice within two seconds that their launcher is gone.
+    outputs.discard(/*patienceSeconds=*/5);
     // A filter whose reader has gone ends without a word.
     if (!end.message.empty())
       std::fprintf(stderr, "fsdp-run: %s%s\n", end.message.c_str(),
