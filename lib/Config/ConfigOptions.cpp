@@ -340,7 +340,9 @@ static void addReports(Table &table, RunConfig &config) {
   table.add("sample.prompt", config.sample.prompt,
             "text to continue; empty: the start of the held-out text");
   table.add("sample.length", config.sample.length, 0, 1e6,
-            "bytes to generate after training; 0: none");
+            "bytes to generate; unset: none after training, for which 0 stands "
+            "too, and 200 by the command sample; each takes a run of the "
+            "program evaluate");
   table.add("sample.temperature", config.sample.temperature, 0, 100,
             "0 takes the likeliest byte");
 }

@@ -52,6 +52,7 @@ std::optional<HeldOutScore> fsdp::evaluateHeldOut(Rank &rank,
 }
 
 double fsdp::gzipBitsPerByte(std::string_view text) {
+  text = text.substr(0, kMostGzipBytes);
   z_stream stream{};
   constexpr int gzipWindow = 15 + 16; // 32 KiB, with gzip's header
   if (deflateInit2(&stream, 9, Z_DEFLATED, gzipWindow, 8, Z_DEFAULT_STRATEGY) !=
@@ -186,7 +187,7 @@ std::optional<std::string> fsdp::generateText(Rank &rank,
   uint64_t key =
       philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
   std::fill_n(batch.targets, batch.rows * batch.sequence, 0);
-  for (int64_t i = 0; i < config.sample.length; ++i) {
+  for (int64_t i = 0; i < *config.sample.length; ++i) {
     if (!goesOn())
       return std::nullopt;
     int64_t length = fillRows(batch, rank.dataShard().columns, story);

@@ -25,7 +25,11 @@ using GoesOn = std::function<bool()>;
 std::optional<HeldOutScore>
 evaluateHeldOut(Rank &rank, const rt::ByteDataset &text, const GoesOn &goesOn);
 
-/// Size of the text under `gzip -9`, in bits per byte of text.
+/// More of a text would take gzip longer than is worth the comparison.
+inline constexpr size_t kMostGzipBytes = 64 << 20;
+
+/// Size of the text, of its first kMostGzipBytes at most, under `gzip -9`, in
+/// bits per byte of text.
 double gzipBitsPerByte(std::string_view text);
 
 /// Continues config.sample.prompt, or the start of the held-out text, one

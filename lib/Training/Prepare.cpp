@@ -103,6 +103,9 @@ static void checkValidation(const RunConfig &config, const Manifest &manifest) {
                 "--validation.freq=0 trains without validation");
 }
 
+/// What the command sample generates where nobody says how much.
+static constexpr int64_t kSampledBytes = 200;
+
 /// What evaluate and sample need.
 static void checkCommand(const RunConfig &config, const RunOptions &options,
                          const Manifest &manifest) {
@@ -110,7 +113,7 @@ static void checkCommand(const RunConfig &config, const RunOptions &options,
     return;
   if (manifest.findProgram("evaluate") < 0)
     throw Error("the artifact has no program 'evaluate'");
-  if (options.command == "sample" && config.sample.length == 0)
+  if (options.command == "sample" && *config.sample.length == 0)
     throw Error("sample.length = 0 asks for no text; set --sample.length");
   if (options.command == "evaluate" && config.validation.fraction == 0)
     throw Error("validation.fraction = 0 holds out no text to evaluate");
@@ -142,6 +145,8 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkCheckpoint(config, errors);
   errors.throwIfAny();
   checkSettings(manifest, compiledSettings(config), config.origin);
+  if (!config.sample.length)
+    config.sample.length = options.command == "sample" ? kSampledBytes : 0;
   if (!options.program.empty()) {
     if (manifest.findProgram(options.program) < 0)
       throw Error("the artifact has no program '" + options.program + "'");
@@ -153,7 +158,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
                 "--program runs");
   checkInputs(manifest);
   checkInputsOfStep(manifest);
-  checkLogits(manifest, config.sample.length);
+  checkLogits(manifest, *config.sample.length);
   checkCommand(config, options, manifest);
   if (options.trains()) {
     checkValidation(config, manifest);

@@ -12,7 +12,7 @@ namespace fsdp {
 
 /// A run whose configuration, artifact and text exist and agree.
 struct PreparedRun {
-  RunConfig config;
+  RunConfig config; // sample.length is set
   std::unique_ptr<rt::ArtifactFolder> artifact;
   std::unique_ptr<rt::ByteDataset> text; // null with --program
   /// stateOf() a run with checkpoints.

@@ -275,10 +275,12 @@ void Trainer::train() {
 void Trainer::runCommand(const std::string &command) {
   if (rank.isFirst())
     print("parameters of " + start.path + "\n");
-  if (command == "evaluate")
-    evaluate();
-  else
+  if (command == "sample") {
     sample();
+    return;
+  }
+  evaluate();
+  compareWithGzip();
 }
 
 void Trainer::runAll() {
@@ -296,11 +298,13 @@ void Trainer::runAll() {
       writeSample();
   }
   if (isStopping)
-    saveAndStop(); // all is saved
-  else if (rank.isFirst())
+    return saveAndStop(); // all is saved
+  // A save that lacks is still to be told to all ranks.
+  if (!lacksLastSave())
+    compareWithGzip();
+  if (rank.isFirst())
     writeSummary();
-  if (!isStopping)
-    checkLastSave();
+  checkLastSave();
 }
 
 void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,

@@ -57,6 +57,7 @@ private:
   void save(int64_t done);
   void saveAndStop();
   bool isLastSaved() const;
+  bool lacksLastSave() const;
   void checkLastSave();
   void exportLast();
   bool endOthers();
@@ -70,6 +71,9 @@ private:
   void validate(int64_t done);
   void validateAgain();
   void evaluate();
+  void compareWithGzip();
+  void announceSample() const;
+  void tellProgress(int64_t bytes) const;
   std::optional<std::string> sample();
   void writeSample();
   void writeSummary();

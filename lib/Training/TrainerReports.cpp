@@ -1,6 +1,7 @@
 //===- TrainerReports.cpp - What a run tells and leaves -------------------===//
 #include "Console.h"
 #include "Evaluate.h"
+#include "Step.h"
 #include "Trainer.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Text.h"
@@ -77,25 +78,61 @@ void Trainer::evaluate() {
       evaluateHeldOut(rank, *run.text, [this] { return goesOn(); });
   if (!rank.isFirst() || !score)
     return;
-  double gzipWhole = gzipBitsPerByte(run.text->text());
-  double gzipHeldOut = gzipBitsPerByte(heldOut);
   print(format("held-out text (%s bytes predicted): %.4f bits per byte\n",
                grouped(score->predictions).c_str(), score->bitsPerByte));
-  print(format("gzip -9: %.4f bits per byte on the whole text, %.4f on the "
-               "held-out part\n",
-               gzipWhole, gzipHeldOut));
   curve.heldOut = score->bitsPerByte;
-  curve.gzipHeldOut = gzipHeldOut;
   summary["held_out_bits_per_byte"] = score->bitsPerByte;
   summary["held_out_predictions"] = score->predictions;
-  summary["gzip_bits_per_byte_whole"] = gzipWhole;
-  summary["gzip_bits_per_byte_held_out"] = gzipHeldOut;
+}
+
+/// What a model of bytes is worth beside a compressor. Takes seconds, so it
+/// comes behind the last collective, in which other ranks would wait for it.
+void Trainer::compareWithGzip() {
+  if (!rank.isFirst() || !curve.heldOut)
+    return;
+  std::string_view heldOut = run.text->heldOutText();
+  curve.gzipHeldOut = gzipBitsPerByte(heldOut);
+  print(format("gzip -9: %.4f bits per byte on the %sheld-out text\n",
+               *curve.gzipHeldOut,
+               heldOut.size() > kMostGzipBytes ? "first 64 MiB of the " : ""));
+  summary["gzip_bits_per_byte_held_out"] = *curve.gzipHeldOut;
+}
+
+/// Says what a sample costs: every byte takes a run of "evaluate".
+void Trainer::announceSample() const {
+  if (!rank.isFirst())
+    return;
+  const Manifest &manifest = run.artifact->manifest();
+  auto bytes = static_cast<double>(*config.sample.length);
+  const ProgramInfo &evaluate = manifest.programs[static_cast<size_t>(
+      manifest.findProgram("evaluate"))];
+  double steps = bytes * evaluate.flops / flopsOfStep(manifest);
+  print(format("sample: %s bytes, each by a run of the program 'evaluate'",
+               grouped(*config.sample.length).c_str()));
+  if (std::isfinite(steps))
+    print(format(": the work of about %s steps",
+                 grouped(std::max<int64_t>(1, std::llround(steps))).c_str()));
+  print("\n");
+}
+
+/// A line when another tenth of the sample is there.
+void Trainer::tellProgress(int64_t bytes) const {
+  int64_t length = *config.sample.length;
+  if (rank.isFirst() && bytes > 0 &&
+      bytes * 10 / length > (bytes - 1) * 10 / length)
+    print(format("sample: %s of %s bytes\n", grouped(bytes).c_str(),
+                 grouped(length).c_str()));
 }
 
 /// Generates and prints; the bytes, or nothing if the run is to end.
 std::optional<std::string> Trainer::sample() {
+  announceSample();
+  int64_t bytes = 0;
   std::optional<std::string> story =
-      generateText(rank, config, *run.text, [this] { return goesOn(); });
+      generateText(rank, config, *run.text, [&] {
+        tellProgress(bytes++);
+        return goesOn();
+      });
   if (rank.isFirst() && story)
     print(format("sample (temperature %g):\n%s\n", config.sample.temperature,
                  printable(*story).c_str()));
@@ -103,7 +140,7 @@ std::optional<std::string> Trainer::sample() {
 }
 
 void Trainer::writeSample() {
-  if (config.sample.length == 0)
+  if (*config.sample.length == 0)
     return;
   std::optional<std::string> story = sample();
   if (!rank.isFirst() || !story)
@@ -124,7 +161,7 @@ void Trainer::writeSummary() {
   writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
   print(format("written to %s: %ssummary.json", folder.c_str(),
                hasLosses ? "loss.svg, " : ""));
-  if (config.sample.length != 0)
+  if (*config.sample.length != 0)
     print(", sample.txt");
   if (!config.metrics.jsonl.empty())
     print(", " + config.metrics.jsonl);

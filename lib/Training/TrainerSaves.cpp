@@ -74,8 +74,12 @@ bool Trainer::isLastSaved() const {
 }
 
 /// A save that fails is tried again by the next one; the last has none.
+bool Trainer::lacksLastSave() const {
+  return saver && done != start.step && !isLastSaved();
+}
+
 void Trainer::checkLastSave() {
-  if (!saver || done == start.step || isLastSaved())
+  if (!lacksLastSave())
     return;
   requireSuccess(rank.world(),
                  rank.isFirst()

@@ -118,7 +118,8 @@ struct RunConfig {
 
   struct Sample {
     std::string prompt;
-    int64_t length = 200;
+    /// Unset: none after training, 200 by the command "sample".
+    std::optional<int64_t> length;
     double temperature = 0.8;
   } sample;
 

@@ -87,6 +87,10 @@ TEST(Gzip, SizesAreInBitsPerByteOfText) {
   for (int i = 0; i < 100000; ++i)
     noise += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
   EXPECT_NEAR(gzipBitsPerByte(noise), 8, 0.02);
+  // What stands behind kMostGzipBytes is not looked at.
+  std::string large(kMostGzipBytes, 'a');
+  double most = gzipBitsPerByte(large);
+  EXPECT_EQ(gzipBitsPerByte(large + noise), most);
 }
 
 TEST(Metrics, GroupedNumbers) {

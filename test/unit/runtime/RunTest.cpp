@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sys/wait.h>
 
 using namespace fsdp;
@@ -258,6 +259,41 @@ TEST_F(Run, TwoRanksAreStartedAndAgree) {
   size_t first = outcome.out.find("step:     1");
   ASSERT_NE(first, std::string::npos);
   EXPECT_EQ(outcome.out.find("step:     1", first + 1), std::string::npos);
+}
+
+// Two letters in random order take gzip 2.6 s/MB, longer than the other rank
+// would wait in a collective.
+TEST_F(Run, NoRankWaitsForGzip) {
+  std::string text;
+  std::mt19937 random(1);
+  while (text.size() < 1'250'000)
+    text += static_cast<char>('a' + random() % 2);
+  std::string path = folder.write("slow", text);
+  Outcome outcome = run(good(2, 2) + " --training.dataset_path " + path +
+                            " --validation.fraction 0.8",
+                        "FSDP_TIMEOUT=2");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(summary()["held_out_predictions"], 999'999);
+  EXPECT_NEAR(summary()["gzip_bits_per_byte_held_out"], 1.2, 0.2);
+  EXPECT_FALSE(summary().contains("gzip_bits_per_byte_whole"));
+}
+
+// A byte of a sample takes a run of "evaluate", as long as a step of "train"
+// here.
+TEST_F(Run, SamplesOnlyWhenAsked) {
+  std::string arguments = good(1, 2);
+  const std::string length = " --sample.length 20";
+  arguments.erase(arguments.find(length), length.size());
+  Outcome outcome = run(arguments);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("sample"), std::string::npos) << outcome.out;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("dump/sample.txt")));
+  outcome = run(good(1, 2));
+  size_t at = outcome.out.find(
+      "sample: 20 bytes, each by a run of the program 'evaluate': the work of "
+      "about 20 steps\nsample: 2 of 20 bytes\nsample: 4 of 20 bytes\n");
+  EXPECT_NE(at, std::string::npos) << outcome.out;
 }
 
 TEST_F(Run, JoinsTheJobOfMpirun) {
