@@ -66,6 +66,12 @@ void Trainer::saveAndStop() {
     print(", which " + path + " has: " + commandThatGoesOn(config) +
           " goes on from there");
   print("\n");
+  if (done == 0)
+    return;
+  if (summary.empty()) // it came before the last step was over
+    summarize();
+  summary["interrupted"] = whyStopping;
+  writeSummary();
 }
 
 /// Whether the step that is over last is a checkpoint of the run.

@@ -60,6 +60,7 @@ struct RunConfig {
     int64_t steps = 10000, seed = 42;
     std::string dataset = "bytes";
     std::string datasetPath;
+    std::string idsDtype = "u16", idsMaskPath; // with dataset = "ids"
     std::string mixedPrecisionParam = "auto";
     std::string mixedPrecisionReduce = "float32";
     std::string lossMean = "global"; // or "rank": the mean of ranks' means

@@ -177,8 +177,9 @@ protected:
       EXPECT_EQ(entry.path().filename(), "metrics.jsonl");
   }
   /// The losses of a run of the artifact `name` on two ranks.
-  std::vector<std::string> lossesOf(const std::string &name) {
-    std::string arguments = good(2, 20, "counted");
+  std::vector<std::string> lossesOf(const std::string &name,
+                                    const std::string &more = "") {
+    std::string arguments = good(2, 20, "counted") + more;
     size_t at = arguments.find("unigram2");
     Outcome outcome = run(arguments.replace(at, 8, name));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -317,7 +318,16 @@ TEST_F(Run, RanksOfOnePieceAreOne) {
   // 512 classes, of which bytes are the first rank's.
   place(manifest, "logits", {2, 16, 512}, {"dp_shard", "", "tp"});
   compile("tensor-parallel", manifest.dump());
-  EXPECT_EQ(lossesOf("tensor-parallel"), one);
+  // Nobody is to train such a model on bytes without meaning it.
+  std::string arguments = good(2, 20, "counted");
+  std::filesystem::remove_all(folder.file("dump"));
+  expectFailure(
+      run(arguments.replace(arguments.find("unigram2"), 8, "tensor-parallel")),
+      "training.dataset is not set, bytes are 256 tokens, and the model's "
+      "vocabulary has 512 tokens: if it has a tokenizer, tokenize the text "
+      "with it and set training.dataset = ids (docs/hugging-face.md shows "
+      "how); training.dataset = bytes in words trains on bytes");
+  EXPECT_EQ(lossesOf("tensor-parallel", " --training.dataset bytes"), one);
   EXPECT_EQ(summary()["held_out_predictions"], 249);
   EXPECT_EQ(summary()["held_out_bits_per_byte"],
             alone["held_out_bits_per_byte"]);
