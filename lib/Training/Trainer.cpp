@@ -2,7 +2,6 @@
 #include "Trainer.h"
 #include "Agreement.h"
 #include "Console.h"
-#include "History.h"
 #include "LastExport.h"
 #include "Nonfinite.h"
 #include "Peak.h"
@@ -82,9 +81,7 @@ void Trainer::introduce(double peak, const std::string &peakText) {
                rank.world().size, manifest.meshText().c_str(), threads,
                threads == 1 ? "" : "s"));
   print(run.precisionLine + "\n");
-  print(format("text: %s bytes to train on, %s held out\n",
-               grouped((int64_t)run.text->trainText().size()).c_str(),
-               grouped((int64_t)run.text->heldOutText().size()).c_str()));
+  introduceData();
   print(format("memory: %s bytes of arena per rank, planned and allocated\n",
                grouped((int64_t)rank.arenaBytes()).c_str()));
   if (values)
@@ -125,7 +122,7 @@ StepCosts Trainer::measureCosts() {
 void Trainer::setInputs(BegunStep &step) {
   int64_t before = step.record.step - 1;
   if (!fixedBatch)
-    run.text->sampleTraining(static_cast<uint64_t>(config.training.seed),
+    run.data->sampleTraining(static_cast<uint64_t>(config.training.seed),
                              before, rank.dataShard(), rank.stepBatch());
   if (auto *lr = rank.scalar<float>(range_name::kLearningRate)) {
     *lr =
@@ -240,12 +237,10 @@ void Trainer::train() {
   StepCosts costs = measureCosts();
   const std::string file = config.job.dumpFolder + "/" + config.metrics.jsonl;
   if (rank.isFirst() && start.isOwn && !config.metrics.jsonl.empty()) {
-    History history = rewindMetrics(file, start.step);
-    before = std::move(history.steps);
-    isValidated = history.lastValidation == start.step;
-    if (history.linesCut > 0)
+    before = rewindMetrics(file, start.step);
+    if (before.linesCut > 0)
       print(format("metrics: %s lines behind step %s were cut from %s\n",
-                   grouped(history.linesCut).c_str(),
+                   grouped(before.linesCut).c_str(),
                    grouped(start.step).c_str(), file.c_str()));
   }
   std::optional<Resumption> from;
@@ -257,7 +252,7 @@ void Trainer::train() {
   if (rank.isFirst() && start.step >= config.training.steps)
     print(format("all %s steps are over\n",
                  grouped(config.training.steps).c_str()));
-  Clock::time_point begin = Clock::now();
+  trainBegin = Clock::now();
   hearOthers(); // a signal may have come before the first step
   validateAgain();
   runSteps();
@@ -269,16 +264,18 @@ void Trainer::train() {
     exportLast();
   if (isStopping)
     return saveAndStop();
-  summarize(std::chrono::duration<double>(Clock::now() - begin).count());
+  summarize();
 }
 
 void Trainer::runCommand(const std::string &command) {
   if (rank.isFirst())
     print("parameters of " + start.path + "\n");
-  if (command == "evaluate")
-    evaluate();
-  else
+  if (command == "sample") {
     sample();
+    return;
+  }
+  evaluate();
+  compareWithGzip();
 }
 
 void Trainer::runAll() {
@@ -296,11 +293,13 @@ void Trainer::runAll() {
       writeSample();
   }
   if (isStopping)
-    saveAndStop(); // all is saved
-  else if (rank.isFirst())
+    return saveAndStop(); // all is saved
+  // A save that lacks is still to be told to all ranks.
+  if (!lacksLastSave())
+    compareWithGzip();
+  if (rank.isFirst())
     writeSummary();
-  if (!isStopping)
-    checkLastSave();
+  checkLastSave();
 }
 
 void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,

@@ -2,6 +2,7 @@
 #ifndef FSDP_TRAINING_TRAINER_H
 #define FSDP_TRAINING_TRAINER_H
 
+#include "History.h"
 #include "LossCurve.h"
 #include "Metrics.h"
 #include "Options.h"
@@ -57,6 +58,7 @@ private:
   void save(int64_t done);
   void saveAndStop();
   bool isLastSaved() const;
+  bool lacksLastSave() const;
   void checkLastSave();
   void exportLast();
   bool endOthers();
@@ -66,10 +68,14 @@ private:
   void skipOrStop(const BegunStep &step, const StepRecord &record);
   [[noreturn]] void stop(const StepRecord &record, const std::string &why);
   void train();
-  void summarize(double seconds);
+  void introduceData();
+  void summarize();
   void validate(int64_t done);
   void validateAgain();
   void evaluate();
+  void compareWithGzip();
+  void announceSample() const;
+  void tellProgress(int64_t bytes) const;
   std::optional<std::string> sample();
   void writeSample();
   void writeSummary();
@@ -92,8 +98,9 @@ private:
   std::string whyStopping;
   Clock::time_point lastEnd;        // of a step
   std::unique_ptr<Metrics> metrics; // of the first rank
-  std::vector<StepRecord> before;   // steps of the run that this goes on from
-  bool isValidated = false;         // the last of those; of the first rank
+  History before; // of the run that this goes on from; of the first rank
+  Clock::time_point trainBegin;
+  bool hasSample = false;
   LossCurve curve;
   nlohmann::ordered_json summary;
 };

@@ -66,6 +66,12 @@ void Trainer::saveAndStop() {
     print(", which " + path + " has: " + commandThatGoesOn(config) +
           " goes on from there");
   print("\n");
+  if (done == 0)
+    return;
+  if (summary.empty()) // it came before the last step was over
+    summarize();
+  summary["interrupted"] = whyStopping;
+  writeSummary();
 }
 
 /// Whether the step that is over last is a checkpoint of the run.
@@ -74,8 +80,12 @@ bool Trainer::isLastSaved() const {
 }
 
 /// A save that fails is tried again by the next one; the last has none.
+bool Trainer::lacksLastSave() const {
+  return saver && done != start.step && !isLastSaved();
+}
+
 void Trainer::checkLastSave() {
-  if (!saver || done == start.step || isLastSaved())
+  if (!lacksLastSave())
     return;
   requireSuccess(rank.world(),
                  rank.isFirst()
