@@ -1,5 +1,6 @@
 //===- Prepare.cpp - Everything that can be wrong before a run ------------===//
 #include "Prepare.h"
+#include "CheckArtifact.h"
 #include "LastExport.h"
 #include "StartPoint.h"
 #include "Step.h"
@@ -141,7 +142,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   resolveConfig(config, ranks, errors);
   checkCheckpoint(config, errors);
   errors.throwIfAny();
-  checkSettings(manifest, compiledSettings(config), config.origin);
+  run.warnings = checkArtifact(manifest, config);
   if (!options.program.empty()) {
     if (manifest.findProgram(options.program) < 0)
       throw Error("the artifact has no program '" + options.program + "'");
@@ -161,7 +162,8 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   }
   if (options.checkValues)
     readValueTable(*run.artifact);
-  run.warning = lrWarning(config);
+  if (std::string warning = lrWarning(config); !warning.empty())
+    run.warnings.push_back(warning);
   run.text = std::make_unique<ByteDataset>(
       config.training.datasetPath, config.validation.fraction,
       manifest.findRange(range_name::kTokens)->full[1]);
