@@ -1,5 +1,6 @@
 //===- Prepare.cpp - Everything that can be wrong before a run ------------===//
 #include "Prepare.h"
+#include "CheckArtifact.h"
 #include "Data.h"
 #include "LastExport.h"
 #include "StartPoint.h"
@@ -141,7 +142,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   resolveConfig(config, ranks, errors);
   checkCheckpoint(config, errors);
   errors.throwIfAny();
-  checkSettings(manifest, compiledSettings(config), config.origin);
+  run.warnings = checkArtifact(manifest, config);
   if (!config.sample.length)
     config.sample.length = options.command == "sample" ? kSampledBytes : 0;
   if (!options.program.empty()) {
@@ -163,7 +164,8 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   }
   if (options.checkValues)
     readValueTable(*run.artifact);
-  run.warning = lrWarning(config);
+  if (std::string warning = lrWarning(config); !warning.empty())
+    run.warnings.push_back(warning);
   run.data = openDataset(config, options, manifest);
   run.text = dynamic_cast<const ByteDataset *>(run.data.get());
   if (!options.checkpoint.empty())

@@ -19,7 +19,7 @@ struct PreparedRun {
   /// stateOf() a run with checkpoints.
   std::optional<checkpoint::RunState> state;
   std::string precisionLine;
-  std::string warning; // of the schedule; empty: none
+  std::vector<std::string> warnings;
 };
 
 /// Throws fsdp::Error with the first thing that is wrong for `ranks` ranks.

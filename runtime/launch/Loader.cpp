@@ -127,26 +127,29 @@ static bool sameValue(const std::string &a, const std::string &b) {
   return !a.empty() && !b.empty() && !*endA && !*endB && x == y;
 }
 
-void rt::checkSettings(const Manifest &manifest,
+void rt::checkSettings(const std::map<std::string, std::string> &compiled,
                        const std::map<std::string, std::string> &wanted,
                        const std::map<std::string, std::string> &origin) {
-  if (manifest.config.empty())
-    return;
+  auto textIn = [](const std::map<std::string, std::string> &settings,
+                   const std::string &name) {
+    auto found = settings.find(name);
+    return found == settings.end() ? "unset"
+           : found->second.empty() ? "\"\""
+                                   : found->second;
+  };
   std::vector<std::string> differences;
   auto compare = [&](const std::string &name) {
-    auto has = manifest.config.find(name), want = wanted.find(name);
-    std::string hasText = has == manifest.config.end() ? "unset" : has->second;
-    std::string wantText = want == wanted.end() ? "unset" : want->second;
-    if (sameValue(hasText, wantText))
+    std::string has = textIn(compiled, name), want = textIn(wanted, name);
+    if (sameValue(has, want))
       return;
     auto place = origin.find(name);
     differences.push_back(
-        name + " is " + hasText + " in the artifact, the run wants " +
-        wantText + (place == origin.end() ? "" : " (" + place->second + ")"));
+        name + " is " + has + " in the artifact, the run wants " + want + " (" +
+        (place == origin.end() ? "default" : place->second) + ")");
   };
   for (const auto &[name, value] : wanted)
     compare(name);
-  for (const auto &[name, value] : manifest.config)
+  for (const auto &[name, value] : compiled)
     if (!wanted.count(name))
       compare(name);
   if (differences.empty())

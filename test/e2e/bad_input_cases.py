@@ -133,7 +133,7 @@ def ir_cases(given):
         yield Case(f"compile-{name}", ["fsdp-compile", path, "-o", "x"],
                    message, lines=6)
     yield Case("opt-pass", ["fsdp-opt", "--fsdp-shart", path],
-               r"[Uu]nknown command line argument '--fsdp-shart'", lines=2)
+               r"unknown option '--fsdp-shart'; did you mean '--fsdp-shard'\?")
     yield Case("opt-missing", ["fsdp-opt", "nowhere.mlir"],
                r"nowhere.mlir.*No such file or directory")
     yield Case("compile-missing", ["fsdp-compile", "nowhere.mlir", "-o", "x"],

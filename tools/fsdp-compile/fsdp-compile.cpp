@@ -428,6 +428,7 @@ int main(int argc, char **argv) {
   std::vector<const char *> options;
   std::vector<std::string> overrides;
   splitArguments(argc, argv, options, overrides);
+  CompilerTool::checkOptions(options, suggestOption);
   cl::ParseCommandLineOptions(static_cast<int>(options.size()), options.data(),
                               kOverview);
   std::string message;

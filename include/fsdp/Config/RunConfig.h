@@ -213,6 +213,12 @@ applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args,
 std::vector<std::string>
 applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args);
 
+/// What an unknown `option` of a command line ("--dump_folder") probably means:
+/// "; did you mean '--job.dump_folder'?" for a key without its section, the
+/// nearest of the tool's `options` ("config") or of the keys, or nothing.
+std::string suggestOption(const std::string &option,
+                          const std::vector<std::string> &options);
+
 /// The reference of all keys with types, defaults and choices, for --help.
 std::string configHelp();
 
@@ -262,6 +268,15 @@ std::string lrWarning(const RunConfig &config);
 /// The settings an artifact depends on, as "section.key" -> text: the
 /// manifest's "config". Unset keys are absent.
 std::map<std::string, std::string> compiledSettings(const RunConfig &config);
+
+/// The config.json that describes a run's model, whether it is there or not,
+/// and the key that names it. A stated model.hf_assets_path without a
+/// config.json is a tokenizer's.
+struct ModelFile {
+  std::string key, path;
+};
+/// Unset: model.flavor is one of those that have a name.
+std::optional<ModelFile> modelFile(const RunConfig &config);
 
 /// Whether this CPU multiplies bf16 matrices natively (AMX).
 bool hasNativeBf16Matmul();

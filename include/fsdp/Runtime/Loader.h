@@ -59,11 +59,10 @@ void checkTarget(const Manifest &manifest);
 /// Throws fsdp::Error if the job has another number of ranks than the mesh.
 void checkWorldSize(const Manifest &manifest, int64_t ranks);
 
-/// Throws fsdp::Error that names the first setting in which the artifact
-/// differs from what a run wants, with both values and, from `origin`, where
-/// the wanted one was written. An artifact without settings, compiled from
-/// text, agrees with every run.
-void checkSettings(const Manifest &manifest,
+/// Throws fsdp::Error that names the settings in which an artifact differs from
+/// what a run wants, with both values and where the wanted one was written:
+/// `origin`, or by default.
+void checkSettings(const std::map<std::string, std::string> &compiled,
                    const std::map<std::string, std::string> &wanted,
                    const std::map<std::string, std::string> &origin);
 

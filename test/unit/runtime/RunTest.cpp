@@ -652,8 +652,15 @@ TEST_F(Run, WrongArguments) {
                 "'training.steps'?\n"
                 "  command line: optimizer.lr: expected a number, got 'x'");
   expectFailure(run(artifact + " --frequency=5"),
-                "The following argument was not expected: --frequency=5 (see "
-                "fsdp-run --help)");
+                "unknown option '--frequency' (see fsdp-run --help)");
+  // A key without its section.
+  for (const char *option : {"--dump_folder x", "--dump-folder=x"})
+    expectFailure(run(artifact + " " + option),
+                  "unknown option '" + std::string(option).substr(0, 13) +
+                      "'; did you mean '--job.dump_folder'? (see fsdp-run "
+                      "--help)");
+  expectFailure(run(artifact + " -helpless"),
+                "unknown option '-helpless' (see fsdp-run --help)");
   expectFailure(run(artifact + " evaluated"),
                 "command: evaluated not in {evaluate,sample} (see fsdp-run "
                 "--help)");
