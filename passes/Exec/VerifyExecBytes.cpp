@@ -91,9 +91,47 @@ LogicalResult ByteSweep::checkPlaces(const IssuedOp &issue) {
   return success();
 }
 
+/// Whether operands of an operation meet in bytes that it writes, apart from
+/// inputs that it updates in place. One of the optimizer has all parameters as
+/// operands, so not every two of them are compared.
+static bool operandsMeet(const IssuedOp &issue) {
+  auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
+  std::vector<std::pair<ByteSpan, bool>> spans; // and whether it is written
+  std::vector<bool> updated(issue.reads.size());
+  for (auto [i, write] : llvm::enumerate(issue.writes)) {
+    spans.push_back({write.bytes, true});
+    std::optional<unsigned> j;
+    if (!write.isWorkspace)
+      j = work.getInPlaceInput(i);
+    if (j && *j < issue.reads.size() &&
+        issue.reads[*j].buffer == write.buffer &&
+        issue.reads[*j].bytes == write.bytes)
+      updated[*j] = true;
+  }
+  for (auto [j, read] : llvm::enumerate(issue.reads))
+    if (!updated[j])
+      spans.push_back({read.bytes, false});
+  llvm::erase_if(spans, [](const auto &entry) {
+    return entry.first.begin == entry.first.end;
+  });
+  llvm::sort(spans, [](const auto &a, const auto &b) {
+    return a.first.begin < b.first.begin;
+  });
+  int64_t topRead = 0, topWritten = 0;
+  for (auto [bytes, written] : spans) {
+    if (bytes.begin < topWritten || (written && bytes.begin < topRead))
+      return true;
+    int64_t &top = written ? topWritten : topRead;
+    top = std::max(top, bytes.end);
+  }
+  return false;
+}
+
 /// The operands of one operation must not meet in bytes that it writes, unless
 /// it is one that updates a buffer in place.
 LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
+  if (!operandsMeet(issue))
+    return success();
   auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
   for (size_t i = 0; i < issue.writes.size(); ++i) {
     const IssuedAccess &write = issue.writes[i];
