@@ -185,8 +185,7 @@ std::string checkpoint::partText(const Part &part) {
 }
 
 std::string checkpoint::markerText(const std::string &indexText) {
-  return "xxh3 " + checksumText(checksumOf(indexText)) + " of " +
-         std::to_string(indexText.size()) + " bytes\n";
+  return checksumLine(indexText);
 }
 
 //===----------------------------------------------------------------------===//

@@ -75,6 +75,7 @@ def replace_library(source):
         write(f"{folder}/step.cpp", source)
         artifacts.run("g++", "-shared", "-fPIC", f"{folder}/step.cpp", "-o",
                       f"{folder}/step.so")
+        artifacts.write_checksum(folder)
     return apply
 
 
@@ -391,7 +392,16 @@ def artifact_cases(given, run):
                   change_manifest(lambda m: m.update(format=1)),
                   r"format is not 3; the artifact is from another version")
     yield damaged("library-cut", truncate("step.so", 5000),
-                  r"step.so is damaged or incomplete")
+                  r"step.so is damaged or was changed .*compile the artifact "
+                  r"again")
+    yield damaged("library-stripped",
+                  lambda folder: artifacts.run("strip", f"{folder}/step.so"),
+                  r"step.so is damaged or was changed \(strip, patchelf\): "
+                  r".*step.so.xxh3 is not its checksum; compile the artifact")
+    yield damaged("library-checksum-missing",
+                  lambda folder: os.remove(f"{folder}/step.so.xxh3"),
+                  r"no checksum of its library, .*step.so.xxh3: an older "
+                  r"fsdp-compile has made it, .*; compile the artifact again")
     yield damaged("library-missing",
                   lambda folder: os.remove(f"{folder}/step.so"),
                   r"step.so is missing")

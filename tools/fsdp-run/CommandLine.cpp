@@ -112,7 +112,8 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   CLI::App app(kDescription, "fsdp-run");
   app.footer("Configuration, as in the TOML file:\n" + configHelp());
   app.add_option("artifact", options.artifact,
-                 "folder with step.so, manifest.json and values.json")
+                 "folder that fsdp-compile has made: step.so, step.so.xxh3, "
+                 "manifest.json and values.json")
       ->required();
   app.add_option("command", options.command,
                  "instead of training: evaluate (the held-out text) or sample "

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "TemporaryFolder.h"
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Runtime/Loader.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Checksum.h"
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -135,6 +137,8 @@ protected:
                           folder + " " FSDP_TEST_INPUTS "/unigram.cpp -o " +
                           folder + "/step.so";
     ASSERT_EQ(std::system(command.c_str()), 0);
+    shared->write(name + "/step.so.xxh3",
+                  checksumLine(readWholeFile(folder + "/step.so", "step")));
   }
 
   /// Runs fsdp-run with `arguments`; `before` goes in front of the command.
@@ -676,6 +680,12 @@ TEST_F(Run, WrongArguments) {
                                  "fsdp-compile makes one");
 }
 
+static std::string damagedLibrary(const std::string &artifact) {
+  return "the artifact's library " + artifact +
+         "/step.so is damaged or was changed (strip, patchelf): " + artifact +
+         "/step.so.xxh3 is not its checksum; compile the artifact again";
+}
+
 TEST_F(Run, DamagedArtifacts) {
   std::string copy = folder.file("artifact");
   auto fresh = [&] {
@@ -699,9 +709,35 @@ TEST_F(Run, DamagedArtifacts) {
                                copy + "/step.so; compile the artifact again");
   fresh();
   std::filesystem::resize_file(copy + "/step.so", 5000);
-  expectFailure(run(copy), "the artifact's library " + copy +
-                               "/step.so is damaged or incomplete; compile "
-                               "the artifact again");
+  expectFailure(run(copy), damagedLibrary(copy));
+  fresh();
+  std::filesystem::remove(copy + "/step.so.xxh3");
+  expectFailure(run(copy),
+                "the artifact has no checksum of its library, " + copy +
+                    "/step.so.xxh3: an older fsdp-compile has made it, or the "
+                    "file was left behind; compile the artifact again");
+}
+
+TEST_F(Run, FlippedBitsOfALibraryAreFound) {
+  std::string copy = folder.file("artifact");
+  std::filesystem::copy(shared->file("unigram1"), copy);
+  ArtifactFolder whole(copy);
+  const std::string bytes = readWholeFile(whole.libraryPath(), "step");
+  constexpr size_t kFlips = 600;
+  for (size_t i = 0; i < kFlips; ++i) {
+    std::string flipped = bytes;
+    flipped[bytes.size() * i / kFlips] ^= static_cast<char>(1 << i % 8);
+    // Writing into a file that is there would wait for the disk.
+    std::filesystem::remove(whole.libraryPath());
+    folder.write("artifact/step.so", flipped);
+    ASSERT_EQ(messageOf([&] { ArtifactFolder again(copy); }),
+              damagedLibrary(copy))
+        << i;
+  }
+  folder.write("artifact/step.so", bytes);
+  folder.write("artifact/step.so.xxh3", "xxh3\n");
+  EXPECT_EQ(messageOf([&] { ArtifactFolder again(copy); }),
+            damagedLibrary(copy));
 }
 
 TEST_F(Run, HelpTeaches) {
