@@ -222,6 +222,8 @@ private:
     module->setAttr(exec::kTargetAttr,
                     builder.getStringAttr(target.getValue()));
     module->setAttr(exec::kThreadsAttr, builder.getI64IntegerAttr(threads));
+    // Digests of programs that are no more.
+    module->removeAttr(dist::kOutcomeAttr);
     for (func::FuncOp function : functions)
       reserveNames(function, state.kernels);
     // Owned until they are in the module: a later function may fail.
