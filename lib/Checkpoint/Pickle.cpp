@@ -31,13 +31,10 @@ bool PickleValue::isObjectOf(std::string_view name) const {
 namespace {
 
 /// A name out of the pickle, fit for a message.
-std::string printable(std::string_view text) {
+std::string shown(std::string_view text) {
   constexpr size_t most = 80;
-  std::string result(text.substr(0, most));
-  for (char &c : result)
-    if (c < 0x20 || c > 0x7e)
-      c = '?';
-  return text.size() > most ? result + "..." : result;
+  return printableLine(text.substr(0, most)) +
+         (text.size() > most ? "..." : "");
 }
 
 } // namespace
@@ -212,7 +209,7 @@ void PickleReader::pushGlobal(std::string_view module, std::string_view name) {
   };
   auto known = std::find_if(allowed.begin(), allowed.end(), is);
   if (known == allowed.end())
-    fail("names '" + printable(module) + "." + printable(name) +
+    fail("names '" + shown(module) + "." + shown(name) +
          "', which is not among the names that this file may have; nothing of "
          "it was run");
   push(make(Kind::Global))->text = *known;

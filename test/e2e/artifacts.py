@@ -3,6 +3,7 @@ write safetensors.
 
 Only Python's standard library, as the tests run where nothing else is."""
 import array
+import contextlib
 import ctypes
 import itertools
 import json
@@ -13,6 +14,9 @@ import subprocess
 import sys
 import time
 
+# Ranks by MPI, which a program and its arguments follow.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
+          "none", "-n"]
 SECONDS = 300  # what has not happened after these never will
 
 
@@ -46,6 +50,24 @@ def children(pid):
     """Processes that `pid` started."""
     return [int(name) for name in filter(str.isdigit, os.listdir("/proc"))
             if process_fields(name)[1:2] == [str(pid)]]
+
+
+def listeners(*pids):
+    """Addresses at which processes listen, as /proc/net/tcp has them."""
+    listens = "0A"
+    sockets = {}
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open(f"/proc/net/{table}") as file:
+            for fields in map(str.split, file):
+                if fields[3] == listens:
+                    sockets[f"socket:[{fields[9]}]"] = fields[1]
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    found.add(sockets.get(os.readlink(f"/proc/{pid}/fd/{number}")))
+    return found - {None}
 
 
 def expect(condition, what):

@@ -101,7 +101,7 @@ TEST(Pickle, RefusesWhatWouldRunSomething) {
       {"an attribute of an allowed name",
        "\x80\x02"s + "ctorch\nSize.__init__\n.", "'torch.Size.__init__'"},
       {"a name with control characters",
-       "\x80\x04\x8c\x03"s + "a\x1b[\x8c\x01" + "b\x93.", "names 'a?[.b'"},
+       "\x80\x04\x8c\x03"s + "a\x1b[\x8c\x01" + "b\x93.", "names 'a\\x1b[.b'"},
       {"a name that is a number", "\x80\x04K\x01K\x02\x93."s,
        "has a name that is no text"},
       {"INST", "\x80\x02(ios\nsystem\n."s, "INST at byte 3 is no opcode"},

@@ -3,6 +3,7 @@
 #include "LossCurve.h"
 #include "Metrics.h"
 #include "Schedule.h"
+#include "fsdp/Support/Text.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

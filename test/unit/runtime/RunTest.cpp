@@ -166,7 +166,7 @@ protected:
   void expectFailure(const Outcome &outcome, const std::string &message) {
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(outcome.err, "fsdp-run: " + message + "\n");
-    EXPECT_LT(outcome.seconds, 30);
+    EXPECT_LT(outcome.seconds, kSoon);
     EXPECT_FALSE(std::filesystem::exists(folder.file("dump")));
   }
   /// The same for a run that had begun: its steps stay, and nothing else.
@@ -174,7 +174,7 @@ protected:
                  size_t steps) {
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(outcome.err, "fsdp-run: " + message + "\n");
-    EXPECT_LT(outcome.seconds, 60);
+    EXPECT_LT(outcome.seconds, kSoon);
     EXPECT_GE(metrics().size(), steps);
     for (const auto &entry :
          std::filesystem::directory_iterator(folder.file("dump")))
@@ -222,6 +222,8 @@ protected:
     return steps;
   }
 
+  /// Seconds in which whatever ends has ended, on a machine that has more to do.
+  static constexpr double kSoon = 240;
   static TemporaryFolder *shared;
   TemporaryFolder folder;
 };
@@ -583,11 +585,15 @@ TEST_F(Run, ALostRankEndsTheJobWithOneMessage) {
             3);
 }
 
-// timeout sends the signal to fsdp-run alone, which must stop its ranks.
+// The signal goes to fsdp-run alone, which must stop its ranks.
 TEST_F(Run, AStoppedJobEndsItsRanks) {
-  for (int ranks : {1, 2})
-    expectEnd(run(good(ranks, 1000000), "timeout --foreground -s TERM 4"),
-              "stopped by signal 15 (Terminated)" + whereStepsAre(), 1);
+  for (int ranks : {1, 2}) {
+    std::filesystem::remove_all(folder.file("dump"));
+    expectEnd(run(good(ranks, 1000000),
+                  FSDP_TEST_INPUTS "/stop-behind-steps.sh " +
+                      folder.file("dump/metrics.jsonl")),
+              "stopped by signal 15 (Terminated)" + whereStepsAre(), 0);
+  }
 }
 
 TEST_F(Run, NonFiniteLossesEndTheJob) {
