@@ -2,6 +2,7 @@
 #include "Pickle.h"
 #include "PickleOpcodes.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 
