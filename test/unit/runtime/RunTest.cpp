@@ -402,6 +402,40 @@ TEST_F(Run, SequencesAreCut) {
   }
 }
 
+// A batch that is given has the model's own tokens; a text has none for it.
+TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
+  json manifest = unigramManifest(1);
+  manifest["ranges"].erase(7); // logits, as of a loss in chunks
+  manifest["programs"][1]["outputs"] = {"loss"};
+  manifest["model"] = {{"family", "llama3"},
+                       {"fields", {{"vocab_size", "64"}}}};
+  compile("small-vocabulary", manifest.dump());
+  std::string arguments = shared->file("small-vocabulary") +
+                          " --training.dataset_path " + shared->file("text") +
+                          " --training.steps 2 --lr_scheduler.warmup_steps=0 "
+                          "--job.dump_folder " +
+                          folder.file("dump");
+  expectFailure(run(arguments),
+                "training.dataset = bytes has 256 tokens, and the model's "
+                "vocabulary has 64 tokens; train it on ids of its own with "
+                "training.dataset = ids");
+  std::vector<int32_t> ids(32, 63);
+  const auto *data = reinterpret_cast<const std::byte *>(ids.data());
+  std::string batch = folder.file("batch.safetensors");
+  writeSafetensors(batch,
+                   {{"tokens", DType::I32, {2, 16}, data},
+                    {"targets", DType::I32, {2, 16}, data}},
+                   {});
+  arguments += " --load " + batch;
+  expectFailure(run(arguments),
+                "training.dataset = bytes has 256 tokens, and the model's "
+                "vocabulary has 64 tokens; with --load, "
+                "--validation.enable=false and no sample none is read");
+  Outcome outcome = run(arguments + " --validation.enable false");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(metrics().size(), 2u);
+}
+
 TEST_F(Run, InputsThatCannotBeFilled) {
   auto expectRefused = [&](const json &manifest, const std::string &message) {
     compile("refused", manifest.dump());
