@@ -1,5 +1,8 @@
 //===- CompilerTool.cpp - What the compiler's tools have in common --------===//
 #include "CompilerTool.h"
+#include "fsdp/Support/NearestName.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdio>
 #include <cstdlib>
@@ -43,4 +46,61 @@ CompilerTool::CompilerTool(int &argc, char **&argv, const char *name)
   // destroyed after the function was called.
   llvm::outs();
   std::atexit(checkStandardOutput);
+}
+
+//===----------------------------------------------------------------------===//
+// Unknown options
+//===----------------------------------------------------------------------===//
+
+namespace cl = llvm::cl;
+using llvm::StringRef;
+
+/// Null if there is none of that name. LLVM registers -h when it parses.
+static cl::Option *findOption(StringRef name) {
+  return cl::getRegisteredOptions().lookup(name == "h" ? "help" : name);
+}
+
+/// The first argument that is no option; empty: there is none.
+static std::string findUnknown(llvm::ArrayRef<const char *> arguments) {
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    StringRef argument = arguments[i];
+    if (argument == "--")
+      return "";
+    if (argument.size() < 2 || argument[0] != '-')
+      continue;
+    auto [name, value] = argument.split('=');
+    name = name.ltrim('-');
+    cl::Option *option = findOption(name);
+    if (!option)
+      return argument.split('=').first.str();
+    if (option->getValueExpectedFlag() == cl::ValueRequired &&
+        !argument.contains('='))
+      ++i;
+  }
+  return "";
+}
+
+void CompilerTool::checkOptions(llvm::ArrayRef<const char *> arguments,
+                                Suggest suggest) {
+  std::string unknown = findUnknown(arguments);
+  if (unknown.empty())
+    return;
+  std::vector<std::string> names;
+  for (const auto &[name, option] : cl::getRegisteredOptions())
+    if (option->getOptionHiddenFlag() == cl::NotHidden)
+      names.push_back(name.str());
+  llvm::sort(names);
+  llvm::errs() << toolName << ": error: unknown option '" << unknown << "'"
+               << suggest(unknown, names) << " (see " << toolName
+               << " --help)\n";
+  std::exit(1);
+}
+
+void CompilerTool::checkOptions(int argc, char **argv) {
+  std::vector<const char *> arguments(argv, argv + argc);
+  checkOptions(arguments, [](const std::string &argument,
+                             const std::vector<std::string> &options) {
+    std::string nearest = nearestOption(withoutDashes(argument), options);
+    return nearest.empty() ? nearest : didYouMean("--" + nearest);
+  });
 }

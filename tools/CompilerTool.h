@@ -2,8 +2,12 @@
 #ifndef FSDP_TOOLS_COMPILERTOOL_H
 #define FSDP_TOOLS_COMPILERTOOL_H
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/InitLLVM.h"
 #include <csignal>
+#include <string>
+#include <vector>
 
 namespace fsdp {
 
@@ -14,6 +18,18 @@ namespace fsdp {
 class CompilerTool {
 public:
   CompilerTool(int &argc, char **&argv, const char *name);
+
+  /// "; did you mean '--x'?" for an argument of the command line, with the
+  /// names of the tool's options, which have no dashes; may be nothing.
+  using Suggest = llvm::function_ref<std::string(
+      const std::string &argument, const std::vector<std::string> &options)>;
+  /// Ends the tool with one message at the first of the arguments (behind its
+  /// name) that is no option. To be called when all are registered and before
+  /// LLVM parses them: it takes whatever begins with "h" for --help.
+  static void checkOptions(llvm::ArrayRef<const char *> arguments,
+                           Suggest suggest);
+  /// The same with the nearest option as the suggestion.
+  static void checkOptions(int argc, char **argv);
 
 private:
   /// LLVM takes these signals; they get back the actions from before.

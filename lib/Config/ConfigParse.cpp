@@ -27,8 +27,8 @@ static bool isEarlier(const TorchtitanKey &key) { return key.standard.empty(); }
 /// What the writer of an unknown `name` probably meant. The same key in
 /// another section comes first, then a near key of this section, then a near
 /// name anywhere.
-static std::string suggestOption(const std::string &name,
-                                 const std::vector<ConfigOption> &options) {
+static std::string suggestKey(const std::string &name,
+                              const std::vector<ConfigOption> &options) {
   std::vector<std::string> all, sameSection;
   for (const ConfigOption &option : options)
     all.push_back(option.name);
@@ -46,6 +46,38 @@ static std::string suggestOption(const std::string &name,
   return key.empty() ? nearestName(name, all) : sectionOf(name) + "." + key;
 }
 
+/// Those of the keys that are called `key` in their sections, as options.
+static std::string optionsOf(const std::string &key,
+                             const std::vector<std::string> &keys) {
+  std::vector<std::string> found;
+  for (const std::string &name : keys)
+    if (keyOf(name) == key)
+      found.push_back("--" + name);
+  return joinedText(found, "' or '");
+}
+
+std::string fsdp::suggestOption(const std::string &option,
+                                const std::vector<std::string> &options) {
+  std::string name = withoutDashes(option), key = name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  RunConfig config;
+  std::vector<std::string> ours, theirs, candidates = options;
+  for (const ConfigOption &known : configOptions(config)) {
+    ours.push_back(known.name);
+    candidates.push_back(keyOf(known.name));
+  }
+  for (const TorchtitanKey &known : torchtitanKeys())
+    if (known.fate != TorchtitanKey::Refused && !isEarlier(known))
+      theirs.push_back(known.name);
+  if (std::string names = optionsOf(key, ours); !names.empty())
+    return didYouMean(names);
+  if (std::string names = optionsOf(key, theirs); !names.empty())
+    return didYouMean(names);
+  std::string nearest = nearestOption(name, candidates);
+  bool isOption = std::count(options.begin(), options.end(), nearest) > 0;
+  return didYouMean(isOption ? "--" + nearest : optionsOf(nearest, ours));
+}
+
 static ConfigOption findOption(RunConfig &config, const std::string &name,
                                const std::string &origin) {
   std::vector<ConfigOption> options = configOptions(config);
@@ -53,7 +85,7 @@ static ConfigOption findOption(RunConfig &config, const std::string &name,
     if (option.name == name)
       return option;
   throw Error(origin + ": unknown key '" + name + "'" +
-              didYouMean(suggestOption(name, options)));
+              didYouMean(suggestKey(name, options)));
 }
 
 /// A key of torchtitan that is none of ours.

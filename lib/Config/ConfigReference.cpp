@@ -47,7 +47,8 @@ std::string fsdp::configHelp() {
   }
   return help +
          "\nKeys with * decide what is compiled: an artifact made with "
-         "another value is refused.\n" +
+         "another value is refused. Files that\nthey name are compared by "
+         "what is taken from them, not by their paths.\n" +
          torchtitanHelp();
 }
 
@@ -164,7 +165,11 @@ std::string fsdp::configReference() {
       "A run is described by a TOML file with torchtitan's sections and "
       "keys; `--section.key value` says the same on the command line of "
       "`fsdp-compile` and `fsdp-run`. Keys with * decide what is "
-      "compiled: an artifact made with another value is refused.\n\n"
+      "compiled: an artifact made with another value is refused. Files that "
+      "they name are compared by what is taken from them, not by their paths: "
+      "a placement policy by its rules, a config.json by the fields of the "
+      "model. Where such a file is not there, what the artifact was compiled "
+      "with stands, with a warning.\n\n"
       "## Our keys\n" +
       ourKeys() +
       "\n## Keys of torchtitan\n\n"

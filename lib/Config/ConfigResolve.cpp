@@ -294,3 +294,19 @@ fsdp::compiledSettings(const RunConfig &config) {
       settings[option.name] = option.text();
   return settings;
 }
+
+std::optional<ModelFile> fsdp::modelFile(const RunConfig &config) {
+  namespace fs = std::filesystem;
+  const auto &[assets, flavor] =
+      std::tie(config.model.hfAssetsPath, config.model.flavor);
+  std::error_code error; // what cannot be looked at is not there
+  fs::path inAssets = fs::path(assets) / "config.json";
+  if (!assets.empty() &&
+      (fs::exists(inAssets, error) || !fs::is_directory(assets, error)))
+    return ModelFile{"model.hf_assets_path", inAssets.string()};
+  if (fs::path(flavor).extension() == ".json")
+    return ModelFile{"model.flavor", flavor};
+  if (flavor.find('/') != std::string::npos || fs::is_directory(flavor, error))
+    return ModelFile{"model.flavor", fs::path(flavor) / "config.json"};
+  return std::nullopt;
+}

@@ -3,6 +3,7 @@
 #include "Toml.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/NearestName.h"
+#include <algorithm>
 #include <filesystem>
 
 using namespace fsdp;
@@ -164,4 +165,44 @@ PlacementPolicy fsdp::loadPolicy(const std::string &path) {
     }
   }
   return policy;
+}
+
+//===----------------------------------------------------------------------===//
+// What a policy says
+//===----------------------------------------------------------------------===//
+
+static std::string quoted(const std::string &text) { return '"' + text + '"'; }
+
+static std::string textOf(const PlacementPolicy::Parameters &rule) {
+  std::string text = "{ match = " + quoted(rule.match);
+  auto flag = [&](const char *key, const std::optional<bool> &value) {
+    if (value)
+      text += std::string(", ") + key + (*value ? " = true" : " = false");
+  };
+  if (rule.shard) {
+    // Axes cut a dimension in the order of the mesh, not in that of the file.
+    auto axes = *rule.shard;
+    std::sort(axes.begin(), axes.end());
+    text += ", shard = {";
+    for (const auto &[axis, dim] : axes)
+      text += (text.back() == '{' ? " " : ", ") + axis + " = " +
+              std::to_string(dim);
+    text += " }";
+  }
+  flag("key_heads", rule.keyHeads);
+  flag("frozen", rule.frozen);
+  flag("replicate", rule.replicate);
+  return text + " }";
+}
+
+std::map<std::string, std::string>
+fsdp::policyRules(const PlacementPolicy &policy) {
+  std::map<std::string, std::string> rules;
+  if (const auto &stream = policy.stream)
+    rules["[stream]"] = "{ sequence = " + quoted(stream->sequence) +
+                        ", loss = " + quoted(stream->loss) + " }";
+  for (size_t i = 0; i < policy.parameters.size(); ++i)
+    rules["[[parameters]] " + std::to_string(i + 1)] =
+        textOf(policy.parameters[i]);
+  return rules;
 }

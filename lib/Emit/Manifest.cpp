@@ -340,6 +340,11 @@ void ManifestWriter::write() {
       for (const auto &[key, value] : info.config)
         json.attribute(key, value);
     });
+    json.attribute("model_from", info.modelFrom);
+    json.attributeObject("policy", [&] {
+      for (const auto &[place, rule] : info.policy)
+        json.attribute(place, rule);
+    });
     json.attributeObject("fingerprint", [&] { fingerprint(); });
     model();
     json.attributeObject("mesh", [&] { mesh(); });

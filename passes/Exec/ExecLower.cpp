@@ -24,9 +24,14 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
     : target(target), plainAttention(plainAttention),
       fastReductions(fastReductions), kernels(module), module(module),
       builder(module.getContext()) {
-  auto meshes = module.getOps<dist::MeshOp>();
-  if (!meshes.empty())
-    mesh = *meshes.begin();
+  // In front of all, where a look-up meets it first: a deep model has as many
+  // ranges as collectives.
+  for (auto found : llvm::make_early_inc_range(
+           llvm::reverse(llvm::to_vector(module.getOps<dist::MeshOp>())))) {
+    found->moveBefore(module.getBody(), module.getBody()->begin());
+    mesh = found;
+    last = last ? last : found.getOperation();
+  }
   for (RegisteredOperationName name :
        module.getContext()->getRegisteredOperations())
     if (const auto *record = name.getInterface<exec::RuntimeOpInterface>())
@@ -43,7 +48,7 @@ std::optional<OperationName> ModuleState::getRuntimeOp(Operation *op) const {
 
 exec::RangeOp ModuleState::create(Location loc, StringRef name, MemRefType type,
                                   exec::Role role) {
-  // Ranges stand in front, in the order in which they are declared.
+  // Ranges stand behind the mesh, in the order in which they are declared.
   if (last)
     builder.setInsertionPointAfter(last);
   else

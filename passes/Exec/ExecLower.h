@@ -66,7 +66,8 @@ private:
   llvm::StringMap<exec::RangeOp> ranges;
   /// By the name of the op that lowers to them.
   llvm::StringMap<mlir::OperationName> runtimeOps;
-  exec::RangeOp last;
+  /// Behind which the next range is declared.
+  mlir::Operation *last = nullptr;
 };
 
 /// The sum whose buffer `value` will have, because the op that makes `value`

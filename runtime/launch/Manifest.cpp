@@ -441,6 +441,10 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
     root.fail("format is not 3; the artifact is from another version");
   Manifest manifest;
   manifest.config = root.at("config").texts();
+  if (auto from = root.find("model_from"))
+    manifest.modelFrom = from->string();
+  if (auto policy = root.find("policy"))
+    manifest.policy = policy->texts();
   manifest.fingerprint = root.at("fingerprint").texts();
   if (auto model = root.find("model"))
     manifest.model = parseModel(*model);

@@ -4,6 +4,7 @@ write safetensors.
 Only Python's standard library, as the tests run where nothing else is."""
 import array
 import contextlib
+import ctypes
 import itertools
 import json
 import math
@@ -82,6 +83,18 @@ def wait_until(condition, what):
         if time.monotonic() > end:
             sys.exit(f"{what}: not within {SECONDS} s")
         time.sleep(0.05)
+
+
+def write_checksum(folder):
+    """The checksum of an artifact's library, as fsdp-compile writes it."""
+    with open(f"{folder}/step.so", "rb") as file:
+        library = file.read()
+    xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    xxh3.restype = ctypes.c_uint64
+    xxh3.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    with open(f"{folder}/step.so.xxh3", "w") as file:
+        file.write(f"xxh3 {xxh3(library, len(library)):016x} of "
+                   f"{len(library)} bytes\n")
 
 
 def write_int32(path, tensors):

@@ -75,6 +75,7 @@ def replace_library(source):
         write(f"{folder}/step.cpp", source)
         artifacts.run("g++", "-shared", "-fPIC", f"{folder}/step.cpp", "-o",
                       f"{folder}/step.so")
+        artifacts.write_checksum(folder)
     return apply
 
 
@@ -133,7 +134,7 @@ def ir_cases(given):
         yield Case(f"compile-{name}", ["fsdp-compile", path, "-o", "x"],
                    message, lines=6)
     yield Case("opt-pass", ["fsdp-opt", "--fsdp-shart", path],
-               r"[Uu]nknown command line argument '--fsdp-shart'", lines=2)
+               r"unknown option '--fsdp-shart'; did you mean '--fsdp-shard'\?")
     yield Case("opt-missing", ["fsdp-opt", "nowhere.mlir"],
                r"nowhere.mlir.*No such file or directory")
     yield Case("compile-missing", ["fsdp-compile", "nowhere.mlir", "-o", "x"],
@@ -391,7 +392,16 @@ def artifact_cases(given, run):
                   change_manifest(lambda m: m.update(format=1)),
                   r"format is not 3; the artifact is from another version")
     yield damaged("library-cut", truncate("step.so", 5000),
-                  r"step.so is damaged or incomplete")
+                  r"step.so is damaged or was changed .*compile the artifact "
+                  r"again")
+    yield damaged("library-stripped",
+                  lambda folder: artifacts.run("strip", f"{folder}/step.so"),
+                  r"step.so is damaged or was changed \(strip, patchelf\): "
+                  r".*step.so.xxh3 is not its checksum; compile the artifact")
+    yield damaged("library-checksum-missing",
+                  lambda folder: os.remove(f"{folder}/step.so.xxh3"),
+                  r"no checksum of its library, .*step.so.xxh3: an older "
+                  r"fsdp-compile has made it, .*; compile the artifact again")
     yield damaged("library-missing",
                   lambda folder: os.remove(f"{folder}/step.so"),
                   r"step.so is missing")
@@ -406,7 +416,7 @@ def artifact_cases(given, run):
                                   '} table = {99, ""};\nextern "C" void *'
                                   "fsdp_get_artifact() { return &table; }"),
                   r"step.so was compiled for ABI 99, this runtime has ABI \d+")
-    yield Case("arena-huge", run(f"{given}/large"),
+    yield Case("arena-huge", run(f"{given}/large", "--training.dataset", "bytes"),
                r"the arenas of this machine's ranks, 2 x \d{13} bytes, are "
                r"more than its memory of \d+ bytes")
     yield Case("artifact-missing", run("nowhere"),

@@ -4,6 +4,7 @@
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
+#include "fsdp/Config/Policy.h"
 #include "fsdp/Emit/Emit.h"
 #include "fsdp/Emit/Manifest.h"
 #include "fsdp/Emit/Values.h"
@@ -370,8 +371,14 @@ static std::string wrapPipeline(StringRef pipeline) {
 llvm::Error Compilation::emitSource() {
   ManifestInfo info;
   // The settings describe a traced model; of a file only its text counts.
-  if (request.input.empty())
+  if (request.input.empty()) {
     info.config = compiledSettings(request.config);
+    if (std::optional<ModelFile> file = modelFile(request.config))
+      info.modelFrom = file->key;
+    const std::string &policy = request.config.parallelism.placementPolicy;
+    if (!policy.empty())
+      info.policy = policyRules(loadPolicy(policy));
+  }
   for (const auto &[key, value] : info.config)
     if (!llvm::json::isUTF8(value))
       return llvm::createStringError(key + " is not UTF-8: '" + value + "'");

@@ -220,6 +220,7 @@ int main(int argc, char **argv) {
   CompilerTool tool(argc, argv, "fsdp-interpret");
   cl::HideUnrelatedOptions(category);
   cl::extrahelp extra(kExamples);
+  CompilerTool::checkOptions(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, kOverview);
   try {
     run();

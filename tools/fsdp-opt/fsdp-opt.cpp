@@ -41,9 +41,10 @@ static llvm::cl::list<std::string> debugOnly(
 /// which replaces files as a whole and devices not at all.
 static llvm::LogicalResult run(int argc, char **argv,
                                mlir::DialectRegistry &registry) {
-  auto [input, output] = mlir::registerAndParseCLIOptions(
-      argc, argv, "fsdp-opt: passes of the sharded-training compiler\n",
-      registry);
+  std::string head = mlir::registerCLIOptions(
+      "fsdp-opt: passes of the sharded-training compiler\n", registry);
+  fsdp::CompilerTool::checkOptions(argc, argv);
+  auto [input, output] = mlir::parseCLIOptions(argc, argv, head);
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::MlirOptMain(argc, argv, input, output, registry);

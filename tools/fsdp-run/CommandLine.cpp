@@ -59,6 +59,39 @@ static void checkCommand(const RunOptions &options) {
                   "'");
 }
 
+static std::vector<std::string> longNames(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back(name);
+  return names;
+}
+
+/// Refuses what is no option of the program. CLI11 would say only that it did
+/// not expect it, or take its value for a command.
+static void checkOptions(const CLI::App &app,
+                         const std::vector<std::string> &arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string &argument = arguments[i];
+    if (argument == "--")
+      return;
+    if (argument.size() < 2 || argument[0] != '-')
+      continue;
+    std::string name = argument.substr(0, argument.find('='));
+    bool isShort = argument[1] != '-';
+    const CLI::Option *option =
+        app.get_option_no_throw(isShort ? name.substr(0, 2) : name);
+    bool takesValue = option && option->get_items_expected_max() > 0;
+    bool isLonger = isShort && name.size() > 2; // -n2, not -help
+    if (!option || (isLonger && !takesValue))
+      throw Error("unknown option '" + name + "'" +
+                  suggestOption(name, longNames(app)) +
+                  " (see fsdp-run --help)");
+    if (takesValue && !isLonger && name.size() == argument.size())
+      ++i;
+  }
+}
+
 /// Reads the command line; returns the exit status if the program is to end
 /// here, behind --help.
 static std::optional<int> parseOptions(const std::vector<std::string> &args,
@@ -80,7 +113,8 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   CLI::App app(kDescription, "fsdp-run");
   app.footer("Configuration, as in the TOML file:\n" + configHelp());
   app.add_option("artifact", options.artifact,
-                 "folder with step.so, manifest.json and values.json")
+                 "folder that fsdp-compile has made: step.so, step.so.xxh3, "
+                 "manifest.json and values.json")
       ->required();
   app.add_option("command", options.command,
                  "instead of training: evaluate (the held-out text) or sample "
@@ -118,6 +152,7 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
                "look at every value of every training step when it is made, "
                "and end the run at the first that is not finite with its "
                "operation and place: the same bits, slow");
+  checkOptions(app, others);
   std::reverse(others.begin(), others.end()); // as CLI11 wants it
   try {
     app.parse(others);

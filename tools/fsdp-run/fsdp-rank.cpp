@@ -65,8 +65,9 @@ static int runOneRank(const RunOptions &options,
     throw Error("this program is one rank; fsdp-run starts ranks (-n)");
   LaunchEnvironment place = launched.value_or(LaunchEnvironment{0, 1, 0, 1});
   auto [run, artifact] = prepareOneRank(options, place);
-  if (place.rank == 0 && !run.warning.empty())
-    std::fprintf(stderr, "fsdp-run: warning: %s\n", run.warning.c_str());
+  if (place.rank == 0)
+    for (const std::string &warning : run.warnings)
+      std::fprintf(stderr, "fsdp-run: warning: %s\n", warning.c_str());
   // A rank with a GPU computes there; its threads help the libraries.
   if (runtimeTarget() == Target::Cpu)
     bindToOwnCores(place, static_cast<int>(run.config.compile.threads));

@@ -197,6 +197,7 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   std::string tail = helpTail();
   cl::extrahelp extra(tail);
+  CompilerTool::checkOptions(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, kOverview);
   if (llvm::Error error = run()) {
     llvm::errs() << "fsdp-trace: error: " << llvm::toString(std::move(error))

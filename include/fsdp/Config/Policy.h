@@ -27,6 +27,7 @@
 #define FSDP_CONFIG_POLICY_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,6 +69,11 @@ PlacementPolicy tensorParallelLlama(bool sequence, bool loss);
 
 /// Reads a policy. Throws fsdp::Error that names the file and line.
 PlacementPolicy loadPolicy(const std::string &path);
+
+/// What a policy says, wherever and in whatever layout: "[stream]" and
+/// "[[parameters]] 1", … -> the rule with its keys in one order. Two policies
+/// place alike if these are equal.
+std::map<std::string, std::string> policyRules(const PlacementPolicy &policy);
 
 } // namespace fsdp
 

@@ -60,6 +60,7 @@ struct RunConfig {
     int64_t steps = 10000, seed = 42;
     std::string dataset = "bytes";
     std::string datasetPath;
+    std::string idsDtype = "u16", idsMaskPath; // with dataset = "ids"
     std::string mixedPrecisionParam = "auto";
     std::string mixedPrecisionReduce = "float32";
     std::string lossMean = "global"; // or "rank": the mean of ranks' means
@@ -118,7 +119,8 @@ struct RunConfig {
 
   struct Sample {
     std::string prompt;
-    int64_t length = 200;
+    /// Unset: none after training, 200 by the command "sample".
+    std::optional<int64_t> length;
     double temperature = 0.8;
   } sample;
 
@@ -211,6 +213,12 @@ applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args,
 std::vector<std::string>
 applyConfigOverrides(RunConfig &config, const std::vector<std::string> &args);
 
+/// What an unknown `option` of a command line ("--dump_folder") probably means:
+/// "; did you mean '--job.dump_folder'?" for a key without its section, the
+/// nearest of the tool's `options` ("config") or of the keys, or nothing.
+std::string suggestOption(const std::string &option,
+                          const std::vector<std::string> &options);
+
 /// The reference of all keys with types, defaults and choices, for --help.
 std::string configHelp();
 
@@ -260,6 +268,15 @@ std::string lrWarning(const RunConfig &config);
 /// The settings an artifact depends on, as "section.key" -> text: the
 /// manifest's "config". Unset keys are absent.
 std::map<std::string, std::string> compiledSettings(const RunConfig &config);
+
+/// The config.json that describes a run's model, whether it is there or not,
+/// and the key that names it. A stated model.hf_assets_path without a
+/// config.json is a tokenizer's.
+struct ModelFile {
+  std::string key, path;
+};
+/// Unset: model.flavor is one of those that have a name.
+std::optional<ModelFile> modelFile(const RunConfig &config);
 
 /// Whether this CPU multiplies bf16 matrices natively (AMX).
 bool hasNativeBf16Matmul();

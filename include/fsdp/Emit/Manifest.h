@@ -19,6 +19,10 @@ namespace fsdp {
 struct ManifestInfo {
   /// Settings as "section.key" -> text.
   std::map<std::string, std::string> config;
+  /// The key that names the file of the model; empty: none does.
+  std::string modelFrom;
+  /// What the file of parallelism.placement_policy says: policyRules().
+  std::map<std::string, std::string> policy;
   /// The passes with their options.
   std::string pipeline;
   /// Instruction set and compiler that the code was made for.

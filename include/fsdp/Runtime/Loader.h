@@ -9,22 +9,25 @@
 
 namespace fsdp::rt {
 
-/// A directory with step.so and manifest.json, read and not loaded: loading
-/// takes the runtime of its target.
+/// A directory with step.so, its checksum and manifest.json, read and not
+/// loaded: loading takes the runtime of its target.
 class ArtifactFolder {
 public:
   /// Throws fsdp::Error if a file is missing, the manifest is damaged or the
-  /// library was cut.
+  /// library has other bytes than fsdp-compile wrote.
   explicit ArtifactFolder(const std::string &directory);
 
   const Manifest &manifest() const { return parsed; }
   const std::string &directory() const { return path; }
   std::string libraryPath() const { return path + "/step.so"; }
+  std::string checksumPath() const { return path + "/step.so.xxh3"; }
   std::string manifestPath() const { return path + "/manifest.json"; }
   /// The manifest as it is written.
   const std::string &manifestText() const { return text; }
 
 private:
+  void checkLibrary() const;
+
   std::string path, text;
   Manifest parsed;
 };
@@ -59,11 +62,10 @@ void checkTarget(const Manifest &manifest);
 /// Throws fsdp::Error if the job has another number of ranks than the mesh.
 void checkWorldSize(const Manifest &manifest, int64_t ranks);
 
-/// Throws fsdp::Error that names the first setting in which the artifact
-/// differs from what a run wants, with both values and, from `origin`, where
-/// the wanted one was written. An artifact without settings, compiled from
-/// text, agrees with every run.
-void checkSettings(const Manifest &manifest,
+/// Throws fsdp::Error that names the settings in which an artifact differs from
+/// what a run wants, with both values and where the wanted one was written:
+/// `origin`, or by default.
+void checkSettings(const std::map<std::string, std::string> &compiled,
                    const std::map<std::string, std::string> &wanted,
                    const std::map<std::string, std::string> &origin);
 

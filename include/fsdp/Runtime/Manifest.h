@@ -94,6 +94,10 @@ struct ModelInfo {
 
 struct Manifest {
   std::map<std::string, std::string> config, fingerprint;
+  /// The key that names the file of the model, and what the file of
+  /// parallelism.placement_policy says; empty: no file does.
+  std::string modelFrom;
+  std::map<std::string, std::string> policy;
   std::optional<ModelInfo> model; // unset: compiled from text that says nothing
   std::vector<MeshAxis> mesh; // slowest first
   uint64_t arenaBytes = 0, persistentBytes = 0;

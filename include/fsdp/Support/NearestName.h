@@ -60,6 +60,17 @@ inline std::string nearestName(const std::string &name,
   return longer == candidates.end() ? "" : *longer;
 }
 
+/// "--seed" without its dashes.
+inline std::string withoutDashes(const std::string &option) {
+  return option.substr(std::min(option.find_first_not_of('-'), option.size()));
+}
+
+/// nearestName of an option's: to one of two letters every short one is near.
+inline std::string nearestOption(const std::string &name,
+                                 const std::vector<std::string> &candidates) {
+  return name.size() < 3 ? "" : nearestName(name, candidates);
+}
+
 /// "; did you mean 'x'?", or nothing if there is no `nearest`.
 inline std::string didYouMean(const std::string &nearest) {
   return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";

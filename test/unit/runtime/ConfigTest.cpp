@@ -433,3 +433,18 @@ TEST(Config, CompiledSettingsLeaveOutRunTimeKeys) {
   EXPECT_EQ(settings.count("optimizer.lr"), 0u);
   EXPECT_EQ(settings.count("training.seed"), 0u);
 }
+
+TEST(Config, OptionsWithoutASectionSuggestTheKey) {
+  auto suggest = [](const std::string &option) {
+    return suggestOption(option, {"config", "ranks"});
+  };
+  EXPECT_EQ(suggest("--dump_folder"), "; did you mean '--job.dump_folder'?");
+  EXPECT_EQ(suggest("--dump-foldr"), "; did you mean '--job.dump_folder'?");
+  EXPECT_EQ(suggest("--confg"), "; did you mean '--config'?");
+  // In several sections; one that only torchtitan has.
+  EXPECT_EQ(suggest("--enable"), "; did you mean '--checkpoint.enable' or "
+                                 "'--validation.enable'?");
+  EXPECT_EQ(suggest("--gc_freq"), "; did you mean '--training.gc_freq'?");
+  for (const char *option : {"--fly", "--x", "-", "--"})
+    EXPECT_EQ(suggest(option), "") << option;
+}

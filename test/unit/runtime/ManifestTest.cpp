@@ -333,7 +333,7 @@ TEST(Manifest, StaleSettingsAreNamed) {
   Manifest manifest = parseManifest(goodManifest().dump(), "m.json");
   auto check = [&](std::map<std::string, std::string> wanted) {
     return messageOf([&] {
-      checkSettings(manifest, wanted, {{"model.dim", "run.toml:5"}});
+      checkSettings(manifest.config, wanted, {{"model.dim", "run.toml:5"}});
     });
   };
   // The same number in another spelling is the same setting.
@@ -344,10 +344,12 @@ TEST(Manifest, StaleSettingsAreNamed) {
   // Every one is named, also what the run has not at all.
   EXPECT_EQ(check({{"model.dim", "128"}, {"compile.cpu", "native"}}),
             "stale artifact: 3 settings differ; compile it again\n"
-            "  compile.cpu is unset in the artifact, the run wants native\n"
+            "  compile.cpu is unset in the artifact, the run wants native "
+            "(default)\n"
             "  model.dim is 64 in the artifact, the run wants 128 "
             "(run.toml:5)\n"
-            "  optimizer.eps is 1e-08 in the artifact, the run wants unset");
+            "  optimizer.eps is 1e-08 in the artifact, the run wants unset "
+            "(default)");
   EXPECT_EQ(check({{"optimizer.eps", "1e-08"}}),
             "stale artifact: model.dim is 64 in the artifact, the run wants "
             "unset (run.toml:5); compile it again");

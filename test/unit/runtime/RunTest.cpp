@@ -6,11 +6,14 @@
 //===----------------------------------------------------------------------===//
 #include "TemporaryFolder.h"
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Runtime/Loader.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Checksum.h"
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sys/wait.h>
 
 using namespace fsdp;
@@ -134,6 +137,8 @@ protected:
                           folder + " " FSDP_TEST_INPUTS "/unigram.cpp -o " +
                           folder + "/step.so";
     ASSERT_EQ(std::system(command.c_str()), 0);
+    shared->write(name + "/step.so.xxh3",
+                  checksumLine(readWholeFile(folder + "/step.so", "step")));
   }
 
   /// Runs fsdp-run with `arguments`; `before` goes in front of the command.
@@ -176,8 +181,9 @@ protected:
       EXPECT_EQ(entry.path().filename(), "metrics.jsonl");
   }
   /// The losses of a run of the artifact `name` on two ranks.
-  std::vector<std::string> lossesOf(const std::string &name) {
-    std::string arguments = good(2, 20, "counted");
+  std::vector<std::string> lossesOf(const std::string &name,
+                                    const std::string &more = "") {
+    std::string arguments = good(2, 20, "counted") + more;
     size_t at = arguments.find("unigram2");
     Outcome outcome = run(arguments.replace(at, 8, name));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -262,6 +268,41 @@ TEST_F(Run, TwoRanksAreStartedAndAgree) {
   EXPECT_EQ(outcome.out.find("step:     1", first + 1), std::string::npos);
 }
 
+// Two letters in random order take gzip 2.6 s/MB, longer than the other rank
+// would wait in a collective.
+TEST_F(Run, NoRankWaitsForGzip) {
+  std::string text;
+  std::mt19937 random(1);
+  while (text.size() < 1'250'000)
+    text += static_cast<char>('a' + random() % 2);
+  std::string path = folder.write("slow", text);
+  Outcome outcome = run(good(2, 2) + " --training.dataset_path " + path +
+                            " --validation.fraction 0.8",
+                        "FSDP_TIMEOUT=2");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(summary()["held_out_predictions"], 999'999);
+  EXPECT_NEAR(summary()["gzip_bits_per_byte_held_out"], 1.2, 0.2);
+  EXPECT_FALSE(summary().contains("gzip_bits_per_byte_whole"));
+}
+
+// A byte of a sample takes a run of "evaluate", as long as a step of "train"
+// here.
+TEST_F(Run, SamplesOnlyWhenAsked) {
+  std::string arguments = good(1, 2);
+  const std::string length = " --sample.length 20";
+  arguments.erase(arguments.find(length), length.size());
+  Outcome outcome = run(arguments);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("sample"), std::string::npos) << outcome.out;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("dump/sample.txt")));
+  outcome = run(good(1, 2));
+  size_t at = outcome.out.find(
+      "sample: 20 bytes, each by a run of the program 'evaluate': the work of "
+      "about 20 steps\nsample: 2 of 20 bytes\nsample: 4 of 20 bytes\n");
+  EXPECT_NE(at, std::string::npos) << outcome.out;
+}
+
 TEST_F(Run, JoinsTheJobOfMpirun) {
   std::string arguments = good(2, 3);
   arguments.resize(arguments.size() - 5); // without -n 2
@@ -283,7 +324,16 @@ TEST_F(Run, RanksOfOnePieceAreOne) {
   // 512 classes, of which bytes are the first rank's.
   place(manifest, "logits", {2, 16, 512}, {"dp_shard", "", "tp"});
   compile("tensor-parallel", manifest.dump());
-  EXPECT_EQ(lossesOf("tensor-parallel"), one);
+  // Nobody is to train such a model on bytes without meaning it.
+  std::string arguments = good(2, 20, "counted");
+  std::filesystem::remove_all(folder.file("dump"));
+  expectFailure(
+      run(arguments.replace(arguments.find("unigram2"), 8, "tensor-parallel")),
+      "training.dataset is not set, bytes are 256 tokens, and the model's "
+      "vocabulary has 512 tokens: if it has a tokenizer, tokenize the text "
+      "with it and set training.dataset = ids (docs/hugging-face.md shows "
+      "how); training.dataset = bytes in words trains on bytes");
+  EXPECT_EQ(lossesOf("tensor-parallel", " --training.dataset bytes"), one);
   EXPECT_EQ(summary()["held_out_predictions"], 249);
   EXPECT_EQ(summary()["held_out_bits_per_byte"],
             alone["held_out_bits_per_byte"]);
@@ -612,8 +662,15 @@ TEST_F(Run, WrongArguments) {
                 "'training.steps'?\n"
                 "  command line: optimizer.lr: expected a number, got 'x'");
   expectFailure(run(artifact + " --frequency=5"),
-                "The following argument was not expected: --frequency=5 (see "
-                "fsdp-run --help)");
+                "unknown option '--frequency' (see fsdp-run --help)");
+  // A key without its section.
+  for (const char *option : {"--dump_folder x", "--dump-folder=x"})
+    expectFailure(run(artifact + " " + option),
+                  "unknown option '" + std::string(option).substr(0, 13) +
+                      "'; did you mean '--job.dump_folder'? (see fsdp-run "
+                      "--help)");
+  expectFailure(run(artifact + " -helpless"),
+                "unknown option '-helpless' (see fsdp-run --help)");
   expectFailure(run(artifact + " evaluated"),
                 "command: evaluated not in {evaluate,sample} (see fsdp-run "
                 "--help)");
@@ -627,6 +684,12 @@ TEST_F(Run, WrongArguments) {
                 "the artifact has no program 'fly'");
   expectFailure(run("/nowhere"), "no artifact directory '/nowhere'; "
                                  "fsdp-compile makes one");
+}
+
+static std::string damagedLibrary(const std::string &artifact) {
+  return "the artifact's library " + artifact +
+         "/step.so is damaged or was changed (strip, patchelf): " + artifact +
+         "/step.so.xxh3 is not its checksum; compile the artifact again";
 }
 
 TEST_F(Run, DamagedArtifacts) {
@@ -652,9 +715,35 @@ TEST_F(Run, DamagedArtifacts) {
                                copy + "/step.so; compile the artifact again");
   fresh();
   std::filesystem::resize_file(copy + "/step.so", 5000);
-  expectFailure(run(copy), "the artifact's library " + copy +
-                               "/step.so is damaged or incomplete; compile "
-                               "the artifact again");
+  expectFailure(run(copy), damagedLibrary(copy));
+  fresh();
+  std::filesystem::remove(copy + "/step.so.xxh3");
+  expectFailure(run(copy),
+                "the artifact has no checksum of its library, " + copy +
+                    "/step.so.xxh3: an older fsdp-compile has made it, or the "
+                    "file was left behind; compile the artifact again");
+}
+
+TEST_F(Run, FlippedBitsOfALibraryAreFound) {
+  std::string copy = folder.file("artifact");
+  std::filesystem::copy(shared->file("unigram1"), copy);
+  ArtifactFolder whole(copy);
+  const std::string bytes = readWholeFile(whole.libraryPath(), "step");
+  constexpr size_t kFlips = 600;
+  for (size_t i = 0; i < kFlips; ++i) {
+    std::string flipped = bytes;
+    flipped[bytes.size() * i / kFlips] ^= static_cast<char>(1 << i % 8);
+    // Writing into a file that is there would wait for the disk.
+    std::filesystem::remove(whole.libraryPath());
+    folder.write("artifact/step.so", flipped);
+    ASSERT_EQ(messageOf([&] { ArtifactFolder again(copy); }),
+              damagedLibrary(copy))
+        << i;
+  }
+  folder.write("artifact/step.so", bytes);
+  folder.write("artifact/step.so.xxh3", "xxh3\n");
+  EXPECT_EQ(messageOf([&] { ArtifactFolder again(copy); }),
+            damagedLibrary(copy));
 }
 
 TEST_F(Run, HelpTeaches) {
