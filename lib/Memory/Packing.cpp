@@ -123,8 +123,8 @@ private:
       return;
     runs.push_back(found.size());
     found.insert(found.end(), taken.begin(), taken.end());
-    while (runs.size() > 1 && found.size() - runs.back() >=
-                                  runs.back() - runs[runs.size() - 2])
+    while (runs.size() > 1 &&
+           found.size() - runs.back() >= runs.back() - runs[runs.size() - 2])
       mergeRuns();
   }
 
@@ -132,10 +132,9 @@ private:
   void mergeRuns() {
     auto middle = found.begin() + runs.back();
     runs.pop_back();
-    std::inplace_merge(found.begin() + runs.back(), middle, found.end(),
-                       [](const Taken &a, const Taken &b) {
-                         return a.offset < b.offset;
-                       });
+    std::inplace_merge(
+        found.begin() + runs.back(), middle, found.end(),
+        [](const Taken &a, const Taken &b) { return a.offset < b.offset; });
   }
 
   /// Adds to `found` what is taken in `span`.

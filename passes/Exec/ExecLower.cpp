@@ -168,7 +168,7 @@ static LogicalResult verifyLowered(ModuleOp module) {
     bool hasTensor =
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<TensorType>);
     bool isBelow =
-        isa<ModuleOp, dist::MeshOp>(op) ||
+        op == module || isa<dist::MeshOp>(op) ||
         isa<exec::ExecDialect, arith::ArithDialect, math::MathDialect>(
             op->getDialect());
     if (isBelow && !hasTensor)
@@ -177,6 +177,23 @@ static LogicalResult verifyLowered(ModuleOp module) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
+}
+
+/// States how often each step runs each program.
+static void stateSteps(ModuleOp module) {
+  Builder builder(module.getContext());
+  NamedAttrList steps;
+  for (const auto &[name, actions] : exec::stepsOf(module)) {
+    llvm::MapVector<StringAttr, int64_t> runs;
+    for (const exec::StepAction &action : actions)
+      runs[action.program.getAttr()] += action.times;
+    NamedAttrList programs;
+    for (auto [program, times] : runs)
+      programs.set(program, builder.getI64IntegerAttr(times));
+    steps.set(name, programs.getDictionary(module.getContext()));
+  }
+  if (!steps.empty())
+    module->setAttr(exec::kStepsAttr, steps.getDictionary(module.getContext()));
 }
 
 /// Kernels get their names after the ranges of arguments and results.
@@ -222,6 +239,8 @@ private:
     module->setAttr(exec::kTargetAttr,
                     builder.getStringAttr(target.getValue()));
     module->setAttr(exec::kThreadsAttr, builder.getI64IntegerAttr(threads));
+    // Digests of programs that are no more.
+    module->removeAttr(dist::kOutcomeAttr);
     for (func::FuncOp function : functions)
       reserveNames(function, state.kernels);
     // Owned until they are in the module: a later function may fail.
@@ -246,6 +265,7 @@ private:
         return range.emitError("range @")
                << range.getSymName() << " has the name of a program";
     }
+    stateSteps(module);
     return success();
   }
 };

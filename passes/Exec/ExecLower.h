@@ -2,6 +2,7 @@
 //
 // ExecLower.cpp             the pass: ranges of the module, order, last check
 // ExecLowerProgram.cpp      one program: values, views, kernels, results
+// ExecLowerEffects.cpp      what a program reads and writes, for exec-verify
 // ExecLowerNames.cpp        what a memory report calls a buffer
 // ExecLowerLibrary.cpp      matmuls and the runtime's typed operations
 // ExecLowerCollectives.cpp  collectives, futures
@@ -97,7 +98,12 @@ private:
   void findUpdates();
   bool isUsedAfterUpdate(nn::ReadOp read);
   mlir::LogicalResult lower(mlir::Operation *op);
+  void eraseUnusedOps();
   void eraseUnusedViews();
+
+  // ExecLowerEffects.cpp.
+  /// States which ranges the program reads, writes and adds to.
+  void stateEffects();
 
   // ExecLowerNames.cpp: what people call a buffer.
   /// Finds the parameters whose values and gradients tensors hold.

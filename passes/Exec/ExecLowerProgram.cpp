@@ -461,10 +461,8 @@ LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProgramLowering::lower(Operation *op) {
-  // Ops whose results nobody reads do no work.
-  bool isDead = op->use_empty() && isMemoryEffectFree(op);
   // Constants are part of the kernels that read them.
-  if (isDead || isa<nn::ConstantOp, nn::SeedOp, func::ReturnOp>(op))
+  if (isa<nn::ConstantOp, nn::SeedOp, func::ReturnOp>(op))
     return success();
   if (auto name = state.getRuntimeOp(op))
     return lowerAsRecorded(op, *name);
@@ -528,6 +526,14 @@ static FailureOr<int64_t> flopsOf(func::FuncOp func) {
   return flops.get();
 }
 
+/// Ops whose results nobody reads do no work.
+void ProgramLowering::eraseUnusedOps() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.front())))
+    if (op.use_empty() && isMemoryEffectFree(&op) &&
+        !op.hasTrait<OpTrait::IsTerminator>())
+      op.erase();
+}
+
 void ProgramLowering::eraseUnusedViews() {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBody().front())))
@@ -572,10 +578,12 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
     return failure();
   program->setAttr(exec::kFlopsAttr, b.getI64IntegerAttr(*flops));
   b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
+  eraseUnusedOps();
   findUpdates();
   findParameters();
   if (failed(bindArguments()) || failed(bindResults()))
     return failure();
+  stateEffects();
   for (Operation &op : func.front()) {
     WorkOrigin scope(b, &op);
     if (failed(lower(&op)))

@@ -187,9 +187,9 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     if (failed(rows.verifyIsSum(found.loss, "the loss")))
       return failure();
     for (nn::GradientOp gradient : found.gradients)
-      if (failed(rows.verifyIsSum(gradient.getValue(),
-                                  "the gradient of '" + gradient.getName() +
-                                      "'")))
+      if (failed(
+              rows.verifyIsSum(gradient.getValue(),
+                               "the gradient of '" + gradient.getName() + "'")))
         return failure();
     return success();
   }
@@ -371,9 +371,9 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
          llvm::to_vector(getOperation().getOps<nn::ParameterOp>()))
       if (nn::GradientOp gradient =
               gradients.lookup(parameter.getSymNameAttr()))
-        declaredSums[gradient] = declare(parameter.getLoc(), sumOf(gradient),
-                                 parameter.getType(), parameter,
-                                 placementOfSum(parameter, gradient));
+        declaredSums[gradient] =
+            declare(parameter.getLoc(), sumOf(gradient), parameter.getType(),
+                    parameter, placementOfSum(parameter, gradient));
   }
 
   /// The sums are the step's loss and gradients, and zero for the next step.

@@ -29,7 +29,8 @@ public:
   struct Place {
     Kind kind = Kind::Mixed;
     /// Of Rows: the dimension along which the slices lie, and how many examples
-    /// one has. The dimension has them outermost: [batch * sequence] is Rows too.
+    /// one has. The dimension has them outermost: [batch * sequence] is Rows
+    /// too.
     int64_t dim = -1, examples = 0;
     /// Of Shared: the dimensions along which all elements are the same.
     llvm::SmallBitVector repeats = {};
@@ -54,8 +55,8 @@ private:
                const nn::ShardingRule &rule) const;
   Place ofShared(mlir::Operation *op, unsigned result,
                  const nn::ShardingRule &rule) const;
-  std::pair<int64_t, int64_t>
-  factorOfRows(mlir::Operation *op, const nn::ShardingRule &rule) const;
+  std::pair<int64_t, int64_t> factorOfRows(mlir::Operation *op,
+                                           const nn::ShardingRule &rule) const;
   bool repeats(mlir::Operation *op, const nn::ShardingRule &rule,
                unsigned factor) const;
   mlir::Value findOperand(mlir::Operation *op, Kind kind) const;

@@ -117,8 +117,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     if (auto brought = gradient.getDefiningOp<dist::RedistributeOp>())
       return brought.getPlacement();
     auto read = gradient.getDefiningOp<nn::ReadOp>();
-    nn::BufferOp sum = read ? buffers.lookup(read.getNameAttr().getAttr())
-                            : nn::BufferOp();
+    nn::BufferOp sum =
+        read ? buffers.lookup(read.getNameAttr().getAttr()) : nn::BufferOp();
     return sum ? sum->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr)
                : dist::PlacementAttr();
   }

@@ -82,17 +82,17 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
                              [&] { return schedule::declaredBy(module); })))
       return failure();
     for (func::FuncOp program : programs)
-      if (failed(verifyOutcome(
-              program,
-              "program @" + program.getName().str() + " does not compute",
-              [&] { return schedule::outcomeOf(program); })))
+      if (failed(verifyOutcome(program,
+                               "program @" + program.getName().str() +
+                                   " does not compute",
+                               [&] { return schedule::outcomeOf(program); })))
         return failure();
     return success();
   }
 
-  static LogicalResult verifyOutcome(
-      Operation *op, const std::string &differs,
-      llvm::function_ref<std::vector<schedule::Effect>()> outcome) {
+  static LogicalResult
+  verifyOutcome(Operation *op, const std::string &differs,
+                llvm::function_ref<std::vector<schedule::Effect>()> outcome) {
     auto kept = op->getAttrOfType<DenseI64ArrayAttr>(dist::kOutcomeAttr);
     if (!kept)
       return op->emitOpError("has no '")

@@ -42,7 +42,7 @@ json unigramManifest(int ranks) {
   resolveConfig(config, ranks);
   constexpr int arena = 1536 + 2 * 16 * 256 * 4;
   return {
-      {"format", 3},
+      {"format", 4},
       {"config", compiledSettings(config)},
       {"fingerprint", json::object()},
       {"mesh",
@@ -61,14 +61,21 @@ json unigramManifest(int ranks) {
        {{{"name", "train"},
          {"inputs", {"tokens", "targets", "lr", "step"}},
          {"outputs", {"loss", "grad_norm"}},
+         {"reads", {"w", "tokens", "targets", "lr", "step"}},
+         {"writes", {"w", "loss", "grad_norm"}},
+         {"adds", json::array()},
          {"arena_bytes", arena},
          {"flops", 1e4}},
         {{"name", "evaluate"},
          {"inputs", {"tokens", "targets"}},
          {"outputs", {"loss", "logits"}},
+         {"reads", {"w", "tokens", "targets"}},
+         {"writes", {"loss", "logits"}},
+         {"adds", json::array()},
          {"arena_bytes", arena},
          {"flops", 1e4}}}},
-      {"steps", {{"train", {{{"program", "train"}, {"times", 1}}}}}}};
+      {"steps", {{"train", {{{"program", "train"}, {"times", 1}}}}}},
+      {"runs", {{"train", {{"train", 1}}}}}};
 }
 
 /// Says that a range of a manifest is a part of one of shape `full`: `axes` are
@@ -555,8 +562,9 @@ TEST_F(Run, ProgramsOfAStepRunWithoutTokens) {
   json manifest = unigramManifest(1);
   manifest["ranges"][1]["name"] = "x";
   for (json &program : manifest["programs"])
-    program["inputs"][0] = "x";
+    program["inputs"][0] = program["reads"][1] = "x";
   manifest["steps"]["train"][0]["times"] = 4;
+  manifest["runs"]["train"]["train"] = 4;
   compile("no-tokens", manifest.dump());
   Outcome outcome = run(shared->file("no-tokens") + " --program evaluate");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
