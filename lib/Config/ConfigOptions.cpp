@@ -332,8 +332,9 @@ static void addCompilation(Table &table, RunConfig &config) {
 
 static void addReports(Table &table, RunConfig &config) {
   table.compiled = false;
-  table.add("validation.enable", config.validation.enable,
-            "whether the held-out text or ids are evaluated after the last step");
+  table.add(
+      "validation.enable", config.validation.enable,
+      "whether the held-out text or ids are evaluated after the last step");
   table.add("validation.freq", config.validation.freq, 0, kMaxInt,
             "steps between two evaluations of what is held out; 0: only "
             "after the last step");

@@ -343,7 +343,8 @@ void fsdp::makeDurableDirectories(const std::string &path) {
 static void syncPath(const std::string &path, int flags, const char *what) {
   FileCall call("fsync", path);
   // Non-blocking, or a pipe would be waited for.
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+  int descriptor =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
   int error = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
   if (descriptor >= 0)
     close(descriptor);

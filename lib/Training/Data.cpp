@@ -120,8 +120,9 @@ static void refuseSample(const RunConfig &config, const RunOptions &options) {
 static void checkHeldOut(const RunConfig &config, const RunOptions &options,
                          const Manifest &manifest, const Dataset &data) {
   bool isCommand = options.command == "evaluate";
-  bool isEvaluated = isCommand || (options.trains() && config.validation.enable &&
-                                   manifest.findProgram("evaluate") >= 0);
+  bool isEvaluated =
+      isCommand || (options.trains() && config.validation.enable &&
+                    manifest.findProgram("evaluate") >= 0);
   bool isExpected = isCommand || (isEvaluated && config.validation.freq > 0);
   int64_t train = data.trainTokens(), heldOut = data.heldOutTokens();
   std::string remedy = "raise validation.fraction";

@@ -61,14 +61,13 @@ void Trainer::introduceData() {
   if (run.text)
     return print(format("text: %s bytes to train on, %s held out\n",
                         grouped(train).c_str(), grouped(heldOut).c_str()));
-  print(format("ids: %s to train on, %s of them labels; %s held out, %s of "
-               "them labels\n",
-               grouped(train).c_str(),
-               grouped(data.countLabels(1, train)).c_str(),
-               grouped(heldOut).c_str(),
-               grouped(heldOut < 2 ? 0
-                                   : data.countLabels(train + 1, train + heldOut))
-                   .c_str()));
+  print(format(
+      "ids: %s to train on, %s of them labels; %s held out, %s of "
+      "them labels\n",
+      grouped(train).c_str(), grouped(data.countLabels(1, train)).c_str(),
+      grouped(heldOut).c_str(),
+      grouped(heldOut < 2 ? 0 : data.countLabels(train + 1, train + heldOut))
+          .c_str()));
 }
 
 void Trainer::validate(int64_t done) {

@@ -98,7 +98,7 @@ struct Manifest {
   std::string modelFrom;
   std::map<std::string, std::string> policy;
   std::optional<ModelInfo> model; // unset: compiled from text that says nothing
-  std::vector<MeshAxis> mesh; // slowest first
+  std::vector<MeshAxis> mesh;     // slowest first
   uint64_t arenaBytes = 0, persistentBytes = 0;
   std::vector<RangeInfo> ranges;
   std::vector<ProgramInfo> programs;

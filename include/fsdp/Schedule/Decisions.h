@@ -100,8 +100,8 @@ private:
   };
 
   Plan plan;
-  std::vector<Match> matches;                 // of each rule
-  llvm::StringMap<const Unit *> unitOf;       // by parameter; of version 1
+  std::vector<Match> matches;           // of each rule
+  llvm::StringMap<const Unit *> unitOf; // by parameter; of version 1
 };
 
 /// What is decided about each point of a module, by address.

@@ -14,9 +14,8 @@ namespace {
 /// A batch with its own memory.
 struct OwnedBatch {
   OwnedBatch(int64_t rows, int64_t sequence)
-      : tokens(rows * sequence),
-        targets(rows * sequence), view{rows, sequence, tokens.data(),
-                                       targets.data()} {}
+      : tokens(rows * sequence), targets(rows * sequence),
+        view{rows, sequence, tokens.data(), targets.data()} {}
   std::vector<int32_t> tokens, targets;
   Batch view;
 };

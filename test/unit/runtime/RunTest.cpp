@@ -229,7 +229,8 @@ protected:
     return steps;
   }
 
-  /// Seconds in which whatever ends has ended, on a machine that has more to do.
+  /// Seconds in which whatever ends has ended, on a machine that has more to
+  /// do.
   static constexpr double kSoon = 240;
   static TemporaryFolder *shared;
   TemporaryFolder folder;
@@ -631,9 +632,9 @@ TEST_F(Run, ALostRankEndsTheJobWithOneMessage) {
 TEST_F(Run, AStoppedJobEndsItsRanks) {
   for (int ranks : {1, 2}) {
     std::filesystem::remove_all(folder.file("dump"));
-    expectEnd(run(good(ranks, 1000000),
-                  FSDP_TEST_INPUTS "/stop-behind-steps.sh " +
-                      folder.file("dump/metrics.jsonl")),
+    expectEnd(run(good(ranks, 1000000), FSDP_TEST_INPUTS
+                                            "/stop-behind-steps.sh " +
+                                            folder.file("dump/metrics.jsonl")),
               "stopped by signal 15 (Terminated)" + whereStepsAre(), 0);
   }
 }
