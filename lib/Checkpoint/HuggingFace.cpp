@@ -31,6 +31,20 @@ bool checkpoint::isHuggingFace(const std::string &path) {
          isThere(folder / kIndex);
 }
 
+std::string checkpoint::tokenizerOf(const std::string &path) {
+  std::error_code ignored;
+  fs::path folder = path;
+  if (fs::is_regular_file(folder, ignored))
+    folder = fs::absolute(folder, ignored).parent_path();
+  if (!fs::is_directory(folder, ignored))
+    return "";
+  for (const char *name : {"tokenizer.json", "tokenizer.model", "vocab.json",
+                           "tokenizer_config.json"})
+    if (isThere(folder / name))
+      return (folder / name).string();
+  return "";
+}
+
 namespace {
 
 /// All that is wrong with one directory, so that it is mended in one go.

@@ -81,6 +81,10 @@ static ordered_json jsonOf(const RunState &state) {
                  {"config", state.config}});
   if (state.datasetChecksum)
     text["dataset_xxh3"] = checksumText(*state.datasetChecksum);
+  if (!state.idsType.empty())
+    text["ids_dtype"] = state.idsType;
+  if (state.maskChecksum)
+    text["ids_mask_xxh3"] = checksumText(*state.maskChecksum);
   // Few runs have begun their schedule or their optimizer anew.
   if (state.scheduleStart != 0)
     text["schedule_start"] = state.scheduleStart;
@@ -215,6 +219,10 @@ static RunState stateAt(const JsonField &field) {
   state.config = field.at("config").texts();
   if (std::optional<JsonField> text = field.find("dataset_xxh3"))
     state.datasetChecksum = checksumAt(*text);
+  if (std::optional<JsonField> type = field.find("ids_dtype"))
+    state.idsType = type->string();
+  if (std::optional<JsonField> mask = field.find("ids_mask_xxh3"))
+    state.maskChecksum = checksumAt(*mask);
   if (std::optional<JsonField> start = field.find("schedule_start")) {
     state.scheduleStart = start->integer();
     if (state.scheduleStart > state.step)

@@ -1,7 +1,7 @@
 //===- NativeStore.cpp - A checkpoint of a run ----------------------------===//
 #include "NativeStore.h"
 #include "Checksum.h"
-#include "Index.h"
+#include "StepFolder.h"
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
@@ -78,14 +78,7 @@ void NativeStore::addTensor(const std::string &name,
 
 NativeStore::NativeStore(const std::string &directory) {
   origin = directory;
-  std::string path = directory + "/" + kIndexName;
-  std::string text = readWholeFile(path, "the index", FileKind::Regular);
-  std::string marker = readWholeFile(directory + "/" + kMarkerName,
-                                     "the marker", FileKind::Regular);
-  if (marker != markerText(text))
-    throw Error("damaged checkpoint '" + directory + "': '" + kIndexName +
-                "' is not what '" + kMarkerName + "' is the checksum of");
-  Index index = parseIndex(text, "'" + path + "'");
+  Index index = readIndex(directory);
   for (const auto &[name, file] : index.contents.files)
     openFile(name, file);
   for (const auto &[name, tensor] : index.contents.tensors)

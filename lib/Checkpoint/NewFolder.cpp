@@ -3,26 +3,11 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
-#include <unistd.h>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 namespace fs = std::filesystem;
-
-/// Waits until the disk has a file that was written before.
-static void syncFile(const std::string &path) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  int error = file < 0 || fsync(file) != 0 ? errno : 0;
-  if (file >= 0)
-    close(file);
-  // Some file systems have nothing to wait for and say so.
-  if (error != 0 && error != EINVAL && error != ENOTSUP)
-    throw Error("cannot write '" + path + "': " + std::strerror(error));
-}
 
 /// Where the directory gets its name in the end; throws unless it can.
 static fs::path placeOf(const std::string &path) {
@@ -58,9 +43,7 @@ void checkpoint::writeNewFolder(
   makeDurableDirectories(partial.string());
   try {
     write(partial.string());
-    for (const fs::directory_entry &entry : fs::directory_iterator(partial))
-      syncFile(entry.path().string());
-    syncFolder(partial.string());
+    syncFolderAndFiles(partial.string());
     fs::rename(partial, place);
   } catch (const Interrupted &) {
     fs::remove_all(partial, ec);

@@ -1,6 +1,5 @@
 //===- StepFolder.cpp - Directories of steps ------------------------------===//
 #include "StepFolder.h"
-#include "Index.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
@@ -94,24 +93,42 @@ bool checkpoint::hasMarker(const std::string &directory) {
   return fs::is_regular_file(statusOf(directory + "/" + kMarkerName));
 }
 
-bool checkpoint::isWhole(const std::string &directory) {
+Index checkpoint::readIndex(const std::string &directory) {
+  std::string path = directory + "/" + kIndexName;
+  std::string text = readWholeFile(path, "the index", FileKind::Regular);
+  std::string marker = readWholeFile(directory + "/" + kMarkerName,
+                                     "the marker", FileKind::Regular);
+  if (marker != markerText(text))
+    throw Error("damaged checkpoint '" + directory + "': '" + kIndexName +
+                "' is not what '" + kMarkerName + "' is the checksum of");
+  return parseIndex(text, "'" + path + "'");
+}
+
+/// What is wrong with a step; empty: marker, index and sizes of files are as
+/// they were written.
+static std::string damageOf(const std::string &directory) {
   if (!hasMarker(directory))
-    return false;
+    return std::string("it has no marker '") + kMarkerName + "'";
   try {
-    std::string path = directory + "/" + kIndexName;
-    std::string text = readWholeFile(path, "the index", FileKind::Regular);
-    if (readWholeFile(directory + "/" + kMarkerName, "the marker",
-                      FileKind::Regular) != markerText(text))
-      return false;
-    Index index = parseIndex(text, "'" + path + "'");
-    return std::all_of(index.contents.files.begin(), index.contents.files.end(),
-                       [&](const auto &file) {
-                         return fs::file_size(directory + "/" + file.first) ==
-                                file.second.bytes;
-                       });
-  } catch (const std::runtime_error &) { // fs::filesystem_error too
-    return false;
+    Index index = readIndex(directory);
+    for (const auto &[name, file] : index.contents.files) {
+      std::string path = directory + "/" + name;
+      std::error_code error;
+      uint64_t bytes = fs::file_size(path, error);
+      if (error)
+        return "'" + path + "': " + error.message();
+      if (bytes != file.bytes)
+        return "'" + path + "' has " + std::to_string(bytes) +
+               " bytes, the index says " + std::to_string(file.bytes);
+    }
+  } catch (const Error &error) {
+    return error.what();
   }
+  return "";
+}
+
+bool checkpoint::isWhole(const std::string &directory) {
+  return damageOf(directory).empty();
 }
 
 static std::vector<fs::path> entriesOf(const std::string &directory) {
@@ -154,6 +171,9 @@ bool checkpoint::removeStepFolder(const std::string &directory) {
     return true;
   if (!isOurs(directory))
     return false;
+  // On the disk it may still have the name of a step, or be the only one that
+  // is whole: what has taken its place comes first.
+  syncFolder(fs::path(directory).parent_path().string());
   for (const fs::path &entry : entriesOf(directory))
     removeFile(entry.string());
   removeFile(directory);
@@ -233,6 +253,23 @@ void checkpoint::moveInPlace(const std::string &folder, int64_t step) {
 // All directories
 //===----------------------------------------------------------------------===//
 
+/// Whether it is a directory with files of a checkpoint, marker or not.
+static bool holdsStep(const std::string &directory) {
+  return hasMarker(directory) ||
+         (isOurs(directory) && !entriesOf(directory).empty());
+}
+
+std::vector<DamagedStep> checkpoint::damagedSteps(const std::string &folder) {
+  std::vector<DamagedStep> damaged;
+  for (int64_t step : stepsIn(folder)) {
+    std::string place = stepFolder(folder, step);
+    std::string why = holdsStep(place) ? damageOf(place) : "";
+    if (!why.empty())
+      damaged.push_back({step, why});
+  }
+  return damaged;
+}
+
 Pruned checkpoint::pruneCheckpoints(const std::string &folder, int64_t keep) {
   // Of one that was killed; another that works now removes the same.
   for (int64_t step : stepsIn(folder, kRemoved))
@@ -286,21 +323,30 @@ checkpoint::cleanCheckpoints(const std::string &folder) {
   for (int64_t step : stepsIn(folder, kPartial)) {
     std::string place = stepFolder(folder, step), partial = place + kPartial;
     bool isFree = !isTaken(place) || (isOurs(place) && !hasMarker(place));
-    if (isFree && isOurs(partial) && isWhole(partial))
+    if (isFree && isOurs(partial) && isWhole(partial)) {
+      // The run that was killed may not have come to it.
+      syncFolderAndFiles(partial);
       moveInPlace(folder, step);
-    else
+    } else {
       removeOrKeep(partial);
+    }
   }
   for (int64_t step : stepsIn(folder, kReplaced)) {
     std::string place = stepFolder(folder, step), old = place + kReplaced;
-    if (!isTaken(place))
+    if (!isTaken(place)) {
+      syncFolderAndFiles(old);
       moveOrThrow(old, place);
-    else
+    } else {
       removeOrKeep(old);
+    }
   }
   for (int64_t step : stepsIn(folder, kRemoved))
     removeOrKeep(stepFolder(folder, step) + kRemoved);
   for (int64_t step : committedSteps(folder))
     removePartialFilesIn(stepFolder(folder, step));
+  // Also the names of what a killed run has moved itself: a run goes on from
+  // there, and removes what is older.
+  if (isTaken(folder))
+    syncFolder(folder);
   return left;
 }

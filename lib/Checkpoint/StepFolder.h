@@ -13,6 +13,7 @@
 #ifndef FSDP_CHECKPOINT_STEPFOLDER_H
 #define FSDP_CHECKPOINT_STEPFOLDER_H
 
+#include "Index.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,10 +36,13 @@ std::vector<int64_t> stepsIn(const std::string &folder,
 
 /// Whether a directory has a marker. Throws fsdp::Error if that cannot be said.
 bool hasMarker(const std::string &directory);
+/// Its index. Throws fsdp::Error unless the marker is that of the index.
+Index readIndex(const std::string &directory);
 /// Whether it has a marker of its index, and all files have their sizes.
 bool isWhole(const std::string &directory);
 
-/// Removes a directory with what a save makes. Returns false, and leaves it,
+/// Removes a directory with what a save makes, once the disk has the names that
+/// are beside it now. Returns false, and leaves it,
 /// if something else lies in it, or it is no directory but a file or a link.
 bool removeStepFolder(const std::string &directory);
 /// Throws fsdp::Error if something lies there that removeStepFolder() leaves.

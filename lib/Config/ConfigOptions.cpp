@@ -172,10 +172,20 @@ static void addTraining(Table &table, RunConfig::Training &training) {
   table.add("training.steps", training.steps, 1, kMaxInt, "training steps");
   table.add("training.seed", training.seed, 0, kMaxInt,
             "of the initial values, the sampled windows and the sample");
-  table.add("training.dataset", training.dataset, {"bytes"},
-            "bytes: every byte of a text file is a token");
+  table.add("training.dataset", training.dataset, {"bytes", "ids"},
+            "bytes: every byte of a text file is a token; ids: token ids that "
+            "a tokenizer made, one behind the other in a file. Bytes are "
+            "refused for a model with a tokenizer, and have to be said for one "
+            "whose vocabulary is not 256");
   table.add("training.dataset_path", training.datasetPath,
-            "the text file; a relative path starts at the current directory");
+            "the text file, or the file of ids; a relative path starts at the "
+            "current directory");
+  table.add("training.ids_dtype", training.idsDtype, {"u16", "u32", "i32"},
+            "type of the ids in training.dataset_path, little-endian");
+  table.add("training.ids_mask_path", training.idsMaskPath,
+            "a file with a byte per id: 1 where the id is a label, 0 where it "
+            "is read and not predicted (prompts, padding); empty: all ids are "
+            "labels");
   table.add("training.on_nonfinite", training.onNonfinite, {"stop", "skip"},
             "a step whose loss or gradient norm is not finite: stop ends the "
             "run; skip leaves parameters and optimizer as they are and goes "
@@ -323,12 +333,12 @@ static void addCompilation(Table &table, RunConfig &config) {
 static void addReports(Table &table, RunConfig &config) {
   table.compiled = false;
   table.add("validation.enable", config.validation.enable,
-            "whether the held-out text is evaluated after the last step");
+            "whether the held-out text or ids are evaluated after the last step");
   table.add("validation.freq", config.validation.freq, 0, kMaxInt,
-            "steps between two evaluations of the held-out text; 0: only "
+            "steps between two evaluations of what is held out; 0: only "
             "after the last step");
   table.add("validation.fraction", config.validation.fraction, 0, 0.9,
-            "the end of the text that is never sampled");
+            "share of the text or ids, at their end, that is never sampled");
   table.add("metrics.log_freq", config.metrics.logFreq, 1, kMaxInt,
             "steps between two lines on the console");
   table.addLine("metrics.jsonl", config.metrics.jsonl,
@@ -340,7 +350,9 @@ static void addReports(Table &table, RunConfig &config) {
   table.add("sample.prompt", config.sample.prompt,
             "text to continue; empty: the start of the held-out text");
   table.add("sample.length", config.sample.length, 0, 1e6,
-            "bytes to generate after training; 0: none");
+            "bytes to generate; unset: none after training, for which 0 stands "
+            "too, and 200 by the command sample; each takes a run of the "
+            "program evaluate");
   table.add("sample.temperature", config.sample.temperature, 0, 100,
             "0 takes the likeliest byte");
 }

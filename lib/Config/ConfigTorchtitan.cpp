@@ -189,8 +189,8 @@ static void addDataLoader(Rows &rows) {
 static void addTraining(Rows &rows) {
   rows.section("training");
   rows.works("dataset", "\"c4_test\"", "",
-             "training.dataset_path, a text file whose bytes are tokens");
-  rows.works("dataset_path", Rows::kUnset, "the text file");
+             "training.dataset_path, a file of text or of token ids");
+  rows.works("dataset_path", Rows::kUnset, "the file of text or ids");
   rows.works("local_batch_size", "8");
   rows.works("global_batch_size", "-1");
   rows.works("seq_len", "2048");

@@ -324,15 +324,26 @@ void fsdp::makeDurableDirectories(const std::string &path) {
     syncFolder(parent.string());
 }
 
-void fsdp::syncFolder(const std::string &path) {
-  int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int error = folder < 0 || fsync(folder) != 0 ? errno : 0;
-  if (folder >= 0)
-    close(folder);
+/// Opens with the flags and waits; `what` is for messages.
+static void syncPath(const std::string &path, int flags, const char *what) {
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  int error = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
+  if (descriptor >= 0)
+    close(descriptor);
   // Some file systems have nothing to wait for and say so.
   if (error != 0 && error != EINVAL && error != ENOTSUP)
-    throw Error("cannot write the folder '" + path +
+    throw Error(std::string("cannot write ") + what + "'" + path +
                 "': " + std::strerror(error));
+}
+
+void fsdp::syncFolder(const std::string &path) {
+  syncPath(path, O_DIRECTORY, "the folder ");
+}
+
+void fsdp::syncFolderAndFiles(const std::string &path) {
+  for (const fs::directory_entry &entry : fs::directory_iterator(path))
+    syncPath(entry.path().string(), 0, "");
+  syncFolder(path);
 }
 
 [[noreturn]] static void failToRead(const std::string &path,

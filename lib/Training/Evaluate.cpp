@@ -14,22 +14,21 @@ using namespace fsdp::rt;
 
 static const char *const kProgram = "evaluate";
 
-std::optional<HeldOutScore> fsdp::evaluateHeldOut(Rank &rank,
-                                                  const ByteDataset &text,
-                                                  const GoesOn &goesOn) {
+std::optional<HeldOutScore>
+fsdp::evaluateHeldOut(Rank &rank, const Dataset &data, const GoesOn &goesOn) {
   Batch batch = rank.batch();
   DataShard shard = rank.dataShard();
   const float *loss = rank.scalar<float>(range_name::kLoss);
   if (!loss)
     throw Error("the artifact's program 'evaluate' gives no loss");
   double totals[2] = {0, 0}; // nats and predictions
-  int64_t rounds = text.heldOutRounds(shard, batch);
+  int64_t rounds = data.heldOutRounds(shard, batch);
   for (int64_t round = 0; round < rounds; ++round) {
     if (!goesOn())
       return std::nullopt;
-    int64_t count = text.fillHeldOut(round, shard, batch);
+    int64_t count = data.fillHeldOut(round, shard, batch);
     if (rank.hasGlobalLoss())
-      count = text.heldOutPredictions(round, shard, batch);
+      count = data.heldOutPredictions(round, shard, batch);
     rank.run(kProgram);
     // A batch without a prediction has no mean.
     if (count == 0)
@@ -45,13 +44,14 @@ std::optional<HeldOutScore> fsdp::evaluateHeldOut(Rank &rank,
   }
   HeldOutScore score;
   score.predictions = std::llround(totals[1]);
-  score.bitsPerByte = totals[0] / totals[1] / M_LN2;
-  if (score.predictions == 0 || !std::isfinite(score.bitsPerByte))
-    throw Error("the loss on the held-out text is not finite");
+  score.nats = totals[0] / totals[1];
+  if (score.predictions == 0 || !std::isfinite(score.nats))
+    throw Error("the loss on what is held out is not finite");
   return score;
 }
 
 double fsdp::gzipBitsPerByte(std::string_view text) {
+  text = text.substr(0, kMostGzipBytes);
   z_stream stream{};
   constexpr int gzipWindow = 15 + 16; // 32 KiB, with gzip's header
   if (deflateInit2(&stream, 9, Z_DEFLATED, gzipWindow, 8, Z_DEFAULT_STRATEGY) !=
@@ -186,7 +186,7 @@ std::optional<std::string> fsdp::generateText(Rank &rank,
   uint64_t key =
       philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
   std::fill_n(batch.targets, batch.rows * batch.sequence, 0);
-  for (int64_t i = 0; i < config.sample.length; ++i) {
+  for (int64_t i = 0; i < *config.sample.length; ++i) {
     if (!goesOn())
       return std::nullopt;
     int64_t length = fillRows(batch, rank.dataShard().columns, story);

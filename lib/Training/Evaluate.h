@@ -12,20 +12,24 @@ namespace fsdp {
 
 struct HeldOutScore {
   int64_t predictions = 0;
-  double bitsPerByte = 0;
+  double nats = 0; // per prediction
 };
 
 /// Asked before every run of the program "evaluate"; the same on all ranks.
 /// False: the result is not wanted any more.
 using GoesOn = std::function<bool()>;
 
-/// Predicts every held-out byte but the first exactly once, the windows dealt
-/// over all pieces of the batch. Nothing if it does not go on. Collective.
-/// Throws fsdp::Error.
-std::optional<HeldOutScore>
-evaluateHeldOut(Rank &rank, const rt::ByteDataset &text, const GoesOn &goesOn);
+/// Predicts every held-out label but the first token exactly once, the windows
+/// dealt over all pieces of the batch. Nothing if it does not go on.
+/// Collective. Throws fsdp::Error.
+std::optional<HeldOutScore> evaluateHeldOut(Rank &rank, const rt::Dataset &data,
+                                            const GoesOn &goesOn);
 
-/// Size of the text under `gzip -9`, in bits per byte of text.
+/// More of a text would take gzip longer than is worth the comparison.
+inline constexpr size_t kMostGzipBytes = 64 << 20;
+
+/// Size of the text, of its first kMostGzipBytes at most, under `gzip -9`, in
+/// bits per byte of text.
 double gzipBitsPerByte(std::string_view text);
 
 /// Continues config.sample.prompt, or the start of the held-out text, one

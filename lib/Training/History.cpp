@@ -2,6 +2,7 @@
 #include "History.h"
 #include "fsdp/Support/Error.h"
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -70,7 +71,8 @@ public:
     }
     keep(end);
     if (step && line.contains("validation"))
-      history.lastValidation = *step;
+      history.validations.push_back(
+          {*step, exactOf(line["validation"], "loss").value_or(NAN)});
     else if (step)
       history.steps.push_back(recordOf(line));
   }

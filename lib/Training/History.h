@@ -10,8 +10,7 @@ namespace fsdp {
 /// it went on from.
 struct History {
   std::vector<StepRecord> steps;
-  /// The last step behind which the held-out text was evaluated; 0: none.
-  int64_t lastValidation = 0;
+  std::vector<ValidationRecord> validations;
   int64_t linesCut = 0;
 };
 

@@ -63,7 +63,7 @@ static std::string line(double x1, double y1, double x2, double y2,
                 x1, y1, x2, y2, style);
 }
 
-static std::string drawAxes(const Axes &axes) {
+static std::string drawAxes(const Axes &axes, const std::string &unit) {
   std::string svg;
   for (double step : axes.steps) {
     svg += line(axes.x(step), kBottom, axes.x(step), kBottom + 5,
@@ -77,7 +77,7 @@ static std::string drawAxes(const Axes &axes) {
   }
   svg += line(kLeft, kBottom, kRight, kBottom, "stroke=\"#333\"");
   svg += text((kLeft + kRight) / 2, kBottom + 42, "middle", "step", "#333");
-  svg += text(kLeft, kTop - 12, "start", "bits per byte", "#333");
+  svg += text(kLeft, kTop - 12, "start", unit, "#333");
   return svg;
 }
 
@@ -113,6 +113,21 @@ static std::vector<double> smooth(const std::vector<double> &losses) {
   return result;
 }
 
+/// The held-out loss between steps: a point each.
+static std::string
+drawValidations(const Axes &axes,
+                const std::vector<std::pair<int64_t, double>> &validations) {
+  std::string svg;
+  for (auto [step, loss] : validations)
+    if (std::isfinite(loss))
+      svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" "
+                    "fill=\"#c0392b\"><title>step %lld: %.3f</title>"
+                    "</circle>\n",
+                    axes.x(static_cast<double>(step)), axes.y(loss),
+                    static_cast<long long>(step), loss);
+  return svg;
+}
+
 std::string fsdp::drawLossCurve(const LossCurve &curve) {
   std::vector<double> values;
   auto take = [&](double value) {
@@ -120,6 +135,8 @@ std::string fsdp::drawLossCurve(const LossCurve &curve) {
       values.push_back(value);
   };
   std::for_each(curve.losses.begin(), curve.losses.end(), take);
+  for (const auto &validation : curve.validations)
+    take(validation.second);
   for (const std::optional<double> &value : {curve.heldOut, curve.gzipHeldOut})
     if (value)
       take(*value);
@@ -136,10 +153,11 @@ std::string fsdp::drawLossCurve(const LossCurve &curve) {
              "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
              kWidth, kHeight);
   svg += text(kWidth / 2, 24, "middle", curve.title, "#000");
-  svg += drawAxes(axes);
+  svg += drawAxes(axes, curve.unit);
   svg += drawLosses(axes, curve.firstStep, curve.losses, "stroke=\"#aac7ea\"");
   svg += drawLosses(axes, curve.firstStep, smooth(curve.losses),
                     "stroke=\"#1f5fa8\" stroke-width=\"2\"");
+  svg += drawValidations(axes, curve.validations);
   if (curve.gzipHeldOut) {
     double y = axes.y(*curve.gzipHeldOut);
     svg +=
@@ -153,8 +171,10 @@ std::string fsdp::drawLossCurve(const LossCurve &curve) {
     svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" "
                   "fill=\"#c0392b\"/>\n",
                   x, y);
-    svg += text(x + 5, y - 10, "end",
-                format("held-out text: %.3f", *curve.heldOut), "#c0392b");
+    svg +=
+        text(x + 5, y - 10, "end",
+             format("held-out %s: %.3f", curve.tokens.c_str(), *curve.heldOut),
+             "#c0392b");
   }
   return svg + "</svg>\n";
 }

@@ -9,14 +9,17 @@
 
 namespace fsdp {
 
-/// What the picture shows; losses in bits per byte, one per step.
+/// What the picture shows; losses in one unit, one per step.
 /// Those that are not finite are left out.
 struct LossCurve {
   std::string title;
+  std::string unit = "bits per byte";
+  std::string tokens = "text"; // or "ids": what is held out
   std::vector<double> losses;
-  int64_t firstStep = 1;             // of the losses
-  std::optional<double> heldOut;     // after the last step
-  std::optional<double> gzipHeldOut; // a line to compare with
+  int64_t firstStep = 1;                               // of the losses
+  std::vector<std::pair<int64_t, double>> validations; // step, held-out loss
+  std::optional<double> heldOut;                       // after the last step
+  std::optional<double> gzipHeldOut;                   // a line to compare with
 };
 
 /// The picture as SVG: every step's loss, a moving average, and the values on

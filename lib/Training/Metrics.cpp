@@ -1,6 +1,7 @@
 //===- Metrics.cpp - One line per step, for people and programs -----------===//
 #include "Metrics.h"
 #include "Console.h"
+#include "Data.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
@@ -131,14 +132,18 @@ void Metrics::writeLine() {
   line.clear();
 }
 
-void Metrics::addValidation(int64_t step, double bitsPerByte) {
-  print(format("step: %5lld  held-out text: %.4f bits per byte\n",
-               static_cast<long long>(step), bitsPerByte));
+void Metrics::addValidation(const ValidationRecord &record) {
+  heldOut.push_back(record);
+  const LossUnit &unit = lossUnit(config);
+  double value = record.nats / unit.nats;
+  print(format("step: %5lld  held-out %s: %.4f %s\n",
+               static_cast<long long>(record.step), unit.tokens, value,
+               unit.name));
   if (config.metrics.jsonl.empty())
     return;
   appendFormat(line, "{\"validation\": {\"step\": %lld",
-               static_cast<long long>(step));
-  appendExact(line, "loss", bitsPerByte * M_LN2);
-  appendFormat(line, ", \"bits_per_byte\": %.9g}}\n", bitsPerByte);
+               static_cast<long long>(record.step));
+  appendExact(line, "loss", value * unit.nats);
+  appendFormat(line, ", \"%s\": %.9g}}\n", unit.key, value);
   writeLine();
 }

@@ -17,6 +17,12 @@ struct StepRecord {
   double seconds;
 };
 
+/// The loss on what is held out, behind a step.
+struct ValidationRecord {
+  int64_t step;
+  double nats; // per token
+};
+
 /// What does not change from step to step.
 struct StepCosts {
   int64_t tokens; // of all ranks
@@ -33,10 +39,10 @@ public:
   Metrics(const RunConfig &config, const StepCosts &costs, std::string header);
 
   void add(const StepRecord &record);
-  /// The held-out text behind a step.
-  void addValidation(int64_t step, double bitsPerByte);
+  void addValidation(const ValidationRecord &record);
 
   const std::vector<StepRecord> &records() const { return steps; }
+  const std::vector<ValidationRecord> &validations() const { return heldOut; }
 
 private:
   void printLine(const StepRecord &record);
@@ -46,6 +52,7 @@ private:
   const RunConfig &config;
   StepCosts costs;
   std::vector<StepRecord> steps;
+  std::vector<ValidationRecord> heldOut;
   /// What is being written; at first the header, which the first step's JSON
   /// line takes along.
   std::string line;

@@ -1,6 +1,7 @@
 //===- Prepare.cpp - Everything that can be wrong before a run ------------===//
 #include "Prepare.h"
 #include "CheckArtifact.h"
+#include "Data.h"
 #include "LastExport.h"
 #include "StartPoint.h"
 #include "Step.h"
@@ -42,16 +43,12 @@ static std::string adoptPrecision(RunConfig &config, const Manifest &manifest) {
   return "precision: parameters are used in " + precision + " (" + why + ")";
 }
 
-/// The tokens of a batch index a table of `vocab_size` rows. A sample finds the
-/// logits of one position on whichever ranks have them.
+/// A sample finds the logits of one position on whichever ranks have them.
 static void checkLogits(const Manifest &manifest, int64_t sampleLength) {
   const RangeInfo *logits = manifest.findRange(range_name::kLogits);
   const RangeInfo *tokens = manifest.findRange(range_name::kTokens);
   if (!logits || logits->full.empty())
     return;
-  if (logits->full.back() < 256)
-    throw Error("model.vocab_size is " + std::to_string(logits->full.back()) +
-                ", but training.dataset = bytes has 256 tokens");
   bool isFound = logits->placement ? logits->full.size() == 3 &&
                                          logits->full[1] == tokens->full[1]
                                    : tokens->shape[1] == tokens->full[1];
@@ -104,6 +101,9 @@ static void checkValidation(const RunConfig &config, const Manifest &manifest) {
                 "--validation.freq=0 trains without validation");
 }
 
+/// What the command sample generates where nobody says how much.
+static constexpr int64_t kSampledBytes = 200;
+
 /// What evaluate and sample need.
 static void checkCommand(const RunConfig &config, const RunOptions &options,
                          const Manifest &manifest) {
@@ -111,7 +111,7 @@ static void checkCommand(const RunConfig &config, const RunOptions &options,
     return;
   if (manifest.findProgram("evaluate") < 0)
     throw Error("the artifact has no program 'evaluate'");
-  if (options.command == "sample" && config.sample.length == 0)
+  if (options.command == "sample" && *config.sample.length == 0)
     throw Error("sample.length = 0 asks for no text; set --sample.length");
   if (options.command == "evaluate" && config.validation.fraction == 0)
     throw Error("validation.fraction = 0 holds out no text to evaluate");
@@ -143,6 +143,8 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   checkCheckpoint(config, errors);
   errors.throwIfAny();
   run.warnings = checkArtifact(manifest, config);
+  if (!config.sample.length)
+    config.sample.length = options.command == "sample" ? kSampledBytes : 0;
   if (!options.program.empty()) {
     if (manifest.findProgram(options.program) < 0)
       throw Error("the artifact has no program '" + options.program + "'");
@@ -154,7 +156,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
                 "--program runs");
   checkInputs(manifest);
   checkInputsOfStep(manifest);
-  checkLogits(manifest, config.sample.length);
+  checkLogits(manifest, *config.sample.length);
   checkCommand(config, options, manifest);
   if (options.trains()) {
     checkValidation(config, manifest);
@@ -164,13 +166,12 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
     readValueTable(*run.artifact);
   if (std::string warning = lrWarning(config); !warning.empty())
     run.warnings.push_back(warning);
-  run.text = std::make_unique<ByteDataset>(
-      config.training.datasetPath, config.validation.fraction,
-      manifest.findRange(range_name::kTokens)->full[1]);
+  run.data = openDataset(config, options, manifest);
+  run.text = dynamic_cast<const ByteDataset *>(run.data.get());
   if (!options.checkpoint.empty())
     openParameters(manifest, options.checkpoint);
   else if (config.checkpoint.enable)
-    run.state = stateOf(config, manifest, *run.text);
+    run.state = stateOf(config, manifest, *run.data);
   if (run.state && !mayComeBack(config))
     openStart(config, manifest, *run.state, findStart(config));
   return run;

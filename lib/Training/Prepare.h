@@ -12,9 +12,10 @@ namespace fsdp {
 
 /// A run whose configuration, artifact and text exist and agree.
 struct PreparedRun {
-  RunConfig config;
+  RunConfig config; // sample.length is set
   std::unique_ptr<rt::ArtifactFolder> artifact;
-  std::unique_ptr<rt::ByteDataset> text; // null with --program
+  std::unique_ptr<rt::Dataset> data; // null with --program
+  const rt::ByteDataset *text = nullptr; // `data`, if they are bytes
   /// stateOf() a run with checkpoints.
   std::optional<checkpoint::RunState> state;
   std::string precisionLine;

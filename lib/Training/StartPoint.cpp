@@ -17,15 +17,20 @@ using namespace fsdp::rt;
 //===----------------------------------------------------------------------===//
 
 RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
-                       const ByteDataset &text) {
+                       const Dataset &data) {
   RunState state;
   state.seed = static_cast<uint64_t>(config.training.seed);
   state.dataset = config.training.dataset;
   state.datasetPath =
       std::filesystem::absolute(config.training.datasetPath).string();
-  state.datasetBytes = static_cast<int64_t>(text.text().size());
-  state.trainBytes = static_cast<int64_t>(text.trainText().size());
-  state.datasetChecksum = checksumOf(text.text());
+  state.datasetBytes = static_cast<int64_t>(data.fileBytes().size());
+  state.trainBytes = data.trainBytes();
+  state.datasetChecksum = checksumOf(data.fileBytes());
+  if (const auto *ids = dynamic_cast<const IdsDataset *>(&data)) {
+    state.idsType = config.training.idsDtype;
+    if (!ids->maskBytes().empty())
+      state.maskChecksum = checksumOf(ids->maskBytes());
+  }
   state.globalBatch = config.training.localBatchSize *
                       dataParallelRanks(config) * microbatches(config);
   state.sequence = config.training.seqLen;
@@ -221,12 +226,23 @@ static void checkData(const RunState &then, const RunState &now,
   if (then.dataset != now.dataset)
     differences += "\n  training.dataset: " + then.dataset +
                    " in the checkpoint, " + now.dataset + " now";
-  compare("bytes of the text", then.datasetBytes, now.datasetBytes);
+  std::string tokens = now.idsType.empty() ? "text" : "ids";
+  compare(("bytes of the " + tokens).c_str(), then.datasetBytes,
+          now.datasetBytes);
   if (then.datasetBytes == now.datasetBytes && then.datasetChecksum &&
       then.datasetChecksum != now.datasetChecksum)
-    differences += "\n  the text: as many bytes as in the checkpoint, but "
-                   "others, in '" +
+    differences += "\n  the " + tokens +
+                   ": as many bytes as in the checkpoint, but others, in '" +
                    now.datasetPath + "'";
+  if (then.dataset == now.dataset && then.idsType != now.idsType)
+    differences += "\n  training.ids_dtype: " + then.idsType +
+                   " in the checkpoint, " + now.idsType + " now";
+  if (then.dataset == now.dataset && then.maskChecksum != now.maskChecksum)
+    differences += std::string("\n  training.ids_mask_path: ") +
+                   (then.maskChecksum && now.maskChecksum
+                        ? "another mask than in the checkpoint"
+                    : now.maskChecksum ? "no mask in the checkpoint, one now"
+                                       : "a mask in the checkpoint, none now");
   compare("bytes of it to train on (validation.fraction)", then.trainBytes,
           now.trainBytes);
   compare("sequences in the batch of all ranks (training.local_batch_size, "

@@ -38,10 +38,10 @@ struct FittingCheckpoint {
       tensors;
 };
 
-/// What a run is of, as its checkpoints say. Reads all of the text.
+/// What a run is of, as its checkpoints say. Reads all of the data.
 checkpoint::RunState stateOf(const RunConfig &config,
                              const rt::Manifest &manifest,
-                             const rt::ByteDataset &text);
+                             const rt::Dataset &data);
 
 /// The checkpoint of the run's own folder to go on from; empty: it has none.
 /// Throws fsdp::Error if checkpoint.load_step is not there.

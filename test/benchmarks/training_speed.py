@@ -93,6 +93,7 @@ local_batch_size = {shape.batch}
 seq_len = {shape.seq}
 max_norm = 1.0
 steps = {self.args.warmup + self.args.steps}
+dataset = "bytes"
 dataset_path = "{self.text}"
 mixed_precision_param = "{TYPES[dtype]}"
 [parallelism]

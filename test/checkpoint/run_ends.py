@@ -2,6 +2,7 @@
 run goes on from it, and nothing else stays.
 
 usage: run_ends.py signals|kills WORKDIR [COUNT]"""
+import json
 import os
 import random
 import shutil
@@ -68,6 +69,11 @@ def check_stopped(job, name):
     expect(not others, f"{name}: leaves {others}")
     expect(runs.curve(job.folder)[-1][0] == saved[-1],
            f"{name}: step {saved[-1]} is not the last one")
+    with open(f"{job.folder}/summary.json") as file:
+        summary = json.load(file)
+    expect(summary["steps"] == saved[-1] and "stopped by signal" in summary["interrupted"],
+           f"{name}: {summary}")
+    expect(os.path.exists(f"{job.folder}/loss.svg"), f"{name}: no curve")
 
 
 def check_bits(artifact, text, work, folder):

@@ -406,7 +406,7 @@ def artifact_cases(given, run):
                                   '} table = {99, ""};\nextern "C" void *'
                                   "fsdp_get_artifact() { return &table; }"),
                   r"step.so was compiled for ABI 99, this runtime has ABI \d+")
-    yield Case("arena-huge", run(f"{given}/large"),
+    yield Case("arena-huge", run(f"{given}/large", "--training.dataset", "bytes"),
                r"the arenas of this machine's ranks, 2 x \d{13} bytes, are "
                r"more than its memory of \d+ bytes")
     yield Case("artifact-missing", run("nowhere"),

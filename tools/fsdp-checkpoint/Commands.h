@@ -21,6 +21,10 @@ std::function<int()> declareDiff(CLI::App &app);
 std::function<int()> declarePrune(CLI::App &app);
 std::function<int()> declareExport(CLI::App &app);
 
+/// Names the steps of a folder that are damaged, what of them, and `then`: what
+/// was done with them. Returns whether there are any.
+bool warnOfDamage(const std::string &folder, const char *then);
+
 /// Of an option that openTensorStore opens.
 inline constexpr char kPathHelp[] =
     "directory of a step, a folder of steps, whose newest committed one is "

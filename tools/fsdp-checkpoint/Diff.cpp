@@ -34,6 +34,10 @@ static void addRun(Texts &texts, const RunState &state) {
                 {"ranks", std::to_string(state.ranks)}});
   if (state.datasetChecksum)
     texts["dataset_xxh3"] = checksumText(*state.datasetChecksum);
+  if (!state.idsType.empty())
+    texts["ids_dtype"] = state.idsType;
+  if (state.maskChecksum)
+    texts["ids_mask_xxh3"] = checksumText(*state.maskChecksum);
   texts.insert(state.config.begin(), state.config.end());
 }
 

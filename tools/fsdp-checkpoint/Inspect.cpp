@@ -1,6 +1,7 @@
 //===- Inspect.cpp - fsdp-checkpoint inspect ------------------------------===//
 #include "Commands.h"
 #include "Table.h"
+#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Checkpoint/Description.h"
 #include <cstdio>
 #include <set>
@@ -104,6 +105,14 @@ static void printSettings(const RunState &state) {
     std::printf("  %s = %s\n", key.c_str(), value.c_str());
 }
 
+bool checkpoint::warnOfDamage(const std::string &folder, const char *then) {
+  std::vector<DamagedStep> damaged = damagedSteps(folder);
+  for (const DamagedStep &step : damaged)
+    std::fprintf(stderr, "fsdp-checkpoint: '%s' is damaged: %s; %s\n",
+                 stepFolder(folder, step.step).c_str(), step.why.c_str(), then);
+  return !damaged.empty();
+}
+
 std::function<int()> checkpoint::declareInspect(CLI::App &app) {
   struct Options {
     std::string path;
@@ -116,6 +125,9 @@ std::function<int()> checkpoint::declareInspect(CLI::App &app) {
                "also the settings that it was trained with");
   return [options] {
     auto store = openTensorStore(options->path);
+    // Of a folder the newest step is shown, whatever is beside it.
+    if (findCheckpoint(options->path) != options->path)
+      warnOfDamage(options->path, "it was skipped");
     if (options->json) {
       std::printf("%s", descriptionText(*store).c_str());
       return 0;

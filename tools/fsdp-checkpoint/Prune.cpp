@@ -8,13 +8,6 @@
 using namespace fsdp;
 using namespace fsdp::checkpoint;
 
-static void warnOf(const std::string &folder, const std::vector<int64_t> &steps,
-                   const char *what) {
-  for (int64_t step : steps)
-    std::fprintf(stderr, "fsdp-checkpoint: '%s' %s\n",
-                 stepFolder(folder, step).c_str(), what);
-}
-
 static int prune(const std::string &folder, int64_t keep) {
   std::vector<int64_t> before = committedSteps(folder);
   if (before.empty())
@@ -26,12 +19,15 @@ static int prune(const std::string &folder, int64_t keep) {
   for (int64_t step : before)
     if (!std::binary_search(after.begin(), after.end(), step))
       std::printf("removed %s\n", stepFolder(folder, step).c_str());
-  warnOf(folder, pruned.foreign,
-         "stays: something lies in it that is no file of a checkpoint");
-  warnOf(folder, pruned.damaged,
-         "is damaged: it stays and does not count among those to keep; remove "
-         "it, or see fsdp-checkpoint verify");
-  return pruned.foreign.empty() && pruned.damaged.empty() ? 0 : 1;
+  for (int64_t step : pruned.foreign)
+    std::fprintf(stderr,
+                 "fsdp-checkpoint: '%s' stays: something lies in it that is no "
+                 "file of a checkpoint\n",
+                 stepFolder(folder, step).c_str());
+  bool isAnyDamaged = warnOfDamage(
+      folder, "it stays and does not count among those to keep; remove it, or "
+              "see fsdp-checkpoint verify");
+  return pruned.foreign.empty() && !isAnyDamaged ? 0 : 1;
 }
 
 std::function<int()> checkpoint::declarePrune(CLI::App &app) {

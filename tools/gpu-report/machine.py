@@ -75,7 +75,8 @@ class Machine:
 
     def training(self, artifact, steps, folder):
         return [self.program("fsdp-run"), self.path("artifacts", artifact),
-                "--training.steps", steps, "--training.dataset_path", self.path("text"),
+                "--training.steps", steps, "--training.dataset", "bytes",
+                "--training.dataset_path", self.path("text"),
                 "--lr_scheduler.warmup_steps", 2, "--validation.enable", "false",
                 "--sample.length", 0, "--metrics.log_freq", 1, "--metrics.peak_tflops", 989,
                 "--job.dump_folder", os.path.join(folder, "out"),

@@ -130,10 +130,11 @@ class _Preparation:
         runs = os.path.join(place, "run")
         shutil.rmtree(runs, ignore_errors=True)
         self._run(os.path.join(self.build, "bin", "fsdp-run"), place, "-n", ranks,
-                  "--training.steps", self.STEPS, "--training.dataset_path",
-                  os.path.join(self.folder, "text"), "--lr_scheduler.warmup_steps", 2,
-                  "--validation.enable", "false", "--sample.length", 0, "--metrics.log_freq", 1,
-                  "--metrics.peak_tflops", 1, "--job.dump_folder", runs)
+                  "--training.steps", self.STEPS, "--training.dataset", "bytes",
+                  "--training.dataset_path", os.path.join(self.folder, "text"),
+                  "--lr_scheduler.warmup_steps", 2, "--validation.enable", "false",
+                  "--sample.length", 0, "--metrics.log_freq", 1, "--metrics.peak_tflops", 1,
+                  "--job.dump_folder", runs)
         with open(os.path.join(runs, "metrics.jsonl")) as lines:
             records = [json.loads(line) for line in lines]
         return [record["loss"] for record in records if "loss_hex" in record]

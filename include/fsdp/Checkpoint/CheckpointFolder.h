@@ -99,8 +99,16 @@ struct Pruned {
 /// index, sizes of files) and what is newer; 0 keeps all. What a pruning that
 /// was killed has left goes too.
 Pruned pruneCheckpoints(const std::string &folder, int64_t keep);
+/// Steps of which something is missing or has another size, with or without a
+/// marker, ascending: "'…/rank-00000.safetensors': No such file or directory".
+struct DamagedStep {
+  int64_t step;
+  std::string why;
+};
+std::vector<DamagedStep> damagedSteps(const std::string &folder);
 /// Removes what dead runs have left: partial and half-removed directories, and
 /// partial files. What was whole and only not yet renamed stays a checkpoint.
+/// Behind it the disk has what is there.
 /// Returns the directories that stay because something lies there that is no
 /// file of ours.
 std::vector<std::string> cleanCheckpoints(const std::string &folder);

@@ -43,6 +43,10 @@ std::string modelDifference(const rt::ModelInfo &is,
 /// Hugging Face is known.
 bool isHuggingFace(const std::string &path);
 
+/// A file of a tokenizer in the directory `path`, or beside the file `path`;
+/// empty: there is none.
+std::string tokenizerOf(const std::string &path);
+
 /// Opens such a directory. Every tensor that config.json says must be there,
 /// with its shape, once, where the index says; others must not. Names are ours.
 /// Where the model is tied, lm_head may be there if it equals the embedding.

@@ -25,11 +25,15 @@ struct RunState {
   /// those before they began anew.
   int64_t optimizerStart = 0;
   uint64_t seed = 0;
-  /// The text that is trained on.
+  /// The text or the ids that are trained on.
   std::string dataset, datasetPath;
   int64_t datasetBytes = 0, trainBytes = 0;
-  /// checksumOf all of the text; unset: by a program that kept none.
+  /// checksumOf all of the file; unset: by a program that kept none.
   std::optional<uint64_t> datasetChecksum;
+  /// Of a dataset of ids: their type, and checksumOf the mask; unset: all are
+  /// labels.
+  std::string idsType;
+  std::optional<uint64_t> maskChecksum;
   /// Rows and sequence of the global batch of a step.
   int64_t globalBatch = 0, sequence = 0;
   /// Steps that were left out because something was not finite.

@@ -60,6 +60,7 @@ struct RunConfig {
     int64_t steps = 10000, seed = 42;
     std::string dataset = "bytes";
     std::string datasetPath;
+    std::string idsDtype = "u16", idsMaskPath; // with dataset = "ids"
     std::string mixedPrecisionParam = "auto";
     std::string mixedPrecisionReduce = "float32";
     std::string lossMean = "global"; // or "rank": the mean of ranks' means
@@ -118,7 +119,8 @@ struct RunConfig {
 
   struct Sample {
     std::string prompt;
-    int64_t length = 200;
+    /// Unset: none after training, 200 by the command "sample".
+    std::optional<int64_t> length;
     double temperature = 0.8;
   } sample;
 

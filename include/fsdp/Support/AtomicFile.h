@@ -86,6 +86,9 @@ void makeDurableDirectories(const std::string &path);
 /// Waits until the disk has the names in a directory.
 void syncFolder(const std::string &path);
 
+/// The same, and the files that have them.
+void syncFolderAndFiles(const std::string &path);
+
 /// Of what lies in a directory that others wrote, only regular files are read:
 /// a pipe or a device may have no end, or wait for ever.
 enum class FileKind { Any, Regular };

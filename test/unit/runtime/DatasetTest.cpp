@@ -14,8 +14,9 @@ namespace {
 /// A batch with its own memory.
 struct OwnedBatch {
   OwnedBatch(int64_t rows, int64_t sequence)
-      : tokens(rows * sequence), targets(rows * sequence),
-        view{rows, sequence, tokens.data(), targets.data()} {}
+      : tokens(rows * sequence),
+        targets(rows * sequence), view{rows, sequence, tokens.data(),
+                                       targets.data()} {}
   std::vector<int32_t> tokens, targets;
   Batch view;
 };
@@ -202,4 +203,159 @@ TEST(ByteDataset, MissingAndShortTextsAreErrors) {
                             "training, and a window needs 9");
   path = folder.write("empty", "");
   EXPECT_NE(open(path).find("it has 0 bytes"), std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Token ids
+//===----------------------------------------------------------------------===//
+
+/// Numbers as a file has them.
+template <typename T> static std::string bytesOf(const std::vector<T> &values) {
+  return {reinterpret_cast<const char *>(values.data()),
+          values.size() * sizeof(T)};
+}
+
+/// 300, 301 and so on.
+template <typename T> static std::string countingIds(size_t count) {
+  std::vector<T> ids;
+  for (size_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<T>(300 + i));
+  return bytesOf(ids);
+}
+
+TEST(IdsDataset, AllTypesAreReadAlike) {
+  TemporaryFolder folder;
+  IdsDataset narrow({folder.write("u16", countingIds<uint16_t>(18)), "u16", ""},
+                    0.5, 8, 1024);
+  IdsDataset wide({folder.write("u32", countingIds<uint32_t>(18)), "u32", ""},
+                  0.5, 8, 1024);
+  IdsDataset withSign(
+      {folder.write("i32", countingIds<int32_t>(18)), "i32", ""}, 0.5, 8, 1024);
+  for (const IdsDataset *data : {&narrow, &wide, &withSign}) {
+    EXPECT_EQ(data->trainTokens(), 9);
+    EXPECT_EQ(data->heldOutTokens(), 9);
+    OwnedBatch batch(2, 8);
+    // Only offset 0 is possible.
+    data->sampleTraining(1, 5, {}, batch.view);
+    for (int i = 0; i < 16; ++i) {
+      EXPECT_EQ(batch.tokens[i], 300 + i % 8);
+      EXPECT_EQ(batch.targets[i], 301 + i % 8);
+    }
+    EXPECT_EQ(data->fillHeldOut(0, {}, batch.view), 8);
+    EXPECT_EQ(batch.tokens[0], 309);
+    EXPECT_EQ(batch.targets[7], 317);
+    EXPECT_EQ(batch.targets[8], kIgnoredTarget);
+  }
+  EXPECT_EQ(narrow.trainBytes(), 18);
+  EXPECT_EQ(wide.trainBytes(), 36);
+}
+
+// The same windows as of a text: the position in the data is no other.
+TEST(IdsDataset, WindowsAreThoseOfBytes) {
+  TemporaryFolder folder;
+  std::string text = countingText(5000);
+  std::vector<uint16_t> ids;
+  for (char byte : text)
+    ids.push_back(static_cast<unsigned char>(byte));
+  ByteDataset bytes(folder.write("t", text), 0.1, 8);
+  IdsDataset same({folder.write("ids", bytesOf(ids)), "u16", ""}, 0.1, 8, 256);
+  OwnedBatch a(3, 8), b(3, 8);
+  for (int step = 0; step < 20; ++step) {
+    bytes.sampleTraining(7, step, rows(1, 2), a.view);
+    same.sampleTraining(7, step, rows(1, 2), b.view);
+    EXPECT_EQ(a.tokens, b.tokens);
+    EXPECT_EQ(a.targets, b.targets);
+  }
+}
+
+TEST(IdsDataset, MaskedIdsAreReadAndNotPredicted) {
+  TemporaryFolder folder;
+  std::string mask;
+  for (int i = 0; i < 120; ++i)
+    mask += static_cast<char>(i % 3 == 0);
+  IdsDataset data({folder.write("ids", countingIds<uint16_t>(120)), "u16",
+                   folder.write("mask", mask)},
+                  0.5, 10, 1024);
+  auto expectMasked = [](const OwnedBatch &batch, size_t places) {
+    for (size_t i = 0; i < places; ++i) {
+      int next = batch.tokens[i] + 1;
+      EXPECT_EQ(batch.targets[i],
+                (next - 300) % 3 == 0 ? next : kIgnoredTarget);
+    }
+  };
+  OwnedBatch batch(3, 5);
+  for (int step = 0; step < 10; ++step) {
+    data.sampleTraining(1, step, {{0, 1}, {1, 2}}, batch.view);
+    expectMasked(batch, 15);
+  }
+  // 59 predictions in rounds of 30, of which 19 labels.
+  int64_t all = 0;
+  for (int round = 0; round < 2; ++round) {
+    int64_t sum = 0;
+    for (int column = 0; column < 2; ++column) {
+      sum += data.fillHeldOut(round, {{0, 1}, {column, 2}}, batch.view);
+      if (round == 0)
+        expectMasked(batch, 15);
+    }
+    EXPECT_EQ(data.heldOutPredictions(round, {{0, 1}, {1, 2}}, batch.view),
+              sum);
+    all += sum;
+  }
+  EXPECT_EQ(all, 19);
+  EXPECT_EQ(data.countLabels(0, 60), 20);
+}
+
+TEST(IdsDataset, ErrorsNameFileAndPosition) {
+  TemporaryFolder folder;
+  auto open = [&](const std::string &ids, const std::string &type,
+                  const std::string &mask = "", int64_t vocabulary = 1024) {
+    try {
+      IdsDataset data({folder.write("ids", ids), type,
+                       mask.empty() ? "" : folder.write("mask", mask)},
+                      0.5, 8, vocabulary);
+    } catch (const Error &error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  std::string ids = "the ids '" + folder.file("ids") + "'";
+  std::string mask = "the mask '" + folder.file("mask") + "'";
+  std::string good = countingIds<uint16_t>(18);
+  EXPECT_EQ(open(good, "u16"), "no error");
+  EXPECT_EQ(open(good + "x", "u16"),
+            ids + " have 37 bytes, which are no whole number of ids of "
+                  "training.ids_dtype = u16");
+  // The 18th is 317.
+  EXPECT_EQ(open(good, "u16", "", 317),
+            ids + " are not the model's: id 317 at position 17 (byte 34) is "
+                  "not in its vocabulary, 0 to 316; is training.ids_dtype = "
+                  "u16 the type of the file, and its tokenizer the model's?");
+  std::string narrow = open(countingIds<uint16_t>(40), "u32");
+  EXPECT_EQ(narrow.find(ids + " are not the model's: id 19726636 at position "
+                              "0 (byte 0)"),
+            0u)
+      << narrow;
+  std::vector<int32_t> negative(20000, 5);
+  negative[19000] = -100;
+  std::string below = open(bytesOf(negative), "i32");
+  EXPECT_NE(below.find("id -100 at position 19000 (byte 76000)"),
+            std::string::npos)
+      << below;
+  EXPECT_EQ(open(countingIds<uint16_t>(17), "u16"),
+            ids + " are too few: there are 17, 8 of them for training, and a "
+                  "window needs 9");
+  EXPECT_EQ(open(good, "u16", std::string(17, '\1')),
+            mask + " has 17 bytes, and '" + folder.file("ids") +
+                "' 18 ids; it needs a byte for each");
+  std::string other(18, '\1');
+  other[12] = '1';
+  EXPECT_EQ(open(good, "u16", other),
+            mask + " has 49 at position 12; a byte of it is 1 (a label) or 0 "
+                   "(none)");
+  EXPECT_EQ(open(good, "u16", std::string(9, '\0') + std::string(9, '\1')),
+            mask + " makes none of the 9 ids to train on a label");
+  EXPECT_EQ(open("\x93NUMPY" + good, "u16"),
+            ids + " are a file of NumPy; ids.tofile() writes bare ids");
+  EXPECT_EQ(open(std::string("\x40\0\0\0\0\0\0\0{\"a\":1}", 15) + good, "u16"),
+            ids + " are a safetensors file");
 }

@@ -70,7 +70,8 @@ static std::string stepLine(int step, const std::string &loss,
 
 TEST(History, ReadsAndCutsStepsThatAreNotFinite) {
   TemporaryFolder folder;
-  std::string validation = "{\"validation\": {\"step\": 2, \"loss\": null}}\n";
+  std::string validation = "{\"validation\": {\"step\": 2, \"loss\": 1.25, "
+                           "\"loss_hex\": \"0x1.4p+0\"}}\n";
   std::string kept = "{\"run\": {}}\n" + stepLine(1, "1.5", "0x1.8p+0") +
                      stepLine(2, "null", "nan") + validation +
                      stepLine(3, "null", "inf");
@@ -78,7 +79,9 @@ TEST(History, ReadsAndCutsStepsThatAreNotFinite) {
                                                stepLine(5, "2", "0x1p+1"));
   History history = rewindMetrics(path, 3);
   EXPECT_EQ(history.linesCut, 2);
-  EXPECT_EQ(history.lastValidation, 2);
+  ASSERT_EQ(history.validations.size(), 1u);
+  EXPECT_EQ(history.validations[0].step, 2);
+  EXPECT_EQ(history.validations[0].nats, 1.25);
   EXPECT_EQ(readWholeFile(path, "lines"), kept);
   ASSERT_EQ(history.steps.size(), 3u);
   EXPECT_EQ(history.steps[0].loss, 1.5);

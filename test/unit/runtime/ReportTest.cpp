@@ -87,6 +87,10 @@ TEST(Gzip, SizesAreInBitsPerByteOfText) {
   for (int i = 0; i < 100000; ++i)
     noise += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
   EXPECT_NEAR(gzipBitsPerByte(noise), 8, 0.02);
+  // What stands behind kMostGzipBytes is not looked at.
+  std::string large(kMostGzipBytes, 'a');
+  double most = gzipBitsPerByte(large);
+  EXPECT_EQ(gzipBitsPerByte(large + noise), most);
 }
 
 TEST(Metrics, GroupedNumbers) {
@@ -119,6 +123,25 @@ TEST(LossCurve, DrawsEveryStepInsideThePage) {
   // A run of one step has a picture too.
   curve.losses = {5};
   EXPECT_EQ(drawLossCurve(curve).find("nan"), std::string::npos);
+}
+
+TEST(LossCurve, ShowsEveryValidation) {
+  LossCurve curve;
+  curve.unit = "nats per token";
+  curve.tokens = "ids";
+  curve.losses.assign(40, 3.0);
+  for (int64_t step : {10, 20, 30})
+    curve.validations.emplace_back(step, 3.5);
+  curve.validations.emplace_back(35, NAN);
+  curve.heldOut = 3.25;
+  std::string svg = drawLossCurve(curve);
+  for (const char *part :
+       {"<title>step 10: 3.500</title>", "<title>step 20: 3.500</title>",
+        "<title>step 30: 3.500</title>", ">nats per token<",
+        "held-out ids: 3.250"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part << "\n" << svg;
+  EXPECT_EQ(svg.find("step 35"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
 TEST(LossCurve, LeavesOutWhatIsNotFinite) {

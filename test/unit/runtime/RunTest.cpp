@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sys/wait.h>
 
 using namespace fsdp;
@@ -176,8 +177,9 @@ protected:
       EXPECT_EQ(entry.path().filename(), "metrics.jsonl");
   }
   /// The losses of a run of the artifact `name` on two ranks.
-  std::vector<std::string> lossesOf(const std::string &name) {
-    std::string arguments = good(2, 20, "counted");
+  std::vector<std::string> lossesOf(const std::string &name,
+                                    const std::string &more = "") {
+    std::string arguments = good(2, 20, "counted") + more;
     size_t at = arguments.find("unigram2");
     Outcome outcome = run(arguments.replace(at, 8, name));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -260,6 +262,41 @@ TEST_F(Run, TwoRanksAreStartedAndAgree) {
   EXPECT_EQ(outcome.out.find("step:     1", first + 1), std::string::npos);
 }
 
+// Two letters in random order take gzip 2.6 s/MB, longer than the other rank
+// would wait in a collective.
+TEST_F(Run, NoRankWaitsForGzip) {
+  std::string text;
+  std::mt19937 random(1);
+  while (text.size() < 1'250'000)
+    text += static_cast<char>('a' + random() % 2);
+  std::string path = folder.write("slow", text);
+  Outcome outcome = run(good(2, 2) + " --training.dataset_path " + path +
+                            " --validation.fraction 0.8",
+                        "FSDP_TIMEOUT=2");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(summary()["held_out_predictions"], 999'999);
+  EXPECT_NEAR(summary()["gzip_bits_per_byte_held_out"], 1.2, 0.2);
+  EXPECT_FALSE(summary().contains("gzip_bits_per_byte_whole"));
+}
+
+// A byte of a sample takes a run of "evaluate", as long as a step of "train"
+// here.
+TEST_F(Run, SamplesOnlyWhenAsked) {
+  std::string arguments = good(1, 2);
+  const std::string length = " --sample.length 20";
+  arguments.erase(arguments.find(length), length.size());
+  Outcome outcome = run(arguments);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("sample"), std::string::npos) << outcome.out;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("dump/sample.txt")));
+  outcome = run(good(1, 2));
+  size_t at = outcome.out.find(
+      "sample: 20 bytes, each by a run of the program 'evaluate': the work of "
+      "about 20 steps\nsample: 2 of 20 bytes\nsample: 4 of 20 bytes\n");
+  EXPECT_NE(at, std::string::npos) << outcome.out;
+}
+
 TEST_F(Run, JoinsTheJobOfMpirun) {
   std::string arguments = good(2, 3);
   arguments.resize(arguments.size() - 5); // without -n 2
@@ -281,7 +318,16 @@ TEST_F(Run, RanksOfOnePieceAreOne) {
   // 512 classes, of which bytes are the first rank's.
   place(manifest, "logits", {2, 16, 512}, {"dp_shard", "", "tp"});
   compile("tensor-parallel", manifest.dump());
-  EXPECT_EQ(lossesOf("tensor-parallel"), one);
+  // Nobody is to train such a model on bytes without meaning it.
+  std::string arguments = good(2, 20, "counted");
+  std::filesystem::remove_all(folder.file("dump"));
+  expectFailure(
+      run(arguments.replace(arguments.find("unigram2"), 8, "tensor-parallel")),
+      "training.dataset is not set, bytes are 256 tokens, and the model's "
+      "vocabulary has 512 tokens: if it has a tokenizer, tokenize the text "
+      "with it and set training.dataset = ids (docs/hugging-face.md shows "
+      "how); training.dataset = bytes in words trains on bytes");
+  EXPECT_EQ(lossesOf("tensor-parallel", " --training.dataset bytes"), one);
   EXPECT_EQ(summary()["held_out_predictions"], 249);
   EXPECT_EQ(summary()["held_out_bits_per_byte"],
             alone["held_out_bits_per_byte"]);

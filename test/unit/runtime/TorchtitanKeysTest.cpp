@@ -127,8 +127,8 @@ TEST(TorchtitanKeys, DefaultsOfKeysThatWorkAreAccepted) {
       EXPECT_EQ(errorOf(key.name, key.standard), "");
     }
   EXPECT_EQ(errorOf("training.dataset", "\"c4_test\""),
-            "training.dataset: expected one of bytes, got 'c4_test'; use "
-            "training.dataset_path, a text file whose bytes are tokens");
+            "training.dataset: expected one of bytes, ids, got 'c4_test'; use "
+            "training.dataset_path, a file of text or of token ids");
 }
 
 // A remedy that begins with the name of a key names one that there is.

@@ -5,14 +5,13 @@
 // What it leaves must open and verify, and be clean after the next run.
 //
 //===----------------------------------------------------------------------===//
-#include "../CheckpointFixture.h"
+#include "FileCalls.h"
+#include "SavedSteps.h"
 #include "fsdp/Checkpoint/Verify.h"
-#include <cerrno>
+#include <csignal>
 #include <cstdio>
-#include <dlfcn.h>
 #include <random>
 #include <set>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,97 +20,6 @@ using namespace fsdp::checkpoint;
 using namespace fsdp::rt;
 using namespace fsdp::test;
 namespace fs = std::filesystem;
-
-//===----------------------------------------------------------------------===//
-// Calls that are counted
-//===----------------------------------------------------------------------===//
-
-static int callsLeft = -1; // negative: endless
-static bool canExchange = true;
-static std::set<fs::path> synced; // files and folders
-static std::string failingFolder; // that no disk takes; empty: none
-
-/// Ends the process in front of a call, behind those that were granted.
-static void countCall() {
-  if (callsLeft == 0)
-    kill(getpid(), SIGKILL);
-  if (callsLeft > 0)
-    --callsLeft;
-}
-
-template <typename Function> static Function *realOf(const char *name) {
-  return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
-}
-
-extern "C" {
-int rename(const char *from, const char *to) noexcept {
-  countCall();
-  return realOf<int(const char *, const char *)>("rename")(from, to);
-}
-int renameat2(int fromFolder, const char *from, int toFolder, const char *to,
-              unsigned flags) noexcept {
-  countCall();
-  if (!canExchange) {
-    errno = EINVAL;
-    return -1;
-  }
-  return realOf<int(int, const char *, int, const char *, unsigned)>(
-      "renameat2")(fromFolder, from, toFolder, to, flags);
-}
-int remove(const char *path) noexcept {
-  countCall();
-  return realOf<int(const char *)>("remove")(path);
-}
-int mkdir(const char *path, mode_t mode) noexcept {
-  countCall();
-  return realOf<int(const char *, mode_t)>("mkdir")(path, mode);
-}
-// A killed process loses nothing that the system has; the disk may wait.
-int fsync(int file) {
-  countCall();
-  std::error_code ignored;
-  synced.insert(
-      fs::read_symlink("/proc/self/fd/" + std::to_string(file), ignored));
-  struct stat status, failing;
-  if (failingFolder.empty() || fstat(file, &status) != 0 ||
-      stat(failingFolder.c_str(), &failing) != 0 ||
-      status.st_ino != failing.st_ino || status.st_dev != failing.st_dev)
-    return 0;
-  errno = EIO;
-  return -1;
-}
-}
-
-//===----------------------------------------------------------------------===//
-// What is saved
-//===----------------------------------------------------------------------===//
-
-static Manifest manifest() {
-  return manifestOf({{"dp", 3}},
-                    {{"a", "parameter", "f32", {10, 6}, {"/dp", ""}},
-                     {"a.exp_avg", "state", "f32", {10, 6}, {"/dp", ""}},
-                     {"b", "parameter", "bf16", {5}, {""}}});
-}
-
-/// Saves a step, one rank after the other.
-static void saveInOrder(const std::string &folder, int64_t step) {
-  Manifest saved = manifest();
-  SaveRequest request = requestOf(folder, saved, step);
-  beginSave(request);
-  for (request.rank = 0; request.rank < request.ranks; ++request.rank)
-    writePart(request, chunksOf(saved, request.rank, step));
-  std::atomic<Parts> parts{Parts::Awaited};
-  commitSave(request, parts);
-}
-
-/// What a run does at its start and at each of some steps.
-static void runSteps(const std::string &folder, int64_t first, int64_t count) {
-  cleanCheckpoints(folder);
-  for (int64_t step = first; step < first + count; ++step) {
-    saveInOrder(folder, step);
-    pruneCheckpoints(folder, 2);
-  }
-}
 
 /// The names of new directories are on the disk too, up to one that was there.
 TEST(CheckpointKills, NewFoldersAreDurable) {
@@ -128,7 +36,7 @@ static int64_t checkNewest(const std::string &folder) {
   auto store = openTensorStore(folder);
   int64_t step = store->state()->step;
   EXPECT_EQ(verifyTensors(*store, 1, [](uint64_t) {}).damage.size(), 0u);
-  Manifest saved = manifest();
+  Manifest saved = savedManifest();
   for (const RangeInfo &range : saved.ranges) {
     ShardView view = saved.shardView(range, 0);
     TensorReader reader(*store->find(range.name), view, range.dtype);
@@ -256,7 +164,7 @@ TEST(CheckpointKills, AtRandomTimes) {
     if (child == 0) {
       cleanCheckpoints(folder.path);
       for (int64_t step = newest + 1;; ++step) {
-        saveStep(folder.path, manifest(), step); // ranks are threads
+        saveStep(folder.path, savedManifest(), step); // ranks are threads
         pruneCheckpoints(folder.path, 2);
       }
     }

@@ -1,0 +1,380 @@
+//===- VerifyExecBytes.cpp - Who touches which bytes, and what lies there -===//
+//
+// The sweep goes from the first byte of the arena to the last and looks, at
+// every byte, at the operations that touch it in their order of issue. Ordering
+// is transitive, so that only neighbours need a look: each access against the
+// write before and the write after it.
+//
+//===----------------------------------------------------------------------===//
+#include "fsdp/Memory/Lifetimes.h"
+#include "passes/Exec/VerifyExec.h"
+#include <set>
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::proof;
+
+namespace {
+
+class ByteSweep {
+public:
+  ByteSweep(exec::ProgramOp program, const std::vector<IssuedOp> &issued,
+            const HappensBefore &order, const RangesAtStart &atStart)
+      : program(program), issued(issued), order(order), atStart(atStart) {}
+
+  LogicalResult run();
+
+private:
+  struct Access {
+    size_t op;
+    IssuedAccess span;
+    bool write;
+  };
+  /// Indices of accesses, by order of issue.
+  using Accesses = std::set<std::pair<size_t, size_t>>;
+
+  LogicalResult collect();
+  void collect(size_t op, const IssuedAccess &span, bool write);
+  LogicalResult checkPlaces(const IssuedOp &issue);
+  LogicalResult checkOperands(const IssuedOp &issue);
+  LogicalResult enterRead(size_t access);
+  LogicalResult enterWrite(size_t access);
+  void leave(size_t access);
+  LogicalResult checkOrder(size_t before, size_t after);
+  LogicalResult checkContent(size_t read, Accesses::iterator nextWrite);
+  LogicalResult checkReadsBefore(Accesses::iterator nextWrite);
+  LogicalResult checkChanged();
+
+  Accesses &readsOf(size_t access) {
+    return reads[size_t(exec::streamOf(issued[accesses[access].op].op))];
+  }
+  /// The first write that is issued after operation `op`.
+  Accesses::iterator writeAfter(size_t op) {
+    return writes.lower_bound({op + 1, 0});
+  }
+  /// The last write that is issued before operation `op`; end() if none.
+  Accesses::iterator writeBefore(size_t op) {
+    auto at = writes.lower_bound({op, 0});
+    return at == writes.begin() ? writes.end() : std::prev(at);
+  }
+
+  exec::ProgramOp program;
+  const std::vector<IssuedOp> &issued;
+  const HappensBefore &order;
+  const RangesAtStart &atStart;
+  std::vector<Access> accesses;
+  /// Those that cover the byte under the sweep.
+  Accesses writes;
+  std::array<Accesses, kStreams> reads;
+  /// Reads that came at this byte, and operations whose writes came or went.
+  std::vector<size_t> newReads;
+  std::vector<size_t> changedWrites;
+};
+
+} // namespace
+
+/// What an operation that was called uses lies below the peak of the program
+/// that calls, and only intervals serve as scratch.
+LogicalResult ByteSweep::checkPlaces(const IssuedOp &issue) {
+  int64_t peak = *program.getArena();
+  for (const auto &list : {ArrayRef(issue.reads), ArrayRef(issue.writes)})
+    for (const IssuedAccess &access : list) {
+      if (access.bytes.end > peak)
+        return issue.op->emitOpError("uses bytes up to ")
+               << access.bytes.end << ", but " << program.getSymNameAttr()
+               << " has " << peak;
+      if (exec::RangeOp range = access.range; range && access.isWorkspace)
+        return issue.op->emitOpError("uses range ")
+               << range.getSymNameAttr()
+               << " as workspace, which would lose its content";
+    }
+  return success();
+}
+
+/// The operands of one operation must not meet in bytes that it writes, unless
+/// it is one that updates a buffer in place.
+LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
+  auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
+  for (size_t i = 0; i < issue.writes.size(); ++i) {
+    const IssuedAccess &write = issue.writes[i];
+    std::optional<unsigned> inPlace;
+    if (!write.isWorkspace)
+      inPlace = work.getInPlaceInput(i);
+    for (auto [j, read] : llvm::enumerate(issue.reads)) {
+      if (!write.bytes.overlaps(read.bytes))
+        continue;
+      bool same = read.buffer == write.buffer && read.bytes == write.bytes;
+      if (same && inPlace == j)
+        continue;
+      if (!same || i != j)
+        return issue.op->emitOpError("output ")
+               << i << " overlaps input " << j << " in the arena";
+      return issue.op->emitOpError("output ")
+             << i << " is input " << j
+             << ", but this operation does not update in place";
+    }
+    for (size_t j = 0; j < i; ++j)
+      if (write.bytes.overlaps(issue.writes[j].bytes))
+        return issue.op->emitOpError("outputs ")
+               << j << " and " << i << " overlap in the arena";
+  }
+  return success();
+}
+
+/// Runs of bytes that one box may have: each is an access of its own.
+static constexpr int64_t kMaxRuns = 1 << 20;
+
+/// Calls `run` with the bytes that `box` covers of a tensor at `output`, run by
+/// run: the box is whole in the dimensions behind the last one that it cuts.
+/// Fails on a box of more than kMaxRuns.
+static LogicalResult forEachRun(Operation *op, exec::Box box, MemRefType type,
+                                ByteSpan output,
+                                llvm::function_ref<void(ByteSpan)> run) {
+  ArrayRef<int64_t> shape = type.getShape();
+  size_t cut = shape.size();
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  while (cut > 0 && box.shape[cut - 1] == shape[cut - 1])
+    bytes *= shape[--cut];
+  // Dimension `cut - 1` is the last that is cut: each of its runs is as long
+  // as the box there.
+  int64_t length = cut > 0 ? bytes * box.shape[cut - 1] : bytes;
+  SmallVector<int64_t> index(cut, 0);
+  if (llvm::is_contained(box.shape, 0))
+    return success();
+  CheckedSize runs = 1;
+  for (size_t d = 0; d + 1 < cut; ++d)
+    runs *= box.shape[d];
+  if (!runs.fits(kMaxRuns))
+    return op->emitOpError("writes its box in more than 2^20 pieces");
+  for (bool more = true; more;) {
+    int64_t element = 0;
+    for (size_t d = 0; d < cut; ++d)
+      element = element * shape[d] + box.offsets[d] + index[d];
+    int64_t begin = output.begin + element * bytes;
+    run({begin, begin + length});
+    more = false;
+    for (size_t d = cut < 2 ? 0 : cut - 1; d-- > 0 && !more;) {
+      more = ++index[d] < box.shape[d];
+      index[d] = more ? index[d] : 0;
+    }
+  }
+  return success();
+}
+
+void ByteSweep::collect(size_t op, const IssuedAccess &span, bool write) {
+  if (span.bytes.begin != span.bytes.end)
+    accesses.push_back({op, span, write});
+}
+
+LogicalResult ByteSweep::collect() {
+  for (size_t i = 0; i < issued.size(); ++i) {
+    if (failed(checkPlaces(issued[i])) || failed(checkOperands(issued[i])))
+      return failure();
+    for (const IssuedAccess &read : issued[i].reads)
+      collect(i, read, /*write=*/false);
+    auto work = dyn_cast<exec::WorkOpInterface>(issued[i].op);
+    for (auto [output, write] : llvm::enumerate(issued[i].writes)) {
+      std::optional<exec::Box> box;
+      if (!write.isWorkspace)
+        box = work.getWrittenBox(output);
+      if (!box) {
+        collect(i, write, /*write=*/true);
+        continue;
+      }
+      auto collectPart = [&, &write = write](ByteSpan bytes) {
+        IssuedAccess part = write;
+        part.bytes = bytes;
+        collect(i, part, /*write=*/true);
+      };
+      auto type = cast<MemRefType>(work.getOutputs()[output].getType());
+      if (failed(forEachRun(work, *box, type, write.bytes, collectPart)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult ByteSweep::checkOrder(size_t before, size_t after) {
+  const Access &a = accesses[before], &b = accesses[after];
+  if (order.ordered(a.op, b.op))
+    return success();
+  Operation *first = issued[a.op].op, *second = issued[b.op].op;
+  InFlightDiagnostic diagnostic =
+      second->emitOpError(b.write ? "writes" : "reads")
+      << " bytes [" << std::max(a.span.bytes.begin, b.span.bytes.begin) << ", "
+      << std::min(a.span.bytes.end, b.span.bytes.end) << ") on stream "
+      << exec::stringifyStream(exec::streamOf(second))
+      << " without waiting for the " << (a.write ? "write" : "read")
+      << " on stream " << exec::stringifyStream(exec::streamOf(first));
+  diagnostic.attachNote(first->getLoc())
+      << "the other operation: " << labelOf(first);
+  return diagnostic;
+}
+
+/// What is read must have been written last by an operation of this program
+/// into the same buffer, or, of a range, be there from the start.
+LogicalResult ByteSweep::checkContent(size_t read,
+                                      Accesses::iterator nextWrite) {
+  const IssuedAccess &span = accesses[read].span;
+  const Access *last = nextWrite == writes.begin()
+                           ? nullptr
+                           : &accesses[std::prev(nextWrite)->second];
+  // Ranges share no bytes, so that only writes to it reach one.
+  bool isKept =
+      last ? last->span.buffer == span.buffer && !last->span.isWorkspace
+           : span.range && atStart.isDefined(span.range, program);
+  if (isKept)
+    return success();
+  InFlightDiagnostic diagnostic =
+      issued[accesses[read].op].op->emitOpError("reads bytes [")
+      << span.bytes.begin << ", " << span.bytes.end << ") ";
+  if (exec::RangeOp range = span.range; range && !last)
+    return diagnostic << "of " << range.getSymNameAttr()
+                      << " before the program writes them: what a range of "
+                         "role "
+                      << exec::stringifyRole(range.getRole())
+                      << " holds is from the last run";
+  auto isOwn = [&](auto at) {
+    return accesses[at.second].span.buffer == span.buffer &&
+           !accesses[at.second].span.isWorkspace;
+  };
+  bool wasWritten = std::any_of(writes.begin(), nextWrite, isOwn);
+  Operation *other = last ? issued[last->op].op : nullptr;
+  if (last && last->span.isWorkspace && last->span.buffer == span.buffer)
+    diagnostic << "of a workspace, which holds nothing afterwards";
+  else if (wasWritten)
+    diagnostic << "that another buffer has overwritten";
+  else
+    diagnostic << "that nothing has written into this buffer yet";
+  if (other)
+    diagnostic.attachNote(other->getLoc())
+        << (wasWritten ? "overwritten by: " : "what lies there is of: ")
+        << labelOf(other);
+  return diagnostic;
+}
+
+/// Checks the content of every read between `nextWrite` and the write before.
+LogicalResult ByteSweep::checkReadsBefore(Accesses::iterator nextWrite) {
+  size_t from =
+      nextWrite == writes.begin() ? 0 : std::prev(nextWrite)->first + 1;
+  // An operation that updates in place reads before it writes.
+  size_t to = nextWrite == writes.end() ? issued.size() : nextWrite->first + 1;
+  for (Accesses &list : reads)
+    for (auto at = list.lower_bound({from, 0});
+         at != list.end() && at->first < to; ++at)
+      if (failed(checkContent(at->second, nextWrite)))
+        return failure();
+  return success();
+}
+
+LogicalResult ByteSweep::enterRead(size_t access) {
+  size_t op = accesses[access].op;
+  readsOf(access).insert({op, access});
+  auto before = writeBefore(op);
+  if (before != writes.end() && failed(checkOrder(before->second, access)))
+    return failure();
+  auto after = writeAfter(op);
+  if (after != writes.end() && failed(checkOrder(access, after->second)))
+    return failure();
+  newReads.push_back(access);
+  return success();
+}
+
+LogicalResult ByteSweep::enterWrite(size_t access) {
+  size_t op = accesses[access].op;
+  writes.insert({op, access});
+  changedWrites.push_back(op);
+  auto before = writeBefore(op), after = writeAfter(op);
+  size_t from = 0, to = issued.size();
+  if (before != writes.end()) {
+    from = before->first;
+    if (failed(checkOrder(before->second, access)))
+      return failure();
+  }
+  if (after != writes.end()) {
+    to = after->first;
+    if (failed(checkOrder(access, after->second)))
+      return failure();
+  }
+  // A stream runs in order: its last read before and its first read after
+  // stand for all.
+  for (Accesses &list : reads) {
+    auto next = list.lower_bound({op, 0});
+    if (next != list.begin() && std::prev(next)->first >= from &&
+        failed(checkOrder(std::prev(next)->second, access)))
+      return failure();
+    next = list.lower_bound({op + 1, 0});
+    if (next != list.end() && next->first <= to &&
+        failed(checkOrder(access, next->second)))
+      return failure();
+  }
+  return success();
+}
+
+/// Those that were neighbours of this access become neighbours of each other:
+/// their order is implied, their content is not.
+void ByteSweep::leave(size_t access) {
+  const Access &leaving = accesses[access];
+  if (!leaving.write) {
+    readsOf(access).erase({leaving.op, access});
+    return;
+  }
+  writes.erase({leaving.op, access});
+  changedWrites.push_back(leaving.op);
+}
+
+/// Checks contents once all that comes and goes at a byte has done so.
+LogicalResult ByteSweep::checkChanged() {
+  for (size_t op : std::exchange(changedWrites, {}))
+    if (failed(checkReadsBefore(writeAfter(op))))
+      return failure();
+  for (size_t access : std::exchange(newReads, {}))
+    if (failed(
+            checkContent(access, writes.lower_bound({accesses[access].op, 0}))))
+      return failure();
+  return success();
+}
+
+LogicalResult ByteSweep::run() {
+  if (failed(collect()))
+    return failure();
+  struct Boundary {
+    int64_t byte;
+    bool enters;
+    size_t access;
+    bool operator<(const Boundary &other) const {
+      return std::tie(byte, enters, access) <
+             std::tie(other.byte, other.enters, other.access);
+    }
+  };
+  std::vector<Boundary> boundaries;
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    boundaries.push_back({accesses[i].span.bytes.begin, true, i});
+    boundaries.push_back({accesses[i].span.bytes.end, false, i});
+  }
+  llvm::sort(boundaries);
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    const Boundary &boundary = boundaries[i];
+    LogicalResult result = success();
+    if (!boundary.enters)
+      leave(boundary.access);
+    else if (accesses[boundary.access].write)
+      result = enterWrite(boundary.access);
+    else
+      result = enterRead(boundary.access);
+    bool done =
+        i + 1 == boundaries.size() || boundaries[i + 1].byte != boundary.byte;
+    if (succeeded(result) && done)
+      result = checkChanged();
+    if (failed(result))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult proof::verifyBytes(exec::ProgramOp program,
+                                 const std::vector<IssuedOp> &issued,
+                                 const HappensBefore &order,
+                                 const RangesAtStart &atStart) {
+  return ByteSweep(program, issued, order, atStart).run();
+}

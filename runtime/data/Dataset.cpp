@@ -1,0 +1,139 @@
+//===- Dataset.cpp - Windows of tokens ------------------------------------===//
+#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Runtime/Philox.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// Maps a whole file for reading; null if it is empty.
+static const char *mapFile(const std::string &path, const std::string &what,
+                           size_t &size) {
+  auto fail = [&](const std::string &why) {
+    throw Error("cannot read " + what + " '" + path + "': " + why);
+  };
+  // Non-blocking, or a pipe would be waited for; no matter to a regular file.
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    fail(std::strerror(errno));
+  struct stat status = {};
+  bool isKnown = fstat(file, &status) == 0;
+  size = static_cast<size_t>(status.st_size);
+  void *data = MAP_FAILED;
+  if (isKnown && S_ISREG(status.st_mode) && size != 0)
+    data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  int error = errno;
+  close(file);
+  if (isKnown && S_ISDIR(status.st_mode))
+    fail(std::strerror(EISDIR));
+  if (isKnown && !S_ISREG(status.st_mode))
+    fail("it is a pipe or a device, and training reads at any place of a "
+         "regular file");
+  if (!isKnown || (size != 0 && data == MAP_FAILED))
+    fail(std::strerror(error));
+  return size == 0 ? nullptr : static_cast<const char *>(data);
+}
+
+DataFile::DataFile(const std::string &path, const std::string &what) {
+  const char *mapped = mapFile(path, what, size);
+  data = {mapped, [size = size](const char *bytes) {
+            if (bytes)
+              munmap(const_cast<char *>(bytes), size);
+          }};
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+void Dataset::split(int64_t tokens, double fraction) {
+  numTokens = tokens;
+  numTrain = tokens - std::llround(fraction * static_cast<double>(tokens));
+}
+
+void Dataset::sampleTraining(uint64_t seed, int64_t step,
+                             const DataShard &shard, const Batch &batch) const {
+  uint64_t key = philoxKey(seed, "training windows");
+  // A window and the token after it fit at offsets 0 .. numTrain - sequence
+  // - 1.
+  int64_t sequence = batch.sequence * shard.columns.count;
+  auto offsets = static_cast<uint64_t>(numTrain - sequence);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    auto sequenceNumber =
+        static_cast<uint64_t>(shard.rows.index * batch.rows + row);
+    uint64_t random = firstWord64(
+        philox({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32),
+                static_cast<uint32_t>(sequenceNumber),
+                static_cast<uint32_t>(sequenceNumber >> 32)},
+               key));
+    // The high word of a 64 x 64 bit product maps to a range without a
+    // division and without a bias that could be seen.
+    auto offset = static_cast<int64_t>(
+        static_cast<unsigned __int128>(random) * offsets >> 64);
+    readWindow(offset + shard.columns.index * batch.sequence, batch.sequence,
+               batch.tokens + row * batch.sequence,
+               batch.targets + row * batch.sequence);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+/// Places of the global batch.
+static int64_t placesOf(const DataShard &shard, const Batch &batch) {
+  return shard.count() * batch.rows * batch.sequence;
+}
+
+int64_t Dataset::heldOutRounds(const DataShard &shard,
+                               const Batch &batch) const {
+  int64_t perRound = placesOf(shard, batch);
+  return heldOutTokens() < 2 ? 0
+                             : (heldOutTokens() - 1 + perRound - 1) / perRound;
+}
+
+int64_t Dataset::heldOutPredictions(int64_t round, const DataShard &shard,
+                                    const Batch &batch) const {
+  int64_t most = std::max<int64_t>(heldOutTokens() - 1, 0);
+  int64_t perRound = placesOf(shard, batch);
+  int64_t begin = std::min(round * perRound, most);
+  int64_t end = std::min(begin + perRound, most);
+  // What is predicted is the token behind each place.
+  return countLabels(numTrain + 1 + begin, numTrain + 1 + end);
+}
+
+int64_t Dataset::fillHeldOut(int64_t round, const DataShard &shard,
+                             const Batch &batch) const {
+  int64_t predictions = 0;
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    int64_t window =
+        (round * shard.rows.count + shard.rows.index) * batch.rows + row;
+    int64_t piece = window * shard.columns.count + shard.columns.index;
+    int32_t *tokens = batch.tokens + row * batch.sequence;
+    int32_t *targets = batch.targets + row * batch.sequence;
+    // The token at `first + i` is read, the one after it is predicted.
+    int64_t first = piece * batch.sequence;
+    int64_t inside =
+        std::clamp<int64_t>(heldOutTokens() - 1 - first, 0, batch.sequence);
+    if (inside > 0)
+      readWindow(numTrain + first, inside, tokens, targets);
+    std::fill(tokens + inside, tokens + batch.sequence, 0);
+    std::fill(targets + inside, targets + batch.sequence, kIgnoredTarget);
+    predictions +=
+        batch.sequence -
+        std::count(targets, targets + batch.sequence, kIgnoredTarget);
+  }
+  return predictions;
+}
