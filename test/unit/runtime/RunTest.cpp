@@ -487,9 +487,15 @@ TEST_F(Run, RunsOfOneFolderAreTold) {
   EXPECT_EQ(second["ranks"], 1);
   EXPECT_EQ(second["mesh"], "dp_shard=1");
   EXPECT_EQ(second["date"].get<std::string>().size(), 20u);
-  EXPECT_EQ(second["config"]["training.steps"], "3");
+  EXPECT_EQ(second["config"]["training.steps"], 3);
+  EXPECT_EQ(second["config"]["validation.enable"], true);
+  EXPECT_EQ(second["config"]["optimizer.beta2"], 0.95);
+  EXPECT_EQ(second["config"]["compile.mode"], "fully_shard");
   EXPECT_TRUE(second.contains("fingerprint"));
   EXPECT_EQ(lines[4]["step"], 1);
+  // Every line has its time, later ones no earlier one.
+  EXPECT_EQ(lines[4]["time"].get<std::string>().size(), 24u);
+  EXPECT_LE(lines[4]["time"], lines[5]["time"]);
 }
 
 TEST_F(Run, OneJobWritesToAFolder) {
