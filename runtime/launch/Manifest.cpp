@@ -306,7 +306,7 @@ static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
 
 static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
   RangeInfo range;
-  range.name = unnamed.at("name").string();
+  range.name = unnamed.at("name").anyString();
   const Field &field = unnamed;
   static const char *const roles[] = {"parameter", "state", "buffer",
                                       "gradient",  "input", "output"};
