@@ -69,7 +69,8 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 
     The discardable attributes `exec.inputs` and `exec.outputs` name the
     ranges of the program's arguments and results in order; `exec.flops` is
-    the cost of one run in floating point operations.
+    the cost of one run in floating point operations, and `exec.model_flops`,
+    where it is less, that without what is computed a second time.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena);
   let regions = (region SizedRegion<1>:$body);

@@ -76,7 +76,8 @@ struct ProgramInfo {
   std::string name;
   std::vector<std::string> inputs, outputs; // names of ranges
   uint64_t arenaBytes = 0;
-  double flops = 0; // of one rank
+  double flops = 0;      // of one rank
+  double modelFlops = 0; // without what is computed a second time
 };
 
 /// Runs of a program as part of a step.
