@@ -55,6 +55,12 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
       "layers.1.feed_forward.w2: linear",
       "layers.1.feed_forward.w2.weight: all_gather".
 
+    What a program does to ranges is stated from the function, before it is
+    lowered: those of which it reads what was there before (`exec.reads`), those
+    that it writes, whole (`exec.writes`), and those that nn.accumulate adds to
+    (`exec.adds`). `exec.steps` of the module says how often each step of
+    `nn.steps` runs each program. exec-verify proves all of it.
+
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     Attention is the library's unless `plain-attention` asks for the runtime's
     own, or the target is CUDA and the type f32, which cuDNN does not have; that
@@ -189,16 +195,28 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     ordered by streams and events; 5. every byte that is read was last written
     into the same buffer by an earlier operation of this run; 6. an operation's
     outputs meet neither each other nor its inputs, unless it updates a buffer
-    in place; 7. kernels write all of their outputs and read of them only what
-    they have written; 8. where the module says its target (`exec.target`), every
-    workspace has the bytes that the target's libraries need.
+    in place; 7. kernels write all of their outputs, each element by one thread,
+    which alone reads it, and load from no column outside of the row; 8. where
+    the module says its target (`exec.target`), every workspace has the bytes
+    that the target's libraries need; 9. a program reads what a range held before
+    it where it states so (`exec.reads`), and writes, whole, the ranges that it
+    states (`exec.writes`), its results among them; 10. a step runs each program
+    as often as is stated (`exec.steps`); what one program makes, another reads
+    behind it; and a sum (`exec.adds`) is read when something has been added, and
+    cleared before the step ends.
 
     - A buffer is an interval or a range, not a span of bytes: two intervals
       at one place are two, and an interval of an exec.func is another one in
       each call.
     - Parameters, state, buffers and inputs are there when a program starts,
-      and so is a gradient that another program of the module writes. An
-      output holds nothing until the program has written it.
+      and so is a gradient that another program of the module states to write.
+      An output holds nothing until the program has written it.
+    - A program makes a range if it writes it and does not read it. What all
+      programs that write a range read too (parameters, state) is there from the
+      step before.
+    - The rows of a kernel run at once, and so do the columns of an exec.map. A
+      column that a load names is bounded for all values of the column and of
+      what is loaded, by intervals that are halved where they say too little.
     - A workspace holds nothing after its operation, and only an interval can
       be one. copy_box writes its box alone (of 2^20 pieces at most);
       all else writes whole outputs.

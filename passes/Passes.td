@@ -181,7 +181,9 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
     With `parts` that of @train is the mean of the means of so many equal parts
     of the batch: what data-parallel ranks that average their own losses'
     gradients train with (DDP, FSDP2). It differs where labels are ignored, more
-    in one part than in another. @evaluate keeps the mean over all labels.
+    in one part than in another. @evaluate keeps the mean over all labels. The rows
+    of the loss are cut along the dimension that has the examples of the batch,
+    wherever the program has moved it; where none has, that is an error.
 
     **Split.** With `split` the program need have no loss. It stays, and gets as
     further results `residual.N` what its reverse pass needs of it and cannot
@@ -255,9 +257,15 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
     | @update | once | takes the sums as the step's loss and gradients, and sets them to zero |
 
     So the loss is the mean over the labels of all microbatches on all ranks
-    that count, whatever each of them ignores. Every term of the loss has to
-    reach an nn.divide_by_count through linear ops; another would count once per
-    microbatch, and is an error. **Order of sums.** Every
+    that count, whatever each of them ignores. **What adds up.** Loss and
+    gradients of the microbatches must add up to those of the step. That is
+    followed through the program by the ops' sharding rules, as if the microbatches
+    were ranks over which the first dimension of every argument is cut: of every
+    value each has the same, a slice, or a part of a sum. A term that is the same
+    for each (a regulariser, before or behind the division by the count) would
+    count once per microbatch, and is an error, as is what takes examples together
+    otherwise than by a sum (a mean or a maximum over the batch, the logarithm of a
+    sum). **Order of sums.** Every
     microbatch is reduced into the place where the parameter rests and added
     there, in f32, in the order of the microbatches. That is another rounding
     than that of one larger batch, and part of the numerical contract. With
@@ -740,8 +748,14 @@ def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
     that the program writes and returns is computed as it was when fsdp-plan wrote
     down `fsdp.outcome`: by the same ops from the same values, seen through
     futures, buckets, recomputation and kernels, and from parameters read before
-    or after the same updates. The last shares no code with the passes that apply
-    a plan.
+    or after the same updates; names, types and places of arguments and results,
+    what the module declares of parameters, buffers and the mesh, `nn.steps` and
+    `nn.model` are what they were. The last shares no code with the passes that
+    apply a plan.
+
+    A schedule that was written by hand has no `fsdp.outcome`: it is checked for
+    1. to 5., and a warning says that what it computes was compared with nothing.
+    Where one program or the module has it, all must.
   }];
   let options = [
     Option<"maxInFlight", "max-in-flight", "int64_t", "0", "Bytes that may be in flight at once; 0: no limit">

@@ -39,6 +39,23 @@ inline constexpr llvm::StringLiteral kOutputsAttr = "exec.outputs";
 inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
 inline constexpr llvm::StringLiteral kModelFlopsAttr = "exec.model_flops";
 
+/// Attribute of exec.program, set by exec-plan-memory: a dictionary with
+/// `lower_bound` (bytes), `at` (where most bytes live), `kinds` (bytes there by
+/// kind) and `tenants` (the largest intervals there: label, kind, bytes).
+inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
+
+/// Attributes of exec.program that state what it does, set by exec-lower from
+/// the level above (arrays of strings): the ranges of which it reads what was
+/// there before it, those that it writes, whole, and the sums among both, to
+/// which it adds. exec-verify proves them of the program.
+inline constexpr llvm::StringLiteral kReadsAttr = "exec.reads";
+inline constexpr llvm::StringLiteral kWritesAttr = "exec.writes";
+inline constexpr llvm::StringLiteral kAddsAttr = "exec.adds";
+
+/// Module attribute, set by exec-lower: how often each step runs each program,
+/// {train = {count = 1 : i64, …}}. exec-verify compares the list with it.
+inline constexpr llvm::StringLiteral kStepsAttr = "exec.steps";
+
 /// Attribute of work: what its outputs are values of, a string for all of them
 /// or an array of one per output: "fwd layers.3.attention.wq linear", the
 /// address of the op that it is lowered from. Of an exec.call: an array of that
@@ -94,6 +111,15 @@ mlir::Attribute makesOf(mlir::Operation *op);
 void setMakes(mlir::Operation *op, llvm::ArrayRef<mlir::StringAttr> names);
 /// The last of `writesOf`: scratch, whose content is undefined afterwards.
 llvm::SmallVector<mlir::Value> workspacesOf(mlir::Operation *op);
+
+/// The steps of a module by name: what is run, in order. Without nn.steps a
+/// program "train" is the step of that name.
+struct StepAction {
+  mlir::FlatSymbolRefAttr program;
+  int64_t times;
+};
+llvm::SmallVector<std::pair<mlir::StringAttr, llvm::SmallVector<StepAction>>>
+stepsOf(mlir::ModuleOp module);
 
 } // namespace fsdp::exec
 

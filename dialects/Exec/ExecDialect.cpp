@@ -57,27 +57,77 @@ static LogicalResult verifyMakes(Operation *op, Attribute value) {
          << "on work";
 }
 
-/// What a module says of its workspaces and work of its values; other
-/// attributes are checked by the passes that read them.
+static bool isSize(Attribute value, int64_t least) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isInteger(64) && number.getInt() >= least;
+}
+
+/// kStepsAttr: steps by name, and how often each runs programs by name.
+static bool areSteps(Attribute value) {
+  auto steps = dyn_cast<DictionaryAttr>(value);
+  return steps && llvm::all_of(steps, [](NamedAttribute step) {
+           auto programs = dyn_cast<DictionaryAttr>(step.getValue());
+           return programs && llvm::all_of(programs, [](NamedAttribute runs) {
+                    return isSize(runs.getValue(), 1);
+                  });
+         });
+}
+
+/// kMemoryAttr: numbers, strings, and lists of such.
+static bool isMemory(Attribute value) {
+  auto isField = [](NamedAttribute field) {
+    return isSize(field.getValue(), 0) || isa<StringAttr>(field.getValue());
+  };
+  auto isEntry = [&](Attribute entry) {
+    auto fields = dyn_cast<DictionaryAttr>(entry);
+    return fields && llvm::all_of(fields, isField);
+  };
+  auto report = dyn_cast<DictionaryAttr>(value);
+  return report && llvm::all_of(report, [&](NamedAttribute field) {
+           auto list = dyn_cast<ArrayAttr>(field.getValue());
+           return list ? llvm::all_of(list, isEntry) : isField(field);
+         });
+}
+
+/// What modules and programs say of themselves, and work of its values.
 LogicalResult ExecDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  auto need = [&](bool is, StringRef what) -> LogicalResult {
+    if (is)
+      return success();
+    return op->emitOpError("needs '") << name << "' to be " << what;
+  };
   if (name == kMakesAttr)
-    return verifyMakes(op, attribute.getValue());
-  if (name == kTargetAttr) {
-    if (isa<ModuleOp>(op) && isa<StringAttr>(attribute.getValue()))
-      return success();
-    return op->emitOpError("needs '")
-           << kTargetAttr << "' to be a string on the module";
-  }
-  if (name == kThreadsAttr) {
-    auto threads = dyn_cast<IntegerAttr>(attribute.getValue());
-    if (isa<ModuleOp>(op) && threads && threads.getType().isInteger(64) &&
-        threads.getInt() >= 1 && threads.getInt() <= kMaxThreads)
-      return success();
-    return op->emitOpError("needs '")
-           << kThreadsAttr << "' to be an i64 from 1 to " << kMaxThreads
-           << " on the module";
+    return verifyMakes(op, value);
+  if (name == kTargetAttr)
+    return need(isa<ModuleOp>(op) && isa<StringAttr>(value),
+                "a string on the module");
+  if (name == kThreadsAttr)
+    return need(isa<ModuleOp>(op) && isSize(value, 1) &&
+                    cast<IntegerAttr>(value).getInt() <= kMaxThreads,
+                "an i64 from 1 to " + std::to_string(kMaxThreads) +
+                    " on the module");
+  if (name == kPersistentBytesAttr || name == kArenaBytesAttr)
+    return need(isa<ModuleOp>(op) && isSize(value, 0),
+                "an i64 that is not negative, on the module");
+  if (name == kStepsAttr)
+    return need(isa<ModuleOp>(op) && areSteps(value),
+                "the i64 of runs by program, by step, on the module");
+  if (name == kFlopsAttr || name == kModelFlopsAttr)
+    return need(isa<ProgramOp>(op) && isSize(value, 0),
+                "an i64 that is not negative, on a program");
+  if (name == kMemoryAttr)
+    return need(isa<ProgramOp>(op) && isMemory(value),
+                "what exec-plan-memory reports, on a program");
+  if (llvm::is_contained(
+          {kInputsAttr, kOutputsAttr, kReadsAttr, kWritesAttr, kAddsAttr},
+          name)) {
+    auto list = dyn_cast<ArrayAttr>(value);
+    return need(isa<ProgramOp>(op) && list &&
+                    llvm::all_of(list, llvm::IsaPred<StringAttr>),
+                "an array of names of ranges, on a program");
   }
   return success();
 }

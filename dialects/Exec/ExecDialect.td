@@ -42,7 +42,8 @@ def Exec_Dialect : Dialect {
     again.
 
     `exec.target` (a string) and `exec.threads` (an i64 from 1 to 4096) of a
-    module say whose workspaces its programs have.
+    module say whose workspaces its programs have, `exec.steps` (numbers by
+    program, by step) how often its steps are to run them.
 
     Iteration spaces are stated, never grids, blocks or threads: the same text
     is emitted for CPU and CUDA.

@@ -61,16 +61,20 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 
     Example:
     ```mlir
-    exec.program @train arena 4096 attributes {exec.inputs = ["tokens"], exec.outputs = ["loss"]} {
+    exec.program @train arena 4096 attributes {exec.inputs = ["tokens"], exec.outputs = ["loss"],
+        exec.reads = ["tokens", "w"], exec.writes = ["loss", "w"]} {
       %x = exec.get @tokens : memref<2x256xi32>
       %y = exec.get @loss : memref<f32>
     }
     ```
 
     The discardable attributes `exec.inputs` and `exec.outputs` name the
-    ranges of the program's arguments and results in order; `exec.flops` is
-    the cost of one run in floating point operations, and `exec.model_flops`,
-    where it is less, that without what is computed a second time.
+    ranges of the program's arguments and results in order; `exec.reads`,
+    `exec.writes` and `exec.adds` those of which it reads what was there before
+    it, those that it writes, whole, and the sums among both that it adds to;
+    `exec.flops` is the cost of one run in floating point operations, and
+    `exec.model_flops`, where it is less, that without what is computed a second
+    time.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena);
   let regions = (region SizedRegion<1>:$body);

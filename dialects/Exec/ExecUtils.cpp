@@ -71,4 +71,22 @@ void setMakes(Operation *op, ArrayRef<StringAttr> names) {
   op->setAttr(kMakesAttr, ArrayAttr::get(op->getContext(), all));
 }
 
+SmallVector<std::pair<StringAttr, SmallVector<StepAction>>>
+stepsOf(ModuleOp module) {
+  SmallVector<std::pair<StringAttr, SmallVector<StepAction>>> steps;
+  if (auto stated = module->getAttrOfType<DictionaryAttr>(nn::kStepsAttr)) {
+    for (NamedAttribute step : stated) {
+      steps.push_back({step.getName(), {}});
+      for (auto action :
+           cast<ArrayAttr>(step.getValue()).getAsRange<nn::ActionAttr>())
+        steps.back().second.push_back({action.getProgram(), action.getTimes()});
+    }
+    return steps;
+  }
+  auto train = StringAttr::get(module.getContext(), "train");
+  if (module.lookupSymbol<ProgramOp>(train))
+    steps.push_back({train, {{FlatSymbolRefAttr::get(train), 1}}});
+  return steps;
+}
+
 } // namespace fsdp::exec

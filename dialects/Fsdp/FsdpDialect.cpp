@@ -132,11 +132,12 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs '") << kAddressAttr << "' to be a string";
   }
   if (name == kOutcomeAttr) {
-    if (isa<FunctionOpInterface>(op) &&
+    if (isa<FunctionOpInterface, ModuleOp>(op) &&
         isa<DenseI64ArrayAttr>(attribute.getValue()))
       return success();
     return op->emitOpError("needs '")
-           << kOutcomeAttr << "' to be an array of i64 on a program";
+           << kOutcomeAttr
+           << "' to be an array of i64 on a program or the module";
   }
   if (name == kLocalAttr) {
     if (isa<FunctionOpInterface>(op) && isa<UnitAttr>(attribute.getValue()))

@@ -118,17 +118,22 @@ static PlacementAttr declaredPlacement(Value value) {
                      : PlacementAttr();
 }
 
+Value fsdp::dist::reverse(OpBuilder &builder, RedistributeOp op,
+                          Value cotangent, PlacementAttr rests) {
+  if (!rests) {
+    Placement added(op.getPlacement());
+    added.partial.clear();
+    rests = added.attribute(op.getContext());
+  }
+  return RedistributeOp::create(builder, op.getLoc(), op.getInput().getType(),
+                                cotangent, op.getMeshAttr(), rests,
+                                op.getWireAttr());
+}
+
 void RedistributeOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                               MutableArrayRef<Value> operandCotangents) {
-  PlacementAttr target = declaredPlacement(getInput());
-  if (!target) {
-    Placement added(getPlacement());
-    added.partial.clear();
-    target = added.attribute(getContext());
-  }
-  operandCotangents[0] = RedistributeOp::create(
-      builder, getLoc(), getInput().getType(), cotangents[0], getMeshAttr(),
-      target, getWireAttr());
+  operandCotangents[0] =
+      reverse(builder, *this, cotangents[0], declaredPlacement(getInput()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -100,6 +100,12 @@ mlir::LogicalResult verifyPlacement(EmitError emitError,
                                     PlacementAttr placement, MeshOp mesh,
                                     bool mayBeStored);
 
+/// The reverse rule of `op` where the one who asks knows at which place its
+/// operand is declared to rest; null for what is not declared. To find that
+/// out, the rule of the op looks at all that the module declares.
+mlir::Value reverse(mlir::OpBuilder &builder, RedistributeOp op,
+                    mlir::Value cotangent, PlacementAttr rests);
+
 /// The axes in the order of the mesh.
 void sortByMesh(AxisList &axes, MeshOp mesh);
 

@@ -1,21 +1,11 @@
 //===- Checksum.cpp - XXH3 of blocks --------------------------------------===//
 #include "Checksum.h"
-#include "fsdp/Support/Text.h"
 #include <algorithm>
-#include <cinttypes>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
-
-uint64_t checkpoint::checksumOf(std::string_view bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
-
-std::string checkpoint::checksumText(uint64_t checksum) {
-  return format("%016" PRIx64, checksum);
-}
 
 std::optional<uint64_t> checkpoint::parseChecksum(const std::string &text) {
   if (text.size() != 16 ||

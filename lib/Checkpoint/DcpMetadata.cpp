@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 using namespace fsdp;
@@ -85,6 +86,7 @@ private:
                              const std::string &what) const;
 
   void readPlaces();
+  void checkPlaces() const;
   DcpBox readPlace(const PickleValue &info, const std::string &of) const;
   DcpItem readItem(const std::string &name, const PickleValue &value) const;
   void readTensor(DcpItem &item, const PickleValue &value) const;
@@ -181,6 +183,26 @@ void MetadataReader::readPlaces() {
   }
 }
 
+/// Archives of their own: one that many boxes name would be read many times.
+void MetadataReader::checkPlaces() const {
+  using Place = std::pair<const BoxKey, DcpBox>;
+  std::vector<const Place *> inOrder;
+  for (const Place &place : places)
+    if (place.second.length > 0)
+      inOrder.push_back(&place);
+  std::sort(inOrder.begin(), inOrder.end(), [](const auto *a, const auto *b) {
+    return std::tie(a->second.file, a->second.offset) <
+           std::tie(b->second.file, b->second.offset);
+  });
+  for (size_t i = 1; i < inOrder.size(); ++i) {
+    const DcpBox &before = inOrder[i - 1]->second, &box = inOrder[i]->second;
+    if (box.file == before.file && box.offset - before.offset < before.length)
+      fail("a box of '" + inOrder[i - 1]->first.first + "' and one of '" +
+           inOrder[i]->first.first + "' lie in the same bytes of '" + box.file +
+           "'");
+  }
+}
+
 void MetadataReader::findPlace(const std::string &name, DcpBox &box) const {
   auto place = places.find({name, box.offsets});
   if (place == places.end())
@@ -255,6 +277,7 @@ std::vector<DcpItem> MetadataReader::read() {
           "torch.distributed.checkpoint.metadata.Metadata"))
     fail("it is a pickle of something else");
   readPlaces();
+  checkPlaces();
   std::vector<DcpItem> items;
   std::map<std::string, bool> seen;
   const PickleValue &names = dictionary("state_dict_metadata");

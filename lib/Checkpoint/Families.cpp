@@ -4,6 +4,7 @@
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -33,7 +34,7 @@ const Family &checkpoint::familyOf(const ModelInfo &model) {
     known += (known.empty() ? "" : ", ") + std::string(family.name);
   throw Error("no table says how Hugging Face names the tensors of the family "
               "'" +
-              model.family + "'; known: " + known);
+              printableLine(model.family) + "'; known: " + known);
 }
 
 //===----------------------------------------------------------------------===//
@@ -41,8 +42,8 @@ const Family &checkpoint::familyOf(const ModelInfo &model) {
 //===----------------------------------------------------------------------===//
 
 void Fields::refuse(const std::string &key, const char *what) const {
-  throw Error("the model's field '" + key + "' is " + what + ": '" + text(key) +
-              "'");
+  throw Error("the model's field '" + key + "' is " + what + ": '" +
+              printableLine(text(key)) + "'");
 }
 
 const std::string &Fields::text(const std::string &key) const {

@@ -11,6 +11,7 @@
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/NearestName.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
 
@@ -111,12 +112,12 @@ void Members::check(const std::vector<ConfigKey> &keys,
     if (std::none_of(key.values.begin(), key.values.end(), isValue))
       throw Error("expected " + std::string(key.values.front()) + " (" +
                   key.why + ") at " + path(key.name) + ", got " +
-                  value->dump());
+                  printableLine(value->dump()));
   }
   for (const auto &[key, value] : object.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      warnings.push_back("unknown key '" + key + "' at " + place +
-                         " is ignored" + didYouMean(key, known));
+      warnings.push_back("unknown key '" + printableLine(key) + "' at " +
+                         place + " is ignored" + didYouMean(key, known));
 }
 
 /// As a manifest has it: a number without a fraction is written without one.

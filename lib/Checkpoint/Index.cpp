@@ -185,8 +185,7 @@ std::string checkpoint::partText(const Part &part) {
 }
 
 std::string checkpoint::markerText(const std::string &indexText) {
-  return "xxh3 " + checksumText(checksumOf(indexText)) + " of " +
-         std::to_string(indexText.size()) + " bytes\n";
+  return checksumLine(indexText);
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,7 +205,7 @@ static RunState stateAt(const JsonField &field) {
   state.tokens = field.at("tokens").integer();
   state.seed = field.at("seed").word();
   state.dataset = field.at("dataset").string();
-  state.datasetPath = field.at("dataset_path").string();
+  state.datasetPath = field.at("dataset_path").anyString();
   state.datasetBytes = field.at("dataset_bytes").integer();
   state.trainBytes = field.at("train_bytes").integer();
   state.globalBatch = field.at("global_batch").integer();

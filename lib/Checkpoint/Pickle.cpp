@@ -1,5 +1,6 @@
 //===- Pickle.cpp - Python's pickles, read and never run ------------------===//
 #include "Pickle.h"
+#include "PickleOpcodes.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -30,148 +31,11 @@ bool PickleValue::isObjectOf(std::string_view name) const {
 
 namespace {
 
-/// Those of protocols 2 to 5 that can be read.
-enum Opcode : uint8_t {
-  kMark = '(',
-  kStop = '.',
-  kPop = '0',
-  kPopMark = '1',
-  kDup = '2',
-  kBinFloat = 'G',
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kNone = 'N',
-  kBinPersId = 'Q',
-  kReduce = 'R',
-  kBinString = 'T',
-  kShortBinString = 'U',
-  kBinUnicode = 'X',
-  kAppend = 'a',
-  kBuild = 'b',
-  kGlobal = 'c',
-  kDict = 'd',
-  kAppends = 'e',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kList = 'l',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kSetItem = 's',
-  kTuple = 't',
-  kSetItems = 'u',
-  kEmptyDict = '}',
-  kEmptyList = ']',
-  kEmptyTuple = ')',
-  kBinBytes = 'B',
-  kShortBinBytes = 'C',
-  kProto = 0x80,
-  kNewObj = 0x81,
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kLong1 = 0x8a,
-  kLong4 = 0x8b,
-  kShortBinUnicode = 0x8c,
-  kBinUnicode8 = 0x8d,
-  kBinBytes8 = 0x8e,
-  kEmptySet = 0x8f,
-  kAddItems = 0x90,
-  kFrozenSet = 0x91,
-  kNewObjEx = 0x92,
-  kStackGlobal = 0x93,
-  kMemoize = 0x94,
-  kFrame = 0x95,
-  kByteArray8 = 0x96,
-};
-
-struct OpcodeName {
-  uint8_t code;
-  const char *name;
-};
-
-/// For messages: what can be read, and what Python knows besides.
-constexpr OpcodeName kNames[] = {
-    {kMark, "MARK"},
-    {kStop, "STOP"},
-    {kPop, "POP"},
-    {kPopMark, "POP_MARK"},
-    {kDup, "DUP"},
-    {kBinFloat, "BINFLOAT"},
-    {kBinInt, "BININT"},
-    {kBinInt1, "BININT1"},
-    {kBinInt2, "BININT2"},
-    {kNone, "NONE"},
-    {kBinPersId, "BINPERSID"},
-    {kReduce, "REDUCE"},
-    {kBinString, "BINSTRING"},
-    {kShortBinString, "SHORT_BINSTRING"},
-    {kBinUnicode, "BINUNICODE"},
-    {kAppend, "APPEND"},
-    {kBuild, "BUILD"},
-    {kGlobal, "GLOBAL"},
-    {kDict, "DICT"},
-    {kAppends, "APPENDS"},
-    {kBinGet, "BINGET"},
-    {kLongBinGet, "LONG_BINGET"},
-    {kList, "LIST"},
-    {kBinPut, "BINPUT"},
-    {kLongBinPut, "LONG_BINPUT"},
-    {kSetItem, "SETITEM"},
-    {kTuple, "TUPLE"},
-    {kSetItems, "SETITEMS"},
-    {kEmptyDict, "EMPTY_DICT"},
-    {kEmptyList, "EMPTY_LIST"},
-    {kEmptyTuple, "EMPTY_TUPLE"},
-    {kBinBytes, "BINBYTES"},
-    {kShortBinBytes, "SHORT_BINBYTES"},
-    {kProto, "PROTO"},
-    {kNewObj, "NEWOBJ"},
-    {kTuple1, "TUPLE1"},
-    {kTuple2, "TUPLE2"},
-    {kTuple3, "TUPLE3"},
-    {kNewTrue, "NEWTRUE"},
-    {kNewFalse, "NEWFALSE"},
-    {kLong1, "LONG1"},
-    {kLong4, "LONG4"},
-    {kShortBinUnicode, "SHORT_BINUNICODE"},
-    {kBinUnicode8, "BINUNICODE8"},
-    {kBinBytes8, "BINBYTES8"},
-    {kEmptySet, "EMPTY_SET"},
-    {kAddItems, "ADDITEMS"},
-    {kFrozenSet, "FROZENSET"},
-    {kNewObjEx, "NEWOBJ_EX"},
-    {kStackGlobal, "STACK_GLOBAL"},
-    {kMemoize, "MEMOIZE"},
-    {kFrame, "FRAME"},
-    {kByteArray8, "BYTEARRAY8"},
-    {'i', "INST"},
-    {'o', "OBJ"},
-    {'P', "PERSID"},
-    {0x82, "EXT1"},
-    {0x83, "EXT2"},
-    {0x84, "EXT4"},
-    {0x97, "NEXT_BUFFER"},
-    {0x98, "READONLY_BUFFER"},
-};
-
-std::string opcodeName(uint8_t code) {
-  for (const OpcodeName &known : kNames)
-    if (known.code == code)
-      return known.name;
-  return format("0x%02x", code);
-}
-
 /// A name out of the pickle, fit for a message.
-std::string printable(std::string_view text) {
+std::string shown(std::string_view text) {
   constexpr size_t most = 80;
-  std::string result(text.substr(0, most));
-  for (char &c : result)
-    if (c < 0x20 || c > 0x7e)
-      c = '?';
-  return text.size() > most ? result + "..." : result;
+  return printableLine(text.substr(0, most)) +
+         (text.size() > most ? "..." : "");
 }
 
 } // namespace
@@ -200,6 +64,7 @@ private:
   // The stack.
   PickleValue *make(Kind kind);
   PickleValue *push(PickleValue *value);
+  void mark();
   PickleValue *pop();
   PickleValue *last();
   /// What was pushed behind the last mark, which goes too.
@@ -237,7 +102,6 @@ private:
   size_t at = 0, opcodeAt = 0;
   std::vector<PickleValue *> stack, memo;
   std::vector<size_t> marks; // heights of the stack
-  size_t remembered = 0;
 };
 
 } // namespace fsdp::checkpoint
@@ -282,8 +146,19 @@ PickleValue *PickleReader::make(Kind kind) {
 }
 
 PickleValue *PickleReader::push(PickleValue *value) {
+  if (stack.size() == kMaxPickleStack)
+    fail("has more than " + std::to_string(kMaxPickleStack) +
+         " values on its stack");
   stack.push_back(value);
   return value;
+}
+
+/// What comes behind a mark goes into one value, so that marks nest as values
+/// do.
+void PickleReader::mark() {
+  if (marks.size() == kMaxPickleDepth)
+    fail("nests values deeper than " + std::to_string(kMaxPickleDepth));
+  marks.push_back(stack.size());
 }
 
 PickleValue *PickleReader::last() {
@@ -335,7 +210,7 @@ void PickleReader::pushGlobal(std::string_view module, std::string_view name) {
   };
   auto known = std::find_if(allowed.begin(), allowed.end(), is);
   if (known == allowed.end())
-    fail("names '" + printable(module) + "." + printable(name) +
+    fail("names '" + shown(module) + "." + shown(name) +
          "', which is not among the names that this file may have; nothing of "
          "it was run");
   push(make(Kind::Global))->text = *known;
@@ -432,19 +307,27 @@ void PickleReader::build() {
     fail("gives a state to what is no object");
   if (object->state)
     fail("gives a state to an object for a second time");
+  // Fields are looked for one by one, of every object anew.
+  if (state->kind == Kind::Dict && state->items.size() / 2 > kMaxPickleFields)
+    fail("gives an object more than " + std::to_string(kMaxPickleFields) +
+         " fields");
   adopt(object, state);
   object->state = state;
 }
 
 void PickleReader::remember(uint64_t index) {
-  // Indices count up, and what is put there takes bytes: a larger index would
-  // only make us reserve memory.
-  if (index >= bytes.size())
-    fail("has the memo index " + std::to_string(index) + " in a pickle of " +
-         std::to_string(bytes.size()) + " bytes");
-  if (index >= memo.size())
-    memo.resize(index + 1);
-  memo[index] = last();
+  // A larger index would only make us reserve memory.
+  if (index > memo.size())
+    fail("has the memo index " + std::to_string(index) + " behind " +
+         std::to_string(memo.size()) + " others; they count up");
+  PickleValue *value = last();
+  // Python does so once; else every byte could take a place.
+  if (value->isRemembered)
+    fail("remembers a value for a second time");
+  value->isRemembered = true;
+  if (index == memo.size())
+    memo.push_back(value);
+  memo[index] = value;
 }
 
 void PickleReader::recall(uint64_t index) {
@@ -590,8 +473,7 @@ void PickleReader::step(uint8_t opcode) {
   case kFrame:
     return frame();
   case kMark:
-    marks.push_back(stack.size());
-    return;
+    return mark();
   case kPop:
     pop();
     return;
@@ -611,12 +493,10 @@ void PickleReader::step(uint8_t opcode) {
     return;
   }
   case kMemoize:
-    return remember(remembered++);
+    return remember(memo.size());
   case kBinPut:
-    ++remembered;
     return remember(number(1));
   case kLongBinPut:
-    ++remembered;
     return remember(number(4));
   case kBinGet:
     return recall(number(1));

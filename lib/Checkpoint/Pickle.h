@@ -22,6 +22,11 @@ namespace fsdp::checkpoint {
 inline constexpr int kMaxPickleDepth = 64;
 /// Values of one pickle: a checkpoint of 1000 tensors by 1000 ranks has fewer.
 inline constexpr size_t kMaxPickleValues = size_t{1} << 26;
+/// Values that wait to become part of others: two for each box of a checkpoint
+/// that we write, of those of PyTorch a few thousand.
+inline constexpr size_t kMaxPickleStack = size_t{1} << 22;
+/// Entries of an object's state; classes of PyTorch have a few.
+inline constexpr size_t kMaxPickleFields = 64;
 
 /// What a pickle says, as a tree whose branches may be shared. Text lies where
 /// the pickle does.
@@ -52,8 +57,9 @@ struct PickleValue {
   bool isObjectOf(std::string_view name) const;
 
   Kind kind;
-  uint8_t depth = 0;   // of what is within
-  bool isPart = false; // of another value; it does not change any more
+  uint8_t depth = 0;         // of what is within
+  bool isPart = false;       // of another value; it does not change any more
+  bool isRemembered = false; // has a place in the memo
   int64_t integer = 0;
   double number = 0;
   std::string_view text;

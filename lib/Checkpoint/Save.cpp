@@ -6,6 +6,7 @@
 #include "fsdp/Runtime/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/FileCalls.h"
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -137,6 +138,7 @@ void checkpoint::writePart(const SaveRequest &request,
 /// The part of `rank` in this attempt; unset if it is not there.
 static std::optional<Part> findPart(const SaveRequest &request,
                                     const std::string &path) {
+  FileCall call("stat", path);
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     return std::nullopt;

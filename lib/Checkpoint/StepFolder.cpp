@@ -3,6 +3,7 @@
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/FileCalls.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -141,6 +142,7 @@ static std::vector<fs::path> entriesOf(const std::string &directory) {
 }
 
 void checkpoint::removeFile(const std::string &path) {
+  FileCall call("unlink", path);
   std::error_code error;
   if (!fs::remove(path, error) && error)
     throw Error("cannot remove '" + path + "': " + error.message());
@@ -198,6 +200,7 @@ void checkpoint::checkReplaceable(const std::string &directory) {
 /// Returns errno, or 0.
 static int renameFolder(const std::string &from, const std::string &to,
                         unsigned flags = 0) {
+  FileCall call("rename", from);
   int status = flags == 0 ? std::rename(from.c_str(), to.c_str())
                           : renameat2(AT_FDCWD, from.c_str(), AT_FDCWD,
                                       to.c_str(), flags);

@@ -1,6 +1,7 @@
 //===- TorchZip.cpp - The archives of torch.save --------------------------===//
 #include "TorchZip.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -23,11 +24,7 @@ constexpr uint16_t kZip64Extra = 1;
 constexpr uint16_t kEncrypted = 1, kDescriptorFollows = 8, kUtf8 = 1 << 11;
 
 std::string shown(std::string_view name) {
-  std::string text(name.substr(0, 80));
-  for (char &c : text)
-    if (c < 0x20 || c > 0x7e)
-      c = '?';
-  return "'" + text + "'";
+  return "'" + printableLine(name.substr(0, 80)) + "'";
 }
 
 } // namespace

@@ -197,8 +197,8 @@ static std::string quoted(const Value &value) {
     return out.str();
   }
   if (const auto *held = std::get_if<std::vector<std::string>>(&value))
-    return "[" + joinedText(*held, ", ") + "]";
-  return "'" + std::get<std::string>(value) + "'";
+    return "[" + printableLine(joinedText(*held, ", ")) + "]";
+  return "'" + printableLine(std::get<std::string>(value)) + "'";
 }
 
 /// What the table says a value must be, for messages.

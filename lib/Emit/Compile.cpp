@@ -1,6 +1,7 @@
 //===- Compile.cpp - Runs the host's C++ compiler or nvcc -----------------===//
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
 #include "llvm/ADT/STLExtras.h"
@@ -296,9 +297,10 @@ compile(StringRef source, Product product, const HostCompiler &compiler) {
   return std::move(*bytes);
 }
 
-llvm::Error fsdp::compileSource(StringRef source, Product product,
-                                const HostCompiler &compiler,
-                                StringRef output) {
+/// compileSource; returns the line of the output's checksum.
+static Expected<std::string> compileToFile(StringRef source, Product product,
+                                           const HostCompiler &compiler,
+                                           StringRef output) {
   DeferredSignals signals;
   // A library may be run, as far as the umask allows.
   unsigned mode = product == Product::Library ? 0777 : 0666;
@@ -309,17 +311,25 @@ llvm::Error fsdp::compileSource(StringRef source, Product product,
   auto bytes = compile(source, product, compiler);
   if (!bytes)
     return bytes.takeError();
-  return catchError([&] {
-    file->write((*bytes)->getBuffer());
-    file->commit();
-  });
+  if (llvm::Error error = catchError([&] {
+        file->write((*bytes)->getBuffer());
+        file->commit();
+      }))
+    return error;
+  return checksumLine((*bytes)->getBuffer());
+}
+
+llvm::Error fsdp::compileSource(StringRef source, Product product,
+                                const HostCompiler &compiler,
+                                StringRef output) {
+  return compileToFile(source, product, compiler, output).takeError();
 }
 
 llvm::Error fsdp::compileArtifact(const ArtifactText &text,
                                   const HostCompiler &compiler,
                                   llvm::StringRef directory) {
   DeferredSignals signals;
-  std::optional<AtomicFile> manifest, values;
+  std::optional<AtomicFile> manifest, values, checksum;
   auto write = [&](std::optional<AtomicFile> &file, StringRef name,
                    StringRef content) {
     file.emplace((directory + name).str());
@@ -329,13 +339,17 @@ llvm::Error fsdp::compileArtifact(const ArtifactText &text,
   if (llvm::Error error = catchError([&] {
         write(manifest, "/manifest.json", text.manifest);
         write(values, "/values.json", text.values);
+        checksum.emplace((directory + "/step.so.xxh3").str());
       }))
     return error;
-  if (llvm::Error error = compileSource(text.source, Product::Library, compiler,
-                                        (directory + "/step.so").str()))
-    return error;
+  Expected<std::string> line = compileToFile(
+      text.source, Product::Library, compiler, (directory + "/step.so").str());
+  if (!line)
+    return line.takeError();
   // Last: a manifest says that the artifact is complete.
   return catchError([&] {
+    checksum->write(*line);
+    checksum->commit();
     values->commit();
     manifest->commit();
   });

@@ -106,7 +106,7 @@ std::string BodyEmitter::list(ValueRange buffers) {
 
 std::string BodyEmitter::eventNumber(int64_t event) {
   return inFunction ? llvm::formatv("event[{0}]", event).str()
-                    : std::to_string(event);
+                    : std::to_string(file.events.at(event));
 }
 
 void BodyEmitter::offsetStruct(Block &block, ArrayRef<std::string> labels,
@@ -196,7 +196,9 @@ void BodyEmitter::calls(ArrayRef<exec::CallOp> run) {
   exec::CallOp first = run.front();
   StringRef callee = first.getCallee();
   const std::string &function = file.functions.find(callee)->second;
-  size_t events = first.getEvents().size();
+  size_t events = 0;
+  for (exec::CallOp call : run)
+    events = std::max(events, call.getEvents().size());
   std::string buffersName = names.unique(function + "_buffers");
   std::string eventsName = names.unique(function + "_events");
   // Inside another function the offsets are known only at run time.

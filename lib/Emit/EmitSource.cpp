@@ -154,18 +154,23 @@ LogicalResult FileEmitter::programs(llvm::raw_ostream &out) {
   return success();
 }
 
-/// One more than the largest event number of any program.
-static int64_t countEvents(ModuleOp module) {
-  int64_t events = 0;
+/// Numbers the events of all programs from 0, whatever numbers the text has:
+/// the runtime makes as many as there are.
+static std::map<int64_t, int64_t> numberEvents(ModuleOp module) {
+  std::map<int64_t, int64_t> numbers;
+  auto use = [&](int64_t event) { numbers[event] = 0; };
   for (auto program : module.getOps<exec::ProgramOp>())
     program.walk([&](Operation *op) {
       if (auto record = dyn_cast<exec::RecordOp>(op))
-        events = std::max<int64_t>(events, record.getEvent() + 1);
+        use(record.getEvent());
+      if (auto wait = dyn_cast<exec::WaitOp>(op))
+        use(wait.getEvent());
       if (auto call = dyn_cast<exec::CallOp>(op))
-        for (int64_t event : call.getEvents())
-          events = std::max(events, event + 1);
+        llvm::for_each(call.getEvents(), use);
     });
-  return events;
+  for (auto [index, entry] : llvm::enumerate(numbers))
+    entry.second = int64_t(index);
+  return numbers;
 }
 
 /// `text` for between `R"json(` and `)json"`. Where it holds that end itself,
@@ -188,7 +193,7 @@ void FileEmitter::artifact() {
   os << "};\n\nstatic const fsdp_artifact artifact = {\n"
      << "    FSDP_ARTIFACT_ABI,\n    manifest,\n    "
      << module->getAttrOfType<IntegerAttr>(exec::kArenaBytesAttr).getInt()
-     << ", // bytes of the arena\n    " << countEvents(module)
+     << ", // bytes of the arena\n    " << names.events.size()
      << ", // events\n";
   auto table = [&](const Table &t, StringRef name) {
     os << "    " << t.size() << ", "
@@ -210,6 +215,7 @@ LogicalResult FileEmitter::emit() {
   if (info.language == Language::Cuda)
     names.packets = packetsOf(module);
   nameEverything();
+  names.events = numberEvents(module);
   header();
   ranges();
   if (failed(kernels()))

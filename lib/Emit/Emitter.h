@@ -16,6 +16,7 @@
 #include "fsdp/Emit/Emit.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 #include <string>
 #include <vector>
 
@@ -159,6 +160,8 @@ struct FileNames {
   llvm::StringMap<std::string> functions; // kernel, func, program -> function
   llvm::StringMap<std::string> offsets;   // func -> struct of its buffers
   llvm::StringMap<Packets> packets;       // of CUDA kernels
+  /// From the events' numbers in the text to 0, 1, …
+  std::map<int64_t, int64_t> events;
   NameScope scope;
 };
 

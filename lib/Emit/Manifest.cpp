@@ -8,6 +8,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SHA256.h"
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -15,14 +16,6 @@ using namespace fsdp;
 using llvm::json::OStream;
 
 namespace {
-
-constexpr llvm::StringLiteral kTrain = "train";
-
-/// Runs of a program as part of a step.
-struct Action {
-  StringRef program;
-  int64_t times;
-};
 
 class ManifestWriter {
 public:
@@ -36,6 +29,7 @@ private:
   void mesh();
   void model();
   void steps();
+  void runs();
 
   ModuleOp module;
   const ManifestInfo &info;
@@ -251,30 +245,15 @@ static void program(OStream &json, exec::ProgramOp program) {
     json.attribute("name", program.getSymName());
     names("inputs", exec::kInputsAttr);
     names("outputs", exec::kOutputsAttr);
+    names("reads", exec::kReadsAttr);
+    names("writes", exec::kWritesAttr);
+    names("adds", exec::kAddsAttr);
     json.attribute("arena_bytes", program.getArena().value_or(0));
     auto flops = program->getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
     json.attribute("flops", flops ? flops.getInt() : 0);
     if (auto model = program->getAttrOfType<IntegerAttr>(exec::kModelFlopsAttr))
       json.attribute("model_flops", model.getInt());
   });
-}
-
-/// The steps of the module; without nn.steps a program "train" is one.
-static SmallVector<std::pair<StringRef, SmallVector<Action>>>
-stepsOf(ModuleOp module) {
-  SmallVector<std::pair<StringRef, SmallVector<Action>>> steps;
-  if (auto stated = module->getAttrOfType<DictionaryAttr>(nn::kStepsAttr)) {
-    for (NamedAttribute step : stated) {
-      steps.push_back({step.getName(), {}});
-      for (auto action :
-           cast<ArrayAttr>(step.getValue()).getAsRange<nn::ActionAttr>())
-        steps.back().second.push_back(
-            {action.getProgram().getValue(), action.getTimes()});
-    }
-  } else if (module.lookupSymbol<exec::ProgramOp>(kTrain)) {
-    steps.push_back({kTrain, {{kTrain, 1}}});
-  }
-  return steps;
 }
 
 void ManifestWriter::mesh() {
@@ -322,13 +301,34 @@ void ManifestWriter::model() {
 }
 
 void ManifestWriter::steps() {
-  for (const auto &[name, actions] : stepsOf(module))
-    json.attributeArray(name, [&, &actions = actions] {
-      for (const Action &action : actions)
+  for (const auto &[name, actions] : exec::stepsOf(module))
+    json.attributeArray(name.getValue(), [&, &actions = actions] {
+      for (const exec::StepAction &action : actions)
         json.object([&] {
-          json.attribute("program", action.program);
+          json.attribute("program", action.program.getValue());
           json.attribute("times", action.times);
         });
+    });
+}
+
+/// How often each step is to run each program; unless that is stated, as often
+/// as it does.
+void ManifestWriter::runs() {
+  std::map<std::string, std::map<std::string, int64_t>> runs;
+  if (auto stated = module->getAttrOfType<DictionaryAttr>(exec::kStepsAttr)) {
+    for (NamedAttribute step : stated)
+      for (NamedAttribute program : cast<DictionaryAttr>(step.getValue()))
+        runs[step.getName().str()][program.getName().str()] =
+            cast<IntegerAttr>(program.getValue()).getInt();
+  } else {
+    for (const auto &[name, actions] : exec::stepsOf(module))
+      for (const exec::StepAction &action : actions)
+        runs[name.str()][action.program.getValue().str()] += action.times;
+  }
+  for (const auto &[step, programs] : runs)
+    json.attributeObject(step, [&, &programs = programs] {
+      for (const auto &[program, times] : programs)
+        json.attribute(program, times);
     });
 }
 
@@ -337,7 +337,7 @@ void ManifestWriter::write() {
     return module->getAttrOfType<IntegerAttr>(attribute).getInt();
   };
   json.object([&] {
-    json.attribute("format", 3);
+    json.attribute("format", 4);
     json.attributeObject("config", [&] {
       for (const auto &[key, value] : info.config)
         json.attribute(key, value);
@@ -358,6 +358,7 @@ void ManifestWriter::write() {
     emit::jsonLines(json, "programs", module.getOps<exec::ProgramOp>(),
                     program);
     json.attributeObject("steps", [&] { steps(); });
+    json.attributeObject("runs", [&] { runs(); });
   });
 }
 
@@ -405,11 +406,11 @@ static LogicalResult checkPlacement(exec::RangeOp range) {
 
 /// What a step runs has to be a program by now.
 static LogicalResult checkSteps(ModuleOp module) {
-  for (const auto &[name, actions] : stepsOf(module))
-    for (const Action &action : actions)
-      if (!module.lookupSymbol<exec::ProgramOp>(action.program))
+  for (const auto &[name, actions] : exec::stepsOf(module))
+    for (const exec::StepAction &action : actions)
+      if (!module.lookupSymbol<exec::ProgramOp>(action.program.getAttr()))
         return module.emitError("step '")
-               << name << "' runs @" << action.program
+               << name.getValue() << "' runs " << action.program
                << ", which is no exec.program";
   return success();
 }

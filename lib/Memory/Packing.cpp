@@ -22,145 +22,166 @@ struct Taken {
   int64_t top;
 };
 
-/// An interval that has its place.
-struct Placed : Taken {
-  int64_t begin;
-  int64_t end;
-};
-
-/// What is placed in a window of time, sorted by offset.
-struct Window {
-  /// Taken over the whole window: whatever else is placed in it lies in the
-  /// gaps. Neighbours are one entry, so that a stack of long intervals counts
-  /// once.
-  std::vector<Taken> always;
-  /// Taken for a part of the window: indices, because inserting moves half of
-  /// a list and the lists of wide windows are long.
-  std::vector<uint32_t> sometimes;
-};
-
-/// The placed intervals for a tree of time windows: each node of the tree
-/// halves its parent's window. A query reads the smallest window that contains
-/// it, so that a short interval does not look at the whole program.
-class PlacedIndex {
+/// Bytes that are taken somewhere in a window of time: ranges that neither
+/// overlap nor touch, by offset. A stack of intervals is one range.
+class TakenRanges {
 public:
-  PlacedIndex(int64_t begin, int64_t end, size_t intervals)
-      : begin(begin), end(end) {
-    while (depth < 7 && (intervals >> (depth + 6)) > 0)
-      ++depth;
-    nodes.resize(size_t(2) << depth);
+  void add(Taken item) {
+    auto begin = std::lower_bound(
+        ranges.begin(), ranges.end(), item.offset,
+        [](const Taken &range, int64_t offset) { return range.top < offset; });
+    auto end = begin;
+    for (; end != ranges.end() && end->offset <= item.top; ++end) {
+      item.offset = std::min(item.offset, end->offset);
+      item.top = std::max(item.top, end->top);
+    }
+    if (begin == end) {
+      ranges.insert(begin, item);
+      return;
+    }
+    *begin = item;
+    ranges.erase(begin + 1, end);
   }
 
-  void insert(const Placed &item) {
-    placed.push_back(item);
-    insertInto(1, 0, begin, end);
+  const std::vector<Taken> &all() const { return ranges; }
+
+private:
+  std::vector<Taken> ranges;
+};
+
+/// What is placed, by time: a segment tree, so that neither placing an interval
+/// nor a question costs more because the program is long.
+class PlacedIndex {
+public:
+  explicit PlacedIndex(const std::vector<Interval> &intervals) {
+    for (const Interval &interval : intervals) {
+      times.push_back(interval.begin);
+      times.push_back(interval.end);
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    size_t leaves = 1;
+    while (leaves < times.size())
+      leaves *= 2;
+    nodes.resize(2 * leaves);
+  }
+
+  void insert(const Interval &interval, Taken bytes) {
+    insertInto(1, {0, nodes.size() / 2}, spanOf(interval), bytes);
   }
 
   /// The offset of `bytes` among what is placed and lives with `interval`.
-  int64_t findGap(const Interval &interval, int64_t bytes,
-                  PackingFit fit) const;
+  int64_t findGap(const Interval &interval, int64_t bytes, PackingFit fit);
+
+  /// How many taken ranges all questions have looked at.
+  int64_t getWork() const { return work; }
 
 private:
-  /// The smallest window that contains the interval.
-  const Window &windowOf(const Interval &interval) const {
-    size_t node = 1;
-    int64_t lo = begin, hi = end;
-    for (int level = 0; level < depth; ++level) {
-      int64_t middle = lo + (hi - lo) / 2;
-      if (interval.end <= middle) {
-        node = 2 * node;
-        hi = middle;
-      } else if (interval.begin >= middle) {
-        node = 2 * node + 1;
-        lo = middle;
-      } else {
-        break;
-      }
+  /// A window of time: an index of `times`, and the one behind it.
+  struct Window {
+    size_t begin, end;
+    bool isInside(Window other) const {
+      return other.begin <= begin && end <= other.end;
     }
-    return nodes[node];
-  }
-
-  static bool isBelow(const Taken &a, const Taken &b) {
-    return a.offset < b.offset;
-  }
-
-  /// Adds bytes that no entry holds, joining the neighbours they touch.
-  static void addAlways(std::vector<Taken> &list, Taken item) {
-    auto at = std::upper_bound(list.begin(), list.end(), item, isBelow);
-    bool joinsAbove = at != list.end() && at->offset == item.top;
-    bool joinsBelow = at != list.begin() && std::prev(at)->top == item.offset;
-    if (joinsBelow) {
-      std::prev(at)->top = joinsAbove ? at->top : item.top;
-      if (joinsAbove)
-        list.erase(at);
-    } else if (joinsAbove) {
-      at->offset = item.offset;
-    } else {
-      list.insert(at, item);
+    bool meets(Window other) const {
+      return begin < other.end && other.begin < end;
     }
+  };
+  /// Each node halves its parent's window.
+  struct Node {
+    /// By intervals that fill the window, and not the parent's.
+    TakenRanges always;
+    /// By intervals that fill it or lie in it in part, and not by those that
+    /// fill the parent's.
+    TakenRanges sometimes;
+  };
+
+  Window spanOf(const Interval &interval) const {
+    auto indexOf = [&](int64_t time) {
+      return size_t(std::lower_bound(times.begin(), times.end(), time) -
+                    times.begin());
+    };
+    return {indexOf(interval.begin), indexOf(interval.end)};
   }
 
-  /// Lists the last placed interval in a node and those below.
-  void insertInto(size_t node, int level, int64_t lo, int64_t hi) {
-    const Placed &item = placed.back();
-    if (item.end <= lo || item.begin >= hi)
+  void insertInto(size_t number, Window window, Window span, Taken bytes) {
+    if (!window.meets(span))
       return;
-    Window &window = nodes[node];
-    if (item.begin <= lo && item.end >= hi) {
-      addAlways(window.always, item);
-    } else {
-      auto at =
-          std::upper_bound(window.sometimes.begin(), window.sometimes.end(),
-                           item.offset, [&](int64_t offset, uint32_t other) {
-                             return offset < placed[other].offset;
-                           });
-      window.sometimes.insert(at, uint32_t(placed.size() - 1));
-    }
-    if (level == depth)
-      return;
-    int64_t middle = lo + (hi - lo) / 2;
-    insertInto(2 * node, level + 1, lo, middle);
-    insertInto(2 * node + 1, level + 1, middle, hi);
+    Node &node = nodes[number];
+    node.sometimes.add(bytes);
+    if (window.isInside(span))
+      return node.always.add(bytes);
+    size_t middle = (window.begin + window.end) / 2;
+    insertInto(2 * number, {window.begin, middle}, span, bytes);
+    insertInto(2 * number + 1, {middle, window.end}, span, bytes);
   }
 
-  int64_t begin, end;
-  int depth = 0;
-  std::vector<Placed> placed;
-  std::vector<Window> nodes;
+  /// Adds to `found` what is sorted itself, and keeps that sorted up to a few
+  /// runs of falling length.
+  void addSorted(const std::vector<Taken> &taken) {
+    if (taken.empty())
+      return;
+    runs.push_back(found.size());
+    found.insert(found.end(), taken.begin(), taken.end());
+    while (runs.size() > 1 &&
+           found.size() - runs.back() >= runs.back() - runs[runs.size() - 2])
+      mergeRuns();
+  }
+
+  /// Makes one of the last two runs of `found`.
+  void mergeRuns() {
+    auto middle = found.begin() + runs.back();
+    runs.pop_back();
+    std::inplace_merge(
+        found.begin() + runs.back(), middle, found.end(),
+        [](const Taken &a, const Taken &b) { return a.offset < b.offset; });
+  }
+
+  /// Adds to `found` what is taken in `span`.
+  void collect(size_t number, Window window, Window span) {
+    if (!window.meets(span))
+      return;
+    bool whole = window.isInside(span);
+    const Node &node = nodes[number];
+    addSorted((whole ? node.sometimes : node.always).all());
+    if (whole)
+      return;
+    size_t middle = (window.begin + window.end) / 2;
+    collect(2 * number, {window.begin, middle}, span);
+    collect(2 * number + 1, {middle, window.end}, span);
+  }
+
+  /// When intervals begin and end.
+  std::vector<int64_t> times;
+  /// The root is 1, the children of i are 2 i and 2 i + 1.
+  std::vector<Node> nodes;
+  /// What the last question has found, and where sorted runs of it begin.
+  std::vector<Taken> found;
+  std::vector<size_t> runs;
+  int64_t work = 0;
 };
 
 } // namespace
 
 int64_t PlacedIndex::findGap(const Interval &interval, int64_t bytes,
-                             PackingFit fit) const {
-  const Window &window = windowOf(interval);
+                             PackingFit fit) {
+  found.clear();
+  runs.clear();
+  collect(1, {0, nodes.size() / 2}, spanOf(interval));
+  while (runs.size() > 1)
+    mergeRuns();
+  work += found.size();
   int64_t top = 0, best = -1, bestGap = 0;
-  // Looks at the gap below `other`; true ends the search.
-  auto visit = [&](const Taken &other) {
+  for (const Taken &other : found) {
     int64_t gap = other.offset - top;
     if (gap >= bytes && (best < 0 || gap < bestGap)) {
       best = top;
       bestGap = gap;
       if (fit == PackingFit::Lowest || gap == bytes)
-        return true;
+        return best;
     }
     top = std::max(top, other.top);
-    return false;
-  };
-  auto always = window.always.begin(), end = window.always.end();
-  for (uint32_t i : window.sometimes) {
-    const Placed &other = placed[i];
-    if (other.end <= interval.begin || other.begin >= interval.end)
-      continue;
-    for (; always != end && always->offset < other.offset; ++always)
-      if (visit(*always))
-        return best;
-    if (visit(other))
-      return best;
   }
-  for (; always != end; ++always)
-    if (visit(*always))
-      return best;
   return best < 0 ? top : best;
 }
 
@@ -307,18 +328,21 @@ MaxLive fsdp::maxLive(const PackingProblem &problem) {
   return result;
 }
 
+/// How many taken ranges a solver may look at per interval. Some orders leave
+/// the arena in pieces, the more of them the deeper the model is; such a plan
+/// is hardly ever the smallest. Models of up to 500 layers stay below.
+static int64_t workFor(const PackingProblem &problem) {
+  return 512 * int64_t(problem.intervals.size());
+}
+
 /// As packInOrder, but gives up with the first interval that ends above
-/// `limit`: a peak above it says so.
+/// `limit`, or once it has done more than `work`: a peak above the limit says
+/// so.
 static PackingPlan packBelow(const PackingProblem &problem,
                              const std::vector<uint32_t> &order, PackingFit fit,
-                             int64_t limit) {
+                             int64_t limit, int64_t work = INT64_MAX) {
   assert(order.size() == problem.intervals.size());
-  int64_t begin = 0, end = 1;
-  for (const Interval &interval : problem.intervals) {
-    begin = std::min(begin, interval.begin);
-    end = std::max(end, interval.end);
-  }
-  PlacedIndex index(begin, end, problem.intervals.size());
+  PlacedIndex index(problem.intervals);
   PackingPlan plan;
   plan.offsets.resize(problem.intervals.size());
   for (uint32_t i : order) {
@@ -329,9 +353,11 @@ static PackingPlan packBelow(const PackingProblem &problem,
     int64_t offset = index.findGap(interval, bytes, fit);
     plan.offsets[i] = offset;
     plan.peak = std::max(plan.peak, offset + bytes);
-    if (plan.peak > limit)
+    if (index.getWork() > work)
+      plan.peak = INT64_MAX;
+    if (plan.peak > limit || plan.peak == INT64_MAX)
       break;
-    index.insert({{offset, offset + bytes}, interval.begin, interval.end});
+    index.insert(interval, {offset, offset + bytes});
   }
   return plan;
 }
@@ -395,7 +421,8 @@ PackingPlan fsdp::packByLocalSearch(const PackingProblem &problem,
     std::vector<uint32_t> candidate = order;
     if (!relievePeak(problem, best, candidate, random))
       break;
-    PackingPlan plan = packBelow(problem, candidate, fit, best.peak);
+    PackingPlan plan =
+        packBelow(problem, candidate, fit, best.peak, workFor(problem));
     if (plan.peak > best.peak)
       continue;
     order = std::move(candidate);
@@ -414,8 +441,11 @@ PackingPlan fsdp::solvePacking(const PackingProblem &problem, int64_t enough) {
        {PackingOrder::Contention, PackingOrder::Duration, PackingOrder::Bytes,
         PackingOrder::Area, PackingOrder::Time})
     for (PackingFit fit : {PackingFit::Smallest, PackingFit::Lowest}) {
-      PackingPlan plan = packBelow(problem, orderOf(problem, order), fit,
-                                   best ? best->peak - 1 : INT64_MAX);
+      // The first one is a plan, whatever it costs.
+      PackingPlan plan =
+          best ? packBelow(problem, orderOf(problem, order), fit,
+                           best->peak - 1, workFor(problem))
+               : packInOrder(problem, orderOf(problem, order), fit);
       if (best && plan.peak >= best->peak)
         continue;
       plan.solver = std::string(nameOf(order)) + ", " + nameOf(fit);

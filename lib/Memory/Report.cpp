@@ -101,7 +101,7 @@ static ProgramMemory readProgram(exec::ProgramOp program) {
   ProgramMemory memory;
   memory.name = program.getSymName().str();
   memory.peak = program.getArena().value_or(0);
-  auto attr = program->getAttrOfType<DictionaryAttr>(kMemoryAttr);
+  auto attr = program->getAttrOfType<DictionaryAttr>(exec::kMemoryAttr);
   if (!attr)
     return memory;
   memory.lowerBound = integerField(attr, "lower_bound");

@@ -65,8 +65,11 @@ std::string Addresses::derive(Operation *op, bool behindSeed) {
   std::string first =
       makeAddress(nn::phaseOf(path, behindSeed), path, ::roleOf(op));
   std::string address = first;
-  for (unsigned number = 2; ops.contains(address); ++number)
+  // What has been taken once stays taken.
+  for (unsigned &number = numbers[first]; ops.contains(address); ++number) {
+    number = std::max(number, 2u);
     address = nn::callPath(first, number);
+  }
   return address;
 }
 

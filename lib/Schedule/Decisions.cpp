@@ -178,19 +178,36 @@ static void choose(const Choices &choices, StringRef address,
               });
 }
 
+/// What has a meaning of its own in a glob.
+static constexpr llvm::StringLiteral kWildcards = "*?[]{}\\";
+
+bool Rules::Match::any(StringRef address,
+                       llvm::function_ref<bool(StringRef)> visit) const {
+  if (names.contains(address) && visit(address))
+    return true;
+  return llvm::any_of(globs, [&](const auto &glob) {
+    return (address == glob.first || glob.second.match(address)) &&
+           visit(glob.first);
+  });
+}
+
 llvm::Expected<Rules> Rules::compile(Plan plan) {
   Rules rules;
   rules.plan = std::move(plan);
   for (auto [index, rule] : llvm::enumerate(rules.plan.rules)) {
-    std::vector<Pattern> &patterns = rules.patterns.emplace_back();
+    Match &match = rules.matches.emplace_back();
     for (const std::string &text : rule.match) {
+      if (StringRef(text).find_first_of(kWildcards) == StringRef::npos) {
+        match.names.insert(text);
+        continue;
+      }
       llvm::Expected<llvm::GlobPattern> glob =
           llvm::GlobPattern::create(text, /*MaxSubPatterns=*/1024);
       if (!glob)
         return llvm::createStringError(
             "plan.rules[" + std::to_string(index) + "].match: '" + text +
             "' is no glob: " + llvm::toString(glob.takeError()));
-      patterns.push_back({text, std::move(*glob)});
+      match.globs.push_back({text, std::move(*glob)});
     }
   }
   for (const Unit &unit : rules.plan.units)
@@ -218,11 +235,10 @@ void Rules::decide(StringRef address, const Point &point,
                    Decision &decision) const {
   if (const Unit *unit = unitOf.lookup(point.parameter))
     decideByUnit(*unit, point, decision);
-  for (auto [rule, patterns] : llvm::zip(plan.rules, patterns)) {
+  auto always = [](StringRef) { return true; };
+  for (auto [rule, match] : llvm::zip(plan.rules, matches)) {
     std::string bucket = bucketAddress(address, decision);
-    if (llvm::any_of(patterns, [&](const Pattern &pattern) {
-          return pattern.matches(address) || pattern.matches(bucket);
-        }))
+    if (match.any(address, always) || match.any(bucket, always))
       choose(rule.choices, address, point, decision, [](StringRef) {});
   }
 }
@@ -317,11 +333,13 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
     Decision &decision = decisions[address];
     std::string bucket = bucketAddress(address, decision);
     bool matches = false;
-    for (const Rules::Pattern &pattern : rules.patterns[index])
-      if (pattern.matches(address) || pattern.matches(bucket)) {
-        used.insert(pattern.text);
-        matches = true;
-      }
+    auto use = [&](StringRef text) {
+      used.insert(text);
+      matches = true;
+      return false;
+    };
+    rules.matches[index].any(address, use);
+    rules.matches[index].any(bucket, use);
     if (!matches)
       continue;
     if (rule.choices.bucket && isAbout("bucket", point) &&
@@ -483,7 +501,7 @@ static Decision contraryTo(const Decision &decision) {
 static std::string escaped(StringRef text) {
   std::string glob;
   for (char c : text) {
-    if (StringRef("*?[]{}\\").contains(c))
+    if (kWildcards.contains(c))
       glob += '\\';
     glob += c;
   }

@@ -28,10 +28,28 @@ private:
   std::string bytes;
 };
 
+/// Attributes and types are unique, so each is printed once.
+class Digests {
+public:
+  template <typename T> Digest of(T what) {
+    auto [it, isNew] = digests.try_emplace(what.getAsOpaquePointer(), 0);
+    if (isNew) {
+      std::string text;
+      llvm::raw_string_ostream(text) << what;
+      it->second = llvm::xxh3_64bits(text);
+    }
+    return it->second;
+  }
+
+private:
+  DenseMap<const void *, Digest> digests;
+};
+
 /// Follows a program op by op.
 class Follower {
 public:
   std::vector<Effect> run(func::FuncOp program) {
+    addInterface(program);
     Block &body = program.getBody().front();
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
       terms[argument] = Mixer().add("argument").add(i).get();
@@ -44,6 +62,23 @@ public:
   }
 
 private:
+  /// What others know the program's arguments and results by.
+  void addInterface(func::FuncOp program) {
+    auto add = [&](const Twine &what, Type type, DictionaryAttr attributes) {
+      addEffect("the name, type or place of " + what.str(),
+                Mixer()
+                    .add(digests.of(type))
+                    .add(attributes ? digests.of(attributes) : 0)
+                    .get());
+    };
+    for (auto [i, type] : llvm::enumerate(program.getArgumentTypes()))
+      add("argument " + Twine(i), type, program.getArgAttrDict(i));
+    for (auto [i, type] : llvm::enumerate(program.getResultTypes()))
+      add("result " + Twine(i), type, program.getResultAttrDict(i));
+    addEffect("whether it is a rank's own program",
+              program->hasAttr(dist::kLocalAttr));
+  }
+
   void follow(Operation &op) {
     if (auto async = dyn_cast<dist::AsyncOp>(op))
       return follow(async);
@@ -101,7 +136,7 @@ private:
          llvm::zip_equal(op.getOperands(), op.getResults()))
       terms[result] = Mixer()
                           .add(termOf(op, operand))
-                          .add(digestOf(result.getType()))
+                          .add(digests.of(result.getType()))
                           .get();
   }
 
@@ -120,12 +155,12 @@ private:
     for (NamedAttribute attribute : op.getAttrs())
       if (!isLabel(attribute.getName().getValue()))
         mixer.add(attribute.getName().getValue())
-            .add(digestOf(attribute.getValue()));
+            .add(digests.of(attribute.getValue()));
     for (Value operand : operands)
       mixer.add(terms.lookup(operand));
     if (!isa<dist::CollectiveOpInterface>(op))
       for (Type type : op.getResultTypes())
-        mixer.add(digestOf(type));
+        mixer.add(digests.of(type));
     forEachTensor(op, [&](StringRef name) { mixer.add(version[name]); });
     return mixer.get();
   }
@@ -134,17 +169,6 @@ private:
     return attribute == nn::kModuleAttr || attribute == dist::kAddressAttr ||
            attribute == dist::kMembersAttr ||
            attribute == dist::kParametersAttr || attribute == "serves";
-  }
-
-  /// Attributes and types are unique, so each is printed once.
-  template <typename T> Digest digestOf(T what) {
-    auto [it, isNew] = digests.try_emplace(what.getAsOpaquePointer(), 0);
-    if (isNew) {
-      std::string text;
-      llvm::raw_string_ostream(text) << what;
-      it->second = llvm::xxh3_64bits(text);
-    }
-    return it->second;
   }
 
   //===--- State ----------------------------------------------------------===//
@@ -182,7 +206,7 @@ private:
 
   DenseMap<Value, Digest> terms;
   DenseMap<Operation *, SmallVector<Digest>> futures;
-  DenseMap<const void *, Digest> digests;
+  Digests digests;
   /// How often a tensor of the model has been written.
   llvm::StringMap<uint64_t> version;
   std::vector<Effect> effects;
@@ -192,4 +216,31 @@ private:
 
 std::vector<Effect> fsdp::schedule::outcomeOf(func::FuncOp program) {
   return Follower().run(program);
+}
+
+std::vector<Effect> fsdp::schedule::declaredBy(ModuleOp module) {
+  Digests digests;
+  Mixer programs, state, meshes;
+  for (Operation &op : *module.getBody()) {
+    if (auto program = dyn_cast<func::FuncOp>(op))
+      programs.add(program.getName());
+    else
+      (isa<dist::MeshOp>(op) ? meshes : state)
+          .add(op.getName().getStringRef())
+          .add(digests.of(op.getAttrDictionary()));
+  }
+  auto attribute = [&](StringRef name) {
+    Attribute value = module->getAttr(name);
+    return static_cast<int64_t>(value ? digests.of(value) : 0);
+  };
+  auto digest = [](const Mixer &mixer) {
+    return static_cast<int64_t>(mixer.get());
+  };
+  return {{"which programs there are", digest(programs)},
+          {"what is declared of parameters and buffers", digest(state)},
+          {"the mesh", digest(meshes)},
+          {("the list of programs of a step, '" + nn::kStepsAttr + "',").str(),
+           attribute(nn::kStepsAttr)},
+          {("the model, '" + nn::kModelAttr + "',").str(),
+           attribute(nn::kModelAttr)}};
 }

@@ -1,6 +1,7 @@
 //===- AtomicFile.cpp - Files that are whole or absent --------------------===//
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/FileCalls.h"
 #include "fsdp/Support/FileLock.h"
 #include <algorithm>
 #include <cerrno>
@@ -110,6 +111,7 @@ static bool takeOver(int descriptor, const struct stat &from) {
 }
 
 void AtomicFile::openPartial(unsigned mode) {
+  FileCall call("open", path);
   struct stat status;
   bool exists = stat(target.c_str(), &status) == 0;
   // The folder's permissions would allow to replace a write-protected file.
@@ -146,7 +148,8 @@ void AtomicFile::openPartial(unsigned mode) {
 AtomicFile::~AtomicFile() {
   if (!file)
     return;
-  std::fclose(file);
+  closeFile();
+  FileCall call("unlink", path);
   if (!partial.empty())
     std::remove(partial.c_str());
 }
@@ -172,6 +175,7 @@ void AtomicFile::requireAll() const {
 
 void AtomicFile::write(std::string_view bytes) {
   requireAll();
+  FileCall call("write", path);
   if (pieces)
     collect(bytes);
   else if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
@@ -180,6 +184,7 @@ void AtomicFile::write(std::string_view bytes) {
 
 void AtomicFile::flush() {
   requireAll();
+  FileCall call("write", path);
   endBypass();
   if (std::fflush(file) != 0)
     lose();
@@ -187,20 +192,29 @@ void AtomicFile::flush() {
 
 void AtomicFile::sync() {
   flush();
+  FileCall call("fsync", path);
   // Pipes and terminals cannot be waited for.
   if (fsync(fileno(file)) != 0 && errno != EINVAL && errno != ENOTSUP)
     lose();
 }
 
+/// Returns errno, or 0.
+int AtomicFile::closeFile() {
+  FileCall call("close", path);
+  std::FILE *closing = file;
+  file = nullptr;
+  return std::fclose(closing) != 0 ? errno : 0;
+}
+
 void AtomicFile::commit() {
   requireAll();
   endBypass();
-  std::FILE *closing = file;
-  file = nullptr;
-  int error = std::fclose(closing) != 0 ? errno : 0;
-  if (error == 0 && !partial.empty() &&
-      std::rename(partial.c_str(), target.c_str()) != 0)
-    error = errno;
+  int error = closeFile();
+  if (error == 0 && !partial.empty()) {
+    FileCall call("rename", path);
+    if (std::rename(partial.c_str(), target.c_str()) != 0)
+      error = errno;
+  }
   if (error == 0)
     return;
   if (!partial.empty())
@@ -305,6 +319,7 @@ void fsdp::removePartialFiles(const std::string &path) {
 }
 
 void fsdp::makeDirectories(const std::string &path) {
+  FileCall call("mkdir", path);
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
@@ -326,6 +341,7 @@ void fsdp::makeDurableDirectories(const std::string &path) {
 
 /// Opens with the flags and waits; `what` is for messages.
 static void syncPath(const std::string &path, int flags, const char *what) {
+  FileCall call("fsync", path);
   int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   int error = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
   if (descriptor >= 0)
@@ -354,6 +370,7 @@ void fsdp::syncFolderAndFiles(const std::string &path) {
 
 int fsdp::openToRead(const std::string &path, const std::string &what,
                      FileKind kind) {
+  FileCall call("open", path);
   bool isAny = kind == FileKind::Any;
   int descriptor =
       open(path.c_str(), O_RDONLY | O_CLOEXEC | (isAny ? 0 : O_NONBLOCK));
@@ -372,6 +389,7 @@ std::string fsdp::readWholeFile(const std::string &path,
                                 const std::string &what, FileKind kind) {
   std::string text;
   int descriptor = openToRead(path, what, kind);
+  FileCall call("read", path);
   ssize_t count = 1;
   // A byte more than a regular file has, so that its end is seen at once.
   struct stat status = {};

@@ -53,6 +53,11 @@ void fsdp::removeFilesOnSignal() {
       unlink(name);
 }
 
+void fsdp::forgetFilesOnSignal() {
+  for (std::atomic<const char *> &path : paths)
+    path = nullptr;
+}
+
 /// The handler was reset when it began, so the signal now ends the process.
 static void removeAndEnd(int signal) {
   removeFilesOnSignal();

@@ -71,6 +71,57 @@ bool fsdp::isPlainLine(std::string_view text) {
   return true;
 }
 
+/// Whether a terminal shows the character where it stands.
+static bool isShown(uint32_t c) {
+  bool isControl = c < 0x20 || (c >= 0x7f && c < 0xa0);
+  bool isSurrogate = c >= 0xd800 && c < 0xe000;
+  bool breaksLine = c == 0x2028 || c == 0x2029;
+  bool turnsText = c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+                   (c >= 0x2066 && c <= 0x2069);
+  bool isNone = c == 0xfffe || c == 0xffff;
+  return !isControl && !isSurrogate && !breaksLine && !turnsText && !isNone;
+}
+
+static std::string escaped(uint32_t c) {
+  switch (c) {
+  case '\n':
+    return "\\n";
+  case '\r':
+    return "\\r";
+  case '\t':
+    return "\\t";
+  default:
+    return format(c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+  }
+}
+
+static std::string escapedText(std::string_view text, bool keepsLines) {
+  std::string result;
+  while (!text.empty()) {
+    std::string_view rest = text;
+    uint32_t c = takeCharacter(rest);
+    // 0 stands for what is no character too.
+    bool isCharacter = c != 0 || text.front() == '\0';
+    size_t length = isCharacter ? text.size() - rest.size() : 1;
+    if (!isCharacter) // one byte of what is no UTF-8
+      result += escaped(static_cast<unsigned char>(text.front()));
+    else if (isShown(c) || (keepsLines && c == '\n'))
+      result += text.substr(0, length);
+    else
+      result += escaped(c);
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
+std::string fsdp::printableLine(std::string_view text) {
+  return escapedText(text, /*keepsLines=*/false);
+}
+
+std::string fsdp::printable(std::string_view text) {
+  return escapedText(text, /*keepsLines=*/true);
+}
+
 std::string fsdp::joinedText(const std::vector<std::string> &parts,
                              std::string_view separator) {
   std::string text;

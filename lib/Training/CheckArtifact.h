@@ -1,5 +1,4 @@
-//===- CheckArtifact.h - Whether an artifact is what a run wants -*- C++
-//-*-===//
+//===- CheckArtifact.h - Is the artifact what a run wants? ------*- C++ -*-===//
 #ifndef FSDP_TRAINING_CHECKARTIFACT_H
 #define FSDP_TRAINING_CHECKARTIFACT_H
 

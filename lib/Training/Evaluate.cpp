@@ -197,15 +197,3 @@ std::optional<std::string> fsdp::generateText(Rank &rank,
   }
   return story;
 }
-
-std::string fsdp::printable(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '\n' || (byte >= 0x20 && byte < 0x7f))
-      result += c;
-    else
-      result += format("\\x%02x", byte);
-  }
-  return result;
-}

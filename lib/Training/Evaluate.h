@@ -45,9 +45,6 @@ std::optional<std::string> generateText(Rank &rank, const RunConfig &config,
 int sampleLogits(const std::vector<float> &logits, double temperature,
                  double unit);
 
-/// Text for a terminal: what is no printable byte or newline as \xNN.
-std::string printable(std::string_view text);
-
 } // namespace fsdp
 
 #endif // FSDP_TRAINING_EVALUATE_H

@@ -4,6 +4,8 @@
 #include "fsdp/Runtime/Launch.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/FileLock.h"
+#include "fsdp/Support/Json.h"
+#include "fsdp/Support/Text.h"
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -13,6 +15,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -20,36 +23,58 @@
 using namespace fsdp;
 using nlohmann::json;
 
-/// What the holder wrote about itself. Empty if it has not yet.
-static json readHolder(const std::string &file) {
+namespace {
+/// What the holder wrote about itself; anybody may have changed the file since.
+struct Holder {
+  int process = 0; // 0: nothing that can be read
+  std::string host, since, artifact;
+};
+} // namespace
+
+static Holder readHolder(const std::string &file) {
+  constexpr size_t most = 1 << 16;
   std::ifstream text(file);
-  json holder = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return holder.is_object() ? holder : json::object();
+  std::string start(most, '\0');
+  text.read(start.data(), most);
+  start.resize(static_cast<size_t>(text.gcount()));
+  if (isNestedTooDeep(start))
+    return {};
+  json all = json::parse(start, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_object() || !all["process"].is_number_integer())
+    return {};
+  auto process = all["process"].get<int64_t>();
+  if (process < 1 || process > std::numeric_limits<int>::max())
+    return {};
+  auto line = [&](const char *key) {
+    return all[key].is_string() ? printableLine(all[key].get<std::string>())
+                                : "?";
+  };
+  return {static_cast<int>(process), line("host"), line("since"),
+          line("artifact")};
 }
 
-static bool isOurLauncher(const json &holder) {
+static bool isOurLauncher(const Holder &holder) {
   const char *launcher = std::getenv(rt::kLauncherVariable);
-  return launcher && holder.value("host", "") == rt::hostName() &&
-         std::to_string(holder.value("process", 0)) == launcher;
+  return launcher && holder.host == rt::hostName() &&
+         std::to_string(holder.process) == launcher;
 }
 
-static Error inUse(const std::string &folder, const json &holder,
+static Error inUse(const std::string &folder, const Holder &holder,
                    const std::string &option) {
   std::string who = "another job";
-  if (holder.contains("process"))
-    who = "process " + std::to_string(holder.value("process", 0)) + " on " +
-          holder.value("host", "") + " since " + holder.value("since", "") +
-          ", with the artifact '" + holder.value("artifact", "") + "'";
+  if (holder.process != 0)
+    who = "process " + std::to_string(holder.process) + " on " + holder.host +
+          " since " + holder.since + ", with the artifact '" + holder.artifact +
+          "'";
   return Error("the folder '" + folder + "' is in use by " + who +
                "; wait for it, or choose another " + option);
 }
 
 /// Whether the process that took the folder was one of this machine and is
 /// gone.
-static bool hasEnded(const json &holder) {
-  int process = holder.value("process", 0);
-  return process > 0 && holder.value("host", "") == rt::hostName() &&
-         kill(process, 0) != 0 && errno == ESRCH;
+static bool hasEnded(const Holder &holder) {
+  return holder.process > 0 && holder.host == rt::hostName() &&
+         kill(holder.process, 0) != 0 && errno == ESRCH;
 }
 
 void FolderLock::failToLock(const std::string &option) const {
@@ -103,15 +128,15 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
                        const std::string &option)
     : file(folder + "/" + kFile) {
   using namespace std::chrono;
-  // Ranks notice within two seconds that their launcher is gone; what a machine
-  // held that is lost, NFS gives back behind 90.
+  // Ranks end with their launcher, unless a file system holds them; what a
+  // machine held that is lost, NFS gives back behind 90.
   auto patience = steady_clock::now() + seconds(100);
   auto silence = steady_clock::now() + seconds(3);
-  // mpirun inherits the descriptor.
+  // Ranks inherit the descriptor.
   while ((descriptor = openLocked(file, O_RDWR | O_CREAT, LockWait::No)) < 0) {
     if (errno != EWOULDBLOCK)
       failToLock(option);
-    json holder = readHolder(file);
+    Holder holder = readHolder(file);
     if (isOurLauncher(holder)) {
       join(folder, option);
       return;
@@ -122,7 +147,7 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
       std::fprintf(stderr,
                    "fsdp-run: '%s' is still held by ranks of a job whose "
                    "process %d has ended; waiting for them\n",
-                   file.c_str(), holder.value("process", 0));
+                   file.c_str(), holder.process);
       silence = patience + seconds(1); // once
     }
     std::this_thread::sleep_for(milliseconds(50));

@@ -4,6 +4,7 @@
 #include "Console.h"
 #include "Metrics.h"
 #include "RunHeader.h"
+#include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Half.h"
 #include "fsdp/Support/Text.h"
@@ -40,7 +41,8 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
 Saver::Saver(const Rank &rank, const RunConfig &config)
     : rank(rank), config(config), folder(checkpointFolder(config)),
       attempt(broadcastText(randomId())),
-      isAsync(config.checkpoint.asyncMode != "disabled") {
+      isAsync(config.checkpoint.asyncMode != "disabled"),
+      watch(rank.world(), fileTimeout()) {
   // Until this rank has ended no other job may write to the folder.
   requireSuccess(rank.world(), problemOf([&] {
                    if (!rank.isFirst())
@@ -231,11 +233,16 @@ void Saver::save(const RunState &state, SaveContents contents) {
   save->request.rank = rank.world().rank;
   save->request.ranks = rank.world().size;
   save->request.attempt = attempt + "-" + std::to_string(state.step);
+  watch.begin(state.step);
   std::string problem;
-  if (rank.isFirst())
+  if (rank.isFirst()) {
+    removeAbandoned();
     problem = problemOf([&] { beginSave(save->request); });
-  if (!handle(problem, *save))
+  }
+  if (!handle(problem, *save)) {
+    watch.end();
     return;
+  }
   if (isAsync)
     copyToStaging(contents);
   save->chunks = chunksOf(contents);
@@ -272,16 +279,33 @@ void Saver::waitForLast(int64_t step) {
 
 bool Saver::hasFailed() const { return running && running->failed; }
 
+/// What the disk does not let go now it may later.
+void Saver::abandon(const Running &save) {
+  if (rank.isFirst() && !problemOf([&] { abandonSave(save.request); }).empty())
+    abandoned.push_back(save.request);
+}
+
+void Saver::removeAbandoned() {
+  auto isGone = [](const SaveRequest &request) {
+    return problemOf([&] { abandonSave(request); }).empty();
+  };
+  abandoned.erase(std::remove_if(abandoned.begin(), abandoned.end(), isGone),
+                  abandoned.end());
+}
+
+namespace {
+/// Whatever is thrown, the save is over.
+struct EndOfWatch {
+  SaveWatch &watch;
+  ~EndOfWatch() { watch.end(); }
+};
+} // namespace
+
 void Saver::finish() {
   if (!running)
     return;
+  EndOfWatch end{watch};
   running->part.get_future().wait();
-  auto abandon = [&] {
-    running->parts = Parts::Cancelled;
-    running->thread.join();
-    if (rank.isFirst())
-      (void)problemOf([&] { abandonSave(running->request); });
-  };
   // What ends here must not be met again, whatever is thrown.
   std::unique_ptr<Running> ended;
   if (countFailures(rank.world(), running->partProblem).count == 0) {
@@ -291,11 +315,11 @@ void Saver::finish() {
       running.reset();
       return;
     }
-    if (rank.isFirst())
-      (void)problemOf([&] { abandonSave(running->request); });
   } else {
-    abandon();
+    running->parts = Parts::Cancelled;
+    running->thread.join();
   }
+  abandon(*running);
   ended = std::move(running);
   handle(ended->partProblem + ended->commitProblem, *ended);
 }

@@ -15,6 +15,7 @@
 
 #include "FolderLock.h"
 #include "Rank.h"
+#include "SaveWatch.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Config/RunConfig.h"
 #include <chrono>
@@ -67,15 +68,20 @@ private:
   void commit(Running &save) const;
   void waitForLast(int64_t step);
   bool handle(const std::string &problem, const Running &save);
+  void abandon(const Running &save);
+  void removeAbandoned();
 
   const Rank &rank;
   const RunConfig &config;
   std::string folder, attempt;
   std::unique_ptr<FolderLock> lock; // the first rank has its own
   bool isAsync;
+  SaveWatch watch;
   std::vector<Piece> pieces;
   std::vector<std::byte> staging;
   std::unique_ptr<Running> running;
+  /// Saves that failed and whose files could not be removed.
+  std::vector<checkpoint::SaveRequest> abandoned;
   int64_t last = -1;
 };
 

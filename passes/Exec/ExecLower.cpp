@@ -24,9 +24,14 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
     : target(target), plainAttention(plainAttention),
       fastReductions(fastReductions), kernels(module), module(module),
       builder(module.getContext()) {
-  auto meshes = module.getOps<dist::MeshOp>();
-  if (!meshes.empty())
-    mesh = *meshes.begin();
+  // In front of all, where a look-up meets it first: a deep model has as many
+  // ranges as collectives.
+  for (auto found : llvm::make_early_inc_range(
+           llvm::reverse(llvm::to_vector(module.getOps<dist::MeshOp>())))) {
+    found->moveBefore(module.getBody(), module.getBody()->begin());
+    mesh = found;
+    last = last ? last : found.getOperation();
+  }
   for (RegisteredOperationName name :
        module.getContext()->getRegisteredOperations())
     if (const auto *record = name.getInterface<exec::RuntimeOpInterface>())
@@ -43,7 +48,7 @@ std::optional<OperationName> ModuleState::getRuntimeOp(Operation *op) const {
 
 exec::RangeOp ModuleState::create(Location loc, StringRef name, MemRefType type,
                                   exec::Role role) {
-  // Ranges stand in front, in the order in which they are declared.
+  // Ranges stand behind the mesh, in the order in which they are declared.
   if (last)
     builder.setInsertionPointAfter(last);
   else
@@ -163,7 +168,7 @@ static LogicalResult verifyLowered(ModuleOp module) {
     bool hasTensor =
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<TensorType>);
     bool isBelow =
-        isa<ModuleOp, dist::MeshOp>(op) ||
+        op == module || isa<dist::MeshOp>(op) ||
         isa<exec::ExecDialect, arith::ArithDialect, math::MathDialect>(
             op->getDialect());
     if (isBelow && !hasTensor)
@@ -172,6 +177,23 @@ static LogicalResult verifyLowered(ModuleOp module) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
+}
+
+/// States how often each step runs each program.
+static void stateSteps(ModuleOp module) {
+  Builder builder(module.getContext());
+  NamedAttrList steps;
+  for (const auto &[name, actions] : exec::stepsOf(module)) {
+    llvm::MapVector<StringAttr, int64_t> runs;
+    for (const exec::StepAction &action : actions)
+      runs[action.program.getAttr()] += action.times;
+    NamedAttrList programs;
+    for (auto [program, times] : runs)
+      programs.set(program, builder.getI64IntegerAttr(times));
+    steps.set(name, programs.getDictionary(module.getContext()));
+  }
+  if (!steps.empty())
+    module->setAttr(exec::kStepsAttr, steps.getDictionary(module.getContext()));
 }
 
 /// Kernels get their names after the ranges of arguments and results.
@@ -217,6 +239,8 @@ private:
     module->setAttr(exec::kTargetAttr,
                     builder.getStringAttr(target.getValue()));
     module->setAttr(exec::kThreadsAttr, builder.getI64IntegerAttr(threads));
+    // Digests of programs that are no more.
+    module->removeAttr(dist::kOutcomeAttr);
     for (func::FuncOp function : functions)
       reserveNames(function, state.kernels);
     // Owned until they are in the module: a later function may fail.
@@ -241,6 +265,7 @@ private:
         return range.emitError("range @")
                << range.getSymName() << " has the name of a program";
     }
+    stateSteps(module);
     return success();
   }
 };

@@ -2,6 +2,7 @@
 //
 // ExecLower.cpp             the pass: ranges of the module, order, last check
 // ExecLowerProgram.cpp      one program: values, views, kernels, results
+// ExecLowerEffects.cpp      what a program reads and writes, for exec-verify
 // ExecLowerNames.cpp        what a memory report calls a buffer
 // ExecLowerLibrary.cpp      matmuls and the runtime's typed operations
 // ExecLowerCollectives.cpp  collectives, futures
@@ -66,7 +67,8 @@ private:
   llvm::StringMap<exec::RangeOp> ranges;
   /// By the name of the op that lowers to them.
   llvm::StringMap<mlir::OperationName> runtimeOps;
-  exec::RangeOp last;
+  /// Behind which the next range is declared.
+  mlir::Operation *last = nullptr;
 };
 
 /// The sum whose buffer `value` will have, because the op that makes `value`
@@ -96,7 +98,12 @@ private:
   void findUpdates();
   bool isUsedAfterUpdate(nn::ReadOp read);
   mlir::LogicalResult lower(mlir::Operation *op);
+  void eraseUnusedOps();
   void eraseUnusedViews();
+
+  // ExecLowerEffects.cpp.
+  /// States which ranges the program reads, writes and adds to.
+  void stateEffects();
 
   // ExecLowerNames.cpp: what people call a buffer.
   /// Finds the parameters whose values and gradients tensors hold.

@@ -461,10 +461,8 @@ LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProgramLowering::lower(Operation *op) {
-  // Ops whose results nobody reads do no work.
-  bool isDead = op->use_empty() && isMemoryEffectFree(op);
   // Constants are part of the kernels that read them.
-  if (isDead || isa<nn::ConstantOp, nn::SeedOp, func::ReturnOp>(op))
+  if (isa<nn::ConstantOp, nn::SeedOp, func::ReturnOp>(op))
     return success();
   if (auto name = state.getRuntimeOp(op))
     return lowerAsRecorded(op, *name);
@@ -544,6 +542,14 @@ static int64_t modelFlopsOf(func::FuncOp func) {
   return flops.saturated();
 }
 
+/// Ops whose results nobody reads do no work.
+void ProgramLowering::eraseUnusedOps() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.front())))
+    if (op.use_empty() && isMemoryEffectFree(&op) &&
+        !op.hasTrait<OpTrait::IsTerminator>())
+      op.erase();
+}
+
 void ProgramLowering::eraseUnusedViews() {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBody().front())))
@@ -590,10 +596,12 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   if (int64_t ofModel = modelFlopsOf(func); ofModel != *flops)
     program->setAttr(exec::kModelFlopsAttr, b.getI64IntegerAttr(ofModel));
   b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
+  eraseUnusedOps();
   findUpdates();
   findParameters();
   if (failed(bindArguments()) || failed(bindResults()))
     return failure();
+  stateEffects();
   for (Operation &op : func.front()) {
     WorkOrigin scope(b, &op);
     if (failed(lower(&op)))

@@ -233,7 +233,7 @@ private:
     if (memoryBudget > 0 && memory.peak > memoryBudget)
       return failBudget(program, memory, persistentBytes, memoryBudget);
     program.setArena(memory.peak);
-    program->setAttr(kMemoryAttr, memoryAttr(&getContext(), memory));
+    program->setAttr(exec::kMemoryAttr, memoryAttr(&getContext(), memory));
     remarkPeak(program, memory, plan.solver);
     return success();
   }

@@ -174,6 +174,9 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
   }
 
   static LogicalResult verify(ModuleOp module) {
+    for (auto inner : module.getOps<ModuleOp>())
+      return inner.emitOpError("stands inside a module: programs, and what "
+                               "they use, stand in one");
     FailureOr<int64_t> persistentBytes =
         moduleBytes(module, exec::kPersistentBytesAttr);
     if (failed(persistentBytes))
@@ -188,15 +191,19 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     for (auto kernel : module.getOps<exec::KernelOp>())
       if (failed(verifyKernel(kernel)))
         return failure();
+    return verifyPrograms(module, *persistentBytes, *arenaBytes);
+  }
+
+  static LogicalResult verifyPrograms(ModuleOp module, int64_t persistentBytes,
+                                      int64_t arenaBytes) {
     ArenaAddresses addresses(module);
-    RangesAtStart atStart;
+    RangesAtStart atStart(module);
     std::vector<std::pair<exec::ProgramOp, std::vector<IssuedOp>>> programs;
     for (auto program : module.getOps<exec::ProgramOp>()) {
       FailureOr<std::vector<IssuedOp>> issued =
-          verifyPlaces(program, addresses, *persistentBytes, *arenaBytes);
+          verifyPlaces(program, addresses, persistentBytes, arenaBytes);
       if (failed(issued))
         return failure();
-      atStart.addWrites(program, *issued);
       programs.emplace_back(program, std::move(*issued));
     }
     for (auto &[program, issued] : programs) {
@@ -205,7 +212,14 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
           failed(verifyBytes(program, issued, order, atStart)))
         return failure();
     }
-    return verifyWorkspaces(module);
+    if (failed(verifyWorkspaces(module)))
+      return failure();
+    for (auto &[program, issued] : programs) {
+      FailureOr<Statement> statement = readStatement(program, addresses);
+      if (failed(statement) || failed(verifyEffects(*statement, issued)))
+        return failure();
+    }
+    return verifySteps(module);
   }
 
   /// Checks that a program is inside the arena and gives what it issues.

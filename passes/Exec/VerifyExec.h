@@ -3,7 +3,8 @@
 // VerifyExec.cpp         the pass: everything is inside the arena, workspaces
 // VerifyExecOrder.cpp    which operation is over when another starts
 // VerifyExecBytes.cpp    who touches which bytes, and what lies there
-// VerifyExecKernels.cpp  an output holds what its kernel has written
+// VerifyExecKernels.cpp  kernels write all, and without races
+// VerifyExecEffects.cpp  programs and steps do what they state
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_PASSES_EXEC_VERIFYEXEC_H
@@ -50,33 +51,33 @@ private:
   llvm::DenseMap<int64_t, Stamp> events;
 };
 
+/// What a program states: exec.inputs, exec.outputs, exec.reads, exec.writes.
+struct Statement {
+  using Ranges = llvm::SetVector<exec::RangeOp>;
+  exec::ProgramOp program;
+  Ranges inputs, outputs, reads, writes;
+};
+
 /// Which ranges hold something when a program starts: what the runtime fills
 /// (parameters, state, buffers, inputs), and gradients that another program of
-/// the module leaves there. An output, or a gradient that nobody else writes,
-/// would be what the last run of this program made.
+/// the module states to write. An output, or a gradient that nobody else
+/// writes, would be what the last run of this program made.
 class RangesAtStart {
 public:
-  void addWrites(exec::ProgramOp program, const std::vector<IssuedOp> &issued) {
-    for (const IssuedOp &issue : issued)
-      for (const IssuedAccess &write : issue.writes)
-        if (write.range)
-          writers[write.range].insert(program);
-  }
+  explicit RangesAtStart(mlir::ModuleOp module);
 
-  bool isDefined(exec::RangeOp range, exec::ProgramOp program) const {
-    if (range.getRole() == exec::Role::Output)
-      return false;
-    if (range.getRole() != exec::Role::Gradient)
-      return true;
-    auto at = writers.find(range);
-    return at != writers.end() &&
-           at->second.size() > (at->second.contains(program) ? 1 : 0);
-  }
+  bool isDefined(exec::RangeOp range, exec::ProgramOp program) const;
 
 private:
-  llvm::DenseMap<mlir::Operation *, llvm::SmallPtrSet<mlir::Operation *, 2>>
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<exec::ProgramOp, 2>>
       writers;
 };
+
+/// Calls `write` with every run of bytes that work writes, as an access of its
+/// own. Fails on a box of too many.
+mlir::LogicalResult
+forEachWrite(const IssuedOp &issue,
+             llvm::function_ref<void(const IssuedAccess &)> write);
 
 /// Proves of every byte of the arena that what touches it does so in order,
 /// and that what is read there is what was written into that buffer.
@@ -85,9 +86,21 @@ mlir::LogicalResult verifyBytes(exec::ProgramOp program,
                                 const HappensBefore &order,
                                 const RangesAtStart &atStart);
 
-/// Proves that a kernel writes all of its outputs, and reads of them only what
-/// it has written.
+/// Proves that a kernel writes all of its outputs, each element at one place,
+/// that nobody else reads them there, and that no load leaves its row.
 mlir::LogicalResult verifyKernel(exec::KernelOp kernel);
+
+/// What a program states. Fails if it does not, or on a name of no range.
+mlir::FailureOr<Statement> readStatement(exec::ProgramOp program,
+                                         const ArenaAddresses &addresses);
+
+/// Proves that a program reads of ranges, before it writes them, what it states
+/// to read, and writes, whole, what it states to write.
+mlir::LogicalResult verifyEffects(const Statement &statement,
+                                  const std::vector<IssuedOp> &issued);
+
+/// Proves of the steps what their programs state.
+mlir::LogicalResult verifySteps(mlir::ModuleOp module);
 
 } // namespace fsdp::proof
 

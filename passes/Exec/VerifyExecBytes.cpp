@@ -14,6 +14,25 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::proof;
 
+RangesAtStart::RangesAtStart(ModuleOp module) {
+  for (auto program : module.getOps<exec::ProgramOp>())
+    if (auto names = program->getAttrOfType<ArrayAttr>(exec::kWritesAttr))
+      for (Attribute name : names)
+        writers[name].push_back(program);
+}
+
+bool RangesAtStart::isDefined(exec::RangeOp range,
+                              exec::ProgramOp program) const {
+  if (range.getRole() == exec::Role::Output)
+    return false;
+  if (range.getRole() != exec::Role::Gradient)
+    return true;
+  auto at = writers.find(range.getSymNameAttr());
+  return at != writers.end() &&
+         llvm::any_of(at->second,
+                      [&](exec::ProgramOp other) { return other != program; });
+}
+
 namespace {
 
 class ByteSweep {
@@ -91,9 +110,47 @@ LogicalResult ByteSweep::checkPlaces(const IssuedOp &issue) {
   return success();
 }
 
+/// Whether operands of an operation meet in bytes that it writes, apart from
+/// inputs that it updates in place. One of the optimizer has all parameters as
+/// operands, so not every two of them are compared.
+static bool operandsMeet(const IssuedOp &issue) {
+  auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
+  std::vector<std::pair<ByteSpan, bool>> spans; // and whether it is written
+  std::vector<bool> updated(issue.reads.size());
+  for (auto [i, write] : llvm::enumerate(issue.writes)) {
+    spans.push_back({write.bytes, true});
+    std::optional<unsigned> j;
+    if (!write.isWorkspace)
+      j = work.getInPlaceInput(i);
+    if (j && *j < issue.reads.size() &&
+        issue.reads[*j].buffer == write.buffer &&
+        issue.reads[*j].bytes == write.bytes)
+      updated[*j] = true;
+  }
+  for (auto [j, read] : llvm::enumerate(issue.reads))
+    if (!updated[j])
+      spans.push_back({read.bytes, false});
+  llvm::erase_if(spans, [](const auto &entry) {
+    return entry.first.begin == entry.first.end;
+  });
+  llvm::sort(spans, [](const auto &a, const auto &b) {
+    return a.first.begin < b.first.begin;
+  });
+  int64_t topRead = 0, topWritten = 0;
+  for (auto [bytes, written] : spans) {
+    if (bytes.begin < topWritten || (written && bytes.begin < topRead))
+      return true;
+    int64_t &top = written ? topWritten : topRead;
+    top = std::max(top, bytes.end);
+  }
+  return false;
+}
+
 /// The operands of one operation must not meet in bytes that it writes, unless
 /// it is one that updates a buffer in place.
 LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
+  if (!operandsMeet(issue))
+    return success();
   auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
   for (size_t i = 0; i < issue.writes.size(); ++i) {
     const IssuedAccess &write = issue.writes[i];
@@ -161,6 +218,30 @@ static LogicalResult forEachRun(Operation *op, exec::Box box, MemRefType type,
   return success();
 }
 
+LogicalResult
+proof::forEachWrite(const IssuedOp &issue,
+                    llvm::function_ref<void(const IssuedAccess &)> write) {
+  auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
+  for (const auto &[output, access] : llvm::enumerate(issue.writes)) {
+    std::optional<exec::Box> box;
+    if (!access.isWorkspace)
+      box = work.getWrittenBox(output);
+    if (!box) {
+      write(access);
+      continue;
+    }
+    auto writePart = [&, &access = access](ByteSpan bytes) {
+      IssuedAccess part = access;
+      part.bytes = bytes;
+      write(part);
+    };
+    auto type = cast<MemRefType>(work.getOutputs()[output].getType());
+    if (failed(forEachRun(work, *box, type, access.bytes, writePart)))
+      return failure();
+  }
+  return success();
+}
+
 void ByteSweep::collect(size_t op, const IssuedAccess &span, bool write) {
   if (span.bytes.begin != span.bytes.end)
     accesses.push_back({op, span, write});
@@ -172,24 +253,11 @@ LogicalResult ByteSweep::collect() {
       return failure();
     for (const IssuedAccess &read : issued[i].reads)
       collect(i, read, /*write=*/false);
-    auto work = dyn_cast<exec::WorkOpInterface>(issued[i].op);
-    for (auto [output, write] : llvm::enumerate(issued[i].writes)) {
-      std::optional<exec::Box> box;
-      if (!write.isWorkspace)
-        box = work.getWrittenBox(output);
-      if (!box) {
-        collect(i, write, /*write=*/true);
-        continue;
-      }
-      auto collectPart = [&, &write = write](ByteSpan bytes) {
-        IssuedAccess part = write;
-        part.bytes = bytes;
-        collect(i, part, /*write=*/true);
-      };
-      auto type = cast<MemRefType>(work.getOutputs()[output].getType());
-      if (failed(forEachRun(work, *box, type, write.bytes, collectPart)))
-        return failure();
-    }
+    auto collectWrite = [&](const IssuedAccess &write) {
+      collect(i, write, /*write=*/true);
+    };
+    if (failed(forEachWrite(issued[i], collectWrite)))
+      return failure();
   }
   return success();
 }

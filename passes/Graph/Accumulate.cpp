@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Graph/BatchRows.h"
 #include "passes/Graph/Declarations.h"
 #include "passes/Passes.h"
 
@@ -53,6 +54,9 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
+    parameters.clear();
+    for (auto parameter : module.getOps<nn::ParameterOp>())
+      parameters[parameter.getSymNameAttr()] = parameter;
     FailureOr<func::FuncOp> train = findTrain(symbols);
     if (failed(train))
       return signalPassFailure();
@@ -110,8 +114,6 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     if (failed(count))
       return failure();
     found.count = *count;
-    if (failed(checkTerms(found.loss)))
-      return failure();
     for (auto gradient : train.getOps<nn::GradientOp>()) {
       if (!gradient.getValue().getType().getElementType().isF32())
         return gradient.emitError("sums over microbatches are f32, got ")
@@ -121,14 +123,15 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     if (found.gradients.empty())
       return emitNoGradient(train, "set optimizer.name to none and train with "
                                    "one microbatch");
+    if (failed(checkSums(train, found)))
+      return failure();
     if (keepGathers)
       findGathers(train, found);
     return found;
   }
 
-  static nn::ParameterOp parameterOf(nn::ReadOp read) {
-    return SymbolTable::lookupNearestSymbolFrom<nn::ParameterOp>(
-        read, read.getNameAttr());
+  nn::ParameterOp parameterOf(nn::ReadOp read) {
+    return parameters.lookup(read.getNameAttr().getAttr());
   }
 
   /// Reads of parameters that do not rest where they are computed with.
@@ -176,44 +179,18 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return labels;
   }
 
-  static bool isConstant(Value value) {
-    Operation *op = value.getDefiningOp();
-    while (isa_and_present<nn::CastOp, nn::ReshapeOp, nn::BroadcastOp,
-                           dist::RedistributeOp>(op))
-      op = op->getOperand(0).getDefiningOp();
-    return isa_and_present<nn::ConstantOp>(op);
-  }
-
-  /// The operands in which `op` is linear; none if it is not known to be.
-  static SmallVector<Value> linearIn(Operation *op) {
-    if (isa_and_present<nn::AddOp, nn::SubOp, nn::NegOp, nn::CastOp,
-                        nn::ReshapeOp, nn::SumOp, dist::RedistributeOp>(op))
-      return op->getOperands();
-    if (isa_and_present<nn::MulOp, nn::DivOp>(op) &&
-        isConstant(op->getOperand(1)))
-      return {op->getOperand(0)};
-    if (isa_and_present<nn::MulOp>(op) && isConstant(op->getOperand(0)))
-      return {op->getOperand(1)};
-    return {};
-  }
-
-  /// The losses of microbatches add up to that of the step only if each term is
-  /// a part of the mean: another would count once per microbatch.
-  static LogicalResult checkTerms(Value loss) {
-    SmallVector<Value> terms = {loss};
-    DenseSet<Value> seen;
-    while (!terms.empty()) {
-      Value term = terms.pop_back_val();
-      Operation *op = term.getDefiningOp();
-      if (isa_and_present<nn::DivideByCountOp>(op) || !seen.insert(term).second)
-        continue;
-      SmallVector<Value> parts = linearIn(op);
-      if (parts.empty())
-        return emitError(term.getLoc(),
-                         "a term of the loss is not divided by the count of "
-                         "labels; divide it, or use one microbatch");
-      llvm::append_range(terms, parts);
-    }
+  /// The loss and the gradients of microbatches add up to those of the step.
+  static LogicalResult checkSums(func::FuncOp train,
+                                 const Contributions &found) {
+    nn::CountLabelsOp count = found.count;
+    BatchRows rows(train, count.getResult());
+    if (failed(rows.verifyIsSum(found.loss, "the loss")))
+      return failure();
+    for (nn::GradientOp gradient : found.gradients)
+      if (failed(
+              rows.verifyIsSum(gradient.getValue(),
+                               "the gradient of '" + gradient.getName() + "'")))
+        return failure();
     return success();
   }
 
@@ -292,8 +269,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
 
   /// Declares a buffer of zeros behind the declarations so far. It belongs to
   /// `parameter`, if there is one, and rests at `placement`, if that is said.
-  void declare(Location location, StringRef name, Type type,
-               nn::ParameterOp parameter, Attribute placement) {
+  nn::BufferOp declare(Location location, StringRef name, Type type,
+                       nn::ParameterOp parameter, Attribute placement) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfter(last);
     auto buffer = nn::BufferOp::create(builder, location, name, type,
@@ -304,6 +281,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     if (placement)
       buffer->setAttr(dist::kPlacementAttr, placement);
     last = buffer;
+    return buffer;
   }
 
   /// Makes the program that gathers parameters once, and lets a microbatch read
@@ -373,7 +351,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
   }
 
   dist::PlacementAttr declaredPlacement(nn::GradientOp gradient) {
-    auto sum = getOperation().lookupSymbol<nn::BufferOp>(sumOf(gradient));
+    nn::BufferOp sum = declaredSums.lookup(gradient);
     return sum->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
   }
 
@@ -388,12 +366,14 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     DenseMap<StringAttr, nn::GradientOp> gradients;
     for (nn::GradientOp gradient : found.gradients)
       gradients[gradient.getNameAttr().getAttr()] = gradient;
-    auto parameters = llvm::to_vector(getOperation().getOps<nn::ParameterOp>());
-    for (nn::ParameterOp parameter : parameters)
+    declaredSums.clear();
+    for (nn::ParameterOp parameter :
+         llvm::to_vector(getOperation().getOps<nn::ParameterOp>()))
       if (nn::GradientOp gradient =
               gradients.lookup(parameter.getSymNameAttr()))
-        declare(parameter.getLoc(), sumOf(gradient), parameter.getType(),
-                parameter, placementOfSum(parameter, gradient));
+        declaredSums[gradient] =
+            declare(parameter.getLoc(), sumOf(gradient), parameter.getType(),
+                    parameter, placementOfSum(parameter, gradient));
   }
 
   /// The sums are the step's loss and gradients, and zero for the next step.
@@ -475,6 +455,10 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
         builder.getNamedAttr(kTrain, builder.getArrayAttr(train)));
   }
 
+  /// Of the module, by name.
+  DenseMap<StringAttr, nn::ParameterOp> parameters;
+  /// The sums of gradients.
+  DenseMap<nn::GradientOp, nn::BufferOp> declaredSums;
   /// The last nn.parameter or nn.buffer.
   Operation *last = nullptr;
   /// The axes over which ranks have other rows.

@@ -7,7 +7,7 @@
 // numerical contract. Linear in the number of ops.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Placement.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -96,6 +96,16 @@ private:
     return trained ? parameter : nn::ParameterOp();
   }
 
+  /// The placement of the parameter or buffer that `value` is read from.
+  dist::PlacementAttr declaredPlacement(Value value) {
+    auto read = value.getDefiningOp<nn::ReadOp>();
+    Operation *declaration =
+        read ? symbols.lookup(read.getNameAttr().getAttr()) : nullptr;
+    return declaration ? declaration->getAttrOfType<dist::PlacementAttr>(
+                             dist::kPlacementAttr)
+                       : dist::PlacementAttr();
+  }
+
   /// A value is active if it depends on a trained parameter, or an argument
   /// that was asked for: only such values need cotangents.
   void findActiveValues() {
@@ -133,7 +143,12 @@ private:
              << "' has no reverse rule but lies between a trained parameter "
                 "and the loss";
     SmallVector<Value> operandCotangents(op->getNumOperands());
-    rule.buildVjp(builder, resultCotangents, operandCotangents);
+    if (auto redistribute = dyn_cast<dist::RedistributeOp>(op))
+      operandCotangents[0] =
+          dist::reverse(builder, redistribute, resultCotangents[0],
+                        declaredPlacement(redistribute.getInput()));
+    else
+      rule.buildVjp(builder, resultCotangents, operandCotangents);
     // An active op has a gradient; a rule that gives none has said why.
     if (llvm::none_of(operandCotangents,
                       [](Value cotangent) { return cotangent != nullptr; }))

@@ -1,7 +1,7 @@
 //===- MeanOfParts.cpp - A loss as the mean of ranks' means ---------------===//
 #include "passes/Graph/MeanOfParts.h"
 #include "dialects/NN/ModulePath.h"
-#include "dialects/NN/NN.h"
+#include "passes/Graph/BatchRows.h"
 
 using namespace mlir;
 using namespace fsdp;
@@ -31,19 +31,32 @@ static FailureOr<Mean> findMean(func::FuncOp program, Value loss) {
   return mean;
 }
 
+/// The rows with the batch cut into `parts`, and the dimension of the parts:
 /// [p * n, …] as [p, n, …].
-static FailureOr<Value> cutRows(OpBuilder &builder, Mean mean, int64_t parts) {
+static FailureOr<std::pair<Value, int64_t>>
+cutRows(func::FuncOp program, OpBuilder &builder, Mean mean, int64_t parts) {
   Value rows = mean.sum.getInput();
   auto type = cast<RankedTensorType>(rows.getType());
-  if (type.getRank() == 0 || type.getDimSize(0) % parts != 0)
+  BatchRows batch(program);
+  BatchRows::Place place = batch.of(rows);
+  BatchRows::Place labels = batch.of(mean.count.getTargets());
+  if (place.kind != BatchRows::Kind::Rows ||
+      labels.kind != BatchRows::Kind::Rows || labels.dim != 0 ||
+      labels.examples != place.examples)
+    return mean.sum.emitError(
+        "what the loss adds up and the labels that it counts do not lie along "
+        "the examples of one batch, so parts of the batch have no means");
+  if (place.examples % parts != 0)
     return mean.sum.emitError("the batch ")
-           << type << " cannot be cut into " << parts
+           << type << " of " << place.examples
+           << " examples cannot be cut into " << parts
            << " equal parts, each with a mean of its own";
-  SmallVector<int64_t> shape = {parts, type.getDimSize(0) / parts};
-  llvm::append_range(shape, type.getShape().drop_front());
-  return nn::ReshapeOp::create(builder, mean.sum.getLoc(), type.clone(shape),
-                               rows)
-      .getResult();
+  SmallVector<int64_t> shape(type.getShape());
+  shape[place.dim] /= parts;
+  shape.insert(shape.begin() + place.dim, parts);
+  Value cut = nn::ReshapeOp::create(builder, mean.sum.getLoc(),
+                                    type.clone(shape), rows);
+  return std::pair(cut, place.dim);
 }
 
 LogicalResult fsdp::takeMeanOfParts(func::FuncOp program, Value loss,
@@ -53,13 +66,15 @@ LogicalResult fsdp::takeMeanOfParts(func::FuncOp program, Value loss,
     return failure();
   OpBuilder builder(mean->division);
   nn::ModuleScope scope(builder, nn::moduleOf(mean->division));
-  FailureOr<Value> rows = cutRows(builder, *mean, parts);
-  if (failed(rows))
+  auto cut = cutRows(program, builder, *mean, parts);
+  if (failed(cut))
     return failure();
+  auto [rows, dimOfParts] = *cut;
   Location loc = mean->division.getLoc();
-  auto rank = cast<RankedTensorType>(rows->getType()).getRank();
-  auto inPart = llvm::to_vector(llvm::seq<int64_t>(1, rank));
-  auto sums = nn::SumOp::create(builder, loc, *rows, inPart);
+  auto rank = cast<RankedTensorType>(rows.getType()).getRank();
+  auto inPart = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  llvm::erase(inPart, dimOfParts);
+  auto sums = nn::SumOp::create(builder, loc, rows, inPart);
   auto counts = nn::CountLabelsOp::create(
       builder, loc, RankedTensorType::get({parts}, builder.getI64Type()),
       mean->count.getTargets(), mean->count.getIgnoreIndex());

@@ -47,6 +47,9 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     FailureOr<SmallVector<Trained>> trained = takeGradients(program);
     if (failed(trained))
       return signalPassFailure();
+    buffers.clear();
+    for (auto buffer : getOperation().getOps<nn::BufferOp>())
+      buffers[buffer.getSymNameAttr()] = buffer;
     appendStep(program, *trained);
   }
 
@@ -110,13 +113,12 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
 
   /// Where a gradient has been brought by the reverse rule of its parameter's
   /// redistribute, or lies as a sum over microbatches; null if neither.
-  static dist::PlacementAttr placementOf(Value gradient) {
+  dist::PlacementAttr placementOf(Value gradient) {
     if (auto brought = gradient.getDefiningOp<dist::RedistributeOp>())
       return brought.getPlacement();
     auto read = gradient.getDefiningOp<nn::ReadOp>();
-    auto sum = read ? SymbolTable::lookupNearestSymbolFrom<nn::BufferOp>(
-                          read, read.getNameAttr())
-                    : nn::BufferOp();
+    nn::BufferOp sum =
+        read ? buffers.lookup(read.getNameAttr().getAttr()) : nn::BufferOp();
     return sum ? sum->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr)
                : dist::PlacementAttr();
   }
@@ -236,6 +238,9 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     return builder.getDictionaryAttr(
         builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name)));
   }
+
+  /// Those that the module has declared, by name.
+  DenseMap<StringAttr, nn::BufferOp> buffers;
 };
 
 } // namespace

@@ -37,19 +37,21 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
       }
     for (auto program : module.getOps<func::FuncOp>())
       if (!program.isExternal())
-        keepOutcome(program);
+        keep(program, schedule::outcomeOf(program));
+    keep(module, schedule::declaredBy(module));
     module->setAttr(
         dist::kPlanAttr,
         schedule::toAttribute(&getContext(), decisions.plan(points)));
   }
 
-  /// Writes down what the program computes, for fsdp-verify-schedule.
-  static void keepOutcome(func::FuncOp program) {
+  /// Writes down what a program computes, or the module declares, for
+  /// fsdp-verify-schedule.
+  static void keep(Operation *op, ArrayRef<schedule::Effect> effects) {
     SmallVector<int64_t> digests;
-    for (const schedule::Effect &effect : schedule::outcomeOf(program))
+    for (const schedule::Effect &effect : effects)
       digests.push_back(effect.digest);
-    program->setAttr(dist::kOutcomeAttr,
-                     DenseI64ArrayAttr::get(program.getContext(), digests));
+    op->setAttr(dist::kOutcomeAttr,
+                DenseI64ArrayAttr::get(op->getContext(), digests));
   }
 
   schedule::PlanOptions options() const {

@@ -42,9 +42,15 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(verifyProgram(function)))
+    ModuleOp module = getOperation();
+    auto programs = llvm::to_vector(llvm::make_filter_range(
+        module.getOps<func::FuncOp>(),
+        [](func::FuncOp function) { return !function.isExternal(); }));
+    for (func::FuncOp program : programs)
+      if (failed(verifyProgram(program)))
         return signalPassFailure();
+    if (failed(verifyOutcomes(module, programs)))
+      signalPassFailure();
   }
 
   LogicalResult verifyProgram(func::FuncOp function) {
@@ -54,27 +60,55 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
           "collectives");
     if (failed(verifyStraightLine(function)))
       return failure();
-    if (failed(verifyFutures(function.getBody().front())))
-      return failure();
-    return verifyOutcome(function);
+    return verifyFutures(function.getBody().front());
   }
 
-  /// What was computed before the schedule is computed now.
-  LogicalResult verifyOutcome(func::FuncOp function) {
-    auto kept = function->getAttrOfType<DenseI64ArrayAttr>(dist::kOutcomeAttr);
-    if (!kept)
+  /// What was computed before the schedule is computed now. A schedule that
+  /// was written by hand need not say what that was.
+  static LogicalResult verifyOutcomes(ModuleOp module,
+                                      ArrayRef<func::FuncOp> programs) {
+    auto hasNone = [](Operation *op) {
+      return !op->hasAttr(dist::kOutcomeAttr);
+    };
+    if (hasNone(module) && llvm::all_of(programs, hasNone)) {
+      if (!programs.empty())
+        module.emitWarning("no program has '")
+            << dist::kOutcomeAttr
+            << "', which fsdp-plan writes: the schedule cannot hang, but what "
+               "it computes was compared with nothing";
       return success();
-    std::vector<schedule::Effect> effects = schedule::outcomeOf(function);
+    }
+    if (failed(verifyOutcome(module, "the module does not declare",
+                             [&] { return schedule::declaredBy(module); })))
+      return failure();
+    for (func::FuncOp program : programs)
+      if (failed(verifyOutcome(program,
+                               "program @" + program.getName().str() +
+                                   " does not compute",
+                               [&] { return schedule::outcomeOf(program); })))
+        return failure();
+    return success();
+  }
+
+  static LogicalResult
+  verifyOutcome(Operation *op, const std::string &differs,
+                llvm::function_ref<std::vector<schedule::Effect>()> outcome) {
+    auto kept = op->getAttrOfType<DenseI64ArrayAttr>(dist::kOutcomeAttr);
+    if (!kept)
+      return op->emitOpError("has no '")
+             << dist::kOutcomeAttr
+             << "', which other parts of the module have: keep all that "
+                "fsdp-plan has written, or none";
+    std::vector<schedule::Effect> effects = outcome();
     if (effects.size() != static_cast<size_t>(kept.size()))
-      return function.emitError("program @")
-             << function.getName() << " writes and returns " << effects.size()
-             << " things, but " << kept.size() << " before it was scheduled";
+      return op->emitError(differs)
+             << " what it did before it was scheduled: " << effects.size()
+             << " things, not " << kept.size();
     for (auto [effect, digest] : llvm::zip_equal(effects, kept.asArrayRef()))
       if (effect.digest != digest)
-        return function.emitError("program @")
-               << function.getName()
-               << " does not compute what it did before it was scheduled: "
-               << effect.what << " is something else";
+        return op->emitError(differs)
+               << " what it did before it was scheduled: " << effect.what
+               << " is something else";
     return success();
   }
 

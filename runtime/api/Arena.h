@@ -41,11 +41,13 @@ public:
 
 private:
   bool createShared(const World &world);
+  std::byte *makeSegment();
   bool mapPeers(const World &world);
 
   std::byte *own = nullptr;
   uint64_t bytes = 0, mapped = 0;
-  int fd = -1;
+  /// The file behind a shared arena, or the segment; -1: there is none.
+  int fd = -1, segment = -1;
   std::vector<std::byte *> peers;
 };
 

@@ -31,7 +31,12 @@ Channel::Channel(const ChannelSetting &setting, const GroupDesc &group,
     return;
   transport = createSharedTransport(setting.arena, ranks, me, index, timeout);
   // Making a communicator is collective over the job, so all agree first.
-  if (!job::everyone(transport != nullptr))
+  bool areShared = job::everyone(transport != nullptr);
+  if (!areShared && !job::usesMPI())
+    abortWorld("a program with so many groups of ranks and streams, " +
+               std::to_string(index + 1) +
+               " or more, needs messages; start the ranks with mpirun");
+  if (!areShared)
     transport = createMPITransport(ranks, me, setting.maxItems, timeout);
   transport->onTimeout = [this] { endLate(); };
 }

@@ -1,7 +1,15 @@
 //===- Job.cpp - Joining a job and helpers over all ranks -----------------===//
+//
+// Ranks that fsdp-run has started share memory; those of another launcher meet
+// by MPI.
+//
+//===----------------------------------------------------------------------===//
 #include "Job.h"
+#include "../process/Board.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +17,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <mpi.h>
 #include <unistd.h>
 
@@ -18,6 +27,7 @@ using namespace fsdp::rt;
 namespace {
 struct State {
   bool joined = false, mpi = false, ownsMPI = false;
+  std::unique_ptr<Board> board; // of ranks that fsdp-run has started
   World world;
   std::string messageFile;      // of MPI; removed while MPI runs
   std::vector<double> gathered; // room of allReduceSum
@@ -61,22 +71,25 @@ static std::string removeMessageFiles(int place) {
     if (file.extension() == suffix)
       mine = file.string();
     unlink(file.c_str());
-    // The launcher's folder around them; fails until the last is gone.
-    std::filesystem::path folder = file.parent_path();
-    if (folder.filename().string().rfind(kSessionPrefix, 0) == 0)
-      rmdir(folder.c_str());
   }
   return mine;
 }
 
 /// MPI complains at its end if its file is gone: leaves an empty one.
 static void restoreMessageFile(const std::string &file) {
-  std::error_code ignored;
-  std::filesystem::create_directory(std::filesystem::path(file).parent_path(),
-                                    ignored);
   int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (made >= 0)
     close(made);
+}
+
+/// Where all ranks are on this machine, Open MPI needs no network, at which it
+/// would listen. Settings that are in the environment already win.
+static void keepToThisMachine() {
+  auto place = detectLaunch();
+  if (!place || place->localSize != place->size)
+    return;
+  setenv("OMPI_MCA_pml", "ob1", /*overwrite=*/0);
+  setenv("OMPI_MCA_btl", "self,vader", /*overwrite=*/0);
 }
 
 /// A launcher that speaks MPI leaves one of these. Without it MPI would start
@@ -89,14 +102,33 @@ static bool isLaunched() {
   return false;
 }
 
+/// Joins the ranks that fsdp-run has started together with this one.
+static void joinLocalJob(State &s, const char *descriptor) {
+  auto place = detectLaunch();
+  if (!place)
+    throw Error(std::string("environment: ") + kBoardVariable +
+                " is set but RANK is not; fsdp-run sets both");
+  s.world = {place->rank, place->size};
+  s.board =
+      std::make_unique<Board>(std::atoi(descriptor), place->rank, place->size);
+  // Of no use to what this process starts.
+  unsetenv(kBoardVariable);
+  s.joined = true;
+}
+
 World fsdp::rt::joinWorld() {
   State &s = state();
   if (s.joined)
     return s.world;
+  if (const char *descriptor = std::getenv(kBoardVariable)) {
+    joinLocalJob(s, descriptor);
+    return s.world;
+  }
   int initialized = 0;
   MPI_Initialized(&initialized);
   s.mpi = initialized || isLaunched();
   if (s.mpi && !initialized) {
+    keepToThisMachine();
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
     s.ownsMPI = true;
@@ -128,7 +160,8 @@ void fsdp::rt::leaveWorld() {
   s = State();
 }
 
-void fsdp::rt::abortWorld(const std::string &message, int exitCode) {
+void fsdp::rt::abortWorld(const std::string &problem, int exitCode) {
+  std::string message = printable(problem);
   std::fflush(stdout);
   if (state().world.size > 1)
     std::fprintf(stderr, "fsdp: rank %d: %s\n", state().world.rank,
@@ -144,7 +177,9 @@ void fsdp::rt::abortWorld(const std::string &message, int exitCode) {
 }
 
 void fsdp::rt::barrier() {
-  if (state().mpi)
+  if (state().board)
+    state().board->barrier();
+  else if (state().mpi)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -152,6 +187,8 @@ void fsdp::rt::barrier() {
 static constexpr int64_t kMaxCount = int64_t(1) << 30;
 
 void fsdp::rt::broadcast(void *data, int64_t bytes, int root) {
+  if (state().board)
+    return state().board->broadcast(data, bytes, root);
   if (!state().mpi)
     return;
   auto *p = static_cast<std::byte *>(data);
@@ -178,6 +215,8 @@ void fsdp::rt::allReduceSum(double *values, int count) {
 
 void fsdp::rt::gather(const void *mine, int64_t bytes, void *all, int root) {
   State &s = state();
+  if (s.board)
+    return s.board->gather(mine, bytes, all, root);
   auto *to = static_cast<std::byte *>(all);
   auto *from = static_cast<const std::byte *>(mine);
   if (s.world.rank == root && bytes > 0)
@@ -199,13 +238,20 @@ bool job::usesMPI() { return state().mpi; }
 
 bool job::everyone(bool mine) {
   int good = mine;
+  if (state().board) {
+    double bad = mine ? 0 : 1;
+    allReduceSum(&bad, 1);
+    return bad == 0;
+  }
   if (state().mpi)
     MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   return good;
 }
 
 void job::allGather(const void *mine, int64_t bytes, void *all) {
-  if (state().mpi)
+  if (state().board)
+    state().board->allGather(mine, bytes, all);
+  else if (state().mpi)
     MPI_Allgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE,
                   MPI_COMM_WORLD);
   else
@@ -216,6 +262,8 @@ std::vector<char> job::ranksOfThisNode() {
   State &s = state();
   std::vector<char> result(size_t(s.world.size), 0);
   result[size_t(s.world.rank)] = 1;
+  if (s.board)
+    std::fill(result.begin(), result.end(), 1);
   if (!s.mpi)
     return result;
   MPI_Comm node;

@@ -6,7 +6,7 @@
 
 namespace fsdp::rt::job {
 
-/// True if this process is one of a launched job, so that MPI is in use.
+/// True if ranks can send messages; those of a local job share memory alone.
 bool usesMPI();
 /// True if `mine` is true on every rank.
 bool everyone(bool mine);

@@ -3,33 +3,15 @@
 // Every rank runs the same program, so a tensor has the same offset in every
 // arena and a peer's copy can be read where it is. What is left is order: a
 // counter per rank and channel, raised when the rank arrives at a barrier.
-// Waiting threads sleep in the kernel: they share the cores with compute.
 //
 //===----------------------------------------------------------------------===//
 #include "../api/Trace.h"
+#include "../process/Gate.h"
 #include "Transport.h"
-#include <atomic>
-#include <climits>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 using namespace fsdp::rt;
 
 namespace {
-
-/// One rank's arrivals in one channel, on a cache line of the control pages.
-struct alignas(64) Gate {
-  std::atomic<uint32_t> arrived;
-  std::atomic<uint32_t> sleepers;
-};
-static_assert(sizeof(Gate) == 64);
-
-long futex(std::atomic<uint32_t> *word, int operation, uint32_t value,
-           const timespec *timeout) {
-  return syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);
-}
 
 class SharedTransport final : public Transport {
 public:
@@ -53,46 +35,23 @@ public:
 
 private:
   void synchronize();
-  void await(Gate &gate, uint32_t target);
 
   const std::byte *base;
   int me;
   uint32_t round = 0;
   std::vector<const std::byte *> peers;
+  /// Of the channel, in the control pages.
   std::vector<Gate *> gates;
 };
 
 } // namespace
 
 void SharedTransport::synchronize() {
-  Gate &mine = *gates[size_t(me)];
-  mine.arrived.store(++round);
-  if (mine.sleepers.load() != 0)
-    futex(&mine.arrived, FUTEX_WAKE, INT_MAX, nullptr);
+  gates[size_t(me)]->arrive(++round);
+  int64_t begin = now();
   for (size_t p = 0; p < gates.size(); ++p)
     if (int(p) != me)
-      await(*gates[p], round);
-}
-
-void SharedTransport::await(Gate &gate, uint32_t target) {
-  auto here = [&] { return int32_t(gate.arrived.load() - target) >= 0; };
-  // A peer is often only a moment behind.
-  for (int i = 0; i < 40; ++i) {
-    if (here())
-      return;
-    __builtin_ia32_pause();
-  }
-  int64_t begin = now();
-  gate.sleepers.fetch_add(1);
-  for (;;) {
-    uint32_t seen = gate.arrived.load();
-    if (int32_t(seen - target) >= 0)
-      break;
-    timespec second{1, 0};
-    futex(&gate.arrived, FUTEX_WAIT, seen, &second);
-    checkTime(begin);
-  }
-  gate.sleepers.fetch_sub(1);
+      gates[p]->await(round, [&] { checkTime(begin); });
 }
 
 std::unique_ptr<Transport>

@@ -11,6 +11,7 @@
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -99,7 +100,8 @@ void rt::abortWorld(const std::string &message, int exitCode) {
   World world = theJob().world;
   std::string who =
       world.size > 1 ? "rank " + std::to_string(world.rank) + ": " : "";
-  std::fprintf(stderr, "fsdp: %s%s\n", who.c_str(), message.c_str());
+  std::fprintf(stderr, "fsdp: %s%s\n", who.c_str(),
+               printable(message).c_str());
   if (health)
     health->tellEnd(exitCode);
   removeFilesOnSignal();

@@ -2,6 +2,7 @@
 #include "fsdp/Runtime/JsonField.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 
 using namespace fsdp;
@@ -38,10 +39,18 @@ std::vector<JsonField> JsonField::items() const {
   return fields;
 }
 
-std::string JsonField::string() const {
+std::string JsonField::anyString() const {
   if (!value.is_string())
     fail("expected a string");
   return value.get<std::string>();
+}
+
+std::string JsonField::string() const {
+  std::string text = anyString();
+  if (!isPlainLine(text))
+    fail("expected one line of text without control characters, got '" +
+         printableLine(text) + "'");
+  return text;
 }
 
 double JsonField::number() const {
@@ -98,7 +107,8 @@ std::vector<std::pair<std::string, JsonField>> JsonField::fields() const {
     fail("expected an object");
   std::vector<std::pair<std::string, JsonField>> result;
   for (const auto &[key, item] : value.items())
-    result.emplace_back(key, JsonField(item, place + ": " + key));
+    result.emplace_back(key,
+                        JsonField(item, place + ": " + printableLine(key)));
   return result;
 }
 

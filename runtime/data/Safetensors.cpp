@@ -163,7 +163,7 @@ TensorView HeaderReader::readTensor(const std::string &name,
     auto type = entry.at("dtype").get<std::string>();
     std::optional<DType> known = dtypeNamed(type);
     if (!known)
-      fail("'" + name + "' has the unsupported type " + type);
+      fail("'" + name + "' has the unsupported type " + printableLine(type));
     tensor.dtype = *known;
     CheckedSize largest = 1;
     for (uint64_t size : readNumbers(name, entry, "shape")) {

@@ -1,6 +1,7 @@
 //===- StrictJson.cpp - JSON that means one thing -------------------------===//
 #include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/Json.h"
+#include "fsdp/Support/Text.h"
 #include <set>
 #include <vector>
 
@@ -21,7 +22,7 @@ json rt::parseStrictJson(std::string_view text, std::string &problem) {
     else if (event == json::parse_event_t::key) {
       auto key = value.get<std::string>();
       if (!open.back().insert(key).second && problem.empty())
-        problem = "'" + key + "' appears twice";
+        problem = "'" + printableLine(key) + "' appears twice";
     }
     return true;
   };

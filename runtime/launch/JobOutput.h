@@ -1,9 +1,9 @@
 //===- JobOutput.h - One message per failed job -----------------*- C++ -*-===//
 //
-// When a job fails, every rank and mpirun itself have something to say, in
-// several paragraphs. A person needs one line: what went wrong first. This
-// filter reads the job's error stream line by line, passes on what is no
-// diagnostic, and keeps what explains the failure.
+// When a job fails, several ranks have something to say. A person needs one
+// line: what went wrong first. This filter reads the job's error stream line by
+// line, passes on what is no error of a rank, and keeps what explains the
+// failure.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_LAUNCH_JOBOUTPUT_H
@@ -23,13 +23,7 @@ public:
   std::string failure(int status) const;
 
 private:
-  void takeParagraph();
-
-  std::string firstMessage; // the first rank that explained itself
-  std::string lostRank;     // what mpirun said about a rank that could not
-  std::string held;         // mpirun's own words, the last resort
-  std::string paragraph;    // between two rules of dashes
-  bool inParagraph = false;
+  std::string firstMessage; // of the first rank that explained itself
 };
 
 } // namespace fsdp::rt

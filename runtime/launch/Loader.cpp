@@ -1,12 +1,11 @@
 //===- Loader.cpp - Opening a compiled artifact ---------------------------===//
 #include "fsdp/Runtime/Loader.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
-#include <elf.h>
 #include <filesystem>
 
 using namespace fsdp;
@@ -16,17 +15,24 @@ void LoadedArtifact::Close::operator()(void *library) const {
   dlclose(library);
 }
 
-/// Refuses a library that was cut: the system's loader would map it and die
-/// of a bus error. The table of sections is the last thing in the file.
-static void checkLibraryFile(const std::string &libraryPath) {
-  std::string bytes = readWholeFile(libraryPath, "the artifact's library");
-  Elf64_Ehdr header{};
-  std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
-  uint64_t end = header.e_shoff + uint64_t{header.e_shnum} * header.e_shentsize;
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_shoff > bytes.size() || end > bytes.size())
-    throw Error("the artifact's library " + libraryPath +
-                " is damaged or incomplete; compile the artifact again");
+/// The system's loader would map a damaged library, and its code would run.
+void ArtifactFolder::checkLibrary() const {
+  if (!std::filesystem::exists(libraryPath()))
+    throw Error("the artifact's library " + libraryPath() + " is missing");
+  if (!std::filesystem::exists(checksumPath()))
+    throw Error("the artifact has no checksum of its library, " +
+                checksumPath() +
+                ": an older fsdp-compile has made it, or the file was left "
+                "behind; compile the artifact again");
+  std::string is =
+      checksumLine(readWholeFile(libraryPath(), "the artifact's library"));
+  std::string was = readWholeFile(checksumPath(), "the library's checksum",
+                                  FileKind::Regular);
+  if (is != was)
+    throw Error(
+        "the artifact's library " + libraryPath() +
+        " is damaged or was changed (strip, patchelf): " + checksumPath() +
+        " is not its checksum; compile the artifact again");
 }
 
 /// The library's table, after the checks that need no manifest.
@@ -69,9 +75,7 @@ ArtifactFolder::ArtifactFolder(const std::string &directory) : path(directory) {
                 "'; fsdp-compile makes one");
   text = readWholeFile(manifestPath(), "the artifact's manifest");
   parsed = parseManifest(text, manifestPath());
-  if (!std::filesystem::exists(libraryPath()))
-    throw Error("the artifact's library " + libraryPath() + " is missing");
-  checkLibraryFile(libraryPath());
+  checkLibrary();
 }
 
 LoadedArtifact::LoadedArtifact(const ArtifactFolder &folder) : folder(folder) {

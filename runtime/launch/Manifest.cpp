@@ -395,22 +395,38 @@ static void parseMesh(Manifest &manifest, const Field &field) {
   }
 }
 
-static ProgramInfo parseProgram(const Manifest &manifest, const Field &field) {
+using RangesByName = std::map<std::string, const RangeInfo *, std::less<>>;
+
+static ProgramInfo parseProgram(const Manifest &manifest,
+                                const RangesByName &ranges,
+                                const Field &field) {
   ProgramInfo program;
   program.name = field.at("name").string();
   program.inputs = field.at("inputs").strings();
   program.outputs = field.at("outputs").strings();
+  program.reads = field.at("reads").strings();
+  program.writes = field.at("writes").strings();
+  program.adds = field.at("adds").strings();
   program.arenaBytes = field.at("arena_bytes").integer();
   program.flops = field.at("flops").number();
   auto ofModel = field.find("model_flops");
   program.modelFlops = ofModel ? ofModel->number() : program.flops;
   if (program.arenaBytes > manifest.arenaBytes)
     field.fail("'" + program.name + "' needs more than the arena");
-  for (const auto *names : {&program.inputs, &program.outputs})
+  for (const auto *names : {&program.inputs, &program.outputs, &program.reads,
+                            &program.writes, &program.adds})
     for (const std::string &name : *names)
-      if (!manifest.findRange(name))
+      if (ranges.count(name) == 0)
         field.fail("'" + program.name + "' uses '" + name +
                    "', which is no range");
+  if (std::string fault = faultOf(program); !fault.empty())
+    field.fail(fault);
+  for (const std::string &name : program.reads)
+    if (ranges.at(name)->role == "input" &&
+        std::find(program.inputs.begin(), program.inputs.end(), name) ==
+            program.inputs.end())
+      field.fail("'" + program.name + "' reads '" + name +
+                 "', which is none of its inputs");
   return program;
 }
 
@@ -432,6 +448,30 @@ static std::vector<StepAction> parseStep(const Manifest &manifest,
   return step;
 }
 
+/// Checks that the steps do what their programs need, and each as often as is
+/// stated.
+static void checkSteps(const Manifest &manifest, const Field &runs,
+                       const Field &root) {
+  std::vector<const ProgramEffects *> programs;
+  for (const ProgramInfo &program : manifest.programs)
+    programs.push_back(&program);
+  std::map<std::string, std::vector<ProgramRuns>> lists;
+  for (const auto &[name, actions] : manifest.steps)
+    for (const StepAction &action : actions)
+      lists[name].push_back(
+          {static_cast<size_t>(action.program), action.times});
+  std::map<std::string, std::map<std::string, int64_t>> stated;
+  for (const auto &[name, step] : runs.fields()) {
+    lists[name];
+    for (const auto &[program, times] : step.fields())
+      stated[name][program] = times.integer(1);
+  }
+  for (const auto &[name, list] : lists)
+    if (std::string fault = faultOfStep(name, programs, list, stated[name]);
+        !fault.empty())
+      root.fail(fault);
+}
+
 Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   std::string place = "damaged manifest " + origin;
   std::string problem;
@@ -439,8 +479,8 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   if (!problem.empty())
     throw Error(place + ": " + problem);
   Field root(document, place);
-  if (root.at("format").integer() != 3)
-    root.fail("format is not 3; the artifact is from another version");
+  if (root.at("format").integer() != 4)
+    root.fail("format is not 4; the artifact is from another version");
   Manifest manifest;
   manifest.config = root.at("config").texts();
   if (auto from = root.find("model_from"))
@@ -459,9 +499,13 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
     manifest.ranges.push_back(parseRange(manifest, item));
   checkUniqueNames(manifest, place);
   checkOverlap(manifest, place);
+  RangesByName ranges;
+  for (const RangeInfo &range : manifest.ranges)
+    ranges[range.name] = &range;
   for (const Field &item : root.at("programs").items())
-    manifest.programs.push_back(parseProgram(manifest, item));
+    manifest.programs.push_back(parseProgram(manifest, ranges, item));
   for (const auto &[name, step] : root.at("steps").fields())
     manifest.steps[name] = parseStep(manifest, step);
+  checkSteps(manifest, root.at("runs"), root);
   return manifest;
 }

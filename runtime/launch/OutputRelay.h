@@ -1,8 +1,8 @@
 //===- OutputRelay.h - What the ranks print, on its way ---------*- C++ -*-===//
 //
-// mpirun dies of a segmentation fault when the reader of its output goes away,
-// and calls it success when the output cannot be written. So it writes to a
-// pipe of ours, whose bytes go to standard output from here.
+// The launcher has to know when the reader of a job's output goes away, or when
+// it cannot be written. So ranks write to a pipe of ours, whose bytes go to
+// standard output from here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_LAUNCH_OUTPUTRELAY_H

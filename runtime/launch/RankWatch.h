@@ -9,8 +9,7 @@
 
 namespace fsdp::rt {
 
-/// Watches the processes that a launcher has started: the ranks, or mpirun, and
-/// then its children, the ranks.
+/// Watches the ranks that a launcher has started.
 class RankWatch {
 public:
   /// A process that is stopped for `limitSeconds` is too much; 0: never.
@@ -26,38 +25,27 @@ public:
   /// suspended together with its launcher goes on. Where another rank runs, it
   /// has a while to say so itself: it knows where the ranks are.
   std::string look();
-  /// Ends all children of mpirun that were ever seen.
-  void killRanks() const;
-  /// Looks for ranks, and sends a signal to those that are not among `told`,
-  /// which then has them.
-  void tellRanks(int signal, std::set<int64_t> &told);
-  /// A signal that waits for a process that blocks it, of those at which ranks
-  /// save; 0: none does.
-  int pendingSignal() const;
+  /// Sends a signal to the ranks that are not among `told`, which then has
+  /// them.
+  void tellRanks(int signal, std::set<int64_t> &told) const;
 
 private:
   struct Process {
+    std::string name;
     uint64_t startTime = 0;
     int64_t stoppedLooks = 0;
   };
   /// A process at one look.
   struct Seen {
     int64_t pid;
-    std::string name;
+    const std::string &name;
     double stoppedFor; // seconds
     bool isThere;      // and has not ended
   };
-  Seen lookAt(int64_t pid, const std::string &name, Process &process) const;
-
-  struct Started {
-    std::string name;
-    Process process;
-  };
+  Seen lookAt(int64_t pid, Process &process) const;
 
   double limit, seconds;
-  // By number of process.
-  std::map<int64_t, Started> started;
-  std::map<int64_t, Process> ranks; // of mpirun
+  std::map<int64_t, Process> ranks; // by number of process
 };
 
 } // namespace fsdp::rt

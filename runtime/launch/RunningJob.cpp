@@ -58,22 +58,18 @@ static bool isSaving(int signal) {
                    signal) != std::end(kSavingSignals);
 }
 
-static void forwardSignal(int signal, siginfo_t *info, void *) {
+static void forwardSignal(int signal) {
   stopSignal = signal;
   if (noteSignals)
     return isSaving(signal) ? noteWish() : void(wishes = 2);
-  // A terminal sends its signals to all of them too. mpirun takes a second one
-  // for impatience and ends without cleaning up.
-  bool hasIt = info->si_code == SI_KERNEL && endsJobWell(signal);
   for (const std::atomic<pid_t> &receiver : receivers)
-    if (pid_t pid = receiver; pid > 0 && !hasIt)
+    if (pid_t pid = receiver; pid > 0)
       kill(pid, signal == SIGINT ? SIGINT : SIGTERM);
 }
 
 static void handleSignals() {
   struct sigaction action{};
-  action.sa_sigaction = forwardSignal;
-  action.sa_flags = SA_SIGINFO; // without SA_RESTART: poll returns at once
+  action.sa_handler = forwardSignal; // no SA_RESTART: poll returns at once
   for (int signal : kStopSignals)
     if (!isIgnored(signal))
       sigaction(signal, &action, nullptr);
@@ -90,10 +86,6 @@ static bool ignoreBrokenPipes() {
   bool wasIgnored = isIgnored(SIGPIPE);
   std::signal(SIGPIPE, SIG_IGN);
   return wasIgnored;
-}
-
-bool rt::endsJobWell(int signal) {
-  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
 }
 
 //===----------------------------------------------------------------------===//
@@ -114,10 +106,10 @@ static std::array<int, 2> makePipe() {
   return {ends[0], ends[1]};
 }
 
-RunningJob::RunningJob(double graceSeconds)
+RunningJob::RunningJob(double graceSeconds, double endSeconds)
     : errorPipe(makePipe()), printPipe(makePipe()), errors(errorPipe[0]),
       relay(printPipe[0], STDOUT_FILENO), watch(heartbeatLimit()),
-      grace(graceSeconds) {
+      grace(graceSeconds), endSeconds(endSeconds) {
   std::fflush(nullptr);
   noteSignals = grace > 0;
   wishes = 0;
@@ -229,9 +221,15 @@ void RunningJob::send(int signal) {
       kill(process.pid, signal);
 }
 
+static std::chrono::steady_clock::time_point inSeconds(double seconds) {
+  using namespace std::chrono;
+  return steady_clock::now() +
+         duration_cast<steady_clock::duration>(duration<double>(seconds));
+}
+
 /// Tells the processes to end. They are given time for that, but not for ever.
 void RunningJob::endSoon() {
-  Clock::time_point soon = Clock::now() + std::chrono::seconds(10);
+  Clock::time_point soon = inSeconds(endSeconds);
   if (deadline && *deadline <= soon)
     return;
   send(SIGTERM);
@@ -245,12 +243,11 @@ void RunningJob::endSoon() {
 void RunningJob::letRanksSave() {
   if (!deadline) {
     isGrace = true;
-    deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                  std::chrono::duration<double>(grace));
+    deadline = inSeconds(grace);
   }
   if (wishes == 2 && !endsAtOnce) {
     endsAtOnce = true;
-    deadline = Clock::now() + std::chrono::seconds(2);
+    deadline = inSeconds(2);
     told.clear();
   }
   int signal = stopSignal;
@@ -262,34 +259,18 @@ void RunningJob::lookAfter() {
   if (stopSignal != 0 && grace > 0)
     letRanksSave();
   else if (stopSignal != 0 && !deadline)
-    deadline = Clock::now() + std::chrono::seconds(10);
+    deadline = inSeconds(10);
   if (lostReader() || (status != 0 && running > 0))
     endSoon();
-  // An mpirun of ranks that save blocks what it is sent.
-  if (grace > 0 && sent.count(SIGTERM) != 0)
-    watch.tellRanks(SIGTERM, told);
-  if (deadline && Clock::now() > *deadline) {
-    watch.killRanks();
+  if (deadline && Clock::now() > *deadline)
     send(SIGKILL);
-  }
   if (Clock::now() - lastLook < std::chrono::duration<double>(watch.period()))
     return;
   lastLook = Clock::now();
-  if (grace > 0 && stopSignal == 0 && sent.empty())
-    lookForSignals();
   std::string problem = watch.look();
   if (stopped.empty() && !problem.empty()) {
     stopped = problem;
     endSoon();
-  }
-}
-
-/// mpirun blocks the signals at which the ranks save. Not asked behind a signal
-/// of ours, which would be found.
-void RunningJob::lookForSignals() {
-  if (int signal = watch.pendingSignal()) {
-    noteWish();
-    stopSignal = signal;
   }
 }
 
@@ -368,7 +349,5 @@ JobEnd RunningJob::wait() {
     unfinished += '\n';
     takeLines();
   }
-  // Ranks outlive an mpirun that was killed, for a moment.
-  watch.killRanks();
   return explain();
 }

@@ -18,17 +18,15 @@ namespace fsdp::rt {
 /// before anything that opens files.
 void openStandardStreams();
 
-/// Whether the signal ends mpirun and ranks well when a terminal sends it to
-/// the whole job.
-bool endsJobWell(int signal);
-
-/// The processes of a job, mpirun or the ranks themselves, from their start to
-/// their end: what they print is passed on, signals are sent to them, and if
-/// one fails or stops, all are ended. One at a time in a process.
+/// The ranks of a job from their start to their end: what they print is passed
+/// on, signals are sent to them, and if one fails or stops, all are ended. One
+/// at a time in a process.
 class RunningJob {
 public:
-  /// `graceSeconds`: see LocalJob. Throws fsdp::Error if there are no pipes.
-  explicit RunningJob(double graceSeconds = 0);
+  /// `graceSeconds`: see LocalJob. When one has failed, the others are told to
+  /// end, and `endSeconds` later those are killed that are still there. Throws
+  /// fsdp::Error if there are no pipes.
+  RunningJob(double graceSeconds, double endSeconds);
   ~RunningJob();
   RunningJob(const RunningJob &) = delete;
   RunningJob &operator=(const RunningJob &) = delete;
@@ -55,7 +53,6 @@ private:
   void takeStatus(const std::string &name, int status);
   JobEnd explain() const;
   void lookAfter();
-  void lookForSignals();
   void letRanksSave();
   void send(int signal);
   void endSoon();
@@ -76,6 +73,7 @@ private:
   int status = 0;         // of the first process that failed
   std::set<int> sent;     // signals
   double grace;           // seconds; 0: a signal ends the job
+  double endSeconds;      // of ranks that are told to end
   std::set<int64_t> told; // ranks that know of the signal
   /// A signal ends the job, and it is not to save; or it did not in time.
   bool endsAtOnce = false, isLate = false;

@@ -45,6 +45,8 @@ double rt::joinTimeout() { return seconds("FSDP_JOIN_TIMEOUT", 120, false); }
 
 double rt::heartbeatLimit() { return seconds("FSDP_HEARTBEAT", 30, true); }
 
+double rt::fileTimeout() { return seconds("FSDP_FILE_TIMEOUT", 60, true); }
+
 bool rt::wantsSharedMemory() {
   return choice("FSDP_SHARED_MEMORY").value_or(true);
 }
@@ -63,6 +65,7 @@ void rt::checkVariables() {
   collectiveTimeout();
   joinTimeout();
   heartbeatLimit();
+  fileTimeout();
   wantsSharedMemory();
   wantsSharedGpu();
   wantsNativeBF16();

@@ -1,8 +1,6 @@
 //===- ProcessState.cpp - Whether a process runs --------------------------===//
 #include "ProcessState.h"
 #include "fsdp/Runtime/Launch.h"
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -46,33 +44,4 @@ const char *fsdp::rt::whyIsSilent(int64_t pid, const std::string &host) {
          : isHere && (process.state == 0 || process.state == 'Z')
              ? "it has ended"
              : "it is stopped, dead or out of reach";
-}
-
-std::vector<int64_t> fsdp::rt::childrenOf(int64_t pid) {
-  std::vector<int64_t> children;
-  std::error_code ignored;
-  // Each thread lists the children that it started.
-  for (const auto &task :
-       std::filesystem::directory_iterator(procPath(pid, "task"), ignored)) {
-    std::ifstream file(task.path() / "children");
-    for (int64_t child; file >> child;)
-      children.push_back(child);
-  }
-  return children;
-}
-
-uint64_t fsdp::rt::pendingSignals(int64_t pid) {
-  std::ifstream file(procPath(pid, "status"));
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("ShdPnd:", 0) == 0)
-      return std::strtoull(line.c_str() + 7, nullptr, 16);
-  return 0;
-}
-
-std::string fsdp::rt::variableOf(int64_t pid, const std::string &name) {
-  std::ifstream file(procPath(pid, "environ"));
-  for (std::string entry; std::getline(file, entry, '\0');)
-    if (entry.compare(0, name.size() + 1, name + "=") == 0)
-      return entry.substr(name.size() + 1);
-  return {};
 }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace fsdp::rt {
 
@@ -27,15 +26,6 @@ bool isThisHost(const std::string &host);
 /// Why nothing is heard of a process of a rank, as far as this machine knows:
 /// "it is stopped" and the like.
 const char *whyIsSilent(int64_t pid, const std::string &host);
-
-/// Children of a process; nothing where the kernel does not list them.
-std::vector<int64_t> childrenOf(int64_t pid);
-
-/// Signals that wait for a process as a whole, signal 1 as the lowest bit.
-uint64_t pendingSignals(int64_t pid);
-
-/// A variable of another process's environment, or nothing.
-std::string variableOf(int64_t pid, const std::string &name);
 
 } // namespace fsdp::rt
 

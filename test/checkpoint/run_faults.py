@@ -402,9 +402,8 @@ def fitting(work, text, artifact):
         expect("bits per byte" in said, said)
     said = artifacts.run(
         "fsdp-run", artifact.path, "sample", "-n", str(RANKS), "--checkpoint",
-        f"{last}/checkpoint", f"--training.dataset_path={text}",
-        "--sample.length=5")
-    expect("sample (temperature" in said, said)
+        f"{last}/checkpoint", f"--training.dataset_path={text}")
+    expect("sample: 200 bytes" in said and "sample (temperature" in said, said)
     expect(not os.path.exists("outputs"), "a command leaves files")
 
 

@@ -136,12 +136,11 @@ class Job:
         artifacts.wait_until(lambda: self.find_ranks() or self.process.poll() is not None, "ranks")
 
     def find_ranks(self):
-        for launcher in artifacts.children(self.process.pid):
-            for pid in artifacts.children(launcher):
-                with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-                    number = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", file.read())
-                    if number:
-                        self.ranks[int(number.group(1))] = pid
+        for pid in artifacts.children(self.process.pid):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+                number = re.search(rb"\0RANK=(\d+)", file.read())
+                if number:
+                    self.ranks[int(number.group(1))] = pid
         return len(self.ranks) == RANKS
 
     def send(self, number, *ranks):

@@ -3,6 +3,8 @@ write safetensors.
 
 Only Python's standard library, as the tests run where nothing else is."""
 import array
+import contextlib
+import ctypes
 import itertools
 import json
 import math
@@ -12,6 +14,9 @@ import subprocess
 import sys
 import time
 
+# Ranks by MPI, which a program and its arguments follow.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
+          "none", "-n"]
 SECONDS = 300  # what has not happened after these never will
 
 
@@ -47,6 +52,24 @@ def children(pid):
             if process_fields(name)[1:2] == [str(pid)]]
 
 
+def listeners(*pids):
+    """Addresses at which processes listen, as /proc/net/tcp has them."""
+    listens = "0A"
+    sockets = {}
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open(f"/proc/net/{table}") as file:
+            for fields in map(str.split, file):
+                if fields[3] == listens:
+                    sockets[f"socket:[{fields[9]}]"] = fields[1]
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    found.add(sockets.get(os.readlink(f"/proc/{pid}/fd/{number}")))
+    return found - {None}
+
+
 def expect(condition, what):
     """The test fails unless `condition` holds."""
     if not condition:
@@ -60,6 +83,18 @@ def wait_until(condition, what):
         if time.monotonic() > end:
             sys.exit(f"{what}: not within {SECONDS} s")
         time.sleep(0.05)
+
+
+def write_checksum(folder):
+    """The checksum of an artifact's library, as fsdp-compile writes it."""
+    with open(f"{folder}/step.so", "rb") as file:
+        library = file.read()
+    xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    xxh3.restype = ctypes.c_uint64
+    xxh3.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    with open(f"{folder}/step.so.xxh3", "w") as file:
+        file.write(f"xxh3 {xxh3(library, len(library)):016x} of "
+                   f"{len(library)} bytes\n")
 
 
 def write_int32(path, tensors):

@@ -232,7 +232,9 @@ __attribute__((destructor)) static void write() {
     return;
   counting = true;
   current = -1;
-  const char *rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char *rank = std::getenv("RANK");
+  if (!rank)
+    rank = std::getenv("OMPI_COMM_WORLD_RANK");
   std::string mine = std::string(path) + "." + (rank ? rank : "0");
   std::FILE *file = std::fopen(mine.c_str(), "w");
   if (!file)

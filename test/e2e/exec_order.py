@@ -211,7 +211,8 @@ def check_outputs(module, program, issued):
     for access in (access for issue in work for access in (*issue.reads, *issue.writes)):
         if isinstance(access.buffer, str) and access.end > module.bytes["persistent_bytes"]:
             entry = module.ranges[access.buffer[1:]]
-            require(entry.name in program.outputs, "an output of another program")
+            require(entry.name in program.lists.get("outputs", []),
+                    "an output of another program")
             used[entry.name] = (entry.offset, entry.offset + text.bytes_of(entry.kind))
     for access in (access for issue in work for access in (*issue.writes, *issue.scratch)):
         for begin, end in used.values():
@@ -261,19 +262,94 @@ def check_program(module, program, issued, gradients):
     require(over["compute"] == 2 * bit - 1, "a stream is left running")
 
 
+#===------------------------------------------------------------------------===#
+# Statements and steps
+#===------------------------------------------------------------------------===#
+
+def stated(program, name):
+    return set(program.lists.get(name, []))
+
+
+def check_statement(module, program):
+    require({"reads", "writes"} <= program.lists.keys(), "a program states nothing")
+    require(all(name in module.ranges for names in program.lists.values() for name in names),
+            "a name of no range")
+    reads, writes = stated(program, "reads"), stated(program, "writes")
+    require(stated(program, "outputs") <= writes, "an output is given, but not written")
+    require(stated(program, "adds") <= reads & writes, "a sum is not read and written")
+    inputs = {name for name in reads if module.ranges[name].role == "input"}
+    require(inputs <= stated(program, "inputs"), "an input is read that nobody fills")
+
+
+def check_effects(module, program, issued):
+    """A byte of a range is 1 when the program has written it."""
+    reads, writes = stated(program, "reads"), stated(program, "writes")
+    written = {name: bytearray(text.bytes_of(entry.kind))
+               for name, entry in module.ranges.items()}
+    seen = set()
+
+    def accesses(names):
+        for access in names:
+            if isinstance(access.buffer, str):
+                name = access.buffer[1:]
+                start = module.ranges[name].offset
+                yield name, slice(access.begin - start, access.end - start)
+
+    for issue in issued:
+        for name, part in accesses(issue.reads):
+            if 0 in written[name][part]:
+                require(name in reads, "a read that is not stated")
+                seen.add(name)
+        for name, part in accesses(issue.writes):
+            require(name in writes, "a write that is not stated")
+            written[name][part] = b"\1" * (part.stop - part.start)
+    require(not any(0 in written[name] for name in writes), "a range is not written whole")
+    require(seen == reads, "a stated read is missing")
+
+
+def check_step(module):
+    programs = {program.name: program for program in module.programs()}
+    step = module.step
+    if step is None:
+        step = [["train", 1]] if "train" in programs else []
+    else:
+        require(module.runs is not None, "a step states nothing")
+    require(all(name in programs for name, _ in step), "a step runs no program")
+    counts = collections.Counter()
+    for name, times in step:
+        counts[name] += times
+    require(module.runs is None or counts == module.runs, "a program runs too often or too seldom")
+    made = set().union(*(stated(program, "writes") - stated(program, "reads")
+                         for program in programs.values()))
+    sums = set().union(*(stated(program, "adds") for program in programs.values()))
+    written, filled = set(), set()
+    for name, times in step:
+        for _ in range(times):
+            reads, writes, adds = (stated(programs[name], what)
+                                   for what in ("reads", "writes", "adds"))
+            require(reads & made <= written, "a read of what another program has yet to write")
+            require((reads & sums) - adds <= filled, "a read of an empty sum")
+            written |= writes
+            filled = (filled - writes) | adds
+    require(filled <= made, "a sum is left full")
+
+
 def fault_of(module):
     """None, or what is wrong with the module."""
+    if module.fault:
+        return module.fault
     try:
         check_places(module)
         programs = [(program, Issue(module, program).issued) for program in module.programs()]
-        written = {program.name: {access.buffer[1:] for issue in issued for access in issue.writes
-                                  if isinstance(access.buffer, str)}
-                   for program, issued in programs}
         for program, issued in programs:
-            others = set().union(*(names for name, names in written.items()
-                                   if name != program.name))
+            others = set().union(*(stated(other, "writes") for other, _ in programs
+                                   if other is not program))
             check_outputs(module, program, issued)
             check_program(module, program, issued, others)
+        for program, issued in programs:
+            check_statement(module, program)
+            check_effects(module, program, issued)
+        check_step(module)
     except Fault as fault:
         return str(fault)
     return None

@@ -18,7 +18,7 @@ GOOD = """module attributes {exec.arena_bytes = 512 : i64, exec.persistent_bytes
     exec.record 0 on compute
     exec.copy on compute(%t : memref<16xf32>) outs(%to : memref<16xf32>)
   }
-  exec.program @train arena 512 {
+  exec.program @train arena 512 attributes {exec.reads = ["w"], exec.writes = ["y", "w"]} {
     %w = exec.get @w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
     %g = exec.get @g : memref<16xf32>
@@ -52,7 +52,10 @@ IN_PLACE = "an output is an input"
 BEHIND = (("exec.persistent_bytes = 192", "exec.persistent_bytes = 64"),
           ("  exec.range @g : memref<16xf32> role gradient at 128\n", ""),
           ("    %g = exec.get @g : memref<16xf32>\n", ""))
-GIVES_Y = ("arena 512 {", 'arena 512 attributes {exec.outputs = ["y"]} {')
+GIVES_Y = ("{exec.reads", '{exec.outputs = ["y"], exec.reads')
+READS_W, WRITES = 'exec.reads = ["w"]', 'exec.writes = ["y", "w"]'
+STEPS = (("exec.target", "exec.steps = {train = {train = 1 : i64}}, nn.steps = {train = "
+          "[#nn.action<@train times 1>]}, exec.target"),)
 EDITS = [
     # (what is wrong then, what is replaced and by what); None: nothing is.
     (None, C),
@@ -99,6 +102,25 @@ EDITS = [
     (NOT_THERE, ("@move(%low, %y)", "@move(%g, %y)")),
     (NOT_THERE, ("@move(%low, %y)", "@move(%y, %low)")),
     ("a call with other types", ("@move(%low, %y)", "@move(%b, %y)")),
+    # Statements.
+    ("a program states nothing", (READS_W + ", ", "")),
+    ("a name of no range", (READS_W, 'exec.inputs = ["x"], ' + READS_W)),
+    ("a read that is not stated", (READS_W, "exec.reads = []")),
+    ("a stated read is missing", (READS_W, 'exec.reads = ["w", "g"]')),
+    ("a write that is not stated", (WRITES, 'exec.writes = ["y"]')),
+    ("a range is not written whole", (WRITES, 'exec.writes = ["y", "w", "g"]')),
+    ("a range is not written whole", (LAST, "")),
+    ("an output is given, but not written", GIVES_Y, (WRITES, 'exec.writes = ["w"]')),
+    ("a sum is not read and written", (READS_W, 'exec.adds = ["y"], ' + READS_W)),
+    ("an input is read that nobody fills", ("role parameter", "role input")),
+    # Steps.
+    (None, *STEPS),
+    (None, *STEPS, ("exec.steps = {train = {train = 1", "exec.steps = {train = {train = 2"),
+     ("times 1", "times 2")),
+    ("a step states nothing", *STEPS, ("exec.steps", "exec.others")),
+    ("a step runs no program", *STEPS, ("@train times", "@move times")),
+    ("a program runs too often or too seldom", *STEPS, ("times 1", "times 2")),
+    ("a sum is left full", (READS_W, 'exec.adds = ["w"], ' + READS_W)),
     # Operands of one operation.
     (IN_PLACE, ("at 448", "at 192")),
     (IN_PLACE, ("at 384", "at 192")),

@@ -22,6 +22,9 @@ _CALL = re.compile(r"exec\.call @(\S+?)\((.*)\) events \[(.*?)\]( \{.*\})?(?: : 
 _BLOCK = re.compile(r"  exec\.(program|func) @(\S+)(?: arena (\d+))?(?: attributes (\{.*\}))? \{$")
 _MODULE = re.compile(r"exec\.(arena_bytes|persistent_bytes) = (\d+)")
 _TARGET = re.compile(r"exec\.target = \"(\w+)\"")
+_STEP = re.compile(r"nn\.steps = \{train = \[(.*?)\]\}")
+_RUNS = re.compile(r"exec\.steps = \{train = \{(.*?)\}\}")
+_LIST = re.compile(r"exec\.(inputs|outputs|reads|writes|adds) = \[(.*?)\]")
 _MESH = re.compile(r"\s*fsdp\.mesh @\S+ \[(.*?)\]")
 
 
@@ -137,9 +140,11 @@ class Block:
     definitions are written first and operations can be moved freely."""
 
     def __init__(self, op, name, arena, attributes):
-        self.op, self.name, self.arena, self.attributes = op, name, arena, attributes
-        given = re.search(r"exec\.outputs = \[(.*?)\]", attributes or "")
-        self.outputs = set(re.findall(r'"(.*?)"', given.group(1))) if given else set()
+        self.op, self.name, self.arena = op, name, arena
+        # What it states of ranges, list by list; all else is as it was.
+        self.lists = {name: re.findall(r'"(.*?)"', names)
+                      for name, names in _LIST.findall(attributes or "")}
+        self.rest = re.sub(r"(, )+", ", ", _LIST.sub("", (attributes or "{}")[1:-1])).strip(", ")
         self.arguments, self.values, self.body = [], {}, []
 
     def kinds(self):
@@ -147,7 +152,10 @@ class Block:
 
     def lines(self):
         arena = "" if self.arena is None else f" arena {self.arena}"
-        attributes = "" if self.attributes is None else f" attributes {self.attributes}"
+        parts = [f"exec.{name} = [{', '.join(map(_quoted, names))}]"
+                 for name, names in self.lists.items()]
+        parts += [self.rest] if self.rest else []
+        attributes = f" attributes {{{', '.join(parts)}}}" if parts else ""
         yield f"  exec.{self.op} @{self.name}{arena}{attributes} {{"
         if self.arguments:
             yield "  ^bb0(" + ", ".join(f"%{n}: {k}" for n, k in self.arguments) + "):"
@@ -161,6 +169,10 @@ class Block:
         yield "  }"
 
 
+def _quoted(name):
+    return f'"{name}"'
+
+
 def _names(text):
     return [name.strip()[1:] for name in text.split(" : ")[0].split(",") if name.strip()]
 
@@ -168,12 +180,22 @@ def _names(text):
 class Module:
     def __init__(self, text):
         self.bytes, self.target = {}, None
+        # The step "train": [[program, times]], and how often programs are to run.
+        self.step, self.runs = None, None
+        # What is known to be wrong with a kernel, whose text is not looked into.
+        self.fault = None
         self.ranges, self.blocks, self.rest, self.axes = {}, {}, [], {}
         block = None
         for line in text.splitlines():
             if line.startswith("module"):
                 self.bytes = {name: int(value) for name, value in _MODULE.findall(line)}
                 self.target = (_TARGET.findall(line) or [None])[0]
+                if match := _STEP.search(line):
+                    self.step = [[name, int(times)] for name, times in
+                                 re.findall(r"@(\w+) times (\d+)", match.group(1))]
+                if match := _RUNS.search(line):
+                    self.runs = {name: int(times) for name, times in
+                                 re.findall(r"(\w+) = (\d+) : i64", match.group(1))}
             elif match := _BLOCK.match(line):
                 op, name, arena, attributes = match.groups()
                 block = self.blocks[name] = Block(op, name, arena and int(arena), attributes)
@@ -226,6 +248,13 @@ class Module:
         attributes = ", ".join(f"exec.{n} = {v} : i64" for n, v in self.bytes.items())
         if self.target:
             attributes += f', exec.target = "{self.target}"'
+        if self.runs is not None:
+            runs = ", ".join(f"{name} = {times} : i64" for name, times in self.runs.items())
+            attributes += f", exec.steps = {{train = {{{runs}}}}}"
+        if self.step is not None:
+            actions = ", ".join(f"#nn.action<@{name} times {times}>"
+                                for name, times in self.step)
+            attributes += f", nn.steps = {{train = [{actions}]}}"
         lines = [f"module attributes {{{attributes}}} {{"]
         lines += [entry.text() for entry in self.ranges.values()] + self.rest
         for block in self.blocks.values():

@@ -99,7 +99,10 @@ class Mesh:
         # On this mesh auto means hybrid_shard, for the compiler and the run.
         if mode == "hybrid_shard":
             options = self.options("auto", bucket, overlap, reshard)
-        artifacts.run("fsdp-run", out, *options, "-n", str(self.ranks),
+        count = str(self.ranks)
+        artifacts.run(*([] if shared else [*artifacts.MPIRUN, count]),
+                      "fsdp-run", out, *options,
+                      *(["-n", count] if shared else []),
                       "--training.dataset_path", self.text,
                       "--job.dump_folder", f"{out}.run",
                       "--dump", f"{out}.safetensors")

@@ -10,16 +10,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import artifacts
-from artifacts import SECONDS, children, is_alive, wait_until
+from artifacts import MPIRUN, SECONDS, children, is_alive, listeners, wait_until
 
 
 def rank_of(pid):
     with open(f"/proc/{pid}/environ", "rb") as file:
         for entry in file.read().split(b"\0"):
-            if entry.startswith(b"OMPI_COMM_WORLD_RANK="):
+            if entry.startswith((b"RANK=", b"OMPI_COMM_WORLD_RANK=")):
                 return int(entry.split(b"=")[1])
     return -1
 
@@ -43,10 +42,7 @@ class Job:
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             **options)
         wait_until(lambda: lines_of(self.metrics) > before + 5, "first steps")
-        # mpirun is a child of fsdp-run, unless it was started itself.
-        self.mpirun = (children(self.process.pid) if command[0] == "fsdp-run"
-                       else [self.process.pid])
-        self.ranks = sorted(children(self.mpirun[0]), key=rank_of)
+        self.ranks = sorted(children(self.process.pid), key=rank_of)
         self.steps = lines_of(self.metrics)
 
     def end(self):
@@ -55,7 +51,7 @@ class Job:
             _, said = self.process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             sys.exit(f"{self.folder}: hangs")
-        for pid in self.mpirun + self.ranks:
+        for pid in self.ranks:
             wait_until(lambda: not is_alive(pid), f"{self.folder}: end of {pid}")
         return said
 
@@ -79,6 +75,12 @@ def kill(*pids, number=signal.SIGKILL):
         os.kill(pid, number)
 
 
+def stop_and_kill(job):
+    """What is stopped ends with its launcher too."""
+    kill(*job.ranks, number=signal.SIGSTOP)
+    kill(job.process.pid)
+
+
 def said_by_failure(command, **environment):
     """What a command that has to fail says."""
     try:
@@ -91,22 +93,22 @@ def said_by_failure(command, **environment):
     return done.stderr
 
 
-def check_errors(run, mpirun, work):
+def check_errors(run, work):
     """What is wrong on one rank, or with its launcher, is said."""
     dump = f"{work}/dump/state.safetensors"
     os.makedirs(f"{work}/dump/state.rank1.safetensors")
     # Rank 0 then waits for rank 1, to write a sample with it.
     run = run + ["--training.steps", "2", "--job.dump_folder", f"{work}/errors",
                  "--sample.length", "20"]
-    for shared in "10":
-        said = said_by_failure(run + ["-n", "2", "--dump", dump],
-                               FSDP_SHARED_MEMORY=shared, FSDP_TIMEOUT="60")
-        if not re.search(r"^fsdp-run: rank 1: cannot write '.*rank1.safetensors'",
-                         said):
+    by_messages = [*MPIRUN, "2", "env", "FSDP_SHARED_MEMORY=0", *run]
+    for command in (run + ["-n", "2"], by_messages):
+        said = said_by_failure(command + ["--dump", dump], FSDP_TIMEOUT="60")
+        if not re.search(r"^fsdp(-run)?: rank 1: cannot write "
+                         r"'.*rank1.safetensors'", said, re.M):
             sys.exit(f"the error of rank 1 is lost:\n{said}")
     hidden = ["env"] + [f"--unset=OMPI_COMM_WORLD_{name}" for name in
                         ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")]
-    said = said_by_failure(mpirun + hidden + run)
+    said = said_by_failure([*MPIRUN, "2"] + hidden + run)
     if "MPI speaks of 2 processes, but no variable says" not in said:
         sys.exit(f"ranks without their variables:\n{said}")
 
@@ -122,8 +124,8 @@ def check_ignored(run, folder):
         signal.signal(number, handler)
     for number in ignored:
         os.killpg(job.process.pid, number)
-    time.sleep(2)  # mpirun takes a while to end a job
-    steps = lines_of(job.metrics)
+    # The launcher looks after its ranks many times meanwhile.
+    steps = lines_of(job.metrics) + 300
     wait_until(lambda: lines_of(job.metrics) > steps or
                job.process.poll() is not None, "steps after ignored signals")
     if job.process.poll() is not None:
@@ -147,13 +149,17 @@ def ends():
            r"fsdp-run: stopped by signal 2 \(Interrupt\)" + where, {}, False)
     yield ("terminate", lambda j: kill(j.process.pid, number=signal.SIGTERM),
            r"fsdp-run: stopped by signal 15 \(Terminated\)" + where, {}, False)
+    yield ("hangup", lambda j: kill(j.process.pid, number=signal.SIGHUP),
+           r"fsdp-run: stopped by signal 1 \(Hangup\)" + where, {}, False)
+    yield ("quit", lambda j: kill(j.process.pid, number=signal.SIGQUIT),
+           r"fsdp-run: stopped by signal 3 \(Quit\)" + where, {}, False)
     yield ("rank", lambda j: kill(j.ranks[0]),
            r"fsdp-run: rank 0 was ended by signal 9" + ".*" + where, {}, False)
-    yield ("mpirun", lambda j: kill(*j.mpirun),
-           r"fsdp-run: mpirun was ended by signal 9" + ".*" + where, {}, False)
+    yield ("rank-quit", lambda j: kill(j.ranks[1], number=signal.SIGQUIT),
+           r"fsdp-run: rank 1 was ended by signal 3" + ".*" + where, {}, False)
     yield "launcher", lambda j: kill(j.process.pid), None, {}, False
-    yield ("everybody", lambda j: kill(j.process.pid, *j.mpirun, *j.ranks),
-           None, {}, False)
+    yield ("launcher-of-stopped", stop_and_kill, None, {}, False)
+    yield ("everybody", lambda j: kill(*j.ranks, j.process.pid), None, {}, False)
     yield ("stopped", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
            "fsdp-run: rank 0: " + silent.format(1), short, False)
     yield ("all-stopped", lambda j: kill(*j.ranks, number=signal.SIGSTOP),
@@ -179,14 +185,15 @@ def main():
     run = ["fsdp-run", artifact, "--config", config, "--training.dataset_path",
            text, "--job.dump_folder", folder, "--training.steps", "10000000",
            "--metrics.log_freq", "1000000"]
-    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
-              "none", "-n", "2"]
-    check_errors(run, mpirun, work)
+    check_errors(run, work)
     check_ignored(run, f"{work}/ignored")
     done = list(ends())
     for number, (name, harm, message, environment, own) in enumerate(done, 1):
-        job = Job(mpirun + run if own else run + ["-n", "2"], folder,
+        job = Job([*MPIRUN, "2"] + run if own else run + ["-n", "2"], folder,
                   environment)
+        if not own and listeners(job.process.pid, *job.ranks):
+            sys.exit(f"{name}: somebody from outside could hold the job up at "
+                     f"{listeners(job.process.pid, *job.ranks)}")
         if segments(job):
             sys.exit(f"{name}: {segments(job)} would stay after a kill")
         harm(job)

@@ -19,8 +19,7 @@ from artifacts import children, expect, is_alive, wait_until
 # How two ranks are started, the signal to the launcher at which they save, and
 # whether the launcher's status is then 0.
 LAUNCHERS = {
-    "mpirun": (["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
-                "none", "-n", "2"], signal.SIGUSR1, True),
+    "mpirun": ([*artifacts.MPIRUN, "2"], signal.SIGUSR1, True),
     "srun": (["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n", "2"],
              signal.SIGUSR1, True),
     "torchrun": (["torchrun", "--standalone", "--no-python",
@@ -143,6 +142,8 @@ def killed(place, work):
 def stopped(place, work):
     job = Job(place, f"{work}/stopped", LONG, FSDP_HEARTBEAT="3")
     ranks = job.wait_for_steps()
+    expect(not artifacts.listeners(*ranks.values()),
+           f"ranks listen at {artifacts.listeners(*ranks.values())}")
     job.wait_until(lambda: os.path.getsize(job.metrics) > 30000, "more steps")
     os.kill(ranks[1], signal.SIGSTOP)
     status, _, errors = job.end()

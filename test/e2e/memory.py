@@ -76,10 +76,12 @@ def check_run(said, folder, planned, shared):
 
 
 def check_mappings(counts, planned, shared, text_bytes):
-    """Our libraries map the text and arenas of whole pages, nothing else."""
+    """Our libraries map the text, arenas of whole pages and, where fsdp-run has
+    started the ranks, the board where they meet, nothing else."""
     pages = (planned + 4095) // 4096 * 4096 + (1 << 16)  # + control words
     arenas = RANKS if shared else 1
-    wanted = sorted([text_bytes] + [pages] * arenas)
+    boards = [RANKS << 16] if shared else []
+    wanted = sorted([text_bytes] + [pages] * arenas + boards)
     mapped = sorted(size for library, size in counts["mappings"]
                     if library in OURS)
     require(mapped == wanted, f"mapped {mapped}, not {wanted}")
@@ -138,7 +140,10 @@ def main():
         shared = environment["FSDP_SHARED_MEMORY"] == "1"
         settings = ["--config", config] + options
         planned = planned_bytes(settings, f"{folder}/artifact")
-        run = ["fsdp-run", f"{folder}/artifact", *settings, "-n", str(RANKS),
+        ranks = str(RANKS)
+        run = [*([] if shared else [*artifacts.MPIRUN, ranks]),
+               "fsdp-run", f"{folder}/artifact", *settings,
+               *(["-n", ranks] if shared else []),
                "--training.dataset_path", text, "--training.steps", str(STEPS),
                "--job.dump_folder", folder]
         resident = check_run(artifacts.run(*run), folder, planned, shared)

@@ -225,7 +225,7 @@ exec.func @inner {
 // CHECK: launch(c, Stream::Compute, "normed", k_normed, 3, 264,
 // CHECK: launchBlocks(c, Stream::Compute, "long", k_long, 3, 2564,
 // CHECK: launchColumns<8>(c, Stream::Compute, "columns", k_columns, 70, 24,
-exec.program @all arena 131072 {
+exec.program @all arena 131072 attributes {exec.reads = [], exec.writes = []} {
   %bf = exec.alloc at 0 : memref<6x4xbf16>
   exec.fill_zero on compute () outs(%bf : memref<6x4xbf16>)
   %f = exec.alloc at 64 : memref<6x4xf32>

@@ -101,7 +101,7 @@ exec.kernel @bias_grad over(64, 8) access [element, row, column] outputs 1 colum
 // from a difference keeps its parentheses: order of operations is the IR's.
 // CHECK: static void k_pick(
 // CHECK: const float max = math::maxLanes(cols, [&](int64_t col) {
-// CHECK: const float t = in0[first + col] - (max - in0[first + in1[row]]);
+// CHECK: const float t = in0[first + col] - (max - in0[first + (in1[row] & 7)]);
 // CHECK-NEXT: out0[first + col] = t > in2[0] ? t : (int32_t(col) == in1[row] ? 1.0f : 0.0f);
 exec.kernel @pick over(4, 8) access [element, row, scalar, element] outputs 1 {
 ^bb0(%x: memref<4x8xf32>, %ids: memref<4xi32>, %low: memref<f32>, %y: memref<4x8xf32>):
@@ -114,7 +114,9 @@ exec.kernel @pick over(4, 8) access [element, row, scalar, element] outputs 1 {
     %one = arith.constant 1.0 : f32
     %a = exec.load %x : memref<4x8xf32> -> f32
     %id = exec.load %ids : memref<4xi32> -> i32
-    %b = exec.load %x at %id : memref<4x8xf32> -> f32
+    %last = arith.constant 7 : i32
+    %in_row = arith.andi %id, %last : i32
+    %b = exec.load %x at %in_row : memref<4x8xf32> -> f32
     %c = arith.subf %max, %b : f32
     %d = arith.subf %a, %c : f32
     %col = exec.column
@@ -169,11 +171,11 @@ exec.kernel @functions over(1, 4) access [element, element, element] outputs 2 {
   }
 }
 
-exec.program @nothing arena 0 {
+exec.program @nothing arena 0 attributes {exec.reads = [], exec.writes = []} {
 }
 
 // The first launch says whose kernel it is.
-exec.program @norm arena 512 {
+exec.program @norm arena 512 attributes {exec.reads = [], exec.writes = []} {
   %x = exec.alloc at 0 : memref<4x8xf32>
   %w = exec.alloc at 128 : memref<8xf32>
   exec.fill_zero on compute () outs(%x : memref<4x8xf32>)

@@ -52,7 +52,7 @@ exec.func @f {
   exec.narrow on compute (%x, %x : memref<96xf32>, memref<96xf32>) outs(%a, %b : memref<96xbf16>, memref<96xbf16>)
 }
 
-exec.program @train arena 1920 attributes {exec.inputs = ["n"]} {
+exec.program @train arena 1920 attributes {exec.inputs = ["n"], exec.reads = ["n"], exec.writes = []} {
   %n = exec.get @n : memref<96xi32>
   %h = exec.alloc at 384 : memref<2x3x16xf32>
   exec.fill_zero on compute () outs(%h : memref<2x3x16xf32>) {nn.module = "block.0"}

@@ -15,7 +15,7 @@ nn.buffer @w.exp_avg : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.pl
 nn.buffer @table : tensor<4x2x2xf32> init #nn.rotary_table<theta = 5.0e+05>
 
 // The result is written where it ends. An addition is 8 + 8 + 8 flops.
-// CHECK: exec.program @evaluate attributes {exec.flops = 24 : i64, exec.inputs = ["x", "n"], exec.outputs = ["y"]} {
+// CHECK: exec.program @evaluate attributes {exec.flops = 24 : i64, exec.inputs = ["x", "n"], exec.outputs = ["y"], exec.reads = ["x", "w"], exec.writes = ["y"]} {
 // CHECK-NEXT: %x = exec.get @x
 // CHECK-NEXT: %y = exec.get @y
 // CHECK-NEXT: %w = exec.get @w

@@ -39,7 +39,7 @@
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i64} {
   exec.range @a : memref<16xf32> role parameter at 0
   exec.range @b : memref<16xf32> role parameter at 64
-  exec.program @train arena 512 {
+  exec.program @train arena 512 attributes {exec.reads = ["a", "b"], exec.writes = []} {
     %a = exec.get @a : memref<16xf32>
     %b = exec.get @b : memref<16xf32>
     %c = exec.alloc at 128 "c" : memref<16xf32>
@@ -84,7 +84,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 320 : i64} {
   exec.range @a : memref<16xf32> role parameter at 0
   exec.range @b : memref<8xf32> role parameter at 64
-  exec.program @train arena 320 {
+  exec.program @train arena 320 attributes {exec.reads = ["a"], exec.writes = ["a", "b"]} {
     %a = exec.get @a : memref<16xf32>
     %b = exec.get @b : memref<8xf32>
     %y = exec.alloc at 192 : memref<16xf32>
@@ -138,7 +138,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
   exec.range @layers.9.w : memref<16xf32> role parameter at 0
   exec.range @layers.10.w : memref<16xf32> role parameter at 64
   exec.range @y : memref<16xf32> role output at 128
-  exec.program @train arena 320 {
+  exec.program @train arena 320 attributes {exec.reads = ["layers.9.w", "layers.10.w"], exec.writes = ["y", "layers.9.w", "layers.10.w"]} {
     %w0 = exec.get @layers.9.w : memref<16xf32>
     %w1 = exec.get @layers.10.w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
@@ -192,7 +192,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
 // CHECK-NOT: exec.copy
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 320 : i64} {
   exec.range @x : memref<16xf32> role input at 0
-  exec.program @train arena 320 {
+  exec.program @train arena 320 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["x"]} {
     %x = exec.get @x : memref<16xf32>
     %a0 = exec.alloc at 64 : memref<16xf32>
     exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 1}
@@ -242,7 +242,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 320 : i6
 // DEFAULT-LABEL: exec.func @train_block_0
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 384 : i64} {
   exec.range @x : memref<16xf32> role input at 0
-  exec.program @train arena 384 {
+  exec.program @train arena 384 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["x"]} {
     %x = exec.get @x : memref<16xf32>
     %a0 = exec.alloc at 64 : memref<16xf32>
     exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 1}
@@ -296,7 +296,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 384 : i6
 // CHECK-COUNT-2: exec.call @train_block_0
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i64} {
   exec.range @x : memref<16xf32> role input at 0
-  exec.program @train arena 192 {
+  exec.program @train arena 192 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["x"]} {
     %x = exec.get @x : memref<16xf32>
     %a0 = exec.alloc at 64 : memref<16xf32>
     %a1 = exec.alloc at 128 : memref<16xf32>
@@ -313,7 +313,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i6
     exec.copy on compute (%x : memref<16xf32>) outs(%a0 : memref<16xf32>) {step = 5}
     exec.copy on compute (%a0 : memref<16xf32>) outs(%x : memref<16xf32>) {step = 6}
   }
-  exec.program @evaluate arena 192 {
+  exec.program @evaluate arena 192 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["x"]} {
     %x = exec.get @x : memref<16xf32>
     %a0 = exec.alloc at 64 : memref<16xf32>
     %a1 = exec.alloc at 128 : memref<16xf32>
@@ -337,7 +337,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i6
 // CHECK: exec.call @train_layers_0({{.*}}) events [] {exec.makes = ["fwd layers.1 a", ["r", "s"], "layers.1 copy"]}
 module attributes {exec.arena_bytes = 576 : i64, exec.persistent_bytes = 64 : i64} {
   exec.range @x : memref<16xf32> role input at 0
-  exec.program @train arena 576 attributes {exec.inputs = ["x"]} {
+  exec.program @train arena 576 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["x"]} {
     %x = exec.get @x : memref<16xf32>
     %a = exec.alloc at 64 : memref<16xf32>
     %b = exec.alloc at 128 : memref<16xbf16>

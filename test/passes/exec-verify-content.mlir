@@ -187,12 +187,12 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i64} {
   exec.range @w : memref<16xf32> role parameter at 0
   exec.range @g : memref<16xf32> role gradient at 64
-  exec.program @accumulate arena 128 {
+  exec.program @accumulate arena 128 attributes {exec.reads = ["w"], exec.writes = ["g"]} {
     %w = exec.get @w : memref<16xf32>
     %g = exec.get @g : memref<16xf32>
     exec.copy on compute (%w : memref<16xf32>) outs(%g : memref<16xf32>)
   }
-  exec.program @update arena 128 {
+  exec.program @update arena 128 attributes {exec.reads = ["g"], exec.writes = ["w"]} {
     %w = exec.get @w : memref<16xf32>
     %g = exec.get @g : memref<16xf32>
     exec.copy on compute (%g : memref<16xf32>) outs(%w : memref<16xf32>)
@@ -256,7 +256,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 512 : i
   exec.range @x : memref<4x4xf32> role input at 0
   exec.range @y : memref<2x4xf32> role output at 64
   exec.range @z : memref<2x4xf32> role output at 128
-  exec.program @a_part_is_whole arena 512 {
+  exec.program @a_part_is_whole arena 512 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["y", "z"]} {
     %x = exec.get @x : memref<4x4xf32>
     %y = exec.get @y : memref<2x4xf32>
     %z = exec.get @z : memref<2x4xf32>
@@ -272,7 +272,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 512 : i
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i64} {
   exec.range @x : memref<4x2xf32> role input at 0
   exec.range @y : memref<4x4xf32> role output at 64
-  exec.program @boxes_make_a_whole arena 512 {
+  exec.program @boxes_make_a_whole arena 512 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["y"]} {
     %x = exec.get @x : memref<4x2xf32>
     %y = exec.get @y : memref<4x4xf32>
     %a = exec.alloc at 128 : memref<4x4xf32>
@@ -418,8 +418,6 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
   // expected-error @below {{does not write all of its output 2}}
   exec.kernel @forgets over(1, 16) access [element, element, element] outputs 2 {
   ^bb0(%in: memref<16xf32>, %out0: memref<16xf32>, %out1: memref<16xf32>):
-    %c = arith.constant 0.0 : f32
-    exec.store %c, %out1 : f32, memref<16xf32>
     exec.map {
       %0 = exec.load %in : memref<16xf32> -> f32
       exec.store %0, %out0 : f32, memref<16xf32>
@@ -466,7 +464,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
   ^bb0(%from: memref<16xf32>, %to: memref<16xf32>):
     exec.copy on compute (%from : memref<16xf32>) outs(%to : memref<16xf32>)
   }
-  exec.program @calls_pass_buffers_on arena 512 {
+  exec.program @calls_pass_buffers_on arena 512 attributes {exec.reads = ["w"], exec.writes = ["y"]} {
     %w = exec.get @w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
     %a = exec.alloc at 128 : memref<16xf32>
@@ -613,7 +611,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
     exec.copy on compute (%from : memref<16xf32>) outs(%t : memref<16xf32>)
     exec.copy on compute (%t : memref<16xf32>) outs(%to : memref<16xf32>)
   }
-  exec.program @an_interval_of_a_function arena 512 {
+  exec.program @an_interval_of_a_function arena 512 attributes {exec.reads = ["w"], exec.writes = ["y"]} {
     %w = exec.get @w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
     exec.call @move(%w, %y) events [] : memref<16xf32>, memref<16xf32>

@@ -9,7 +9,7 @@
 // What it needs, exactly.
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
-  exec.program @p arena 32768 {
+  exec.program @p arena 32768 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<8x8xf32>
     %1 = exec.alloc at 256 : memref<8x8xf32>
     %2 = exec.alloc at 512 : memref<8x8xf32>
@@ -79,7 +79,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 // Without a target nothing is known of libraries.
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64} {
-  exec.program @p arena 32768 {
+  exec.program @p arena 32768 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<8x8xf32>
     %1 = exec.alloc at 256 : memref<8x8xf32>
     %2 = exec.alloc at 512 : memref<8x8xf32>
@@ -157,7 +157,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 // A table in f32 is its own sum.
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
-  exec.program @p arena 32768 {
+  exec.program @p arena 32768 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<4xi32>
     %1 = exec.alloc at 64 : memref<4x8xf32>
     %2 = exec.alloc at 192 : memref<16x8xf32>
@@ -224,7 +224,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 268435456
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 268435456 : i64, exec.target = "cuda", exec.threads = 1 : i64} {
   fsdp.mesh @mesh ["dp_shard" = 4]
-  exec.program @p arena 268435456 {
+  exec.program @p arena 268435456 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<33554432xf32>
     %1 = exec.alloc at 134217728 : memref<8388608xf32>
     %2 = exec.alloc at 167772160 : memref<50331648xi8>
@@ -278,7 +278,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 256 : i64, exec.target = "cuda", exec.threads = 1 : i64} {
   fsdp.mesh @mesh ["dp_shard" = 2]
-  exec.program @p arena 256 {
+  exec.program @p arena 256 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<8xf32>
     %1 = exec.alloc at 64 : memref<0xi8>
     exec.fill_zero on compute () outs(%0 : memref<8xf32>)

@@ -7,7 +7,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i
   fsdp.mesh @mesh ["dp_shard" = 1]
   exec.range @w : memref<16xf32> role parameter at 0
   exec.range @y : memref<16xf32> role output at 64
-  exec.program @every_conflict_is_ordered arena 192 {
+  exec.program @every_conflict_is_ordered arena 192 attributes {exec.reads = ["w"], exec.writes = ["y", "w"]} {
     %w = exec.get @w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
     %f = exec.alloc at 128 : memref<16xf32>
@@ -169,7 +169,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i6
 
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
   exec.range @w : memref<16xf32> role parameter at 0
-  exec.program @an_interval_is_written_again_before_it_is_read arena 192 {
+  exec.program @an_interval_is_written_again_before_it_is_read arena 192 attributes {exec.reads = ["w"], exec.writes = ["w"]} {
     %w = exec.get @w : memref<16xf32>
     %a = exec.alloc at 64 : memref<16xf32>
     %b = exec.alloc at 64 : memref<16xf32>
@@ -275,12 +275,12 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i6
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i64} {
   exec.range @w : memref<16xf32> role parameter at 0
   exec.range @y : memref<16xf32> role output at 64
-  exec.program @gives arena 128 attributes {exec.outputs = ["y"]} {
+  exec.program @gives arena 128 attributes {exec.outputs = ["y"], exec.reads = ["w"], exec.writes = ["y"]} {
     %w = exec.get @w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
     exec.copy on compute (%w : memref<16xf32>) outs(%y : memref<16xf32>)
   }
-  exec.program @overwrites arena 128 {
+  exec.program @overwrites arena 128 attributes {exec.reads = ["w"], exec.writes = []} {
     %w = exec.get @w : memref<16xf32>
     %a = exec.alloc at 64 : memref<16xf32>
     exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)

@@ -83,8 +83,8 @@ func.func @train(%s: tensor<f32> {nn.name = "s"}) -> (tensor<f32> {nn.name = "lo
 // The slices are found by name.
 nn.parameter @w : tensor<f32> init #nn.zeros
 // expected-error @below {{argument 0 of @train is no batch with a name (nn.name)}}
-func.func @train(%t: tensor<4xi32>) -> (tensor<f32> {nn.name = "loss"}) {
-  %s = nn.read @w : tensor<f32>
+func.func @train(%t: tensor<4xi32>, %x: tensor<4xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
   nn.gradient @w, %loss : tensor<f32>
@@ -96,8 +96,8 @@ func.func @train(%t: tensor<4xi32>) -> (tensor<f32> {nn.name = "loss"}) {
 // The slices of a step are one tensor.
 nn.parameter @w : tensor<f32> init #nn.zeros
 // expected-error @below {{the "targets" of 4 microbatches are more than 2^56 bytes}}
-func.func @train(%t: tensor<16777216x1073741824xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
-  %s = nn.read @w : tensor<f32>
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<16777216x1073741824xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<16777216x1073741824xi32> -> tensor<i64>
   %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
   nn.gradient @w, %loss : tensor<f32>
@@ -122,8 +122,8 @@ func.func @train(%g: tensor<f64> {nn.name = "g"}, %s: tensor<f32> {nn.name = "s"
 nn.parameter @w : tensor<f32> init #nn.zeros
 // expected-error @below {{@w.grad_sum has the name of what nn-accumulate makes}}
 nn.buffer @w.grad_sum : tensor<f32> init #nn.zeros
-func.func @train(%t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
-  %s = nn.read @w : tensor<f32>
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
   nn.gradient @w, %loss : tensor<f32>
@@ -132,14 +132,16 @@ func.func @train(%t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.na
 
 // -----
 
-// A term that is not divided would count once per microbatch.
+// A term that is no sum over the batch would count once per microbatch, behind
+// the division by the count
 nn.parameter @w : tensor<4xf32> init #nn.zeros
-func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
   %w = nn.read @w : tensor<4xf32>
+  %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %mean = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
-  // expected-error @below {{a term of the loss is not divided by the count of labels; divide it, or use one microbatch}}
   %squares = nn.mul %w, %w : tensor<4xf32>
+  // expected-error @below {{the loss is not the sum over microbatches: this is the same in each and would count once per microbatch; change that, or use one microbatch}}
   %penalty = nn.sum %squares [0] : tensor<4xf32> to tensor<f32>
   %loss = nn.add %mean, %penalty : tensor<f32>
   nn.gradient @w, %w : tensor<4xf32>
@@ -148,12 +150,69 @@ func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "
 
 // -----
 
-// The logarithms of parts of a mean are no parts of its logarithm.
+// and before it.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %w = nn.read @w : tensor<4xf32>
+  %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %squares = nn.mul %w, %w : tensor<4xf32>
+  // expected-error @below {{the loss is not the sum over microbatches: this is the same in each and would count once per microbatch; change that, or use one microbatch}}
+  %penalty = nn.sum %squares [0] : tensor<4xf32> to tensor<f32>
+  %sum = nn.add %s, %penalty : tensor<f32>
+  %loss = nn.divide_by_count %sum, %n : tensor<f32>, tensor<i64>
+  nn.gradient @w, %w : tensor<4xf32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A gradient that no microbatch adds its part to.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  // expected-error @below {{the gradient of 'w' is not the sum over microbatches: this is the same in each}}
+  %w = nn.read @w : tensor<4xf32>
+  %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  nn.gradient @w, %w : tensor<4xf32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A mean over the batch divides by what a microbatch has.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  // expected-error @below {{the loss is not the sum over microbatches: 'nn.mean' makes of the examples of a batch something else than a value for each, or a sum}}
+  %s = nn.mean %x [0] count 4 : tensor<4xf32> to tensor<f32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  nn.gradient @w, %x : tensor<4xf32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// What is no batch is not cut.
 nn.parameter @w : tensor<f32> init #nn.zeros
+// expected-error @below {{the loss is not the sum over microbatches: this argument has no examples along a first dimension}}
 func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
+  %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
+  nn.gradient @w, %s : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The logarithms of parts of a mean are no parts of its logarithm.
+nn.parameter @w : tensor<f32> init #nn.zeros
+func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
+  %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %mean = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
-  // expected-error @below {{a term of the loss is not divided by the count of labels; divide it, or use one microbatch}}
+  // expected-error @below {{the loss is not the sum over microbatches: 'nn.log' is not linear in what is a sum over the batch}}
   %loss = nn.log %mean : tensor<f32>
   nn.gradient @w, %s : tensor<f32>
   return %loss : tensor<f32>

@@ -18,3 +18,4 @@ g++ $flags $shim -c -o "$artifact/runtime.o" "$source/test/shim/RuntimeOnHost.cp
 # -Bsymbolic: the runtime's kernels in here come before the CPU runtime's.
 g++ $flags $shim -shared -Wl,-Bsymbolic -o "$artifact/step.so" -x c++ "$artifact/step.cu" \
   -x none "$artifact/runtime.o" -L"$build/lib" -lfsdp_runtime
+PYTHONPATH="$source/test/e2e" python3 -c 'import artifacts, sys; artifacts.write_checksum(sys.argv[1])' "$artifact"

@@ -25,8 +25,8 @@ static const char *const kOverview =
 
 Without INPUT, the model that the run's settings name is traced. With INPUT
 (nn text as fsdp-trace prints it, or planned exec text), that is compiled.
-The artifact is a directory with step.so, manifest.json and values.json; fsdp-run
-runs it.
+The artifact is a directory with step.so, its checksum, manifest.json and
+values.json; fsdp-run runs it.
 Every setting of a run can be given as --section.key value; --mode, --threads
 and --cpu are short for --compile.*, --optimizer for --optimizer.name.)";
 
@@ -100,8 +100,8 @@ static cl::opt<Stage> emitStage(
                    "the generated CUDA C++; implies --target=cuda"),
         clEnumValN(Stage::Object, "object", "an object file"),
         clEnumValN(Stage::Library, "library",
-                   "the artifact: step.so, manifest.json and values.json "
-                   "(default)")),
+                   "the artifact: step.so, its checksum, manifest.json and "
+                   "values.json (default)")),
     cl::cat(category));
 static cl::opt<int64_t> ranks("ranks", cl::value_desc("N"),
                               cl::desc("Ranks of the job (default: what the "

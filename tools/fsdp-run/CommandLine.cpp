@@ -4,6 +4,7 @@
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -112,7 +113,8 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
   CLI::App app(kDescription, "fsdp-run");
   app.footer("Configuration, as in the TOML file:\n" + configHelp());
   app.add_option("artifact", options.artifact,
-                 "folder with step.so, manifest.json and values.json")
+                 "folder that fsdp-compile has made: step.so, step.so.xxh3, "
+                 "manifest.json and values.json")
       ->required();
   app.add_option("command", options.command,
                  "instead of training: evaluate (the held-out text) or sample "
@@ -216,7 +218,8 @@ int fsdp::runMain(int argc, char **argv, RunFunction *run) {
     // launcher stop the others while they wait.
     if (place && place->rank != 0)
       std::this_thread::sleep_for(std::chrono::seconds(1));
-    std::fprintf(stderr, "%s: %s\n", place ? "fsdp" : "fsdp-run", error.what());
+    std::fprintf(stderr, "%s: %s\n", place ? "fsdp" : "fsdp-run",
+                 printable(error.what()).c_str());
     return 1;
   }
 }

@@ -12,6 +12,7 @@
 #include "Prepare.h"
 #include "fsdp/Support/Error.h"
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <unistd.h>
@@ -28,6 +29,9 @@ static std::vector<std::string> commandOf(const RunOptions &options,
   return command;
 }
 
+/// So long what a job leaves may take to be removed.
+static constexpr unsigned kCleanUpSeconds = 60;
+
 /// Starts `options.ranks` ranks after everything was checked once.
 static int startRanks(const RunOptions &options) {
   PreparedRun run =
@@ -37,22 +41,27 @@ static int startRanks(const RunOptions &options) {
   std::vector<std::string> command = commandOf(options, target);
   Outputs outputs(run.config, options, options.ranks, /*isFirst=*/true);
   try {
-    LocalJob job{options.ranks, static_cast<int>(run.config.compile.threads),
-                 command,
+    LocalJob job{target, options.ranks,
+                 static_cast<int>(run.config.compile.threads), command,
                  options.trains() && savesCheckpoints(run.config)
                      ? run.config.checkpoint.gracePeriodSeconds
                      : 0};
-    JobEnd end =
-        target == Target::Cuda ? runRanksDirectly(job) : runRanksByMpirun(job);
+    JobEnd end = runLocalRanks(job);
     if (end.status == 0)
       return 0;
-    std::string where = outputs.whereStepsAre();
-    // Ranks notice within two seconds that their launcher is gone.
-    outputs.discard(/*patienceSeconds=*/5);
     // A filter whose reader has gone ends without a word.
-    if (!end.message.empty())
-      std::fprintf(stderr, "fsdp-run: %s%s\n", end.message.c_str(),
-                   where.c_str());
+    bool speaks = !end.message.empty();
+    if (speaks)
+      std::fprintf(stderr, "fsdp-run: %s", end.message.c_str());
+    // A file system that does not answer may be why the job ended: the message
+    // comes first, and this process ends too.
+    std::signal(SIGALRM, SIG_DFL);
+    alarm(kCleanUpSeconds);
+    std::string where = outputs.whereStepsAre();
+    // What a rank has started may live a moment longer, with its files.
+    outputs.discard(/*patienceSeconds=*/5);
+    if (speaks)
+      std::fprintf(stderr, "%s\n", where.c_str());
     return end.status;
   } catch (...) {
     outputs.discard();

@@ -2,11 +2,11 @@
 #ifndef FSDP_CHECKPOINT_RUNSTATE_H
 #define FSDP_CHECKPOINT_RUNSTATE_H
 
+#include "fsdp/Support/Checksum.h"
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace fsdp::checkpoint {
 
@@ -44,11 +44,6 @@ struct RunState {
   /// All settings as "section.key" -> text.
   std::map<std::string, std::string> config;
 };
-
-/// XXH3, 64 bits.
-uint64_t checksumOf(std::string_view bytes);
-/// Sixteen hexadecimal digits.
-std::string checksumText(uint64_t checksum);
 
 } // namespace fsdp::checkpoint
 

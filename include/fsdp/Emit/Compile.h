@@ -55,8 +55,8 @@ struct ArtifactText {
   std::string source, manifest, values;
 };
 
-/// Makes step.so of the source, manifest.json and values.json in a directory
-/// that exists.
+/// Makes step.so of the source, step.so.xxh3 with its checksum, manifest.json
+/// and values.json in a directory that exists.
 llvm::Error compileArtifact(const ArtifactText &text,
                             const HostCompiler &compiler,
                             llvm::StringRef directory);

@@ -35,7 +35,11 @@ public:
 
   /// The range that an exec.get names.
   exec::RangeOp rangeOf(exec::GetOp get) const {
-    return ranges.lookup(get.getRangeAttr().getAttr());
+    return rangeOf(get.getRangeAttr().getAttr());
+  }
+  /// The range of this name, or null.
+  exec::RangeOp rangeOf(mlir::StringAttr name) const {
+    return ranges.lookup(name);
   }
 
 private:

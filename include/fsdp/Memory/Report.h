@@ -13,11 +13,6 @@
 
 namespace fsdp {
 
-/// Attribute of exec.program: a dictionary with `lower_bound` (bytes), `at`
-/// (where most bytes live), `kinds` (bytes there by kind) and `tenants` (the
-/// largest intervals there: label, kind, bytes).
-inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
-
 /// An interval that lives at the peak.
 struct MemoryTenant {
   std::string label;

@@ -30,7 +30,9 @@ public:
   std::vector<JsonField> items() const;
 
   bool isString() const { return value.is_string(); }
+  /// One line without control characters, which a message may show.
   std::string string() const;
+  std::string anyString() const;
   double number() const;
   /// An integer in [min, 2^62]: two of them can be added.
   int64_t integer(int64_t min = 0) const;

@@ -44,6 +44,7 @@ constexpr int kMaxLocalRanks = 4096;
 
 /// Ranks to start on this machine.
 struct LocalJob {
+  Target target;
   int ranks;
   /// Compute threads of each.
   int threads;
@@ -54,16 +55,10 @@ struct LocalJob {
   double graceSeconds = 0;
 };
 
-/// Starts the ranks by mpirun and waits for them. Throws fsdp::Error if the
-/// machine lacks what they need.
-JobEnd runRanksByMpirun(const LocalJob &job);
-
-/// The same for ranks that do not speak MPI: they are children of this process
-/// and meet as torchrun's do.
-JobEnd runRanksDirectly(const LocalJob &job);
-
-/// The names of the folders that runRanksByMpirun makes for a job begin so.
-constexpr const char *kSessionPrefix = "fsdp-job-";
+/// Starts the ranks as children of this process and waits for them; none
+/// outlives it. Ranks on CPUs share memory, those on GPUs meet as torchrun's
+/// do. Throws fsdp::Error if the machine lacks what they need.
+JobEnd runLocalRanks(const LocalJob &job);
 
 /// Set for ranks of a local job: the process that started it.
 constexpr const char *kLauncherVariable = "FSDP_LAUNCHER";

@@ -9,22 +9,25 @@
 
 namespace fsdp::rt {
 
-/// A directory with step.so and manifest.json, read and not loaded: loading
-/// takes the runtime of its target.
+/// A directory with step.so, its checksum and manifest.json, read and not
+/// loaded: loading takes the runtime of its target.
 class ArtifactFolder {
 public:
   /// Throws fsdp::Error if a file is missing, the manifest is damaged or the
-  /// library was cut.
+  /// library has other bytes than fsdp-compile wrote.
   explicit ArtifactFolder(const std::string &directory);
 
   const Manifest &manifest() const { return parsed; }
   const std::string &directory() const { return path; }
   std::string libraryPath() const { return path + "/step.so"; }
+  std::string checksumPath() const { return path + "/step.so.xxh3"; }
   std::string manifestPath() const { return path + "/manifest.json"; }
   /// The manifest as it is written.
   const std::string &manifestText() const { return text; }
 
 private:
+  void checkLibrary() const;
+
   std::string path, text;
   Manifest parsed;
 };

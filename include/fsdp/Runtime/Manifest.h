@@ -11,6 +11,7 @@
 #define FSDP_RUNTIME_MANIFEST_H
 
 #include "fsdp/Runtime/Mesh.h"
+#include "fsdp/Support/ProgramEffects.h"
 #include <functional>
 #include <map>
 #include <optional>
@@ -72,9 +73,7 @@ struct RangeInfo {
   int64_t elements() const;
 };
 
-struct ProgramInfo {
-  std::string name;
-  std::vector<std::string> inputs, outputs; // names of ranges
+struct ProgramInfo : ProgramEffects {
   uint64_t arenaBytes = 0;
   double flops = 0;      // of one rank
   double modelFlops = 0; // without what is computed a second time
@@ -100,7 +99,7 @@ struct Manifest {
   std::string modelFrom;
   std::map<std::string, std::string> policy;
   std::optional<ModelInfo> model; // unset: compiled from text that says nothing
-  std::vector<MeshAxis> mesh; // slowest first
+  std::vector<MeshAxis> mesh;     // slowest first
   uint64_t arenaBytes = 0, persistentBytes = 0;
   std::vector<RangeInfo> ranges;
   std::vector<ProgramInfo> programs;

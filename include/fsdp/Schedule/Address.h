@@ -64,6 +64,7 @@ private:
   std::string derive(mlir::Operation *op, bool behindSeed);
 
   llvm::StringMap<mlir::Operation *> ops;
+  llvm::StringMap<unsigned> numbers; // the next one to try, of derived names
   llvm::DenseMap<mlir::Operation *, llvm::StringRef> names; // keys of `ops`
   llvm::SmallVector<mlir::Operation *> order;
   mlir::Operation *twice = nullptr;

@@ -87,16 +87,20 @@ public:
 
 private:
   friend class Decisions;
-  struct Pattern {
-    std::string text;
-    llvm::GlobPattern glob;
-    bool matches(llvm::StringRef address) const {
-      return address == text || glob.match(address);
-    }
+  /// What one rule matches. A text without wildcards is looked up, not tried:
+  /// a plan in full names each of as many ops as a loss has chunks.
+  struct Match {
+    llvm::StringSet<> names;
+    std::vector<std::pair<std::string, llvm::GlobPattern>> globs;
+
+    /// Calls `visit` with each text that matches `address`, until it returns
+    /// true; gives whether it did.
+    bool any(llvm::StringRef address,
+             llvm::function_ref<bool(llvm::StringRef)> visit) const;
   };
 
   Plan plan;
-  std::vector<std::vector<Pattern>> patterns; // of each rule
+  std::vector<Match> matches;                 // of each rule
   llvm::StringMap<const Unit *> unitOf;       // by parameter; of version 1
 };
 

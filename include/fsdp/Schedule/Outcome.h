@@ -18,15 +18,18 @@
 
 namespace fsdp::schedule {
 
-/// One thing that a program leaves.
+/// One thing that a program leaves, or that it is declared to be.
 struct Effect {
   std::string what; // "the gradient of 'w'", "result 0"; for messages
   int64_t digest;   // of its term; equal terms have equal digests
 };
 
 /// Everything that `program` writes and returns, sorted so that the order of
-/// writes to different tensors does not matter.
+/// writes to different tensors does not matter, and its interface.
 std::vector<Effect> outcomeOf(mlir::func::FuncOp program);
+
+/// What `module` declares for its programs. Their plan is no part of it.
+std::vector<Effect> declaredBy(mlir::ModuleOp module);
 
 } // namespace fsdp::schedule
 

@@ -57,6 +57,7 @@ private:
   void collect(std::string_view bytes);
   void writeCollected();
   void endBypass();
+  int closeFile();
 
   std::string path;    // as given
   std::string target;  // where its links lead

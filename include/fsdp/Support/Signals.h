@@ -51,6 +51,10 @@ private:
 /// RemovedOnSignal. Safe in a handler.
 void removeFilesOnSignal();
 
+/// Whatever ends the process from here on leaves those files: their file system
+/// does not answer.
+void forgetFilesOnSignal();
+
 /// Thrown by what a signal interrupts, when it is undone.
 class Interrupted : public Error {
 public:

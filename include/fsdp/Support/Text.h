@@ -19,6 +19,14 @@ namespace fsdp {
 /// text may stand in JSON and XML, escaped as they want it.
 bool isPlainLine(std::string_view text);
 
+/// The text for a terminal: what stands in a file may hold sequences that move
+/// the cursor or hide a line. Control characters but the ends of lines, those
+/// that turn the direction of text, and bytes that are no UTF-8 become escapes
+/// (\x1b, \u202e).
+std::string printable(std::string_view text);
+/// The same for a field in a message: ends of lines are \n too.
+std::string printableLine(std::string_view text);
+
 bool endsWith(std::string_view text, std::string_view end);
 
 /// The parts with `separator` between them.

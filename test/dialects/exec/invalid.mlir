@@ -452,3 +452,93 @@ exec.program @p {
   // expected-error @+1 {{names event 9223372036854775806; they are numbered up to 2147483647}}
   exec.call @f() events [9223372036854775806]
 }
+
+// -----
+
+// expected-error @below {{needs 'exec.inputs' to be an array of names of ranges, on a program}}
+exec.program @p attributes {exec.inputs = [3]} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.outputs' to be an array of names of ranges, on a program}}
+exec.program @p attributes {exec.outputs = [{}]} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.reads' to be an array of names of ranges, on a program}}
+exec.program @p attributes {exec.reads = "x"} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.writes' to be an array of names of ranges, on a program}}
+exec.program @p attributes {exec.writes = [@x]} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.adds' to be an array of names of ranges, on a program}}
+exec.program @p attributes {exec.adds} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.flops' to be an i64 that is not negative, on a program}}
+exec.program @p attributes {exec.flops = "many"} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.flops' to be an i64 that is not negative, on a program}}
+exec.program @p attributes {exec.flops = -1 : i64} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.memory' to be what exec-plan-memory reports, on a program}}
+exec.program @p attributes {exec.memory = {kinds = [3 : i64]}} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.memory' to be what exec-plan-memory reports, on a program}}
+exec.program @p attributes {exec.memory = {tenants = [{bytes = [] }]}} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.inputs' to be an array of names of ranges, on a program}}
+module attributes {exec.inputs = []} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.arena_bytes' to be an i64 that is not negative, on the module}}
+module attributes {exec.arena_bytes = 64 : i32} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.persistent_bytes' to be an i64 that is not negative, on the module}}
+module attributes {exec.persistent_bytes = -64 : i64} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.steps' to be the i64 of runs by program, by step, on the module}}
+module attributes {exec.steps = []} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.steps' to be the i64 of runs by program, by step, on the module}}
+module attributes {exec.steps = {train = 1 : i64}} {
+}
+
+// -----
+
+// expected-error @below {{needs 'exec.steps' to be the i64 of runs by program, by step, on the module}}
+module attributes {exec.steps = {train = {p = 0 : i64}}} {
+}

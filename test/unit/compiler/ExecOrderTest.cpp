@@ -64,11 +64,9 @@ std::string randomProgram(unsigned seed, int length, bool inFlight) {
   std::mt19937 random(seed);
   static const char *const streams[] = {"compute", "compute", "compute",
                                         "gather",  "reduce",  "copy"};
-  std::string text = "fsdp.mesh @mesh [\"dp_shard\" = 1]\n"
-                     "exec.range @w : memref<16xf32> role parameter\n"
-                     "exec.program @train {\n"
-                     "  %0 = exec.get @w : memref<16xf32>\n";
+  std::string text = "  %0 = exec.get @w : memref<16xf32>\n";
   int buffers = 1;
+  std::string reads, writes; // what the program states of @w, which is %0
   std::vector<std::string> tokens;
   auto await = [&](size_t which) {
     text += "  exec.await " + tokens[which] + "\n";
@@ -79,6 +77,10 @@ std::string randomProgram(unsigned seed, int length, bool inFlight) {
     int to = random() % 6 == 0 ? int(random() % buffers) : buffers;
     if (from == to)
       continue;
+    if (from == 0 && writes.empty())
+      reads = "\"w\"";
+    if (to == 0)
+      writes = "\"w\"";
     if (to == buffers) {
       text += "  %" + std::to_string(to) + " = exec.alloc : memref<16xf32>\n";
       ++buffers;
@@ -100,7 +102,10 @@ std::string randomProgram(unsigned seed, int length, bool inFlight) {
   }
   while (!tokens.empty())
     await(0);
-  return text + "}\n";
+  return "fsdp.mesh @mesh [\"dp_shard\" = 1]\n"
+         "exec.range @w : memref<16xf32> role parameter\n"
+         "exec.program @train attributes {exec.reads = [" +
+         reads + "], exec.writes = [" + writes + "]} {\n" + text + "}\n";
 }
 
 template <typename OpT> std::vector<OpT> collect(ModuleOp module) {

@@ -25,13 +25,14 @@ inline rt::Manifest
 manifestOf(const std::vector<std::pair<std::string, int64_t>> &mesh,
            const std::vector<TestRange> &ranges) {
   using nlohmann::json;
-  json document = {{"format", 3},
+  json document = {{"format", 4},
                    {"config", json::object()},
                    {"fingerprint", json::object()},
                    {"mesh", {{"axes", json::array()}}},
                    {"ranges", json::array()},
                    {"programs", json::array()},
-                   {"steps", json::object()}};
+                   {"steps", json::object()},
+                   {"runs", json::object()}};
   auto sizeOfAxis = [&](const std::string &name) {
     for (const auto &[axis, size] : mesh)
       if (axis == name)

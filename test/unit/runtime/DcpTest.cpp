@@ -302,9 +302,11 @@ TEST(Dcp, CountsOfUpdatesMustAgree) {
     writeFileAtomically(path, writeDcpMetadata(items));
     return openTensorStore(copy.folder.path)->optimizerProblem();
   };
-  // The count lies where something of another size does.
+  // The count lies where something of another size does, in a file of its own.
   DcpBox box = counts[1]->boxes[0];
-  counts[1]->boxes[0].file = scalar->boxes[0].file;
+  std::filesystem::copy(copy.folder.file(scalar->boxes[0].file),
+                        copy.folder.file("copy.distcp"));
+  counts[1]->boxes[0].file = "copy.distcp";
   counts[1]->boxes[0].offset = scalar->boxes[0].offset;
   counts[1]->boxes[0].length = scalar->boxes[0].length;
   EXPECT_EQ(problem(),
@@ -425,6 +427,13 @@ TEST(Dcp, RefusesMetadataThatContradictsItself) {
        [](Items &i) { i[0].boxes[0].file = ""; }},
       {"the offset of 'w' is no size",
        [](Items &i) { i[0].boxes[0].offset = uint64_t{1} << 63; }},
+      {"a box of 'w' and one of 'w' lie in the same bytes of '__1_0.distcp'",
+       [](Items &i) { i[0].boxes[0].file = "__1_0.distcp"; }},
+      {"a box of 'w' and one of 'w' lie in the same bytes of '__1_0.distcp'",
+       [](Items &i) {
+         i[0].boxes[0].file = "__1_0.distcp";
+         i[0].boxes[0].offset = 63;
+       }},
       {"a box of 'w' is stored twice",
        [](Items &i) { i[0].boxes.push_back(i[0].boxes[0]); }},
       {"the shape of 'w' has 65 dimensions; a tensor of PyTorch has at most 64",
@@ -456,7 +465,9 @@ TEST(Dcp, RefusesBoxesThatDoNotMakeTheTensor) {
       {"'tok_embeddings.weight' has another type or shape there",
        [](DcpItem &i) { i.dtype = "int32"; }},
       {"'tok_embeddings.weight' has another type or shape there",
-       [](DcpItem &i) { i.boxes[0].sizes = {3, 3}; }},
+       [](DcpItem &i) {
+         i.boxes[0].sizes = {3, 3};
+       }},
   };
   for (const auto &c : cases) {
     Copy copy;

@@ -11,7 +11,7 @@ using nlohmann::json;
 /// Two ranks, one sharded parameter of 5 x 2, one scalar.
 static json goodManifest() {
   return json::parse(R"({
-    "format": 3,
+    "format": 4,
     "config": {"model.dim": "64", "optimizer.eps": 1e-8},
     "fingerprint": {"threads": 1},
     "model": {"family": "llama3", "fields": {"dim": 64, "norm_eps": 1e-05,
@@ -28,8 +28,10 @@ static json goodManifest() {
        "offset": 64, "bytes": 4, "full": null, "init": null,
        "placement": null}],
     "programs": [{"name": "train", "inputs": [], "outputs": ["loss"],
+                  "reads": ["w"], "writes": ["w", "loss"], "adds": [],
                   "arena_bytes": 256, "flops": 1e6}],
-    "steps": {"train": [{"program": "train", "times": 3}]}})");
+    "steps": {"train": [{"program": "train", "times": 3}]},
+    "runs": {"train": {"train": 3}}})");
 }
 
 namespace fsdp::rt {
@@ -78,7 +80,7 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m.erase("arena"); }),
             "damaged manifest m.json: the field 'arena' is missing");
   EXPECT_EQ(damaged([](json &m) { m["format"] = 1; }),
-            "damaged manifest m.json: format is not 3; the artifact is from "
+            "damaged manifest m.json: format is not 4; the artifact is from "
             "another version");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = -64; }),
             "damaged manifest m.json: ranges[0]: offset: expected an integer "
@@ -144,6 +146,119 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m["arena"]["bytes"] = 64; }),
             "damaged manifest m.json: the persistent ranges are larger than "
             "the arena");
+}
+
+/// A step of four microbatches: the programs hand on a count, and a sum that
+/// @accumulate adds to and @update clears.
+static json accumulating() {
+  json m = goodManifest();
+  m["ranges"] = json::array();
+  int offset = 0;
+  for (auto [name, role] : {std::pair("w", "parameter"),
+                            {"sum", "state"},
+                            {"g", "gradient"},
+                            {"targets", "input"},
+                            {"count", "input"},
+                            {"loss", "output"}}) {
+    m["ranges"].push_back({{"name", name},
+                           {"role", role},
+                           {"dtype", "f32"},
+                           {"shape", json::array()},
+                           {"offset", offset},
+                           {"bytes", 4}});
+    offset += 64;
+  }
+  m["arena"] = {{"bytes", offset}, {"persistent_bytes", offset}};
+  using Names = std::vector<std::string>;
+  m["programs"] = json::array();
+  auto add = [&](const char *name, Names inputs, Names outputs, Names reads,
+                 Names writes, Names adds) {
+    m["programs"].push_back({{"name", name},
+                             {"inputs", inputs},
+                             {"outputs", outputs},
+                             {"reads", reads},
+                             {"writes", writes},
+                             {"adds", adds},
+                             {"arena_bytes", 64},
+                             {"flops", 1}});
+  };
+  add("label", {"targets"}, {"count"}, {"targets"}, {"count"}, {});
+  add("accumulate", {"targets", "count"}, {}, {"w", "targets", "count", "sum"},
+      {"sum"}, {"sum"});
+  add("update", {}, {"loss"}, {"w", "sum"}, {"w", "sum", "g", "loss"}, {});
+  m["steps"]["train"] = {{{"program", "label"}, {"times", 1}},
+                         {{"program", "accumulate"}, {"times", 4}},
+                         {{"program", "update"}, {"times", 1}}};
+  m["runs"] = {{"train", {{"label", 1}, {"accumulate", 4}, {"update", 1}}}};
+  return m;
+}
+
+TEST(Manifest, StepsDoWhatTheirProgramsState) {
+  EXPECT_EQ(parseError(accumulating()), "");
+  auto changed = [](auto change) {
+    json document = accumulating();
+    change(document);
+    return parseError(document);
+  };
+  auto list = [](json &m) -> json & { return m["steps"]["train"]; };
+  const std::string place = "damaged manifest m.json: step 'train'";
+  EXPECT_EQ(changed([&](json &m) { list(m).erase(0); }),
+            place + " runs 'label', which writes 'count', 0 times, but states "
+                    "once");
+  EXPECT_EQ(changed([&](json &m) { list(m).erase(2); }),
+            place + " runs 'update', which writes 'w', 0 times, but states "
+                    "once");
+  EXPECT_EQ(changed([&](json &m) { list(m)[2]["times"] = 2; }),
+            place + " runs 'update', which writes 'w', 2 times, but states "
+                    "once");
+  EXPECT_EQ(changed([&](json &m) { list(m)[1]["times"] = 3; }),
+            place + " runs 'accumulate', which writes 'sum', 3 times, but "
+                    "states 4 times");
+  EXPECT_EQ(changed([&](json &m) { std::swap(list(m)[0], list(m)[1]); }),
+            place + ": 'accumulate' reads 'count', which 'label' writes, "
+                    "before that has run");
+  EXPECT_EQ(changed([&](json &m) { std::swap(list(m)[1], list(m)[2]); }),
+            place + ": 'update' reads 'sum', a sum to which nothing has been "
+                    "added by then");
+  // Statements that agree with a wrong list.
+  EXPECT_EQ(changed([&](json &m) {
+              list(m).erase(2);
+              m["runs"]["train"].erase("update");
+            }),
+            place + ": it ends with what 'accumulate' has added to 'sum', with "
+                    "which the next step would begin");
+  EXPECT_EQ(changed([&](json &m) {
+              list(m)[2]["times"] = m["runs"]["train"]["update"] = 2;
+            }),
+            place + ": 'update' reads 'sum', a sum to which nothing has been "
+                    "added by then");
+  EXPECT_EQ(changed([&](json &m) { m["programs"].erase(0); }),
+            "damaged manifest m.json: steps: train[0]: program: there is no "
+            "program 'label'");
+  EXPECT_EQ(changed([&](json &m) {
+              m["programs"].erase(0);
+              list(m).erase(0);
+            }),
+            place + " runs 'label', which does not exist, 0 times, but states "
+                    "once");
+  EXPECT_EQ(changed([](json &m) { m["runs"]["other"]["label"] = 1; }),
+            "damaged manifest m.json: step 'other' runs 'label', which writes "
+            "'count', 0 times, but states once");
+  EXPECT_EQ(changed([](json &m) { m["runs"]["train"]["label"] = 0; }),
+            "damaged manifest m.json: runs: train: label: expected an integer "
+            "from 1 to 2^62");
+  EXPECT_EQ(changed([](json &m) { m["programs"][2]["writes"].erase(3); }),
+            "damaged manifest m.json: programs[2]: 'update' gives 'loss', but "
+            "does not state that it writes it");
+  EXPECT_EQ(changed([](json &m) { m["programs"][1]["reads"].erase(3); }),
+            "damaged manifest m.json: programs[1]: 'accumulate' adds to 'sum', "
+            "but does not state that it reads and writes it");
+  EXPECT_EQ(changed([](json &m) { m["programs"][1]["inputs"].erase(1); }),
+            "damaged manifest m.json: programs[1]: 'accumulate' reads 'count', "
+            "which is none of its inputs");
+  EXPECT_EQ(changed([](json &m) { m["programs"][0]["reads"] = {"x"}; }),
+            "damaged manifest m.json: programs[0]: 'label' uses 'x', which is "
+            "no range");
 }
 
 // A rank's coordinates are (dp_shard, tp), the second faster. 10 rows over 2 x

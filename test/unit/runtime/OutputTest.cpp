@@ -6,8 +6,10 @@
 #include "TemporaryFolder.h"
 #include "WithoutLocks.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/FileLock.h"
 #include <cmath>
 #include <csignal>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -107,6 +109,31 @@ TEST(FolderLock, SaysWhoHoldsIt) {
   }
   EXPECT_TRUE(std::filesystem::is_empty(name));
   FolderLock again(name, "other");
+}
+
+// Anybody may write into the file: other types, no JSON, what moves a cursor.
+TEST(FolderLock, ShowsAForeignHolderAsText) {
+  TemporaryFolder folder;
+  for (auto [text, who] :
+       {std::pair("{\"process\": 12, \"host\": \"far\\u001b[2J\", \"since\": "
+                  "\"a\\nfsdp-run: b\", \"artifact\": [1]}",
+                  "process 12 on far\\x1b[2J since a\\nfsdp-run: b, with the "
+                  "artifact '?'"),
+        {"{\"process\": \"x\", \"host\": 3}", "another job"},
+        {"{\"process\": -7}", "another job"},
+        {"{\"process\": 1e300, \"host\": null}", "another job"},
+        {"{\"process\": 18446744073709551615}", "another job"},
+        {"{\"host\": \"far\"}", "another job"},
+        {"[[[\xff", "another job"},
+        {"", "another job"}}) {
+    std::string file = folder.write("run.lock", text);
+    int held = openLocked(file, O_RDWR, LockWait::No);
+    ASSERT_GE(held, 0);
+    EXPECT_EQ(messageOf([&] { FolderLock(folder.path, "other"); }),
+              "the folder '" + folder.path + "' is in use by " + who +
+                  "; wait for it, or choose another --job.dump_folder");
+    close(held);
+  }
 }
 
 TEST(FolderLock, NeedsLocks) {

@@ -4,6 +4,7 @@
 #include "Metrics.h"
 #include "Peak.h"
 #include "Schedule.h"
+#include "fsdp/Support/Text.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

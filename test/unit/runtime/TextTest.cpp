@@ -24,3 +24,22 @@ TEST(Text, APlainLineIsUtf8) {
     EXPECT_FALSE(isPlainLine(bad)) << bad;
   EXPECT_FALSE(isPlainLine(std::string_view("\0", 1)));
 }
+
+// What a file holds moves no cursor, hides no line and turns no text.
+TEST(Text, PrintableIsShownWhereItStands) {
+  using namespace std::string_view_literals;
+  for (auto [text, shown] : {
+           std::pair("a run, äöü € \xf0\x9f\x98\x80"sv,
+                     "a run, äöü € \xf0\x9f\x98\x80"),
+           {"", ""},
+           {"C:\\x"sv, "C:\\x"},
+           {"a\nb\r\tc"sv, "a\\nb\\r\\tc"},
+           {"\x1b[2J\x1b]0;title\x07"sv, "\\x1b[2J\\x1b]0;title\\x07"},
+           {"\0\x7f\xc2\x9b"sv, "\\x00\\x7f\\x9b"},
+           {"\xff\xc3(\xe2\x82"sv, "\\xff\\xc3(\\xe2\\x82"},
+           {"\xc0\x8a"sv, "\\xc0\\x8a"},
+           {"\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6"sv, "\\u202e\\u2028\\u2066"},
+       })
+    EXPECT_EQ(printableLine(text), shown);
+  EXPECT_EQ(printable("a\n\x1b[1mb\r\n"), "a\n\\x1b[1mb\\r\n");
+}

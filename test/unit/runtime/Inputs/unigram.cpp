@@ -60,7 +60,9 @@ float lossOf(Context &c, float *gradient) {
 bool isDue(const char *variable, int32_t step) {
   const char *due = std::getenv(variable);
   const char *which = std::getenv("UNIGRAM_RANK");
-  const char *rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char *rank = std::getenv("RANK");
+  if (!rank)
+    rank = std::getenv("OMPI_COMM_WORLD_RANK");
   return due && std::atoi(due) == step &&
          (!which || !rank || std::atoi(which) == std::atoi(rank));
 }

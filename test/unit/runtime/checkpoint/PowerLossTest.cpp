@@ -8,6 +8,7 @@
 #include "DiskModel.h"
 #include "SavedSteps.h"
 #include "fsdp/Checkpoint/Verify.h"
+#include <algorithm>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
@@ -48,7 +49,7 @@ protected:
 
   Log record(const SavingRun &run, const std::string &folder, int64_t promised);
   void lookAtImages(DiskModel disk, const Log &log, const std::string &root,
-                    int count);
+                    size_t count);
   void lookAt(const Tree &image, int64_t promised, const std::string &when);
   void losePower(const SavingRun &run);
   void losePowerBehindKills(const SavingRun &killed, const SavingRun &next);
@@ -62,9 +63,9 @@ protected:
 } // namespace
 
 /// FSDP_DISK_IMAGES: how many, of each test.
-static int imagesWanted() {
+static size_t imagesWanted() {
   const char *wanted = std::getenv("FSDP_DISK_IMAGES");
-  return wanted ? std::atoi(wanted) : 80;
+  return wanted ? std::strtoul(wanted, nullptr, 10) : 80;
 }
 
 /// Does what `run` does in `folder`.
@@ -124,13 +125,12 @@ void PowerLoss::lookAt(const Tree &image, int64_t promised,
 
 /// Each place in the log has its turn.
 void PowerLoss::lookAtImages(DiskModel disk, const Log &log,
-                             const std::string &root, int count) {
+                             const std::string &root, size_t count) {
   size_t places = log.calls.size() + 1;
   for (size_t place = 0; place < places; ++place) {
     if (place > 0)
       disk.apply(log.calls[place - 1], root);
-    size_t now = (static_cast<size_t>(count) * (place + 1)) / places -
-                 (static_cast<size_t>(count) * place) / places;
+    size_t now = count * (place + 1) / places - count * place / places;
     for (size_t i = 0; i < now; ++i)
       lookAt(disk.afterPowerLoss(random), log.promised[place],
              "behind " + std::to_string(place) + " of " +
@@ -148,25 +148,37 @@ void PowerLoss::losePower(const SavingRun &run) {
   lookAtImages(DiskModel(before), log, root, imagesWanted());
 }
 
-/// A run is killed in front of each of its calls in turn; the power goes in the
-/// next one.
+/// Whether a run that is killed behind the call leaves a step, to be seen or to
+/// be moved, of which the disk knows nothing yet.
+static bool namesAStep(const FileCall &call, const std::string &root) {
+  fs::path to(call.to);
+  return to.filename() == "committed" || to.parent_path() == root;
+}
+
+/// A run is killed behind each of its calls in turn; the power goes in the next
+/// one. Half of the images are of the few calls that decide.
 void PowerLoss::losePowerBehindKills(const SavingRun &killed,
                                      const SavingRun &next) {
   TemporaryFolder folder;
   std::string root = fs::canonical(folder.path).string();
   writeTree(root, before);
   Log log = record(killed, root, 5);
+  auto deciding =
+      std::count_if(log.calls.begin(), log.calls.end(),
+                    [&](const auto &call) { return namesAStep(call, root); });
+  size_t most = log.calls.size() / static_cast<size_t>(deciding);
+  size_t all = 2 * most * static_cast<size_t>(deciding), done = 0;
   DiskModel disk(before);
-  int places = static_cast<int>(log.calls.size());
-  for (int place = 0; place < places; ++place) {
+  for (size_t place = 0; place < log.calls.size(); ++place) {
+    disk.apply(log.calls[place], root);
+    size_t until = done + (namesAStep(log.calls[place], root) ? most : 1);
     TemporaryFolder other;
     std::string otherRoot = fs::canonical(other.path).string();
     writeTree(otherRoot, disk.now());
-    Log more = record(next, otherRoot, log.promised[place]);
+    Log more = record(next, otherRoot, log.promised[place + 1]);
     lookAtImages(disk, more, otherRoot,
-                 imagesWanted() * (place + 1) / places -
-                     imagesWanted() * place / places);
-    disk.apply(log.calls[place], root);
+                 imagesWanted() * until / all - imagesWanted() * done / all);
+    done = until;
   }
 }
 

@@ -1,4 +1,4 @@
-//===- DirectLaunchTest.cpp - Ranks that are children of fsdp-run ---------===//
+//===- LocalLaunchTest.cpp - Ranks that are children of fsdp-run ----------===//
 //
 // The ranks are shells. The launcher runs in a process of its own, because it
 // handles signals and reaps children.
@@ -32,7 +32,7 @@ bool waitUntil(const std::function<bool()> &isDone) {
   return false;
 }
 
-class DirectLaunch : public testing::Test {
+class LocalLaunch : public testing::Test {
 protected:
   /// Starts a launcher of `ranks` shells that run `script`. It begins when
   /// `begin` has something to read, at once if that is none.
@@ -50,8 +50,11 @@ protected:
     redirect("err", STDERR_FILENO);
     JobEnd end{99, ""};
     try {
-      end = runRanksDirectly(
-          {ranks, 1, {"/bin/sh", "-c", "cd '" + folder.path + "'\n" + script}});
+      end = runLocalRanks(
+          {target,
+           ranks,
+           1,
+           {"/bin/sh", "-c", "cd '" + folder.path + "'\n" + script}});
     } catch (const std::exception &error) {
       end.message = error.what();
     }
@@ -91,6 +94,7 @@ protected:
 
   TemporaryFolder folder;
   pid_t launcher = -1;
+  Target target = Target::Cuda;
 
 private:
   void redirect(const char *name, int stream) {
@@ -108,7 +112,7 @@ const char *const kStay = "echo $$ > part.$RANK\n"
 
 } // namespace
 
-TEST_F(DirectLaunch, RanksKnowTheirPlace) {
+TEST_F(LocalLaunch, RanksKnowTheirPlace) {
   start(3, "test -n \"$FSDP_JOB\" && test \"$FSDP_PORT\" -gt 0 || exit 9\n"
            "test $RANK = 0 || test -z \"$FSDP_LISTENER\" || exit 8\n"
            "test $RANK != 0 || test -S /proc/self/fd/$FSDP_LISTENER || exit 7\n"
@@ -128,8 +132,19 @@ TEST_F(DirectLaunch, RanksKnowTheirPlace) {
   EXPECT_EQ(text("err"), "a warning\na warning\na warning\n");
 }
 
+// Ranks on CPUs inherit memory, and no socket.
+TEST_F(LocalLaunch, RanksOnCpusHaveABoard) {
+  target = Target::Cpu;
+  start(2,
+        "test -z \"$FSDP_LISTENER\" || exit 9\n"
+        "test $(stat -L -c %s /proc/self/fd/$FSDP_BOARD) = 131072 || exit 8\n"
+        "ls -l /proc/self/fd | grep -q socket: && exit 7\n"
+        "exit 0");
+  EXPECT_EQ(end(), 0) << text("err");
+}
+
 // One message, that of the cause; nobody is left.
-TEST_F(DirectLaunch, ALostRankEndsTheJob) {
+TEST_F(LocalLaunch, ALostRankEndsTheJob) {
   start(3, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; "
            "exec sleep 600; }\n"
            "until test -e pid.0 && test -e pid.2; do sleep 0.01; done\n"
@@ -141,7 +156,7 @@ TEST_F(DirectLaunch, ALostRankEndsTheJob) {
   EXPECT_TRUE(haveEnded(3));
 }
 
-TEST_F(DirectLaunch, AFailingRankSaysWhy) {
+TEST_F(LocalLaunch, AFailingRankSaysWhy) {
   start(2, "test $RANK = 1 || { echo $$ > part.$RANK; mv part.$RANK pid.$RANK; "
            "exec sleep 600; }\n"
            "until test -e pid.0; do sleep 0.01; done\n"
@@ -154,7 +169,7 @@ TEST_F(DirectLaunch, AFailingRankSaysWhy) {
   EXPECT_TRUE(haveEnded(2));
 }
 
-TEST_F(DirectLaunch, SignalsReachTheRanks) {
+TEST_F(LocalLaunch, SignalsReachTheRanks) {
   start(2, kStay);
   ASSERT_TRUE(waitUntil([&] { return haveStarted(2); }));
   kill(launcher, SIGTERM);
@@ -163,15 +178,18 @@ TEST_F(DirectLaunch, SignalsReachTheRanks) {
   EXPECT_TRUE(haveEnded(2));
 }
 
-TEST_F(DirectLaunch, NoRankOutlivesItsLauncher) {
-  start(2, kStay);
+// Whatever they do: one ignores signals, the other is stopped.
+TEST_F(LocalLaunch, NoRankOutlivesItsLauncher) {
+  start(2,
+        std::string("test $RANK = 1 && trap '' TERM HUP INT QUIT\n") + kStay);
   ASSERT_TRUE(waitUntil([&] { return haveStarted(2); }));
+  kill(std::stoi(text("pid.0")), SIGSTOP);
   kill(launcher, SIGKILL);
   EXPECT_EQ(end(), -SIGKILL);
   EXPECT_TRUE(waitUntil([&] { return haveEnded(2); }));
 }
 
-TEST_F(DirectLaunch, AStoppedRankIsNoticed) {
+TEST_F(LocalLaunch, AStoppedRankIsNoticed) {
   setenv("FSDP_HEARTBEAT", "0.5", 1);
   start(2, kStay);
   unsetenv("FSDP_HEARTBEAT");
@@ -186,7 +204,7 @@ TEST_F(DirectLaunch, AStoppedRankIsNoticed) {
 
 // Killed between the fork of a rank and its program, of which this process sees
 // both: the rank ends before it begins.
-TEST_F(DirectLaunch, ALauncherThatIsKilledAtAFork) {
+TEST_F(LocalLaunch, ALauncherThatIsKilledAtAFork) {
   int gate[2], status = 0;
   ASSERT_EQ(pipe(gate), 0);
   start(1, kStay, gate[0]);
@@ -210,10 +228,10 @@ TEST_F(DirectLaunch, ALauncherThatIsKilledAtAFork) {
   close(gate[1]);
 }
 
-TEST_F(DirectLaunch, AProgramThatIsNone) {
+TEST_F(LocalLaunch, AProgramThatIsNone) {
   launcher = fork();
   if (launcher == 0) {
-    JobEnd end = runRanksDirectly({2, 1, {folder.file("nothing")}});
+    JobEnd end = runLocalRanks({Target::Cpu, 2, 1, {folder.file("nothing")}});
     folder.write("message", end.message);
     _exit(end.status);
   }

@@ -1,0 +1,21 @@
+//===- Checksum.cpp - Whether bytes are those that were written -----------===//
+#include "fsdp/Support/Checksum.h"
+#include "fsdp/Support/Text.h"
+#include <cinttypes>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+using namespace fsdp;
+
+uint64_t fsdp::checksumOf(std::string_view bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::string fsdp::checksumText(uint64_t checksum) {
+  return format("%016" PRIx64, checksum);
+}
+
+std::string fsdp::checksumLine(std::string_view bytes) {
+  return "xxh3 " + checksumText(checksumOf(bytes)) + " of " +
+         std::to_string(bytes.size()) + " bytes\n";
+}

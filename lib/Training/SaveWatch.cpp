@@ -1,0 +1,75 @@
+//===- SaveWatch.cpp - Noticing a save that hangs -------------------------===//
+#include "SaveWatch.h"
+#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/FileCalls.h"
+#include "fsdp/Support/Signals.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
+#include <cstdio>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+SaveWatch::SaveWatch(World world, double limitSeconds)
+    : world(world), limit(limitSeconds) {
+  if (limit > 0)
+    thread = std::thread([this] { loop(); });
+}
+
+SaveWatch::~SaveWatch() {
+  if (!thread.joinable())
+    return;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void SaveWatch::begin(int64_t saved) {
+  std::lock_guard<std::mutex> lock(mutex);
+  step = saved;
+  changed.notify_all();
+}
+
+void SaveWatch::end() {
+  std::lock_guard<std::mutex> lock(mutex);
+  step.reset();
+}
+
+void SaveWatch::loop() {
+  std::chrono::duration<double> period(std::clamp(limit / 8, 0.05, 1.0));
+  std::unique_lock<std::mutex> lock(mutex);
+  while (!stopping) {
+    if (!step) {
+      changed.wait(lock);
+      continue;
+    }
+    look();
+    changed.wait_for(lock, period);
+  }
+}
+
+void SaveWatch::look() {
+  std::optional<WaitingCall> waiting = longestFileCall();
+  if (!waiting || waiting->seconds < limit)
+    return;
+  std::string what = "the checkpoint of step " + std::to_string(*step) +
+                     " waits for the file system: " + waiting->call + " of '" +
+                     waiting->path + "' has not come back";
+  if (waiting->seconds >= kPatience * limit) {
+    // The file system that does not answer would not remove them either.
+    forgetFilesOnSignal();
+    abortWorld(what + format(" within %g s; the whole job was ended",
+                             kPatience * limit),
+               kLostJobStatus);
+  }
+  if (named == waiting->number)
+    return;
+  named = waiting->number;
+  std::fprintf(stderr,
+               "fsdp-run: warning: rank %d: %s within %g s (FSDP_FILE_TIMEOUT "
+               "sets the limit); the job ends if it has not within %g s\n",
+               world.rank, what.c_str(), limit, kPatience * limit);
+}

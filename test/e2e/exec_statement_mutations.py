@@ -1,0 +1,180 @@
+"""Kinds of mutations of what programs and steps state, and of kernels."""
+import re
+
+import exec_text as text
+from exec_mutation_kinds import NothingToDo, choose, mutation, pick
+from exec_text import View, Work
+
+
+#===--- What programs and steps state --------------------------------------===#
+
+@mutation
+def cut_a_program_short(rng, module):
+    body = rng.choice(module.programs()).body
+    del body[rng.randrange(len(body)):]
+
+
+@mutation
+def copy_a_part(rng, module):
+    """Half of what was written whole."""
+    block, i = pick(rng, module, Work, lambda op: op.op == "copy")
+    kinds = block.kinds()
+    for names in (block.body[i].ins, block.body[i].outs):
+        count, element = text.elements(kinds[names[0]])
+        if count < 2:
+            raise NothingToDo
+        view = View(f"part{len(block.values)}", names[0], 0, kinds[names[0]],
+                    text.memref([count // 2], element))
+        block.values[view.name] = view
+        names[0] = view.name
+
+
+def a_list(rng, module, wanted=("reads", "writes", "adds", "inputs", "outputs")):
+    """A list of names that a program states, which is not empty."""
+    return choose(rng, [names for program in module.programs()
+                        for what, names in program.lists.items() if what in wanted and names])
+
+
+@mutation
+def state_less(rng, module):
+    names = a_list(rng, module)
+    del names[rng.randrange(len(names))]
+
+
+@mutation
+def state_more(rng, module):
+    program = rng.choice(module.programs())
+    names = program.lists.setdefault(rng.choice(("reads", "writes", "adds", "outputs")), [])
+    names.append(choose(rng, [name for name in module.ranges if name not in names]))
+
+
+@mutation
+def state_another_range(rng, module):
+    names = a_list(rng, module)
+    names[rng.randrange(len(names))] = rng.choice([*module.ranges, "nothing"])
+
+
+@mutation
+def state_nothing(rng, module):
+    del rng.choice(module.programs()).lists[rng.choice(("reads", "writes"))]
+
+
+def a_step(module):
+    if module.step is None:
+        raise NothingToDo
+    return module.step
+
+
+@mutation
+def drop_an_action(rng, module):
+    step = a_step(module)
+    del step[rng.randrange(len(step))]
+
+
+@mutation
+def repeat_an_action(rng, module):
+    step = a_step(module)
+    step.insert(rng.randint(0, len(step)), list(rng.choice(step)))
+
+
+@mutation
+def move_an_action(rng, module):
+    step = a_step(module)
+    step.insert(rng.randrange(len(step)), step.pop(rng.randrange(len(step))))
+
+
+@mutation
+def run_a_program_more_often(rng, module):
+    rng.choice(a_step(module))[1] += rng.choice((1, 2))
+
+
+@mutation
+def agree_on_another_number_of_runs(rng, module):
+    """Good where a program may run as often as one likes."""
+    action = rng.choice(a_step(module))
+    action[1] = module.runs[action[0]] = action[1] + rng.choice((1, 2))
+
+
+@mutation
+def agree_on_leaving_a_program_out(rng, module):
+    step = a_step(module)
+    name, _ = step.pop(rng.randrange(len(step)))
+    del module.runs[name]
+
+
+@mutation
+def drop_a_program(rng, module):
+    step = a_step(module)
+    name, _ = step.pop(rng.randrange(len(step)))
+    del module.blocks[name]
+
+
+#===--- Kernels, of which the plain check is told what is wrong ------------===#
+
+KERNEL = re.compile(r"  exec\.kernel @\S+ over\((\d+), (\d+)\) access \[(.*?)\] outputs (\d+)")
+
+
+def kernels(module):
+    """[(lines, cols, {argument: (access, type)})]; lines are positions."""
+    found = []
+    for start, line in enumerate(module.rest):
+        if match := KERNEL.match(line):
+            end = module.rest.index("  }", start)
+            arguments = re.findall(r"(%\w+): (\S+?)[,)]", module.rest[start + 1])
+            found.append((range(start + 2, end), int(match.group(2)),
+                          {name: (access, kind) for (name, kind), access in
+                           zip(arguments, match.group(3).split(", "))}))
+    return found
+
+
+def kernel_line(rng, module, pattern, where):
+    """A random line of a kernel, as (position, match, cols, arguments)."""
+    return choose(rng, [(i, match, cols, arguments) for lines, cols, arguments in kernels(module)
+                        for i in lines if (match := re.match(pattern, module.rest[i])) and
+                        where(match, cols, arguments)])
+
+
+@mutation
+def store_a_row_s_value_for_every_column(rng, module):
+    """A store behind an exec.map goes into it."""
+    def is_behind_map(i):
+        outside = [line for line in module.rest[:i - 1] if not line.startswith("      ")]
+        return module.rest[i - 1] == "    }" and outside[-1] == "    exec.map {"
+    i = choose(rng, [i for lines, cols, arguments in kernels(module) for i in lines
+                     if (match := re.match(r"    exec\.store %\w+, (%\w+)", module.rest[i])) and
+                     cols > 1 and arguments[match.group(1)][0] == "row" and is_behind_map(i)])
+    module.rest.insert(i - 1, "  " + module.rest.pop(i))
+    module.fault = "a race in a kernel"
+
+
+ELEMENT = r"( +%\w+ = exec\.load )(%\w+)( : \S+ -> f32)"
+
+
+@mutation
+def load_from_outside_of_the_row(rng, module):
+    i, match, cols, _ = kernel_line(
+        rng, module, ELEMENT, lambda match, cols, arguments:
+        match.group(1).startswith("      ") and arguments[match.group(2)][0] == "element")
+    load, source, kind = match.groups()
+    module.rest[i:i + 1] = [f"      %outside = arith.constant {rng.choice((-1, cols, cols + 7))} : i32",
+                            f"{load}{source} at %outside{kind}"]
+    module.fault = "a load outside of the row"
+
+
+@mutation
+def forget_a_store(rng, module):
+    i, *_ = kernel_line(rng, module, r" +exec\.store ", lambda *_: True)
+    del module.rest[i]
+    module.fault = "an output that a kernel does not write"
+
+
+@mutation
+def read_an_output_too_early(rng, module):
+    def outputs(match, arguments):
+        return [name for name, kind in arguments.items()
+                if name.startswith("%out") and kind == arguments[match.group(2)]]
+    i, match, _, arguments = kernel_line(
+        rng, module, ELEMENT, lambda match, cols, arguments: outputs(match, arguments))
+    load, _, kind = match.groups()
+    module.rest[i] = load + rng.choice(outputs(match, arguments)) + kind
+    module.fault = "an output that is read before it is written"
