@@ -639,6 +639,11 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
         clEnumValN(::fsdp::schedule::ReshardPolicy::Always, "always", "all"),
         clEnumValN(::fsdp::schedule::ReshardPolicy::Never, "never", "keep gathered parameters"),
         clEnumValN(::fsdp::schedule::ReshardPolicy::Default, "default", "all but the bucket that the forward pass uses last"))}]>,
+    Option<"recompute", "recompute", "::fsdp::schedule::RecomputePolicy", "::fsdp::schedule::RecomputePolicy::None",
+      "Which values of blocks are computed again in the backward pass", [{::llvm::cl::values(
+        clEnumValN(::fsdp::schedule::RecomputePolicy::None, "none", "none"),
+        clEnumValN(::fsdp::schedule::RecomputePolicy::Free, "free", "what one pass over values that are kept anyway gives"),
+        clEnumValN(::fsdp::schedule::RecomputePolicy::Full, "full", "all but what leaves the block"))}]>,
     Option<"bucket", "bucket", "bool", "true", "Merge a bucket's collectives into one">,
     Option<"overlap", "overlap", "bool", "true", "Run collectives beside compute">,
     Option<"prefetch", "prefetch", "int64_t", "1", "Buckets a gather starts ahead of its use">,

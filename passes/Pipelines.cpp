@@ -96,17 +96,20 @@ static void addSharding(OpPassManager &pm,
 // When: the plan and the passes that apply it
 //===----------------------------------------------------------------------===//
 
-static void addSchedule(OpPassManager &pm,
-                        const TrainPipelineOptions &options) {
+void fsdp::addPlan(OpPassManager &pm, const TrainPipelineOptions &options) {
   // Nothing merges ops from here on, so what a plan calls them holds.
   pm.addNestedPass<func::FuncOp>(createAddress());
   PlanOptions plan;
   plan.file = options.plan;
   plan.reshard = options.reshard;
+  plan.recompute = options.recompute;
   plan.bucket = options.bucket;
   plan.overlap = options.overlap;
   pm.addPass(createPlan(plan));
+}
 
+static void addPlannedSchedule(OpPassManager &pm,
+                               const TrainPipelineOptions &options) {
   // Recomputation clones gathers, so it comes before they are merged.
   pm.addPass(createRemat());
   // Before fusion: a kernel must not join what starts on both sides of a
@@ -124,8 +127,7 @@ static void addSchedule(OpPassManager &pm,
 // In which bytes: exec
 //===----------------------------------------------------------------------===//
 
-static void addExecution(OpPassManager &pm,
-                         const TrainPipelineOptions &options) {
+static void addArena(OpPassManager &pm, const TrainPipelineOptions &options) {
   ExecLowerOptions lower;
   lower.target = options.target;
   lower.threads = options.threads;
@@ -137,6 +139,9 @@ static void addExecution(OpPassManager &pm,
   PlanMemoryOptions memory;
   memory.memoryBudget = options.memoryBudget;
   pm.addPass(createPlanMemory(memory));
+}
+
+static void addOrder(OpPassManager &pm) {
   // Two buffers that share bytes are a conflict too, so events are placed
   // when every offset is known.
   pm.addPass(createSynchronize());
@@ -156,9 +161,18 @@ void fsdp::buildTrainPipeline(OpPassManager &pm,
   if (last == Phase::Graph)
     return;
   addSharding(pm, options);
-  addSchedule(pm, options);
-  if (last == Phase::Exec)
-    addExecution(pm, options);
+  addPlan(pm, options);
+  addPlannedSchedule(pm, options);
+  if (last == Phase::Schedule)
+    return;
+  addArena(pm, options);
+  addOrder(pm);
+}
+
+void fsdp::addPlannedArena(OpPassManager &pm,
+                           const TrainPipelineOptions &options) {
+  addPlannedSchedule(pm, options);
+  addArena(pm, options);
 }
 
 void fsdp::registerFsdpPipelines() {

@@ -108,6 +108,17 @@ struct TrainPipelineOptions
                      "keep gathered parameters"),
           clEnumValN(schedule::ReshardPolicy::Default, "default",
                      "all but the bucket that the forward pass uses last"))};
+  Option<schedule::RecomputePolicy> recompute{
+      *this, "recompute",
+      llvm::cl::desc("Which values of blocks are computed again in the "
+                     "backward pass"),
+      llvm::cl::init(schedule::RecomputePolicy::None),
+      llvm::cl::values(
+          clEnumValN(schedule::RecomputePolicy::None, "none", "none"),
+          clEnumValN(schedule::RecomputePolicy::Free, "free",
+                     "what one pass over values that are kept anyway gives"),
+          clEnumValN(schedule::RecomputePolicy::Full, "full",
+                     "all but what leaves the block"))};
   Option<bool> bucket{*this, "bucket",
                       llvm::cl::desc("Merge a unit's collectives into one"),
                       llvm::cl::init(true)};
@@ -151,6 +162,12 @@ enum class Phase {
 void buildTrainPipeline(mlir::OpPassManager &pm,
                         const TrainPipelineOptions &options,
                         Phase last = Phase::Exec);
+
+/// Its part that writes the addresses and makes the plan, and what follows up to
+/// the arena: what a plan takes, without events and proofs.
+void addPlan(mlir::OpPassManager &pm, const TrainPipelineOptions &options);
+void addPlannedArena(mlir::OpPassManager &pm,
+                     const TrainPipelineOptions &options);
 
 /// Registers the named pipelines with fsdp-opt (see Pipelines.cpp).
 void registerFsdpPipelines();

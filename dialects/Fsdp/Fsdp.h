@@ -29,8 +29,8 @@ inline constexpr llvm::StringLiteral kAddressAttr = "fsdp.address";
 /// Discardable attribute of a collective that fsdp-bucket made: the addresses
 /// of those that it carries, one string per operand, in order.
 inline constexpr llvm::StringLiteral kMembersAttr = "fsdp.members";
-/// Discardable attribute of a program: digests of what it computes, one per
-/// effect and result, see include/fsdp/Schedule/Outcome.h. Set by fsdp-plan.
+/// Discardable attribute of programs and of their module: digests of what they
+/// compute and of what stands around them, see fsdp/Schedule/Outcome.h.
 inline constexpr llvm::StringLiteral kOutcomeAttr = "fsdp.outcome";
 
 /// Elements of one of `parts` shards of `size`: ceil(size / parts).

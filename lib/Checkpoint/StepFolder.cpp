@@ -337,7 +337,8 @@ checkpoint::cleanCheckpoints(const std::string &folder) {
   for (int64_t step : stepsIn(folder, kReplaced)) {
     std::string place = stepFolder(folder, step), old = place + kReplaced;
     if (!isTaken(place)) {
-      syncFolderAndFiles(old);
+      if (isOurs(old))
+        syncFolderAndFiles(old);
       moveOrThrow(old, place);
     } else {
       removeOrKeep(old);

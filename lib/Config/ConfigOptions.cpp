@@ -303,6 +303,13 @@ static void addCompilation(Table &table, RunConfig &config) {
   table.add("compile.fuse", compile.fuse, {"none", "chains"},
             "chains: pointwise and row ops that feed each other share a "
             "kernel");
+  table.add("compile.recompute", compile.recompute, {"none", "free", "full"},
+            "what the backward pass computes again instead of keeping it: "
+            "none; free: in blocks, activation functions, products and norms "
+            "of what is kept anyway, for next to no time; full: all of a "
+            "block but what the next one takes, for about a quarter more "
+            "operations; the bits are the same, and the rules of --plan stand "
+            "over it");
   table.add("compile.accumulate_gathers", compile.accumulateGathers,
             {"repeat", "keep"},
             "with several microbatches: whether each gathers the parameters, "
@@ -332,8 +339,9 @@ static void addCompilation(Table &table, RunConfig &config) {
 
 static void addReports(Table &table, RunConfig &config) {
   table.compiled = false;
-  table.add("validation.enable", config.validation.enable,
-            "whether the held-out text or ids are evaluated after the last step");
+  table.add(
+      "validation.enable", config.validation.enable,
+      "whether the held-out text or ids are evaluated after the last step");
   table.add("validation.freq", config.validation.freq, 0, kMaxInt,
             "steps between two evaluations of what is held out; 0: only "
             "after the last step");

@@ -266,14 +266,31 @@ static std::string remedyOf(const ConfigOption &option) {
   return key && !key->instead.empty() ? "; use " + key->instead : "";
 }
 
+static const char *const commandLine = "command line";
+
+/// A file says a key once, but may say it by a key of torchtitan's too.
+static void checkAgreement(const RunConfig &config, const ConfigOption &option,
+                           const std::string &before,
+                           const std::string &origin) {
+  auto first = config.origin.find(option.name);
+  bool isSaidTwice = first != config.origin.end() &&
+                     first->second != commandLine && origin != commandLine;
+  if (isSaidTwice && option.text() != before)
+    throw Error(origin + ": " + option.name + ": '" + option.text() +
+                "' contradicts '" + before + "' at " + first->second +
+                "; leave one of them out");
+}
+
 static void setValue(RunConfig &config, const ConfigOption &option,
                      const Value &value, const std::string &origin) {
   checkBounds(option, value, origin);
   checkLine(option, value, origin);
+  std::string before = option.text();
   if (!isListed(option, value) || !std::visit(Store{value}, option.place))
     throw Error(origin + ": " + option.name + ": expected " +
                 expectation(option) + ", got " + quoted(value) +
                 remedyOf(option));
+  checkAgreement(config, option, before, origin);
   config.origin[option.name] = origin;
 }
 
@@ -324,13 +341,23 @@ static bool passes(const TorchtitanKey &key, const std::string &literal) {
          std::any_of(key.values.begin(), key.values.end(), isSame);
 }
 
+/// A string of the table or of a file as on the command line.
+static std::string withoutQuotes(const std::string &literal) {
+  bool isQuoted = literal.size() > 1 && literal.front() == '"';
+  return isQuoted ? literal.substr(1, literal.size() - 2) : literal;
+}
+
 /// Refuses a value that is not so here, at once or if the key's feature is on.
+/// One that passes may be that of a key of ours too.
 static void checkForeign(RunConfig &config, const TorchtitanKey &key,
                          const std::string &literal,
                          const std::string &origin) {
   config.wrongWithFeature.erase(key.name);
-  if (passes(key, literal))
+  if (passes(key, literal)) {
+    if (!key.sets.empty())
+      setConfigOption(config, key.sets, withoutQuotes(literal), origin);
     return;
+  }
   std::string message = origin + ": " + key.name + " = " + literal +
                         " is not supported (" + key.meaning + "); ";
   if (!key.instead.empty())
@@ -469,7 +496,7 @@ static bool isOverride(const std::string &argument) {
 
 static void setOverride(RunConfig &config, const std::string &name,
                         const std::optional<std::string> &value) {
-  const std::string origin = "command line";
+  const std::string origin = commandLine;
   const TorchtitanKey *foreign = findForeign(name);
   // The key is looked up before its value, so that a misspelt last key is
   // reported as unknown rather than as without a value.

@@ -51,6 +51,12 @@ public:
     only(std::move(values), key, standard, meaning, instead);
     keys.back().feature = feature;
   }
+  /// One of `values` is said of the key `ours` too.
+  void sets(const char *ours, Values values, const char *key,
+            const char *standard, const char *meaning, const char *instead) {
+    only(std::move(values), key, standard, meaning, instead);
+    keys.back().sets = ours;
+  }
   void refused(const char *key, const char *standard, const char *meaning,
                const char *instead) {
     add(key, TorchtitanKey::Refused, standard, {}, meaning, instead);
@@ -71,7 +77,7 @@ private:
   void add(const char *key, TorchtitanKey::Fate fate, const char *standard,
            Values values, const char *meaning, const char *instead) {
     keys.push_back({prefix + key, fate, isEarlier ? kEarlier : standard,
-                    std::move(values), meaning, instead, ""});
+                    std::move(values), meaning, instead, "", ""});
   }
 
   std::string prefix;
@@ -291,23 +297,33 @@ static void addCheckpoint(Rows &rows) {
                "checkpoint.initial_load_model_only");
 }
 
-static void addCompilation(Rows &rows) {
-  const char *const ofMode =
-      "matters only with activation_checkpoint.mode, which is \"none\"";
+static void addRecomputation(Rows &rows) {
+  const char *const ofSelective =
+      "matters only with activation_checkpoint.mode = \"selective\", which is "
+      "refused";
+  const char *const ofBudget = "matters only with activation_checkpoint.mode = "
+                               "\"memory_budget\", which is refused";
   rows.section("activation_checkpoint");
-  rows.only({"\"none\""}, "mode", "\"selective\"",
-            "no key says what is computed again",
-            "a plan with \"recompute\" (fsdp-compile --plan)");
-  rows.any("selective_ac_option", "\"2\"", ofMode);
+  rows.sets("compile.recompute", {"\"none\"", "\"full\""}, "mode",
+            "\"selective\"", "the same as compile.recompute",
+            "compile.recompute = \"free\", which computes again what takes "
+            "next to no time");
+  rows.any("selective_ac_option", "\"2\"", ofSelective);
   rows.any("per_op_sac_force_recompute_mm_shapes_by_fqns",
-           "[\"moe.router.gate\"]", ofMode);
-  rows.any("early_stop", "false", ofMode);
-  rows.any("memory_budget", "0.5", ofMode);
-  rows.any("visualize_memory_budget_pareto", "false", ofMode);
-  rows.any("preserve_rng_state", "true", ofMode);
-  rows.any("determinism_check", "\"default\"", ofMode);
-  rows.any("debug", "false", ofMode);
+           "[\"moe.router.gate\"]", ofSelective);
+  rows.any("early_stop", "false",
+           "nothing is computed again that the backward pass does not use");
+  rows.any("memory_budget", "0.5", ofBudget);
+  rows.any("visualize_memory_budget_pareto", "false", ofBudget);
+  rows.any("preserve_rng_state", "true", "no layer draws random numbers");
+  rows.any("determinism_check", "\"default\"",
+           "what is computed again has the same bits");
+  rows.any("debug", "false",
+           "fsdp-compile --emit=plan says what is computed again");
+}
 
+static void addCompilation(Rows &rows) {
+  addRecomputation(rows);
   rows.section("compile");
   rows.any("enable", "false", compiled);
   rows.any("components", "[\"model\", \"loss\"]", compiled);

@@ -50,11 +50,6 @@ public:
 
 private:
   void bindArguments();
-  /// True if a rank has a part of what the argument or result with this
-  /// fsdp.placement is; else it has what it has.
-  bool isPlaced(Attribute placement) const {
-    return placement && program->hasAttr(dist::kLocalAttr);
-  }
   Tensors parts(const std::string &name, Tensors whole,
                 const dist::Placement &placement) const;
   void block(Block &block);
@@ -94,6 +89,12 @@ private:
   DenseMap<Value, Held> values;
   DenseMap<Value, Future> futures;
 };
+
+/// True if a rank has a part of what the argument or result with this
+/// fsdp.placement is; else it has what it has.
+bool isPlaced(func::FuncOp program, Attribute placement) {
+  return placement && program->hasAttr(dist::kLocalAttr);
+}
 
 Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
@@ -401,22 +402,21 @@ void Run::bindArguments() {
   for (BlockArgument argument : program.getArguments()) {
     unsigned number = argument.getArgNumber();
     std::string name = argumentName(program, number);
-    dist::Placement placement = dist::placementOf(program, argument);
-    RankedTensorType logical =
-        dist::logicalType(argument.getType(), placement, program, mesh);
+    GivenArgument wanted = givenArgument(program, number);
     Tensors tensors;
     for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
       const TensorMap &own = inputs.arguments[given == 1 ? 0 : rank];
       auto it = own.find(name);
       if (it == own.end())
         fail("no input is called '" + name + "'");
-      if (ArrayRef(it->second.shape) != logical.getShape())
+      if (ArrayRef(it->second.shape) != wanted.type.getShape())
         fail("input '" + name + "' is " + textOf(it->second.shape) +
-             ", but the argument is " + textOf(logical.getShape()));
+             ", but the argument is " + textOf(wanted.type.getShape()));
       tensors.push_back(it->second);
     }
-    if (isPlaced(program.getArgAttr(number, dist::kPlacementAttr)))
-      tensors = parts(name, std::move(tensors), placement);
+    if (wanted.isShared)
+      tensors = parts(name, std::move(tensors),
+                      dist::placementOf(program, argument));
     roundAs(argument, tensors);
     set(argument, std::move(tensors));
   }
@@ -443,13 +443,21 @@ GridOutputs Run::outputs() {
             .value_or(dist::Placement(shapeOf(end->getOperand(i)).size()));
     RankedTensorType logical =
         dist::logicalType(type, placement, program, mesh);
-    if (isPlaced(program.getResultAttr(i, dist::kPlacementAttr)))
+    if (isPlaced(program, program.getResultAttr(i, dist::kPlacementAttr)))
       tensors.assign(grid.ranks(),
                      grid.joined(name, tensors, placement, logical.getShape()));
     for (auto [rank, tensor] : llvm::enumerate(tensors))
       outputs.results[rank][name] = tensor;
   }
   return outputs;
+}
+
+GivenArgument givenArgument(func::FuncOp program, unsigned i) {
+  BlockArgument argument = program.getArgument(i);
+  return {dist::logicalType(argument.getType(),
+                            dist::placementOf(program, argument), program,
+                            meshOf(program->getParentOfType<ModuleOp>())),
+          isPlaced(program, program.getArgAttr(i, dist::kPlacementAttr))};
 }
 
 int64_t worldSize(ModuleOp module) { return RankGrid(meshOf(module)).ranks(); }

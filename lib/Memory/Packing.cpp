@@ -328,9 +328,9 @@ MaxLive fsdp::maxLive(const PackingProblem &problem) {
   return result;
 }
 
-/// How many taken ranges a solver may look at per interval. Some orders leave
-/// the arena in pieces, the more of them the deeper the model is; such a plan
-/// is hardly ever the smallest. Models of up to 500 layers stay below.
+/// How many taken ranges a solver may look at. Some orders leave the arena in
+/// pieces, the more of them the deeper the model is; such a plan is hardly ever
+/// the smallest. Up to 500 layers the best is what it is without this limit.
 static int64_t workFor(const PackingProblem &problem) {
   return 512 * int64_t(problem.intervals.size());
 }

@@ -1,21 +1,58 @@
 //===- Report.cpp - What the arena holds at its peak ----------------------===//
 #include "fsdp/Memory/Report.h"
+#include "dialects/NN/ModulePath.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace fsdp;
 
 /// How many of the largest tenants are named.
-static constexpr size_t kTenants = 10;
+static constexpr size_t kTenants = 16;
 
 ArrayRef<exec::Role> fsdp::arenaOrder() {
   static const exec::Role order[] = {exec::Role::Parameter, exec::Role::State,
                                      exec::Role::Gradient,  exec::Role::Buffer,
                                      exec::Role::Input,     exec::Role::Output};
   return order;
+}
+
+std::string MemoryTenant::text() const {
+  return count == 1 ? label
+                    : label + ", " + std::to_string(count) + " × " +
+                          formatBytes(bytes / count);
+}
+
+/// "layers.*.feed_forward: silu" for what a block calls so.
+static std::string labelInAnyBlock(StringRef label) {
+  auto [module, work] = label.split(": ");
+  return nn::withoutNumbers(module) + label.drop_front(module.size()).str();
+}
+
+/// Those that differ in numbers of blocks alone become one; largest first.
+static void groupTenants(std::vector<MemoryTenant> &tenants) {
+  using Key = std::tuple<std::string, std::string, int64_t>;
+  std::map<Key, size_t> groupOf;
+  std::vector<MemoryTenant> groups;
+  for (MemoryTenant &tenant : tenants) {
+    std::string label = labelInAnyBlock(tenant.label);
+    auto [at, isNew] = groupOf.try_emplace(
+        Key(label, tenant.kind, tenant.bytes), groups.size());
+    if (isNew) {
+      groups.push_back(std::move(tenant));
+      continue;
+    }
+    MemoryTenant &group = groups[at->second];
+    group.label = label;
+    group.bytes += tenant.bytes;
+    ++group.count;
+  }
+  auto larger = [](const auto &a, const auto &b) { return a.bytes > b.bytes; };
+  std::stable_sort(groups.begin(), groups.end(), larger);
+  tenants = std::move(groups);
 }
 
 ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
@@ -45,8 +82,7 @@ ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
     memory.tenants.push_back(
         {labelOf(buffer.alloc), kind.str(), buffer.live.bytes});
   }
-  auto larger = [](const auto &a, const auto &b) { return a.bytes > b.bytes; };
-  std::stable_sort(memory.tenants.begin(), memory.tenants.end(), larger);
+  groupTenants(memory.tenants);
   if (memory.tenants.size() > kTenants)
     memory.tenants.resize(kTenants);
   for (auto &[kind, bytes] : kinds)
@@ -65,12 +101,15 @@ DictionaryAttr fsdp::memoryAttr(MLIRContext *context,
     kinds.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("kind", builder.getStringAttr(kind)),
          builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes))}));
-  for (const MemoryTenant &tenant : memory.tenants)
-    tenants.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("label", builder.getStringAttr(tenant.label)),
-         builder.getNamedAttr("kind", builder.getStringAttr(tenant.kind)),
-         builder.getNamedAttr("bytes",
-                              builder.getI64IntegerAttr(tenant.bytes))}));
+  for (const MemoryTenant &tenant : memory.tenants) {
+    NamedAttrList fields;
+    fields.set("label", builder.getStringAttr(tenant.label));
+    fields.set("kind", builder.getStringAttr(tenant.kind));
+    fields.set("bytes", builder.getI64IntegerAttr(tenant.bytes));
+    if (tenant.count > 1)
+      fields.set("count", builder.getI64IntegerAttr(tenant.count));
+    tenants.push_back(fields.getDictionary(context));
+  }
   return builder.getDictionaryAttr(
       {builder.getNamedAttr("lower_bound",
                             builder.getI64IntegerAttr(memory.lowerBound)),
@@ -110,10 +149,20 @@ static ProgramMemory readProgram(exec::ProgramOp program) {
     memory.kinds.emplace_back(stringField(kind, "kind"),
                               integerField(kind, "bytes"));
   for (DictionaryAttr tenant : listField(attr, "tenants"))
-    memory.tenants.push_back({stringField(tenant, "label"),
-                              stringField(tenant, "kind"),
-                              integerField(tenant, "bytes")});
+    memory.tenants.push_back(
+        {stringField(tenant, "label"), stringField(tenant, "kind"),
+         integerField(tenant, "bytes"),
+         std::max<int64_t>(integerField(tenant, "count"), 1)});
   return memory;
+}
+
+/// As many as the runtime makes (runtime/cuda/Context.cpp).
+static int64_t countCommunicators(ModuleOp module) {
+  llvm::SetVector<std::pair<exec::Stream, Attribute>> used;
+  module.walk([&](exec::CollectiveOp op) {
+    used.insert({op.getStream(), op.getAxesAttr()});
+  });
+  return int64_t(used.size());
 }
 
 MemoryReport fsdp::memoryReport(ModuleOp module) {
@@ -134,6 +183,8 @@ MemoryReport fsdp::memoryReport(ModuleOp module) {
   }
   for (auto program : module.getOps<exec::ProgramOp>())
     report.programs.push_back(readProgram(program));
+  if (stringField(attrs, exec::kTargetAttr) == "cuda")
+    report.communicators = countCommunicators(module);
   return report;
 }
 
@@ -195,13 +246,15 @@ static void printProgram(const ProgramMemory &memory, int64_t persistentBytes,
                          llvm::raw_ostream &os) {
   os << "  @" << memory.name << ": peak " << formatBytes(memory.peak) << " ("
      << memory.peak << " bytes), " << formatBytes(memory.peak - persistentBytes)
-     << " of it transient; "
+     << " of it transient; " << formatBytes(memory.lowerBound) << " ("
+     << memory.lowerBound << " bytes) alive at once, which the "
+        "peak exceeds by "
      << llvm::format("%.2f", memory.lowerBound
                                  ? 100.0 * double(memory.peak) /
                                            double(memory.lowerBound) -
                                        100.0
                                  : 0.0)
-     << " % above what is alive at once\n";
+     << " %\n";
   if (memory.tenants.empty())
     return;
   os << "   most is alive at " << memory.at << ":\n";
@@ -209,7 +262,26 @@ static void printProgram(const ProgramMemory &memory, int64_t persistentBytes,
     printLine(os, bytes, kind);
   os << "   the largest there:\n";
   for (const MemoryTenant &tenant : memory.tenants)
-    printLine(os, tenant.bytes, tenant.kind, tenant.label);
+    printLine(os, tenant.bytes, tenant.kind, tenant.text());
+}
+
+/// Others have measured half a GiB for a context that has loaded its kernels, 1
+/// to 1.6 GiB for a communicator of a few ranks (NVIDIA/nccl#864) and 3.3 GiB
+/// where eight send to each other (NVIDIA/nccl#1685).
+static void printBeside(int64_t communicators, llvm::raw_ostream &os) {
+  constexpr double kContext = 0.5, kLeast = 1.0, kMost = 3.3; // GiB
+  os << "  beside the arena a GPU has CUDA's context with kernels and graphs";
+  if (communicators == 0) {
+    os << llvm::format(": about %.1f GiB by what others have measured\n",
+                       kContext);
+    return;
+  }
+  os << " and " << communicators << " communicator"
+     << (communicators == 1 ? "" : "s")
+     << llvm::format(" of NCCL:\n   about %.1f to %.1f GiB by what others "
+                     "have measured (no run of ours has)\n",
+                     kContext + kLeast * double(communicators),
+                     kContext + kMost * double(communicators));
 }
 
 void fsdp::printMemoryReport(const MemoryReport &report,
@@ -221,4 +293,6 @@ void fsdp::printMemoryReport(const MemoryReport &report,
     printLine(os, bytes, role);
   for (const ProgramMemory &memory : report.programs)
     printProgram(memory, report.persistentBytes, os);
+  if (report.communicators)
+    printBeside(*report.communicators, os);
 }

@@ -76,6 +76,12 @@ static llvm::StringMap<std::string> unitsByRule(ArrayRef<StringRef> parameters,
   return unitOf;
 }
 
+static bool isRecomputed(const Point &point, RecomputePolicy policy) {
+  return policy == RecomputePolicy::Full   ? point.staysInBlock
+         : policy == RecomputePolicy::Free ? point.isFree
+                                           : false;
+}
+
 Decisions Decisions::byRule(const Points &points, const PlanOptions &options) {
   llvm::StringMap<std::string> unitOf =
       unitsByRule(points.parameters(), options.units);
@@ -85,8 +91,10 @@ Decisions Decisions::byRule(const Points &points, const PlanOptions &options) {
   Decisions result;
   for (const auto &[address, point] : points.all()) {
     Decision &decision = result.decisions[address];
-    if (!point.kind || point.parameter.empty())
+    if (!point.kind || point.parameter.empty()) {
+      decision.recompute = isRecomputed(point, options.recompute);
       continue;
+    }
     decision.bucket = unitOf.lookup(point.parameter);
     decision.merge = options.bucket;
     decision.overlap = options.overlap;

@@ -33,6 +33,11 @@ public:
                                    : computesBackward(user);
           }))
         needed.insert(&op);
+    for (Operation &op : program)
+      if (isForward(&op) && canBeFree(&op) &&
+          llvm::all_of(op.getOperands(),
+                       [&](Value operand) { return isKept(operand); }))
+        free.insert(&op);
   }
 
   bool isForward(Operation *op) const { return number.lookup(op) < seed; }
@@ -41,6 +46,16 @@ public:
   /// Whether the backward pass uses what `op` computes, or something that can be
   /// computed again from it.
   bool isNeeded(Operation *op) const { return needed.contains(op); }
+
+  /// Whether `op` is one pass over values that are there in the backward pass
+  /// anyway.
+  bool isFree(Operation *op) const { return free.contains(op); }
+
+  /// Whether `op` lies in a block, and all that uses it in the forward pass.
+  bool staysInBlock(Operation *op) const {
+    StringRef block = blockOf(op);
+    return !block.empty() && isUsedIn(block, op);
+  }
 
   /// The place of the last use in the forward pass.
   unsigned lastForwardUse(Operation *op) const {
@@ -53,9 +68,44 @@ public:
   }
 
 private:
+  static StringRef blockOf(Operation *op) {
+    return nn::blockOf(nn::modulePathOf(op));
+  }
+
+  bool isUsedIn(StringRef block, Operation *op) const {
+    return llvm::all_of(op->getUsers(), [&](Operation *user) {
+      if (!isForward(user))
+        return true;
+      return nn::movesElements(user) ? isUsedIn(block, user)
+                                     : blockOf(user) == block;
+    });
+  }
+
+  /// Whether an op goes over its operands once, element by element or row by
+  /// row, for its block alone. Casts and reshapes are cloned for whoever needs
+  /// them.
+  bool canBeFree(Operation *op) const {
+    if (isa<nn::CastOp, nn::ReshapeOp>(op))
+      return true;
+    auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+    return kernel && isMemoryEffectFree(op) &&
+           kernel.getKernelSpace().isExpressible() && staysInBlock(op);
+  }
+
+  /// Whether a value is there in the backward pass, or comes from one that is
+  /// by ops that are free.
+  bool isKept(Value value) const {
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<nn::ReadOp, nn::ConstantOp>(op) || free.contains(op))
+      return true;
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return !isForward(user) && computesBackward(user);
+    });
+  }
+
   llvm::DenseMap<Operation *, unsigned> number;
   unsigned seed = ~0u;
-  llvm::DenseSet<Operation *> needed;
+  llvm::DenseSet<Operation *> needed, free;
 };
 
 } // namespace
@@ -93,13 +143,15 @@ void Points::add(Block &program) {
     point.parameter = parameterOf(op).str();
     point.order = orderOf.lookup(point.parameter);
     point.canRecompute = isForward && uses.isNeeded(op);
+    point.staysInBlock = point.canRecompute && uses.staysInBlock(op);
+    point.isFree = point.canRecompute && uses.isFree(op);
     if (!collective && !point.canRecompute)
       continue;
     points.insert({address, point}).first->second.canRecompute |=
         point.canRecompute;
     if (point.canRecompute && collective && collective.isGather()) {
       point.phase = nn::Phase::Again;
-      point.canRecompute = false;
+      point.canRecompute = point.staysInBlock = point.isFree = false;
       points.insert(
           {anchors.insert(addressAgain(address)).first->getKey(), point});
     }

@@ -4,7 +4,6 @@
 #include "fsdp/Schedule/Address.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fsdp;
@@ -51,6 +50,7 @@ private:
 
   void describe(Operation &op, Step &step, llvm::SetVector<unsigned> &needs) {
     step.name = nameOf(op);
+    step.kind = kindOf(op);
     needOperands(op, needs);
     if (auto fusion = dyn_cast<nn::FusionOp>(op)) {
       for (auto inner : fusion.getBody().getOps<nn::CostOpInterface>())
@@ -86,6 +86,7 @@ private:
     }
     Operation *started = async.getInnerOp();
     step.name = nameOf(*started);
+    step.kind = kindOf(*started);
     step.where = cast<dist::InFlightOpInterface>(started).getStreamRole() ==
                          dist::StreamRole::Gather
                      ? Where::Gather
@@ -99,6 +100,17 @@ private:
     unsigned start = makers.lookup(await.getFuture());
     needs.insert(start);
     step.name = "await " + steps[start].name;
+  }
+
+  static std::string kindOf(Operation &op) {
+    if (isa<nn::LinearOp, nn::LinearInputGradOp, nn::LinearWeightGradOp,
+            nn::MatmulOp>(op))
+      return "matmul";
+    if (isa<nn::FusionOp, nn::KernelOpInterface>(op))
+      return "kernel";
+    StringRef mnemonic = op.getName().stripDialect();
+    mnemonic.consume_back("_grad");
+    return mnemonic.str();
   }
 
   std::string nameOf(Operation &op) {
@@ -149,44 +161,9 @@ private:
   llvm::StringMap<Accesses> state;
 };
 
-StringRef toString(Where where) {
-  static constexpr StringRef kNames[] = {"compute", "gather", "reduce"};
-  return kNames[static_cast<unsigned>(where)];
-}
-
-void printCosts(func::FuncOp program, dist::MeshOp mesh,
-                llvm::raw_ostream &os) {
-  std::vector<Step> steps = stepsOf(program, mesh);
-  os << llvm::formatv("@{0}\n{1,7}{2,18}{3,16}{4,16}  {5,-9}address\n",
-                      program.getName(), "step", "flop", "bytes", "sent",
-                      "stream");
-  Step sum;
-  for (auto [number, step] : llvm::enumerate(steps)) {
-    if (step.flops == 0 && step.bytes == 0)
-      continue;
-    os << llvm::formatv("{0,7}{1,18}{2,16}{3,16}  {4,-9}{5}\n", number,
-                        step.flops, step.bytes, step.wireBytes,
-                        toString(step.where), step.name);
-    sum.flops = (CheckedSize(sum.flops) + step.flops).saturated();
-    sum.bytes = (CheckedSize(sum.bytes) + step.bytes).saturated();
-    sum.wireBytes = (CheckedSize(sum.wireBytes) + step.wireBytes).saturated();
-  }
-  os << llvm::formatv("{0,7}{1,18}{2,16}{3,16}\n", "sum", sum.flops, sum.bytes,
-                      sum.wireBytes);
-}
-
 } // namespace
 
 std::vector<Step> fsdp::schedule::stepsOf(func::FuncOp program,
                                           dist::MeshOp mesh) {
   return StepMaker(program, mesh).run();
-}
-
-void fsdp::schedule::printCosts(ModuleOp module, llvm::raw_ostream &os) {
-  dist::MeshOp mesh;
-  for (auto found : module.getOps<dist::MeshOp>())
-    mesh = found;
-  for (auto program : module.getOps<func::FuncOp>())
-    if (!program.isExternal())
-      ::printCosts(program, mesh, os);
 }

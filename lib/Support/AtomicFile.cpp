@@ -342,7 +342,9 @@ void fsdp::makeDurableDirectories(const std::string &path) {
 /// Opens with the flags and waits; `what` is for messages.
 static void syncPath(const std::string &path, int flags, const char *what) {
   FileCall call("fsync", path);
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  // Non-blocking, or a pipe would be waited for.
+  int descriptor =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
   int error = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
   if (descriptor >= 0)
     close(descriptor);

@@ -96,6 +96,10 @@ void Comparison::compareModels() {
       forget(assets);
     return;
   }
+  // Of a file that it was not compiled from, the artifact can say nothing.
+  std::error_code error; // what cannot be looked at is not there
+  if (manifest.modelFrom.empty() && !std::filesystem::exists(file->path, error))
+    return;
   bool isRead = isThere(file->key, file->path);
   forget(assets);
   if (isRead || file->key == flavor)

@@ -1,5 +1,6 @@
 //===- Data.cpp - The tokens of a run, and what its loss is of ------------===//
 #include "Data.h"
+#include "Rank.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
@@ -62,17 +63,19 @@ static std::string findTokenizer(const RunConfig &config,
 static void checkBytes(const RunConfig &config, const RunOptions &options,
                        int64_t vocabulary) {
   bool isEvaluated = config.validation.enable && config.validation.fraction > 0;
-  bool areUsed = options.load.empty() || isEvaluated || *config.sample.length;
+  // The batch of all steps may come from a file.
+  bool isGiven = !options.load.empty() && loadsBatch(options.load);
+  bool areUsed = !isGiven || isEvaluated || *config.sample.length;
   std::string has =
       "the model's vocabulary has " + std::to_string(vocabulary) + " tokens";
   if (vocabulary > 0 && vocabulary < kBytes && areUsed)
     throw Error("training.dataset = bytes has 256 tokens, and " + has +
-                (options.load.empty()
-                     ? "; train it on ids of its own with training.dataset = "
-                       "ids"
-                     : "; with --load, --validation.enable=false and no "
-                       "sample none is read"));
-  if (!options.load.empty())
+                (isGiven ? "; with the batch of --load, "
+                           "--validation.enable=false and no sample none is "
+                           "read"
+                         : "; train it on ids of its own with "
+                           "training.dataset = ids"));
+  if (isGiven)
     return;
   std::string tokenizer = findTokenizer(config, options);
   if (!tokenizer.empty())
@@ -103,30 +106,43 @@ static void refuseKeysOfIds(const RunConfig &config) {
 static void refuseSample(const RunConfig &config, const RunOptions &options) {
   if (*config.sample.length == 0)
     return;
-  throw Error(
-      (options.command == "sample"
-           ? std::string("the command sample")
-           : "sample.length = " + std::to_string(*config.sample.length)) +
-      " makes text of bytes, and training.dataset is ids: export the "
-      "checkpoint (fsdp-checkpoint export) and generate with the "
-      "model's tokenizer");
+  const char *const why = " makes text of bytes, and training.dataset is ids: ";
+  if (options.command == "sample")
+    throw Error(std::string("the command sample") + why +
+                "export the checkpoint (fsdp-checkpoint export) and generate "
+                "with the model's tokenizer");
+  throw Error("sample.length = " + std::to_string(*config.sample.length) + why +
+              "leave it out, or set --sample.length=0");
 }
 
-static void checkHeldOutLabels(const RunConfig &config,
-                               const RunOptions &options, const Dataset &data) {
-  bool isEvaluated = options.command == "evaluate" || config.validation.enable;
+/// What is evaluated has something to predict: a token after the first of those
+/// held out, which the mask, if there is one, makes a label.
+static void checkHeldOut(const RunConfig &config, const RunOptions &options,
+                         const Manifest &manifest, const Dataset &data) {
+  bool isCommand = options.command == "evaluate";
+  bool isEvaluated =
+      isCommand || (options.trains() && config.validation.enable &&
+                    manifest.findProgram("evaluate") >= 0);
+  bool isExpected = isCommand || (isEvaluated && config.validation.freq > 0);
   int64_t train = data.trainTokens(), heldOut = data.heldOutTokens();
+  std::string remedy = "raise validation.fraction";
+  if (!isCommand)
+    remedy += ", or set validation.enable = false";
+  if (isExpected && heldOut < 2)
+    throw Error("validation.fraction holds out " + std::to_string(heldOut) +
+                " of the " + std::to_string(train + heldOut) + " tokens of '" +
+                config.training.datasetPath +
+                "', and it takes two to predict one; " + remedy);
   if (isEvaluated && heldOut > 1 &&
       data.countLabels(train + 1, train + heldOut) == 0)
     throw Error("the mask '" + config.training.idsMaskPath +
                 "' makes none of the " + std::to_string(heldOut) +
-                " held-out ids a label; raise validation.fraction, or set "
-                "validation.enable = false");
+                " held-out ids a label; " + remedy);
 }
 
-std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
-                                           const RunOptions &options,
-                                           const Manifest &manifest) {
+static std::unique_ptr<Dataset> open(const RunConfig &config,
+                                     const RunOptions &options,
+                                     const Manifest &manifest) {
   const RunConfig::Training &training = config.training;
   int64_t sequence = manifest.findRange(range_name::kTokens)->full[1];
   int64_t vocabulary = vocabularyOf(manifest);
@@ -138,9 +154,21 @@ std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
                                          sequence);
   }
   refuseSample(config, options);
-  auto ids = std::make_unique<IdsDataset>(
+  return std::make_unique<IdsDataset>(
       IdsFile{training.datasetPath, training.idsDtype, training.idsMaskPath},
       fraction, sequence, vocabulary);
-  checkHeldOutLabels(config, options, *ids);
-  return ids;
+}
+
+std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
+                                           const RunOptions &options,
+                                           const Manifest &manifest,
+                                           std::vector<std::string> &warnings) {
+  std::unique_ptr<Dataset> data = open(config, options, manifest);
+  checkHeldOut(config, options, manifest, *data);
+  if (isIds(config) && vocabularyOf(manifest) == 0)
+    warnings.push_back("the artifact does not say how many token ids its model "
+                       "knows, so those of '" +
+                       config.training.datasetPath +
+                       "' are not compared with its vocabulary");
+  return data;
 }

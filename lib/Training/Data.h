@@ -21,10 +21,12 @@ const LossUnit &lossUnit(const RunConfig &config);
 
 /// Opens the tokens of a run. Bytes are refused where the model is one of token
 /// ids: it has a tokenizer, or another vocabulary than that of bytes and nobody
-/// has asked for bytes in words. Throws fsdp::Error.
+/// has asked for bytes in words. Adds a line for the user to `warnings` where
+/// ids cannot be compared with a vocabulary. Throws fsdp::Error.
 std::unique_ptr<rt::Dataset> openDataset(const RunConfig &config,
                                          const RunOptions &options,
-                                         const rt::Manifest &manifest);
+                                         const rt::Manifest &manifest,
+                                         std::vector<std::string> &warnings);
 
 } // namespace fsdp
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -121,6 +122,18 @@ static void appendExact(std::string &line, const char *name, double value) {
   appendFormat(line, ", \"%s_hex\": \"%a\"", name, value);
 }
 
+/// "2026-11-21T14:16:44.512Z", without taking anything from the heap.
+static void appendTime(std::string &line) {
+  std::timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  std::tm parts{};
+  gmtime_r(&now.tv_sec, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  appendFormat(line, ", \"time\": \"%s.%03ldZ\"", text,
+               now.tv_nsec / 1000000);
+}
+
 void Metrics::writeJson(const StepRecord &record) {
   if (config.metrics.jsonl.empty()) {
     line.clear(); // no header either
@@ -140,9 +153,11 @@ void Metrics::writeJson(const StepRecord &record) {
   if (costs.peak > 0)
     appendFormat(line, ", \"peak_share\": %.6g",
                  costs.flops / record.seconds / costs.peak);
-  appendFormat(line, ", \"arena_bytes\": %llu, \"resident_bytes\": %llu}\n",
+  appendFormat(line, ", \"arena_bytes\": %llu, \"resident_bytes\": %llu",
                static_cast<unsigned long long>(costs.arenaBytes),
                static_cast<unsigned long long>(residentBytes()));
+  appendTime(line);
+  line += "}\n";
   writeLine();
 }
 
@@ -166,6 +181,8 @@ void Metrics::addValidation(const ValidationRecord &record) {
   appendFormat(line, "{\"validation\": {\"step\": %lld",
                static_cast<long long>(record.step));
   appendExact(line, "loss", value * unit.nats);
-  appendFormat(line, ", \"%s\": %.9g}}\n", unit.key, value);
+  appendFormat(line, ", \"%s\": %.9g}", unit.key, value);
+  appendTime(line);
+  line += "}\n";
   writeLine();
 }

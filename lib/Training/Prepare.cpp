@@ -166,7 +166,7 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
     readValueTable(*run.artifact);
   if (std::string warning = lrWarning(config); !warning.empty())
     run.warnings.push_back(warning);
-  run.data = openDataset(config, options, manifest);
+  run.data = openDataset(config, options, manifest, run.warnings);
   run.text = dynamic_cast<const ByteDataset *>(run.data.get());
   if (!options.checkpoint.empty())
     openParameters(manifest, options.checkpoint);

@@ -14,7 +14,7 @@ namespace fsdp {
 struct PreparedRun {
   RunConfig config; // sample.length is set
   std::unique_ptr<rt::ArtifactFolder> artifact;
-  std::unique_ptr<rt::Dataset> data; // null with --program
+  std::unique_ptr<rt::Dataset> data;     // null with --program
   const rt::ByteDataset *text = nullptr; // `data`, if they are bytes
   /// stateOf() a run with checkpoints.
   std::optional<checkpoint::RunState> state;

@@ -309,12 +309,32 @@ static void copyPiece(const RangeInfo &range, const ShardView &view,
                    });
 }
 
-bool Rank::load(const std::string &path, bool wholeBatch) {
-  std::string mine = pathOfRank(path, place.rank);
+/// The file that a rank loads: one for all, or its own.
+static std::string fileToLoad(const std::string &path, int rank) {
+  std::string mine = pathOfRank(path, rank);
   bool whole = std::filesystem::exists(path);
   if (!whole && !std::filesystem::exists(mine))
     throw Error("there is no file '" + path + "' and no '" + mine + "'");
-  SafetensorsFile file(whole ? path : mine);
+  return whole ? path : mine;
+}
+
+bool fsdp::loadsBatch(const std::string &path) {
+  std::string name = fileToLoad(path, 0);
+  // What can be read only once is left to load().
+  if (!std::filesystem::is_regular_file(name))
+    return true;
+  SafetensorsFile file(name);
+  auto has = [&](const char *range) {
+    return std::any_of(
+        file.tensors().begin(), file.tensors().end(),
+        [&](const TensorView &tensor) { return tensor.name == range; });
+  };
+  return has(range_name::kTokens) && has(range_name::kTargets);
+}
+
+bool Rank::load(const std::string &path, bool wholeBatch) {
+  std::string name = fileToLoad(path, place.rank);
+  SafetensorsFile file(name);
   for (const TensorView &tensor : file.tensors()) {
     const RangeInfo *found = manifest().findRange(tensor.name);
     if (!found)
@@ -340,7 +360,7 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
   bool tokens = loaded.count(range_name::kTokens),
        targets = loaded.count(range_name::kTargets);
   if (tokens != targets && wholeBatch)
-    throw Error((whole ? path : mine) + ": it has '" +
+    throw Error(name + ": it has '" +
                 (tokens ? range_name::kTokens : range_name::kTargets) +
                 "' but no '" +
                 (tokens ? range_name::kTargets : range_name::kTokens) +

@@ -5,6 +5,7 @@
 #include "Metrics.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Text.h"
+#include <algorithm>
 #include <cstdio>
 
 using namespace fsdp;
@@ -67,6 +68,45 @@ static void sayOtherSteps(const RunState &then, const RunConfig &config) {
           " steps; the checkpoint's was one of " + steps->second + "\n");
 }
 
+/// A setting of the checkpoint's run as text. One that it did not know yet was
+/// what `standard` says.
+static std::string settingThen(const RunState &then,
+                               const ConfigOption &standard) {
+  auto found = then.config.find(standard.name);
+  if (found == then.config.end())
+    return standard.text();
+  return isPlainLine(found->second) ? found->second : "something unreadable";
+}
+
+/// Says which settings of the optimizer and of the learning rate's schedule are
+/// others than the checkpoint's: no run has to keep them, but few mean to change
+/// them. A schedule that begins anew is asked for.
+static void warnOfOtherRates(const RunState &then, RunConfig now) {
+  const std::vector<std::string> &anew = now.checkpoint.excludeFromLoading;
+  bool isScheduleNew =
+      std::find(anew.begin(), anew.end(), "lr_scheduler") != anew.end();
+  RunConfig defaults;
+  std::vector<ConfigOption> options = configOptions(now),
+                            standards = configOptions(defaults);
+  std::vector<std::string> differences;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const std::string &name = options[i].name;
+    bool isSchedule = name.rfind("lr_scheduler.", 0) == 0;
+    bool counts = name.rfind("optimizer.", 0) == 0 ||
+                  (isSchedule && !isScheduleNew) ||
+                  name == "training.max_norm";
+    std::string before = settingThen(then, standards[i]);
+    if (counts && before != options[i].text())
+      differences.push_back(name + " = " + options[i].text() + " instead of " +
+                            before);
+  }
+  if (!differences.empty())
+    std::fprintf(stderr,
+                 "fsdp-run: warning: the run goes on with other settings than "
+                 "the checkpoint's: %s\n",
+                 joinedText(differences, ", ").c_str());
+}
+
 static void clean(const std::string &folder) {
   for (const std::string &left : cleanCheckpoints(folder))
     std::fprintf(stderr,
@@ -101,7 +141,10 @@ StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
   if (!rank.isFirst())
     return start;
   if (start.step > 0) {
-    sayOtherSteps(*found.store->state(), config);
+    const RunState &then = *found.store->state();
+    sayOtherSteps(then, config);
+    if (!then.stepsAlone)
+      warnOfOtherRates(then, config);
     print(format("checkpoint: goes on behind step %s, from %s\n",
                  grouped(start.step).c_str(), start.path.c_str()));
   } else {

@@ -1,6 +1,7 @@
 //===- RunHeader.cpp - Which run the lines of a file are of ---------------===//
 #include "RunHeader.h"
 #include "fsdp/Runtime/Launch.h"
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -25,18 +26,39 @@ std::string fsdp::randomId() {
   return text;
 }
 
-/// In the order of their table.
+/// The settings that have a value, in the order of their table.
+static std::vector<ConfigOption> statedOptions(RunConfig &config) {
+  std::vector<ConfigOption> options = configOptions(config);
+  auto hasNone = [](const ConfigOption &option) {
+    return option.text().empty() || option.text() == "unset";
+  };
+  options.erase(std::remove_if(options.begin(), options.end(), hasNone),
+                options.end());
+  return options;
+}
+
+template <typename T> static ordered_json valueOf(const T &value) {
+  return value;
+}
+template <typename T>
+static ordered_json valueOf(const std::optional<T> &value) {
+  return *value;
+}
+
+/// Numbers, booleans, texts and lists of texts.
 static ordered_json orderedSettings(RunConfig config) {
   ordered_json settings;
-  for (const ConfigOption &option : configOptions(config))
-    if (std::string text = option.text(); !text.empty() && text != "unset")
-      settings[option.name] = text;
+  for (const ConfigOption &option : statedOptions(config))
+    settings[option.name] =
+        std::visit([](auto *place) { return valueOf(*place); }, option.place);
   return settings;
 }
 
 std::map<std::string, std::string> fsdp::settingsOf(RunConfig config) {
-  return orderedSettings(std::move(config))
-      .get<std::map<std::string, std::string>>();
+  std::map<std::string, std::string> settings;
+  for (const ConfigOption &option : statedOptions(config))
+    settings[option.name] = option.text();
+  return settings;
 }
 
 std::string fsdp::runHeader(const PreparedRun &run, int ranks,

@@ -284,11 +284,13 @@ void Trainer::runAll() {
   }
   if (isStopping)
     return saveAndStop(); // all is saved
-  // A save that lacks is still to be told to all ranks.
-  if (!lacksLastSave())
-    compareWithGzip();
-  if (rank.isFirst())
+  if (rank.isFirst()) {
     writeSummary();
+    // A save that lacks is still to be told to all ranks.
+    if (!lacksLastSave() && compareWithGzip())
+      writeSummary();
+    tellWritten();
+  }
   checkLastSave();
 }
 

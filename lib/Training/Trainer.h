@@ -74,12 +74,13 @@ private:
   void validate(int64_t done);
   void validateAgain();
   void evaluate();
-  void compareWithGzip();
+  bool compareWithGzip();
   void announceSample() const;
   void tellProgress(int64_t bytes) const;
   std::optional<std::string> sample();
   void writeSample();
   void writeSummary();
+  void tellWritten() const;
 
   const PreparedRun &run;
   const RunConfig &config;

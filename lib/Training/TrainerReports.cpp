@@ -61,12 +61,13 @@ void Trainer::introduceData() {
   if (run.text)
     return print(format("text: %s bytes to train on, %s held out\n",
                         grouped(train).c_str(), grouped(heldOut).c_str()));
-  print(format("ids: %s to train on, %s of them labels; %s held out, %s of "
-               "them labels\n",
-               grouped(train).c_str(),
-               grouped(data.countLabels(0, train)).c_str(),
-               grouped(heldOut).c_str(),
-               grouped(data.countLabels(train, train + heldOut)).c_str()));
+  print(format(
+      "ids: %s to train on, %s of them labels; %s held out, %s of "
+      "them labels\n",
+      grouped(train).c_str(), grouped(data.countLabels(1, train)).c_str(),
+      grouped(heldOut).c_str(),
+      grouped(heldOut < 2 ? 0 : data.countLabels(train + 1, train + heldOut))
+          .c_str()));
 }
 
 void Trainer::validate(int64_t done) {
@@ -123,16 +124,18 @@ void Trainer::evaluate() {
 }
 
 /// What a model of bytes is worth beside a compressor. Takes seconds, so it
-/// comes behind the last collective, in which other ranks would wait for it.
-void Trainer::compareWithGzip() {
+/// comes after the last collective, in which other ranks would wait for it.
+/// Returns whether the summary has grown.
+bool Trainer::compareWithGzip() {
   if (!rank.isFirst() || !run.text || !curve.heldOut)
-    return;
+    return false;
   std::string_view heldOut = run.text->heldOutText();
   curve.gzipHeldOut = gzipBitsPerByte(heldOut);
   print(format("gzip -9: %.4f bits per byte on the %sheld-out text\n",
                *curve.gzipHeldOut,
                heldOut.size() > kMostGzipBytes ? "first 64 MiB of the " : ""));
   summary["gzip_bits_per_byte_held_out"] = *curve.gzipHeldOut;
+  return true;
 }
 
 /// Says what a sample costs: every byte takes a run of "evaluate".
@@ -194,12 +197,14 @@ void Trainer::writeSummary() {
   curve.unit = lossUnit(config).name;
   curve.tokens = lossUnit(config).tokens;
   const std::string &folder = config.job.dumpFolder;
-  bool hasLosses = !curve.losses.empty(); // of this run or one before it
-  if (hasLosses)
+  if (!curve.losses.empty()) // of this run or one before it
     writeFileAtomically(folder + "/loss.svg", drawLossCurve(curve));
   writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
-  print(format("written to %s: %ssummary.json", folder.c_str(),
-               hasLosses ? "loss.svg, " : ""));
+}
+
+void Trainer::tellWritten() const {
+  print(format("written to %s: %ssummary.json", config.job.dumpFolder.c_str(),
+               curve.losses.empty() ? "" : "loss.svg, "));
   if (hasSample)
     print(", sample.txt");
   if (!config.metrics.jsonl.empty())

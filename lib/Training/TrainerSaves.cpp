@@ -72,6 +72,7 @@ void Trainer::saveAndStop() {
     summarize();
   summary["interrupted"] = whyStopping;
   writeSummary();
+  tellWritten();
 }
 
 /// Whether the step that is over last is a checkpoint of the run.

@@ -26,8 +26,8 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
       builder(module.getContext()) {
   // In front of all, where a look-up meets it first: a deep model has as many
   // ranges as collectives.
-  for (auto found : llvm::make_early_inc_range(
-           llvm::reverse(llvm::to_vector(module.getOps<dist::MeshOp>())))) {
+  SmallVector<dist::MeshOp> meshes(module.getOps<dist::MeshOp>());
+  for (dist::MeshOp found : llvm::reverse(meshes)) {
     found->moveBefore(module.getBody(), module.getBody()->begin());
     mesh = found;
     last = last ? last : found.getOperation();

@@ -106,7 +106,7 @@ static StringRef adviceFor(StringRef kind) {
   if (kind == stringifyBufferKind(BufferKind::Workspace))
     return "use fewer compute threads per rank (compile.threads)";
   if (kind == stringifyBufferKind(BufferKind::Activation))
-    return "compute values again in the backward pass (recompute in a plan), "
+    return "compute values again in the backward pass (compile.recompute), "
            "project to logits in chunks (compile.loss_chunks), take a smaller "
            "batch (training.local_batch_size) or shorter "
            "sequences (training.seq_len)";
@@ -128,8 +128,8 @@ static LogicalResult failBudget(exec::ProgramOp program,
       << ", but the memory budget is " << exactBytes(budget);
   for (const MemoryTenant &tenant : memory.tenants)
     diagnostic.attachNote()
-        << formatBytes(tenant.bytes) << " at the peak: " << tenant.label << " ("
-        << tenant.kind << ")";
+        << formatBytes(tenant.bytes) << " at the peak: " << tenant.text()
+        << " (" << tenant.kind << ")";
   if (persistentBytes > budget)
     diagnostic.attachNote()
         << "parameters, optimizer state and other persistent ranges alone "

@@ -58,6 +58,7 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     schedule::PlanOptions options;
     options.units = units;
     options.reshard = reshard;
+    options.recompute = recompute;
     options.bucket = bucket;
     options.overlap = overlap;
     options.prefetch = prefetch;

@@ -100,8 +100,7 @@ void rt::abortWorld(const std::string &message, int exitCode) {
   World world = theJob().world;
   std::string who =
       world.size > 1 ? "rank " + std::to_string(world.rank) + ": " : "";
-  std::fprintf(stderr, "fsdp: %s%s\n", who.c_str(),
-               printable(message).c_str());
+  std::fprintf(stderr, "fsdp: %s%s\n", who.c_str(), printable(message).c_str());
   if (health)
     health->tellEnd(exitCode);
   removeFilesOnSignal();

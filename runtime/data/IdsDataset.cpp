@@ -50,10 +50,15 @@ static std::string formatOf(std::string_view bytes) {
   };
   if (begins("\x93NUMPY"))
     return "a file of NumPy; ids.tofile() writes bare ids";
-  if (begins("PK\x03\x04"))
-    return "a zip archive";
-  if (bytes.substr(8, 2) == "{\"")
-    return "a safetensors file";
+  constexpr size_t kMostZipEnd = 22 + 65535; // its end record and comment
+  if (begins("PK\x03\x04") &&
+      bytes.substr(bytes.size() - std::min(bytes.size(), kMostZipEnd))
+              .find("PK\x05\x06") != std::string_view::npos)
+    return "a zip archive; unpack it, or write bare ids with ids.tofile()";
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header >= 2 && header <= bytes.size() - 8 && bytes.substr(8, 2) == "{\"")
+    return "a safetensors file; ids.tofile() writes bare ids";
   int32_t number = 0;
   std::memcpy(&number, bytes.data(), sizeof number);
   constexpr int32_t kLlmcGpt2 = 20240520, kLlmcLlama3 = 20240801;
@@ -116,9 +121,10 @@ IdsDataset::IdsDataset(const IdsFile &source, double fraction, int64_t sequence,
     throw Error(name + " are too few: there are " + std::to_string(count) +
                 ", " + std::to_string(trainTokens()) +
                 " of them for training, and a window needs " +
-                std::to_string(sequence + 1));
-  if (vocabulary > 0)
-    checkIds(bytes, source, width, count, vocabulary);
+                std::to_string(sequence + 1) +
+                "; take a longer file, or lower validation.fraction");
+  constexpr int64_t kMostIds = int64_t{1} << 31;
+  checkIds(bytes, source, width, count, vocabulary > 0 ? vocabulary : kMostIds);
   if (source.maskPath.empty())
     return;
   mask = std::make_unique<DataFile>(source.maskPath, "the mask");
@@ -141,7 +147,7 @@ void IdsDataset::checkMask(const IdsFile &source, int64_t count) const {
                 "; a byte of it is 1 (a label) or 0 (none)");
   if (countLabels(1, trainTokens()) == 0)
     throw Error(name + " makes none of the " + std::to_string(trainTokens()) +
-                " ids to train on a label");
+                " ids to train on a label; a byte of 1 makes one");
 }
 
 std::string_view IdsDataset::maskBytes() const {

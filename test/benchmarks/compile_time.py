@@ -7,6 +7,9 @@ The passes are trace, shard, differentiate, expand, optimizer, the plan
 (recomputation, buckets, overlap), fusion and the verifiers; printing the
 result is part of the time. The artifact adds memory, events, outlining, C++
 and the host compiler.
+
+At last all passes are run on narrow models of many layers, and on losses of
+many chunks: processor time of each has to grow with the number alone.
 """
 
 import argparse
@@ -18,10 +21,19 @@ import time
 
 LIMITS = {"405B passes": (15, 4), "8B passes": (4, None), "8B artifact": (60, None)}
 GROWTH = (8, 16, 32, 64, 128)
+NARROW = ("--model.flavor", "debug", "--ranks", "2")
+DEEP = {"layers": (("--training.seq_len", "16", "--training.local_batch_size", "2",
+                    "--model.n_layers"), (250, 500, 1000, 2000)),
+        "chunks": (("--training.seq_len", "65536", "--training.local_batch_size", "1",
+                    "--compile.loss_chunks"), (1024, 4096, 16384))}
+# Times as long per layer as the shallowest: the logarithms in a sort, and a
+# cache that is too small.
+MOST_GROWTH = 1.6
 
 
 def measure(command, log):
-    """(seconds, peak GiB) of a command; stops the benchmark if it fails."""
+    """(seconds, peak GiB, processor seconds) of a command; stops the benchmark
+    if it fails."""
     start = time.perf_counter()
     pid = os.fork()
     if pid == 0:
@@ -37,7 +49,7 @@ def measure(command, log):
     seconds = time.perf_counter() - start
     if status:
         sys.exit(f"{' '.join(command)} failed:\n{pathlib.Path(log).read_text()}")
-    return seconds, usage.ru_maxrss / 2**20
+    return seconds, usage.ru_maxrss / 2**20, usage.ru_utime + usage.ru_stime
 
 
 def settings(flavor, ranks, *more):
@@ -95,6 +107,22 @@ def main():
                 text += f"  {1e3 * added:6.2f} ms per added layer"
             print(text, flush=True)
             before = layers, seconds
+
+        for what, (command, numbers) in DEEP.items():
+            print(f"\nall passes, growth with {what}:")
+            first = None
+            for number in numbers:
+                _, memory, seconds = measure(
+                    [tool, *NARROW, *command, str(number), "--emit=mlir", "-o",
+                     os.path.join(work, "deep.mlir")], log)
+                each = seconds / number
+                first = first or each
+                text = (f"{number:6} {what}  {seconds:8.2f} s of processor  {1e3 * each:6.2f} ms"
+                        f" each  {memory:5.2f} GiB")
+                if each > MOST_GROWTH * first:
+                    failed.append(f"{number} {what}")
+                    text += "  TOO MUCH"
+                print(text, flush=True)
     if failed:
         sys.exit("over the limit: " + ", ".join(failed))
 

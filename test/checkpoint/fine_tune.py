@@ -125,6 +125,8 @@ def interrupted(work, model):
     expect(not others, others)
     with open(f"{folder}/summary.json") as file:
         summary = json.load(file)
+    said = artifacts.run("fsdp-checkpoint", "inspect", f"{folder}/checkpoint")
+    expect(f"data ids of u16 '{work}/ids' with a mask, 12000 bytes" in said, said)
     expect(summary["steps"] == step and "signal 15" in summary["interrupted"], f"{summary}")
     with open(f"{folder}/loss.svg") as file:
         drawn = re.findall(r"<title>step (\d+):", file.read())

@@ -52,6 +52,7 @@ def check_continued(work, text, four):
                         training__steps=20, checkpoint__async_mode=mode,
                         checkpoint__interval=3)
         expect("metrics: 2 lines behind step 10 were cut" in said, said)
+        expect("other settings" not in said, said)
         expect(runs.steps(folder) == ([10, 12, 15, 18, 20], []),
                f"{mode}: {runs.steps(folder)}")
         for rank in range(4):
@@ -86,8 +87,12 @@ def main():
     expect("bytes staging for checkpoints" in said, said)
     check_meshes(work, text, four.tensors(f"{work}/half.st"))
     check_continued(work, text, four)
-    said = four.run(text, f"{work}/half", training__steps=10)
+    said = four.run(text, f"{work}/half", training__steps=10,
+                    optimizer__lr="1e-2", lr_scheduler__warmup_steps=3)
     expect("all 10 steps are over" in said, said)
+    expect("warning: the run goes on with other settings than the checkpoint's: "
+           "optimizer.lr = 0.01 instead of 8e-04, lr_scheduler.warmup_steps = 3 "
+           "instead of 2\n" in said, said)
     print(f"{len(MESHES)} meshes with the same bits, 2 runs went on")
 
 

@@ -11,7 +11,8 @@ succeed, or fail if its comment begins with "# fails".
 A block without commands behind a `sh` block is output: a block of `mlir` is an
 excerpt of the file that the last command wrote with -o, a block without a
 language is what the commands printed. `…` stands for the rest of a line, or,
-alone, for any lines; numbered values (%12) may have other numbers.
+alone, for any lines; numbered values (%12) may have other numbers. A block of
+`toml` that begins with "# NAME.toml" is that file.
 """
 import os
 import re
@@ -171,6 +172,11 @@ class Page:
                     logs.append(log if verbatim else None)
                     target = re.search(r" -o (\S+)", run)
                     written = target.group(1) if target else written
+            elif kind == "toml":
+                name = re.match(r"# (\S+\.toml)\n", text).group(1)
+                with open(os.path.join(self.folder, name), "w",
+                          encoding="utf-8") as file:
+                    file.write(text)
             elif kind == "mlir" and written:
                 self.outputs.append((text, line, [written]))
             elif kind == "" and logs and None not in logs:

@@ -1,5 +1,5 @@
 """A plan never changes a bit: losses, gradient norms and parameters of 20
-steps are equal for every mode, bucketing, overlap and re-gathering.
+steps are equal for every mode, bucketing, overlap, re-gathering and recomputation.
 
 usage: bitwise.py TEXT WORKDIR RANKS PRECISION"""
 import json
@@ -17,8 +17,10 @@ PLANS = [
          fuse="none"),
     dict(mode="replicate", bucket="block", overlap="block", reshard="default"),
     dict(mode="fully_shard", bucket="none", overlap="none", reshard="never"),
-    dict(mode="fully_shard", bucket="none", overlap="block", reshard="always"),
-    dict(mode="fully_shard", bucket="block", overlap="none", reshard="always"),
+    dict(mode="fully_shard", bucket="none", overlap="block", reshard="always",
+         recompute="free"),
+    dict(mode="fully_shard", bucket="block", overlap="none", reshard="always",
+         recompute="full"),
     dict(mode="fully_shard", bucket="block", overlap="block", reshard="default"),
     # By hand: one gather moved, two buckets merged, a third split, and values
     # computed again.
@@ -61,6 +63,7 @@ def train(text, work, ranks, precision, plan):
         "--compile.mode", plan["mode"], "--compile.bucket", plan["bucket"],
         "--compile.overlap", plan["overlap"],
         "--compile.fuse", plan.get("fuse", "chains"),
+        "--compile.recompute", plan.get("recompute", "none"),
         "--parallelism.fsdp_reshard_after_forward", plan["reshard"]]
     path = []
     if "rules" in plan:

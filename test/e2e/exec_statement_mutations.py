@@ -2,7 +2,7 @@
 import re
 
 import exec_text as text
-from exec_mutation_kinds import NothingToDo, choose, mutation, pick
+from exec_mutation_kinds import NothingToDo, choose, mutation
 from exec_text import View, Work
 
 
@@ -17,13 +17,13 @@ def cut_a_program_short(rng, module):
 @mutation
 def copy_a_part(rng, module):
     """Half of what was written whole."""
-    block, i = pick(rng, module, Work, lambda op: op.op == "copy")
-    kinds = block.kinds()
-    for names in (block.body[i].ins, block.body[i].outs):
-        count, element = text.elements(kinds[names[0]])
-        if count < 2:
-            raise NothingToDo
-        view = View(f"part{len(block.values)}", names[0], 0, kinds[names[0]],
+    block, op = choose(rng, [(block, op) for block in module.blocks.values() for op in block.body
+                             if isinstance(op, Work) and op.op == "copy" and
+                             text.elements(block.kinds()[op.ins[0]])[0] > 1])
+    for names in (op.ins, op.outs):
+        kind = block.kinds()[names[0]]
+        count, element = text.elements(kind)
+        view = View(f"part{len(block.values)}", names[0], 0, kind,
                     text.memref([count // 2], element))
         block.values[view.name] = view
         names[0] = view.name

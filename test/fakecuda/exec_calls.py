@@ -687,8 +687,7 @@ def _read_kernels(module):
 
 
 def _exchanged(module, program, what):
-    names = re.search(rf"exec\.{what} = \[(.*?)\]", program.attributes).group(1)
-    ranges = [module.ranges[name] for name in re.findall(r'"(.*?)"', names)]
+    ranges = [module.ranges[name] for name in program.lists[what]]
     if what == "inputs":
         return [r for r in ranges if r.role == "input"]
     return [r for r in ranges if exec_text.elements(r.kind)[0] == 1]

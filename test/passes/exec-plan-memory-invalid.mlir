@@ -230,7 +230,7 @@ exec.program @workspaces_are_too_large {
 exec.range @x : memref<4xf32> role input
 // expected-error @+3 {{program @activations_are_too_large needs}}
 // expected-note @+2 {{256 B at the peak: layers.1.feed_forward.w2: linear (activation)}}
-// expected-note @+1 {{is activation, 256 B: compute values again in the backward pass (recompute in a plan), project to logits in chunks (compile.loss_chunks), take a smaller batch (training.local_batch_size) or shorter sequences (training.seq_len)}}
+// expected-note @+1 {{is activation, 256 B: compute values again in the backward pass (compile.recompute), project to logits in chunks (compile.loss_chunks), take a smaller batch (training.local_batch_size) or shorter sequences (training.seq_len)}}
 exec.program @activations_are_too_large {
   %x = exec.get @x : memref<4xf32>
   %a = exec.alloc "layers.1.feed_forward.w2: linear" : memref<64xf32>

@@ -38,7 +38,7 @@ exec.range @v : memref<15xf32> role parameter
 // REPORT: memory per rank: one arena of 192 B (192 bytes)
 // REPORT-NEXT: persistent: 64 B
 // REPORT-NEXT: 64 B parameter
-// REPORT-NEXT: @intervals_share_bytes_over_time: peak 192 B (192 bytes), 128 B of it transient; 0.00 % above what is alive at once
+// REPORT-NEXT: @intervals_share_bytes_over_time: peak 192 B (192 bytes), 128 B of it transient; 192 B (192 bytes) alive at once, which the peak exceeds by 0.00 %
 // REPORT-NEXT: most is alive at exec.copy:
 // REPORT-NEXT: 128 B activation
 // REPORT-NEXT: the largest there:
@@ -184,4 +184,28 @@ exec.program @evaluate attributes {exec.outputs = ["both", "logits"]} {
   exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
   exec.copy on compute (%a : memref<16xf32>) outs(%v : memref<16xf32>)
   exec.copy on compute (%a : memref<16xf32>) outs(%both : memref<16xf32>)
+}
+
+// -----
+
+// What blocks have alike is one tenant: %a and %b live with %c, and are larger.
+
+exec.range @w : memref<16xf32> role parameter
+// CHECK-LABEL: exec.program @blocks_are_one_tenant
+// CHECK-SAME: tenants = [{bytes = 128 : i64, count = 2 : i64, kind = "activation", label = "layers.*.mlp: silu"}, {bytes = 64 : i64, kind = "activation", label = "layers.2.mlp: mul"}]
+// REPORT: @blocks_are_one_tenant: peak 256 B
+// REPORT: the largest there:
+// REPORT-NEXT: 128 B activation layers.*.mlp: silu, 2 × 64 B
+// REPORT-NEXT: 64 B activation layers.2.mlp: mul
+exec.program @blocks_are_one_tenant {
+  %w = exec.get @w : memref<16xf32>
+  %a = exec.alloc "layers.0.mlp: silu" : memref<16xf32>
+  %b = exec.alloc "layers.1.mlp: silu" : memref<16xf32>
+  %c = exec.alloc "layers.2.mlp: mul" : memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+  exec.copy on compute (%w : memref<16xf32>) outs(%b : memref<16xf32>)
+  exec.copy on compute (%w : memref<16xf32>) outs(%c : memref<16xf32>)
+  exec.copy on compute (%a : memref<16xf32>) outs(%w : memref<16xf32>)
+  exec.copy on compute (%b : memref<16xf32>) outs(%w : memref<16xf32>)
+  exec.copy on compute (%c : memref<16xf32>) outs(%w : memref<16xf32>)
 }

@@ -21,6 +21,17 @@
 // OFF: {bucket = "layers.*", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather"], merge = false, overlap = false, prefetch = 2 : i64, recompute = false}
 // OFF: {bucket = "layers.*", defer = 0 : i64,
 
+// What is computed again in blocks: what one pass over kept values gives, or all
+// but what the next block takes. Gathers are reshard-after-forward's.
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan=recompute=free | FileCheck %s --check-prefix=FREE
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="recompute=full reshard-after-forward=never" | FileCheck %s --check-prefix=FULL
+// FREE: {match = ["fwd tok embedding", "fwd layers.*.w1 linear", "fwd layers.*.w2 linear"], recompute = false}
+// FREE-SAME: {match = ["fwd layers.* silu", "fwd layers.* mul"], recompute = true}
+// FREE-SAME: {bucket = "head", match = ["fwd output all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = false}
+// FULL: {match = ["fwd tok embedding", "fwd layers.*.w2 linear"], recompute = false}
+// FULL-SAME: {match = ["fwd layers.*.w1 linear", "fwd layers.* silu", "fwd layers.* mul"], recompute = true}
+// FULL-NOT: all_gather"], {{[^}]*}}recompute = true
+
 // Three lines change three things; what one block does otherwise follows what
 // all do.
 // RUN: echo '{"version": 2, "rules": [{"match": "fwd layers.1 all_gather", "start_after": "fwd tok embedding"}, {"match": "bwd {layers.0,tok} reduce_scatter", "bucket": "last"}, {"match": "fwd layers.*.w2 all_gather", "bucket": "w2 of *"}]}' > %t.three.json

@@ -40,6 +40,29 @@
 // GRAPH:        loss   all ranks scalar
 // GRAPH-NEXT:   logits all ranks 1x4x11
 
+// A batch that is cut over ranks is made up whole, so both compute the same: the
+// example of --help, smaller.
+// RUN: fsdp-trace llama3_debug --batch 2 --seq 4 --set dim=8,n_layers=1,n_heads=4,n_kv_heads=2,vocab_size=11,ffn_dim=10 -o %t/batch
+// RUN: fsdp-opt %t/batch --nn-differentiate | fsdp-interpret --seed 1 | tail -n +2 > %t/batch.meant
+// RUN: fsdp-opt %t/batch --fsdp-shard="mesh=dp_shard=2" --nn-differentiate --fsdp-propagate --fsdp-expand --fsdp-plan --fsdp-remat --fsdp-bucket --fsdp-overlap -o %t/batch.schedule
+// RUN: fsdp-interpret %t/batch.schedule --seed 1 | tail -n +2 > %t/batch.scheduled
+// RUN: grep -c 'grad .* whole' %t/batch.meant
+// RUN: diff %t/batch.meant %t/batch.scheduled
+// RUN: fsdp-interpret --help | FileCheck %s --check-prefix=HELP
+// HELP: fsdp-trace llama3_debug --batch 2
+// HELP: fsdp-opt graph.mlir --fsdp-shard="mesh=dp_shard=2" --nn-differentiate \
+// HELP-NEXT: --fsdp-propagate --fsdp-expand --fsdp-plan --fsdp-remat --fsdp-bucket \
+// HELP-NEXT: --fsdp-overlap \
+// HELP-NEXT: fsdp-interpret --seed 1
+
+// What takes more than there is is refused before anything is computed.
+// RUN: fsdp-trace llama3_405b | not fsdp-interpret --seed 1 2>&1 | FileCheck %s --check-prefix=SIZE
+// SIZE: fsdp-interpret: error: @forward takes at least {{[3-9]\.[0-9]}} TiB on 1 rank, 8 bytes for every element on every rank, which is more than {{[0-9.]+ [GT]iB}}, what this machine has; take a smaller model
+// RUN: not fsdp-interpret %t/batch.schedule --seed 1 --memory-limit=20KB 2>&1 | FileCheck %s --check-prefix=LIMIT
+// LIMIT: error: @train takes at least {{[2-9][0-9]\.[0-9]}} KiB on 2 ranks, {{.*}} which is more than 19.5 KiB of --memory-limit; take
+// RUN: not fsdp-interpret %t/batch.schedule --seed 1 --memory-limit=much 2>&1 | FileCheck %s --check-prefix=NO-SIZE
+// NO-SIZE: error: --memory-limit: 'much' is no size; write bytes or a unit
+
 // Errors name what is missing and where.
 // RUN: not fsdp-interpret %t/schedule 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: fsdp-interpret: error: no input is called 'tokens'

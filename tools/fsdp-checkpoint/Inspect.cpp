@@ -33,9 +33,12 @@ static void printState(const RunState &state) {
                 static_cast<long long>(state.step - state.skippedSteps -
                                        state.optimizerStart));
   if (!state.dataset.empty() || !state.datasetPath.empty())
-    std::printf("data %s '%s', %lld bytes, %lld of them to train on; %lld x "
-                "%lld tokens a step\n",
-                state.dataset.c_str(), state.datasetPath.c_str(),
+    std::printf("data %s%s '%s'%s, %lld bytes, %lld of them to train on; "
+                "%lld x %lld tokens a step\n",
+                state.dataset.c_str(),
+                state.idsType.empty() ? "" : (" of " + state.idsType).c_str(),
+                state.datasetPath.c_str(),
+                state.maskChecksum ? " with a mask" : "",
                 static_cast<long long>(state.datasetBytes),
                 static_cast<long long>(state.trainBytes),
                 static_cast<long long>(state.globalBatch),

@@ -1,8 +1,8 @@
 //===- fsdp-checkpoint.cpp - Looks at checkpoints and changes them --------===//
 #include "Commands.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/Text.h"
 #include "fsdp/Support/NearestName.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cerrno>
 #include <csignal>

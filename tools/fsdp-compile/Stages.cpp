@@ -1,6 +1,7 @@
 //===- Stages.cpp - From a request to an artifact -------------------------===//
 #include "Stages.h"
 #include "Diagnostics.h"
+#include "RecomputeCheck.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
@@ -245,6 +246,11 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
                         .Case("always", schedule::ReshardPolicy::Always)
                         .Case("never", schedule::ReshardPolicy::Never)
                         .Default(schedule::ReshardPolicy::Default);
+  options.recompute =
+      llvm::StringSwitch<schedule::RecomputePolicy>(config.compile.recompute)
+          .Case("free", schedule::RecomputePolicy::Free)
+          .Case("full", schedule::RecomputePolicy::Full)
+          .Default(schedule::RecomputePolicy::None);
   options.bucket = config.compile.bucket != "none";
   options.overlap = config.compile.overlap != "none";
   options.fuse = config.compile.fuse != "none";
@@ -323,6 +329,17 @@ llvm::Error Compilation::verifyExecText() {
   return llvm::Error::success();
 }
 
+static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
+  if (without && *without < arena)
+    llvm::errs() << "fsdp-compile: warning: what the plan computes again makes "
+                    "the arena larger: "
+                 << formatBytes(arena) << " (" << arena << " bytes), without "
+                 << "its recompute rules " << formatBytes(*without) << " ("
+                 << *without
+                 << " bytes); keep what a block hands to the next (\"recompute"
+                    "\": false), as compile.recompute = full does\n";
+}
+
 llvm::Error Compilation::runPasses() {
   // Text that is exec already has been through the passes.
   if (!module->getOps<exec::ProgramOp>().empty()) {
@@ -346,8 +363,16 @@ llvm::Error Compilation::runPasses() {
                                                     : Phase::Exec);
   llvm::raw_string_ostream text(pipeline);
   passes.printAsTextualPipeline(text);
+  std::optional<RecomputeCheck> check;
+  bool mayRecompute = !request.planFile.empty() ||
+                      request.config.compile.recompute != "none";
+  if (mayRecompute && request.emit >= Stage::Exec)
+    check.emplace(passes, options);
   if (failed(passes.run(*module)))
     return alreadyPrinted();
+  if (check)
+    warnOfLargerArena(memoryReport(*module).arenaBytes,
+                      check->arenaWithoutRules());
   return llvm::Error::success();
 }
 

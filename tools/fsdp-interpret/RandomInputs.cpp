@@ -68,8 +68,9 @@ static int64_t limitOf(Value argument) {
   return limit == 0 ? 2 : limit;
 }
 
-static Tensor argumentValue(Value argument, std::mt19937_64 generator) {
-  auto type = cast<RankedTensorType>(argument.getType());
+/// `type` is that of what is given.
+static Tensor argumentValue(Value argument, RankedTensorType type,
+                            std::mt19937_64 generator) {
   bool isInteger = isa<IntegerType>(type.getElementType());
   if (type.getRank() == 0)
     return Tensor::scalar(isInteger ? 1 : 0.01);
@@ -86,10 +87,13 @@ void fsdp::addRandomInputs(func::FuncOp program, uint64_t seed,
   addParameters(program->getParentOfType<ModuleOp>(), seed, inputs.state);
   for (auto [rank, arguments] : llvm::enumerate(inputs.arguments))
     for (BlockArgument argument : program.getArguments()) {
-      std::string name =
-          interpret::argumentName(program, argument.getArgNumber());
-      uint64_t own = seed + (sameOnAllRanks ? 0 : rank);
+      unsigned number = argument.getArgNumber();
+      std::string name = interpret::argumentName(program, number);
+      interpret::GivenArgument given =
+          interpret::givenArgument(program, number);
+      uint64_t own = seed + (sameOnAllRanks || given.isShared ? 0 : rank);
       if (!arguments.count(name))
-        arguments[name] = argumentValue(argument, generatorOf(own, name));
+        arguments[name] =
+            argumentValue(argument, given.type, generatorOf(own, name));
     }
 }

@@ -8,6 +8,7 @@ namespace fsdp {
 
 /// Fills in what `program` reads and `inputs` lacks. Values depend on the seed,
 /// the name and, unless `sameOnAllRanks`, the rank: not on the passes that ran.
+/// An argument of which ranks take parts is one tensor for all of them.
 ///
 /// Parameters are as their initialisers say. Scalar arguments are 1 (integers)
 /// or 0.01; other floating ones are uniform in [-1, 1), and integers are valid

@@ -9,6 +9,7 @@
 #include "TensorFile.h"
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Input/Nesting.h"
+#include "fsdp/Memory/Report.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "mlir/Parser/Parser.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include <cmath>
 #include <new>
+#include <unistd.h>
 
 namespace cl = llvm::cl;
 using namespace fsdp;
@@ -40,11 +42,12 @@ EXAMPLES:
     fsdp-trace llama3_debug --seq 8 --set dim=32 | fsdp-interpret --seed 1
 
   Does the schedule compute what the model means? Compare loss and gradients:
-    fsdp-trace llama3_debug --seq 8 --set dim=32 > graph.mlir
+    fsdp-trace llama3_debug --batch 2 --seq 8 --set dim=32 > graph.mlir
     fsdp-opt graph.mlir --nn-differentiate | fsdp-interpret --seed 1
     fsdp-opt graph.mlir --fsdp-shard="mesh=dp_shard=2" --nn-differentiate \
-        --fsdp-expand --fsdp-plan --fsdp-remat --fsdp-bucket --fsdp-overlap \
-      | fsdp-interpret --seed 1 --same-on-all-ranks
+        --fsdp-propagate --fsdp-expand --fsdp-plan --fsdp-remat --fsdp-bucket \
+        --fsdp-overlap \
+      | fsdp-interpret --seed 1
 
   What does rounding to the declared types cost?
     fsdp-interpret schedule.mlir --seed 1
@@ -56,7 +59,8 @@ EXAMPLES:
 TENSORS:
 
   Inputs are parameters and buffers by name, each whole, and arguments: NAME for
-  all ranks, rank0/NAME for one. Outputs are gradients (NAME.grad) and updated
+  all ranks, rank0/NAME for one. An argument of which ranks take parts (a batch
+  that is cut over them) is given whole, and made up as one tensor. Outputs are gradients (NAME.grad) and updated
   parameters by name, each whole, and the results of every rank as rank0/NAME.
   A tensor that replicas should agree on and do not is an error.
 
@@ -85,6 +89,11 @@ static cl::opt<bool>
     declared("f32",
              cl::desc("Round every op to its declared type, sums to f32"),
              cl::cat(category));
+static cl::opt<std::string> memoryLimit(
+    "memory-limit", cl::value_desc("SIZE"),
+    cl::desc("Refuse a program that takes more (60GiB, 500MB, or bytes; "
+             "default: what this machine has)"),
+    cl::cat(category));
 static cl::opt<std::string>
     outputsPath("outputs", cl::value_desc("FILE"),
                 cl::desc("Write tensors (safetensors, F64)"),
@@ -128,6 +137,33 @@ static func::FuncOp findProgram(ModuleOp module) {
               (names.empty() ? "none: the module has none" : names));
 }
 
+/// The bytes that a program may take.
+static int64_t readMemoryLimit() {
+  if (!memoryLimit.getNumOccurrences())
+    return int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  llvm::Expected<int64_t> bytes = parseBytes(memoryLimit);
+  if (!bytes)
+    throw Error("--memory-limit: " + llvm::toString(bytes.takeError()));
+  return *bytes;
+}
+
+/// Said before anything is computed: LLVM ends a process that has no memory
+/// left.
+static void checkSize(func::FuncOp program, int64_t ranks) {
+  int64_t needed = interpret::leastBytes(program), limit = readMemoryLimit();
+  if (needed <= limit)
+    return;
+  throw Error(
+      "@" + program.getName().str() + " takes at least " + formatBytes(needed) +
+      " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
+      ", 8 bytes for every element on every rank, which is more than " +
+      formatBytes(limit) +
+      (memoryLimit.empty() ? ", what this machine has" : " of --memory-limit") +
+      "; take a smaller model (fewer layers, another width or "
+      "vocabulary), shorter sequences or fewer ranks, or set "
+      "--memory-limit");
+}
+
 //===----------------------------------------------------------------------===//
 // The summary
 //===----------------------------------------------------------------------===//
@@ -147,14 +183,18 @@ static void printTensor(llvm::raw_ostream &os, const std::string &name,
     squares += value * value;
   }
   // Values differ in the last digits between schedules: f64 adds up in
-  // another order too.
+  // another order too. What is left of values that cancel out is no value.
+  double noise = tensor.size() ? 1e-12 * std::sqrt(squares / tensor.size()) : 0;
+  auto shown = [&](double value) {
+    return std::fabs(value) < noise ? 0 : value;
+  };
   os << llvm::formatv("  {0,-40} {1,-9} {2,-12}", name, where, shapeOf(tensor));
-  os << llvm::format(
-      " mean %11.4e norm %11.4e :", tensor.size() ? sum / tensor.size() : 0,
-      std::sqrt(squares));
+  os << llvm::format(" mean %11.4e norm %11.4e :",
+                     tensor.size() ? shown(sum / tensor.size()) : 0,
+                     std::sqrt(squares));
   constexpr int64_t kShown = 3;
   for (int64_t i = 0; i < std::min(kShown, tensor.size()); ++i)
-    os << llvm::format(" %.5g", tensor.values[i]);
+    os << llvm::format(" %.5g", shown(tensor.values[i]));
   os << (tensor.size() > kShown ? " ...\n" : "\n");
 }
 
@@ -202,8 +242,10 @@ static void run() {
   OwningOpRef<ModuleOp> module = readModule(context);
   func::FuncOp program = findProgram(*module);
 
+  int64_t ranks = interpret::worldSize(*module);
+  checkSize(program, ranks);
   interpret::GridInputs inputs;
-  inputs.arguments.resize(interpret::worldSize(*module));
+  inputs.arguments.resize(ranks);
   if (!tensorsPath.empty())
     readInputs(tensorsPath, program, inputs);
   if (seed.getNumOccurrences())

@@ -99,12 +99,13 @@ struct Pruned {
 /// index, sizes of files) and what is newer; 0 keeps all. What a pruning that
 /// was killed has left goes too.
 Pruned pruneCheckpoints(const std::string &folder, int64_t keep);
-/// Steps of which something is missing or has another size, with or without a
-/// marker, ascending: "'…/rank-00000.safetensors': No such file or directory".
+
+/// A step of which something is missing or has another size.
 struct DamagedStep {
   int64_t step;
-  std::string why;
+  std::string why; // "'…/rank-00000.safetensors': No such file or directory"
 };
+/// Those with or without a marker, ascending.
 std::vector<DamagedStep> damagedSteps(const std::string &folder);
 /// Removes what dead runs have left: partial and half-removed directories, and
 /// partial files. What was whole and only not yet renamed stays a checkpoint.

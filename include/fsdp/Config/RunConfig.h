@@ -80,6 +80,7 @@ struct RunConfig {
   struct Compile {
     std::string mode = "auto";
     std::string bucket = "block", overlap = "block", fuse = "chains";
+    std::string recompute = "none";
     std::string accumulateGathers = "repeat", accumulateReduce = "every";
     std::string attention = "auto"; // or "plain": without a library
     std::string reduce = "exact";   // or "fast": sums by the library
@@ -172,6 +173,8 @@ struct TorchtitanKey {
   std::string meaning;             // what is so here
   std::string instead; // of a refused value; empty: nothing here does that
   std::string feature; // a key of ours, true or false; empty: none
+  std::string sets;    // a key of ours that a passing value is one of too;
+                       // empty: none
 };
 
 /// The table of all torchtitan's keys, in the order of the sections.

@@ -41,6 +41,20 @@ int64_t worldSize(mlir::ModuleOp module);
 std::string argumentName(mlir::func::FuncOp program, unsigned i);
 std::string resultName(mlir::func::FuncOp program, unsigned i);
 
+/// An argument as it is given.
+struct GivenArgument {
+  /// Of the whole, where ranks take parts of it.
+  mlir::RankedTensorType type;
+  /// Whether all ranks take their parts of one tensor.
+  bool isShared;
+};
+GivenArgument givenArgument(mlir::func::FuncOp program, unsigned i);
+
+/// Bytes that run() takes at the least: 8 for every element of the parameters
+/// and buffers, whole and on every rank, and of the values that live at once on
+/// every rank. INT64_MAX if there are more.
+int64_t leastBytes(mlir::func::FuncOp program);
+
 /// Runs `program` on all ranks of its module's mesh.
 ///
 /// Reductions add in the runtime's tree; an integer sum is exact. With

@@ -13,11 +13,19 @@
 
 namespace fsdp {
 
-/// An interval that lives at the peak.
+/// An interval that lives at the peak, or those of one size and kind that differ
+/// in the number of their block alone.
 struct MemoryTenant {
+  /// "layers.3.attention: attention"; of several "layers.*.feed_forward: silu".
   std::string label;
   std::string kind;
+  /// Of all together.
   int64_t bytes = 0;
+  int64_t count = 1;
+
+  /// The label, of several with their count and the size of each: "layers.*:
+  /// silu, 32 × 224.0 MiB".
+  std::string text() const;
 };
 
 struct ProgramMemory {
@@ -30,7 +38,7 @@ struct ProgramMemory {
   std::string at;
   /// Bytes alive there, by kind of buffer.
   std::vector<std::pair<std::string, int64_t>> kinds;
-  /// At most ten, largest first.
+  /// At most sixteen, largest first.
   std::vector<MemoryTenant> tenants;
 };
 
@@ -40,6 +48,9 @@ struct MemoryReport {
   /// By role: parameter, state, gradient, buffer, input, output.
   std::vector<std::pair<std::string, int64_t>> persistent;
   std::vector<ProgramMemory> programs;
+  /// Of NCCL, which have memory beside the arena: one for each stream and group
+  /// of ranks with a collective. Unset but in modules planned for GPUs.
+  std::optional<int64_t> communicators;
 };
 
 /// The roles of persistent ranges in the order in which the arena holds them.

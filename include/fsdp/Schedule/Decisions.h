@@ -26,6 +26,11 @@ struct Point {
   /// Computed in the forward pass, and used in the backward pass or by what can
   /// be computed again there.
   bool canRecompute = false;
+  /// It can be, and only its block uses it in the forward pass.
+  bool staysInBlock = false;
+  /// So can it, in one pass over values that the backward pass uses anyway or
+  /// that are free themselves: silu of a linear, norms.
+  bool isFree = false;
 };
 
 /// What is decided about a point.
@@ -100,8 +105,8 @@ private:
   };
 
   Plan plan;
-  std::vector<Match> matches;                 // of each rule
-  llvm::StringMap<const Unit *> unitOf;       // by parameter; of version 1
+  std::vector<Match> matches;           // of each rule
+  llvm::StringMap<const Unit *> unitOf; // by parameter; of version 1
 };
 
 /// What is decided about each point of a module, by address.

@@ -98,10 +98,19 @@ enum class ReshardPolicy {
   Default, ///< Always, but what is used last in forward: it is needed at once.
 };
 
+/// Which values of blocks are computed again. What parameters are gathered for
+/// is ReshardPolicy's.
+enum class RecomputePolicy {
+  None,
+  Free, ///< What one pass over values that are kept anyway gives.
+  Full, ///< All but what leaves the block.
+};
+
 /// The choices of the planner by rule.
 struct PlanOptions {
   UnitPolicy units = UnitPolicy::Block;
   ReshardPolicy reshard = ReshardPolicy::Default;
+  RecomputePolicy recompute = RecomputePolicy::None;
   bool bucket = true;
   bool overlap = true;
   int64_t prefetch = 1;

@@ -24,6 +24,9 @@ struct Step {
   /// Its address, of a kernel those of its ops, "await" and the address of what
   /// is awaited, or the mnemonic of an op that has none.
   std::string name;
+  /// "matmul", "kernel" (pointwise and row ops), or the mnemonic of an op and of
+  /// its gradient: "attention", "all_gather". Empty for a wait.
+  std::string kind;
   Where where = Where::Compute;
   int64_t flops = 0;     ///< of one rank
   int64_t bytes = 0;     ///< read and written, each operand and result once
@@ -37,7 +40,8 @@ struct Step {
 /// it has no collectives.
 std::vector<Step> stepsOf(mlir::func::FuncOp program, dist::MeshOp mesh);
 
-/// A table of the steps that cost something, and sums.
+/// For each program sums by kind, phase and block, in at most twenty lines, and
+/// then a table of the steps that cost something.
 void printCosts(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace fsdp::schedule

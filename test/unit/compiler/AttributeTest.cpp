@@ -37,7 +37,9 @@ const StringRef kDiscardable[] = {
     dist::kOutcomeAttr,    exec::kPersistentBytesAttr,
     exec::kArenaBytesAttr, exec::kTargetAttr,
     exec::kThreadsAttr,    exec::kInputsAttr,
-    exec::kOutputsAttr,    exec::kFlopsAttr,
+    exec::kOutputsAttr,    exec::kReadsAttr,
+    exec::kWritesAttr,     exec::kAddsAttr,
+    exec::kStepsAttr,      exec::kFlopsAttr,
     exec::kMakesAttr};
 
 /// One attribute of every kind.
@@ -163,11 +165,8 @@ protected:
   }
 
   /// Tries every kind in place of the attribute `name` of `op`, and of what is
-  /// in its lists and dictionaries. The interface of an exec.program has a test
-  /// of its own.
+  /// in its lists and dictionaries.
   void mutate(ModuleOp module, Operation *op, StringAttr name) {
-    if (name == exec::kInputsAttr || name == exec::kOutputsAttr)
-      return;
     DictionaryAttr before = attributesOf(op);
     auto put = [&](Attribute changed) {
       NamedAttrList list(before);

@@ -259,7 +259,7 @@ TEST(PlanMeaning, SurvivesItsText) {
       ASSERT_TRUE(static_cast<bool>(again));
       Decisions other =
           Decisions::byRule(points, {UnitPolicy::Whole, ReshardPolicy::Always,
-                                     false, false, 2, 2});
+                                     RecomputePolicy::Full, false, false, 2, 2});
       llvm::Error error = other.apply(std::move(*again), points);
       ASSERT_FALSE(static_cast<bool>(error))
           << llvm::toString(std::move(error)) << toJSON(whole);

@@ -39,15 +39,19 @@ TEST(Program, StepsHaveCostsPlacesAndNeeds) {
   using Needs = std::vector<unsigned>;
   EXPECT_EQ(steps[0].name, "read");
   EXPECT_EQ(steps[1].name, "fwd w all_gather");
+  EXPECT_EQ(steps[1].kind, "all_gather");
   EXPECT_EQ(steps[1].where, Where::Gather);
   EXPECT_EQ(steps[1].needs, Needs{0});
   EXPECT_EQ(steps[1].wireBytes, 4 * 8 * 4);
   EXPECT_EQ(steps[2].name, "fwd silu");
+  EXPECT_EQ(steps[2].kind, "kernel");
   EXPECT_EQ(steps[2].needs, Needs{});
   EXPECT_EQ(steps[3].name, "await fwd w all_gather");
   EXPECT_EQ(steps[3].needs, Needs{1});
+  EXPECT_EQ(steps[3].kind, "");
   EXPECT_EQ(steps[3].bytes, 0);
   EXPECT_EQ(steps[4].name, "fwd w linear");
+  EXPECT_EQ(steps[4].kind, "matmul");
   EXPECT_EQ(steps[4].needs, (Needs{2, 3}));
   EXPECT_EQ(steps[4].flops, 2 * 2 * 8 * 8);
   // An update waits for those who read before it, and a read for the update.

@@ -124,6 +124,14 @@ TEST_F(CheckArtifact, AFileThatIsNotThereIsTheArtifacts) {
   config.model.nLayers.reset();
   config.origin.clear();
   EXPECT_EQ(check(), "");
+  // An artifact that was made from no file says nothing of one.
+  config = {};
+  set("model.flavor", "debugmodel");
+  compile();
+  set("model.flavor", "./smal/config.json");
+  EXPECT_EQ(check(), "stale artifact: model.flavor is debugmodel in the "
+                     "artifact, the run wants ./smal/config.json (command "
+                     "line); compile it again");
 }
 
 TEST_F(CheckArtifact, ModelsAreComparedByWhatIsTakenOfTheirFile) {

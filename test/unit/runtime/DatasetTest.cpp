@@ -14,9 +14,8 @@ namespace {
 /// A batch with its own memory.
 struct OwnedBatch {
   OwnedBatch(int64_t rows, int64_t sequence)
-      : tokens(rows * sequence),
-        targets(rows * sequence), view{rows, sequence, tokens.data(),
-                                       targets.data()} {}
+      : tokens(rows * sequence), targets(rows * sequence),
+        view{rows, sequence, tokens.data(), targets.data()} {}
   std::vector<int32_t> tokens, targets;
   Batch view;
 };
@@ -343,7 +342,8 @@ TEST(IdsDataset, ErrorsNameFileAndPosition) {
       << below;
   EXPECT_EQ(open(countingIds<uint16_t>(17), "u16"),
             ids + " are too few: there are 17, 8 of them for training, and a "
-                  "window needs 9");
+                  "window needs 9; take a longer file, or lower "
+                  "validation.fraction");
   EXPECT_EQ(open(good, "u16", std::string(17, '\1')),
             mask + " has 17 bytes, and '" + folder.file("ids") +
                 "' 18 ids; it needs a byte for each");
@@ -353,9 +353,17 @@ TEST(IdsDataset, ErrorsNameFileAndPosition) {
             mask + " has 49 at position 12; a byte of it is 1 (a label) or 0 "
                    "(none)");
   EXPECT_EQ(open(good, "u16", std::string(9, '\0') + std::string(9, '\1')),
-            mask + " makes none of the 9 ids to train on a label");
+            mask + " makes none of the 9 ids to train on a label; a byte of 1 "
+                   "makes one");
   EXPECT_EQ(open("\x93NUMPY" + good, "u16"),
             ids + " are a file of NumPy; ids.tofile() writes bare ids");
-  EXPECT_EQ(open(std::string("\x40\0\0\0\0\0\0\0{\"a\":1}", 15) + good, "u16"),
-            ids + " are a safetensors file");
+  EXPECT_EQ(open(std::string("\x07\0\0\0\0\0\0\0{\"a\":1}", 15) + good, "u16"),
+            ids + " are a safetensors file; ids.tofile() writes bare ids");
+  // The same bytes in places where the format has others are ids.
+  EXPECT_EQ(open(good.substr(0, 8) + "{\"" + good, "u16", "", 10000),
+            "no error");
+  EXPECT_EQ(open("PK\x03\x04" + good, "u16", "", 20000), "no error");
+  EXPECT_EQ(open("PK\x03\x04" + good + std::string("PK\x05\x06", 4), "u16"),
+            ids + " are a zip archive; unpack it, or write bare ids with "
+                  "ids.tofile()");
 }

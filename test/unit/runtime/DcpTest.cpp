@@ -465,9 +465,7 @@ TEST(Dcp, RefusesBoxesThatDoNotMakeTheTensor) {
       {"'tok_embeddings.weight' has another type or shape there",
        [](DcpItem &i) { i.dtype = "int32"; }},
       {"'tok_embeddings.weight' has another type or shape there",
-       [](DcpItem &i) {
-         i.boxes[0].sizes = {3, 3};
-       }},
+       [](DcpItem &i) { i.boxes[0].sizes = {3, 3}; }},
   };
   for (const auto &c : cases) {
     Copy copy;

@@ -229,7 +229,8 @@ protected:
     return steps;
   }
 
-  /// Seconds in which whatever ends has ended, on a machine that has more to do.
+  /// Seconds in which whatever ends has ended, on a machine that has more to
+  /// do.
   static constexpr double kSoon = 240;
   static TemporaryFolder *shared;
   TemporaryFolder folder;
@@ -405,6 +406,40 @@ TEST_F(Run, SequencesAreCut) {
   }
 }
 
+// A batch that is given has the model's own tokens; a text has none for it.
+TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
+  json manifest = unigramManifest(1);
+  manifest["ranges"].erase(7); // logits, as of a loss in chunks
+  manifest["programs"][1]["outputs"] = {"loss"};
+  manifest["model"] = {{"family", "llama3"},
+                       {"fields", {{"vocab_size", "64"}}}};
+  compile("small-vocabulary", manifest.dump());
+  std::string arguments = shared->file("small-vocabulary") +
+                          " --training.dataset_path " + shared->file("text") +
+                          " --training.steps 2 --lr_scheduler.warmup_steps=0 "
+                          "--job.dump_folder " +
+                          folder.file("dump");
+  expectFailure(run(arguments),
+                "training.dataset = bytes has 256 tokens, and the model's "
+                "vocabulary has 64 tokens; train it on ids of its own with "
+                "training.dataset = ids");
+  std::vector<int32_t> ids(32, 63);
+  const auto *data = reinterpret_cast<const std::byte *>(ids.data());
+  std::string batch = folder.file("batch.safetensors");
+  writeSafetensors(batch,
+                   {{"tokens", DType::I32, {2, 16}, data},
+                    {"targets", DType::I32, {2, 16}, data}},
+                   {});
+  arguments += " --load " + batch;
+  expectFailure(run(arguments),
+                "training.dataset = bytes has 256 tokens, and the model's "
+                "vocabulary has 64 tokens; with --load, "
+                "--validation.enable=false and no sample none is read");
+  Outcome outcome = run(arguments + " --validation.enable false");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(metrics().size(), 2u);
+}
+
 TEST_F(Run, InputsThatCannotBeFilled) {
   auto expectRefused = [&](const json &manifest, const std::string &message) {
     compile("refused", manifest.dump());
@@ -455,9 +490,15 @@ TEST_F(Run, RunsOfOneFolderAreTold) {
   EXPECT_EQ(second["ranks"], 1);
   EXPECT_EQ(second["mesh"], "dp_shard=1");
   EXPECT_EQ(second["date"].get<std::string>().size(), 20u);
-  EXPECT_EQ(second["config"]["training.steps"], "3");
+  EXPECT_EQ(second["config"]["training.steps"], 3);
+  EXPECT_EQ(second["config"]["validation.enable"], true);
+  EXPECT_EQ(second["config"]["optimizer.beta2"], 0.95);
+  EXPECT_EQ(second["config"]["compile.mode"], "fully_shard");
   EXPECT_TRUE(second.contains("fingerprint"));
   EXPECT_EQ(lines[4]["step"], 1);
+  // Every line has its time, later ones no earlier one.
+  EXPECT_EQ(lines[4]["time"].get<std::string>().size(), 24u);
+  EXPECT_LE(lines[4]["time"], lines[5]["time"]);
 }
 
 TEST_F(Run, OneJobWritesToAFolder) {
@@ -600,9 +641,9 @@ TEST_F(Run, ALostRankEndsTheJobWithOneMessage) {
 TEST_F(Run, AStoppedJobEndsItsRanks) {
   for (int ranks : {1, 2}) {
     std::filesystem::remove_all(folder.file("dump"));
-    expectEnd(run(good(ranks, 1000000),
-                  FSDP_TEST_INPUTS "/stop-behind-steps.sh " +
-                      folder.file("dump/metrics.jsonl")),
+    expectEnd(run(good(ranks, 1000000), FSDP_TEST_INPUTS
+                                            "/stop-behind-steps.sh " +
+                                            folder.file("dump/metrics.jsonl")),
               "stopped by signal 15 (Terminated)" + whereStepsAre(), 0);
   }
 }

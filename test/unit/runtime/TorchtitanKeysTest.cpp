@@ -51,6 +51,7 @@ TEST(TorchtitanKeys, AreOursOrNotAsTheTableSays) {
   for (const Key &key : torchtitanKeys()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
     EXPECT_EQ(ours.count(key.name), key.fate == Key::Works) << key.name;
+    EXPECT_TRUE(key.sets.empty() || ours.count(key.sets)) << key.name;
     EXPECT_EQ(findTorchtitanKey(key.name), &key);
   }
   EXPECT_EQ(findTorchtitanKey("compile.loss_chunks"), nullptr); // ours alone
@@ -107,6 +108,32 @@ TEST(TorchtitanKeys, MatterOnlyWithTheirFeature) {
   EXPECT_EQ(count, 5);
   // What is said last counts.
   EXPECT_EQ(errorOf("validation.steps", "10", {"--validation.steps=-1"}), "");
+}
+
+// Some values are those of a key of ours.
+TEST(TorchtitanKeys, SetKeysOfOurs) {
+  const std::string mode = "activation_checkpoint.mode";
+  for (const char *value : {"none", "full"}) {
+    RunConfig config;
+    applyConfigOverrides(config, {"--" + mode, value});
+    EXPECT_EQ(config.compile.recompute, value);
+  }
+  EXPECT_EQ(errorOf(mode, "\"selective\""),
+            "activation_checkpoint.mode = \"selective\" is not supported (the "
+            "same as compile.recompute); use compile.recompute = \"free\", "
+            "which computes again what takes next to no time, and leave the "
+            "key out or set it to \"none\" or \"full\"");
+  // On the command line the last counts; a file must not contradict itself.
+  RunConfig config;
+  applyConfigOverrides(config,
+                       {"--" + mode + "=full", "--compile.recompute=free"});
+  EXPECT_EQ(config.compile.recompute, "free");
+  EXPECT_EQ(errorOf(mode, "\"full\"", {"--compile.recompute=free"}), "");
+  EXPECT_EQ(errorOf(mode, "\"full\"\n[compile]\nrecompute = \"full\""), "");
+  EXPECT_NE(errorOf(mode, "\"full\"\n[compile]\nrecompute = \"free\"")
+                .find("run.toml:4: compile.recompute: 'free' contradicts "
+                      "'full' at "),
+            std::string::npos);
 }
 
 TEST(TorchtitanKeys, WhatIsRefusedNamesWhatToUse) {
