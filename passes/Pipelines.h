@@ -163,8 +163,8 @@ void buildTrainPipeline(mlir::OpPassManager &pm,
                         const TrainPipelineOptions &options,
                         Phase last = Phase::Exec);
 
-/// Its part that writes the addresses and makes the plan, and what follows up to
-/// the arena: what a plan takes, without events and proofs.
+/// Its part that writes the addresses and makes the plan, and what follows up
+/// to the arena: what a plan takes, without events and proofs.
 void addPlan(mlir::OpPassManager &pm, const TrainPipelineOptions &options);
 void addPlannedArena(mlir::OpPassManager &pm,
                      const TrainPipelineOptions &options);

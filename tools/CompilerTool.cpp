@@ -71,10 +71,13 @@ static std::string findUnknown(llvm::ArrayRef<const char *> arguments) {
     auto [name, value] = argument.split('=');
     name = name.ltrim('-');
     cl::Option *option = findOption(name);
-    if (!option)
+    // What is not there yet: mlir-opt registers -o when it parses.
+    bool isOutput = !option && name == "o";
+    if (!option && !isOutput)
       return argument.split('=').first.str();
-    if (option->getValueExpectedFlag() == cl::ValueRequired &&
-        !argument.contains('='))
+    bool takesValue =
+        isOutput || option->getValueExpectedFlag() == cl::ValueRequired;
+    if (takesValue && !argument.contains('='))
       ++i;
   }
   return "";

@@ -41,8 +41,8 @@ inline constexpr llvm::StringLiteral kModelFlopsAttr = "exec.model_flops";
 
 /// Attribute of exec.program, set by exec-plan-memory: a dictionary with
 /// `lower_bound` (bytes), `at` (where most bytes live), `kinds` (bytes there by
-/// kind) and `tenants` (the largest intervals there, those of all blocks as one:
-/// label, kind, bytes, and their count where they are several).
+/// kind) and `tenants` (the largest intervals there, those of all blocks as
+/// one: label, kind, bytes, and their count where they are several).
 inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 
 /// Attributes of exec.program that state what it does, set by exec-lower from

@@ -415,8 +415,8 @@ void Run::bindArguments() {
       tensors.push_back(it->second);
     }
     if (wanted.isShared)
-      tensors = parts(name, std::move(tensors),
-                      dist::placementOf(program, argument));
+      tensors =
+          parts(name, std::move(tensors), dist::placementOf(program, argument));
     roundAs(argument, tensors);
     set(argument, std::move(tensors));
   }

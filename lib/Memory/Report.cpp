@@ -247,7 +247,8 @@ static void printProgram(const ProgramMemory &memory, int64_t persistentBytes,
   os << "  @" << memory.name << ": peak " << formatBytes(memory.peak) << " ("
      << memory.peak << " bytes), " << formatBytes(memory.peak - persistentBytes)
      << " of it transient; " << formatBytes(memory.lowerBound) << " ("
-     << memory.lowerBound << " bytes) alive at once, which the "
+     << memory.lowerBound
+     << " bytes) alive at once, which the "
         "peak exceeds by "
      << llvm::format("%.2f", memory.lowerBound
                                  ? 100.0 * double(memory.peak) /

@@ -43,8 +43,8 @@ public:
   bool isForward(Operation *op) const { return number.lookup(op) < seed; }
   bool hasSeed() const { return seed != ~0u; }
 
-  /// Whether the backward pass uses what `op` computes, or something that can be
-  /// computed again from it.
+  /// Whether the backward pass uses what `op` computes, or something that can
+  /// be computed again from it.
   bool isNeeded(Operation *op) const { return needed.contains(op); }
 
   /// Whether `op` is one pass over values that are there in the backward pass

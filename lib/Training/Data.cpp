@@ -1,6 +1,6 @@
 //===- Data.cpp - The tokens of a run, and what its loss is of ------------===//
 #include "Data.h"
-#include "Rank.h"
+#include "LoadedFile.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"

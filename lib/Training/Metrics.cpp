@@ -130,8 +130,7 @@ static void appendTime(std::string &line) {
   gmtime_r(&now.tv_sec, &parts);
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  appendFormat(line, ", \"time\": \"%s.%03ldZ\"", text,
-               now.tv_nsec / 1000000);
+  appendFormat(line, ", \"time\": \"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
 }
 
 void Metrics::writeJson(const StepRecord &record) {

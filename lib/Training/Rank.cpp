@@ -1,5 +1,6 @@
 //===- Rank.cpp - One rank's context and its named ranges -----------------===//
 #include "Rank.h"
+#include "LoadedFile.h"
 #include "Outputs.h"
 #include "Step.h"
 #include "ValueTable.h"
@@ -307,29 +308,6 @@ static void copyPiece(const RangeInfo &range, const ShardView &view,
                                  tensor.data + whole * element,
                                  static_cast<size_t>(count * element));
                    });
-}
-
-/// The file that a rank loads: one for all, or its own.
-static std::string fileToLoad(const std::string &path, int rank) {
-  std::string mine = pathOfRank(path, rank);
-  bool whole = std::filesystem::exists(path);
-  if (!whole && !std::filesystem::exists(mine))
-    throw Error("there is no file '" + path + "' and no '" + mine + "'");
-  return whole ? path : mine;
-}
-
-bool fsdp::loadsBatch(const std::string &path) {
-  std::string name = fileToLoad(path, 0);
-  // What can be read only once is left to load().
-  if (!std::filesystem::is_regular_file(name))
-    return true;
-  SafetensorsFile file(name);
-  auto has = [&](const char *range) {
-    return std::any_of(
-        file.tensors().begin(), file.tensors().end(),
-        [&](const TensorView &tensor) { return tensor.name == range; });
-  };
-  return has(range_name::kTokens) && has(range_name::kTargets);
 }
 
 bool Rank::load(const std::string &path, bool wholeBatch) {

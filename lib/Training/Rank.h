@@ -19,10 +19,6 @@ struct StepCall {
   int64_t call;  // number in the program
 };
 
-/// Whether a file that Rank::load takes, of all ranks or of the first one, has
-/// both inputs of a batch. Throws fsdp::Error.
-bool loadsBatch(const std::string &path);
-
 /// The context of a loaded artifact on this rank.
 class Rank {
 public:

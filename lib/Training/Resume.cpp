@@ -79,8 +79,8 @@ static std::string settingThen(const RunState &then,
 }
 
 /// Says which settings of the optimizer and of the learning rate's schedule are
-/// others than the checkpoint's: no run has to keep them, but few mean to change
-/// them. A schedule that begins anew is asked for.
+/// others than the checkpoint's: no run has to keep them, but few mean to
+/// change them. A schedule that begins anew is asked for.
 static void warnOfOtherRates(const RunState &then, RunConfig now) {
   const std::vector<std::string> &anew = now.checkpoint.excludeFromLoading;
   bool isScheduleNew =
@@ -93,8 +93,7 @@ static void warnOfOtherRates(const RunState &then, RunConfig now) {
     const std::string &name = options[i].name;
     bool isSchedule = name.rfind("lr_scheduler.", 0) == 0;
     bool counts = name.rfind("optimizer.", 0) == 0 ||
-                  (isSchedule && !isScheduleNew) ||
-                  name == "training.max_norm";
+                  (isSchedule && !isScheduleNew) || name == "training.max_norm";
     std::string before = settingThen(then, standards[i]);
     if (counts && before != options[i].text())
       differences.push_back(name + " = " + options[i].text() + " instead of " +

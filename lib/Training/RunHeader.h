@@ -11,8 +11,9 @@ constexpr const char *kHeaderStart = "{\"run\":";
 
 /// The line in front of a run's steps: {"run": {…}} with an id, the artifact
 /// and its fingerprint, the date, the machine, the ranks and every setting as
-/// the number, boolean or text that it is, and what the run was loaded from, with its step: as "resumed_from" if it goes on
-/// with the steps of the run before it, else as "began_from".
+/// the number, boolean or text that it is, and what the run was loaded from,
+/// with its step: as "resumed_from" if it goes on with the steps of the run
+/// before it, else as "began_from".
 struct Resumption {
   int64_t step;
   std::string path;

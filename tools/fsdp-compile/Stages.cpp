@@ -364,8 +364,8 @@ llvm::Error Compilation::runPasses() {
   llvm::raw_string_ostream text(pipeline);
   passes.printAsTextualPipeline(text);
   std::optional<RecomputeCheck> check;
-  bool mayRecompute = !request.planFile.empty() ||
-                      request.config.compile.recompute != "none";
+  bool mayRecompute =
+      !request.planFile.empty() || request.config.compile.recompute != "none";
   if (mayRecompute && request.emit >= Stage::Exec)
     check.emplace(passes, options);
   if (failed(passes.run(*module)))

@@ -13,8 +13,8 @@
 
 namespace fsdp {
 
-/// An interval that lives at the peak, or those of one size and kind that differ
-/// in the number of their block alone.
+/// An interval that lives at the peak, or those of one size and kind that
+/// differ in the number of their block alone.
 struct MemoryTenant {
   /// "layers.3.attention: attention"; of several "layers.*.feed_forward: silu".
   std::string label;

@@ -24,8 +24,8 @@ struct Step {
   /// Its address, of a kernel those of its ops, "await" and the address of what
   /// is awaited, or the mnemonic of an op that has none.
   std::string name;
-  /// "matmul", "kernel" (pointwise and row ops), or the mnemonic of an op and of
-  /// its gradient: "attention", "all_gather". Empty for a wait.
+  /// "matmul", "kernel" (pointwise and row ops), or the mnemonic of an op and
+  /// of its gradient: "attention", "all_gather". Empty for a wait.
   std::string kind;
   Where where = Where::Compute;
   int64_t flops = 0;     ///< of one rank

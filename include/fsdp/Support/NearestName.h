@@ -67,8 +67,14 @@ inline std::string withoutDashes(const std::string &option) {
 
 /// nearestName of an option's: to one of two letters every short one is near.
 inline std::string nearestOption(const std::string &name,
-                                 const std::vector<std::string> &candidates) {
-  return name.size() < 3 ? "" : nearestName(name, candidates);
+                                 std::vector<std::string> candidates) {
+  auto isShort = [](const std::string &text) { return text.size() < 3; };
+  if (isShort(name))
+    return "";
+  candidates.erase(
+      std::remove_if(candidates.begin(), candidates.end(), isShort),
+      candidates.end());
+  return nearestName(name, candidates);
 }
 
 /// "; did you mean 'x'?", or nothing if there is no `nearest`.
