@@ -126,7 +126,9 @@ static LogicalResult failBudget(exec::ProgramOp program,
       program.emitError("program @")
       << program.getSymName() << " needs " << exactBytes(memory.peak)
       << ", but the memory budget is " << exactBytes(budget);
-  for (const MemoryTenant &tenant : memory.tenants)
+  constexpr size_t kMostNotes = 8;
+  for (const MemoryTenant &tenant :
+       ArrayRef(memory.tenants).take_front(kMostNotes))
     diagnostic.attachNote()
         << formatBytes(tenant.bytes) << " at the peak: " << tenant.text()
         << " (" << tenant.kind << ")";

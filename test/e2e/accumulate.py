@@ -18,6 +18,7 @@ SETTINGS = {
     "model.dim": 32, "model.n_layers": 2, "model.n_heads": 4,
     "model.n_kv_heads": 2, "model.ffn_dim": 48, "model.vocab_size": VOCABULARY,
     "training.seq_len": SEQUENCE, "training.global_batch_size": GLOBAL,
+    "training.dataset": "bytes", # a vocabulary of 257 is not theirs
     "training.mixed_precision_param": "float32", "training.steps": 4,
     # The first step of AdamW divides a gradient by its size. This eps keeps what
     # is rounding alone from becoming a step of the whole learning rate.

@@ -331,7 +331,7 @@ def compile_cases(given, config):
     yield Case("budget", good + ["--memory-budget", "1000000", "-o", "x"],
                r"^fsdp-compile: error: .*program @train needs .* bytes\), but the memory "
                r"budget is 976.6 KiB \(1000000 bytes\)\n"
-               r"  .* at the peak: layers.*: [a-z]+ \(activation\)", lines=14)
+               r"  .* at the peak: layers.*: [a-z]+, [0-9]+ × .* KiB \(activation\)", lines=14)
     yield Case("cxx-missing", good + ["--cxx", "nosuch", "-o", "x"],
                r"cannot find the compiler 'nosuch'")
     # What the compiler says follows.

@@ -411,6 +411,7 @@ TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
   json manifest = unigramManifest(1);
   manifest["ranges"].erase(7); // logits, as of a loss in chunks
   manifest["programs"][1]["outputs"] = {"loss"};
+  manifest["programs"][1]["writes"] = {"loss"};
   manifest["model"] = {{"family", "llama3"},
                        {"fields", {{"vocab_size", "64"}}}};
   compile("small-vocabulary", manifest.dump());
