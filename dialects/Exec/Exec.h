@@ -32,10 +32,13 @@ inline constexpr int64_t kMaxThreads = 4096;
 
 /// Attributes of exec.program, set by exec-lower: the ranges of the program's
 /// arguments and results in order (arrays of strings), and the floating point
-/// operations of one run (i64).
+/// operations of one run (i64), all and, where that is less, those of the
+/// model: without what is computed a second time.
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 inline constexpr llvm::StringLiteral kOutputsAttr = "exec.outputs";
 inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
+inline constexpr llvm::StringLiteral kModelFlopsAttr = "exec.model_flops";
+
 /// Attribute of exec.program, set by exec-plan-memory: a dictionary with
 /// `lower_bound` (bytes), `at` (where most bytes live), `kinds` (bytes there by
 /// kind) and `tenants` (the largest intervals there, those of all blocks as

@@ -115,7 +115,7 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op,
   if (name == kStepsAttr)
     return need(isa<ModuleOp>(op) && areSteps(value),
                 "the i64 of runs by program, by step, on the module");
-  if (name == kFlopsAttr)
+  if (name == kFlopsAttr || name == kModelFlopsAttr)
     return need(isa<ProgramOp>(op) && isSize(value, 0),
                 "an i64 that is not negative, on a program");
   if (name == kMemoryAttr)

@@ -72,7 +72,9 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
     ranges of the program's arguments and results in order; `exec.reads`,
     `exec.writes` and `exec.adds` those of which it reads what was there before
     it, those that it writes, whole, and the sums among both that it adds to;
-    `exec.flops` is the cost of one run in floating point operations.
+    `exec.flops` is the cost of one run in floating point operations, and
+    `exec.model_flops`, where it is less, that without what is computed a second
+    time.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena);
   let regions = (region SizedRegion<1>:$body);

@@ -353,8 +353,10 @@ static void addReports(Table &table, RunConfig &config) {
                 "file in the dump folder for one JSON object per step; empty: "
                 "none");
   table.add("metrics.peak_tflops", config.metrics.peakTflops, 0, kAny,
-            "peak of one rank's cores that utilisation refers to; 0: measure "
-            "a matrix product at the start");
+            "peak of one rank that utilisation refers to; 0: of a GPU's data "
+            "sheet, or else of matrix products that are measured for a second "
+            "at the start, unless the run is shorter than ten times that or "
+            "the measurement is no good (other work on the cores)");
   table.add("sample.prompt", config.sample.prompt,
             "text to continue; empty: the start of the held-out text");
   table.add("sample.length", config.sample.length, 0, 1e6,

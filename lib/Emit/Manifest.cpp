@@ -251,6 +251,8 @@ static void program(OStream &json, exec::ProgramOp program) {
     json.attribute("arena_bytes", program.getArena().value_or(0));
     auto flops = program->getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
     json.attribute("flops", flops ? flops.getInt() : 0);
+    if (auto model = program->getAttrOfType<IntegerAttr>(exec::kModelFlopsAttr))
+      json.attribute("model_flops", model.getInt());
   });
 }
 

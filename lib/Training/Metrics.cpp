@@ -69,20 +69,40 @@ void Metrics::add(const StepRecord &record) {
     printLine(record);
 }
 
+/// The time that the steps which are left take at the present rate.
+static void appendLeft(std::string &line, double secondsPerStep,
+                       int64_t steps) {
+  if (steps <= 0)
+    return;
+  double seconds = secondsPerStep * static_cast<double>(steps);
+  constexpr double minute = 60, hour = 3600, day = 24 * hour;
+  if (seconds < 100)
+    appendFormat(line, "  left: %.0f s", seconds);
+  else if (seconds < 100 * minute)
+    appendFormat(line, "  left: %.0f min", seconds / minute);
+  else if (seconds < 2 * day)
+    appendFormat(line, "  left: %.1f h", seconds / hour);
+  else
+    appendFormat(line, "  left: %.1f days", seconds / day);
+}
+
 void Metrics::printLine(const StepRecord &record) {
   constexpr double mebi = 1 << 20;
   double seconds = secondsSinceLine / static_cast<double>(stepsSinceLine);
-  appendFormat(line, "step: %5lld  loss: %8.5f",
-               static_cast<long long>(record.step), record.loss);
+  appendFormat(line, "step: %5lld of %lld  loss: %8.5f",
+               static_cast<long long>(record.step),
+               static_cast<long long>(config.training.steps), record.loss);
   if (record.gradNorm)
     appendFormat(line, "  grad_norm: %7.4f", *record.gradNorm);
   if (record.lr)
     appendFormat(line, "  lr: %.3e", *record.lr);
   double rate = static_cast<double>(costs.tokens) / seconds;
   appendFormat(line, "  tokens/s: %9s", grouped(std::llround(rate)).c_str());
-  appendFormat(line, "  gflops: %7.1f (%4.1f%% of peak)",
-               costs.flops / seconds / 1e9,
-               100 * costs.flops / seconds / costs.peak);
+  appendLeft(line, seconds, config.training.steps - record.step);
+  appendFormat(line, "  gflops: %7.1f", costs.flops / seconds / 1e9);
+  if (costs.peak > 0)
+    appendFormat(line, " (%4.1f%% of peak)",
+                 100 * costs.flops / seconds / costs.peak);
   appendFormat(line, "  memory: %.1f MiB arena, %.1f MiB resident\n",
                static_cast<double>(costs.arenaBytes) / mebi,
                static_cast<double>(residentBytes()) / mebi);
@@ -127,9 +147,11 @@ void Metrics::writeJson(const StepRecord &record) {
   appendFormat(line, ", \"seconds\": %.6g, \"tokens_per_second\": %.6g",
                record.seconds,
                static_cast<double>(costs.tokens) / record.seconds);
-  appendFormat(line, ", \"flops_per_second\": %.6g, \"peak_share\": %.6g",
-               costs.flops / record.seconds,
-               costs.flops / record.seconds / costs.peak);
+  appendFormat(line, ", \"flops_per_second\": %.6g",
+               costs.flops / record.seconds);
+  if (costs.peak > 0)
+    appendFormat(line, ", \"peak_share\": %.6g",
+                 costs.flops / record.seconds / costs.peak);
   appendFormat(line, ", \"arena_bytes\": %llu, \"resident_bytes\": %llu",
                static_cast<unsigned long long>(costs.arenaBytes),
                static_cast<unsigned long long>(residentBytes()));

@@ -26,8 +26,8 @@ struct ValidationRecord {
 /// What does not change from step to step.
 struct StepCosts {
   int64_t tokens; // of all ranks
-  double flops;   // of one rank
-  double peak;    // flop/s of one rank
+  double flops;   // of one rank, without what is computed again
+  double peak;    // flop/s of one rank; 0: not known
   uint64_t arenaBytes;
 };
 

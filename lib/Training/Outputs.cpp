@@ -1,6 +1,7 @@
 //===- Outputs.cpp - What a run writes, and leaves when it fails ----------===//
 #include "Outputs.h"
 #include "RunHeader.h"
+#include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
@@ -130,15 +131,19 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   bool trains = options.trains();
   for (const char *name : {"loss.svg", "summary.json", "sample.txt"})
     files.push_back(folder + "/" + name);
-  if (!options.dump.empty()) {
-    fs::path parent = fs::absolute(options.dump).parent_path();
+  auto requireFolderOf = [&](const std::string &path) {
+    fs::path parent = fs::absolute(path).parent_path();
     bool isToBeMade =
         trains && isNewFolder && resolved(parent) == resolved(folder);
     if (!isToBeMade)
-      checkFolderOf(options.dump);
+      checkFolderOf(path);
+  };
+  if (!options.dump.empty()) {
+    requireFolderOf(options.dump);
     for (int64_t rank = 0; rank < ranks; ++rank)
       files.push_back(pathOfRank(options.dump, static_cast<int>(rank)));
   }
+  addTraces(ranks, requireFolderOf);
   if (!isFirst || !trains)
     return;
   std::vector<std::string> others = files;
@@ -156,6 +161,25 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   removeLeftovers();
   checkMetricsFile(metrics);
   metricsBefore = sizeOf(metrics);
+}
+
+/// A trace is written when all is over: what is wrong with its place is said
+/// before.
+void Outputs::addTraces(
+    int64_t ranks, const std::function<void(const std::string &)> &require) {
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    std::string path = rt::tracePath("", rank);
+    if (path.empty())
+      return;
+    try {
+      require(path);
+      if (fs::is_directory(path))
+        throw Error("cannot write '" + path + "': it is a directory");
+    } catch (const Error &error) {
+      throw Error(std::string("environment: FSDP_TRACE: ") + error.what());
+    }
+    files.push_back(path);
+  }
 }
 
 /// The folder of checkpoints may be one that several runs write to by turns.

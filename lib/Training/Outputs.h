@@ -5,6 +5,7 @@
 #include "FolderLock.h"
 #include "Options.h"
 #include "fsdp/Config/RunConfig.h"
+#include <functional>
 #include <memory>
 
 namespace fsdp {
@@ -14,11 +15,11 @@ std::string pathOfRank(const std::string &path, int rank);
 
 class Outputs {
 public:
-  /// Before a run of `ranks` ranks. Throws fsdp::Error if the dump or the
-  /// metrics could not be written, or would end up in something else: better
-  /// now than after hours of training. The one process
-  /// that writes for the whole job (`isFirst`) makes the dump folder, unless
-  /// it only runs a program, and holds its lock.
+  /// Before a run of `ranks` ranks. Throws fsdp::Error if the dump, traces or
+  /// the metrics could not be written, or would end up in something else:
+  /// better now than after hours of training. The one process that writes for
+  /// the whole job (`isFirst`) makes the dump folder, unless it only runs a
+  /// program, and holds its lock.
   Outputs(const RunConfig &config, const RunOptions &options, int64_t ranks,
           bool isFirst);
 
@@ -35,6 +36,8 @@ public:
   void explainSignals() const;
 
 private:
+  void addTraces(int64_t ranks,
+                 const std::function<void(const std::string &path)> &require);
   void removeLeftovers() const;
   void takeCheckpointFolder(const std::string &path,
                             const std::string &artifact);

@@ -3,8 +3,10 @@
 #include "LoadedFile.h"
 #include "Outputs.h"
 #include "Step.h"
+#include "ValueTable.h"
 #include "fsdp/Runtime/Initialize.h"
 #include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include <algorithm>
@@ -45,6 +47,8 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
   options.exchanges = exchangesOf(manifest());
   options.graphs = graphs;
   options.folder = artifact.directory();
+  if (!tracePath("", world.rank).empty())
+    options.callNames = callNames(readValueTable(artifact.artifactFolder()));
   if (trains)
     listStepRuns();
   for (const StepRun &run : stepRuns)
@@ -183,9 +187,9 @@ void Rank::setInputsOfStep() {
       manifest().programs[static_cast<size_t>(stepRuns.back().program)].name;
 }
 
-void Rank::beginStep() {
+void Rank::beginStep(int64_t number) {
   setInputsOfStep();
-  rt::beginStep(*context, [this](size_t run) { setInputsOfRun(run); });
+  rt::beginStep(*context, number, [this](size_t run) { setInputsOfRun(run); });
 }
 
 void Rank::endStep() {

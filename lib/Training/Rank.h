@@ -64,9 +64,10 @@ public:
 
   /// Runs a program by name. Collective. Throws fsdp::Error.
   void run(const std::string &program);
-  /// Begins the step "train" on stepBatch() and the other inputs, which belong
-  /// to the next step when this has returned. Collective.
-  void beginStep();
+  /// Begins the step "train", the run's `number`th, on stepBatch() and the
+  /// other inputs, which belong to the next step when this has returned.
+  /// Collective.
+  void beginStep(int64_t number);
   /// Waits for the first step that has begun and not ended; then the outputs
   /// are its own. Throws fsdp::Error.
   void endStep();
@@ -76,6 +77,8 @@ public:
   void runStep(const std::function<void(const StepCall &)> &observe);
   /// True if the next may begin while the last one runs.
   bool stepsOverlap() const { return rt::stepsOverlap(*context); }
+  /// See rt::deviceName.
+  std::string deviceName() const { return rt::deviceName(*context); }
 
   /// Writes every range to the file of this rank, but outputs of programs that
   /// ran before the last one: their bytes may have been used again. The inputs

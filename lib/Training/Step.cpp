@@ -45,12 +45,21 @@ int64_t fsdp::microbatchesOf(const Manifest &manifest) {
   return times;
 }
 
-double fsdp::flopsOfStep(const Manifest &manifest) {
-  double flops = 0;
+/// The sum over the programs of the step, each as often as it runs.
+static double sumOfStep(const Manifest &manifest, double ProgramInfo::*value) {
+  double sum = 0;
   for (const StepAction &action : trainStepOf(manifest))
-    flops +=
-        programOf(manifest, action).flops * static_cast<double>(action.times);
-  return flops;
+    sum +=
+        programOf(manifest, action).*value * static_cast<double>(action.times);
+  return sum;
+}
+
+double fsdp::flopsOfStep(const Manifest &manifest) {
+  return sumOfStep(manifest, &ProgramInfo::flops);
+}
+
+double fsdp::modelFlopsOfStep(const Manifest &manifest) {
+  return sumOfStep(manifest, &ProgramInfo::modelFlops);
 }
 
 RangeInfo fsdp::ofStep(RangeInfo range, int64_t microbatches) {

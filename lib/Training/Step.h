@@ -21,6 +21,8 @@ int64_t microbatchesOf(const rt::Manifest &manifest);
 
 /// Floating point operations of one step on one rank.
 double flopsOfStep(const rt::Manifest &manifest);
+/// The same without what is computed a second time.
+double modelFlopsOfStep(const rt::Manifest &manifest);
 
 /// What the slices of an input, which `range` is one of, are together. Throws
 /// fsdp::Error if that is more than a tensor may be.

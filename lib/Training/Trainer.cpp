@@ -4,7 +4,6 @@
 #include "Console.h"
 #include "LastExport.h"
 #include "Nonfinite.h"
-#include "Peak.h"
 #include "Results.h"
 #include "Resume.h"
 #include "RunHeader.h"
@@ -70,7 +69,7 @@ void Trainer::runProgramOnce() {
     rank.dump(options.dump);
 }
 
-void Trainer::introduce(double peak, const std::string &peakText) {
+void Trainer::introduce(const Peak &peak) {
   const Manifest &manifest = run.artifact->manifest();
   int64_t parameters = 0;
   for (const RangeInfo &range : manifest.ranges)
@@ -91,8 +90,7 @@ void Trainer::introduce(double peak, const std::string &peakText) {
     print(format("host memory: %s bytes staging for checkpoints per rank, "
                  "allocated and touched\n",
                  grouped((int64_t)saver->stagingBytes()).c_str()));
-  print(format("peak: %.1f GFLOP/s per rank (%s)\n", peak / 1e9,
-               peakText.c_str()));
+  print("peak: " + peak.text + "\n");
 }
 
 StepCosts Trainer::measureCosts() {
@@ -100,21 +98,13 @@ StepCosts Trainer::measureCosts() {
   StepCosts costs;
   Batch batch = rank.stepBatch();
   costs.tokens = batch.rows * batch.sequence * rank.dataShard().count();
-  costs.flops = flopsOfStep(manifest);
+  costs.flops = modelFlopsOfStep(manifest);
   costs.arenaBytes = rank.arenaBytes();
-  costs.peak = config.metrics.peakTflops * 1e12;
-  std::string peakText = "as configured";
-  if (costs.peak == 0) {
-    bool narrow = config.training.mixedPrecisionParam == "bfloat16";
-    Peak peak =
-        measurePeak(rank.world(), threads, narrow ? DType::BF16 : DType::F32);
-    costs.peak = peak.flops;
-    auto side = static_cast<long long>(peak.side);
-    peakText = format("measured: %s products of %lld x %lld matrices",
-                      narrow ? "bf16" : "f32", side, side);
-  }
+  auto steps = static_cast<double>(config.training.steps - start.step);
+  Peak peak = findPeak(rank, config, steps * costs.flops);
+  costs.peak = peak.flops;
   if (rank.isFirst())
-    introduce(costs.peak, peakText);
+    introduce(peak);
   return costs;
 }
 
@@ -144,7 +134,7 @@ Trainer::BegunStep Trainer::beginStep(int64_t step) {
     checkStep(begun);
     return begun;
   }
-  rank.beginStep();
+  rank.beginStep(begun.record.step);
   ++stepsBegun;
   return begun;
 }

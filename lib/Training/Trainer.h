@@ -6,6 +6,7 @@
 #include "LossCurve.h"
 #include "Metrics.h"
 #include "Options.h"
+#include "Peak.h"
 #include "Prepare.h"
 #include "Rank.h"
 #include "Saver.h"
@@ -38,7 +39,7 @@ private:
 
   void begin();
   void createSeedCheckpoint();
-  void introduce(double peak, const std::string &peakText);
+  void introduce(const Peak &peak);
   StepCosts measureCosts();
   struct BegunStep {
     StepRecord record; // what is known when it begins

@@ -56,6 +56,9 @@ static ValueTable::Program parseProgram(const JsonField &field,
                                         const Manifest &manifest) {
   ValueTable::Program program;
   program.calls = field.at("calls").integer();
+  constexpr int64_t kMostCalls = 1 << 24;
+  if (program.calls > kMostCalls)
+    field.at("calls").fail("more than 2^24 calls");
   int64_t last = 0;
   for (const JsonField &item : field.at("values").items()) {
     program.values.push_back(parseValue(item, table, manifest));
@@ -103,4 +106,19 @@ ValueTable fsdp::readValueTable(const ArtifactFolder &artifact) {
     table.programs.push_back(parseProgram(programs[i], table, manifest));
   }
   return table;
+}
+
+std::vector<std::vector<std::string>> fsdp::callNames(const ValueTable &table) {
+  std::vector<std::vector<std::string>> programs;
+  for (const ValueTable::Program &program : table.programs) {
+    std::vector<std::string> &names = programs.emplace_back();
+    for (const MadeValue &value : program.values) {
+      names.resize(static_cast<size_t>(value.call) + 1);
+      // "fwd layers.0.attention attention (out)" is one of several.
+      const std::string &name = table.names[value.name];
+      if (names.back().empty())
+        names.back() = name.substr(0, name.find(" ("));
+    }
+  }
+  return programs;
 }

@@ -39,6 +39,10 @@ struct ValueTable {
 /// is damaged, or if it is another artifact's.
 ValueTable readValueTable(const rt::ArtifactFolder &artifact);
 
+/// By program, by call: the name of what the call makes, of its first value
+/// where there are several; empty where the table has none.
+std::vector<std::vector<std::string>> callNames(const ValueTable &table);
+
 } // namespace fsdp
 
 #endif // FSDP_TRAINING_VALUETABLE_H

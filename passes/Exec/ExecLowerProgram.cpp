@@ -526,6 +526,22 @@ static FailureOr<int64_t> flopsOf(func::FuncOp func) {
   return flops.get();
 }
 
+/// Those of one run that are no second time: neither values that are recomputed
+/// in the backward pass, nor the scores that the reverse rule of attention
+/// computes again, one of its five products.
+static int64_t modelFlopsOf(func::FuncOp func) {
+  CheckedSize flops = 0;
+  const std::string again = nn::inPhase(nn::Phase::Again, "");
+  func.walk([&](nn::CostOpInterface op) {
+    auto address = op->getAttrOfType<StringAttr>(dist::kAddressAttr);
+    if (address && address.getValue().starts_with(again))
+      return;
+    int64_t own = op.getFlops();
+    flops += isa<nn::AttentionGradOp>(op) ? own / 5 * 4 : own;
+  });
+  return flops.saturated();
+}
+
 /// Ops whose results nobody reads do no work.
 void ProgramLowering::eraseUnusedOps() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.front())))
@@ -577,6 +593,8 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   if (failed(flops))
     return failure();
   program->setAttr(exec::kFlopsAttr, b.getI64IntegerAttr(*flops));
+  if (int64_t ofModel = modelFlopsOf(func); ofModel != *flops)
+    program->setAttr(exec::kModelFlopsAttr, b.getI64IntegerAttr(ofModel));
   b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
   eraseUnusedOps();
   findUpdates();

@@ -108,9 +108,9 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
     return nullptr;
   }
   c->events.create(artifact.events);
-  if (std::string file = tracePath(options.tracePrefix, world.rank);
-      !file.empty())
-    c->trace.enable(file, world.rank);
+  std::string file = tracePath(options.tracePrefix, world.rank);
+  if (options.isTraced && !file.empty())
+    c->trace.enable(file, world.rank, options.callNames);
   c->progress = std::make_unique<LastCollectives>(
       artifact, c->arena, world, size_t(kStreams) * size_t(artifact.groups));
   c->heartbeat =
@@ -135,9 +135,13 @@ bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
   omp_set_num_threads(c.threads);
   {
     const fsdp_program &program = c.artifact->program[index];
+    int64_t begin = c.trace.on() ? now() : 0;
+    c.trace.beginProgram(index);
     c.progress->beginProgram(index);
     program.run(c);
     joinWorkers(c);
+    if (c.trace.on())
+      c.trace.add({program.name, {}, begin, now(), Trace::kSteps, nullptr});
   }
   error = describeDataErrors(c.dataErrors.exchange(0));
   return error.empty();
@@ -151,15 +155,21 @@ bool fsdp::rt::observeProgram(Context &c, int index, const ObserveCall &observe,
 ObservedCall::ObservedCall(Context &c) : c(c) {
   if (c.observer)
     c.observer->beginCall();
+  if (c.trace.on())
+    c.trace.beginCall();
 }
 
 ObservedCall::~ObservedCall() {
+  if (c.trace.on())
+    c.trace.endCall();
   if (c.observer)
     c.observer->endCall([this] { joinWorkers(c); });
 }
 
-void fsdp::rt::beginStep(Context &c, const SetInputs &set) {
+void fsdp::rt::beginStep(Context &c, int64_t number, const SetInputs &set) {
+  int64_t begin = now();
   c.stepError = runPrograms(c, *c.artifact, c.step, set);
+  c.trace.addStep(number, begin);
 }
 
 bool fsdp::rt::endStep(Context &c, std::string &error) {
@@ -170,6 +180,8 @@ bool fsdp::rt::endStep(Context &c, std::string &error) {
 bool fsdp::rt::stepsOverlap(const Context &) { return false; }
 
 Target fsdp::rt::runtimeTarget() { return Target::Cpu; }
+
+std::string fsdp::rt::deviceName(const Context &) { return ""; }
 
 uint64_t fsdp::rt::arenaBytes(const Context &c) { return c.arena.size(); }
 

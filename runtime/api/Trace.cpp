@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 using namespace fsdp;
@@ -16,12 +15,6 @@ int64_t fsdp::rt::now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-std::string fsdp::rt::tracePath(const std::string &option, int rank) {
-  const char *variable = std::getenv("FSDP_TRACE");
-  std::string prefix = option.empty() && variable ? variable : option;
-  return prefix.empty() ? "" : prefix + "." + std::to_string(rank) + ".json";
 }
 
 const char *fsdp::rt::gemmName(const GemmDesc &desc) {
@@ -34,10 +27,28 @@ const char *fsdp::rt::gemmName(const GemmDesc &desc) {
               : f32)[2 * desc.transposeLhs + desc.transposeRhs];
 }
 
-void Trace::enable(const std::string &file, int ofRank) {
+void Trace::enable(const std::string &file, int ofRank, CallNames ofCalls) {
   path = file;
   rank = ofRank;
+  names = std::move(ofCalls);
   ring.resize(1 << 17);
+}
+
+void Trace::beginProgram(int index) {
+  program = index;
+  call = -1;
+}
+
+const char *Trace::address() const {
+  auto at = static_cast<size_t>(program), number = static_cast<size_t>(call);
+  bool isKnown = at < names.size() && number < names[at].size() &&
+                 !names[at][number].empty();
+  return isKnown ? names[at][number].c_str() : nullptr;
+}
+
+void Trace::addStep(int64_t number, int64_t begin) {
+  if (on())
+    add({"step", {number, 0, 0, 0}, begin, now(), kSteps, nullptr});
 }
 
 Trace::Span::Span(Trace &t, Stream stream, const char *name, int64_t a,
@@ -54,7 +65,10 @@ Trace::Span::~Span() {
                 {numbers[0], numbers[1], numbers[2], numbers[3]},
                 begin,
                 now(),
-                stream});
+                int(stream),
+                // Other streams' spans are those of other threads, and their
+                // names are addresses.
+                stream == Stream::Compute ? trace->address() : nullptr});
 }
 
 void Trace::add(const Entry &entry) {
@@ -78,23 +92,56 @@ const char *fsdp::rt::streamName(Stream stream) {
   return names[int(stream)];
 }
 
+/// "layers.3" of "fwd layers.3.attention.wq linear", "norm" of "fwd norm
+/// rms_norm": the path up to its first number, or the whole.
+static std::string layerOf(const std::string &address) {
+  size_t begin = address.find(' '), end = address.find(' ', begin + 1);
+  if (begin == std::string::npos || end == std::string::npos)
+    return "";
+  std::string path = address.substr(begin + 1, end - begin - 1);
+  for (size_t dot = path.find('.'); dot != std::string::npos;
+       dot = path.find('.', dot + 1)) {
+    size_t behind = path.find_first_not_of("0123456789", dot + 1);
+    if (behind != dot + 1 && dot + 1 < path.size() &&
+        (behind == std::string::npos || path[behind] == '.'))
+      return path.substr(0, behind);
+  }
+  return path;
+}
+
+/// What a span of a track is called, and what it is of.
+static std::string titleOf(const Trace::Entry &entry) {
+  bool isStep = entry.track == Trace::kSteps && entry.numbers[0] > 0;
+  std::string name = entry.name;
+  if (isStep)
+    name += ' ' + std::to_string(entry.numbers[0]);
+  return quoted(name.c_str());
+}
+
+static std::string placeOf(const Trace::Entry &entry) {
+  if (!entry.address)
+    return "";
+  return ",\"address\":" + quoted(entry.address) +
+         ",\"layer\":" + quoted(layerOf(entry.address).c_str());
+}
+
 void Trace::writeTo(AtomicFile &file) const {
   file.write("{\"traceEvents\":[\n");
-  for (int s = 0; s < kStreams; ++s)
+  for (int t = 0; t <= kSteps; ++t)
     file.write(format("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,"
                       "\"tid\":%d,\"args\":{\"name\":\"%s\"}},\n",
-                      rank, s, streamName(Stream(s))));
+                      rank, t, t == kSteps ? "steps" : streamName(Stream(t))));
   uint64_t total = used.load();
   uint64_t first = total > ring.size() ? total - ring.size() : 0;
   for (uint64_t i = first; i < total; ++i) {
     const Entry &e = ring[i % ring.size()];
-    file.write("{\"ph\":\"X\",\"name\":" + quoted(e.name));
-    file.write(format(",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
-                      "\"args\":{\"sizes\":[%" PRId64 ",%" PRId64 ",%" PRId64
-                      ",%" PRId64 "]}},\n",
-                      rank, int(e.stream), double(e.begin) / 1e3,
-                      double(e.end - e.begin) / 1e3, e.numbers[0], e.numbers[1],
-                      e.numbers[2], e.numbers[3]));
+    file.write("{\"ph\":\"X\",\"name\":" + titleOf(e));
+    file.write(format(
+        ",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
+        "\"args\":{\"sizes\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]",
+        rank, e.track, double(e.begin) / 1e3, double(e.end - e.begin) / 1e3,
+        e.numbers[0], e.numbers[1], e.numbers[2], e.numbers[3]));
+    file.write(placeOf(e) + "}},\n");
   }
   file.write(format("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,"
                     "\"args\":{\"name\":\"rank %d\"}}\n]}\n",

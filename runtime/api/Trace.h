@@ -17,21 +17,39 @@ namespace fsdp::rt {
 /// Off, a span costs one test of a null pointer.
 class Trace {
 public:
+  /// By program, by call: what each is of, as people call it
+  /// ("fwd layers.3.attention.wq linear"); empty where nobody knows.
+  using CallNames = std::vector<std::vector<std::string>>;
+
   /// Switches recording on; spans beyond the ring overwrite the oldest.
-  void enable(const std::string &path, int rank);
+  void enable(const std::string &path, int rank, CallNames names);
   ~Trace();
 
   bool on() const { return !ring.empty(); }
+
+  /// The track of steps and of the programs in them, behind the streams'.
+  static constexpr int kSteps = kStreams;
 
   /// What a launch was: sizes, and nanoseconds of the steady clock.
   struct Entry {
     const char *name;
     int64_t numbers[4];
     int64_t begin, end;
-    Stream stream;
+    int track;           // a stream, or kSteps
+    const char *address; // of the call; null: none is known
   };
   /// Any thread may call it.
   void add(const Entry &entry);
+  /// Step `number` of the run, from `begin` until now.
+  void addStep(int64_t number, int64_t begin);
+
+  /// What the calling thread issues: a program, and each call of Runtime.h in
+  /// it; a call within another one is a part of it.
+  void beginProgram(int program);
+  void beginCall() { call += depth++ == 0 ? 1 : 0; }
+  void endCall() { --depth; }
+  /// Of the call at hand, or null.
+  const char *address() const;
 
   /// One launch on one stream. Names must outlive the trace (literals and
   /// strings of the artifact do).
@@ -61,11 +79,10 @@ private:
   std::atomic<uint64_t> used{0};
   std::string path;
   int rank = 0;
+  CallNames names;
+  int program = 0, depth = 0;
+  int64_t call = -1; // of the program
 };
-
-/// The file of a rank's trace: PREFIX.<rank>.json of the option or, if that is
-/// empty, of the environment's FSDP_TRACE. Empty: no trace is wanted.
-std::string tracePath(const std::string &option, int rank);
 
 /// What a trace calls a matmul: benchmarks repeat it alone from that and its
 /// sizes.

@@ -117,3 +117,11 @@ void rt::requireOwnDevices(const World &world, const Seat &mine) {
   gather(&mine, sizeof mine, seats.data());
   requireOnAll(world, findShared(seats));
 }
+
+std::string rt::nameOfDevice() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  require(cudaGetDevice(&device), "the GPU");
+  require(cudaGetDeviceProperties(&properties, device), "the GPU");
+  return properties.name;
+}

@@ -23,6 +23,9 @@ Seat chooseDevice(const World &world, const std::string &target);
 /// nobody asked for that.
 void requireOwnDevices(const World &world, const Seat &mine);
 
+/// What its maker calls this rank's: "NVIDIA H200".
+std::string nameOfDevice();
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_CUDA_CHOOSEDEVICE_H

@@ -267,8 +267,9 @@ static void create(Context &c, const ContextOptions &options) {
   createChannels(c, options);
   createWatchdog(c, options);
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
-      !file.empty())
-    c.timeline = std::make_unique<Timeline>(file, c.world.rank);
+      options.isTraced && !file.empty())
+    c.timeline =
+        std::make_unique<Timeline>(file, c.world.rank, options.callNames);
   // Each launch lies between two events whose times are read, which a graph's
   // have not.
   together(c.world, [&] {
@@ -345,7 +346,7 @@ static void beginProgram(Context &c, int index, const HostPlaces &host,
                           cudaMemcpyHostToDevice, compute),
           "inputs");
   if (c.timeline)
-    c.timeline->beginProgram(compute);
+    c.timeline->beginProgram(compute, index, name);
   if (c.progress)
     c.progress->beginProgram(index);
   check(cudaEventRecord(c.begun, compute), name);
@@ -402,9 +403,13 @@ bool rt::observeProgram(Context &c, int index, const ObserveCall &observe,
 ObservedCall::ObservedCall(Context &c) : c(c) {
   if (c.observer)
     c.observer->beginCall();
+  if (c.timeline)
+    c.timeline->beginCall();
 }
 
 ObservedCall::~ObservedCall() {
+  if (c.timeline)
+    c.timeline->endCall();
   if (!c.observer)
     return;
   c.observer->endCall([this] {
@@ -414,6 +419,8 @@ ObservedCall::~ObservedCall() {
 }
 
 Target rt::runtimeTarget() { return Target::Cuda; }
+
+std::string rt::deviceName(const Context &) { return nameOfDevice(); }
 
 uint64_t rt::arenaBytes(const Context &c) { return c.artifact->arena_bytes; }
 

@@ -1,5 +1,6 @@
 //===- MatmulChoice.cpp - The fastest algorithm of every matmul -----------===//
 #include "MatmulChoice.h"
+#include "ChooseDevice.h"
 #include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
@@ -23,14 +24,6 @@ using Json = nlohmann::ordered_json;
 //===----------------------------------------------------------------------===//
 // The file
 //===----------------------------------------------------------------------===//
-
-static std::string nameOfDevice() {
-  int device = 0;
-  cudaDeviceProp properties{};
-  require(cudaGetDevice(&device), "the GPU");
-  require(cudaGetDeviceProperties(&properties, device), "the GPU");
-  return properties.name;
-}
 
 /// "matmuls-NVIDIA_H200-130200.json".
 static std::string fileIn(const std::string &folder,

@@ -129,9 +129,12 @@ void Steps::capture() {
   isCaptured = true;
 }
 
-void Steps::begin(const SetInputs &set) {
+void Steps::begin(int64_t number, const SetInputs &set) {
   if (graphs.empty() || !isWarm) {
+    int64_t begin = now();
     eagerError = runPrograms(c, *c.artifact, step, set);
+    if (c.timeline)
+      c.timeline->addStep(number, begin);
     isWarm = true;
     running.push_back(nullptr);
     return;
@@ -156,7 +159,9 @@ std::string Steps::end() {
 // Context.h
 //===----------------------------------------------------------------------===//
 
-void rt::beginStep(Context &c, const SetInputs &set) { c.steps->begin(set); }
+void rt::beginStep(Context &c, int64_t number, const SetInputs &set) {
+  c.steps->begin(number, set);
+}
 
 bool rt::endStep(Context &c, std::string &error) {
   error = c.steps->end();

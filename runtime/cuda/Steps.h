@@ -56,7 +56,7 @@ public:
   /// Waits for those on their way.
   ~Steps();
 
-  void begin(const SetInputs &set);
+  void begin(int64_t number, const SetInputs &set);
   std::string end();
   /// A step that was no graph is over, and may have gone wrong on this rank
   /// alone: the next would meet the others in their last.

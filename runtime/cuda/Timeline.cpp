@@ -5,8 +5,8 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-Timeline::Timeline(const std::string &file, int rank) {
-  trace.enable(file, rank);
+Timeline::Timeline(const std::string &file, int rank, Trace::CallNames names) {
+  trace.enable(file, rank, std::move(names));
 }
 
 Timeline::~Timeline() {
@@ -24,7 +24,9 @@ size_t Timeline::mark(cudaStream_t stream) {
   return used++;
 }
 
-void Timeline::beginProgram(cudaStream_t stream) {
+void Timeline::beginProgram(cudaStream_t stream, int index, const char *name) {
+  trace.beginProgram(index);
+  program = name;
   launches.clear();
   used = 0;
   first = mark(stream);
@@ -42,12 +44,13 @@ void Timeline::collect() {
           "trace");
     return int64_t(double(milliseconds) * 1e6);
   };
-  int64_t begin = now() - sinceFirst(last);
+  int64_t end = now(), begin = end - sinceFirst(last);
   for (Launch &launch : launches) {
     launch.entry.begin = begin + sinceFirst(launch.begin);
     launch.entry.end = begin + sinceFirst(launch.end);
     trace.add(launch.entry);
   }
+  trace.add({program, {}, begin, end, Trace::kSteps, nullptr});
 }
 
 Timeline::Span::Span(Context &c, Stream stream, const char *name, int64_t a,
@@ -58,7 +61,9 @@ Timeline::Span::Span(Context &c, Stream stream, const char *name, int64_t a,
   Timeline &t = *c.timeline;
   launch = t.launches.size();
   t.launches.push_back(
-      {{name, {a, b, d, e}, 0, 0, stream}, t.mark(c.stream(stream)), 0});
+      {{name, {a, b, d, e}, 0, 0, int(stream), t.trace.address()},
+       t.mark(c.stream(stream)),
+       0});
 }
 
 Timeline::Span::~Span() {

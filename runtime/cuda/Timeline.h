@@ -18,17 +18,22 @@ class Context;
 
 class Timeline {
 public:
-  Timeline(const std::string &file, int rank);
+  Timeline(const std::string &file, int rank, Trace::CallNames names);
   ~Timeline();
   Timeline(const Timeline &) = delete;
   Timeline &operator=(const Timeline &) = delete;
 
   /// A program begins: on the stream that all others wait for.
-  void beginProgram(cudaStream_t stream);
+  void beginProgram(cudaStream_t stream, int index, const char *name);
   /// It ends: on the stream that has waited for all others.
   void endProgram(cudaStream_t stream);
   /// Reads the clocks, once the host has waited for that stream.
   void collect();
+  /// Step `number` of the run, from `begin` of the steady clock until now.
+  void addStep(int64_t number, int64_t begin) { trace.addStep(number, begin); }
+
+  void beginCall() { trace.beginCall(); }
+  void endCall() { trace.endCall(); }
 
   /// What is issued on a stream while it lives. Does nothing without a
   /// timeline, or where nothing is issued.
@@ -58,6 +63,7 @@ private:
   Trace trace;
   std::vector<cudaEvent_t> events;
   size_t used = 0, first = 0, last = 0;
+  const char *program = nullptr;
   std::vector<Launch> launches;
 };
 

@@ -409,6 +409,8 @@ static ProgramInfo parseProgram(const Manifest &manifest,
   program.adds = field.at("adds").strings();
   program.arenaBytes = field.at("arena_bytes").integer();
   program.flops = field.at("flops").number();
+  auto ofModel = field.find("model_flops");
+  program.modelFlops = ofModel ? ofModel->number() : program.flops;
   if (program.arenaBytes > manifest.arenaBytes)
     field.fail("'" + program.name + "' needs more than the arena");
   for (const auto *names : {&program.inputs, &program.outputs, &program.reads,

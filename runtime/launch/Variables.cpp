@@ -55,6 +55,12 @@ bool rt::wantsSharedGpu() { return choice("FSDP_SHARE_GPU").value_or(false); }
 
 std::optional<bool> rt::wantsNativeBF16() { return choice("FSDP_NATIVE_BF16"); }
 
+std::string rt::tracePath(const std::string &option, int64_t rank) {
+  const char *variable = std::getenv("FSDP_TRACE");
+  std::string prefix = option.empty() && variable ? variable : option;
+  return prefix.empty() ? "" : prefix + "." + std::to_string(rank) + ".json";
+}
+
 void rt::checkVariables() {
   collectiveTimeout();
   joinTimeout();

@@ -4,8 +4,7 @@
     FSDP_TRACE=trace fsdp-run ARTIFACT -n 2 ...
     test/benchmarks/timeline_summary.py trace.0.json [--step -1] [--top 25]
 
-A step is what lies between two launches of the first kernel of the step, so
-reading the batch is part of it. Per stream it prints the time under each
+A step is what the trace marks as one. Per stream it prints the time under each
 kernel and how much of it the compute stream did not hide.
 """
 
@@ -15,6 +14,7 @@ import json
 
 COMPUTE = 0
 STREAMS = ("compute", "gather", "reduce", "copy")
+MARKS = len(STREAMS)  # the track of steps
 
 
 def load(path):
@@ -28,18 +28,10 @@ def load(path):
 
 
 def steps_of(spans):
-    """Cuts the launches into steps: AdamW ends one."""
-    steps, current, updating = [], [], False
-    for span in spans:
-        update = span[1].startswith("adamw")
-        if updating and not update and span[0] == COMPUTE:
-            steps.append(current)
-            current = []
-        updating = update or (updating and span[0] != COMPUTE)
-        current.append(span)
-    if updating:
-        steps.append(current)
-    return steps
+    """Cuts the launches into steps, which a track of the trace marks."""
+    marks = [s for s in spans if s[0] == MARKS and s[1].startswith("step ")]
+    launches = [s for s in spans if s[0] != MARKS]
+    return [[s for s in launches if mark[3] <= s[3] < mark[4]] for mark in marks]
 
 
 def union(intervals):

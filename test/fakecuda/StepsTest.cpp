@@ -48,7 +48,7 @@ protected:
   float result() { return place<float>(kResult); }
 
   void begin(float newValue, int32_t token) {
-    beginStep(*context, [&](size_t run) {
+    beginStep(*context, ++steps, [&](size_t run) {
       if (run == 0)
         value() = newValue;
       else
@@ -64,6 +64,7 @@ protected:
   }
 
   ContextPtr context;
+  int64_t steps = 0;
 
 private:
   template <typename T> T &place(uint64_t offset) {

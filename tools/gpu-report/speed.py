@@ -6,6 +6,8 @@ import sys
 
 from machine import WARM_UP, Failed, seconds_of, steps_of
 
+STREAMS = 4  # tracks of a trace
+
 
 def _torch(there, shape):
     """{mode: seconds and bytes of a step} of PyTorch, None where it is missing."""
@@ -47,7 +49,8 @@ def timeline(there):
         there.train("timeline", model["artifact"], 1, WARM_UP + 1, FSDP_TRACE=prefix)
         with open(prefix + ".0.json") as file:
             trace = json.load(file)
-        events = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
+        # Behind the tracks of the streams one marks steps and programs.
+        events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e["tid"] < STREAMS]
         if not events:
             raise Failed("the trace has no event")
         total = {}

@@ -70,6 +70,11 @@ struct ContextOptions {
   /// Writes a Chrome trace to PREFIX.<rank>.json when the context dies.
   /// Empty: environment FSDP_TRACE, or no trace.
   std::string tracePrefix;
+  /// False: whatever is set, no trace.
+  bool isTraced = true;
+  /// For the trace: by program, by call in the order of issue, what the call is
+  /// of. Empty, also for single calls: not known.
+  std::vector<std::vector<std::string>> callNames;
   /// What the artifact's code was compiled for, as in its manifest. Empty: not
   /// checked.
   std::string target;
@@ -118,10 +123,11 @@ bool observeProgram(Context &c, int index, const ObserveCall &observe,
 /// Writes at hostAddress() what the program at position `run` of a step takes.
 using SetInputs = std::function<void(size_t run)>;
 
-/// Begins a step. Calls `set` for every program of it, in order; what the host
+/// Begins a step, the run's `number`th. Calls `set` for every program of it, in
+/// order; what the host
 /// writes there once this has returned belongs to the next step. Steps run in
 /// order; single programs only when all have ended.
-void beginStep(Context &c, const SetInputs &set);
+void beginStep(Context &c, int64_t number, const SetInputs &set);
 /// Waits for the end of the first step that has begun and not ended; then its
 /// outputs are at hostAddress(). False with `error` set, which names the
 /// program, if the data was wrong.
@@ -129,6 +135,9 @@ bool endStep(Context &c, std::string &error);
 /// True if the next step may begin while the last one has not ended, two at
 /// once. False where the last beginStep() returned when its step was over.
 bool stepsOverlap(const Context &c);
+
+/// What the maker of a GPU calls it: "NVIDIA H200"; empty: there is none.
+std::string deviceName(const Context &c);
 
 /// Bytes of the arena, as allocated.
 uint64_t arenaBytes(const Context &c);

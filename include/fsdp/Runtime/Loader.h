@@ -42,6 +42,7 @@ public:
   const fsdp_artifact &artifact() const { return *table; }
   const Manifest &manifest() const { return folder.manifest(); }
   const std::string &directory() const { return folder.directory(); }
+  const ArtifactFolder &artifactFolder() const { return folder; }
 
 private:
   struct Close {

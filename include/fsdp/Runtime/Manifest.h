@@ -75,7 +75,8 @@ struct RangeInfo {
 
 struct ProgramInfo : ProgramEffects {
   uint64_t arenaBytes = 0;
-  double flops = 0; // of one rank
+  double flops = 0;      // of one rank
+  double modelFlops = 0; // without what is computed a second time
 };
 
 /// Runs of a program as part of a step.

@@ -1,13 +1,15 @@
 //===- Variables.h - Settings in the environment ----------------*- C++ -*-===//
 //
-// The variables FSDP_* that hold numbers. All throw fsdp::Error that names the
-// variable if it holds something else; one that is not set has its default.
+// The variables FSDP_*. Those that hold numbers throw fsdp::Error that names
+// the variable if it holds something else; one that is not set has its default.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_VARIABLES_H
 #define FSDP_RUNTIME_VARIABLES_H
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
 namespace fsdp::rt {
 
@@ -29,7 +31,12 @@ bool wantsSharedGpu();
 /// FSDP_NATIVE_BF16: whether matmuls use bf16 instructions; nothing if not set.
 std::optional<bool> wantsNativeBF16();
 
-/// Reads them all, so that a mistake gives one message before a job starts.
+/// FSDP_TRACE: the file of a rank's trace, PREFIX.<rank>.json of `option` or,
+/// if that is empty, of the variable. Empty: no trace is wanted.
+std::string tracePath(const std::string &option, int64_t rank);
+
+/// Reads them all but FSDP_TRACE, so that a mistake gives one message before a
+/// job starts.
 void checkVariables();
 
 } // namespace fsdp::rt

@@ -2,6 +2,7 @@
 #include "Evaluate.h"
 #include "LossCurve.h"
 #include "Metrics.h"
+#include "Peak.h"
 #include "Schedule.h"
 #include "fsdp/Support/Text.h"
 #include <cmath>
@@ -99,6 +100,58 @@ TEST(Metrics, GroupedNumbers) {
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(1000), "1,000");
   EXPECT_EQ(grouped(-1234567), "-1,234,567");
+}
+
+TEST(Metrics, LinesSayHowMuchIsLeftAndSharesOfAKnownPeakAlone) {
+  RunConfig config;
+  config.training.steps = 40;
+  config.metrics.jsonl = "";
+  auto lines = [&](double peak, double seconds) {
+    testing::internal::CaptureStdout();
+    Metrics metrics(config, {1000, 2e9, peak, 0}, "");
+    metrics.add({10, 1.5, {}, {}, seconds});
+    metrics.add({40, 1.25, {}, {}, seconds});
+    return testing::internal::GetCapturedStdout();
+  };
+  std::string text = lines(4e9, 1);
+  EXPECT_EQ(text.find("step:    10 of 40  loss:  1.50000  tokens/s:     1,000  "
+                      "left: 30 s  gflops:     2.0 (50.0% of peak)  memory: "),
+            0u)
+      << text;
+  // The last step leaves nothing.
+  EXPECT_NE(text.find("\nstep:    40 of 40  loss:  1.25000  tokens/s:     1,000"
+                      "  gflops: "),
+            std::string::npos)
+      << text;
+  text = lines(0, 7200);
+  EXPECT_NE(text.find("  left: 2.5 days  gflops:     0.0  memory: "),
+            std::string::npos)
+      << text;
+}
+
+TEST(Peak, DevicesAreKnownByTheWordsOfTheirNames) {
+  using rt::DType;
+  auto peak = [](const char *name) {
+    return peakOfDevice(name, DType::BF16) / 1e12;
+  };
+  EXPECT_EQ(peak("NVIDIA H200"), 989);
+  EXPECT_EQ(peak("NVIDIA H200 NVL"), 835);
+  EXPECT_EQ(peak("NVIDIA H100 80GB HBM3"), 989);
+  EXPECT_EQ(peak("NVIDIA H100 PCIe"), 756);
+  EXPECT_EQ(peak("NVIDIA A100-SXM4-80GB"), 312);
+  EXPECT_EQ(peak("NVIDIA L40S"), 362);
+  EXPECT_EQ(peak("NVIDIA A10"), 125);
+  EXPECT_EQ(peakOfDevice("NVIDIA A100-PCIE-40GB", DType::F32), 19.5e12);
+  // Another one, whatever its name begins with; a CPU.
+  EXPECT_EQ(peak("NVIDIA A10G"), 0);
+  EXPECT_EQ(peak("NVIDIA RTX A1000"), 0);
+  EXPECT_EQ(peak(""), 0);
+}
+
+TEST(Peak, SpreadIsAShareOfTheLargest) {
+  EXPECT_DOUBLE_EQ(spreadOf({2, 1.5, 1.9}), 0.25);
+  EXPECT_EQ(spreadOf({3}), 0);
+  EXPECT_EQ(spreadOf({}), 0);
 }
 
 TEST(LossCurve, TicksAreRoundAndCoverTheValues) {
