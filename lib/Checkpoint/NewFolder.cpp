@@ -2,6 +2,7 @@
 #include "NewFolder.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/FileCalls.h"
 #include "fsdp/Support/Signals.h"
 #include <filesystem>
 
@@ -44,6 +45,7 @@ void checkpoint::writeNewFolder(
   try {
     write(partial.string());
     syncFolderAndFiles(partial.string());
+    FileCall call("rename", partial.native());
     fs::rename(partial, place);
   } catch (const Interrupted &) {
     fs::remove_all(partial, ec);

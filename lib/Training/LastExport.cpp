@@ -5,6 +5,7 @@
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/FileCalls.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
 #include <filesystem>
@@ -57,6 +58,7 @@ void fsdp::removeHalfExports(const RunConfig &config) {
 /// Whether nothing has the name, or a directory that is empty, which an export
 /// replaces. A link has it, wherever it leads.
 static bool isFree(const std::string &place) {
+  FileCall call("stat", place);
   std::error_code error;
   fs::file_status status = fs::symlink_status(place, error);
   if (status.type() == fs::file_type::not_found)

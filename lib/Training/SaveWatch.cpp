@@ -27,22 +27,22 @@ SaveWatch::~SaveWatch() {
   thread.join();
 }
 
-void SaveWatch::begin(int64_t saved) {
+void SaveWatch::begin(std::string begun) {
   std::lock_guard<std::mutex> lock(mutex);
-  step = saved;
+  work = std::move(begun);
   changed.notify_all();
 }
 
 void SaveWatch::end() {
   std::lock_guard<std::mutex> lock(mutex);
-  step.reset();
+  work.clear();
 }
 
 void SaveWatch::loop() {
   std::chrono::duration<double> period(std::clamp(limit / 8, 0.05, 1.0));
   std::unique_lock<std::mutex> lock(mutex);
   while (!stopping) {
-    if (!step) {
+    if (work.empty()) {
       changed.wait(lock);
       continue;
     }
@@ -55,9 +55,8 @@ void SaveWatch::look() {
   std::optional<WaitingCall> waiting = longestFileCall();
   if (!waiting || waiting->seconds < limit)
     return;
-  std::string what = "the checkpoint of step " + std::to_string(*step) +
-                     " waits for the file system: " + waiting->call + " of '" +
-                     waiting->path + "' has not come back";
+  std::string what = work + " waits for the file system: " + waiting->call +
+                     " of '" + waiting->path + "' has not come back";
   if (waiting->seconds >= kPatience * limit) {
     // The file system that does not answer would not remove them either.
     forgetFilesOnSignal();

@@ -2,8 +2,8 @@
 //
 // A file server that does not answer makes no error: the save waits, and with
 // it all ranks. A thread of each rank looks at the calls to the file system
-// while a save is on its way, names the one that takes too long, and ends the
-// job if it does not come back.
+// while a save, or the export behind the last step, is on its way, names the
+// one that takes too long, and ends the job if it does not come back.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TRAINING_SAVEWATCH_H
@@ -13,7 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <optional>
+#include <string>
 #include <thread>
 
 namespace fsdp {
@@ -29,8 +29,8 @@ public:
 
   static constexpr double kPatience = 10;
 
-  /// A save of `step` is on its way until end().
-  void begin(int64_t step);
+  /// `work` ("the checkpoint of step 4") is on its way until end().
+  void begin(std::string work);
   void end();
 
 private:
@@ -41,7 +41,7 @@ private:
   const double limit;
   std::mutex mutex;
   std::condition_variable changed;
-  std::optional<int64_t> step;
+  std::string work; // empty: none is on its way
   uint64_t named = 0; // the call that was named last
   bool stopping = false;
   std::thread thread;

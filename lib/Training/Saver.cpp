@@ -233,7 +233,7 @@ void Saver::save(const RunState &state, SaveContents contents) {
   save->request.rank = rank.world().rank;
   save->request.ranks = rank.world().size;
   save->request.attempt = attempt + "-" + std::to_string(state.step);
-  watch.begin(state.step);
+  watch.begin("the checkpoint of step " + std::to_string(state.step));
   std::string problem;
   if (rank.isFirst()) {
     removeAbandoned();
@@ -294,7 +294,7 @@ void Saver::removeAbandoned() {
 }
 
 namespace {
-/// Whatever is thrown, the save is over.
+/// Whatever is thrown, it is over.
 struct EndOfWatch {
   SaveWatch &watch;
   ~EndOfWatch() { watch.end(); }
@@ -322,6 +322,13 @@ void Saver::finish() {
   abandon(*running);
   ended = std::move(running);
   handle(ended->partProblem + ended->commitProblem, *ended);
+}
+
+void Saver::watchWork(const std::string &work,
+                      const std::function<void()> &act) {
+  watch.begin(work);
+  EndOfWatch end{watch};
+  act();
 }
 
 /// What there is besides a checkpoint that could not be saved.

@@ -52,6 +52,10 @@ public:
   bool hasFailed() const;
   /// Waits for the save on its way, and throws as save() does. Collective.
   void finish();
+  /// Calls `act`, which writes `work` ("the export of step 4") while no save is
+  /// on its way: a call to the file system that hangs is named, and ends the
+  /// job, as in a save.
+  void watchWork(const std::string &work, const std::function<void()> &act);
 
 private:
   using Clock = std::chrono::steady_clock;

@@ -106,7 +106,10 @@ void Trainer::exportLast() {
     return;
   std::string problem;
   if (rank.isFirst())
-    problem = problemOf([&] { exportStep(config, done); });
+    problem = problemOf([&] {
+      saver->watchWork("the export of step " + std::to_string(done),
+                       [&] { exportStep(config, done); });
+    });
   Failures failures = countFailures(rank.world(), problem);
   hearOthers(); // a signal that came while they waited for the first rank
   if (failures.count == 0)

@@ -1,6 +1,6 @@
-"""A call that a save makes to the file system never comes back, as where a file
-server is gone: it is named with rank, step and file, it ends the job, and nothing
-is left that the next run would meet.
+"""A call that a save or the last export makes to the file system never comes back,
+as where a file server is gone: it is named with rank, step and file, it ends the
+job, and nothing is left that the next run would meet.
 
 usage: run_hangs.py WORKDIR"""
 import os
@@ -14,15 +14,21 @@ import runs
 from runs import artifacts, expect
 
 RANKS = 2
-# (checkpoint.async_mode, call, a part of its file or with $ its end, the rank that
-# makes it, what the message says of the file)
+SECONDS = 0.25  # FSDP_FILE_TIMEOUT; the job ends after ten times as long
+SAVE, EXPORT = "checkpoint", "export"  # as the message says what waits
+EXPORTS = {"training__steps": 4, "checkpoint__last_save_model_only": "true",
+           "checkpoint__last_save_in_hf": "true"}
+# (what waits, checkpoint.async_mode, call, a part of its file or with $ its end, the
+# rank that makes it, what the message says of the file)
 PART = r".*/step-4\.partial/rank-0000{}\.safetensors"
 CASES = [
-    ("async", "open", "step-4.partial/rank-00001", 1, PART.format(1)),
-    ("disabled", "write", "step-4.partial/rank-00000", 0, PART.format(0)),
-    ("disabled", "fsync", "step-4.partial/rank-00001", 1, PART.format(1)),
-    ("async", "fsync", "step-4.partial/rank-00000", 0, PART.format(0)),
-    ("async", "rename", "step-4.partial$", 0, r".*/step-4\.partial"),
+    (SAVE, "async", "open", "step-4.partial/rank-00001", 1, PART.format(1)),
+    (SAVE, "disabled", "write", "step-4.partial/rank-00000", 0, PART.format(0)),
+    (SAVE, "disabled", "fsync", "step-4.partial/rank-00001", 1, PART.format(1)),
+    (SAVE, "async", "fsync", "step-4.partial/rank-00000", 0, PART.format(0)),
+    (SAVE, "async", "rename", "step-4.partial$", 0, r".*/step-4\.partial"),
+    (EXPORT, "async", "open", "step-4-hf.partial/", 0, r".*/step-4-hf\.partial/\S+"),
+    (EXPORT, "disabled", "rename", "step-4-hf.partial$", 0, r".*/step-4-hf\.partial"),
 ]
 
 
@@ -35,13 +41,16 @@ def shim(work):
 
 
 def hangs(work, text, artifact, library, number):
-    mode, call, part, rank, said = CASES[number]
+    what, mode, call, part, rank, said = CASES[number]
     folder = f"{work}/{number}"
-    command = artifact.command(text, folder, training__steps=100000,
-                               checkpoint__interval=4, checkpoint__async_mode=mode,
+    hung, again, others = {"training__steps": 100000}, {"training__steps": 5}, []
+    if what == EXPORT:
+        hung, again, others = EXPORTS, EXPORTS, ["step-4-hf"]
+    command = artifact.command(text, folder, **hung, checkpoint__interval=4,
+                               checkpoint__async_mode=mode,
                                metrics__log_freq=1000000)
     environment = dict(os.environ, LD_PRELOAD=library, HANG_CALL=call, HANG_FILE=part,
-                       HANG_RANK=str(rank), FSDP_FILE_TIMEOUT="0.5")
+                       HANG_RANK=str(rank), FSDP_FILE_TIMEOUT=str(SECONDS))
     with runs.running(command, env=environment, stdout=subprocess.PIPE,
                       stderr=subprocess.PIPE) as process:
         ranks = {}
@@ -51,11 +60,13 @@ def hangs(work, text, artifact, library, number):
             return len(ranks) == RANKS or process.poll() is not None
         artifacts.wait_until(has_ranks, "ranks")
         _, errors = process.communicate(timeout=artifacts.SECONDS)
-    waits = rf"rank {rank}: the checkpoint of step 4 waits for the file system: {call} of '{said}'"
+    waits = rf"rank {rank}: the {what} of step 4 waits for the file system: {call} of '{said}'"
     for message in (
-            rf"^fsdp-run: warning: {waits} has not come back within 0.5 s "
-            r"\(FSDP_FILE_TIMEOUT sets the limit\); the job ends if it has not within 5 s$",
-            rf"^fsdp-run: {waits} has not come back within 5 s; the whole job was ended"):
+            rf"^fsdp-run: warning: {waits} has not come back within {SECONDS:g} s "
+            rf"\(FSDP_FILE_TIMEOUT sets the limit\); the job ends if it has not within "
+            rf"{10 * SECONDS:g} s$",
+            rf"^fsdp-run: {waits} has not come back within {10 * SECONDS:g} s; the whole "
+            r"job was ended"):
         expect(re.search(message, errors, re.M), f"{mode} {call}: {message}:\n{errors}")
     # A disk that is slow for others of the machine may be named too.
     messages = re.findall("^(?!fsdp-run: warning: ).+", errors, re.M)
@@ -65,8 +76,8 @@ def hangs(work, text, artifact, library, number):
     expect("run.lock" not in os.listdir(folder) + os.listdir(f"{folder}/checkpoint"),
            f"{mode} {call}: a lock stays")
     # When the server is there again the same command goes on.
-    artifact.run(text, folder, training__steps=5)
-    expect(runs.steps(folder)[1] == [], f"{mode} {call}: left {runs.steps(folder)}")
+    artifact.run(text, folder, **again)
+    expect(runs.steps(folder)[1] == others, f"{mode} {call}: left {runs.steps(folder)}")
 
 
 def main():

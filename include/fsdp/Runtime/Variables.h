@@ -21,8 +21,8 @@ double joinTimeout();
 /// FSDP_HEARTBEAT: seconds that a rank may give no sign of life (30); 0: for
 /// ever.
 double heartbeatLimit();
-/// FSDP_FILE_TIMEOUT: seconds that a save may wait for one call to the file
-/// system before it is named (60); 0: for ever.
+/// FSDP_FILE_TIMEOUT: seconds that a save or the last export may wait for
+/// one call to the file system before it is named (60); 0: for ever.
 double fileTimeout();
 /// FSDP_SHARED_MEMORY: whether ranks of one machine share their arenas (1).
 bool wantsSharedMemory();
