@@ -118,7 +118,9 @@ def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
     in flight uses lives until its token is awaited, or that of a later
     operation of its stream where nobody awaits its own. Several packing orders
     and a local search are tried and the smallest plan is kept; it is checked
-    by code that does not know how it was found.
+    by code that does not know how it was found. An order that
+    leaves the arena in pieces is given up once it has looked at 512 taken
+    ranges per interval, the first one excepted.
 
     An output, scalars apart, that only one of several programs gives holds
     until another program runs: it lies behind the persistent ranges, and

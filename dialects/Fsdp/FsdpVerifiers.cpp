@@ -118,22 +118,24 @@ static PlacementAttr declaredPlacement(Value value) {
                      : PlacementAttr();
 }
 
-Value fsdp::dist::reverse(OpBuilder &builder, RedistributeOp op,
-                          Value cotangent, PlacementAttr rests) {
-  if (!rests) {
+Value fsdp::dist::buildRedistributeVjp(OpBuilder &builder, RedistributeOp op,
+                                       Value cotangent,
+                                       PlacementAttr declared) {
+  PlacementAttr target = declared;
+  if (!target) {
     Placement added(op.getPlacement());
     added.partial.clear();
-    rests = added.attribute(op.getContext());
+    target = added.attribute(op.getContext());
   }
   return RedistributeOp::create(builder, op.getLoc(), op.getInput().getType(),
-                                cotangent, op.getMeshAttr(), rests,
+                                cotangent, op.getMeshAttr(), target,
                                 op.getWireAttr());
 }
 
 void RedistributeOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                               MutableArrayRef<Value> operandCotangents) {
-  operandCotangents[0] =
-      reverse(builder, *this, cotangents[0], declaredPlacement(getInput()));
+  operandCotangents[0] = buildRedistributeVjp(builder, *this, cotangents[0],
+                                              declaredPlacement(getInput()));
 }
 
 //===----------------------------------------------------------------------===//

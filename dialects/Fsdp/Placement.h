@@ -100,11 +100,13 @@ mlir::LogicalResult verifyPlacement(EmitError emitError,
                                     PlacementAttr placement, MeshOp mesh,
                                     bool mayBeStored);
 
-/// The reverse rule of `op` where the one who asks knows at which place its
-/// operand is declared to rest; null for what is not declared. To find that
-/// out, the rule of the op looks at all that the module declares.
-mlir::Value reverse(mlir::OpBuilder &builder, RedistributeOp op,
-                    mlir::Value cotangent, PlacementAttr rests);
+/// Builds the reverse rule of `op`: a redistribution of `cotangent`, that of
+/// its result, to where that of its operand lies, which is returned. `declared`
+/// is the placement that the operand's parameter or buffer declares, null if it
+/// is neither: for a caller that knows it. RedistributeOp::buildVjp looks
+/// through all that the module declares to find it.
+mlir::Value buildRedistributeVjp(mlir::OpBuilder &builder, RedistributeOp op,
+                                 mlir::Value cotangent, PlacementAttr declared);
 
 /// The axes in the order of the mesh.
 void sortByMesh(AxisList &axes, MeshOp mesh);

@@ -1,6 +1,8 @@
 //===- BatchRows.cpp - Values of microbatches and of the batch ------------===//
 #include "passes/Graph/BatchRows.h"
 #include "dialects/Fsdp/Fsdp.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace fsdp;
@@ -12,10 +14,12 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Shared, and all elements are the same along all dimensions or along none.
+/// Shared, and all elements are the same along all dimensions or, as far as is
+/// known, along none.
 static Place shared(Value value, bool repeats) {
   Place place = {Kind::Shared};
-  place.repeats.resize(shapeOf(value).size(), repeats);
+  for (int64_t size : shapeOf(value))
+    place.repeats.push_back(repeats ? size : 1);
   return place;
 }
 
@@ -31,25 +35,48 @@ Value BatchRows::findOperand(Operation *op, Kind kind) const {
   return found == op->operand_end() ? Value() : *found;
 }
 
+/// Whether those of microbatches add up to the batch's value. What one example
+/// has does: a reshape may be all that its backward pass sums with.
+bool BatchRows::isPart(Value value) const {
+  Place place = of(value);
+  return place.kind == Kind::Parts ||
+         (place.kind == Kind::Rows && place.examples == 1);
+}
+
+/// Whether the op is linear in this operand while the others stay as they are.
+static bool isLinearIn(OpOperand &operand) {
+  return TypeSwitch<Operation *, bool>(operand.getOwner())
+      .Case<nn::NegOp, nn::CastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,
+            nn::PadOp, nn::BroadcastOp, nn::SumOp, nn::MeanOp,
+            dist::RedistributeOp, nn::MulOp, nn::MatmulOp,
+            nn::LinearInputGradOp>([](auto) { return true; })
+      .Case([](nn::LinearOp op) { return !op.getBias(); })
+      .Case([](nn::LinearWeightGradOp op) { return !op.getSum(); })
+      .Case<nn::DivOp, nn::DivideByCountOp, nn::RotaryOp>(
+          [&](auto) { return operand.getOperandNumber() == 0; })
+      .Case<nn::ReluGradOp, nn::SiluGradOp, nn::GeluGradOp, nn::SoftmaxGradOp,
+            nn::MaxGradOp, nn::RMSNormInputGradOp, nn::RMSNormWeightGradOp,
+            nn::LayerNormInputGradOp, nn::LayerNormWeightGradOp,
+            nn::AttentionGradOp, nn::EmbeddingGradOp, nn::CrossEntropyGradOp,
+            nn::MSELossGradOp>(
+          [&](auto op) { return &op.getCotangentMutable() == &operand; })
+      .Default(false);
+}
+
 /// An op that takes parts of a sum gives parts if it is linear in them: sums of
-/// parts, and products with what is the same for every microbatch.
+/// parts, and what is linear in one operand where the others are the same for
+/// every microbatch.
 Place BatchRows::ofParts(Operation *op) const {
-  auto is = [&](unsigned operand, Kind kind) {
-    return of(op->getOperand(operand)).kind == kind;
-  };
+  auto changing =
+      llvm::make_filter_range(op->getOpOperands(), [&](OpOperand &operand) {
+        return of(operand.get()).kind != Kind::Shared;
+      });
   bool linear = false;
   if (isa<nn::AddOp, nn::SubOp, nn::ConcatOp>(op))
-    linear = llvm::all_of(op->getOperands(), [&](Value operand) {
-      return of(operand).kind == Kind::Parts;
-    });
-  else if (isa<nn::NegOp, nn::CastOp, nn::ReshapeOp, nn::TransposeOp,
-               nn::SliceOp, nn::PadOp, nn::BroadcastOp, nn::SumOp, nn::MeanOp,
-               dist::RedistributeOp>(op))
-    linear = true;
-  else if (isa<nn::MulOp>(op))
-    linear = is(0, Kind::Shared) || is(1, Kind::Shared);
-  else if (isa<nn::DivOp, nn::DivideByCountOp>(op))
-    linear = is(0, Kind::Parts) && is(1, Kind::Shared);
+    linear = llvm::all_of(op->getOperands(),
+                          [&](Value operand) { return isPart(operand); });
+  else
+    linear = llvm::hasSingleElement(changing) && isLinearIn(*changing.begin());
   return {linear ? Kind::Parts : Kind::Mixed};
 }
 
@@ -93,25 +120,46 @@ BatchRows::factorOfRows(Operation *op, const nn::ShardingRule &rule) const {
   return found;
 }
 
-/// Whether nothing tells one index of `factor` from another: the operands that
-/// have it and are no Rows repeat themselves along it.
-bool BatchRows::repeats(Operation *op, const nn::ShardingRule &rule,
-                        unsigned factor) const {
-  for (auto [operand, dims] :
-       llvm::zip_equal(op->getOperands(), rule.operands)) {
-    Place place = of(operand);
-    for (auto [dim, factors] : llvm::enumerate(dims))
-      if (place.kind == Kind::Shared && llvm::is_contained(factors, factor) &&
-          !place.repeats.test(dim))
-        return false;
+/// How often `value` repeats itself along `factor`, of which its dimensions
+/// have `dims`.
+int64_t BatchRows::repeatsOf(Value value, const nn::ShardingRule::Dims &dims,
+                             const nn::ShardingRule &rule,
+                             unsigned factor) const {
+  Place place = of(value);
+  int64_t found = rule.factors[factor].size;
+  if (place.kind != Kind::Shared)
+    return found;
+  for (auto [repeats, factors] : llvm::zip_equal(place.repeats, dims)) {
+    // What the factors further out leave of the dimension's repeats.
+    int64_t left = repeats;
+    for (unsigned own : factors) {
+      int64_t size = rule.factors[own].size;
+      if (own == factor)
+        found = std::gcd(found, left);
+      left = left % size == 0 ? left / size : 1;
+    }
   }
-  return true;
+  return found;
+}
+
+/// The first operand that tells examples apart which lie along `factor`, as
+/// many as `examples`, and is no Rows; null if there is none.
+OpOperand *BatchRows::findUnlike(Operation *op, const nn::ShardingRule &rule,
+                                 unsigned factor, int64_t examples) const {
+  int64_t size = rule.factors[factor].size;
+  for (auto [operand, dims] :
+       llvm::zip_equal(op->getOpOperands(), rule.operands)) {
+    int64_t repeats = repeatsOf(operand.get(), dims, rule, factor);
+    if (repeats != size && repeats % examples != 0)
+      return &operand;
+  }
+  return nullptr;
 }
 
 Place BatchRows::ofRows(Operation *op, unsigned result,
                         const nn::ShardingRule &rule) const {
   auto [factor, examples] = factorOfRows(op, rule);
-  if (rule.combines || factor < 0 || !repeats(op, rule, factor))
+  if (rule.combines || factor < 0 || findUnlike(op, rule, factor, examples))
     return {};
   for (auto [dim, factors] : llvm::enumerate(rule.results[result]))
     if (llvm::is_contained(factors, factor))
@@ -126,11 +174,23 @@ Place BatchRows::ofRows(Operation *op, unsigned result,
 
 Place BatchRows::ofShared(Operation *op, unsigned result,
                           const nn::ShardingRule &rule) const {
+  auto repeatsAlong = [&](unsigned factor) {
+    int64_t found = rule.factors[factor].size;
+    for (auto [operand, dims] :
+         llvm::zip_equal(op->getOperands(), rule.operands))
+      found = std::gcd(found, repeatsOf(operand, dims, rule, factor));
+    return rule.factors[factor].whole ? 1 : found;
+  };
   Place place = {Kind::Shared};
-  for (const auto &factors : rule.results[result])
-    place.repeats.push_back(llvm::all_of(factors, [&](unsigned factor) {
-      return !rule.factors[factor].whole && repeats(op, rule, factor);
-    }));
+  for (const auto &factors : rule.results[result]) {
+    int64_t &repeats = place.repeats.emplace_back(1);
+    for (unsigned factor : factors) {
+      int64_t own = repeatsAlong(factor);
+      repeats *= own;
+      if (own != rule.factors[factor].size)
+        break;
+    }
+  }
   return place;
 }
 
@@ -168,11 +228,6 @@ BatchRows::BatchRows(func::FuncOp program, Value known) {
   auto add = [&](Value value, Place place) {
     if (value == known)
       place = shared(value, /*repeats=*/false);
-    // What has one element has the same one for every example.
-    if (place.kind == Kind::Shared)
-      for (auto [dim, size] : llvm::enumerate(shapeOf(value)))
-        if (size == 1)
-          place.repeats.set(dim);
     places[value] = place;
   };
   for (BlockArgument argument : body.getArguments())
@@ -186,13 +241,30 @@ BatchRows::BatchRows(func::FuncOp program, Value known) {
         add(result, placeOf(result));
 }
 
+/// Why an op that takes no parts of sums makes something else of Rows.
+std::string BatchRows::whyMixed(Operation *op) const {
+  std::string name = ("'" + op->getName().getStringRef() + "'").str();
+  if (auto sharding = dyn_cast<nn::ShardingOpInterface>(op)) {
+    nn::ShardingRule rule = sharding.getShardingRule();
+    auto [factor, examples] = factorOfRows(op, rule);
+    if (factor >= 0)
+      if (OpOperand *unlike = findUnlike(op, rule, factor, examples))
+        return "operand " + std::to_string(unlike->getOperandNumber()) +
+               " of " + name +
+               " is the same for every microbatch but not for every example "
+               "of one (nn.broadcast repeats a value along the batch)";
+  }
+  return name + " makes of the examples of a batch something else than a value "
+                "for each, or a sum";
+}
+
 LogicalResult BatchRows::verifyIsSum(Value value, const Twine &what) const {
   auto fail = [&](const Twine &why) {
     return emitError(value.getLoc(), what)
            << " is not the sum over microbatches: " << why
            << "; change that, or use one microbatch";
   };
-  while (of(value).kind != Kind::Parts) {
+  while (!isPart(value)) {
     Operation *op = value.getDefiningOp();
     if (of(value).kind == Kind::Shared)
       return fail("this is the same in each and would count once per "
@@ -208,10 +280,10 @@ LogicalResult BatchRows::verifyIsSum(Value value, const Twine &what) const {
     else if (parts && same && isa<nn::AddOp, nn::SubOp>(op))
       value = same;
     else
-      return fail("'" + op->getName().getStringRef() +
-                  (parts ? "' is not linear in what is a sum over the batch"
-                         : "' makes of the examples of a batch something else "
-                           "than a value for each, or a sum"));
+      return parts ? fail("'" + op->getName().getStringRef() +
+                          "' is not known to be linear in what is a sum over "
+                          "the batch")
+                   : fail(whyMixed(op));
   }
   return success();
 }

@@ -14,7 +14,6 @@
 #include "dialects/NN/ShardingRule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallBitVector.h"
 
 namespace fsdp {
 
@@ -32,8 +31,9 @@ public:
     /// one has. The dimension has them outermost: [batch * sequence] is Rows
     /// too.
     int64_t dim = -1, examples = 0;
-    /// Of Shared: the dimensions along which all elements are the same.
-    llvm::SmallBitVector repeats = {};
+    /// Of Shared, for each dimension: of how many equal slices it consists, one
+    /// behind the other; of as many as its size if all its elements are equal.
+    llvm::SmallVector<int64_t, 4> repeats = {};
   };
 
   /// Follows the one block of `program`. `known`, if there is one, is there
@@ -57,8 +57,12 @@ private:
                  const nn::ShardingRule &rule) const;
   std::pair<int64_t, int64_t> factorOfRows(mlir::Operation *op,
                                            const nn::ShardingRule &rule) const;
-  bool repeats(mlir::Operation *op, const nn::ShardingRule &rule,
-               unsigned factor) const;
+  int64_t repeatsOf(mlir::Value value, const nn::ShardingRule::Dims &dims,
+                    const nn::ShardingRule &rule, unsigned factor) const;
+  mlir::OpOperand *findUnlike(mlir::Operation *op, const nn::ShardingRule &rule,
+                              unsigned factor, int64_t examples) const;
+  std::string whyMixed(mlir::Operation *op) const;
+  bool isPart(mlir::Value value) const;
   mlir::Value findOperand(mlir::Operation *op, Kind kind) const;
 
   llvm::DenseMap<mlir::Value, Place> places;

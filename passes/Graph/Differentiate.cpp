@@ -144,9 +144,9 @@ private:
                 "and the loss";
     SmallVector<Value> operandCotangents(op->getNumOperands());
     if (auto redistribute = dyn_cast<dist::RedistributeOp>(op))
-      operandCotangents[0] =
-          dist::reverse(builder, redistribute, resultCotangents[0],
-                        declaredPlacement(redistribute.getInput()));
+      operandCotangents[0] = dist::buildRedistributeVjp(
+          builder, redistribute, resultCotangents[0],
+          declaredPlacement(redistribute.getInput()));
     else
       rule.buildVjp(builder, resultCotangents, operandCotangents);
     // An active op has a gradient; a rule that gives none has said why.

@@ -141,6 +141,15 @@ TEST(Packing, NestedLifetimesReachTheBound) {
   EXPECT_EQ(solvePacking(problem).peak, maxLive(problem).bytes);
 }
 
+// No plan is smaller than the bound, so what the solvers give up for its work
+// would not have been one.
+TEST(Packing, TheLimitOfWorkLosesNoPlanOfTenLayers) {
+  PackingProblem problem = deepModel(10);
+  PackingPlan plan = solvePacking(problem);
+  EXPECT_EQ(verifyPacking(problem, plan), std::nullopt);
+  EXPECT_EQ(plan.peak, maxLive(problem).bytes);
+}
+
 TEST(Packing, TheDeepestModelStaysWithinOnePercent) {
   PackingProblem problem = deepModel(126);
   ASSERT_GT(problem.intervals.size(), 10000u);
