@@ -59,7 +59,8 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     lowered: those of which it reads what was there before (`exec.reads`), those
     that it writes, whole (`exec.writes`), and those that nn.accumulate adds to
     (`exec.adds`). `exec.steps` of the module says how often each step of
-    `nn.steps` runs each program. exec-verify proves all of it.
+    `nn.steps` runs each program. exec-verify proves what is read and written,
+    and the steps by that; that a range is a sum is taken as stated.
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     Attention is the library's unless `plain-attention` asks for the runtime's
@@ -205,7 +206,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     states (`exec.writes`), its results among them; 10. a step runs each program
     as often as is stated (`exec.steps`); what one program makes, another reads
     behind it; and a sum (`exec.adds`) is read when something has been added, and
-    cleared before the step ends.
+    written anew before the step ends. That what is stated to be a sum is one,
+    and is zero at the end, is not looked at.
 
     - A buffer is an interval or a range, not a span of bytes: two intervals
       at one place are two, and an interval of an exec.func is another one in

@@ -48,7 +48,7 @@ inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 /// Attributes of exec.program that state what it does, set by exec-lower from
 /// the level above (arrays of strings): the ranges of which it reads what was
 /// there before it, those that it writes, whole, and the sums among both, to
-/// which it adds. exec-verify proves them of the program.
+/// which it adds. exec-verify proves what is read and written.
 inline constexpr llvm::StringLiteral kReadsAttr = "exec.reads";
 inline constexpr llvm::StringLiteral kWritesAttr = "exec.writes";
 inline constexpr llvm::StringLiteral kAddsAttr = "exec.adds";

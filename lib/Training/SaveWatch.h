@@ -41,7 +41,7 @@ private:
   const double limit;
   std::mutex mutex;
   std::condition_variable changed;
-  std::string work; // empty: none is on its way
+  std::string work;   // empty: none is on its way
   uint64_t named = 0; // the call that was named last
   bool stopping = false;
   std::thread thread;

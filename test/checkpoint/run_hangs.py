@@ -14,7 +14,7 @@ import runs
 from runs import artifacts, expect
 
 RANKS = 2
-SECONDS = 0.25  # FSDP_FILE_TIMEOUT; the job ends after ten times as long
+SECONDS = 0.5  # FSDP_FILE_TIMEOUT; the job ends after ten times as long
 SAVE, EXPORT = "checkpoint", "export"  # as the message says what waits
 EXPORTS = {"training__steps": 4, "checkpoint__last_save_model_only": "true",
            "checkpoint__last_save_in_hf": "true"}

@@ -119,8 +119,9 @@ protected:
     ASSERT_TRUE(buffer) << path;
     whole = parseSourceString<ModuleOp>((*buffer)->getBuffer(), &context);
     ASSERT_TRUE(whole) << messages;
-    if (GetParam().stage != Input::Text)
+    if (GetParam().stage != Input::Text) {
       ASSERT_TRUE(succeeded(bring())) << messages;
+    }
   }
 
   /// Runs the passes up to the stage of the input.

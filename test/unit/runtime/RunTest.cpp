@@ -288,9 +288,8 @@ TEST_F(Run, NoRankWaitsForGzip) {
   std::string command = "cc -shared -fPIC " + source + " -o " + library;
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::string left = folder.file("left");
-  Outcome outcome =
-      run(good(2, 2),
-          "FSDP_TIMEOUT=30 LEFT_FILE=" + left + " LD_PRELOAD=" + library);
+  Outcome outcome = run(good(2, 2), "FSDP_TIMEOUT=30 LEFT_FILE=" + left +
+                                        " LD_PRELOAD=" + library);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_TRUE(std::filesystem::exists(left));
