@@ -434,8 +434,8 @@ TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
   arguments += " --load " + batch;
   expectFailure(run(arguments),
                 "training.dataset = bytes has 256 tokens, and the model's "
-                "vocabulary has 64 tokens; with --load, "
-                "--validation.enable=false and no sample none is read");
+                "vocabulary has 64 tokens; with the batch of "
+                "--load, --validation.enable=false and no sample none is read");
   Outcome outcome = run(arguments + " --validation.enable false");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(metrics().size(), 2u);
