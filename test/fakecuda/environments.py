@@ -42,7 +42,8 @@ class Job:
     def __init__(self, device, artifact, twins, text, folder):
         self.device, self.artifact, self.folder = device, artifact, folder
         self.environment = dict(os.environ, FSDP_FAKECUDA_TWINS=twins)
-        self.common = ["--training.dataset_path", text,
+        self.common = ["--training.dataset", "bytes",
+                       "--training.dataset_path", text,
                        "--job.dump_folder", f"{folder}/out"]
 
     def local(self, options=RUN, **environment):
