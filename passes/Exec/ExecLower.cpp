@@ -32,6 +32,10 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
     mesh = found;
     last = last ? last : found.getOperation();
   }
+  module.walk([&](nn::ClearOp op) {
+    for (auto name : op.getNames().getAsRange<FlatSymbolRefAttr>())
+      cleared.insert(name.getValue());
+  });
   for (RegisteredOperationName name :
        module.getContext()->getRegisteredOperations())
     if (const auto *record = name.getInterface<exec::RuntimeOpInterface>())
@@ -192,7 +196,7 @@ static void stateSteps(ModuleOp module) {
       programs.set(program, builder.getI64IntegerAttr(times));
     steps.set(name, programs.getDictionary(module.getContext()));
   }
-  if (!steps.empty())
+  if (!steps.empty() || module->hasAttr(nn::kStepsAttr))
     module->setAttr(exec::kStepsAttr, steps.getDictionary(module.getContext()));
 }
 
