@@ -60,7 +60,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     that it writes, whole (`exec.writes`), those that nn.accumulate adds to
     (`exec.adds`), and those that nn.clear leaves at zero (`exec.clears`). An
     nn.write of the buffer's own value and something more adds too, where a
-    program of the module clears the buffer. `exec.steps` of the module says how
+    step that runs the program clears the buffer. `exec.steps` of the module says how
     often each step of `nn.steps` runs each program. exec-verify proves all of
     it.
 
@@ -211,7 +211,7 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     states (`exec.writes`), its results among them; 10. in a range that it states
     to add to (`exec.adds`) a program leaves, element by element, what was there
     and something more, and zeros in one that it states to clear (`exec.clears`);
-    and it does not add, without a statement, to what another clears; 11. a step
+    and it does not add, without a statement, to what its step clears; 11. a step
     runs each program as often as is stated (`exec.steps`), and those that take
     `x` once for each slice that the `x.of_step` of another program holds, by
     their sizes; 12. what one program of a step makes, another reads behind it,
@@ -235,8 +235,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
       in their type, or of exec.gemm_add; copies keep what they copy. Zeros are
       those of exec.fill_zero. Not looked at are what is added, how often and
       whether it depends on what was there, and programs that run between two
-      steps. Without `exec.adds`, a range that nobody clears is state, as a
-      parameter is.
+      steps. Without `exec.adds`, a range that no step of the program clears is
+      state, as a parameter is.
     - The rows of a kernel run at once, and so do the columns of an exec.map. A
       column that a load names is bounded for all values of the column and of
       what is loaded, by intervals that are halved where they say too little.

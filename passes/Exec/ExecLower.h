@@ -47,9 +47,10 @@ public:
     return ranges.lookup(name);
   }
 
-  /// True if a program of the module clears the buffer.
-  bool isCleared(llvm::StringRef buffer) const {
-    return cleared.contains(buffer);
+  /// True if a step that runs `program` clears the buffer.
+  bool isCleared(llvm::StringRef buffer, llvm::StringRef program) const {
+    auto at = cleared.find(program);
+    return at != cleared.end() && at->second.contains(buffer);
   }
 
   /// Null if the module has none.
@@ -66,12 +67,14 @@ private:
   exec::RangeOp create(mlir::Location loc, llvm::StringRef name,
                        mlir::MemRefType type, exec::Role role);
   template <typename OpT> void declare(OpT op, exec::Role role);
+  void findCleared();
 
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
   dist::MeshOp mesh;
   llvm::StringMap<exec::RangeOp> ranges;
-  llvm::StringSet<> cleared;
+  /// What the steps of a program clear.
+  llvm::StringMap<llvm::StringSet<>> cleared;
   /// By the name of the op that lowers to them.
   llvm::StringMap<mlir::OperationName> runtimeOps;
   /// Behind which the next range is declared.

@@ -98,7 +98,8 @@ namespace {
 /// The effects of ops, in order.
 class Effects {
 public:
-  explicit Effects(const ModuleState &state) : state(state) {}
+  Effects(const ModuleState &state, StringRef program)
+      : state(state), program(program) {}
 
   void visit(Operation &op);
   void read(StringRef name) {
@@ -126,6 +127,7 @@ private:
   }
 
   const ModuleState &state;
+  StringRef program;
   /// Names of gradients, which no op has.
   llvm::BumpPtrAllocator allocator;
   llvm::StringSaver names{allocator};
@@ -138,8 +140,8 @@ void Effects::visit(Operation &op, StringRef name, StateEffect effect) {
   case StateEffect::Read:
     return isRead(op.getResult(0)) ? read(name) : void();
   case StateEffect::Write:
-    // A buffer that nobody clears may count from step to step.
-    return state.isCleared(name) && addsTo(op.getOperand(0), name)
+    // A buffer that its step does not clear may count from step to step.
+    return state.isCleared(name, program) && addsTo(op.getOperand(0), name)
                ? add(name)
                : write(name);
   case StateEffect::Update:
@@ -162,7 +164,7 @@ void Effects::visit(Operation &op) {
 }
 
 void ProgramLowering::stateEffects() {
-  Effects effects(state);
+  Effects effects(state, func.getSymName());
   auto nameOf = [&](StringRef list, unsigned number) {
     auto names = program->getAttrOfType<ArrayAttr>(list);
     return cast<StringAttr>(names[number]).getValue();

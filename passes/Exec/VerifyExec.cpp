@@ -215,18 +215,18 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     if (failed(verifyWorkspaces(module)))
       return failure();
     std::vector<Statement> statements;
-    Statement::Ranges cleared;
     for (auto &[program, issued] : programs) {
       FailureOr<Statement> statement = readStatement(program, addresses);
       if (failed(statement))
         return failure();
-      cleared.insert_range(statement->clears);
       statements.push_back(std::move(*statement));
     }
     KernelSums kernels(module);
+    auto cleared = clearedBySteps(module, statements);
     for (auto [statement, program] : llvm::zip_equal(statements, programs))
       if (failed(verifyEffects(statement, program.second)) ||
-          failed(verifySums(statement, program.second, cleared, kernels)))
+          failed(verifySums(statement, program.second,
+                            cleared[program.first.getSymNameAttr()], kernels)))
         return failure();
     return verifySteps(module);
   }

@@ -118,10 +118,15 @@ private:
       known;
 };
 
+/// The ranges that programs of a step state to clear, by the name of each
+/// program that the step runs.
+llvm::DenseMap<mlir::Attribute, Statement::Ranges>
+clearedBySteps(mlir::ModuleOp module, llvm::ArrayRef<Statement> statements);
+
 /// Proves that a program leaves in the ranges that it states to add to what was
 /// there and something more, and zeros in those that it states to clear; and
-/// that it does not add to one of `cleared`, which programs of the module
-/// clear, without a statement.
+/// that it does not add to one of `cleared`, which its steps clear, without a
+/// statement.
 mlir::LogicalResult verifySums(const Statement &statement,
                                const std::vector<IssuedOp> &issued,
                                const Statement::Ranges &cleared,

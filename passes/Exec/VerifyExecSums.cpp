@@ -300,7 +300,7 @@ LogicalResult SumsVerifier::checkSum(exec::RangeOp range) {
            << ", but @" << name << " states that it adds to it ("
            << exec::kAddsAttr << ")";
   return emit(range, "adds to")
-         << ", which a program clears, but @" << name
+         << ", which its step clears, but @" << name
          << " does not state that it does (" << exec::kAddsAttr
          << "); nn.accumulate states it";
 }
@@ -329,6 +329,23 @@ LogicalResult SumsVerifier::run() {
     if (failed(follow(range)) || failed(checkSum(range)))
       return failure();
   return success();
+}
+
+llvm::DenseMap<Attribute, Statement::Ranges>
+proof::clearedBySteps(ModuleOp module, ArrayRef<Statement> statements) {
+  llvm::DenseMap<Attribute, Statement::Ranges> cleared;
+  llvm::DenseMap<Attribute, const Statement *> byName;
+  for (const Statement &statement : statements)
+    byName[exec::ProgramOp(statement.program).getSymNameAttr()] = &statement;
+  for (const auto &[step, actions] : exec::stepsOf(module)) {
+    Statement::Ranges ranges;
+    for (const exec::StepAction &action : actions)
+      if (const Statement *statement = byName.lookup(action.program.getAttr()))
+        ranges.insert_range(statement->clears);
+    for (const exec::StepAction &action : actions)
+      cleared[action.program.getAttr()].insert_range(ranges);
+  }
+  return cleared;
 }
 
 LogicalResult proof::verifySums(const Statement &statement,

@@ -538,10 +538,12 @@ def fault_of(module):
             check_program(module, program, issued, others)
         for program, _ in programs:
             check_statement(module, program)
-        cleared = set().union(*(stated(program, "clears") for program, _ in programs))
+        step = {name for name, _ in module.step or []}
+        cleared = set().union(*(stated(program, "clears") for program, _ in programs
+                                if program.name in step))
         for program, issued in programs:
             check_effects(module, program, issued)
-            check_sums(module, program, issued, cleared)
+            check_sums(module, program, issued, cleared if program.name in step else set())
         check_step(module)
     except Fault as fault:
         return str(fault)

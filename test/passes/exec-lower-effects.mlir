@@ -55,8 +55,7 @@ func.func @update(%lr: tensor<f32> {nn.name = "lr"}, %step: tensor<i32> {nn.name
 // -----
 
 // Setting a buffer to what it holds is no work, and what a program has set it
-// reads as its own. What it has cleared or set before, it adds to anew; and an
-// addition spelled out is one where somebody clears the buffer.
+// reads as its own. What it has cleared or set before, it adds to anew.
 // CHECK-LABEL: module attributes {exec.steps = {}
 module attributes {nn.steps = {}} {
 nn.buffer @b : tensor<4xf32> init #nn.zeros
@@ -93,19 +92,6 @@ func.func @begin(%x: tensor<4xf32> {nn.name = "x"}) {
   return
 }
 
-// CHECK: exec.program @spelled_out attributes {exec.adds = ["b"], {{.*}}exec.reads = ["x", "b"], exec.writes = ["b"]}
-func.func @spelled_out(%x: tensor<4xf32> {nn.name = "x"}) {
-  %b = nn.read @b : tensor<4xf32>
-  %sum = nn.fusion (%x, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
-  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
-    %2 = nn.silu %0 : tensor<4xf32>
-    %3 = nn.add %1, %2 : tensor<4xf32>
-    nn.yield %3 : tensor<4xf32>
-  }
-  nn.write @b, %sum : tensor<4xf32>
-  return
-}
-
 // A slice that is no view is copied, even if what is recomputed from it is not
 // read; what nobody reads at all is not there.
 // CHECK: exec.program @recompute attributes {{.*}}exec.reads = ["x", "w"], exec.writes = ["y"]}
@@ -125,32 +111,37 @@ func.func @recompute(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.na
 
 // -----
 
-// Where nobody clears it, it counts from step to step.
-module {
-nn.buffer @steps : tensor<4xf32> init #nn.zeros
-// CHECK: exec.program @train attributes {exec.flops = {{[0-9]+}} : i64, exec.inputs = ["x"], exec.outputs = [], exec.reads = ["x", "steps"], exec.writes = ["steps"]}
-func.func @train(%x: tensor<4xf32> {nn.name = "x"}) {
-  %b = nn.read @steps : tensor<4xf32>
-  %sum = nn.add %b, %x : tensor<4xf32>
-  nn.write @steps, %sum : tensor<4xf32>
-  return
-}
-}
-
-// -----
-
 // A step that ends with what clears its sum, and reads a buffer that a program
-// outside of it sets.
-// CHECK-LABEL: module attributes {exec.steps = {train = {add = 2 : i64, clear = 1 : i64, use = 1 : i64}}
-module attributes {nn.steps = {train = [#nn.action<@add times 2>, #nn.action<@use times 1>, #nn.action<@clear times 1>]}} {
+// outside of it sets. An addition spelled out is one where the step clears the
+// buffer; what is cleared outside counts from step to step.
+// CHECK-LABEL: module attributes {exec.steps = {train = {add = 2 : i64, clear = 1 : i64, spelled_out = 1 : i64, use = 1 : i64}}
+module attributes {nn.steps = {train = [#nn.action<@add times 2>, #nn.action<@spelled_out times 1>, #nn.action<@use times 1>,
+                                        #nn.action<@clear times 1>]}} {
 nn.buffer @sum : tensor<4xf32> init #nn.zeros
 nn.buffer @scale : tensor<4xf32> init #nn.ones
+nn.buffer @steps : tensor<4xf32> init #nn.ones
 func.func @set(%x: tensor<4xf32> {nn.name = "x"}) {
   nn.write @scale, %x : tensor<4xf32>
+  nn.clear [@steps]
   return
 }
 func.func @add(%x: tensor<4xf32> {nn.name = "x"}) {
   nn.accumulate @sum, %x : tensor<4xf32>
+  return
+}
+// CHECK: exec.program @spelled_out attributes {exec.adds = ["sum"], {{.*}}exec.reads = ["x", "sum", "steps"], exec.writes = ["sum", "steps"]}
+func.func @spelled_out(%x: tensor<4xf32> {nn.name = "x"}) {
+  %old = nn.read @sum : tensor<4xf32>
+  %sum = nn.fusion (%x, %old) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
+    %2 = nn.silu %0 : tensor<4xf32>
+    %3 = nn.add %1, %2 : tensor<4xf32>
+    nn.yield %3 : tensor<4xf32>
+  }
+  nn.write @sum, %sum : tensor<4xf32>
+  %steps = nn.read @steps : tensor<4xf32>
+  %count = nn.add %steps, %x : tensor<4xf32>
+  nn.write @steps, %count : tensor<4xf32>
   return
 }
 func.func @use() -> (tensor<4xf32> {nn.name = "y"}) {

@@ -187,9 +187,10 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i
 
 // -----
 
-// What a program clears, another adds to with a statement alone.
+// What a step clears, it adds to with a statement alone.
 
-module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i64} {
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i64,
+    nn.steps = {train = [#nn.action<@silent times 2>, #nn.action<@clears times 1>]}, exec.steps = {train = {clears = 1 : i64, silent = 2 : i64}}} {
   exec.range @sum : memref<16xf32> role state at 0
   exec.range @x : memref<16xf32> role input at 64
   exec.kernel @add over(1, 16) access [element, element, element] outputs 1 {
@@ -206,7 +207,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i
     %x = exec.get @x : memref<16xf32>
     %a = exec.alloc at 128 : memref<16xf32>
     exec.launch @add on compute (%sum, %x : memref<16xf32>, memref<16xf32>) outs(%a : memref<16xf32>)
-    // expected-error @below {{adds to @sum, which a program clears, but @silent does not state that it does (exec.adds); nn.accumulate states it}}
+    // expected-error @below {{adds to @sum, which its step clears, but @silent does not state that it does (exec.adds); nn.accumulate states it}}
     exec.copy on compute (%a : memref<16xf32>) outs(%sum : memref<16xf32>)
   }
   exec.program @clears arena 128 attributes {exec.reads = [], exec.writes = ["sum"], exec.clears = ["sum"]} {
