@@ -57,10 +57,15 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
 
     What a program does to ranges is stated from the function, before it is
     lowered: those of which it reads what was there before (`exec.reads`), those
-    that it writes, whole (`exec.writes`), and those that nn.accumulate adds to
-    (`exec.adds`). `exec.steps` of the module says how often each step of
-    `nn.steps` runs each program. exec-verify proves what is read and written,
-    and the steps by that; that a range is a sum is taken as stated.
+    that it writes, whole (`exec.writes`), those that nn.accumulate adds to
+    (`exec.adds`), and those that nn.clear leaves at zero (`exec.clears`). An
+    nn.write of the buffer's own value and something more adds too, where a
+    step that runs the program clears the buffer. `exec.steps` of the module says how
+    often each step of `nn.steps` runs each program. exec-verify proves all of
+    it.
+
+    An nn.write of what the buffer holds is no work, nor is an op whose results
+    nobody reads.
 
     It leaves offsets to exec-plan-memory and events to exec-synchronize.
     Attention is the library's unless `plain-attention` asks for the runtime's
@@ -203,11 +208,17 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     the module says its target (`exec.target`), every workspace has the bytes
     that the target's libraries need; 9. a program reads what a range held before
     it where it states so (`exec.reads`), and writes, whole, the ranges that it
-    states (`exec.writes`), its results among them; 10. a step runs each program
-    as often as is stated (`exec.steps`); what one program makes, another reads
-    behind it; and a sum (`exec.adds`) is read when something has been added, and
-    written anew before the step ends. That what is stated to be a sum is one,
-    and is zero at the end, is not looked at.
+    states (`exec.writes`), its results among them; 10. in a range that it states
+    to add to (`exec.adds`) a program leaves, element by element, what was there
+    and something more, and zeros in one that it states to clear (`exec.clears`);
+    and it does not add, without a statement, to what its step clears; 11. a step
+    runs each program as often as is stated (`exec.steps`), and those that take
+    `x` once for each slice that the `x.of_step` of another program holds, by
+    their sizes; 12. what one program of a step makes, another reads behind it,
+    and all of it: not the last of what every microbatch made anew; 13. a sum,
+    which some program adds to, is read when something has been added; one that
+    a step adds to before it has written it is declared with zeros, and every
+    step leaves it at zero.
 
     - A buffer is an interval or a range, not a span of bytes: two intervals
       at one place are two, and an interval of an exec.func is another one in
@@ -215,9 +226,17 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     - Parameters, state, buffers and inputs are there when a program starts,
       and so is a gradient that another program of the module states to write.
       An output holds nothing until the program has written it.
-    - A program makes a range if it writes it and does not read it. What all
-      programs that write a range read too (parameters, state) is there from the
-      step before.
+    - A program makes a range if it writes it, does not read it and does not
+      clear it. What all programs that write a range read too (parameters,
+      state) is there from the step before. So is what a program makes that the
+      step does not run, if it is a parameter or a buffer of the model or if the
+      step itself writes it.
+    - An addition is that of a kernel, at one place of its input and output and
+      in their type, or of exec.gemm_add; copies keep what they copy. Zeros are
+      those of exec.fill_zero. Not looked at are what is added, how often and
+      whether it depends on what was there, and programs that run between two
+      steps. Without `exec.adds`, a range that no step of the program clears is
+      state, as a parameter is.
     - The rows of a kernel run at once, and so do the columns of an exec.map. A
       column that a load names is bounded for all values of the column and of
       what is loaded, by intervals that are halved where they say too little.

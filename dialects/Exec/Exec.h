@@ -47,11 +47,13 @@ inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 
 /// Attributes of exec.program that state what it does, set by exec-lower from
 /// the level above (arrays of strings): the ranges of which it reads what was
-/// there before it, those that it writes, whole, and the sums among both, to
-/// which it adds. exec-verify proves what is read and written.
+/// there before it, those that it writes, whole, those among both that it adds
+/// to, and those among the written ones that it leaves at zero. exec-verify
+/// proves each.
 inline constexpr llvm::StringLiteral kReadsAttr = "exec.reads";
 inline constexpr llvm::StringLiteral kWritesAttr = "exec.writes";
 inline constexpr llvm::StringLiteral kAddsAttr = "exec.adds";
+inline constexpr llvm::StringLiteral kClearsAttr = "exec.clears";
 
 /// Module attribute, set by exec-lower: how often each step runs each program,
 /// {train = {count = 1 : i64, …}}. exec-verify compares the list with it.

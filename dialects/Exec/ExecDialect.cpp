@@ -121,9 +121,9 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op,
   if (name == kMemoryAttr)
     return need(isa<ProgramOp>(op) && isMemory(value),
                 "what exec-plan-memory reports, on a program");
-  if (llvm::is_contained(
-          {kInputsAttr, kOutputsAttr, kReadsAttr, kWritesAttr, kAddsAttr},
-          name)) {
+  if (llvm::is_contained({kInputsAttr, kOutputsAttr, kReadsAttr, kWritesAttr,
+                          kAddsAttr, kClearsAttr},
+                         name)) {
     auto list = dyn_cast<ArrayAttr>(value);
     return need(isa<ProgramOp>(op) && list &&
                     llvm::all_of(list, llvm::IsaPred<StringAttr>),

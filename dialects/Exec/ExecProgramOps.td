@@ -70,11 +70,11 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 
     The discardable attributes `exec.inputs` and `exec.outputs` name the
     ranges of the program's arguments and results in order; `exec.reads`,
-    `exec.writes` and `exec.adds` those of which it reads what was there before
-    it, those that it writes, whole, and the sums among both that it adds to;
-    `exec.flops` is the cost of one run in floating point operations, and
-    `exec.model_flops`, where it is less, that without what is computed a second
-    time.
+    `exec.writes`, `exec.adds` and `exec.clears` those of which it reads what was
+    there before it, those that it writes, whole, those among both that it adds
+    to, and those among the written ones that it leaves at zero; `exec.flops` is
+    the cost of one run in floating point operations, and `exec.model_flops`,
+    where it is less, that without what is computed a second time.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena);
   let regions = (region SizedRegion<1>:$body);

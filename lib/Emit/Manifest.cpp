@@ -248,6 +248,7 @@ static void program(OStream &json, exec::ProgramOp program) {
     names("reads", exec::kReadsAttr);
     names("writes", exec::kWritesAttr);
     names("adds", exec::kAddsAttr);
+    names("clears", exec::kClearsAttr);
     json.attribute("arena_bytes", program.getArena().value_or(0));
     auto flops = program->getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
     json.attribute("flops", flops ? flops.getInt() : 0);
@@ -337,7 +338,7 @@ void ManifestWriter::write() {
     return module->getAttrOfType<IntegerAttr>(attribute).getInt();
   };
   json.object([&] {
-    json.attribute("format", 4);
+    json.attribute("format", 5);
     json.attributeObject("config", [&] {
       for (const auto &[key, value] : info.config)
         json.attribute(key, value);

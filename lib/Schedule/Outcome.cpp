@@ -179,7 +179,9 @@ private:
   }
 
   /// Calls `visit` with the tensors of the model that an op reads or writes;
-  /// the name of a mesh is none, and stays what it is.
+  /// the name of a mesh is none, and stays what it is. It goes by the effects
+  /// and symbols of any op, not by a list of ops as exec-lower's statement does
+  /// (ExecLowerEffects.cpp), with which it is to share no mistake.
   static void forEachTensor(Operation &op,
                             llvm::function_ref<void(StringRef)> visit) {
     if (!isa<MemoryEffectOpInterface>(op))

@@ -3,7 +3,6 @@
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
-#include <algorithm>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -17,14 +16,6 @@ std::vector<StepAction> fsdp::trainStepOf(const Manifest &manifest) {
 static const ProgramInfo &programOf(const Manifest &manifest,
                                     const StepAction &action) {
   return manifest.programs[static_cast<size_t>(action.program)];
-}
-
-bool fsdp::takesMicrobatch(const ProgramInfo &program) {
-  return std::any_of(program.inputs.begin(), program.inputs.end(),
-                     [](const std::string &name) {
-                       return name == range_name::kTokens ||
-                              name == range_name::kTargets;
-                     });
 }
 
 int64_t fsdp::microbatchesOf(const Manifest &manifest) {

@@ -12,9 +12,6 @@ constexpr const char *kTrainStep = "train";
 /// The actions of the step "train"; none if the artifact has no such step.
 std::vector<rt::StepAction> trainStepOf(const rt::Manifest &manifest);
 
-/// True if each run of the program takes one slice of a step's batch.
-bool takesMicrobatch(const rt::ProgramInfo &program);
-
 /// Microbatches of the step "train". Throws fsdp::Error if programs that take
 /// one each run different numbers of times.
 int64_t microbatchesOf(const rt::Manifest &manifest);

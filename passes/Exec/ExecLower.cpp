@@ -32,11 +32,27 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
     mesh = found;
     last = last ? last : found.getOperation();
   }
+  findCleared();
   for (RegisteredOperationName name :
        module.getContext()->getRegisteredOperations())
     if (const auto *record = name.getInterface<exec::RuntimeOpInterface>())
       if (StringRef source = record->getSignature().lowersFrom; !source.empty())
         runtimeOps.try_emplace(source, name);
+}
+
+void ModuleState::findCleared() {
+  for (const auto &[step, actions] : exec::stepsOf(module)) {
+    llvm::StringSet<> names;
+    for (const exec::StepAction &action : actions)
+      if (auto program = module.lookupSymbol(action.program.getAttr()))
+        program->walk([&](nn::ClearOp op) {
+          for (auto name : op.getNames().getAsRange<FlatSymbolRefAttr>())
+            names.insert(name.getValue());
+        });
+    for (const exec::StepAction &action : actions)
+      for (StringRef name : names.keys())
+        cleared[action.program.getValue()].insert(name);
+  }
 }
 
 std::optional<OperationName> ModuleState::getRuntimeOp(Operation *op) const {
@@ -192,7 +208,7 @@ static void stateSteps(ModuleOp module) {
       programs.set(program, builder.getI64IntegerAttr(times));
     steps.set(name, programs.getDictionary(module.getContext()));
   }
-  if (!steps.empty())
+  if (!steps.empty() || module->hasAttr(nn::kStepsAttr))
     module->setAttr(exec::kStepsAttr, steps.getDictionary(module.getContext()));
 }
 

@@ -1,7 +1,8 @@
 //===- ExecLower.h - Parts of exec-lower ------------------------*- C++ -*-===//
 //
 // ExecLower.cpp             the pass: ranges of the module, order, last check
-// ExecLowerProgram.cpp      one program: values, views, kernels, results
+// ExecLowerProgram.cpp      one program: values, state, kernels, results
+// ExecLowerShapes.cpp       views, boxes, parts of tensors
 // ExecLowerEffects.cpp      what a program reads and writes, for exec-verify
 // ExecLowerNames.cpp        what a memory report calls a buffer
 // ExecLowerLibrary.cpp      matmuls and the runtime's typed operations
@@ -46,6 +47,12 @@ public:
     return ranges.lookup(name);
   }
 
+  /// True if a step that runs `program` clears the buffer.
+  bool isCleared(llvm::StringRef buffer, llvm::StringRef program) const {
+    auto at = cleared.find(program);
+    return at != cleared.end() && at->second.contains(buffer);
+  }
+
   /// Null if the module has none.
   dist::MeshOp getMesh() const { return mesh; }
 
@@ -60,11 +67,14 @@ private:
   exec::RangeOp create(mlir::Location loc, llvm::StringRef name,
                        mlir::MemRefType type, exec::Role role);
   template <typename OpT> void declare(OpT op, exec::Role role);
+  void findCleared();
 
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
   dist::MeshOp mesh;
   llvm::StringMap<exec::RangeOp> ranges;
+  /// What the steps of a program clear.
+  llvm::StringMap<llvm::StringSet<>> cleared;
   /// By the name of the op that lowers to them.
   llvm::StringMap<mlir::OperationName> runtimeOps;
   /// Behind which the next range is declared.
@@ -74,6 +84,23 @@ private:
 /// The sum whose buffer `value` will have, because the op that makes `value`
 /// adds to it and nobody else reads it or writes there; null if there is none.
 mlir::Value sumUpdatedInPlace(mlir::Value value);
+
+/// True for values that their op writes into a buffer of its own, so that it
+/// may as well be the range that the value ends in.
+bool ownsBuffer(mlir::Value value);
+
+/// The position of the first element of a slice if its elements lie one after
+/// another in the input, so that it needs no copy.
+std::optional<int64_t> contiguousOffset(nn::SliceOp slice);
+
+/// What an op does to a tensor of the model. Of Gradient the name is that of
+/// the parameter, and the gradient is written.
+enum class StateEffect { Read, Write, Update, Add, Clear, Gradient };
+
+/// Calls `visit` with every tensor that an op of a program reads or writes.
+void forEachStateEffect(
+    mlir::Operation &op,
+    llvm::function_ref<void(llvm::StringRef name, StateEffect)> visit);
 
 /// Lowers one function. Values are followed op by op: a tensor becomes the
 /// buffer that holds it, an alias becomes a view.
@@ -94,15 +121,15 @@ private:
   mlir::LogicalResult bindResults();
   mlir::LogicalResult lowerReturn();
   void chooseDestination(mlir::Value value, exec::RangeOp range);
-  void chooseDestinations(nn::ConcatOp op);
   void findUpdates();
   bool isUsedAfterUpdate(nn::ReadOp read);
   mlir::LogicalResult lower(mlir::Operation *op);
+  void eraseSelfWrites();
   void eraseUnusedOps();
   void eraseUnusedViews();
 
   // ExecLowerEffects.cpp.
-  /// States which ranges the program reads, writes and adds to.
+  /// States which ranges the program reads, writes, adds to and clears.
   void stateEffects();
 
   // ExecLowerNames.cpp: what people call a buffer.
@@ -135,13 +162,16 @@ private:
   void copy(mlir::Location loc, mlir::Value from, mlir::Value to);
   void launch(const KernelUse &use, mlir::Operation *op);
 
-  // State, kernels, shapes.
+  // State, kernels.
   mlir::LogicalResult lowerRead(nn::ReadOp op);
   mlir::LogicalResult lowerGradient(nn::GradientOp op);
   mlir::LogicalResult lowerAccumulate(nn::AccumulateOp op);
   mlir::LogicalResult lowerWrite(nn::WriteOp op);
   mlir::LogicalResult lowerClear(nn::ClearOp op);
   mlir::LogicalResult lowerKernel(mlir::Operation *op);
+
+  // ExecLowerShapes.cpp.
+  void chooseDestinations(nn::ConcatOp op);
   mlir::LogicalResult lowerReshape(nn::ReshapeOp op);
   mlir::LogicalResult lowerRecompute(nn::RecomputeFromOp op);
   mlir::LogicalResult lowerSlice(nn::SliceOp op);

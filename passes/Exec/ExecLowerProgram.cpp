@@ -1,4 +1,4 @@
-//===- ExecLowerProgram.cpp - One program: values, views, kernels ---------===//
+//===- ExecLowerProgram.cpp - One program: values, state, kernels ---------===//
 #include "dialects/Fsdp/PlacementRules.h"
 #include "dialects/NN/ModulePath.h"
 #include "passes/Exec/ExecLower.h"
@@ -141,9 +141,7 @@ LogicalResult ProgramLowering::bindArguments() {
   return success();
 }
 
-/// True for values that their op writes into a buffer of its own, so that it
-/// may as well be the range that the value ends in.
-static bool ownsBuffer(Value value) {
+bool lower::ownsBuffer(Value value) {
   Operation *op = value.getDefiningOp();
   return op &&
          !isa<nn::ReadOp, nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(op);
@@ -207,22 +205,11 @@ LogicalResult ProgramLowering::lowerReturn() {
 //===----------------------------------------------------------------------===//
 
 void ProgramLowering::findUpdates() {
-  auto add = [&](ArrayAttr names, Operation *op) {
-    for (auto name : names.getAsRange<FlatSymbolRefAttr>())
-      updates[name.getValue()].push_back(op);
-  };
-  for (Operation &op : func.front()) {
-    if (auto adamw = dyn_cast<nn::AdamWOp>(op))
-      for (ArrayAttr names : {adamw.getParameters(), adamw.getFirstMoments(),
-                              adamw.getSecondMoments()})
-        add(names, adamw);
-    else if (auto clear = dyn_cast<nn::ClearOp>(op))
-      add(clear.getNames(), clear);
-    else if (auto sum = dyn_cast<nn::AccumulateOp>(op))
-      updates[sum.getName()].push_back(sum);
-    else if (auto write = dyn_cast<nn::WriteOp>(op))
-      updates[write.getName()].push_back(write);
-  }
+  for (Operation &op : func.front())
+    forEachStateEffect(op, [&](StringRef name, StateEffect effect) {
+      if (effect != StateEffect::Read && effect != StateEffect::Gradient)
+        updates[name].push_back(&op);
+    });
 }
 
 bool ProgramLowering::isUsedAfterUpdate(nn::ReadOp read) {
@@ -312,7 +299,7 @@ LogicalResult ProgramLowering::lowerClear(nn::ClearOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels and shapes
+// Kernels
 //===----------------------------------------------------------------------===//
 
 void ProgramLowering::launch(const KernelUse &use, Operation *op) {
@@ -330,129 +317,6 @@ LogicalResult ProgramLowering::lowerKernel(Operation *op) {
   if (failed(use))
     return failure();
   launch(*use, op);
-  return success();
-}
-
-LogicalResult ProgramLowering::lowerReshape(nn::ReshapeOp op) {
-  held[op.getResult()] = view(buffer(op.getInput()), op.getType().getShape());
-  return success();
-}
-
-LogicalResult ProgramLowering::lowerRecompute(nn::RecomputeFromOp op) {
-  for (auto [value, result] : llvm::zip(op.getValues(), op.getResults()))
-    held[result] = buffer(value);
-  return success();
-}
-
-/// The position of the first element of a box if its elements lie one after
-/// another in `input`: every dimension behind the first one that is longer
-/// than 1 must be whole.
-static std::optional<int64_t> contiguousOffset(RankedTensorType input,
-                                               RankedTensorType box,
-                                               ArrayRef<int64_t> offsets) {
-  int64_t position = 0;
-  bool started = false;
-  for (auto [size, part, offset] :
-       llvm::zip(input.getShape(), box.getShape(), offsets)) {
-    if (started && part != size)
-      return std::nullopt;
-    started |= part != 1;
-    position = position * size + offset;
-  }
-  return position;
-}
-
-void ProgramLowering::copyBox(Location loc, Value from, Value to,
-                              ArrayRef<int64_t> shape,
-                              ArrayRef<int64_t> inOffsets,
-                              ArrayRef<int64_t> outOffsets) {
-  exec::CopyBoxOp::create(b, loc, exec::Stream::Compute, from, to,
-                          /*workspaces=*/ValueRange(), shape, inOffsets,
-                          outOffsets);
-}
-
-/// Whether a library reads `value`, or what may be a view of it, where it lies:
-/// matmuls and attention are prepared for operands that are aligned as ranges
-/// of the arena are.
-static bool isReadByLibrary(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(user))
-      return isReadByLibrary(user->getResult(use.getOperandNumber()));
-    return isa<nn::LinearOp, nn::LinearInputGradOp, nn::LinearWeightGradOp,
-               nn::MatmulOp, nn::AttentionOp, nn::AttentionGradOp>(user);
-  });
-}
-
-LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
-  auto input = cast<RankedTensorType>(op.getInput().getType());
-  auto box = cast<RankedTensorType>(op.getType());
-  Value from = buffer(op.getInput());
-  auto offset = contiguousOffset(input, box, op.getOffsets());
-  int64_t elementBytes = input.getElementTypeBitWidth() / 8;
-  int64_t begin = exec::resolveRange(from).begin;
-  bool isAligned =
-      offset && (begin + *offset * elementBytes) % exec::kAlignment == 0;
-  if (offset && (isAligned || !isReadByLibrary(op.getResult()))) {
-    held[op.getResult()] = view(from, box.getShape(), *offset);
-    return success();
-  }
-  SmallVector<int64_t> zeros(box.getRank(), 0);
-  copyBox(op.getLoc(), from, output(op.getResult(), op), box.getShape(),
-          op.getOffsets(), zeros);
-  return success();
-}
-
-LogicalResult ProgramLowering::lowerPad(nn::PadOp op) {
-  auto box = cast<RankedTensorType>(op.getInput().getType());
-  Value from = buffer(op.getInput()), to = output(op.getResult(), op);
-  SmallVector<int64_t> zeros(box.getRank(), 0);
-  exec::FillZeroOp::create(b, op.getLoc(), exec::Stream::Compute,
-                           /*inputs=*/ValueRange(), to,
-                           /*workspaces=*/ValueRange());
-  copyBox(op.getLoc(), from, to, box.getShape(), zeros, op.getOffsets());
-  return success();
-}
-
-/// True if the parts of `op` lie one behind the other in its result.
-static bool hasContiguousParts(nn::ConcatOp op) {
-  auto shape = cast<RankedTensorType>(op.getType()).getShape();
-  return llvm::all_of(shape.take_front(op.getDim()),
-                      [](int64_t size) { return size == 1; });
-}
-
-/// Parts are made where they end, so that nothing is copied: those that are
-/// aligned as intervals of the arena are.
-void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
-  if (!hasContiguousParts(op) || op->use_empty())
-    return;
-  int64_t offset = 0;
-  for (Value part : op.getInputs()) {
-    auto type = cast<RankedTensorType>(part.getType());
-    int64_t bytes = offset * (type.getElementTypeBitWidth() / 8);
-    if (bytes % exec::kAlignment == 0 && ownsBuffer(part) &&
-        !destinations.contains(part))
-      destinations[part] =
-          view(buffer(op.getResult(), op), type.getShape(), offset);
-    offset += type.getNumElements();
-  }
-}
-
-LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
-  Value to = buffer(op.getResult(), op);
-  bool isContiguous = hasContiguousParts(op);
-  int64_t rank = cast<MemRefType>(to.getType()).getRank(), position = 0;
-  SmallVector<int64_t> zeros(rank, 0), offsets(rank, 0);
-  for (Value input : op.getInputs()) {
-    auto type = cast<RankedTensorType>(input.getType());
-    Value from = buffer(input);
-    if (!isContiguous)
-      copyBox(op.getLoc(), from, to, type.getShape(), zeros, offsets);
-    else if (Value place = view(to, type.getShape(), position); place != from)
-      copy(op.getLoc(), from, place);
-    offsets[op.getDim()] += type.getDimSize(op.getDim());
-    position += type.getNumElements();
-  }
   return success();
 }
 
@@ -542,11 +406,42 @@ static int64_t modelFlopsOf(func::FuncOp func) {
   return flops.saturated();
 }
 
+/// Follows names of a value back to what has made it.
+static Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(op))
+      break;
+    value = op->getOperand(cast<OpResult>(value).getResultNumber());
+  }
+  return value;
+}
+
+/// Setting a buffer to what it holds is no work.
+void ProgramLowering::eraseSelfWrites() {
+  llvm::StringMap<Operation *> lastUpdates;
+  for (Operation &op : llvm::make_early_inc_range(func.front())) {
+    if (auto write = dyn_cast<nn::WriteOp>(op)) {
+      auto read = sourceOf(write.getValue()).getDefiningOp<nn::ReadOp>();
+      Operation *last = lastUpdates.lookup(write.getName());
+      if (read && read.getName() == write.getName() &&
+          read.getType() == write.getValue().getType() &&
+          !(last && read->isBeforeInBlock(last))) {
+        write.erase();
+        continue;
+      }
+    }
+    forEachStateEffect(op, [&](StringRef name, StateEffect effect) {
+      if (effect != StateEffect::Read)
+        lastUpdates[name] = &op;
+    });
+  }
+}
+
 /// Ops whose results nobody reads do no work.
 void ProgramLowering::eraseUnusedOps() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.front())))
-    if (op.use_empty() && isMemoryEffectFree(&op) &&
-        !op.hasTrait<OpTrait::IsTerminator>())
+    if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>() &&
+        (isMemoryEffectFree(&op) || isa<nn::RecomputeFromOp>(op)))
       op.erase();
 }
 
@@ -596,6 +491,7 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   if (int64_t ofModel = modelFlopsOf(func); ofModel != *flops)
     program->setAttr(exec::kModelFlopsAttr, b.getI64IntegerAttr(ofModel));
   b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
+  eraseSelfWrites();
   eraseUnusedOps();
   findUpdates();
   findParameters();

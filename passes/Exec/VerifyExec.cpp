@@ -214,11 +214,20 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     }
     if (failed(verifyWorkspaces(module)))
       return failure();
+    std::vector<Statement> statements;
     for (auto &[program, issued] : programs) {
       FailureOr<Statement> statement = readStatement(program, addresses);
-      if (failed(statement) || failed(verifyEffects(*statement, issued)))
+      if (failed(statement))
         return failure();
+      statements.push_back(std::move(*statement));
     }
+    KernelSums kernels(module);
+    auto cleared = clearedBySteps(module, statements);
+    for (auto [statement, program] : llvm::zip_equal(statements, programs))
+      if (failed(verifyEffects(statement, program.second)) ||
+          failed(verifySums(statement, program.second,
+                            cleared[program.first.getSymNameAttr()], kernels)))
+        return failure();
     return verifySteps(module);
   }
 

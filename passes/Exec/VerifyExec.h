@@ -5,6 +5,7 @@
 // VerifyExecBytes.cpp    who touches which bytes, and what lies there
 // VerifyExecKernels.cpp  kernels write all, and without races
 // VerifyExecEffects.cpp  programs and steps do what they state
+// VerifyExecSums.cpp     what is stated to be added to or cleared is
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_PASSES_EXEC_VERIFYEXEC_H
@@ -51,11 +52,12 @@ private:
   llvm::DenseMap<int64_t, Stamp> events;
 };
 
-/// What a program states: exec.inputs, exec.outputs, exec.reads, exec.writes.
+/// What a program states: exec.inputs, exec.outputs, exec.reads, exec.writes,
+/// exec.adds, exec.clears.
 struct Statement {
   using Ranges = llvm::SetVector<exec::RangeOp>;
   exec::ProgramOp program;
-  Ranges inputs, outputs, reads, writes;
+  Ranges inputs, outputs, reads, writes, adds, clears;
 };
 
 /// Which ranges hold something when a program starts: what the runtime fills
@@ -90,7 +92,8 @@ mlir::LogicalResult verifyBytes(exec::ProgramOp program,
 /// that nobody else reads them there, and that no load leaves its row.
 mlir::LogicalResult verifyKernel(exec::KernelOp kernel);
 
-/// What a program states. Fails if it does not, or on a name of no range.
+/// What a program states. Fails if it does not, on a name of no range, and on
+/// lists that contradict each other.
 mlir::FailureOr<Statement> readStatement(exec::ProgramOp program,
                                          const ArenaAddresses &addresses);
 
@@ -98,6 +101,36 @@ mlir::FailureOr<Statement> readStatement(exec::ProgramOp program,
 /// to read, and writes, whole, what it states to write.
 mlir::LogicalResult verifyEffects(const Statement &statement,
                                   const std::vector<IssuedOp> &issued);
+
+/// Which arguments a kernel adds to, by output.
+class KernelSums {
+public:
+  explicit KernelSums(mlir::ModuleOp module) : module(module) {}
+
+  /// The inputs that output `output` of the kernel of `launch` is, element by
+  /// element, a sum of: itself and something.
+  llvm::ArrayRef<unsigned> addendsOf(exec::LaunchOp launch, unsigned output);
+
+private:
+  mlir::ModuleOp module;
+  /// By the name of the kernel.
+  llvm::DenseMap<mlir::Attribute, std::vector<llvm::SmallVector<unsigned, 2>>>
+      known;
+};
+
+/// The ranges that programs of a step state to clear, by the name of each
+/// program that the step runs.
+llvm::DenseMap<mlir::Attribute, Statement::Ranges>
+clearedBySteps(mlir::ModuleOp module, llvm::ArrayRef<Statement> statements);
+
+/// Proves that a program leaves in the ranges that it states to add to what was
+/// there and something more, and zeros in those that it states to clear; and
+/// that it does not add to one of `cleared`, which its steps clear, without a
+/// statement.
+mlir::LogicalResult verifySums(const Statement &statement,
+                               const std::vector<IssuedOp> &issued,
+                               const Statement::Ranges &cleared,
+                               KernelSums &kernels);
 
 /// Proves of the steps what their programs state.
 mlir::LogicalResult verifySteps(mlir::ModuleOp module);

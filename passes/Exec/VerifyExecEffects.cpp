@@ -17,6 +17,23 @@ using namespace fsdp::proof;
 // Statements
 //===----------------------------------------------------------------------===//
 
+static ProgramEffects effectsOf(exec::ProgramOp program) {
+  ProgramEffects effects;
+  effects.name = program.getSymName().str();
+  std::pair<StringRef, std::vector<std::string> *> lists[] = {
+      {exec::kInputsAttr, &effects.inputs},
+      {exec::kOutputsAttr, &effects.outputs},
+      {exec::kReadsAttr, &effects.reads},
+      {exec::kWritesAttr, &effects.writes},
+      {exec::kAddsAttr, &effects.adds},
+      {exec::kClearsAttr, &effects.clears}};
+  for (auto &[attribute, names] : lists)
+    if (auto list = program->getAttrOfType<ArrayAttr>(attribute))
+      for (auto name : list.getAsRange<StringAttr>())
+        names->push_back(name.str());
+  return effects;
+}
+
 FailureOr<Statement> proof::readStatement(exec::ProgramOp program,
                                           const ArenaAddresses &addresses) {
   for (StringRef needed : {exec::kReadsAttr, exec::kWritesAttr})
@@ -30,7 +47,9 @@ FailureOr<Statement> proof::readStatement(exec::ProgramOp program,
       {exec::kInputsAttr, &statement.inputs},
       {exec::kOutputsAttr, &statement.outputs},
       {exec::kReadsAttr, &statement.reads},
-      {exec::kWritesAttr, &statement.writes}};
+      {exec::kWritesAttr, &statement.writes},
+      {exec::kAddsAttr, &statement.adds},
+      {exec::kClearsAttr, &statement.clears}};
   for (auto &[attribute, ranges] : lists) {
     auto names = program->getAttrOfType<ArrayAttr>(attribute);
     if (!names)
@@ -49,6 +68,8 @@ FailureOr<Statement> proof::readStatement(exec::ProgramOp program,
       return program.emitOpError("reads the input @")
              << range.getSymName() << ", which is not among its "
              << exec::kInputsAttr;
+  if (std::string fault = faultOf(effectsOf(program)); !fault.empty())
+    return program.emitError(fault);
   return statement;
 }
 
@@ -187,31 +208,17 @@ LogicalResult proof::verifyEffects(const Statement &statement,
 // Steps
 //===----------------------------------------------------------------------===//
 
-static ProgramEffects effectsOf(exec::ProgramOp program) {
-  ProgramEffects effects;
-  effects.name = program.getSymName().str();
-  std::pair<StringRef, std::vector<std::string> *> lists[] = {
-      {exec::kInputsAttr, &effects.inputs},
-      {exec::kOutputsAttr, &effects.outputs},
-      {exec::kReadsAttr, &effects.reads},
-      {exec::kWritesAttr, &effects.writes},
-      {exec::kAddsAttr, &effects.adds}};
-  for (auto &[attribute, names] : lists)
-    if (auto list = program->getAttrOfType<ArrayAttr>(attribute))
-      for (auto name : list.getAsRange<StringAttr>())
-        names->push_back(name.str());
-  return effects;
+/// A step names `symbol`, which is no program of this level.
+static LogicalResult emitNoProgram(ModuleOp module, StringAttr step,
+                                   FlatSymbolRefAttr symbol) {
+  Operation *named = module.lookupSymbol(symbol.getAttr());
+  return emitError((named ? named : module)->getLoc())
+         << symbol << " is run by step '" << step.getValue()
+         << "', but is no exec.program; list programs alone in "
+         << nn::kStepsAttr;
 }
 
-namespace {
-/// A step as it is listed, and how often its programs are stated to run.
-struct Step {
-  std::vector<ProgramRuns> list;
-  std::map<std::string, int64_t> stated;
-};
-} // namespace
-
-static FailureOr<std::map<std::string, Step>>
+static FailureOr<std::map<std::string, StepEffects>>
 collectSteps(ModuleOp module, const std::vector<ProgramEffects> &programs) {
   std::map<std::string, size_t> indices;
   for (auto [index, program] : llvm::enumerate(programs))
@@ -220,16 +227,14 @@ collectSteps(ModuleOp module, const std::vector<ProgramEffects> &programs) {
   if (!stated && module->hasAttr(nn::kStepsAttr))
     return module.emitOpError("has ")
            << nn::kStepsAttr << ", but does not state how often its steps run "
-           << "each program (" << exec::kStepsAttr << ")";
-  std::map<std::string, Step> steps;
+           << "each program (" << exec::kStepsAttr << "), as exec-lower does";
+  std::map<std::string, StepEffects> steps;
   for (const auto &[name, actions] : exec::stepsOf(module)) {
-    Step &step = steps[name.str()];
+    StepEffects &step = steps[name.str()];
     for (const exec::StepAction &action : actions) {
       auto found = indices.find(action.program.getValue().str());
       if (found == indices.end())
-        return module.emitOpError("runs ")
-               << action.program << " in step '" << name.getValue()
-               << "', which is no exec.program";
+        return emitNoProgram(module, name, action.program);
       step.list.push_back({found->second, action.times});
       // Without nn.steps the program of a step's name is the step.
       if (!stated)
@@ -245,22 +250,37 @@ collectSteps(ModuleOp module, const std::vector<ProgramEffects> &programs) {
   return steps;
 }
 
+static SharedRange sharedRange(exec::RangeOp range) {
+  SharedRange shared;
+  auto type = range.getFull() ? cast<ShapedType>(*range.getFull())
+                              : ShapedType(range.getMemRefType());
+  shared.shape = type.getShape().vec();
+  exec::Role role = range.getRole();
+  shared.isOfModel =
+      role == exec::Role::Parameter || role == exec::Role::Buffer;
+  Attribute init = range.getInitAttr();
+  shared.beginsWithZeros = !init || isa<nn::ZerosAttr>(init);
+  return shared;
+}
+
 LogicalResult proof::verifySteps(ModuleOp module) {
   std::vector<ProgramEffects> programs;
   std::vector<const ProgramEffects *> pointers;
-  for (auto program : module.getOps<exec::ProgramOp>()) {
+  for (auto program : module.getOps<exec::ProgramOp>())
     programs.push_back(effectsOf(program));
-    if (std::string fault = faultOf(programs.back()); !fault.empty())
-      return program.emitError(fault);
-  }
   for (const ProgramEffects &program : programs)
     pointers.push_back(&program);
   auto steps = collectSteps(module, programs);
   if (failed(steps))
     return failure();
-  for (const auto &[name, step] : *steps)
-    if (std::string fault = faultOfStep(name, pointers, step.list, step.stated);
-        !fault.empty())
-      return module.emitError(fault);
-  return success();
+  std::map<std::string, SharedRange> ranges;
+  for (auto range : module.getOps<exec::RangeOp>())
+    ranges[range.getSymName().str()] = sharedRange(range);
+  auto fault = faultOfSteps(pointers, ranges, *steps);
+  if (!fault)
+    return success();
+  Operation *place = module;
+  if (fault->program)
+    place = module.lookupSymbol(fault->program->name);
+  return emitError(place->getLoc()) << fault->message << "; " << fault->remedy;
 }

@@ -407,6 +407,7 @@ static ProgramInfo parseProgram(const Manifest &manifest,
   program.reads = field.at("reads").strings();
   program.writes = field.at("writes").strings();
   program.adds = field.at("adds").strings();
+  program.clears = field.at("clears").strings();
   program.arenaBytes = field.at("arena_bytes").integer();
   program.flops = field.at("flops").number();
   auto ofModel = field.find("model_flops");
@@ -414,7 +415,7 @@ static ProgramInfo parseProgram(const Manifest &manifest,
   if (program.arenaBytes > manifest.arenaBytes)
     field.fail("'" + program.name + "' needs more than the arena");
   for (const auto *names : {&program.inputs, &program.outputs, &program.reads,
-                            &program.writes, &program.adds})
+                            &program.writes, &program.adds, &program.clears})
     for (const std::string &name : *names)
       if (ranges.count(name) == 0)
         field.fail("'" + program.name + "' uses '" + name +
@@ -448,6 +449,15 @@ static std::vector<StepAction> parseStep(const Manifest &manifest,
   return step;
 }
 
+static SharedRange sharedRange(const RangeInfo &range) {
+  SharedRange shared;
+  shared.shape = range.full;
+  shared.isOfModel = range.role == "parameter" || range.role == "buffer";
+  shared.beginsWithZeros =
+      !range.init || range.init->kind == Initializer::Kind::Zeros;
+  return shared;
+}
+
 /// Checks that the steps do what their programs need, and each as often as is
 /// stated.
 static void checkSteps(const Manifest &manifest, const Field &runs,
@@ -455,21 +465,19 @@ static void checkSteps(const Manifest &manifest, const Field &runs,
   std::vector<const ProgramEffects *> programs;
   for (const ProgramInfo &program : manifest.programs)
     programs.push_back(&program);
-  std::map<std::string, std::vector<ProgramRuns>> lists;
+  std::map<std::string, SharedRange> ranges;
+  for (const RangeInfo &range : manifest.ranges)
+    ranges[range.name] = sharedRange(range);
+  std::map<std::string, StepEffects> steps;
   for (const auto &[name, actions] : manifest.steps)
     for (const StepAction &action : actions)
-      lists[name].push_back(
+      steps[name].list.push_back(
           {static_cast<size_t>(action.program), action.times});
-  std::map<std::string, std::map<std::string, int64_t>> stated;
-  for (const auto &[name, step] : runs.fields()) {
-    lists[name];
+  for (const auto &[name, step] : runs.fields())
     for (const auto &[program, times] : step.fields())
-      stated[name][program] = times.integer(1);
-  }
-  for (const auto &[name, list] : lists)
-    if (std::string fault = faultOfStep(name, programs, list, stated[name]);
-        !fault.empty())
-      root.fail(fault);
+      steps[name].stated[program] = times.integer(1);
+  if (auto fault = faultOfSteps(programs, ranges, steps))
+    root.fail(fault->message + "; compile the model anew");
 }
 
 Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
@@ -479,8 +487,8 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   if (!problem.empty())
     throw Error(place + ": " + problem);
   Field root(document, place);
-  if (root.at("format").integer() != 4)
-    root.fail("format is not 4; the artifact is from another version");
+  if (root.at("format").integer() != 5)
+    root.fail("format is not 5; the artifact is from another version");
   Manifest manifest;
   manifest.config = root.at("config").texts();
   if (auto from = root.find("model_from"))

@@ -390,7 +390,7 @@ def artifact_cases(given, run):
                   r"manifest.json is not the manifest inside .*step.so")
     yield damaged("manifest-format",
                   change_manifest(lambda m: m.update(format=1)),
-                  r"format is not 4; the artifact is from another version")
+                  r"format is not 5; the artifact is from another version")
     yield damaged("library-cut", truncate("step.so", 5000),
                   r"step.so is damaged or was changed .*compile the artifact "
                   r"again")

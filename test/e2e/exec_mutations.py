@@ -170,8 +170,9 @@ def main():
     while len(tasks) < args.count:
         # Every kind in turn; one that finds nothing to do in this program is
         # tried on the others.
-        kind, seed = kinds[len(tasks) % len(kinds)], rng.getrandbits(32)
+        kind = kinds[len(tasks) % len(kinds)]
         for pickled in rng.sample(modules, len(modules)):
+            seed = rng.getrandbits(32)
             if mutate(pickled, kind, seed):
                 tasks.append((pickled, kind, seed))
                 break

@@ -6,6 +6,7 @@ this walks in order of issue, keeps the set of all operations that are over,
 and remembers of every byte who wrote it last and who has read it since."""
 import bisect
 import collections
+import copy
 import re
 
 import exec_text as text
@@ -173,7 +174,7 @@ class Bytes:
         at = bisect.bisect_left(self.starts, byte)
         if at == len(self.starts) or self.starts[at] != byte:
             self.starts.insert(at, byte)
-            self.states.insert(at, list(self.states[at - 1]))
+            self.states.insert(at, copy.copy(self.states[at - 1]))
         return at
 
     def segments(self, access):
@@ -276,7 +277,10 @@ def check_statement(module, program):
             "a name of no range")
     reads, writes = stated(program, "reads"), stated(program, "writes")
     require(stated(program, "outputs") <= writes, "an output is given, but not written")
-    require(stated(program, "adds") <= reads & writes, "a sum is not read and written")
+    adds, clears = stated(program, "adds"), stated(program, "clears")
+    require(adds <= reads & writes, "a sum is not read and written")
+    require(clears <= writes, "what is cleared is not written")
+    require(not adds & clears, "a sum is added to and cleared")
     inputs = {name for name in reads if module.ranges[name].role == "input"}
     require(inputs <= stated(program, "inputs"), "an input is read that nobody fills")
 
@@ -307,6 +311,172 @@ def check_effects(module, program, issued):
     require(seen == reads, "a stated read is missing")
 
 
+#===--- Sums ---------------------------------------------------------------===#
+
+KERNEL = re.compile(r"  exec\.kernel @(\S+) over\(.*?\) access \[(.*?)\] outputs (\d+)")
+KERNEL_OP = re.compile(r"(%\w+) = (exec\.load|arith\.\w+) (.*?) : (\S+)(?: (?:->|to) (\S+))?$")
+
+
+def sums_of_kernels(module):
+    """{kernel: [the inputs that output k is a sum of, by k]}."""
+    found = {}
+    for start, line in enumerate(module.rest):
+        if match := KERNEL.match(line):
+            name, accesses, outputs = match.groups()
+            arguments = re.findall(r"(%\w+): (\S+?)[,)]", module.rest[start + 1])
+            end = module.rest.index("  }", start)
+            found[name] = sums_of_kernel(
+                [line.strip() for line in module.rest[start + 2:end]],
+                {argument: (access, text.shape(kind)[1]) for (argument, kind), access
+                 in zip(arguments, accesses.split(", "))},
+                [argument for argument, _ in arguments][-int(outputs):])
+    return found
+
+
+def sums_of_kernel(lines, arguments, outputs):
+    values, stores = {}, {}
+    for line in lines:
+        if match := KERNEL_OP.match(line):
+            name, op, operands, kind, other = match.groups()
+            # A name may come again in another region.
+            values[name] = (op, [values.get(operand, operand) for operand in operands.split(", ")],
+                            other or kind)
+        elif match := re.match(r"(%\w+) = ", line):
+            values.pop(match.group(1), None)
+        elif match := re.match(r"exec\.store (%\w+), (%\w+) ", line):
+            stores.setdefault(match.group(2), []).append(values.get(match.group(1)))
+
+    def unrounded(value, element):
+        if (value and value[0] == "arith.extf" and value[1][0][0] == "arith.truncf" and
+                value[1][0][2] == element):
+            return value[1][0][1][0]
+        return value
+
+    def leaves(value, element):
+        value = unrounded(value, element)
+        if not isinstance(value, tuple) or value[0] not in ("arith.addf", "arith.addi"):
+            return [value]
+        return [leaf for operand in value[1] for leaf in leaves(operand, element)]
+
+    def sums_of(output):
+        stored = stores.get(output, [])
+        found = leaves(stored[0], arguments[output][1]) if len(stored) == 1 else []
+        if len(found) < 2:
+            return []
+        return [leaf[1][0] for leaf in found if isinstance(leaf, tuple) and
+                leaf[0] == "exec.load" and leaf[1][0] not in outputs and
+                arguments.get(leaf[1][0]) == arguments[output]]
+
+    numbers = {name: i for i, name in enumerate(arguments)}
+    return [[numbers[name] for name in sums_of(output)] for output in outputs]
+
+
+class Known:
+    """What is known of bytes: "zero", or {(range, how far its bytes lie behind
+    these): whether something was added}."""
+
+    def __init__(self, size):
+        self.bytes = Bytes(size)
+        self.bytes.states[0] = None
+
+    def set(self, access, state):
+        self.bytes.cut(access.begin)
+        self.bytes.replace(access, state)
+
+    def pieces(self, access):
+        states = list(self.bytes.segments(access))
+        starts = self.bytes.starts
+        at = bisect.bisect_left(starts, access.begin)
+        return [(starts[at + i], starts[at + i + 1], state) for i, state in enumerate(states)]
+
+    def whole(self, access):
+        """What all of these bytes are."""
+        states = [state for _, _, state in self.pieces(access)]
+        if "zero" in states:
+            return "zero" if all(state == "zero" for state in states) else {}
+        common = dict(states[0] or {}) if states else {}
+        for state in states[1:]:
+            common = {key: added for key, added in common.items()
+                      if (state or {}).get(key) == added}
+        return common
+
+
+def follow_sums(module, issued, ranges):
+    """What is known at the end of what `ranges` held at the start."""
+    known = Known(module.bytes["arena_bytes"])
+    places = {name: Access(name, entry.offset, entry.offset + text.bytes_of(entry.kind))
+              for name, entry in module.ranges.items()}
+    for name in ranges:
+        known.set(places[name], {(name, 0): False})
+    kernels = sums_of_kernels(module)
+    for issue in issued:
+        if isinstance(issue.op, text.Event):
+            continue
+        made = []
+        if issue.op.op == "copy":
+            moved = issue.writes[0].begin - issue.reads[0].begin
+            for begin, end, state in known.pieces(issue.reads[0]):
+                if isinstance(state, dict):
+                    state = {(name, away - moved): added
+                             for (name, away), added in state.items()}
+                made.append((Access(None, begin + moved, end + moved), state))
+        elif issue.op.op == "fill_zero":
+            made.append((issue.writes[0], "zero"))
+        elif issue.op.op in ("launch", "gemm_add"):
+            sums = [[2]] if issue.op.op == "gemm_add" else kernels[
+                re.match(r"@(\S+)", issue.op.what).group(1)]
+            for write, inputs in zip(issue.writes, sums):
+                state = {}
+                for source in (issue.reads[i] for i in inputs):
+                    held = known.whole(source)
+                    if held != "zero":
+                        state.update({(name, away + source.begin - write.begin): True
+                                      for name, away in held})
+                made.append((write, state))
+        for access in (*issue.writes, *issue.scratch):
+            if access.begin != access.end:
+                known.set(access, None)
+        for access, state in made:
+            known.set(access, state)
+    return {name: known.whole(place) for name, place in places.items()}
+
+
+def check_sums(module, program, issued, cleared):
+    adds, clears = stated(program, "adds"), stated(program, "clears")
+    others = (stated(program, "reads") & stated(program, "writes") & cleared) - adds - clears
+    if not adds | clears | others:
+        return
+    held = follow_sums(module, issued, adds | others)
+    require(all(held[name] == "zero" for name in clears), "a range is not cleared")
+
+    def is_sum(name):
+        return held[name] != "zero" and held[name].get((name, 0), False)
+    require(all(map(is_sum, adds)), "a sum is not added to")
+    require(not any(map(is_sum, others)), "an addition that is not stated")
+
+
+#===--- Steps --------------------------------------------------------------===#
+
+def sizes_of(entry):
+    match = re.search(r"full = tensor<((?:\d+x)*)\w+>", entry.rest)
+    return [int(n) for n in match.group(1).split("x")[:-1]] if match else text.shape(entry.kind)[0]
+
+
+def check_slices(module, programs, counts):
+    """An input of the whole step says how often its slices are taken."""
+    for name in counts:
+        for whole in programs[name].lists.get("inputs", []):
+            part = whole.removesuffix(".of_step")
+            takers = [taker for taker in counts if part in stated(programs[taker], "inputs")]
+            if part == whole or not takers or part not in module.ranges:
+                continue
+            few, many = sizes_of(module.ranges[part]), sizes_of(module.ranges[whole])
+            require(few and few[0] and many and few[1:] == many[1:] and many[0] and
+                    many[0] % few[0] == 0, "slices of another size")
+            require(all(counts[taker] * few[0] == many[0] for taker in takers),
+                    "another number of slices")
+
+
 def check_step(module):
     programs = {program.name: program for program in module.programs()}
     step = module.step
@@ -319,19 +489,39 @@ def check_step(module):
     for name, times in step:
         counts[name] += times
     require(module.runs is None or counts == module.runs, "a program runs too often or too seldom")
-    made = set().union(*(stated(program, "writes") - stated(program, "reads")
-                         for program in programs.values()))
+    check_slices(module, programs, counts)
+
+    def makes(program):
+        return stated(program, "writes") - stated(program, "reads") - stated(program, "clears")
+    here = [programs[name] for name in counts]
+    made = set().union(*map(makes, here))
+    of_model = {name for name, entry in module.ranges.items()
+                if entry.role in ("parameter", "buffer")}
+    elsewhere = set().union(*map(makes, programs.values())) - of_model - set().union(
+        *(stated(program, "writes") for program in here))
     sums = set().union(*(stated(program, "adds") for program in programs.values()))
-    written, filled = set(), set()
+    written, filled, from_zero, lost = set(), set(), set(), set()
+    unread = {}
     for name, times in step:
+        program = programs[name]
+        reads, writes, adds, clears = (stated(program, what)
+                                       for what in ("reads", "writes", "adds", "clears"))
+        slices = {"tokens", "targets"} & stated(program, "inputs")
         for _ in range(times):
-            reads, writes, adds = (stated(programs[name], what)
-                                   for what in ("reads", "writes", "adds"))
             require(reads & made <= written, "a read of what another program has yet to write")
+            require(not reads & elsewhere, "a read of what no program of the step writes")
             require((reads & sums) - adds <= filled, "a read of an empty sum")
+            require(not reads & lost, "a read of the last microbatch alone")
+            from_zero |= adds - written
             written |= writes
-            filled = (filled - writes) | adds
-    require(filled <= made, "a sum is left full")
+            filled = (filled | writes) - clears
+            parts = makes(program) if slices else set()
+            lost = (lost - writes) | {part for part in parts if unread.get(part) == name}
+            unread = {**{part: maker for part, maker in unread.items()
+                         if part not in reads | writes}, **dict.fromkeys(parts, name)}
+    require(not from_zero & filled, "a sum is left full")
+    require(all(re.search(r"init = (?!#nn\.zeros)", module.ranges[name].rest) is None
+                for name in from_zero), "a sum begins with a value")
 
 
 def fault_of(module):
@@ -346,9 +536,14 @@ def fault_of(module):
                                    if other is not program))
             check_outputs(module, program, issued)
             check_program(module, program, issued, others)
-        for program, issued in programs:
+        for program, _ in programs:
             check_statement(module, program)
+        step = {name for name, _ in module.step or []}
+        cleared = set().union(*(stated(program, "clears") for program, _ in programs
+                                if program.name in step))
+        for program, issued in programs:
             check_effects(module, program, issued)
+            check_sums(module, program, issued, cleared if program.name in step else set())
         check_step(module)
     except Fault as fault:
         return str(fault)

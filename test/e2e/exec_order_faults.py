@@ -120,7 +120,11 @@ EDITS = [
     ("a step states nothing", *STEPS, ("exec.steps", "exec.others")),
     ("a step runs no program", *STEPS, ("@train times", "@move times")),
     ("a program runs too often or too seldom", *STEPS, ("times 1", "times 2")),
-    ("a sum is left full", (READS_W, 'exec.adds = ["w"], ' + READS_W)),
+    ("a sum is not added to", (READS_W, 'exec.adds = ["w"], ' + READS_W)),
+    ("a range is not cleared", (READS_W, 'exec.clears = ["w"], ' + READS_W)),
+    ("what is cleared is not written", (READS_W, 'exec.clears = ["g"], ' + READS_W)),
+    ("a sum is added to and cleared",
+     (READS_W, 'exec.adds = ["w"], exec.clears = ["w"], ' + READS_W)),
     # Operands of one operation.
     (IN_PLACE, ("at 448", "at 192")),
     (IN_PLACE, ("at 384", "at 192")),
@@ -140,19 +144,111 @@ EDITS = [
 ]
 
 
+# Two microbatches, whose sum one program makes and another takes and clears,
+# after a count of the whole step.
+SUMS = """module attributes {exec.arena_bytes = 448 : i64, exec.persistent_bytes = 320 : i64, exec.steps = {train = {accumulate = 2 : i64, label = 1 : i64, update = 1 : i64}}, nn.steps = {train = [#nn.action<@label times 1>, #nn.action<@accumulate times 2>, #nn.action<@update times 1>]}} {
+  exec.range @sum : memref<4xf32> role state at 0 {init = #nn.zeros}
+  exec.range @targets : memref<4xf32> role input at 64
+  exec.range @targets.of_step : memref<8xf32> role input at 128
+  exec.range @n : memref<4xf32> role input at 192
+  exec.range @y : memref<4xf32> role output at 256
+  exec.kernel @add over(1, 4) access [element, element, element] outputs 1 {
+  ^bb0(%in0: memref<4xf32>, %in1: memref<4xf32>, %out0: memref<4xf32>):
+    exec.map {
+      %0 = exec.load %in0 : memref<4xf32> -> f32
+      %1 = exec.load %in1 : memref<4xf32> -> f32
+      %2 = arith.addf %0, %1 : f32
+      exec.store %2, %out0 : f32, memref<4xf32>
+    }
+  }
+  exec.program @label arena 320 attributes {exec.inputs = ["targets.of_step"], exec.outputs = ["n"], exec.reads = ["targets.of_step"], exec.writes = ["n"]} {
+    %all = exec.get @targets.of_step : memref<8xf32>
+    %n = exec.get @n : memref<4xf32>
+    %half = exec.view %all[0] : memref<8xf32> to memref<4xf32>
+    exec.copy on compute(%half : memref<4xf32>) outs(%n : memref<4xf32>)
+  }
+  exec.program @accumulate arena 448 attributes {exec.inputs = ["targets", "n"], exec.outputs = [], exec.reads = ["targets", "n", "sum"], exec.writes = ["sum"], exec.adds = ["sum"]} {
+    %sum = exec.get @sum : memref<4xf32>
+    %targets = exec.get @targets : memref<4xf32>
+    %n = exec.get @n : memref<4xf32>
+    %a = exec.alloc at 320 : memref<4xf32>
+    %b = exec.alloc at 384 : memref<4xf32>
+    exec.launch @add on compute(%targets, %n : memref<4xf32>, memref<4xf32>) outs(%a : memref<4xf32>)
+    exec.launch @add on compute(%sum, %a : memref<4xf32>, memref<4xf32>) outs(%b : memref<4xf32>)
+    exec.copy on compute(%b : memref<4xf32>) outs(%sum : memref<4xf32>)
+  }
+  exec.program @update arena 320 attributes {exec.inputs = [], exec.outputs = ["y"], exec.reads = ["sum"], exec.writes = ["y", "sum"], exec.clears = ["sum"]} {
+    %sum = exec.get @sum : memref<4xf32>
+    %y = exec.get @y : memref<4xf32>
+    exec.copy on compute(%sum : memref<4xf32>) outs(%y : memref<4xf32>)
+    exec.fill_zero on compute() outs(%sum : memref<4xf32>)
+  }
+}
+"""
+NOT_ADDED = "a sum is not added to"
+TO_SUM = "exec.copy on compute(%b : memref<4xf32>) outs(%sum"
+LABEL, ADD, UPDATE = (f"#nn.action<@{program}>" for program in
+                      ("label times 1", "accumulate times 2", "update times 1"))
+LOST = ((', exec.adds = ["sum"]', ""), ('"n", "sum"], exec.writes', '"n"], exec.writes'),
+        ("(%sum, %a :", "(%n, %a :"))
+
+
+def other_rows(name, value, rows, wanted):
+    """Edits that give an input other rows, of which a program reads the first."""
+    old, new = f"memref<{rows}xf32>", f"memref<{wanted}xf32>"
+    get = f"= exec.get @{name} : "
+    return ((f"@{name} : {old}", f"@{name} : {new}"),
+            (f"%{value} {get}{old}", f"%whole {get}{new}\n    %{value} = exec.view %whole[0] : "
+                                     f"{new} to {old}"))
+
+
+SUM_EDITS = [
+    # What is added is not looked at, nor in which order, nor in how many parts.
+    (None, ("(%sum, %a :", "(%a, %sum :")),
+    (None, ("(%sum, %a :", "(%sum, %sum :")),
+    (None, ("@add on compute(%targets, %n", "@add on compute(%sum, %n"),
+     ("(%sum, %a :", "(%targets, %a :")),
+    (NOT_ADDED, (TO_SUM, TO_SUM.replace("%b", "%a"))),
+    (NOT_ADDED, (TO_SUM, TO_SUM.replace("%b", "%targets"))),
+    (NOT_ADDED, ("arith.addf", "arith.mulf")),
+    (NOT_ADDED, ("%1 = exec.load %in1", "%other = exec.load %in0"),
+     ("arith.addf %0, %1", "arith.addf %other, %other"), ("(%sum, %a :", "(%a, %sum :")),
+    ("an addition that is not stated", (', exec.adds = ["sum"]', "")),
+    ("a range is not cleared",
+     ("exec.fill_zero on compute()", "exec.copy on compute(%y : memref<4xf32>)")),
+    ("a sum is left full", (', exec.clears = ["sum"]', "")),
+    ("a sum begins with a value", ("#nn.zeros", "#nn.ones")),
+    # Steps: a program that comes first, or last, or is left out.
+    ("a read of what another program has yet to write",
+     (LABEL, "FIRST"), (ADD, LABEL), ("FIRST", ADD)),
+    ("a read of what no program of the step writes",
+     (LABEL + ", ", ""), (", label = 1 : i64", "")),
+    ("a read of an empty sum", (ADD, "FIRST"), (UPDATE, ADD), ("FIRST", UPDATE)),
+    ("another number of slices", ("@accumulate times 2", "@accumulate times 3"),
+     ("accumulate = 2", "accumulate = 3")),
+    ("another number of slices", *other_rows("targets", "targets", 4, 8)),
+    ("slices of another size", *other_rows("targets.of_step", "all", 8, 10)),
+    # Only the last microbatch would count.
+    ("a read of the last microbatch alone", *LOST),
+    (None, *LOST, ('"targets", "n"]', '"n"]'), ('"targets", "n"]', '"n"]'),
+     ("%targets, %n", "%n, %n")),
+]
+
+
 def main():
-    wrong = 0
-    for expected, *edits in [(None,), *EDITS]:
-        content = GOOD
-        for old, new in edits:
-            if old not in content:
-                sys.exit(f"the program has no {old!r}")
-            content = content.replace(old, new, 1)
-        found = exec_order.fault_of(exec_text.Module(content))
-        if found != expected:
-            print(f"{edits}: expected {expected}, found {found}")
-            wrong += 1
-    faults = sum(expected is not None for expected, *_ in EDITS)
+    wrong = faults = 0
+    for good, all_edits in ((GOOD, EDITS), (SUMS, SUM_EDITS)):
+        for expected, *edits in [(None,), *all_edits]:
+            content = good
+            for old, new in edits:
+                if old not in content:
+                    sys.exit(f"the program has no {old!r}")
+                content = content.replace(old, new, 1)
+            found = exec_order.fault_of(exec_text.Module(content))
+            faults += expected is not None
+            if found != expected:
+                print(f"{edits}: expected {expected}, found {found}")
+                wrong += 1
     print(f"{faults} faults planted, {wrong} programs judged wrongly")
 
 

@@ -29,7 +29,8 @@ def copy_a_part(rng, module):
         names[0] = view.name
 
 
-def a_list(rng, module, wanted=("reads", "writes", "adds", "inputs", "outputs")):
+def a_list(rng, module, wanted=("reads", "writes", "adds", "clears", "inputs",
+                                "outputs")):
     """A list of names that a program states, which is not empty."""
     return choose(rng, [names for program in module.programs()
                         for what, names in program.lists.items() if what in wanted and names])
@@ -44,7 +45,8 @@ def state_less(rng, module):
 @mutation
 def state_more(rng, module):
     program = rng.choice(module.programs())
-    names = program.lists.setdefault(rng.choice(("reads", "writes", "adds", "outputs")), [])
+    names = program.lists.setdefault(rng.choice(
+        ("reads", "writes", "adds", "clears", "outputs")), [])
     names.append(choose(rng, [name for name in module.ranges if name not in names]))
 
 
@@ -57,6 +59,65 @@ def state_another_range(rng, module):
 @mutation
 def state_nothing(rng, module):
     del rng.choice(module.programs()).lists[rng.choice(("reads", "writes"))]
+
+
+@mutation
+def state_no_sum(rng, module):
+    lists, what = choose(rng, [(program.lists, what) for program in module.programs()
+                               for what in ("adds", "clears") if program.lists.get(what)])
+    del lists[what]
+
+
+def copies_of_sums(module):
+    """(block, copy, launch) where a copy takes what a kernel adds up of two."""
+    for block in module.blocks.values():
+        work = [op for op in block.body if isinstance(op, Work)]
+        for launch, op in zip(work, work[1:]):
+            if (op.op == "copy" and launch.op == "launch" and launch.outs == op.ins and
+                    launch.what.startswith("@add") and len(launch.ins) == 2):
+                yield block, op, launch
+
+
+@mutation
+def overwrite_instead_of_adding(rng, module):
+    _, op, launch = choose(rng, list(copies_of_sums(module)))
+    op.ins = [rng.choice(launch.ins)]
+
+
+@mutation
+def add_twice(rng, module):
+    """Good: what is added is not looked at."""
+    _, _, launch = choose(rng, list(copies_of_sums(module)))
+    launch.ins[:] = [rng.choice(launch.ins)] * 2
+
+
+@mutation
+def clear_to_something_else(rng, module):
+    block, op = choose(rng, [(block, op) for block in module.blocks.values()
+                             for op in block.body
+                             if isinstance(op, Work) and op.op == "fill_zero"])
+    kinds = block.kinds()
+    op.op, op.ins = "copy", [choose(rng, [name for name, kind in kinds.items() if
+                                          kind == kinds[op.outs[0]] and name != op.outs[0]])]
+
+
+@mutation
+def begin_with_a_value(rng, module):
+    """Good of what is no sum."""
+    zeros = [entry for entry in module.ranges.values() if "init = #nn.zeros" in entry.rest]
+    sums = {name for program in module.programs() for name in program.lists.get("adds", [])}
+    entry = choose(rng, [entry for entry in zeros if entry.name in sums] or zeros)
+    entry.rest = entry.rest.replace("init = #nn.zeros", "init = #nn.ones")
+
+
+@mutation
+def give_an_input_other_rows(rng, module):
+    """Good where no slice of a step depends on it."""
+    entry = choose(rng, [entry for entry in module.ranges.values() if entry.role == "input" and
+                         re.search(r"full = tensor<\d+x", entry.rest)])
+    entry.rest = re.sub(r"full = tensor<(\d+)x",
+                        lambda match: f"full = tensor<{int(match.group(1)) * rng.choice((2, 3))}x",
+                        entry.rest)
 
 
 def a_step(module):

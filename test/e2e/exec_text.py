@@ -24,7 +24,7 @@ _MODULE = re.compile(r"exec\.(arena_bytes|persistent_bytes) = (\d+)")
 _TARGET = re.compile(r"exec\.target = \"(\w+)\"")
 _STEP = re.compile(r"nn\.steps = \{train = \[(.*?)\]\}")
 _RUNS = re.compile(r"exec\.steps = \{train = \{(.*?)\}\}")
-_LIST = re.compile(r"exec\.(inputs|outputs|reads|writes|adds) = \[(.*?)\]")
+_LIST = re.compile(r"exec\.(inputs|outputs|reads|writes|adds|clears) = \[(.*?)\]")
 _MESH = re.compile(r"\s*fsdp\.mesh @\S+ \[(.*?)\]")
 
 

@@ -37,7 +37,7 @@ module attributes {exec.persistent_bytes = 384 : i64, exec.arena_bytes = 448 : i
     exec.copy on compute (%a : memref<16xf32>) outs(%sum : memref<16xf32>)
   }
   // Halves make a whole.
-  exec.program @update arena 384 attributes {exec.inputs = [], exec.outputs = ["y"], exec.reads = ["sum", "w"], exec.writes = ["sum", "w", "g", "y"]} {
+  exec.program @update arena 384 attributes {exec.inputs = [], exec.outputs = ["y"], exec.reads = ["sum", "w"], exec.writes = ["sum", "w", "g", "y"], exec.clears = ["sum"]} {
     %w = exec.get @w : memref<16xf32>
     %sum = exec.get @sum : memref<16xf32>
     %g = exec.get @g : memref<16xf32>
@@ -220,13 +220,13 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i
 
 // -----
 
-// expected-error @below {{step 'train' runs 'train', which does not exist, 0 times, but states once}}
+// expected-error @below {{step 'train' runs 'train', which does not exist, 0 times, but states once; let the list (nn.steps) and the statement (exec.steps) agree}}
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64, exec.steps = {train = {train = 1 : i64}}} {
 }
 
 // -----
 
-// expected-error @below {{has nn.steps, but does not state how often its steps run each program (exec.steps)}}
+// expected-error @below {{has nn.steps, but does not state how often its steps run each program (exec.steps), as exec-lower does}}
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64, nn.steps = {train = [#nn.action<@p times 1>]}} {
   exec.program @p arena 0 attributes {exec.reads = [], exec.writes = []} {
   }
@@ -234,25 +234,24 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64, 
 
 // -----
 
-// expected-error @below {{step 'train' runs 'p' 3 times, but states 2 times}}
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64,
     nn.steps = {train = [#nn.action<@p times 1>, #nn.action<@p times 2>]}, exec.steps = {train = {p = 2 : i64}}} {
+  // expected-error @below {{step 'train' runs 'p' 3 times, but states 2 times; let the list (nn.steps) and the statement (exec.steps) agree}}
   exec.program @p arena 0 attributes {exec.reads = [], exec.writes = []} {
   }
 }
 
 // -----
 
-// expected-error @below {{runs @k in step 'train', which is no exec.program}}
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64,
     nn.steps = {train = [#nn.action<@k times 1>]}, exec.steps = {train = {k = 1 : i64}}} {
+  // expected-error @below {{@k is run by step 'train', but is no exec.program; list programs alone in nn.steps}}
   exec.func @k {
   }
 }
 
 // -----
 
-// expected-error @below {{step 'train': 'take' reads 'x', which 'give' writes, before that has run}}
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i64,
     nn.steps = {train = [#nn.action<@take times 1>, #nn.action<@give times 1>]}, exec.steps = {train = {give = 1 : i64, take = 1 : i64}}} {
   exec.range @x : memref<16xf32> role input at 0
@@ -261,6 +260,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i
     %x = exec.get @x : memref<16xf32>
     exec.fill_zero on compute () outs(%x : memref<16xf32>)
   }
+  // expected-error @below {{step 'train': 'take' reads 'x', which 'give' writes, before that has run; list 'give' in front of 'take' in nn.steps}}
   exec.program @take arena 128 attributes {exec.inputs = ["x"], exec.outputs = ["y"], exec.reads = ["x"], exec.writes = ["y"]} {
     %x = exec.get @x : memref<16xf32>
     %y = exec.get @y : memref<16xf32>

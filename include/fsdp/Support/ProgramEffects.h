@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,27 @@ struct ProgramEffects {
   /// Ranges of which it reads what is there before it, and those that it
   /// writes, whole.
   std::vector<std::string> reads, writes;
-  /// The sums among both, to which it adds: they are zero when a step begins
-  /// and when it ends.
-  std::vector<std::string> adds;
+  /// Ranges among both, of which it leaves what was there and something more,
+  /// and those among the written ones that it leaves at zero. What a program
+  /// adds to is a sum: it is zero when a step begins to add to it.
+  std::vector<std::string> adds, clears;
 };
+
+/// True if each run of the program takes one slice of a step's batch.
+bool takesMicrobatch(const ProgramEffects &program);
 
 /// What is wrong with the statement of one program, or nothing.
 std::string faultOf(const ProgramEffects &program);
+
+/// What a range is, whatever programs do to it.
+struct SharedRange {
+  /// Of the whole tensor, where a rank holds a part.
+  std::vector<int64_t> shape;
+  /// It is a parameter or a buffer of the model, which holds something before
+  /// any program has run.
+  bool isOfModel = false;
+  bool beginsWithZeros = true;
+};
 
 /// Consecutive runs of a program as part of a step.
 struct ProgramRuns {
@@ -38,14 +53,29 @@ struct ProgramRuns {
   int64_t times;
 };
 
-/// What is wrong with the step called `step`, or nothing. A step runs programs
-/// as often as `stated` says, by name; a range that a program makes, which is
-/// to write it without reading it, has been written when another reads it; and
-/// a sum has been added to when it is read, and is zero again at the end.
-std::string faultOfStep(const std::string &step,
-                        const std::vector<const ProgramEffects *> &programs,
-                        const std::vector<ProgramRuns> &list,
-                        const std::map<std::string, int64_t> &stated);
+/// A step as it is listed, and how often it is stated to run programs, by name.
+struct StepEffects {
+  std::vector<ProgramRuns> list;
+  std::map<std::string, int64_t> stated;
+};
+
+/// What is wrong with a step, and what to do about it where it is listed.
+struct StepFault {
+  std::string message, remedy;
+  /// Null if it is about none.
+  const ProgramEffects *program = nullptr;
+};
+
+/// What is wrong with one of `steps`, or nothing. A step runs programs as often
+/// as is stated; programs that take slices of an input run once for each slice
+/// that an input of the whole step holds; a range that a program makes, which
+/// is to write it without reading it, has been written when another reads it;
+/// a sum has been added to when it is read, and is zero again when a step ends
+/// that begins to add to it.
+std::optional<StepFault>
+faultOfSteps(const std::vector<const ProgramEffects *> &programs,
+             const std::map<std::string, SharedRange> &ranges,
+             const std::map<std::string, StepEffects> &steps);
 
 } // namespace fsdp
 

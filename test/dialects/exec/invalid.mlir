@@ -485,6 +485,12 @@ exec.program @p attributes {exec.adds} {
 
 // -----
 
+// expected-error @below {{needs 'exec.clears' to be an array of names of ranges, on a program}}
+exec.program @p attributes {exec.clears = [3]} {
+}
+
+// -----
+
 // expected-error @below {{needs 'exec.flops' to be an i64 that is not negative, on a program}}
 exec.program @p attributes {exec.flops = "many"} {
 }

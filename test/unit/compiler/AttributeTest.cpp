@@ -39,8 +39,8 @@ const StringRef kDiscardable[] = {
     exec::kThreadsAttr,    exec::kInputsAttr,
     exec::kOutputsAttr,    exec::kReadsAttr,
     exec::kWritesAttr,     exec::kAddsAttr,
-    exec::kStepsAttr,      exec::kFlopsAttr,
-    exec::kMakesAttr};
+    exec::kClearsAttr,     exec::kStepsAttr,
+    exec::kFlopsAttr,      exec::kMakesAttr};
 
 /// One attribute of every kind.
 SmallVector<Attribute> everyKind(MLIRContext *context) {

@@ -25,7 +25,7 @@ inline rt::Manifest
 manifestOf(const std::vector<std::pair<std::string, int64_t>> &mesh,
            const std::vector<TestRange> &ranges) {
   using nlohmann::json;
-  json document = {{"format", 4},
+  json document = {{"format", 5},
                    {"config", json::object()},
                    {"fingerprint", json::object()},
                    {"mesh", {{"axes", json::array()}}},

@@ -59,7 +59,7 @@ int countAccepted(const std::string &text, int mutations, Mutator mutate,
 }
 
 const char *const kManifest = R"({
-  "format": 4,
+  "format": 5,
   "config": {"model.dim": "64", "optimizer.eps": 1e-8},
   "fingerprint": {"threads": 1},
   "mesh": {"axes": [{"name": "dp_replicate", "size": 2},
@@ -90,11 +90,12 @@ const char *const kManifest = R"({
      "placement": {"dims": []}}],
   "programs": [{"name": "train", "inputs": ["tokens"], "outputs": ["loss"],
                 "reads": ["w", "tokens"], "writes": ["w", "loss"],
-                "adds": ["w"], "arena_bytes": 2048, "flops": 1e6},
-               {"name": "clear", "inputs": [], "outputs": [], "reads": ["w"],
-                "writes": ["w"], "adds": [], "arena_bytes": 2048, "flops": 0}],
-  "steps": {"train": [{"program": "train", "times": 2},
-                      {"program": "clear", "times": 1}]},
+                "adds": ["w"], "clears": [], "arena_bytes": 2048, "flops": 1e6},
+               {"name": "clear", "inputs": [], "outputs": [], "reads": [],
+                "writes": ["w"], "adds": [], "clears": ["w"],
+                "arena_bytes": 2048, "flops": 0}],
+  "steps": {"train": [{"program": "clear", "times": 1},
+                      {"program": "train", "times": 2}]},
   "runs": {"train": {"train": 2, "clear": 1}}})";
 
 /// First values are written into an arena with guards around it.

@@ -11,7 +11,7 @@ using nlohmann::json;
 /// Two ranks, one sharded parameter of 5 x 2, one scalar.
 static json goodManifest() {
   return json::parse(R"({
-    "format": 4,
+    "format": 5,
     "config": {"model.dim": "64", "optimizer.eps": 1e-8},
     "fingerprint": {"threads": 1},
     "model": {"family": "llama3", "fields": {"dim": 64, "norm_eps": 1e-05,
@@ -29,6 +29,7 @@ static json goodManifest() {
        "placement": null}],
     "programs": [{"name": "train", "inputs": [], "outputs": ["loss"],
                   "reads": ["w"], "writes": ["w", "loss"], "adds": [],
+                  "clears": [],
                   "arena_bytes": 256, "flops": 1e6}],
     "steps": {"train": [{"program": "train", "times": 3}]},
     "runs": {"train": {"train": 3}}})");
@@ -80,7 +81,7 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m.erase("arena"); }),
             "damaged manifest m.json: the field 'arena' is missing");
   EXPECT_EQ(damaged([](json &m) { m["format"] = 1; }),
-            "damaged manifest m.json: format is not 4; the artifact is from "
+            "damaged manifest m.json: format is not 5; the artifact is from "
             "another version");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = -64; }),
             "damaged manifest m.json: ranges[0]: offset: expected an integer "
@@ -172,20 +173,22 @@ static json accumulating() {
   using Names = std::vector<std::string>;
   m["programs"] = json::array();
   auto add = [&](const char *name, Names inputs, Names outputs, Names reads,
-                 Names writes, Names adds) {
+                 Names writes, Names adds, Names clears) {
     m["programs"].push_back({{"name", name},
                              {"inputs", inputs},
                              {"outputs", outputs},
                              {"reads", reads},
                              {"writes", writes},
                              {"adds", adds},
+                             {"clears", clears},
                              {"arena_bytes", 64},
                              {"flops", 1}});
   };
-  add("label", {"targets"}, {"count"}, {"targets"}, {"count"}, {});
+  add("label", {"targets"}, {"count"}, {"targets"}, {"count"}, {}, {});
   add("accumulate", {"targets", "count"}, {}, {"w", "targets", "count", "sum"},
-      {"sum"}, {"sum"});
-  add("update", {}, {"loss"}, {"w", "sum"}, {"w", "sum", "g", "loss"}, {});
+      {"sum"}, {"sum"}, {});
+  add("update", {}, {"loss"}, {"w", "sum"}, {"w", "sum", "g", "loss"}, {},
+      {"sum"});
   m["steps"]["train"] = {{{"program", "label"}, {"times", 1}},
                          {{"program", "accumulate"}, {"times", 4}},
                          {{"program", "update"}, {"times", 1}}};
@@ -204,34 +207,34 @@ TEST(Manifest, StepsDoWhatTheirProgramsState) {
   const std::string place = "damaged manifest m.json: step 'train'";
   EXPECT_EQ(changed([&](json &m) { list(m).erase(0); }),
             place + " runs 'label', which writes 'count', 0 times, but states "
-                    "once");
+                    "once; compile the model anew");
   EXPECT_EQ(changed([&](json &m) { list(m).erase(2); }),
             place + " runs 'update', which writes 'w', 0 times, but states "
-                    "once");
+                    "once; compile the model anew");
   EXPECT_EQ(changed([&](json &m) { list(m)[2]["times"] = 2; }),
             place + " runs 'update', which writes 'w', 2 times, but states "
-                    "once");
+                    "once; compile the model anew");
   EXPECT_EQ(changed([&](json &m) { list(m)[1]["times"] = 3; }),
             place + " runs 'accumulate', which writes 'sum', 3 times, but "
-                    "states 4 times");
+                    "states 4 times; compile the model anew");
   EXPECT_EQ(changed([&](json &m) { std::swap(list(m)[0], list(m)[1]); }),
             place + ": 'accumulate' reads 'count', which 'label' writes, "
-                    "before that has run");
+                    "before that has run; compile the model anew");
   EXPECT_EQ(changed([&](json &m) { std::swap(list(m)[1], list(m)[2]); }),
             place + ": 'update' reads 'sum', a sum to which nothing has been "
-                    "added by then");
+                    "added by then; compile the model anew");
   // Statements that agree with a wrong list.
   EXPECT_EQ(changed([&](json &m) {
               list(m).erase(2);
               m["runs"]["train"].erase("update");
             }),
             place + ": it ends with what 'accumulate' has added to 'sum', with "
-                    "which the next step would begin");
+                    "which the next step would begin; compile the model anew");
   EXPECT_EQ(changed([&](json &m) {
               list(m)[2]["times"] = m["runs"]["train"]["update"] = 2;
             }),
             place + ": 'update' reads 'sum', a sum to which nothing has been "
-                    "added by then");
+                    "added by then; compile the model anew");
   EXPECT_EQ(changed([&](json &m) { m["programs"].erase(0); }),
             "damaged manifest m.json: steps: train[0]: program: there is no "
             "program 'label'");
@@ -240,10 +243,10 @@ TEST(Manifest, StepsDoWhatTheirProgramsState) {
               list(m).erase(0);
             }),
             place + " runs 'label', which does not exist, 0 times, but states "
-                    "once");
+                    "once; compile the model anew");
   EXPECT_EQ(changed([](json &m) { m["runs"]["other"]["label"] = 1; }),
             "damaged manifest m.json: step 'other' runs 'label', which writes "
-            "'count', 0 times, but states once");
+            "'count', 0 times, but states once; compile the model anew");
   EXPECT_EQ(changed([](json &m) { m["runs"]["train"]["label"] = 0; }),
             "damaged manifest m.json: runs: train: label: expected an integer "
             "from 1 to 2^62");
@@ -253,12 +256,83 @@ TEST(Manifest, StepsDoWhatTheirProgramsState) {
   EXPECT_EQ(changed([](json &m) { m["programs"][1]["reads"].erase(3); }),
             "damaged manifest m.json: programs[1]: 'accumulate' adds to 'sum', "
             "but does not state that it reads and writes it");
+  EXPECT_EQ(changed([](json &m) { m["programs"][2]["writes"].erase(1); }),
+            "damaged manifest m.json: programs[2]: 'update' clears 'sum', but "
+            "does not state that it writes it");
+  EXPECT_EQ(changed([](json &m) { m["programs"][1]["clears"] = {"sum"}; }),
+            "damaged manifest m.json: programs[1]: 'accumulate' states both "
+            "that it adds to 'sum' and that it clears it");
   EXPECT_EQ(changed([](json &m) { m["programs"][1]["inputs"].erase(1); }),
             "damaged manifest m.json: programs[1]: 'accumulate' reads 'count', "
             "which is none of its inputs");
   EXPECT_EQ(changed([](json &m) { m["programs"][0]["reads"] = {"x"}; }),
             "damaged manifest m.json: programs[0]: 'label' uses 'x', which is "
             "no range");
+}
+
+/// The same with rows: a microbatch has 2 of 4.
+static json sliced() {
+  json m = accumulating();
+  json step = m["ranges"][3];
+  step["name"] = "targets.of_step";
+  step["offset"] = m["arena"]["bytes"];
+  for (json *range : {&m["ranges"][3], &step}) {
+    int64_t rows = range == &step ? 8 : 2;
+    (*range)["shape"] = {rows, 1};
+    (*range)["bytes"] = 4 * rows;
+  }
+  m["ranges"].push_back(step);
+  m["arena"] = {{"bytes", 1024}, {"persistent_bytes", 1024}};
+  for (const char *list : {"inputs", "reads"})
+    m["programs"][0][list] = {"targets.of_step"};
+  return m;
+}
+
+TEST(Manifest, InputsSayHowManyMicrobatches) {
+  EXPECT_EQ(parseError(sliced()), "");
+  auto changed = [](auto change) {
+    json document = sliced();
+    change(document);
+    return parseError(document);
+  };
+  auto runs = [](json &m, int64_t times) {
+    m["steps"]["train"][1]["times"] = m["runs"]["train"]["accumulate"] = times;
+  };
+  const std::string place = "damaged manifest m.json: step 'train' runs "
+                            "'accumulate', which takes 'targets', ";
+  EXPECT_EQ(changed([&](json &m) { runs(m, 3); }),
+            place + "3 times, but 'targets.of_step' of 'label' holds 4 of it; "
+                    "compile the model anew");
+  auto rows = [](json &m, int64_t rows) {
+    m["ranges"][6]["shape"] = {rows, 1};
+    m["ranges"][6]["bytes"] = 4 * rows;
+  };
+  EXPECT_EQ(changed([&](json &m) {
+              rows(m, 6);
+              runs(m, 3);
+            }),
+            "");
+  for (int64_t wrong : {0, 1, 7})
+    EXPECT_EQ(changed([&](json &m) { rows(m, wrong); }),
+              place + "but 'targets.of_step' of 'label' holds no whole number "
+                      "of it; compile the model anew");
+  // A sum is cleared, and nothing else does; and it begins with zeros.
+  EXPECT_EQ(changed([](json &m) { m["programs"][2]["clears"].clear(); }),
+            "damaged manifest m.json: step 'train': it ends with what 'update' "
+            "has written to 'sum', with which the next step would begin; "
+            "compile the model anew");
+  EXPECT_EQ(
+      changed([](json &m) { m["ranges"][1]["init"] = {{"kind", "ones"}}; }),
+      "damaged manifest m.json: step 'train': 'accumulate' adds to "
+      "'sum', which does not begin with zeros; compile the model anew");
+  // What every microbatch makes anew is not what all of them add up to.
+  EXPECT_EQ(changed([](json &m) {
+              m["programs"][1]["reads"].erase(3);
+              m["programs"][1]["adds"].clear();
+            }),
+            "damaged manifest m.json: step 'train': 'update' reads 'sum', "
+            "which 'accumulate' makes anew of every microbatch: of all but "
+            "the last it is lost; compile the model anew");
 }
 
 // A rank's coordinates are (dp_shard, tp), the second faster. 10 rows over 2 x

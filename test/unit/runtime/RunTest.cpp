@@ -41,7 +41,7 @@ json unigramManifest(int ranks) {
   resolveConfig(config, ranks);
   constexpr int arena = 1536 + 2 * 16 * 256 * 4;
   return {
-      {"format", 4},
+      {"format", 5},
       {"config", compiledSettings(config)},
       {"fingerprint", json::object()},
       {"mesh",
@@ -63,6 +63,7 @@ json unigramManifest(int ranks) {
          {"reads", {"w", "tokens", "targets", "lr", "step"}},
          {"writes", {"w", "loss", "grad_norm"}},
          {"adds", json::array()},
+         {"clears", json::array()},
          {"arena_bytes", arena},
          {"flops", 1e4}},
         {{"name", "evaluate"},
@@ -71,6 +72,7 @@ json unigramManifest(int ranks) {
          {"reads", {"w", "tokens", "targets"}},
          {"writes", {"loss", "logits"}},
          {"adds", json::array()},
+         {"clears", json::array()},
          {"arena_bytes", arena},
          {"flops", 1e4}}}},
       {"steps", {{"train", {{{"program", "train"}, {"times", 1}}}}}},

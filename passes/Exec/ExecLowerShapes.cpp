@@ -1,0 +1,127 @@
+//===- ExecLowerShapes.cpp - Views, boxes, parts of tensors ---------------===//
+#include "passes/Exec/ExecLower.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::lower;
+
+LogicalResult ProgramLowering::lowerReshape(nn::ReshapeOp op) {
+  held[op.getResult()] = view(buffer(op.getInput()), op.getType().getShape());
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerRecompute(nn::RecomputeFromOp op) {
+  for (auto [value, result] : llvm::zip(op.getValues(), op.getResults()))
+    held[result] = buffer(value);
+  return success();
+}
+
+/// Every dimension behind the first one that is longer than 1 must be whole.
+std::optional<int64_t> lower::contiguousOffset(nn::SliceOp slice) {
+  auto input = cast<RankedTensorType>(slice.getInput().getType());
+  auto box = cast<RankedTensorType>(slice.getType());
+  int64_t position = 0;
+  bool started = false;
+  for (auto [size, part, offset] :
+       llvm::zip(input.getShape(), box.getShape(), slice.getOffsets())) {
+    if (started && part != size)
+      return std::nullopt;
+    started |= part != 1;
+    position = position * size + offset;
+  }
+  return position;
+}
+
+void ProgramLowering::copyBox(Location loc, Value from, Value to,
+                              ArrayRef<int64_t> shape,
+                              ArrayRef<int64_t> inOffsets,
+                              ArrayRef<int64_t> outOffsets) {
+  exec::CopyBoxOp::create(b, loc, exec::Stream::Compute, from, to,
+                          /*workspaces=*/ValueRange(), shape, inOffsets,
+                          outOffsets);
+}
+
+/// Whether a library reads `value`, or what may be a view of it, where it lies:
+/// matmuls and attention are prepared for operands that are aligned as ranges
+/// of the arena are.
+static bool isReadByLibrary(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(user))
+      return isReadByLibrary(user->getResult(use.getOperandNumber()));
+    return isa<nn::LinearOp, nn::LinearInputGradOp, nn::LinearWeightGradOp,
+               nn::MatmulOp, nn::AttentionOp, nn::AttentionGradOp>(user);
+  });
+}
+
+LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
+  auto input = cast<RankedTensorType>(op.getInput().getType());
+  auto box = cast<RankedTensorType>(op.getType());
+  Value from = buffer(op.getInput());
+  auto offset = contiguousOffset(op);
+  int64_t elementBytes = input.getElementTypeBitWidth() / 8;
+  int64_t begin = exec::resolveRange(from).begin;
+  bool isAligned =
+      offset && (begin + *offset * elementBytes) % exec::kAlignment == 0;
+  if (offset && (isAligned || !isReadByLibrary(op.getResult()))) {
+    held[op.getResult()] = view(from, box.getShape(), *offset);
+    return success();
+  }
+  SmallVector<int64_t> zeros(box.getRank(), 0);
+  copyBox(op.getLoc(), from, output(op.getResult(), op), box.getShape(),
+          op.getOffsets(), zeros);
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerPad(nn::PadOp op) {
+  auto box = cast<RankedTensorType>(op.getInput().getType());
+  Value from = buffer(op.getInput()), to = output(op.getResult(), op);
+  SmallVector<int64_t> zeros(box.getRank(), 0);
+  exec::FillZeroOp::create(b, op.getLoc(), exec::Stream::Compute,
+                           /*inputs=*/ValueRange(), to,
+                           /*workspaces=*/ValueRange());
+  copyBox(op.getLoc(), from, to, box.getShape(), zeros, op.getOffsets());
+  return success();
+}
+
+/// True if the parts of `op` lie one behind the other in its result.
+static bool hasContiguousParts(nn::ConcatOp op) {
+  auto shape = cast<RankedTensorType>(op.getType()).getShape();
+  return llvm::all_of(shape.take_front(op.getDim()),
+                      [](int64_t size) { return size == 1; });
+}
+
+/// Parts are made where they end, so that nothing is copied: those that are
+/// aligned as intervals of the arena are.
+void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
+  if (!hasContiguousParts(op) || op->use_empty())
+    return;
+  int64_t offset = 0;
+  for (Value part : op.getInputs()) {
+    auto type = cast<RankedTensorType>(part.getType());
+    int64_t bytes = offset * (type.getElementTypeBitWidth() / 8);
+    if (bytes % exec::kAlignment == 0 && ownsBuffer(part) &&
+        !destinations.contains(part))
+      destinations[part] =
+          view(buffer(op.getResult(), op), type.getShape(), offset);
+    offset += type.getNumElements();
+  }
+}
+
+LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
+  Value to = buffer(op.getResult(), op);
+  bool isContiguous = hasContiguousParts(op);
+  int64_t rank = cast<MemRefType>(to.getType()).getRank(), position = 0;
+  SmallVector<int64_t> zeros(rank, 0), offsets(rank, 0);
+  for (Value input : op.getInputs()) {
+    auto type = cast<RankedTensorType>(input.getType());
+    Value from = buffer(input);
+    if (!isContiguous)
+      copyBox(op.getLoc(), from, to, type.getShape(), zeros, offsets);
+    else if (Value place = view(to, type.getShape(), position); place != from)
+      copy(op.getLoc(), from, place);
+    offsets[op.getDim()] += type.getDimSize(op.getDim());
+    position += type.getNumElements();
+  }
+  return success();
+}
