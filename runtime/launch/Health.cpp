@@ -35,6 +35,9 @@ struct Identity {
 static constexpr double kGraceSeconds = 0.5;
 static constexpr int64_t kGraceBeats = 2;
 
+/// Of a rank that has not been heard in so many beats the last report is old.
+static constexpr int64_t kSilentBeats = 2;
+
 /// Reports of all channels are far shorter.
 static constexpr size_t kMostReceived = 16 << 20;
 
@@ -346,11 +349,14 @@ std::string Health::lostRanks() const {
   return text;
 }
 
-std::vector<std::string> Health::reports() const {
-  std::vector<std::string> all(peers.size() + 1);
-  all[static_cast<size_t>(rank)] = ownReport;
-  for (const Peer &peer : peers)
-    all[static_cast<size_t>(peer.rank)] = peer.report;
+RankReports Health::reports() const {
+  RankReports all{std::vector<std::string>(peers.size() + 1), {}};
+  all.texts[static_cast<size_t>(rank)] = ownReport;
+  for (const Peer &peer : peers) {
+    all.texts[static_cast<size_t>(peer.rank)] = peer.report;
+    if (peer.state != State::Here || peer.silentBeats >= kSilentBeats)
+      all.silent.push_back(peer.rank);
+  }
   return all;
 }
 
