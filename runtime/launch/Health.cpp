@@ -1,6 +1,7 @@
 //===- Health.cpp - Whether the ranks of a job live -----------------------===//
 #include "Health.h"
 #include "../process/ProcessState.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -404,7 +405,7 @@ void Health::end(const std::string &message, int status) {
     say(peer, Kind::Ending, bytesOf(static_cast<int32_t>(status)));
   bool speaks = rank == 0 || deputy < 0 || deputy == rank;
   if (speaks && !message.empty())
-    std::fprintf(stderr, "fsdp: %s\n", message.c_str());
+    printMessage("fsdp", message);
   if (subject)
     subject->abandon();
   // Somebody who hangs while he prints does not hold this up.
