@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
+#include "EscapedDiagnostics.h"
 #include "RandomInputs.h"
 #include "TensorFile.h"
 #include "dialects/Exec/Exec.h"
@@ -238,6 +239,7 @@ static std::string summary(func::FuncOp program,
 static void run() {
   DialectRegistry registry;
   registerFsdpDialects(registry);
+  escapeDiagnostics(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   OwningOpRef<ModuleOp> module = readModule(context);
   func::FuncOp program = findProgram(*module);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
+#include "EscapedDiagnostics.h"
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Runtime/Variables.h"
@@ -91,5 +92,6 @@ int main(int argc, char **argv) {
 
   mlir::DialectRegistry registry;
   fsdp::registerFsdpDialects(registry);
+  fsdp::escapeDiagnostics(registry);
   return mlir::asMainReturnCode(run(argc, argv, registry));
 }
