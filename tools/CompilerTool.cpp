@@ -1,5 +1,6 @@
 //===- CompilerTool.cpp - What the compiler's tools have in common --------===//
 #include "CompilerTool.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -19,8 +20,8 @@ static void checkStandardOutput() {
   out.flush();
   if (!out.has_error())
     return;
-  std::fprintf(stderr, "%s: error: cannot write standard output: %s\n",
-               toolName, out.error().message().c_str());
+  CompilerTool::printError("cannot write standard output: " +
+                           out.error().message());
   // Otherwise the stream's destructor aborts.
   out.clear_error();
   _exit(1);
@@ -46,6 +47,10 @@ CompilerTool::CompilerTool(int &argc, char **&argv, const char *name)
   // destroyed after the function was called.
   llvm::outs();
   std::atexit(checkStandardOutput);
+}
+
+void CompilerTool::printError(const std::string &text) {
+  printMessage(std::string(toolName) + ": error", text);
 }
 
 //===----------------------------------------------------------------------===//
@@ -93,9 +98,8 @@ void CompilerTool::checkOptions(llvm::ArrayRef<const char *> arguments,
     if (option->getOptionHiddenFlag() == cl::NotHidden)
       names.push_back(name.str());
   llvm::sort(names);
-  llvm::errs() << toolName << ": error: unknown option '" << unknown << "'"
-               << suggest(unknown, names) << " (see " << toolName
-               << " --help)\n";
+  printError("unknown option '" + unknown + "'" + suggest(unknown, names) +
+             " (see " + toolName + " --help)");
   std::exit(1);
 }
 

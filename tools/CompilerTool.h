@@ -19,6 +19,9 @@ class CompilerTool {
 public:
   CompilerTool(int &argc, char **&argv, const char *name);
 
+  /// Prints "TOOL: error: TEXT", escaped for a terminal.
+  static void printError(const std::string &text);
+
   /// "; did you mean '--x'?" for an argument of the command line, with the
   /// names of the tool's options, which have no dashes; may be nothing.
   using Suggest = llvm::function_ref<std::string(

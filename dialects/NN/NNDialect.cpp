@@ -1,6 +1,7 @@
 //===- NNDialect.cpp - Registration and attributes of the nn dialect ------===//
 #include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NNSupport.h"
+#include "fsdp/Support/Text.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -44,6 +45,14 @@ Operation *NNDialect::materializeConstant(OpBuilder &builder, Attribute value,
 // MLIR accepts any discardable attribute silently, so a misspelt one would be
 // lost without a word; every nn.* attribute is checked here.
 
+LogicalResult fsdp::nn::verifyLine(Operation *op, StringRef name) {
+  if (fsdp::isPlainLine(name))
+    return success();
+  return op->emitOpError("has the name '")
+         << fsdp::printableLine(name)
+         << "', which is no line of text without control characters";
+}
+
 static LogicalResult verifyName(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() != kNameAttr)
     return op->emitOpError("has an unknown attribute '")
@@ -52,7 +61,7 @@ static LogicalResult verifyName(Operation *op, NamedAttribute attribute) {
   if (!name || name.getValue().empty())
     return op->emitOpError("expects '")
            << kNameAttr << "' to be a string that is not empty";
-  return success();
+  return verifyLine(op, name.getValue());
 }
 
 /// An argument or result that names a range has a size before any op uses it.
@@ -162,7 +171,7 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
              << name
              << "', which must be a string that is not empty, on an op of a "
                 "program";
-    return success();
+    return verifyLine(op, path.getValue());
   }
   return op->emitOpError("has an unknown attribute '") << name << "'";
 }

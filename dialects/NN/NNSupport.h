@@ -21,6 +21,10 @@ inline int64_t elementsOf(mlir::Value value) {
   return typeOf(value).getNumElements();
 }
 
+/// Names of ranges and modules are lines of text without control characters,
+/// for messages and files show them.
+llvm::LogicalResult verifyLine(mlir::Operation *op, llvm::StringRef name);
+
 /// Product of `sizes`; 1 for none.
 int64_t product(llvm::ArrayRef<int64_t> sizes);
 

@@ -55,7 +55,9 @@ LogicalResult fsdp::nn::expectRankAtLeast(Operation *op, StringRef what,
 // Parameters, buffers, reads, gradients
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyPersistentType(Operation *op, Type type) {
+static LogicalResult verifyPersistent(Operation *op, Type type) {
+  if (failed(verifyLine(op, SymbolTable::getSymbolName(op).getValue())))
+    return failure();
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding())
     return op->emitOpError("expects a ranked tensor of static shape, got ")
@@ -69,7 +71,7 @@ static LogicalResult verifyPersistentType(Operation *op, Type type) {
 
 LogicalResult ParameterOp::verify() {
   // 1.
-  if (failed(verifyPersistentType(*this, getType())))
+  if (failed(verifyPersistent(*this, getType())))
     return failure();
   if (!getTensorType().getElementType().isF32() &&
       !getTensorType().getElementType().isF64())
@@ -85,7 +87,7 @@ LogicalResult ParameterOp::verify() {
 
 LogicalResult BufferOp::verify() {
   // 1.
-  if (failed(verifyPersistentType(*this, getType())))
+  if (failed(verifyPersistent(*this, getType())))
     return failure();
   // 2.
   if (!isa<ZerosAttr, OnesAttr, NormalAttr, UniformAttr, RotaryTableAttr>(

@@ -272,7 +272,7 @@ IndexedChunk ContentsReader::readChunk(const std::string &name,
   if (!contents.files.count(chunk.file))
     field.fail("the file '" + chunk.file + "' is not among the files");
   auto inFile = field.find("name");
-  chunk.name = inFile ? inFile->anyString() : name;
+  chunk.name = inFile ? inFile->string() : name;
   chunk.offsets = field.at("offsets").integers();
   chunk.sizes = field.at("shape").shape();
   size_t dims = tensor.shape.size();

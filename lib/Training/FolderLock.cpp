@@ -5,6 +5,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/FileLock.h"
 #include "fsdp/Support/Json.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <cerrno>
 #include <chrono>
@@ -144,10 +145,10 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
     if (!hasEnded(holder) || steady_clock::now() > patience)
       throw inUse(folder, holder, option);
     if (steady_clock::now() > silence) {
-      std::fprintf(stderr,
-                   "fsdp-run: '%s' is still held by ranks of a job whose "
-                   "process %d has ended; waiting for them\n",
-                   file.c_str(), holder.process);
+      printMessage("fsdp-run",
+                   format("'%s' is still held by ranks of a job whose process "
+                          "%d has ended; waiting for them",
+                          file.c_str(), holder.process));
       silence = patience + seconds(1); // once
     }
     std::this_thread::sleep_for(milliseconds(50));

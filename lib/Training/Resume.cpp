@@ -4,6 +4,7 @@
 #include "Console.h"
 #include "Metrics.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstdio>
@@ -53,11 +54,12 @@ static void sayNewer(const RunConfig &config) {
   std::vector<int64_t> steps = committedSteps(folder);
   if (savesCheckpoints(config) && config.checkpoint.loadStep >= 0 &&
       config.checkpoint.loadStep != steps.back())
-    std::fprintf(stderr,
-                 "fsdp-run: warning: '%s' has newer checkpoints, up to step "
-                 "%lld: they stay until this run comes to their steps, and a "
-                 "run without checkpoint.load_step goes on from the newest\n",
-                 folder.c_str(), static_cast<long long>(steps.back()));
+    printMessage(
+        kRunWarning,
+        format("'%s' has newer checkpoints, up to step %lld: they stay until "
+               "this run comes to their steps, and a run without "
+               "checkpoint.load_step goes on from the newest",
+               folder.c_str(), static_cast<long long>(steps.back())));
 }
 
 static void sayOtherSteps(const RunState &then, const RunConfig &config) {
@@ -65,7 +67,8 @@ static void sayOtherSteps(const RunState &then, const RunConfig &config) {
   std::string now = std::to_string(config.training.steps);
   if (steps != then.config.end() && steps->second != now)
     print("checkpoint: the learning rate goes on as in a run of " + now +
-          " steps; the checkpoint's was one of " + steps->second + "\n");
+          " steps; the checkpoint's was one of " +
+          printableLine(steps->second) + "\n");
 }
 
 /// A setting of the checkpoint's run as text. One that it did not know yet was
@@ -100,18 +103,17 @@ static void warnOfOtherRates(const RunState &then, RunConfig now) {
                             before);
   }
   if (!differences.empty())
-    std::fprintf(stderr,
-                 "fsdp-run: warning: the run goes on with other settings than "
-                 "the checkpoint's: %s\n",
-                 joinedText(differences, ", ").c_str());
+    printMessage(kRunWarning, "the run goes on with other settings than the "
+                              "checkpoint's: " +
+                                  joinedText(differences, ", "));
 }
 
 static void clean(const std::string &folder) {
   for (const std::string &left : cleanCheckpoints(folder))
-    std::fprintf(stderr,
-                 "fsdp-run: warning: '%s' stays: it has something in it that "
-                 "is no file of a checkpoint, or is no directory\n",
-                 left.c_str());
+    printMessage(kRunWarning,
+                 "'" + left +
+                     "' stays: it has something in it that is no file of a "
+                     "checkpoint, or is no directory");
 }
 
 StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,

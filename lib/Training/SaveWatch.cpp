@@ -2,6 +2,7 @@
 #include "SaveWatch.h"
 #include "fsdp/Runtime/Launch.h"
 #include "fsdp/Support/FileCalls.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -67,8 +68,8 @@ void SaveWatch::look() {
   if (named == waiting->number)
     return;
   named = waiting->number;
-  std::fprintf(stderr,
-               "fsdp-run: warning: rank %d: %s within %g s (FSDP_FILE_TIMEOUT "
-               "sets the limit); the job ends if it has not within %g s\n",
-               world.rank, what.c_str(), limit, kPatience * limit);
+  printMessage(kRunWarning,
+               format("rank %d: %s within %g s (FSDP_FILE_TIMEOUT sets the "
+                      "limit); the job ends if it has not within %g s",
+                      world.rank, what.c_str(), limit, kPatience * limit));
 }

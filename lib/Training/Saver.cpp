@@ -7,6 +7,7 @@
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Half.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
@@ -174,8 +175,7 @@ static uint64_t bytesOf(const std::vector<SavedChunk> &chunks) {
 static void warnOf(const std::string &folder, const std::vector<int64_t> &steps,
                    const char *what) {
   for (int64_t step : steps)
-    std::fprintf(stderr, "fsdp-run: warning: '%s' %s\n",
-                 stepFolder(folder, step).c_str(), what);
+    printMessage(kRunWarning, "'" + stepFolder(folder, step) + "' " + what);
 }
 
 /// Removes what is older. That something stays is no reason to end a run.
@@ -193,8 +193,7 @@ static void prune(const std::string &folder, int64_t step, int64_t keep) {
            "count among checkpoint.keep_latest_k");
   });
   if (!problem.empty())
-    std::fprintf(stderr, "fsdp-run: warning: old checkpoints stay: %s\n",
-                 problem.c_str());
+    printMessage(kRunWarning, "old checkpoints stay: " + problem);
 }
 
 void Saver::writeOwnPart(Running &save) {
@@ -359,10 +358,9 @@ bool Saver::handle(const std::string &problem, const Running &save) {
   if (config.checkpoint.onError == "stop")
     requireSuccess(rank.world(), problem.empty() ? "" : text);
   else if (failures.first == rank.world().rank)
-    std::fprintf(stderr, "fsdp-run: warning: %s%s; the run goes on\n",
-                 rank.world().size > 1
-                     ? format("rank %d: ", rank.world().rank).c_str()
-                     : "",
-                 text.c_str());
+    printMessage(
+        kRunWarning,
+        (rank.world().size > 1 ? format("rank %d: ", rank.world().rank) : "") +
+            text + "; the run goes on");
   return false;
 }

@@ -11,6 +11,7 @@
 #include "Step.h"
 #include "StopSignals.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
@@ -58,10 +59,9 @@ void Trainer::begin() {
 void Trainer::runProgramOnce() {
   std::string zeros = rank.unsetInputs(options.program);
   if (rank.isFirst() && !zeros.empty())
-    std::fprintf(stderr,
-                 "fsdp-run: warning: --program %s runs with zeros for %s; "
-                 "--load sets them\n",
-                 options.program.c_str(), zeros.c_str());
+    printMessage(kRunWarning, "--program " + options.program +
+                                  " runs with zeros for " + zeros +
+                                  "; --load sets them");
   rank.run(options.program);
   if (rank.isFirst())
     print(describeResults(rank, options.program));

@@ -3,6 +3,7 @@
 #include "Nonfinite.h"
 #include "Trainer.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
 #include <cmath>
@@ -137,9 +138,8 @@ void Trainer::skipOrStop(const BegunStep &step, const StepRecord &record) {
   std::string first = isNamed ? "" : ": " + firstNonfinite(again);
   isNamed = true;
   if (rank.isFirst())
-    std::fprintf(stderr,
-                 "fsdp-run: warning: step %lld: the %s; it was skipped (%lld "
-                 "so far)%s\n",
-                 static_cast<long long>(record.step), what.c_str(),
-                 static_cast<long long>(skipped), first.c_str());
+    printMessage(kRunWarning,
+                 format("step %lld: the %s; it was skipped (%lld so far)%s",
+                        static_cast<long long>(record.step), what.c_str(),
+                        static_cast<long long>(skipped), first.c_str()));
 }

@@ -4,6 +4,7 @@
 #include "LastExport.h"
 #include "Trainer.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <cstdio>
 
@@ -120,8 +121,8 @@ void Trainer::exportLast() {
   if (config.checkpoint.onError == "stop")
     requireSuccess(rank.world(), problem);
   else if (rank.isFirst())
-    std::fprintf(stderr, "fsdp-run: warning: %s%s\n", problem.c_str(),
-                 isStopping ? "" : "; the run goes on");
+    printMessage(kRunWarning,
+                 problem + (isStopping ? "" : "; the run goes on"));
 }
 
 void Trainer::createSeedCheckpoint() {

@@ -2,6 +2,7 @@
 #include "Trace.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <chrono>
 #include <cinttypes>
@@ -155,7 +156,7 @@ void Trace::write() const {
     file.commit();
   } catch (const Error &error) {
     // The run itself is good, and no cause of an end, which "fsdp:" begins.
-    std::fprintf(stderr, "fsdp-run: warning: the trace is lost: %s\n",
-                 error.what());
+    printMessage(kRunWarning,
+                 std::string("the trace is lost: ") + error.what());
   }
 }

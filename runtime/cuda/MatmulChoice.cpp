@@ -5,6 +5,7 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/FileLock.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cctype>
@@ -320,11 +321,11 @@ void rt::chooseAlgorithms(Context &c, const std::string &folder) {
     // Where this fails nothing is timed.
     AtomicFile file(kept.path);
     if (!kept.others.empty())
-      std::fprintf(stderr,
-                   "fsdp-run: warning: %s is of %s, not of '%s' and %zu: "
-                   "matmuls are timed again\n",
-                   kept.path.c_str(), kept.others.c_str(), kept.device.c_str(),
-                   cublasLtGetVersion());
+      printMessage(kRunWarning,
+                   format("%s is of %s, not of '%s' and %zu: matmuls are timed "
+                          "again",
+                          kept.path.c_str(), kept.others.c_str(),
+                          kept.device.c_str(), cublasLtGetVersion()));
     Json table = {{"gpu", kept.device},
                   {"cublaslt", cublasLtGetVersion()},
                   {"demands", GemmPlan::demands()}};
@@ -332,10 +333,10 @@ void rt::chooseAlgorithms(Context &c, const std::string &folder) {
     file.write(table.dump(1) + "\n");
     file.commit();
   } catch (const Error &error) {
-    std::fprintf(stderr,
-                 "fsdp-run: warning: %s; matmuls use the library's first "
-                 "guesses, so that every run gives the same bits\n",
-                 error.what());
+    printMessage(kRunWarning,
+                 std::string(error.what()) +
+                     "; matmuls use the library's first guesses, so that every "
+                     "run gives the same bits");
     for (size_t i = 0; i < guesses.size(); ++i)
       c.gemms[i]->use(guesses[i]);
   }

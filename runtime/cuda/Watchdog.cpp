@@ -32,7 +32,7 @@ std::string LimitedStage::problem() {
 Watchdog::Watchdog(Context &c, Health &health, std::vector<int64_t> meshAxes,
                    double timeout)
     : c(c), health(health), meshAxes(std::move(meshAxes)), timeout(timeout),
-      states(c.channels.size()) {
+      own(c.channels.size()) {
   health.watch(this);
 }
 
@@ -59,14 +59,14 @@ std::string Watchdog::report() {
   uint64_t now = c.progress->launches();
   bool isSameLaunch = now == launches;
   launches = now;
-  for (size_t i = 0; i < states.size(); ++i) {
+  for (size_t i = 0; i < own.size(); ++i) {
     uint64_t word = c.progress->word(i);
-    bool isSame = isSameLaunch && word == states[i].word;
+    bool isSame = isSameLaunch && word == own[i].word;
     bool isWaiting = isSame && word != 0 && progressOf(word).isInside;
-    states[i] = {word, isWaiting ? states[i].beats + 1 : 0};
+    own[i] = {word, isWaiting ? own[i].beats + 1 : 0};
   }
-  return std::string(reinterpret_cast<const char *>(states.data()),
-                     states.size() * sizeof states[0]);
+  return std::string(reinterpret_cast<const char *>(own.data()),
+                     own.size() * sizeof own[0]);
 }
 
 std::string Watchdog::problem() {
@@ -108,30 +108,30 @@ void Watchdog::abandon() {
 // All ranks, on rank 0
 //===----------------------------------------------------------------------===//
 
-Watchdog::State Watchdog::stateOf(const std::string &report, size_t channel) {
-  State state;
-  size_t at = channel * sizeof state;
-  // A rank that has made no context yet reports nothing.
-  if (at + sizeof state <= report.size())
-    std::memcpy(&state, report.data() + at, sizeof state);
-  return state;
+/// What a rank said of its channels. One that has made no context yet says
+/// nothing.
+static std::vector<ChannelReport> channelsOf(const std::string &report,
+                                             size_t channels) {
+  std::vector<ChannelReport> found(channels);
+  if (report.size() == channels * sizeof found[0])
+    std::memcpy(found.data(), report.data(), report.size());
+  return found;
 }
 
-Watchdog::Wait
-Watchdog::longestWait(const std::vector<std::string> &reports) const {
-  Wait longest;
-  for (size_t r = 0; r < reports.size(); ++r)
-    for (size_t i = 0; i < states.size(); ++i) {
-      State state = stateOf(reports[r], i);
-      if (state.beats > longest.state.beats)
-        longest = {int(r), i, state};
-    }
-  return longest;
+RankWaits Watchdog::waitsIn(const RankReports &reports) const {
+  RankWaits::Reports channels;
+  for (const std::string &report : reports.texts)
+    channels.push_back(channelsOf(report, own.size()));
+  return {
+      std::move(channels), reports.silent, [this](int rank, size_t channel) {
+        auto groups = size_t(c.artifact->groups);
+        return groupRanks(c.artifact->group[channel % groups], meshAxes, rank);
+      }};
 }
 
 /// all_gather "layers.0" (number 3 of 'train')
-std::string Watchdog::nameOf(const State &state) const {
-  ProgressPlace place = progressOf(state.word);
+std::string Watchdog::nameOf(uint64_t word) const {
+  ProgressPlace place = progressOf(word);
   const fsdp_artifact &a = *c.artifact;
   if (place.program >= c.collectives.size() ||
       place.number >= c.collectives[place.program].size())
@@ -142,70 +142,58 @@ std::string Watchdog::nameOf(const State &state) const {
                     a.program[place.program].name);
 }
 
-std::string Watchdog::nameOf(const Wait &wait) const {
-  return nameOf(wait.state) + " on stream " +
+std::string Watchdog::nameOf(const RankWait &wait) const {
+  return nameOf(wait.report.word) + " on stream " +
          streamName(Stream(wait.channel / size_t(c.artifact->groups)));
 }
 
-/// Ranks of a channel are in the same collective or one apart, so that those
-/// elsewhere have not come yet, but for one that has ended it alone. Which of
-/// two words is the later one is not to be seen: a graph repeats them.
-Watchdog::Missing
-Watchdog::missingIn(const Wait &wait,
-                    const std::vector<std::string> &reports) const {
-  const GroupDesc &group =
-      c.artifact->group[wait.channel % size_t(c.artifact->groups)];
-  std::vector<int> late, gone;
-  for (int rank : groupRanks(group, meshAxes, wait.rank)) {
-    uint64_t word = stateOf(reports[size_t(rank)], wait.channel).word;
-    if (word == wait.state.word)
-      continue;
-    ProgressPlace left = progressOf(wait.state.word);
-    left.isInside = false;
-    (word == wordOf(left) ? gone : late).push_back(rank);
-  }
-  const std::vector<int> &named = late.empty() ? gone : late;
-  if (named.empty())
-    return {"all its ranks have arrived"};
-  return {namesOf(named) + (named.size() == 1 ? " has " : " have ") +
-              (late.empty() ? "left it" : "not arrived"),
-          named[0]};
-}
-
-/// By the last beats of the ranks.
-std::string Watchdog::lastCollectives(const std::vector<std::string> &reports,
-                                      int first) const {
+/// By the last beats of the ranks, first of one that is missing.
+std::string Watchdog::lastCollectives(const RankReports &reports,
+                                      const std::vector<int> &missing) const {
   if (!c.progress) // nobody says where it is
     return {};
   std::vector<std::string> texts;
-  for (const std::string &report : reports) {
+  for (const std::string &report : reports.texts) {
     std::vector<LastCollective> channels;
-    for (size_t i = 0; i < states.size(); ++i)
-      if (State state = stateOf(report, i); state.word != 0)
-        channels.push_back({nameOf(state), progressOf(state.word).isInside});
+    for (auto [word, beats] : channelsOf(report, own.size()))
+      if (word != 0)
+        channels.push_back({nameOf(word), progressOf(word).isInside});
     texts.push_back(describeRank(channels));
   }
-  return "; last collectives, at the last beats: " + foldRanks(texts, first);
+  return "; last collectives, at the last beats: " +
+         foldRanks(texts, missing.empty() ? -1 : missing[0]);
 }
 
-std::string Watchdog::judge(const std::vector<std::string> &reports) {
-  Wait wait = longestWait(reports);
-  if (double(wait.state.beats) * health.period() <= timeout)
+std::string Watchdog::judge(const RankReports &reports) {
+  RankWaits waits = waitsIn(reports);
+  RankWait wait = waits.longest();
+  if (double(wait.report.beats) * health.period() <= timeout)
     return {};
-  Missing missing = missingIn(wait, reports);
+  RankWait cause = waits.causeOf(wait);
+  MissingRanks missing = waits.missingIn(cause);
   return format("rank %d: %s has not ended within %g s (FSDP_TIMEOUT sets the "
                 "limit); %s",
                 wait.rank, nameOf(wait).c_str(), timeout,
-                missing.text.c_str()) +
-         lastCollectives(reports, missing.rank);
+                cause.rank == wait.rank
+                    ? ""
+                    : format("rank %d waits in %s; ", cause.rank,
+                             nameOf(cause).c_str())
+                          .c_str()) +
+         missing.text() + lastCollectives(reports, missing.ranks);
 }
 
-std::string Watchdog::whereRanksWait(const std::vector<std::string> &reports) {
-  Wait wait = longestWait(reports);
+std::string Watchdog::whereRanksWait(const RankReports &reports) {
+  RankWaits waits = waitsIn(reports);
+  if (RankWait wait = waits.longestForSilent(); wait.rank >= 0)
+    return format("; rank %d waits for %s in %s", wait.rank,
+                  namesOf(waits.missingIn(wait).ranks).c_str(),
+                  nameOf(wait).c_str()) +
+           lastCollectives(reports, reports.silent);
+  RankWait wait = waits.causeOf(waits.longest());
   if (wait.rank < 0)
-    return lastCollectives(reports, /*first=*/-1);
-  Missing missing = missingIn(wait, reports);
+    return lastCollectives(reports, reports.silent);
+  MissingRanks missing = waits.missingIn(wait);
   return format("; rank %d waits in %s; %s", wait.rank, nameOf(wait).c_str(),
-                missing.text.c_str()) +
-         lastCollectives(reports, missing.rank);
+                missing.text().c_str()) +
+         lastCollectives(reports, missing.ranks);
 }

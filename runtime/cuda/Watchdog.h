@@ -9,6 +9,7 @@
 #ifndef FSDP_RUNTIME_CUDA_WATCHDOG_H
 #define FSDP_RUNTIME_CUDA_WATCHDOG_H
 
+#include "../collectives/RankWaits.h"
 #include "../launch/Health.h"
 #include "CudaContext.h"
 
@@ -26,10 +27,8 @@ public:
 
   std::string report() override { return {}; }
   std::string problem() override;
-  std::string judge(const std::vector<std::string> &) override { return {}; }
-  std::string whereRanksWait(const std::vector<std::string> &) override {
-    return {};
-  }
+  std::string judge(const RankReports &) override { return {}; }
+  std::string whereRanksWait(const RankReports &) override { return {}; }
   void abandon() override {}
 
 private:
@@ -57,44 +56,23 @@ public:
 
   std::string report() override;
   std::string problem() override;
-  std::string judge(const std::vector<std::string> &reports) override;
-  std::string whereRanksWait(const std::vector<std::string> &reports) override;
+  std::string judge(const RankReports &reports) override;
+  std::string whereRanksWait(const RankReports &reports) override;
   void abandon() override;
 
 private:
-  /// What a rank reports of a channel.
-  struct State {
-    uint64_t word = 0;
-    /// Beats in which it has been in the same collective.
-    uint64_t beats = 0;
-  };
-  /// A collective that a rank waits in.
-  struct Wait {
-    int rank = -1; // nobody waits
-    size_t channel = 0;
-    State state;
-  };
-
-  static State stateOf(const std::string &report, size_t channel);
-  Wait longestWait(const std::vector<std::string> &reports) const;
-  std::string nameOf(const State &state) const;
-  std::string nameOf(const Wait &wait) const;
-  /// Who keeps others waiting.
-  struct Missing {
-    std::string text;
-    int rank = -1; // the first of them
-  };
-  Missing missingIn(const Wait &wait,
-                    const std::vector<std::string> &reports) const;
-  std::string lastCollectives(const std::vector<std::string> &reports,
-                              int first) const;
+  RankWaits waitsIn(const RankReports &reports) const;
+  std::string nameOf(uint64_t word) const;
+  std::string nameOf(const RankWait &wait) const;
+  std::string lastCollectives(const RankReports &reports,
+                              const std::vector<int> &missing) const;
 
   Context &c;
   Health &health;
   const std::vector<int64_t> meshAxes;
   const double timeout;
-  std::vector<State> states;
-  uint64_t launches = 0; // at the last report
+  std::vector<ChannelReport> own; // at the last report
+  uint64_t launches = 0;          // at the last report
   std::timed_mutex issue;
 };
 

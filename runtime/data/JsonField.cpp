@@ -85,7 +85,7 @@ std::vector<int64_t> JsonField::integers() const {
 std::vector<std::string> JsonField::strings() const {
   std::vector<std::string> result;
   for (const JsonField &item : items())
-    result.push_back(item.anyString());
+    result.push_back(item.string());
   return result;
 }
 

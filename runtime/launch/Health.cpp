@@ -1,6 +1,7 @@
 //===- Health.cpp - Whether the ranks of a job live -----------------------===//
 #include "Health.h"
 #include "../process/ProcessState.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -34,6 +35,9 @@ struct Identity {
 /// two beats it shows who waits.
 static constexpr double kGraceSeconds = 0.5;
 static constexpr int64_t kGraceBeats = 2;
+
+/// Of a rank that has not been heard in so many beats the last report is old.
+static constexpr int64_t kSilentBeats = 2;
 
 /// Reports of all channels are far shorter.
 static constexpr size_t kMostReceived = 16 << 20;
@@ -346,11 +350,14 @@ std::string Health::lostRanks() const {
   return text;
 }
 
-std::vector<std::string> Health::reports() const {
-  std::vector<std::string> all(peers.size() + 1);
-  all[static_cast<size_t>(rank)] = ownReport;
-  for (const Peer &peer : peers)
-    all[static_cast<size_t>(peer.rank)] = peer.report;
+RankReports Health::reports() const {
+  RankReports all{std::vector<std::string>(peers.size() + 1), {}};
+  all.texts[static_cast<size_t>(rank)] = ownReport;
+  for (const Peer &peer : peers) {
+    all.texts[static_cast<size_t>(peer.rank)] = peer.report;
+    if (peer.state != State::Here || peer.silentBeats >= kSilentBeats)
+      all.silent.push_back(peer.rank);
+  }
   return all;
 }
 
@@ -398,7 +405,7 @@ void Health::end(const std::string &message, int status) {
     say(peer, Kind::Ending, bytesOf(static_cast<int32_t>(status)));
   bool speaks = rank == 0 || deputy < 0 || deputy == rank;
   if (speaks && !message.empty())
-    std::fprintf(stderr, "fsdp: %s\n", message.c_str());
+    printMessage("fsdp", message);
   if (subject)
     subject->abandon();
   // Somebody who hangs while he prints does not hold this up.

@@ -21,6 +21,13 @@
 
 namespace fsdp::rt {
 
+/// What all ranks have reported.
+struct RankReports {
+  std::vector<std::string> texts; // by rank
+  /// Ranks that are lost or have not beaten lately: their reports are old.
+  std::vector<int> silent;
+};
+
 /// What a rank does, for the thread that beats. Calls come from that thread,
 /// one at a time.
 class HealthSubject {
@@ -32,11 +39,10 @@ public:
   virtual std::string problem() = 0;
   /// On rank 0, by the last reports of all ranks: what is wrong with the job;
   /// empty: nothing. Once a beat.
-  virtual std::string judge(const std::vector<std::string> &reports) = 0;
+  virtual std::string judge(const RankReports &reports) = 0;
   /// On rank 0: where ranks wait for others, to be put behind a message; may be
   /// empty.
-  virtual std::string
-  whereRanksWait(const std::vector<std::string> &reports) = 0;
+  virtual std::string whereRanksWait(const RankReports &reports) = 0;
   /// The process is about to end. Returns soon, whatever hangs.
   virtual void abandon() = 0;
 };
@@ -111,7 +117,7 @@ private:
   bool isDone() const;
   void wake() const;
   std::string lostRanks() const;
-  std::vector<std::string> reports() const;
+  RankReports reports() const;
   int chooseDeputy() const;
   [[noreturn]] void end(const std::string &message, int status);
 

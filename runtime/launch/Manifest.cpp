@@ -306,7 +306,7 @@ static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
 
 static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
   RangeInfo range;
-  range.name = unnamed.at("name").anyString();
+  range.name = unnamed.at("name").string();
   const Field &field = unnamed;
   static const char *const roles[] = {"parameter", "state", "buffer",
                                       "gradient",  "input", "output"};

@@ -2,7 +2,8 @@
  * file server is gone.
  *
  * HANG_CALL: open, write, fsync or rename; HANG_FILE: a part of the file's path,
- * or its end with $ behind it; HANG_RANK: which rank (RANK) it is. */
+ * or its end with $ behind it; HANG_RANK: which rank (RANK) it is. With
+ * HANG_SECONDS it comes back after so many. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,6 +30,11 @@ static void hang(const char *call, const char *path) {
   if (!is("HANG_CALL", call) || !part || !hasPart(path, part) ||
       !is("HANG_RANK", getenv("RANK")))
     return;
+  const char *seconds = getenv("HANG_SECONDS");
+  if (seconds) {
+    sleep((unsigned)atoi(seconds));
+    return;
+  }
   for (;;)
     pause();
 }

@@ -123,19 +123,19 @@ def signals(work, text, artifact):
     expect(status == 128 + signal.SIGTERM and "within 1 s" in errors,
            f"late: {status} {errors}")
     # Ranks that hang are named, not the signal that ends them.
-    os.environ["FSDP_HEARTBEAT"] = "1"
+    os.environ["FSDP_HEARTBEAT"] = "3"
     job = Job(artifact, text, f"{work}/hangs", checkpoint__interval=7)
     del os.environ["FSDP_HEARTBEAT"]
     for rank in job.ranks:  # one alone would be told of by the other
         os.kill(rank, signal.SIGSTOP)
     status, _, errors = job.end()
-    expect(status == 1 and "has been stopped for 1 s" in errors and
+    expect(status == 1 and "has been stopped for 3 s" in errors and
            "stopped by signal" not in errors, f"hangs: {status} {errors}")
     # The steps are over, and a long text is generated.
     job = Job(artifact, text, f"{work}/sample", training__steps=2,
               sample__length=1000000)
-    artifacts.wait_until(lambda: runs.steps(job.folder)[0], "the last step")
-    time.sleep(0.2)
+    while not job.process.stdout.readline().startswith("sample: "):
+        expect(job.process.poll() is None, "ends without a sample")
     os.kill(job.process.pid, signal.SIGTERM)
     check_stopped(job, "while it samples")
     print(f"{count} signals, all saved; 2 that were not waited for")

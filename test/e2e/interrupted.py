@@ -4,6 +4,7 @@ usage: interrupted.py CONFIG TEXT WORKDIR
 
 Each end is done to a long job of two ranks after its first steps; the next job
 in the same folder goes on behind it."""
+import atexit
 import os
 import re
 import shutil
@@ -41,9 +42,18 @@ class Job:
             command, env=dict(os.environ, **environment),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             **options)
+        self.ranks = []
+        atexit.register(self.kill_all)  # it would go on behind a test that fails
         wait_until(lambda: lines_of(self.metrics) > before + 5, "first steps")
         self.ranks = sorted(children(self.process.pid), key=rank_of)
         self.steps = lines_of(self.metrics)
+
+    def kill_all(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for pid in filter(is_alive, self.ranks):
+            os.kill(pid, signal.SIGKILL)
 
     def end(self):
         """Waits for everybody; returns what was said."""
@@ -53,6 +63,7 @@ class Job:
             sys.exit(f"{self.folder}: hangs")
         for pid in self.ranks:
             wait_until(lambda: not is_alive(pid), f"{self.folder}: end of {pid}")
+        atexit.unregister(self.kill_all)
         return said
 
 
@@ -174,8 +185,8 @@ def ends():
 
 def main():
     config, text, work = sys.argv[1:]
-    # A shell's background jobs ignore Ctrl-C, and their children with them.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    # A shell's background jobs ignore Ctrl-C and Ctrl-\, and their children with them.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     shutil.rmtree(work, ignore_errors=True)
     artifact, folder = f"{work}/artifact", f"{work}/run"

@@ -7,7 +7,7 @@ rows cols begin end first args gpu math widen toBF16 in0 out0 t sum max gemm
 launch record wait copy collective run_train k_mul gemms artifact manifest
 linear programs blockIdx __global__ __LINE__ _Bool Context Stream DType""".split()
 NAMES += ["a.b", "a_b", "a b", "a__b", "M.PI", "M_PI.2", "0", "9.lives", "_", "é",
-          "x, y", 'end)json', 'say "', "back\\\\slash\\\\", "line\\0A#error"]
+          "x, y", 'end)json', 'say "', "back\\\\slash\\\\", "#error"]
 
 DECLARATION = 'nn.parameter @"{0}" : tensor<4x4xf32> init #nn.normal<std = 0.02, cut = 3.0>'
 MODULE = '{{nn.module = "{0}"}}'

@@ -77,7 +77,9 @@ def torchrun(port, size=2, **own):
              "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0, "GROUP_WORLD_SIZE": 1,
              "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size, "ROLE_NAME": "default",
              "MASTER_ADDR": "localhost", "MASTER_PORT": port,
-             "OMP_NUM_THREADS": 1, "TORCHELASTIC_RUN_ID": "job",
+             "OMP_NUM_THREADS": 1,
+             # Where another test has the same port by chance, ranks keep apart.
+             "TORCHELASTIC_RUN_ID": f"job-{os.getpid()}-{port}",
              "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
              "TORCHELASTIC_USE_AGENT_STORE": "True",
              "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",

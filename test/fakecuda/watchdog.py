@@ -7,6 +7,7 @@ usage: watchdog.py DEVICE FOLDER TEXT WORKDIR
 DEVICE is fsdp-fake-device; FOLDER has artifacts of --target=cuda for two ranks
 (cuda) and for 2 x 2 (hybrid), and cuda.so and hybrid.so, the twins of their
 kernels."""
+import contextlib
 import ctypes
 import json
 import os
@@ -35,18 +36,27 @@ COLLECTIVE = (r"(all_gather|all_reduce|reduce_scatter) \"[^\"]+\" "
 STREAM = "on stream (compute|gather|reduce)"
 # What a rank says of its channels.
 STATE = rf"((in|ended) {COLLECTIVE}(, {COLLECTIVE})*|none so far)"
-LAST = (rf"last collectives, at the last beats: (rank 1: {STATE}; rank 0: {STATE}|"
-        rf"ranks 0, 1: {STATE})")
-WAITS = rf"rank 0 waits in {COLLECTIVE} {STREAM}; rank 1 has not arrived; {LAST}"
-# Before the other has come to a collective, or has beaten.
-MAY_WAIT = rf"({WAITS}|{LAST})"
-# A rank waits for its neighbour, or all for both.
-AMONG_FOUR = (rf"rank \d: {COLLECTIVE} {STREAM} has not ended "
-              r"within 5 s \(FSDP_TIMEOUT sets the limit\); (rank 2 has|ranks 2, 3 have) "
-              rf"not arrived; last collectives, at the last beats: ranks? 2(, 3)?: {STATE}(; ranks? [\d, -]+: {STATE})+")
-LATE = (rf"rank 0: {COLLECTIVE} {STREAM} has not ended within "
-        r"5 s \(FSDP_TIMEOUT sets the limit\); "
-        rf"rank 1 has not arrived; {LAST}")
+
+
+def last(first):
+    """Of all ranks, beginning with one that others wait for."""
+    return (rf"last collectives, at the last beats: ranks? ([\d, -]*\b)?{first}\b[\d, -]*: {STATE}"
+            rf"(; ranks? [\d, -]+: {STATE})*")
+
+
+# Before rank 0 has waited for a beat, or afterwards.
+WAITS = rf"(rank 0 waits for rank 1 in {COLLECTIVE} {STREAM}; )?{last(1)}"
+
+
+def stuck(rank, whose, missing, first):
+    """Whichever of the ranks has waited longest, the message leads to `whose` wait,
+    for the ranks that keep it there."""
+    return (rf"rank {rank}: {COLLECTIVE} {STREAM} has not ended within 5 s "
+            rf"\(FSDP_TIMEOUT sets the limit\); (rank {whose} waits in {COLLECTIVE} {STREAM}; )?"
+            rf"{missing}; {last(first)}")
+
+
+LATE = stuck(0, 0, "rank 1 has not arrived", 1)
 
 
 def write_batch(path, token):
@@ -131,17 +141,25 @@ class Job:
 
 
 def is_rank(process, rank):
-    with open(f"/proc/{process}/environ", "rb") as file:
-        return f"RANK={rank}".encode() in file.read().split(b"\0")
+    try:
+        with open(f"/proc/{process}/environ", "rb") as file:
+            return f"RANK={rank}".encode() in file.read().split(b"\0")
+    except OSError:  # it has ended
+        return False
+
+
+def process_of(job, rank):
+    """Once a step is done."""
+    job.wait_for_step()
+    found = [p for p in rank_processes(job.process) if is_rank(p, rank)]
+    if len(found) != 1:
+        raise RuntimeError(f"behind the first step {len(found)} processes are rank {rank}")
+    return found[0]
 
 
 def signalled(rank, number):
-    """Once a step is done."""
     def disturb(job):
-        job.wait_for_step()
-        for process in rank_processes(job.process):
-            if is_rank(process, rank):
-                os.kill(process, number)
+        os.kill(process_of(job, rank), number)
     return disturb
 
 
@@ -157,10 +175,9 @@ def hold(process):
 
 
 def held(rank):
-    """Once a step is done, the host hangs."""
+    """The host hangs."""
     def disturb(job):
-        job.wait_for_step()
-        (process,) = (p for p in rank_processes(job.process) if is_rank(p, rank))
+        process = process_of(job, rank)
         threading.Thread(target=hold, args=[process], daemon=True).start()
     return disturb
 
@@ -174,7 +191,7 @@ def nothing(job):
 KILLED, LOST = 128 + signal.SIGKILL, 3
 CASES = [
     ("a rank is killed", {}, signalled(1, signal.SIGKILL), (0, 1),
-     rf"rank 1 {PROCESS} has ended without a word; {MAY_WAIT}", (LOST, KILLED)),
+     rf"rank 1 {PROCESS} has ended without a word; {WAITS}", (LOST, KILLED)),
     ("a rank is killed where GPUs write no words", {"FSDP_FAKECUDA_NO_WRITES": "1"},
      signalled(1, signal.SIGKILL), (0, 1), rf"rank 1 {PROCESS} has ended without a word",
      (LOST, KILLED)),
@@ -191,15 +208,15 @@ CASES = [
      nothing, (0, 1), LATE, (LOST, LOST)),
     ("a kernel of one of four ranks hangs",
      {"ranks": 4, "FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@2"}, nothing, range(4),
-     AMONG_FOUR, (LOST,) * 4),
+     stuck("[013]", "[013]", "(rank 2 has|ranks 2, 3 have) not arrived", 2), (LOST,) * 4),
     ("NCCL does not connect", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang-connect:0@1"},
      nothing, (0, 1), r"rank [01]: the making of NCCL's communicators has not ended within 5 s "
      r"\(FSDP_TIMEOUT sets the limit\)", (LOST, LOST)),
     ("a collective is left out", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "drop-group:2@1"},
-     nothing, (0, 1), LATE.replace("has not arrived", "has left it"), (LOST, LOST)),
+     nothing, (0, 1), stuck("[01]", 0, "rank 1 has left it", 1), (LOST, LOST)),
     ("a kernel of a graph hangs",
      {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:85@1"},
-     nothing, (0, 1), LATE, (LOST, LOST)),
+     nothing, (0, 1), stuck("[01]", 1, "rank 0 has left it", 0), (LOST, LOST)),
     ("an error of NCCL", {"FSDP_FAKECUDA_FAULT": "async-error:8@1"}, nothing, (0, 1),
      r"rank 1: NCCL reports an error on stream (compute|gather|reduce): remote process "
      r"exited or there was a network error(; .*)?", (LOST, LOST)),
@@ -217,15 +234,16 @@ def outcome(job, disturb, by_themselves, message, statuses):
         return ["hangs"]
     # One that was stopped sees the end of the job when it goes on.
     for process in rank_processes(job.process):
-        os.kill(process, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGCONT)
     ranks = range(job.size)
     if not job.wait_for(ranks):
         return ["a rank that goes on hangs"]
     problems = []
     if (given := tuple(map(job.status, ranks))) != statuses:
-        problems.append(f"the statuses are {given}")
+        problems.append(f"the statuses are {given}, not {statuses}")
     if len(said := job.said()) != 1 or not re.fullmatch("fsdp: " + message, said[0]):
-        problems.append(f"does not say once {message}")
+        problems.append(f"says {said}")
     return problems
 
 
@@ -238,17 +256,20 @@ def main(device, artifacts, text, work):
         os.makedirs(folder)
         job = Job(device, artifacts, text, folder, settings)
         try:
-            return name, outcome(job, *rest), job.said()
+            return outcome(job, *rest)
+        except (OSError, RuntimeError) as error:
+            return [f"{error}; says {job.said()}"]
         finally:
             job.end()
 
-    failures = 0
+    bad = []
     with ThreadPoolExecutor(4) as pool:
-        for name, problems, said in pool.map(run, enumerate(CASES)):
-            failures += bool(problems)
-            print(f"{name}: {'; '.join(problems) or 'good'}", *said, sep="\n    ")
-    print(f"{len(CASES)} disturbed jobs, {failures} end badly")
-    sys.exit(failures > 0)
+        for (name, *_, message, _), problems in zip(CASES, pool.map(run, enumerate(CASES))):
+            if problems:
+                bad.append(f"{name} does not say once {message}")
+                print(f"{name}: {'; '.join(problems)}")
+    print(*bad, f"{len(CASES)} disturbed jobs, {len(bad)} end badly", sep="\n")
+    sys.exit(len(bad) > 0)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@
 // SHAPE: fsdp-interpret: error: input 'w' is 2, but its declaration is 3
 // RUN: not ls %t/none
 // RUN: not fsdp-interpret %t/in 2>&1 | FileCheck %s --check-prefix=TEXT
-// TEXT: fsdp-interpret: error: '{{.*}}in' is no valid program
+// TEXT: fsdp-interpret: error: {{.*}}in:1:2: the control character \x00 in what should be text
 // RUN: not fsdp-interpret %t/absent 2>&1 | FileCheck %s --check-prefix=ABSENT
 // ABSENT: fsdp-interpret: error: {{.*}}absent
 

@@ -205,8 +205,9 @@ static size_t diffTensors(const TensorStore &a, const TensorStore &b,
        {std::tuple(&a, &b, "A"), std::tuple(&b, &a, "B")})
     for (const StoredTensor &tensor : mine->tensors())
       if (!other->find(tensor.name)) {
-        std::printf("only in %s: %s, %s %s\n", name, tensor.name.c_str(),
-                    dtypeName(tensor.dtype), shapeText(tensor.shape).c_str());
+        std::printf("only in %s: %s, %s %s\n", name,
+                    printableLine(tensor.name).c_str(), dtypeName(tensor.dtype),
+                    shapeText(tensor.shape).c_str());
         ++alone;
       } else if (mine == &a) {
         both.push_back(&tensor);

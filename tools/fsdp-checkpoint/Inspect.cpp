@@ -3,6 +3,8 @@
 #include "Table.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Checkpoint/Description.h"
+#include "fsdp/Support/Message.h"
+#include "fsdp/Support/Text.h"
 #include <cstdio>
 #include <set>
 
@@ -37,7 +39,7 @@ static void printState(const RunState &state) {
                 "%lld x %lld tokens a step\n",
                 state.dataset.c_str(),
                 state.idsType.empty() ? "" : (" of " + state.idsType).c_str(),
-                state.datasetPath.c_str(),
+                printableLine(state.datasetPath).c_str(),
                 state.maskChecksum ? " with a mask" : "",
                 static_cast<long long>(state.datasetBytes),
                 static_cast<long long>(state.trainBytes),
@@ -49,7 +51,7 @@ static void printModel(const rt::ModelInfo &model) {
   std::string fields;
   for (const auto &[key, value] : model.fields)
     fields += ", " + key + " " + value;
-  std::printf("model %s%s\n", model.family.c_str(), fields.c_str());
+  std::printf("model %s\n", printableLine(model.family + fields).c_str());
 }
 
 /// How many tensors there are of each role, and how large they are together.
@@ -98,21 +100,23 @@ static void printLeftOut(const TensorStore &store) {
   if (!counts.empty())
     std::printf("\nnot read\n");
   for (const auto &[key, count] : counts)
-    std::printf("  %s: %d times %s\n", key.first.c_str(), count,
-                key.second.c_str());
+    std::printf("  %s: %d times %s\n", printableLine(key.first).c_str(), count,
+                printableLine(key.second).c_str());
 }
 
 static void printSettings(const RunState &state) {
   std::printf("\nsettings\n");
   for (const auto &[key, value] : state.config)
-    std::printf("  %s = %s\n", key.c_str(), value.c_str());
+    std::printf("  %s = %s\n", printableLine(key).c_str(),
+                printableLine(value).c_str());
 }
 
 bool checkpoint::warnOfDamage(const std::string &folder, const char *then) {
   std::vector<DamagedStep> damaged = damagedSteps(folder);
   for (const DamagedStep &step : damaged)
-    std::fprintf(stderr, "fsdp-checkpoint: '%s' is damaged: %s; %s\n",
-                 stepFolder(folder, step.step).c_str(), step.why.c_str(), then);
+    printMessage("fsdp-checkpoint", "'" + stepFolder(folder, step.step) +
+                                        "' is damaged: " + step.why + "; " +
+                                        then);
   return !damaged.empty();
 }
 

@@ -17,6 +17,8 @@ Table::Table(const std::vector<std::string> &headers) {
 }
 
 void Table::add(std::vector<std::string> cells) {
+  for (std::string &cell : cells)
+    cell = printableLine(cell);
   lines.push_back(std::move(cells));
 }
 

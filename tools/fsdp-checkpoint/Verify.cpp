@@ -2,6 +2,7 @@
 #include "fsdp/Checkpoint/Verify.h"
 #include "Commands.h"
 #include "Table.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/ParallelFor.h"
 #include <cstdio>
 #include <unistd.h>
@@ -52,8 +53,7 @@ static int verify(const std::string &path, int threads) {
                            [&](uint64_t done) { progress.show(done); });
   }
   for (const std::string &text : result.damage)
-    std::fprintf(stderr, "fsdp-checkpoint: damaged checkpoint: %s\n",
-                 text.c_str());
+    printMessage("fsdp-checkpoint: damaged checkpoint", text);
   if (!result.damage.empty())
     return 1;
   std::printf("%s: %s in %zu tensors are as they were written%s\n",

@@ -1,6 +1,7 @@
 //===- fsdp-checkpoint.cpp - Looks at checkpoints and changes them --------===//
 #include "Commands.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Support/NearestName.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -82,8 +83,7 @@ int main(int argc, char **argv) {
   try {
     return runCommand(argc, argv);
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "fsdp-checkpoint: %s\n",
-                 printable(error.what()).c_str());
+    printMessage("fsdp-checkpoint", error.what());
     return 1;
   }
 }

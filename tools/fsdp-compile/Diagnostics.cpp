@@ -1,5 +1,6 @@
 //===- Diagnostics.cpp - Prints what passes say ---------------------------===//
 #include "Diagnostics.h"
+#include "fsdp/Support/Text.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -25,6 +26,7 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic, Diagnostic *parent) {
   std::string text = diagnostic.str();
   if (!module.empty() && !(parent && module == moduleOf(parent->getLocation())))
     text = (module + ": " + text).str();
+  text = printable(text);
   bool isInFile = location->findInstanceOf<FileLineColLoc>() &&
                   !(parent && location == parent->getLocation());
   if (isInFile)

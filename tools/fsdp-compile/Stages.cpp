@@ -107,7 +107,7 @@ llvm::Error Compilation::readFile() {
   auto buffer = openInputFile(request.input, &problem);
   if (!buffer)
     return llvm::createStringError(problem);
-  if (llvm::Error error = checkNesting(*buffer))
+  if (llvm::Error error = checkText(*buffer))
     return error;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   module = parseSourceFile<ModuleOp>(sources, &context);

@@ -9,6 +9,7 @@
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Message.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
@@ -186,7 +187,7 @@ static void checkModel(const RunConfig &config, ConfigErrors &errors) {
   llvm::Expected<ModelSpec> spec = modelOf(config);
   if (spec)
     for (const std::string &warning : spec->warnings)
-      llvm::errs() << "fsdp-compile: warning: " << warning << '\n';
+      printMessage("fsdp-compile: warning", warning);
   llvm::Error error = spec ? verifyModel(*spec) : spec.takeError();
   if (error)
     errors.add(llvm::toString(std::move(error)));
@@ -445,6 +446,6 @@ int main(int argc, char **argv) {
     status = 1;
   }
   if (!message.empty())
-    llvm::errs() << "fsdp-compile: error: " << message << '\n';
+    CompilerTool::printError(message);
   return status;
 }

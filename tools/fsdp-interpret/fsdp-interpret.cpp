@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
+#include "EscapedDiagnostics.h"
 #include "RandomInputs.h"
 #include "TensorFile.h"
 #include "dialects/Exec/Exec.h"
@@ -108,7 +109,7 @@ static OwningOpRef<ModuleOp> readModule(MLIRContext &context) {
   auto file = openInputFile(inputPath, &problem);
   if (!file)
     throw Error(problem);
-  if (llvm::Error error = checkNesting(*file))
+  if (llvm::Error error = checkText(*file))
     throw Error(llvm::toString(std::move(error)));
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
@@ -238,6 +239,7 @@ static std::string summary(func::FuncOp program,
 static void run() {
   DialectRegistry registry;
   registerFsdpDialects(registry);
+  escapeDiagnostics(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   OwningOpRef<ModuleOp> module = readModule(context);
   func::FuncOp program = findProgram(*module);
@@ -267,12 +269,12 @@ int main(int argc, char **argv) {
   try {
     run();
   } catch (const std::runtime_error &error) {
-    llvm::errs() << "fsdp-interpret: error: " << error.what() << '\n';
+    CompilerTool::printError(error.what());
     return 1;
   } catch (const std::bad_alloc &) {
-    llvm::errs() << "fsdp-interpret: error: '" << inputPath
-                 << "' needs more memory than there is: every element on every "
-                    "rank takes 8 bytes\n";
+    CompilerTool::printError("'" + inputPath +
+                             "' needs more memory than there is: every element "
+                             "on every rank takes 8 bytes");
     return 1;
   }
   return 0;

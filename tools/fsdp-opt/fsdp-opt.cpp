@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
+#include "EscapedDiagnostics.h"
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Runtime/Variables.h"
@@ -54,12 +55,11 @@ static llvm::LogicalResult run(int argc, char **argv,
   std::string problem;
   auto file = mlir::openInputFile(input, &problem);
   if (!file) {
-    llvm::errs() << problem << '\n';
+    fsdp::CompilerTool::printError(problem);
     return llvm::failure();
   }
-  if (llvm::Error error = fsdp::checkNesting(*file)) {
-    llvm::errs() << "fsdp-opt: error: " << llvm::toString(std::move(error))
-                 << '\n';
+  if (llvm::Error error = fsdp::checkText(*file)) {
+    fsdp::CompilerTool::printError(llvm::toString(std::move(error)));
     return llvm::failure();
   }
   std::string text;
@@ -72,7 +72,7 @@ static llvm::LogicalResult run(int argc, char **argv,
   try {
     fsdp::writeFileAtomically(output, text);
   } catch (const fsdp::Error &error) {
-    llvm::errs() << "fsdp-opt: error: " << error.what() << '\n';
+    fsdp::CompilerTool::printError(error.what());
     return llvm::failure();
   }
   return result;
@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
   try {
     fsdp::rt::checkVariables();
   } catch (const fsdp::Error &error) {
-    llvm::errs() << "fsdp-opt: error: " << error.what() << '\n';
+    fsdp::CompilerTool::printError(error.what());
     return 1;
   }
   fsdp::registerFsdpPasses();
@@ -92,5 +92,6 @@ int main(int argc, char **argv) {
 
   mlir::DialectRegistry registry;
   fsdp::registerFsdpDialects(registry);
+  fsdp::escapeDiagnostics(registry);
   return mlir::asMainReturnCode(run(argc, argv, registry));
 }

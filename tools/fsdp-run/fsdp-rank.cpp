@@ -11,6 +11,7 @@
 #include "StopSignals.h"
 #include "Trainer.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include <cstdio>
 
 using namespace fsdp;
@@ -67,7 +68,7 @@ static int runOneRank(const RunOptions &options,
   auto [run, artifact] = prepareOneRank(options, place);
   if (place.rank == 0)
     for (const std::string &warning : run.warnings)
-      std::fprintf(stderr, "fsdp-run: warning: %s\n", warning.c_str());
+      printMessage(kRunWarning, warning);
   // A rank with a GPU computes there; its threads help the libraries.
   if (runtimeTarget() == Target::Cpu)
     bindToOwnCores(place, static_cast<int>(run.config.compile.threads));

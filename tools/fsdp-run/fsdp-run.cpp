@@ -11,6 +11,7 @@
 #include "Outputs.h"
 #include "Prepare.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -52,7 +53,7 @@ static int startRanks(const RunOptions &options) {
     // A filter whose reader has gone ends without a word.
     bool speaks = !end.message.empty();
     if (speaks)
-      std::fprintf(stderr, "fsdp-run: %s", end.message.c_str());
+      std::fprintf(stderr, "fsdp-run: %s", printable(end.message).c_str());
     // A file system that does not answer may be why the job ended: the message
     // comes first, and this process ends too.
     std::signal(SIGALRM, SIG_DFL);
@@ -61,7 +62,7 @@ static int startRanks(const RunOptions &options) {
     // What a rank has started may live a moment longer, with its files.
     outputs.discard(/*patienceSeconds=*/5);
     if (speaks)
-      std::fprintf(stderr, "%s\n", where.c_str());
+      std::fprintf(stderr, "%s\n", printable(where).c_str());
     return end.status;
   } catch (...) {
     outputs.discard();

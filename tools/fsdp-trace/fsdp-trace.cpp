@@ -7,6 +7,7 @@
 #include "CompilerTool.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Trace/Summary.h"
 #include "fsdp/Trace/Trace.h"
 #include "mlir/IR/MLIRContext.h"
@@ -148,7 +149,7 @@ static llvm::Error printModel(llvm::raw_ostream &os) {
   if (!spec)
     return spec.takeError();
   for (const std::string &warning : spec->warnings)
-    llvm::errs() << "fsdp-trace: warning: " << warning << '\n';
+    printMessage("fsdp-trace: warning", warning);
   if (llvm::Error error = applyOverrides(*spec))
     return error;
   if (llvm::Error error = verifySizes(*spec))
@@ -200,8 +201,7 @@ int main(int argc, char **argv) {
   CompilerTool::checkOptions(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, kOverview);
   if (llvm::Error error = run()) {
-    llvm::errs() << "fsdp-trace: error: " << llvm::toString(std::move(error))
-                 << "\n";
+    CompilerTool::printError(llvm::toString(std::move(error)));
     return 1;
   }
   return 0;

@@ -16,6 +16,11 @@ namespace fsdp {
 /// What compilers write nests a dozen brackets.
 inline constexpr int kMaxNesting = 256;
 
+/// Fails, with the place, if `text` has a control character, which messages
+/// that show its lines would send to the terminal, or nests too deep. Of
+/// bytecode nothing is checked.
+llvm::Error checkText(llvm::MemoryBufferRef text);
+
 /// Fails, with the place, if brackets or signs of `text` nest deeper than
 /// kMaxNesting. Linear in the text; MLIR bytecode is not text and passes.
 llvm::Error checkNesting(llvm::MemoryBufferRef text);

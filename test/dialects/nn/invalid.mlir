@@ -15,6 +15,22 @@ func.func private @f(tensor<f32>) -> (tensor<f32> {nn.name = ""})
 
 // -----
 
+// Names are lines: messages and files show them.
+// expected-error @+1 {{has the name 'a\nb\x1b[2J', which is no line of text without control characters}}
+func.func private @f(tensor<f32> {nn.name = "a\0Ab\1B[2J"})
+
+// -----
+
+// expected-error @+1 {{has the name 'a\nb', which is no line of text without control characters}}
+nn.parameter @"a\0Ab" : tensor<4xf32> init #nn.zeros
+
+// -----
+
+// expected-error @+1 {{has the name '\x9b', which is no line of text without control characters}}
+nn.buffer @"\C2\9B" : tensor<4xf32> init #nn.zeros
+
+// -----
+
 // A misspelt attribute of an argument.
 // expected-error @+1 {{has an unknown attribute 'nn.nane' on an argument or result}}
 func.func private @f(tensor<f32> {nn.nane = "x"})

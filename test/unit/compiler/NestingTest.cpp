@@ -23,6 +23,21 @@ TEST(Nesting, NamesThePlace) {
             "another");
 }
 
+// Messages show lines of the text, which would move a terminal's cursor.
+TEST(Nesting, TextWithControlCharactersIsRefused) {
+  auto problem = [](const std::string &text) {
+    return llvm::toString(checkText({text, "a.mlir"}));
+  };
+  EXPECT_EQ(problem("module {\t}\r\n// \xc3\xa9 \xff"), "");
+  EXPECT_EQ(problem("module {}\n// \x1b[2J"),
+            "a.mlir:2:4: the control character \\x1b in what should be text; a "
+            "string has it as an escape (\\1B)");
+  for (std::string control : {"\x7f", "\xc2\x9b", "\x08"})
+    EXPECT_NE(problem(control), "");
+  EXPECT_NE(problem(std::string(1, '\0')), "");
+  EXPECT_NE(problem(repeat("(", 300)), "");
+}
+
 TEST(Nesting, EveryKindOfBracket) {
   for (const char *open : {"(", "[", "{", "<", "module {\n", "- ", "-",
                            "tensor<", "loc(callsite(", "-(", "\"a\"("})

@@ -309,6 +309,13 @@ TEST(AtomicFile, PastTheCacheALimitIsNoticed) {
 // Signals
 //===----------------------------------------------------------------------===//
 
+// A shell's background jobs ignore some of these, and their children with them.
+[[maybe_unused]] static const bool kHasDefaultSignals = [] {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    std::signal(signal, SIG_DFL);
+  return true;
+}();
+
 TEST(AtomicFile, ASignalRemovesWhatIsHalfWritten) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     TemporaryFolder folder;

@@ -27,12 +27,10 @@ public:
   std::string own, wrong, verdict, where;
   std::string report() override { return own; }
   std::string problem() override { return wrong; }
-  std::string judge(const std::vector<std::string> &reports) override {
-    return reports[1] == "stuck" ? verdict : "";
+  std::string judge(const RankReports &reports) override {
+    return reports.texts[1] == "stuck" ? verdict : "";
   }
-  std::string whereRanksWait(const std::vector<std::string> &) override {
-    return where;
-  }
+  std::string whereRanksWait(const RankReports &) override { return where; }
   void abandon() override {}
 };
 

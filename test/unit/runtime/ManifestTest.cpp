@@ -99,6 +99,9 @@ TEST(Manifest, DamageIsNamed) {
             "arena");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["offset"] = 0; }),
             "damaged manifest m.json: the ranges 'w' and 'loss' overlap");
+  EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["name"] = "a\n\x1b[2J"; }),
+            "damaged manifest m.json: ranges[1]: name: expected one line of "
+            "text without control characters, got 'a\\n\\x1b[2J'");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["name"] = "w"; }),
             "damaged manifest m.json: two ranges are called 'w'");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["shape"] = {1e30, 2}; }),

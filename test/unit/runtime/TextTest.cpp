@@ -1,5 +1,6 @@
 //===- TextTest.cpp - Making and checking text ----------------------------===//
 #include "fsdp/Support/Text.h"
+#include "fsdp/Support/Message.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp;
@@ -42,4 +43,11 @@ TEST(Text, PrintableIsShownWhereItStands) {
        })
     EXPECT_EQ(printableLine(text), shown);
   EXPECT_EQ(printable("a\n\x1b[1mb\r\n"), "a\n\\x1b[1mb\\r\n");
+}
+
+TEST(Text, MessagesAreEscaped) {
+  testing::internal::CaptureStderr();
+  printMessage(kRunWarning, "'a\x1b[2J' is\nhere");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "fsdp-run: warning: 'a\\x1b[2J' is\nhere\n");
 }

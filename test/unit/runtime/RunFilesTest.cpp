@@ -1,0 +1,151 @@
+//===- RunFilesTest.cpp - Folders and artifacts of fsdp-run ---------------===//
+#include "RunFixture.h"
+#include "fsdp/Runtime/Loader.h"
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+using nlohmann::json;
+
+// A second run goes behind the first, each behind a line that says what it is.
+TEST_F(Run, RunsOfOneFolderAreTold) {
+  ASSERT_EQ(run(good(1, 2)).status, 0);
+  std::string half = "{\"step\": 3, \"lo";
+  std::ofstream(folder.file("dump/metrics.jsonl"), std::ios::app) << half;
+  ASSERT_EQ(run(good(1, 3)).status, 0);
+  std::vector<json> lines = metricLines();
+  ASSERT_EQ(lines.size(), 1u + 2 + 1 + 3);
+  json first = lines[0]["run"], second = lines[3]["run"];
+  EXPECT_NE(first["id"], second["id"]);
+  EXPECT_EQ(second["artifact"], shared->file("unigram1"));
+  EXPECT_EQ(second["ranks"], 1);
+  EXPECT_EQ(second["mesh"], "dp_shard=1");
+  EXPECT_EQ(second["date"].get<std::string>().size(), 20u);
+  EXPECT_EQ(second["config"]["training.steps"], 3);
+  EXPECT_EQ(second["config"]["validation.enable"], true);
+  EXPECT_EQ(second["config"]["optimizer.beta2"], 0.95);
+  EXPECT_EQ(second["config"]["compile.mode"], "fully_shard");
+  EXPECT_TRUE(second.contains("fingerprint"));
+  EXPECT_EQ(lines[4]["step"], 1);
+  // Every line has its time, later ones no earlier one.
+  EXPECT_EQ(lines[4]["time"].get<std::string>().size(), 24u);
+  EXPECT_LE(lines[4]["time"], lines[5]["time"]);
+}
+
+TEST_F(Run, OneJobWritesToAFolder) {
+  ASSERT_EQ(run(good(1, 2)).status, 0);
+  std::string lock =
+      folder.write("dump/run.lock", "{\"process\": 7, \"host\": \"far\", "
+                                    "\"since\": \"yesterday\", \"artifact\": "
+                                    "\"other\"}");
+  for (int ranks : {1, 2}) {
+    Outcome outcome = run(good(ranks, 2), "flock " + lock);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.err,
+              "fsdp-run: the folder '" + folder.file("dump") +
+                  "' is in use by process 7 on far since yesterday, with the "
+                  "artifact 'other'; wait for it, or choose another "
+                  "--job.dump_folder\n");
+  }
+  EXPECT_EQ(metricLines().size(), 3u);
+  // The file of a holder that was killed is no obstacle.
+  EXPECT_EQ(run(good(2, 2)).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(lock));
+}
+
+TEST_F(Run, RemovesWhatKilledRunsLeft) {
+  ASSERT_EQ(run(good(1, 1)).status, 0);
+  for (const char *name :
+       {"summary.json", "loss.svg", "sample.txt", "metrics.jsonl", "notes"})
+    folder.write(std::string("dump/") + name + ".partial-77", "half");
+  ASSERT_EQ(run(good(1, 1)).status, 0);
+  for (const char *name :
+       {"summary.json", "loss.svg", "sample.txt", "metrics.jsonl"})
+    EXPECT_FALSE(std::filesystem::exists(
+        folder.file(std::string("dump/") + name + ".partial-77")))
+        << name;
+  EXPECT_TRUE(std::filesystem::exists(folder.file("dump/notes.partial-77")));
+}
+
+TEST_F(Run, AFullDiskKeepsEarlierSteps) {
+  // Room for the header and some steps: 8 blocks of 1 KiB.
+  Outcome outcome = run(good(1, 1000), "ulimit -f 8;");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "fsdp-run: cannot write '" +
+                             folder.file("dump/metrics.jsonl") +
+                             "': File too large\n");
+  EXPECT_GT(metrics().size(), 3u);
+  EXPECT_EQ(readWholeFile(folder.file("dump/metrics.jsonl"), "").back(), '\n');
+}
+
+TEST_F(Run, StaleArtifacts) {
+  expectFailure(run(good(1, 5) + " --model.dim 512"),
+                "stale artifact: model.dim is unset in the artifact, the run "
+                "wants 512 (command line); compile it again");
+  std::string config = folder.write("run.toml", "[training]\nseq_len = 32\n");
+  expectFailure(
+      run(good(1, 5) + " --training.local_batch_size=2 --config " + config),
+      "stale artifact: training.seq_len is 16 in the artifact, the "
+      "run wants 32 (" +
+          config + ":2); compile it again");
+}
+
+static std::string damagedLibrary(const std::string &artifact) {
+  return "the artifact's library " + artifact +
+         "/step.so is damaged or was changed (strip, patchelf): " + artifact +
+         "/step.so.xxh3 is not its checksum; compile the artifact again";
+}
+
+TEST_F(Run, DamagedArtifacts) {
+  std::string copy = folder.file("artifact");
+  auto fresh = [&] {
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(shared->file("unigram1"), copy);
+  };
+  fresh();
+  std::filesystem::remove(copy + "/step.so");
+  expectFailure(run(copy),
+                "the artifact's library " + copy + "/step.so is missing");
+  fresh();
+  std::filesystem::resize_file(copy + "/manifest.json", 100);
+  expectFailure(run(copy), "damaged manifest " + copy +
+                               "/manifest.json: this is not JSON");
+  // A good manifest, but of another artifact.
+  fresh();
+  std::filesystem::copy_file(shared->file("unigram2/manifest.json"),
+                             copy + "/manifest.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  expectFailure(run(copy), copy + "/manifest.json is not the manifest inside " +
+                               copy + "/step.so; compile the artifact again");
+  fresh();
+  std::filesystem::resize_file(copy + "/step.so", 5000);
+  expectFailure(run(copy), damagedLibrary(copy));
+  fresh();
+  std::filesystem::remove(copy + "/step.so.xxh3");
+  expectFailure(run(copy),
+                "the artifact has no checksum of its library, " + copy +
+                    "/step.so.xxh3: an older fsdp-compile has made it, or the "
+                    "file was left behind; compile the artifact again");
+}
+
+TEST_F(Run, FlippedBitsOfALibraryAreFound) {
+  std::string copy = folder.file("artifact");
+  std::filesystem::copy(shared->file("unigram1"), copy);
+  ArtifactFolder whole(copy);
+  const std::string bytes = readWholeFile(whole.libraryPath(), "step");
+  constexpr size_t kFlips = 600;
+  for (size_t i = 0; i < kFlips; ++i) {
+    std::string flipped = bytes;
+    flipped[bytes.size() * i / kFlips] ^= static_cast<char>(1 << i % 8);
+    // Writing into a file that is there would wait for the disk.
+    std::filesystem::remove(whole.libraryPath());
+    folder.write("artifact/step.so", flipped);
+    ASSERT_EQ(messageOf([&] { ArtifactFolder again(copy); }),
+              damagedLibrary(copy))
+        << i;
+  }
+  folder.write("artifact/step.so", bytes);
+  folder.write("artifact/step.so.xxh3", "xxh3\n");
+  EXPECT_EQ(messageOf([&] { ArtifactFolder again(copy); }),
+            damagedLibrary(copy));
+}
