@@ -129,11 +129,12 @@ void Trainer::evaluate() {
 bool Trainer::compareWithGzip() {
   if (!rank.isFirst() || !run.text || !curve.heldOut)
     return false;
-  std::string_view heldOut = run.text->heldOutText();
-  curve.gzipHeldOut = gzipBitsPerByte(heldOut);
+  curve.gzipHeldOut = gzipBitsPerByte(run.text->heldOutText(kMostGzipBytes));
   print(format("gzip -9: %.4f bits per byte on the %sheld-out text\n",
                *curve.gzipHeldOut,
-               heldOut.size() > kMostGzipBytes ? "first 64 MiB of the " : ""));
+               run.text->heldOutTokens() > kMostGzipBytes
+                   ? "first 64 MiB of the "
+                   : ""));
   summary["gzip_bits_per_byte_held_out"] = *curve.gzipHeldOut;
   return true;
 }
