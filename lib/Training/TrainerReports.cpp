@@ -1,4 +1,5 @@
 //===- TrainerReports.cpp - What a run tells and leaves -------------------===//
+#include "Agreement.h"
 #include "Console.h"
 #include "Data.h"
 #include "Evaluate.h"
@@ -198,9 +199,10 @@ void Trainer::writeSummary() {
   curve.unit = lossUnit(config).name;
   curve.tokens = lossUnit(config).tokens;
   const std::string &folder = config.job.dumpFolder;
+  // First, as it is kept where the curve cannot be written.
+  writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
   if (!curve.losses.empty()) // of this run or one before it
     writeFileAtomically(folder + "/loss.svg", drawLossCurve(curve));
-  writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
 }
 
 void Trainer::tellWritten() const {
@@ -211,4 +213,16 @@ void Trainer::tellWritten() const {
   if (!config.metrics.jsonl.empty())
     print(", " + config.metrics.jsonl);
   print("\n");
+}
+
+/// When all else is written, which a trace that cannot be does not undo.
+void Trainer::writeTrace() {
+  std::string problem = problemOf([this] { rank.writeTrace(); });
+  if (!problem.empty()) {
+    problem = "the trace is lost: " + problem;
+    if (options.trains())
+      problem += "; the training is over, and what it writes is in '" +
+                 config.job.dumpFolder + "'";
+  }
+  requireSuccess(rank.world(), problem);
 }
