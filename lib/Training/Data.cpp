@@ -115,6 +115,21 @@ static void refuseSample(const RunConfig &config, const RunOptions &options) {
               "leave it out, or set --sample.length=0");
 }
 
+/// The default is no type for a vocabulary that it has no names for; a file of
+/// low ids alone may have it all the same.
+static void checkIdsType(const RunConfig &config, int64_t vocabulary) {
+  constexpr int64_t kMostOfU16 = 65536;
+  if (vocabulary > kMostOfU16 && config.training.idsDtype == "u16" &&
+      !config.origin.count("training.ids_dtype"))
+    throw Error("training.ids_dtype is not set, its default u16 ends at id " +
+                std::to_string(kMostOfU16 - 1) +
+                ", and the model's vocabulary has " +
+                std::to_string(vocabulary) +
+                " tokens: set training.ids_dtype = \"u32\" or \"i32\", "
+                "whichever the file has; \"u16\" in words is for a file of "
+                "lower ids alone");
+}
+
 /// What is evaluated has something to predict: a token after the first of those
 /// held out, which the mask, if there is one, makes a label.
 static void checkHeldOut(const RunConfig &config, const RunOptions &options,
@@ -154,6 +169,7 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
                                          sequence);
   }
   refuseSample(config, options);
+  checkIdsType(config, vocabulary);
   return std::make_unique<IdsDataset>(
       IdsFile{training.datasetPath, training.idsDtype, training.idsMaskPath},
       fraction, sequence, vocabulary);

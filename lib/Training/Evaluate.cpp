@@ -181,8 +181,8 @@ std::optional<std::string> fsdp::generateText(Rank &rank,
   Batch batch = rank.batch();
   std::string story = config.sample.prompt;
   if (story.empty())
-    story = text.heldOutText().empty() ? text.trainText().substr(0, 64)
-                                       : text.heldOutText().substr(0, 64);
+    story =
+        text.heldOutTokens() == 0 ? text.trainText(64) : text.heldOutText(64);
   uint64_t key =
       philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
   std::fill_n(batch.targets, batch.rows * batch.sequence, 0);

@@ -26,7 +26,7 @@ std::optional<HeldOutScore> evaluateHeldOut(Rank &rank, const rt::Dataset &data,
                                             const GoesOn &goesOn);
 
 /// More of a text would take gzip longer than is worth the comparison.
-inline constexpr size_t kMostGzipBytes = 64 << 20;
+inline constexpr int64_t kMostGzipBytes = 64 << 20;
 
 /// Size of the text, of its first kMostGzipBytes at most, under `gzip -9`, in
 /// bits per byte of text.

@@ -27,6 +27,23 @@ static void checkFolderOf(const std::string &path) {
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
 }
 
+/// Throws if what is at `path` is nothing that a file could replace.
+static void checkReplaceable(const std::string &path) {
+  std::error_code ignored; // what cannot be looked at is said of its folder
+  if (fs::is_directory(path, ignored))
+    throw Error("cannot write '" + path + "': it is a directory");
+  if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0)
+    throw Error("cannot write '" + path + "': " + std::strerror(errno));
+}
+
+/// Throws unless the file can be made: where permissions allow it, the file
+/// system may not. A pipe is left alone, which waits for its reader.
+static void tryToMake(const std::string &path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored) || fs::is_regular_file(path, ignored))
+    AtomicFile withoutCommit(path);
+}
+
 /// Size of a file; 0 if there is none.
 static uintmax_t sizeOf(const std::string &path) {
   struct stat status;
@@ -121,6 +138,10 @@ static void checkCheckpointFolder(const RunConfig &config,
 // Outputs
 //===----------------------------------------------------------------------===//
 
+/// What is written at the end.
+static const char *const kResults[] = {"loss.svg", "summary.json",
+                                       "sample.txt"};
+
 Outputs::Outputs(const RunConfig &config, const RunOptions &options,
                  int64_t ranks, bool isFirst)
     : folder(config.job.dumpFolder),
@@ -129,21 +150,24 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
                   : folder + "/" + config.metrics.jsonl),
       isNewFolder(!fs::exists(folder)) {
   bool trains = options.trains();
-  for (const char *name : {"loss.svg", "summary.json", "sample.txt"})
+  for (const char *name : kResults)
     files.push_back(folder + "/" + name);
-  auto requireFolderOf = [&](const std::string &path) {
+  // `path` as somebody gave it, and the first rank's file of it.
+  auto requirePlace = [&](const std::string &path, const std::string &file) {
     fs::path parent = fs::absolute(path).parent_path();
     bool isToBeMade =
         trains && isNewFolder && resolved(parent) == resolved(folder);
-    if (!isToBeMade)
-      checkFolderOf(path);
+    if (isToBeMade)
+      return;
+    checkFolderOf(path);
+    tryToMake(file);
   };
   if (!options.dump.empty()) {
-    requireFolderOf(options.dump);
+    requirePlace(options.dump, pathOfRank(options.dump, 0));
     for (int64_t rank = 0; rank < ranks; ++rank)
       files.push_back(pathOfRank(options.dump, static_cast<int>(rank)));
   }
-  addTraces(ranks, requireFolderOf);
+  addTraces(ranks, [&](const std::string &path) { requirePlace(path, path); });
   if (!isFirst || !trains)
     return;
   std::vector<std::string> others = files;
@@ -154,6 +178,8 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   }
   if (savesCheckpoints(config))
     checkCheckpointFolder(config, others);
+  for (const char *name : kResults)
+    checkReplaceable(folder + "/" + name);
   makeDurableDirectories(folder);
   lock = std::make_unique<FolderLock>(folder, options.artifact);
   if (savesCheckpoints(config))
@@ -172,9 +198,9 @@ void Outputs::addTraces(
     if (path.empty())
       return;
     try {
-      require(path);
-      if (fs::is_directory(path))
-        throw Error("cannot write '" + path + "': it is a directory");
+      checkReplaceable(path);
+      if (rank == 0) // all are in one folder
+        require(path);
     } catch (const Error &error) {
       throw Error(std::string("environment: FSDP_TRACE: ") + error.what());
     }

@@ -77,6 +77,8 @@ public:
   void runStep(const std::function<void(const StepCall &)> &observe);
   /// True if the next may begin while the last one runs.
   bool stepsOverlap() const { return rt::stepsOverlap(*context); }
+  /// See rt::writeTrace.
+  void writeTrace() { rt::writeTrace(*context); }
   /// See rt::deviceName.
   std::string deviceName() const { return rt::deviceName(*context); }
 

@@ -23,13 +23,13 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
   state.dataset = config.training.dataset;
   state.datasetPath =
       std::filesystem::absolute(config.training.datasetPath).string();
-  state.datasetBytes = static_cast<int64_t>(data.fileBytes().size());
+  state.datasetBytes = data.source().size();
   state.trainBytes = data.trainBytes();
-  state.datasetChecksum = checksumOf(data.fileBytes());
+  state.datasetChecksum = data.source().checksum();
   if (const auto *ids = dynamic_cast<const IdsDataset *>(&data)) {
     state.idsType = config.training.idsDtype;
-    if (!ids->maskBytes().empty())
-      state.maskChecksum = checksumOf(ids->maskBytes());
+    if (const DataFile *mask = ids->maskSource())
+      state.maskChecksum = mask->checksum();
   }
   state.globalBatch = config.training.localBatchSize *
                       dataParallelRanks(config) * microbatches(config);

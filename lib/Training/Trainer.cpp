@@ -67,6 +67,7 @@ void Trainer::runProgramOnce() {
     print(describeResults(rank, options.program));
   if (!options.dump.empty())
     rank.dump(options.dump);
+  writeTrace();
 }
 
 void Trainer::introduce(const Peak &peak) {
@@ -262,9 +263,10 @@ void Trainer::runCommand(const std::string &command) {
     print("parameters of " + start.path + "\n");
   if (command == "sample") {
     sample();
-    return;
+    return writeTrace();
   }
   evaluate();
+  writeTrace();
   compareWithGzip();
 }
 
@@ -284,8 +286,10 @@ void Trainer::runAll() {
   }
   if (isStopping)
     return saveAndStop(); // all is saved
-  if (rank.isFirst()) {
+  if (rank.isFirst())
     writeSummary();
+  writeTrace();
+  if (rank.isFirst()) {
     // A save that lacks is still to be told to all ranks.
     if (!lacksLastSave() && compareWithGzip())
       writeSummary();

@@ -58,6 +58,7 @@ private:
   void runSteps();
   void save(int64_t done);
   void saveAndStop();
+  void tellStop();
   bool isLastSaved() const;
   bool lacksLastSave() const;
   void checkLastSave();
@@ -81,6 +82,7 @@ private:
   void writeSample();
   void writeSummary();
   void tellWritten() const;
+  void writeTrace();
 
   const PreparedRun &run;
   const RunConfig &config;

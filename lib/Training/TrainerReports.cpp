@@ -1,4 +1,5 @@
 //===- TrainerReports.cpp - What a run tells and leaves -------------------===//
+#include "Agreement.h"
 #include "Console.h"
 #include "Data.h"
 #include "Evaluate.h"
@@ -129,11 +130,12 @@ void Trainer::evaluate() {
 bool Trainer::compareWithGzip() {
   if (!rank.isFirst() || !run.text || !curve.heldOut)
     return false;
-  std::string_view heldOut = run.text->heldOutText();
-  curve.gzipHeldOut = gzipBitsPerByte(heldOut);
+  curve.gzipHeldOut = gzipBitsPerByte(run.text->heldOutText(kMostGzipBytes));
   print(format("gzip -9: %.4f bits per byte on the %sheld-out text\n",
                *curve.gzipHeldOut,
-               heldOut.size() > kMostGzipBytes ? "first 64 MiB of the " : ""));
+               run.text->heldOutTokens() > kMostGzipBytes
+                   ? "first 64 MiB of the "
+                   : ""));
   summary["gzip_bits_per_byte_held_out"] = *curve.gzipHeldOut;
   return true;
 }
@@ -197,9 +199,10 @@ void Trainer::writeSummary() {
   curve.unit = lossUnit(config).name;
   curve.tokens = lossUnit(config).tokens;
   const std::string &folder = config.job.dumpFolder;
+  // First, as it is kept where the curve cannot be written.
+  writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
   if (!curve.losses.empty()) // of this run or one before it
     writeFileAtomically(folder + "/loss.svg", drawLossCurve(curve));
-  writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
 }
 
 void Trainer::tellWritten() const {
@@ -210,4 +213,16 @@ void Trainer::tellWritten() const {
   if (!config.metrics.jsonl.empty())
     print(", " + config.metrics.jsonl);
   print("\n");
+}
+
+/// When all else is written, which a trace that cannot be does not undo.
+void Trainer::writeTrace() {
+  std::string problem = problemOf([this] { rank.writeTrace(); });
+  if (!problem.empty()) {
+    problem = "the trace is lost: " + problem;
+    if (options.trains())
+      problem += "; the training is over, and what it writes is in '" +
+                 config.job.dumpFolder + "'";
+  }
+  requireSuccess(rank.world(), problem);
 }

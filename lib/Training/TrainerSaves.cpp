@@ -55,8 +55,12 @@ void Trainer::saveAndStop() {
   if (!isSaved)
     throw Error(whyStopping +
                 "; the steps behind the last checkpoint are lost");
-  if (!rank.isFirst())
-    return;
+  if (rank.isFirst())
+    tellStop();
+  writeTrace();
+}
+
+void Trainer::tellStop() {
   print(
       format("%s behind step %s", whyStopping.c_str(), grouped(done).c_str()));
   std::string path =

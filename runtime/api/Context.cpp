@@ -179,6 +179,8 @@ bool fsdp::rt::endStep(Context &c, std::string &error) {
 
 bool fsdp::rt::stepsOverlap(const Context &) { return false; }
 
+void fsdp::rt::writeTrace(Context &c) { c.trace.write(); }
+
 Target fsdp::rt::runtimeTarget() { return Target::Cpu; }
 
 std::string fsdp::rt::deviceName(const Context &) { return ""; }

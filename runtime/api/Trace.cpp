@@ -2,7 +2,6 @@
 #include "Trace.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <chrono>
 #include <cinttypes>
@@ -77,8 +76,13 @@ void Trace::add(const Entry &entry) {
 }
 
 Trace::~Trace() {
-  if (on())
+  try {
     write();
+  } catch (const Error &error) {
+    // The cause of the run's end is another, which "fsdp:" begins.
+    std::fprintf(stderr, "fsdp-run: warning: the trace is lost: %s\n",
+                 error.what());
+  }
 }
 
 /// A JSON string; names come from user models.
@@ -149,14 +153,16 @@ void Trace::writeTo(AtomicFile &file) const {
                     rank, rank));
 }
 
-void Trace::write() const {
+void Trace::write() {
+  if (!on())
+    return;
   try {
     AtomicFile file(path);
     writeTo(file);
     file.commit();
-  } catch (const Error &error) {
-    // The run itself is good, and no cause of an end, which "fsdp:" begins.
-    printMessage(kRunWarning,
-                 std::string("the trace is lost: ") + error.what());
+  } catch (const Error &) {
+    ring.clear();
+    throw;
   }
+  ring.clear();
 }

@@ -13,8 +13,8 @@ class AtomicFile;
 
 namespace fsdp::rt {
 
-/// Records spans in a preallocated ring and writes a Chrome trace at the end.
-/// Off, a span costs one test of a null pointer.
+/// Records spans in a preallocated ring and writes a Chrome trace, at the
+/// latest at its end. Off, a span costs one test of a null pointer.
 class Trace {
 public:
   /// By program, by call: what each is of, as people call it
@@ -24,6 +24,9 @@ public:
   /// Switches recording on; spans beyond the ring overwrite the oldest.
   void enable(const std::string &path, int rank, CallNames names);
   ~Trace();
+  /// Writes what was recorded and switches recording off; no thread may record
+  /// meanwhile. Throws fsdp::Error.
+  void write();
 
   bool on() const { return !ring.empty(); }
 
@@ -72,7 +75,6 @@ public:
   };
 
 private:
-  void write() const;
   void writeTo(AtomicFile &file) const;
 
   std::vector<Entry> ring;

@@ -420,6 +420,11 @@ ObservedCall::~ObservedCall() {
 
 Target rt::runtimeTarget() { return Target::Cuda; }
 
+void rt::writeTrace(Context &c) {
+  if (c.timeline)
+    c.timeline->write();
+}
+
 std::string rt::deviceName(const Context &) { return nameOfDevice(); }
 
 uint64_t rt::arenaBytes(const Context &c) { return c.artifact->arena_bytes; }

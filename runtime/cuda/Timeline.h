@@ -31,6 +31,8 @@ public:
   void collect();
   /// Step `number` of the run, from `begin` of the steady clock until now.
   void addStep(int64_t number, int64_t begin) { trace.addStep(number, begin); }
+  /// Between programs. Throws fsdp::Error.
+  void write() { trace.write(); }
 
   void beginCall() { trace.beginCall(); }
   void endCall() { trace.endCall(); }

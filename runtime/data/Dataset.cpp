@@ -1,15 +1,16 @@
 //===- Dataset.cpp - Windows of tokens ------------------------------------===//
 #include "fsdp/Runtime/Dataset.h"
 #include "fsdp/Runtime/Philox.h"
+#include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -18,40 +19,73 @@ using namespace fsdp::rt;
 // Files
 //===----------------------------------------------------------------------===//
 
-/// Maps a whole file for reading; null if it is empty.
-static const char *mapFile(const std::string &path, const std::string &what,
-                           size_t &size) {
+DataFile::DataFile(const std::string &path, const std::string &what)
+    : path(path), what(what) {
   auto fail = [&](const std::string &why) {
+    if (descriptor >= 0)
+      close(descriptor);
     throw Error("cannot read " + what + " '" + path + "': " + why);
   };
   // Non-blocking, or a pipe would be waited for; no matter to a regular file.
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    fail(std::strerror(errno));
+  descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status = {};
-  bool isKnown = fstat(file, &status) == 0;
-  size = static_cast<size_t>(status.st_size);
-  void *data = MAP_FAILED;
-  if (isKnown && S_ISREG(status.st_mode) && size != 0)
-    data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  int error = errno;
-  close(file);
-  if (isKnown && S_ISDIR(status.st_mode))
+  if (descriptor < 0 || fstat(descriptor, &status) != 0)
+    fail(std::strerror(errno));
+  if (S_ISDIR(status.st_mode))
     fail(std::strerror(EISDIR));
-  if (isKnown && !S_ISREG(status.st_mode))
+  if (!S_ISREG(status.st_mode))
     fail("it is a pipe or a device, and training reads at any place of a "
          "regular file");
-  if (!isKnown || (size != 0 && data == MAP_FAILED))
-    fail(std::strerror(error));
-  return size == 0 ? nullptr : static_cast<const char *>(data);
+  bytes = status.st_size;
 }
 
-DataFile::DataFile(const std::string &path, const std::string &what) {
-  const char *mapped = mapFile(path, what, size);
-  data = {mapped, [size = size](const char *bytes) {
-            if (bytes)
-              munmap(const_cast<char *>(bytes), size);
-          }};
+DataFile::~DataFile() { close(descriptor); }
+
+void DataFile::read(int64_t first, int64_t count, void *to) const {
+  auto *next = static_cast<char *>(to);
+  for (int64_t end = first + count; first < end;) {
+    ssize_t now =
+        pread(descriptor, next, static_cast<size_t>(end - first), first);
+    if (now < 0 && errno == EINTR)
+      continue;
+    if (now <= 0)
+      throw Error("cannot read " + what + " '" + path + "' at byte " +
+                  std::to_string(first) + ": " +
+                  (now < 0 ? std::strerror(errno)
+                           : "the file was changed while it was in use, it "
+                             "had " +
+                                 std::to_string(bytes) +
+                                 " bytes; leave it as it is until the run is "
+                                 "over"));
+    next += now;
+    first += now;
+  }
+}
+
+std::string DataFile::read(int64_t first, int64_t count) const {
+  std::string text(static_cast<size_t>(count), '\0');
+  read(first, count, text.data());
+  return text;
+}
+
+void DataFile::readPieces(int64_t first, int64_t count,
+                          const TakePiece &take) const {
+  constexpr int64_t kPieceBytes = int64_t{1} << 20;
+  std::vector<char> piece(
+      static_cast<size_t>(std::clamp<int64_t>(count, 0, kPieceBytes)));
+  for (int64_t end = first + count; first < end;) {
+    int64_t now = std::min(end - first, kPieceBytes);
+    read(first, now, piece.data());
+    take({piece.data(), static_cast<size_t>(now)}, first);
+    first += now;
+  }
+}
+
+uint64_t DataFile::checksum() const {
+  RunningChecksum sum;
+  readPieces(0, bytes,
+             [&](std::string_view piece, int64_t) { sum.add(piece); });
+  return sum.value();
 }
 
 //===----------------------------------------------------------------------===//

@@ -67,7 +67,7 @@ struct ContextOptions {
   /// A collective that takes longer ends the job with a message that names
   /// it. 0: environment FSDP_TIMEOUT, or 300 seconds.
   double timeoutSeconds = 0;
-  /// Writes a Chrome trace to PREFIX.<rank>.json when the context dies.
+  /// Writes a Chrome trace to PREFIX.<rank>.json; see writeTrace().
   /// Empty: environment FSDP_TRACE, or no trace.
   std::string tracePrefix;
   /// False: whatever is set, no trace.
@@ -135,6 +135,11 @@ bool endStep(Context &c, std::string &error);
 /// True if the next step may begin while the last one has not ended, two at
 /// once. False where the last beginStep() returned when its step was over.
 bool stepsOverlap(const Context &c);
+
+/// Writes the trace, if there is one, of all that has run; what runs later is
+/// traced no more. A context that dies before writes it itself, and one that
+/// cannot be written is then a warning. Between programs. Throws fsdp::Error.
+void writeTrace(Context &c);
 
 /// What the maker of a GPU calls it: "NVIDIA H200"; empty: there is none.
 std::string deviceName(const Context &c);

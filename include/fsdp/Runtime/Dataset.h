@@ -9,6 +9,8 @@
 #define FSDP_RUNTIME_DATASET_H
 
 #include "fsdp/Runtime/Mesh.h"
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +35,37 @@ struct DataShard {
   int64_t count() const { return rows.count * columns.count; }
 };
 
+/// A file that stays open and is read piece by piece. It is not mapped: a
+/// mapped file that another process makes shorter ends the reader by a signal.
+class DataFile {
+public:
+  /// Throws fsdp::Error if the file is missing or no regular one; `what` says
+  /// in messages what it is: "the text".
+  DataFile(const std::string &path, const std::string &what);
+  ~DataFile();
+  DataFile(const DataFile &) = delete;
+  DataFile &operator=(const DataFile &) = delete;
+
+  /// Bytes that it had when it was opened.
+  int64_t size() const { return bytes; }
+  /// Reads `count` bytes from byte `first` on. Throws fsdp::Error if they are
+  /// no longer there.
+  void read(int64_t first, int64_t count, void *to) const;
+  std::string read(int64_t first, int64_t count) const;
+  /// Gets bytes from byte `first` on, aligned for every number.
+  using TakePiece = std::function<void(std::string_view piece, int64_t first)>;
+  /// Hands `count` bytes from byte `first` on to `take`, in order: 1 MiB at a
+  /// time, then the rest.
+  void readPieces(int64_t first, int64_t count, const TakePiece &take) const;
+  /// checksumOf all of it.
+  uint64_t checksum() const;
+
+private:
+  std::string path, what;
+  int descriptor = -1;
+  int64_t bytes = 0;
+};
+
 class Dataset {
 public:
   virtual ~Dataset() = default;
@@ -40,9 +73,9 @@ public:
   /// Tokens that are trained on, and those behind them.
   int64_t trainTokens() const { return numTrain; }
   int64_t heldOutTokens() const { return numTokens - numTrain; }
-  /// The bytes of the file, of which a checkpoint keeps the checksum.
-  virtual std::string_view fileBytes() const = 0;
-  /// The bytes of fileBytes() that are trained on.
+  /// The file, of which a checkpoint keeps the checksum.
+  virtual const DataFile &source() const = 0;
+  /// The bytes of source() that are trained on.
   virtual int64_t trainBytes() const = 0;
   /// How many of the tokens [begin, end) are labels.
   virtual int64_t countLabels(int64_t begin, int64_t end) const = 0;
@@ -78,19 +111,6 @@ private:
   int64_t numTokens = 0, numTrain = 0;
 };
 
-/// A mapped file; its end unmaps it.
-struct DataFile {
-  /// Throws fsdp::Error if the file is missing or no regular one; `what` says
-  /// in messages what it is: "the text".
-  DataFile(const std::string &path, const std::string &what);
-
-  std::string_view bytes() const { return {data.get(), size}; }
-
-private:
-  size_t size = 0;
-  std::shared_ptr<const char> data;
-};
-
 /// Every byte of a text file is a token and a label.
 class ByteDataset final : public Dataset {
 public:
@@ -98,11 +118,12 @@ public:
   /// room for one training window of `sequence` bytes and the byte after it.
   ByteDataset(const std::string &path, double fraction, int64_t sequence);
 
-  std::string_view text() const { return file.bytes(); }
-  std::string_view trainText() const { return text().substr(0, trainSize()); }
-  std::string_view heldOutText() const { return text().substr(trainSize()); }
+  /// What is trained on, and what is held out: the first bytes of it, at most
+  /// `most`.
+  std::string trainText(int64_t most) const;
+  std::string heldOutText(int64_t most) const;
 
-  std::string_view fileBytes() const override { return text(); }
+  const DataFile &source() const override { return file; }
   int64_t trainBytes() const override { return trainTokens(); }
   int64_t countLabels(int64_t begin, int64_t end) const override {
     return end - begin;
@@ -113,8 +134,6 @@ protected:
                   int32_t *targets) const override;
 
 private:
-  size_t trainSize() const { return static_cast<size_t>(trainTokens()); }
-
   DataFile file;
 };
 
@@ -132,15 +151,16 @@ class IdsDataset final : public Dataset {
 public:
   /// Throws fsdp::Error, with file and position, if an id is not in the
   /// vocabulary of `vocabulary` ids (0: any is), if the mask has another number
-  /// than 0 and 1 or another size, and as ByteDataset.
+  /// than 0 and 1 or another size, if the file is one of text or of a
+  /// well-known format, or of wider ids, and as ByteDataset.
   IdsDataset(const IdsFile &source, double fraction, int64_t sequence,
              int64_t vocabulary);
 
-  std::string_view fileBytes() const override { return ids.bytes(); }
+  const DataFile &source() const override { return ids; }
   int64_t trainBytes() const override { return trainTokens() * width; }
   int64_t countLabels(int64_t begin, int64_t end) const override;
-  /// The bytes of the mask; empty: there is none.
-  std::string_view maskBytes() const;
+  /// The file of the mask; null: there is none.
+  const DataFile *maskSource() const { return mask.get(); }
 
 protected:
   void readWindow(int64_t first, int64_t count, int32_t *tokens,

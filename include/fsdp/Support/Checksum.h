@@ -3,6 +3,7 @@
 #define FSDP_SUPPORT_CHECKSUM_H
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,20 @@ namespace fsdp {
 
 /// XXH3, 64 bits.
 uint64_t checksumOf(std::string_view bytes);
+/// The same of bytes that come in pieces.
+class RunningChecksum {
+public:
+  RunningChecksum();
+  ~RunningChecksum();
+
+  void add(std::string_view piece);
+  uint64_t value() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
 /// Sixteen hexadecimal digits.
 std::string checksumText(uint64_t checksum);
 /// What stands in a file beside another one, whose bytes these are: "xxh3

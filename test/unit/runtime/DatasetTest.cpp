@@ -1,6 +1,7 @@
 //===- DatasetTest.cpp - Text as bytes ------------------------------------===//
 #include "fsdp/Runtime/Dataset.h"
 #include "TemporaryFolder.h"
+#include "fsdp/Support/Checksum.h"
 #include <map>
 #include <sys/stat.h>
 #include <vector>
@@ -38,8 +39,9 @@ static std::string countingText(size_t size) {
 TEST(ByteDataset, SplitsOffTheEnd) {
   TemporaryFolder folder;
   ByteDataset data(folder.write("t", countingText(1000)), 0.05, 10);
-  EXPECT_EQ(data.trainText().size(), 950u);
-  EXPECT_EQ(data.heldOutText(), countingText(1000).substr(950));
+  EXPECT_EQ(data.trainText(1000).size(), 950u);
+  EXPECT_EQ(data.heldOutText(1000), countingText(1000).substr(950));
+  EXPECT_EQ(data.heldOutText(7), countingText(1000).substr(950, 7));
 }
 
 TEST(ByteDataset, WindowsAreConsecutiveAndNeverHeldOut) {
@@ -152,7 +154,7 @@ TEST(ByteDataset, PredictionsOfARoundAreThoseOfItsShards) {
   TemporaryFolder folder;
   for (int heldOut : {0, 1, 2, 30, 31, 32, 91, 103}) {
     ByteDataset data(folder.write("t", countingText(206)), heldOut / 206.0, 10);
-    ASSERT_EQ(data.heldOutText().size(), size_t(heldOut));
+    ASSERT_EQ(data.heldOutTokens(), heldOut);
     OwnedBatch batch(3, 5);
     int64_t rounds = data.heldOutRounds({{0, 1}, {0, 2}}, batch.view);
     int64_t all = 0;
@@ -176,6 +178,29 @@ TEST(ByteDataset, HighBytesAreTokensAbove127) {
   data.sampleTraining(1, 0, {}, batch.view);
   EXPECT_EQ(batch.tokens, (std::vector<int32_t>{255, 254}));
   EXPECT_EQ(batch.targets, (std::vector<int32_t>{254, 253}));
+}
+
+// Another process may cut a file that a run reads; of a mapped one, that is a
+// signal.
+TEST(ByteDataset, ATextThatIsCutMeanwhileIsAnError) {
+  TemporaryFolder folder;
+  std::string path = folder.write("t", countingText(3000000));
+  ByteDataset data(path, 0.5, 8);
+  EXPECT_EQ(data.source().checksum(), checksumOf(countingText(3000000)));
+  std::filesystem::resize_file(path, 100);
+  OwnedBatch batch(8, 8);
+  std::string cut = "cannot read the text '" + path + "' at byte ";
+  std::string changed = ": the file was changed while it was in use, it had "
+                        "3000000 bytes; leave it as it is until the run is "
+                        "over";
+  EXPECT_EQ(messageOf([&] { data.heldOutText(9); }), cut + "1500000" + changed);
+  EXPECT_EQ(messageOf([&] { data.source().checksum(); }),
+            cut + "100" + changed);
+  EXPECT_EQ(messageOf([&] {
+              data.sampleTraining(1, 0, {}, batch.view);
+            }).substr(0, cut.size()),
+            cut);
+  EXPECT_EQ(data.trainText(100), countingText(100));
 }
 
 TEST(ByteDataset, MissingAndShortTextsAreErrors) {
@@ -302,6 +327,97 @@ TEST(IdsDataset, MaskedIdsAreReadAndNotPredicted) {
   }
   EXPECT_EQ(all, 19);
   EXPECT_EQ(data.countLabels(0, 60), 20);
+}
+
+TEST(IdsDataset, AMaskMayChangeMeanwhile) {
+  TemporaryFolder folder;
+  std::string path = folder.write("mask", std::string(120, '\1'));
+  IdsDataset data(
+      {folder.write("ids", countingIds<uint16_t>(120)), "u16", path}, 0.5, 10,
+      1024);
+  std::string label = std::string(1, '\7') + '\xff' + '\0';
+  std::string mask;
+  for (int i = 0; i < 40; ++i)
+    mask += label;
+  folder.write("mask", mask);
+  EXPECT_EQ(data.countLabels(0, 120), 80);
+  OwnedBatch batch(3, 20);
+  EXPECT_EQ(data.fillHeldOut(0, {}, batch.view),
+            data.heldOutPredictions(0, {}, batch.view));
+  std::filesystem::resize_file(path, 60);
+  EXPECT_EQ(messageOf([&] {
+              data.fillHeldOut(0, {}, batch.view);
+            }).substr(0, path.size() + 35),
+            "cannot read the mask '" + path + "' at byte 61:");
+}
+
+/// The message of a file of ids for a vocabulary; "none" if it is taken.
+static std::string messageOfIds(const std::string &bytes,
+                                const std::string &type, int64_t vocabulary) {
+  TemporaryFolder folder;
+  std::string path = folder.write("ids", bytes);
+  std::string message =
+      messageOf([&] { IdsDataset({path, type, ""}, 0, 8, vocabulary); });
+  std::string name = "the ids '" + path + "' are ";
+  return message.empty() ? "none"
+         : message.compare(0, name.size(), name) == 0
+             ? message.substr(name.size())
+             : message;
+}
+
+// Read as narrower ones, all ids of a small vocabulary are in it.
+TEST(IdsDataset, WiderIdsAreErrors) {
+  std::string narrow = "wider than the 16 bits of training.ids_dtype = u16: "
+                       "every second number of 16 bits is ";
+  std::string remedy = "; set training.ids_dtype = \"u32\"";
+  std::string u32 = countingIds<uint32_t>(400000); // of several pieces
+  EXPECT_EQ(messageOfIds(countingIds<uint32_t>(32), "u16", 1024),
+            narrow + "0" + remedy);
+  EXPECT_EQ(messageOfIds(countingIds<uint32_t>(65000), "u16", 65536),
+            narrow + "0" + remedy);
+  EXPECT_EQ(messageOfIds(countingIds<uint32_t>(65000), "u16", 0),
+            narrow + "0" + remedy);
+  // The upper halves of ids of Llama 3.
+  EXPECT_EQ(messageOfIds(u32.substr(0, 4 * 120000), "u16", 128256),
+            narrow + "at most 1" + remedy);
+  EXPECT_EQ(messageOfIds(u32, "u32", 500000), "none");
+  EXPECT_EQ(messageOfIds(countingIds<int64_t>(400000), "u32", 500000),
+            "wider than the 32 bits of training.ids_dtype = u32: every second "
+            "number of 32 bits is 0; write them in 32 bits, as "
+            "ids.astype(\"<u4\").tofile() does");
+  // Ids whose halves are no others: few, all 0, and one that is not.
+  EXPECT_EQ(messageOfIds(countingIds<uint32_t>(31), "u16", 1024), "none");
+  EXPECT_EQ(messageOfIds(std::string(200, '\0'), "u16", 1024), "none");
+  std::string one = countingIds<uint32_t>(60000);
+  one[one.size() - 2] = 1;
+  EXPECT_EQ(messageOfIds(one, "u16", 65536), "none");
+}
+
+TEST(IdsDataset, OtherFormatsAreErrors) {
+  const int64_t all = 65536; // every number is an id of it
+  std::string text = "a text; tokenize it (docs/hugging-face.md shows how), or "
+                     "set training.dataset = bytes";
+  std::string line = "\"In the beginning\",\tGod\r\n";
+  EXPECT_EQ(messageOfIds(line + line, "u16", 32000), text);
+  EXPECT_EQ(
+      messageOfIds("\xef\xbb\xbf" + line + "\xd0\x92 \f" + line, "u16", all),
+      text);
+  // 64 KiB are looked at, whose last character is cut.
+  std::string euros = " ";
+  for (int i = 0; i < 30000; ++i)
+    euros += "\xe2\x82\xac";
+  EXPECT_EQ(messageOfIds(euros + ".", "u16", all), text);
+  EXPECT_EQ(messageOfIds(line + "\x01" + line + " ", "u16", all), "none");
+  EXPECT_EQ(messageOfIds(line + "\x80" + line + " ", "u16", all), "none");
+  EXPECT_EQ(messageOfIds("thirty bytes are not enough...", "u16", all), "none");
+  std::string rest = countingIds<uint16_t>(40);
+  std::string gzip("\x1f\x8b\x08\x00\0\0\0\0\x02\x03", 10);
+  EXPECT_EQ(messageOfIds(gzip + rest, "u16", all),
+            "compressed by gzip; gunzip unpacks them");
+  gzip[3] = '\x20'; // a flag that nothing has
+  EXPECT_EQ(messageOfIds(gzip + rest, "u16", all), "none");
+  EXPECT_EQ(messageOfIds("\x28\xb5\x2f\xfd" + rest, "u16", all),
+            "compressed by zstd; unzstd unpacks them");
 }
 
 TEST(IdsDataset, ErrorsNameFileAndPosition) {

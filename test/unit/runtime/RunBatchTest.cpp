@@ -124,6 +124,33 @@ TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
   EXPECT_EQ(metrics().size(), 2u);
 }
 
+// The default type of ids has no names for all of a large vocabulary.
+TEST_F(Run, LargeVocabulariesAskForTheTypeOfIds) {
+  json manifest = unigramManifest(1);
+  manifest["ranges"].erase(7); // logits, as of a loss in chunks
+  manifest["programs"][1]["outputs"] = {"loss"};
+  manifest["programs"][1]["writes"] = {"loss"};
+  manifest["model"] = {{"family", "llama3"},
+                       {"fields", {{"vocab_size", "128256"}}}};
+  compile("large-vocabulary", manifest.dump());
+  std::string ids; // of 0 to 255, which are bytes too
+  for (int i = 0; i < 1000; ++i)
+    ids += {static_cast<char>(i % 251), '\0'};
+  std::string arguments = shared->file("large-vocabulary") +
+                          " --training.dataset ids --training.dataset_path " +
+                          folder.write("ids", ids) +
+                          " --training.steps 2 --lr_scheduler.warmup_steps=0 "
+                          "--job.dump_folder " +
+                          folder.file("dump");
+  expectFailure(run(arguments),
+                "training.ids_dtype is not set, its default u16 ends at id "
+                "65535, and the model's vocabulary has 128256 tokens: set "
+                "training.ids_dtype = \"u32\" or \"i32\", whichever the file "
+                "has; \"u16\" in words is for a file of lower ids alone");
+  Outcome outcome = run(arguments + " --training.ids_dtype u16");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST_F(Run, InputsThatCannotBeFilled) {
   auto expectRefused = [&](const json &manifest, const std::string &message) {
     compile("refused", manifest.dump());

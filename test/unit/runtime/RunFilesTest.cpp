@@ -1,6 +1,10 @@
 //===- RunFilesTest.cpp - Folders and artifacts of fsdp-run ---------------===//
 #include "RunFixture.h"
 #include "fsdp/Runtime/Loader.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Checksum.h"
+#include "fsdp/Support/Text.h"
+#include <cinttypes>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -65,6 +69,71 @@ TEST_F(Run, RemovesWhatKilledRunsLeft) {
         folder.file(std::string("dump/") + name + ".partial-77")))
         << name;
   EXPECT_TRUE(std::filesystem::exists(folder.file("dump/notes.partial-77")));
+}
+
+// Where a result cannot come, it is said before the first step.
+TEST_F(Run, AFolderInThePlaceOfAResult) {
+  for (const char *name : {"loss.svg", "summary.json"}) {
+    std::filesystem::remove_all(folder.file("dump"));
+    std::string path = folder.file(std::string("dump/") + name);
+    std::filesystem::create_directories(path);
+    Outcome outcome = run(good(1, 2));
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.err,
+              "fsdp-run: cannot write '" + path + "': it is a directory\n");
+    EXPECT_FALSE(std::filesystem::exists(folder.file("dump/metrics.jsonl")));
+  }
+  // One that comes meanwhile leaves the summary.
+  std::filesystem::remove_all(folder.file("dump"));
+  std::string path = folder.file("dump/loss.svg");
+  Outcome outcome = run(good(1, 2), "UNIGRAM_MKDIR=" + path);
+  EXPECT_EQ(outcome.err,
+            "fsdp-run: cannot write '" + path + "': Is a directory\n");
+  EXPECT_EQ(summary()["held_out_predictions"], 249);
+}
+
+// root may write to /proc as far as permissions go.
+TEST_F(Run, ATraceThatCannotBeMade) {
+  Outcome outcome = run(good(2, 2), "FSDP_TRACE=/proc/x");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err.rfind("fsdp-run: environment: FSDP_TRACE: cannot ", 0),
+            0u)
+      << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("dump")));
+}
+
+TEST_F(Run, ALostTraceKeepsTheResults) {
+  for (int ranks : {1, 2}) {
+    std::string artifact = "unigram" + std::to_string(ranks);
+    json programs;
+    for (const char *name : {"train", "evaluate"})
+      programs.push_back(
+          {{"name", name}, {"calls", 0}, {"values", json::array()}});
+    std::string manifest =
+        readWholeFile(shared->file(artifact + "/manifest.json"), "manifest");
+    json table = {{"format", 1},
+                  {"manifest", format("%" PRIx64, checksumOf(manifest))},
+                  {"names", json::array()},
+                  {"types", json::array()},
+                  {"programs", programs}};
+    shared->write(artifact + "/values.json", table.dump());
+    // A folder that comes meanwhile is in its place.
+    std::filesystem::remove_all(folder.file("dump"));
+    std::string trace = folder.file("trace" + std::to_string(ranks));
+    std::string last = trace + "." + std::to_string(ranks - 1) + ".json";
+    Outcome outcome =
+        run(good(ranks, 20), "FSDP_TRACE=" + trace + " UNIGRAM_MKDIR=" + last);
+    EXPECT_EQ(outcome.status, 1);
+    std::string who = ranks > 1 ? "rank 1: " : "";
+    std::string where = ranks > 1 ? whereStepsAre() : "";
+    EXPECT_EQ(outcome.err, "fsdp-run: " + who +
+                               "the trace is lost: cannot write '" + last +
+                               "': Is a directory; the training is over, and "
+                               "what it writes is in '" +
+                               folder.file("dump") + "'" + where + "\n");
+    EXPECT_EQ(summary()["steps"], 20);
+    EXPECT_TRUE(std::filesystem::exists(folder.file("dump/loss.svg")));
+  }
 }
 
 TEST_F(Run, AFullDiskKeepsEarlierSteps) {

@@ -3,13 +3,15 @@
 // The smallest model that fsdp-run can train: 256 logits, the same at every
 // position, and gradient descent. Every rank trains its own copy; no
 // collective, no library. The environment makes it misbehave for tests:
-// UNIGRAM_KILL and UNIGRAM_NAN hold a step, UNIGRAM_RANK the rank they mean.
+// UNIGRAM_KILL and UNIGRAM_NAN hold a step, UNIGRAM_RANK the rank they mean,
+// and UNIGRAM_MKDIR a folder that training makes.
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Runtime/Artifact.h"
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <sys/stat.h>
 
 using namespace fsdp::rt;
 
@@ -76,6 +78,8 @@ void train(Context &c) {
     squares += gradient[i] * gradient[i];
     weight[i] -= *range<float>(c, kLr) * gradient[i];
   }
+  if (const char *folder = std::getenv("UNIGRAM_MKDIR"))
+    mkdir(folder, 0777);
   if (isDue("UNIGRAM_KILL", step))
     std::raise(SIGKILL);
   *range<float>(c, kLoss) = isDue("UNIGRAM_NAN", step) ? NAN : loss;
