@@ -4,6 +4,7 @@
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Paths.h"
 #include "fsdp/Support/Signals.h"
 #include <algorithm>
 #include <cerrno>
@@ -44,7 +45,7 @@ std::string fsdp::pathOfRank(const std::string &path, int rank) {
 
 static fs::path resolved(const fs::path &path) {
   std::error_code ignored;
-  return fs::weakly_canonical(fs::absolute(path), ignored);
+  return fs::weakly_canonical(absolutePath(path.string()), ignored);
 }
 
 //===----------------------------------------------------------------------===//
@@ -132,7 +133,7 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
   for (const char *name : {"loss.svg", "summary.json", "sample.txt"})
     files.push_back(folder + "/" + name);
   auto requireFolderOf = [&](const std::string &path) {
-    fs::path parent = fs::absolute(path).parent_path();
+    fs::path parent = fs::path(absolutePath(path)).parent_path();
     bool isToBeMade =
         trains && isNewFolder && resolved(parent) == resolved(folder);
     if (!isToBeMade)

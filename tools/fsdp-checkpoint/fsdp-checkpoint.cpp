@@ -1,6 +1,7 @@
 //===- fsdp-checkpoint.cpp - Looks at checkpoints and changes them --------===//
 #include "Commands.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Explain.h"
 #include "fsdp/Support/NearestName.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -83,7 +84,7 @@ int main(int argc, char **argv) {
     return runCommand(argc, argv);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "fsdp-checkpoint: %s\n",
-                 printable(error.what()).c_str());
+                 printable(explain(error)).c_str());
     return 1;
   }
 }

@@ -4,6 +4,7 @@
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Text.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -219,7 +220,7 @@ int fsdp::runMain(int argc, char **argv, RunFunction *run) {
     if (place && place->rank != 0)
       std::this_thread::sleep_for(std::chrono::seconds(1));
     std::fprintf(stderr, "%s: %s\n", place ? "fsdp" : "fsdp-run",
-                 printable(error.what()).c_str());
+                 printable(explain(error)).c_str());
     return 1;
   }
 }

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 using namespace fsdp;
@@ -702,6 +703,18 @@ TEST_F(Run, AWarmupLongerThanTheRunIsCutWithAWarning) {
     EXPECT_EQ(lines[0]["lr"], 0.5);
     EXPECT_EQ(lines[3]["lr"], 2.0);
   }
+  // Where nothing is trained, no rate rises.
+  std::string settings = " --training.dataset_path " + shared->file("text") +
+                         " --training.steps=4 --sample.length 0"
+                         " --job.dump_folder " +
+                         folder.file("saved");
+  Outcome saved =
+      run(shared->file("unigram1") + settings + " --checkpoint.enable=true");
+  ASSERT_EQ(saved.status, 0) << saved.err;
+  Outcome evaluated = run(shared->file("unigram1") + " evaluate --checkpoint " +
+                          folder.file("saved/checkpoint") + settings);
+  EXPECT_EQ(evaluated.status, 0) << evaluated.err;
+  EXPECT_EQ(evaluated.err, "");
 }
 
 TEST_F(Run, WrongArguments) {
@@ -775,6 +788,16 @@ TEST_F(Run, DamagedArtifacts) {
                 "the artifact has no checksum of its library, " + copy +
                     "/step.so.xxh3: an older fsdp-compile has made it, or the "
                     "file was left behind; compile the artifact again");
+  // A pipe that nobody writes to would be waited for.
+  for (auto [name, what] : {std::pair("step.so", "the artifact's library"),
+                            {"manifest.json", "the artifact's manifest"}}) {
+    fresh();
+    std::string path = copy + "/" + name;
+    std::filesystem::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    expectFailure(run(copy), std::string("cannot read ") + what + " '" + path +
+                                 "': it is no regular file");
+  }
 }
 
 TEST_F(Run, FlippedBitsOfALibraryAreFound) {
