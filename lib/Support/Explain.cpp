@@ -14,7 +14,7 @@ std::string fsdp::explain(const std::exception &error) {
            "other processes";
   using FileError = std::filesystem::filesystem_error;
   if (auto *file = dynamic_cast<const FileError *>(&error))
-    return "cannot look at '" + printableLine(file->path1().string()) +
+    return "cannot use '" + printableLine(file->path1().string()) +
            "': " + file->code().message() + "; name a path that can be reached";
   auto *system = dynamic_cast<const std::system_error *>(&error);
   // Of the standard library only threads end so.

@@ -6,6 +6,8 @@
 using namespace fsdp;
 
 std::string fsdp::absolutePath(const std::string &path) {
+  if (path.empty())
+    return path;
   std::error_code error;
   std::filesystem::path absolute = std::filesystem::absolute(path, error);
   if (error)

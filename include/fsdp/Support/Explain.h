@@ -9,7 +9,7 @@ namespace fsdp {
 
 /// The message for a user: that of an fsdp::Error as it is. Of exceptions that
 /// the standard library throws (no memory, no thread, a path that cannot be
-/// looked at) what was wanted, why it failed, and a remedy.
+/// used) what was wanted, why it failed, and a remedy.
 std::string explain(const std::exception &error);
 
 } // namespace fsdp

@@ -6,8 +6,9 @@
 
 namespace fsdp {
 
-/// The path from the root on, links and dots in it as they are. Throws
-/// fsdp::Error for a relative path where the current directory is gone.
+/// The path from the root on, links and dots in it as they are; of an empty
+/// path an empty one. Throws fsdp::Error for a relative path where the current
+/// directory is gone.
 std::string absolutePath(const std::string &path);
 
 } // namespace fsdp

@@ -19,7 +19,7 @@ TEST(Explain, SaysWhatWasWantedAndARemedy) {
     (void)std::filesystem::exists(longName);
     FAIL() << "a file system that takes such names";
   } catch (const std::exception &error) {
-    EXPECT_EQ(explain(error), "cannot look at '" + longName +
+    EXPECT_EQ(explain(error), "cannot use '" + longName +
                                   "': File name too long; name a path that "
                                   "can be reached");
   }
@@ -28,6 +28,7 @@ TEST(Explain, SaysWhatWasWantedAndARemedy) {
 TEST(Paths, NeedTheCurrentDirectory) {
   std::filesystem::path before = std::filesystem::current_path();
   EXPECT_EQ(absolutePath("/a/../b"), "/a/../b");
+  EXPECT_EQ(absolutePath(""), "");
   EXPECT_EQ(absolutePath("a"), (before / "a").string());
   TemporaryFolder folder;
   std::filesystem::create_directory(folder.file("gone"));
