@@ -162,11 +162,9 @@ int64_t checkpoint::rotaryRow(int64_t i, int64_t headDim, bool halves) {
 // Differences
 //===----------------------------------------------------------------------===//
 
-/// The fields that say what weights mean, each in one way.
-static std::map<std::string, std::string> meaning(const ModelInfo &model) {
+std::map<std::string, std::string>
+checkpoint::effectiveFields(const ModelInfo &model) {
   std::map<std::string, std::string> fields = model.fields;
-  fields.erase("max_seq_len");
-  fields.erase("rope_halves");
   auto head = fields.find("head_dim");
   if (head != fields.end() && head->second == "0")
     head->second = std::to_string(headDim(Fields(model)));
@@ -174,6 +172,14 @@ static std::map<std::string, std::string> meaning(const ModelInfo &model) {
   if (fields.count("rope_factor") && Fields(model).number("rope_factor") == 1)
     for (const char *key : {"rope_low", "rope_high", "rope_original"})
       fields.erase(key);
+  return fields;
+}
+
+/// The fields that say what weights mean.
+static std::map<std::string, std::string> meaning(const ModelInfo &model) {
+  std::map<std::string, std::string> fields = effectiveFields(model);
+  fields.erase("max_seq_len");
+  fields.erase("rope_halves");
   return fields;
 }
 

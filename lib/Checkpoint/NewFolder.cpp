@@ -2,6 +2,7 @@
 #include "NewFolder.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Explain.h"
 #include "fsdp/Support/FileCalls.h"
 #include "fsdp/Support/Signals.h"
 #include <filesystem>
@@ -52,7 +53,7 @@ void checkpoint::writeNewFolder(
     throw;
   } catch (const std::exception &error) {
     fs::remove_all(partial, ec);
-    throw Error("cannot write the directory '" + path + "': " + error.what());
+    throw Error("cannot write the directory '" + path + "': " + explain(error));
   }
   fs::path parent = place.parent_path();
   syncFolder(parent.empty() ? "." : parent.string());

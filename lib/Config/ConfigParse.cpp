@@ -268,6 +268,15 @@ static std::string remedyOf(const ConfigOption &option) {
 
 static const char *const commandLine = "command line";
 
+[[noreturn]] static void refuseContradiction(const ConfigOption &option,
+                                             const std::string &before,
+                                             const std::string &origin,
+                                             const std::string &where) {
+  throw Error(origin + ": " + option.name + ": '" +
+              printableLine(option.text()) + "' contradicts '" +
+              printableLine(before) + "' " + where + "; leave one of them out");
+}
+
 /// A file says a key once, but may say it by a key of torchtitan's too.
 static void checkAgreement(const RunConfig &config, const ConfigOption &option,
                            const std::string &before,
@@ -276,9 +285,7 @@ static void checkAgreement(const RunConfig &config, const ConfigOption &option,
   bool isSaidTwice = first != config.origin.end() &&
                      first->second != commandLine && origin != commandLine;
   if (isSaidTwice && option.text() != before)
-    throw Error(origin + ": " + option.name + ": '" + option.text() +
-                "' contradicts '" + before + "' at " + first->second +
-                "; leave one of them out");
+    refuseContradiction(option, before, origin, "at " + first->second);
 }
 
 static void setValue(RunConfig &config, const ConfigOption &option,
@@ -358,8 +365,9 @@ static void checkForeign(RunConfig &config, const TorchtitanKey &key,
       setConfigOption(config, key.sets, withoutQuotes(literal), origin);
     return;
   }
-  std::string message = origin + ": " + key.name + " = " + literal +
-                        " is not supported (" + key.meaning + "); ";
+  std::string message = origin + ": " + key.name + " = " +
+                        printableLine(literal) + " is not supported (" +
+                        key.meaning + "); ";
   if (!key.instead.empty())
     message += "use " + key.instead + ", and ";
   message += "leave the key out";
@@ -494,7 +502,13 @@ static bool isOverride(const std::string &argument) {
   return argument.rfind("--", 0) == 0 && name.find('.') != std::string::npos;
 }
 
-static void setOverride(RunConfig &config, const std::string &name,
+using KeysBySetting = std::map<std::string, std::string>;
+
+/// `saidBy`: of each key of ours that a command line has set so far, the key by
+/// which it did. The same one again counts anew, which scripts rely on;
+/// another that says otherwise contradicts.
+static void setOverride(RunConfig &config, KeysBySetting &saidBy,
+                        const std::string &name,
                         const std::optional<std::string> &value) {
   const std::string origin = commandLine;
   const TorchtitanKey *foreign = findForeign(name);
@@ -504,10 +518,19 @@ static void setOverride(RunConfig &config, const std::string &name,
     findOption(config, name, origin);
   if (!value)
     throw Error(origin + ": --" + name + " needs a value");
+  if (foreign && (foreign->sets.empty() || !passes(*foreign, *value)))
+    return checkForeign(config, *foreign, *value, origin);
+  ConfigOption option =
+      findOption(config, foreign ? foreign->sets : name, origin);
+  std::string before = option.text();
   if (foreign)
     checkForeign(config, *foreign, *value, origin);
   else
     setConfigOption(config, name, *value, origin);
+  auto [said, isFirst] = saidBy.emplace(option.name, name);
+  if (!isFirst && said->second != name && option.text() != before)
+    refuseContradiction(option, before, origin, "of --" + said->second);
+  said->second = name;
 }
 
 std::vector<std::string>
@@ -515,6 +538,7 @@ fsdp::applyConfigOverrides(RunConfig &config,
                            const std::vector<std::string> &args,
                            ConfigErrors &errors) {
   std::vector<std::string> others;
+  KeysBySetting saidBy;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!isOverride(args[i])) {
       others.push_back(args[i]);
@@ -527,7 +551,7 @@ fsdp::applyConfigOverrides(RunConfig &config,
       value = args[i].substr(equal + 1);
     else if (i + 1 < args.size())
       value = args[++i];
-    collect(errors, name, [&] { setOverride(config, name, value); });
+    collect(errors, name, [&] { setOverride(config, saidBy, name, value); });
   }
   return others;
 }

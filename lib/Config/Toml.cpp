@@ -2,6 +2,7 @@
 #include "Toml.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 
 using namespace fsdp;
@@ -11,7 +12,7 @@ toml::table fsdp::parseToml(const std::string &path, const std::string &what) {
     return toml::parse(readWholeFile(path, what), path);
   } catch (const toml::parse_error &error) {
     throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
-                std::string(error.description()));
+                printableLine(error.description()));
   } catch (const TomlAssertion &) {
     throw Error(path + ": this is not valid TOML");
   }
@@ -25,7 +26,7 @@ std::vector<std::pair<std::string, const toml::node *>>
 fsdp::inOrder(const toml::table &table) {
   std::vector<std::pair<std::string, const toml::node *>> nodes;
   for (auto &&[key, node] : table)
-    nodes.emplace_back(key.str(), &node);
+    nodes.emplace_back(printableLine(key.str()), &node);
   auto line = [](const auto &entry) {
     return entry.second->source().begin.line;
   };

@@ -28,7 +28,8 @@ toml::table parseToml(const std::string &path, const std::string &what);
 /// "run.toml:7"
 std::string originOf(const toml::node &node, const std::string &path);
 
-/// What a table holds, in the order of the file.
+/// What a table holds, in the order of the file. Keys are as messages show them
+/// (printableLine): one with a control character is none of ours anyway.
 std::vector<std::pair<std::string, const toml::node *>>
 inOrder(const toml::table &table);
 

@@ -13,6 +13,9 @@ using namespace fsdp;
 /// How many of the largest tenants are named.
 static constexpr size_t kTenants = 16;
 
+/// The kind of what another program gives, whose bytes nobody shares.
+static constexpr StringLiteral kOthersOutput = "another's output";
+
 ArrayRef<exec::Role> fsdp::arenaOrder() {
   static const exec::Role order[] = {exec::Role::Parameter, exec::Role::State,
                                      exec::Role::Gradient,  exec::Role::Buffer,
@@ -57,7 +60,8 @@ static void groupTenants(std::vector<MemoryTenant> &tenants) {
 
 ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
                                    const Lifetimes &lifetimes,
-                                   ArrayRef<exec::RangeOp> outputs, int64_t top,
+                                   ArrayRef<exec::RangeOp> outputs,
+                                   ArrayRef<exec::RangeOp> others, int64_t top,
                                    int64_t peak) {
   ProgramMemory memory;
   memory.name = program.getSymName().str();
@@ -68,12 +72,15 @@ ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
     return memory;
   memory.at = labelOf(lifetimes.positions[most.position]);
   llvm::MapVector<StringRef, int64_t> kinds;
-  for (exec::RangeOp output : outputs) {
-    StringRef kind = exec::stringifyRole(output.getRole());
-    int64_t bytes = exec::bytesOf(output.getMemRefType());
+  auto addRange = [&](exec::RangeOp range, StringRef kind) {
+    int64_t bytes = exec::bytesOf(range.getMemRefType());
     kinds[kind] += bytes;
-    memory.tenants.push_back({output.getSymName().str(), kind.str(), bytes});
-  }
+    memory.tenants.push_back({range.getSymName().str(), kind.str(), bytes});
+  };
+  for (exec::RangeOp output : outputs)
+    addRange(output, exec::stringifyRole(output.getRole()));
+  for (exec::RangeOp other : others)
+    addRange(other, kOthersOutput);
   for (const Buffer &buffer : lifetimes.buffers) {
     if (buffer.live.begin > most.position || buffer.live.end <= most.position)
       continue;

@@ -1,6 +1,7 @@
 //===- Agreement.cpp - What ranks decide together -------------------------===//
 #include "Agreement.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Explain.h"
 #include <vector>
 
 using namespace fsdp;
@@ -33,7 +34,7 @@ std::string fsdp::problemOf(const std::function<void()> &act) {
   try {
     act();
   } catch (const std::exception &error) {
-    return error.what();
+    return explain(error);
   }
   return {};
 }

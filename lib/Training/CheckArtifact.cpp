@@ -75,12 +75,17 @@ void Comparison::comparePolicies() {
         policy.parameters[i].origin;
 }
 
-/// The fields that a config.json says.
-static Settings fieldsOf(const std::string &path) {
+/// The fields that a config.json says, with those of the settings over them.
+static Settings fieldsOf(const std::string &path, const Settings &settings) {
   try {
-    return checkpoint::readModelConfig(
-               readWholeFile(path, "the configuration", FileKind::Regular))
-        .model.fields;
+    ModelInfo model =
+        checkpoint::readModelConfig(
+            readWholeFile(path, "the configuration", FileKind::Regular))
+            .model;
+    for (auto &[key, value] : model.fields)
+      if (auto stated = settings.find("model." + key); stated != settings.end())
+        value = stated->second;
+    return checkpoint::effectiveFields(model);
   } catch (const Error &error) {
     throw Error(path + ": " + error.what());
   }
@@ -106,16 +111,16 @@ void Comparison::compareModels() {
     forget(flavor);
   if (!isRead)
     return;
-  for (const auto &[key, value] : fieldsOf(file->path)) {
+  Settings artifacts;
+  if (manifest.model)
+    artifacts = checkpoint::effectiveFields(*manifest.model);
+  for (const auto &[key, value] : fieldsOf(file->path, wanted)) {
     std::string name = "model." + key;
     // A setting stands over the file.
     if (wanted.emplace(name, value).second)
       origin[name] = file->path;
     compiled.erase(name);
-    if (!manifest.model)
-      continue;
-    auto found = manifest.model->fields.find(key);
-    if (found != manifest.model->fields.end())
+    if (auto found = artifacts.find(key); found != artifacts.end())
       compiled[name] = found->second;
   }
 }

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -78,7 +79,23 @@ static bool hasEnded(const Holder &holder) {
          kill(holder.process, 0) != 0 && errno == ESRCH;
 }
 
+/// Behind a link, or under this name by chance, may be a file of somebody else.
+[[noreturn]] static void refuseForeign(const std::string &file,
+                                       const std::string &what,
+                                       const std::string &option) {
+  throw Error("'" + file + "' is " + what +
+              " and would be overwritten; move it away, or choose another " +
+              option);
+}
+
 void FolderLock::failToLock(const std::string &option) const {
+  int error = errno;
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(
+          std::filesystem::symlink_status(file, ignored)))
+    refuseForeign(file, "a symbolic link, behind which another file lies",
+                  option);
+  errno = error;
   throw Error("cannot lock '" + file + "': " + std::strerror(errno) +
               "; choose a " + option + " where files can be made and locked");
 }
@@ -103,7 +120,8 @@ void FolderLock::join(const std::string &folder, const std::string &option) {
   using namespace std::chrono;
   // What the first rank has just made another machine may see later.
   auto patience = steady_clock::now() + seconds(60);
-  while ((descriptor = open(file.c_str(), O_RDWR | O_CLOEXEC)) < 0) {
+  while ((descriptor = open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)) <
+         0) {
     bool isAbsent = errno == ENOENT || errno == ESTALE;
     if (!isAbsent || steady_clock::now() > patience)
       failToLock(option);
@@ -111,6 +129,21 @@ void FolderLock::join(const std::string &folder, const std::string &option) {
     std::this_thread::sleep_for(milliseconds(100));
   }
   share(folder, option);
+}
+
+/// A job that was killed leaves its file behind, an empty one if it had no time
+/// or room to write.
+void FolderLock::requireOwnFile(const std::string &option) {
+  struct stat status = {};
+  if (fstat(descriptor, &status) != 0)
+    failToLock(option);
+  bool isRegular = S_ISREG(status.st_mode);
+  if (isRegular && (status.st_size == 0 || readHolder(file).process != 0))
+    return;
+  close(descriptor);
+  descriptor = -1;
+  refuseForeign(file, isRegular ? "not the lock of a job" : "no regular file",
+                option);
 }
 
 void FolderLock::describeSelf(const std::string &artifact) {
@@ -134,7 +167,8 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
   auto patience = steady_clock::now() + seconds(100);
   auto silence = steady_clock::now() + seconds(3);
   // Ranks inherit the descriptor.
-  while ((descriptor = openLocked(file, O_RDWR | O_CREAT, LockWait::No)) < 0) {
+  while ((descriptor = openLocked(file, O_RDWR | O_CREAT | O_NOFOLLOW,
+                                  LockWait::No)) < 0) {
     if (errno != EWOULDBLOCK)
       failToLock(option);
     Holder holder = readHolder(file);
@@ -153,6 +187,7 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
     }
     std::this_thread::sleep_for(milliseconds(50));
   }
+  requireOwnFile(option);
   removal.emplace(file.c_str());
   describeSelf(artifact);
   share(folder, option);

@@ -40,6 +40,7 @@ private:
   void join(const std::string &folder, const std::string &option);
   void share(const std::string &folder, const std::string &option);
   [[noreturn]] void failToLock(const std::string &option) const;
+  void requireOwnFile(const std::string &option);
   void describeSelf(const std::string &artifact);
 
   std::string file;

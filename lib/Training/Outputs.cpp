@@ -4,6 +4,7 @@
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Paths.h"
 #include "fsdp/Support/Signals.h"
 #include <algorithm>
 #include <cerrno>
@@ -61,7 +62,7 @@ std::string fsdp::pathOfRank(const std::string &path, int rank) {
 
 static fs::path resolved(const fs::path &path) {
   std::error_code ignored;
-  return fs::weakly_canonical(fs::absolute(path), ignored);
+  return fs::weakly_canonical(absolutePath(path.string()), ignored);
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,7 +155,7 @@ Outputs::Outputs(const RunConfig &config, const RunOptions &options,
     files.push_back(folder + "/" + name);
   // `path` as somebody gave it, and the first rank's file of it.
   auto requirePlace = [&](const std::string &path, const std::string &file) {
-    fs::path parent = fs::absolute(path).parent_path();
+    fs::path parent = fs::path(absolutePath(path)).parent_path();
     bool isToBeMade =
         trains && isNewFolder && resolved(parent) == resolved(folder);
     if (isToBeMade)

@@ -164,7 +164,8 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   }
   if (options.checkValues)
     readValueTable(*run.artifact);
-  if (std::string warning = lrWarning(config); !warning.empty())
+  if (std::string warning = lrWarning(config);
+      options.trains() && !warning.empty())
     run.warnings.push_back(warning);
   run.data = openDataset(config, options, manifest, run.warnings);
   run.text = dynamic_cast<const ByteDataset *>(run.data.get());

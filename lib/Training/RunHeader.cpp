@@ -1,9 +1,9 @@
 //===- RunHeader.cpp - Which run the lines of a file are of ---------------===//
 #include "RunHeader.h"
 #include "fsdp/Runtime/Launch.h"
+#include "fsdp/Support/Paths.h"
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -67,8 +67,7 @@ std::string fsdp::runHeader(const PreparedRun &run, int ranks,
   header["id"] = randomId();
   header["date"] = timestamp();
   header["host"] = rt::hostName();
-  header["artifact"] =
-      std::filesystem::absolute(run.artifact->directory()).string();
+  header["artifact"] = absolutePath(run.artifact->directory());
   header["ranks"] = ranks;
   header["mesh"] = run.artifact->manifest().meshText();
   header["fingerprint"] = run.artifact->manifest().fingerprint;

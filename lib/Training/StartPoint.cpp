@@ -4,6 +4,7 @@
 #include "RunHeader.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Paths.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <filesystem>
@@ -21,8 +22,7 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
   RunState state;
   state.seed = static_cast<uint64_t>(config.training.seed);
   state.dataset = config.training.dataset;
-  state.datasetPath =
-      std::filesystem::absolute(config.training.datasetPath).string();
+  state.datasetPath = absolutePath(config.training.datasetPath);
   state.datasetBytes = data.source().size();
   state.trainBytes = data.trainBytes();
   state.datasetChecksum = data.source().checksum();

@@ -76,7 +76,8 @@ ValueTable fsdp::readValueTable(const ArtifactFolder &artifact) {
   if (!std::filesystem::exists(path))
     throw Error("the artifact has no " + path +
                 ", by which values are named; compile it again");
-  std::string text = readWholeFile(path, "the artifact's table of values");
+  std::string text =
+      readWholeFile(path, "the artifact's table of values", FileKind::Regular);
   std::string problem;
   nlohmann::json document = parseStrictJson(text, problem);
   if (!problem.empty())

@@ -103,6 +103,8 @@ FailureOr<exec::RangeOp> ProgramLowering::declare(Location loc, Type type,
   auto get = [&](StringRef name) {
     return attributes ? attributes.get(name) : Attribute();
   };
+  if (!isa<RankedTensorType>(type))
+    return emitError() << " is no tensor but " << type;
   auto name = dyn_cast_or_null<StringAttr>(get(nn::kNameAttr));
   if (!name)
     return emitError() << " has no " << nn::kNameAttr;

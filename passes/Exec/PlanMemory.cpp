@@ -230,8 +230,9 @@ private:
          llvm::zip_equal(lifetimes.buffers, plan.offsets))
       exec::AllocOp(buffer.alloc).setOffset(top + offset);
     arenaBytes = std::max(arenaBytes, top + plan.peak);
-    ProgramMemory memory =
-        measureProgram(program, lifetimes, planned.outputs, top, plan.peak);
+    ProgramMemory memory = measureProgram(program, lifetimes, planned.outputs,
+                                          placedOutputs, top, plan.peak);
+    llvm::append_range(placedOutputs, planned.outputs);
     if (memoryBudget > 0 && memory.peak > memoryBudget)
       return failBudget(program, memory, persistentBytes, memoryBudget);
     program.setArena(memory.peak);
@@ -243,6 +244,8 @@ private:
   int64_t persistentBytes = 0;
   /// Where the outputs end that have a place, and the largest peak so far.
   int64_t top = 0, arenaBytes = 0;
+  /// Those of programs that are planned already.
+  SmallVector<exec::RangeOp> placedOutputs;
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "../collectives/Job.h"
 #include "ContextImpl.h"
 #include "fsdp/Runtime/Variables.h"
+#include "fsdp/Support/Explain.h"
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -99,7 +100,7 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
     }
     error = c->arena.create(artifact.arena_bytes, world);
   } catch (const std::exception &e) {
-    error = e.what();
+    error = explain(e);
   }
   // From here on ranks talk to each other, so all go on or none does.
   if (!job::everyone(error.empty())) {

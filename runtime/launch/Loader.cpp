@@ -3,6 +3,8 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Paths.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -24,8 +26,8 @@ void ArtifactFolder::checkLibrary() const {
                 checksumPath() +
                 ": an older fsdp-compile has made it, or the file was left "
                 "behind; compile the artifact again");
-  std::string is =
-      checksumLine(readWholeFile(libraryPath(), "the artifact's library"));
+  std::string is = checksumLine(readWholeFile(
+      libraryPath(), "the artifact's library", FileKind::Regular));
   std::string was = readWholeFile(checksumPath(), "the library's checksum",
                                   FileKind::Regular);
   if (is != was)
@@ -73,7 +75,8 @@ ArtifactFolder::ArtifactFolder(const std::string &directory) : path(directory) {
   if (!std::filesystem::is_directory(directory))
     throw Error("no artifact directory '" + directory +
                 "'; fsdp-compile makes one");
-  text = readWholeFile(manifestPath(), "the artifact's manifest");
+  text = readWholeFile(manifestPath(), "the artifact's manifest",
+                       FileKind::Regular);
   parsed = parseManifest(text, manifestPath());
   checkLibrary();
 }
@@ -81,7 +84,7 @@ ArtifactFolder::ArtifactFolder(const std::string &directory) : path(directory) {
 LoadedArtifact::LoadedArtifact(const ArtifactFolder &folder) : folder(folder) {
   std::string libraryPath = folder.libraryPath();
   // A path without a slash would be searched for in the system's folders.
-  std::string absolute = std::filesystem::absolute(libraryPath).string();
+  std::string absolute = absolutePath(libraryPath);
   library.reset(dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library)
     throw Error(std::string("cannot load the artifact: ") + dlerror());
@@ -139,7 +142,7 @@ void rt::checkSettings(const std::map<std::string, std::string> &compiled,
     auto found = settings.find(name);
     return found == settings.end() ? "unset"
            : found->second.empty() ? "\"\""
-                                   : found->second;
+                                   : printableLine(found->second);
   };
   std::vector<std::string> differences;
   auto compare = [&](const std::string &name) {
@@ -147,9 +150,10 @@ void rt::checkSettings(const std::map<std::string, std::string> &compiled,
     if (sameValue(has, want))
       return;
     auto place = origin.find(name);
-    differences.push_back(
-        name + " is " + has + " in the artifact, the run wants " + want + " (" +
-        (place == origin.end() ? "default" : place->second) + ")");
+    differences.push_back(printableLine(name) + " is " + has +
+                          " in the artifact, the run wants " + want + " (" +
+                          (place == origin.end() ? "default" : place->second) +
+                          ")");
   };
   for (const auto &[name, value] : wanted)
     compare(name);

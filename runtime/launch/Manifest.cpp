@@ -488,7 +488,8 @@ Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
     throw Error(place + ": " + problem);
   Field root(document, place);
   if (root.at("format").integer() != 5)
-    root.fail("format is not 5; the artifact is from another version");
+    root.fail("format is not 5; the artifact is from another version; "
+              "compile it again with fsdp-compile");
   Manifest manifest;
   manifest.config = root.at("config").texts();
   if (auto from = root.find("model_from"))

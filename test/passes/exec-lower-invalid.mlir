@@ -210,6 +210,22 @@ memref.global "private" @g : memref<4xf32>
 
 // -----
 
+// Only tensors have ranges.
+// expected-error @below {{argument 0 of @x is no tensor but 'index'}}
+func.func @x(%a: index {nn.name = "x"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{result 0 of @x is no tensor but '!fsdp.future<tensor<4xf32>>'}}
+func.func @x(%a: tensor<4xf32> {nn.name = "x"}) -> (!fsdp.future<tensor<4xf32>> {nn.name = "y"}) {
+  %y = builtin.unrealized_conversion_cast %a : tensor<4xf32> to !fsdp.future<tensor<4xf32>>
+  return %y : !fsdp.future<tensor<4xf32>>
+}
+
+// -----
+
 // A program is straight-line code.
 // expected-error @+1 {{a program is one block}}
 func.func @forward() {

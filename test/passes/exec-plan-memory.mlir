@@ -164,6 +164,15 @@ exec.range @norm : memref<f32> role output
 // REPORT-NEXT: persistent: 192 B
 // REPORT: @evaluate: peak 512 B (512 bytes), 320 B of it transient
 // REPORT: 256 B output logits
+// What fits beside it names it too.
+// CHECK-LABEL: exec.program @update arena 512
+// CHECK-SAME: kinds = [{bytes = 256 : i64, kind = "another's output"}, {bytes = 64 : i64, kind = "activation"}]
+// REPORT: @update: peak 512 B (512 bytes), 320 B of it transient
+// REPORT-NEXT: most is alive at exec.copy:
+// REPORT-NEXT: 256 B another's output
+// REPORT-NEXT: 64 B activation
+// REPORT-NEXT: the largest there:
+// REPORT-NEXT: 256 B another's output logits
 exec.program @train attributes {exec.outputs = ["both", "norm"]} {
   %w = exec.get @w : memref<16xf32>
   %both = exec.get @both : memref<16xf32>
@@ -184,6 +193,12 @@ exec.program @evaluate attributes {exec.outputs = ["both", "logits"]} {
   exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
   exec.copy on compute (%a : memref<16xf32>) outs(%v : memref<16xf32>)
   exec.copy on compute (%a : memref<16xf32>) outs(%both : memref<16xf32>)
+}
+exec.program @update {
+  %w = exec.get @w : memref<16xf32>
+  %a = exec.alloc : memref<16xf32>
+  exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
+  exec.copy on compute (%a : memref<16xf32>) outs(%w : memref<16xf32>)
 }
 
 // -----

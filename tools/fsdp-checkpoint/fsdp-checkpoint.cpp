@@ -1,6 +1,7 @@
 //===- fsdp-checkpoint.cpp - Looks at checkpoints and changes them --------===//
 #include "Commands.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/NearestName.h"
 #include "fsdp/Support/Text.h"
@@ -83,7 +84,7 @@ int main(int argc, char **argv) {
   try {
     return runCommand(argc, argv);
   } catch (const std::exception &error) {
-    printMessage("fsdp-checkpoint", error.what());
+    printMessage("fsdp-checkpoint", explain(error));
     return 1;
   }
 }

@@ -4,6 +4,7 @@
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include <CLI/CLI.hpp>
@@ -219,7 +220,7 @@ int fsdp::runMain(int argc, char **argv, RunFunction *run) {
     // launcher stop the others while they wait.
     if (place && place->rank != 0)
       std::this_thread::sleep_for(std::chrono::seconds(1));
-    printMessage(place ? "fsdp" : "fsdp-run", error.what());
+    printMessage(place ? "fsdp" : "fsdp-run", explain(error));
     return 1;
   }
 }

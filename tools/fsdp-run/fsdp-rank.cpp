@@ -11,6 +11,7 @@
 #include "StopSignals.h"
 #include "Trainer.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Message.h"
 #include <cstdio>
 
@@ -84,7 +85,7 @@ static int runOneRank(const RunOptions &options,
   auto fail = [&](const std::exception &error) {
     outputs.discard();
     if (world.size > 1)
-      abortWorld(error.what());
+      abortWorld(explain(error));
   };
   try {
     world = joinJob(place);

@@ -32,6 +32,12 @@ ModelConfig readModelConfig(const std::string &text);
 std::string writeModelConfig(const rt::ModelInfo &model, rt::DType dtype,
                              const std::map<std::string, std::string> &more);
 
+/// The fields of a model, each value written in one way: head_dim is the width
+/// that a 0 stands for, and where low frequencies are not stretched, the fields
+/// of the stretch are left out. Throws fsdp::Error if dim / n_heads is no
+/// integer.
+std::map<std::string, std::string> effectiveFields(const rt::ModelInfo &model);
+
 /// The fields in which two models differ so that weights of the one are none
 /// of the other, "dim is 64 instead of 128", joined by ", ". What does not
 /// change what weights mean is left out: the longest sequence and the rotary

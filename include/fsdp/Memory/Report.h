@@ -58,10 +58,12 @@ llvm::ArrayRef<exec::Role> arenaOrder();
 
 /// What lives at the position where most bytes of `lifetimes` live, and the
 /// `outputs` that the program alone gives. The intervals take `peak` bytes
-/// from byte `top` on.
+/// from byte `top` on, below which lie the outputs of `others` too: those of
+/// programs that were planned before, which keep their bytes.
 ProgramMemory measureProgram(exec::ProgramOp program,
                              const Lifetimes &lifetimes,
-                             llvm::ArrayRef<exec::RangeOp> outputs, int64_t top,
+                             llvm::ArrayRef<exec::RangeOp> outputs,
+                             llvm::ArrayRef<exec::RangeOp> others, int64_t top,
                              int64_t peak);
 
 /// `memory` as the attribute `exec.memory`.

@@ -91,6 +91,11 @@ TEST_F(CheckArtifact, PoliciesAreComparedByTheirRules) {
     if (isSaid)
       config.origin.clear();
   }
+  // What it matches is shown as text.
+  folder.write("policy.toml", "[stream]\nsequence = \"tp\"\n[[parameters]]\n"
+                              "match = \"a\\u0000b\\nfsdp-run: c\"\n");
+  EXPECT_EQ(check(), rule + "{ match = \"a\\x00b\\nfsdp-run: c\" } (" + path +
+                         ":3); compile it again");
   folder.write("policy.toml", "[stream]\nsequence = \"tp\"\n");
   EXPECT_EQ(check(), rule + "unset (" + path + "); compile it again");
   folder.write("policy.toml", "[[rules]]\n");
@@ -152,6 +157,17 @@ TEST_F(CheckArtifact, ModelsAreComparedByWhatIsTakenOfTheirFile) {
   EXPECT_EQ(check(), "");
   set("model.flavor", folder.file("moved"));
   EXPECT_EQ(check(), "");
+  // What is left out there, an export says.
+  std::string exported = text;
+  exported.insert(1, "\"head_dim\": 16, \"num_key_value_heads\": 4, ");
+  folder.write("moved/config.json", exported);
+  EXPECT_EQ(check(), "");
+  exported.replace(exported.find("16"), 2, "32");
+  folder.write("moved/config.json", exported);
+  EXPECT_EQ(check(), "stale artifact: model.head_dim is 16 in the artifact, "
+                     "the run wants 32 (" +
+                         folder.file("moved/config.json") +
+                         "); compile it again");
   // Another model in the same place, and the same by a setting over it.
   text.replace(text.find("\"num_hidden_layers\": 4"), 22,
                "\"num_hidden_layers\": 2");

@@ -97,6 +97,9 @@ TEST(Config, UnknownKeysGetASuggestion) {
             "'optimizer.lr'?");
   EXPECT_EQ(loadError("[training.something]\nsteps = 3\n"),
             "run.toml:1: unknown key 'training.something'");
+  // A file writes no lines of its own into a message.
+  EXPECT_EQ(loadError("[training]\n\"a\\nfsdp-run: b\\u0000\" = 3\n"),
+            "run.toml:2: unknown key 'training.a\\nfsdp-run: b\\x00'");
 }
 
 TEST(Config, UnknownSectionsGetASuggestion) {

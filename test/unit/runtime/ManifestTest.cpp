@@ -82,7 +82,7 @@ TEST(Manifest, DamageIsNamed) {
             "damaged manifest m.json: the field 'arena' is missing");
   EXPECT_EQ(damaged([](json &m) { m["format"] = 1; }),
             "damaged manifest m.json: format is not 5; the artifact is from "
-            "another version");
+            "another version; compile it again with fsdp-compile");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = -64; }),
             "damaged manifest m.json: ranges[0]: offset: expected an integer "
             "from 0 to 2^62");

@@ -136,6 +136,37 @@ TEST(FolderLock, ShowsAForeignHolderAsText) {
   }
 }
 
+TEST(FolderLock, LeavesForeignFilesAlone) {
+  TemporaryFolder folder;
+  std::string name = folder.file("run.lock");
+  auto refusal = [&](const std::string &what) {
+    return "'" + name + "' is " + what +
+           " and would be overwritten; move it away, or choose another "
+           "--job.dump_folder";
+  };
+  auto taken = [&] { FolderLock(folder.path, "bible"); };
+  std::string mine = folder.write("mine", "precious");
+  std::filesystem::create_symlink("mine", name);
+  EXPECT_EQ(messageOf(taken),
+            refusal("a symbolic link, behind which another file lies"));
+  EXPECT_EQ(readWholeFile(mine, "mine"), "precious");
+  std::filesystem::remove(name);
+  for (const char *text : {"my notes", "{}"}) {
+    folder.write("run.lock", text);
+    EXPECT_EQ(messageOf(taken), refusal("not the lock of a job"));
+    EXPECT_EQ(readWholeFile(name, "run.lock"), text);
+  }
+  std::filesystem::remove(name);
+  ASSERT_EQ(mkfifo(name.c_str(), 0666), 0);
+  EXPECT_EQ(messageOf(taken), refusal("no regular file"));
+  std::filesystem::remove(name);
+  // What a job that was killed leaves behind.
+  for (const char *text : {"", "{\"process\": 1, \"host\": \"far\"}\n"}) {
+    folder.write("run.lock", text);
+    EXPECT_EQ(messageOf(taken), "");
+  }
+}
+
 TEST(FolderLock, NeedsLocks) {
   TemporaryFolder folder;
   std::string message;

@@ -5,6 +5,7 @@
 #include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Text.h"
 #include <cinttypes>
+#include <sys/stat.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -195,6 +196,16 @@ TEST_F(Run, DamagedArtifacts) {
                 "the artifact has no checksum of its library, " + copy +
                     "/step.so.xxh3: an older fsdp-compile has made it, or the "
                     "file was left behind; compile the artifact again");
+  // A pipe that nobody writes to would be waited for.
+  for (auto [name, what] : {std::pair("step.so", "the artifact's library"),
+                            {"manifest.json", "the artifact's manifest"}}) {
+    fresh();
+    std::string path = copy + "/" + name;
+    std::filesystem::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    expectFailure(run(copy), std::string("cannot read ") + what + " '" + path +
+                                 "': it is no regular file");
+  }
 }
 
 TEST_F(Run, FlippedBitsOfALibraryAreFound) {

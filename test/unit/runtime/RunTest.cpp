@@ -166,6 +166,18 @@ TEST_F(Run, AWarmupLongerThanTheRunIsCutWithAWarning) {
     EXPECT_EQ(lines[0]["lr"], 0.5);
     EXPECT_EQ(lines[3]["lr"], 2.0);
   }
+  // Where nothing is trained, no rate rises.
+  std::string settings = " --training.dataset_path " + shared->file("text") +
+                         " --training.steps=4 --sample.length 0"
+                         " --job.dump_folder " +
+                         folder.file("saved");
+  Outcome saved =
+      run(shared->file("unigram1") + settings + " --checkpoint.enable=true");
+  ASSERT_EQ(saved.status, 0) << saved.err;
+  Outcome evaluated = run(shared->file("unigram1") + " evaluate --checkpoint " +
+                          folder.file("saved/checkpoint") + settings);
+  EXPECT_EQ(evaluated.status, 0) << evaluated.err;
+  EXPECT_EQ(evaluated.err, "");
 }
 
 TEST_F(Run, WrongArguments) {

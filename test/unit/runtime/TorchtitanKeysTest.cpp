@@ -123,11 +123,24 @@ TEST(TorchtitanKeys, SetKeysOfOurs) {
             "same as compile.recompute); use compile.recompute = \"free\", "
             "which computes again what takes next to no time, and leave the "
             "key out or set it to \"none\" or \"full\"");
-  // On the command line the last counts; a file must not contradict itself.
-  RunConfig config;
-  applyConfigOverrides(config,
-                       {"--" + mode + "=full", "--compile.recompute=free"});
-  EXPECT_EQ(config.compile.recompute, "free");
+  // Neither a command line nor a file may contradict itself by two keys; of
+  // one key on the command line the last value counts.
+  auto commandLine = [](const std::vector<std::string> &args) {
+    RunConfig config;
+    std::string problem =
+        messageOf([&] { applyConfigOverrides(config, args); });
+    return problem.empty() ? config.compile.recompute : problem;
+  };
+  const std::string full = "--" + mode + "=full";
+  const std::string none = "--" + mode + "=none";
+  EXPECT_EQ(commandLine({none, full}), "full");
+  EXPECT_EQ(commandLine({full, "--compile.recompute=full", full}), "full");
+  EXPECT_EQ(commandLine({full, "--compile.recompute=free"}),
+            "command line: compile.recompute: 'free' contradicts 'full' of --" +
+                mode + "; leave one of them out");
+  EXPECT_EQ(commandLine({"--compile.recompute=free", full}),
+            "command line: compile.recompute: 'full' contradicts 'free' of "
+            "--compile.recompute; leave one of them out");
   EXPECT_EQ(errorOf(mode, "\"full\"", {"--compile.recompute=free"}), "");
   EXPECT_EQ(errorOf(mode, "\"full\"\n[compile]\nrecompute = \"full\""), "");
   EXPECT_NE(errorOf(mode, "\"full\"\n[compile]\nrecompute = \"free\"")
