@@ -10,6 +10,7 @@
 #include "fsdp/Support/AtomicFile.h"
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
 #include <functional>
 #include <sys/ptrace.h>
@@ -37,6 +38,7 @@ protected:
   /// Starts a launcher of `ranks` shells that run `script`. It begins when
   /// `begin` has something to read, at once if that is none.
   void start(int ranks, const std::string &script, int begin = -1) {
+    std::fflush(stdout); // what gtest has said is not the ranks'
     launcher = fork();
     ASSERT_GE(launcher, 0);
     if (launcher != 0)
