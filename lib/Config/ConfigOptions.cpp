@@ -181,7 +181,8 @@ static void addTraining(Table &table, RunConfig::Training &training) {
             "the text file, or the file of ids; a relative path starts at the "
             "current directory");
   table.add("training.ids_dtype", training.idsDtype, {"u16", "u32", "i32"},
-            "type of the ids in training.dataset_path, little-endian");
+            "type of the ids in training.dataset_path, little-endian; a "
+            "vocabulary of more than 65,536 ids asks for it in words");
   table.add("training.ids_mask_path", training.idsMaskPath,
             "a file with a byte per id: 1 where the id is a label, 0 where it "
             "is read and not predicted (prompts, padding); empty: all ids are "
