@@ -57,6 +57,8 @@ INSTEAD = {
          "2,600 steps take minutes"),
     ],
     "docs/extending.md": [
+        ("cmake --preset sanitize", "cmake --list-presets | grep -q '\"sanitize\"'",
+         "builds half of the project again"),
         ("ninja -C build", "ninja -C $BUILD -t query reference check-fsdp",
          "this test is a part of it"),
     ],
