@@ -75,13 +75,13 @@ def check_run(said, folder, planned, shared):
     return resident[-1]
 
 
-def check_mappings(counts, planned, shared, text_bytes):
-    """Our libraries map the text, arenas of whole pages and, where fsdp-run has
-    started the ranks, the board where they meet, nothing else."""
+def check_mappings(counts, planned, shared):
+    """Our libraries map arenas of whole pages and, where fsdp-run has started the
+    ranks, the board where they meet, nothing else."""
     pages = (planned + 4095) // 4096 * 4096 + (1 << 16)  # + control words
     arenas = RANKS if shared else 1
     boards = [RANKS << 16] if shared else []
-    wanted = sorted([text_bytes] + [pages] * arenas + boards)
+    wanted = sorted([pages] * arenas + boards)
     mapped = sorted(size for library, size in counts["mappings"]
                     if library in OURS)
     require(mapped == wanted, f"mapped {mapped}, not {wanted}")
@@ -155,7 +155,7 @@ def main():
             with open(f"{folder}/allocations.{rank}") as file:
                 counts = json.load(file)
             require(len(counts["runs"]) == STEPS, f"{len(counts['runs'])} runs")
-            check_mappings(counts, planned, shared, os.path.getsize(text))
+            check_mappings(counts, planned, shared)
             check_allocations(rank, counts["runs"], shared)
 
 
