@@ -87,9 +87,9 @@ section "packages" install_missing "${packages_to_build[@]}" \
   "${packages_to_test[@]}" "${packages_for_the_example[@]}" &&
   section "build" build_all || exit 1
 slowest_steps "$build"
-# Units that wait hold no core.
+# Tests that wait hold no core.
 section "units" ctest --test-dir "$build" --output-on-failure -j $((2 * $(nproc)))
-section "lit tests" "$lit" -sv --time-tests "$build/test"
+section "lit tests" "$lit" -sv --time-tests -j $(($(nproc) + 1)) "$build/test"
 if [ $sanitize = 1 ] && section "build with sanitizers" build_sanitized; then
   slowest_steps "$sanitized"
   # What takes long and adds no code: more ranks than cores wait for one
@@ -102,7 +102,7 @@ if [ $sanitize = 1 ] && section "build with sanitizers" build_sanitized; then
   section "units with sanitizers" env FSDP_RANDOM_PROGRAMS=20 GTEST_FILTER="-$left_out" \
     ctest --test-dir "$sanitized" --output-on-failure -j $((2 * $(nproc))) "${units[@]}"
   section "lit tests with sanitizers" \
-    "$lit" -sv --time-tests "$sanitized/test" --filter "$sanitized_tests"
+    "$lit" -sv --time-tests -j $(($(nproc) + 1)) "$sanitized/test" --filter "$sanitized_tests"
 fi
 printf '\n== all: %s, %d s; CUDA target: %s\n' "$(verdict $status)" $SECONDS "$(cuda_state)"
 exit $status

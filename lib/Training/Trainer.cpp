@@ -10,6 +10,7 @@
 #include "Schedule.h"
 #include "Step.h"
 #include "StopSignals.h"
+#include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/RangeNames.h"
@@ -31,6 +32,9 @@ Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
   rank.initialize(static_cast<uint64_t>(config.training.seed));
   if (options.checkValues)
     values = readValueTable(*run.artifact);
+  double traces = rt::tracePath("", world.rank).empty() ? 0 : 1;
+  rt::allReduceSum(&traces, 1);
+  hasTraces = traces != 0;
   begin();
   if (!options.load.empty())
     fixedBatch = rank.load(options.load, options.trains());

@@ -90,6 +90,8 @@ private:
   int threads;
   Rank rank;
   bool fixedBatch = false;
+  /// A rank is asked for a trace: at the end all agree on what became of it.
+  bool hasTraces = false;
   checkpoint::RunState state; // but for what changes from step to step
   StartPoint start;
   std::unique_ptr<Saver> saver;        // of a run that saves

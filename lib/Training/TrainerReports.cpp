@@ -217,6 +217,8 @@ void Trainer::tellWritten() const {
 
 /// When all else is written, which a trace that cannot be does not undo.
 void Trainer::writeTrace() {
+  if (!hasTraces)
+    return;
   std::string problem = problemOf([this] { rank.writeTrace(); });
   if (!problem.empty()) {
     problem = "the trace is lost: " + problem;
