@@ -89,15 +89,20 @@ TEST_F(Run, SequencesAreCut) {
   }
 }
 
-// A batch that is given has the model's own tokens; a text has none for it.
-TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
+/// The manifest for one rank of a model with so many tokens.
+static json manifestOfVocabulary(const char *size) {
   json manifest = unigramManifest(1);
   manifest["ranges"].erase(7); // logits, as of a loss in chunks
   manifest["programs"][1]["outputs"] = {"loss"};
   manifest["programs"][1]["writes"] = {"loss"};
   manifest["model"] = {{"family", "llama3"},
-                       {"fields", {{"vocab_size", "64"}}}};
-  compile("small-vocabulary", manifest.dump());
+                       {"fields", {{"vocab_size", size}}}};
+  return manifest;
+}
+
+// A batch that is given has the model's own tokens; a text has none for it.
+TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
+  compile("small-vocabulary", manifestOfVocabulary("64").dump());
   std::string arguments = shared->file("small-vocabulary") +
                           " --training.dataset_path " + shared->file("text") +
                           " --training.steps 2 --lr_scheduler.warmup_steps=0 "
@@ -126,13 +131,7 @@ TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
 
 // The default type of ids has no names for all of a large vocabulary.
 TEST_F(Run, LargeVocabulariesAskForTheTypeOfIds) {
-  json manifest = unigramManifest(1);
-  manifest["ranges"].erase(7); // logits, as of a loss in chunks
-  manifest["programs"][1]["outputs"] = {"loss"};
-  manifest["programs"][1]["writes"] = {"loss"};
-  manifest["model"] = {{"family", "llama3"},
-                       {"fields", {{"vocab_size", "128256"}}}};
-  compile("large-vocabulary", manifest.dump());
+  compile("large-vocabulary", manifestOfVocabulary("128256").dump());
   std::string ids; // of 0 to 255, which are bytes too
   for (int i = 0; i < 1000; ++i)
     ids += {static_cast<char>(i % 251), '\0'};
