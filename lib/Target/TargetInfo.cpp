@@ -1,36 +1,44 @@
 //===- TargetInfo.cpp - What the compiler must know of a target -----------===//
 #include "fsdp/Target/TargetInfo.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
-#include "fsdp/Runtime/Runtime.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Target/CollectivePieces.h"
+#include "fsdp/Target/CpuWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/DynamicLibrary.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include <map>
 #include <tuple>
 
 using namespace fsdp;
+using llvm::SmallString;
+using llvm::StringRef;
 
 namespace {
 
-/// Asks the runtime library, which asks oneDNN on this machine. Making a
-/// primitive to learn its size takes a while, so every answer is kept: a deep
-/// model has the same few products over and over.
+/// Asks oneDNN on this machine. Making a primitive to learn its size takes a
+/// while, so every answer is kept: a deep model has the same few products over
+/// and over.
 class CpuTarget : public TargetInfo {
 public:
-  explicit CpuTarget(int threads) : threads(threads) {}
+  CpuTarget(const rt::cpu::Workspaces &library, int threads)
+      : library(library), threads(threads) {}
 
   int64_t gemmWorkspaceBytes(const rt::GemmDesc &d) const override {
     auto [at, isNew] =
         gemms.try_emplace({d.batch, d.m, d.n, d.k, d.transposeLhs,
                            d.transposeRhs, d.bias, d.in, d.out});
     if (isNew)
-      at->second = rt::gemmWorkspaceBytes(d, threads);
+      at->second = library.gemm(d, threads);
     return at->second;
   }
   int64_t attentionWorkspaceBytes(const rt::AttentionDesc &d) const override {
-    return ask(attentions, d, rt::attentionWorkspaceBytes);
+    return ask(attentions, d, library.attention);
   }
   int64_t
   attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
-    return ask(attentionGrads, d, rt::attentionGradWorkspaceBytes);
+    return ask(attentionGrads, d, library.attentionGrad);
   }
   int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
                                    int64_t ranks) const override {
@@ -58,6 +66,7 @@ private:
     return at->second;
   }
 
+  const rt::cpu::Workspaces &library;
   int threads;
   mutable Gemms gemms;
   mutable Attentions attentions, attentionGrads;
@@ -111,25 +120,41 @@ public:
 
 } // namespace
 
-std::unique_ptr<TargetInfo> fsdp::makeCpuTarget(int threads) {
-  return std::make_unique<CpuTarget>(threads);
+/// The library beside the tools that knows oneDNN's workspaces, in the build
+/// tree or installed; null with `problem` set where it cannot be loaded. It
+/// stays loaded.
+static const rt::cpu::Workspaces *loadCpuWorkspaces(std::string &problem) {
+  SmallString<128> path(llvm::sys::fs::getMainExecutable(
+      nullptr, reinterpret_cast<void *>(&loadCpuWorkspaces)));
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::append(path, "..", "lib", "libfsdp_cpu_workspaces.so");
+  auto library =
+      llvm::sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &problem);
+  if (!library.isValid())
+    return nullptr;
+  auto *table = library.getAddressOfSymbol("fsdp_cpu_workspaces");
+  if (!table)
+    problem = (path + " has no fsdp_cpu_workspaces").str();
+  return static_cast<const rt::cpu::Workspaces *>(table);
 }
 
-std::unique_ptr<TargetInfo> fsdp::makeCudaTarget() {
-  return std::make_unique<CudaTarget>();
+static std::unique_ptr<TargetInfo> makeCpuTarget(int threads,
+                                                 std::string &problem) {
+  static std::string loading;
+  static const rt::cpu::Workspaces *library = loadCpuWorkspaces(loading);
+  if (library)
+    return std::make_unique<CpuTarget>(*library, threads);
+  problem = "no workspaces of the CPU target are known: " + loading;
+  return nullptr;
 }
 
-std::unique_ptr<TargetInfo> fsdp::makeTestTarget() {
-  return std::make_unique<TestTarget>();
-}
-
-std::unique_ptr<TargetInfo> fsdp::makeTarget(llvm::StringRef name,
-                                             int threads) {
+std::unique_ptr<TargetInfo> fsdp::makeTarget(StringRef name, int threads,
+                                             std::string &problem) {
   if (name == "cpu")
-    return makeCpuTarget(threads);
+    return makeCpuTarget(threads, problem);
   if (name == "cuda")
-    return makeCudaTarget();
+    return std::make_unique<CudaTarget>();
   if (name == "test")
-    return makeTestTarget();
+    return std::make_unique<TestTarget>();
   return nullptr;
 }

@@ -1,10 +1,10 @@
 //===- HuggingFaceConfig.cpp - A model from a config.json -----------------===//
 //
-// What the keys mean is read by lib/Checkpoint, which knows the families of
+// What the keys mean is read by lib/Families, which knows the families of
 // Hugging Face and serves the runtime too.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Input/StrictJson.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Trace/ModelSpec.h"

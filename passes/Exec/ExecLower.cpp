@@ -236,7 +236,12 @@ struct ExecLower : fsdp::impl::ExecLowerBase<ExecLower> {
           << exec::kMaxThreads << " threads, not " << threads.getValue();
       return signalPassFailure();
     }
-    std::unique_ptr<TargetInfo> info = makeTarget(target, threads);
+    std::string problem;
+    std::unique_ptr<TargetInfo> info = makeTarget(target, threads, problem);
+    if (!problem.empty()) {
+      getOperation().emitError(problem);
+      return signalPassFailure();
+    }
     if (!info) {
       getOperation().emitError("exec-lower knows no target '") << target << "'";
       return signalPassFailure();

@@ -151,8 +151,11 @@ static LogicalResult verifyWorkspaces(ModuleOp module) {
   if (!name)
     return success();
   auto threads = module->getAttrOfType<IntegerAttr>(exec::kThreadsAttr);
+  std::string problem;
   std::unique_ptr<TargetInfo> target =
-      makeTarget(name.getValue(), threads ? threads.getInt() : 1);
+      makeTarget(name.getValue(), threads ? threads.getInt() : 1, problem);
+  if (!problem.empty())
+    return module.emitOpError(problem);
   if (!target)
     return module.emitOpError("has workspaces of target ")
            << name << ", which does not exist; there are cpu, cuda and test";

@@ -5,7 +5,7 @@
 // order holds has been proved before.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Support/ProgramEffects.h"
+#include "fsdp/Artifact/ProgramEffects.h"
 #include "passes/Exec/VerifyExec.h"
 #include <map>
 

@@ -1,12 +1,12 @@
 //===- Collectives.cpp - Collectives of one stream and group --------------===//
 #include "Collectives.h"
-#include "../api/ContextImpl.h"
-#include "../kernels/Kernels.h"
-#include "Heartbeat.h"
-#include "Job.h"
-#include "LastCollectives.h"
 #include "Transport.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/core/Job.h"
+#include "runtime/core/Trace.h"
+#include "runtime/kernels/Kernels.h"
+#include "runtime/liveness/Heartbeat.h"
+#include "runtime/liveness/LastCollectives.h"
 #include <algorithm>
 #include <cstring>
 
@@ -230,22 +230,4 @@ void Channel::gatherParts(const CollectiveDesc &desc, const Ptr *out) {
     }
   }
   transport->close();
-}
-
-//===----------------------------------------------------------------------===//
-// API
-//===----------------------------------------------------------------------===//
-
-void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
-                          Ptrs out, Ptrs workspace) {
-  ObservedCall call(c);
-  const CollectiveDesc &desc = c.artifact->collective[index];
-  Channel &channel = c.channel(stream, desc.group);
-  uint64_t word = c.progress->next(index);
-  if (StreamWorker *worker = c.workers[int(stream)].get()) {
-    worker->collective(channel, desc, word, in, out, workspace);
-    return;
-  }
-  Trace::Span span(c.trace, stream, desc.serves, desc.items);
-  channel.run(desc, word, in.begin(), out.begin(), workspace.begin());
 }

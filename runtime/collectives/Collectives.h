@@ -9,8 +9,9 @@
 #ifndef FSDP_RUNTIME_COLLECTIVES_COLLECTIVES_H
 #define FSDP_RUNTIME_COLLECTIVES_COLLECTIVES_H
 
-#include "../api/Arena.h"
-#include "Pieces.h"
+#include "Groups.h"
+#include "fsdp/Target/CollectivePieces.h"
+#include "runtime/core/Arena.h"
 #include <string>
 #include <vector>
 

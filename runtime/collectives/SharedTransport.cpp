@@ -5,9 +5,9 @@
 // counter per rank and channel, raised when the rank arrives at a barrier.
 //
 //===----------------------------------------------------------------------===//
-#include "../api/Trace.h"
-#include "../process/Gate.h"
 #include "Transport.h"
+#include "runtime/core/Trace.h"
+#include "runtime/rendezvous/Gate.h"
 
 using namespace fsdp::rt;
 

@@ -1,7 +1,7 @@
 //===- StreamWorker.cpp - Streams beside the compute stream ---------------===//
 #include "StreamWorker.h"
-#include "../api/Trace.h"
 #include "Collectives.h"
+#include "runtime/core/Trace.h"
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 //===- Transport.cpp - What all transports share --------------------------===//
 #include "Transport.h"
-#include "../api/Trace.h"
+#include "runtime/core/Trace.h"
 
 using namespace fsdp::rt;
 

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_COLLECTIVES_TRANSPORT_H
 #define FSDP_RUNTIME_COLLECTIVES_TRANSPORT_H
 
-#include "../api/Arena.h"
+#include "runtime/core/Arena.h"
 #include <functional>
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 //===- Launch.cpp - Emitted kernels over rows or columns ------------------===//
-#include "../api/ContextImpl.h"
-#include "Parallel.h"
+#include "CpuContext.h"
+#include "runtime/onednn/Parallel.h"
 
 using namespace fsdp::rt;
 

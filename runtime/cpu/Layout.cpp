@@ -1,6 +1,6 @@
 //===- Layout.cpp - Operations that only move elements --------------------===//
-#include "../api/ContextImpl.h"
-#include "Parallel.h"
+#include "CpuContext.h"
+#include "runtime/onednn/Parallel.h"
 #include <algorithm>
 #include <cstring>
 

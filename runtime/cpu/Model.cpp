@@ -1,7 +1,7 @@
 //===- Model.cpp - Rotary, embedding, cross entropy -----------------------===//
-#include "../api/ContextImpl.h"
-#include "../kernels/Kernels.h"
-#include "Parallel.h"
+#include "CpuContext.h"
+#include "runtime/kernels/Kernels.h"
+#include "runtime/onednn/Parallel.h"
 #include <algorithm>
 #include <cstring>
 

@@ -5,9 +5,9 @@
 // so neither the cut nor the sharding changes a bit.
 //
 //===----------------------------------------------------------------------===//
-#include "../api/ContextImpl.h"
-#include "../kernels/AdamWScalars.h"
-#include "Parallel.h"
+#include "CpuContext.h"
+#include "runtime/kernels/AdamWScalars.h"
+#include "runtime/onednn/Parallel.h"
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,7 @@
 //===- PlainAttention.cpp - Plain attention on the CPU --------------------===//
 #include "PlainAttention.h"
-#include "../kernels/PlainAttentionRows.h"
-#include "Parallel.h"
+#include "runtime/kernels/PlainAttentionRows.h"
+#include "runtime/onednn/Parallel.h"
 
 using namespace fsdp::rt;
 

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_CPU_PLAINATTENTION_H
 #define FSDP_RUNTIME_CPU_PLAINATTENTION_H
 
-#include "Attention.h"
+#include "runtime/onednn/Attention.h"
 
 namespace fsdp::rt {
 

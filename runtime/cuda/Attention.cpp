@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionGraphs.h"
 #include "CudaContext.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;

@@ -2,8 +2,8 @@
 #include "ChooseDevice.h"
 #include "CudaContext.h"
 #include "Job.h"
-#include "fsdp/Runtime/Launch.h"
-#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Core/Variables.h"
+#include "fsdp/Rendezvous/Environment.h"
 #include <cstdlib>
 #include <cstring>
 

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_CUDA_CHOOSEDEVICE_H
 #define FSDP_RUNTIME_CUDA_CHOOSEDEVICE_H
 
-#include "fsdp/Runtime/Context.h"
+#include "fsdp/Core/Context.h"
 
 namespace fsdp::rt {
 

@@ -8,11 +8,12 @@
 // A sum that is `fast` is NCCL's own instead.
 //
 //===----------------------------------------------------------------------===//
-#include "../collectives/Pieces.h"
 #include "CudaContext.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Target/CollectivePieces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 #include "kernels/Reduce.h"
+#include "runtime/collectives/Groups.h"
 #include <algorithm>
 #include <utility>
 

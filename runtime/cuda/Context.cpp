@@ -1,6 +1,4 @@
 //===- Context.cpp - Making a CUDA context and running its programs -------===//
-#include "../api/DataErrors.h"
-#include "../collectives/Pieces.h"
 #include "ChooseDevice.h"
 #include "CudaContext.h"
 #include "Job.h"
@@ -8,8 +6,11 @@
 #include "PlainAttention.h"
 #include "Steps.h"
 #include "Watchdog.h"
-#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Core/Variables.h"
+#include "fsdp/Target/CollectivePieces.h"
 #include "kernels/Reduce.h"
+#include "runtime/collectives/Groups.h"
+#include "runtime/core/DataErrors.h"
 #include <algorithm>
 #include <cstdlib>
 #include <nvtx3/nvToolsExt.h>

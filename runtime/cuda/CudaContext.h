@@ -8,14 +8,15 @@
 #ifndef FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
-#include "../api/ObservedCall.h"
-#include "../api/RunPrograms.h"
-#include "../collectives/Pieces.h"
 #include "Progress.h"
 #include "Timeline.h"
-#include "fsdp/Runtime/Context.h"
-#include "fsdp/Runtime/Mesh.h"
+#include "fsdp/Artifact/Mesh.h"
+#include "fsdp/Core/Context.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Target/CollectivePieces.h"
+#include "runtime/collectives/Groups.h"
+#include "runtime/core/ObservedCall.h"
+#include "runtime/core/RunPrograms.h"
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>

@@ -7,9 +7,9 @@
 #ifndef FSDP_RUNTIME_CUDA_DEVICE_H
 #define FSDP_RUNTIME_CUDA_DEVICE_H
 
-#include "../api/DataErrors.h"
-#include "../api/ObservedCall.h"
 #include "fsdp/Runtime/CudaKernels.h"
+#include "runtime/core/DataErrors.h"
+#include "runtime/core/ObservedCall.h"
 
 namespace fsdp::rt {
 

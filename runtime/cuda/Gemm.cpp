@@ -1,6 +1,6 @@
 //===- Gemm.cpp - Matmuls by cuBLASLt -------------------------------------===//
 #include "CudaContext.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;

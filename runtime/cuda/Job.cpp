@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Job.h"
-#include "../launch/Meeting.h"
-#include "fsdp/Runtime/Context.h"
-#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Core/Context.h"
+#include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/rendezvous/Meeting.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

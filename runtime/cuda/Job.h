@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_CUDA_JOB_H
 #define FSDP_RUNTIME_CUDA_JOB_H
 
-#include "../launch/Health.h"
-#include "fsdp/Runtime/Context.h"
+#include "fsdp/Core/Context.h"
+#include "runtime/liveness/Health.h"
 
 namespace fsdp::rt {
 

@@ -1,11 +1,11 @@
 //===- MatmulChoice.cpp - The fastest algorithm of every matmul -----------===//
 #include "MatmulChoice.h"
 #include "ChooseDevice.h"
-#include "fsdp/Runtime/StrictJson.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/FileLock.h"
 #include "fsdp/Support/Message.h"
+#include "fsdp/Support/StrictJson.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cctype>

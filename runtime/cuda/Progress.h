@@ -13,8 +13,8 @@
 #ifndef FSDP_RUNTIME_CUDA_PROGRESS_H
 #define FSDP_RUNTIME_CUDA_PROGRESS_H
 
-#include "../collectives/ProgressWord.h"
 #include "fsdp/Runtime/Types.h"
+#include "runtime/liveness/ProgressWord.h"
 #include <atomic>
 #include <cuda_runtime_api.h>
 #include <vector>

@@ -1,7 +1,7 @@
 //===- Steps.cpp - Training steps as CUDA graphs --------------------------===//
 #include "Steps.h"
-#include "../api/DataErrors.h"
 #include "Watchdog.h"
+#include "runtime/core/DataErrors.h"
 #include <cstring>
 #include <utility>
 

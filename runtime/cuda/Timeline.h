@@ -9,7 +9,7 @@
 #ifndef FSDP_RUNTIME_CUDA_TIMELINE_H
 #define FSDP_RUNTIME_CUDA_TIMELINE_H
 
-#include "../api/Trace.h"
+#include "runtime/core/Trace.h"
 #include <cuda_runtime_api.h>
 
 namespace fsdp::rt {

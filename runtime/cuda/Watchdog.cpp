@@ -1,8 +1,8 @@
 //===- Watchdog.cpp - Collectives that do not end -------------------------===//
 #include "Watchdog.h"
-#include "../collectives/Pieces.h"
-#include "../collectives/RankProgress.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/collectives/Groups.h"
+#include "runtime/liveness/RankProgress.h"
 #include <algorithm>
 #include <cstring>
 #include <future>

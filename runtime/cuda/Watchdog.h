@@ -9,9 +9,9 @@
 #ifndef FSDP_RUNTIME_CUDA_WATCHDOG_H
 #define FSDP_RUNTIME_CUDA_WATCHDOG_H
 
-#include "../collectives/RankWaits.h"
-#include "../launch/Health.h"
 #include "CudaContext.h"
+#include "runtime/liveness/Health.h"
+#include "runtime/liveness/RankWaits.h"
 
 namespace fsdp::rt {
 

@@ -1,5 +1,5 @@
 //===- ByteDataset.cpp - Text as bytes ------------------------------------===//
-#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Data/Dataset.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 

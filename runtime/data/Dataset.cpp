@@ -1,6 +1,6 @@
 //===- Dataset.cpp - Windows of tokens ------------------------------------===//
-#include "fsdp/Runtime/Dataset.h"
-#include "fsdp/Runtime/Philox.h"
+#include "fsdp/Data/Dataset.h"
+#include "fsdp/Data/Philox.h"
 #include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 //===- IdsDataset.cpp - Token ids -----------------------------------------===//
-#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Data/Dataset.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>

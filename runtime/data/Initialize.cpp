@@ -1,6 +1,6 @@
 //===- Initialize.cpp - First values of the persistent ranges -------------===//
-#include "fsdp/Runtime/Initialize.h"
-#include "fsdp/Runtime/Philox.h"
+#include "fsdp/Data/Initialize.h"
+#include "fsdp/Data/Philox.h"
 #include "fsdp/Support/Error.h"
 #include <cmath>
 #include <cstring>

@@ -1,10 +1,10 @@
 //===- Safetensors.cpp - Tensors in a file --------------------------------===//
-#include "fsdp/Runtime/Safetensors.h"
-#include "fsdp/Runtime/Manifest.h"
-#include "fsdp/Runtime/StrictJson.h"
+#include "fsdp/Data/Safetensors.h"
+#include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/StrictJson.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>

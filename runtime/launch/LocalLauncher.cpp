@@ -6,11 +6,11 @@
 // comes too early.
 //
 //===----------------------------------------------------------------------===//
-#include "../process/Board.h"
-#include "Meeting.h"
 #include "RunningJob.h"
-#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
+#include "runtime/rendezvous/Board.h"
+#include "runtime/rendezvous/Meeting.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

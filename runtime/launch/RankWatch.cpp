@@ -1,8 +1,8 @@
 //===- RankWatch.cpp - The processes of a running job ---------------------===//
 #include "RankWatch.h"
-#include "../process/ProcessState.h"
-#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Rendezvous/Environment.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/liveness/ProcessState.h"
 #include <algorithm>
 #include <csignal>
 #include <vector>

@@ -1,6 +1,6 @@
 //===- RunningJob.cpp - A job on this machine, until it ends --------------===//
 #include "RunningJob.h"
-#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"

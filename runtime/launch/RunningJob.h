@@ -5,7 +5,8 @@
 #include "JobOutput.h"
 #include "OutputRelay.h"
 #include "RankWatch.h"
-#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Launch/Launch.h"
+#include "fsdp/Rendezvous/Environment.h"
 #include <array>
 #include <chrono>
 #include <functional>

@@ -9,7 +9,7 @@
 // library: a std::string that grows in the runtime is the runtime's.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Runtime/Context.h"
+#include "fsdp/Core/Context.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

@@ -5,7 +5,7 @@
 // (driver/Driver.cpp). The compiler must have reserved what a plan wants.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 #include "runtime/cuda/AttentionGraphs.h"
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 // or is a graph that runs meanwhile.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Runtime/Context.h"
+#include "fsdp/Core/Context.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp;

@@ -4,8 +4,8 @@
 // is covered by its boxes, and means the same when it is written again.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Checkpoint/Index.h"
 #include "Fuzz.h"
+#include "runtime/checkpoint/native/Index.h"
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;

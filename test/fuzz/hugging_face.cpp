@@ -4,9 +4,9 @@
 // and read again; files of an accepted index lie beside it.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Checkpoint/WeightMap.h"
 #include "Fuzz.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
+#include "runtime/checkpoint/huggingface/WeightMap.h"
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;

@@ -1,5 +1,5 @@
 //===- manifest.cpp - Any text as the manifest of an artifact -------------===//
-#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Artifact/Manifest.h"
 #include "Fuzz.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 

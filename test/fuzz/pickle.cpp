@@ -4,9 +4,9 @@
 // value in itself, and a metadata's boxes lie in their tensors.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Checkpoint/Pickle.h"
-#include "../../lib/Checkpoint/DcpMetadata.h"
+#include "runtime/checkpoint/dcp/Pickle.h"
 #include "Fuzz.h"
+#include "runtime/checkpoint/dcp/DcpMetadata.h"
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;

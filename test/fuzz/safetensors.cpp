@@ -1,7 +1,7 @@
 //===- safetensors.cpp - Any file as safetensors --------------------------===//
-#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Data/Safetensors.h"
 #include "Fuzz.h"
-#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Artifact/Manifest.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;

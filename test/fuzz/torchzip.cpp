@@ -1,8 +1,8 @@
 //===- torchzip.cpp - Any bytes as an archive of torch.save ---------------===//
-#include "../../lib/Checkpoint/TorchZip.h"
-#include "../../lib/Checkpoint/TorchSave.h"
+#include "runtime/checkpoint/dcp/TorchZip.h"
 #include "Fuzz.h"
-#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Artifact/Manifest.h"
+#include "runtime/checkpoint/dcp/TorchSave.h"
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 #include <cmath>
 
 using namespace fsdp;

@@ -1,6 +1,6 @@
 //===- Ceilings.cpp - What a GPU can do at most ---------------------------===//
 #include "Check.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;

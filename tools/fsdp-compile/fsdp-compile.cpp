@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
-#include "Stages.h"
+#include "fsdp/Core/Variables.h"
+#include "fsdp/Driver/Stages.h"
 #include "fsdp/Memory/Report.h"
-#include "fsdp/Runtime/Variables.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Message.h"
 #include "mlir/Pass/PassManager.h"

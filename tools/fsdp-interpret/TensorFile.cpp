@@ -1,6 +1,6 @@
 //===- TensorFile.cpp - Inputs and outputs as safetensors -----------------===//
 #include "TensorFile.h"
-#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Half.h"
 #include <cstring>

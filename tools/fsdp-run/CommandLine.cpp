@@ -1,12 +1,12 @@
 //===- CommandLine.cpp - What fsdp-run and its ranks are told -------------===//
 #include "CommandLine.h"
-#include "Console.h"
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/report/Console.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

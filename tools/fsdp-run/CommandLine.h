@@ -2,8 +2,9 @@
 #ifndef FSDP_TOOLS_RUN_COMMANDLINE_H
 #define FSDP_TOOLS_RUN_COMMANDLINE_H
 
-#include "Options.h"
-#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Launch/Launch.h"
+#include "fsdp/Rendezvous/Environment.h"
+#include "runtime/train/Options.h"
 
 namespace fsdp {
 

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CommandLine.h"
-#include "Outputs.h"
-#include "Prepare.h"
-#include "StopSignals.h"
-#include "Trainer.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Message.h"
+#include "runtime/train/Outputs.h"
+#include "runtime/train/Prepare.h"
+#include "runtime/train/StopSignals.h"
+#include "runtime/train/Trainer.h"
 #include <cstdio>
 
 using namespace fsdp;

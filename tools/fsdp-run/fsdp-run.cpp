@@ -8,10 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CommandLine.h"
-#include "Outputs.h"
-#include "Prepare.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/train/Outputs.h"
+#include "runtime/train/Prepare.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

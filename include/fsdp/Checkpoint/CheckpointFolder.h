@@ -22,8 +22,8 @@
 #ifndef FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
 #define FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
 
+#include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Checkpoint/RunState.h"
-#include "fsdp/Runtime/Manifest.h"
 #include <atomic>
 #include <functional>
 #include <optional>

@@ -2,48 +2,17 @@
 //
 // A directory with config.json and weights in safetensors, one file or shards
 // with an index: read as a TensorStore, and written. What is known of a family
-// of models is its table (lib/Checkpoint/Families.h).
+// of models is its table (include/fsdp/Families/Families.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_CHECKPOINT_HUGGINGFACE_H
 #define FSDP_CHECKPOINT_HUGGINGFACE_H
 
 #include "fsdp/Checkpoint/TensorStore.h"
+#include "fsdp/Families/ModelConfig.h"
 #include <optional>
 
 namespace fsdp::checkpoint {
-
-/// A config.json. Rotary pairs are the halves of a head (rope_halves = true),
-/// as transformers has them.
-struct ModelConfig {
-  rt::ModelInfo model;
-  /// What was found in the file and is not used, one line each.
-  std::vector<std::string> warnings;
-};
-
-/// Reads the text of a config.json, with transformers' names and defaults, of
-/// version 4 and 5. A key with a value that the model of the family cannot
-/// express is an error, an unknown one a warning. Throws fsdp::Error that names
-/// the key.
-ModelConfig readModelConfig(const std::string &text);
-
-/// The text of a config.json that versions 4 and 5 of transformers read alike.
-/// `dtype`: what the weights are stored in; `more`: other keys with their JSON.
-std::string writeModelConfig(const rt::ModelInfo &model, rt::DType dtype,
-                             const std::map<std::string, std::string> &more);
-
-/// The fields of a model, each value written in one way: head_dim is the width
-/// that a 0 stands for, and where low frequencies are not stretched, the fields
-/// of the stretch are left out. Throws fsdp::Error if dim / n_heads is no
-/// integer.
-std::map<std::string, std::string> effectiveFields(const rt::ModelInfo &model);
-
-/// The fields in which two models differ so that weights of the one are none
-/// of the other, "dim is 64 instead of 128", joined by ", ". What does not
-/// change what weights mean is left out: the longest sequence and the rotary
-/// layout.
-std::string modelDifference(const rt::ModelInfo &is,
-                            const rt::ModelInfo &wanted);
 
 /// Whether `path` is a directory with one of the files by which a directory of
 /// Hugging Face is known.
@@ -58,9 +27,6 @@ std::string tokenizerOf(const std::string &path);
 /// Where the model is tied, lm_head may be there if it equals the embedding.
 /// Throws fsdp::Error with all that is wrong in one place.
 std::unique_ptr<TensorStore> openHuggingFace(const std::string &path);
-
-/// The type that config.json calls "float32", "bfloat16" or "float16".
-rt::DType weightType(const std::string &name);
 
 /// Throws fsdp::Error unless Hugging Face has names for the tensors of `model`;
 /// `owner` says whose model it is, for messages.

@@ -10,8 +10,8 @@
 #ifndef FSDP_CHECKPOINT_TENSORSTORE_H
 #define FSDP_CHECKPOINT_TENSORSTORE_H
 
+#include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Checkpoint/RunState.h"
-#include "fsdp/Runtime/Manifest.h"
 #include <functional>
 #include <memory>
 #include <optional>

@@ -3,7 +3,7 @@
 // The manifest is JSON: the settings an artifact was compiled with, the mesh,
 // the arena, every persistent range, every program and the programs that a step
 // runs. The runtime's reader
-// is include/fsdp/Runtime/Manifest.h. The same module gives the same text.
+// is include/fsdp/Artifact/Manifest.h. The same module gives the same text.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMIT_MANIFEST_H

@@ -4,7 +4,7 @@
 // call of the runtime writes which values of floating point into which bytes of
 // the arena, and what people call them. No program needs it; a run that meets a
 // value that is not finite names it by this table. The reader is
-// lib/Training/ValueTable.h.
+// runtime/train/ValueTable.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMIT_VALUES_H

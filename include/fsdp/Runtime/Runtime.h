@@ -39,25 +39,16 @@ void wait(Context &c, int event, Stream stream);
 // that everything is prepared when the artifact is loaded.
 //===----------------------------------------------------------------------===//
 
-/// `bias` may be null; `workspace` must have gemmWorkspaceBytes() bytes.
+/// `bias` may be null; `workspace` has the bytes of
+/// its GemmDesc.
 void gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
           Ptr out, Ptr workspace);
 /// A matmul that accumulates: adds to `sum`, which is f32.
 void gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr sum,
              Ptr workspace);
 
-/// Workspace of a matmul on this machine's instruction set, with `threads`
-/// compute threads; -1 if the library cannot do it. Needs no context: the
-/// compiler asks it too.
-int64_t gemmWorkspaceBytes(const GemmDesc &desc, int threads);
-
 void collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
                 Ptrs workspace);
-
-/// Workspace bytes of item `item` of a reduction over `ranks` ranks: room for
-/// every rank's piece in the wire type.
-int64_t collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
-                                 int64_t ranks);
 
 void copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes);
 
@@ -73,9 +64,6 @@ void attention(Context &c, Stream s, int index, Ptr q, Ptr k, Ptr v, Ptr out,
 void attentionGrad(Context &c, Stream s, int index, Ptr q, Ptr k, Ptr v,
                    Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk, Ptr dv,
                    Ptr workspace);
-/// As gemmWorkspaceBytes.
-int64_t attentionWorkspaceBytes(const AttentionDesc &d, int threads);
-int64_t attentionGradWorkspaceBytes(const AttentionDesc &d, int threads);
 
 /// x, y: [batch, sequence, heads, headDim]; table: f32 [sequence, headDim/2,
 /// 2].

@@ -8,7 +8,7 @@
 #ifndef FSDP_TRACE_MODELSPEC_H
 #define FSDP_TRACE_MODELSPEC_H
 
-#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Artifact/Manifest.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"

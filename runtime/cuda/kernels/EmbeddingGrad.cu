@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Device.h"
 
-#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 
 using namespace fsdp::rt;
 using namespace fsdp::rt::device;

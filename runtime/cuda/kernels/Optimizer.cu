@@ -7,7 +7,7 @@
 // First: it makes math functions run on a GPU.
 #include "../Device.h"
 
-#include "../../kernels/AdamWScalars.h"
+#include "runtime/kernels/AdamWScalars.h"
 
 using namespace fsdp::rt;
 using namespace fsdp::rt::device;

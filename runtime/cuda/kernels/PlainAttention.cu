@@ -1,8 +1,8 @@
 //===- PlainAttention.cu - Attention without a library --------------------===//
 #include "../Device.h"
 
-#include "../../kernels/PlainAttentionRows.h"
 #include "../PlainAttention.h"
+#include "runtime/kernels/PlainAttentionRows.h"
 
 using namespace fsdp::rt;
 

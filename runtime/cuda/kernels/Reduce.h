@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_CUDA_KERNELS_REDUCE_H
 #define FSDP_RUNTIME_CUDA_KERNELS_REDUCE_H
 
-#include "../../kernels/RankTree.h"
 #include "fsdp/Runtime/Runtime.h"
+#include "runtime/kernels/RankTree.h"
 
 namespace fsdp::rt {
 

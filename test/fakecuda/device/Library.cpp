@@ -1,6 +1,6 @@
 //===- Library.cpp - Matmuls and attention by the CPU runtime -------------===//
 #include "Library.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 #include <algorithm>
 #include <stdexcept>
 

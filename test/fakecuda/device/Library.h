@@ -7,8 +7,8 @@
 #define FSDP_TEST_FAKECUDA_LIBRARY_H
 
 #include "Memory.h"
-#include "runtime/cpu/Attention.h"
-#include "runtime/cpu/Gemm.h"
+#include "runtime/onednn/Attention.h"
+#include "runtime/onednn/Gemm.h"
 
 namespace fsdp::fake {
 

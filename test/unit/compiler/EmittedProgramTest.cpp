@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Core/Context.h"
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Emit/Emit.h"
-#include "fsdp/Runtime/Context.h"
 #include "fsdp/Runtime/KernelMath.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"

@@ -14,11 +14,11 @@
 // From here on this file is CUDA code.
 #include "../../shim/CudaShim.h"
 
-#include "../../../runtime/cuda/kernels/EmbeddingGrad.cu"
-#include "../../../runtime/cuda/kernels/Layout.cu"
-#include "../../../runtime/cuda/kernels/Model.cu"
-#include "../../../runtime/cuda/kernels/Optimizer.cu"
-#include "../../../runtime/kernels/Kernels.h"
+#include "runtime/cuda/kernels/EmbeddingGrad.cu"
+#include "runtime/cuda/kernels/Layout.cu"
+#include "runtime/cuda/kernels/Model.cu"
+#include "runtime/cuda/kernels/Optimizer.cu"
+#include "runtime/kernels/Kernels.h"
 
 using namespace fsdp::rt;
 

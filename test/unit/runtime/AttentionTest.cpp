@@ -1,5 +1,6 @@
 //===- AttentionTest.cpp - Against a naive attention in f64 ---------------===//
 #include "TestContext.h"
+#include "fsdp/Target/CpuWorkspaces.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
 
@@ -95,8 +96,9 @@ template <typename T> void check(const Case &c, double tolerance) {
   T *out = t.take<T>(nq), *dq = t.take<T>(nq);
   T *dk = t.take<T>(nk), *dv = t.take<T>(nk);
   float *lse = t.take<float>(nl);
-  Ptr forward = t.take<std::byte>(attentionWorkspaceBytes(d, c.threads));
-  Ptr backward = t.take<std::byte>(attentionGradWorkspaceBytes(d, c.threads));
+  Ptr forward = t.take<std::byte>(cpu::attentionWorkspaceBytes(d, c.threads));
+  Ptr backward =
+      t.take<std::byte>(cpu::attentionGradWorkspaceBytes(d, c.threads));
   std::string error = t.run([&](Context &context) {
     attention(context, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(out),
               ptr(lse), forward);
@@ -174,9 +176,9 @@ TEST_P(AttentionThreadsTest, GiveTheSameBits) {
     float *q = t.take(normal(nq, 1)), *k = t.take(normal(nk, 2));
     float *v = t.take(normal(nk, 3)), *dout = t.take(normal(nq, 4));
     float *result = t.take<float>(2 * nq + 2 * nk), *lse = t.take<float>(1600);
-    Ptr space =
-        t.take<std::byte>(std::max(attentionWorkspaceBytes(d, threads),
-                                   attentionGradWorkspaceBytes(d, threads)));
+    Ptr space = t.take<std::byte>(
+        std::max(cpu::attentionWorkspaceBytes(d, threads),
+                 cpu::attentionGradWorkspaceBytes(d, threads)));
     t.run([&](Context &c) {
       attention(c, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(result),
                 ptr(lse), space);
@@ -193,8 +195,8 @@ INSTANTIATE_TEST_SUITE_P(Attention, AttentionThreadsTest, testing::Bool());
 
 TEST(PlainAttention, KeepsHeadsInRegisters) {
   AttentionDesc d{1, 5, 5, 1, 1, 257, 0.35, true, DType::F32, true};
-  EXPECT_EQ(attentionWorkspaceBytes(d, 1), -1);
-  EXPECT_EQ(attentionGradWorkspaceBytes(d, 1), -1);
+  EXPECT_EQ(cpu::attentionWorkspaceBytes(d, 1), -1);
+  EXPECT_EQ(cpu::attentionGradWorkspaceBytes(d, 1), -1);
 }
 
 } // namespace

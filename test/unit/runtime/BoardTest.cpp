@@ -3,7 +3,7 @@
 // Each rank is a process of its own with a board of its own over one memory.
 //
 //===----------------------------------------------------------------------===//
-#include "../../../runtime/process/Board.h"
+#include "runtime/rendezvous/Board.h"
 #include "TemporaryFolder.h"
 #include <cstring>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 //===- CheckArtifactTest.cpp - Whether an artifact is what a run wants ----===//
-#include "CheckArtifact.h"
+#include "runtime/train/CheckArtifact.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Config/Policy.h"

@@ -1,7 +1,8 @@
 //===- CheckedSizeTest.cpp - Sizes at the edge of 64 bits -----------------===//
 #include "fsdp/Support/CheckedSize.h"
-#include "fsdp/Runtime/CudaWorkspaces.h"
-#include "fsdp/Runtime/Runtime.h"
+#include "fsdp/Target/CollectivePieces.h"
+#include "fsdp/Target/CpuWorkspaces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -52,7 +53,7 @@ TEST(CheckedSize, Workspaces) {
   gemm.batch = gemm.m = gemm.n = 1;
   gemm.k = int64_t(1) << 52;
   gemm.in = gemm.out = rt::DType::F32;
-  EXPECT_LT(rt::gemmWorkspaceBytes(gemm, 1), 0);
+  EXPECT_LT(rt::cpu::gemmWorkspaceBytes(gemm, 1), 0);
 
   rt::CollectiveItem item = {int64_t(1) << 54, int64_t(1) << 54};
   rt::CollectiveDesc collective = {};
@@ -76,6 +77,6 @@ TEST(CheckedSize, AttentionOfALongSequence) {
   d.type = rt::DType::F32;
   // q, k and v of the one head, and blocks.
   int64_t operands = 3 * d.qLen * d.headDim * 4;
-  EXPECT_GT(rt::attentionWorkspaceBytes(d, 1), operands);
-  EXPECT_LT(rt::attentionWorkspaceBytes(d, 1), operands + (1 << 24));
+  EXPECT_GT(rt::cpu::attentionWorkspaceBytes(d, 1), operands);
+  EXPECT_LT(rt::cpu::attentionWorkspaceBytes(d, 1), operands + (1 << 24));
 }

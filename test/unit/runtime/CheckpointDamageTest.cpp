@@ -1,8 +1,8 @@
 //===- CheckpointDamageTest.cpp - Damage is found and named ---------------===//
-#include "../../../lib/Checkpoint/Index.h"
 #include "CheckpointFixture.h"
 #include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "runtime/checkpoint/native/Index.h"
 #include <random>
 
 using namespace fsdp;

@@ -5,7 +5,7 @@
 #include "TemporaryFolder.h"
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Checkpoint/TensorStore.h"
-#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Data/Safetensors.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>

@@ -10,10 +10,10 @@
 // From here on this file is CUDA code.
 #include "../../shim/CudaShim.h"
 
-#include "../../../runtime/cuda/kernels/PlainAttention.cu"
-#include "../../../runtime/cuda/kernels/Reduce.cu"
-#include "../../../runtime/kernels/Kernels.h"
 #include "RankTrees.h"
+#include "runtime/cuda/kernels/PlainAttention.cu"
+#include "runtime/cuda/kernels/Reduce.cu"
+#include "runtime/kernels/Kernels.h"
 
 using namespace fsdp::rt;
 

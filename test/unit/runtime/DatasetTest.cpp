@@ -1,5 +1,5 @@
 //===- DatasetTest.cpp - Text as bytes ------------------------------------===//
-#include "fsdp/Runtime/Dataset.h"
+#include "fsdp/Data/Dataset.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Support/Checksum.h"
 #include <map>

@@ -7,10 +7,10 @@
 #include "fsdp/Checkpoint/Dcp.h"
 #include "../Mutator.h"
 #include "CheckpointFixture.h"
-#include "DcpMetadata.h"
-#include "TorchSave.h"
 #include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "runtime/checkpoint/dcp/DcpMetadata.h"
+#include "runtime/checkpoint/dcp/TorchSave.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 

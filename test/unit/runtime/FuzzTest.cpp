@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "../Mutator.h"
 #include "TemporaryFolder.h"
+#include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Config/RunConfig.h"
-#include "fsdp/Runtime/Initialize.h"
-#include "fsdp/Runtime/Manifest.h"
-#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Data/Initialize.h"
+#include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <algorithm>
 #include <sys/mman.h>

@@ -5,8 +5,8 @@
 // 3.1 at positions beyond its original context.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Runtime/Initialize.h"
-#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Artifact/Manifest.h"
+#include "fsdp/Data/Initialize.h"
 #include <cmath>
 #include <fstream>
 #include <gtest/gtest.h>

@@ -3,11 +3,11 @@
 // Every rank is a process of its own, for it ends with the job.
 //
 //===----------------------------------------------------------------------===//
-#include "../../../runtime/launch/Health.h"
-#include "../../../runtime/process/ProcessState.h"
+#include "runtime/liveness/Health.h"
 #include "TemporaryFolder.h"
-#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Rendezvous/Environment.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "runtime/liveness/ProcessState.h"
 #include <csignal>
 #include <fcntl.h>
 #include <functional>

@@ -1,7 +1,7 @@
 //===- HuggingFaceTest.cpp - Weights of transformers as tensors of ours ---===//
 #include "fsdp/Checkpoint/HuggingFace.h"
 #include "TemporaryFolder.h"
-#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Half.h"
 #include <cstring>

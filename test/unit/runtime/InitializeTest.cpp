@@ -1,6 +1,6 @@
 //===- InitializeTest.cpp - First values ----------------------------------===//
-#include "fsdp/Runtime/Initialize.h"
-#include "fsdp/Runtime/Philox.h"
+#include "fsdp/Data/Initialize.h"
+#include "fsdp/Data/Philox.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 //===- KernelsTest.cpp - Kernel math, and equal bits on every ISA ---------===//
-#include "../../../runtime/kernels/Kernels.h"
-#include "../../../runtime/kernels/PlainAttentionRows.h"
+#include "runtime/kernels/Kernels.h"
 #include "RankTrees.h"
 #include "TestContext.h"
+#include "runtime/kernels/PlainAttentionRows.h"
 #include <gtest/gtest.h>
 #include <limits>
 

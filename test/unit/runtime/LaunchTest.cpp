@@ -1,10 +1,11 @@
 //===- LaunchTest.cpp - Finding the job and explaining its end ------------===//
-#include "fsdp/Runtime/Launch.h"
-#include "../../../runtime/launch/JobOutput.h"
-#include "../../../runtime/launch/OutputRelay.h"
-#include "../../../runtime/process/ProcessState.h"
+#include "fsdp/Launch/Launch.h"
 #include "TemporaryFolder.h"
-#include "fsdp/Runtime/Variables.h"
+#include "fsdp/Core/Variables.h"
+#include "fsdp/Rendezvous/Environment.h"
+#include "runtime/launch/JobOutput.h"
+#include "runtime/launch/OutputRelay.h"
+#include "runtime/liveness/ProcessState.h"
 #include <csignal>
 #include <sys/wait.h>
 #include <tuple>

@@ -4,10 +4,10 @@
 // handles signals and reaps children.
 //
 //===----------------------------------------------------------------------===//
-#include "../../../runtime/process/ProcessState.h"
 #include "TemporaryFolder.h"
-#include "fsdp/Runtime/Launch.h"
+#include "fsdp/Launch/Launch.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "runtime/liveness/ProcessState.h"
 #include <chrono>
 #include <csignal>
 #include <cstdio>

@@ -1,6 +1,6 @@
 //===- ManifestTest.cpp - Damaged manifests are refused -------------------===//
 #include "TemporaryFolder.h"
-#include "fsdp/Runtime/Loader.h"
+#include "fsdp/Artifact/Loader.h"
 #include <nlohmann/json.hpp>
 
 using namespace fsdp;

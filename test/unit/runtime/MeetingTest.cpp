@@ -1,7 +1,7 @@
 //===- MeetingTest.cpp - How ranks find each other without MPI ------------===//
-#include "../../../runtime/launch/Meeting.h"
-#include "../../../runtime/launch/HostList.h"
+#include "runtime/rendezvous/Meeting.h"
 #include "TemporaryFolder.h"
+#include "runtime/rendezvous/HostList.h"
 #include <arpa/inet.h>
 #include <future>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 //===- OptimizerTest.cpp - Exact norm, clipping, AdamW --------------------===//
-#include "../../../runtime/kernels/AdamWScalars.h"
 #include "TestContext.h"
+#include "runtime/kernels/AdamWScalars.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>

@@ -1,12 +1,12 @@
 //===- OutputTest.cpp - What fsdp-run writes while it runs ----------------===//
-#include "FolderLock.h"
-#include "History.h"
-#include "LineFile.h"
-#include "Results.h"
 #include "TemporaryFolder.h"
 #include "WithoutLocks.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/FileLock.h"
+#include "runtime/report/History.h"
+#include "runtime/report/LineFile.h"
+#include "runtime/train/FolderLock.h"
+#include "runtime/train/Results.h"
 #include <cmath>
 #include <csignal>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 //===- PickleTest.cpp - Pickles are read and never run --------------------===//
-#include "Pickle.h"
-#include "PickleWriter.h"
+#include "runtime/checkpoint/dcp/Pickle.h"
 #include "TemporaryFolder.h"
+#include "runtime/checkpoint/dcp/PickleWriter.h"
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;

@@ -1,6 +1,7 @@
 //===- PiecesTest.cpp - Groups of ranks and the order of their sums -------===//
-#include "../../../runtime/collectives/Pieces.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Target/CollectivePieces.h"
+#include "runtime/collectives/Groups.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp;

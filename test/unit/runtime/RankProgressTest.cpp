@@ -1,5 +1,5 @@
 //===- RankProgressTest.cpp - How far ranks have come, as text ------------===//
-#include "../../../runtime/collectives/RankProgress.h"
+#include "runtime/liveness/RankProgress.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp::rt;

@@ -2,7 +2,7 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_RANKTREES_H
 #define FSDP_TEST_UNIT_RUNTIME_RANKTREES_H
 
-#include "../../../runtime/kernels/RankTree.h"
+#include "runtime/kernels/RankTree.h"
 #include <vector>
 
 namespace fsdp::rt::test {

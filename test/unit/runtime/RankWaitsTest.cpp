@@ -1,5 +1,5 @@
 //===- RankWaitsTest.cpp - Which ranks wait for which ---------------------===//
-#include "../../../runtime/collectives/RankWaits.h"
+#include "runtime/liveness/RankWaits.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp::rt;

@@ -1,10 +1,10 @@
 //===- ReportTest.cpp - Schedule, sampling, pictures ----------------------===//
-#include "Evaluate.h"
-#include "LossCurve.h"
-#include "Metrics.h"
-#include "Peak.h"
-#include "Schedule.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/report/LossCurve.h"
+#include "runtime/report/Metrics.h"
+#include "runtime/train/Evaluate.h"
+#include "runtime/train/Peak.h"
+#include "runtime/train/Schedule.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

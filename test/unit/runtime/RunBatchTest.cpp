@@ -1,6 +1,6 @@
 //===- RunBatchTest.cpp - What fsdp-run gives the programs of a step ------===//
 #include "RunFixture.h"
-#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Data/Safetensors.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;

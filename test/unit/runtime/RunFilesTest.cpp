@@ -1,6 +1,6 @@
 //===- RunFilesTest.cpp - Folders and artifacts of fsdp-run ---------------===//
 #include "RunFixture.h"
-#include "fsdp/Runtime/Loader.h"
+#include "fsdp/Artifact/Loader.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Text.h"

@@ -1,5 +1,5 @@
 //===- SafetensorsTest.cpp - Tensors in a file ----------------------------===//
-#include "fsdp/Runtime/Safetensors.h"
+#include "fsdp/Data/Safetensors.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <cstring>

@@ -1,5 +1,5 @@
 //===- StartPointTest.cpp - Where a run begins ----------------------------===//
-#include "../../../lib/Training/StartPoint.h"
+#include "runtime/train/StartPoint.h"
 #include "CheckpointFixture.h"
 #include "fsdp/Support/AtomicFile.h"
 

@@ -1,5 +1,5 @@
 //===- StepTest.cpp - Sizes of a step of several microbatches -------------===//
-#include "Step.h"
+#include "runtime/train/Step.h"
 #include "fsdp/Support/Error.h"
 #include <gtest/gtest.h>
 

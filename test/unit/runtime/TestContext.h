@@ -2,7 +2,7 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_TESTCONTEXT_H
 #define FSDP_TEST_UNIT_RUNTIME_TESTCONTEXT_H
 
-#include "fsdp/Runtime/Context.h"
+#include "fsdp/Core/Context.h"
 #include "fsdp/Runtime/KernelMath.h"
 #include <cmath>
 #include <functional>

@@ -1,9 +1,10 @@
 //===- TorchZipTest.cpp - The archives of torch.save ----------------------===//
-#include "TorchZip.h"
+#include "runtime/checkpoint/dcp/TorchZip.h"
 #include "../Mutator.h"
 #include "TemporaryFolder.h"
-#include "TorchSave.h"
-#include "fsdp/Runtime/Manifest.h"
+#include "fsdp/Artifact/Manifest.h"
+#include "runtime/checkpoint/dcp/TorchSave.h"
+#include "runtime/checkpoint/store/Checksum.h"
 #include <cstring>
 
 using namespace fsdp;

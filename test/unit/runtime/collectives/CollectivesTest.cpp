@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
+#include "fsdp/Target/CollectivePieces.h"
 #include <chrono>
 #include <csignal>
 #include <cstring>

@@ -1,0 +1,27 @@
+//===- Diagnostics.h - Prints what passes say -------------------*- C++ -*-===//
+#ifndef FSDP_DRIVER_DIAGNOSTICS_H
+#define FSDP_DRIVER_DIAGNOSTICS_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/SourceMgr.h"
+
+namespace fsdp {
+
+/// Prints diagnostics and their notes to stderr, each with its place: a line
+/// of the input, the module of the model, or both.
+class DiagnosticPrinter {
+public:
+  DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext *context);
+
+private:
+  /// `parent` is the diagnostic that this one is a note of, if any: what it
+  /// has said of the place is not said again.
+  void print(mlir::Diagnostic &diagnostic, mlir::Diagnostic *parent);
+
+  mlir::SourceMgrDiagnosticHandler inFile;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+} // namespace fsdp
+
+#endif // FSDP_DRIVER_DIAGNOSTICS_H

@@ -1,0 +1,119 @@
+//===- Families.h - Models as others write them -----------------*- C++ -*-===//
+//
+// What must be known of a family of models to read and write the weights of
+// Hugging Face: the names of its tensors here and there, their shapes, which
+// of them have rows whose order is a convention, and what its config.json
+// says. A family is one table (Families.cpp); nothing else here or in the
+// readers and writers knows Llama.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_FAMILIES_FAMILIES_H
+#define FSDP_FAMILIES_FAMILIES_H
+
+#include "fsdp/Artifact/Manifest.h"
+#include <string>
+#include <vector>
+
+namespace fsdp::checkpoint {
+
+/// The fields of a model, as what they are. All throw fsdp::Error that names
+/// the field.
+class Fields {
+public:
+  explicit Fields(const rt::ModelInfo &model) : model(model) {}
+
+  /// A size, from 0 on.
+  int64_t integer(const std::string &key) const;
+  double number(const std::string &key) const;
+  bool boolean(const std::string &key) const;
+  /// "n_heads*head_dim": a size, or a product of sizes.
+  int64_t product(const std::string &text) const;
+
+private:
+  const std::string &text(const std::string &key) const;
+  [[noreturn]] void refuse(const std::string &key, const char *what) const;
+
+  const rt::ModelInfo &model;
+};
+
+/// A kind of tensor. A `*` in both names stands for the number of a layer;
+/// such kinds stand next to each other in the table.
+struct FamilyTensor {
+  const char *ours, *theirs;
+  std::vector<const char *> shape; // products of fields
+  /// Its rows are heads of head_dim rows, of which two each are a rotary pair:
+  /// neighbours, or the same places of a head's halves.
+  bool isRotary = false;
+  /// Of which tensor (ours) it is another use where the model is tied.
+  const char *tiedTo = nullptr;
+};
+
+/// What becomes of a key of config.json.
+enum class KeyRole {
+  Used,     // it describes the model
+  Harmless, // it does not change what is computed from given weights
+  Fixed,    // the model is one of its values
+};
+
+struct ConfigKey {
+  const char *name;
+  KeyRole role;
+  /// JSON of the values that a fixed key may have. The first is the default,
+  /// what is said to be expected, and what is written.
+  std::vector<const char *> values = {};
+  const char *why = ""; // the others are refused
+  bool isWritten = false;
+};
+
+/// A key of config.json that is a field of the model.
+struct ConfigField {
+  enum class Type { Integer, Number, Boolean };
+  const char *key, *field;
+  Type type;
+  /// JSON of the value of a key that is left out, or the field that it is
+  /// equal to then; null: it must be there.
+  const char *fallback = nullptr;
+  int64_t max = 0; // of an integer, which is at least 1
+};
+
+/// A family whose config.json has the rotary keys of Llama 3: rope_theta and
+/// rope_scaling (transformers 4) or rope_parameters (5), fields rope_theta,
+/// rope_factor, rope_low, rope_high and rope_original.
+struct Family {
+  const char *name;      // "llama3"
+  const char *modelType; // "llama", of config.json
+  /// In the order in which the module of transformers has them.
+  std::vector<FamilyTensor> tensors;
+  /// Endings of names in files that hold no weights.
+  std::vector<const char *> ignored;
+  std::vector<ConfigKey> keys, ropeKeys;
+  std::vector<ConfigField> fields;
+};
+
+const std::vector<Family> &families();
+/// Null if there is none.
+const Family *findFamily(const std::string &name);
+/// Throws fsdp::Error that lists those there are.
+const Family &familyOf(const rt::ModelInfo &model);
+
+/// A tensor of one model.
+struct NamedTensor {
+  std::string ours, theirs;
+  std::vector<int64_t> shape;
+  const FamilyTensor *kind;
+};
+/// All tensors of a model of `family`, in the order of transformers; also those
+/// that are absent because the model is tied. Throws fsdp::Error.
+std::vector<NamedTensor> tensorsOf(const Family &family,
+                                   const rt::ModelInfo &model);
+
+/// Whether rotary pairs are the halves of a head, as Hugging Face has them.
+bool rotatesHalves(const rt::ModelInfo &model);
+
+/// Where row `i` of heads of `headDim` rows lies in a file of the other rotary
+/// layout; `halves`: the layout of the file.
+int64_t rotaryRow(int64_t i, int64_t headDim, bool halves);
+
+} // namespace fsdp::checkpoint
+
+#endif // FSDP_FAMILIES_FAMILIES_H

@@ -1,0 +1,38 @@
+//===- CollectivePieces.h - Who reduces what --------------------*- C++ -*-===//
+//
+// Shared by both targets and the compiler: a reduction is an all-to-all of
+// pieces.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_TARGET_COLLECTIVEPIECES_H
+#define FSDP_TARGET_COLLECTIVEPIECES_H
+
+#include "fsdp/Runtime/Types.h"
+
+namespace fsdp::rt {
+
+/// True if an all-reduce of `full` elements sends whole tensors.
+bool isSmall(const CollectiveDesc &desc, int64_t full);
+
+/// Elements of an item that one rank reduces.
+int64_t pieceElements(const CollectiveDesc &desc, int item, int64_t ranks);
+
+/// Where a rank's part of an item lies, in elements.
+struct Part {
+  int64_t offset, count;
+};
+/// Piece `index` of `full` in pieces of `size`; the last ones may be short or
+/// empty.
+Part pieceAt(int64_t full, int64_t size, int64_t index);
+/// The part of rank `r` of `ranks`. In a small all-reduce every rank's part is
+/// the whole tensor.
+Part partOf(const CollectiveDesc &desc, int item, int r, int64_t ranks);
+
+/// Workspace bytes of item `item` of a reduction over `ranks` ranks: room for
+/// every rank's piece in the wire type.
+int64_t collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
+                                 int64_t ranks);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_TARGET_COLLECTIVEPIECES_H

@@ -1,0 +1,588 @@
+//===- Stages.cpp - From a request to an artifact -------------------------===//
+#include "fsdp/Driver/Stages.h"
+#include "dialects/Exec/Exec.h"
+#include "dialects/NN/ModulePath.h"
+#include "fsdp/Config/Policy.h"
+#include "fsdp/Driver/Diagnostics.h"
+#include "fsdp/Driver/RecomputeCheck.h"
+#include "fsdp/Emit/Emit.h"
+#include "fsdp/Emit/Manifest.h"
+#include "fsdp/Emit/Values.h"
+#include "fsdp/Families/ModelConfig.h"
+#include "fsdp/Input/Nesting.h"
+#include "fsdp/Memory/Report.h"
+#include "fsdp/Schedule/Plan.h"
+#include "fsdp/Schedule/Program.h"
+#include "fsdp/Support/Signals.h"
+#include "fsdp/Trace/Trace.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "passes/Pipelines.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include <chrono>
+
+using namespace fsdp;
+using namespace mlir;
+using llvm::Expected;
+
+namespace {
+
+/// The stages of one compilation and what they pass on.
+class Compilation {
+public:
+  Compilation(const Request &request, llvm::raw_ostream &log)
+      : request(request), log(log) {}
+
+  llvm::Error run();
+
+private:
+  llvm::Error read();
+  llvm::Error readFile();
+  llvm::Error trace();
+  llvm::Error runPasses();
+  llvm::Error verifyExecText();
+  llvm::Error emitSource();
+  llvm::Error write();
+  llvm::Error writeArtifact();
+  llvm::Error print(llvm::function_ref<void(llvm::raw_ostream &)> text);
+  void summarize(double seconds);
+
+  bool isWanted(Stage stage) const { return request.emit == stage; }
+  Product product() const {
+    return isWanted(Stage::Library)  ? Product::Library
+           : isWanted(Stage::Object) ? Product::Object
+                                     : Product::Source;
+  }
+
+  const Request &request;
+  llvm::raw_ostream &log;
+  llvm::SourceMgr sources;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> module;
+  std::string pipeline;
+  ArtifactText artifact;
+};
+
+} // namespace
+
+/// For failures whose diagnostics have been printed: nothing is left to say.
+static llvm::Error alreadyPrinted() { return llvm::createStringError(""); }
+
+//===----------------------------------------------------------------------===//
+// Input
+//===----------------------------------------------------------------------===//
+
+/// Whether all names are UTF-8: they end in plans and manifests, which are
+/// JSON. The module's own name does not.
+static LogicalResult checkNames(ModuleOp module) {
+  AttrTypeWalker walker;
+  auto check = [](StringRef text) {
+    return llvm::json::isUTF8(text) ? WalkResult::advance()
+                                    : WalkResult::interrupt();
+  };
+  walker.addWalk([&](StringAttr text) { return check(text.getValue()); });
+  walker.addWalk(
+      [&](dist::MeshAxisAttr axis) { return check(axis.getName()); });
+  auto checkOp = [&](Operation *op) -> WalkResult {
+    for (NamedAttribute attribute : op->getAttrDictionary())
+      if ((op != module ||
+           attribute.getName() != module.getSymNameAttrName()) &&
+          walker.walk(attribute.getValue()).wasInterrupted())
+        return op->emitError() << "'" << attribute.getName().getValue()
+                               << "' is not UTF-8: " << attribute.getValue();
+    return WalkResult::advance();
+  };
+  return failure(module->walk(checkOp).wasInterrupted());
+}
+
+llvm::Error Compilation::readFile() {
+  std::string problem;
+  auto buffer = openInputFile(request.input, &problem);
+  if (!buffer)
+    return llvm::createStringError(problem);
+  if (llvm::Error error = checkText(*buffer))
+    return error;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module || failed(checkNames(*module)))
+    return alreadyPrinted();
+  // Diagnostics of passes name the module of the model.
+  nn::nameLocations(*module);
+  return llvm::Error::success();
+}
+
+/// The registry's name of a flavor: "debugmodel" is llama3_debug, "8B"
+/// llama3_8b.
+static std::string registryName(const RunConfig::Model &model) {
+  std::string flavor =
+      model.flavor == "debugmodel" ? "debug" : StringRef(model.flavor).lower();
+  return model.name + "_" + flavor;
+}
+
+/// The model that model.flavor names.
+static Expected<ModelSpec> flavorOf(const RunConfig::Model &model) {
+  StringRef flavor = model.flavor;
+  bool isPath = flavor.ends_with(".json") || flavor.contains('/') ||
+                llvm::sys::fs::is_directory(flavor);
+  return findModel(isPath ? model.flavor : registryName(model));
+}
+
+/// The model that model.hf_assets_path describes, or else model.flavor. What
+/// both describe must be the same.
+static Expected<ModelSpec> baseModel(const RunConfig &config) {
+  const std::string &assets = config.model.hfAssetsPath;
+  if (assets.empty())
+    return flavorOf(config.model);
+  bool isStated = config.origin.count("model.flavor");
+  if (!llvm::sys::fs::is_directory(assets))
+    return llvm::createStringError(
+        config.origin.at("model.hf_assets_path") +
+        ": model.hf_assets_path: there is no directory '" + assets +
+        "'; without the key the model is that of model.flavor");
+  if (!llvm::sys::fs::exists(assets + "/config.json")) {
+    // A tokenizer alone, as torchtitan's assets for tests.
+    if (isStated)
+      return flavorOf(config.model);
+    return llvm::createStringError("model.hf_assets_path: '" + assets +
+                                   "' has no config.json that describes a "
+                                   "model; state model.flavor");
+  }
+  Expected<ModelSpec> spec = findModel(assets);
+  if (!spec || !isStated)
+    return spec;
+  Expected<ModelSpec> flavor = flavorOf(config.model);
+  if (!flavor)
+    return flavor;
+  std::string difference =
+      checkpoint::modelDifference(getModelInfo(*spec), getModelInfo(*flavor));
+  if (difference.empty())
+    return spec;
+  return llvm::createStringError(
+      "model.hf_assets_path: '" + assets +
+      "/config.json' describes another model than model.flavor = " +
+      config.model.flavor + ": " + difference + "; leave out model.flavor");
+}
+
+Expected<ModelSpec> fsdp::modelOf(RunConfig config) {
+  Expected<ModelSpec> spec = baseModel(config);
+  if (!spec)
+    return spec;
+  for (const ConfigOption &option : configOptions(config)) {
+    StringRef key = option.name;
+    if (!key.consume_front("model.") || key == "name" || key == "flavor" ||
+        key == "hf_assets_path" || option.text() == "unset")
+      continue;
+    if (llvm::Error error = setModelField(*spec, key, option.text()))
+      return error;
+  }
+  return spec;
+}
+
+llvm::Error Compilation::trace() {
+  const RunConfig &config = request.config;
+  Expected<ModelSpec> spec = modelOf(config);
+  if (!spec)
+    return spec.takeError();
+  TraceOptions options;
+  // One program for the batch of all data-parallel ranks.
+  options.batch = config.training.localBatchSize * dataParallelRanks(config);
+  options.seqLen = config.training.seqLen;
+  auto traced = traceModel(context, *spec, options);
+  if (!traced)
+    return traced.takeError();
+  module = std::move(*traced);
+  if (failed(verify(*module)))
+    return alreadyPrinted();
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::read() {
+  DialectRegistry registry;
+  registerFsdpDialects(registry);
+  context.appendDialectRegistry(registry);
+  // A diagnostic names the place; the whole op may be a whole module.
+  context.printOpOnDiagnostic(false);
+  return request.input.empty() ? trace() : readFile();
+}
+
+//===----------------------------------------------------------------------===//
+// Passes
+//===----------------------------------------------------------------------===//
+
+static void setOptions(TrainPipelineOptions &options, const Request &request) {
+  const RunConfig &config = request.config;
+  options.computeDtype =
+      request.computesInBf16 ? ComputeType::BF16 : ComputeType::F32;
+  options.mesh = request.mesh;
+  options.mode = llvm::StringSwitch<ShardMode>(config.compile.mode)
+                     .Case("replicate", ShardMode::Replicate)
+                     .Case("hybrid_shard", ShardMode::HybridShard)
+                     .Default(ShardMode::FullyShard);
+  options.policy = config.parallelism.placementPolicy;
+  options.sequence = config.parallelism.sequenceParallel;
+  options.loss = !config.parallelism.disableLossParallel;
+  options.train = request.train;
+  options.lossParts =
+      config.training.lossMean == "rank" ? dataParallelRanks(config) : 1;
+  options.microbatches = microbatches(config);
+  options.keepGathers = config.compile.accumulateGathers == "keep";
+  options.reduceOnce = config.compile.accumulateReduce == "once";
+  options.optimizer = config.optimizer.name != "none";
+  options.beta1 = config.optimizer.beta1;
+  options.beta2 = config.optimizer.beta2;
+  options.eps = config.optimizer.eps;
+  options.weightDecay = config.optimizer.weightDecay;
+  options.maxNorm = config.training.maxNorm;
+  options.plan = request.planFile;
+  options.reshard = llvm::StringSwitch<schedule::ReshardPolicy>(
+                        config.parallelism.fsdpReshardAfterForward)
+                        .Case("always", schedule::ReshardPolicy::Always)
+                        .Case("never", schedule::ReshardPolicy::Never)
+                        .Default(schedule::ReshardPolicy::Default);
+  options.recompute =
+      llvm::StringSwitch<schedule::RecomputePolicy>(config.compile.recompute)
+          .Case("free", schedule::RecomputePolicy::Free)
+          .Case("full", schedule::RecomputePolicy::Full)
+          .Default(schedule::RecomputePolicy::None);
+  options.bucket = config.compile.bucket != "none";
+  options.overlap = config.compile.overlap != "none";
+  options.fuse = config.compile.fuse != "none";
+  options.lossChunks = config.compile.lossChunks;
+  options.plainAttention = config.compile.attention == "plain";
+  options.fastReductions = config.compile.reduce == "fast";
+  options.threads = config.compile.threads;
+  options.memoryBudget = request.memoryBudget;
+  options.target = request.workspaces;
+}
+
+/// What the text says of its workspaces must be what it is compiled for: they
+/// are proved to suffice for that alone.
+static LogicalResult checkWorkspaces(ModuleOp module, const Request &request) {
+  auto target = module->getAttrOfType<StringAttr>(exec::kTargetAttr);
+  if (target && target.getValue() != request.workspaces) {
+    StringRef other =
+        request.compiler.language == Language::Cuda ? "cpu" : "cuda";
+    return module.emitError("the text has workspaces of target ")
+           << target << ", but is compiled with those of \""
+           << request.workspaces << "\"; give --"
+           << (target.getValue() == other ? "target=" : "workspaces=")
+           << target.getValue();
+  }
+  int64_t wanted = request.config.compile.threads;
+  auto threads = module->getAttrOfType<IntegerAttr>(exec::kThreadsAttr);
+  if (threads && threads.getInt() != wanted)
+    return module.emitError("the text has workspaces for ")
+           << threads.getInt() << " threads, but is compiled for " << wanted
+           << "; give --threads=" << threads.getInt();
+  return success();
+}
+
+/// Text that is planned already cannot be planned otherwise.
+static llvm::Error checkOptionsOfExecText(const Request &request) {
+  if (request.emit <= Stage::Costs && request.emit != Stage::Graph)
+    return llvm::createStringError(
+        "the text is a planned exec module; its schedule is no longer in it");
+  if (request.forPasses.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(
+      llvm::join(request.forPasses, ", ") +
+      ": the text is a planned exec module, for which this comes too late; "
+      "give it where the text is made");
+}
+
+static LogicalResult checkBudget(ModuleOp module, int64_t budget) {
+  for (auto program : module.getOps<exec::ProgramOp>()) {
+    auto peak = static_cast<int64_t>(program.getArena().value_or(0));
+    if (budget > 0 && peak > budget)
+      return program.emitError("program @")
+             << program.getSymName() << " needs " << formatBytes(peak) << " ("
+             << peak << " bytes), but the memory budget is "
+             << formatBytes(budget) << " (" << budget << " bytes)";
+  }
+  return success();
+}
+
+/// Text may have been edited since the passes printed it, or written by hand:
+/// if it does not say whose workspaces it has, they are for this target.
+llvm::Error Compilation::verifyExecText() {
+  if (failed(checkWorkspaces(*module, request)) ||
+      failed(checkBudget(*module, request.memoryBudget)))
+    return alreadyPrinted();
+  DictionaryAttr stated = (*module)->getAttrDictionary();
+  Builder builder(&context);
+  (*module)->setAttr(exec::kTargetAttr,
+                     builder.getStringAttr(request.workspaces));
+  (*module)->setAttr(exec::kThreadsAttr,
+                     builder.getI64IntegerAttr(request.config.compile.threads));
+  PassManager passes(&context, ModuleOp::getOperationName());
+  passes.addPass(createVerifyExec());
+  if (failed(passes.run(*module)))
+    return alreadyPrinted();
+  (*module)->setAttrs(stated);
+  return llvm::Error::success();
+}
+
+static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
+  if (without && *without < arena)
+    llvm::errs() << "fsdp-compile: warning: what the plan computes again makes "
+                    "the arena larger: "
+                 << formatBytes(arena) << " (" << arena << " bytes), without "
+                 << "its recompute rules " << formatBytes(*without) << " ("
+                 << *without
+                 << " bytes); keep what a block hands to the next (\"recompute"
+                    "\": false), as compile.recompute = full does\n";
+}
+
+llvm::Error Compilation::runPasses() {
+  // Text that is exec already has been through the passes.
+  if (!module->getOps<exec::ProgramOp>().empty()) {
+    pipeline = "none: the input is a planned exec module";
+    if (llvm::Error error = checkOptionsOfExecText(request))
+      return error;
+    return request.verifyExec && !isWanted(Stage::Graph)
+               ? verifyExecText()
+               : llvm::Error::success();
+  }
+  TrainPipelineOptions options;
+  setOptions(options, request);
+  PassManager passes(&context, ModuleOp::getOperationName());
+  if (failed(applyPassManagerCLOptions(passes)))
+    return alreadyPrinted();
+  if (request.timing)
+    passes.enableTiming();
+  buildTrainPipeline(passes, options,
+                     isWanted(Stage::Graph)         ? Phase::Graph
+                     : request.emit <= Stage::Costs ? Phase::Schedule
+                                                    : Phase::Exec);
+  llvm::raw_string_ostream text(pipeline);
+  passes.printAsTextualPipeline(text);
+  std::optional<RecomputeCheck> check;
+  bool mayRecompute =
+      !request.planFile.empty() || request.config.compile.recompute != "none";
+  if (mayRecompute && request.emit >= Stage::Exec)
+    check.emplace(passes, options);
+  if (failed(passes.run(*module)))
+    return alreadyPrinted();
+  if (check)
+    warnOfLargerArena(memoryReport(*module).arenaBytes,
+                      check->arenaWithoutRules());
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Output
+//===----------------------------------------------------------------------===//
+
+/// One pass per line.
+static std::string wrapPipeline(StringRef pipeline) {
+  std::string text;
+  int depth = 0;
+  for (char c : pipeline) {
+    text += c;
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (depth == 0 && (c == ',' || c == '('))
+      text += "\n  ";
+  }
+  return text;
+}
+
+llvm::Error Compilation::emitSource() {
+  ManifestInfo info;
+  // The settings describe a traced model; of a file only its text counts.
+  if (request.input.empty()) {
+    info.config = compiledSettings(request.config);
+    if (std::optional<ModelFile> file = modelFile(request.config))
+      info.modelFrom = file->key;
+    const std::string &policy = request.config.parallelism.placementPolicy;
+    if (!policy.empty())
+      info.policy = policyRules(loadPolicy(policy));
+  }
+  for (const auto &[key, value] : info.config)
+    if (!llvm::json::isUTF8(value))
+      return llvm::createStringError(key + " is not UTF-8: '" + value + "'");
+  info.pipeline = pipeline;
+  Expected<std::string> target = targetText(request.compiler);
+  if (!target)
+    return target.takeError();
+  info.target = *target;
+  info.threads = request.config.compile.threads;
+  FailureOr<std::string> text = makeManifest(*module, info);
+  if (failed(text))
+    return alreadyPrinted();
+  artifact.manifest = std::move(*text);
+
+  SourceInfo about;
+  about.language = request.compiler.language;
+  about.manifest = artifact.manifest;
+  about.madeBy = "Passes: " + wrapPipeline(pipeline);
+  for (const auto &[key, value] : info.config)
+    about.madeBy += "\n" + key + " = " + value;
+  llvm::raw_string_ostream os(artifact.source);
+  if (failed(fsdp::emitSource(*module, about, os)))
+    return alreadyPrinted();
+  return llvm::Error::success();
+}
+
+/// Text goes to the file -o names, or to stdout.
+llvm::Error
+Compilation::print(llvm::function_ref<void(llvm::raw_ostream &)> printer) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printer(os);
+  return writeWholeFile(request.output.empty() ? "-" : request.output, text);
+}
+
+/// Makes the artifact's directory; on failure no new directory is left.
+llvm::Error Compilation::writeArtifact() {
+  namespace fs = llvm::sys::fs;
+  FailureOr<std::string> values = makeValueTable(*module, artifact.manifest);
+  if (failed(values))
+    return alreadyPrinted();
+  artifact.values = std::move(*values);
+  DeferredSignals signals; // until the directory is complete or gone
+  StringRef existing = request.output;
+  while (!existing.empty() && !fs::exists(existing))
+    existing = llvm::sys::path::parent_path(existing);
+  std::error_code ec = fs::create_directories(
+      request.output, /*IgnoreExisting=*/true, fs::perms::all_all);
+  if (!ec && !fs::is_directory(request.output))
+    ec = std::make_error_code(std::errc::not_a_directory);
+  llvm::Error error =
+      ec ? llvm::createStringError("cannot make the directory '" +
+                                   request.output + "': " + ec.message())
+         : compileArtifact(artifact, request.compiler, request.output);
+  if (!error)
+    return error;
+  StringRef made = request.output;
+  for (; made != existing; made = llvm::sys::path::parent_path(made))
+    (void)fs::remove(made);
+  return error;
+}
+
+llvm::Error Compilation::write() {
+  switch (request.emit) {
+  case Stage::Graph:
+  case Stage::Schedule:
+    // Values are called after the module of the model that they belong to.
+    nn::nameLocations(*module);
+    return print([&](llvm::raw_ostream &os) {
+      module->print(os, OpPrintingFlags().printNameLocAsPrefix());
+      os << '\n';
+    });
+  case Stage::Costs:
+    return print(
+        [&](llvm::raw_ostream &os) { schedule::printCosts(*module, os); });
+  case Stage::Exec:
+    return print([&](llvm::raw_ostream &os) { os << *module << '\n'; });
+  case Stage::Plan: {
+    FailureOr<schedule::Plan> plan = schedule::planOf(*module);
+    if (failed(plan))
+      return alreadyPrinted();
+    return print(
+        [&](llvm::raw_ostream &os) { os << schedule::toJSON(*plan) << "\n"; });
+  }
+  case Stage::Memory:
+    return print([&](llvm::raw_ostream &os) {
+      printMemoryReport(memoryReport(*module), os);
+    });
+  case Stage::Source:
+  case Stage::CudaSource:
+    return print([&](llvm::raw_ostream &os) { os << artifact.source; });
+  case Stage::Object:
+    return compileSource(artifact.source, product(), request.compiler,
+                         request.output);
+  case Stage::Library:
+    return writeArtifact();
+  }
+  llvm_unreachable("a stage");
+}
+
+namespace {
+/// What one run of a program hands to streams.
+struct Issued {
+  int64_t launches = 0, matmuls = 0, collectives = 0, others = 0;
+
+  void count(Operation *body);
+};
+} // namespace
+
+/// Blocks that repeat are written once and called.
+void Issued::count(Operation *body) {
+  body->walk([&](Operation *op) {
+    if (auto call = dyn_cast<exec::CallOp>(op))
+      count(SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
+    else if (isa<exec::LaunchOp>(op))
+      ++launches;
+    else if (isa<exec::GemmOp, exec::GemmAddOp>(op))
+      ++matmuls;
+    else if (isa<exec::CollectiveOp>(op))
+      ++collectives;
+    else if (isa<exec::WorkOpInterface>(op))
+      ++others;
+  });
+}
+
+void Compilation::summarize(double seconds) {
+  int64_t tensors = 0, elements = 0, kernels = 0;
+  for (auto range : module->getOps<exec::RangeOp>())
+    if (range.getRole() == exec::Role::Parameter) {
+      ++tensors;
+      elements += range.getFull()
+                      ? cast<ShapedType>(*range.getFull()).getNumElements()
+                      : range.getMemRefType().getNumElements();
+    }
+  for ([[maybe_unused]] auto kernel : module->getOps<exec::KernelOp>())
+    ++kernels;
+  MemoryReport memory = memoryReport(*module);
+  log << llvm::formatv("{0}: {1} parameters in {2} tensors; arena {3} bytes "
+                       "({4}), {5} of them persistent\n",
+                       request.output, elements, tensors, memory.arenaBytes,
+                       formatBytes(memory.arenaBytes),
+                       formatBytes(memory.persistentBytes));
+  for (const ProgramMemory &program : memory.programs) {
+    log << llvm::formatv("  program {0}: peak {1} bytes ({2})\n", program.name,
+                         program.peak, formatBytes(program.peak));
+    Issued issued;
+    issued.count(SymbolTable::lookupSymbolIn(*module, program.name));
+    log << llvm::formatv("    {0} launches of kernels, {1} matmuls, {2} "
+                         "collectives, {3} other operations\n",
+                         issued.launches, issued.matmuls, issued.collectives,
+                         issued.others);
+  }
+  log << llvm::formatv("  {0} kernels, {1} lines of C++ for {2}, {3:F1} s\n",
+                       kernels, llvm::count(artifact.source, '\n'),
+                       request.compiler.cpu, seconds);
+}
+
+llvm::Error Compilation::run() {
+  auto begin = std::chrono::steady_clock::now();
+  DiagnosticPrinter printer(sources, &context);
+  if (request.emit >= Stage::Source)
+    if (llvm::Error error = checkCompiler(request.compiler, product()))
+      return error;
+  if (llvm::Error error = read())
+    return error;
+  if (llvm::Error error = runPasses())
+    return error;
+  if (request.emit >= Stage::Source)
+    if (llvm::Error error = emitSource())
+      return error;
+  if (llvm::Error error = write())
+    return error;
+  if (isWanted(Stage::Library))
+    summarize(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+            .count());
+  return llvm::Error::success();
+}
+
+llvm::Error fsdp::compile(const Request &request, llvm::raw_ostream &log) {
+  return Compilation(request, log).run();
+}

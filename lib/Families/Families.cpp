@@ -1,0 +1,218 @@
+//===- Families.cpp - The table of families -------------------------------===//
+#include "fsdp/Families/Families.h"
+#include "LlamaFamily.h"
+#include "fsdp/Families/ModelConfig.h"
+#include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using rt::ModelInfo;
+
+const std::vector<Family> &checkpoint::families() {
+  static const std::vector<Family> all = {llamaFamily()};
+  return all;
+}
+
+const Family *checkpoint::findFamily(const std::string &name) {
+  for (const Family &family : families())
+    if (name == family.name)
+      return &family;
+  return nullptr;
+}
+
+const Family &checkpoint::familyOf(const ModelInfo &model) {
+  if (const Family *family = findFamily(model.family))
+    return *family;
+  std::string known;
+  for (const Family &family : families())
+    known += (known.empty() ? "" : ", ") + std::string(family.name);
+  throw Error("no table says how Hugging Face names the tensors of the family "
+              "'" +
+              printableLine(model.family) + "'; known: " + known);
+}
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+void Fields::refuse(const std::string &key, const char *what) const {
+  throw Error("the model's field '" + key + "' is " + what + ": '" +
+              printableLine(text(key)) + "'");
+}
+
+const std::string &Fields::text(const std::string &key) const {
+  auto found = model.fields.find(key);
+  if (found == model.fields.end())
+    throw Error("the model's field '" + key + "' is missing");
+  return found->second;
+}
+
+int64_t Fields::integer(const std::string &key) const {
+  const std::string &is = text(key);
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(is.data(), is.data() + is.size(), value);
+  if (error != std::errc() || end != is.data() + is.size() || value < 0 ||
+      value > kMaxVocabulary)
+    refuse(key, "no size");
+  return value;
+}
+
+double Fields::number(const std::string &key) const {
+  const std::string &is = text(key);
+  char *end = nullptr;
+  double value = std::strtod(is.c_str(), &end);
+  if (is.empty() || *end != '\0' || !std::isfinite(value))
+    refuse(key, "no number");
+  return value;
+}
+
+bool Fields::boolean(const std::string &key) const {
+  const std::string &is = text(key);
+  if (is != "true" && is != "false")
+    refuse(key, "neither true nor false");
+  return is == "true";
+}
+
+/// head_dim, which may be left to the heads.
+static int64_t headDim(const Fields &fields) {
+  if (int64_t stated = fields.integer("head_dim"))
+    return stated;
+  int64_t dim = fields.integer("dim"), heads = fields.integer("n_heads");
+  if (heads == 0 || dim % heads != 0)
+    throw Error("dim = " + std::to_string(dim) +
+                " is not divisible by n_heads = " + std::to_string(heads));
+  return dim / heads;
+}
+
+int64_t Fields::product(const std::string &text) const {
+  CheckedSize size = 1;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find('*', begin), text.size());
+    std::string key = text.substr(begin, end - begin);
+    size *= key == "head_dim" ? headDim(*this) : integer(key);
+    begin = end + 1;
+  }
+  if (!size.fits(kMaxTensorBytes))
+    throw Error("a size of the model is beyond 2^56: " + text);
+  return size.get();
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+static std::string withLayer(const char *name, int64_t layer) {
+  std::string text = name;
+  size_t star = text.find('*');
+  return star == std::string::npos
+             ? text
+             : text.replace(star, 1, std::to_string(layer));
+}
+
+static bool isOfLayer(const FamilyTensor &tensor) {
+  return std::string(tensor.ours).find('*') != std::string::npos;
+}
+
+std::vector<NamedTensor> checkpoint::tensorsOf(const Family &family,
+                                               const ModelInfo &model) {
+  Fields fields(model);
+  std::vector<NamedTensor> all;
+  auto add = [&](const FamilyTensor &kind, int64_t layer) {
+    NamedTensor tensor{
+        withLayer(kind.ours, layer), withLayer(kind.theirs, layer), {}, &kind};
+    for (const char *size : kind.shape)
+      tensor.shape.push_back(fields.product(size));
+    all.push_back(std::move(tensor));
+  };
+  int64_t layers = fields.integer("n_layers");
+  if (layers > kMaxLayers)
+    throw Error("the model has " + std::to_string(layers) +
+                " layers, more than " + std::to_string(kMaxLayers));
+  auto next = family.tensors.begin(), end = family.tensors.end();
+  while (next != end) {
+    auto last = std::find_if_not(next, end, isOfLayer);
+    for (int64_t layer = 0; layer < layers && last != next; ++layer)
+      for (auto kind = next; kind != last; ++kind)
+        add(*kind, layer);
+    if (last != end)
+      add(*last++, 0);
+    next = last;
+  }
+  return all;
+}
+
+bool checkpoint::rotatesHalves(const ModelInfo &model) {
+  return Fields(model).boolean("rope_halves");
+}
+
+int64_t checkpoint::rotaryRow(int64_t i, int64_t headDim, bool halves) {
+  int64_t head = i / headDim * headDim, row = i % headDim;
+  int64_t half = headDim / 2;
+  return head +
+         (halves ? row % 2 * half + row / 2 : row % half * 2 + row / half);
+}
+
+//===----------------------------------------------------------------------===//
+// Differences
+//===----------------------------------------------------------------------===//
+
+std::map<std::string, std::string>
+checkpoint::effectiveFields(const ModelInfo &model) {
+  std::map<std::string, std::string> fields = model.fields;
+  auto head = fields.find("head_dim");
+  if (head != fields.end() && head->second == "0")
+    head->second = std::to_string(headDim(Fields(model)));
+  // A factor of 1 leaves all frequencies.
+  if (fields.count("rope_factor") && Fields(model).number("rope_factor") == 1)
+    for (const char *key : {"rope_low", "rope_high", "rope_original"})
+      fields.erase(key);
+  return fields;
+}
+
+/// The fields that say what weights mean.
+static std::map<std::string, std::string> meaning(const ModelInfo &model) {
+  std::map<std::string, std::string> fields = effectiveFields(model);
+  fields.erase("max_seq_len");
+  fields.erase("rope_halves");
+  return fields;
+}
+
+/// Whether two texts are the same, or the same number.
+static bool isSame(const std::string &a, const std::string &b) {
+  if (a == b)
+    return true;
+  char *endA = nullptr, *endB = nullptr;
+  double valueA = std::strtod(a.c_str(), &endA);
+  double valueB = std::strtod(b.c_str(), &endB);
+  bool areNumbers = !a.empty() && !b.empty() && *endA == '\0' && *endB == '\0';
+  return areNumbers && valueA == valueB;
+}
+
+std::string checkpoint::modelDifference(const ModelInfo &is,
+                                        const ModelInfo &wanted) {
+  if (is.family != wanted.family)
+    return "the family is " + is.family + " instead of " + wanted.family;
+  std::map<std::string, std::string> have = meaning(is), want = meaning(wanted);
+  std::string text;
+  auto say = [&](const std::string &key, const std::string &a,
+                 const std::string &b) {
+    text += (text.empty() ? "" : ", ") + key + " is " + a + " instead of " + b;
+  };
+  for (const auto &[key, value] : want) {
+    auto found = have.find(key);
+    if (found == have.end())
+      say(key, "unset", value);
+    else if (!isSame(found->second, value))
+      say(key, found->second, value);
+  }
+  for (const auto &[key, value] : have)
+    if (!want.count(key))
+      say(key, value, "unset");
+  return text;
+}

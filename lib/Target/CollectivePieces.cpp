@@ -1,0 +1,75 @@
+//===- CollectivePieces.cpp - Who reduces what ----------------------------===//
+#include "fsdp/Target/CollectivePieces.h"
+#include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Target/CudaWorkspaces.h"
+#include <algorithm>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+/// Below this size an all-reduce sends whole tensors to everybody: one round
+/// instead of two. The tree, and so the bits, are the same.
+static constexpr int64_t kSmallBytes = 4096;
+
+bool fsdp::rt::isSmall(const CollectiveDesc &desc, int64_t full) {
+  return full * sizeOf(desc.in) <= kSmallBytes;
+}
+
+int64_t fsdp::rt::pieceElements(const CollectiveDesc &desc, int item,
+                                int64_t ranks) {
+  const CollectiveItem &it = desc.item[item];
+  if (desc.kind == CollectiveKind::ReduceScatter)
+    return it.shard;
+  return isSmall(desc, it.full) ? it.full : ceilDiv(it.full, ranks);
+}
+
+Part fsdp::rt::pieceAt(int64_t full, int64_t size, int64_t index) {
+  return {std::min(index * size, full),
+          std::clamp<int64_t>(full - index * size, 0, size)};
+}
+
+Part fsdp::rt::partOf(const CollectiveDesc &desc, int item, int r,
+                      int64_t ranks) {
+  int64_t full = desc.item[item].full;
+  if (desc.kind == CollectiveKind::AllReduce && isSmall(desc, full))
+    return {0, full};
+  return pieceAt(full, pieceElements(desc, item, ranks), r);
+}
+
+/// The own piece is read where it is.
+static CheckedSize bytesOfOthers(const CollectiveDesc &desc, int64_t elements,
+                                 int64_t ranks) {
+  return CheckedSize((ranks - 1) * sizeOf(desc.in)) * elements;
+}
+
+int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
+                                           int64_t ranks) {
+  if (desc.kind == CollectiveKind::AllGather)
+    return 0;
+  return bytesOfOthers(desc, pieceElements(desc, item, ranks), ranks)
+      .saturated();
+}
+
+/// Less is not worth a round.
+static constexpr int64_t kLeastExchanged = 4096;
+
+int64_t fsdp::rt::cuda::exchangeElements(const CollectiveDesc &desc, int item,
+                                         int64_t ranks) {
+  CheckedSize all = 0;
+  for (int i = 0; i < desc.items; ++i)
+    all += bytesOfOthers(desc, pieceElements(desc, i, ranks), ranks);
+  int64_t rounds =
+      std::max<int64_t>(ceilDiv(all.saturated(), kExchangeBytes), 1);
+  int64_t piece = pieceElements(desc, item, ranks);
+  // Every round begins where wide accesses may.
+  int64_t part = roundedUp(ceilDiv(piece, rounds), 64).saturated();
+  return std::min(piece, std::max(part, kLeastExchanged));
+}
+
+int64_t fsdp::rt::cuda::collectiveWorkspaceBytes(const CollectiveDesc &desc,
+                                                 int item, int64_t ranks) {
+  if (desc.kind == CollectiveKind::AllGather || desc.fast)
+    return 0;
+  return bytesOfOthers(desc, exchangeElements(desc, item, ranks), ranks)
+      .saturated();
+}

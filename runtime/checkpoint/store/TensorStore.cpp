@@ -1,0 +1,34 @@
+//===- TensorStore.cpp - Tensors in files, in pieces ----------------------===//
+#include "fsdp/Checkpoint/TensorStore.h"
+#include <algorithm>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
+
+int64_t checkpoint::bytesOf(const StoredTensor &tensor) {
+  return elementCount(tensor.shape) * sizeOf(tensor.dtype);
+}
+
+std::string checkpoint::shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "a scalar" : text;
+}
+
+ShardView checkpoint::wholeView(const StoredTensor &tensor) {
+  ShardView view;
+  for (int64_t size : tensor.shape)
+    view.dims.push_back({0, size, size});
+  return view;
+}
+
+const StoredTensor *TensorStore::find(const std::string &name) const {
+  auto at =
+      std::lower_bound(all.begin(), all.end(), name,
+                       [](const StoredTensor &tensor, const std::string &name) {
+                         return tensor.name < name;
+                       });
+  return at != all.end() && at->name == name ? &*at : nullptr;
+}

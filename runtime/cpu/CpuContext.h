@@ -1,0 +1,67 @@
+//===- CpuContext.h - The CPU context, seen from inside --------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_CPU_CPUCONTEXT_H
+#define FSDP_RUNTIME_CPU_CPUCONTEXT_H
+
+#include "fsdp/Artifact/Mesh.h"
+#include "fsdp/Core/Context.h"
+#include "runtime/collectives/Collectives.h"
+#include "runtime/collectives/StreamWorker.h"
+#include "runtime/core/Arena.h"
+#include "runtime/core/DataErrors.h"
+#include "runtime/core/ObservedCall.h"
+#include "runtime/core/RunPrograms.h"
+#include "runtime/core/Trace.h"
+#include "runtime/liveness/Heartbeat.h"
+#include "runtime/liveness/LastCollectives.h"
+#include "runtime/onednn/Attention.h"
+#include "runtime/onednn/Gemm.h"
+#include <atomic>
+
+namespace fsdp::rt {
+
+class Context {
+public:
+  const fsdp_artifact *artifact = nullptr;
+  int threads = 1;
+  World world;
+  Arena arena;
+  Trace trace;
+  std::atomic<unsigned> dataErrors{0};
+
+  std::vector<std::unique_ptr<Gemm>> gemms;
+  std::vector<std::unique_ptr<AttentionPlan>> attentions; // null: plain
+
+  /// This rank's place in every group.
+  std::vector<Coordinate> places;
+  /// A channel that does not come to an end needs both, up to its own end.
+  std::unique_ptr<LastCollectives> progress;
+  std::unique_ptr<Heartbeat> heartbeat;
+  /// Channels by (stream, group): a communicator carries one total order. Null
+  /// for a group without a collective.
+  std::vector<std::unique_ptr<Channel>> channels;
+  Events events;
+  /// Null for the compute stream, which is the calling thread.
+  std::unique_ptr<StreamWorker> workers[kStreams];
+
+  /// Null but while a program is observed.
+  CallObserver *observer = nullptr;
+
+  /// The programs of a step, and what was wrong with the data of the last.
+  std::vector<int> step;
+  std::string stepError;
+
+  Channel &channel(Stream stream, int group) {
+    return *channels[size_t(stream) * size_t(artifact->groups) + size_t(group)];
+  }
+};
+
+/// A call that runs on the calling thread. Ends the job if `stream` is not the
+/// compute stream: only collectives and copies run on the others.
+class ComputeCall : ObservedCall {
+public:
+  ComputeCall(Context &c, Stream stream, const char *what);
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CPU_CPUCONTEXT_H

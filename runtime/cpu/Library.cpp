@@ -1,0 +1,52 @@
+//===- Library.cpp - Calls of oneDNN in programs --------------------------===//
+#include "CpuContext.h"
+#include "PlainAttention.h"
+#include "fsdp/Target/CpuWorkspaces.h"
+
+using namespace fsdp::rt;
+
+void fsdp::rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
+                    Ptr bias, Ptr out, Ptr workspace) {
+  ComputeCall call(c, stream, "a matmul");
+  const Gemm &g = *c.gemms[size_t(index)];
+  Trace::Span span(c.trace, stream, gemmName(g.desc), g.desc.batch, g.desc.m,
+                   g.desc.n, g.desc.k);
+  g.run(lhs, rhs, bias, out, workspace);
+}
+
+void fsdp::rt::gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
+                       Ptr sum, Ptr workspace) {
+  gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
+}
+
+void fsdp::rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k,
+                         Ptr v, Ptr out, Ptr lse, Ptr workspace) {
+  ComputeCall call(c, stream, "attention");
+  const AttentionDesc &d = c.artifact->attention[index];
+  Trace::Span span(c.trace, stream, "attention", d.batch, d.heads, d.qLen,
+                   d.headDim);
+  AttentionArguments arguments = {q, k, v, out, lse, workspace};
+  if (d.plain)
+    plainAttention(d, c.threads, arguments);
+  else
+    c.attentions[size_t(index)]->forward(arguments);
+}
+
+void fsdp::rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
+                             Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
+                             Ptr dv, Ptr workspace) {
+  ComputeCall call(c, stream, "attention");
+  const AttentionDesc &d = c.artifact->attention[index];
+  Trace::Span span(c.trace, stream, "attention_grad", d.batch, d.heads, d.qLen,
+                   d.headDim);
+  AttentionArguments arguments = {q,         k,    v,  out, lse,
+                                  workspace, dout, dq, dk,  dv};
+  if (d.plain)
+    plainAttentionGrad(d, c.threads, arguments);
+  else
+    c.attentions[size_t(index)]->backward(arguments);
+}
+
+int64_t fsdp::rt::gemmWorkspaceBytes(const GemmDesc &desc, int threads) {
+  return cpu::gemmWorkspaceBytes(desc, threads);
+}

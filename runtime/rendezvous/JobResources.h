@@ -1,0 +1,16 @@
+//===- JobResources.h - What a job needs of its machine ---------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_RENDEZVOUS_JOBRESOURCES_H
+#define FSDP_RUNTIME_RENDEZVOUS_JOBRESOURCES_H
+
+#include <cstdint>
+#include <string>
+
+namespace fsdp::rt {
+
+/// Raises the limit of open files to `needed`. `who` "needs" them, or "need".
+/// Throws fsdp::Error that says what is short and what to do.
+void allowOpenFiles(uint64_t needed, const std::string &who);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_RENDEZVOUS_JOBRESOURCES_H

@@ -1,0 +1,199 @@
+//===- Evaluate.cpp - What a trained model is worth -----------------------===//
+#include "Evaluate.h"
+#include "fsdp/Data/Philox.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/RangeNames.h"
+#include "fsdp/Support/Text.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <zlib.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+static const char *const kProgram = "evaluate";
+
+std::optional<HeldOutScore>
+fsdp::evaluateHeldOut(Rank &rank, const Dataset &data, const GoesOn &goesOn) {
+  Batch batch = rank.batch();
+  DataShard shard = rank.dataShard();
+  const float *loss = rank.scalar<float>(range_name::kLoss);
+  if (!loss)
+    throw Error("the artifact's program 'evaluate' gives no loss");
+  double totals[2] = {0, 0}; // nats and predictions
+  int64_t rounds = data.heldOutRounds(shard, batch);
+  for (int64_t round = 0; round < rounds; ++round) {
+    if (!goesOn())
+      return std::nullopt;
+    int64_t count = data.fillHeldOut(round, shard, batch);
+    if (rank.hasGlobalLoss())
+      count = data.heldOutPredictions(round, shard, batch);
+    rank.run(kProgram);
+    // A batch without a prediction has no mean.
+    if (count == 0)
+      continue;
+    totals[0] += static_cast<double>(*loss) * static_cast<double>(count);
+    totals[1] += static_cast<double>(count);
+  }
+  if (!rank.hasGlobalLoss()) {
+    allReduceSum(totals, 2);
+    // Ranks with the same data have each counted it.
+    for (double &total : totals)
+      total /= static_cast<double>(rank.world().size / shard.count());
+  }
+  HeldOutScore score;
+  score.predictions = std::llround(totals[1]);
+  score.nats = totals[0] / totals[1];
+  if (score.predictions == 0 || !std::isfinite(score.nats))
+    throw Error("the loss on what is held out is not finite");
+  return score;
+}
+
+double fsdp::gzipBitsPerByte(std::string_view text) {
+  text = text.substr(0, kMostGzipBytes);
+  z_stream stream{};
+  constexpr int gzipWindow = 15 + 16; // 32 KiB, with gzip's header
+  if (deflateInit2(&stream, 9, Z_DEFLATED, gzipWindow, 8, Z_DEFAULT_STRATEGY) !=
+      Z_OK)
+    throw Error("zlib cannot be started");
+  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  char buffer[1 << 16];
+  do {
+    stream.next_out = reinterpret_cast<Bytef *>(buffer);
+    stream.avail_out = sizeof buffer;
+  } while (deflate(&stream, Z_FINISH) == Z_OK);
+  auto bits = 8 * static_cast<double>(stream.total_out);
+  deflateEnd(&stream);
+  return bits / static_cast<double>(text.size());
+}
+
+int fsdp::sampleLogits(const std::vector<float> &logits, double temperature,
+                       double unit) {
+  auto largest = std::max_element(logits.begin(), logits.end());
+  if (temperature == 0)
+    return static_cast<int>(largest - logits.begin());
+  std::vector<double> weights;
+  double total = 0;
+  for (float logit : logits) {
+    weights.push_back(std::exp((logit - *largest) / temperature));
+    total += weights.back();
+  }
+  double rest = unit * total;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    rest -= weights[i];
+    if (rest < 0)
+      return static_cast<int>(i);
+  }
+  return static_cast<int>(largest - logits.begin());
+}
+
+static float logitOf(DType type, const std::byte *data) {
+  uint32_t bits = 0;
+  if (type == DType::BF16) {
+    uint16_t half;
+    std::memcpy(&half, data, sizeof half);
+    bits = uint32_t{half} << 16;
+  } else {
+    std::memcpy(&bits, data, sizeof bits);
+  }
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// `count` logits, at most 256, from element `first` of this rank's on.
+static std::vector<float> readLogits(const Rank &rank, const RangeInfo &range,
+                                     int64_t first, int64_t count) {
+  std::byte data[256 * sizeof(float)];
+  auto element = static_cast<uint64_t>(sizeOf(range.dtype));
+  rank.read(range, static_cast<uint64_t>(first) * element,
+            static_cast<uint64_t>(count) * element, data);
+  std::vector<float> logits;
+  for (int64_t i = 0; i < count; ++i)
+    logits.push_back(
+        logitOf(range.dtype, data + static_cast<size_t>(i) * element));
+  return logits;
+}
+
+/// The same from all ranks, each of which has a box of the logits [batch,
+/// sequence, classes]. Those that have one and the same logit have the same
+/// bits, so that its mean over them, in double, is exact. Collective.
+static std::vector<float>
+gatherByteLogits(const Rank &rank, const RangeInfo &range, int64_t position) {
+  std::vector<ShardView::Dim> box =
+      rank.manifest().shardView(range, rank.world().rank).dims;
+  // Sums of 256 logits, then how many ranks have each.
+  std::vector<double> sums(512, 0);
+  bool isHere = box[0].begin < box[0].end && box[1].begin <= position &&
+                position < box[1].end;
+  int64_t begin = box[2].begin, end = std::min<int64_t>(box[2].end, 256);
+  if (isHere && begin < end) {
+    std::vector<float> mine = readLogits(
+        rank, range, (position - box[1].begin) * box[2].size, end - begin);
+    for (int64_t i = begin; i < end; ++i) {
+      sums[i] = mine[i - begin];
+      sums[256 + i] = 1;
+    }
+  }
+  allReduceSum(sums.data(), 512);
+  std::vector<float> logits(256);
+  for (int64_t i = 0; i < 256; ++i)
+    logits[i] = static_cast<float>(sums[i] / sums[256 + i]);
+  return logits;
+}
+
+/// The 256 logits of bytes at one position of the first row; all rows are
+/// equal.
+static std::vector<float> byteLogits(const Rank &rank, int64_t position) {
+  const RangeInfo *range = rank.manifest().findRange(range_name::kLogits);
+  if (range->placement)
+    return gatherByteLogits(rank, *range, position);
+  return readLogits(rank, *range, position * range->shape.back(), 256);
+}
+
+/// Sets every row to the last bytes of `story`, this rank's columns of it.
+/// Returns how many there are.
+static int64_t fillRows(const Batch &batch, Coordinate columns,
+                        const std::string &story) {
+  auto length = std::min(static_cast<int64_t>(story.size()),
+                         batch.sequence * columns.count);
+  std::string_view window =
+      std::string_view(story).substr(story.size() - (size_t)length);
+  for (int64_t i = 0; i < batch.sequence; ++i) {
+    int64_t at = columns.index * batch.sequence + i;
+    int32_t token =
+        at < length ? static_cast<unsigned char>(window[(size_t)at]) : 0;
+    for (int64_t row = 0; row < batch.rows; ++row)
+      batch.tokens[row * batch.sequence + i] = token;
+  }
+  return length;
+}
+
+std::optional<std::string> fsdp::generateText(Rank &rank,
+                                              const RunConfig &config,
+                                              const ByteDataset &text,
+                                              const GoesOn &goesOn) {
+  const RangeInfo *logits = rank.manifest().findRange(range_name::kLogits);
+  if (!logits || (logits->dtype != DType::F32 && logits->dtype != DType::BF16))
+    throw Error("the artifact's program 'evaluate' gives no logits");
+  Batch batch = rank.batch();
+  std::string story = config.sample.prompt;
+  if (story.empty())
+    story =
+        text.heldOutTokens() == 0 ? text.trainText(64) : text.heldOutText(64);
+  uint64_t key =
+      philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
+  std::fill_n(batch.targets, batch.rows * batch.sequence, 0);
+  for (int64_t i = 0; i < *config.sample.length; ++i) {
+    if (!goesOn())
+      return std::nullopt;
+    int64_t length = fillRows(batch, rank.dataShard().columns, story);
+    rank.run(kProgram);
+    double unit = openUnit(philox({static_cast<uint32_t>(i), 0, 0, 0}, key)[0]);
+    story += static_cast<char>(sampleLogits(byteLogits(rank, length - 1),
+                                            config.sample.temperature, unit));
+  }
+  return story;
+}

@@ -1,0 +1,50 @@
+//===- Evaluate.h - What a trained model is worth ---------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_TRAIN_EVALUATE_H
+#define FSDP_RUNTIME_TRAIN_EVALUATE_H
+
+#include "Rank.h"
+#include "fsdp/Config/RunConfig.h"
+#include <functional>
+#include <optional>
+#include <string_view>
+
+namespace fsdp {
+
+struct HeldOutScore {
+  int64_t predictions = 0;
+  double nats = 0; // per prediction
+};
+
+/// Asked before every run of the program "evaluate"; the same on all ranks.
+/// False: the result is not wanted any more.
+using GoesOn = std::function<bool()>;
+
+/// Predicts every held-out label but the first token exactly once, the windows
+/// dealt over all pieces of the batch. Nothing if it does not go on.
+/// Collective. Throws fsdp::Error.
+std::optional<HeldOutScore> evaluateHeldOut(Rank &rank, const rt::Dataset &data,
+                                            const GoesOn &goesOn);
+
+/// More of a text would take gzip longer than is worth the comparison.
+inline constexpr int64_t kMostGzipBytes = 64 << 20;
+
+/// Size of the text, of its first kMostGzipBytes at most, under `gzip -9`, in
+/// bits per byte of text.
+double gzipBitsPerByte(std::string_view text);
+
+/// Continues config.sample.prompt, or the start of the held-out text, one
+/// byte per run of the program "evaluate". Returns the prompt with its
+/// continuation, or nothing if it does not go on. Every rank computes the same.
+/// Collective.
+std::optional<std::string> generateText(Rank &rank, const RunConfig &config,
+                                        const rt::ByteDataset &text,
+                                        const GoesOn &goesOn);
+
+/// Draws from softmax(logits / temperature) with the uniform number `unit`;
+/// temperature 0 takes the largest.
+int sampleLogits(const std::vector<float> &logits, double temperature,
+                 double unit);
+
+} // namespace fsdp
+
+#endif // FSDP_RUNTIME_TRAIN_EVALUATE_H

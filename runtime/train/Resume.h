@@ -1,0 +1,21 @@
+//===- Resume.h - Loading what a run begins with ----------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_TRAIN_RESUME_H
+#define FSDP_RUNTIME_TRAIN_RESUME_H
+
+#include "Rank.h"
+#include "StartPoint.h"
+
+namespace fsdp {
+
+/// Cleans the run's folder, finds what it begins with, and loads this rank's
+/// part. Collective. Throws as openStart().
+StartPoint beginFromCheckpoint(Rank &rank, const RunConfig &config,
+                               const checkpoint::RunState &now);
+
+/// Loads this rank's parameters from whatever `path` is. Returns what that was:
+/// of a folder of steps the newest. Collective. Throws fsdp::Error.
+std::string loadParameters(Rank &rank, const std::string &path);
+
+} // namespace fsdp
+
+#endif // FSDP_RUNTIME_TRAIN_RESUME_H

@@ -1,0 +1,421 @@
+//===- StartPoint.cpp - Where a run begins --------------------------------===//
+#include "StartPoint.h"
+#include "RunHeader.h"
+#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Paths.h"
+#include "fsdp/Support/Text.h"
+#include "runtime/report/Metrics.h"
+#include <algorithm>
+#include <filesystem>
+
+using namespace fsdp;
+using namespace fsdp::checkpoint;
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// What a run is of
+//===----------------------------------------------------------------------===//
+
+RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
+                       const Dataset &data) {
+  RunState state;
+  state.seed = static_cast<uint64_t>(config.training.seed);
+  state.dataset = config.training.dataset;
+  state.datasetPath = absolutePath(config.training.datasetPath);
+  state.datasetBytes = data.source().size();
+  state.trainBytes = data.trainBytes();
+  state.datasetChecksum = data.source().checksum();
+  if (const auto *ids = dynamic_cast<const IdsDataset *>(&data)) {
+    state.idsType = config.training.idsDtype;
+    if (const DataFile *mask = ids->maskSource())
+      state.maskChecksum = mask->checksum();
+  }
+  state.globalBatch = config.training.localBatchSize *
+                      dataParallelRanks(config) * microbatches(config);
+  state.sequence = config.training.seqLen;
+  state.mesh = manifest.meshText();
+  state.ranks = manifest.ranks();
+  state.config = settingsOf(config);
+  return state;
+}
+
+static bool excludes(const RunConfig &config, const char *what) {
+  const std::vector<std::string> &all = config.checkpoint.excludeFromLoading;
+  return std::find(all.begin(), all.end(), what) != all.end();
+}
+
+/// Options that are of a beginning and, given again, would begin again;
+/// "dataloader" changes nothing in a folder whose data are those of now.
+static std::string optionsOfBeginning(const RunConfig &config) {
+  bool excludesMore = excludes(config, "train_state") ||
+                      excludes(config, "optimizer") ||
+                      excludes(config, "lr_scheduler");
+  std::string options;
+  if (config.checkpoint.loadStep >= 0)
+    options = "checkpoint.load_step";
+  if (excludesMore)
+    options += std::string(options.empty() ? "" : " and ") +
+               "checkpoint.exclude_from_loading";
+  return options;
+}
+
+std::string fsdp::commandThatGoesOn(const RunConfig &config) {
+  std::string options = optionsOfBeginning(config);
+  return "the same command" + (options.empty() ? "" : " without " + options);
+}
+
+//===----------------------------------------------------------------------===//
+// What is loaded
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a checkpoint is to give a run.
+struct Wanted {
+  bool optimizer = true;
+  /// The optimizer may be absent: at the beginning its moments are zero, and
+  /// behind the last step nobody needs them.
+  bool optimizerMayLack = false;
+};
+
+/// Ranges and tensors that belong together, and what does not fit.
+class Matching {
+public:
+  Matching(const Manifest &manifest, const TensorStore &store, Wanted wanted);
+
+  /// Throws fsdp::Error with all that differs.
+  void check(const TensorStore &store) const;
+  const std::vector<std::pair<const RangeInfo *, const StoredTensor *>> &
+  pairs() const {
+    return found;
+  }
+
+private:
+  void compare(const RangeInfo &range, const StoredTensor &tensor);
+
+  std::vector<std::pair<const RangeInfo *, const StoredTensor *>> found;
+  std::vector<std::string> problems;
+  bool onlyOptimizer = true; // concern the optimizer
+};
+
+} // namespace
+
+void Matching::compare(const RangeInfo &range, const StoredTensor &tensor) {
+  std::string difference;
+  if (range.full != tensor.shape)
+    difference = "is " + shapeText(tensor.shape) + " there and " +
+                 shapeText(range.full) + " in the artifact";
+  else if (!tensor.role.empty() && tensor.role != range.role)
+    difference = "is a " + tensor.role + " there and a " + range.role +
+                 " in the artifact";
+  else if (isFloat(tensor.dtype) != isFloat(range.dtype))
+    difference = std::string("has the type ") + dtypeName(tensor.dtype) +
+                 " there and " + dtypeName(range.dtype) + " in the artifact";
+  if (difference.empty())
+    return found.emplace_back(&range, &tensor), void();
+  problems.push_back("'" + range.name + "' " + difference);
+  onlyOptimizer &= range.role == "state";
+}
+
+Matching::Matching(const Manifest &manifest, const TensorStore &store,
+                   Wanted wanted) {
+  for (const RangeInfo &range : manifest.ranges) {
+    bool isState = range.role == "state";
+    if (!isSaved(range) || (isState && !wanted.optimizer))
+      continue;
+    if (const StoredTensor *tensor = store.find(range.name)) {
+      compare(range, *tensor);
+    } else if (!isState || !wanted.optimizerMayLack) {
+      problems.push_back("'" + range.name + "', a " + range.role +
+                         " of the artifact, is not there");
+      onlyOptimizer &= isState;
+    }
+  }
+  for (const StoredTensor &tensor : store.tensors()) {
+    const RangeInfo *range = manifest.findRange(tensor.name);
+    bool isState = tensor.role == "state";
+    if ((range && isSaved(*range)) || (isState && !wanted.optimizer))
+      continue;
+    problems.push_back("'" + tensor.name + "' is not in the artifact");
+    onlyOptimizer &= isState;
+  }
+}
+
+void Matching::check(const TensorStore &store) const {
+  if (problems.empty())
+    return;
+  constexpr size_t kMost = 20;
+  std::string text =
+      "the checkpoint '" + store.path() + "' does not fit the artifact:";
+  for (size_t i = 0; i < std::min(problems.size(), kMost); ++i)
+    text += "\n  " + problems[i];
+  if (problems.size() > kMost)
+    text += "\n  and " +
+            grouped(static_cast<int64_t>(problems.size() - kMost)) + " more";
+  if (onlyOptimizer)
+    text += "\n--checkpoint.exclude_from_loading=optimizer begins with moments "
+            "of zero";
+  throw Error(text);
+}
+
+//===----------------------------------------------------------------------===//
+// Where the steps go on
+//===----------------------------------------------------------------------===//
+
+static std::string listOf(const std::vector<int64_t> &steps) {
+  std::string text;
+  for (int64_t step : steps)
+    text += (text.empty() ? "" : ", ") + std::to_string(step);
+  return text;
+}
+
+static bool hasStep(const std::vector<int64_t> &steps, int64_t step) {
+  return std::find(steps.begin(), steps.end(), step) != steps.end();
+}
+
+bool fsdp::lacksLoadStep(const RunConfig &config) {
+  int64_t wanted = config.checkpoint.loadStep;
+  return wanted >= 0 &&
+         !hasStep(committedSteps(checkpointFolder(config)), wanted);
+}
+
+std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
+  std::string folder = checkpointFolder(config);
+  std::vector<int64_t> steps = committedSteps(folder);
+  int64_t wanted = config.checkpoint.loadStep;
+  if (wanted < 0)
+    return steps.empty() ? "" : stepFolder(folder, steps.back());
+  if (!hasStep(steps, wanted))
+    throw Error("checkpoint.load_step = " + std::to_string(wanted) + ", but '" +
+                folder +
+                (steps.empty() ? "' has no checkpoint"
+                               : "' has those of steps " + listOf(steps) +
+                                     "; " + commandThatGoesOn(config) +
+                                     " goes on from the newest"));
+  return stepFolder(folder, wanted);
+}
+
+StartSource fsdp::findStart(const RunConfig &config) {
+  std::string own = findOwnCheckpoint(config);
+  if (!own.empty())
+    return {own, true};
+  return {findCheckpoint(config.checkpoint.initialLoadPath), false};
+}
+
+/// Throws unless the data of the next steps are those that the checkpoint's run
+/// would have had.
+static void checkData(const RunState &then, const RunState &now,
+                      const std::string &path) {
+  constexpr char kRemedy[] =
+      "\n--checkpoint.exclude_from_loading=dataloader goes on with the data as "
+      "they are now";
+  if (then.stepsAlone)
+    throw Error("the checkpoint '" + path +
+                "' does not say which data its run had (seed, text, batch), so "
+                "that their order cannot go on" +
+                kRemedy);
+  std::string differences;
+  auto compare = [&](const char *what, const auto &before, const auto &after) {
+    if (before != after)
+      differences +=
+          format("\n  %s: %s in the checkpoint, %s now", what,
+                 std::to_string(before).c_str(), std::to_string(after).c_str());
+  };
+  compare("training.seed", then.seed, now.seed);
+  if (then.dataset != now.dataset)
+    differences += "\n  training.dataset: " + then.dataset +
+                   " in the checkpoint, " + now.dataset + " now";
+  std::string tokens = now.idsType.empty() ? "text" : "ids";
+  compare(("bytes of the " + tokens).c_str(), then.datasetBytes,
+          now.datasetBytes);
+  if (then.datasetBytes == now.datasetBytes && then.datasetChecksum &&
+      then.datasetChecksum != now.datasetChecksum)
+    differences += "\n  the " + tokens +
+                   ": as many bytes as in the checkpoint, but others, in '" +
+                   now.datasetPath + "'";
+  if (then.dataset == now.dataset && then.idsType != now.idsType)
+    differences += "\n  training.ids_dtype: " + then.idsType +
+                   " in the checkpoint, " + now.idsType + " now";
+  if (then.dataset == now.dataset && then.maskChecksum != now.maskChecksum)
+    differences += std::string("\n  training.ids_mask_path: ") +
+                   (then.maskChecksum && now.maskChecksum
+                        ? "another mask than in the checkpoint"
+                    : now.maskChecksum ? "no mask in the checkpoint, one now"
+                                       : "a mask in the checkpoint, none now");
+  compare("bytes of it to train on (validation.fraction)", then.trainBytes,
+          now.trainBytes);
+  compare("sequences in the batch of all ranks (training.local_batch_size, "
+          "training.global_batch_size)",
+          then.globalBatch, now.globalBatch);
+  compare("training.seq_len", then.sequence, now.sequence);
+  if (!differences.empty())
+    throw Error("the order of the data would not be that of the checkpoint '" +
+                path + "':" + differences + kRemedy);
+}
+
+/// What `store` says of the steps before.
+static StartPoint startFrom(const TensorStore &store, const RunConfig &config,
+                            const RunState &now) {
+  StartPoint start;
+  start.path = store.path();
+  const RunState &then = *store.state();
+  if (excludes(config, "train_state"))
+    return start;
+  start.step = then.step;
+  start.tokens = then.tokens;
+  start.skippedSteps = then.skippedSteps;
+  start.scheduleStart =
+      excludes(config, "lr_scheduler") ? then.step : then.scheduleStart;
+  start.optimizerStart = excludes(config, "optimizer")
+                             ? then.step - then.skippedSteps
+                             : then.optimizerStart;
+  // Where no step is over, no data were seen.
+  if (then.step > 0 && !excludes(config, "dataloader"))
+    checkData(then, now, store.path());
+  return start;
+}
+
+static constexpr Wanted kParameters{false, false};
+
+namespace {
+/// A checkpoint, and what it is to give.
+struct Found {
+  std::unique_ptr<TensorStore> store;
+  StartPoint start;
+  Wanted wanted = kParameters;
+};
+} // namespace
+
+static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
+  int64_t step = store.state()->step;
+  bool optimizer = !excludes(config, "optimizer");
+  if (optimizer && !store.optimizerProblem().empty())
+    throw Error("the optimizer cannot go on from '" + store.path() +
+                "': " + store.optimizerProblem() +
+                "\n--checkpoint.exclude_from_loading=optimizer begins with "
+                "moments of zero");
+  return {optimizer, step == 0 || step >= config.training.steps};
+}
+
+std::string fsdp::remedyOfDamage(const RunConfig &config,
+                                 const std::string &path) {
+  // Whoever has asked for this step can ask for others.
+  if (config.checkpoint.loadStep >= 0)
+    return "\n" + commandThatGoesOn(config) +
+           " goes on from the newest checkpoint";
+  std::string folder = checkpointFolder(config);
+  std::optional<int64_t> older;
+  for (int64_t step : committedSteps(folder)) {
+    if (stepFolder(folder, step) == path)
+      break;
+    older = step;
+  }
+  if (!older)
+    return "\nwith '" + path + "' moved away, the run begins anew";
+  return "\n--checkpoint.load_step=" + std::to_string(*older) +
+         " goes on from the one before, and so does the same command with '" +
+         path + "' moved away";
+}
+
+static std::unique_ptr<TensorStore> openOwnStore(const RunConfig &config,
+                                                 const std::string &path) {
+  try {
+    return openTensorStore(path);
+  } catch (const Error &error) {
+    throw Error(error.what() + remedyOfDamage(config, path));
+  }
+}
+
+/// A step under another's name would be gone on from again and again, as the
+/// newest, and be replaced where its name comes again.
+static void checkName(const std::string &path, int64_t step) {
+  std::filesystem::path place(path);
+  std::string own = stepFolder(place.parent_path().string(), step);
+  if (place != own)
+    throw Error("'" + path + "' is a checkpoint of step " +
+                std::to_string(step) + "; call it '" + own +
+                "', or move it out of the folder");
+}
+
+static Found openOwn(const RunConfig &config, const RunState &now,
+                     const std::string &path) {
+  Found found;
+  found.store = openOwnStore(config, path);
+  if (!found.store->state())
+    throw Error("'" + path + "' does not say at which step it was saved");
+  checkName(path, found.store->state()->step);
+  if (excludes(config, "train_state"))
+    throw Error("checkpoint.exclude_from_loading = train_state counts steps "
+                "from 1 again, but '" +
+                checkpointFolder(config) +
+                "' has checkpoints already: " + commandThatGoesOn(config) +
+                " goes on from the newest; to begin anew, name one as "
+                "checkpoint.initial_load_path and choose another "
+                "checkpoint.folder");
+  found.start = startFrom(*found.store, config, now);
+  found.start.isOwn = found.start.step > 0;
+  found.wanted = wantedOf(*found.store, config);
+  return found;
+}
+
+static bool hasMoments(const TensorStore &store) {
+  const auto &tensors = store.tensors();
+  return std::any_of(
+      tensors.begin(), tensors.end(),
+      [](const StoredTensor &tensor) { return tensor.role == "state"; });
+}
+
+static Found openInitial(const RunConfig &config, const RunState &now,
+                         const std::string &path) {
+  const RunConfig::Checkpoint &checkpoint = config.checkpoint;
+  Found found;
+  found.store = openTensorStore(path);
+  const std::optional<RunState> &then = found.store->state();
+  if (checkpoint.initialLoadInHf && then)
+    throw Error("checkpoint.initial_load_in_hf = true, but '" +
+                checkpoint.initialLoadPath +
+                "' is a checkpoint of a run and no directory of Hugging Face");
+  found.start.path = found.store->path();
+  if (checkpoint.initialLoadModelOnly)
+    return found;
+  if (!then)
+    throw Error("'" + checkpoint.initialLoadPath +
+                "' has parameters alone: leave "
+                "checkpoint.initial_load_model_only = true");
+  found.start = startFrom(*found.store, config, now);
+  found.wanted = wantedOf(*found.store, config);
+  if (excludes(config, "train_state") && found.wanted.optimizer &&
+      then->step > 0 && hasMoments(*found.store))
+    throw Error("checkpoint.exclude_from_loading = train_state counts steps "
+                "from 1 again, but the moments of '" +
+                found.start.path + "' are those of step " +
+                std::to_string(then->step) +
+                "; --checkpoint.exclude_from_loading=train_state,optimizer "
+                "begins them anew too");
+  return found;
+}
+
+/// Weights of another model than the artifact's are refused, those of another
+/// rotary layout are given its own.
+static FittingCheckpoint fit(const Manifest &manifest, Found found) {
+  if (manifest.model)
+    found.store->adaptTo(*manifest.model);
+  Matching matching(manifest, *found.store, found.wanted);
+  matching.check(*found.store);
+  return {std::move(found.store), std::move(found.start), matching.pairs()};
+}
+
+FittingCheckpoint fsdp::openStart(const RunConfig &config,
+                                  const Manifest &manifest, const RunState &now,
+                                  const StartSource &from) {
+  if (from.path.empty())
+    return {};
+  return fit(manifest, from.isOwn ? openOwn(config, now, from.path)
+                                  : openInitial(config, now, from.path));
+}
+
+FittingCheckpoint fsdp::openParameters(const Manifest &manifest,
+                                       const std::string &path) {
+  return fit(manifest, {openTensorStore(path), {}, kParameters});
+}
