@@ -1,36 +1,42 @@
 #!/bin/bash
-# Runs all tests, from a fresh Debian 12 machine on: installs what is missing,
-# builds everything, runs the units (ctest) and the lit tests; then builds the
-# tools and the runtime's units with the address and undefined-behaviour
-# sanitizers and runs these units and a part of the lit tests with them. Each
-# section says how long it took; tests run even if others have failed.
+# Runs all tests, from a fresh Debian 12 machine on: installs what is missing and
+# builds twice, optimised (build) and with the address and undefined-behaviour
+# sanitizers (build-sanitize). Each test runs in one of the two builds, a few in
+# both: what compares bits, trains or needs the CUDA target in the optimised one,
+# text, parsers and the host's units under the sanitizers. Each section says how
+# long it took; tests run even if others have failed.
 #
-#   tools/run-tests.sh [--no-sanitize | --all]
+#   tools/run-tests.sh [--no-sanitize | --all | --list]
 #
-#   --no-sanitize   leaves out the sanitizers, half of the time
-#   --all           runs the compiler's units with them too, ten minutes more
+#   --no-sanitize   runs everything in the optimised build alone
+#   --all           runs everything there, and all units and texts under the
+#                   sanitizers too, half an hour more
+#   --list          prints which build runs which test; needs a build
 #
 # The CUDA target is built and tested wherever the CUDA Toolkit, NCCL and cuDNN
 # are, also in a folder that was configured without it; FSDP_BUILD_CUDA=OFF in
 # the environment leaves it out. The last line says what became of it.
-sanitize=1
-all=0
-for argument in "$@"; do
-  case $argument in
-    --no-sanitize) sanitize=0 ;;
-    --all) all=1 ;;
-    --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
-    *) echo "$0: unknown argument '$argument'; see --help" >&2; exit 2 ;;
-  esac
-done
+mode=${1:---default}
+case $mode in
+  --default | --no-sanitize | --all | --list) ;;
+  --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *) echo "$0: unknown argument '$mode'; see --help" >&2; exit 2 ;;
+esac
 source "$(dirname "${BASH_SOURCE[0]}")/prepare.sh"
 set +e # Sections fail one by one.
 
 lit=/usr/lib/llvm-22/bin/lit
 sanitized=$build-sanitize
-# Every program of the project runs in these: each dialect, each pass, the
-# command lines, bad input, and a step program that is sanitized itself.
-sanitized_tests='dialects/|passes/|pipelines/|docs/examples|checkpoint/tool|fuzz/|e2e/(train|bad-input|sanitized-step)'
+
+# Which build runs a test, by its name in ctest and in lit. The optimised build
+# runs all that are not of the sanitizers alone, so that none is lost. Texts of
+# large models would take the sanitizers minutes.
+units_of_sanitizers='^fsdp-unit-runtime\.'
+units_of_both='^fsdp-unit-kernels\.'
+tests_of_sanitizers='^fsdp :: (dialects/|fuzz/|docs/examples|checkpoint/tool'
+tests_of_sanitizers+='|passes/(?!fsdp-overlap-motion|fsdp-plan\.)'
+tests_of_sanitizers+='|pipelines/(?!compile-stages|loss-chunks|model-flops|recompute|tensor-parallel))'
+tests_of_both='^fsdp :: e2e/(bad-input|sanitized-step|train)\.'
 
 # section TITLE COMMAND...: a command with a heading and its time; its status.
 status=0
@@ -48,10 +54,32 @@ verdict() {
   [ "$1" = 0 ] && echo passed || echo FAILED
 }
 
-build_all() {
+programs=(fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-run fsdp-checkpoint)
+
+# build_optimised UNITS
+build_optimised() {
   # A folder that the example configured has neither tests nor CUDA.
   configure -DFSDP_BUILD_TESTS=ON -DFSDP_BUILD_CUDA="${FSDP_BUILD_CUDA:-AUTO}" &&
-    ninja -C "$build"
+    ninja -C "$build" "${programs[@]}" fsdp-lsp-server lit-programs "$1"
+}
+
+# build_sanitized UNITS...
+build_sanitized() {
+  cmake --preset sanitize -S "$root" -B "$sanitized" > "$sanitized.log" ||
+    { cat "$sanitized.log"; return 1; }
+  rm -f "$sanitized.log"
+  ninja -C "$sanitized" "${programs[@]}" fuzzers "$@"
+}
+
+# Tests that wait hold no core.
+# units FOLDER CTEST-OPTION...
+units() {
+  ctest --test-dir "$1" --output-on-failure -j $((2 * $(nproc))) "${@:2}"
+}
+
+# lit_tests FOLDER LIT-OPTION...
+lit_tests() {
+  "$lit" -sv --time-tests -j $(($(nproc) + 1)) "$1/test" "${@:2}"
 }
 
 # What became of the CUDA target, as configure wrote it down.
@@ -73,36 +101,47 @@ slowest_steps() {
     "$1/.ninja_log" | sort -rn | head -n 8
 }
 
-build_sanitized() {
-  cmake --preset sanitize -S "$root" -B "$sanitized" > "$sanitized.log" ||
-    { cat "$sanitized.log"; return 1; }
-  rm -f "$sanitized.log"
-  local units=fsdp-unit-runtime
-  [ $all = 1 ] && units=unit-tests
-  ninja -C "$sanitized" fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-run fsdp-checkpoint fuzzers $units
+# The names of all tests, one to a line.
+all_names() {
+  ctest --test-dir "$build" -N | sed -n 's/^ *Test *#[0-9]*: //p'
+  "$lit" --show-tests "$build/test" | sed -n 's/^  \(.* :: \)/\1/p'
 }
 
-[ $sanitize = 1 ] && packages_to_test+=("${packages_to_sanitize[@]}")
+if [ $mode = --list ]; then
+  all_names | grep -vP "$units_of_sanitizers|$tests_of_sanitizers" | sed 's/^/optimised: /'
+  all_names | grep -P "$units_of_sanitizers|$units_of_both|$tests_of_sanitizers|$tests_of_both" |
+    sed 's/^/sanitized: /'
+  exit
+fi
+
+[ $mode = --no-sanitize ] || packages_to_test+=("${packages_to_sanitize[@]}")
 section "packages" install_missing "${packages_to_build[@]}" \
-  "${packages_to_test[@]}" "${packages_for_the_example[@]}" &&
-  section "build" build_all || exit 1
-slowest_steps "$build"
-# Tests that wait hold no core.
-section "units" ctest --test-dir "$build" --output-on-failure -j $((2 * $(nproc)))
-section "lit tests" "$lit" -sv --time-tests -j $(($(nproc) + 1)) "$build/test"
-if [ $sanitize = 1 ] && section "build with sanitizers" build_sanitized; then
+  "${packages_to_test[@]}" "${packages_for_the_example[@]}" || exit 1
+if [ $mode = --default ]; then
+  section "build" build_optimised release-unit-tests || exit 1
+  slowest_steps "$build"
+  section "units" units "$build" -E "$units_of_sanitizers"
+  section "lit tests" lit_tests "$build" --filter-out "$tests_of_sanitizers"
+else
+  section "build" build_optimised unit-tests || exit 1
+  slowest_steps "$build"
+  section "units" units "$build"
+  section "lit tests" lit_tests "$build"
+fi
+if [ $mode = --default ] && section "build with sanitizers" build_sanitized fsdp-unit-runtime fsdp-unit-kernels; then
   slowest_steps "$sanitized"
-  # What takes long and adds no code: more ranks than cores wait for one
-  # another, the interpreter's tests repeat what a few of them do, and a job
-  # that is stopped has trained for seconds.
+  section "units with sanitizers" units "$sanitized" -R "$units_of_sanitizers|$units_of_both"
+  section "lit tests with sanitizers" lit_tests "$sanitized" --filter "$tests_of_sanitizers|$tests_of_both"
+fi
+if [ $mode = --all ] && section "build with sanitizers" build_sanitized unit-tests; then
+  slowest_steps "$sanitized"
+  # More ranks than cores wait for one another, and the interpreter's tests repeat
+  # what a few of them do.
   left_out='*PassMeaning.*:*AccumulateMeaning.*:*FaultsAreFound*:Packing.TheDeepest*'
-  left_out="$left_out:Run.AStoppedJobEndsItsRanks"
-  units=(-R '^fsdp-unit-runtime')
-  [ $all = 1 ] && units=(-E 'Collectives.ranks-[346]')
   section "units with sanitizers" env FSDP_RANDOM_PROGRAMS=20 GTEST_FILTER="-$left_out" \
-    ctest --test-dir "$sanitized" --output-on-failure -j $((2 * $(nproc))) "${units[@]}"
-  section "lit tests with sanitizers" \
-    "$lit" -sv --time-tests -j $(($(nproc) + 1)) "$sanitized/test" --filter "$sanitized_tests"
+    units "$sanitized" -E 'Collectives.ranks-[346]'
+  section "lit tests with sanitizers" lit_tests "$sanitized" \
+    --filter "$tests_of_both|^fsdp :: (dialects|fuzz|passes|pipelines|docs/examples|checkpoint/tool)"
 fi
 printf '\n== all: %s, %d s; CUDA target: %s\n' "$(verdict $status)" $SECONDS "$(cuda_state)"
 exit $status

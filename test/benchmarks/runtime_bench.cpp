@@ -4,7 +4,7 @@
 // GB/s of memory-bound kernels, the best of several runs.
 //
 //===----------------------------------------------------------------------===//
-#include "../unit/runtime/TestContext.h"
+#include "../unit/kernels/TestContext.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

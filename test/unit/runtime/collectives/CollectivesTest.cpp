@@ -5,7 +5,7 @@
 // the data of every other, so each computes what it must receive.
 //
 //===----------------------------------------------------------------------===//
-#include "../TestContext.h"
+#include "../../kernels/TestContext.h"
 #include "fsdp/Target/CollectivePieces.h"
 #include <chrono>
 #include <csignal>

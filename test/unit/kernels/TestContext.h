@@ -1,6 +1,6 @@
 //===- TestContext.h - A context for one operation --------------*- C++ -*-===//
-#ifndef FSDP_TEST_UNIT_RUNTIME_TESTCONTEXT_H
-#define FSDP_TEST_UNIT_RUNTIME_TESTCONTEXT_H
+#ifndef FSDP_TEST_UNIT_KERNELS_TESTCONTEXT_H
+#define FSDP_TEST_UNIT_KERNELS_TESTCONTEXT_H
 
 #include "fsdp/Core/Context.h"
 #include "fsdp/Runtime/KernelMath.h"
@@ -123,4 +123,4 @@ double relativeError(const A *a, const B *b, int64_t count) {
 
 } // namespace fsdp::rt::test
 
-#endif // FSDP_TEST_UNIT_RUNTIME_TESTCONTEXT_H
+#endif // FSDP_TEST_UNIT_KERNELS_TESTCONTEXT_H

@@ -1,6 +1,6 @@
 //===- RankTrees.h - Orders of reduction to test kernels with ---*- C++ -*-===//
-#ifndef FSDP_TEST_UNIT_RUNTIME_RANKTREES_H
-#define FSDP_TEST_UNIT_RUNTIME_RANKTREES_H
+#ifndef FSDP_TEST_UNIT_KERNELS_RANKTREES_H
+#define FSDP_TEST_UNIT_KERNELS_RANKTREES_H
 
 #include "runtime/kernels/RankTree.h"
 #include <vector>
@@ -37,4 +37,4 @@ inline std::vector<RankTree> someRankTrees() {
 
 } // namespace fsdp::rt::test
 
-#endif // FSDP_TEST_UNIT_RUNTIME_RANKTREES_H
+#endif // FSDP_TEST_UNIT_KERNELS_RANKTREES_H
