@@ -273,17 +273,18 @@ def main(device, artifact, twins, text, work):
 
     # The first run of an artifact times matmuls, which the others do not.
     outcome(("first", ("a good one", lambda job: job.local(), WORKS)))
-    failures = bad = 0
+    failures = bad = good = 0
     with socket.socket() as taken, ThreadPoolExecutor(3) as pool:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         for name, message, problems, errors in pool.map(
                 outcome, enumerate(cases(taken.getsockname()[1]))):
             bad += not is_good(message)
+            good += is_good(message)
             failures += bool(problems)
             said = errors.strip().replace("\n", "\n    ")
             print(f"{name}: {'; '.join(problems) or 'good'}\n    {said}")
-    print(f"{bad} bad environments, {failures} end badly")
+    print(f"{bad} bad environments and {good} good ones, {failures} end badly")
     sys.exit(failures > 0)
 
 
