@@ -14,7 +14,7 @@ import sys
 from support import cache, commands, jobs, runs
 from support.commands import MPIRUN
 from support.jobs import lines_of
-from support.processes import listeners
+from support.processes import listeners, send
 from support.waiting import wait_until
 
 
@@ -118,7 +118,9 @@ def ends():
            r"fsdp-run: rank 1 was ended by signal 3" + ".*" + where, {}, False)
     yield "launcher", lambda j: kill(j.process.pid), None, {}, False
     yield ("launcher-of-stopped", stop_and_kill, None, {}, False)
-    yield ("everybody", lambda j: kill(*j.ranks.values(), j.process.pid), None, {}, False)
+    # The launcher may kill the others first.
+    yield ("everybody", lambda j: send(signal.SIGKILL, *j.ranks.values(), j.process.pid),
+           None, {}, False)
     yield ("stopped", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
            "fsdp-run: rank 0: " + silent.format(1), short, False)
     yield ("all-stopped", lambda j: kill(*j.ranks.values(), number=signal.SIGSTOP),
