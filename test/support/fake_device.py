@@ -25,7 +25,7 @@ def compile(folder, options):
     command = ["fsdp-compile", *options]
 
     def make(target):
-        os.makedirs(target)
+        os.makedirs(target, exist_ok=True)
         for name, own in (("cpu", []), ("cuda", ["--target=cuda"]),
                           ("step.cu", ["--target=cuda", "--emit=cuda"]),
                           ("step.mlir", ["--target=cuda", "--emit=mlir"])):
