@@ -17,11 +17,21 @@ bin_dir = os.path.join(config.fsdp_build_dir, "bin")
 path = [bin_dir, config.llvm_tools_dir or "/usr/lib/llvm-22/bin", os.environ["PATH"]]
 config.environment["PATH"] = os.pathsep.join(path)
 for name in ("HOME", "OMP_NUM_THREADS", "FSDP_SEED", "FSDP_MUTATIONS",
-             "FSDP_FAKECUDA_SEEDS", "SLURM_CONF"):
+             "FSDP_FAKECUDA_SEEDS", "FSDP_COVERING_ROWS", "SLURM_CONF"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 # mpirun and OpenMP must not fight for the two cores of a small machine.
 config.environment.setdefault("OMP_NUM_THREADS", "1")
+
+# Python tests share test/support, and some artifacts (support/cache.py). Not by the
+# environment: after lit's own cat and diff it has another PYTHONPATH.
+config.substitutions.append((r"(?<![\w./-])python3(?= )",
+                             f"env PYTHONPATH={config.test_source_root} python3"))
+if os.environ.get("FSDP_TEST_NO_CACHE", "0") == "0":
+    config.environment["FSDP_TEST_CACHE"] = os.path.join(config.test_exec_root, "cache")
+lit_config.note("artifacts of several tests are " + (
+    "compiled once" if "FSDP_TEST_CACHE" in config.environment else
+    "compiled by each (FSDP_TEST_NO_CACHE)"))
 
 config.substitutions.append(("%source", config.fsdp_source_dir))
 config.substitutions.append(("%build", config.fsdp_build_dir))

@@ -13,8 +13,11 @@ import signal
 import subprocess
 import sys
 
-import runs
-from runs import artifacts, expect
+from support import commands, runs
+from support.commands import expect
+from support.files import same_bytes
+from support.processes import running
+from support.waiting import wait_until
 
 RANKS, ROWS, SEQUENCE = 2, 16, 16
 BOS, EOS = 1, 2
@@ -42,39 +45,34 @@ def write_ids(work):
     return ids, mask
 
 
-class Model:
+class Model(runs.Artifact):
     """The program of a directory on a mesh."""
 
-    def __init__(self, work, base, ranks):
-        self.work, self.ranks, self.path = work, ranks, f"{work}/artifact-{ranks}"
-        self.settings = {**SETTINGS, "model.hf_assets_path": base,
-                         "training.local_batch_size": ROWS // ranks,
-                         "training.dataset_path": f"{work}/ids",
-                         "training.ids_mask_path": f"{work}/mask",
-                         "checkpoint.initial_load_path": base}
-        artifacts.run("fsdp-compile", "--ranks", str(ranks), *runs.words(self.settings),
-                      "-o", self.path)
-
     def command(self, folder, *others, **settings):
-        """A setting that is None is left out."""
-        all_settings = {**self.settings, "job.dump_folder": f"{self.work}/{folder}",
-                        **runs.dotted(settings)}
-        return ["fsdp-run", self.path, *others, "-n", str(self.ranks),
-                *runs.words({key: value for key, value in all_settings.items()
-                             if value is not None})]
+        return super().command(*others, **{
+            "job.dump_folder": f"{os.path.dirname(self.path)}/{folder}", **settings})
 
     def run(self, *arguments, **settings):
-        return artifacts.run(*self.command(*arguments, **settings))
+        return commands.run(*self.command(*arguments, **settings))
 
     def fail(self, message, *arguments, **settings):
-        done = subprocess.run(self.command(*arguments, **settings), capture_output=True, text=True)
-        expect(done.returncode == 1 and re.search(message, done.stderr) and
-               done.stderr.count("fsdp-run:") == 1, f"{settings}: {done.stdout}{done.stderr}")
+        status, said, errors = commands.finished(self.command(*arguments, **settings))
+        expect(status == 1 and re.search(message, errors) and
+               errors.count("fsdp-run:") == 1, f"{settings}: {said}{errors}")
 
     def score(self, checkpoint, **settings):
         """(labels, nats per label) of the held-out ids."""
         said = self.run("nothing", "evaluate", "--checkpoint", checkpoint, **settings)
         return score_in(said)
+
+
+def compiled(work, base, ranks):
+    return Model.compiled(f"{work}/artifact-{ranks}", ranks, {
+        **SETTINGS, "model.hf_assets_path": base,
+        "training.local_batch_size": ROWS // ranks,
+        "training.dataset_path": f"{work}/ids",
+        "training.ids_mask_path": f"{work}/mask",
+        "checkpoint.initial_load_path": base})
 
 
 def score_in(said):
@@ -115,8 +113,8 @@ def interrupted(work, model):
     folder = f"{work}/run"
     command = model.command("run", training__steps=10000000, validation__freq=2,
                             checkpoint__interval=1000000)
-    with runs.running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        artifacts.wait_until(lambda: process.poll() is not None or (
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_until(lambda: process.poll() is not None or (
             os.path.exists(f"{folder}/metrics.jsonl") and len(runs.curve(folder)) > 4), "steps")
         process.send_signal(signal.SIGTERM)
         said, errors = process.communicate()
@@ -125,12 +123,12 @@ def interrupted(work, model):
     expect(not others, others)
     with open(f"{folder}/summary.json") as file:
         summary = json.load(file)
-    said = artifacts.run("fsdp-checkpoint", "inspect", f"{folder}/checkpoint")
+    said = commands.run("fsdp-checkpoint", "inspect", f"{folder}/checkpoint")
     expect(f"data ids of u16 '{work}/ids' with a mask, 12000 bytes" in said, said)
     expect(summary["steps"] == step and "signal 15" in summary["interrupted"], f"{summary}")
     with open(f"{folder}/loss.svg") as file:
         drawn = re.findall(r"<title>step (\d+):", file.read())
-    validated = [line["validation"]["step"] for line in artifacts.metrics(folder)
+    validated = [line["validation"]["step"] for line in runs.metrics(folder)
                  if "validation" in line]
     expect(len(validated) > 1 and drawn == [str(i) for i in validated], f"{validated}: {drawn}")
     return step
@@ -149,9 +147,8 @@ def resumed(work, model, other, step):
     expect(f"{work}/run/checkpoint/step-{step}" in said, said)
     whole = model.run("whole", "--dump", f"{work}/whole.st", **last)
     for rank in range(RANKS):
-        with open(f"{work}/run.rank{rank}.st", "rb") as a, \
-                open(f"{work}/whole.rank{rank}.st", "rb") as b:
-            expect(a.read() == b.read(), f"rank {rank} differs")
+        expect(same_bytes(f"{work}/run.rank{rank}.st", f"{work}/whole.rank{rank}.st"),
+               f"rank {rank} differs")
     curve = runs.curve(f"{work}/whole")
     expect(runs.curve(f"{work}/run") == curve, "other losses")
     expect(score_in(said) == score_in(whole), "other held-out loss")
@@ -182,14 +179,14 @@ def main():
     with open(f"{base}/tokenizer.json", "w") as file:
         file.write("{}")
     ids, _ = write_ids(work)
-    model, other = Model(work, base, RANKS), Model(work, base, 1)
+    model, other = compiled(work, base, RANKS), compiled(work, base, 1)
     count = refused(work, model, ids)
     step = interrupted(work, model)
     score = resumed(work, model, other, step)
     checkpoint = f"{work}/run/checkpoint"
     masked(work, model, checkpoint, score)
     tuned = f"{work}/tuned"
-    artifacts.run("fsdp-checkpoint", "export", checkpoint, tuned, "--assets", base)
+    commands.run("fsdp-checkpoint", "export", checkpoint, tuned, "--assets", base)
     expect(os.path.exists(f"{tuned}/tokenizer.json"), "no tokenizer")
     expect(model.score(tuned) == score, f"exported: {model.score(tuned)}, not {score}")
     print(f"{count} refused; gone on to the same bits; exported with the same loss")

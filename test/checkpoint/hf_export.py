@@ -7,8 +7,9 @@ import filecmp
 import json
 import os
 import shutil
-import subprocess
 import sys
+
+from support import commands
 
 GOLDEN, WORK = sys.argv[1:]
 CASES = [("llama2", "float32", "5GB"), ("llama3_shards", "float32", "8KB"),
@@ -19,14 +20,6 @@ CASES = [("llama2", "float32", "5GB"), ("llama3_shards", "float32", "8KB"),
 ONLY_THEIRS = {"bos_token_id", "eos_token_id", "pad_token_id", "initializer_range",
                "use_cache", "transformers_version"}
 ONLY_OURS = {"rope_scaling", "rope_theta", "torch_dtype"}
-
-
-def export(source, target, *options):
-    done = subprocess.run(["fsdp-checkpoint", "export", source, target, *options],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        sys.exit(f"export of {source}: {done.stdout}")
-    return done.stdout
 
 
 def compare_config(case, there, here):
@@ -47,7 +40,8 @@ def main():
     same = 0
     for case, dtype, shard in CASES:
         source, target = os.path.join(GOLDEN, case), os.path.join(WORK, case)
-        export(source, target, "--dtype", dtype, "--shard-size", shard)
+        commands.run("fsdp-checkpoint", "export", source, target, "--dtype", dtype,
+                     "--shard-size", shard)
         names = {name for name in os.listdir(source) if name.startswith("model")}
         written = set(os.listdir(target))
         if written != names | {"config.json"}:

@@ -10,11 +10,11 @@ import filecmp
 import json
 import os
 import shutil
-import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
-import artifacts
+from support import cache, commands, runs
+from support.commands import words
+from support.tensors import distance, floats, full_tensor, read_safetensors, write_rows_of_ranks
 
 LOSS, GRADIENT = 1e-5, 1e-4
 GOLDEN, WORK, CASES = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -50,25 +50,14 @@ def neighbours(values, head, columns):
 
 
 def settings(folder, rows, ranks, optimizer):
-    pairs = {"training.local_batch_size": len(rows) // ranks,
-             "training.seq_len": len(rows[0]) - 1, "training.steps": 1,
-             # Never sampled: --load fixes the batch.
-             "training.dataset_path": os.path.join(folder, "golden.json"),
-             "training.mixed_precision_param": "float32", "training.max_norm": 0,
-             "optimizer.name": optimizer, "optimizer.lr": 0, "lr_scheduler.warmup_steps": 0,
-             "validation.enable": "false", "sample.length": 0, "metrics.peak_tflops": 1}
-    return [word for key, value in pairs.items() for word in (f"--{key}", str(value))]
-
-
-def write_rows(path, rows, ranks):
-    """One file with the rows of each rank."""
-    each = len(rows) // ranks
-    for rank in range(ranks):
-        part = rows[rank * each:(rank + 1) * each]
-        shape = [each, len(part[0]) - 1]
-        artifacts.write_int32(f"{path}.rank{rank}.safetensors",
-                              {"tokens": (shape, [t for row in part for t in row[:-1]]),
-                               "targets": (shape, [t for row in part for t in row[1:]])})
+    return words({
+        "training.local_batch_size": len(rows) // ranks,
+        "training.seq_len": len(rows[0]) - 1, "training.steps": 1,
+        # Never sampled: --load fixes the batch.
+        "training.dataset_path": os.path.join(folder, "golden.json"),
+        "training.mixed_precision_param": "float32", "training.max_norm": 0,
+        "optimizer.name": optimizer, "optimizer.lr": 0, "lr_scheduler.warmup_steps": 0,
+        "validation.enable": "false", "sample.length": 0, "metrics.peak_tflops": 1})
 
 
 def step(folder, work, rows, ranks, optimizer, *extra):
@@ -80,14 +69,14 @@ def step(folder, work, rows, ranks, optimizer, *extra):
 
 def run(folder, work, rows, model, ranks):
     """The loss of a step, and what each rank has after it."""
-    write_rows(f"{work}/rows", rows, ranks)
-    artifacts.run("fsdp-compile", *model, *settings(folder, rows, ranks, "none"), "-o",
+    write_rows_of_ranks(f"{work}/rows", rows, ranks)
+    cache.compile(["fsdp-compile", *model, *settings(folder, rows, ranks, "none")],
                   f"{work}/none")
-    artifacts.run(*step(folder, work, rows, ranks, "none", "--dump", f"{work}/dump.safetensors",
-                        "--checkpoint.load_only", "true"))
-    dumps = [artifacts.read_safetensors(f"{work}/dump.rank{rank}.safetensors")
+    commands.run(*step(folder, work, rows, ranks, "none", "--dump", f"{work}/dump.safetensors",
+                       "--checkpoint.load_only", "true"))
+    dumps = [read_safetensors(f"{work}/dump.rank{rank}.safetensors")
              for rank in range(ranks)]
-    return artifacts.metrics(f"{work}/run.none")[0]["loss"], dumps
+    return runs.metrics(f"{work}/run.none")[0]["loss"], dumps
 
 
 def compare(case, layout, golden, loss, dumps, expected, config):
@@ -98,12 +87,12 @@ def compare(case, layout, golden, loss, dumps, expected, config):
     worst = 0.0
     for ours, theirs in names(config).items():
         shape, raw = expected[theirs]
-        values = list(artifacts.floats(raw))
+        values = list(floats(raw))
         is_rotary = layout == "neighbours" and (".wq." in ours or ".wk." in ours)
         if is_rotary:
             values = neighbours(values, config["head_dim"], shape[1])
-        actual = artifacts.full_tensor(dumps, f"{ours}.grad", shape)
-        worst = max(worst, artifacts.distance(actual, values))
+        actual = full_tensor(dumps, f"{ours}.grad", shape)
+        worst = max(worst, distance(actual, values))
         if worst > GRADIENT:
             sys.exit(f"{case}, {layout}: gradient of {ours}: relative error {worst:.2e}")
     print(f"{case}, {layout}: loss {error:.1e}, gradients of {len(names(config))} tensors "
@@ -112,11 +101,11 @@ def compare(case, layout, golden, loss, dumps, expected, config):
 
 def export_again(folder, work, rows, model, ranks, config):
     """Saves after a step that changes nothing, and exports."""
-    artifacts.run("fsdp-compile", *model, *settings(folder, rows, ranks, "AdamW"), "-o",
+    cache.compile(["fsdp-compile", *model, *settings(folder, rows, ranks, "AdamW")],
                   f"{work}/AdamW")
-    artifacts.run(*step(folder, work, rows, ranks, "AdamW"))
-    artifacts.run("fsdp-checkpoint", "export", f"{work}/run.AdamW/checkpoint", f"{work}/exported",
-                  "--dtype", config["dtype"])
+    commands.run(*step(folder, work, rows, ranks, "AdamW"))
+    commands.run("fsdp-checkpoint", "export", f"{work}/run.AdamW/checkpoint", f"{work}/exported",
+                 "--dtype", config["dtype"])
     if not filecmp.cmp(f"{folder}/model.safetensors", f"{work}/exported/model.safetensors",
                        shallow=False):
         sys.exit(f"{work}: the exported weights are not those that were loaded")
@@ -125,11 +114,7 @@ def export_again(folder, work, rows, model, ranks, config):
 
 def refuse(folder, work, rows):
     """Says why the weights of `folder` are not taken."""
-    done = subprocess.run(step(folder, work, rows, 1, "none", "--checkpoint.load_only", "true"),
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if not done.returncode:
-        sys.exit(f"{folder} was loaded into a program of another model")
-    print(done.stdout)
+    print(commands.fail(step(folder, work, rows, 1, "none", "--checkpoint.load_only", "true")))
 
 
 def main():
@@ -138,16 +123,16 @@ def main():
         folder = os.path.join(GOLDEN, case)
         with open(f"{folder}/golden.json") as a, open(f"{folder}/config.json") as b:
             golden, config = json.load(a), json.load(b)
-        expected = artifacts.read_safetensors(f"{folder}/gradients.safetensors")
+        expected = read_safetensors(f"{folder}/gradients.safetensors")
         rows = golden["rows"]
         for layout, ranks in (("halves", 1), ("neighbours", 2)):
             work = f"{WORK}/{case}.{layout}"
             os.makedirs(work)
             model = ["--model.hf_assets_path", folder, "--ranks", "1"]
             if layout == "neighbours":
-                artifacts.run("fsdp-trace", folder, "--set", "rope_halves=false", "--batch",
-                              str(len(rows)), "--seq", str(len(rows[0]) - 1), "-o",
-                              f"{work}/model.mlir")
+                commands.run("fsdp-trace", folder, "--set", "rope_halves=false", "--batch",
+                             str(len(rows)), "--seq", str(len(rows[0]) - 1), "-o",
+                             f"{work}/model.mlir")
                 model = [f"{work}/model.mlir", "--mesh", f"dp_shard={ranks}"]
             loss, dumps = run(folder, work, rows, model, ranks)
             compare(case, layout, golden, loss, dumps, expected, config)

@@ -2,32 +2,19 @@
 clear error that names the place, and nothing crashes.
 
 usage: hf_malformed.py GOLDEN WORKDIR"""
-import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
+
+from support import files
+from support.tensors import encoded, read_header
 
 GOLDEN, WORK = sys.argv[1:]
 Q = "model.layers.0.self_attn.q_proj.weight"
 EMBEDDING = "model.embed_tokens.weight"
 INDEX = "model.safetensors.index.json"
-
-
-def read(path):
-    """Header and data of a safetensors file."""
-    with open(path, "rb") as file:
-        content = file.read()
-    (length,) = struct.unpack("<Q", content[:8])
-    return json.loads(content[8:8 + length]), content[8 + length:]
-
-
-def write(path, header, data):
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 class Folder:
@@ -40,15 +27,11 @@ class Folder:
         return os.path.join(self.path, name)
 
     def text(self, name, text):
-        with open(self.at(name), "w") as file:
-            file.write(text)
+        files.write(self.at(name), text)
 
     def change(self, name, edit):
         """Edits the JSON of a file."""
-        with open(self.at(name)) as file:
-            value = json.load(file)
-        edit(value)
-        self.text(name, json.dumps(value))
+        files.change_json(self.at(name), edit)
 
     def config(self, **changes):
         self.change("config.json", lambda config: config.update(changes))
@@ -60,8 +43,8 @@ class Folder:
         self.change(INDEX, lambda index: index["weight_map"].update(changes))
 
     def tensors(self, edit, name="model.safetensors"):
-        header, data = read(self.at(name))
-        write(self.at(name), header, edit(header, data) or data)
+        header, data = read_header(self.at(name))
+        files.write(self.at(name), encoded(header, edit(header, data) or data))
 
     def add(self, tensor, dtype, shape, raw):
         """Adds a tensor behind the others."""
@@ -72,20 +55,19 @@ class Folder:
         self.tensors(edit)
 
     def copy_of(self, tensor):
-        header, data = read(self.at("model.safetensors"))
+        header, data = read_header(self.at("model.safetensors"))
         entry = header[tensor]
         begin, end = entry["data_offsets"]
         return entry["dtype"], entry["shape"], data[begin:end]
 
 
 def truncate(folder, name):
-    with open(folder.at(name), "rb+") as file:
-        file.truncate(os.path.getsize(folder.at(name)) - 4)
+    files.shorten(folder.at(name), 4)
 
 
 def duplicate(folder):
     """The third shard has a tensor of the second, too."""
-    header, data = read(folder.at("model-00002-of-00005.safetensors"))
+    header, data = read_header(folder.at("model-00002-of-00005.safetensors"))
     begin, end = header[Q]["data_offsets"]
     entry = dict(header[Q])
     def edit(there, bytes_there):

@@ -7,56 +7,27 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
-import runs
-from runs import artifacts, expect
+from support import jobs, runs
+from support.commands import expect
+from support.files import same_bytes
 
 RANKS = 2
 
 
-class Job:
+class Job(jobs.Job):
     """A run without an end, behind its first steps."""
 
     def __init__(self, artifact, text, folder, **settings):
-        self.folder = folder
-        before = self.lines()
-        command = artifact.command(
-            text, folder, **{"training__steps": 10000000,
-                             "metrics__log_freq": 1000000, **settings})
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True)
-        artifacts.wait_until(
-            lambda: self.lines() != before or
-            self.process.poll() is not None, "first steps")
-        if self.process.poll() is not None:
-            sys.exit("".join(self.process.communicate()))
-        self.ranks = artifacts.children(self.process.pid)
-
-    def lines(self):
-        try:
-            return os.stat(f"{self.folder}/metrics.jsonl").st_size
-        except FileNotFoundError:
-            return 0
+        before = jobs.bytes_of(f"{folder}/metrics.jsonl")
+        super().__init__(artifact.command(text, folder, **{**jobs.LONG, **settings}), folder)
+        self.wait_for_steps(lambda: jobs.bytes_of(self.metrics) != before)
 
     def place(self, who):
         return {"front": self.process.pid,
-                "rank": random.choice(self.ranks)}[who]
-
-    def end(self):
-        """(status, output, errors) when nobody is left."""
-        try:
-            said, errors = self.process.communicate(timeout=artifacts.SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            sys.exit(f"{self.folder}: hangs")
-        for pid in self.ranks:
-            artifacts.wait_until(lambda: not artifacts.is_alive(pid),
-                                 f"end of {pid}")
-        return self.process.returncode, said, errors
+                "rank": random.choice(list(self.ranks.values()))}[who]
 
 
 def check_stopped(job, name):
@@ -83,9 +54,8 @@ def check_bits(artifact, text, work, folder):
                      checkpoint__enable=enable)
     expect(runs.curve(folder) == runs.curve(f"{work}/full"), "other losses")
     for rank in range(RANKS):
-        with open(f"{folder}.rank{rank}.st", "rb") as a, \
-                open(f"{work}/full.rank{rank}.st", "rb") as b:
-            expect(a.read() == b.read(), f"rank {rank} differs")
+        expect(same_bytes(f"{folder}.rank{rank}.st", f"{work}/full.rank{rank}.st"),
+               f"rank {rank} differs")
 
 
 def signals(work, text, artifact):
@@ -126,7 +96,7 @@ def signals(work, text, artifact):
     os.environ["FSDP_HEARTBEAT"] = "3"
     job = Job(artifact, text, f"{work}/hangs", checkpoint__interval=7)
     del os.environ["FSDP_HEARTBEAT"]
-    for rank in job.ranks:  # one alone would be told of by the other
+    for rank in job.ranks.values():  # one alone would be told of by the other
         os.kill(rank, signal.SIGSTOP)
     status, _, errors = job.end()
     expect(status == 1 and "has been stopped for 3 s" in errors and
@@ -160,10 +130,7 @@ def kills(work, text, artifact, count):
             # follows, and their lines would stay.
             shutil.rmtree(folder)
             continue
-        done = subprocess.run(["fsdp-checkpoint", "verify",
-                               f"{folder}/checkpoint"], capture_output=True,
-                              text=True)
-        expect(done.returncode == 0, f"kill {number}: {done.stderr}")
+        runs.verify(folder)
     # Two steps more may be whole already and only not yet renamed; behind those
     # this run saves, and removes what is older.
     artifact.run(text, folder, training__steps=runs.steps(folder)[0][-1] + 4,
@@ -176,11 +143,8 @@ def kills(work, text, artifact, count):
 
 def main():
     what, work, *count = sys.argv[1:]
-    shutil.rmtree(work, ignore_errors=True)
-    os.makedirs(work)
-    text = f"{work}/text"
-    runs.write_text(text)
-    artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
+    text = runs.start_in(work)
+    artifact = runs.compile_small(f"{work}/artifact", RANKS)
     if what == "signals":
         signals(work, text, artifact)
     else:

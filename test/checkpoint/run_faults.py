@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 
-import runs
-from runs import artifacts, expect
+from support import commands, jobs, runs
+from support.commands import expect
+from support.tensors import read_safetensors
+from support.waiting import wait_until
 
 RANKS = 2
 
@@ -23,9 +25,7 @@ def said_by(command, limit=None):
     def prepare():
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300,
-                          preexec_fn=prepare)
-    return done.returncode, done.stdout, done.stderr
+    return commands.finished(command, preexec_fn=prepare)
 
 
 def check(name, command, pattern, fails, **options):
@@ -42,9 +42,7 @@ def check(name, command, pattern, fails, **options):
 def newest_is_whole(folder, step):
     saved, _ = runs.steps(folder)
     expect(saved and saved[-1] == step, f"{folder}: {saved}, not {step}")
-    done = subprocess.run(["fsdp-checkpoint", "verify", f"{folder}/checkpoint"],
-                          capture_output=True, text=True)
-    expect(done.returncode == 0, f"{folder}: {done.stderr}")
+    runs.verify(folder)
 
 
 def last_is_lost(work, text, base, artifact):
@@ -142,24 +140,16 @@ def disks(work, text, artifact):
 def vanished(work, text, artifact):
     """Somebody removes the folder of checkpoints under a run."""
     folder = f"{work}/vanished"
-    command = artifact.command(text, folder, training__steps=10000000,
-                               checkpoint__interval=20,
-                               checkpoint__async_mode="async",
-                               metrics__log_freq=1000000)
-    with runs.running(command, stdout=subprocess.PIPE,
-                      stderr=subprocess.PIPE) as process:
-        artifacts.wait_until(lambda: os.path.isdir(f"{folder}/checkpoint") and
-                             runs.steps(folder)[0], "a checkpoint")
-        shutil.rmtree(f"{folder}/checkpoint", ignore_errors=True)
-        # It is made again, or one save fails; either way the run can save
-        # later.
-        artifacts.wait_until(lambda: process.poll() is not None or (
-            os.path.isdir(f"{folder}/checkpoint") and
-            runs.steps(folder)[0]), "another checkpoint")
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=300)
-    expect(process.returncode == 0 or "could not be saved" in errors, errors)
+    job = jobs.Job(artifact.command(text, folder, **{
+        **jobs.LONG, "checkpoint.interval": 20, "checkpoint.async_mode": "async"}), folder)
+    job.wait_until(lambda: runs.steps(folder)[0], "a checkpoint")
+    shutil.rmtree(f"{folder}/checkpoint", ignore_errors=True)
+    # It is made again, or one save fails; either way the run can save later.
+    wait_until(lambda: job.has_ended() or runs.steps(folder)[0], "another checkpoint")
+    if not job.has_ended():
+        job.process.send_signal(signal.SIGTERM)
+    status, _, errors = job.end()
+    expect(status == 0 or "could not be saved" in errors, errors)
     artifact.run(text, folder, training__steps=1)
     return 1
 
@@ -214,10 +204,9 @@ def becomes_read_only(work, text, artifact):
     """A folder becomes read-only under a run that goes on, and writable
     again."""
     folder, log = f"{work}/closed", f"{work}/closed.errors"
-    command = AS_USER + artifact.command(
-        text, folder, training__steps=10000000, checkpoint__interval=20,
-        checkpoint__on_error="continue", checkpoint__async_mode="async",
-        metrics__log_freq=1000000)
+    command = AS_USER + artifact.command(text, folder, **{
+        **jobs.LONG, "checkpoint.interval": 20, "checkpoint.on_error": "continue",
+        "checkpoint.async_mode": "async"})
 
     def said():
         with open(log) as file:
@@ -225,25 +214,24 @@ def becomes_read_only(work, text, artifact):
 
     failed = (r"the checkpoint of step \d+ could not be saved: .*Permission "
               r"denied; the newest before it is .*step-(\d+)")
-    with open(log, "w") as errors, runs.running(
-            command, stdout=subprocess.DEVNULL, stderr=errors) as process:
-        def has_saved():
-            expect(process.poll() is None, f"closed: ended\n{said()}")
-            return os.path.isdir(f"{folder}/checkpoint") and \
-                runs.steps(folder)[0]
+    with open(log, "w") as errors:
+        job = jobs.Job(command, folder, stdout=subprocess.DEVNULL, stderr=errors)
 
-        artifacts.wait_until(has_saved, "a checkpoint")
+        def has_saved():
+            expect(not job.has_ended(), f"closed: ended\n{said()}")
+            return runs.steps(folder)[0]
+
+        wait_until(has_saved, "a checkpoint")
         with read_only(f"{folder}/checkpoint"):
-            artifacts.wait_until(lambda: re.search(failed, said()), "a failure")
+            wait_until(lambda: re.search(failed, said()), "a failure")
             step = int(re.search(failed, said()).group(1))
             newest_is_whole(folder, step)
         # What failed is tried again.
-        artifacts.wait_until(lambda: has_saved()[-1] > step, "another save")
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=300)
+        wait_until(lambda: has_saved()[-1] > step, "another save")
+        job.process.send_signal(signal.SIGTERM)
+        status, *_ = job.end()
     messages = re.findall(r"^fsdp-run: (?!warning)", said(), re.M)
-    expect(process.returncode == 0 and not messages,
-           f"closed: {process.returncode}\n{said()}")
+    expect(status == 0 and not messages, f"closed: {status}\n{said()}")
     expect(runs.steps(folder)[1] == [], f"closed: {runs.steps(folder)}")
 
 
@@ -267,8 +255,8 @@ def requests(work, text, artifact):
     """What does not fit the checkpoint that is there."""
     base = f"{work}/base"
     artifact.run(text, base, training__steps=4)
-    other = runs.compile_artifact(f"{work}/wider", RANKS, model__ffn_dim=64)
-    plain = runs.compile_artifact(f"{work}/plain", RANKS,
+    other = runs.compile_small(f"{work}/wider", RANKS, model__ffn_dim=64)
+    plain = runs.compile_small(f"{work}/plain", RANKS,
                                   optimizer__name="none")
     only = {"checkpoint__load_only": "true", "training__steps": 4}
     data = "the order of the data would not be that of the checkpoint"
@@ -322,7 +310,7 @@ def optimizer_step(artifact, text, folder, steps, **settings):
     """What the optimizer of the last step takes for its number."""
     artifact.run(text, folder, "--dump", f"{folder}.st", training__steps=steps,
                  **settings)
-    dump = artifacts.read_safetensors(f"{folder}.rank0.st")
+    dump = read_safetensors(f"{folder}.rank0.st")
     return int.from_bytes(dump["step"][1], "little")
 
 
@@ -337,8 +325,8 @@ def anew(work, text, artifact, base):
     expect(optimizer_step(artifact, text, folder, 7) == 3,
            "the optimizer's count is lost")
     # PyTorch's checkpoint has the count too, and no data.
-    artifacts.run("fsdp-checkpoint", "convert", f"{folder}/checkpoint", "--to",
-                  "dcp", f"{work}/torch")
+    commands.run("fsdp-checkpoint", "convert", f"{folder}/checkpoint", "--to",
+                 "dcp", f"{work}/torch")
     begin = {"checkpoint__initial_load_path": f"{work}/torch",
              "checkpoint__initial_load_model_only": "false"}
     check("torch", artifact.command(text, f"{work}/from-torch",
@@ -354,8 +342,8 @@ def anew(work, text, artifact, base):
 def fitting(work, text, artifact):
     """What is asked for and fits."""
     base = f"{work}/base"
-    plain = runs.Artifact(f"{work}/plain", RANKS,
-                          {**runs.SMALL, "optimizer.name": "none"})
+    plain = runs.SavingArtifact(f"{work}/plain", RANKS,
+                                {**runs.SMALL, "optimizer.name": "none"}, runs.CONFIG)
     plain.run(text, base, training__steps=4, checkpoint__load_only="true",
               checkpoint__exclude_from_loading="optimizer")
     said = artifact.run(text, base, training__steps=4, training__seed=7,
@@ -395,12 +383,12 @@ def fitting(work, text, artifact):
           r"'.*\.exp_avg', a state of the artifact, is not there", True)
     # Evaluation and samples take whatever has parameters.
     for step in (8, 9):
-        said = artifacts.run(
+        said = commands.run(
             "fsdp-run", artifact.path, "evaluate", "-n", str(RANKS),
             "--checkpoint", f"{last}/checkpoint/step-{step}",
             f"--training.dataset_path={text}")
         expect("bits per byte" in said, said)
-    said = artifacts.run(
+    said = commands.run(
         "fsdp-run", artifact.path, "sample", "-n", str(RANKS), "--checkpoint",
         f"{last}/checkpoint", f"--training.dataset_path={text}")
     expect("sample: 200 bytes" in said and "sample (temperature" in said, said)
@@ -443,13 +431,10 @@ def others(work, text, artifact):
 
 def main():
     (work,) = sys.argv[1:]
-    shutil.rmtree(work, ignore_errors=True)
-    os.makedirs(work)
+    text = runs.start_in(work)
     os.chdir(work)
-    text = f"{work}/text"
-    runs.write_text(text)
-    artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
-    large = runs.compile_artifact(f"{work}/large", RANKS, model__dim=128,
+    artifact = runs.compile_small(f"{work}/artifact", RANKS)
+    large = runs.compile_small(f"{work}/large", RANKS, model__dim=128,
                                   model__ffn_dim=1024, model__n_layers=2)
     faults = disks(work, text, large) + vanished(work, text, artifact)
     faults += permissions(work, text, artifact)

@@ -5,16 +5,15 @@ job, and nothing is left that the next run would meet.
 usage: run_hangs.py WORKDIR"""
 import os
 import re
-import shutil
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import runs
-from runs import artifacts, expect
+from support import commands, jobs, runs
+from support.commands import expect
+from support.waiting import wait_until
 
 RANKS = 2
-SECONDS = 0.5  # FSDP_FILE_TIMEOUT; the job ends after ten times as long
+LIMIT = 0.5  # FSDP_FILE_TIMEOUT; the job ends after ten times as long
 SAVE, EXPORT = "checkpoint", "export"  # as the message says what waits
 EXPORTS = {"training__steps": 4, "checkpoint__last_save_model_only": "true",
            "checkpoint__last_save_in_hf": "true"}
@@ -35,8 +34,8 @@ CASES = [
 def shim(work):
     """The library that makes calls hang."""
     library = f"{work}/hang.so"
-    artifacts.run("cc", "-shared", "-fPIC", "-o", library,
-                  os.path.join(runs.HERE, "hang.c"), "-ldl")
+    commands.run("cc", "-shared", "-fPIC", "-o", library,
+                 os.path.join(os.path.dirname(__file__), "hang.c"), "-ldl")
     return library
 
 
@@ -49,30 +48,26 @@ def hangs(work, text, artifact, library, number):
     command = artifact.command(text, folder, **hung, checkpoint__interval=4,
                                checkpoint__async_mode=mode,
                                metrics__log_freq=1000000)
-    environment = dict(os.environ, LD_PRELOAD=library, HANG_CALL=call, HANG_FILE=part,
-                       HANG_RANK=str(rank), FSDP_FILE_TIMEOUT=str(SECONDS))
-    with runs.running(command, env=environment, stdout=subprocess.PIPE,
-                      stderr=subprocess.PIPE) as process:
-        ranks = {}
+    job = jobs.Job(command, folder, {
+        "LD_PRELOAD": library, "HANG_CALL": call, "HANG_FILE": part,
+        "HANG_RANK": str(rank), "FSDP_FILE_TIMEOUT": str(LIMIT)})
 
-        def has_ranks():
-            ranks.update(dict.fromkeys(artifacts.children(process.pid)))
-            return len(ranks) == RANKS or process.poll() is not None
-        artifacts.wait_until(has_ranks, "ranks")
-        _, errors = process.communicate(timeout=artifacts.SECONDS)
+    def has_ranks():
+        job.ranks = job.find_ranks()
+        return len(job.ranks) == RANKS or job.has_ended()
+    wait_until(has_ranks, "ranks")
+    status, _, errors = job.end()
     waits = rf"rank {rank}: the {what} of step 4 waits for the file system: {call} of '{said}'"
     for message in (
-            rf"^fsdp-run: warning: {waits} has not come back within {SECONDS:g} s "
+            rf"^fsdp-run: warning: {waits} has not come back within {LIMIT:g} s "
             rf"\(FSDP_FILE_TIMEOUT sets the limit\); the job ends if it has not within "
-            rf"{10 * SECONDS:g} s$",
-            rf"^fsdp-run: {waits} has not come back within {10 * SECONDS:g} s; the whole "
+            rf"{10 * LIMIT:g} s$",
+            rf"^fsdp-run: {waits} has not come back within {10 * LIMIT:g} s; the whole "
             r"job was ended"):
         expect(re.search(message, errors, re.M), f"{mode} {call}: {message}:\n{errors}")
     # A disk that is slow for others of the machine may be named too.
     messages = re.findall("^(?!fsdp-run: warning: ).+", errors, re.M)
-    expect(process.returncode == 3 and len(messages) == 1,
-           f"{mode} {call}: {process.returncode}\n{errors}")
-    expect(not any(map(artifacts.is_alive, ranks)), f"{mode} {call}: ranks stay")
+    expect(status == 3 and len(messages) == 1, f"{mode} {call}: {status}\n{errors}")
     expect("run.lock" not in os.listdir(folder) + os.listdir(f"{folder}/checkpoint"),
            f"{mode} {call}: a lock stays")
     # When the server is there again the same command goes on.
@@ -87,20 +82,17 @@ def slow_export(work, text, artifact, library):
     environment = dict(os.environ, LD_PRELOAD=library, HANG_CALL="rename",
                        HANG_FILE="step-4-hf.partial$", HANG_RANK="0", HANG_SECONDS="3",
                        FSDP_FILE_TIMEOUT="1", FSDP_TIMEOUT="1")
-    done = subprocess.run(artifact.command(text, folder, **EXPORTS), env=environment,
-                          capture_output=True, text=True, timeout=artifacts.SECONDS)
-    expect(done.returncode == 0 and "the export of step 4 waits" in done.stderr and
-           "step 4 written for Hugging Face" in done.stdout,
-           f"slow export: {done.returncode}\n{done.stdout}{done.stderr}")
+    status, said, errors = commands.finished(artifact.command(text, folder, **EXPORTS),
+                                             env=environment)
+    expect(status == 0 and "the export of step 4 waits" in errors and
+           "step 4 written for Hugging Face" in said,
+           f"slow export: {status}\n{said}{errors}")
 
 
 def main():
     (work,) = sys.argv[1:]
-    shutil.rmtree(work, ignore_errors=True)
-    os.makedirs(work)
-    text = f"{work}/text"
-    runs.write_text(text)
-    artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
+    text = runs.start_in(work)
+    artifact = runs.compile_small(f"{work}/artifact", RANKS)
     library = shim(work)
     with ThreadPoolExecutor(len(CASES) + 1) as pool:  # they only wait
         slow = pool.submit(slow_export, work, text, artifact, library)

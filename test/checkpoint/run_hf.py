@@ -2,18 +2,17 @@
 makes of the last step, to the byte.
 
 usage: run_hf.py WORKDIR"""
-import contextlib
 import filecmp
 import json
 import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 
-import runs
-from runs import artifacts, expect
+from support import commands, jobs, processes, runs
+from support.commands import expect
+from support.waiting import wait_until
 
 RANKS = 2
 SETTINGS = {"training__steps": 4, "checkpoint__interval": 2,
@@ -40,8 +39,8 @@ def exports(work, text, artifact):
         expect(re.search(rf"step 4 written for Hugging Face to {place}: [\d,]+ parameters, "
                          rf"[\d,]+ bytes of {dtype} in 1 file\n", said), said)
         expect(runs.steps(folder) == ([2, 4], ["step-4-hf"]), f"{runs.steps(folder)}")
-        artifacts.run("fsdp-checkpoint", "export", f"{folder}/checkpoint",
-                      f"{work}/exported-{dtype}", "--dtype", dtype)
+        commands.run("fsdp-checkpoint", "export", f"{folder}/checkpoint",
+                     f"{work}/exported-{dtype}", "--dtype", dtype)
         files += same_files(place, f"{work}/exported-{dtype}")
     return files
 
@@ -73,7 +72,7 @@ def with_model(artifact, path, model):
     expect(manifest.pop("model")["family"] == "llama3", "no model")
     with open(f"{path}/manifest.json", "w") as file:
         json.dump({**manifest, **model}, file)
-    return runs.Artifact(path, RANKS, artifact.settings)
+    return runs.SavingArtifact(path, RANKS, artifact.settings, runs.CONFIG)
 
 
 def refused(work, text, artifact):
@@ -115,53 +114,41 @@ def faults(work, text, artifact):
     shutil.rmtree(place)
     os.symlink("nowhere", place)
     for policy, fails in (("stop", True), ("continue", False)):
-        done = subprocess.run(
-            artifact.command(text, folder, checkpoint__on_error=policy, **SETTINGS),
-            capture_output=True, text=True, timeout=300)
-        expect((done.returncode != 0) == fails and
+        status, said, errors = commands.finished(
+            artifact.command(text, folder, checkpoint__on_error=policy, **SETTINGS))
+        expect((status != 0) == fails and
                re.search(r"step-4-hf' is there and no directory of Hugging Face.*; step 4 itself "
-                         r"is saved, and the same command tries again", done.stderr),
-               f"{policy}: {done.returncode} {done.stdout}{done.stderr}")
+                         r"is saved, and the same command tries again", errors),
+               f"{policy}: {status} {said}{errors}")
         expect(runs.steps(folder) == ([2, 4], ["step-4-hf"]), f"{policy}: {runs.steps(folder)}")
     os.remove(place)
     return 2
 
 
-class Job:
+class Job(jobs.Job):
     """A run whose ranks can be stopped for a while."""
 
-    def __init__(self, process):
-        self.process = process
-        self.ranks = {}
-        artifacts.wait_until(lambda: self.find_ranks() or self.process.poll() is not None, "ranks")
+    def __init__(self, command):
+        super().__init__(command, "run_hf")
 
-    def find_ranks(self):
-        for pid in artifacts.children(self.process.pid):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-                number = re.search(rb"\0RANK=(\d+)", file.read())
-                if number:
-                    self.ranks[int(number.group(1))] = pid
-        return len(self.ranks) == RANKS
+        def has_ranks():
+            self.ranks = self.find_ranks()
+            return len(self.ranks) == RANKS or self.has_ended()
+        wait_until(has_ranks, "ranks")
 
     def send(self, number, *ranks):
-        for rank in ranks:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.ranks[rank], number)
+        processes.send(number, *(self.ranks[rank] for rank in ranks))
 
     def stop_while(self, partial, whole, *ranks):
         """Stops ranks when there is `partial` and `whole` not yet; False: missed."""
-        while self.process.poll() is None and not os.path.exists(whole):
+        while not self.has_ended() and not os.path.exists(whole):
             if not os.path.exists(partial):
                 continue
             self.send(signal.SIGSTOP, *ranks)
-            artifacts.wait_until(lambda: all(artifacts.process_fields(self.ranks[rank])[:1] in
-                                             (["T"], ["Z"], []) for rank in ranks), "a stop")
+            wait_until(lambda: all(processes.is_stopped(self.ranks[rank]) for rank in ranks),
+                       "a stop")
             return os.path.exists(partial) and not os.path.exists(whole)
         return False
-
-    def end(self):
-        said, errors = self.process.communicate(timeout=300)
-        return self.process.returncode, said, errors
 
 
 def caught(command, before, partial, whole, ranks, act):
@@ -169,15 +156,12 @@ def caught(command, before, partial, whole, ranks, act):
     written and there is no `whole`, for `act`."""
     for _ in range(30):  # the moment may be missed
         before()
-        with runs.running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            job = Job(process)
-            try:
-                is_caught = job.stop_while(partial, whole, *ranks)
-                if is_caught:
-                    act(job)
-            finally:
-                job.send(signal.SIGCONT, *ranks)
-            ended = job.end()
+        job = Job(command)
+        is_caught = job.stop_while(partial, whole, *ranks)
+        if is_caught:
+            act(job)
+        job.send(signal.SIGCONT, *ranks)
+        ended = job.end()
         if is_caught:
             return ended
     sys.exit(f"{partial} is never seen")
@@ -222,12 +206,9 @@ def interrupted(work, text, artifact):
 
 def main():
     (work,) = sys.argv[1:]
-    shutil.rmtree(work, ignore_errors=True)
-    os.makedirs(work)
-    text = f"{work}/text"
-    runs.write_text(text)
+    text = runs.start_in(work)
     # Wide, so that an export takes long enough to be met.
-    artifact = runs.compile_artifact(f"{work}/artifact", RANKS, model__dim=64,
+    artifact = runs.compile_small(f"{work}/artifact", RANKS, model__dim=64,
                                      model__ffn_dim=32768)
     files = exports(work, text, artifact)
     again(work, text, artifact)

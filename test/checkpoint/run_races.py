@@ -8,13 +8,12 @@ import glob
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import time
 
-import runs
-from runs import artifacts, expect
+from support import commands, jobs, runs
+from support.commands import expect
+from support.waiting import SECONDS
 
 RANKS = 2
 
@@ -27,7 +26,7 @@ def two_views(work, *arguments):
         os.makedirs(f"{work}/{rank}", exist_ok=True)
         ranks += [":"] * bool(ranks) + ["-n", "1", "--wdir", f"{work}/{rank}",
                                         *arguments]
-    return artifacts.run(*artifacts.MPIRUN[:-1], *ranks)
+    return commands.run(*commands.MPIRUN[:-1], *ranks)
 
 
 def newest_of_first(work, text, artifact):
@@ -42,8 +41,8 @@ def newest_of_first(work, text, artifact):
                f"--training.dataset_path={text}", "--checkpoint"]
     said = two_views(work, *command, "live")
     expect("parameters of live/step-2\n" in said, said)
-    alone = artifacts.run(*command, f"{work}/all/checkpoint/step-2", "-n",
-                          str(RANKS))
+    alone = commands.run(*command, f"{work}/all/checkpoint/step-2", "-n",
+                         str(RANKS))
     score = [line for line in alone.splitlines() if "bits per byte" in line]
     expect(score and score[0] in said, f"{score}\n{said}")
     command = artifact.command(
@@ -59,24 +58,16 @@ def newest_of_first(work, text, artifact):
 
 
 def start(artifact, text, folder, **settings):
-    """A run that saves and has no end, behind its first save."""
-    process = subprocess.Popen(
-        artifact.command(text, folder, training__steps=10000000,
-                         metrics__log_freq=1000000, **settings),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    artifacts.wait_until(
-        lambda: process.poll() is not None or
-        os.path.isdir(f"{folder}/checkpoint") and runs.steps(folder)[0],
-        "a checkpoint")
-    expect(process.poll() is None, f"{folder}: has ended")
-    return process
+    """A run that saves and has no end."""
+    return jobs.Job(artifact.command(text, folder, **{**jobs.LONG, **settings}), folder)
 
 
 def one_job_in_a_folder(work, text, artifact):
     """A folder of checkpoints inside one job's dump folder is not another's,
     nor is it while a rank of a job that was killed lives."""
     folder = f"{work}/locked"
-    process = start(artifact, text, folder, checkpoint__interval=20)
+    job = start(artifact, text, folder, checkpoint__interval=20)
+    job.wait_until(lambda: runs.steps(folder)[0], "a checkpoint")
     said = artifact.fail(text, f"{work}/second", training__steps=1,
                          checkpoint__folder=f"{folder}/checkpoint")
     expect("checkpoint' is in use by process" in said and
@@ -85,17 +76,15 @@ def one_job_in_a_folder(work, text, artifact):
     # this process plays it.
     with open(f"{folder}/checkpoint/run.lock") as rank:
         fcntl.flock(rank, fcntl.LOCK_SH)
-        process.kill()
-        process.wait()
-        second = subprocess.Popen(
-            artifact.command(text, folder, training__steps=1),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        waits = second.stderr.readline()
+        job.process.kill()
+        job.end()
+        second = jobs.Job(artifact.command(text, folder, training__steps=1), folder)
+        waits = second.process.stderr.readline()
         expect(re.search(rf"run.lock' is still held by ranks of a job whose "
-                         rf"process {process.pid} has ended; waiting", waits),
-               f"{process.pid} is not waited for: {waits}")
-    said, errors = second.communicate(timeout=artifacts.SECONDS)
-    expect(second.returncode == 0 and "steps are over" in said, errors)
+                         rf"process {job.process.pid} has ended; waiting", waits),
+               f"{job.process.pid} is not waited for: {waits}")
+    status, said, errors = second.end()
+    expect(status == 0 and "steps are over" in said, errors)
     left = os.listdir(folder) + os.listdir(f"{folder}/checkpoint")
     expect("run.lock" not in left, f"left {left}")
 
@@ -104,21 +93,17 @@ def parts_that_vanish(work, text, artifact):
     """Somebody removes what a rank has written before the first rank reads
     it: the save fails and does not wait for ever."""
     folder = f"{work}/parts"
-    process = subprocess.Popen(
-        artifact.command(text, folder, training__steps=10000000,
-                         checkpoint__interval=1, metrics__log_freq=1000000,
-                         checkpoint__async_mode="async"),
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + artifacts.SECONDS
-    while process.poll() is None and time.monotonic() < end:
+    job = start(artifact, text, folder, checkpoint__interval=1,
+                checkpoint__async_mode="async")
+    end = time.monotonic() + SECONDS
+    while not job.has_ended() and time.monotonic() < end:
         for part in glob.glob(f"{folder}/checkpoint/*.partial/rank-00001.json"):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(part)
-    process.kill()
-    errors = process.stderr.read()
-    process.wait()
+    job.process.kill()
+    status, _, errors = job.end()
     # Or it was gone when it was read or removed.
-    expect(process.returncode == 1 and re.search(
+    expect(status == 1 and re.search(
         r"step \d+ could not be saved: .*rank-00001.json", errors), errors)
 
 
@@ -137,11 +122,8 @@ def folders_of_their_own(work, text, artifact):
 
 def main():
     (work,) = sys.argv[1:]
-    shutil.rmtree(work, ignore_errors=True)
-    os.makedirs(work)
-    text = f"{work}/text"
-    runs.write_text(text)
-    artifact = runs.compile_artifact(f"{work}/artifact", RANKS)
+    text = runs.start_in(work)
+    artifact = runs.compile_small(f"{work}/artifact", RANKS)
     newest_of_first(work, text, artifact)
     one_job_in_a_folder(work, text, artifact)
     folders_of_their_own(work, text, artifact)

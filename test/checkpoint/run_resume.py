@@ -3,12 +3,12 @@ bits; a run that goes on from it: those of the run that was never interrupted.
 
 usage: run_resume.py WORKDIR"""
 import json
-import os
 import shutil
 import sys
 
-import runs
-from runs import expect
+from support import runs
+from support.commands import expect
+from support.files import same_bytes
 
 # (replicate, shard, tensor, mode), with 8 sequences of all ranks.
 MESHES = {"one": (1, 1, 1, "fully_shard"), "two": (2, 1, 1, "replicate"),
@@ -18,7 +18,7 @@ MESHES = {"one": (1, 1, 1, "fully_shard"), "two": (2, 1, 1, "replicate"),
 
 def artifact(work, name, replicate, shard, tensor, mode):
     data = replicate * shard
-    return runs.compile_artifact(
+    return runs.compile_small(
         f"{work}/{name}", data * tensor, compile__mode=mode,
         parallelism__data_parallel_replicate_degree=replicate,
         parallelism__tensor_parallel_degree=tensor,
@@ -56,12 +56,11 @@ def check_continued(work, text, four):
         expect(runs.steps(folder) == ([10, 12, 15, 18, 20], []),
                f"{mode}: {runs.steps(folder)}")
         for rank in range(4):
-            with open(f"{work}/full.rank{rank}.st", "rb") as a, \
-                    open(f"{folder}.rank{rank}.st", "rb") as b:
-                expect(a.read() == b.read(), f"{mode}: rank {rank} differs")
+            expect(same_bytes(f"{work}/full.rank{rank}.st", f"{folder}.rank{rank}.st"),
+                   f"{mode}: rank {rank} differs")
         expect(runs.curve(folder) == runs.curve(f"{work}/full"),
                f"{mode}: other losses")
-        headers = [run for run, _ in runs.artifacts.metric_runs(folder)]
+        headers = [run for run, _ in runs.metric_runs(folder)]
         expect([run.get("resumed_from", {}).get("step") for run in headers] ==
                [None, 10], "headers")
         with open(f"{folder}/summary.json") as file:
@@ -73,10 +72,7 @@ def check_continued(work, text, four):
 
 def main():
     (work,) = sys.argv[1:]
-    shutil.rmtree(work, ignore_errors=True)
-    os.makedirs(work)
-    text = f"{work}/text"
-    runs.write_text(text)
+    text = runs.start_in(work)
     four = artifact(work, "four", 1, 4, 1, "fully_shard")
     title = {"job__description": "a run"}
     four.run(text, f"{work}/full", "--dump", f"{work}/full.st",

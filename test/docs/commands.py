@@ -20,6 +20,8 @@ import shutil
 import subprocess
 import sys
 
+from support import runs
+
 # Commands that do not run as they stand: the first words, what runs instead,
 # and why. All of it is checked against the pages, so nothing here is stale.
 INSTEAD = {
@@ -226,10 +228,8 @@ def prepare(folder, source, build):
     # A page may ask for a build; here everything is built.
     with open(os.path.join(folder, "build", "build.ninja"), "w", encoding="utf-8") as file:
         file.write("build fsdp-compile fsdp-run: phony\n")
-    inputs = os.path.join(source, "test", "e2e", "Inputs")
-    with open(os.path.join(folder, "text"), "w", encoding="utf-8") as file:
-        subprocess.run([sys.executable, os.path.join(inputs, "text.py")], stdout=file, check=True)
-    with open(os.path.join(inputs, "tiny.toml"), encoding="utf-8") as tiny:
+    runs.write_text(os.path.join(folder, "text"))
+    with open(runs.CONFIG, encoding="utf-8") as tiny:
         config = tiny.read().replace("[training]", '[training]\ndataset_path = "text"')
     with open(os.path.join(folder, "run.toml"), "w", encoding="utf-8") as file:
         file.write(config + "\n[parallelism]\ndata_parallel_shard_degree = 2\n")

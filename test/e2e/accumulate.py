@@ -3,12 +3,13 @@
 which every row has another number of ignored labels.
 
 usage: accumulate.py WORKDIR"""
-import json
 import os
 import random
 import sys
 
-import artifacts
+from support import commands, runs
+from support.commands import expect, words
+from support.tensors import distance, read_safetensors, whole, write_rows
 
 GLOBAL, SEQUENCE, VOCABULARY = 16, 16, 257
 # Relative, in the norm of a tensor: sums over rows are f32 and taken in another
@@ -28,54 +29,32 @@ SETTINGS = {
 STEPS = 4
 
 
-def require(condition, message):
-    if not condition:
-        sys.exit(message)
-
-
-def words(settings):
-    return [word for key, value in settings.items()
-            for word in (f"--{key}", str(value))]
-
-
-class Artifact:
+class Artifact(runs.Artifact):
     """What is compiled for so many ranks and microbatches."""
 
-    def __init__(self, work, name, text, ranks, microbatches, **own):
-        self.path, self.text, self.ranks = f"{work}/{name}", text, ranks
-        self.settings = {
-            **SETTINGS,
-            "training.local_batch_size": GLOBAL // ranks // microbatches,
-            **{key.replace("__", "."): v for key, v in own.items()}}
-        self.said = artifacts.run("fsdp-compile", "--ranks", str(ranks),
-                                  *words(self.settings), "-o", self.path)
-        with open(f"{self.path}/manifest.json") as file:
-            self.manifest = json.load(file)
-
-    def train(self, *options):
-        """(losses as text and bits, {name: full tensor}, {name: bits})."""
-        run = f"{self.path}.run"
-        said = artifacts.run(
-            "fsdp-run", self.path, *words(self.settings), "-n", str(self.ranks),
-            "--training.dataset_path", self.text, "--job.dump_folder", run,
-            "--dump", f"{self.path}.safetensors", *options)
+    def train(self, text, *options):
+        """The lines of its steps."""
+        run, dump = f"{self.path}.run", f"{self.path}.safetensors"
+        said = commands.run(*self.command(
+            "--dump", dump, *options, training__dataset_path=text, job__dump_folder=run))
         peaks = [program["arena_bytes"] for program in self.manifest["programs"]]
-        require(max(peaks) == self.manifest["arena"]["bytes"] and
-                f"memory: {max(peaks):,} bytes of arena" in said,
-                f"{self.path}: peaks {peaks}, but:\n{said}")
-        self.dumps = [
-            artifacts.read_safetensors(f"{self.path}.rank{rank}.safetensors")
-            for rank in range(self.ranks)]
-        return artifacts.metrics(run)
+        expect(max(peaks) == self.manifest["arena"]["bytes"] and
+               f"memory: {max(peaks):,} bytes of arena" in said,
+               f"{self.path}: peaks {peaks}, but:\n{said}")
+        self.left = self.dumps(dump)
+        return runs.metrics(run)
 
     def tensors(self, *endings):
         """Full tensors, by name, of the parameters, or of what belongs to
         them."""
-        parameters = [entry["name"] for entry in self.manifest["ranges"]
-                      if entry["role"] == "parameter"]
-        return {name + ending:
-                artifacts.whole(self.manifest, self.dumps, name + ending)
-                for name in parameters for ending in endings or ("",)}
+        return {name + ending: whole(self.manifest, self.left, name + ending)
+                for name in self.names("parameter") for ending in endings or ("",)}
+
+
+def compiled(work, name, ranks, microbatches, **own):
+    return Artifact.compiled(f"{work}/{name}", ranks, {
+        **SETTINGS, "training.local_batch_size": GLOBAL // ranks // microbatches,
+        **commands.dotted(own)})
 
 
 def inputs_in(work):
@@ -98,12 +77,8 @@ def write_ragged(path, part=0, parts=1):
     count = GLOBAL // parts
     rows, ignored = (values[part * count:(part + 1) * count]
                      for values in (rows, ignored))
-    shape = [count, SEQUENCE]
-    artifacts.write_int32(path, {
-        "tokens": (shape, [t for row in rows for t in row[:-1]]),
-        "targets": (shape, [-100 if i < skip else t
-                            for row, skip in zip(rows, ignored)
-                            for i, t in enumerate(row[1:])])})
+    write_rows(path, rows, [[-100 if i < skip else t for i, t in enumerate(row[1:])]
+                            for row, skip in zip(rows, ignored)])
 
 
 def compare(what, actual, expected):
@@ -112,8 +87,8 @@ def compare(what, actual, expected):
     worst = max(abs(a["loss"] / e["loss"] - 1)
                 for a, e in zip(losses, wanted_losses, strict=True))
     for name, values in wanted.items():
-        worst = max(worst, artifacts.distance(tensors[name], values))
-    require(worst <= TOLERANCE, f"{what}: relative error {worst:.2e}")
+        worst = max(worst, distance(tensors[name], values))
+    expect(worst <= TOLERANCE, f"{what}: relative error {worst:.2e}")
     return worst
 
 
@@ -124,11 +99,11 @@ def check_agreement(work, text):
     for ranks in (1, 2, 4):
         for microbatches in (1, 2, 4):
             name = f"{ranks}-ranks-{microbatches}"
-            artifact = Artifact(work, name, text, ranks, microbatches)
-            sampled = artifact.train(), artifact.tensors()
+            artifact = compiled(work, name, ranks, microbatches)
+            sampled = artifact.train(text), artifact.tensors()
             # Without clipping the first moment after one step is a tenth of the
             # gradient.
-            loaded = (artifact.train("--load", ragged, "--training.steps", "1"),
+            loaded = (artifact.train(text, "--load", ragged, "--training.steps", "1"),
                       artifact.tensors(".exp_avg"))
             expected = expected or (sampled, loaded)
             worst = [compare(f"{name}, {what}", a, e) for what, a, e in zip(
@@ -136,8 +111,8 @@ def check_agreement(work, text):
             steps = artifact.manifest["steps"]["train"]
             want = ([("train", 1)] if microbatches == 1 else
                     [("count", 1), ("accumulate", microbatches), ("update", 1)])
-            require([(a["program"], a["times"]) for a in steps] == want,
-                    f"{name}: the step is {steps}")
+            expect([(a["program"], a["times"]) for a in steps] == want,
+                   f"{name}: the step is {steps}")
             print(f"{name}: worst relative error {worst[0]:.1e} in {STEPS} steps,"
                   f" {worst[1]:.1e} with ragged labels")
 
@@ -148,11 +123,11 @@ def check_gradients(work, text):
     ragged = f"{work}/batch.safetensors"
     found = []
     for microbatches in (1, 4):
-        artifact = Artifact(work, f"gradients-{microbatches}", text, 2,
-                            microbatches, optimizer__name="none")
-        losses = artifact.train("--load", ragged, "--training.steps", "2")
-        require(losses[0]["loss_hex"] == losses[1]["loss_hex"],
-                "a step begins with what the one before has left")
+        artifact = compiled(work, f"gradients-{microbatches}", 2, microbatches,
+                            optimizer__name="none")
+        losses = artifact.train(text, "--load", ragged, "--training.steps", "2")
+        expect(losses[0]["loss_hex"] == losses[1]["loss_hex"],
+               "a step begins with what the one before has left")
         found.append((losses, artifact.tensors(".grad")))
     worst = compare("gradients", found[1], found[0])
     print(f"gradients: worst relative error {worst:.1e}")
@@ -179,8 +154,8 @@ def check_bits(work, text):
         expected = None
         for mode, plan, gathers in runs:
             name = f"{reduce}-{mode}-{plan}-{gathers}"
-            artifact = Artifact(
-                work, name, text, 4, 2, compile__mode=mode,
+            artifact = compiled(
+                work, name, 4, 2, compile__mode=mode,
                 parallelism__data_parallel_replicate_degree=2,
                 compile__bucket=plan, compile__overlap=plan,
                 compile__fuse="chains" if plan == "block" else "none",
@@ -189,14 +164,14 @@ def check_bits(work, text):
                 # More to tell apart: gradients are clipped.
                 training__max_norm=0.1)
             keeps = artifact.manifest["steps"]["train"][0]["program"] == "gather"
-            require(keeps == (gathers == "keep"), f"{name}: the step")
-            lines = artifact.train()
+            expect(keeps == (gathers == "keep"), f"{name}: the step")
+            lines = artifact.train(text)
             bits = ([(line["loss_hex"], line["grad_norm_hex"]) for line in lines],
                     artifact.tensors("", ".exp_avg_sq"))
             if not expected:
                 expected = bits
                 forms.append((lines, artifact.tensors()))
-            require(bits == expected, f"{name}: other bits")
+            expect(bits == expected, f"{name}: other bits")
     worst = compare("reduced once", forms[1], forms[0])
     print(f"modes, plans and gathers: the same bits; reduced once: worst relative "
           f"error {worst:.1e}")
@@ -206,25 +181,25 @@ def check_own_dump(work, text):
     """A dump has the batch of the whole step and can be trained from."""
     ragged = f"{work}/batch.safetensors"
     path = f"{work}/1-ranks-4"
-    batch = artifacts.read_safetensors(ragged)
+    batch = read_safetensors(ragged)
     for load in (ragged, f"{path}.safetensors"):
-        artifacts.run("fsdp-run", path, *words({**SETTINGS,
+        commands.run("fsdp-run", path, *words({**SETTINGS,
                       "training.local_batch_size": GLOBAL // 4}), "-n", "1",
-                      "--training.dataset_path", text, "--load", load,
-                      "--job.dump_folder", f"{path}.run",
-                      "--training.steps", "1", "--dump", f"{path}.safetensors")
-        dump = artifacts.read_safetensors(f"{path}.rank0.safetensors")
-        require(all(dump[name] == batch[name] for name in batch),
-                "a dump has another batch than the step")
+                     "--training.dataset_path", text, "--load", load,
+                     "--job.dump_folder", f"{path}.run",
+                     "--training.steps", "1", "--dump", f"{path}.safetensors")
+        dump = read_safetensors(f"{path}.rank0.safetensors")
+        expect(all(dump[name] == batch[name] for name in batch),
+               "a dump has another batch than the step")
 
 
 def check_one_program(work):
     """One program of a step, by hand."""
-    said = artifacts.run("fsdp-run", f"{work}/1-ranks-4", "--program",
-                         "accumulate")
-    require("zeros for 'tokens', 'targets', 'label_count'" in said, said)
-    said = artifacts.run("fsdp-run", f"{work}/1-ranks-4", "--program", "update")
-    require("loss: f32: 0" in said and "grad_norm: f32: 0" in said, said)
+    said = commands.run("fsdp-run", f"{work}/1-ranks-4", "--program",
+                        "accumulate")
+    expect("zeros for 'tokens', 'targets', 'label_count'" in said, said)
+    said = commands.run("fsdp-run", f"{work}/1-ranks-4", "--program", "update")
+    expect("loss: f32: 0" in said and "grad_norm: f32: 0" in said, said)
 
 
 def main(work):

@@ -85,6 +85,8 @@ def main():
     failures = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         chosen = [case for case in cases if not names or case.name in names]
+        if not chosen:
+            sys.exit(f"no case is called {names}")
         outcomes = pool.map(lambda case: run_case(case, work), chosen)
         for case, (problems, said) in zip(chosen, outcomes):
             if problems or show:

@@ -1,24 +1,13 @@
-"""The cases of bad_input.py: what is wrong, and what is said about it."""
-import dataclasses
+"""The cases of bad_input.py: what is wrong, and what is said about it. Those that
+a run meets are in bad_run_cases.py."""
 import json
 import os
 import shutil
-import signal
-import struct
-import typing
 
-import artifacts
-
-
-@dataclasses.dataclass
-class Case:
-    name: str
-    command: list
-    message: str  # regular expression that stderr matches
-    lines: int = 1  # of stderr, at most; more where notes give the place
-    environment: dict = dataclasses.field(default_factory=dict)
-    disturb: typing.Callable = None  # does harm to the running process
-    has_steps: bool = False  # which a failed run must keep
+from bad_case import Case
+from bad_run_cases import all_run_cases
+from support import commands
+from support.files import write
 
 
 #===------------------------------------------------------------------------===#
@@ -39,87 +28,6 @@ BAD_IR = {
     "exec": ("exec.program @p {\n  %w = exec.get @w : memref<4xf32>\n}\n",
              r"exec.mlir:2:8: error: 'exec.get' op refers to @w, but no exec.range is named so"),
 }
-
-
-def write(path, content):
-    with open(path, "wb") as file:
-        file.write(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-def safetensors(header, data=b"", length=None):
-    text = json.dumps(header).encode() if isinstance(header, dict) else header
-    return struct.pack("<Q", len(text) if length is None else length) + text + data
-
-
-def changed_artifact(given, name, change):
-    """A copy of the good artifact after `change(folder)`."""
-    folder = f"{given}/{name}"
-    shutil.copytree(f"{given}/artifact", folder)
-    change(folder)
-    return folder
-
-
-def change_manifest(change):
-    def apply(folder):
-        with open(f"{folder}/manifest.json") as file:
-            manifest = json.load(file)
-        change(manifest)
-        write(f"{folder}/manifest.json", json.dumps(manifest))
-    return apply
-
-
-def replace_library(source):
-    """Compiles `source` in place of the artifact's library."""
-    def apply(folder):
-        write(f"{folder}/step.cpp", source)
-        artifacts.run("g++", "-shared", "-fPIC", f"{folder}/step.cpp", "-o",
-                      f"{folder}/step.so")
-        artifacts.write_checksum(folder)
-    return apply
-
-
-def hide_library(given, name):
-    """A copy of fsdp-run, its ranks and their runtime in which library `name`
-    is called by another name, of the same length, that no file has."""
-    tools = os.path.dirname(os.path.realpath(shutil.which("fsdp-run")))
-    runtime = f"{os.path.dirname(tools)}/lib/libfsdp_runtime.so"
-    copy = f"{given}/without-{name}"
-    for source, folder in ((f"{tools}/fsdp-run", "bin"),
-                           (f"{tools}/fsdp-rank-cpu", "bin"), (runtime, "lib")):
-        os.makedirs(f"{copy}/{folder}", exist_ok=True)
-        with open(source, "rb") as file:
-            content = file.read()
-        to = write(f"{copy}/{folder}/{os.path.basename(source)}",
-                   content.replace(name.encode() + b"\0",
-                                   b"gone" + name[4:].encode() + b"\0"))
-        os.chmod(to, 0o755)
-    return f"{copy}/bin/fsdp-run"
-
-
-def signal_rank(rank, number):
-    """Sends a signal to one rank in the middle of its training."""
-    def process_of(folder):
-        wanted = {f"RANK={rank}".encode(),
-                  f"TMPDIR={folder}/tmp".encode()}
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if wanted <= set(file.read().split(b"\0")):
-                        return int(name)
-            except OSError:
-                pass  # It has ended, or is not ours.
-        raise ProcessLookupError(f"there is no rank {rank}")
-
-    def apply(process, folder):
-        steps = 0
-        while steps < 2:
-            line = process.stdout.readline()
-            if not line:
-                return  # The job has ended, which the caller will not like.
-            steps += line.startswith("step:")
-        os.kill(process_of(folder), number)
-    return apply
 
 
 #===------------------------------------------------------------------------===#
@@ -294,7 +202,7 @@ def config_cases(given, config):
 
 def compile_cases(given, config):
     good = ["fsdp-compile", "--config", config, "--ranks", "2"]
-    plan = json.loads(artifacts.run(*good, "--emit=plan"))
+    plan = json.loads(commands.run(*good, "--emit=plan"))
     plan["rules"][0]["match"] = "fwd nobody all_gather"
     yield Case("plan-parameter",
                good + ["-o", "x", "--plan",
@@ -350,268 +258,17 @@ def compile_cases(given, config):
                r"'--fuse'", lines=2)
 
 
-def manifest_folder(folder):
-    os.remove(f"{folder}/manifest.json")
-    os.mkdir(f"{folder}/manifest.json")
-
-
-def manifest_twice(folder):
-    with open(f"{folder}/manifest.json") as file:
-        text = file.read()
-    write(f"{folder}/manifest.json", text.replace("{", '{"format": 1,', 1))
-
-
-def artifact_cases(given, run):
-    def damaged(name, change, message):
-        folder = changed_artifact(given, name, change)
-        return Case(name, run(folder), message)
-
-    def truncate(file, size):
-        return lambda folder: os.truncate(f"{folder}/{file}", size)
-
-    yield damaged("manifest-cut", truncate("manifest.json", 1000),
-                  r"damaged manifest .*manifest.json: this is not JSON")
-    yield damaged("manifest-missing",
-                  lambda folder: os.remove(f"{folder}/manifest.json"),
-                  r"cannot read the artifact's manifest .*manifest.json")
-    yield damaged("manifest-folder", manifest_folder,
-                  r"cannot read the artifact's manifest .*: Is a directory")
-    yield damaged("manifest-twice", manifest_twice,
-                  r"damaged manifest .*manifest.json: 'format' appears twice")
-    yield damaged("manifest-deep",
-                  lambda folder: write(f"{folder}/manifest.json",
-                                       '{"config":{"a":' + "[" * 300000),
-                  r"manifest.json: nested deeper than 64 levels")
-    yield damaged("manifest-range",
-                  change_manifest(lambda m: m["ranges"][0].update(offset=2**40)),
-                  r"damaged manifest .*ranges\[0\]: '.*' lies outside")
-    yield damaged("manifest-other",
-                  change_manifest(lambda m: m["programs"][0].update(flops=1)),
-                  r"manifest.json is not the manifest inside .*step.so")
-    yield damaged("manifest-format",
-                  change_manifest(lambda m: m.update(format=1)),
-                  r"format is not 5; the artifact is from another version")
-    yield damaged("library-cut", truncate("step.so", 5000),
-                  r"step.so is damaged or was changed .*compile the artifact "
-                  r"again")
-    yield damaged("library-stripped",
-                  lambda folder: artifacts.run("strip", f"{folder}/step.so"),
-                  r"step.so is damaged or was changed \(strip, patchelf\): "
-                  r".*step.so.xxh3 is not its checksum; compile the artifact")
-    yield damaged("library-checksum-missing",
-                  lambda folder: os.remove(f"{folder}/step.so.xxh3"),
-                  r"no checksum of its library, .*step.so.xxh3: an older "
-                  r"fsdp-compile has made it, .*; compile the artifact again")
-    yield damaged("library-missing",
-                  lambda folder: os.remove(f"{folder}/step.so"),
-                  r"step.so is missing")
-    yield damaged("library-other", replace_library("int other;"),
-                  r"step.so is no compiled artifact")
-    yield damaged("library-symbol",
-                  replace_library('extern "C" void fsdp_gone();\nextern "C" '
-                                  "void fsdp_get_artifact() { fsdp_gone(); }"),
-                  r"step.so: undefined symbol: fsdp_gone")
-    yield damaged("library-abi",
-                  replace_library("static struct { unsigned abi; const char *m; "
-                                  '} table = {99, ""};\nextern "C" void *'
-                                  "fsdp_get_artifact() { return &table; }"),
-                  r"step.so was compiled for ABI 99, this runtime has ABI \d+")
-    yield Case("arena-huge", run(f"{given}/large", "--training.dataset", "bytes"),
-               r"the arenas of this machine's ranks, 2 x \d{13} bytes, are "
-               r"more than its memory of \d+ bytes")
-    yield Case("artifact-missing", run("nowhere"),
-               r"no artifact directory 'nowhere'")
-    for library in ("libfsdp_runtime.so", "libdnnl.so.2"):
-        yield Case(f"without-{library}",
-                   [hide_library(given, library), f"{given}/artifact-1"],
-                   r"error while loading shared libraries: gone.*: cannot "
-                   r"open shared object file")
-
-
-def run_cases(given, run):
-    artifact = f"{given}/artifact"
-    yield Case("text-none", ["fsdp-run", artifact, "-n", "2"],
-               r"training.dataset_path is not set")
-
-    def text(name, path, message):
-        return Case(name, run(artifact, "--training.dataset_path", path), message)
-
-    yield text("text-missing", "nowhere", r"cannot read the text 'nowhere': No "
-               r"such file or directory")
-    yield text("text-folder", given, r"given': Is a directory")
-    os.mkfifo(f"{given}/pipe")
-    yield text("text-pipe", f"{given}/pipe",
-               r"given/pipe': it is a pipe or a device")
-    yield text("text-short", write(f"{given}/short", "short"),
-               r"given/short' is too short: it has 5 bytes")
-    yield text("text-empty", write(f"{given}/nothing", ""),
-               r"given/nothing' is too short: it has 0 bytes")
-    yield Case("world", ["fsdp-run", artifact, "-n", "3"],
-               r"wrong number of ranks: the artifact is compiled for 2 "
-               r"\(dp_shard=2\), this job has 3")
-    yield Case("launcher", run(artifact),
-               r"OMPI_COMM_WORLD_RANK = 5 is not below OMPI_COMM_WORLD_SIZE = 2",
-               environment={"OMPI_COMM_WORLD_RANK": "5",
-                            "OMPI_COMM_WORLD_SIZE": "2"})
-    def variable(name, value, what):
-        return Case(f"variable-{name}", run(artifact),
-                    rf"environment: {name} = '{value}' is no {what}",
-                    environment={name: value})
-
-    yield variable("FSDP_TIMEOUT", "abc", "number of seconds above 0")
-    yield variable("FSDP_HEARTBEAT", "-1", "number of seconds")
-    yield variable("FSDP_SHARED_MEMORY", "no", "choice: 0 or 1")
-    yield variable("FSDP_NATIVE_BF16", "2", "choice: 0 or 1")
-    alone = run(artifact)
-    del alone[alone.index("-n"):alone.index("-n") + 2]
-    yield Case("not-mpi", alone,
-               r"of 2 ranks \(RANK = 0, WORLD_SIZE = 2\), MPI of 1: .* type "
-               r"'mpirun -n 2 fsdp-run …', under Slurm 'srun --mpi=pmix -n 2 "
-               r"fsdp-run …', or unset RANK and WORLD_SIZE and type "
-               r"'fsdp-run … -n 2'",
-               environment={"RANK": "0", "WORLD_SIZE": "2"})
-    yield Case("small-files", ["bash", "-c", 'ulimit -f 64; exec "$@"', "-",
-                               *run(artifact)],
-               r"a file may have 64 KiB at most, but 2 ranks share memory of "
-               r"128 KiB, which counts as one; raise the limit "
-               r"\(ulimit -f unlimited\)")
-    yield Case("messages", run(artifact),
-               r"with FSDP_SHARED_MEMORY = 0 ranks on CPUs send messages, for "
-               r"which MPI starts them: type 'mpirun -n 2 fsdp-run …' without -n",
-               environment={"FSDP_SHARED_MEMORY": "0"})
-    yield Case("stale", run(artifact, "--model.dim", "128"),
-               r"stale artifact: model.dim is 64 in the artifact, the run wants "
-               r"128 \(command line\)")
-    yield Case("key-misspelt", run(artifact, "--trainin.steps", "2"),
-               r"unknown key 'trainin.steps'; did you mean 'training.steps'\?")
-    yield Case("run-option", run(artifact, "--fast"), r"--fast")
-    yield Case("program", run(artifact, "--program", "fly"),
-               r"the artifact has no program 'fly'")
-    yield Case("dump-nowhere",
-               run(artifact, "--dump", f"{given}/text/x.safetensors"),
-               r"cannot write '.*given/text/x.safetensors': Not a directory")
-    yield Case("folder-nowhere",
-               run(artifact, "--job.dump_folder", f"{given}/text/x"),
-               r"given/text/x': Not a directory")
-    yield Case("program-text", run(artifact, "--program", "evaluate"),
-               r"--program reads no text: leave --training.dataset_path out, "
-               r"and give the tokens with --load")
-    yield Case("description", run(artifact, "--job.description", b"a \xff"),
-               r"command line: job.description: expected one line of UTF-8 "
-               r"without control characters")
-    yield Case("not-finite", run(artifact, "--optimizer.lr", "1e30"),
-               r"step \d+: the .* is not finite; the run was stopped",
-               has_steps=True)
-
-
-def metrics_cases(given, run):
-    artifact = f"{given}/artifact"
-
-    def named(name, value, message):
-        return Case(f"metrics-{name}", run(artifact, "--metrics.jsonl", value,
-                                           "--dump", "x.safetensors",
-                                           "--job.dump_folder", "."),
-                    f"command line: metrics.jsonl: {message}")
-
-    for name, value in (("above", "../x"), ("absolute", f"{given}/text"),
-                        ("below", "a/x"), ("folder", "..")):
-        yield named(name, value, rf"expected the name of a file in the dump "
-                    rf"folder, got '{value}'; job.dump_folder says where that is")
-    for value in ("run.lock", "summary.json", "loss.svg", "sample.txt",
-                  "x.rank1.safetensors"):
-        yield named(value, value, rf"'{value}' is another file of this run; "
-                    r"choose another name")
-    yield named("control", "a\nb", r"expected one line of UTF-8")
-
-    def there(name, make, message, ranks):
-        os.mkdir(f"{given}/{name}")
-        path = f"{given}/{name}/metrics.jsonl"
-        make(path)
-        command = run(artifact, "--job.dump_folder", f"{given}/{name}")
-        if ranks == 1:
-            command[1:4] = [f"{given}/artifact-1"]
-        return Case(name, command, f"'{path}' {message}; choose another "
-                    r"--metrics.jsonl, or an empty one for none")
-
-    foreign = r"is not the metrics of a run: its first line does not begin with"
-    for ranks in (1, 2):
-        yield there(f"metrics-pipe-{ranks}", os.mkfifo,
-                    "is no regular file, which keeps the metrics", ranks)
-        yield there(f"metrics-foreign-{ranks}",
-                    lambda path: write(path, "my notes\n"),
-                    foreign + ' {"run":', ranks)
-
-
-def load_cases(given, run):
-    def load(name, content, message):
-        path = write(f"{given}/{name}.safetensors", content)
-        return Case(name, run(f"{given}/artifact", "--load", path), message)
-
-    def entry(begin, end, shape=(4,)):
-        return {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
-
-    yield load("load-header", safetensors({}, length=2**40),
-               r"load-header.safetensors': its header is longer than the file")
-    yield load("load-overlap",
-               safetensors({"a": entry(0, 16), "b": entry(8, 24)}, bytes(24)),
-               r"load-overlap.safetensors': there is a hole or an overlap "
-               r"before 'b'")
-    yield load("load-fraction", safetensors({"a": entry(0.5, 16)}, bytes(16)),
-               r"the data_offsets of 'a' is no list of whole numbers")
-    three = {"a": {**entry(0, 16), "data_offsets": [0, 16, 16]}}
-    yield load("load-three", safetensors(three, bytes(16)),
-               r"the data_offsets of 'a' must be 2 numbers, not 3")
-    yield load("load-twice",
-               safetensors(b'{"a": {}, "a": {}}'), r"'a' appears twice")
-    yield load("load-deep", safetensors(b"[" * 300000),
-               r"nested deeper than 64 levels")
-    yield Case("load-folder", run(f"{given}/artifact", "--load", given),
-               r"cannot read the tensors in '.*given': Is a directory")
-    yield load("load-range", safetensors({"nobody": entry(0, 16)}, bytes(16)),
-               r"load-range.safetensors: the artifact has no range 'nobody'")
-    yield load("load-shape",
-               safetensors({"norm.weight": entry(0, 16)}, bytes(16)),
-               r"'norm.weight' has another type or shape than in the artifact")
-    yield Case("load-missing", run(f"{given}/artifact", "--load", "nowhere"),
-               r"there is no file 'nowhere' and no 'nowhere.rank\d'")
-    batch = {"dtype": "I32", "shape": [2, 64], "data_offsets": [0, 512]}
-    values = struct.pack("<128i", 256, *[0] * 127)
-    both = {"tokens": batch, "targets": {**batch, "data_offsets": [512, 1024]}}
-    for name, other in (("tokens", "targets"), ("targets", "tokens")):
-        yield load(f"load-only-{name}",
-                   safetensors({name: batch}, bytes(512)),
-                   rf"load-only-{name}.safetensors: it has '{name}' but no "
-                   rf"'{other}'; a batch to train on needs both")
-    yield load("token-range", safetensors(both, values + bytes(512)),
-               r"program 'train': a token is outside the vocabulary")
-
-
-def death_cases(given, run):
-    long = run(f"{given}/artifact", "--training.steps", "100000",
-               "--metrics.log_freq", "1")
-    yield Case("rank-killed", long,
-               r"rank 1 was ended by signal 9 \(Killed\); the whole job was "
-               r"stopped", disturb=signal_rank(1, signal.SIGKILL), has_steps=True)
-    yield Case("first-rank-killed", long,
-               r"rank 0 was ended by signal 9 \(Killed\); the whole job was "
-               r"stopped", disturb=signal_rank(0, signal.SIGKILL), has_steps=True)
-    yield Case("rank-hangs", long,
-               r'rank \d: \w+ ".*" \(number \d+ of .*\) on stream \w+ has not ended within 4 s',
-               environment={"FSDP_TIMEOUT": "4"},
-               disturb=signal_rank(1, signal.SIGSTOP), has_steps=True)
-
-
 def all_cases(config, text, work):
     given = f"{work}/given"
     os.makedirs(given)
     shutil.copy(text, f"{given}/text")
-    artifacts.run("fsdp-compile", "--config", config, "--ranks", "2", "-o",
-                  f"{given}/artifact")
-    artifacts.run("fsdp-compile", "--config", config, "--ranks", "1", "-o",
-                  f"{given}/artifact-1")
+    commands.run("fsdp-compile", "--config", config, "--ranks", "2", "-o",
+                 f"{given}/artifact")
+    commands.run("fsdp-compile", "--config", config, "--ranks", "1", "-o",
+                 f"{given}/artifact-1")
     # 5 TiB for every rank: logits of all the tokens that i32 can name.
-    artifacts.run("fsdp-compile", "--config", config, "--ranks", "2",
-                  "--model.vocab_size", "2147483647", "-o", f"{given}/large")
+    commands.run("fsdp-compile", "--config", config, "--ranks", "2",
+                 "--model.vocab_size", "2147483647", "-o", f"{given}/large")
 
     def run(artifact, *options):
         return ["fsdp-run", artifact, "-n", "2", "--training.dataset_path",
@@ -619,6 +276,4 @@ def all_cases(config, text, work):
                 "--lr_scheduler.warmup_steps", "2", *options]
 
     return [*ir_cases(given), *trace_cases(given), *config_cases(given, config),
-            *compile_cases(given, config), *artifact_cases(given, run),
-            *run_cases(given, run), *metrics_cases(given, run), *load_cases(given, run),
-            *death_cases(given, run)]
+            *compile_cases(given, config), *all_run_cases(given, run)]

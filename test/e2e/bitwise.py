@@ -7,7 +7,9 @@ import os
 import shutil
 import sys
 
-import artifacts
+from support import commands, runs
+from support.commands import words
+from support.tensors import full_tensor, read_safetensors
 
 # The first is the reference: whole parameters, one collective per tensor, no
 # overlap, one kernel per op. Each other changes several choices at once;
@@ -38,7 +40,7 @@ PLANS = [
 
 
 def settings(text, precision):
-    pairs = {
+    return words({
         # Small, and with sizes that 3 does not divide: uneven shards.
         "model.flavor": "debugmodel", "model.dim": 64, "model.n_layers": 3,
         "model.n_heads": 4, "model.n_kv_heads": 2, "model.ffn_dim": 160,
@@ -51,9 +53,7 @@ def settings(text, precision):
         "lr_scheduler.warmup_steps": 2,
         "validation.enable": "false", "sample.length": 0,
         "metrics.peak_tflops": 1,
-    }
-    return [word for key, value in pairs.items()
-            for word in (f"--{key}", str(value))]
+    })
 
 
 def train(text, work, ranks, precision, plan):
@@ -70,21 +70,21 @@ def train(text, work, ranks, precision, plan):
         path = ["--plan", f"{work}/plan.json"]
         with open(path[1], "w", encoding="utf-8") as file:
             json.dump({"version": 2, "rules": plan["rules"]}, file)
-    artifacts.run("fsdp-compile", *options, *path, "--ranks", str(ranks), "-o",
-                  out)
-    artifacts.run("fsdp-run", out, *options, "-n", str(ranks),
-                  "--job.dump_folder", f"{out}.run",
-                  "--dump", f"{out}.safetensors")
+    commands.run("fsdp-compile", *options, *path, "--ranks", str(ranks), "-o",
+                 out)
+    commands.run("fsdp-run", out, *options, "-n", str(ranks),
+                 "--job.dump_folder", f"{out}.run",
+                 "--dump", f"{out}.safetensors")
     steps = [(line["loss_hex"], line["grad_norm_hex"])
-             for line in artifacts.metrics(f"{out}.run")]
-    shards = [artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
+             for line in runs.metrics(f"{out}.run")]
+    shards = [read_safetensors(f"{out}.rank{rank}.safetensors")
               for rank in range(ranks)]
     return steps, shards
 
 
 def full_bytes(shards, name, shape, sharded):
     """The tensor's bytes without padding; every rank's copy if replicated."""
-    values = artifacts.full_tensor(shards if sharded else shards[:1], name, shape)
+    values = full_tensor(shards if sharded else shards[:1], name, shape)
     return values.tobytes()
 
 

@@ -13,7 +13,8 @@ import os
 import shutil
 import sys
 
-import artifacts
+from support import commands, runs
+from support.tensors import read_safetensors
 
 FACTORS = {
     "bucket": ["block", "none"],
@@ -67,8 +68,8 @@ class Trainer:
 
     def plan(self, row, options):
         """The planner's plan with other distances."""
-        plan = json.loads(artifacts.run("fsdp-compile", *options, "--ranks",
-                                        str(self.ranks), "--emit=plan"))
+        plan = json.loads(commands.run("fsdp-compile", *options, "--ranks",
+                                       str(self.ranks), "--emit=plan"))
         for rule in plan["rules"]:
             for key in ("prefetch", "defer"):
                 if key in rule and "bucket" in rule:
@@ -82,18 +83,18 @@ class Trainer:
         options = self.options(row, reduce)
         out = f"{self.work}/artifact"
         shutil.rmtree(out, ignore_errors=True)
-        artifacts.run("fsdp-compile", *options, "--ranks", str(self.ranks),
-                      "--plan", self.plan(row, options), "-o", out)
-        artifacts.run("fsdp-run", out, *options, "-n", str(self.ranks),
-                      "--training.dataset_path", self.text,
-                      "--job.dump_folder", f"{out}.run",
-                      "--dump", f"{out}.safetensors")
+        commands.run("fsdp-compile", *options, "--ranks", str(self.ranks),
+                     "--plan", self.plan(row, options), "-o", out)
+        commands.run("fsdp-run", out, *options, "-n", str(self.ranks),
+                     "--training.dataset_path", self.text,
+                     "--job.dump_folder", f"{out}.run",
+                     "--dump", f"{out}.safetensors")
         steps = [(line["loss"], line["grad_norm"], line["loss_hex"],
-                  line["grad_norm_hex"]) for line in artifacts.metrics(f"{out}.run")]
+                  line["grad_norm_hex"]) for line in runs.metrics(f"{out}.run")]
         shutil.rmtree(f"{out}.run")
         state = {}
         for rank in range(self.ranks):
-            tensors = artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
+            tensors = read_safetensors(f"{out}.rank{rank}.safetensors")
             for name, (_, values) in tensors.items():
                 if name.endswith((".weight", ".exp_avg", ".exp_avg_sq")):
                     state[rank, name] = values

@@ -4,8 +4,8 @@ exec_statement_mutations.py."""
 import math
 import pickle
 
-import exec_text as text
-from exec_text import Alloc, Call, Event, Get, View, Work
+from support import exec_text as text
+from support.exec_text import Alloc, Call, Event, Get, View, Work
 
 MUTATIONS = {}
 

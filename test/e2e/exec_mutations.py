@@ -19,11 +19,11 @@ import re
 import subprocess
 import sys
 
-import exec_order
-import exec_text as text
 import exec_statement_mutations  # noqa: F401 (adds its kinds)
 from exec_mutation_kinds import MUTATIONS, NothingToDo
-from exec_text import Call
+from support import exec_order
+from support import exec_text as text
+from support.exec_text import Call
 
 PER_FILE = 20  # mutations that one process of fsdp-opt checks
 

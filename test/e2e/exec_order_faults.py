@@ -3,8 +3,7 @@
 which exec-verify is judged, must find each and name it."""
 import sys
 
-import exec_order
-import exec_text
+from support import exec_order, exec_text
 
 GOOD = """module attributes {exec.arena_bytes = 512 : i64, exec.persistent_bytes = 192 : i64, exec.target = "test"} {
   exec.range @w : memref<16xf32> role parameter at 0

@@ -1,9 +1,9 @@
 """Kinds of mutations of what programs and steps state, and of kernels."""
 import re
 
-import exec_text as text
+from support import exec_text as text
 from exec_mutation_kinds import NothingToDo, choose, mutation
-from exec_text import View, Work
+from support.exec_text import View, Work
 
 
 #===--- What programs and steps state --------------------------------------===#

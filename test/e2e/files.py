@@ -13,7 +13,8 @@ import threading
 import time
 import xml.etree.ElementTree
 
-import artifacts
+from support import processes
+from support.waiting import wait_until
 
 config, text, work = (os.path.abspath(argument) for argument in sys.argv[1:])
 TRACE = ["fsdp-trace", "llama3_8b"]
@@ -209,14 +210,14 @@ def check_stopped_compiler(number):
                                preexec_fn=lambda: signal.signal(number,
                                                                 signal.SIG_DFL))
     started = f"{place}/started"
-    artifacts.wait_until(lambda: os.path.exists(started) and
+    wait_until(lambda: os.path.exists(started) and
                read(started).count("\n") == 2, "the compiler was started")
     children = read(started).split()
     process.send_signal(number)
     _, said = process.communicate(timeout=300)
     check((process.returncode, said) == (-number, ""),
           f"fsdp-compile ends with {process.returncode} by {number}: {said}")
-    artifacts.wait_until(lambda: not any(map(artifacts.is_alive, children)),
+    wait_until(lambda: not any(map(processes.is_alive, children)),
                "the host compiler ended")
     check(sorted(os.listdir(place)) == ["compiler", "started", "tmp"] and
           not os.listdir(f"{place}/tmp"), "fsdp-compile leaves files behind")

@@ -8,14 +8,16 @@ import math
 import os
 import sys
 
-import artifacts
+from support import cache, commands, runs
+from support.commands import words
+from support.tensors import full_tensor, read_safetensors, write_rows_of_ranks
 
 LOSS_FIRST, LOSS_LATER, GRADIENT = 1e-6, 1e-5, 1e-5
 
 
 def settings(golden, ranks, mode, chunks):
     optimizer = golden["optimizer"]
-    pairs = {
+    return words({
         "training.local_batch_size": golden["batch"] // ranks,
         "training.seq_len": golden["seq"],
         "training.steps": len(golden["loss"]),
@@ -32,9 +34,7 @@ def settings(golden, ranks, mode, chunks):
         "validation.enable": "false",
         "sample.length": 0,
         "metrics.peak_tflops": 1,
-    }
-    return [word for key, value in pairs.items()
-            for word in (f"--{key}", str(value))]
+    })
 
 
 def model_arguments(golden, work, ranks):
@@ -44,9 +44,9 @@ def model_arguments(golden, work, ranks):
                 "--model.vocab_size", str(golden["model"]["vocab_size"])]
     with open(f"{work}/config.json", "w") as file:
         json.dump(golden["config"], file)
-    said = artifacts.run("fsdp-trace", f"{work}/config.json", "--batch",
-                         str(golden["batch"]), "--seq",
-                         str(golden["seq"]), "-o", f"{work}/model.mlir")
+    said = commands.run("fsdp-trace", f"{work}/config.json", "--batch",
+                        str(golden["batch"]), "--seq",
+                        str(golden["seq"]), "-o", f"{work}/model.mlir")
     if said:
         sys.exit(f"a config.json that transformers wrote: {said}")
     return [f"{work}/model.mlir", "--mesh", f"dp_shard={ranks}"]
@@ -68,7 +68,7 @@ def check_gradients(golden, shards):
     worst = 0.0
     for tensor in golden["tensors"]:
         name = tensor["name"] + ".grad"
-        values = artifacts.full_tensor(shards, name, tensor["shape"])
+        values = full_tensor(shards, name, tensor["shape"])
         norm = math.sqrt(sum(float(v) ** 2 for v in values))
         stored = entries(golden, tensor, "gradient")
         square = sum((values[i] - v) ** 2 for i, v in stored)
@@ -104,34 +104,26 @@ def main():
     os.makedirs(work, exist_ok=True)
     with open(golden_path) as file:
         golden = json.load(file)
-    batch, seq = golden["batch"], golden["seq"]
-    rows_per_rank = batch // ranks
-    for rank in range(ranks):
-        rows = golden["rows"][rank * rows_per_rank:(rank + 1) * rows_per_rank]
-        shape = [rows_per_rank, seq]
-        artifacts.write_int32(
-            f"{work}/text.rank{rank}.safetensors",
-            {"tokens": (shape, [t for row in rows for t in row[:-1]]),
-             "targets": (shape, [t for row in rows for t in row[1:]])})
+    write_rows_of_ranks(f"{work}/text", golden["rows"], ranks)
     common = settings(golden, ranks, mode, chunks)
     model = model_arguments(golden, work, ranks)
 
     def train(name, *extra):
         out = f"{work}/{name}"
         options = common + list(extra)
-        artifacts.run("fsdp-compile", *model, *options, "-o", out)
-        artifacts.run("fsdp-run", out, *options, "-n", str(ranks),
-                      "--job.dump_folder", f"{out}.run", "--load",
-                      f"{work}/text.safetensors", "--dump", f"{out}.safetensors")
+        cache.compile(["fsdp-compile", *model, *options], out)
+        commands.run("fsdp-run", out, *options, "-n", str(ranks),
+                     "--job.dump_folder", f"{out}.run", "--load",
+                     f"{work}/text.safetensors", "--dump", f"{out}.safetensors")
         return out
 
     out = train("gradients", "--optimizer.name", "none", "--training.steps", "1",
                 "--lr_scheduler.warmup_steps", "0")
-    shards = [artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
+    shards = [read_safetensors(f"{out}.rank{rank}.safetensors")
               for rank in range(ranks)]
     check_gradients(golden, shards if mode == "fully_shard" else shards[:1])
     out = train("train")
-    check_losses(golden, artifacts.metrics(f"{out}.run"))
+    check_losses(golden, runs.metrics(f"{out}.run"))
 
 
 main()

@@ -9,7 +9,9 @@ import os
 import shutil
 import sys
 
-import artifacts
+from support import commands, runs
+from support.commands import expect
+from support.tensors import floats, read_safetensors
 
 REPLICATE = 2
 MODES = ("hybrid_shard", "fully_shard", "replicate")
@@ -35,11 +37,6 @@ RUNS = [
 ]
 
 
-def require(condition, message):
-    if not condition:
-        sys.exit(message)
-
-
 class Mesh:
     def __init__(self, config, text, work, shard):
         self.text, self.work, self.shard = text, work, shard
@@ -58,8 +55,8 @@ class Mesh:
             "--parallelism.fsdp_reshard_after_forward", reshard]
 
     def compile(self, options, *output):
-        return artifacts.run("fsdp-compile", *options, "--ranks",
-                             str(self.ranks), *output)
+        return commands.run("fsdp-compile", *options, "--ranks",
+                            str(self.ranks), *output)
 
     def plan(self, mode, bucket, reshard, distance):
         """Options that put `distance` into the plan with overlap."""
@@ -86,7 +83,7 @@ class Mesh:
                 for distance in DISTANCES if overlap == "block" else (None,):
                     plan = self.plan(mode, bucket, reshard, distance)
                     said = self.compile(options + plan, "--emit=memory")
-                    require("@train: peak" in said, said)
+                    expect("@train: peak" in said, said)
                     count += 1
         return count
 
@@ -100,17 +97,17 @@ class Mesh:
         if mode == "hybrid_shard":
             options = self.options("auto", bucket, overlap, reshard)
         count = str(self.ranks)
-        artifacts.run(*([] if shared else [*artifacts.MPIRUN, count]),
-                      "fsdp-run", out, *options,
-                      *(["-n", count] if shared else []),
-                      "--training.dataset_path", self.text,
-                      "--job.dump_folder", f"{out}.run",
-                      "--dump", f"{out}.safetensors")
+        commands.run(*([] if shared else [*commands.MPIRUN, count]),
+                     "fsdp-run", out, *options,
+                     *(["-n", count] if shared else []),
+                     "--training.dataset_path", self.text,
+                     "--job.dump_folder", f"{out}.run",
+                     "--dump", f"{out}.safetensors")
         steps = [(line["loss"], line["loss_hex"], line["grad_norm_hex"])
-                 for line in artifacts.metrics(f"{out}.run")]
-        require(len(steps) == STEPS, f"{len(steps)} steps")
+                 for line in runs.metrics(f"{out}.run")]
+        expect(len(steps) == STEPS, f"{len(steps)} steps")
         return steps, self.tensors(mode, [
-            artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
+            read_safetensors(f"{out}.rank{rank}.safetensors")
             for rank in range(self.ranks)])
 
     def tensors(self, mode, ranks):
@@ -126,9 +123,9 @@ class Mesh:
             parts = [rank[name][1] for rank in ranks]
             for group in range(copies):
                 mine = parts[group * shards:(group + 1) * shards]
-                require(mine == parts[:shards], f"{name} differs between groups")
-            result[name] = artifacts.floats(b"".join(parts[:shards]))
-        require(result, "the dump has no parameters")
+                expect(mine == parts[:shards], f"{name} differs between groups")
+            result[name] = floats(b"".join(parts[:shards]))
+        expect(result, "the dump has no parameters")
         return result
 
 
@@ -141,12 +138,12 @@ def equal(mine, theirs):
 
 def compare(mode, run, reference):
     (steps, tensors), (wanted_steps, wanted) = run, reference
-    require(tensors.keys() == wanted.keys(), f"{mode}: other tensors")
-    require(steps == wanted_steps,
-            f"{mode}: steps {steps}, the reference {wanted_steps}")
+    expect(tensors.keys() == wanted.keys(), f"{mode}: other tensors")
+    expect(steps == wanted_steps,
+           f"{mode}: steps {steps}, the reference {wanted_steps}")
     for name in wanted:
-        require(equal(tensors[name], wanted[name]),
-                f"{mode}: {name} has other bits")
+        expect(equal(tensors[name], wanted[name]),
+               f"{mode}: {name} has other bits")
 
 
 def main():

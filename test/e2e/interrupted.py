@@ -4,7 +4,6 @@ usage: interrupted.py CONFIG TEXT WORKDIR
 
 Each end is done to a long job of two ranks after its first steps; the next job
 in the same folder goes on behind it."""
-import atexit
 import os
 import re
 import shutil
@@ -12,65 +11,27 @@ import signal
 import subprocess
 import sys
 
-import artifacts
-from artifacts import MPIRUN, SECONDS, children, is_alive, listeners, wait_until
+from support import cache, commands, jobs, runs
+from support.commands import MPIRUN
+from support.jobs import lines_of
+from support.processes import listeners, send
+from support.waiting import wait_until
 
 
-def rank_of(pid):
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        for entry in file.read().split(b"\0"):
-            if entry.startswith((b"RANK=", b"OMPI_COMM_WORLD_RANK=")):
-                return int(entry.split(b"=")[1])
-    return -1
-
-
-def lines_of(path):
-    try:
-        with open(path) as file:
-            return file.read().count("\n")
-    except FileNotFoundError:
-        return 0
-
-
-class Job:
+class Job(jobs.Job):
     """A long job in `folder`; it has made some steps when it is returned."""
 
-    def __init__(self, command, folder, environment, **options):
-        self.folder, self.metrics = folder, f"{folder}/metrics.jsonl"
-        before = lines_of(self.metrics)
-        self.process = subprocess.Popen(
-            command, env=dict(os.environ, **environment),
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            **options)
-        self.ranks = []
-        atexit.register(self.kill_all)  # it would go on behind a test that fails
-        wait_until(lambda: lines_of(self.metrics) > before + 5, "first steps")
-        self.ranks = sorted(children(self.process.pid), key=rank_of)
+    def __init__(self, command, folder, environment):
+        before = lines_of(f"{folder}/metrics.jsonl")
+        super().__init__(command, folder, environment, stdout=subprocess.DEVNULL)
+        self.wait_for_steps(lambda: lines_of(self.metrics) > before + 5)
         self.steps = lines_of(self.metrics)
-
-    def kill_all(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for pid in filter(is_alive, self.ranks):
-            os.kill(pid, signal.SIGKILL)
-
-    def end(self):
-        """Waits for everybody; returns what was said."""
-        try:
-            _, said = self.process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            sys.exit(f"{self.folder}: hangs")
-        for pid in self.ranks:
-            wait_until(lambda: not is_alive(pid), f"{self.folder}: end of {pid}")
-        atexit.unregister(self.kill_all)
-        return said
 
 
 def segments(job):
     """Files in shared memory that belong to a job's MPI."""
     found = set()
-    for pid in job.ranks:
+    for pid in job.ranks.values():
         with open(f"/proc/{pid}/maps") as file:
             found |= {path for path in re.findall(r"/dev/shm/\S+", file.read())
                       if os.path.exists(path)}
@@ -88,20 +49,8 @@ def kill(*pids, number=signal.SIGKILL):
 
 def stop_and_kill(job):
     """What is stopped ends with its launcher too."""
-    kill(*job.ranks, number=signal.SIGSTOP)
+    kill(*job.ranks.values(), number=signal.SIGSTOP)
     kill(job.process.pid)
-
-
-def said_by_failure(command, **environment):
-    """What a command that has to fail says."""
-    try:
-        done = subprocess.run(command, env=dict(os.environ, **environment),
-                              capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        sys.exit(f"{command}: hangs")
-    if done.returncode == 0:
-        sys.exit(f"{command}: does not fail")
-    return done.stderr
 
 
 def check_errors(run, work):
@@ -113,13 +62,13 @@ def check_errors(run, work):
                  "--sample.length", "20"]
     by_messages = [*MPIRUN, "2", "env", "FSDP_SHARED_MEMORY=0", *run]
     for command in (run + ["-n", "2"], by_messages):
-        said = said_by_failure(command + ["--dump", dump], FSDP_TIMEOUT="60")
+        said = commands.fail(command + ["--dump", dump], FSDP_TIMEOUT="60")
         if not re.search(r"^fsdp(-run)?: rank 1: cannot write "
                          r"'.*rank1.safetensors'", said, re.M):
             sys.exit(f"the error of rank 1 is lost:\n{said}")
     hidden = ["env"] + [f"--unset=OMPI_COMM_WORLD_{name}" for name in
                         ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")]
-    said = said_by_failure([*MPIRUN, "2"] + hidden + run)
+    said = commands.fail([*MPIRUN, "2"] + hidden + run)
     if "MPI speaks of 2 processes, but no variable says" not in said:
         sys.exit(f"ranks without their variables:\n{said}")
 
@@ -129,20 +78,19 @@ def check_ignored(run, folder):
     ignored = [signal.SIGINT, signal.SIGHUP]
     before = {number: signal.signal(number, signal.SIG_IGN)
               for number in ignored}
-    job = Job(run + ["-n", "2", "--job.dump_folder", folder], folder, {},
-              start_new_session=True)
+    job = Job(run + ["-n", "2", "--job.dump_folder", folder], folder, {})
     for number, handler in before.items():
         signal.signal(number, handler)
     for number in ignored:
         os.killpg(job.process.pid, number)
     # The launcher looks after its ranks many times meanwhile.
     steps = lines_of(job.metrics) + 300
-    wait_until(lambda: lines_of(job.metrics) > steps or
-               job.process.poll() is not None, "steps after ignored signals")
-    if job.process.poll() is not None:
+    wait_until(lambda: lines_of(job.metrics) > steps or job.has_ended(),
+               "steps after ignored signals")
+    if job.has_ended():
         sys.exit(f"a job is ended by signals that it ignores: {job.end()}")
     kill(job.process.pid, number=signal.SIGTERM)
-    said = job.end()
+    _, _, said = job.end()
     if not re.search(r"stopped by signal 15", said):
         sys.exit(f"a job that ignores signals says\n{said}")
 
@@ -170,10 +118,12 @@ def ends():
            r"fsdp-run: rank 1 was ended by signal 3" + ".*" + where, {}, False)
     yield "launcher", lambda j: kill(j.process.pid), None, {}, False
     yield ("launcher-of-stopped", stop_and_kill, None, {}, False)
-    yield ("everybody", lambda j: kill(*j.ranks, j.process.pid), None, {}, False)
+    # The launcher may kill the others first.
+    yield ("everybody", lambda j: send(signal.SIGKILL, *j.ranks.values(), j.process.pid),
+           None, {}, False)
     yield ("stopped", lambda j: kill(j.ranks[1], number=signal.SIGSTOP),
            "fsdp-run: rank 0: " + silent.format(1), short, False)
-    yield ("all-stopped", lambda j: kill(*j.ranks, number=signal.SIGSTOP),
+    yield ("all-stopped", lambda j: kill(*j.ranks.values(), number=signal.SIGSTOP),
            stopped.format(r"\d"), short, False)
     yield ("own-terminate",
            lambda j: kill(j.process.pid, number=signal.SIGTERM), "", {}, True)
@@ -191,8 +141,7 @@ def main():
     shutil.rmtree(work, ignore_errors=True)
     artifact, folder = f"{work}/artifact", f"{work}/run"
     os.makedirs(work)
-    artifacts.run("fsdp-compile", "--config", config, "--ranks", "2", "-o",
-                  artifact)
+    cache.compile(["fsdp-compile", "--config", config, "--ranks", "2"], artifact)
     run = ["fsdp-run", artifact, "--config", config, "--training.dataset_path",
            text, "--job.dump_folder", folder, "--training.steps", "10000000",
            "--metrics.log_freq", "1000000"]
@@ -202,13 +151,14 @@ def main():
     for number, (name, harm, message, environment, own) in enumerate(done, 1):
         job = Job([*MPIRUN, "2"] + run if own else run + ["-n", "2"], folder,
                   environment)
-        if not own and listeners(job.process.pid, *job.ranks):
+        everybody = [job.process.pid, *job.ranks.values()]
+        if not own and listeners(*everybody):
             sys.exit(f"{name}: somebody from outside could hold the job up at "
-                     f"{listeners(job.process.pid, *job.ranks)}")
+                     f"{listeners(*everybody)}")
         if segments(job):
             sys.exit(f"{name}: {segments(job)} would stay after a kill")
         harm(job)
-        said = job.end()
+        _, _, said = job.end()
         lines = one_line(said)
         if message and not any(re.search(message, line) for line in lines):
             sys.exit(f"{name}: says\n{said}")
@@ -222,9 +172,9 @@ def main():
         locked = "run.lock" in os.listdir(folder)
         if left or (locked and message is not None and not own):
             sys.exit(f"{name}: left {os.listdir(folder)}")
-        runs = artifacts.metric_runs(folder)
-        if len(runs) != number or len({run["id"] for run, _ in runs}) != number:
-            sys.exit(f"{name}: {len(runs)} runs in the folder, not {number}")
+        found = runs.metric_runs(folder)
+        if len(found) != number or len({run["id"] for run, _ in found}) != number:
+            sys.exit(f"{name}: {len(found)} runs in the folder, not {number}")
     print(f"{len(done)} ends, all told and nothing lost")
 
 

@@ -5,8 +5,9 @@ one is the same sum in another order.
 usage: loss_chunks.py WORKDIR"""
 import sys
 
-import artifacts
-from accumulate import GLOBAL, Artifact, inputs_in, require
+from support.commands import expect
+from support.tensors import distance
+from accumulate import GLOBAL, compiled, inputs_in
 
 CHUNKS = 4
 # Relative, in the norm of the tensor: sums in f32, which bf16 rounds once. Then
@@ -22,13 +23,13 @@ CASES = {
 
 def step(work, text, batch, name, ranks, microbatches, own):
     """(loss, gradients) of one step without an optimizer."""
-    artifact = Artifact(work, name, text, ranks, microbatches,
+    artifact = compiled(work, name, ranks, microbatches,
                         optimizer__name="none",
                         training__local_batch_size=GLOBAL // (
                             microbatches * ranks // own.get(
                                 "parallelism__tensor_parallel_degree", 1)),
                         **own)
-    lines = artifact.train("--load", batch, "--training.steps", "1")
+    lines = artifact.train(text, "--load", batch, "--training.steps", "1")
     return lines[0]["loss_hex"], artifact.tensors(".grad")
 
 
@@ -36,15 +37,15 @@ def check(work, text, batch, name, ranks, microbatches, own):
     whole = step(work, text, batch, name, ranks, microbatches, own)
     cut = step(work, text, batch, f"{name}-cut", ranks, microbatches,
                {**own, "compile__loss_chunks": CHUNKS})
-    require(cut[0] == whole[0], f"{name}: the loss is {cut[0]}, not {whole[0]}")
+    expect(cut[0] == whole[0], f"{name}: the loss is {cut[0]}, not {whole[0]}")
     table = "tok_embeddings.weight.grad" if "model__tied" in own else "output.weight.grad"
     for tensor, values in whole[1].items():
         if tensor != table:
-            require(cut[1][tensor] == values, f"{name}: {tensor} has other bits")
+            expect(cut[1][tensor] == values, f"{name}: {tensor} has other bits")
     precision = own.get("training__mixed_precision_param", "float32")
-    error = artifacts.distance(cut[1][table], whole[1][table])
-    require(0 < error <= TOLERANCE[precision],
-            f"{name}: {table} has a relative error of {error:.1e}")
+    error = distance(cut[1][table], whole[1][table])
+    expect(0 < error <= TOLERANCE[precision],
+           f"{name}: {table} has a relative error of {error:.1e}")
     print(f"{name}: {table} differs by {error:.1e}")
 
 

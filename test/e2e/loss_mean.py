@@ -4,14 +4,16 @@ step are the means of those that single ranks find for their parts of the batch.
 usage: loss_mean.py WORKDIR"""
 import sys
 
-from accumulate import GLOBAL, Artifact, compare, inputs_in, require, write_ragged
+from accumulate import GLOBAL, compare, compiled, inputs_in, write_ragged
+
+from support.commands import expect
 
 PARTS = 2
 
 
-def step(artifact, batch):
+def step(artifact, text, batch):
     """(lines, gradients) of one step without an optimizer."""
-    lines = artifact.train("--load", batch, "--training.steps", "1")
+    lines = artifact.train(text, "--load", batch, "--training.steps", "1")
     return lines, artifact.tensors(".grad")
 
 
@@ -21,13 +23,13 @@ def mean_of_parts(work, text):
     for part in range(PARTS):
         batch = f"{work}/part-{part}.safetensors"
         write_ragged(batch, part, PARTS)
-        found.append(step(Artifact(
-            work, f"part-{part}", text, 1, 1, optimizer__name="none",
+        found.append(step(compiled(
+            work, f"part-{part}", 1, 1, optimizer__name="none",
             training__global_batch_size=GLOBAL // PARTS,
-            training__local_batch_size=GLOBAL // PARTS), batch))
+            training__local_batch_size=GLOBAL // PARTS), text, batch))
     losses = [lines[0]["loss"] for lines, _ in found]
-    require(abs(losses[0] / losses[1] - 1) > 1e-4,
-            f"the parts have the same loss: {losses}")
+    expect(abs(losses[0] / losses[1] - 1) > 1e-4,
+           f"the parts have the same loss: {losses}")
     gradients = {name: [sum(values) / PARTS for values in
                         zip(*(tensors[name] for _, tensors in found))]
                  for name in found[0][1]}
@@ -45,16 +47,16 @@ def main(work):
             ("replicate", "rank", 2, {"compile__mode": "replicate"}),
             ("tensor", "rank", 4, {"parallelism__tensor_parallel_degree": 2}),
             ("global", "global", 2, {})):
-        artifact = Artifact(work, name, text, ranks, 1,
+        artifact = compiled(work, name, ranks, 1,
                             training__loss_mean=mean, **base, **own)
-        actual = step(artifact, batch)
+        actual = step(artifact, text, batch)
         losses[mean] = actual[0][0]["loss"]
         if mean == "rank":
             worst = compare(name, actual, expected)
             print(f"{name}: worst relative error {worst:.1e}")
     # Else the batch would not tell one from the other.
     apart = abs(losses["rank"] / losses["global"] - 1)
-    require(apart > 1e-4, f"both means are {losses}")
+    expect(apart > 1e-4, f"both means are {losses}")
     print("the mean of ranks is trained on")
 
 

@@ -12,7 +12,8 @@ import re
 import shutil
 import sys
 
-import artifacts
+from support import commands, runs
+from support.commands import expect
 
 # What is ours; everything else that allocates is oneDNN, OpenMP or MPI.
 OURS = ("libfsdp_runtime.so", "step.so", "fsdp-rank-cpu")
@@ -28,11 +29,6 @@ VARIANTS = [
 ]
 
 
-def require(condition, message):
-    if not condition:
-        sys.exit(message)
-
-
 def group_of(library):
     if library.startswith("libdnnl"):
         return "oneDNN"
@@ -41,20 +37,20 @@ def group_of(library):
 
 def planned_bytes(settings, artifact):
     """The arena that fsdp-compile states, in all its places."""
-    compiled = artifacts.run("fsdp-compile", *settings, "--ranks", str(RANKS),
-                             "-o", artifact)
-    report = artifacts.run("fsdp-compile", *settings, "--ranks", str(RANKS),
-                           "--emit=memory")
+    compiled = commands.run("fsdp-compile", *settings, "--ranks", str(RANKS),
+                            "-o", artifact)
+    report = commands.run("fsdp-compile", *settings, "--ranks", str(RANKS),
+                          "--emit=memory")
     with open(f"{artifact}/manifest.json") as file:
         manifest = json.load(file)
     planned = manifest["arena"]["bytes"]
     peaks = [program["arena_bytes"] for program in manifest["programs"]]
-    require(max(peaks) == planned, f"peaks {peaks}, but the arena is {planned}")
+    expect(max(peaks) == planned, f"peaks {peaks}, but the arena is {planned}")
     stated = [int(number) for number in
               re.findall(r"(?:arena|peak) (\d+) bytes", compiled)]
-    require(stated == [planned] + peaks, f"{planned} bytes, but said:\n{compiled}")
-    require(str(planned) in report.replace(",", ""),
-            f"{planned} bytes, but reported:\n{report}")
+    expect(stated == [planned] + peaks, f"{planned} bytes, but said:\n{compiled}")
+    expect(str(planned) in report.replace(",", ""),
+           f"{planned} bytes, but reported:\n{report}")
     return planned
 
 
@@ -63,15 +59,15 @@ def check_run(said, folder, planned, shared):
     constant, but for 16 pages where MPI's pools may grow late (see below) and
     a second thread may reach deeper into its stack."""
     allocated = re.search(r"memory: ([\d,]+) bytes of arena", said).group(1)
-    require(int(allocated.replace(",", "")) == planned, said)
-    lines = artifacts.metrics(folder)
-    require(len(lines) == STEPS, f"{len(lines)} steps in {folder}")
-    require({line["arena_bytes"] for line in lines} == {planned},
-            f"{folder}: not all steps say {planned} bytes")
+    expect(int(allocated.replace(",", "")) == planned, said)
+    lines = runs.metrics(folder)
+    expect(len(lines) == STEPS, f"{len(lines)} steps in {folder}")
+    expect({line["arena_bytes"] for line in lines} == {planned},
+           f"{folder}: not all steps say {planned} bytes")
     resident = [line["resident_bytes"] for line in lines]
     spread = max(resident[WARM:]) - min(resident[WARM:])
-    require(spread <= (0 if shared else 16 * 4096),
-            f"resident memory changes after step {WARM}: {resident}")
+    expect(spread <= (0 if shared else 16 * 4096),
+           f"resident memory changes after step {WARM}: {resident}")
     return resident[-1]
 
 
@@ -84,7 +80,7 @@ def check_mappings(counts, planned, shared):
     wanted = sorted([pages] * arenas + boards)
     mapped = sorted(size for library, size in counts["mappings"]
                     if library in OURS)
-    require(mapped == wanted, f"mapped {mapped}, not {wanted}")
+    expect(mapped == wanted, f"mapped {mapped}, not {wanted}")
 
 
 def totals(window):
@@ -104,12 +100,12 @@ def check_allocations(rank, runs, shared):
     for step, run in enumerate(runs, 1):
         ours = {name: count for name, count in run["inside"].items()
                 if name in OURS}
-        require(not ours, f"rank {rank}, step {step}: we allocate: {ours}")
+        expect(not ours, f"rank {rank}, step {step}: we allocate: {ours}")
         # Between steps the rank formats its lines, but the runtime is still.
         # The last step is followed by the end of the run.
         if 1 < step < len(runs):
-            require("libfsdp_runtime.so" not in run["after"],
-                    f"rank {rank}, after step {step}: {run['after']}")
+            expect("libfsdp_runtime.so" not in run["after"],
+                   f"rank {rank}, after step {step}: {run['after']}")
     for step, run in enumerate(runs, 1):
         text = "; ".join(
             f"{group} {calls} of {size} bytes (largest {largest})"
@@ -117,17 +113,17 @@ def check_allocations(rank, runs, shared):
         print(f"  rank {rank}, step {step}: ours 0; {text}; in "
               f"{run['executes']} executions of oneDNN's primitives")
     warm = [(run["executes"], totals(run["inside"])) for run in runs[WARM:]]
-    require(all(executes == warm[0][0] and sums["oneDNN"] == warm[0][1]["oneDNN"]
-                for executes, sums in warm),
-            f"oneDNN's allocations change after step {WARM}")
-    require(not any("OpenMP" in sums for _, sums in warm),
-            f"OpenMP allocates after step {WARM}")
+    expect(all(executes == warm[0][0] and sums["oneDNN"] == warm[0][1]["oneDNN"]
+               for executes, sums in warm),
+           f"oneDNN's allocations change after step {WARM}")
+    expect(not any("OpenMP" in sums for _, sums in warm),
+           f"OpenMP allocates after step {WARM}")
     # MPI keeps pools of requests and buffers, which grow when more messages
     # are on their way at once than ever before. That depends on timing, so a
     # few late growths are accepted; through shared memory there are none.
     late = sum(sums.get("MPI", (0, 0, 0))[0] for _, sums in warm)
-    require(late <= (0 if shared else 8),
-            f"MPI allocates {late} times after step {WARM}")
+    expect(late <= (0 if shared else 8),
+           f"MPI allocates {late} times after step {WARM}")
 
 
 def main():
@@ -141,20 +137,20 @@ def main():
         settings = ["--config", config] + options
         planned = planned_bytes(settings, f"{folder}/artifact")
         ranks = str(RANKS)
-        run = [*([] if shared else [*artifacts.MPIRUN, ranks]),
+        run = [*([] if shared else [*commands.MPIRUN, ranks]),
                "fsdp-run", f"{folder}/artifact", *settings,
                *(["-n", ranks] if shared else []),
                "--training.dataset_path", text, "--training.steps", str(STEPS),
                "--job.dump_folder", folder]
-        resident = check_run(artifacts.run(*run), folder, planned, shared)
+        resident = check_run(commands.run(*run), folder, planned, shared)
         print(f"{' '.join(options)}, {environment}: planned = allocated = "
               f"{planned} bytes, resident {resident} from step {WARM + 1} on")
-        artifacts.run("env", f"LD_PRELOAD={interposer}",
-                      f"FSDP_ALLOCATIONS={folder}/allocations", *run)
+        commands.run("env", f"LD_PRELOAD={interposer}",
+                     f"FSDP_ALLOCATIONS={folder}/allocations", *run)
         for rank in range(RANKS):
             with open(f"{folder}/allocations.{rank}") as file:
                 counts = json.load(file)
-            require(len(counts["runs"]) == STEPS, f"{len(counts['runs'])} runs")
+            expect(len(counts["runs"]) == STEPS, f"{len(counts['runs'])} runs")
             check_mappings(counts, planned, shared)
             check_allocations(rank, counts["runs"], shared)
 

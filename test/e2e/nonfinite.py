@@ -10,11 +10,11 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 
-import artifacts
-from accumulate import words
+from support import commands, runs
+from support.commands import expect
+from support.tensors import write_safetensors
 
 # A byte that the text has seldom, and what only its embedding has.
 RARE, PLACE, COLUMN = 200, 7, 5
@@ -25,11 +25,6 @@ SETTINGS = {
     "model.vocab_size": VOCABULARY, "training.seq_len": SEQUENCE,
     "training.steps": 3, "lr_scheduler.warmup_steps": 0, "compile.threads": 1,
     "validation.enable": "false", "sample.length": 0, "metrics.peak_tflops": 1}
-
-
-def require(condition, message):
-    if not condition:
-        sys.exit(message)
 
 
 def shapes_of(artifact):
@@ -52,34 +47,20 @@ def write_text(path):
                          generator.randrange(100) for _ in range(20000)))
 
 
-class Artifact:
-    def __init__(self, work, name, ranks, **own):
-        self.path, self.text, self.ranks = f"{work}/{name}", f"{work}/text", ranks
-        self.rows = own.pop("rows")
-        self.settings = {**SETTINGS, **{key.replace("__", "."): value
-                                        for key, value in own.items()}}
-        artifacts.run("fsdp-compile", "--ranks", str(ranks),
-                      *words(self.settings), "-o", self.path)
-        with open(f"{self.path}/manifest.json") as file:
-            self.manifest = json.load(file)
-        self.shapes = shapes_of(self.path)
-
+class Artifact(runs.Artifact):
     def run(self, *options):
         """(status, what is said) of a training."""
         self.dump = f"{self.path}-dump"
         shutil.rmtree(f"{self.path}.run", ignore_errors=True)
-        done = subprocess.run(
-            ["fsdp-run", self.path, "-n", str(self.ranks),
-             *words(self.settings), "--training.dataset_path", self.text,
-             "--job.dump_folder", f"{self.path}.run", "--dump", self.dump,
-             *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True)
-        return done.returncode, done.stdout
+        status, said, errors = commands.finished(self.command(
+            "--dump", self.dump, *options, training__dataset_path=self.text,
+            job__dump_folder=f"{self.path}.run"))
+        return status, said + errors
 
     def left(self):
         """Losses and all bytes that a run leaves."""
         lines = [(line["step"], line["loss_hex"], line["grad_norm_hex"])
-                 for line in artifacts.metrics(f"{self.path}.run")]
+                 for line in runs.metrics(f"{self.path}.run")]
         return lines, [open(f"{self.dump}.rank{rank}", "rb").read()
                        for rank in range(self.ranks)]
 
@@ -87,7 +68,7 @@ class Artifact:
         """Files to load: full parameters and, where `places` has the rows and
         columns of rare tokens by rank, a batch that has them there alone."""
         generator = random.Random(5)
-        values = in_f32(self.shapes, parameters)
+        values = in_f32(shapes_of(self.path), parameters)
         rows = self.rows
         for rank in range(self.ranks):
             tokens = [[generator.randrange(100) for _ in range(SEQUENCE + 1)]
@@ -97,10 +78,18 @@ class Artifact:
             batch = {name: ("I32", [rows, SEQUENCE], array.array(
                 "i", [t for row in tokens for t in row[first:first + SEQUENCE]]
                 ).tobytes()) for first, name in enumerate(("tokens", "targets"))}
-            artifacts.write_safetensors(
+            write_safetensors(
                 f"{self.path}-{name}.rank{rank}",
                 {**values, **(batch if places else {})})
         return f"{self.path}-{name}"
+
+
+def compiled(work, name, ranks, rows, **own):
+    """`rows` are those of a rank's batch."""
+    artifact = Artifact.compiled(f"{work}/{name}", ranks, {
+        **SETTINGS, **commands.dotted(own)})
+    artifact.rows, artifact.text = rows, f"{work}/text"
+    return artifact
 
 
 def filled(rows, columns, value):
@@ -140,43 +129,42 @@ def tensors_of_backward():
             "norm.weight": [1e7] * DIM}
 
 
-
-def expect(said, pattern):
+def expect_first(said, pattern):
     """The text of the first value."""
     found = re.search(r"the first value that is not finite: (.*)", said)
-    require(found and re.match(pattern, found.group(1)),
-            f"not '{pattern}':\n{said}")
+    expect(found and re.match(pattern, found.group(1)),
+           f"not '{pattern}':\n{said}")
 
 
 def check(artifact):
     """What is finite is found so, and looking at it changes nothing."""
     status, said = artifact.run()
-    require(status == 0, said)
+    expect(status == 0, said)
     expected = artifact.left()
     status, said = artifact.run("--check-values")
-    require(status == 0 and "values: every one of every step" in said, said)
-    require(artifact.left() == expected, f"{artifact.path}: other bits")
+    expect(status == 0 and "values: every one of every step" in said, said)
+    expect(artifact.left() == expected, f"{artifact.path}: other bits")
 
 
 def plain(work):
     """The rare token in two places of the second rank."""
-    artifact = Artifact(work, "plain", 2, rows=3, training__local_batch_size=3,
+    artifact = compiled(work, "plain", 2, rows=3, training__local_batch_size=3,
                         training__mixed_precision_param="bfloat16",
                         compile__bucket="block", compile__overlap="block")
     check(artifact)
-    rare = tensors_of_rare_token(artifact.shapes)
+    rare = tensors_of_rare_token(shapes_of(artifact.path))
     file = artifact.file("rare", rare, {1: [(1, 4), (2, 0)]})
     name = (r"fwd layers\.0\.feed_forward mul \(call \d+ of program train\), "
             r"bf16 3x16x24: ")
     where = name + r"2 of 1,152 elements on rank 1, the first at \[1, 4, 5\]: inf"
     for options in [], ["--check-values"]:
         status, said = artifact.run("--load", file, *options)
-        require(status != 0 and "step 1: the " in said, said)
-        expect(said, where)
+        expect(status != 0 and "step 1: the " in said, said)
+        expect_first(said, where)
     # Both ranks have some in the same call: the first one speaks.
     file = artifact.file("both", rare, {0: [(2, 15)], 1: [(1, 4)]})
-    expect(artifact.run("--load", file)[1],
-           name + r"1 of 1,152 elements on rank 0, the first at \[2, 15, 5\]: inf")
+    expect_first(artifact.run("--load", file)[1],
+                 name + r"1 of 1,152 elements on rank 0, the first at \[2, 15, 5\]: inf")
     return artifact, rare
 
 
@@ -186,20 +174,20 @@ def skipped(artifact, rare):
     settings = ["--load", file, "--training.on_nonfinite=skip",
                 "--training.max_skipped_steps=50", "--training.steps=8"]
     status, said = artifact.run(*settings)
-    require(status == 0, said)
+    expect(status == 0, said)
     warnings = [line for line in said.splitlines() if "it was skipped" in line]
     named = [line for line in warnings if "feed_forward mul" in line]
-    require(2 <= len(warnings) < 8 and named == warnings[:1], said)
+    expect(2 <= len(warnings) < 8 and named == warnings[:1], said)
     expected = artifact.left()
     os.rename(f"{artifact.path}/values.json", f"{artifact.path}/kept")
     status, said = artifact.run(*settings)
-    require(status == 0 and said.count("it was skipped") == len(warnings) and
-            "so far): all parameters are finite, the step's own values are not "
-            f"(the artifact has no {artifact.path}/values.json" in said, said)
-    require(artifact.left() == expected, "the step run again leaves a trace")
+    expect(status == 0 and said.count("it was skipped") == len(warnings) and
+           "so far): all parameters are finite, the step's own values are not "
+           f"(the artifact has no {artifact.path}/values.json" in said, said)
+    expect(artifact.left() == expected, "the step run again leaves a trace")
     status, said = artifact.run("--check-values")
-    require(status != 0 and "values.json, by which values are named; compile it "
-            "again" in said, said)
+    expect(status != 0 and "values.json, by which values are named; compile it "
+           "again" in said, said)
     os.rename(f"{artifact.path}/kept", f"{artifact.path}/values.json")
 
 
@@ -215,7 +203,7 @@ def damaged(artifact):
         with open(path, "w") as file:
             json.dump(table, file)
         status, said = artifact.run("--check-values")
-        require(status != 0 and text in said, f"not '{text}':\n{said}")
+        expect(status != 0 and text in said, f"not '{text}':\n{said}")
 
     def replaced(place, number):
         return lambda table: table["programs"][0]["values"][-1].__setitem__(
@@ -234,7 +222,7 @@ def damaged(artifact):
 
 def accumulated(work):
     """Microbatches, of which the second one of the first rank has it."""
-    artifact = Artifact(work, "accumulated", 2, rows=6,
+    artifact = compiled(work, "accumulated", 2, rows=6,
                         training__local_batch_size=2,
                         training__global_batch_size=12,
                         training__mixed_precision_param="float32",
@@ -242,30 +230,30 @@ def accumulated(work):
                         compile__accumulate_reduce="once",
                         compile__loss_chunks=4)
     check(artifact)
-    file = artifact.file("rare", tensors_of_rare_token(artifact.shapes),
+    file = artifact.file("rare", tensors_of_rare_token(shapes_of(artifact.path)),
                          {0: [(3, 2)]})
-    expect(artifact.run("--load", file)[1],
-           r"fwd layers\.0\.feed_forward mul \(call \d+ of program accumulate on "
-           r"microbatch 1\), f32 2x16x24: 1 of 768 elements on rank 0, the first "
-           r"at \[1, 2, 5\]: inf")
+    expect_first(artifact.run("--load", file)[1],
+                 r"fwd layers\.0\.feed_forward mul \(call \d+ of program accumulate on "
+                 r"microbatch 1\), f32 2x16x24: 1 of 768 elements on rank 0, the first "
+                 r"at \[1, 2, 5\]: inf")
     return artifact
 
 
 def backward(work):
     """One rank, and its parameters."""
-    artifact = Artifact(work, "backward", 1, rows=2,
+    artifact = compiled(work, "backward", 1, rows=2,
                         training__local_batch_size=2,
                         training__mixed_precision_param="bfloat16")
     file = artifact.file("huge", tensors_of_backward(), {0: [(0, 0)]})
-    expect(artifact.run("--load", file)[1],
-           r"bwd layers\.1\.feed_forward\.w2 dx \(call \d+ of program train\), "
-           r"bf16 2x16x24: \d+ of 768 elements on rank 0, the first at "
-           r"\[\d+, \d+, \d+\]: -?inf")
+    expect_first(artifact.run("--load", file)[1],
+                 r"bwd layers\.1\.feed_forward\.w2 dx \(call \d+ of program train\), "
+                 r"bf16 2x16x24: \d+ of 768 elements on rank 0, the first at "
+                 r"\[\d+, \d+, \d+\]: -?inf")
     file = artifact.file("bad", {"norm.weight": [1.0] * 9 + [float("nan")] * 7})
     for options in [], ["--check-values"]:
         said = artifact.run("--load", file, *options)[1]
-        require("the parameter 'norm.weight' is not finite: element 9 of rank "
-                "0's part" in said, said)
+        expect("the parameter 'norm.weight' is not finite: element 9 of rank "
+               "0's part" in said, said)
 
 
 def main(work):
@@ -276,7 +264,7 @@ def main(work):
     damaged(artifact)
     skipped(accumulated(work), rare)
     backward(work)
-    check(Artifact(work, "tensor", 4, rows=1, training__local_batch_size=1,
+    check(compiled(work, "tensor", 4, rows=1, training__local_batch_size=1,
                    training__mixed_precision_param="float32",
                    parallelism__tensor_parallel_degree=2))
     print("the first values that are not finite are named")
@@ -288,5 +276,5 @@ if __name__ == "__main__":
     else:  # ARTIFACT TEXT FILE: what others train with
         write_text(sys.argv[2])
         shapes = shapes_of(sys.argv[1])
-        artifacts.write_safetensors(sys.argv[3],
-                                    in_f32(shapes, tensors_of_rare_token(shapes)))
+        write_safetensors(sys.argv[3],
+                          in_f32(shapes, tensors_of_rare_token(shapes)))

@@ -8,7 +8,8 @@ import itertools
 import math
 import sys
 
-import artifacts
+from support import cache, commands
+from support.tensors import floats, read_safetensors, write_int32, write_safetensors
 
 SHAPES = {"both": [6, 10], "rows": [10, 2], "columns": [3, 7], "whole": [5]}
 PLACEMENTS = {"both": '{"tp"}, {| "dp"}', "rows": '{"tp" | "dp"}, {}',
@@ -47,16 +48,16 @@ func.func @part(%x: tensor<7x3xi32> {nn.name = "x"}) -> (tensor<7x3xi32> {nn.nam
 def compile_text(work, name, text):
     with open(f"{work}/{name}.mlir", "w") as file:
         file.write(text)
-    artifacts.run("fsdp-compile", f"{work}/{name}.mlir", "--programs-only",
-                  "-o", f"{work}/{name}")
+    cache.compile(["fsdp-compile", f"{work}/{name}.mlir", "--programs-only"],
+                  f"{work}/{name}")
 
 
 def run(work, name, ranks, file, seed, out):
     """What every rank holds after the program."""
-    artifacts.run("fsdp-run", f"{work}/{name}", "-n", str(ranks), "--program",
-                  "part", "--load", file, SEED, str(seed), "--dump",
-                  f"{work}/{out}.st")
-    return [artifacts.read_safetensors(f"{work}/{out}.rank{rank}.st")
+    commands.run("fsdp-run", f"{work}/{name}", "-n", str(ranks), "--program",
+                 "part", "--load", file, SEED, str(seed), "--dump",
+                 f"{work}/{out}.st")
+    return [read_safetensors(f"{work}/{out}.rank{rank}.st")
             for rank in range(ranks)]
 
 
@@ -90,18 +91,18 @@ def main(work):
     compile_text(work, "alone", ALONE)
     rows = list(range(1, 22))
     batch = f"{work}/x.st"
-    artifacts.write_int32(batch, {"x": ([7, 3], rows)})
+    write_int32(batch, {"x": ([7, 3], rows)})
     (alone,) = run(work, "alone", 1, batch, 42, "alone")
     placed = run(work, "placed", 4, batch, 42, "placed")
     # Other first values, which the loaded ones replace.
     state = {name: ("F32", *alone[name]) for name in SHAPES}
     state["x"] = ("I32", [7, 3], array.array("i", rows).tobytes())
-    artifacts.write_safetensors(f"{work}/state.st", state)
+    write_safetensors(f"{work}/state.st", state)
     loaded = run(work, "placed", 4, f"{work}/state.st", 7, "loaded")
     boxes = 0
     for rank in range(4):
         for name in SHAPES:
-            box = expected(name, rank, artifacts.floats(alone[name][1]))
+            box = expected(name, rank, floats(alone[name][1]))
             for what, ranges in ("placed", placed), ("loaded", loaded):
                 if (list(ranges[rank][name][0]), ranges[rank][name][1]) != box:
                     sys.exit(f"rank {rank}: {name} is not its box when {what}")

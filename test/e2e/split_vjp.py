@@ -8,7 +8,8 @@ import random
 import struct
 import sys
 
-import artifacts
+from support import cache, commands
+from support.tensors import read_safetensors, write_safetensors
 
 RANKS, BATCH, SEQUENCE, VOCABULARY = 2, 4, 16, 256
 
@@ -16,21 +17,21 @@ RANKS, BATCH, SEQUENCE, VOCABULARY = 2, 4, 16, 256
 def compiled(work, name, options):
     graph, text = f"{work}/graph.mlir", f"{work}/{name}.mlir"
     if not os.path.exists(graph):
-        artifacts.run("fsdp-trace", "llama3_debug", "--batch", str(BATCH), "--seq",
-                      str(SEQUENCE), "-o", graph)
-    artifacts.run("fsdp-opt", graph, f"--fsdp-shard=mesh=dp_shard={RANKS}",
-                  f"--nn-differentiate{options}", "--canonicalize", "--cse", "-o",
-                  text)
-    artifacts.run("fsdp-compile", text, "--programs-only", "-o", f"{work}/{name}")
+        commands.run("fsdp-trace", "llama3_debug", "--batch", str(BATCH), "--seq",
+                     str(SEQUENCE), "-o", graph)
+    commands.run("fsdp-opt", graph, f"--fsdp-shard=mesh=dp_shard={RANKS}",
+                 f"--nn-differentiate{options}", "--canonicalize", "--cse", "-o",
+                 text)
+    cache.compile(["fsdp-compile", text, "--programs-only"], f"{work}/{name}")
     return f"{work}/{name}"
 
 
 def program(artifact, name, load):
     """Runs one program; {name: bytes} of every rank."""
     dump = f"{artifact}-{name}.safetensors"
-    artifacts.run("fsdp-run", artifact, "-n", str(RANKS), "--program", name,
-                  "--load", load, "--dump", dump)
-    return dump, [artifacts.read_safetensors(
+    commands.run("fsdp-run", artifact, "-n", str(RANKS), "--program", name,
+                 "--load", load, "--dump", dump)
+    return dump, [read_safetensors(
         dump.replace(".safetensors", f".rank{rank}.safetensors"))
         for rank in range(RANKS)]
 
@@ -43,9 +44,9 @@ def main(work):
         "i", [generator.randrange(VOCABULARY)
               for _ in range(BATCH * SEQUENCE)]).tobytes())
              for name in ("tokens", "targets")}
-    artifacts.write_safetensors(f"{work}/batch.safetensors", batch)
+    write_safetensors(f"{work}/batch.safetensors", batch)
     batch["loss.cotangent"] = ("F32", [], struct.pack("<f", 1))
-    artifacts.write_safetensors(f"{work}/seeded.safetensors", batch)
+    write_safetensors(f"{work}/seeded.safetensors", batch)
 
     joint = compiled(work, "joint", "")
     _, expected = program(joint, "train", f"{work}/batch.safetensors")

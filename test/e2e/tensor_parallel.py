@@ -3,12 +3,12 @@ axis "tp" are those of one rank on the same batch, of which every sequence has
 another number of ignored labels.
 
 usage: tensor_parallel.py WORKDIR [NAME...]"""
-import json
 import os
 import random
 import sys
 
-import artifacts
+from support import commands, runs
+from support.tensors import distance, floats, whole, write_rows
 
 BATCH, SEQUENCE, VOCABULARY = 4, 16, 257
 TOLERANCE = 1e-5  # relative, in the norm of a tensor: f32 sums in other orders
@@ -34,13 +34,8 @@ MESHES = {
 }
 
 
-def words(settings):
-    return [word for key, value in settings.items()
-            for word in (f"--{key}", str(value))]
-
-
 def train(work, name, mesh):
-    """One step without an optimizer; (manifest, dump of every rank, loss)."""
+    """One step without an optimizer; (artifact, dump of every rank, loss)."""
     replicate, shard, tensor, own = mesh
     ranks = replicate * shard * tensor
     out = f"{work}/{name}"
@@ -53,15 +48,12 @@ def train(work, name, mesh):
         "training.mixed_precision_param": "float32", "optimizer.name": "none",
         "lr_scheduler.warmup_steps": 0, "validation.enable": "false",
         "sample.length": 0, "metrics.peak_tflops": 1, **own}
-    artifacts.run("fsdp-compile", "--ranks", str(ranks), *words(settings), "-o", out)
-    artifacts.run("fsdp-run", out, *words(settings), "-n", str(ranks),
-                  "--job.dump_folder", f"{out}.run", "--load",
-                  f"{work}/batch.safetensors", "--dump", f"{out}.safetensors")
-    with open(f"{out}/manifest.json") as file:
-        manifest = json.load(file)
-    dumps = [artifacts.read_safetensors(f"{out}.rank{rank}.safetensors")
-             for rank in range(ranks)]
-    return manifest, dumps, artifacts.metrics(f"{out}.run")[0]["loss"]
+    artifact = runs.Artifact.compiled(out, ranks, settings)
+    commands.run(*artifact.command(
+        "--load", f"{work}/batch.safetensors", "--dump", f"{out}.safetensors",
+        job__dump_folder=f"{out}.run"))
+    return (artifact, artifact.dumps(f"{out}.safetensors"),
+            runs.metrics(f"{out}.run")[0]["loss"])
 
 
 def write_inputs(work):
@@ -70,11 +62,7 @@ def write_inputs(work):
             for _ in range(BATCH)]
     targets = [[-100 if i < 3 * number else t for i, t in enumerate(row[1:])]
                for number, row in enumerate(rows)]
-    shape = [BATCH, SEQUENCE]
-    artifacts.write_int32(
-        f"{work}/batch.safetensors",
-        {"tokens": (shape, [t for row in rows for t in row[:-1]]),
-         "targets": (shape, [t for row in targets for t in row])})
+    write_rows(f"{work}/batch.safetensors", rows, targets)
     with open(f"{work}/text", "w") as file:  # never sampled
         file.write("x" * 1000)
 
@@ -90,13 +78,13 @@ def main(work, *names):
         if key not in references:
             references[key] = train(work, f"one-{len(references)}",
                                     (1, 1, 1, model))
-        manifest, dumps, loss = train(work, name, mesh)
+        artifact, dumps, loss = train(work, name, mesh)
         one, (alone,), expected = references[key]
         worst = abs(loss / expected - 1)
-        gradients = [r["name"] for r in one["ranges"] if r["role"] == "gradient"]
+        gradients = one.names("gradient")
         for gradient in gradients:
-            error = artifacts.distance(artifacts.whole(manifest, dumps, gradient),
-                                       list(artifacts.floats(alone[gradient][1])))
+            error = distance(whole(artifact.manifest, dumps, gradient),
+                             list(floats(alone[gradient][1])))
             worst = max(worst, error)
             if error > TOLERANCE:
                 sys.exit(f"{name}: {gradient}: relative error {error:.2e}")

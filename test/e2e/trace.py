@@ -7,7 +7,7 @@ import json
 import re
 import sys
 
-from artifacts import expect
+from support.commands import expect
 
 STEPS_TRACK = 4
 

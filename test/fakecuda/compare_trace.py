@@ -11,14 +11,13 @@ arena, sizes, the communicators' ranks, and the edges of graphs. What an exec
 operation issues is said once, in exec_calls.py. A difference is one line."""
 import collections
 import json
-import os
 import re
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
-
 import exec_calls
-import exec_text
+import exec_programs
+from exec_call_forms import FLAGS, AtMost, Channel, Device, Event, Host, ranks_of
+from support import exec_text
 
 
 class Difference(Exception):
@@ -151,11 +150,11 @@ class Comparison:
 
     def _agree(self, expected, given):
         """Whether an issued value is the one that a program means."""
-        if isinstance(expected, exec_calls.AtMost):
+        if isinstance(expected, AtMost):
             return given <= expected.bound
-        if isinstance(expected, (exec_calls.Event, exec_calls.Channel, Graph, Executable)):
+        if isinstance(expected, (Event, Channel, Graph, Executable)):
             return self.names[type(expected)].agree(expected, given)
-        if isinstance(expected, (exec_calls.Host, exec_calls.Device)):
+        if isinstance(expected, (Host, Device)):
             kind = type(expected).__name__.lower()
             return (isinstance(given, tuple) and given[0] == kind
                     and self.names[kind].agree(expected, given))
@@ -180,7 +179,7 @@ class Comparison:
         size = self.module.bytes["arena_bytes"]
         for expected in (
                 {"call": "fill", "stream": "compute", "value": 0, "to": 0, "bytes": size},
-                {"call": "fill", "stream": "compute", "value": 0, "to": exec_calls.FLAGS,
+                {"call": "fill", "stream": "compute", "value": 0, "to": FLAGS,
                  "bytes": 4},
                 SYNCHRONIZE):
             self._take("preparation", expected)
@@ -197,7 +196,7 @@ class Comparison:
 
     def _calls(self, name):
         self.runs += 1
-        return exec_calls.calls_of(self.module, self.module.blocks[name], self.rank, self.runs)
+        return exec_programs.calls_of(self.module, self.module.blocks[name], self.rank, self.runs)
 
     def _run(self, what, name):
         """One program; then the host waits."""
@@ -214,8 +213,8 @@ class Comparison:
         for run, name in enumerate(programs):
             for part, expected in self._calls(name):
                 if expected["call"] == "copy":
-                    expected = {key: exec_calls.Host((number, run, value.range))
-                                if isinstance(value, exec_calls.Host) else value
+                    expected = {key: Host((number, run, value.range))
+                                if isinstance(value, Host) else value
                                 for key, value in expected.items()}
                 edges.add(self._take(f"{name}, run {run} of {what}, {part}", expected))
         graph = {"graph": Graph(number)}
@@ -234,7 +233,7 @@ class Comparison:
         finished = None
         for step in range(1, count):
             number = (step - 1) % GRAPHS
-            event = exec_calls.Event(f"finished {number}")
+            event = Event(f"finished {number}")
             self._take(f"step {step}", {"call": "graph_launch", **COMPUTE,
                                         "executable": Executable(number)})
             self._take(f"step {step}", {"call": "record", **COMPUTE, "event": event})
@@ -250,8 +249,8 @@ class Comparison:
         """Returns the order in which each communicator was split off."""
         arena = self.recorded.arena
         order = []
-        for channel, comm in self.names[exec_calls.Channel].ours.items():
-            ranks = exec_calls.ranks_of(self.module, channel.axes, self.rank)
+        for channel, comm in self.names[Channel].ours.items():
+            ranks = ranks_of(self.module, channel.axes, self.rank)
             splits = [s for s in self.recorded.splits if s["comm"] == comm]
             if len(splits) != 1 or splits[0]["color"] != ranks[0] \
                     or splits[0]["key"] != ranks.index(self.rank):

@@ -16,7 +16,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-SECONDS = 300
+from support.fake_device import free_port, torchrun
+from support.processes import ranks_of_session
+from support.waiting import SECONDS
+
 # What is said where nothing is wrong.
 WORKS = r"^$"
 WORKS_SLOWLY = (r"^fsdp-run: warning: NCCL cannot register the arena here: transfers go "
@@ -28,12 +31,6 @@ RUN = ["--training.steps", "2", "--validation.enable", "false",
        "--sample.length", "0", "--lr_scheduler.warmup_steps", "0"]
 # Never ends by itself.
 LONG = ["--training.steps", "1000000", *RUN[2:]]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Job:
@@ -71,22 +68,6 @@ class Job:
             start_new_session=True)
 
 
-def torchrun(port, size=2, **own):
-    """The variables of both ranks on this machine, all that torchrun sets."""
-    return [{"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank,
-             "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0, "GROUP_WORLD_SIZE": 1,
-             "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size, "ROLE_NAME": "default",
-             "MASTER_ADDR": "localhost", "MASTER_PORT": port,
-             "OMP_NUM_THREADS": 1,
-             # Where another test has the same port by chance, ranks keep apart.
-             "TORCHELASTIC_RUN_ID": f"job-{os.getpid()}-{port}",
-             "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
-             "TORCHELASTIC_USE_AGENT_STORE": "True",
-             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-             "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1, **own}
-            for rank in range(2)]
-
-
 def slurm_job(size=2):
     """What sbatch gives a job's script: Slurm 22.05 with this machine as its
     only one. Nobody has asked for a number of tasks per machine."""
@@ -117,28 +98,13 @@ def changed(ranks, rank, **own):
     return [{**one, **own} if i == rank else one for i, one in enumerate(ranks)]
 
 
-def rank_processes(process):
-    """Process ids of the job's ranks, in the order in which they began."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                program = file.read().split(b"\0")[0]
-            if (entry.isdigit() and program.endswith(b"fsdp-rank-cuda")
-                    and os.getsid(int(entry)) == os.getsid(process.pid)):
-                found.append(int(entry))
-        except OSError:
-            pass
-    return sorted(found)
-
-
 def after_first_step(number, action):
     """Does `action` to a rank once the job has printed a step."""
     def disturb(process):
         for line in process.stdout:
             if line.startswith("step:"):
                 break
-        os.kill(rank_processes(process)[number], action)
+        os.kill(ranks_of_session(process.pid)[number], action)
     return disturb
 
 
@@ -256,7 +222,7 @@ def check(start, message, disturb=None):
         problems.append(f"does not say {message}")
     if seconds >= SECONDS:
         problems.append(f"took {seconds:.0f} s")
-    if rank_processes(process):
+    if ranks_of_session(process.pid):
         problems.append("a rank is left")
     end(process)
     return problems, errors
@@ -273,17 +239,18 @@ def main(device, artifact, twins, text, work):
 
     # The first run of an artifact times matmuls, which the others do not.
     outcome(("first", ("a good one", lambda job: job.local(), WORKS)))
-    failures = bad = 0
+    failures = bad = good = 0
     with socket.socket() as taken, ThreadPoolExecutor(3) as pool:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         for name, message, problems, errors in pool.map(
                 outcome, enumerate(cases(taken.getsockname()[1]))):
             bad += not is_good(message)
+            good += is_good(message)
             failures += bool(problems)
             said = errors.strip().replace("\n", "\n    ")
             print(f"{name}: {'; '.join(problems) or 'good'}\n    {said}")
-    print(f"{bad} bad environments, {failures} end badly")
+    print(f"{bad} bad environments and {good} good ones, {failures} end badly")
     sys.exit(failures > 0)
 
 

@@ -5,36 +5,15 @@ ranks is an exchange and one kernel per tensor, the gradient of an embedding a
 sort, a fill and a kernel, and so on. It is written from what the operations mean
 (docs/reference) and how the runtime cuts its kernels, and shares no code with
 either."""
-import collections
 import math
 import re
 import struct
 
-import exec_order
-import exec_text
-
-# What the process has other names for: an event, the host's place of a range,
-# memory of the device beside the arena, a communicator. And a limit of a size.
-Event = collections.namedtuple("Event", "name")
-Host = collections.namedtuple("Host", "range")
-Device = collections.namedtuple("Device", "what")
-Channel = collections.namedtuple("Channel", "stream axes")
-AtMost = collections.namedtuple("AtMost", "bound")
-FLAGS = Device("data errors")
-
-TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
-C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
-# Elements that are only moved, by their bytes.
-MOVED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long",
-         16: "gpu::Packet<unsigned int, 4>"}
-GATHER, SEND, RECEIVE, REDUCE, REDUCE_SCATTER, ALL_REDUCE = range(6)
-SUM_TYPES = {"f32": 1, "i64": 2}  # 0: nothing is added
-EXCHANGE_BYTES = 64 << 20  # what a reduction receives at once, about
-SMALL_BYTES = 4096  # an all-reduce of no more sends whole tensors
-
-
-def ceil_div(a, b):
-    return -(-a // b)
+from exec_call_forms import (
+    ALL_REDUCE, C_NAMES, EXCHANGE_BYTES, FLAGS, GATHER, MOVED, RECEIVE, REDUCE, REDUCE_SCATTER,
+    SEND, SMALL_BYTES, SUM_TYPES, TYPES, AtMost, Channel, Host, ceil_div, copy, elements, fill,
+    launch, packet, place_of, ranks_of, rows, tree_of)
+from support import exec_text
 
 
 #===------------------------------------------------------------------------===#
@@ -118,81 +97,6 @@ def decoded(kernel, values, place):
 def rounded(number):
     """As an f32."""
     return struct.unpack("<f", struct.pack("<f", number))[0]
-
-
-#===------------------------------------------------------------------------===#
-# Single calls
-#===------------------------------------------------------------------------===#
-
-def launch(stream, kernel, blocks, block, pointers, values=()):
-    return {"call": "launch", "stream": stream, "kernel": kernel, "grid": [blocks, 1, 1],
-            "block": [*block, 1], "pointers": list(pointers), "values": list(values)}
-
-
-def elements(stream, kernel, count, pointers, values=(), each=4):
-    """Threads with `each` elements, 256 in a block."""
-    return launch(stream, kernel, ceil_div(count, 256 * each), (256, 1), pointers, values)
-
-
-def packet(row_elements, element, places):
-    """Elements of 16 bytes, or one where rows or places are no multiples."""
-    width = exec_text.ELEMENT_BYTES[element]
-    whole = all(place % 16 == 0 for place in [row_elements * width, *places])
-    return 16 // width if whole else 1
-
-
-def rows(stream, kernel, count, pointers, values=()):
-    return launch(stream, kernel, ceil_div(count, 16), (256, 1), pointers, values)
-
-
-def fill(stream, place, size):
-    return {"call": "fill", "stream": stream, "value": 0, "to": place, "bytes": size}
-
-
-def copy(stream, source, target, size):
-    return {"call": "copy", "stream": stream, "from": source, "to": target, "bytes": size}
-
-
-def event(call, name, stream):
-    return {"call": call, "event": Event(name), "stream": stream}
-
-
-#===------------------------------------------------------------------------===#
-# Groups of ranks
-#===------------------------------------------------------------------------===#
-
-def _digits(module, axes):
-    stride, strides = 1, {}
-    for name, size in reversed(module.axes.items()):
-        strides[name] = stride
-        stride *= size
-    return [(axis.size, strides[axis.name] * axis.inner) for axis in axes]
-
-
-def ranks_of(module, axes, rank):
-    digits = _digits(module, axes)
-    start = rank
-    for size, stride in digits:
-        start -= start // stride % size * stride
-    ranks = [start]
-    for size, stride in digits:
-        ranks = [r + i * stride for r in ranks for i in range(size)]
-    return ranks
-
-
-def place_of(module, axes, rank):
-    """A rank's among those that differ from it along the axes alone."""
-    return ranks_of(module, axes, rank).index(rank)
-
-
-def tree_of(module, axes):
-    """(ranks, positions from one to the next) by axis, in the mesh's order."""
-    found, positions = [], 1
-    for size, stride in reversed(_digits(module, axes)):
-        if size > 1:
-            found.append((stride, (size, positions)))
-        positions *= size
-    return [axis for _, axis in sorted(found, reverse=True)]
 
 
 #===------------------------------------------------------------------------===#
@@ -508,7 +412,7 @@ def _collective(op):
     return (_fast_reduction if op.has("fast") else _reduction)(op, axes, ranks)
 
 
-def _with_progress(op, calls, run, program, number):
+def with_progress(op, calls, run, program, number):
     """Words around a collective say in which run of which program it is, and
     which of that program's; the first one is odd."""
     def word(step):
@@ -666,78 +570,3 @@ ISSUES = {
     "clip_coefficient": _clip_coefficient,
     "adamw": _adamw,
 }
-
-
-#===------------------------------------------------------------------------===#
-# Programs
-#===------------------------------------------------------------------------===#
-
-def _read_kernels(module):
-    """Rows, columns and lines of every kernel."""
-    kernels, name = {}, None
-    for line in module.rest:
-        if found := re.match(r"  exec\.kernel @(\S+) over\((\d+), (\d+)\)", line):
-            name = found.group(1)
-            kernels[name] = (int(found.group(2)), int(found.group(3)), [])
-        if name:
-            kernels[name][2].append(line)
-        if line == "  }":
-            name = None
-    return kernels
-
-
-def _exchanged(module, program, what):
-    ranges = [module.ranges[name] for name in program.lists[what]]
-    if what == "inputs":
-        return [r for r in ranges if r.role == "input"]
-    return [r for r in ranges if exec_text.elements(r.kind)[0] == 1]
-
-
-def _begin(module, program):
-    for r in _exchanged(module, program, "inputs"):
-        yield f"input {r.name}", copy("compute", Host(r.name), r.offset,
-                                      exec_text.bytes_of(r.kind))
-    yield "its beginning", event("record", "begun", "compute")
-    for stream in exec_text.STREAMS[1:]:
-        yield "its beginning", event("wait", "begun", stream)
-
-
-def _end(module, program):
-    for stream in exec_text.STREAMS[1:]:
-        yield "its end", event("record", f"ended {stream}", stream)
-        yield "its end", event("wait", f"ended {stream}", "compute")
-    for r in _exchanged(module, program, "outputs"):
-        yield f"output {r.name}", copy("compute", r.offset, Host(r.name),
-                                       exec_text.bytes_of(r.kind))
-    yield "its data errors", copy("compute", FLAGS, Host("data errors"), 4)
-    yield "its data errors", fill("compute", FLAGS, 4)
-
-
-def calls_of(module, program, rank, run):
-    """What a run of a program issues until the host waits: (for messages,
-    call). Runs count from 1."""
-    if not hasattr(module, "kernels"):
-        module.kernels = _read_kernels(module)
-        module.kinds = {id(op): kinds for block in module.blocks.values()
-                        for kinds in [block.kinds()] for op in block.body}
-    programs = [block for block in module.blocks.values() if block.op == "program"]
-    collectives = 0
-    yield from _begin(module, program)
-    for number, issued in enumerate(exec_order.Issue(module, program).issued):
-        op = issued.op
-        what = f"operation {number}, exec.{op.op}"
-        if isinstance(op, exec_text.Event):
-            yield what, event(op.op, issued.number, op.stream)
-            continue
-        if op.op not in ISSUES:
-            raise ValueError(f"{what}: exec_calls.py does not say what it issues")
-        work = Operation(module, issued, module.kinds[id(op)], rank)
-        place = work.value("nn.module") or work.value("serves") or ""
-        calls = ISSUES[op.op](work)
-        # A rank that is alone has nobody who reads them.
-        if op.op == "collective" and math.prod(module.axes.values()) > 1:
-            calls = _with_progress(work, calls, run, programs.index(program), collectives)
-            collectives += 1
-        for call in calls:
-            yield f"{what} {op.what.strip()} {place}".rstrip(), call
-    yield from _end(module, program)

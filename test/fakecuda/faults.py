@@ -2,7 +2,7 @@
 
     faults.py FOLDER DEVICE RANKS PROGRAMS ARGUMENTS...
 
-Runs the artifact of FOLDER (see fake_job.py) once without a fault, to know its
+Runs the artifact of FOLDER (see support/fake_device.py) once without a fault, to know its
 calls, and once for each fault. PROGRAMS are those of compare_trace.py in one
 word, ARGUMENTS those of fsdp-run. A fault is found by
 
@@ -22,7 +22,7 @@ import re
 import sys
 
 import compare_trace
-import fake_job
+from support import fake_device
 
 
 #===------------------------------------------------------------------------===#
@@ -345,7 +345,7 @@ class Finder:
         found = {}
         if line := self._difference(result):
             found["exec"] = line
-        if result.status == 0 and not fake_job.same_bytes(result, self.reference):
+        if result.status == 0 and not fake_device.same_bytes(result, self.reference):
             found["bytes"] = "other bytes than the CPU's"
         if result.status != 0:
             errors = re.findall(r"fakecuda: (?!the fault was not).*|.*was ended by signal.*",
@@ -369,7 +369,7 @@ class Finder:
 
 def main():
     folder, device, ranks, programs = sys.argv[1:5]
-    finder = Finder(fake_job.Job(folder, device, int(ranks), sys.argv[5:]), programs.split())
+    finder = Finder(fake_device.Job(folder, device, int(ranks), sys.argv[5:]), programs.split())
     faults = chosen_faults(finder.calls, programs)
     with concurrent.futures.ThreadPoolExecutor(min(2, os.cpu_count())) as pool:
         results = list(pool.map(finder.find, faults))

@@ -2,20 +2,20 @@
 
     seeds.py FOLDER DEVICE RANKS COUNT ARGUMENTS...
 
-Runs the artifact of FOLDER (see fake_job.py) with both fixed policies and the
+Runs the artifact of FOLDER (see support/fake_device.py) with both fixed policies and the
 seeds 1 to COUNT, or FSDP_FAKECUDA_SEEDS if it is set; ARGUMENTS are those of
 fsdp-run."""
 import concurrent.futures
 import os
 import sys
 
-import fake_job
+from support import fake_device
 
 
 def main():
     folder, device, ranks, count = sys.argv[1:5]
     count = os.environ.get("FSDP_FAKECUDA_SEEDS", count)
-    job = fake_job.Job(folder, device, int(ranks), sys.argv[5:])
+    job = fake_device.Job(folder, device, int(ranks), sys.argv[5:])
     reference = job.on_cpu()
     orders = [{"policy": policy} for policy in ("compute-first", "communication-first")]
     orders += [{"seed": seed} for seed in range(1, int(count) + 1)]
@@ -23,7 +23,7 @@ def main():
     def run(order):
         name = "-".join(str(value) for value in order.values())
         result = job.on_device(name, **order)
-        good = fake_job.same_bytes(result, reference)
+        good = fake_device.same_bytes(result, reference)
         if good:
             result.remove()
         return good, order, result

@@ -4,26 +4,23 @@ message says what is wrong, in which collective ranks wait, and for whom.
 
 usage: watchdog.py DEVICE FOLDER TEXT WORKDIR
 
-DEVICE is fsdp-fake-device; FOLDER has artifacts of --target=cuda for two ranks
-(cuda) and for 2 x 2 (hybrid), and cuda.so and hybrid.so, the twins of their
-kernels."""
-import contextlib
+DEVICE is fsdp-fake-device; FOLDER has what support.fake_device compiles for two
+ranks (two) and for 2 x 2 (four)."""
 import ctypes
-import json
 import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-from environments import free_port, rank_processes, torchrun
+from support.fake_device import free_port, torchrun
+from support.processes import rank_of, ranks_of_session, send
+from support.tensors import write_rows
+from support.waiting import comes_true
 
-SECONDS = 300  # a limit of the test, not of what it tests
 # Linux's, which Python does not name.
 PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_FOR_THREADS = 0x4206, 0x4207, 0x40000000
 # Never ends by itself.
@@ -33,6 +30,7 @@ OPTIONS = ["--training.steps", "1000000", "--validation.enable", "false",
 PROCESS = r"\(process \d+ on \S+\)"
 COLLECTIVE = (r"(all_gather|all_reduce|reduce_scatter) \"[^\"]+\" "
               r"\(number \d+ of 'train'\)")
+ROW = 36  # tokens of a sequence
 STREAM = "on stream (compute|gather|reduce)"
 # What a rank says of its channels.
 STATE = rf"((in|ended) {COLLECTIVE}(, {COLLECTIVE})*|none so far)"
@@ -59,43 +57,26 @@ def stuck(rank, whose, missing, first):
 LATE = stuck(0, 0, "rank 1 has not arrived", 1)
 
 
-def write_batch(path, token):
-    """A rank's batch as a safetensors file, with one token as given."""
-    row = 36
-    size = 4 * row
-    header = json.dumps({name: {"dtype": "I32", "shape": [1, row],
-                                "data_offsets": [at, at + size]}
-                         for name, at in (("tokens", 0), ("targets", size))}).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(header)) + header)
-        file.write(struct.pack(f"<{2 * row}i", token, *range(1, 2 * row)))
-
-
-def places(size):
-    """The variables of all ranks."""
-    first = torchrun(free_port(), size)[0]
-    return [{**first, "RANK": rank, "LOCAL_RANK": rank} for rank in range(size)]
-
-
 class Job:
     """Ranks with torchrun's variables, each the child of a shell that only waits
     for it."""
 
-    def __init__(self, device, artifact, text, folder, settings):
+    def __init__(self, device, artifacts, text, folder, settings):
         settings = dict(settings)
         self.size = settings.pop("ranks", 2)
-        artifact += "/hybrid" if self.size == 4 else "/cuda"
-        command = ["fsdp-run", artifact, "--training.dataset_path", text,
+        place = artifacts + ("/four" if self.size == 4 else "/two")
+        command = ["fsdp-run", f"{place}/cuda", "--training.dataset_path", text,
                    "--job.dump_folder", f"{folder}/out", *OPTIONS]
         if settings.pop("wrong token", None):
             command += ["--load", f"{folder}/batch"]
             for rank in range(2):
-                write_batch(f"{folder}/batch.rank{rank}", 1000 * rank)
+                # A token that no vocabulary has, on the second rank.
+                write_rows(f"{folder}/batch.rank{rank}", [[1000 * rank, *range(1, ROW + 1)]])
         line = "".join(
             "(" + " ".join(f"{name}={value}" for name, value in own.items())
             + " " + " ".join(command)
             + f"; echo $? > {folder}/part{rank}; mv {folder}/part{rank} {folder}/status{rank}) & "
-            for rank, own in enumerate(places(self.size)))
+            for rank, own in enumerate(torchrun(free_port(), self.size, self.size)))
         self.folder = folder
         self.errors = f"{folder}/errors"
         with open(self.errors, "w") as errors:
@@ -103,7 +84,7 @@ class Job:
                 [device, "sh", "-c", line + "wait"], stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=errors, text=True,
                 start_new_session=True,
-                env={**os.environ, "FSDP_FAKECUDA_TWINS": f"{artifact}.so",
+                env={**os.environ, "FSDP_FAKECUDA_TWINS": f"{place}/twins.so",
                      "FSDP_FAKECUDA_HANGS": "1", **settings})
 
     def wait_for_step(self):
@@ -121,12 +102,7 @@ class Job:
 
     def wait_for(self, ranks):
         """Whether they end."""
-        until = time.monotonic() + SECONDS
-        while time.monotonic() < until:
-            if all(self.status(rank) is not None for rank in ranks):
-                return True
-            time.sleep(0.05)
-        return False
+        return comes_true(lambda: all(self.status(rank) is not None for rank in ranks))
 
     def said(self):
         with open(self.errors) as file:
@@ -140,18 +116,10 @@ class Job:
         self.process.communicate()
 
 
-def is_rank(process, rank):
-    try:
-        with open(f"/proc/{process}/environ", "rb") as file:
-            return f"RANK={rank}".encode() in file.read().split(b"\0")
-    except OSError:  # it has ended
-        return False
-
-
 def process_of(job, rank):
     """Once a step is done."""
     job.wait_for_step()
-    found = [p for p in rank_processes(job.process) if is_rank(p, rank)]
+    found = [p for p in ranks_of_session(job.process.pid) if rank_of(p) == rank]
     if len(found) != 1:
         raise RuntimeError(f"behind the first step {len(found)} processes are rank {rank}")
     return found[0]
@@ -233,9 +201,7 @@ def outcome(job, disturb, by_themselves, message, statuses):
     if not job.wait_for(by_themselves):
         return ["hangs"]
     # One that was stopped sees the end of the job when it goes on.
-    for process in rank_processes(job.process):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGCONT)
+    send(signal.SIGCONT, *ranks_of_session(job.process.pid))
     ranks = range(job.size)
     if not job.wait_for(ranks):
         return ["a rank that goes on hangs"]

@@ -14,8 +14,10 @@ mkdir -p "$artifact"
 sed 's/sm_90, nvcc [0-9.]*/host, shim/' "$step" > "$artifact/step.cu"
 sed -n '/R"json(/,/)json"/p' "$artifact/step.cu" |
   sed 's/.*R"json(//; s/)json";//' > "$artifact/manifest.json"
-g++ $flags $shim -c -o "$artifact/runtime.o" "$source/test/shim/RuntimeOnHost.cpp"
+# The same for every artifact of a folder.
+runtime=$(dirname "$artifact")/runtime-on-host.o
+test -f "$runtime" || g++ $flags $shim -c -o "$runtime" "$source/test/shim/RuntimeOnHost.cpp"
 # -Bsymbolic: the runtime's kernels in here come before the CPU runtime's.
 g++ $flags $shim -shared -Wl,-Bsymbolic -o "$artifact/step.so" -x c++ "$artifact/step.cu" \
-  -x none "$artifact/runtime.o" -L"$build/lib" -lfsdp_runtime
-PYTHONPATH="$source/test/e2e" python3 -c 'import artifacts, sys; artifacts.write_checksum(sys.argv[1])' "$artifact"
+  -x none "$runtime" -L"$build/lib" -lfsdp_runtime
+PYTHONPATH="$source/test" python3 -c 'import sys; from support import files; files.write_checksum(sys.argv[1])' "$artifact"

@@ -8,9 +8,9 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
-                                "test", "e2e"))
+                                "test"))
 
-import artifacts
+from support import tensors as safetensors
 
 ROWS, COLS, CLASSES = 37, 83, 101
 
@@ -106,4 +106,4 @@ def write_inputs(manifest, path):
         raw = b"".join(_number(entry["dtype"], entry["name"], generator)
                        for _ in range(math.prod(entry["shape"])))
         tensors[entry["name"]] = names[entry["dtype"]], entry["shape"], raw
-    artifacts.write_safetensors(path, tensors)
+    safetensors.write_safetensors(path, tensors)

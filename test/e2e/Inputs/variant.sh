@@ -9,7 +9,7 @@ settings=(--config "$inputs/tiny.toml" --training.steps 20 --optimizer.lr 1e-2
   --metrics.log_freq 1 "${@:3}")
 mkdir -p "$folder"
 python3 "$inputs/text.py" > "$folder/text"
-fsdp-compile "${settings[@]}" --ranks "$ranks" -o "$folder/artifact" > "$folder/compile.log"
+PYTHONPATH="$inputs/../.." python3 -m support.cache fsdp-compile "${settings[@]}" --ranks "$ranks" -o "$folder/artifact" > "$folder/compile.log"
 launcher=() own=(-n "$ranks")
 if [[ ${FSDP_SHARED_MEMORY:-1} == 0 ]]; then
   launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none "${own[@]}") own=()

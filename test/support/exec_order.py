@@ -9,7 +9,7 @@ import collections
 import copy
 import re
 
-import exec_text as text
+from support import exec_text as text
 
 Access = collections.namedtuple("Access", "buffer begin end")
 Issued = collections.namedtuple("Issued", "op stream reads writes scratch number")
