@@ -66,7 +66,7 @@ class Comparison:
         self.builds = (Build("before", args.before, args.before_include),
                        Build("after", args.after, args.after_include))
         self.counts = {word: collections.Counter() for word in WORDS}
-        self.one_sided, self.failing, self.trained = [], [], set()
+        self.one_sided, self.failing, self.seen = [], [], set()
         self.lock = threading.Lock()
 
     # ---- One command ----------------------------------------------------------
@@ -112,43 +112,50 @@ class Comparison:
         return None if said[0].status or said[1].status else said[0].text
 
     def artifact(self, line, places, dumps):
-        """Compares the IR after each pass and the artifact; its manifest and source."""
+        """Compares the IR after each pass and the artifact; all of it before, by kind."""
         said = self.both(line + " -o $T/out" + " --mlir-print-ir-after-all" * dumps, places)
-        if not said or (said[0].status and said[1].status):
+        if not said:
             return None
-        if said[0].status or said[1].status:
+        if said[0].status or said[1].status:  # behind the IR
             self.compare(line, "messages", *(f"{s.messages[-400:]}status {s.status}" for s in said))
             return None
-        self.compare(line, "passes" if dumps else "messages", *(s.messages for s in said))
-        self.compare(line, "text", *(s.text for s in said))
-        texts = {}
+        texts = {"passes" if dumps else "messages": [s.messages for s in said],
+                 "text": [s.text for s in said]}
         for kind, name in (("manifest", "manifest.json"), ("values", "values.json"),
                            ("source", "step.so")):
             texts[kind] = [build.clean(read(f"{place}/scratch/out/{name}"), place)
                            for build, place in zip(self.builds, places)]
-            self.compare(line, kind, *texts[kind])
-        return json.loads(texts["manifest"][0]), texts["source"][0]
+        for kind, pair in texts.items():
+            self.compare(line, kind, *pair)
+        return {kind: pair[0] for kind, pair in texts.items()}
+
+    def is_new(self, texts):
+        digest = hashlib.sha256("".join(texts).encode(errors="surrogateescape")).digest()
+        with self.lock:
+            is_new = digest not in self.seen
+            self.seen.add(digest)
+        return is_new
 
     def stages(self, line, places):
         """All that fsdp-compile makes of a configuration that it accepts."""
         graph = self.printed(f"{line} --emit=graph", places, "graph")
         is_small = graph is not None and len(graph) <= LARGE_GRAPH
+        made = None
+        if {"library", "losses"} & set(self.args.stages):
+            made = self.artifact(line, places, is_small)
+        # Settings of a run alone make the same artifact of the same IR.
+        if made and is_small and not self.is_new([made["passes"], made["source"]]):
+            return
         printed = set(self.args.stages) - {"graph", "library", "losses"}
         if "--target" in line:
             printed.discard("cuda")
         for stage in sorted(printed | (set() if is_small else {"mlir"})):
             self.printed(f"{line} --emit={stage}", places, stage)
-        if not {"library", "losses"} & set(self.args.stages):
-            return
-        made = self.artifact(line, places, is_small)
-        if not made or "losses" not in self.args.stages:
-            return
-        ranks, source = ranks_to_train(made[0]), hashlib.sha256(made[1].encode()).digest()
-        with self.lock:
-            ranks = 0 if source in self.trained else ranks
-            self.trained.add(source)
-        if ranks and "--workspaces" not in line:  # of others than this CPU
-            self.train(line, places, ranks)
+        ranks = ranks_to_train(json.loads(made["manifest"])) if made else 0
+        # Of another CPU's workspaces the runtime accepts none.
+        if ranks and "losses" in self.args.stages and "--workspaces" not in line:
+            if self.is_new([made["source"]]):
+                self.train(line, places, ranks)
 
     def train(self, line, places, ranks):
         if self.printed(f"{line} -o artifact", places, "text", compiles=True) is None:
@@ -191,13 +198,15 @@ class Comparison:
                 sys.exit(f"compare_compilers.py: there is no {self.args.inputs}/{name}, which a "
                          f"command of {self.args.list} reads: record the list again "
                          "(record_commands.py), or name another tree with --inputs")
+        changes_inputs = any("input" in kinds for _, kinds, *_ in self.rules.rules)
         for build in self.builds:
-            for top in INPUTS:
-                shutil.copytree(f"{self.args.inputs}/{top}", f"{folder}/{build.name}/{top}")
+            place = shutil.copytree if build.name == "after" and changes_inputs else os.symlink
             os.makedirs(f"{folder}/{build.name}/made")
+            for top in INPUTS:
+                place(os.path.abspath(f"{self.args.inputs}/{top}"), f"{folder}/{build.name}/{top}")
             for name, text in made.items():
                 write(f"{folder}/{build.name}/{name}", text)
-        for path in glob.glob(f"{folder}/after/**/*", recursive=True):
+        for path in glob.glob(f"{folder}/after/**/*", recursive=True) if changes_inputs else ():
             if path.endswith((".mlir", ".json")):
                 text = read(path)
                 changed = self.rules.apply("input", text)
@@ -238,6 +247,7 @@ def main():
     parser.add_argument("before", help="build folder")
     parser.add_argument("after", help="build folder that is judged")
     parser.add_argument("--filter", default="", help="only commands that this expression matches")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th of these, for a first look")
     parser.add_argument("--stages", default=",".join(STAGES), help="of configurations (default: all)")
     parser.add_argument("--list", default=f"{HERE}/commands.txt")
     parser.add_argument("--rules", default=f"{HERE}/expected_differences.txt")
@@ -251,6 +261,7 @@ def main():
     if set(args.stages) - set(STAGES):
         parser.error(f"stages are {', '.join(STAGES)}")
     lines = [line for line in read(args.list).splitlines() if re.search(args.filter, line)]
+    lines = lines[::args.every]
     with tempfile.TemporaryDirectory() as scratch:
         comparison = Comparison(args)
         comparison.provide(scratch, lines)

@@ -74,8 +74,7 @@ def reads_stdin(tool, arguments):
         return True
     kind = os.fstat(0).st_mode
     has_file = any(os.path.isfile(a) for a in arguments)
-    return tool in READERS and not has_file and (
-        stat.S_ISFIFO(kind) or stat.S_ISREG(kind))
+    return tool in READERS and not has_file and (stat.S_ISFIFO(kind) or stat.S_ISREG(kind))
 
 
 def run_tool(log, tool, program, arguments):
@@ -183,19 +182,16 @@ class Lines:
     def output_of(self, number, made, before):
         entry = self.entries[number]
         if entry["tool"] == "split-file":
-            folder = f"$T/{len(before) + 1}"
-            text = f"split-file {self.words(number, before, [entry['arguments'][0]])} {folder}"
-            known = [line for line in before if line.startswith(text.rsplit(" ", 1)[0] + " ")]
-            if known:
-                folder = known[0].rsplit(" ", 1)[1]
-            else:
-                before.append(text)
+            text = f"split-file {self.words(number, before, entry['arguments'][:1])} $T/"
+            if not any(line.startswith(text) for line in before):
+                before.append(f"{text}{len(before) + 1}")
+            folder = next(line for line in before if line.startswith(text)).split()[-1]
             return f"{folder}/{os.path.relpath(made, entry['arguments'][1])}"
         emits = [a for a in entry["arguments"] if a.startswith("--emit=")]
         if entry["tool"] == "fsdp-compile" and not emits:
             raise LookupError("a part of an artifact")
-        text = " ".join([entry["tool"], self.words(number, before, without_outputs(entry["arguments"])), *emits])
-        target = f"$T/{len(before) + 1}"
+        words = self.words(number, before, without_outputs(entry["arguments"]))
+        text, target = " ".join([entry["tool"], words, *emits]), f"$T/{len(before) + 1}"
         before.append(f"{text} > {target}")
         return target
 
