@@ -120,5 +120,7 @@ def ranks_to_train(manifest):
 def bits_of_run(place):
     steps = re.findall(r'"(?:loss|grad_norm)_hex": "[^"]*"', read(f"{place}/scratch/run/metrics.jsonl"))
     dumps = sorted(glob.glob(f"{place}/scratch/dump*"))
+    if not steps or not dumps:
+        raise RuntimeError(f"fsdp-run wrote {len(steps)} losses and {len(dumps)} dumps")
     return "\n".join(steps + [f"{os.path.basename(path)} " + hashlib.sha256(
         read(path).encode("utf-8", "surrogateescape")).hexdigest() for path in dumps])

@@ -107,6 +107,8 @@ class Comparison:
         if not said:
             return None
         self.compare(line, "messages", *(f"{s.messages}status {s.status}" for s in said))
+        if said[0].status and said[1].status and line in self.lines:
+            self.failing.append(line)
         if said[0].text or said[1].text:
             self.compare(line, kind, *(s.text for s in said))
         return None if said[0].status or said[1].status else said[0].text
@@ -118,6 +120,8 @@ class Comparison:
             return None
         if said[0].status or said[1].status:  # behind the IR
             self.compare(line, "messages", *(f"{s.messages[-400:]}status {s.status}" for s in said))
+            if said[0].status and said[1].status:
+                self.failing.append(line)
             return None
         texts = {"passes" if dumps else "messages": [s.messages for s in said],
                  "text": [s.text for s in said]}
@@ -176,9 +180,8 @@ class Comparison:
             command = re.sub(r"(^|&& )not |--?verify-diagnostics(=[a-z]+)?", r"\1", line)
             if command == line and COMPILES.search(line):
                 self.stages(line, places)
-            elif self.printed(command, places, "text") is None and command == line:
-                with self.lock:
-                    self.failing.append(line)
+            else:
+                self.printed(command, places, "text")
 
     def place(self, scratch, build):
         """A folder of one build, with the inputs."""
@@ -190,7 +193,7 @@ class Comparison:
 
     def provide(self, folder, lines):
         """What `lines` read, for each build, under `folder`: the second's as rules say."""
-        self.inputs = folder
+        self.inputs, self.lines = folder, set(lines)
         with open(os.path.splitext(self.args.list)[0] + ".json") as file:
             made = {f"made/{name}": text for name, text in json.load(file).items()}
         for name in {name.replace("$MADE", "made") for line in lines for name in FILE.findall(line)}:
