@@ -1,5 +1,8 @@
 """The lit test suite. Run it with `ninja -C build check-fsdp`, or one file with
-`lit -v build/test --filter NAME`."""
+`lit -v build/test --filter NAME`.
+
+A build folder's first run takes the order of its tests, the longest first, from
+.lit_test_times.txt beside this file; later runs know their own times."""
 import os
 import platform
 import shutil

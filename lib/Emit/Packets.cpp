@@ -122,7 +122,7 @@ public:
 
 private:
   llvm::StringMap<SmallVector<exec::CallOp>> calls;
-  DenseMap<BlockArgument, bool> arguments;
+  llvm::DenseMap<BlockArgument, bool> arguments;
 };
 
 } // namespace

@@ -10,7 +10,6 @@
 #include "llvm/Support/Path.h"
 
 using llvm::ArrayRef;
-using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
@@ -199,16 +198,16 @@ static StringRef typeName(double) { return "a number"; }
 static StringRef typeName(bool) { return "true or false"; }
 
 template <typename Config>
-static Error setField(Config &config, StringRef model, StringRef key,
-                      StringRef text) {
+static llvm::Error setField(Config &config, StringRef model, StringRef key,
+                            StringRef text) {
   std::vector<std::string> keys;
   for (const Field<Config> &field : fields(config)) {
     keys.push_back(field.key.str());
     if (field.key != key)
       continue;
-    auto assign = [&](auto member) -> Error {
+    auto assign = [&](auto member) -> llvm::Error {
       if (parse(text, config.*member))
-        return Error::success();
+        return llvm::Error::success();
       return llvm::createStringError(model + ": " + key + " takes " +
                                      typeName(config.*member) + ", not '" +
                                      text + "'");
@@ -220,7 +219,7 @@ static Error setField(Config &config, StringRef model, StringRef key,
                                  didYouMean(key.str(), keys));
 }
 
-Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
+llvm::Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
   auto set = [&](auto &config) {
     return setField(config, spec.name, key, value);
   };
@@ -232,7 +231,8 @@ Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
 //===----------------------------------------------------------------------===//
 
 /// Every integer except head_dim, whose 0 means dim / n_heads, is a size.
-template <typename Config> static Error verifySizes(const Config &config) {
+template <typename Config>
+static llvm::Error verifySizes(const Config &config) {
   for (const Field<Config> &field : fields(config)) {
     auto *member = std::get_if<int64_t Config::*>(&field.member);
     if (!member)
@@ -246,15 +246,15 @@ template <typename Config> static Error verifySizes(const Config &config) {
                                      llvm::Twine(field.max) + ", not " +
                                      llvm::Twine(value));
   }
-  return Error::success();
+  return llvm::Error::success();
 }
 
-static Error verifyConfig(const MlpConfig &config) {
+static llvm::Error verifyConfig(const MlpConfig &config) {
   return verifySizes(config);
 }
 
-static Error verifyConfig(const LlamaConfig &config) {
-  if (Error error = verifySizes(config))
+static llvm::Error verifyConfig(const LlamaConfig &config) {
+  if (llvm::Error error = verifySizes(config))
     return error;
   if (!config.headDim && config.dim % config.heads)
     return llvm::createStringError(
@@ -277,15 +277,15 @@ static Error verifyConfig(const LlamaConfig &config) {
       !(config.ropeLow > 0 && config.ropeHigh > config.ropeLow))
     return llvm::createStringError(
         "rope_high must be greater than rope_low, and both positive");
-  return Error::success();
+  return llvm::Error::success();
 }
 
-Error verifyModel(const ModelSpec &spec) {
+llvm::Error verifyModel(const ModelSpec &spec) {
   auto verify = [](const auto &config) { return verifyConfig(config); };
-  if (Error error = std::visit(verify, spec.config))
+  if (llvm::Error error = std::visit(verify, spec.config))
     return llvm::createStringError(spec.name + ": " +
                                    llvm::toString(std::move(error)));
-  return Error::success();
+  return llvm::Error::success();
 }
 
 } // namespace fsdp

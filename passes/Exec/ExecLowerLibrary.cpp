@@ -70,7 +70,7 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
                         op->getResults(), op);
 }
 
-static MemRefType typeOf(Value buffer) {
+static MemRefType bufferType(Value buffer) {
   return cast<MemRefType>(buffer.getType());
 }
 
@@ -94,7 +94,7 @@ LogicalResult ProgramLowering::gemm(Operation *op, ValueRange inputs, Value out,
 /// All dimensions but the last as one: only here are batch and sequence
 /// flattened.
 Value ProgramLowering::asMatrix(Value buffer) {
-  MemRefType type = typeOf(buffer);
+  MemRefType type = bufferType(buffer);
   return view(buffer, {rowsOf(type), type.getShape().back()});
 }
 

@@ -26,7 +26,7 @@ using namespace fsdp;
 namespace {
 
 // The step, and the programs that it consists of.
-constexpr llvm::StringLiteral kTrain = "train";
+constexpr llvm::StringLiteral kTrainAttr = "train";
 constexpr llvm::StringLiteral kGather = "gather";
 constexpr llvm::StringLiteral kCount = "count";
 constexpr llvm::StringLiteral kAccumulate = "accumulate";
@@ -452,7 +452,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     llvm::append_values(train, action(kCount, 1),
                         action(kAccumulate, microbatches), action(kUpdate, 1));
     return builder.getDictionaryAttr(
-        builder.getNamedAttr(kTrain, builder.getArrayAttr(train)));
+        builder.getNamedAttr(kTrainAttr, builder.getArrayAttr(train)));
   }
 
   /// Of the module, by name.

@@ -19,7 +19,7 @@ namespace {
 
 /// The collectives of one bucket, direction and kind, in block order; all of
 /// them start together.
-struct Group {
+struct OverlapGroup {
   SmallVector<PlannedCollective> members;
 
   const schedule::Decision &decision() const {
@@ -90,13 +90,13 @@ private:
   }
 
   /// Groups of gathers, or of the others, in the order of their first members.
-  static SmallVector<Group> groups(ArrayRef<PlannedCollective> collectives,
-                                   bool gathers) {
-    SmallVector<Group> groups;
+  static SmallVector<OverlapGroup>
+  groups(ArrayRef<PlannedCollective> collectives, bool gathers) {
+    SmallVector<OverlapGroup> groups;
     for (const PlannedCollective &collective : collectives) {
       if (collective.isGather() != gathers)
         continue;
-      auto same = llvm::find_if(groups, [&](const Group &group) {
+      auto same = llvm::find_if(groups, [&](const OverlapGroup &group) {
         return !collective.decision.bucket.empty() &&
                group.decision().bucket == collective.decision.bucket &&
                group.behindSeed() == collective.behindSeed;
@@ -197,13 +197,13 @@ private:
   /// ag0 ag1 wait0 compute0 ag2 wait1 compute1 … for a distance of one. The
   /// backward pass begins with units that are still gathered (the head), so its
   /// first groups start behind nn.seed and hide behind those.
-  LogicalResult startGathersEarly(SmallVector<Group> groups) {
+  LogicalResult startGathersEarly(SmallVector<OverlapGroup> groups) {
     auto seeds = program.block.getOps<nn::SeedOp>();
     for (bool backward : {false, true}) {
       SmallVector<Operation *> waits;
       if (backward && !seeds.empty())
         waits.push_back((*seeds.begin())->getNextNode());
-      for (Group &group : groups) {
+      for (OverlapGroup &group : groups) {
         if (group.behindSeed() != backward)
           continue;
         auto distance = static_cast<size_t>(group.decision().prefetch);
@@ -223,7 +223,7 @@ private:
   /// Starts the members before `start` (null: where they are), or where the
   /// plan says, and awaits each before its first use. Gives the group's first
   /// wait.
-  FailureOr<Operation *> startGroup(Group &group, Operation *start) {
+  FailureOr<Operation *> startGroup(OverlapGroup &group, Operation *start) {
     Operation *firstWait = nullptr;
     const schedule::Decision &decision = group.decision();
     Operation *anchor =
@@ -255,7 +255,7 @@ private:
 
   /// Reduction i is awaited when reduction i + defer has started, or where its
   /// result is used.
-  LogicalResult awaitReductionsLate(SmallVector<Group> groups) {
+  LogicalResult awaitReductionsLate(SmallVector<OverlapGroup> groups) {
     for (auto [index, group] : llvm::enumerate(groups)) {
       auto defer = static_cast<size_t>(group.decision().defer);
       Operation *limit = nullptr;
@@ -271,7 +271,7 @@ private:
   /// the start `limit`; without `defer` at once. A reduction whose result is
   /// only reduced once more is awaited by that second one: it follows on the
   /// same stream, and computation waits for neither.
-  LogicalResult awaitGroup(Group &group, Operation *limit) {
+  LogicalResult awaitGroup(OverlapGroup &group, Operation *limit) {
     llvm::DenseMap<Operation *, SmallVector<dist::AwaitOp>> awaitedBy;
     for (PlannedCollective &member : group.members) {
       Operation *op = member.op;
@@ -313,7 +313,8 @@ private:
 
   /// Whether `user`, a reduction of the group on the same stream, is all that
   /// reads `op`.
-  static bool isChained(Operation *op, Operation *user, const Group &group) {
+  static bool isChained(Operation *op, Operation *user,
+                        const OverlapGroup &group) {
     return llvm::any_of(group.members,
                         [&](const PlannedCollective &member) {
                           return member.op == user;

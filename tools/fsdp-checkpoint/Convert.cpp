@@ -17,13 +17,13 @@ struct Format {
 
 constexpr Format kFormats[] = {{"dcp", writeDcp}};
 
-struct Options {
+struct ConvertArguments {
   std::string path, format, folder;
 };
 
 } // namespace
 
-static int convert(const Options &options) {
+static int convert(const ConvertArguments &options) {
   auto store = openTensorStore(options.path);
   for (const Format &format : kFormats)
     if (options.format == format.name)
@@ -42,7 +42,7 @@ static int convert(const Options &options) {
 }
 
 std::function<int()> checkpoint::declareConvert(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertArguments>();
   app.add_option("CHECKPOINT", options->path, kPathHelp)->required();
   app.add_option("--to", options->format,
                  "dcp: torch.distributed.checkpoint, with torchtitan's names")

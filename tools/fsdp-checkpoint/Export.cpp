@@ -7,13 +7,13 @@ using namespace fsdp;
 using namespace fsdp::checkpoint;
 
 namespace {
-struct Options {
+struct ExportArguments {
   std::string from, to, dtype = "float32";
   ExportOptions options;
 };
 } // namespace
 
-static int runExport(const Options &chosen) {
+static int runExport(const ExportArguments &chosen) {
   ExportOptions options = chosen.options;
   options.dtype = weightType(chosen.dtype);
   auto store = openTensorStore(chosen.from);
@@ -28,7 +28,7 @@ static int runExport(const Options &chosen) {
 }
 
 std::function<int()> checkpoint::declareExport(CLI::App &app) {
-  auto chosen = std::make_shared<Options>();
+  auto chosen = std::make_shared<ExportArguments>();
   app.add_option("CHECKPOINT", chosen->from, kPathHelp)->required();
   app.add_option("DIR", chosen->to, "the directory to make")->required();
   app.add_option("--dtype", chosen->dtype, "type of the weights there")
