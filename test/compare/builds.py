@@ -75,9 +75,13 @@ class Rules:
             text = pattern.sub(instead, text)
         return text
 
+    def is_gone(self, messages):
+        """Whether the second build refuses what the first one had, as a rule says."""
+        return self.apply("gone", messages) != messages
+
     def apply(self, kind, text, is_after=False):
         for line, kinds, pattern, both, instead in self.rules:
-            wanted = kind in kinds or ("*" in kinds and kind != "input")
+            wanted = kind in kinds or ("*" in kinds and kind not in ("input", "gone"))
             if wanted and (both or not is_after):
                 text, count = pattern.subn(instead, text)
                 self.used[line] += bool(count)
@@ -101,7 +105,8 @@ def first_difference(before, after):
     left, right, where = before.splitlines(), after.splitlines(), ""
     for a, b in itertools.zip_longest(left, right, fillvalue="(ends)"):
         if a != b:
-            return where, a[:300], b[:300]
+            start = max(0, len(os.path.commonprefix([a, b])) - 80)
+            return where, *("..." * bool(start) + line[start:start + 240] for line in (a, b))
         if "IR Dump After" in a:
             where = " behind " + a.strip("/- ")[len("IR Dump After "):]
     return where, "(ends of lines)", "(differ)"

@@ -25,8 +25,9 @@ a comment that says why:
   passes,text: , scale = 1\\.0+e\\+00 =>
 
 "KINDS: PATTERN => TEXT" replaces what the expression matches in the output of the first
-build, "<=>" in that of both; * stands for all kinds. As "input", a rule changes the .mlir
-and .json files that the second build gets (--inputs BEFORE).
+build, "<=>" in that of both; * stands for all kinds of output. As "input", a rule changes
+the .mlir and .json files that the second build gets (--inputs BEFORE); as "gone", it says how
+the second build refuses what is no more.
 
 Exit status 0: something was compared, and every difference is explained. What one build
 alone fails at since it does not know an option is listed and counts as no difference.
@@ -96,6 +97,10 @@ class Comparison:
             alone = "before"
         if right.status and not left.status and UNKNOWN.search(right.messages):
             alone = "after"
+        if right.status and self.rules.is_gone(right.messages):
+            with self.lock:
+                self.counts["explained"]["gone"] += 1
+            return None
         if alone:
             with self.lock:
                 self.one_sided.append(f"the build {alone} does not know an option: {line}")
@@ -210,7 +215,7 @@ class Comparison:
             for name, text in made.items():
                 write(f"{folder}/{build.name}/{name}", text)
         for path in glob.glob(f"{folder}/after/**/*", recursive=True) if changes_inputs else ():
-            if path.endswith((".mlir", ".json")):
+            if path.endswith((".mlir", ".json")) or os.path.dirname(path).endswith("/made"):
                 text = read(path)
                 changed = self.rules.apply("input", text)
                 if changed != text:
