@@ -680,7 +680,7 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
   let description = [{
     One variadic collective is one bucket. Collectives of a bucket merge when
     they agree on direction (before or behind nn.seed), kind, mesh axes,
-    reduction, scale and element types. A merged gather stands where its first
+    reduction and element types. A merged gather stands where its first
     member stood, a merged reduction where its last one did. Inside, the order is
     that of registration, whatever the order in the graph. It belongs to the
     module around its members, if there is one below the root, and has the

@@ -20,7 +20,7 @@ using namespace fsdp;
 namespace {
 
 /// Collectives merge when they agree on bucket, direction, kind and key: every
-/// attribute (mesh, axes, dimension, reduction, scale) and the element types.
+/// attribute (mesh, axes, dimension, reduction) and the element types.
 using Key =
     std::tuple<StringRef, unsigned, OperationName, Attribute, Type, Type>;
 

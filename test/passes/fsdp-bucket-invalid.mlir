@@ -31,11 +31,11 @@ module attributes {fsdp.plan = [{name = "all", parameters = ["v", "w"], bucket =
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @f(%x: tensor<8xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y"}) {
     // expected-error @below {{'fsdp.reduce_scatter' op cannot join its bucket: its result is used before the bucket's last member}}
-    %v = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 scale 1.0 {fsdp.parameters = ["v"]} : tensor<8xf32> -> tensor<4xf32>
+    %v = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["v"]} : tensor<8xf32> -> tensor<4xf32>
     // expected-note @below {{used here}}
     %y = nn.neg %v : tensor<4xf32>
     // expected-note @below {{the last member}}
-    %w = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 scale 1.0 {fsdp.parameters = ["w"]} : tensor<8xf32> -> tensor<4xf32>
+    %w = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["w"]} : tensor<8xf32> -> tensor<4xf32>
     return %y : tensor<4xf32>
   }
 }

@@ -42,16 +42,16 @@ module attributes {fsdp.plan = [
     %one = nn.seed %loss : tensor<f32>
     %d3 = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g3 = nn.matmul %d3, %h2 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d2 = nn.matmul %d3, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g2 = nn.matmul %d2, %h1 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d1 = nn.matmul %d2, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g1 = nn.matmul %d1, %h0 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d0 = nn.matmul %d1, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g0 = nn.matmul %d0, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r3 : tensor<4x8xf32>
     nn.gradient @layers.1.b.weight, %r2 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r1 : tensor<4x8xf32>

@@ -312,7 +312,7 @@ const char *const kPrograms[] = {
     })",
     R"(fsdp.mesh @mesh ["dp" = 1048576]
     func.func @f(%x: tensor<AxBxf32> {nn.name = "x"}) -> (tensor<AxBxf32> {nn.name = "y"}) {
-      %y = fsdp.all_reduce sum %x on @mesh["dp"] scale 1.0 : tensor<AxBxf32> -> tensor<AxBxf32>
+      %y = fsdp.all_reduce sum %x on @mesh["dp"] : tensor<AxBxf32> -> tensor<AxBxf32>
       return %y : tensor<AxBxf32>
     })"};
 
