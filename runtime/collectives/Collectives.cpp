@@ -242,7 +242,7 @@ void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
   const CollectiveDesc &desc = c.artifact->collective[index];
   Channel &channel = c.channel(stream, desc.group);
   uint64_t word = c.progress->next(index);
-  if (StreamWorker *worker = c.workers[int(stream)].get()) {
+  if (StreamWorker *worker = c.worker(stream)) {
     worker->collective(channel, desc, word, in, out, workspace);
     return;
   }
