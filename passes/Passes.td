@@ -622,7 +622,8 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     already carries count too: both are put over the plan by rule, the later over
     the earlier, so that three lines change three things. What results is written
     out in full, blocks that agree as one. A plan never changes a bit of the
-    result. A plan of version 1 (units of parameters) is read as what it meant.
+    result. A file of version 1 lists units of parameters instead of rules;
+    `tools/convert-plan.py` makes rules of it.
 
     Unknown keys, wrong types, globs that match nothing, addresses that no op has
     (the nearest is named), choices about nothing that the rule matches, and

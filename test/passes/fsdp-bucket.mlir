@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-bucket | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-remat --fsdp-bucket | FileCheck %s --check-prefix=REMAT
-// RUN: sed -e 's/bucket = true/bucket = false/' %s | fsdp-opt --split-input-file --fsdp-bucket | FileCheck %s --check-prefix=NONE
+// RUN: sed -e 's/merge = true/merge = false/' %s | fsdp-opt --split-input-file --fsdp-bucket | FileCheck %s --check-prefix=NONE
 
 // The two gathers of a block become one, where the first stood, in registration
 // order (a before b) although b is used first. The two reductions of a block
@@ -50,8 +50,8 @@
 // NONE-NOT: fsdp.{{all_gather|reduce_scatter}}
 // NONE: return
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight", "layers.1.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -115,7 +115,7 @@ module attributes {fsdp.plan = [
 // NONE-NOT: fsdp.{{reduce_scatter|all_reduce}}
 // NONE: return
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf64> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}

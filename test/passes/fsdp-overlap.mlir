@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-remat --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=SINGLE
 // RUN: sed -e 's/overlap = true/overlap = false/' %s | fsdp-opt --split-input-file --fsdp-overlap | FileCheck %s --check-prefix=OFF
-// RUN: sed -e 's/reduce_defer = 1/reduce_defer = 0/' %s | fsdp-opt --split-input-file --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=ATONCE
+// RUN: sed -e 's/defer = 1/defer = 0/' %s | fsdp-opt --split-input-file --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=ATONCE
 
 // Forward: the gather of block 1 starts before the wait of block 0. Backward:
 // the first gather starts right behind nn.seed;
@@ -46,8 +46,8 @@
 
 // OFF-NOT: fsdp.async
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight", "layers.1.b.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -125,8 +125,8 @@ module attributes {fsdp.plan = [
 // ATONCE-COUNT-2: fsdp.await
 // ATONCE-NOT: fsdp.await
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.a {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.a {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}

@@ -1,5 +1,5 @@
 // RUN: fsdp-opt %s --fsdp-remat --cse --canonicalize | FileCheck %s
-// RUN: sed -e 's/reshard_after_forward = true/reshard_after_forward = false/' %s | fsdp-opt --fsdp-remat | FileCheck %s --check-prefix=NEVER
+// RUN: sed -e 's/recompute = true/recompute = false/' %s | fsdp-opt --fsdp-remat | FileCheck %s --check-prefix=NEVER
 
 // Each parameter that the backward pass reads is gathered again from its
 // shard, behind nn.recompute_from, so that CSE keeps both gathers. The weight
@@ -18,8 +18,8 @@
 // NEVER-COUNT-4: fsdp.all_gather
 // NEVER-NOT: fsdp.all_gather
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight", "layers.1.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
