@@ -622,7 +622,8 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     already carries count too: both are put over the plan by rule, the later over
     the earlier, so that three lines change three things. What results is written
     out in full, blocks that agree as one. A plan never changes a bit of the
-    result. A plan of version 1 (units of parameters) is read as what it meant.
+    result. A file of version 1 lists units of parameters instead of rules;
+    `tools/convert-plan.py` makes rules of it.
 
     Unknown keys, wrong types, globs that match nothing, addresses that no op has
     (the nearest is named), choices about nothing that the rule matches, and
@@ -680,7 +681,7 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
   let description = [{
     One variadic collective is one bucket. Collectives of a bucket merge when
     they agree on direction (before or behind nn.seed), kind, mesh axes,
-    reduction, scale and element types. A merged gather stands where its first
+    reduction and element types. A merged gather stands where its first
     member stood, a merged reduction where its last one did. Inside, the order is
     that of registration, whatever the order in the graph. It belongs to the
     module around its members, if there is one below the root, and has the

@@ -370,7 +370,7 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
   let summary = "A bucket of tensors through one collective";
   let prose = [{
     Input i belongs to output i; see the fsdp dialect for what each kind does.
-    `reduce` and `scale` matter for reductions. The gathered output buffer
+    `reduce` matters for reductions. The gathered output buffer
     has room for the padded tensor: ranks x shard. Workspaces: one per input
     for reductions, room for the other ranks' pieces in the wire type, which is
     the input's, or for as much of them as the target exchanges at once
@@ -398,14 +398,14 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     output has the input's shape (all_reduce), or that with ranks times
     (all_gather) or a part of ceil(size / ranks) of (reduce_scatter) dimension
     0; 5. a gather keeps the type, a reduction is of f32, of bf16 to f32 (sum) or
-    of i64 (sum, scale 1); 6. tensors of one collective have the same types;
-    7. what is `fast` is a sum with scale 1 that keeps the type.
+    of i64 (sum); 6. tensors of one collective have the same types;
+    7. what is `fast` is a sum that keeps the type; 8. no attribute `scale`, which
+    older programs have.
   }];
   let params = (ins Exec_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
       TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
       DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
-      DefaultValuedAttr<F64Attr, "1.0">:$scale, OptionalAttr<StrAttr>:$serves,
-      UnitAttr:$fast);
+      OptionalAttr<StrAttr>:$serves, UnitAttr:$fast);
   let results = (outs Optional<Exec_TokenType>:$token);
   let formatInFront = "`` $kind";
   let formatOfParams = "`over` $mesh `` custom<Axes>($axes)";

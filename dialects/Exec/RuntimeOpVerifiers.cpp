@@ -240,7 +240,6 @@ CollectiveOp::getDescriptor(ArrayRef<rt::CollectiveItem> items) {
                                                : rt::ReduceKind::Max;
   desc.in = dtypeOf(typeOf(getInputs()[0]).getElementType());
   desc.out = dtypeOf(typeOf(getOutputs()[0]).getElementType());
-  desc.scale = getScale().convertToDouble();
   desc.items = items.size();
   desc.item = items.data();
   desc.fast = getFast();
@@ -265,7 +264,7 @@ CollectiveOp::getWorkspaceBytes(const WorkspaceSizes &sizes, Operation *scope) {
 static bool canReduce(CollectiveOp op, Type in, Type out) {
   bool sums = op.getReduce() == ReduceKind::Sum;
   if (in.isInteger(64))
-    return out == in && sums && op.getScale().convertToDouble() == 1.0;
+    return out == in && sums;
   return out.isF32() && (in.isF32() || (in.isBF16() && sums));
 }
 
@@ -291,10 +290,13 @@ LogicalResult CollectiveOp::verify() {
       return emitOpError("moves ")
              << in << " and gives " << out << ", but tensor " << index << " is "
              << typeOf(input) << " and " << typeOf(output);
-  if (getFast() && (!reduces || getReduce() != ReduceKind::Sum || in != out ||
-                    getScale().convertToDouble() != 1.0)) // 7
+  if (getFast() &&
+      (!reduces || getReduce() != ReduceKind::Sum || in != out)) // 7
     return emitOpError("cannot be fast: the library adds up what has the "
                        "result's type, and does nothing else");
+  // MLIR would take it for an attribute without a meaning.
+  if ((*this)->hasAttr("scale")) // 8
+    return emitOpError("does not scale; multiply its result");
   return success();
 }
 

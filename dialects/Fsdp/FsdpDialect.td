@@ -32,9 +32,8 @@ def Fsdp_Dialect : Dialect {
     the block is the order in which they are issued, on every rank.
 
     **Reductions** add over the ranks in f32 (each operand element is widened
-    first) and multiply by `scale` once at the end. The order is fixed: a binary
-    tree along the last mesh axis, then one over its results along the axis
-    before. Bits do not depend on message size, bucket or position.
+    first). The order is fixed: a binary tree along the last mesh axis, then one
+    over its results along the axis before. Bits do not depend on message size, bucket or position.
 
     **Uneven shards**: the local size is ceil(size / parts); padding is zero
     and stays zero; a gather yields the unpadded prefix.

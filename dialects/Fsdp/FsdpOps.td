@@ -158,12 +158,11 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
   let summary = "Each rank gets its shard of the tensors combined over all ranks";
   let description = [{
     The operand travels in its own element type; the receiver widens it to
-    f32, combines in the fixed tree and multiplies by `scale` once. Padding in
-    the result is zero.
+    f32 and combines in the fixed tree. Padding in the result is zero.
 
     Example:
     ```mlir
-    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 2.5e-01
+    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0
         : tensor<16x8xbf16> -> tensor<4x8xf32>
     ```
 
@@ -172,11 +171,10 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
   }];
   let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
       FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
-      DefaultValuedAttr<I64Attr, "0">:$dim, F64Attr:$scale,
-      OptionalAttr<StrAttr>:$serves);
+      DefaultValuedAttr<I64Attr, "0">:$dim, OptionalAttr<StrAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
-    `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim `scale` $scale attr-dict `:` type($inputs) `->` type($results)
+    `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
   }];
   let hasVerifier = 1;
 }
@@ -187,19 +185,19 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
     A reduce_scatter of pieces followed by an all_gather, with the same tree
     and the same bits. Integers combine exactly.
 
-    Example: `%r = fsdp.all_reduce sum %g on @mesh["dp_shard"] scale 5.0e-01 : tensor<16x8xbf16> -> tensor<16x8xf32>`
+    Example: `%r = fsdp.all_reduce sum %g on @mesh["dp_shard"] : tensor<16x8xbf16> -> tensor<16x8xf32>`
 
     Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
     of them have more than one rank; 2. as many results as operands, of
     the same shapes; 3. results are f32 for floating operands (f64 for f64),
-    of the operand's type for integers; 4. integers have scale 1.
+    of the operand's type for integers.
   }];
   let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
-      FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes, F64Attr:$scale,
+      FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
       OptionalAttr<StrAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
-    `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `scale` $scale attr-dict `:` type($inputs) `->` type($results)
+    `` $kind $inputs `on` $mesh `` custom<Axes>($axes) attr-dict `:` type($inputs) `->` type($results)
   }];
   let hasVerifier = 1;
 }
@@ -293,7 +291,7 @@ def Fsdp_YieldOp : Fsdp_Op<"yield", [Pure, Terminator, HasParent<"AsyncOp">]> {
     Example:
     ```mlir
     %f = fsdp.async : !fsdp.future<tensor<4xf32>> {
-      %s = fsdp.all_reduce sum %g on @mesh["dp_shard"] scale 1.0 : tensor<4xf32> -> tensor<4xf32>
+      %s = fsdp.all_reduce sum %g on @mesh["dp_shard"] : tensor<4xf32> -> tensor<4xf32>
       fsdp.yield %s : tensor<4xf32>
     }
     ```

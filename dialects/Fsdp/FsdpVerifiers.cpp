@@ -276,9 +276,6 @@ LogicalResult AllReduceOp::verify() {
              << input.getType() << " into " << result.getType();
     if (failed(verifyReducedType(*this, input, result))) // 3
       return failure();
-    bool integer = isa<IntegerType>(tensorOf(input).getElementType());
-    if (integer && getScale().convertToDouble() != 1.0) // 4
-      return emitOpError("that reduces integers must have scale 1");
   }
   return success();
 }

@@ -134,10 +134,10 @@ std::string Tables::collective(exec::CollectiveOp op) {
   std::string list = collectiveItems.entry(itemText, "items");
   StringRef serves = op.getServes().value_or("");
   std::string initializer = llvm::formatv(
-      "{{CollectiveKind::{0}, ReduceKind::{1}, {2}, {3}, {4}, {5}, {6}, "
-      "collective_{7}, {8}{9}}",
+      "{{CollectiveKind::{0}, ReduceKind::{1}, {2}, {3}, {4}, {5}, "
+      "collective_{6}, {7}{8}}",
       kindName(desc.kind), desc.reduce == rt::ReduceKind::Sum ? "Sum" : "Max",
-      dtypeText(desc.in), dtypeText(desc.out), literal(desc.scale),
+      dtypeText(desc.in), dtypeText(desc.out),
       group(op, op.getMeshAttr(), op.getAxesAttr()), desc.items, list,
       quoted(serves), desc.fast ? ", true" : "");
   std::string name = stringifyCollectiveKind(op.getKind()).str();
@@ -198,7 +198,7 @@ void Tables::print(llvm::raw_ostream &os) const {
       "CollectiveItem", "collective_");
   collectives.print(os,
                     "Collectives: kind, reduction, type on the wire, type of "
-                    "the result, scale,\n// group, tensors, what they serve.",
+                    "the result,\n// group, tensors, what they serve.",
                     "CollectiveDesc", "collectives");
   sizes.printLists(os, "Sizes that calls refer to.", "int64_t", "");
 }

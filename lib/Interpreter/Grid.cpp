@@ -76,8 +76,7 @@ private:
   void set(Value value, Tensors tensors);
   /// Forgets `value` if this was its last use.
   void release(Value value);
-  Reduction reduction(dist::CollectiveReduce kind, double scale,
-                      Value result) const;
+  Reduction reduction(dist::CollectiveReduce kind, Value result) const;
   void roundAs(Value like, Tensors &tensors) const;
 
   func::FuncOp program;
@@ -264,10 +263,9 @@ void Run::clear(nn::ClearOp op) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-Reduction Run::reduction(dist::CollectiveReduce kind, double scale,
-                         Value result) const {
+Reduction Run::reduction(dist::CollectiveReduce kind, Value result) const {
   bool declared = rounding == Rounding::Declared;
-  return {kind, scale, declared ? elementOf(result) : Type()};
+  return {kind, declared ? elementOf(result) : Type()};
 }
 
 void Run::allGather(dist::AllGatherOp op) {
@@ -279,19 +277,17 @@ void Run::allGather(dist::AllGatherOp op) {
 
 void Run::reduceScatter(dist::ReduceScatterOp op) {
   auto axes = dist::axisRefs(op.getAxes());
-  double scale = op.getScale().convertToDouble();
   for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults())) {
     Tensors sums =
-        grid.reduce(of(input), axes, reduction(op.getKind(), scale, result));
+        grid.reduce(of(input), axes, reduction(op.getKind(), result));
     set(result, grid.scatter(sums, axes, op.getDim()));
   }
 }
 
 void Run::allReduce(dist::AllReduceOp op) {
-  double scale = op.getScale().convertToDouble();
   for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
     set(result, grid.reduce(of(input), dist::axisRefs(op.getAxes()),
-                            reduction(op.getKind(), scale, result)));
+                            reduction(op.getKind(), result)));
 }
 
 void Run::shardOf(dist::ShardOfOp op) {

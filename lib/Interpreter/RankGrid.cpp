@@ -182,7 +182,7 @@ Tensor RankGrid::joined(StringRef name, const Tensors &local,
                         ArrayRef<int64_t> shape) const {
   Tensors whole = local;
   if (!placement.partial.empty())
-    whole = reduce(whole, placement.partial, {placement.kind, 1, Type()});
+    whole = reduce(whole, placement.partial, {placement.kind, Type()});
   for (auto [dim, axes] : llvm::enumerate(placement.dims)) {
     if (!axes.storage.empty())
       whole =
@@ -218,19 +218,9 @@ public:
       : leaves(std::move(leaves)), levels(std::move(levels)),
         reduction(reduction) {}
 
-  Tensor root() const {
-    Tensor result = level(0, 0);
-    for (double &value : result.values)
-      value *= scale();
-    return rounded(std::move(result));
-  }
+  Tensor root() const { return rounded(level(0, 0)); }
 
 private:
-  /// The scale is a number of the type that is summed in.
-  double scale() const {
-    return rounded(Tensor::scalar(reduction.scale)).values[0];
-  }
-
   Tensor rounded(Tensor tensor) const {
     if (reduction.rounded)
       roundTo(reduction.rounded, tensor);

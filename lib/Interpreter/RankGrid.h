@@ -17,7 +17,6 @@ using Axes = llvm::ArrayRef<dist::AxisRefAttr>;
 /// How a reduction combines and rounds.
 struct Reduction {
   dist::CollectiveReduce kind;
-  double scale;
   /// The type of sums and result; null to keep doubles.
   mlir::Type rounded;
 };

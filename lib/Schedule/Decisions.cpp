@@ -218,31 +218,11 @@ llvm::Expected<Rules> Rules::compile(Plan plan) {
       match.globs.push_back({text, std::move(*glob)});
     }
   }
-  for (const Unit &unit : rules.plan.units)
-    for (const std::string &parameter : unit.parameters)
-      rules.unitOf[parameter] = &unit;
   return rules;
-}
-
-/// What a unit of version 1 means for a collective of one of its parameters.
-static void decideByUnit(const Unit &unit, const Point &point,
-                         Decision &decision) {
-  decision.bucket = unit.name;
-  decision.merge = unit.bucket;
-  decision.overlap = unit.overlap;
-  if (point.kind == dist::CollectiveKind::Gather)
-    decision.prefetch = point.phase == nn::Phase::Forward
-                            ? unit.forwardPrefetch
-                            : unit.backwardPrefetch;
-  if (point.kind == dist::CollectiveKind::Reduction)
-    decision.defer = unit.reduceDefer;
-  decision.recompute = point.canRecompute && unit.reshardAfterForward;
 }
 
 void Rules::decide(StringRef address, const Point &point,
                    Decision &decision) const {
-  if (const Unit *unit = unitOf.lookup(point.parameter))
-    decideByUnit(*unit, point, decision);
   auto always = [](StringRef) { return true; };
   for (auto [rule, match] : llvm::zip(plan.rules, matches)) {
     std::string bucket = bucketAddress(address, decision);
@@ -275,45 +255,10 @@ llvm::Error Decisions::apply(Plan plan, const Points &points) {
   llvm::Expected<Rules> rules = Rules::compile(std::move(plan));
   if (!rules)
     return rules.takeError();
-  if (llvm::Error error = applyUnits(*rules, points))
-    return error;
   for (size_t index = 0; index < rules->plan.rules.size(); ++index)
     if (llvm::Error error = applyRule(*rules, index, points))
       return error;
   return checkBuckets(points);
-}
-
-/// Every parameter is in exactly one unit, and no unit names another.
-static std::string checkUnits(const std::vector<Unit> &units,
-                              ArrayRef<StringRef> parameters) {
-  llvm::StringMap<StringRef> unitOf;
-  llvm::StringSet<> known;
-  known.insert(parameters.begin(), parameters.end());
-  for (const Unit &unit : units)
-    for (const std::string &parameter : unit.parameters) {
-      if (!known.contains(parameter))
-        return "unit '" + unit.name + "' names the unknown parameter '" +
-               parameter + "'";
-      auto [it, isNew] = unitOf.try_emplace(parameter, unit.name);
-      if (!isNew)
-        return "parameter '" + parameter + "' is in units '" +
-               it->second.str() + "' and '" + unit.name + "'";
-    }
-  for (StringRef parameter : parameters)
-    if (!unitOf.count(parameter))
-      return "parameter '" + parameter.str() + "' is in no unit";
-  return {};
-}
-
-llvm::Error Decisions::applyUnits(const Rules &rules, const Points &points) {
-  if (!rules.plan.isVersion1)
-    return llvm::Error::success();
-  std::string problem = checkUnits(rules.plan.units, points.parameters());
-  if (!problem.empty())
-    return llvm::createStringError(problem);
-  for (const auto &[address, point] : points.all())
-    rules.decide(address, point, decisions[address]);
-  return llvm::Error::success();
 }
 
 std::string Decisions::checkAnchor(const std::optional<std::string> &anchor,

@@ -5,7 +5,6 @@
 #include "fsdp/Input/StrictJson.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace fsdp;
@@ -16,29 +15,7 @@ using namespace mlir;
 // Fields
 //===----------------------------------------------------------------------===//
 
-/// The fields of a unit, for every form of it. A name and a list must be
-/// stated; booleans and integers have defaults in JSON.
-template <typename UnitT, typename Visit>
-static void visitFields(UnitT &unit, Visit visit) {
-  visit(llvm::StringLiteral("name"), unit.name);
-  visit(llvm::StringLiteral("parameters"), unit.parameters);
-  visit(llvm::StringLiteral("bucket"), unit.bucket);
-  visit(llvm::StringLiteral("reshard_after_forward"), unit.reshardAfterForward);
-  visit(llvm::StringLiteral("overlap"), unit.overlap);
-  visit(llvm::StringLiteral("forward_prefetch"), unit.forwardPrefetch);
-  visit(llvm::StringLiteral("backward_prefetch"), unit.backwardPrefetch);
-  visit(llvm::StringLiteral("reduce_defer"), unit.reduceDefer);
-}
-
 static constexpr llvm::StringLiteral kMatch = "match";
-
-static std::vector<std::string> unitKeys() {
-  std::vector<std::string> names;
-  Unit unit;
-  visitFields(unit,
-              [&](StringRef name, auto &) { names.push_back(name.str()); });
-  return names;
-}
 
 static std::vector<std::string> ruleKeys() {
   std::vector<std::string> names = {kMatch.str()};
@@ -51,16 +28,6 @@ static std::vector<std::string> ruleKeys() {
 /// What is wrong with a plan whatever the module: the place below "plan", and
 /// why. Empty if nothing is.
 static std::pair<std::string, std::string> findProblem(const Plan &plan) {
-  llvm::StringSet<> names;
-  for (auto [index, unit] : llvm::enumerate(plan.units)) {
-    std::string place = "units[" + std::to_string(index) + "]";
-    if (!names.insert(unit.name).second)
-      return {place + ".name",
-              "an earlier unit is called '" + unit.name + "' too"};
-    if (unit.forwardPrefetch < 0 || unit.backwardPrefetch < 0 ||
-        unit.reduceDefer < 0)
-      return {place, "unit '" + unit.name + "' has a negative distance"};
-  }
   for (auto [index, rule] : llvm::enumerate(plan.rules)) {
     std::string place = "rules[" + std::to_string(index) + "]";
     if (rule.match.empty())
@@ -117,20 +84,6 @@ static llvm::Error checkKeys(const llvm::json::Object &object,
                                  place + didYouMean(unknown.front(), known));
 }
 
-static bool readUnit(const llvm::json::Value &value, Unit &unit,
-                     llvm::json::Path path) {
-  llvm::json::ObjectMapper map(value, path);
-  bool isGood = static_cast<bool>(map);
-  visitFields(unit, [&](llvm::StringLiteral name, auto &field) {
-    using Field = std::decay_t<decltype(field)>;
-    if (isGood && std::is_arithmetic_v<Field>)
-      isGood = map.mapOptional(name, field);
-    else if (isGood)
-      isGood = map.map(name, field);
-  });
-  return isGood;
-}
-
 /// A string, or an array of them.
 static bool readMatch(const llvm::json::Object &object,
                       std::vector<std::string> &match, llvm::json::Path path) {
@@ -169,25 +122,22 @@ static bool readRule(const llvm::json::Value &value, Rule &rule,
   return isGood;
 }
 
-/// The elements of a plan's one array.
-template <typename T, typename Read>
-static llvm::Error readAll(const llvm::json::Object &plan,
-                           llvm::StringLiteral key,
-                           const std::vector<std::string> &keys, Read read,
-                           std::vector<T> &elements) {
-  if (llvm::Error error = checkKeys(plan, {"version", key.str()}, "plan"))
+static llvm::Error readRules(const llvm::json::Object &object,
+                             std::vector<Rule> &rules) {
+  if (llvm::Error error = checkKeys(object, {"version", "rules"}, "plan"))
     return error;
-  const llvm::json::Array *values = plan.getArray(key);
+  const llvm::json::Array *values = object.getArray("rules");
   if (!values)
-    return llvm::createStringError("the plan has no array \"" + key + "\"");
+    return llvm::createStringError("the plan has no array \"rules\"");
   llvm::json::Path::Root root("plan");
   llvm::json::Path path(root);
   for (auto [index, value] : llvm::enumerate(*values)) {
-    if (const llvm::json::Object *object = value.getAsObject())
+    if (const llvm::json::Object *rule = value.getAsObject())
       if (llvm::Error error = checkKeys(
-              *object, keys, ("plan." + key + "[" + Twine(index) + "]").str()))
+              *rule, ruleKeys(), ("plan.rules[" + Twine(index) + "]").str()))
         return error;
-    if (!read(value, elements.emplace_back(), path.field(key).index(index)))
+    if (!readRule(value, rules.emplace_back(),
+                  path.field("rules").index(index)))
       return root.getError();
   }
   return llvm::Error::success();
@@ -200,17 +150,14 @@ llvm::Expected<Plan> fsdp::schedule::parseJSON(StringRef text) {
   llvm::json::Object *object = value->getAsObject();
   std::optional<int64_t> version =
       object ? object->getInteger("version") : std::nullopt;
-  Plan plan;
-  plan.isVersion1 = version == 1;
-  llvm::Error error = llvm::Error::success();
   if (version == 1)
-    error = readAll(*object, "units", unitKeys(), readUnit, plan.units);
-  else if (version == 2)
-    error = readAll(*object, "rules", ruleKeys(), readRule, plan.rules);
-  else
-    error = llvm::createStringError(
-        "a plan is an object with \"version\": 2 (or 1)");
-  if (error)
+    return llvm::createStringError(
+        "it is of version 1, units instead of rules; make rules of it with "
+        "'python3 tools/convert-plan.py OLD.json > NEW.json'");
+  if (version != 2)
+    return llvm::createStringError("a plan is an object with \"version\": 2");
+  Plan plan;
+  if (llvm::Error error = readRules(*object, plan.rules))
     return error;
   auto [place, why] = findProblem(plan);
   if (!why.empty())
@@ -312,11 +259,6 @@ static std::string readFields(DictionaryAttr dictionary,
 }
 
 static std::string readEntry(DictionaryAttr dictionary, Plan &plan) {
-  if (dictionary.contains("parameters"))
-    return readFields(dictionary, unitKeys(), [&](auto read) {
-      plan.isVersion1 = true;
-      visitFields(plan.units.emplace_back(), read);
-    });
   return readFields(dictionary, ruleKeys(), [&](auto read) {
     Rule &rule = plan.rules.emplace_back();
     read(kMatch, rule.match);
@@ -333,8 +275,6 @@ FailureOr<Plan> fsdp::schedule::planOf(ModuleOp module) {
     auto dictionary = dyn_cast<DictionaryAttr>(entry);
     std::string problem =
         !dictionary ? "it must be a dictionary" : readEntry(dictionary, plan);
-    if (!plan.units.empty() && !plan.rules.empty())
-      problem = "a plan has rules, or units as in version 1, not both";
     if (!problem.empty())
       return module.emitError("fsdp.plan[") << index << "]: " << problem;
   }

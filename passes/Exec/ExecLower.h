@@ -217,7 +217,7 @@ private:
   createCollective(OpT op, exec::CollectiveKind kind, exec::Stream stream,
                    mlir::ValueRange inputs, mlir::ValueRange outputs,
                    mlir::ValueRange results, exec::ReduceKind reduce,
-                   double scale, mlir::Value *token);
+                   mlir::Value *token);
   template <typename OpT>
   mlir::LogicalResult
   lowerReduction(OpT op, exec::CollectiveKind kind, exec::Stream stream,

@@ -19,10 +19,11 @@ template <typename OpT> static FailureOr<int64_t> ranksOf(OpT op) {
 
 /// Creates the exec.collective; `token` is set where the caller wants one.
 template <typename OpT>
-LogicalResult ProgramLowering::createCollective(
-    OpT op, exec::CollectiveKind kind, exec::Stream stream, ValueRange inputs,
-    ValueRange outputs, ValueRange results, exec::ReduceKind reduce,
-    double scale, Value *token) {
+LogicalResult
+ProgramLowering::createCollective(OpT op, exec::CollectiveKind kind,
+                                  exec::Stream stream, ValueRange inputs,
+                                  ValueRange outputs, ValueRange results,
+                                  exec::ReduceKind reduce, Value *token) {
   MLIRContext *context = b.getContext();
   // A maximum has one value in any order, but NCCL's loses a NaN.
   bool isFast = state.fastReductions &&
@@ -33,8 +34,8 @@ LogicalResult ProgramLowering::createCollective(
       exec::StreamAttr::get(context, stream), inputs, outputs,
       /*workspaces=*/ValueRange(), exec::CollectiveKindAttr::get(context, kind),
       op.getMeshAttr(), op.getAxesAttr(),
-      exec::ReduceKindAttr::get(context, reduce), b.getF64FloatAttr(scale),
-      op.getServesAttr(), isFast ? b.getUnitAttr() : UnitAttr());
+      exec::ReduceKindAttr::get(context, reduce), op.getServesAttr(),
+      isFast ? b.getUnitAttr() : UnitAttr());
   setMakes(collective, results,
            SmallVector<Operation *>(results.size(), op.getOperation()));
   if (token)
@@ -78,7 +79,7 @@ LogicalResult ProgramLowering::lowerAllGather(dist::AllGatherOp op,
                         cast<RankedTensorType>(result.getType()).getShape());
   }
   return createCollective(op, exec::CollectiveKind::AllGather, stream, inputs,
-                          written, results, exec::ReduceKind::Sum, 1.0, token);
+                          written, results, exec::ReduceKind::Sum, token);
 }
 
 template <typename OpT>
@@ -96,7 +97,7 @@ LogicalResult ProgramLowering::lowerReduction(OpT op, exec::CollectiveKind kind,
                                 ? exec::ReduceKind::Sum
                                 : exec::ReduceKind::Max;
   return createCollective(op, kind, stream, inputs, written, results, reduce,
-                          op.getScale().convertToDouble(), token);
+                          token);
 }
 
 LogicalResult ProgramLowering::lowerCollective(Operation *op,

@@ -142,9 +142,9 @@ private:
       return allGather(move, value, type);
     case Move::AllReduce: {
       RankedTensorType sum = type.clone(wide(type.getElementType()));
-      return labelled(AllReduceOp::create(
-          builder, location, TypeRange(sum), kind(), value, op.getMeshAttr(),
-          axes(move), builder.getF64FloatAttr(1), serves));
+      return labelled(AllReduceOp::create(builder, location, TypeRange(sum),
+                                          kind(), value, op.getMeshAttr(),
+                                          axes(move), serves));
     }
     case Move::ReduceScatter:
       return reduceScatter(move, value,
@@ -181,8 +181,7 @@ private:
     Value pieces = piecesFirst(move, value, type, move.to);
     Value shard = labelled(ReduceScatterOp::create(
         builder, location, TypeRange(pieceType(type, move.to)), kind(), pieces,
-        op.getMeshAttr(), axes(move), builder.getI64IntegerAttr(0),
-        builder.getF64FloatAttr(1), serves));
+        op.getMeshAttr(), axes(move), builder.getI64IntegerAttr(0), serves));
     return reshape(shard, type.getShape());
   }
 

@@ -20,7 +20,7 @@ using namespace fsdp;
 namespace {
 
 /// Collectives merge when they agree on bucket, direction, kind and key: every
-/// attribute (mesh, axes, dimension, reduction, scale) and the element types.
+/// attribute (mesh, axes, dimension, reduction) and the element types.
 using Key =
     std::tuple<StringRef, unsigned, OperationName, Attribute, Type, Type>;
 
@@ -49,11 +49,7 @@ public:
   /// scatters moves the all-reduces that then merge.
   LogicalResult run() {
     llvm::SetVector<OperationName> kinds;
-    FailureOr<SmallVector<PlannedCollective>> collectives =
-        program.collectives();
-    if (failed(collectives))
-      return failure();
-    for (const PlannedCollective &collective : *collectives)
+    for (const PlannedCollective &collective : program.collectives())
       kinds.insert(collective.op->getName());
     for (OperationName kind : kinds)
       if (failed(mergeKind(kind)))
@@ -63,12 +59,8 @@ public:
 
 private:
   LogicalResult mergeKind(OperationName kind) {
-    FailureOr<SmallVector<PlannedCollective>> collectives =
-        program.collectives();
-    if (failed(collectives))
-      return failure();
     llvm::MapVector<Key, SmallVector<PlannedCollective>> buckets;
-    for (const PlannedCollective &collective : *collectives)
+    for (const PlannedCollective &collective : program.collectives())
       if (collective.op->getName() == kind && collective.decision.merge &&
           !collective.decision.bucket.empty())
         buckets[keyOf(collective)].push_back(collective);

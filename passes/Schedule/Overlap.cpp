@@ -60,20 +60,17 @@ public:
         builder(program.block.getParentOp()->getContext()) {}
 
   LogicalResult run() {
-    FailureOr<SmallVector<PlannedCollective>> collectives =
-        program.collectives();
-    if (failed(collectives))
-      return failure();
-    nameBuckets(*collectives);
+    SmallVector<PlannedCollective> collectives = program.collectives();
+    nameBuckets(collectives);
     for (Operation *op : program.addresses.all())
       known.insert(program.addresses.of(op));
     for (const auto &entry : named)
       known.insert(entry.getKey());
-    llvm::erase_if(*collectives, [](const PlannedCollective &collective) {
+    llvm::erase_if(collectives, [](const PlannedCollective &collective) {
       return !collective.decision.overlap;
     });
-    return success(succeeded(startGathersEarly(groups(*collectives, true))) &&
-                   succeeded(awaitReductionsLate(groups(*collectives, false))));
+    return success(succeeded(startGathersEarly(groups(collectives, true))) &&
+                   succeeded(awaitReductionsLate(groups(collectives, false))));
   }
 
 private:

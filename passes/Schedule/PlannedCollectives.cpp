@@ -34,7 +34,7 @@ schedule::Point PlannedProgram::pointOf(Operation *op, StringRef address,
   return point;
 }
 
-FailureOr<SmallVector<PlannedCollective>> PlannedProgram::collectives() {
+SmallVector<PlannedCollective> PlannedProgram::collectives() {
   SmallVector<PlannedCollective> found;
   bool behindSeed = false;
   for (Operation &op : block) {
@@ -46,9 +46,6 @@ FailureOr<SmallVector<PlannedCollective>> PlannedProgram::collectives() {
     std::string address = members.empty() ? addresses.of(&op).str()
                                           : cast<StringAttr>(members[0]).str();
     schedule::Point point = pointOf(&op, address, behindSeed);
-    if (!rules.knows(point))
-      return op.emitOpError("moves the parameter '")
-             << point.parameter << "', which is in no unit of the plan";
     schedule::Decision decision;
     rules.decide(address, point, decision);
     found.push_back({collective, address, point, decision, behindSeed});

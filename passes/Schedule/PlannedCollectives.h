@@ -33,8 +33,8 @@ public:
   schedule::Addresses addresses;
 
   /// The collectives of the block in block order; not those already inside
-  /// fsdp.async. Fails on a parameter that a plan of version 1 leaves out.
-  mlir::FailureOr<llvm::SmallVector<PlannedCollective>> collectives();
+  /// fsdp.async.
+  llvm::SmallVector<PlannedCollective> collectives();
 
   /// What the plan says of the value that `op` computes in the forward pass,
   /// given that the backward pass uses it.

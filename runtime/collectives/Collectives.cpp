@@ -154,7 +154,7 @@ bool fsdp::rt::isSupported(const CollectiveDesc &desc) {
 /// Reduces the own part of an item to `out`.
 void Channel::reduce(const CollectiveDesc &desc, int item, std::byte *out) {
   reductionFor(desc)(pieces.data() + size_t(item) * ranks.size(), tree,
-                     part(desc, item, me).count, float(desc.scale), out);
+                     part(desc, item, me).count, out);
 }
 
 void Channel::reduceScatter(const CollectiveDesc &desc, const Ptr *in,

@@ -1,7 +1,7 @@
 //===- Collectives.h - Collectives of one stream and group ------*- C++ -*-===//
 //
 // Reductions keep a fixed order: an all-to-all of the pieces, then one local
-// kernel that adds them in f32, in the order of RankTree.h, and scales once.
+// kernel that adds them in f32, in the order of RankTree.h.
 // An all-reduce is that and an all-gather of the pieces. How
 // bytes travel (a peer's arena mapped here, or MPI) never changes a bit.
 //

@@ -67,9 +67,14 @@ static void createChannels(Context &c, const ContextOptions &options,
               ? std::make_unique<Channel>(setting, a.group[g],
                                           int(c.channels.size()), Stream(s))
               : nullptr);
-  for (int s = 1; s < kStreams; ++s)
-    c.workers[s] = std::make_unique<StreamWorker>(Stream(s), c.events, c.trace,
-                                                  3 * maxItems);
+  c.maxPointers = 3 * maxItems;
+  c.startWorker(Stream::Gather);
+  c.startWorker(Stream::Reduce);
+}
+
+void Context::startWorker(Stream stream) {
+  workers[int(stream)] =
+      std::make_unique<StreamWorker>(stream, events, trace, maxPointers);
 }
 
 ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
@@ -215,7 +220,7 @@ ComputeCall::ComputeCall(Context &c, Stream stream, const char *what)
 
 void fsdp::rt::record(Context &c, int event, Stream stream) {
   uint64_t number = c.events.issue(event);
-  if (StreamWorker *worker = c.workers[int(stream)].get())
+  if (StreamWorker *worker = c.worker(stream))
     worker->record(event, number);
   else
     c.events.complete(event, number);
@@ -223,7 +228,7 @@ void fsdp::rt::record(Context &c, int event, Stream stream) {
 
 void fsdp::rt::wait(Context &c, int event, Stream stream) {
   uint64_t number = c.events.lastIssued(event);
-  if (StreamWorker *worker = c.workers[int(stream)].get()) {
+  if (StreamWorker *worker = c.worker(stream)) {
     worker->wait(event, number);
     return;
   }
@@ -237,7 +242,7 @@ void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
   const CollectiveDesc &desc = c.artifact->collective[index];
   Channel &channel = c.channel(stream, desc.group);
   uint64_t word = c.progress->next(index);
-  if (StreamWorker *worker = c.workers[int(stream)].get()) {
+  if (StreamWorker *worker = c.worker(stream)) {
     worker->collective(channel, desc, word, in, out, workspace);
     return;
   }
@@ -248,7 +253,7 @@ void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
 void fsdp::rt::copy(Context &c, Stream stream, Ptr from, Ptr to,
                     int64_t bytes) {
   ObservedCall call(c);
-  if (StreamWorker *worker = c.workers[int(stream)].get()) {
+  if (StreamWorker *worker = c.worker(stream)) {
     worker->copy(from, to, bytes);
     return;
   }

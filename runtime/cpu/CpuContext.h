@@ -40,8 +40,11 @@ public:
   /// for a group without a collective.
   std::vector<std::unique_ptr<Channel>> channels;
   Events events;
-  /// Null for the compute stream, which is the calling thread.
+  /// Null for the compute stream, which is the calling thread, and for the
+  /// copy stream until a program uses it. Programs are issued by one thread.
   std::unique_ptr<StreamWorker> workers[kStreams];
+  /// Of one command.
+  int maxPointers = 0;
 
   /// Null but while a program is observed.
   CallObserver *observer = nullptr;
@@ -49,6 +52,14 @@ public:
   /// The programs of a step, and what was wrong with the data of the last.
   std::vector<int> step;
   std::string stepError;
+
+  /// Null for the compute stream.
+  StreamWorker *worker(Stream stream) {
+    if (stream == Stream::Copy && !workers[int(stream)])
+      startWorker(stream);
+    return workers[int(stream)].get();
+  }
+  void startWorker(Stream stream);
 
   Channel &channel(Stream stream, int group) {
     return *channels[size_t(stream) * size_t(artifact->groups) + size_t(group)];

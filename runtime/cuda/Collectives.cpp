@@ -208,7 +208,7 @@ void Channel::reduce(Context &c, Stream stream, const CollectiveDesc &desc,
   pieces.ranks = tree;
   if (desc.kind == CollectiveKind::ReduceScatter)
     mine.offset -= partOf(desc, item, me, size()).offset;
-  reducePieces(c, stream, desc.reduce, desc.in, float(desc.scale), pieces,
+  reducePieces(c, stream, desc.reduce, desc.in, pieces,
                out + mine.offset * sizeOf(desc.out));
 }
 

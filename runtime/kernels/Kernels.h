@@ -52,15 +52,15 @@ struct Kernels {
                  int64_t outStride, int64_t rows, int64_t cols);
 
   // Reduction over ranks: pieces[p] of the rank at each position of the group,
-  // combined in the order of the tree, times `scale` once.
+  // combined in the order of the tree.
   void (*sumF32)(const void *const *pieces, const RankTree &ranks,
-                 int64_t count, float scale, void *out);
+                 int64_t count, void *out);
   void (*sumBF16)(const void *const *pieces, const RankTree &ranks,
-                  int64_t count, float scale, void *out);
+                  int64_t count, void *out);
   void (*sumI64)(const void *const *pieces, const RankTree &ranks,
-                 int64_t count, float scale, void *out);
+                 int64_t count, void *out);
   void (*maxF32)(const void *const *pieces, const RankTree &ranks,
-                 int64_t count, float scale, void *out);
+                 int64_t count, void *out);
 
   // Attention, forward: scores become probabilities relative to the running
   // maximum (probabilities: the scores' own place for f32, or bf16 at

@@ -80,31 +80,19 @@ void tree(const Block &block, const RankTree &ranks, Acc (*buffer)[kBlock]) {
   tree<Combine, In>(block, ranks, 0, 0, count, buffer, 0);
 }
 
-template <typename Combine, typename In>
-void reduceF32(const void *const *pieces, const RankTree &ranks, int64_t count,
-               float scale, void *result) {
-  alignas(64) float buffer[kLevels][kBlock];
-  auto *out = static_cast<float *>(result);
+template <typename Combine, typename In, typename Acc>
+void reduce(const void *const *pieces, const RankTree &ranks, int64_t count,
+            void *result) {
+  alignas(64) Acc buffer[kLevels][kBlock];
+  auto *out = static_cast<Acc *>(result);
   for (int64_t at = 0; at < count; at += kBlock) {
     int64_t n = count - at < kBlock ? count - at : kBlock;
     tree<Combine, In>({pieces, at, n}, ranks, buffer);
-    const float *__restrict sum = buffer[0];
-    float *__restrict to = out + at;
+    const Acc *__restrict sum = buffer[0];
+    Acc *__restrict to = out + at;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)
-      to[i] = sum[i] * scale;
-  }
-}
-
-void sumI64(const void *const *pieces, const RankTree &ranks, int64_t count,
-            float, void *result) {
-  alignas(64) int64_t buffer[kLevels][kBlock];
-  auto *out = static_cast<int64_t *>(result);
-  for (int64_t at = 0; at < count; at += kBlock) {
-    int64_t n = count - at < kBlock ? count - at : kBlock;
-    tree<Add, int64_t>({pieces, at, n}, ranks, buffer);
-    for (int64_t i = 0; i < n; ++i)
-      out[at + i] = buffer[0][i];
+      to[i] = sum[i];
   }
 }
 
@@ -135,8 +123,8 @@ void narrowRows(const float *in, int64_t inStride, BF16 *out, int64_t outStride,
 void fsdp::rt::FSDP_ISA::addReductionKernels(Kernels &k) {
   k.widen = widenRows;
   k.narrow = narrowRows;
-  k.sumF32 = reduceF32<Add, float>;
-  k.sumBF16 = reduceF32<Add, BF16>;
-  k.maxF32 = reduceF32<Max, float>;
-  k.sumI64 = sumI64;
+  k.sumF32 = reduce<Add, float, float>;
+  k.sumBF16 = reduce<Add, BF16, float>;
+  k.maxF32 = reduce<Max, float, float>;
+  k.sumI64 = reduce<Add, int64_t, int64_t>;
 }

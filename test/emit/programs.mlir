@@ -57,11 +57,11 @@ exec.kernel @silu over(4, 8) access [element, element] outputs 1 {
 // CHECK-NEXT:   reduce_scatter_bwd_layers_0,
 // CHECK-NEXT:   all_reduce,
 // CHECK-NEXT: };
-// CHECK: {CollectiveKind::AllGather, ReduceKind::Sum, DType::F32, DType::F32, 1.0, 0,
-// CHECK-NEXT: 1, collective_items, "fwd layers.0"},
-// CHECK-NEXT: {CollectiveKind::ReduceScatter, ReduceKind::Sum, DType::BF16, DType::F32,
-// CHECK-NEXT: 0.125, 0, 1, collective_items, "bwd layers.0"},
-// CHECK-NEXT: {CollectiveKind::AllReduce, ReduceKind::Max, DType::F32, DType::F32, 1.0,
+// CHECK: {CollectiveKind::AllGather, ReduceKind::Sum, DType::F32, DType::F32, 0, 1,
+// CHECK-NEXT: collective_items, "fwd layers.0"},
+// CHECK-NEXT: {CollectiveKind::ReduceScatter, ReduceKind::Sum, DType::BF16, DType::F32, 0,
+// CHECK-NEXT: 1, collective_items, "bwd layers.0"},
+// CHECK-NEXT: {CollectiveKind::AllReduce, ReduceKind::Max, DType::F32, DType::F32,
 
 // CHECK: /// Program train. Peak 2048 bytes.
 // CHECK-NEXT: ISSUES_WORK static void run_train(Context &c) {
@@ -122,7 +122,7 @@ exec.program @train arena 2048 attributes {exec.inputs = [], exec.outputs = ["lo
   // CHECK: collective(c, Stream::Reduce, reduce_scatter_bwd_layers_0, {half_}, {x_},
   // CHECK-NEXT: {pieces_});
   exec.collective reduce_scatter on reduce (%half : memref<16x8xbf16>) outs(%x : memref<4x8xf32>)
-      workspace(%pieces : memref<256xi8>) over @mesh["dp_shard"] {scale = 1.25e-01, serves = "bwd layers.0"}
+      workspace(%pieces : memref<256xi8>) over @mesh["dp_shard"] {serves = "bwd layers.0"}
   exec.collective all_reduce on compute (%loss : memref<f32>) outs(%loss : memref<f32>)
       workspace(%pieces : memref<256xi8>) over @mesh["dp_replicate", "dp_shard":(2)2] {reduce = #exec<reduce_kind max>}
 }

@@ -79,8 +79,8 @@ _VALUES = {
     "squareDigits": [_tensors(1)],
     "finishNorm": [_REAL, _COUNT],
     "adamwStep": [_tensors(4), _words("<4d")],
-    "reduceRanks": [_pieces, _REAL],
-    "addRanks": [_pieces, _REAL],
+    "reduceRanks": [_pieces],
+    "addRanks": [_pieces],
     "plainAttention": _ATTENTION,
     "plainQueryGrad": _ATTENTION,
     "plainKeyGrad": _ATTENTION,
@@ -490,8 +490,7 @@ def _round(op, axes, ranks, tensors, turn, me, others):
             pieces = (source + first * item.width, space if others else None, item.slice, mine,
                       me, tree)
             kernel, each = _reduction_kernel(op, tree)
-            kernels.append(elements(op.stream, kernel, mine, [to],
-                                    [pieces, (rounded(float(op.value("scale", 1))),)], each=each))
+            kernels.append(elements(op.stream, kernel, mine, [to], [pieces], each=each))
     return ([_exchange(op, axes, ranks, swaps)] if others else []) + kernels
 
 

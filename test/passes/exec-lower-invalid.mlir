@@ -168,7 +168,7 @@ func.func @a() {
 fsdp.mesh @mesh ["dp_shard" = 1048576]
 func.func @a(%x: tensor<1x1099511627776xf32> {nn.name = "x"}) -> (tensor<1x1099511627776xf32> {nn.name = "y"}) {
   // expected-error @below {{is too large for the library of this target}}
-  %y = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<1x1099511627776xf32> -> tensor<1x1099511627776xf32>
+  %y = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 : tensor<1x1099511627776xf32> -> tensor<1x1099511627776xf32>
   return %y : tensor<1x1099511627776xf32>
 }
 

@@ -277,12 +277,12 @@ func.func @shapes(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<32xf32> {nn.na
 fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
 func.func @chained(%g: tensor<4x8xf32> {nn.name = "g"}) -> (tensor<2x8xf32> {nn.name = "r"}, tensor<4x8xf32> {nn.name = "n"}) {
   %f = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
-    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<4x8xf32> -> tensor<2x8xf32>
+    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<2x8xf32>
     fsdp.yield %s : tensor<2x8xf32>
   }
   %h = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
     %s = fsdp.await %f : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>
-    %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] scale 2.5e-01 : tensor<2x8xf32> -> tensor<2x8xf32>
+    %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] : tensor<2x8xf32> -> tensor<2x8xf32>
     fsdp.yield %r : tensor<2x8xf32>
   }
   %n = nn.neg %g : tensor<4x8xf32>
@@ -304,7 +304,7 @@ func.func @chained(%g: tensor<4x8xf32> {nn.name = "g"}) -> (tensor<2x8xf32> {nn.
 // CHECK: exec.await %[[T]]
 // CHECK: exec.launch @add on compute(%[[W]] : memref<5x8xbf16>)
 // CHECK: %[[S:.*]] = exec.alloc "w: reduce_scatter workspace" : memref<96xi8>
-// CHECK: %[[R:.*]] = exec.collective reduce_scatter on reduce(%{{.*}} : memref<5x8xbf16>) outs(%w.grad : memref<3x8xf32>) workspace(%[[S]] : memref<96xi8>) over @mesh["dp_shard"] {scale = 5.000000e-01 : f64} -> !exec.token
+// CHECK: %[[R:.*]] = exec.collective reduce_scatter on reduce(%{{.*}} : memref<5x8xbf16>) outs(%w.grad : memref<3x8xf32>) workspace(%[[S]] : memref<96xi8>) over @mesh["dp_shard"] -> !exec.token
 // CHECK: exec.collective all_reduce on compute(%{{.*}} : memref<f32>) outs(%norm : memref<f32>) workspace(%{{.*}} : memref<8xi8>) over @mesh["dp_shard"] {reduce = #exec<reduce_kind max>}
 // CHECK: exec.await %[[R]]
 fsdp.mesh @mesh ["dp_shard" = 2]
@@ -319,11 +319,11 @@ func.func @collectives() -> (tensor<f32> {nn.name = "norm"}) {
   %w = fsdp.await %f : !fsdp.future<tensor<5x8xbf16>> -> tensor<5x8xbf16>
   %a = nn.add %w, %w : tensor<5x8xbf16>
   %h = fsdp.async : !fsdp.future<tensor<3x8xf32>> {
-    %g = fsdp.reduce_scatter sum %a on @mesh["dp_shard"] dim 0 scale 5.0e-01 : tensor<5x8xbf16> -> tensor<3x8xf32>
+    %g = fsdp.reduce_scatter sum %a on @mesh["dp_shard"] dim 0 : tensor<5x8xbf16> -> tensor<3x8xf32>
     fsdp.yield %g : tensor<3x8xf32>
   }
   %m = nn.abs_max %s : tensor<3x8xf32> -> tensor<f32>
-  %n = fsdp.all_reduce max %m on @mesh["dp_shard"] scale 1.0 : tensor<f32> -> tensor<f32>
+  %n = fsdp.all_reduce max %m on @mesh["dp_shard"] : tensor<f32> -> tensor<f32>
   %r = fsdp.await %h : !fsdp.future<tensor<3x8xf32>> -> tensor<3x8xf32>
   nn.gradient @w, %r : tensor<3x8xf32>
   return %n : tensor<f32>
@@ -383,7 +383,7 @@ func.func @names(%x: tensor<2x8xbf16> {nn.name = "x"}) -> (tensor<2x8xbf16> {nn.
   %z = nn.linear %h, %w#1 : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
   %y = nn.add %h, %z : tensor<2x8xbf16>
   %dw = nn.matmul %h, %x {transpose_lhs} : tensor<2x8xbf16>, tensor<2x8xbf16> -> tensor<8x8xbf16>
-  %r = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 scale 5.0e-01 {fsdp.parameters = ["layers.1.w1.weight"]} : tensor<8x8xbf16> -> tensor<4x8xf32>
+  %r = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.1.w1.weight"]} : tensor<8x8xbf16> -> tensor<4x8xf32>
   nn.gradient @layers.1.w1.weight, %r : tensor<4x8xf32>
   return %y : tensor<2x8xbf16>
 }

@@ -43,14 +43,14 @@ func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name =
   %a = nn.silu %r2 {nn.module = "layers.0"} : tensor<2x8xf32>
   %a2 = nn.silu %a {nn.module = "layers.0"} : tensor<2x8xf32>
   %a3 = nn.silu %a2 {nn.module = "layers.0#2"} : tensor<2x8xf32>
-  %y = fsdp.all_reduce sum %a3 on @mesh["dp_shard"] scale 1.0 {nn.module = "layers.0"} : tensor<2x8xf32> -> tensor<2x8xf32>
+  %y = fsdp.all_reduce sum %a3 on @mesh["dp_shard"] {nn.module = "layers.0"} : tensor<2x8xf32> -> tensor<2x8xf32>
   %loss = nn.sum %y [0, 1] : tensor<2x8xf32> to tensor<f32>
   %one = nn.seed %loss : tensor<f32>
   %d = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
   %d0 = nn.silu_grad %r2, %d {nn.module = "layers.0"} : tensor<2x8xf32>
   %dx = nn.linear_input_grad %d0, %wc {nn.module = "layers.0.wq"} : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
   %dw = nn.linear_weight_grad %d0, %x {nn.module = "layers.0.wq"} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-  %g = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 scale 1.0 {fsdp.parameters = ["layers.0.wq.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+  %g = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
   %m = nn.abs_max %g {nn.module = "optimizer.gradient_maximum"} : tensor<4x8xf32> -> tensor<f32>
   nn.gradient @layers.0.wq.weight, %dw : tensor<8x8xf32>
   return %loss : tensor<f32>

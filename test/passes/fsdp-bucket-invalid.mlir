@@ -13,29 +13,17 @@ module attributes {fsdp.plan = [{bucket = "all"}]} {
 
 // -----
 
-// Every parameter that moves is in a unit.
-module attributes {fsdp.plan = [{name = "all", parameters = ["v"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
-  fsdp.mesh @mesh ["dp_shard" = 2]
-  func.func @f(%x: tensor<4xf32> {nn.name = "x"}) {
-    // expected-error @below {{'fsdp.all_gather' op moves the parameter 'w', which is in no unit of the plan}}
-    %g = fsdp.all_gather %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["w"]} : tensor<4xf32> -> tensor<8xf32>
-    return
-  }
-}
-
-// -----
-
 // A reduction waits for the bucket's last member, so that nothing may use it
 // before.
-module attributes {fsdp.plan = [{name = "all", parameters = ["v", "w"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+module attributes {fsdp.plan = [{match = ["* {v,w} {all_gather,reduce_scatter,all_reduce}"], bucket = "all", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @f(%x: tensor<8xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y"}) {
     // expected-error @below {{'fsdp.reduce_scatter' op cannot join its bucket: its result is used before the bucket's last member}}
-    %v = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 scale 1.0 {fsdp.parameters = ["v"]} : tensor<8xf32> -> tensor<4xf32>
+    %v = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["v"]} : tensor<8xf32> -> tensor<4xf32>
     // expected-note @below {{used here}}
     %y = nn.neg %v : tensor<4xf32>
     // expected-note @below {{the last member}}
-    %w = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 scale 1.0 {fsdp.parameters = ["w"]} : tensor<8xf32> -> tensor<4xf32>
+    %w = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["w"]} : tensor<8xf32> -> tensor<4xf32>
     return %y : tensor<4xf32>
   }
 }

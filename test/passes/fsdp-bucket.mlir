@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-bucket | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-remat --fsdp-bucket | FileCheck %s --check-prefix=REMAT
-// RUN: sed -e 's/bucket = true/bucket = false/' %s | fsdp-opt --split-input-file --fsdp-bucket | FileCheck %s --check-prefix=NONE
+// RUN: sed -e 's/merge = true/merge = false/' %s | fsdp-opt --split-input-file --fsdp-bucket | FileCheck %s --check-prefix=NONE
 
 // The two gathers of a block become one, where the first stood, in registration
 // order (a before b) although b is used first. The two reductions of a block
@@ -15,7 +15,7 @@
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
 // CHECK: nn.seed
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
-// CHECK: %[[R1:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 scale 5.000000e-01 {{{.*}}fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "bwd layers.1"}
+// CHECK: %[[R1:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {{{.*}}fsdp.parameters = ["layers.1.a.weight", "layers.1.b.weight"], serves = "bwd layers.1"}
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
 // CHECK: %[[R0:.*]]:2 = fsdp.reduce_scatter {{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"
 // CHECK-NOT: fsdp.{{all_gather|reduce_scatter}}
@@ -50,8 +50,8 @@
 // NONE-NOT: fsdp.{{all_gather|reduce_scatter}}
 // NONE: return
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight", "layers.1.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -74,16 +74,16 @@ module attributes {fsdp.plan = [
     %one = nn.seed %loss : tensor<f32>
     %d3 = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g3 = nn.matmul %d3, %h2 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d2 = nn.matmul %d3, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g2 = nn.matmul %d2, %h1 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d1 = nn.matmul %d2, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g1 = nn.matmul %d1, %h0 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d0 = nn.matmul %d1, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g0 = nn.matmul %d0, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r3 : tensor<4x8xf32>
     nn.gradient @layers.1.b.weight, %r2 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r1 : tensor<4x8xf32>
@@ -102,8 +102,8 @@ module attributes {fsdp.plan = [
 // CHECK: nn.matmul
 // CHECK-NOT: fsdp.{{reduce_scatter|all_reduce}}
 // CHECK: nn.matmul
-// CHECK-NEXT: %[[S:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 scale 1.000000e+00 {{{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
-// CHECK-NEXT: %[[R:.*]]:2 = fsdp.all_reduce sum %[[S]]#0, %[[S]]#1 on @mesh["dp_replicate"] scale 2.500000e-01 {{{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
+// CHECK-NEXT: %[[S:.*]]:2 = fsdp.reduce_scatter sum %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {{{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
+// CHECK-NEXT: %[[R:.*]]:2 = fsdp.all_reduce sum %[[S]]#0, %[[S]]#1 on @mesh["dp_replicate"] {{{.*}}fsdp.parameters = ["layers.0.a.weight", "layers.0.b.weight"], serves = "bwd layers.0"}
 // CHECK-DAG: nn.gradient @layers.0.a.weight, %[[R]]#0
 // CHECK-DAG: %[[C:.*]] = nn.cast %[[R]]#1
 // CHECK-DAG: nn.gradient @layers.0.b.weight, %[[C]]
@@ -115,7 +115,7 @@ module attributes {fsdp.plan = [
 // NONE-NOT: fsdp.{{reduce_scatter|all_reduce}}
 // NONE: return
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf64> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -123,13 +123,13 @@ module attributes {fsdp.plan = [
     %one = nn.seed %loss : tensor<f32>
     %d = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g1 = nn.matmul %d, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %s1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 1.0 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %r1 = fsdp.all_reduce sum %s1 on @mesh["dp_replicate"] scale 2.5e-01 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    %s1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.all_reduce sum %s1 on @mesh["dp_replicate"] {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
     %c1 = nn.cast %r1 : tensor<4x8xf32> to tensor<4x8xf64>
     nn.gradient @layers.0.b.weight, %c1 : tensor<4x8xf64>
     %g0 = nn.matmul %x, %d {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %s0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 1.0 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %r0 = fsdp.all_reduce sum %s0 on @mesh["dp_replicate"] scale 2.5e-01 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    %s0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.all_reduce sum %s0 on @mesh["dp_replicate"] {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r0 : tensor<4x8xf32>
     return %loss : tensor<f32>
   }

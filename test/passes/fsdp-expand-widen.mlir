@@ -8,11 +8,11 @@
 // CHECK-SAME: %[[G:[^:]*]]: tensor<8x4xf32>
 // CHECK-SAME: %[[M:[^:]*]]: tensor<8xf32>
 // CHECK-NEXT: %[[W:.*]] = nn.cast %[[P]] : tensor<8x4xbf16> to tensor<8x4xf32>
-// CHECK-NEXT: %[[R:.*]] = fsdp.all_reduce sum %[[W]] on @mesh["a"] scale 1.000000e+00 : tensor<8x4xf32> -> tensor<8x4xf32>
+// CHECK-NEXT: %[[R:.*]] = fsdp.all_reduce sum %[[W]] on @mesh["a"] : tensor<8x4xf32> -> tensor<8x4xf32>
 // CHECK-NEXT: nn.cast %[[R]] : tensor<8x4xf32> to tensor<8x4xbf16>
 // CHECK-NEXT: %[[N:.*]] = nn.cast %[[G]] : tensor<8x4xf32> to tensor<8x4xbf16>
 // CHECK-NEXT: %[[V:.*]] = nn.cast %[[N]] : tensor<8x4xbf16> to tensor<8x4xf32>
-// CHECK-NEXT: fsdp.reduce_scatter sum %[[V]] on @mesh["a"] dim 0 scale 1.000000e+00 : tensor<8x4xf32> -> tensor<4x4xf32>
+// CHECK-NEXT: fsdp.reduce_scatter sum %[[V]] on @mesh["a"] dim 0 : tensor<8x4xf32> -> tensor<4x4xf32>
 // CHECK-NEXT: fsdp.all_reduce max %[[M]] on @mesh["a"]
 fsdp.mesh @mesh ["a" = 2]
 func.func @sums(%p: tensor<8x4xbf16> {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"a"}>},

@@ -13,9 +13,9 @@
 // CHECK-NEXT: %[[Q:.*]] = nn.reshape %[[T]] : tensor<2x4x4xf32> to tensor<32x1xf32>
 // CHECK-NEXT: %[[U:.*]] = fsdp.shard_of %[[Q]] on @mesh["a"] dim 0 : tensor<32x1xf32> -> tensor<16x1xf32>
 // CHECK-NEXT: nn.reshape %[[U]] : tensor<16x1xf32> to tensor<4x4xf32>
-// CHECK-NEXT: %[[R:.*]] = fsdp.all_reduce sum %[[P]] on @mesh["a"] scale 1.000000e+00 : tensor<8x4xbf16> -> tensor<8x4xf32>
+// CHECK-NEXT: %[[R:.*]] = fsdp.all_reduce sum %[[P]] on @mesh["a"] : tensor<8x4xbf16> -> tensor<8x4xf32>
 // CHECK-NEXT: nn.cast %[[R]] : tensor<8x4xf32> to tensor<8x4xbf16>
-// CHECK-NEXT: %[[S:.*]] = fsdp.reduce_scatter sum %[[P]] on @mesh["a"] dim 0 scale 1.000000e+00 : tensor<8x4xbf16> -> tensor<4x4xf32>
+// CHECK-NEXT: %[[S:.*]] = fsdp.reduce_scatter sum %[[P]] on @mesh["a"] dim 0 : tensor<8x4xbf16> -> tensor<4x4xf32>
 // CHECK-NEXT: nn.cast %[[S]] : tensor<4x4xf32> to tensor<4x4xbf16>
 fsdp.mesh @mesh ["a" = 2]
 func.func @table(%x: tensor<4x8xf32> {fsdp.placement = #fsdp.placement<[{"a"}, {}]>},
@@ -44,7 +44,7 @@ func.func @table(%x: tensor<4x8xf32> {fsdp.placement = #fsdp.placement<[{"a"}, {
 // CHECK-NEXT: %[[S:.*]] = fsdp.shard_of %[[V]] on @mesh["a"] dim 0 : tensor<24x5xf32> -> tensor<12x5xf32>
 // CHECK-NEXT: nn.reshape %[[S]] : tensor<12x5xf32> to tensor<3x4x5xf32>
 // CHECK-NOT: nn.transpose
-// CHECK: fsdp.reduce_scatter sum %{{.*}} on @mesh["a"] dim 0 {{.*}} : tensor<8x5xf32> -> tensor<4x5xf32>
+// CHECK: fsdp.reduce_scatter sum %{{.*}} on @mesh["a"] dim 0 : tensor<8x5xf32> -> tensor<4x5xf32>
 // CHECK-NOT: nn.transpose
 // CHECK: return
 fsdp.mesh @mesh ["a" = 2]
@@ -90,7 +90,7 @@ func.func @uneven_columns() {
 // CHECK-NEXT: %[[W:.*]] = fsdp.all_gather %[[C]] on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.weight"], serves = "fwd layers.0.wq"} : tensor<3x8xbf16> -> tensor<8x8xbf16>
 // CHECK: nn.seed
 // CHECK: %[[D:.*]] = nn.linear_weight_grad
-// CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter sum %[[D]] on @mesh["dp_shard"] dim 0 scale 1.000000e+00 {fsdp.parameters = ["layers.0.wq.weight"], serves = "bwd layers.0.wq"} : tensor<8x8xbf16> -> tensor<3x8xf32>
+// CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter sum %[[D]] on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.weight"], serves = "bwd layers.0.wq"} : tensor<8x8xbf16> -> tensor<3x8xf32>
 // CHECK-NEXT: nn.gradient @layers.0.wq.weight, %[[G]]
 fsdp.mesh @mesh ["dp_shard" = 3]
 nn.parameter @layers.0.wq.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -208,7 +208,7 @@ func.func @uneven_broadcast(%x: tensor<4xf32>) {
 // CHECK-NEXT: nn.linear %arg0, %[[W]] : tensor<2x4xf32>, tensor<5x4xf32> -> tensor<2x5xf32>
 // CHECK: %[[D:.*]] = nn.linear_weight_grad
 // CHECK-SAME: -> tensor<5x4xf32>
-// CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter sum %[[D]] on @mesh["dp"] dim 0 scale 1.000000e+00 {{.*}} : tensor<5x4xf32> -> tensor<3x4xf32>
+// CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter sum %[[D]] on @mesh["dp"] dim 0 {{.*}} : tensor<5x4xf32> -> tensor<3x4xf32>
 // CHECK-NEXT: nn.gradient @w, %[[G]] : tensor<3x4xf32>
 fsdp.mesh @mesh ["dp" = 2, "one" = 1, "tp" = 2]
 nn.parameter @w : tensor<10x4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"tp" | "dp", "one"}, {}]>}

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-remat --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=SINGLE
 // RUN: sed -e 's/overlap = true/overlap = false/' %s | fsdp-opt --split-input-file --fsdp-overlap | FileCheck %s --check-prefix=OFF
-// RUN: sed -e 's/reduce_defer = 1/reduce_defer = 0/' %s | fsdp-opt --split-input-file --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=ATONCE
+// RUN: sed -e 's/defer = 1/defer = 0/' %s | fsdp-opt --split-input-file --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=ATONCE
 
 // Forward: the gather of block 1 starts before the wait of block 0. Backward:
 // the first gather starts right behind nn.seed;
@@ -46,8 +46,8 @@
 
 // OFF-NOT: fsdp.async
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight", "layers.1.b.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -70,16 +70,16 @@ module attributes {fsdp.plan = [
     %one = nn.seed %loss : tensor<f32>
     %d3 = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g3 = nn.matmul %d3, %h2 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d2 = nn.matmul %d3, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g2 = nn.matmul %d2, %h1 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d1 = nn.matmul %d2, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g1 = nn.matmul %d1, %h0 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d0 = nn.matmul %d1, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g0 = nn.matmul %d0, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r3 : tensor<4x8xf32>
     nn.gradient @layers.1.b.weight, %r2 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r1 : tensor<4x8xf32>
@@ -125,8 +125,8 @@ module attributes {fsdp.plan = [
 // ATONCE-COUNT-2: fsdp.await
 // ATONCE-NOT: fsdp.await
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight"], bucket = true, reshard_after_forward = true, overlap = true, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.a {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.a {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = true, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.1.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -134,11 +134,11 @@ module attributes {fsdp.plan = [
     %one = nn.seed %loss : tensor<f32>
     %d = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g1 = nn.matmul %d, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %s1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 1.0 {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %r1 = fsdp.all_reduce sum %s1 on @mesh["dp_replicate"] scale 2.5e-01 {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    %s1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.all_reduce sum %s1 on @mesh["dp_replicate"] {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
     %g0 = nn.matmul %x, %d {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %s0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 1.0 {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %r0 = fsdp.all_reduce sum %s0 on @mesh["dp_replicate"] scale 2.5e-01 {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    %s0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.all_reduce sum %s0 on @mesh["dp_replicate"] {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r1 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r0 : tensor<4x8xf32>
     return %loss : tensor<f32>

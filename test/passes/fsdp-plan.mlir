@@ -46,13 +46,32 @@
 // RUN: fsdp-opt %t.planned.mlir --fsdp-plan -o %t.again.mlir
 // RUN: cmp %t.planned.mlir %t.again.mlir
 
-// A plan of version 1 is read as what it meant: its units are buckets.
+// A file of version 1 is refused with the command that makes rules of it: its
+// units are buckets, and settings of single ones stand over those of most.
 // RUN: echo '{"version": 1, "units": [{"name": "all", "parameters": ["tok.weight", "layers.0.w1.weight", "layers.0.w2.weight", "layers.1.w1.weight", "layers.1.w2.weight", "output.weight"], "forward_prefetch": 3, "bucket": false}]}' > %t.json
-// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=%t.json" | FileCheck %s --check-prefix=FILE
+// RUN: python3 %source/tools/convert-plan.py %t.json > %t.rules.json
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=%t.rules.json" | FileCheck %s --check-prefix=FILE
 // FILE: {bucket = "all", match = ["fwd tok all_gather", "fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather", "fwd output all_gather"], merge = false, overlap = true, prefetch = 3 : i64, recompute = true}
+// FILE: {bucket = "all", match = ["again tok all_gather", "again layers.*.w1 all_gather", "again layers.*.w2 all_gather", "again output all_gather"], merge = false, overlap = true, prefetch = 1 : i64}
+// RUN: python3 %source/tools/convert-plan.py %S/Inputs/units.json > %t.rules.json
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=%t.rules.json" | FileCheck %s --check-prefix=UNITS
+// UNITS: {bucket = "tok", match = ["fwd tok all_gather"], merge = true, overlap = false, prefetch = 1 : i64, recompute = true}
+// UNITS-SAME: {bucket = "tok", match = ["again tok all_gather"], merge = true, overlap = false, prefetch = 1 : i64}
+// UNITS-SAME: {match = ["fwd tok embedding", "fwd layers.*.w1 linear", "fwd layers.* silu", "fwd layers.* mul", "fwd layers.*.w2 linear"], recompute = false}
+// UNITS-SAME: {bucket = "layers.*", match = ["fwd layers.*.w1 all_gather", "fwd layers.*.w2 all_gather"], merge = true, overlap = true, prefetch = 1 : i64, recompute = true}
+// UNITS-SAME: {bucket = "layers.*", match = ["again layers.*.w1 all_gather", "again layers.*.w2 all_gather"], merge = true, overlap = true, prefetch = 0 : i64}
+// UNITS-SAME: {bucket = "layers.1.w1 (unit)", match = ["fwd output all_gather"], merge = true, overlap = true, prefetch = 2 : i64, recompute = false}
+// UNITS-SAME: {bucket = "layers.1.w1 (unit)", match = ["again output all_gather"], merge = true, overlap = true, prefetch = 1 : i64}
+// UNITS-SAME: {bucket = "layers.1.w1 (unit)", defer = 1 : i64, match = ["bwd output reduce_scatter"], merge = true, overlap = true}
+// UNITS-SAME: {bucket = "layers.*", defer = 1 : i64, match = ["bwd layers.*.w2 reduce_scatter", "bwd layers.*.w1 reduce_scatter"], merge = true, overlap = true}
+// UNITS-SAME: {bucket = "tok", defer = 1 : i64, match = ["bwd tok reduce_scatter"], merge = true, overlap = false}
+// UNITS-SAME: {bucket = "layers.*", match = ["again layers.1.w1 all_gather", "again layers.1.w2 all_gather"], merge = true, overlap = true, prefetch = 1 : i64}
+// UNITS-SAME: {bucket = "layers.*", defer = 2 : i64, match = ["bwd layers.0.w2 reduce_scatter", "bwd layers.0.w1 reduce_scatter"], merge = true, overlap = true}
+// RUN: not python3 %source/tools/convert-plan.py %t.rules.json 2>&1 | FileCheck %s --check-prefix=CONVERTED
+// CONVERTED: convert-plan.py: error: '{{.*}}.rules.json' is no plan of version 1
 
 // RUN: python3 %S/Inputs/bad_plans.py %S/Inputs/blocks.mlir %t.bad.json | FileCheck %s --check-prefix=BAD
-// BAD: plan : a plan is an object with "version": 2 (or 1)
+// BAD: plan : a plan is an object with "version": 2
 // BAD-NEXT: plan : the plan has no array "rules"
 // BAD-NEXT: plan : unknown key 'extra' at plan
 // BAD-NEXT: plan : unknown key 'prefech' at plan.rules[0]; did you mean 'prefetch'?
@@ -77,16 +96,7 @@
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: it is about collectives that move parameters, which the rule matches none of
 // BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: the star stands for the number of a block, but 'fwd tok all_gather' lies in none
 // BAD-NEXT: the plan does not fit the model: 'fwd layers.0.w1 all_gather' and 'fwd layers.0.w2 all_gather' are in the bucket 'layers.0' but not to be treated alike; decide about 'fwd layers.0 all_gather', or put one of them into another bucket
-// BAD-NEXT: plan : the plan has no array "units"
-// BAD-NEXT: plan : missing value at plan.units[0].name
-// BAD-NEXT: plan : unknown key 'forward_prefech' at plan.units[0]; did you mean 'forward_prefetch'?
-// BAD-NEXT: plan : an earlier unit is called 'a' too, at plan.units[1].name
-// BAD-NEXT: plan : expected boolean at plan.units[0].bucket
-// BAD-NEXT: plan : line 1: the key is given twice at plan.units[0].name
-// BAD-NEXT: plan : unit 'a' has a negative distance, at plan.units[0]
-// BAD-NEXT: the plan does not fit the model: unit 'a' names the unknown parameter 'nosuch'
-// BAD-NEXT: the plan does not fit the model: parameter 'tok.weight' is in units 'a' and 'b'
-// BAD-NEXT: the plan does not fit the model: parameter 'layers.0.w1.weight' is in no unit
+// BAD-NEXT: plan : it is of version 1, units instead of rules; make rules of it with 'python3 tools/convert-plan.py OLD.json > NEW.json'
 // BAD-NEXT: cannot read the plan: cannot open input file : No such file or directory
 // BAD-NOT: {{.}}
 // RUN: not fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=/dev/zero" 2>&1 | FileCheck %s --check-prefix=DEVICE

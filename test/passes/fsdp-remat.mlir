@@ -1,5 +1,5 @@
 // RUN: fsdp-opt %s --fsdp-remat --cse --canonicalize | FileCheck %s
-// RUN: sed -e 's/reshard_after_forward = true/reshard_after_forward = false/' %s | fsdp-opt --fsdp-remat | FileCheck %s --check-prefix=NEVER
+// RUN: sed -e 's/recompute = true/recompute = false/' %s | fsdp-opt --fsdp-remat | FileCheck %s --check-prefix=NEVER
 
 // Each parameter that the backward pass reads is gathered again from its
 // shard, behind nn.recompute_from, so that CSE keeps both gathers. The weight
@@ -18,8 +18,8 @@
 // NEVER-COUNT-4: fsdp.all_gather
 // NEVER-NOT: fsdp.all_gather
 module attributes {fsdp.plan = [
-    {name = "layers.0", parameters = ["layers.0.a.weight", "layers.0.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1},
-    {name = "layers.1", parameters = ["layers.1.a.weight", "layers.1.b.weight"], bucket = true, reshard_after_forward = true, overlap = false, forward_prefetch = 1, backward_prefetch = 1, reduce_defer = 1}]} {
+    {match = ["* layers.0.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.0", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true},
+    {match = ["* layers.1.{a,b} {all_gather,reduce_scatter,all_reduce}"], bucket = "layers.1", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
   nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   nn.parameter @layers.0.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -42,16 +42,16 @@ module attributes {fsdp.plan = [
     %one = nn.seed %loss : tensor<f32>
     %d3 = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g3 = nn.matmul %d3, %h2 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d2 = nn.matmul %d3, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g2 = nn.matmul %d2, %h1 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d1 = nn.matmul %d2, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g1 = nn.matmul %d1, %h0 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d0 = nn.matmul %d1, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g0 = nn.matmul %d0, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 scale 5.0e-01 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r3 : tensor<4x8xf32>
     nn.gradient @layers.1.b.weight, %r2 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r1 : tensor<4x8xf32>

@@ -3,8 +3,8 @@
 // RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan --fsdp-remat --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule -o %t.good.mlir
 // RUN: fsdp-opt %t.good.mlir --pass-pipeline="builtin.module(func.func(nn-fuse),fsdp-verify-schedule)" -o %t.fused.mlir
 
-// A sum is scaled.
-// RUN: sed -e '/bwd layers.1 reduce_scatter/s/scale 1.000000e+00/scale 5.000000e-01/' %t.good.mlir > %t.bad.mlir
+// A sum becomes a maximum.
+// RUN: sed -e '/bwd layers.1 reduce_scatter/s/reduce_scatter sum/reduce_scatter max/' %t.good.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // GRADIENT: error: program @train does not compute what it did before it was scheduled: nn.gradient of 'layers.1.w1.weight' is something else
 

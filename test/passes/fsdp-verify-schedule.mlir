@@ -88,13 +88,13 @@ module {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
   func.func @chained(%g: tensor<8x8xf32> {nn.name = "g"}) {
     %f = fsdp.async : !fsdp.future<tensor<4x8xf32>> {
-      %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<8x8xf32> -> tensor<4x8xf32>
+      %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 : tensor<8x8xf32> -> tensor<4x8xf32>
       fsdp.yield %s : tensor<4x8xf32>
     }
     // expected-error @below {{brings the bytes in flight to 512, over the limit of 400}}
     %h = fsdp.async : !fsdp.future<tensor<4x8xf32>> {
       %s = fsdp.await %f : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
-      %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] scale 2.5e-01 : tensor<4x8xf32> -> tensor<4x8xf32>
+      %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] : tensor<4x8xf32> -> tensor<4x8xf32>
       fsdp.yield %r : tensor<4x8xf32>
     }
     %r = fsdp.await %h : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
@@ -122,22 +122,22 @@ module {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
   func.func @one_chain_after_another(%g: tensor<4x8xf32> {nn.name = "g"}) {
     %f = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
-      %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<4x8xf32> -> tensor<2x8xf32>
+      %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<2x8xf32>
       fsdp.yield %s : tensor<2x8xf32>
     }
     %h = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
       %s = fsdp.await %f : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>
-      %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] scale 2.5e-01 : tensor<2x8xf32> -> tensor<2x8xf32>
+      %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] : tensor<2x8xf32> -> tensor<2x8xf32>
       fsdp.yield %r : tensor<2x8xf32>
     }
     %r = fsdp.await %h : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>
     %f2 = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
-      %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<4x8xf32> -> tensor<2x8xf32>
+      %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 : tensor<4x8xf32> -> tensor<2x8xf32>
       fsdp.yield %s : tensor<2x8xf32>
     }
     %h2 = fsdp.async : !fsdp.future<tensor<2x8xf32>> {
       %s = fsdp.await %f2 : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>
-      %r2 = fsdp.all_reduce sum %s on @mesh["dp_replicate"] scale 2.5e-01 : tensor<2x8xf32> -> tensor<2x8xf32>
+      %r2 = fsdp.all_reduce sum %s on @mesh["dp_replicate"] : tensor<2x8xf32> -> tensor<2x8xf32>
       fsdp.yield %r2 : tensor<2x8xf32>
     }
     %r2 = fsdp.await %h2 : !fsdp.future<tensor<2x8xf32>> -> tensor<2x8xf32>

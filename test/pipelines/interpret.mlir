@@ -14,17 +14,17 @@
 // CHECK-NEXT:   y      rank 1    3  mean
 // CHECK-NEXT: written:
 // CHECK-NEXT:   w.grad whole     3  mean
-// CHECK-SAME:   : 2 16.5 3.3555e+07
+// CHECK-SAME:   : 4 33 6.7109e+07
 // OUT:      rank0/y F64 [3] 2.0 30.0 404.0
 // OUT-NEXT: rank1/y F64 [3] 2.0 3.0 67108868.0
-// OUT-NEXT: w.grad F64 [3] 2.0 16.5 33554636.0
+// OUT-NEXT: w.grad F64 [3] 4.0 33.0 67109272.0
 // F32: @step on 2 ranks, rounded to the declared types
 
 // In f32: 404 + 67108864 lies between two numbers and becomes 67109264.
 // RUN: fsdp-interpret %s --inputs %t/in --f32 --outputs %t/f32
 // RUN: python3 %S/Inputs/tensors.py print %t/f32 | FileCheck %s --check-prefix=ROUNDED
 // ROUNDED:      rank1/y F64 [3] 2.0 3.0 67108864.0
-// ROUNDED-NEXT: w.grad F64 [3] 2.0 16.5 33554632.0
+// ROUNDED-NEXT: w.grad F64 [3] 4.0 33.0 67109264.0
 
 // A small Llama: the schedule on 2 x 2 ranks computes what the model means.
 // RUN: fsdp-trace llama3_debug --seq 4 --set dim=8,n_layers=2,n_heads=4,n_kv_heads=2,vocab_size=11,ffn_dim=10 -o %t/graph
@@ -91,7 +91,7 @@ func.func @step(%x: tensor<3xf32> {nn.name = "x"}) -> (tensor<3xf32> {nn.name = 
   %w = fsdp.all_gather %shard on @mesh["s"] dim 0 : tensor<2xf32> -> tensor<3xf32>
   %y = nn.mul %w, %x : tensor<3xf32>
   %future = fsdp.async : !fsdp.future<tensor<2xf32>> {
-    %sum = fsdp.reduce_scatter sum %y on @mesh["s"] dim 0 scale 5.0e-01 : tensor<3xf32> -> tensor<2xf32>
+    %sum = fsdp.reduce_scatter sum %y on @mesh["s"] dim 0 : tensor<3xf32> -> tensor<2xf32>
     fsdp.yield %sum : tensor<2xf32>
   }
   %g = fsdp.await %future : !fsdp.future<tensor<2xf32>> -> tensor<2xf32>

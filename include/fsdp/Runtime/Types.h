@@ -77,7 +77,6 @@ struct CollectiveDesc {
   CollectiveKind kind;
   ReduceKind reduce;
   DType in, out; // wire type and result type (equal for gathers)
-  double scale;
   int32_t group;
   int32_t items;
   const CollectiveItem *item;

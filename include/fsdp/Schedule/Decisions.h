@@ -84,12 +84,6 @@ public:
   void decide(llvm::StringRef address, const Point &point,
               Decision &decision) const;
 
-  /// False for what moves a parameter that a plan of version 1 leaves out.
-  bool knows(const Point &point) const {
-    return unitOf.empty() || point.parameter.empty() ||
-           unitOf.contains(point.parameter);
-  }
-
 private:
   friend class Decisions;
   /// What one rule matches. A text without wildcards is looked up, not tried:
@@ -105,8 +99,7 @@ private:
   };
 
   Plan plan;
-  std::vector<Match> matches;           // of each rule
-  llvm::StringMap<const Unit *> unitOf; // by parameter; of version 1
+  std::vector<Match> matches; // of each rule
 };
 
 /// What is decided about each point of a module, by address.
@@ -127,7 +120,6 @@ public:
   }
 
 private:
-  llvm::Error applyUnits(const Rules &rules, const Points &points);
   llvm::Error applyRule(const Rules &rules, size_t index, const Points &points);
   llvm::Error checkBuckets(const Points &points) const;
   llvm::StringSet<> bucketAddresses(const Points &points) const;

@@ -14,7 +14,8 @@
 //     {"match": "fwd layers.{1,2}.* all_gather", "bucket": "layers.1 and 2"},
 //     {"match": "fwd layers.*.feed_forward silu", "recompute": true}]}
 //
-// A plan of version 1 lists units of parameters; it is read as what it meant.
+// Files of version 1 list units of parameters; tools/convert-plan.py makes
+// rules of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_SCHEDULE_PLAN_H
@@ -71,20 +72,8 @@ struct Rule {
   Choices choices;
 };
 
-/// A communication unit of a plan of version 1: usually a transformer block.
-struct Unit {
-  std::string name; // no other unit has it
-  /// Parameter names in registration order.
-  std::vector<std::string> parameters;
-  bool bucket = true, reshardAfterForward = true, overlap = true;
-  int64_t forwardPrefetch = 1, backwardPrefetch = 1, reduceDefer = 1;
-};
-
 struct Plan {
   std::vector<Rule> rules;
-  /// Of version 1: then there are no rules, and every parameter is in one.
-  std::vector<Unit> units;
-  bool isVersion1 = false;
 };
 
 /// How parameters are cut into buckets.
@@ -117,11 +106,10 @@ struct PlanOptions {
   int64_t reduceDefer = 1;
 };
 
-/// A plan of version 2 as JSON. `plan` has no units.
+/// A plan as JSON.
 std::string toJSON(const Plan &plan);
-/// Refuses unknown keys, wrong types, a rule that says nothing, negative
-/// distances and two units of one name; errors name the place:
-/// "plan.rules[2].merge".
+/// Refuses unknown keys, wrong types, a rule that says nothing and negative
+/// distances; errors name the place: "plan.rules[2].merge".
 llvm::Expected<Plan> parseJSON(llvm::StringRef text);
 
 mlir::Attribute toAttribute(mlir::MLIRContext *context, const Plan &plan);

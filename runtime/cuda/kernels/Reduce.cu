@@ -20,9 +20,6 @@ FSDP_MATH int64_t load(int64_t x) { return x; }
 FSDP_MATH float load(float x) { return x; }
 FSDP_MATH float load(BF16 x) { return math::widen(x); }
 
-FSDP_MATH float scaled(float x, float scale) { return x * scale; }
-FSDP_MATH int64_t scaled(int64_t x, float) { return x; }
-
 /// The elements of the rank at position `at`.
 template <typename In> FSDP_DEVICE const In *pieceOf(const Pieces &p, int at) {
   const In *own = reinterpret_cast<const In *>(p.own);
@@ -124,8 +121,7 @@ template <typename In> constexpr int kNeighbours = 16 / sizeof(In);
 /// Stores what sum(Count, first element) returns, for all elements. `N` at a
 /// time, where every piece begins as it must.
 template <int N, typename In, typename Acc, typename Sum>
-FSDP_DEVICE void reduceElements(const Pieces &p, float scale, Acc *out,
-                                const Sum &sum) {
+FSDP_DEVICE void reduceElements(const Pieces &p, Acc *out, const Sum &sum) {
   const bool aligned =
       gpu::holdPackets(p.own, p.others, out) && p.slot % kNeighbours<In> == 0;
   gpu::neighbours<N>(p.count, aligned, [&](auto n, int64_t first) {
@@ -133,7 +129,7 @@ FSDP_DEVICE void reduceElements(const Pieces &p, float scale, Acc *out,
     gpu::Packet<Acc, n.value> result;
     FSDP_UNROLL
     for (int i = 0; i < n.value; ++i)
-      result[i] = scaled(sums.at[i], scale);
+      result[i] = sums.at[i];
     gpu::store(out + first, result);
   });
 }
@@ -141,20 +137,18 @@ FSDP_DEVICE void reduceElements(const Pieces &p, float scale, Acc *out,
 /// The pieces stay where they were passed: a copy to index into would be in
 /// memory.
 template <typename Combine, typename Acc, typename In, int Levels>
-__global__ void reduceRanks(const __grid_constant__ Pieces p, float scale,
-                            Acc *out) {
+__global__ void reduceRanks(const __grid_constant__ Pieces p, Acc *out) {
   // Many levels leave no registers for neighbours.
   constexpr int N = Levels > 8 ? 1 : kNeighbours<In>;
-  reduceElements<N, In>(p, scale, out, [&](auto n, int64_t i) {
+  reduceElements<N, In>(p, out, [&](auto n, int64_t i) {
     return tree<Combine, Acc, In, Levels, n.value>(p, i);
   });
 }
 
 /// `Ranks` ranks, a power of two, whose positions are in the order of the tree.
 template <typename Acc, typename In, int Ranks>
-__global__ void addRanks(const __grid_constant__ Pieces p, float scale,
-                         Acc *out) {
-  reduceElements<kNeighbours<In>, In>(p, scale, out, [&](auto n, int64_t i) {
+__global__ void addRanks(const __grid_constant__ Pieces p, Acc *out) {
+  reduceElements<kNeighbours<In>, In>(p, out, [&](auto n, int64_t i) {
     return halves<Add, Acc, In, Ranks, n.value>(p, 0, i);
   });
 }
@@ -192,11 +186,11 @@ static int ranksInHalves(const RankTree &ranks) {
 }
 
 template <typename Combine, typename Acc, typename In>
-static void reduce(Context &c, Stream stream, float scale, const Pieces &pieces,
+static void reduce(Context &c, Stream stream, const Pieces &pieces,
                    Ptr result) {
   auto launch = [&](auto kernel, int neighbours = kNeighbours<In>) {
     gpu::startWith(c, stream, "reduce", kernel,
-                   gpu::packetsCut(pieces.count, neighbours), pieces, scale,
+                   gpu::packetsCut(pieces.count, neighbours), pieces,
                    as<Acc>(result));
   };
   // Gradients are sums in f32. Maxima and counts are of single numbers.
@@ -224,16 +218,15 @@ static void reduce(Context &c, Stream stream, float scale, const Pieces &pieces,
 }
 
 void fsdp::rt::reducePieces(Context &c, Stream stream, ReduceKind kind,
-                            DType in, float scale, const Pieces &pieces,
-                            Ptr result) {
+                            DType in, const Pieces &pieces, Ptr result) {
   if (pieces.count == 0)
     return;
   if (in == DType::I64)
-    reduce<Add, int64_t, int64_t>(c, stream, scale, pieces, result);
+    reduce<Add, int64_t, int64_t>(c, stream, pieces, result);
   else if (in == DType::BF16)
-    reduce<Add, float, BF16>(c, stream, scale, pieces, result);
+    reduce<Add, float, BF16>(c, stream, pieces, result);
   else if (kind == ReduceKind::Max)
-    reduce<Max, float, float>(c, stream, scale, pieces, result);
+    reduce<Max, float, float>(c, stream, pieces, result);
   else
-    reduce<Add, float, float>(c, stream, scale, pieces, result);
+    reduce<Add, float, float>(c, stream, pieces, result);
 }

@@ -19,10 +19,10 @@ struct Pieces {
 /// False if there is no kernel for these types.
 bool canReduce(ReduceKind kind, DType in, DType out);
 
-/// out[i] = scale * the pieces' element i, combined in the order of the tree.
+/// out[i] = the pieces' element i, combined in the order of the tree.
 /// `out` may be `own`.
 void reducePieces(Context &c, Stream stream, ReduceKind kind, DType in,
-                  float scale, const Pieces &pieces, Ptr result);
+                  const Pieces &pieces, Ptr result);
 
 } // namespace fsdp::rt
 

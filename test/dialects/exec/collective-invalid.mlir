@@ -249,14 +249,14 @@ exec.program @p {
 
 // -----
 
-// collective 5: integers are not scaled
+// collective 5: a maximum of integers
 fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %0 = exec.alloc : memref<4xi64>
   %1 = exec.alloc : memref<4xi64>
   %2 = exec.alloc : memref<64xi8>
-  // expected-error @below {{all_reduce by sum cannot make 'i64' of 'i64'}}
-  exec.collective all_reduce on reduce (%0 : memref<4xi64>) outs(%1 : memref<4xi64>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"] {scale = 5.0e-01 : f64}
+  // expected-error @below {{all_reduce by max cannot make 'i64' of 'i64'}}
+  exec.collective all_reduce on reduce (%0 : memref<4xi64>) outs(%1 : memref<4xi64>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"] {reduce = #exec<reduce_kind max>}
 }
 
 // -----
@@ -297,14 +297,14 @@ exec.program @p {
 
 // -----
 
-// collective 7: a scale
+// collective 8: it scales nothing
 fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %0 = exec.alloc : memref<4xf32>
   %1 = exec.alloc : memref<2xf32>
-  %2 = exec.alloc : memref<0xi8>
-  // expected-error @below {{cannot be fast}}
-  exec.collective reduce_scatter on reduce (%0 : memref<4xf32>) outs(%1 : memref<2xf32>) workspace(%2 : memref<0xi8>) over @mesh["dp_shard"] {fast, scale = 5.0e-01}
+  %2 = exec.alloc : memref<64xi8>
+  // expected-error @below {{does not scale; multiply its result}}
+  exec.collective reduce_scatter on reduce (%0 : memref<4xf32>) outs(%1 : memref<2xf32>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"] {scale = 5.0e-01}
 }
 
 // -----

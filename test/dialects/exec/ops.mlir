@@ -94,9 +94,9 @@ exec.program @train arena 4096 attributes {exec.inputs = ["x"]} {
   exec.launch @column_sums on compute (%y : memref<4x8xf32>) outs(%sums : memref<8xf32>)
   %part = exec.alloc : memref<4xf32>
   %room = exec.alloc : memref<32xi8>
-  // CHECK: exec.collective reduce_scatter on reduce(%{{.*}} : memref<8xf32>) outs(%{{.*}} : memref<4xf32>) workspace(%{{.*}} : memref<32xi8>) over @mesh["dp_shard"] {scale = 5.000000e-01 : f64}
+  // CHECK: exec.collective reduce_scatter on reduce(%{{.*}} : memref<8xf32>) outs(%{{.*}} : memref<4xf32>) workspace(%{{.*}} : memref<32xi8>) over @mesh["dp_shard"]
   exec.collective reduce_scatter on reduce (%sums : memref<8xf32>) outs(%part : memref<4xf32>)
-      workspace(%room : memref<32xi8>) over @mesh["dp_shard"] {scale = 5.0e-01}
+      workspace(%room : memref<32xi8>) over @mesh["dp_shard"]
   // CHECK-NEXT: exec.record 3 on reduce
   exec.record 3 on reduce
   // CHECK-NEXT: exec.wait 3 on compute

@@ -19,8 +19,8 @@ func.func @equal_gathers_stay_two(%s: tensor<2xf32>) -> (tensor<8xf32>, tensor<8
 // CHECK-NEXT: return
 func.func @dead_ops_go(%s: tensor<2xf32>) {
   %a = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<2xf32> -> tensor<8xf32>
-  %b = fsdp.reduce_scatter sum %a on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<8xf32> -> tensor<2xf32>
-  %c = fsdp.all_reduce sum %b on @mesh["dp_shard"] scale 1.0 : tensor<2xf32> -> tensor<2xf32>
+  %b = fsdp.reduce_scatter sum %a on @mesh["dp_shard"] dim 0 : tensor<8xf32> -> tensor<2xf32>
+  %c = fsdp.all_reduce sum %b on @mesh["dp_shard"] : tensor<2xf32> -> tensor<2xf32>
   %d = fsdp.redistribute %s on @mesh to <[{}]> : tensor<2xf32> -> tensor<2xf32>
   %f = fsdp.async : !fsdp.future<tensor<8xf32>> {
     %g = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<2xf32> -> tensor<8xf32>

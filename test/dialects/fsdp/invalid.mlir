@@ -234,7 +234,7 @@ func.func @program(%s: tensor<4xf32>) {
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program() {
   // expected-error @+1 {{needs at least one operand}}
-  "fsdp.reduce_scatter"() {kind = #fsdp<reduce sum>, mesh = @mesh, axes = [#fsdp.axis_ref<"a">], scale = 1.0 : f64} : () -> ()
+  "fsdp.reduce_scatter"() {kind = #fsdp<reduce sum>, mesh = @mesh, axes = [#fsdp.axis_ref<"a">]} : () -> ()
   return
 }
 
@@ -244,7 +244,7 @@ func.func @program() {
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xf32>) {
   // expected-error @+1 {{has shard 'tensor<3xf32>' of 'tensor<8xf32>', which over 2 ranks must have size 4 along dim 0}}
-  %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 scale 1.0 : tensor<8xf32> -> tensor<3xf32>
+  %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 : tensor<8xf32> -> tensor<3xf32>
   return
 }
 
@@ -254,7 +254,7 @@ func.func @program(%s: tensor<8xf32>) {
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xbf16>) {
   // expected-error @+1 {{that reduces 'tensor<8xbf16>' must give 'f32' elements, got 'tensor<4xbf16>'}}
-  %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 scale 1.0 : tensor<8xbf16> -> tensor<4xbf16>
+  %g = fsdp.reduce_scatter sum %s on @mesh["a"] dim 0 : tensor<8xbf16> -> tensor<4xbf16>
   return
 }
 
@@ -264,7 +264,7 @@ func.func @program(%s: tensor<8xbf16>) {
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xf32>) {
   // expected-error @+1 {{refers to #fsdp.axis_ref<"c">, which mesh @mesh lacks}}
-  %g = fsdp.all_reduce sum %s on @mesh["c"] scale 1.0 : tensor<8xf32> -> tensor<8xf32>
+  %g = fsdp.all_reduce sum %s on @mesh["c"] : tensor<8xf32> -> tensor<8xf32>
   return
 }
 
@@ -274,7 +274,7 @@ func.func @program(%s: tensor<8xf32>) {
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<8xf32>) {
   // expected-error @+1 {{cannot reduce 'tensor<8xf32>' into 'tensor<4xf32>'}}
-  %g = fsdp.all_reduce sum %s on @mesh["a"] scale 1.0 : tensor<8xf32> -> tensor<4xf32>
+  %g = fsdp.all_reduce sum %s on @mesh["a"] : tensor<8xf32> -> tensor<4xf32>
   return
 }
 
@@ -284,17 +284,7 @@ func.func @program(%s: tensor<8xf32>) {
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<2xi64>) {
   // expected-error @+1 {{that reduces 'tensor<2xi64>' must give 'i64' elements, got 'tensor<2xf32>'}}
-  %g = fsdp.all_reduce sum %s on @mesh["a"] scale 1.0 : tensor<2xi64> -> tensor<2xf32>
-  return
-}
-
-// -----
-
-// fsdp.all_reduce 4: integers have no scale.
-fsdp.mesh @mesh ["a" = 2, "b" = 2]
-func.func @program(%s: tensor<2xi64>) {
-  // expected-error @+1 {{that reduces integers must have scale 1}}
-  %g = fsdp.all_reduce sum %s on @mesh["a"] scale 0.5 : tensor<2xi64> -> tensor<2xi64>
+  %g = fsdp.all_reduce sum %s on @mesh["a"] : tensor<2xi64> -> tensor<2xf32>
   return
 }
 
@@ -369,7 +359,7 @@ func.func @program(%s: tensor<4xf32>) {
   %h = fsdp.async : !fsdp.future<tensor<8xf32>> {
     // expected-error @+1 {{in the body of an fsdp.async must await what runs on the same stream}}
     %w = fsdp.await %f : !fsdp.future<tensor<8xf32>> -> tensor<8xf32>
-    %r = fsdp.all_reduce sum %w on @mesh["b"] scale 1.0 : tensor<8xf32> -> tensor<8xf32>
+    %r = fsdp.all_reduce sum %w on @mesh["b"] : tensor<8xf32> -> tensor<8xf32>
     fsdp.yield %r : tensor<8xf32>
   }
   return

@@ -31,14 +31,14 @@ func.func @redistributes(%s: tensor<7x8xf32>) {
 // elements shards of 2.
 // CHECK-LABEL: func.func @collectives
 // CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
-// CHECK: fsdp.reduce_scatter sum %[[G]]#0, %[[G]]#1 on @mesh["dp_shard"] dim 0 scale 2.500000e-01 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
-// CHECK: fsdp.all_reduce max %{{.*}} on @mesh["dp_shard":(2)2] scale 1.000000e+00 : tensor<16x8xbf16> -> tensor<16x8xf32>
-// CHECK: fsdp.all_reduce sum %{{.*}} on @mesh["dp_replicate", "dp_shard"] scale 1.000000e+00 : tensor<2xi64> -> tensor<2xi64>
+// CHECK: fsdp.reduce_scatter sum %[[G]]#0, %[[G]]#1 on @mesh["dp_shard"] dim 0 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
+// CHECK: fsdp.all_reduce max %{{.*}} on @mesh["dp_shard":(2)2] : tensor<16x8xbf16> -> tensor<16x8xf32>
+// CHECK: fsdp.all_reduce sum %{{.*}} on @mesh["dp_replicate", "dp_shard"] : tensor<2xi64> -> tensor<2xi64>
 func.func @collectives(%a: tensor<4x8xf32>, %b: tensor<2xf32>, %c: tensor<16x8xbf16>, %d: tensor<2xi64>) {
   %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
-  %s:2 = fsdp.reduce_scatter sum %g#0, %g#1 on @mesh["dp_shard"] dim 0 scale 0.25 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
-  %m = fsdp.all_reduce max %c on @mesh["dp_shard":(2)2] scale 1.0 : tensor<16x8xbf16> -> tensor<16x8xf32>
-  %i = fsdp.all_reduce sum %d on @mesh["dp_replicate", "dp_shard"] scale 1.0 : tensor<2xi64> -> tensor<2xi64>
+  %s:2 = fsdp.reduce_scatter sum %g#0, %g#1 on @mesh["dp_shard"] dim 0 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
+  %m = fsdp.all_reduce max %c on @mesh["dp_shard":(2)2] : tensor<16x8xbf16> -> tensor<16x8xf32>
+  %i = fsdp.all_reduce sum %d on @mesh["dp_replicate", "dp_shard"] : tensor<2xi64> -> tensor<2xi64>
   return
 }
 
@@ -65,12 +65,12 @@ func.func @futures(%a: tensor<4x8xf32>) -> tensor<16x8xf32> {
 // CHECK-NEXT: fsdp.all_reduce sum %[[V]]
 func.func @chained(%g: tensor<16x8xf32>) -> tensor<4x8xf32> {
   %f = fsdp.async : !fsdp.future<tensor<4x8xf32>> {
-    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 scale 1.0 : tensor<16x8xf32> -> tensor<4x8xf32>
+    %s = fsdp.reduce_scatter sum %g on @mesh["dp_shard"] dim 0 : tensor<16x8xf32> -> tensor<4x8xf32>
     fsdp.yield %s : tensor<4x8xf32>
   }
   %h = fsdp.async : !fsdp.future<tensor<4x8xf32>> {
     %s = fsdp.await %f : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
-    %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] scale 1.0 : tensor<4x8xf32> -> tensor<4x8xf32>
+    %r = fsdp.all_reduce sum %s on @mesh["dp_replicate"] : tensor<4x8xf32> -> tensor<4x8xf32>
     fsdp.yield %r : tensor<4x8xf32>
   }
   %r = fsdp.await %h : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>

@@ -36,15 +36,6 @@ PLANS = [
     '{"version": 2, "rules": [{"match": "fwd tok all_gather", "bucket": "layers.*"}]}',
     '{"version": 2, "rules": [{"match": "fwd layers.0.w1 all_gather", "prefetch": 2}]}',
     # Version 1.
-    '{"version": 1}',
-    '{"version": 1, "units": [{"parameters": []}]}',
-    '{"version": 1, "units": [{"name": "all", "parameters": [], "forward_prefech": 3}]}',
-    '{"version": 1, "units": [{"name": "a", "parameters": []}, {"name": "a", "parameters": []}]}',
-    '{"version": 1, "units": [{"name": "a", "parameters": [], "bucket": 1}]}',
-    '{"version": 1, "units": [{"name": "a", "parameters": [], "name": "b"}]}',
-    '{"version": 1, "units": [{"name": "a", "parameters": [], "reduce_defer": -1}]}',
-    '{"version": 1, "units": [{"name": "a", "parameters": ["tok.weight", "nosuch"]}]}',
-    '{"version": 1, "units": [{"name": "a", "parameters": ["tok.weight"]}, {"name": "b", "parameters": ["tok.weight"]}]}',
     '{"version": 1, "units": [{"name": "a", "parameters": ["tok.weight"]}]}',
 ]
 

@@ -83,9 +83,8 @@ TEST(Fuzz, Plan) {
          "start_after": "fwd layers.0 silu", "recompute": true},
         {"match": "bwd layers.0.wq reduce_scatter", "defer": 2,
          "await_before": "bwd layers.0.wq dw"}]})",
-      R"({"version": 1, "units": [
-        {"name": "a", "parameters": ["x", "y"], "bucket": false,
-         "forward_prefetch": 2}, {"name": "b", "parameters": []}]})"};
+      R"({"version": 2, "rules": [{"match": "a", "bucket": ""},
+        {"match": [], "merge": false}, {"match": "b"}]})"};
   auto read = [](const std::string &text) {
     llvm::Expected<schedule::Plan> plan = schedule::parseJSON(text);
     if (!plan)
@@ -312,7 +311,7 @@ const char *const kPrograms[] = {
     })",
     R"(fsdp.mesh @mesh ["dp" = 1048576]
     func.func @f(%x: tensor<AxBxf32> {nn.name = "x"}) -> (tensor<AxBxf32> {nn.name = "y"}) {
-      %y = fsdp.all_reduce sum %x on @mesh["dp"] scale 1.0 : tensor<AxBxf32> -> tensor<AxBxf32>
+      %y = fsdp.all_reduce sum %x on @mesh["dp"] : tensor<AxBxf32> -> tensor<AxBxf32>
       return %y : tensor<AxBxf32>
     })"};
 

@@ -153,26 +153,25 @@ TEST_P(InterpreterGroups, AllGather) {
 }
 
 TEST_P(InterpreterGroups, ReduceScatter) {
-  auto results =
-      collective("reduce_scatter sum", uneven(), 2, "dim 0 scale 5.0e-01");
+  auto results = collective("reduce_scatter sum", uneven(), 2, "dim 0");
   forEachRank([&](int rank, size_t position, const std::vector<int> &group) {
     for (int64_t e = 0; e < 2; ++e) {
       int64_t whole = position * 2 + e;
       EXPECT_EQ(results[rank].values[e],
-                whole < uneven() ? sum(group, whole) / 2 : 0)
+                whole < uneven() ? sum(group, whole) : 0)
           << "rank " << rank << " element " << e;
     }
   });
 }
 
 TEST_P(InterpreterGroups, AllReduce) {
-  auto halves = collective("all_reduce sum", 3, 3, "scale 5.0e-01");
-  auto largest = collective("all_reduce max", 3, 3, "scale 1.0");
-  auto integers = collective("all_reduce sum", 3, 3, "scale 1.0", "i64");
+  auto sums = collective("all_reduce sum", 3, 3, "");
+  auto largest = collective("all_reduce max", 3, 3, "");
+  auto integers = collective("all_reduce sum", 3, 3, "", "i64");
   forEachRank([&](int rank, size_t, const std::vector<int> &group) {
     int last = *std::max_element(group.begin(), group.end());
     for (int64_t e = 0; e < 3; ++e) {
-      EXPECT_EQ(halves[rank].values[e], sum(group, e) / 2);
+      EXPECT_EQ(sums[rank].values[e], sum(group, e));
       EXPECT_EQ(largest[rank].values[e], digit(last, e));
       EXPECT_EQ(integers[rank].values[e], sum(group, e));
     }
@@ -190,11 +189,10 @@ protected:
   /// The sum in f32 over `axes`, of what each rank gives.
   double sum(const std::string &mesh, const std::string &axes,
              const std::vector<double> &ranks) {
-    func::FuncOp function =
-        program(mesh, "tensor<f32>",
-                "%y = fsdp.all_reduce sum %x on @mesh[" + axes +
-                    "] scale 1.0 : tensor<f32> -> tensor<f32>",
-                "tensor<f32>");
+    func::FuncOp function = program(mesh, "tensor<f32>",
+                                    "%y = fsdp.all_reduce sum %x on @mesh[" +
+                                        axes + "] : tensor<f32> -> tensor<f32>",
+                                    "tensor<f32>");
     std::vector<Tensor> tensors;
     for (double value : ranks)
       tensors.push_back(Tensor::scalar(value));
@@ -295,7 +293,7 @@ protected:
     func::FuncOp function =
         program(R"("a" = 2)", "tensor<2xf64>",
                 R"(%f = fsdp.async : !fsdp.future<tensor<2xf64>> {
-             %g = fsdp.all_reduce sum %x on @mesh["a"] scale 1.0
+             %g = fsdp.all_reduce sum %x on @mesh["a"]
                  : tensor<2xf64> -> tensor<2xf64>
              fsdp.yield %g : tensor<2xf64>
            })" + body,

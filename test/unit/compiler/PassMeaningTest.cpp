@@ -301,10 +301,13 @@ struct Fault {
   const char *finding; // what the message must contain
 };
 
-void averageForSum(ModuleOp module) {
-  Builder builder(module.getContext());
-  all<dist::ReduceScatterOp>(module).front().setScaleAttr(
-      builder.getF64FloatAttr(0.5));
+void twiceTheSum(ModuleOp module) {
+  auto op = all<dist::ReduceScatterOp>(module).front();
+  OpBuilder builder(module.getContext());
+  builder.setInsertionPointAfter(op);
+  Value sum = op.getResult(0);
+  auto twice = nn::AddOp::create(builder, op.getLoc(), sum, sum);
+  sum.replaceAllUsesExcept(twice.getResult(), twice);
 }
 
 void reduceAlongWrongAxis(ModuleOp module) {
@@ -376,10 +379,10 @@ void awaitTwice(ModuleOp module) {
 }
 
 const Fault kFaults[] = {
-    {"an average for a sum",
+    {"twice a sum",
      {"dp_a=2", kFull},
      "fsdp-expand",
-     averageForSum,
+     twiceTheSum,
      "grad_norm is "},
     {"a reduction goes along the wrong axis",
      {"dp_a=2,dp_b=2", kHybrid},

@@ -306,12 +306,15 @@ bool maximumForSum(Operation *op) {
   return true;
 }
 
-bool otherScale(Operation *op) {
-  // The verifier lets integers have no scale but 1.
+bool twiceTheSum(Operation *op) {
   if (!isa<dist::ReduceScatterOp, dist::AllReduceOp>(op) ||
       !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
     return false;
-  op->setAttr("scale", Builder(op->getContext()).getF64FloatAttr(0.5));
+  Value sum = op->getResult(0);
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  auto twice = nn::AddOp::create(builder, op->getLoc(), sum, sum);
+  sum.replaceAllUsesExcept(twice.getResult(), twice);
   return true;
 }
 
@@ -337,7 +340,7 @@ bool lostSummand(Operation *op) {
 const MoveFault kMoveFaults[] = {
     {"along the other axis", alongOtherAxis},
     {"a maximum instead of a sum", maximumForSum},
-    {"another scale", otherScale},
+    {"twice the sum", twiceTheSum},
     {"no reduction", noReduction},
     {"a summand is lost", lostSummand},
 };

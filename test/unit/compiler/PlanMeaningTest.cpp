@@ -318,11 +318,14 @@ bool readBehindUpdate(Operation *op, std::mt19937_64 &) {
   return false;
 }
 
-bool otherScale(Operation *op, std::mt19937_64 &) {
-  if (!op->hasAttr("scale") ||
-      !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
+bool maximumForSum(Operation *op, std::mt19937_64 &) {
+  if (!isa<dist::ReduceScatterOp, dist::AllReduceOp>(op))
     return false;
-  op->setAttr("scale", Builder(op->getContext()).getF64FloatAttr(0.5));
+  auto maximum = dist::CollectiveReduceAttr::get(op->getContext(),
+                                                 dist::CollectiveReduce::Max);
+  if (op->getAttr("kind") == maximum)
+    return false;
+  op->setAttr("kind", maximum);
   return true;
 }
 
@@ -353,7 +356,7 @@ TEST(PlanMeaning, TheVerifierFindsFaults) {
     trainOf(module).walk([&](Operation *) { ++ops; });
     std::mt19937_64 generator(seed);
     for (Plant plant :
-         {anotherOperand, readBehindUpdate, otherScale, noCollective})
+         {anotherOperand, readBehindUpdate, maximumForSum, noCollective})
       for (int64_t which = 0; which < ops; ++which) {
         OwningOpRef<ModuleOp> copy = module.clone();
         SmallVector<Operation *> all;

@@ -199,7 +199,7 @@ static void compareSums(const RankTree &tree, int me, int64_t count,
     pieces.push_back(r == me ? own.data() + shift
                              : others.data() + slot * at++);
   std::vector<float> wanted(size_t(count + 1)), got(size_t(count + 1));
-  sumKernel(In())(pieces.data(), tree, count, 0.25f, wanted.data());
+  sumKernel(In())(pieces.data(), tree, count, wanted.data());
   Pieces p{reinterpret_cast<Ptr>(own.data() + shift),
            pointer(others),
            slot,
@@ -207,8 +207,7 @@ static void compareSums(const RankTree &tree, int me, int64_t count,
            me,
            tree};
   reducePieces(noContext(), Stream::Reduce, ReduceKind::Sum,
-               sizeof(In) == 2 ? DType::BF16 : DType::F32, 0.25f, p,
-               pointer(got));
+               sizeof(In) == 2 ? DType::BF16 : DType::F32, p, pointer(got));
   EXPECT_EQ(got, wanted) << count << " elements, rank " << me << " of " << ranks
                          << ", shift " << shift;
 }

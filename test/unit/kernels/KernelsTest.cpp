@@ -236,10 +236,10 @@ void addReductions(const Kernels &k, int64_t n, Digest &d) {
       narrowPieces.push_back(narrow[size_t(r)].data());
       integerPieces.push_back(integers[size_t(r)].data());
     }
-    k.sumF32(pieces.data(), tree, n, 0.3f, d.out<float>(n));
-    k.maxF32(pieces.data(), tree, n, 1.0f, d.out<float>(n));
-    k.sumBF16(narrowPieces.data(), tree, n, 0.3f, d.out<float>(n));
-    k.sumI64(integerPieces.data(), tree, n, 1.0f, d.out<int64_t>(n));
+    k.sumF32(pieces.data(), tree, n, d.out<float>(n));
+    k.maxF32(pieces.data(), tree, n, d.out<float>(n));
+    k.sumBF16(narrowPieces.data(), tree, n, d.out<float>(n));
+    k.sumI64(integerPieces.data(), tree, n, d.out<int64_t>(n));
   }
 }
 
@@ -291,15 +291,15 @@ TEST(Kernels, SumsNestByMeshAxis) {
       pieces.push_back(x.data());
     for (int o = 0; o < outer; ++o) {
       sums.emplace_back(size_t(n));
-      k.sumF32(&pieces[size_t(o) * inner], rankTreeOf({inner}), n, 1.0f,
+      k.sumF32(&pieces[size_t(o) * inner], rankTreeOf({inner}), n,
                sums.back().data());
     }
     for (const std::vector<float> &x : sums)
       partial.push_back(x.data());
     std::vector<float> chained(n), whole(n), flat(n);
-    k.sumF32(partial.data(), rankTreeOf({outer}), n, 0.3f, chained.data());
-    k.sumF32(pieces.data(), rankTreeOf({outer, inner}), n, 0.3f, whole.data());
-    k.sumF32(pieces.data(), rankTreeOf({outer * inner}), n, 0.3f, flat.data());
+    k.sumF32(partial.data(), rankTreeOf({outer}), n, chained.data());
+    k.sumF32(pieces.data(), rankTreeOf({outer, inner}), n, whole.data());
+    k.sumF32(pieces.data(), rankTreeOf({outer * inner}), n, flat.data());
     EXPECT_EQ(whole, chained) << outer << " x " << inner;
     if (inner != 2) {
       EXPECT_NE(whole, flat) << "the test's values show no order";

@@ -1,9 +1,11 @@
 //===- ModelTest.cpp - Rotary, embedding, cross entropy, copies -----------===//
 #include "TestContext.h"
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <set>
 
 using namespace fsdp::rt;
 using namespace fsdp::rt::test;
@@ -299,6 +301,41 @@ TEST(Streams, CopyStreamRunsInOrderAndEventsOrderIt) {
       copy(c, Stream::Copy, ptr(a), ptr(b + i % 7), 4);
   });
   EXPECT_EQ(b[6], 2000.0f);
+}
+
+/// Identifiers of the threads of this process.
+std::set<std::string> threads() {
+  std::set<std::string> all;
+  for (const auto &task :
+       std::filesystem::directory_iterator("/proc/self/task"))
+    all.insert(task.path().filename());
+  return all;
+}
+
+/// Those that have started since `before`. Threads that have ended may still be
+/// listed for a moment.
+size_t startedSince(const std::set<std::string> &before) {
+  size_t count = 0;
+  for (const std::string &thread : threads())
+    count += before.count(thread) == 0;
+  return count;
+}
+
+TEST(Streams, TheCopyStreamHasAThreadOnceItIsUsed) {
+  TestContext t;
+  t.events = 1;
+  float *a = t.take(std::vector<float>{1, 2}), *b = t.take<float>(2);
+  std::set<std::string> before = threads();
+  t.run([&](Context &c) {
+    copy(c, S, ptr(a), ptr(b), 8);
+    record(c, 0, Stream::Gather);
+    wait(c, 0, Stream::Reduce);
+  });
+  EXPECT_EQ(startedSince(before), 0u);
+  for (int run = 0; run < 2; ++run) {
+    t.run([&](Context &c) { copy(c, Stream::Copy, ptr(b), ptr(a), 8); });
+    EXPECT_EQ(startedSince(before), 1u);
+  }
 }
 
 TEST(Trace, HasOneTrackPerStream) {

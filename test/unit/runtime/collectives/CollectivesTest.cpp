@@ -55,7 +55,7 @@ float nestedTree(const std::vector<float> &values, size_t inner) {
 /// The reduced tensor `item` on a group of `members`, of which `inner`
 /// consecutive ones are along the mesh's last axis.
 std::vector<float> reduced(int item, const std::vector<int64_t> &members,
-                           bool bf16, float scale, size_t inner = 1) {
+                           bool bf16, size_t inner = 1) {
   std::vector<std::vector<float>> all;
   for (int64_t r : members)
     all.push_back(contribution(item, r));
@@ -64,7 +64,7 @@ std::vector<float> reduced(int item, const std::vector<int64_t> &members,
     std::vector<float> values;
     for (const std::vector<float> &x : all)
       values.push_back(bf16 ? math::roundBF16(x[i]) : x[i]);
-    result.push_back(nestedTree(values, inner) * scale);
+    result.push_back(nestedTree(values, inner));
   }
   return result;
 }
@@ -78,7 +78,7 @@ std::vector<int64_t> everybody() {
 
 /// A context with one bucket of all tensors over all ranks.
 struct Bucket {
-  Bucket(CollectiveKind kind, DType wire, double scale = 1.0) {
+  Bucket(CollectiveKind kind, DType wire) {
     for (int64_t size : kSizes)
       items.push_back(
           {kind == CollectiveKind::AllReduce ? size : ceilDiv(size, ranks()),
@@ -86,7 +86,6 @@ struct Bucket {
     desc.kind = kind;
     desc.in = wire;
     desc.out = kind == CollectiveKind::AllGather ? wire : DType::F32;
-    desc.scale = scale;
     desc.items = int32_t(items.size());
     desc.item = items.data();
     desc.serves = "test";
@@ -134,8 +133,7 @@ class Reductions : public testing::TestWithParam<std::tuple<DType, Stream>> {};
 
 TEST_P(Reductions, ReduceScatterKeepsTheTreeAndPadsWithZeros) {
   auto [wire, stream] = GetParam();
-  float scale = 1.0f / float(ranks());
-  Bucket b(CollectiveKind::ReduceScatter, wire, scale);
+  Bucket b(CollectiveKind::ReduceScatter, wire);
   int64_t me = joinWorld().rank;
   b.addInputs(me);
   b.addOutputs();
@@ -146,7 +144,7 @@ TEST_P(Reductions, ReduceScatterKeepsTheTreeAndPadsWithZeros) {
     b.run(stream);
     for (size_t i = 0; i < b.items.size(); ++i) {
       std::vector<float> expected =
-          reduced(int(i), everybody(), wire == DType::BF16, scale);
+          reduced(int(i), everybody(), wire == DType::BF16);
       expected.resize(size_t(ranks() * b.items[i].shard), 0.0f);
       auto *got = reinterpret_cast<float *>(b.out[i]);
       EXPECT_EQ(0, std::memcmp(got, &expected[me * b.items[i].shard],
@@ -158,8 +156,7 @@ TEST_P(Reductions, ReduceScatterKeepsTheTreeAndPadsWithZeros) {
 
 TEST_P(Reductions, AllReduceHasTheBitsOfReduceScatter) {
   auto [wire, stream] = GetParam();
-  float scale = 0.37f;
-  Bucket b(CollectiveKind::AllReduce, wire, scale);
+  Bucket b(CollectiveKind::AllReduce, wire);
   b.addInputs(joinWorld().rank);
   b.addOutputs();
   b.addWorkspaces();
@@ -167,7 +164,7 @@ TEST_P(Reductions, AllReduceHasTheBitsOfReduceScatter) {
     b.run(stream);
     for (size_t i = 0; i < b.items.size(); ++i) {
       std::vector<float> expected =
-          reduced(int(i), everybody(), wire == DType::BF16, scale);
+          reduced(int(i), everybody(), wire == DType::BF16);
       EXPECT_EQ(0, std::memcmp(b.out[i], expected.data(), expected.size() * 4))
           << "tensor " << i;
     }
@@ -186,7 +183,7 @@ TEST(Collectives, AllReduceInPlace) {
   b.addWorkspaces();
   b.run(Stream::Compute);
   for (size_t i = 0; i < b.items.size(); ++i) {
-    std::vector<float> expected = reduced(int(i), everybody(), false, 1.0f);
+    std::vector<float> expected = reduced(int(i), everybody(), false);
     EXPECT_EQ(0, std::memcmp(b.out[i], expected.data(), expected.size() * 4));
   }
 }
@@ -217,7 +214,6 @@ TEST(Collectives, IntegersAndMaximaAreExact) {
                      ReduceKind::Sum,
                      DType::I64,
                      DType::I64,
-                     1.0,
                      0,
                      1,
                      &item,
@@ -226,7 +222,6 @@ TEST(Collectives, IntegersAndMaximaAreExact) {
                      ReduceKind::Max,
                      DType::F32,
                      DType::F32,
-                     1.0,
                      0,
                      1,
                      &item,
@@ -269,7 +264,6 @@ TEST(Collectives, GroupsFollowTheMesh) {
                       ReduceKind::Sum,
                       DType::F32,
                       DType::F32,
-                      1.0,
                       0,
                       1,
                       &item,
@@ -300,7 +294,7 @@ TEST(Collectives, GroupsFollowTheMesh) {
   for (int g = 0; g < 5; ++g) {
     bool isWhole = members[g].size() == size_t(n);
     std::vector<float> expected =
-        reduced(2, members[g], false, 1.0f, isWhole ? size_t(inner) : 1);
+        reduced(2, members[g], false, isWhole ? size_t(inner) : 1);
     EXPECT_EQ(0, std::memcmp(out[g], expected.data(), expected.size() * 4))
         << "group " << g;
   }
@@ -347,7 +341,6 @@ TEST(Collectives, StreamsOverlapInOrder) {
                         ReduceKind::Sum,
                         DType::F32,
                         DType::F32,
-                        1.0,
                         0,
                         1,
                         &item,
@@ -356,7 +349,6 @@ TEST(Collectives, StreamsOverlapInOrder) {
                         ReduceKind::Sum,
                         DType::F32,
                         DType::F32,
-                        1.0,
                         0,
                         1,
                         &item,
