@@ -89,7 +89,7 @@ TEST(Fuzz, Plan) {
         {"match": "bwd layers.0.wq reduce_scatter", "defer": 2,
          "await_before": "bwd layers.0.wq dw"}]})",
       R"({"version": 2, "rules": [{"match": "a", "bucket": ""},
-        {"match": [], "merge": false}, {"match": "b"}]})"};
+        {"match": ["b", "*"], "merge": false, "defer": 0}]})"};
   auto read = [](const std::string &text) {
     llvm::Expected<schedule::Plan> plan = schedule::parseJSON(text, "plan");
     if (!plan)
