@@ -2,8 +2,7 @@
 #include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/JsonField.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Support/Json.h"
 #include <algorithm>
 
 using namespace fsdp;
@@ -482,10 +481,7 @@ static void checkSteps(const Manifest &manifest, const Field &runs,
 
 Manifest rt::parseManifest(const std::string &text, const std::string &origin) {
   std::string place = "damaged manifest " + origin;
-  std::string problem;
-  json document = parseStrictJson(text, problem);
-  if (!problem.empty())
-    throw Error(place + ": " + problem);
+  json document = parseJson(text, place);
   Field root(document, place);
   if (root.at("format").integer() != 5)
     root.fail("format is not 5; the artifact is from another version; "

@@ -9,8 +9,8 @@
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Support/NearestName.h"
-#include "fsdp/Support/StrictJson.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
@@ -213,10 +213,7 @@ static const Family &familyOfConfig(const Members &members) {
 }
 
 ModelConfig checkpoint::readModelConfig(const std::string &text) {
-  std::string problem;
-  json document = rt::parseStrictJson(text, problem);
-  if (!problem.empty())
-    throw Error(problem);
+  json document = parseJson(text, "");
   Members members(document, "config");
   const Family &family = familyOfConfig(members);
   ModelConfig config;

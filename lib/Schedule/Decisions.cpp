@@ -3,6 +3,7 @@
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace fsdp;
@@ -213,7 +214,7 @@ llvm::Expected<Rules> Rules::compile(Plan plan) {
           llvm::GlobPattern::create(text, /*MaxSubPatterns=*/1024);
       if (!glob)
         return llvm::createStringError(
-            "plan.rules[" + std::to_string(index) + "].match: '" + text +
+            "rules[" + std::to_string(index) + "]: match: '" + text +
             "' is no glob: " + llvm::toString(glob.takeError()));
       match.globs.push_back({text, std::move(*glob)});
     }
@@ -277,9 +278,9 @@ std::string Decisions::checkAnchor(const std::optional<std::string> &anchor,
 llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
                                  const Points &points) {
   const Rule &rule = rules.plan.rules[index];
-  std::string place = "plan.rules[" + std::to_string(index) + "]";
+  std::string place = "rules[" + std::to_string(index) + "]";
   auto fail = [&](const Twine &why, const Twine &field) {
-    return llvm::createStringError((place + "." + field + ": " + why).str());
+    return llvm::createStringError((place + ": " + field + ": " + why).str());
   };
   llvm::StringSet<> used, made;
   for (const auto &[address, point] : points.all()) {

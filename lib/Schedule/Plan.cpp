@@ -2,9 +2,11 @@
 
 #include "fsdp/Schedule/Plan.h"
 #include "dialects/Fsdp/Fsdp.h"
-#include "fsdp/Input/StrictJson.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace fsdp;
@@ -25,13 +27,13 @@ static std::vector<std::string> ruleKeys() {
   return names;
 }
 
-/// What is wrong with a plan whatever the module: the place below "plan", and
-/// why. Empty if nothing is.
+/// What is wrong with a plan whatever the module: the place in it, and why.
+/// Empty if nothing is.
 static std::pair<std::string, std::string> findProblem(const Plan &plan) {
   for (auto [index, rule] : llvm::enumerate(plan.rules)) {
     std::string place = "rules[" + std::to_string(index) + "]";
     if (rule.match.empty())
-      return {place + ".match", "a rule needs an address or a glob"};
+      return {place + ": match", "a rule needs an address or a glob"};
     bool says = false;
     visitChoices(rule.choices, [&](StringRef, const auto &choice) {
       says |= choice.has_value();
@@ -39,9 +41,9 @@ static std::pair<std::string, std::string> findProblem(const Plan &plan) {
     if (!says)
       return {place, "the rule says nothing of what it matches"};
     if (rule.choices.prefetch.value_or(0) < 0)
-      return {place + ".prefetch", "a distance is not negative"};
+      return {place + ": prefetch", "a distance is not negative"};
     if (rule.choices.defer.value_or(0) < 0)
-      return {place + ".defer", "a distance is not negative"};
+      return {place + ": defer", "a distance is not negative"};
   }
   return {};
 }
@@ -73,96 +75,59 @@ std::string fsdp::schedule::toJSON(const Plan &plan) {
   return text;
 }
 
-/// Refuses keys that no plan has: they would be dropped.
-static llvm::Error checkKeys(const llvm::json::Object &object,
-                             const std::vector<std::string> &known,
-                             const std::string &place) {
-  std::vector<std::string> unknown = unknownKeys(object, known);
-  if (unknown.empty())
-    return llvm::Error::success();
-  return llvm::createStringError("unknown key '" + unknown.front() + "' at " +
-                                 place + didYouMean(unknown.front(), known));
+static void read(const JsonField &field, bool &value) {
+  value = field.boolean();
+}
+static void read(const JsonField &field, int64_t &value) {
+  value = field.integer();
+}
+static void read(const JsonField &field, std::string &value) {
+  value = field.string();
 }
 
-/// A string, or an array of them.
-static bool readMatch(const llvm::json::Object &object,
-                      std::vector<std::string> &match, llvm::json::Path path) {
-  const llvm::json::Value *value = object.get(kMatch);
-  if (!value) {
-    path.field(kMatch).report("missing value");
-    return false;
-  }
-  if (auto text = value->getAsString()) {
-    match = {text->str()};
-    return true;
-  }
-  return fromJSON(*value, match, path.field(kMatch));
-}
-
-/// A choice that is there has a value: null is none.
-template <typename T>
-static bool readChoice(const llvm::json::Object &object,
-                       llvm::StringLiteral name, std::optional<T> &choice,
-                       llvm::json::Path path) {
-  const llvm::json::Value *value = object.get(name);
-  return !value || fromJSON(*value, choice.emplace(), path.field(name));
-}
-
-static bool readRule(const llvm::json::Value &value, Rule &rule,
-                     llvm::json::Path path) {
-  const llvm::json::Object *object = value.getAsObject();
-  if (!object) {
-    path.report("expected object");
-    return false;
-  }
-  bool isGood = readMatch(*object, rule.match, path);
+static Rule readRule(const JsonField &field) {
+  Rule rule;
+  field.allowKeys(ruleKeys());
+  JsonField match = field.at(kMatch.str());
+  if (match.isString())
+    rule.match = {match.string()};
+  else
+    rule.match = match.strings();
+  // A choice that is there has a value: null is none.
   visitChoices(rule.choices, [&](llvm::StringLiteral name, auto &choice) {
-    isGood = isGood && readChoice(*object, name, choice, path);
+    if (field.has(name.str()))
+      read(field.at(name.str()), choice.emplace());
   });
-  return isGood;
+  return rule;
 }
 
-static llvm::Error readRules(const llvm::json::Object &object,
-                             std::vector<Rule> &rules) {
-  if (llvm::Error error = checkKeys(object, {"version", "rules"}, "plan"))
-    return error;
-  const llvm::json::Array *values = object.getArray("rules");
-  if (!values)
-    return llvm::createStringError("the plan has no array \"rules\"");
-  llvm::json::Path::Root root("plan");
-  llvm::json::Path path(root);
-  for (auto [index, value] : llvm::enumerate(*values)) {
-    if (const llvm::json::Object *rule = value.getAsObject())
-      if (llvm::Error error = checkKeys(
-              *rule, ruleKeys(), ("plan.rules[" + Twine(index) + "]").str()))
-        return error;
-    if (!readRule(value, rules.emplace_back(),
-                  path.field("rules").index(index)))
-      return root.getError();
-  }
-  return llvm::Error::success();
-}
-
-llvm::Expected<Plan> fsdp::schedule::parseJSON(StringRef text) {
-  llvm::Expected<llvm::json::Value> value = parseStrictJson(text, "plan");
-  if (!value)
-    return value.takeError();
-  llvm::json::Object *object = value->getAsObject();
-  std::optional<int64_t> version =
-      object ? object->getInteger("version") : std::nullopt;
+/// Throws fsdp::Error.
+static Plan readPlan(StringRef text, const std::string &place) {
+  nlohmann::json document = parseJson(text, place);
+  JsonField root(document, place);
+  int64_t version = root.at("version").integer();
   if (version == 1)
-    return llvm::createStringError(
-        "it is of version 1, units instead of rules; make rules of it with "
-        "'python3 tools/convert-plan.py OLD.json > NEW.json'");
+    root.fail("it is of version 1, units instead of rules; make rules of it "
+              "with 'python3 tools/convert-plan.py OLD.json > NEW.json'");
   if (version != 2)
-    return llvm::createStringError("a plan is an object with \"version\": 2");
+    root.at("version").fail("expected 2");
+  root.allowKeys({"version", "rules"});
   Plan plan;
-  if (llvm::Error error = readRules(*object, plan.rules))
-    return error;
-  auto [place, why] = findProblem(plan);
+  for (const JsonField &rule : root.at("rules").items())
+    plan.rules.push_back(readRule(rule));
+  auto [where, why] = findProblem(plan);
   if (!why.empty())
-    return llvm::createStringError(why + ", at plan." + place);
+    root.fail(where + ": " + why);
   return plan;
+}
+
+llvm::Expected<Plan> fsdp::schedule::parseJSON(StringRef text,
+                                               const std::string &place) {
+  try {
+    return readPlan(text, place);
+  } catch (const Error &error) {
+    return llvm::createStringError(error.what());
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,12 +1,12 @@
 //===- JsonField.cpp - A JSON value and where it stands -------------------===//
-#include "fsdp/Support/JsonField.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Json.h"
+#include "fsdp/Support/NearestName.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 
 using namespace fsdp;
-using namespace fsdp::rt;
 
 /// No model comes near; boxes are visited dimension by dimension.
 static constexpr size_t kMaxDims = 64;
@@ -15,17 +15,21 @@ void JsonField::fail(const std::string &what) const {
   throw Error(place + ": " + what);
 }
 
-JsonField JsonField::at(const char *key) const {
+JsonField JsonField::at(const std::string &key) const {
   if (!value.is_object())
     fail("expected an object");
   auto found = value.find(key);
   if (found == value.end())
-    fail(std::string("the field '") + key + "' is missing");
+    fail("the field '" + key + "' is missing");
   return JsonField(*found, place + ": " + key);
 }
 
-std::optional<JsonField> JsonField::find(const char *key) const {
-  if (!value.is_object() || !value.contains(key) || value[key].is_null())
+bool JsonField::has(const std::string &key) const {
+  return value.is_object() && value.contains(key);
+}
+
+std::optional<JsonField> JsonField::find(const std::string &key) const {
+  if (!has(key) || value[key].is_null())
     return std::nullopt;
   return at(key);
 }
@@ -37,6 +41,12 @@ std::vector<JsonField> JsonField::items() const {
   for (size_t i = 0; i < value.size(); ++i)
     fields.emplace_back(value[i], place + "[" + std::to_string(i) + "]");
   return fields;
+}
+
+void JsonField::allowKeys(const std::vector<std::string> &known) const {
+  for (const auto &[key, field] : fields())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      fail("unknown key '" + printableLine(key) + "'" + didYouMean(key, known));
 }
 
 std::string JsonField::anyString() const {
@@ -51,6 +61,12 @@ std::string JsonField::string() const {
     fail("expected one line of text without control characters, got '" +
          printableLine(text) + "'");
   return text;
+}
+
+bool JsonField::boolean() const {
+  if (!value.is_boolean())
+    fail("expected true or false");
+  return value.get<bool>();
 }
 
 double JsonField::number() const {

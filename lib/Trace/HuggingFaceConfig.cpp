@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Families/ModelConfig.h"
-#include "fsdp/Input/StrictJson.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Trace/ModelSpec.h"
 
 using llvm::Expected;
@@ -14,21 +14,12 @@ using llvm::StringRef;
 
 namespace fsdp {
 
-/// Throws fsdp::Error.
-static checkpoint::ModelConfig readConfig(StringRef text) {
-  // The compiler's parser says line and place of what is no JSON.
-  Expected<llvm::json::Value> value = parseStrictJson(text, "config");
-  if (!value)
-    throw fsdp::Error(llvm::toString(value.takeError()));
-  return checkpoint::readModelConfig(text.str());
-}
-
 Expected<ModelSpec> parseHuggingFaceConfig(StringRef text, StringRef name) {
   ModelSpec spec;
   spec.name = name.str();
   spec.config = LlamaConfig();
   try {
-    checkpoint::ModelConfig config = readConfig(text);
+    checkpoint::ModelConfig config = checkpoint::readModelConfig(text.str());
     for (const std::string &warning : config.warnings)
       spec.warnings.push_back(spec.name + ": " + warning);
     for (const auto &[key, value] : config.model.fields)

@@ -90,10 +90,9 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     if (!buffer)
       return module.emitError("cannot read the plan: ") << problem;
     llvm::Expected<schedule::Plan> plan =
-        schedule::parseJSON(buffer->getBuffer());
+        schedule::parseJSON(buffer->getBuffer(), "plan '" + file + "'");
     if (!plan)
-      return module.emitError("plan '")
-             << file << "': " << llvm::toString(plan.takeError());
+      return module.emitError(llvm::toString(plan.takeError()));
     return *plan;
   }
 };

@@ -3,9 +3,10 @@
 #include "ChooseDevice.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Error.h"
 #include "fsdp/Support/FileLock.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Support/Message.h"
-#include "fsdp/Support/StrictJson.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cctype>
@@ -90,11 +91,13 @@ static std::optional<std::vector<Algorithm>> read(const Context &c,
     return Error(path + ": " + problem +
                  "; remove it, and matmuls are timed again");
   };
-  std::string problem;
-  nlohmann::json file = parseStrictJson(
-      readWholeFile(path, "the choice of matmul algorithms"), problem);
-  if (!problem.empty())
-    throw fail(problem);
+  std::string text = readWholeFile(path, "the choice of matmul algorithms");
+  nlohmann::json file;
+  try {
+    file = parseJson(text, "");
+  } catch (const Error &error) {
+    throw fail(error.what());
+  }
   if (!file.is_object() || !file.contains("matmuls") ||
       !file["matmuls"].is_array())
     throw fail("it has no list 'matmuls'");

@@ -4,12 +4,11 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -132,10 +131,8 @@ json HeaderReader::parseHeader() {
   if (length > kMaxHeader || length > bytes.size() - sizeof length)
     fail("its header is longer than the file");
   const char *begin = bytes.data() + sizeof length;
-  std::string problem;
-  json header = parseStrictJson({begin, length}, problem);
-  if (!problem.empty())
-    fail("its header: " + problem);
+  json header = parseJson({begin, length}, "damaged safetensors file '" + path +
+                                               "': its header");
   if (!header.is_object() || *begin != '{')
     fail("its header is no JSON object");
   data = reinterpret_cast<const std::byte *>(begin + length);

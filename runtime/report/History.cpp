@@ -1,12 +1,12 @@
 //===- History.cpp - What a run that goes on has done before --------------===//
 #include "History.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Json.h"
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 using namespace fsdp;
@@ -58,7 +58,7 @@ public:
 
   /// `end`: where the next line begins.
   void take(const std::string &text, std::streamoff end) {
-    json line = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    json line = parseJsonOrNull(text);
     if (!line.is_object())
       return keep(end);
     if (auto run = line.find("run"); run != line.end())

@@ -17,7 +17,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -39,9 +38,7 @@ static Holder readHolder(const std::string &file) {
   std::string start(most, '\0');
   text.read(start.data(), most);
   start.resize(static_cast<size_t>(text.gcount()));
-  if (isNestedTooDeep(start))
-    return {};
-  json all = json::parse(start, nullptr, /*allow_exceptions=*/false);
+  json all = parseJsonOrNull(start);
   if (!all.is_object() || !all["process"].is_number_integer())
     return {};
   auto process = all["process"].get<int64_t>();

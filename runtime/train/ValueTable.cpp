@@ -2,8 +2,7 @@
 #include "ValueTable.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/JsonField.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Support/Text.h"
 #include <filesystem>
 
@@ -78,10 +77,7 @@ ValueTable fsdp::readValueTable(const ArtifactFolder &artifact) {
                 ", by which values are named; compile it again");
   std::string text =
       readWholeFile(path, "the artifact's table of values", FileKind::Regular);
-  std::string problem;
-  nlohmann::json document = parseStrictJson(text, problem);
-  if (!problem.empty())
-    throw Error(path + ": " + problem);
+  nlohmann::json document = parseJson(text, path);
   JsonField root(document, path);
   if (root.at("format").integer() != 1)
     root.at("format").fail("this version reads format 1");

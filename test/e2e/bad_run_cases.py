@@ -98,18 +98,18 @@ def artifact_cases(given, run):
         return lambda folder: os.truncate(f"{folder}/{file}", size)
 
     yield damaged("manifest-cut", truncate("manifest.json", 1000),
-                  r"damaged manifest .*manifest.json: this is not JSON")
+                  r"damaged manifest .*manifest.json: line \d+, column \d+: this is not JSON")
     yield damaged("manifest-missing",
                   lambda folder: os.remove(f"{folder}/manifest.json"),
                   r"cannot read the artifact's manifest .*manifest.json")
     yield damaged("manifest-folder", manifest_folder,
                   r"cannot read the artifact's manifest .*: Is a directory")
     yield damaged("manifest-twice", manifest_twice,
-                  r"damaged manifest .*manifest.json: 'format' appears twice")
+                  r"damaged manifest .*manifest.json: line \d+, column \d+: 'format' appears twice")
     yield damaged("manifest-deep",
                   lambda folder: write(f"{folder}/manifest.json",
                                        '{"config":{"a":' + "[" * 300000),
-                  r"manifest.json: nested deeper than 64 levels")
+                  r"manifest.json: line 1, column 78: nested deeper than 64 levels")
     yield damaged("manifest-range",
                   change_manifest(lambda m: m["ranges"][0].update(offset=2**40)),
                   r"damaged manifest .*ranges\[0\]: '.*' lies outside")

@@ -21,14 +21,14 @@ static void ask(const schedule::Plan &plan) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  auto plan = schedule::parseJSON(textOf(data, size));
+  auto plan = schedule::parseJSON(textOf(data, size), "plan");
   if (!plan) {
     require(!llvm::toString(plan.takeError()).empty());
     return 0;
   }
   ask(*plan);
   std::string written = schedule::toJSON(*plan);
-  auto again = schedule::parseJSON(written);
+  auto again = schedule::parseJSON(written, "plan");
   require(static_cast<bool>(again));
   require(schedule::toJSON(*again) == written);
   return 0;

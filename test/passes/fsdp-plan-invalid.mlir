@@ -43,6 +43,6 @@ module attributes {fsdp.plan = ["a"]} {}
 // -----
 
 // Distances are not negative.
-// expected-error @+1 {{fsdp.plan: rules[1].defer: a distance is not negative}}
+// expected-error @+1 {{fsdp.plan: rules[1]: defer: a distance is not negative}}
 module attributes {fsdp.plan = [{match = ["fwd * all_gather"], merge = true},
     {match = ["bwd * reduce_scatter"], defer = -1 : i64}]} {}

@@ -71,30 +71,31 @@
 // CONVERTED: convert-plan.py: error: '{{.*}}.rules.json' is no plan of version 1
 
 // RUN: python3 %S/Inputs/bad_plans.py %S/Inputs/blocks.mlir %t.bad.json | FileCheck %s --check-prefix=BAD
-// BAD: plan : a plan is an object with "version": 2
-// BAD-NEXT: plan : the plan has no array "rules"
-// BAD-NEXT: plan : unknown key 'extra' at plan
-// BAD-NEXT: plan : unknown key 'prefech' at plan.rules[0]; did you mean 'prefetch'?
-// BAD-NEXT: plan : expected boolean at plan.rules[0].overlap
-// BAD-NEXT: plan : expected array at plan.rules[0].match
-// BAD-NEXT: plan : missing value at plan.rules[0].match
-// BAD-NEXT: plan : a rule needs an address or a glob, at plan.rules[0].match
-// BAD-NEXT: plan : the rule says nothing of what it matches, at plan.rules[0]
-// BAD-NEXT: plan : expected object at plan.rules[0]
-// BAD-NEXT: plan : a distance is not negative, at plan.rules[0].prefetch
-// BAD-NEXT: plan : a distance is not negative, at plan.rules[0].defer
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].match: 'fwd [tok' is no glob: invalid glob pattern, unmatched '['
-// BAD-NEXT: plan : line 1: the key is given twice at plan.rules[0].match
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].match: nothing to decide about matches 'fwd layers.O.w1 all_gather'; did you mean 'fwd layers.0.w1 all_gather'?
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].match: nothing to decide about matches 'bwd tok all_gather'; did you mean 'fwd tok all_gather'?
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].start_after: no op has the address 'fwd layers.0.w1 lineer'; did you mean 'fwd layers.0.w1 linear'?
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].await_before: no op has the address 'fwd nothing'
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].prefetch: it is about gathers, which the rule matches none of
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].defer: it is about reductions, which the rule matches none of
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].recompute: it is about values of the forward pass that the backward pass needs, which the rule matches none of
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].overlap: it is about collectives, which the rule matches none of
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: it is about collectives that move parameters, which the rule matches none of
-// BAD-NEXT: the plan does not fit the model: plan.rules[0].bucket: the star stands for the number of a block, but 'fwd tok all_gather' lies in none
+// BAD: plan : version: expected 2
+// BAD-NEXT: plan : the field 'rules' is missing
+// BAD-NEXT: plan : unknown key 'extra'
+// BAD-NEXT: plan : rules[0]: unknown key 'prefech'; did you mean 'prefetch'?
+// BAD-NEXT: plan : rules[0]: overlap: expected true or false
+// BAD-NEXT: plan : rules[0]: overlap: expected true or false
+// BAD-NEXT: plan : rules[0]: match: expected an array
+// BAD-NEXT: plan : rules[0]: the field 'match' is missing
+// BAD-NEXT: plan : rules[0]: match: a rule needs an address or a glob
+// BAD-NEXT: plan : rules[0]: the rule says nothing of what it matches
+// BAD-NEXT: plan : rules[0]: expected an object
+// BAD-NEXT: plan : rules[0]: prefetch: expected an integer from 0 to 2^62
+// BAD-NEXT: plan : rules[0]: defer: expected an integer from 0 to 2^62
+// BAD-NEXT: the plan does not fit the model: rules[0]: match: 'fwd [tok' is no glob: invalid glob pattern, unmatched '['
+// BAD-NEXT: plan : line 1, column 64: rules[0]: 'match' appears twice
+// BAD-NEXT: the plan does not fit the model: rules[0]: match: nothing to decide about matches 'fwd layers.O.w1 all_gather'; did you mean 'fwd layers.0.w1 all_gather'?
+// BAD-NEXT: the plan does not fit the model: rules[0]: match: nothing to decide about matches 'bwd tok all_gather'; did you mean 'fwd tok all_gather'?
+// BAD-NEXT: the plan does not fit the model: rules[0]: start_after: no op has the address 'fwd layers.0.w1 lineer'; did you mean 'fwd layers.0.w1 linear'?
+// BAD-NEXT: the plan does not fit the model: rules[0]: await_before: no op has the address 'fwd nothing'
+// BAD-NEXT: the plan does not fit the model: rules[0]: prefetch: it is about gathers, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: rules[0]: defer: it is about reductions, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: rules[0]: recompute: it is about values of the forward pass that the backward pass needs, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: rules[0]: overlap: it is about collectives, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: rules[0]: bucket: it is about collectives that move parameters, which the rule matches none of
+// BAD-NEXT: the plan does not fit the model: rules[0]: bucket: the star stands for the number of a block, but 'fwd tok all_gather' lies in none
 // BAD-NEXT: the plan does not fit the model: 'fwd layers.0.w1 all_gather' and 'fwd layers.0.w2 all_gather' are in the bucket 'layers.0' but not to be treated alike; decide about 'fwd layers.0 all_gather', or put one of them into another bucket
 // BAD-NEXT: plan : it is of version 1, units instead of rules; make rules of it with 'python3 tools/convert-plan.py OLD.json > NEW.json'
 // BAD-NEXT: cannot read the plan: cannot open input file : No such file or directory

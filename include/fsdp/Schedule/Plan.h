@@ -22,7 +22,7 @@
 #define FSDP_SCHEDULE_PLAN_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/Support/JSON.h"
+#include "llvm/Support/Error.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -109,8 +109,9 @@ struct PlanOptions {
 /// A plan as JSON.
 std::string toJSON(const Plan &plan);
 /// Refuses unknown keys, wrong types, a rule that says nothing and negative
-/// distances; errors name the place: "plan.rules[2].merge".
-llvm::Expected<Plan> parseJSON(llvm::StringRef text);
+/// distances; errors begin with `place` and go on with that in the plan:
+/// "plan 'x.json': rules[2]: merge: …".
+llvm::Expected<Plan> parseJSON(llvm::StringRef text, const std::string &place);
 
 mlir::Attribute toAttribute(mlir::MLIRContext *context, const Plan &plan);
 /// The plan in force on `module`; emits an error if there is none, or if it is

@@ -5,7 +5,7 @@
 #include "fsdp/Families/Families.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Support/Json.h"
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -122,13 +122,11 @@ FileTensors HuggingFaceStore::openWhole() {
 
 std::map<std::string, std::string>
 checkpoint::parseWeightMap(const std::string &text, const std::string &origin) {
-  std::string problem;
-  json index = rt::parseStrictJson(text, problem);
+  std::string place = "damaged index '" + origin + "'";
+  json index = parseJson(text, place);
   auto refuse = [&](const std::string &what) {
-    throw Error("damaged index '" + origin + "': " + what);
+    throw Error(place + ": " + what);
   };
-  if (!problem.empty())
-    refuse(problem);
   auto map = index.find("weight_map");
   if (!index.is_object() || map == index.end() || !map->is_object())
     refuse("it has no weight_map, an object of files by tensors");

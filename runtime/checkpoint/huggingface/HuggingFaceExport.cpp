@@ -10,8 +10,8 @@
 #include "fsdp/Families/Families.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Support/Signals.h"
-#include "fsdp/Support/StrictJson.h"
 #include "runtime/checkpoint/store/NewFolder.h"
 #include <algorithm>
 #include <filesystem>
@@ -219,13 +219,11 @@ std::map<std::string, std::string> Export::tokenIds() const {
   fs::path config = fs::path(options.assets) / "config.json";
   if (options.assets.empty() || !fs::exists(config))
     return ids;
-  std::string problem;
-  json document = rt::parseStrictJson(
+  json document = parseJson(
       readWholeFile(config.string(), "the configuration", FileKind::Regular),
-      problem);
-  if (!problem.empty() || !document.is_object())
-    throw Error(config.string() + ": " +
-                (problem.empty() ? "expected an object" : problem));
+      config.string());
+  if (!document.is_object())
+    throw Error(config.string() + ": expected an object");
   for (const char *key : {"bos_token_id", "eos_token_id", "pad_token_id"})
     if (document.contains(key))
       ids[key] = document[key].dump();

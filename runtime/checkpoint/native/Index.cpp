@@ -4,8 +4,7 @@
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/JsonField.h"
-#include "fsdp/Support/StrictJson.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Support/Text.h"
 #include "runtime/checkpoint/store/Checksum.h"
 #include <algorithm>
@@ -308,19 +307,10 @@ Contents ContentsReader::read() {
   return std::move(contents);
 }
 
-/// The text as JSON, or an error that begins with the place.
-static json parseText(const std::string &text, const std::string &place) {
-  std::string problem;
-  json document = parseStrictJson(text, problem);
-  if (!problem.empty())
-    throw Error(place + ": " + problem);
-  return document;
-}
-
 Index checkpoint::parseIndex(const std::string &text,
                              const std::string &origin) {
   std::string place = "damaged checkpoint " + origin;
-  json document = parseText(text, place);
+  json document = parseJson(text, place);
   JsonField root(document, place);
   if (root.at("format").string() != kFormat)
     root.fail("this is no index of a checkpoint of fsdp");
@@ -339,7 +329,7 @@ Index checkpoint::parseIndex(const std::string &text,
 
 Part checkpoint::parsePart(const std::string &text, const std::string &origin) {
   std::string place = "damaged part of a checkpoint " + origin;
-  json document = parseText(text, place);
+  json document = parseJson(text, place);
   JsonField root(document, place);
   return {root.at("attempt").string(), ContentsReader(root).read()};
 }

@@ -12,6 +12,7 @@ PLANS = [
     '{"version": 2, "rules": [], "extra": 3}',
     '{"version": 2, "rules": [{"match": "fwd tok all_gather", "prefech": 1}]}',
     '{"version": 2, "rules": [{"match": "fwd tok all_gather", "overlap": 1}]}',
+    '{"version": 2, "rules": [{"match": "fwd tok all_gather", "overlap": null}]}',
     '{"version": 2, "rules": [{"match": 1, "overlap": true}]}',
     '{"version": 2, "rules": [{"overlap": true}]}',
     '{"version": 2, "rules": [{"match": [], "overlap": true}]}',

@@ -8,9 +8,10 @@
 //===----------------------------------------------------------------------===//
 #include "../Mutator.h"
 #include "dialects/Exec/Exec.h"
-#include "fsdp/Input/StrictJson.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Decisions.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Json.h"
 #include "fsdp/Trace/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -55,12 +56,16 @@ int countAccepted(const std::string &text, int mutations, Mutator mutate,
 
 } // namespace
 
-// What both files are read with: damaged, or of nothing but brackets.
-TEST(Fuzz, StrictJson) {
+// What all files are read with: damaged, or of nothing but brackets.
+TEST(Fuzz, Json) {
   const char *good = R"({"a": [1, -2.5e3, {"b": "x\"y", "\u0062c": []}],
     "d": null, "e": {"a": true}})";
-  auto read = [](const std::string &text) {
-    return parseStrictJson(text, "text");
+  auto read = [](const std::string &text) -> llvm::Expected<nlohmann::json> {
+    try {
+      return parseJson(text, "text");
+    } catch (const fsdp::Error &error) {
+      return llvm::createStringError(error.what());
+    }
   };
   Mutator mutate(5,
                  {"null", "[", "{", "]", "}", "\"a\":", "\"", "\\", "1e999"});
@@ -86,7 +91,7 @@ TEST(Fuzz, Plan) {
       R"({"version": 2, "rules": [{"match": "a", "bucket": ""},
         {"match": ["b", "*"], "merge": false, "defer": 0}]})"};
   auto read = [](const std::string &text) {
-    llvm::Expected<schedule::Plan> plan = schedule::parseJSON(text);
+    llvm::Expected<schedule::Plan> plan = schedule::parseJSON(text, "plan");
     if (!plan)
       return plan;
     // What it says can be asked, however odd its globs are.

@@ -255,7 +255,7 @@ TEST(PlanMeaning, SurvivesItsText) {
         continue;
       }
       Plan whole = decisions.plan(points);
-      llvm::Expected<Plan> again = parseJSON(toJSON(whole));
+      llvm::Expected<Plan> again = parseJSON(toJSON(whole), "plan");
       ASSERT_TRUE(static_cast<bool>(again));
       Decisions other = Decisions::byRule(
           points, {UnitPolicy::Whole, ReshardPolicy::Always,

@@ -77,7 +77,8 @@ TEST(Manifest, DamageIsNamed) {
     return parseError(document);
   };
   EXPECT_EQ(messageOf([] { parseManifest("{\"format\": 1", "m.json"); }),
-            "damaged manifest m.json: this is not JSON");
+            "damaged manifest m.json: line 1, column 12: this is not JSON: "
+            "unexpected end of input; expected '}'");
   EXPECT_EQ(damaged([](json &m) { m.erase("arena"); }),
             "damaged manifest m.json: the field 'arena' is missing");
   EXPECT_EQ(damaged([](json &m) { m["format"] = 1; }),
@@ -491,16 +492,23 @@ TEST(Manifest, OneMeaningAndBoundedDepth) {
   };
   std::string good = goodManifest().dump();
   EXPECT_EQ(error("{\"format\":1," + good.substr(1)),
-            "damaged manifest m.json: 'format' appears twice");
+            "damaged manifest m.json: line 1, column " +
+                std::to_string(good.find("\"format\"") + 19) +
+                ": 'format' appears twice");
   // In an object within another, too.
   size_t arena = good.find("\"arena\":{") + 9;
   EXPECT_EQ(error(good.substr(0, arena) + "\"bytes\":1," + good.substr(arena)),
-            "damaged manifest m.json: 'bytes' appears twice");
-  std::string deep = "damaged manifest m.json: nested deeper than 64 levels";
-  EXPECT_EQ(error(std::string(300000, '[')), deep);
+            "damaged manifest m.json: line 1, column " +
+                std::to_string(good.find("\"bytes\"", arena) + 17) +
+                ": arena: 'bytes' appears twice");
+  auto deep = [](int column) {
+    return "damaged manifest m.json: line 1, column " + std::to_string(column) +
+           ": nested deeper than 64 levels";
+  };
+  EXPECT_EQ(error(std::string(300000, '[')), deep(65));
   // Closed, and in a field that is kept as text.
   std::string nested = std::string(300000, '[') + std::string(300000, ']');
-  EXPECT_EQ(error("{\"config\":{\"x\":" + nested + "}}"), deep);
+  EXPECT_EQ(error("{\"config\":{\"x\":" + nested + "}}"), deep(15 + 63));
   // Brackets in a text are no brackets.
   std::string name = std::string(200, '[') + "\\\"{";
   EXPECT_EQ(error("{\"" + name + "\":1," + good.substr(1)), "");

@@ -69,14 +69,17 @@ TEST(Safetensors, MalformedFilesAreRefused) {
             "its header is longer than the file");
   EXPECT_EQ(error(fileOf("[]", 0)), "its header is no JSON object");
   EXPECT_EQ(error(fileOf("{" + a + "," + a + "}", 8)),
-            "its header: 'a' appears twice");
+            "its header: line 1, column " + std::to_string(a.size() + 5) +
+                ": 'a' appears twice");
   EXPECT_EQ(error(fileOf(R"({"a":{"dtype":"F32","dtype":"I32","shape":[2],)"
                          R"("data_offsets":[0,8]}})",
                          8)),
-            "its header: 'dtype' appears twice");
+            "its header: line 1, column 27: a: 'dtype' appears twice");
   EXPECT_EQ(error(fileOf(std::string(300000, '['), 0)),
-            "its header: nested deeper than 64 levels");
-  EXPECT_EQ(error(fileOf("{", 0)), "its header: this is not JSON");
+            "its header: line 1, column 65: nested deeper than 64 levels");
+  EXPECT_EQ(error(fileOf("{", 0)),
+            "its header: line 1, column 1: this is not JSON: unexpected end of "
+            "input; expected string literal");
   EXPECT_EQ(error(fileOf("{" + a + "}", 4)), "'a' lies outside the file");
   EXPECT_EQ(error(fileOf("{" + a + "}", 12)),
             "there are bytes after the last tensor");
@@ -118,8 +121,13 @@ TEST(Safetensors, MalformedFilesAreRefused) {
                          4)),
             "the entry of 'a' is malformed");
   EXPECT_EQ(error(""), "it is too short for a header");
-  EXPECT_EQ(error(fileOf("", 0)), "its header: this is not JSON");
-  EXPECT_EQ(error(fileOf("{\"\xff\":{}}", 0)), "its header: this is not JSON");
+  EXPECT_EQ(error(fileOf("", 0))
+                .find("its header: line 1, column 1: this is "
+                      "not JSON: unexpected end of input"),
+            0u);
+  EXPECT_EQ(error(fileOf("{\"\xff\":{}}", 0)),
+            "its header: line 1, column 3: this is not JSON: invalid string: "
+            "ill-formed UTF-8 byte");
   for (const char *header : {"{\"\":{}}", "{\"a\\nb\":{}}"})
     EXPECT_EQ(error(fileOf(header, 0)),
               "a name of a tensor is no line of text");
