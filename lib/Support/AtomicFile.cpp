@@ -121,19 +121,20 @@ void AtomicFile::openPartial(unsigned mode) {
   partial = name;
   int descriptor = -1;
   // One process may write a file twice, and process numbers come again.
-  for (int attempt = 1; attempt < 1000 && descriptor < 0; ++attempt) {
+  for (int attempt = 1; attempt < 1000; ++attempt) {
+    // Before the file is there: a signal may come as soon as it is.
+    removal.emplace(partial.c_str());
     descriptor = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                       exists ? 0600 : mode);
-    if (descriptor < 0 && errno != EEXIST)
+    if (descriptor >= 0 || errno != EEXIST)
       break;
-    if (descriptor < 0)
-      partial = name + "-" + std::to_string(attempt);
+    removal.reset();
+    partial = name + "-" + std::to_string(attempt);
   }
   if (descriptor < 0)
     fail("create");
   // The lock says that the writer lives.
   tryLock(descriptor);
-  removal.emplace(partial.c_str());
   bool taken = !exists || takeOver(descriptor, status);
   file = taken ? fdopen(descriptor, "wb") : nullptr;
   if (file)
