@@ -3,6 +3,7 @@
 #include "Fuzz.h"
 #include "fsdp/Artifact/Manifest.h"
 #include "runtime/checkpoint/dcp/TorchSave.h"
+#include "runtime/checkpoint/store/Checksum.h"
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
