@@ -179,7 +179,9 @@ TEST_F(Run, DamagedArtifacts) {
   fresh();
   std::filesystem::resize_file(copy + "/manifest.json", 100);
   expectFailure(run(copy),
-                "damaged manifest " + copy + "/manifest.json: line ");
+                "damaged manifest " + copy +
+                    "/manifest.json: line 1, column 100: this is not JSON: "
+                    "invalid string: missing closing quote");
   // A good manifest, but of another artifact.
   fresh();
   std::filesystem::copy_file(shared->file("unigram2/manifest.json"),
