@@ -17,7 +17,7 @@ packages_to_build=(
 )
 packages_for_the_example=(bible-kjv)
 packages_to_test=(libgtest-dev)
-packages_to_sanitize=(libclang-rt-22-dev libomp-22-dev)
+packages_to_sanitize=(libclang-rt-22-dev libomp-22-dev lld-22)
 
 # install_missing PACKAGE...
 install_missing() {

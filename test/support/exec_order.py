@@ -63,7 +63,7 @@ class Issue:
         return place
 
     def _walk(self, block, arguments, events):
-        known = {}
+        known, kinds = {}, block.kinds()
 
         def places(names):
             return [self._place(block, name, arguments, known) for name in names]
@@ -78,14 +78,13 @@ class Issue:
                 self.issued.append(Issued(op, op.stream, (), (), (), number))
             elif isinstance(op, text.Call):
                 function = self.module.blocks[op.callee]
-                kinds = block.kinds()
                 require([kinds[n] for n in op.operands] == [k for _, k in function.arguments],
                         "a call with other types")
                 given = dict(zip((n for n, _ in function.arguments), places(op.operands)))
                 self.calls += 1
                 self._walk(function, given, op.events)
             else:
-                self._check_form(op, block.kinds())
+                self._check_form(op, kinds)
                 self.issued.append(Issued(op, op.stream, places(op.ins), places(op.outs),
                                           places(op.scratch), -1))
 

@@ -4,6 +4,7 @@ Written from the text alone and sharing nothing with the compiler, so that a
 mistake there is not repeated here. It knows the ops that a module holds after
 exec-synchronize, and keeps meshes and kernels as they are."""
 import collections
+import functools
 import math
 import re
 
@@ -34,6 +35,7 @@ def shape(kind):
     return [int(size) for size in sizes.split("x")[:-1]], element
 
 
+@functools.lru_cache(maxsize=None)
 def elements(kind):
     """Elements of a memref and the name of their type."""
     sizes, element = shape(kind)
@@ -44,6 +46,7 @@ def memref(sizes, element):
     return f"memref<{'x'.join(map(str, [*sizes, element]))}>"
 
 
+@functools.lru_cache(maxsize=None)
 def bytes_of(kind):
     count, element = elements(kind)
     return count * ELEMENT_BYTES[element]
