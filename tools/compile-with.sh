@@ -2,15 +2,21 @@
 # compile-with.sh COMPILER... -- OTHER-COMPILER ARGUMENT...: compiles with the
 # first instead of the other one (FSDP_HOST_CXX in CMakeLists.txt). COMPILER may
 # have a launcher in front, such as ccache.
-compiler=
+# The words of COMPILER go to the end, then the arguments behind them.
+words=0
 while [ "$1" != -- ]; do
-  compiler="$compiler $1"
+  set -- "$@" "$1"
   shift
+  words=$((words + 1))
 done
 shift 2
-# Only what makes a precompiled header names it; clang would put a new one on top
-# of the old.
-for argument; do
-  case $argument in *.gch) rm -f "$argument" ;; esac
+arguments=$(($# - words))
+while [ $arguments -gt 0 ]; do
+  # Only what makes a precompiled header names it; clang would put a new one on top
+  # of the old.
+  case $1 in *.gch) rm -f "$1" ;; esac
+  set -- "$@" "$1"
+  shift
+  arguments=$((arguments - 1))
 done
-exec $compiler "$@"
+exec "$@"
