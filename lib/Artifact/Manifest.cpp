@@ -60,7 +60,7 @@ static bool isSame(const AxisRef &a, const AxisRef &b) {
   return a.axis == b.axis && a.pre == b.pre && a.size == b.size;
 }
 
-bool Placement::operator==(const Placement &other) const {
+bool RangePlacement::operator==(const RangePlacement &other) const {
   auto sameAxes = [](const std::vector<AxisRef> &a,
                      const std::vector<AxisRef> &b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), isSame);
@@ -76,7 +76,7 @@ ShardView Manifest::shardView(const RangeInfo &range, int64_t rank) const {
   ShardView view;
   std::vector<int64_t> mesh = meshSizes();
   for (size_t d = 0; d < range.full.size(); ++d) {
-    Placement::Dim axes;
+    RangePlacement::Dim axes;
     if (range.placement)
       axes = range.placement->dims[d];
     Coordinate compute = coordinateOf(axes.compute, mesh, rank);
@@ -254,8 +254,9 @@ static bool overlap(AxisRef a, AxisRef b) {
   return b.pre % (a.pre * a.size) != 0;
 }
 
-static Placement parsePlacement(const Manifest &manifest, const Field &field) {
-  Placement placement;
+static RangePlacement parsePlacement(const Manifest &manifest,
+                                     const Field &field) {
+  RangePlacement placement;
   std::vector<AxisRef> seen;
   auto parseAxes = [&](const Field &list) {
     std::vector<AxisRef> axes;
@@ -282,7 +283,7 @@ static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
                            const Field &field) {
   std::vector<int64_t> expected = range.full;
   if (range.placement) {
-    const std::vector<Placement::Dim> &dims = range.placement->dims;
+    const std::vector<RangePlacement::Dim> &dims = range.placement->dims;
     if (dims.size() != range.full.size())
       field.fail("the placement has " + std::to_string(dims.size()) +
                  " dimensions, the tensor has " +
@@ -430,18 +431,18 @@ static ProgramInfo parseProgram(const Manifest &manifest,
   return program;
 }
 
-static std::vector<StepAction> parseStep(const Manifest &manifest,
-                                         const Field &field) {
-  std::vector<StepAction> step;
+static std::vector<ProgramRuns> parseStep(const Manifest &manifest,
+                                          const Field &field) {
+  std::vector<ProgramRuns> step;
   for (const Field &item : field.items()) {
     Field program = item.at("program");
-    StepAction action{manifest.findProgram(program.string()),
-                      item.at("times").integer(1)};
-    if (action.program < 0)
+    int index = manifest.findProgram(program.string());
+    int64_t times = item.at("times").integer(1);
+    if (index < 0)
       program.fail("there is no program '" + program.string() + "'");
-    if (action.times > kMaxActions)
+    if (times > kMaxActions)
       item.fail("a step runs a program at most 2^20 times");
-    step.push_back(action);
+    step.push_back({static_cast<size_t>(index), times});
   }
   if (step.empty())
     field.fail("a step runs at least one program");
@@ -468,10 +469,8 @@ static void checkSteps(const Manifest &manifest, const Field &runs,
   for (const RangeInfo &range : manifest.ranges)
     ranges[range.name] = sharedRange(range);
   std::map<std::string, StepEffects> steps;
-  for (const auto &[name, actions] : manifest.steps)
-    for (const StepAction &action : actions)
-      steps[name].list.push_back(
-          {static_cast<size_t>(action.program), action.times});
+  for (const auto &[name, list] : manifest.steps)
+    steps[name].list = list;
   for (const auto &[name, step] : runs.fields())
     for (const auto &[program, times] : step.fields())
       steps[name].stated[program] = times.integer(1);

@@ -1,5 +1,5 @@
-//===- Policy.cpp - Placement policies, built in and from TOML ------------===//
-#include "fsdp/Config/Policy.h"
+//===- PlacementPolicy.cpp - Placement policies, built in and from TOML ---===//
+#include "fsdp/Config/PlacementPolicy.h"
 #include "Toml.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/NearestName.h"

@@ -1,5 +1,5 @@
-//===- Manifest.cpp - The manifest of a planned exec module ---------------===//
-#include "fsdp/Emit/Manifest.h"
+//===- EmitManifest.cpp - The manifest of a planned exec module -----------===//
+#include "fsdp/Emit/EmitManifest.h"
 #include "JsonLines.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Placement.h"

@@ -1,7 +1,7 @@
-//===- Values.cpp - What the calls of an artifact make --------------------===//
-#include "fsdp/Emit/Values.h"
+//===- EmitValues.cpp - What the calls of an artifact make ----------------===//
+#include "fsdp/Emit/EmitValues.h"
 #include "JsonLines.h"
-#include "fsdp/Memory/Addresses.h"
+#include "fsdp/Memory/IssueOrder.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -13,7 +13,7 @@ using llvm::json::OStream;
 namespace {
 
 /// An output of a call. Names and types are numbers in the table's lists.
-struct MadeValue {
+struct OutputRow {
   int64_t call;
   size_t name, type;
   int64_t offset; // in the arena
@@ -22,12 +22,12 @@ struct MadeValue {
 struct ProgramValues {
   StringRef name;
   int64_t calls = 0;
-  std::vector<MadeValue> values;
+  std::vector<OutputRow> values;
 };
 
 class ValueCollector {
 public:
-  explicit ValueCollector(ModuleOp module) : addresses(module) {}
+  explicit ValueCollector(ModuleOp module) : offsets(module) {}
 
   LogicalResult collect(exec::ProgramOp program);
   void write(OStream &json, StringRef manifest) const;
@@ -37,7 +37,7 @@ private:
   LogicalResult nameWork(const IssuedOp &issue);
   void addOutputs(const IssuedOp &issue, int64_t call);
 
-  ArenaAddresses addresses;
+  ArenaOffsets offsets;
   /// In the order of their numbers.
   llvm::MapVector<Attribute, size_t> names;
   llvm::MapVector<Type, size_t> types;
@@ -141,7 +141,7 @@ void ValueCollector::addOutputs(const IssuedOp &issue, int64_t number) {
 }
 
 LogicalResult ValueCollector::collect(exec::ProgramOp program) {
-  FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, addresses);
+  FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, offsets);
   if (failed(issued))
     return failure();
   programs.emplace_back().name = program.getSymName();
@@ -181,7 +181,7 @@ void ValueCollector::write(OStream &json, StringRef manifest) const {
           json.attribute("name", program.name);
           json.attribute("calls", program.calls);
           emit::jsonLines(json, "values", program.values,
-                          [](OStream &line, const MadeValue &value) {
+                          [](OStream &line, const OutputRow &value) {
                             line.array([&] {
                               line.value(value.call);
                               line.value(int64_t(value.name));

@@ -119,12 +119,12 @@ static bool isOfLayer(const FamilyTensor &tensor) {
   return std::string(tensor.ours).find('*') != std::string::npos;
 }
 
-std::vector<NamedTensor> checkpoint::tensorsOf(const Family &family,
+std::vector<ModelTensor> checkpoint::tensorsOf(const Family &family,
                                                const ModelInfo &model) {
   Fields fields(model);
-  std::vector<NamedTensor> all;
+  std::vector<ModelTensor> all;
   auto add = [&](const FamilyTensor &kind, int64_t layer) {
-    NamedTensor tensor{
+    ModelTensor tensor{
         withLayer(kind.ours, layer), withLayer(kind.theirs, layer), {}, &kind};
     for (const char *size : kind.shape)
       tensor.shape.push_back(fields.product(size));

@@ -1,4 +1,4 @@
-//===- Evaluate.cpp - What one op computes --------------------------------===//
+//===- Interpreter.cpp - What one op computes -----------------------------===//
 #include "Formulas.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -14,7 +14,7 @@ namespace fsdp::interpret {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-Tensor Tensor::full(std::vector<int64_t> shape, double value) {
+DenseTensor DenseTensor::full(std::vector<int64_t> shape, double value) {
   int64_t size = ShapedType::getNumElements(shape);
   return {std::move(shape), std::vector<double>(size, value)};
 }
@@ -64,7 +64,7 @@ static float roundToBf16(float value) {
   return value;
 }
 
-void roundTo(Type element, Tensor &tensor) {
+void roundTo(Type element, DenseTensor &tensor) {
   if (!element.isF32() && !element.isBF16())
     return;
   for (double &value : tensor.values) {
@@ -78,16 +78,16 @@ void roundTo(Type element, Tensor &tensor) {
 //===----------------------------------------------------------------------===//
 
 template <typename Formula>
-static Tensor unary(const Tensors &in, Formula formula) {
-  Tensor y = in[0];
+static DenseTensor unary(const Tensors &in, Formula formula) {
+  DenseTensor y = in[0];
   for (double &value : y.values)
     value = formula(value);
   return y;
 }
 
 template <typename Formula>
-static Tensor binary(const Tensors &in, Formula formula) {
-  Tensor y = in[0];
+static DenseTensor binary(const Tensors &in, Formula formula) {
+  DenseTensor y = in[0];
   for (int64_t i = 0; i < y.size(); ++i)
     y.values[i] = formula(in[0].values[i], in[1].values[i]);
   return y;
@@ -113,9 +113,9 @@ static double geluSlope(double x, bool exact) {
 }
 
 /// The pointwise ops; none for others.
-static std::optional<Tensor> evaluatePointwise(Operation *op,
-                                               const Tensors &in) {
-  using Result = std::optional<Tensor>;
+static std::optional<DenseTensor> evaluatePointwise(Operation *op,
+                                                    const Tensors &in) {
+  using Result = std::optional<DenseTensor>;
 #define UNARY(OP, FORMULA)                                                     \
   .Case<nn::OP>([&](nn::OP) -> Result {                                        \
     return unary(in, [](double x) -> double { return FORMULA; });              \
@@ -156,8 +156,8 @@ static std::optional<Tensor> evaluatePointwise(Operation *op,
 // Moves
 //===----------------------------------------------------------------------===//
 
-static Tensor transpose(nn::TransposeOp op, const Tensor &x) {
-  Tensor y = Tensor::full(shapeOf(op.getResult()));
+static DenseTensor transpose(nn::TransposeOp op, const DenseTensor &x) {
+  DenseTensor y = DenseTensor::full(shapeOf(op.getResult()));
   std::vector<int64_t> strides = stridesOf(x.shape);
   forEachIndex(y.shape, [&](int64_t linear, ArrayRef<int64_t> index) {
     int64_t source = 0;
@@ -181,26 +181,26 @@ static void forEachInBox(ArrayRef<int64_t> box, ArrayRef<int64_t> whole,
   });
 }
 
-static Tensor slice(nn::SliceOp op, const Tensor &x) {
-  Tensor y = Tensor::full(shapeOf(op.getResult()));
+static DenseTensor slice(nn::SliceOp op, const DenseTensor &x) {
+  DenseTensor y = DenseTensor::full(shapeOf(op.getResult()));
   forEachInBox(
       y.shape, x.shape, op.getOffsets(),
       [&](int64_t box, int64_t whole) { y.values[box] = x.values[whole]; });
   return y;
 }
 
-static Tensor pad(nn::PadOp op, const Tensor &x) {
-  Tensor y = Tensor::full(shapeOf(op.getResult()));
+static DenseTensor pad(nn::PadOp op, const DenseTensor &x) {
+  DenseTensor y = DenseTensor::full(shapeOf(op.getResult()));
   forEachInBox(
       x.shape, y.shape, op.getOffsets(),
       [&](int64_t box, int64_t whole) { y.values[whole] = x.values[box]; });
   return y;
 }
 
-static Tensor concat(nn::ConcatOp op, const Tensors &in) {
-  Tensor y = Tensor::full(shapeOf(op.getResult()));
+static DenseTensor concat(nn::ConcatOp op, const Tensors &in) {
+  DenseTensor y = DenseTensor::full(shapeOf(op.getResult()));
   std::vector<int64_t> offsets(y.rank());
-  for (const Tensor &x : in) {
+  for (const DenseTensor &x : in) {
     forEachInBox(x.shape, y.shape, offsets, [&](int64_t box, int64_t whole) {
       y.values[whole] = x.values[box];
     });
@@ -209,8 +209,8 @@ static Tensor concat(nn::ConcatOp op, const Tensors &in) {
   return y;
 }
 
-static Tensor broadcast(nn::BroadcastOp op, const Tensor &x) {
-  Tensor y = Tensor::full(shapeOf(op.getResult()));
+static DenseTensor broadcast(nn::BroadcastOp op, const DenseTensor &x) {
+  DenseTensor y = DenseTensor::full(shapeOf(op.getResult()));
   std::vector<int64_t> strides = stridesOf(x.shape);
   forEachIndex(y.shape, [&](int64_t linear, ArrayRef<int64_t> index) {
     int64_t source = 0;
@@ -239,35 +239,38 @@ static void forEachReduced(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims,
 }
 
 template <typename Combine>
-static Tensor reduce(Operation *op, const Tensor &x, ArrayRef<int64_t> dims,
-                     double start, Combine combine) {
-  Tensor y = Tensor::full(shapeOf(op->getResult(0)), start);
+static DenseTensor reduce(Operation *op, const DenseTensor &x,
+                          ArrayRef<int64_t> dims, double start,
+                          Combine combine) {
+  DenseTensor y = DenseTensor::full(shapeOf(op->getResult(0)), start);
   forEachReduced(x.shape, dims, [&](int64_t from, int64_t to) {
     y.values[to] = combine(y.values[to], x.values[from]);
   });
   return y;
 }
 
-static Tensor sum(Operation *op, const Tensor &x, ArrayRef<int64_t> dims) {
+static DenseTensor sum(Operation *op, const DenseTensor &x,
+                       ArrayRef<int64_t> dims) {
   return reduce(op, x, dims, 0, [](double a, double b) { return a + b; });
 }
 
-static Tensor mean(nn::MeanOp op, const Tensor &x) {
-  Tensor y = sum(op, x, op.getDims());
+static DenseTensor mean(nn::MeanOp op, const DenseTensor &x) {
+  DenseTensor y = sum(op, x, op.getDims());
   for (double &value : y.values)
     value /= op.getCount();
   return y;
 }
 
-static Tensor max(nn::MaxOp op, const Tensor &x) {
+static DenseTensor max(nn::MaxOp op, const DenseTensor &x) {
   return reduce(op, x, op.getDims(), -std::numeric_limits<double>::infinity(),
                 [](double a, double b) { return std::max(a, b); });
 }
 
 // Operands: x, max, dy.
-static Tensor maxGrad(nn::MaxGradOp op, const Tensors &in) {
-  const Tensor &x = in[0], &max = in[1], &dy = in[2];
-  Tensor count = Tensor::full(max.shape), dx = Tensor::full(x.shape);
+static DenseTensor maxGrad(nn::MaxGradOp op, const Tensors &in) {
+  const DenseTensor &x = in[0], &max = in[1], &dy = in[2];
+  DenseTensor count = DenseTensor::full(max.shape),
+              dx = DenseTensor::full(x.shape);
   forEachReduced(x.shape, op.getDims(), [&](int64_t from, int64_t to) {
     count.values[to] += x.values[from] == max.values[to];
   });
@@ -279,15 +282,16 @@ static Tensor maxGrad(nn::MaxGradOp op, const Tensors &in) {
 }
 
 /// Constants, moves and reductions; none for others.
-static std::optional<Tensor> evaluateShape(Operation *op, const Tensors &in) {
-  using Result = std::optional<Tensor>;
+static std::optional<DenseTensor> evaluateShape(Operation *op,
+                                                const Tensors &in) {
+  using Result = std::optional<DenseTensor>;
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](nn::ConstantOp op) -> Result {
-        return Tensor::full(shapeOf(op.getResult()), op.getSplat());
+        return DenseTensor::full(shapeOf(op.getResult()), op.getSplat());
       })
-      .Case([&](nn::SeedOp) -> Result { return Tensor::scalar(1); })
+      .Case([&](nn::SeedOp) -> Result { return DenseTensor::scalar(1); })
       .Case([&](nn::ReshapeOp op) -> Result {
-        return Tensor{shapeOf(op.getResult()), in[0].values};
+        return DenseTensor{shapeOf(op.getResult()), in[0].values};
       })
       .Case([&](nn::TransposeOp op) -> Result { return transpose(op, in[0]); })
       .Case([&](nn::SliceOp op) -> Result { return slice(op, in[0]); })
@@ -388,12 +392,13 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
       });
 }
 
-std::vector<Tensor> evaluate(Operation *op, const std::vector<Tensor> &operands,
-                             Rounding rounding) {
+std::vector<DenseTensor> evaluate(Operation *op,
+                                  const std::vector<DenseTensor> &operands,
+                                  Rounding rounding) {
   Tensors results;
-  if (std::optional<Tensor> result = evaluatePointwise(op, operands))
+  if (std::optional<DenseTensor> result = evaluatePointwise(op, operands))
     results = {std::move(*result)};
-  else if (std::optional<Tensor> result = evaluateShape(op, operands))
+  else if (std::optional<DenseTensor> result = evaluateShape(op, operands))
     results = {std::move(*result)};
   else
     results = evaluateLayer(op, operands);
@@ -423,8 +428,9 @@ static double rotaryFrequency(nn::RotaryTableAttr table, double fraction) {
   return (1 - smooth) * frequency / table.getFactor() + smooth * frequency;
 }
 
-static Tensor rotaryTable(RankedTensorType type, nn::RotaryTableAttr table) {
-  Tensor tensor = Tensor::full(type.getShape().vec());
+static DenseTensor rotaryTable(RankedTensorType type,
+                               nn::RotaryTableAttr table) {
+  DenseTensor tensor = DenseTensor::full(type.getShape().vec());
   int64_t positions = type.getDimSize(0), pairs = type.getDimSize(1);
   for (int64_t position = 0; position < positions; ++position)
     for (int64_t pair = 0; pair < pairs; ++pair) {
@@ -436,11 +442,11 @@ static Tensor rotaryTable(RankedTensorType type, nn::RotaryTableAttr table) {
   return tensor;
 }
 
-Tensor initialValue(RankedTensorType type, Attribute init) {
+DenseTensor initialValue(RankedTensorType type, Attribute init) {
   if (isa<nn::ZerosAttr>(init))
-    return Tensor::full(type.getShape().vec(), 0);
+    return DenseTensor::full(type.getShape().vec(), 0);
   if (isa<nn::OnesAttr>(init))
-    return Tensor::full(type.getShape().vec(), 1);
+    return DenseTensor::full(type.getShape().vec(), 1);
   if (auto table = dyn_cast<nn::RotaryTableAttr>(init))
     return rotaryTable(type, table);
   fail("a random initialiser needs its tensor among the inputs");

@@ -1,15 +1,15 @@
-//===- Addresses.cpp - Bytes and order of a planned program ---------------===//
-#include "fsdp/Memory/Addresses.h"
+//===- IssueOrder.cpp - Bytes and order of a planned program --------------===//
+#include "fsdp/Memory/IssueOrder.h"
 
 using namespace mlir;
 using namespace fsdp;
 
-ArenaAddresses::ArenaAddresses(ModuleOp module) {
+ArenaOffsets::ArenaOffsets(ModuleOp module) {
   for (auto range : module.getOps<exec::RangeOp>())
     ranges[range.getSymNameAttr()] = range;
 }
 
-std::optional<ByteSpan> ArenaAddresses::spanOf(Value buffer) const {
+std::optional<ByteSpan> ArenaOffsets::spanOf(Value buffer) const {
   exec::ByteRange range = exec::resolveRange(buffer);
   std::optional<int64_t> offset;
   if (auto alloc = range.root.getDefiningOp<exec::AllocOp>()) {
@@ -28,8 +28,7 @@ namespace {
 
 class IssueWalker {
 public:
-  explicit IssueWalker(const ArenaAddresses &addresses)
-      : addresses(addresses) {}
+  explicit IssueWalker(const ArenaOffsets &offsets) : offsets(offsets) {}
 
   LogicalResult walk(Block &body, exec::CallOp call);
 
@@ -42,7 +41,7 @@ private:
   FailureOr<IssuedAccess> accessOf(Operation *op, Value value);
   int64_t idOf(Value root, exec::RangeOp range);
 
-  const ArenaAddresses &addresses;
+  const ArenaOffsets &offsets;
   SymbolTableCollection symbols;
   /// What the arguments of the function being walked stand for.
   DenseMap<Value, IssuedAccess> arguments;
@@ -75,14 +74,14 @@ FailureOr<IssuedAccess> IssueWalker::accessOf(Operation *op, Value value) {
     access.bytes = {base + range.begin, base + range.end};
     return access;
   }
-  std::optional<ByteSpan> root = addresses.spanOf(range.root);
+  std::optional<ByteSpan> root = offsets.spanOf(range.root);
   if (!root)
     return op->emitOpError("uses a buffer without offset; run "
                            "exec-plan-memory first");
   IssuedAccess access;
   access.bytes = {root->begin + range.begin, root->begin + range.end};
   if (auto get = range.root.getDefiningOp<exec::GetOp>())
-    access.range = addresses.rangeOf(get);
+    access.range = offsets.rangeOf(get);
   access.buffer = idOf(range.root, access.range);
   return access;
 }
@@ -172,9 +171,9 @@ LogicalResult IssueWalker::walk(Block &body, exec::CallOp call) {
   return success();
 }
 
-FailureOr<std::vector<IssuedOp>>
-fsdp::issueOrder(exec::ProgramOp program, const ArenaAddresses &addresses) {
-  IssueWalker walker(addresses);
+FailureOr<std::vector<IssuedOp>> fsdp::issueOrder(exec::ProgramOp program,
+                                                  const ArenaOffsets &offsets) {
+  IssueWalker walker(offsets);
   if (failed(walker.walk(program.getBody().front(), exec::CallOp())))
     return failure();
   return std::move(walker.issued);

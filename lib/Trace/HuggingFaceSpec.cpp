@@ -1,4 +1,4 @@
-//===- HuggingFaceConfig.cpp - A model from a config.json -----------------===//
+//===- HuggingFaceSpec.cpp - A model from a config.json -------------------===//
 //
 // What the keys mean is read by lib/Families, which knows the families of
 // Hugging Face and serves the runtime too.

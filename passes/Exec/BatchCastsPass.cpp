@@ -1,4 +1,4 @@
-//===- BatchCasts.cpp - Casts that follow each other are one --------------===//
+//===- BatchCastsPass.cpp - Casts that follow each other are one ----------===//
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
 #include "passes/Passes.h"

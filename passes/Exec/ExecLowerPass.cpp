@@ -1,9 +1,9 @@
-//===- ExecLower.cpp - nn and fsdp to exec --------------------------------===//
-#include "passes/Exec/ExecLower.h"
+//===- ExecLowerPass.cpp - nn and fsdp to exec ----------------------------===//
 #include "dialects/Fsdp/Placement.h"
 #include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/Exec/ExecLower.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

@@ -1,13 +1,13 @@
-//===- Outline.cpp - Repeated blocks become functions ---------------------===//
+//===- OutlinePass.cpp - Repeated blocks become functions -----------------===//
 //
 // A deep model's program is a few blocks of work over and over, at other
-// addresses and with other events. Work is compared without addresses; where
+// offsets and with other events. Work is compared without offsets; where
 // a block repeats, what differs between its copies becomes an argument.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
-#include "fsdp/Memory/Addresses.h"
+#include "fsdp/Memory/IssueOrder.h"
 #include "fsdp/Memory/Lifetimes.h"
 #include "passes/Exec/Repeats.h"
 #include "passes/Passes.h"
@@ -25,7 +25,7 @@ using namespace fsdp;
 // What makes operations equal
 //===----------------------------------------------------------------------===//
 
-/// Everything about an operation but addresses, event numbers, its module, what
+/// Everything about an operation but offsets, event numbers, its module, what
 /// it makes and whom it serves; equal operations have one and the same
 /// attribute.
 static Attribute shapeOf(Operation *op) {
@@ -68,9 +68,9 @@ struct Item {
 
 } // namespace
 
-static FailureOr<std::vector<TraceEntry>>
-traceOf(exec::ProgramOp program, const ArenaAddresses &addresses) {
-  FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, addresses);
+static FailureOr<std::vector<TraceEntry>> traceOf(exec::ProgramOp program,
+                                                  const ArenaOffsets &offsets) {
+  FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, offsets);
   if (failed(issued))
     return failure();
   std::vector<TraceEntry> trace;
@@ -266,15 +266,15 @@ SmallVector<Operation *> RepeatSections::operations(const Section &section,
 namespace {
 
 /// Builds the function for runs of operations that are equal but for
-/// addresses and event numbers, and replaces the runs by calls.
+/// offsets and event numbers, and replaces the runs by calls.
 class BlockOutliner {
 public:
   /// Functions by their text, so that equal blocks share one.
   using Functions = llvm::StringMap<exec::FuncOp>;
 
-  BlockOutliner(ModuleOp module, const ArenaAddresses &addresses,
+  BlockOutliner(ModuleOp module, const ArenaOffsets &offsets,
                 Functions &functions)
-      : module(module), addresses(addresses), functions(functions),
+      : module(module), offsets(offsets), functions(functions),
         builder(module.getContext()) {}
 
   /// `runs[r][j]` is operation j of run r.
@@ -301,7 +301,7 @@ private:
   void call(exec::FuncOp function, size_t run);
 
   ModuleOp module;
-  const ArenaAddresses &addresses;
+  const ArenaOffsets &offsets;
   Functions &functions;
   OpBuilder builder;
   ArrayRef<SmallVector<Operation *>> runs;
@@ -342,9 +342,9 @@ bool BlockOutliner::isUsedOnlyIn(size_t run, Value buffer) const {
 bool BlockOutliner::isInside(ArrayRef<Value> values) const {
   if (values.front().getDefiningOp<exec::ViewOp>())
     return false;
-  int64_t begin = addresses.spanOf(values.front())->begin;
+  int64_t begin = offsets.spanOf(values.front())->begin;
   for (auto [run, value] : llvm::enumerate(values))
-    if (addresses.spanOf(value)->begin != begin ||
+    if (offsets.spanOf(value)->begin != begin ||
         (value.getDefiningOp<exec::AllocOp>() && !isUsedOnlyIn(run, value)))
       return false;
   return true;
@@ -558,18 +558,17 @@ struct OutlinePass : fsdp::impl::OutlineBase<OutlinePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    ArenaAddresses addresses(getOperation());
+    ArenaOffsets offsets(getOperation());
     BlockOutliner::Functions functions;
     for (auto program :
          llvm::to_vector(getOperation().getOps<exec::ProgramOp>()))
-      if (failed(outline(program, addresses, functions)))
+      if (failed(outline(program, offsets, functions)))
         return signalPassFailure();
   }
 
-  LogicalResult outline(exec::ProgramOp program,
-                        const ArenaAddresses &addresses,
+  LogicalResult outline(exec::ProgramOp program, const ArenaOffsets &offsets,
                         BlockOutliner::Functions &functions) {
-    FailureOr<std::vector<TraceEntry>> before = traceOf(program, addresses);
+    FailureOr<std::vector<TraceEntry>> before = traceOf(program, offsets);
     if (failed(before))
       return failure();
     Block &body = program.getBody().front();
@@ -584,12 +583,12 @@ struct OutlinePass : fsdp::impl::OutlineBase<OutlinePass> {
         SmallVector<SmallVector<Operation *>> runs;
         for (size_t copy : section.copies)
           runs.push_back(sections.operations(section, copy));
-        BlockOutliner(getOperation(), addresses, functions).outline(runs, name);
+        BlockOutliner(getOperation(), offsets, functions).outline(runs, name);
       }
     }
     eraseUnused(body);
     // The calls, followed, must do what the program did.
-    FailureOr<std::vector<TraceEntry>> after = traceOf(program, addresses);
+    FailureOr<std::vector<TraceEntry>> after = traceOf(program, offsets);
     if (failed(after) || *before != *after)
       return program.emitOpError("does something else after outlining");
     return success();

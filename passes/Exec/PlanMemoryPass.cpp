@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - One static arena: an offset per interval ----------===//
+//===- PlanMemoryPass.cpp - One static arena: an offset per interval ------===//
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Memory/Report.h"
 #include "mlir/IR/Remarks.h"

@@ -1,4 +1,4 @@
-//===- Synchronize.cpp - The fewest events that order the streams ---------===//
+//===- SynchronizePass.cpp - The fewest events that order the streams -----===//
 //
 // Vector clocks: each stream counts its work, and knows of every other stream
 // up to which count it has already waited for it. A conflict that the clocks
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
-#include "fsdp/Memory/Addresses.h"
+#include "fsdp/Memory/IssueOrder.h"
 #include "passes/Passes.h"
 #include <array>
 #include <map>
@@ -87,8 +87,8 @@ private:
 /// Plans the events of one program, then writes them.
 class Synchronizer {
 public:
-  Synchronizer(exec::ProgramOp program, const ArenaAddresses &addresses)
-      : program(program), addresses(addresses) {}
+  Synchronizer(exec::ProgramOp program, const ArenaOffsets &offsets)
+      : program(program), offsets(offsets) {}
 
   LogicalResult run();
 
@@ -123,7 +123,7 @@ private:
   void eraseTokens();
 
   exec::ProgramOp program;
-  const ArenaAddresses &addresses;
+  const ArenaOffsets &offsets;
   AccessHistory history;
   std::array<std::vector<Source>, kStreams> issued;
   /// What each stream has waited for; its own entry counts its operations.
@@ -170,7 +170,7 @@ void Synchronizer::waitFor(size_t stream, const Clock &need,
 LogicalResult Synchronizer::spans(Operation *op, ArrayRef<Value> values,
                                   SmallVectorImpl<ByteSpan> &result) {
   for (Value value : values) {
-    std::optional<ByteSpan> span = addresses.spanOf(value);
+    std::optional<ByteSpan> span = offsets.spanOf(value);
     if (!span)
       return op->emitOpError("uses a buffer without offset; run "
                              "exec-plan-memory first");
@@ -292,9 +292,9 @@ struct SynchronizePass : fsdp::impl::SynchronizeBase<SynchronizePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    ArenaAddresses addresses(getOperation());
+    ArenaOffsets offsets(getOperation());
     for (auto program : getOperation().getOps<exec::ProgramOp>())
-      if (failed(Synchronizer(program, addresses).run()))
+      if (failed(Synchronizer(program, offsets).run()))
         return signalPassFailure();
   }
 };

@@ -1,12 +1,12 @@
-//===- VerifyExec.cpp - Proof that a program keeps its bytes --------------===//
+//===- VerifyExecPass.cpp - Proof that a program keeps its bytes ----------===//
 //
 // Independent of exec-plan-memory and exec-synchronize: those walk the program
 // in time and remember bytes; this one replays the events first, then walks
 // the arena.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Exec/VerifyExec.h"
 #include "fsdp/Target/TargetInfo.h"
+#include "passes/Exec/VerifyExec.h"
 #include "passes/Passes.h"
 
 namespace fsdp {
@@ -199,12 +199,12 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
 
   static LogicalResult verifyPrograms(ModuleOp module, int64_t persistentBytes,
                                       int64_t arenaBytes) {
-    ArenaAddresses addresses(module);
+    ArenaOffsets offsets(module);
     RangesAtStart atStart(module);
     std::vector<std::pair<exec::ProgramOp, std::vector<IssuedOp>>> programs;
     for (auto program : module.getOps<exec::ProgramOp>()) {
       FailureOr<std::vector<IssuedOp>> issued =
-          verifyPlaces(program, addresses, persistentBytes, arenaBytes);
+          verifyPlaces(program, offsets, persistentBytes, arenaBytes);
       if (failed(issued))
         return failure();
       programs.emplace_back(program, std::move(*issued));
@@ -219,7 +219,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
       return failure();
     std::vector<Statement> statements;
     for (auto &[program, issued] : programs) {
-      FailureOr<Statement> statement = readStatement(program, addresses);
+      FailureOr<Statement> statement = readStatement(program, offsets);
       if (failed(statement))
         return failure();
       statements.push_back(std::move(*statement));
@@ -236,7 +236,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
 
   /// Checks that a program is inside the arena and gives what it issues.
   static FailureOr<std::vector<IssuedOp>>
-  verifyPlaces(exec::ProgramOp program, const ArenaAddresses &addresses,
+  verifyPlaces(exec::ProgramOp program, const ArenaOffsets &offsets,
                int64_t persistentBytes, int64_t arenaBytes) {
     if (!program.getArena())
       return program.emitOpError("has no arena; run exec-plan-memory first");
@@ -246,7 +246,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
              << peak << " bytes, but the arena has " << arenaBytes;
     if (failed(verifyIntervals(program, persistentBytes, peak)))
       return failure();
-    FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, addresses);
+    FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, offsets);
     if (failed(issued) ||
         failed(verifyOutputs(program, *issued, persistentBytes)))
       return failure();

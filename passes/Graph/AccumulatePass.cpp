@@ -1,4 +1,4 @@
-//===- Accumulate.cpp - A step of several microbatches --------------------===//
+//===- AccumulatePass.cpp - A step of several microbatches ----------------===//
 //
 // Takes the training program apart: what is counted over the whole step, what
 // every microbatch adds, and what follows once. Passes.td says what the step

@@ -1,4 +1,4 @@
-//===- ChunkLoss.cpp - Logits and their loss a chunk of rows at a time ----===//
+//===- ChunkLossPass.cpp - Logits and their loss a chunk of rows at a time ===//
 //
 // Finds a loss with its gradient, checks that nobody needs its logits whole,
 // and writes both anew, chunk by chunk. Passes.td says where the chunks stand

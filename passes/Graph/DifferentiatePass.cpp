@@ -1,4 +1,4 @@
-//===- Differentiate.cpp - Reverse mode over an op interface --------------===//
+//===- DifferentiatePass.cpp - Reverse mode over an op interface ----------===//
 //
 // Joint: clones the forward program as @train, walks it backwards calling each
 // op's reverse rule, and renames the original to @evaluate. Split: the reverse

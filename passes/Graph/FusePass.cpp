@@ -1,4 +1,4 @@
-//===- Fuse.cpp - Chains of pointwise and row ops become kernels ----------===//
+//===- FusePass.cpp - Chains of pointwise and row ops become kernels ------===//
 //
 // One pass over the block, in order, decides for each op whether it joins the
 // group of an op that it reads. A group becomes one kernel at one place, its

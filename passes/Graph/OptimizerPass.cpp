@@ -1,4 +1,4 @@
-//===- Optimizer.cpp - Exact gradient norm, clipping, AdamW ---------------===//
+//===- OptimizerPass.cpp - Exact gradient norm, clipping, AdamW -----------===//
 //
 // Replaces nn.gradient by one optimizer step over all parameters. Passes.td
 // says why the norm does not depend on the layout.

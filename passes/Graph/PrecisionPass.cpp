@@ -1,4 +1,4 @@
-//===- Precision.cpp - A mixed-precision program of an f32 one ------------===//
+//===- PrecisionPass.cpp - A mixed-precision program of an f32 one --------===//
 //
 // One walk in program order: when it comes to an op, the operands have their
 // final types, and the table in Passes.td says which types the results get.

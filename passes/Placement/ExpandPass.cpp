@@ -1,4 +1,4 @@
-//===- Expand.cpp - From logical tensors to those of one rank -------------===//
+//===- ExpandPass.cpp - From logical tensors to those of one rank ---------===//
 //
 // Only here is decided which collectives a change of placement costs; the table
 // is in dialects/Fsdp/Placement.h.

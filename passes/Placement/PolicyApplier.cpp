@@ -1,5 +1,5 @@
-//===- Policy.cpp - Placement policies on a module ------------------------===//
-#include "passes/Placement/Policy.h"
+//===- PolicyApplier.cpp - Placement policies on a module -----------------===//
+#include "passes/Placement/PolicyApplier.h"
 #include "dialects/NN/ModulePath.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/GlobPattern.h"

@@ -1,9 +1,9 @@
-//===- Policy.h - Placement policies on a module ----------------*- C++ -*-===//
-#ifndef FSDP_PASSES_PLACEMENT_POLICY_H
-#define FSDP_PASSES_PLACEMENT_POLICY_H
+//===- PolicyApplier.h - Placement policies on a module ---------*- C++ -*-===//
+#ifndef FSDP_PASSES_PLACEMENT_POLICYAPPLIER_H
+#define FSDP_PASSES_PLACEMENT_POLICYAPPLIER_H
 
 #include "dialects/Fsdp/Placement.h"
-#include "fsdp/Config/Policy.h"
+#include "fsdp/Config/PlacementPolicy.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -55,4 +55,4 @@ private:
 
 } // namespace fsdp
 
-#endif // FSDP_PASSES_PLACEMENT_POLICY_H
+#endif // FSDP_PASSES_PLACEMENT_POLICYAPPLIER_H

@@ -1,4 +1,4 @@
-//===- Propagate.cpp - A placement for every value ------------------------===//
+//===- PropagatePass.cpp - A placement for every value --------------------===//
 //
 // Walks a program once, forwards. What a person or policy has placed stays; an
 // op whose operands do not fit its sharding rule gets fsdp.redistribute ops

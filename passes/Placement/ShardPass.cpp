@@ -1,4 +1,4 @@
-//===- Shard.cpp - Lays parameters and batches out over a mesh ------------===//
+//===- ShardPass.cpp - Lays parameters and batches out over a mesh --------===//
 //
 // Every parameter gets its placement; its reads in a program become one read
 // and one redistribute. See Passes.td.
@@ -10,7 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Passes.h"
-#include "passes/Placement/Policy.h"
+#include "passes/Placement/PolicyApplier.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace fsdp {

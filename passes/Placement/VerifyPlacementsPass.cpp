@@ -1,4 +1,4 @@
-//===- VerifyPlacements.cpp - Every op is computed where its rule allows --===//
+//===- VerifyPlacementsPass.cpp - Ops are computed where rules allow ------===//
 #include "dialects/Fsdp/PlacementRules.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"

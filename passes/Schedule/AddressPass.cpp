@@ -1,4 +1,4 @@
-//===- Address.cpp - Writes down what plans call ops ----------------------===//
+//===- AddressPass.cpp - Writes down what plans call ops ------------------===//
 
 #include "fsdp/Schedule/Address.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

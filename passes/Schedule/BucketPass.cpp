@@ -1,4 +1,4 @@
-//===- Bucket.cpp - Merges the collectives of a unit ----------------------===//
+//===- BucketPass.cpp - Merges the collectives of a unit ------------------===//
 
 #include "dialects/NN/ModulePath.h"
 #include "passes/Passes.h"

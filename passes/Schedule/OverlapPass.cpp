@@ -1,4 +1,4 @@
-//===- Overlap.cpp - Starts and waits of collectives ----------------------===//
+//===- OverlapPass.cpp - Starts and waits of collectives ------------------===//
 
 #include "dialects/NN/ModulePath.h"
 #include "passes/Passes.h"

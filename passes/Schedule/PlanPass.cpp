@@ -1,4 +1,4 @@
-//===- Plan.cpp - Chooses the schedule plan -------------------------------===//
+//===- PlanPass.cpp - Chooses the schedule plan ---------------------------===//
 
 #include "fsdp/Schedule/Decisions.h"
 #include "fsdp/Schedule/Outcome.h"
@@ -54,8 +54,8 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
                 DenseI64ArrayAttr::get(op->getContext(), digests));
   }
 
-  schedule::PlanOptions options() const {
-    schedule::PlanOptions options;
+  schedule::PlannerOptions options() const {
+    schedule::PlannerOptions options;
     options.units = units;
     options.reshard = reshard;
     options.recompute = recompute;

@@ -1,4 +1,4 @@
-//===- Remat.cpp - Recomputes values in the backward pass -----------------===//
+//===- RematPass.cpp - Recomputes values in the backward pass -------------===//
 
 #include "dialects/NN/ModulePath.h"
 #include "mlir/IR/IRMapping.h"

@@ -1,4 +1,4 @@
-//===- VerifySchedule.cpp - Proves that a schedule cannot hang ------------===//
+//===- VerifySchedulePass.cpp - Proves that a schedule cannot hang --------===//
 
 #include "dialects/Fsdp/Fsdp.h"
 #include "fsdp/Schedule/Outcome.h"

@@ -1,9 +1,9 @@
-//===- Collectives.cpp - Collectives of one stream and group --------------===//
-#include "Collectives.h"
+//===- Channel.cpp - Collectives of one stream and group ------------------===//
+#include "Channel.h"
 #include "Transport.h"
 #include "fsdp/Support/Text.h"
 #include "runtime/core/Job.h"
-#include "runtime/core/Trace.h"
+#include "runtime/core/Timeline.h"
 #include "runtime/kernels/Kernels.h"
 #include "runtime/liveness/Heartbeat.h"
 #include "runtime/liveness/LastCollectives.h"

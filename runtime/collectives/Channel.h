@@ -1,4 +1,4 @@
-//===- Collectives.h - Collectives of one stream and group ------*- C++ -*-===//
+//===- Channel.h - Collectives of one stream and group ----------*- C++ -*-===//
 //
 // Reductions keep a fixed order: an all-to-all of the pieces, then one local
 // kernel that adds them in f32, in the order of RankTree.h.
@@ -6,8 +6,8 @@
 // bytes travel (a peer's arena mapped here, or MPI) never changes a bit.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_COLLECTIVES_COLLECTIVES_H
-#define FSDP_RUNTIME_COLLECTIVES_COLLECTIVES_H
+#ifndef FSDP_RUNTIME_COLLECTIVES_CHANNEL_H
+#define FSDP_RUNTIME_COLLECTIVES_CHANNEL_H
 
 #include "Groups.h"
 #include "fsdp/Target/CollectivePieces.h"
@@ -83,4 +83,4 @@ bool isSupported(const CollectiveDesc &desc);
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_COLLECTIVES_COLLECTIVES_H
+#endif // FSDP_RUNTIME_COLLECTIVES_CHANNEL_H

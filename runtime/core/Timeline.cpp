@@ -1,5 +1,5 @@
-//===- Trace.cpp - A timeline of every launch -----------------------------===//
-#include "Trace.h"
+//===- Timeline.cpp - A timeline of every launch --------------------------===//
+#include "Timeline.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
@@ -27,55 +27,55 @@ const char *fsdp::rt::gemmName(const GemmDesc &desc) {
               : f32)[2 * desc.transposeLhs + desc.transposeRhs];
 }
 
-void Trace::enable(const std::string &file, int ofRank, CallNames ofCalls) {
+void Timeline::enable(const std::string &file, int ofRank, CallNames ofCalls) {
   path = file;
   rank = ofRank;
   names = std::move(ofCalls);
   ring.resize(1 << 17);
 }
 
-void Trace::beginProgram(int index) {
+void Timeline::beginProgram(int index) {
   program = index;
   call = -1;
 }
 
-const char *Trace::address() const {
+const char *Timeline::address() const {
   auto at = static_cast<size_t>(program), number = static_cast<size_t>(call);
   bool isKnown = at < names.size() && number < names[at].size() &&
                  !names[at][number].empty();
   return isKnown ? names[at][number].c_str() : nullptr;
 }
 
-void Trace::addStep(int64_t number, int64_t begin) {
+void Timeline::addStep(int64_t number, int64_t begin) {
   if (on())
     add({"step", {number, 0, 0, 0}, begin, now(), kSteps, nullptr});
 }
 
-Trace::Span::Span(Trace &t, Stream stream, const char *name, int64_t a,
-                  int64_t b, int64_t c, int64_t d)
-    : trace(t.on() ? &t : nullptr), stream(stream), name(name),
+Timeline::Span::Span(Timeline &t, Stream stream, const char *name, int64_t a,
+                     int64_t b, int64_t c, int64_t d)
+    : timeline(t.on() ? &t : nullptr), stream(stream), name(name),
       numbers{a, b, c, d} {
-  if (trace)
+  if (timeline)
     begin = now();
 }
 
-Trace::Span::~Span() {
-  if (trace)
-    trace->add({name,
-                {numbers[0], numbers[1], numbers[2], numbers[3]},
-                begin,
-                now(),
-                int(stream),
-                // Other streams' spans are those of other threads, and their
-                // names are addresses.
-                stream == Stream::Compute ? trace->address() : nullptr});
+Timeline::Span::~Span() {
+  if (timeline)
+    timeline->add({name,
+                   {numbers[0], numbers[1], numbers[2], numbers[3]},
+                   begin,
+                   now(),
+                   int(stream),
+                   // Other streams' spans are those of other threads, and their
+                   // names are addresses.
+                   stream == Stream::Compute ? timeline->address() : nullptr});
 }
 
-void Trace::add(const Entry &entry) {
+void Timeline::add(const Entry &entry) {
   ring[used.fetch_add(1) % ring.size()] = entry;
 }
 
-Trace::~Trace() {
+Timeline::~Timeline() {
   try {
     write();
   } catch (const Error &error) {
@@ -115,22 +115,22 @@ static std::string layerOf(const std::string &address) {
 }
 
 /// What a span of a track is called, and what it is of.
-static std::string titleOf(const Trace::Entry &entry) {
-  bool isStep = entry.track == Trace::kSteps && entry.numbers[0] > 0;
+static std::string titleOf(const Timeline::Entry &entry) {
+  bool isStep = entry.track == Timeline::kSteps && entry.numbers[0] > 0;
   std::string name = entry.name;
   if (isStep)
     name += ' ' + std::to_string(entry.numbers[0]);
   return quoted(name.c_str());
 }
 
-static std::string placeOf(const Trace::Entry &entry) {
+static std::string placeOf(const Timeline::Entry &entry) {
   if (!entry.address)
     return "";
   return ",\"address\":" + quoted(entry.address) +
          ",\"layer\":" + quoted(layerOf(entry.address).c_str());
 }
 
-void Trace::writeTo(AtomicFile &file) const {
+void Timeline::writeTo(AtomicFile &file) const {
   file.write("{\"traceEvents\":[\n");
   for (int t = 0; t <= kSteps; ++t)
     file.write(format("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,"
@@ -153,7 +153,7 @@ void Trace::writeTo(AtomicFile &file) const {
                     rank, rank));
 }
 
-void Trace::write() {
+void Timeline::write() {
   if (!on())
     return;
   try {

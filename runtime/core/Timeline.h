@@ -1,6 +1,6 @@
-//===- Trace.h - A timeline of every launch ---------------------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_CORE_TRACE_H
-#define FSDP_RUNTIME_CORE_TRACE_H
+//===- Timeline.h - A timeline of every launch ------------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_CORE_TIMELINE_H
+#define FSDP_RUNTIME_CORE_TIMELINE_H
 
 #include "fsdp/Runtime/Types.h"
 #include <atomic>
@@ -15,7 +15,7 @@ namespace fsdp::rt {
 
 /// Records spans in a preallocated ring and writes a Chrome trace, at the
 /// latest at its end. Off, a span costs one test of a null pointer.
-class Trace {
+class Timeline {
 public:
   /// By program, by call: what each is of, as people call it
   /// ("fwd layers.3.attention.wq linear"); empty where nobody knows.
@@ -23,7 +23,7 @@ public:
 
   /// Switches recording on; spans beyond the ring overwrite the oldest.
   void enable(const std::string &path, int rank, CallNames names);
-  ~Trace();
+  ~Timeline();
   /// Writes what was recorded and switches recording off; no thread may record
   /// meanwhile. Throws fsdp::Error.
   void write();
@@ -58,14 +58,14 @@ public:
   /// strings of the artifact do).
   class Span {
   public:
-    Span(Trace &trace, Stream stream, const char *name, int64_t a = 0,
+    Span(Timeline &timeline, Stream stream, const char *name, int64_t a = 0,
          int64_t b = 0, int64_t c = 0, int64_t d = 0);
     ~Span();
     Span(const Span &) = delete;
     Span &operator=(const Span &) = delete;
 
   private:
-    Trace *trace;
+    Timeline *timeline;
     Stream stream;
     const char *name;
     // Set from arguments, whose defaults mislead the check.
@@ -98,4 +98,4 @@ int64_t now();
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_CORE_TRACE_H
+#endif // FSDP_RUNTIME_CORE_TIMELINE_H

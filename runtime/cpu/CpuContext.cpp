@@ -1,4 +1,4 @@
-//===- Context.cpp - Making a context and running its programs ------------===//
+//===- CpuContext.cpp - Making a context and running its programs ---------===//
 #include "CpuContext.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Explain.h"
@@ -46,7 +46,7 @@ static std::string check(const fsdp_artifact &a, const ContextOptions &options,
   return {};
 }
 
-static void createChannels(Context &c, const ContextOptions &options,
+static void createChannels(CpuContext &c, const ContextOptions &options,
                            double timeout) {
   const fsdp_artifact &a = *c.artifact;
   int maxItems = 1;
@@ -72,9 +72,9 @@ static void createChannels(Context &c, const ContextOptions &options,
   c.startWorker(Stream::Reduce);
 }
 
-void Context::startWorker(Stream stream) {
+void CpuContext::startWorker(Stream stream) {
   workers[int(stream)] =
-      std::make_unique<StreamWorker>(stream, events, trace, maxPointers);
+      std::make_unique<StreamWorker>(stream, events, timeline, maxPointers);
 }
 
 ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
@@ -84,7 +84,8 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   error = check(artifact, options, world);
   if (!error.empty())
     return nullptr;
-  ContextPtr c(new Context);
+  auto *c = new CpuContext;
+  ContextPtr context(c);
   c->artifact = &artifact;
   c->threads = options.threads;
   c->step = options.step;
@@ -98,9 +99,9 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
           std::make_unique<Gemm>(artifact.gemm[i], options.threads));
     for (int32_t i = 0; i < artifact.attentions; ++i) {
       const AttentionDesc &desc = artifact.attention[i];
-      c->attentions.push_back(
-          desc.plain ? nullptr
-                     : std::make_unique<AttentionPlan>(desc, options.threads));
+      c->attentions.push_back(desc.plain ? nullptr
+                                         : std::make_unique<BlockedAttention>(
+                                               desc, options.threads));
       if (!desc.plain)
         c->attentions.back()->prepare();
     }
@@ -117,108 +118,129 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   c->events.create(artifact.events);
   std::string file = tracePath(options.tracePrefix, world.rank);
   if (options.isTraced && !file.empty())
-    c->trace.enable(file, world.rank, options.callNames);
+    c->timeline.enable(file, world.rank, options.callNames);
   c->progress = std::make_unique<LastCollectives>(
       artifact, c->arena, world, size_t(kStreams) * size_t(artifact.groups));
   c->heartbeat = std::make_unique<Heartbeat>(c->arena, world, heartbeat,
                                              *c->progress, createMPIPulse);
   createChannels(*c, options, timeout);
-  return c;
+  return context;
 }
 
-void ContextDeleter::operator()(Context *c) const { delete c; }
+void ContextDeleter::operator()(Context *context) const {
+  delete static_cast<CpuContext *>(context);
+}
 
 //===----------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------===//
 
-static void joinWorkers(Context &c) {
+static void joinWorkers(CpuContext &c) {
   for (auto &worker : c.workers)
     if (worker)
       worker->join();
 }
 
-bool fsdp::rt::runProgram(Context &c, int index, std::string &error) {
+bool fsdp::rt::runProgram(Context &context, int index, std::string &error) {
+  CpuContext &c = cpuContext(context);
   omp_set_num_threads(c.threads);
   {
     const fsdp_program &program = c.artifact->program[index];
-    int64_t begin = c.trace.on() ? now() : 0;
-    c.trace.beginProgram(index);
+    int64_t begin = c.timeline.on() ? now() : 0;
+    c.timeline.beginProgram(index);
     c.progress->beginProgram(index);
     program.run(c);
     joinWorkers(c);
-    if (c.trace.on())
-      c.trace.add({program.name, {}, begin, now(), Trace::kSteps, nullptr});
+    if (c.timeline.on())
+      c.timeline.add(
+          {program.name, {}, begin, now(), Timeline::kSteps, nullptr});
   }
   error = describeDataErrors(c.dataErrors.exchange(0));
   return error.empty();
 }
 
-bool fsdp::rt::observeProgram(Context &c, int index, const ObserveCall &observe,
-                              std::string &error) {
+bool fsdp::rt::observeProgram(Context &context, int index,
+                              const ObserveCall &observe, std::string &error) {
+  CpuContext &c = cpuContext(context);
   return runObserved(c, c.observer, index, observe, error);
 }
 
-ObservedCall::ObservedCall(Context &c) : c(c) {
+ObservedCall::ObservedCall(Context &context) : context(context) {
+  CpuContext &c = cpuContext(context);
   if (c.observer)
     c.observer->beginCall();
-  if (c.trace.on())
-    c.trace.beginCall();
+  if (c.timeline.on())
+    c.timeline.beginCall();
 }
 
 ObservedCall::~ObservedCall() {
-  if (c.trace.on())
-    c.trace.endCall();
+  CpuContext &c = cpuContext(context);
+  if (c.timeline.on())
+    c.timeline.endCall();
   if (c.observer)
-    c.observer->endCall([this] { joinWorkers(c); });
+    c.observer->endCall([&c] { joinWorkers(c); });
 }
 
-void fsdp::rt::beginStep(Context &c, int64_t number, const SetInputs &set) {
+void fsdp::rt::beginStep(Context &context, int64_t number,
+                         const SetInputs &set) {
+  CpuContext &c = cpuContext(context);
   int64_t begin = now();
   c.stepError = runPrograms(c, *c.artifact, c.step, set);
-  c.trace.addStep(number, begin);
+  c.timeline.addStep(number, begin);
 }
 
-bool fsdp::rt::endStep(Context &c, std::string &error) {
+bool fsdp::rt::endStep(Context &context, std::string &error) {
+  CpuContext &c = cpuContext(context);
   error = c.stepError;
   return error.empty();
 }
 
 bool fsdp::rt::stepsOverlap(const Context &) { return false; }
 
-void fsdp::rt::writeTrace(Context &c) { c.trace.write(); }
+void fsdp::rt::writeTrace(Context &context) {
+  CpuContext &c = cpuContext(context);
+  c.timeline.write();
+}
 
 Target fsdp::rt::runtimeTarget() { return Target::Cpu; }
 
 std::string fsdp::rt::deviceName(const Context &) { return ""; }
 
-uint64_t fsdp::rt::arenaBytes(const Context &c) { return c.arena.size(); }
+uint64_t fsdp::rt::arenaBytes(const Context &context) {
+  const CpuContext &c = cpuContext(context);
+  return c.arena.size();
+}
 
-std::byte *fsdp::rt::hostAddress(Context &c, uint64_t offset) {
+std::byte *fsdp::rt::hostAddress(Context &context, uint64_t offset) {
+  CpuContext &c = cpuContext(context);
   return at(c, offset);
 }
 
-void fsdp::rt::download(Context &c, const ArenaRange &range,
+void fsdp::rt::download(Context &context, const ArenaRange &range,
                         const TakePiece &take) {
+  CpuContext &c = cpuContext(context);
   take(at(c, range.offset), 0, range.bytes);
 }
 
-void fsdp::rt::upload(Context &c, const ArenaRange &range,
+void fsdp::rt::upload(Context &context, const ArenaRange &range,
                       const FillPiece &fill) {
+  CpuContext &c = cpuContext(context);
   fill(at(c, range.offset), 0, range.bytes);
 }
 
-Ptr fsdp::rt::at(Context &c, uint64_t offset) {
+Ptr fsdp::rt::at(Context &context, uint64_t offset) {
+  CpuContext &c = cpuContext(context);
   return c.arena.base() + offset;
 }
 
-ComputeCall::ComputeCall(Context &c, Stream stream, const char *what)
+ComputeCall::ComputeCall(CpuContext &c, Stream stream, const char *what)
     : ObservedCall(c) {
   if (stream != Stream::Compute)
     abortWorld(std::string(what) + " can only run on the compute stream");
 }
 
-void fsdp::rt::record(Context &c, int event, Stream stream) {
+void fsdp::rt::record(Context &context, int event, Stream stream) {
+  CpuContext &c = cpuContext(context);
   uint64_t number = c.events.issue(event);
   if (StreamWorker *worker = c.worker(stream))
     worker->record(event, number);
@@ -226,18 +248,20 @@ void fsdp::rt::record(Context &c, int event, Stream stream) {
     c.events.complete(event, number);
 }
 
-void fsdp::rt::wait(Context &c, int event, Stream stream) {
+void fsdp::rt::wait(Context &context, int event, Stream stream) {
+  CpuContext &c = cpuContext(context);
   uint64_t number = c.events.lastIssued(event);
   if (StreamWorker *worker = c.worker(stream)) {
     worker->wait(event, number);
     return;
   }
-  Trace::Span span(c.trace, stream, "wait", event);
+  Timeline::Span span(c.timeline, stream, "wait", event);
   c.events.wait(event, number);
 }
 
-void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
+void fsdp::rt::collective(Context &context, Stream stream, int index, Ptrs in,
                           Ptrs out, Ptrs workspace) {
+  CpuContext &c = cpuContext(context);
   ObservedCall call(c);
   const CollectiveDesc &desc = c.artifact->collective[index];
   Channel &channel = c.channel(stream, desc.group);
@@ -246,17 +270,18 @@ void fsdp::rt::collective(Context &c, Stream stream, int index, Ptrs in,
     worker->collective(channel, desc, word, in, out, workspace);
     return;
   }
-  Trace::Span span(c.trace, stream, desc.serves, desc.items);
+  Timeline::Span span(c.timeline, stream, desc.serves, desc.items);
   channel.run(desc, word, in.begin(), out.begin(), workspace.begin());
 }
 
-void fsdp::rt::copy(Context &c, Stream stream, Ptr from, Ptr to,
+void fsdp::rt::copy(Context &context, Stream stream, Ptr from, Ptr to,
                     int64_t bytes) {
+  CpuContext &c = cpuContext(context);
   ObservedCall call(c);
   if (StreamWorker *worker = c.worker(stream)) {
     worker->copy(from, to, bytes);
     return;
   }
-  Trace::Span span(c.trace, stream, "copy", bytes);
+  Timeline::Span span(c.timeline, stream, "copy", bytes);
   std::memcpy(to, from, size_t(bytes));
 }

@@ -1,7 +1,7 @@
-//===- Context.cpp - Making a CUDA context and running its programs -------===//
-#include "ChooseDevice.h"
+//===- CudaContext.cpp - Making a CUDA context and running its programs ---===//
 #include "CudaContext.h"
-#include "Job.h"
+#include "ChooseDevice.h"
+#include "JobHealth.h"
 #include "MatmulChoice.h"
 #include "PlainAttention.h"
 #include "Steps.h"
@@ -78,7 +78,7 @@ static void checkArtifact(const fsdp_artifact &a, const ContextOptions &options,
   }
 }
 
-static void createStreams(Context &c) {
+static void createStreams(CudaContext &c) {
   // Communication kernels go first: they free what compute waits for.
   int least = 0, greatest = 0;
   require(cudaDeviceGetStreamPriorityRange(&least, &greatest), "streams");
@@ -100,7 +100,7 @@ static void createStreams(Context &c) {
 
 /// The arena comes from NCCL, so that transfers can use it in place. The legacy
 /// stream would not be ordered with ours, which do not wait for it.
-static void createArena(Context &c) {
+static void createArena(CudaContext &c) {
   void *memory = nullptr;
   uint64_t bytes = c.artifact->arena_bytes;
   cudaStream_t stream = c.stream(Stream::Compute);
@@ -115,7 +115,7 @@ static void createArena(Context &c) {
   require(cudaStreamSynchronize(stream), "the arena");
 }
 
-static void createLibraries(Context &c) {
+static void createLibraries(CudaContext &c) {
   require(cublasLtCreate(&c.blas), "cuBLASLt");
   if (c.artifact->attentions > 0)
     require(cudnnCreate(&c.dnn), "cuDNN");
@@ -130,7 +130,7 @@ static void createLibraries(Context &c) {
 
 /// A program decides nothing, so one run of it that issues no work knows all
 /// its collectives.
-static Survey surveyPrograms(Context &c) {
+static Survey surveyPrograms(CudaContext &c) {
   Survey survey;
   survey.channels.resize(size_t(kStreams) * size_t(c.artifact->groups));
   c.survey = &survey;
@@ -148,7 +148,7 @@ static double timeoutOf(const ContextOptions &options) {
 }
 
 /// NCCL wants buffers registered by all ranks of a communicator or by none.
-static void shareRegistration(Context &c) {
+static void shareRegistration(CudaContext &c) {
   double missing = 0;
   for (const auto &channel : c.channels)
     missing += channel && !channel->isRegistered();
@@ -164,7 +164,7 @@ static void shareRegistration(Context &c) {
 }
 
 /// NCCL connects the ranks.
-static void connectChannels(Context &c, const ContextOptions &options,
+static void connectChannels(CudaContext &c, const ContextOptions &options,
                             const std::vector<bool> &isUsed) {
   const fsdp_artifact &a = *c.artifact;
   LimitedStage stage(jobHealth(), "the making of NCCL's communicators",
@@ -178,13 +178,13 @@ static void connectChannels(Context &c, const ContextOptions &options,
       "NCCL");
   for (size_t i = 0; i < isUsed.size(); ++i)
     if (isUsed[i])
-      c.channels[i] = std::make_unique<Channel>(
+      c.channels[i] = std::make_unique<NcclChannel>(
           c.worldCommunicator, a.group[i % size_t(a.groups)], options.meshAxes,
           c.world.rank, c.arena, a.arena_bytes);
   shareRegistration(c);
 }
 
-static void createChannels(Context &c, const ContextOptions &options) {
+static void createChannels(CudaContext &c, const ContextOptions &options) {
   const fsdp_artifact &a = *c.artifact;
   for (int32_t g = 0; g < a.groups; ++g)
     c.places.push_back(
@@ -214,7 +214,7 @@ template <typename Make> static void together(const World &world, Make make) {
 
 /// All ranks write words of progress or none does: one without them would look
 /// as if it had come to no collective.
-static void createProgress(Context &c) {
+static void createProgress(CudaContext &c) {
   Progress::WriteValue *write = nullptr;
   together(c.world, [&] { write = Progress::findWrite(); });
   double missing = write ? 0 : 1;
@@ -232,7 +232,7 @@ static void createProgress(Context &c) {
 }
 
 /// A rank that is alone waits for nobody.
-static void createWatchdog(Context &c, const ContextOptions &options) {
+static void createWatchdog(CudaContext &c, const ContextOptions &options) {
   Health *health = jobHealth();
   if (!health || !c.worldCommunicator)
     return;
@@ -242,7 +242,7 @@ static void createWatchdog(Context &c, const ContextOptions &options) {
 }
 
 /// Ranks talk to each other on the way, so all go on or none does.
-static void create(Context &c, const ContextOptions &options) {
+static void create(CudaContext &c, const ContextOptions &options) {
   Seat seat;
   together(c.world, [&] {
     checkArtifact(*c.artifact, options, c.world);
@@ -270,7 +270,7 @@ static void create(Context &c, const ContextOptions &options) {
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
       options.isTraced && !file.empty())
     c.timeline =
-        std::make_unique<Timeline>(file, c.world.rank, options.callNames);
+        std::make_unique<CudaTimeline>(file, c.world.rank, options.callNames);
   // Each launch lies between two events whose times are read, which a graph's
   // have not.
   together(c.world, [&] {
@@ -282,7 +282,8 @@ static void create(Context &c, const ContextOptions &options) {
 ContextPtr rt::createContext(const fsdp_artifact &artifact,
                              const ContextOptions &options,
                              std::string &error) {
-  ContextPtr c(new Context);
+  auto *c = new CudaContext;
+  ContextPtr context(c);
   c->artifact = &artifact;
   c->world = joinWorld();
   error.clear();
@@ -293,15 +294,15 @@ ContextPtr rt::createContext(const fsdp_artifact &artifact,
     // The end of a communicator may wait for ranks that have not failed; the
     // job ends without it.
     if (c->world.size > 1)
-      static_cast<void>(c.release());
+      static_cast<void>(context.release());
     return nullptr;
   }
-  return c;
+  return context;
 }
 
-Context::Context() = default;
+CudaContext::CudaContext() = default;
 
-Context::~Context() {
+CudaContext::~CudaContext() {
   // What is left at the end cannot be reported to anybody. Steps that are on
   // their way are waited for under the watchdog's eyes.
   steps.reset();
@@ -332,14 +333,16 @@ Context::~Context() {
     ncclMemFree(arena);
 }
 
-void ContextDeleter::operator()(Context *c) const { delete c; }
+void ContextDeleter::operator()(Context *context) const {
+  delete static_cast<CudaContext *>(context);
+}
 
 //===----------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------===//
 
 /// No stream begins before the program's inputs are in the arena.
-static void beginProgram(Context &c, int index, const HostPlaces &host,
+static void beginProgram(CudaContext &c, int index, const HostPlaces &host,
                          const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);
   for (const auto &[range, from] : host.inputs)
@@ -356,7 +359,8 @@ static void beginProgram(Context &c, int index, const HostPlaces &host,
 }
 
 /// Behind the work of all streams, what the host wants to know.
-static void endProgram(Context &c, const HostPlaces &host, const char *name) {
+static void endProgram(CudaContext &c, const HostPlaces &host,
+                       const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);
   for (int s = 1; s < kStreams; ++s) {
     check(cudaEventRecord(c.ended[s], c.streams[s]), name);
@@ -374,7 +378,7 @@ static void endProgram(Context &c, const HostPlaces &host, const char *name) {
   check(cudaMemsetAsync(c.dataErrors, 0, sizeof *c.dataErrors, compute), name);
 }
 
-void rt::issueProgram(Context &c, int index, const HostPlaces &host) {
+void rt::issueProgram(CudaContext &c, int index, const HostPlaces &host) {
   const fsdp_program &program = c.artifact->program[index];
   nvtxRangePushA(program.name);
   beginProgram(c, index, host, program.name);
@@ -383,7 +387,8 @@ void rt::issueProgram(Context &c, int index, const HostPlaces &host) {
   nvtxRangePop();
 }
 
-bool rt::runProgram(Context &c, int index, std::string &error) {
+bool rt::runProgram(Context &context, int index, std::string &error) {
+  CudaContext &c = cudaContext(context);
   HostPlaces host = c.host->placesOf(size_t(index));
   issueProgram(c, index, host);
   check(cudaStreamSynchronize(c.stream(Stream::Compute)),
@@ -396,12 +401,14 @@ bool rt::runProgram(Context &c, int index, std::string &error) {
   return error.empty();
 }
 
-bool rt::observeProgram(Context &c, int index, const ObserveCall &observe,
+bool rt::observeProgram(Context &context, int index, const ObserveCall &observe,
                         std::string &error) {
+  CudaContext &c = cudaContext(context);
   return runObserved(c, c.observer, index, observe, error);
 }
 
-ObservedCall::ObservedCall(Context &c) : c(c) {
+ObservedCall::ObservedCall(Context &context) : context(context) {
+  CudaContext &c = cudaContext(context);
   if (c.observer)
     c.observer->beginCall();
   if (c.timeline)
@@ -409,11 +416,12 @@ ObservedCall::ObservedCall(Context &c) : c(c) {
 }
 
 ObservedCall::~ObservedCall() {
+  CudaContext &c = cudaContext(context);
   if (c.timeline)
     c.timeline->endCall();
   if (!c.observer)
     return;
-  c.observer->endCall([this] {
+  c.observer->endCall([&c] {
     for (cudaStream_t stream : c.streams)
       check(cudaStreamSynchronize(stream), "a call that is looked at");
   });
@@ -421,52 +429,65 @@ ObservedCall::~ObservedCall() {
 
 Target rt::runtimeTarget() { return Target::Cuda; }
 
-void rt::writeTrace(Context &c) {
+void rt::writeTrace(Context &context) {
+  CudaContext &c = cudaContext(context);
   if (c.timeline)
     c.timeline->write();
 }
 
 std::string rt::deviceName(const Context &) { return nameOfDevice(); }
 
-uint64_t rt::arenaBytes(const Context &c) { return c.artifact->arena_bytes; }
+uint64_t rt::arenaBytes(const Context &context) {
+  const CudaContext &c = cudaContext(context);
+  return c.artifact->arena_bytes;
+}
 
 bool rt::hasNativeBF16() { return true; }
 
-Ptr rt::at(Context &c, uint64_t offset) { return c.arena + offset; }
+Ptr rt::at(Context &context, uint64_t offset) {
+  CudaContext &c = cudaContext(context);
+  return c.arena + offset;
+}
 
-void rt::record(Context &c, int event, Stream stream) {
+void rt::record(Context &context, int event, Stream stream) {
+  CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   check(cudaEventRecord(c.events[size_t(event)], c.stream(stream)), "record");
 }
 
-void rt::wait(Context &c, int event, Stream stream) {
+void rt::wait(Context &context, int event, Stream stream) {
+  CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   check(cudaStreamWaitEvent(c.stream(stream), c.events[size_t(event)], 0),
         "wait");
 }
 
-void rt::copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes) {
+void rt::copy(Context &context, Stream stream, Ptr from, Ptr to,
+              int64_t bytes) {
+  CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
-  Timeline::Span span(c, stream, "copy", bytes);
+  CudaTimeline::Span span(c, stream, "copy", bytes);
   check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice,
                         c.stream(stream)),
         "copy");
 }
 
-void rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
+void rt::fillZero(Context &context, Stream stream, Ptr out, int64_t bytes) {
+  CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
-  Timeline::Span span(c, stream, "fill_zero", bytes);
+  CudaTimeline::Span span(c, stream, "fill_zero", bytes);
   check(cudaMemsetAsync(out, 0, size_t(bytes), c.stream(stream)), "fill_zero");
 }
 
-void rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
+void rt::shardOf(Context &context, Stream stream, int group, int64_t bytes,
                  int64_t partBytes, Ptr in, Ptr out) {
+  CudaContext &c = cudaContext(context);
   ObservedCall call(c);
   Part part = pieceAt(bytes, partBytes, c.places[size_t(group)].index);
   if (part.count > 0)
@@ -475,38 +496,42 @@ void rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
     fillZero(c, stream, out + part.count, partBytes - part.count);
 }
 
-void rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs, Ptr bias,
-              Ptr out, Ptr workspace) {
+void rt::gemm(Context &context, Stream stream, int index, Ptr lhs, Ptr rhs,
+              Ptr bias, Ptr out, Ptr workspace) {
+  CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
   const GemmDesc &d = c.artifact->gemm[index];
-  Timeline::Span span(c, stream, gemmName(d), d.batch, d.m, d.n, d.k);
+  CudaTimeline::Span span(c, stream, gemmName(d), d.batch, d.m, d.n, d.k);
   c.gemms[size_t(index)]->run(c.stream(stream), lhs, rhs, bias, out, workspace);
 }
 
-void rt::gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
+void rt::gemmAdd(Context &context, Stream stream, int index, Ptr lhs, Ptr rhs,
                  Ptr sum, Ptr workspace) {
+  CudaContext &c = cudaContext(context);
   gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
 }
 
-void rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k, Ptr v,
-                   Ptr out, Ptr lse, Ptr workspace) {
+void rt::attention(Context &context, Stream stream, int index, Ptr q, Ptr k,
+                   Ptr v, Ptr out, Ptr lse, Ptr workspace) {
+  CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
     return plainAttention(c, stream, d, q, k, v, out, lse);
-  Timeline::Span span(c, stream, "attention", d.batch, d.heads, d.qLen,
-                      d.headDim);
+  CudaTimeline::Span span(c, stream, "attention", d.batch, d.heads, d.qLen,
+                          d.headDim);
   c.attentions[size_t(index)]->forward(c.stream(stream), q, k, v, out, lse,
                                        workspace);
 }
 
-void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
+void rt::attentionGrad(Context &context, Stream stream, int index, Ptr q, Ptr k,
                        Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
                        Ptr dv, Ptr workspace) {
+  CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
@@ -514,14 +539,15 @@ void rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
   if (d.plain)
     return plainAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk, dv,
                               workspace);
-  Timeline::Span span(c, stream, "attention_grad", d.batch, d.heads, d.qLen,
-                      d.headDim);
+  CudaTimeline::Span span(c, stream, "attention_grad", d.batch, d.heads, d.qLen,
+                          d.headDim);
   c.attentions[size_t(index)]->backward(c.stream(stream), q, k, v, out, lse,
                                         dout, dq, dk, dv, workspace);
 }
 
-void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
-                    Ptrs workspace) {
+void rt::collective(Context &context, Stream stream, int index, Ptrs in,
+                    Ptrs out, Ptrs workspace) {
+  CudaContext &c = cudaContext(context);
   const CollectiveDesc &desc = c.artifact->collective[index];
   size_t channel = c.channelOf(stream, desc.group);
   if (c.survey) {
@@ -530,7 +556,7 @@ void rt::collective(Context &c, Stream stream, int index, Ptrs in, Ptrs out,
     return;
   }
   ObservedCall call(c);
-  Timeline::Span span(c, stream, desc.serves, desc.items);
+  CudaTimeline::Span span(c, stream, desc.serves, desc.items);
   nvtxRangePushA(desc.serves);
   std::unique_lock<std::timed_mutex> issuing;
   if (c.watchdog)

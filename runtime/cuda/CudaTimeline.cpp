@@ -1,20 +1,21 @@
-//===- Timeline.cpp - When a GPU did what ---------------------------------===//
-#include "Timeline.h"
+//===- CudaTimeline.cpp - When a GPU did what -----------------------------===//
+#include "CudaTimeline.h"
 #include "CudaContext.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;
 
-Timeline::Timeline(const std::string &file, int rank, Trace::CallNames names) {
-  trace.enable(file, rank, std::move(names));
+CudaTimeline::CudaTimeline(const std::string &file, int rank,
+                           Timeline::CallNames names) {
+  timeline.enable(file, rank, std::move(names));
 }
 
-Timeline::~Timeline() {
+CudaTimeline::~CudaTimeline() {
   for (cudaEvent_t event : events)
     cudaEventDestroy(event);
 }
 
-size_t Timeline::mark(cudaStream_t stream) {
+size_t CudaTimeline::mark(cudaStream_t stream) {
   if (used == events.size()) {
     cudaEvent_t event = nullptr;
     check(cudaEventCreate(&event), "trace");
@@ -24,17 +25,18 @@ size_t Timeline::mark(cudaStream_t stream) {
   return used++;
 }
 
-void Timeline::beginProgram(cudaStream_t stream, int index, const char *name) {
-  trace.beginProgram(index);
+void CudaTimeline::beginProgram(cudaStream_t stream, int index,
+                                const char *name) {
+  timeline.beginProgram(index);
   program = name;
   launches.clear();
   used = 0;
   first = mark(stream);
 }
 
-void Timeline::endProgram(cudaStream_t stream) { last = mark(stream); }
+void CudaTimeline::endProgram(cudaStream_t stream) { last = mark(stream); }
 
-void Timeline::collect() {
+void CudaTimeline::collect() {
   // The host has just waited for the last event, so that one is now. Times
   // count from the first: floats of milliseconds are exact enough within a
   // program.
@@ -48,25 +50,25 @@ void Timeline::collect() {
   for (Launch &launch : launches) {
     launch.entry.begin = begin + sinceFirst(launch.begin);
     launch.entry.end = begin + sinceFirst(launch.end);
-    trace.add(launch.entry);
+    timeline.add(launch.entry);
   }
-  trace.add({program, {}, begin, end, Trace::kSteps, nullptr});
+  timeline.add({program, {}, begin, end, Timeline::kSteps, nullptr});
 }
 
-Timeline::Span::Span(Context &c, Stream stream, const char *name, int64_t a,
-                     int64_t b, int64_t d, int64_t e)
+CudaTimeline::Span::Span(CudaContext &c, Stream stream, const char *name,
+                         int64_t a, int64_t b, int64_t d, int64_t e)
     : c(c), stream(stream), isOn(c.timeline && !c.survey) {
   if (!isOn)
     return;
-  Timeline &t = *c.timeline;
+  CudaTimeline &t = *c.timeline;
   launch = t.launches.size();
   t.launches.push_back(
-      {{name, {a, b, d, e}, 0, 0, int(stream), t.trace.address()},
+      {{name, {a, b, d, e}, 0, 0, int(stream), t.timeline.address()},
        t.mark(c.stream(stream)),
        0});
 }
 
-Timeline::Span::~Span() {
+CudaTimeline::Span::~Span() {
   if (isOn)
     c.timeline->launches[launch].end = c.timeline->mark(c.stream(stream));
 }

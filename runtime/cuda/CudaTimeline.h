@@ -1,4 +1,4 @@
-//===- Timeline.h - When a GPU did what -------------------------*- C++ -*-===//
+//===- CudaTimeline.h - When a GPU did what ---------------------*- C++ -*-===//
 //
 // With FSDP_TRACE every launch lies between two events of its stream; their
 // times are read when the program has ended, and go to the same Chrome trace as
@@ -6,22 +6,22 @@
 // other closely, so a traced run says what takes long and not how fast it is.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_CUDA_TIMELINE_H
-#define FSDP_RUNTIME_CUDA_TIMELINE_H
+#ifndef FSDP_RUNTIME_CUDA_CUDATIMELINE_H
+#define FSDP_RUNTIME_CUDA_CUDATIMELINE_H
 
-#include "runtime/core/Trace.h"
+#include "runtime/core/Timeline.h"
 #include <cuda_runtime_api.h>
 
 namespace fsdp::rt {
 
-class Context;
+class CudaContext;
 
-class Timeline {
+class CudaTimeline {
 public:
-  Timeline(const std::string &file, int rank, Trace::CallNames names);
-  ~Timeline();
-  Timeline(const Timeline &) = delete;
-  Timeline &operator=(const Timeline &) = delete;
+  CudaTimeline(const std::string &file, int rank, Timeline::CallNames names);
+  ~CudaTimeline();
+  CudaTimeline(const CudaTimeline &) = delete;
+  CudaTimeline &operator=(const CudaTimeline &) = delete;
 
   /// A program begins: on the stream that all others wait for.
   void beginProgram(cudaStream_t stream, int index, const char *name);
@@ -30,25 +30,27 @@ public:
   /// Reads the clocks, once the host has waited for that stream.
   void collect();
   /// Step `number` of the run, from `begin` of the steady clock until now.
-  void addStep(int64_t number, int64_t begin) { trace.addStep(number, begin); }
+  void addStep(int64_t number, int64_t begin) {
+    timeline.addStep(number, begin);
+  }
   /// Between programs. Throws fsdp::Error.
-  void write() { trace.write(); }
+  void write() { timeline.write(); }
 
-  void beginCall() { trace.beginCall(); }
-  void endCall() { trace.endCall(); }
+  void beginCall() { timeline.beginCall(); }
+  void endCall() { timeline.endCall(); }
 
   /// What is issued on a stream while it lives. Does nothing without a
   /// timeline, or where nothing is issued.
   class Span {
   public:
-    Span(Context &c, Stream stream, const char *name, int64_t a = 0,
+    Span(CudaContext &c, Stream stream, const char *name, int64_t a = 0,
          int64_t b = 0, int64_t d = 0, int64_t e = 0);
     ~Span();
     Span(const Span &) = delete;
     Span &operator=(const Span &) = delete;
 
   private:
-    Context &c;
+    CudaContext &c;
     Stream stream;
     size_t launch = 0;
     bool isOn;
@@ -56,13 +58,13 @@ public:
 
 private:
   struct Launch {
-    Trace::Entry entry;
+    Timeline::Entry entry;
     size_t begin, end; // of `events`
   };
   /// Records the next event; events are used again in every program.
   size_t mark(cudaStream_t stream);
 
-  Trace trace;
+  Timeline timeline;
   std::vector<cudaEvent_t> events;
   size_t used = 0, first = 0, last = 0;
   const char *program = nullptr;
@@ -71,4 +73,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_CUDA_TIMELINE_H
+#endif // FSDP_RUNTIME_CUDA_CUDATIMELINE_H

@@ -1,4 +1,4 @@
-//===- Attention.cpp - Fused attention by cuDNN ---------------------------===//
+//===- CudnnAttention.cpp - Fused attention by cuDNN ----------------------===//
 //
 // One graph per direction, finalised when the context is made.
 //

@@ -1,4 +1,4 @@
-//===- Gemm.cpp - Matmuls by cuBLASLt -------------------------------------===//
+//===- GemmPlan.cpp - Matmuls by cuBLASLt ---------------------------------===//
 #include "CudaContext.h"
 #include "fsdp/Target/CudaWorkspaces.h"
 

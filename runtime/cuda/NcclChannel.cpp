@@ -1,4 +1,4 @@
-//===- Collectives.cpp - Collectives by NCCL ------------------------------===//
+//===- NcclChannel.cpp - Collectives by NCCL ------------------------------===//
 //
 // NCCL moves bytes; what is added in which order is ours, as on the CPU: an
 // all-to-all of the pieces, then one kernel per tensor that adds them in the
@@ -20,9 +20,9 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-Channel::Channel(ncclComm_t world, const GroupDesc &group,
-                 const std::vector<int64_t> &meshAxes, int rank, Ptr arena,
-                 uint64_t arenaBytes)
+NcclChannel::NcclChannel(ncclComm_t world, const GroupDesc &group,
+                         const std::vector<int64_t> &meshAxes, int rank,
+                         Ptr arena, uint64_t arenaBytes)
     : ranks(groupRanks(group, meshAxes, rank)),
       tree(rankTree(group, meshAxes)) {
   me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
@@ -36,25 +36,26 @@ Channel::Channel(ncclComm_t world, const GroupDesc &group,
     registration = nullptr;
 }
 
-void Channel::deregister() {
+void NcclChannel::deregister() {
   if (registration)
     ncclCommDeregister(communicator, std::exchange(registration, nullptr));
 }
 
-Channel::~Channel() {
+NcclChannel::~NcclChannel() {
   deregister();
   if (communicator)
     ncclCommDestroy(communicator);
 }
 
-ncclResult_t Channel::asynchronousError() const {
+ncclResult_t NcclChannel::asynchronousError() const {
   ncclResult_t found = ncclSuccess;
   ncclResult_t asked = ncclCommGetAsyncError(communicator, &found);
   return asked == ncclSuccess ? found : asked;
 }
 
-void Channel::run(Context &c, Stream stream, const CollectiveDesc &desc,
-                  const Ptr *in, const Ptr *out, const Ptr *workspace) const {
+void NcclChannel::run(CudaContext &c, Stream stream, const CollectiveDesc &desc,
+                      const Ptr *in, const Ptr *out,
+                      const Ptr *workspace) const {
   cudaStream_t on = c.stream(stream);
   if (desc.kind == CollectiveKind::AllGather)
     return allGather(on, desc, in, out);
@@ -77,7 +78,7 @@ void Channel::run(Context &c, Stream stream, const CollectiveDesc &desc,
     fillPadding(c, stream, desc, out);
 }
 
-int64_t Channel::roundsOf(const CollectiveDesc &desc) const {
+int64_t NcclChannel::roundsOf(const CollectiveDesc &desc) const {
   int64_t rounds = 1;
   for (int i = 0; i < desc.items; ++i)
     if (int64_t each = cuda::exchangeElements(desc, i, size()); each > 0)
@@ -86,8 +87,8 @@ int64_t Channel::roundsOf(const CollectiveDesc &desc) const {
 }
 
 /// What of a rank's part of an item goes in a round.
-Part Channel::partInRound(const CollectiveDesc &desc, int item, int r,
-                          int64_t round) const {
+Part NcclChannel::partInRound(const CollectiveDesc &desc, int item, int r,
+                              int64_t round) const {
   Part part = partOf(desc, item, r, size());
   Part slice =
       pieceAt(part.count, cuda::exchangeElements(desc, item, size()), round);
@@ -95,8 +96,9 @@ Part Channel::partInRound(const CollectiveDesc &desc, int item, int r,
 }
 
 /// The padding of a shard is zero.
-void Channel::fillPadding(Context &c, Stream stream, const CollectiveDesc &desc,
-                          const Ptr *out) const {
+void NcclChannel::fillPadding(CudaContext &c, Stream stream,
+                              const CollectiveDesc &desc,
+                              const Ptr *out) const {
   int64_t element = sizeOf(desc.out);
   for (int i = 0; i < desc.items; ++i) {
     int64_t count = partOf(desc, i, me, size()).count;
@@ -106,8 +108,8 @@ void Channel::fillPadding(Context &c, Stream stream, const CollectiveDesc &desc,
   }
 }
 
-void Channel::allGather(cudaStream_t stream, const CollectiveDesc &desc,
-                        const Ptr *in, const Ptr *out) const {
+void NcclChannel::allGather(cudaStream_t stream, const CollectiveDesc &desc,
+                            const Ptr *in, const Ptr *out) const {
   check(ncclGroupStart(), desc.serves);
   for (int i = 0; i < desc.items; ++i)
     check(ncclAllGather(in[i], out[i],
@@ -123,8 +125,8 @@ static ncclDataType_t sumTypeOf(const CollectiveDesc &desc) {
 }
 
 /// One group call of NCCL's own sums, which need no workspace.
-void Channel::reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
-                         const Ptr *in, const Ptr *out) const {
+void NcclChannel::reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
+                             const Ptr *in, const Ptr *out) const {
   check(ncclGroupStart(), desc.serves);
   for (int i = 0; i < desc.items; ++i) {
     const CollectiveItem &item = desc.item[i];
@@ -144,8 +146,8 @@ void Channel::reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
 
 /// NCCL scatters equal parts. Where the last ones are short or empty, every
 /// part is a sum of its own, to the rank that has it.
-void Channel::reduceParts(cudaStream_t stream, const CollectiveDesc &desc,
-                          int item, Ptr in, Ptr out) const {
+void NcclChannel::reduceParts(cudaStream_t stream, const CollectiveDesc &desc,
+                              int item, Ptr in, Ptr out) const {
   for (int r = 0; r < size(); ++r) {
     Part part = partOf(desc, item, r, size());
     if (part.count > 0)
@@ -157,9 +159,9 @@ void Channel::reduceParts(cudaStream_t stream, const CollectiveDesc &desc,
 }
 
 /// Sends `count` elements to `peer` and takes as many as it sends.
-void Channel::swap(cudaStream_t stream, const CollectiveDesc &desc, int peer,
-                   Ptr send, int64_t sendBytes, Ptr receive,
-                   int64_t receiveBytes) const {
+void NcclChannel::swap(cudaStream_t stream, const CollectiveDesc &desc,
+                       int peer, Ptr send, int64_t sendBytes, Ptr receive,
+                       int64_t receiveBytes) const {
   if (sendBytes > 0)
     check(
         ncclSend(send, size_t(sendBytes), ncclInt8, peer, communicator, stream),
@@ -170,9 +172,9 @@ void Channel::swap(cudaStream_t stream, const CollectiveDesc &desc, int peer,
           desc.serves);
 }
 
-void Channel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
-                       int64_t round, const Ptr *in,
-                       const Ptr *workspace) const {
+void NcclChannel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
+                           int64_t round, const Ptr *in,
+                           const Ptr *workspace) const {
   if (size() == 1)
     return;
   int64_t element = sizeOf(desc.in);
@@ -195,9 +197,9 @@ void Channel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
 
 /// Reduces what the own part of an item got in a round. A scattered result is
 /// the own part alone.
-void Channel::reduce(Context &c, Stream stream, const CollectiveDesc &desc,
-                     int item, int64_t round, Ptr in, Ptr out,
-                     Ptr workspace) const {
+void NcclChannel::reduce(CudaContext &c, Stream stream,
+                         const CollectiveDesc &desc, int item, int64_t round,
+                         Ptr in, Ptr out, Ptr workspace) const {
   Part mine = partInRound(desc, item, me, round);
   Pieces pieces;
   pieces.own = in + mine.offset * sizeOf(desc.in);
@@ -213,8 +215,8 @@ void Channel::reduce(Context &c, Stream stream, const CollectiveDesc &desc,
 }
 
 /// The second half of an all-reduce: every rank's reduced part to everybody.
-void Channel::gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
-                          const Ptr *out) const {
+void NcclChannel::gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
+                              const Ptr *out) const {
   bool anyLarge = false;
   for (int i = 0; i < desc.items; ++i)
     anyLarge |= !isSmall(desc, desc.item[i].full);

@@ -1,5 +1,5 @@
-//===- Attention.cpp - Blocked attention over prepared matmuls ------------===//
-#include "Attention.h"
+//===- BlockedAttention.cpp - Blocked attention over prepared matmuls -----===//
+#include "BlockedAttention.h"
 #include "Parallel.h"
 #include "fsdp/Core/Context.h"
 #include "fsdp/Support/CheckedSize.h"
@@ -72,7 +72,7 @@ int64_t MatmulTable::scratchpadBytes() const {
 //===----------------------------------------------------------------------===//
 
 /// The matmul operands of one query head.
-struct AttentionPlan::Head {
+struct BlockedAttention::Head {
   const std::byte *q, *k, *v;
   std::byte *out;
   const std::byte *dout = nullptr;
@@ -80,13 +80,13 @@ struct AttentionPlan::Head {
 };
 
 /// What one thread works in.
-struct AttentionPlan::ForwardSpace {
+struct BlockedAttention::ForwardSpace {
   float *scores, *part, *sum, *maximum, *total, *rescale;
   BF16 *narrow;
   std::byte *q, *k, *v, *scratchpad;
   int64_t bytes;
 };
-struct AttentionPlan::BackwardSpace {
+struct BlockedAttention::BackwardSpace {
   float *probabilities, *gradients, *delta, *dq, *dk, *dv;
   BF16 *narrowP, *narrowS;
   std::byte *q, *k, *v, *dout, *scratchpad;
@@ -127,7 +127,7 @@ static int64_t nextChunk(int64_t at, int64_t begin, int64_t end) {
   return std::max(at + kChunk, last);
 }
 
-AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
+BlockedAttention::BlockedAttention(const AttentionDesc &d, int threadCount)
     : desc(d), threads(threadCount) {
   if (d.type != DType::F32 && d.type != DType::BF16)
     throw std::runtime_error("attention takes f32 or bf16 on the CPU target");
@@ -168,12 +168,13 @@ AttentionPlan::AttentionPlan(const AttentionDesc &d, int threadCount)
                 queryGrads.scratchpadBytes()});
 }
 
-void AttentionPlan::prepare() {
+void BlockedAttention::prepare() {
   for (MatmulTable *t : {&scores, &values, &scoresT, &keyGrads, &queryGrads})
     t->prepare(threads);
 }
 
-AttentionPlan::ForwardSpace AttentionPlan::forwardSpace(std::byte *base) const {
+BlockedAttention::ForwardSpace
+BlockedAttention::forwardSpace(std::byte *base) const {
   Carver c(base);
   ForwardSpace s;
   int64_t D = desc.headDim;
@@ -193,8 +194,8 @@ AttentionPlan::ForwardSpace AttentionPlan::forwardSpace(std::byte *base) const {
   return s;
 }
 
-AttentionPlan::BackwardSpace
-AttentionPlan::backwardSpace(std::byte *base) const {
+BlockedAttention::BackwardSpace
+BlockedAttention::backwardSpace(std::byte *base) const {
   Carver c(base);
   BackwardSpace s;
   int64_t D = desc.headDim;
@@ -220,11 +221,11 @@ AttentionPlan::backwardSpace(std::byte *base) const {
   return s;
 }
 
-int64_t AttentionPlan::forwardWorkspaceBytes() const {
+int64_t BlockedAttention::forwardWorkspaceBytes() const {
   return (CheckedSize(forwardSpace(nullptr).bytes) * threads).saturated();
 }
 
-int64_t AttentionPlan::backwardWorkspaceBytes() const {
+int64_t BlockedAttention::backwardWorkspaceBytes() const {
   return (CheckedSize(backwardSpace(nullptr).bytes) * threads).saturated();
 }
 
@@ -232,8 +233,8 @@ int64_t AttentionPlan::backwardWorkspaceBytes() const {
 // Heads
 //===----------------------------------------------------------------------===//
 
-AttentionPlan::Head AttentionPlan::head(const AttentionArguments &a,
-                                        int64_t batch, int64_t h) const {
+BlockedAttention::Head BlockedAttention::head(const AttentionArguments &a,
+                                              int64_t batch, int64_t h) const {
   int64_t element = sizeOf(desc.type), D = desc.headDim;
   int64_t kvHead = h / (desc.heads / desc.kvHeads);
   int64_t q = (batch * desc.qLen * desc.heads + h) * D * element;
@@ -251,8 +252,8 @@ AttentionPlan::Head AttentionPlan::head(const AttentionArguments &a,
 
 /// Copies one head's rows, `stride` elements apart, to dense rows of the
 /// matmuls' type: strided operands cost the matmuls more than the copy.
-const std::byte *AttentionPlan::pack(const std::byte *from, std::byte *to,
-                                     int64_t rows, int64_t stride) const {
+const std::byte *BlockedAttention::pack(const std::byte *from, std::byte *to,
+                                        int64_t rows, int64_t stride) const {
   int64_t D = desc.headDim;
   if (widened) {
     kernels().widen(reinterpret_cast<const BF16 *>(from), stride,
@@ -275,7 +276,7 @@ static int64_t workOf(const AttentionDesc &desc) {
   return (CheckedSize(desc.qLen) * desc.kvLen * desc.headDim).saturated();
 }
 
-void AttentionPlan::forward(const AttentionArguments &a) const {
+void BlockedAttention::forward(const AttentionArguments &a) const {
   int64_t perThread = forwardSpace(nullptr).bytes;
   int64_t work = workOf(desc);
   int64_t group = desc.heads / desc.kvHeads;
@@ -298,8 +299,8 @@ void AttentionPlan::forward(const AttentionArguments &a) const {
               });
 }
 
-void AttentionPlan::forwardBlock(const Head &h, const ForwardSpace &s,
-                                 int64_t query, int thread) const {
+void BlockedAttention::forwardBlock(const Head &h, const ForwardSpace &s,
+                                    int64_t query, int thread) const {
   const Kernels &kernel = kernels();
   int64_t D = desc.headDim, element = sizeOf(type);
   int64_t rows = std::min(kBlock, desc.qLen - query);
@@ -335,7 +336,7 @@ void AttentionPlan::forwardBlock(const Head &h, const ForwardSpace &s,
 // Backward
 //===----------------------------------------------------------------------===//
 
-void AttentionPlan::backward(const AttentionArguments &a) const {
+void BlockedAttention::backward(const AttentionArguments &a) const {
   int64_t perThread = backwardSpace(nullptr).bytes;
   int64_t work = workOf(desc);
   parallelFor(threads, desc.batch * desc.kvHeads, work, 1,
@@ -348,8 +349,8 @@ void AttentionPlan::backward(const AttentionArguments &a) const {
 }
 
 /// All query heads that share one key/value head, one after the other.
-void AttentionPlan::backwardGroup(const AttentionArguments &a, int64_t unit,
-                                  const BackwardSpace &s, int thread) const {
+void BlockedAttention::backwardGroup(const AttentionArguments &a, int64_t unit,
+                                     const BackwardSpace &s, int thread) const {
   int64_t D = desc.headDim, element = sizeOf(desc.type);
   int64_t group = desc.heads / desc.kvHeads;
   int64_t batch = unit / desc.kvHeads, kvHead = unit % desc.kvHeads;
@@ -390,8 +391,9 @@ void AttentionPlan::backwardGroup(const AttentionArguments &a, int64_t unit,
 }
 
 /// One block of keys against all queries that see it.
-void AttentionPlan::backwardBlock(const Head &h, const BackwardSpace &s,
-                                  int64_t key, bool first, int thread) const {
+void BlockedAttention::backwardBlock(const Head &h, const BackwardSpace &s,
+                                     int64_t key, bool first,
+                                     int thread) const {
   int64_t D = desc.headDim, element = sizeOf(type);
   int64_t rows = std::min(kBlock, desc.kvLen - key);
   int64_t at = desc.heads == desc.kvHeads ? 0 : key * D;
@@ -428,8 +430,8 @@ void AttentionPlan::backwardBlock(const Head &h, const BackwardSpace &s,
 }
 
 /// Writes f32 sums of one head to rows `stride` elements apart.
-void AttentionPlan::storeGradient(const float *from, std::byte *to,
-                                  int64_t rows, int64_t stride) const {
+void BlockedAttention::storeGradient(const float *from, std::byte *to,
+                                     int64_t rows, int64_t stride) const {
   int64_t D = desc.headDim;
   if (desc.type == DType::BF16) {
     kernels().narrow(from, D, reinterpret_cast<BF16 *>(to), stride, rows, D);

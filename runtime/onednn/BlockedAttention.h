@@ -1,4 +1,4 @@
-//===- Attention.h - Blocked attention over prepared matmuls ----*- C++ -*-===//
+//===- BlockedAttention.h - Attention over prepared matmuls -----*- C++ -*-===//
 //
 // Forward (Dao et al., 2022): for each block of queries, chunks of keys with a
 // running maximum and sum; the scores of one block exist at a time. Backward:
@@ -11,8 +11,8 @@
 // score gradients are rounded to bf16 where they enter the next product.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_ONEDNN_ATTENTION_H
-#define FSDP_RUNTIME_ONEDNN_ATTENTION_H
+#ifndef FSDP_RUNTIME_ONEDNN_BLOCKEDATTENTION_H
+#define FSDP_RUNTIME_ONEDNN_BLOCKEDATTENTION_H
 
 #include "Matmul.h"
 #include "runtime/kernels/Kernels.h"
@@ -45,9 +45,9 @@ struct AttentionArguments {
   std::byte *dout = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-class AttentionPlan {
+class BlockedAttention {
 public:
-  AttentionPlan(const AttentionDesc &desc, int threads);
+  BlockedAttention(const AttentionDesc &desc, int threads);
 
   /// Prepares the matmuls; needed before forward() and backward(). Throws
   /// std::runtime_error.
@@ -90,4 +90,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_ONEDNN_ATTENTION_H
+#endif // FSDP_RUNTIME_ONEDNN_BLOCKEDATTENTION_H

@@ -2,7 +2,7 @@
 #include "CheckArtifact.h"
 #include "fsdp/Artifact/Loader.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
-#include "fsdp/Config/Policy.h"
+#include "fsdp/Config/PlacementPolicy.h"
 #include "fsdp/Support/AtomicFile.h"
 #include <filesystem>
 

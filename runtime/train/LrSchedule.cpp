@@ -1,5 +1,5 @@
-//===- Schedule.cpp - The learning rate of a step -------------------------===//
-#include "Schedule.h"
+//===- LrSchedule.cpp - The learning rate of a step -----------------------===//
+#include "LrSchedule.h"
 #include <cmath>
 
 using namespace fsdp;

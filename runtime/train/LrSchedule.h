@@ -1,6 +1,6 @@
-//===- Schedule.h - The learning rate of a step -----------------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_TRAIN_SCHEDULE_H
-#define FSDP_RUNTIME_TRAIN_SCHEDULE_H
+//===- LrSchedule.h - The learning rate of a step ---------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_TRAIN_LRSCHEDULE_H
+#define FSDP_RUNTIME_TRAIN_LRSCHEDULE_H
 
 #include "fsdp/Config/RunConfig.h"
 
@@ -12,4 +12,4 @@ double learningRate(const RunConfig &config, int64_t step);
 
 } // namespace fsdp
 
-#endif // FSDP_RUNTIME_TRAIN_SCHEDULE_H
+#endif // FSDP_RUNTIME_TRAIN_LRSCHEDULE_H

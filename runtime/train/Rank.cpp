@@ -76,13 +76,11 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
 }
 
 void Rank::listStepRuns() {
-  for (const StepAction &action : trainStepOf(manifest())) {
-    bool isSliced =
-        microbatches > 1 &&
-        takesMicrobatch(
-            manifest().programs[static_cast<size_t>(action.program)]);
+  for (const ProgramRuns &action : trainStepOf(manifest())) {
+    bool isSliced = microbatches > 1 &&
+                    takesMicrobatch(manifest().programs[action.program]);
     for (int64_t i = 0; i < action.times; ++i)
-      stepRuns.push_back({action.program, isSliced ? i : -1});
+      stepRuns.push_back({int(action.program), isSliced ? i : -1});
   }
 }
 
@@ -225,7 +223,7 @@ DataShard fsdp::dataShard(const Manifest &manifest, World world) {
   if (!tokens || !tokens->placement || tokens->full.size() != 2)
     return {{world.rank, world.size}, {}};
   std::vector<int64_t> mesh = manifest.meshSizes();
-  const std::vector<Placement::Dim> &dims = tokens->placement->dims;
+  const std::vector<RangePlacement::Dim> &dims = tokens->placement->dims;
   return {coordinateOf(dims[0].compute, mesh, world.rank),
           coordinateOf(dims[1].compute, mesh, world.rank)};
 }

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Checkpoint/TensorStore.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "fsdp/Checkpoint/VerifyTensors.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

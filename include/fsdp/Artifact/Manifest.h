@@ -39,14 +39,14 @@ struct MeshAxis {
 /// evenly; its storage axes together cut each of these parts into pieces of
 /// ceil(size / pieces), the last ones padded with zeros. The first axis is the
 /// slowest. Over axes that nothing names, every rank has the same.
-struct Placement {
+struct RangePlacement {
   struct Dim {
     std::vector<AxisRef> compute, storage;
   };
   std::vector<Dim> dims;
 
   /// The same axes in the same order everywhere.
-  bool operator==(const Placement &other) const;
+  bool operator==(const RangePlacement &other) const;
 };
 
 /// The box of a full tensor that a rank holds: of every dimension the indices
@@ -68,7 +68,7 @@ struct RangeInfo {
   uint64_t offset = 0, bytes = 0;
   std::optional<Initializer> init;
   /// Unset: what each rank holds is its own.
-  std::optional<Placement> placement;
+  std::optional<RangePlacement> placement;
 
   int64_t elements() const;
 };
@@ -77,12 +77,6 @@ struct ProgramInfo : ProgramEffects {
   uint64_t arenaBytes = 0;
   double flops = 0;      // of one rank
   double modelFlops = 0; // without what is computed a second time
-};
-
-/// Runs of a program as part of a step.
-struct StepAction {
-  int program; // index
-  int64_t times;
 };
 
 /// The model that a manifest or a checkpoint is of.
@@ -104,7 +98,7 @@ struct Manifest {
   std::vector<RangeInfo> ranges;
   std::vector<ProgramInfo> programs;
   /// What is run, in this order, for one step of that name.
-  std::map<std::string, std::vector<StepAction>> steps;
+  std::map<std::string, std::vector<ProgramRuns>> steps;
 
   /// Product of the mesh's axes.
   int64_t ranks() const;

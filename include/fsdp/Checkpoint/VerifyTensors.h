@@ -1,6 +1,6 @@
-//===- Verify.h - Whether bytes are those that were written -----*- C++ -*-===//
-#ifndef FSDP_CHECKPOINT_VERIFY_H
-#define FSDP_CHECKPOINT_VERIFY_H
+//===- VerifyTensors.h - Whether bytes are as they were written -*- C++ -*-===//
+#ifndef FSDP_CHECKPOINT_VERIFYTENSORS_H
+#define FSDP_CHECKPOINT_VERIFYTENSORS_H
 
 #include "fsdp/Checkpoint/TensorStore.h"
 
@@ -19,4 +19,4 @@ Verification verifyTensors(const TensorStore &store, int threads,
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_VERIFY_H
+#endif // FSDP_CHECKPOINT_VERIFYTENSORS_H

@@ -1,4 +1,4 @@
-//===- Policy.h - Where parameters and activations are to lie ---*- C++ -*-===//
+//===- PlacementPolicy.h - Where tensors are to lie -------------*- C++ -*-===//
 //
 // A placement policy: patterns over names of parameters, and what becomes of
 // those that match. It comes from a table that is built in (tensor parallel
@@ -23,8 +23,8 @@
 // dimension in the order of the mesh. No MLIR here.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_CONFIG_POLICY_H
-#define FSDP_CONFIG_POLICY_H
+#ifndef FSDP_CONFIG_PLACEMENTPOLICY_H
+#define FSDP_CONFIG_PLACEMENTPOLICY_H
 
 #include <cstdint>
 #include <map>
@@ -77,4 +77,4 @@ std::map<std::string, std::string> policyRules(const PlacementPolicy &policy);
 
 } // namespace fsdp
 
-#endif // FSDP_CONFIG_POLICY_H
+#endif // FSDP_CONFIG_PLACEMENTPOLICY_H

@@ -1,4 +1,4 @@
-//===- Manifest.h - What an artifact says about itself ----------*- C++ -*-===//
+//===- EmitManifest.h - What an artifact says about itself ------*- C++ -*-===//
 //
 // The manifest is JSON: the settings an artifact was compiled with, the mesh,
 // the arena, every persistent range, every program and the programs that a step
@@ -6,8 +6,8 @@
 // is include/fsdp/Artifact/Manifest.h. The same module gives the same text.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_EMIT_MANIFEST_H
-#define FSDP_EMIT_MANIFEST_H
+#ifndef FSDP_EMIT_EMITMANIFEST_H
+#define FSDP_EMIT_EMITMANIFEST_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include <map>
@@ -37,4 +37,4 @@ mlir::FailureOr<std::string> makeManifest(mlir::ModuleOp module,
 
 } // namespace fsdp
 
-#endif // FSDP_EMIT_MANIFEST_H
+#endif // FSDP_EMIT_EMITMANIFEST_H

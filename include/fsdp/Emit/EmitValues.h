@@ -1,4 +1,4 @@
-//===- Values.h - What the calls of an artifact make ------------*- C++ -*-===//
+//===- EmitValues.h - What the calls of an artifact make --------*- C++ -*-===//
 //
 // The table of values is JSON beside the manifest: for every program, which
 // call of the runtime writes which values of floating point into which bytes of
@@ -7,8 +7,8 @@
 // runtime/train/ValueTable.h.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_EMIT_VALUES_H
-#define FSDP_EMIT_VALUES_H
+#ifndef FSDP_EMIT_EMITVALUES_H
+#define FSDP_EMIT_EMITVALUES_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
@@ -23,4 +23,4 @@ mlir::FailureOr<std::string> makeValueTable(mlir::ModuleOp module,
 
 } // namespace fsdp
 
-#endif // FSDP_EMIT_VALUES_H
+#endif // FSDP_EMIT_EMITVALUES_H

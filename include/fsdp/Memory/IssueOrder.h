@@ -1,12 +1,12 @@
-//===- Addresses.h - Bytes and order of a planned program -------*- C++ -*-===//
+//===- IssueOrder.h - Bytes and order of a planned program ------*- C++ -*-===//
 //
 // After exec-plan-memory every buffer is a span of bytes of the arena. A
 // program that exec-outline has folded is read here as what it does: the ops
 // in order of issue, calls followed, each with its spans and event.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_MEMORY_ADDRESSES_H
-#define FSDP_MEMORY_ADDRESSES_H
+#ifndef FSDP_MEMORY_ISSUEORDER_H
+#define FSDP_MEMORY_ISSUEORDER_H
 
 #include "dialects/Exec/Exec.h"
 
@@ -25,9 +25,9 @@ struct ByteSpan {
 };
 
 /// The offsets of a module's ranges and intervals.
-class ArenaAddresses {
+class ArenaOffsets {
 public:
-  explicit ArenaAddresses(mlir::ModuleOp module);
+  explicit ArenaOffsets(mlir::ModuleOp module);
 
   /// The bytes of an exec.get or exec.alloc, or of views of it; none if it has
   /// no offset yet.
@@ -75,9 +75,9 @@ struct IssuedOp {
 /// Calls are followed: an argument is the buffer that the call gives, an
 /// interval of a function is another buffer in every call, and a range is the
 /// same one wherever it is named.
-mlir::FailureOr<std::vector<IssuedOp>>
-issueOrder(exec::ProgramOp program, const ArenaAddresses &addresses);
+mlir::FailureOr<std::vector<IssuedOp>> issueOrder(exec::ProgramOp program,
+                                                  const ArenaOffsets &offsets);
 
 } // namespace fsdp
 
-#endif // FSDP_MEMORY_ADDRESSES_H
+#endif // FSDP_MEMORY_ISSUEORDER_H

@@ -1,4 +1,4 @@
-//===- PlainAttention.h - Attention without a library -----------*- C++ -*-===//
+//===- PlainAttentionWorkspaces.h - Attention without a library -*- C++ -*-===//
 //
 // One kernel of shared code that gives the same bits on both targets, in f32
 // and bf16: what a GPU computes in f32, where cuDNN has no attention, and what
@@ -6,8 +6,8 @@
 // memory grows with the sequence and not with its square.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_TARGET_PLAINATTENTION_H
-#define FSDP_TARGET_PLAINATTENTION_H
+#ifndef FSDP_TARGET_PLAINATTENTIONWORKSPACES_H
+#define FSDP_TARGET_PLAINATTENTIONWORKSPACES_H
 
 #include "fsdp/Runtime/Types.h"
 #include "fsdp/Support/CheckedSize.h"
@@ -32,4 +32,4 @@ inline int64_t plainAttentionGradWorkspaceBytes(const AttentionDesc &d) {
 
 } // namespace fsdp::rt
 
-#endif // FSDP_TARGET_PLAINATTENTION_H
+#endif // FSDP_TARGET_PLAINATTENTIONWORKSPACES_H

@@ -58,7 +58,7 @@ static std::vector<Exported> findTensors(const TensorStore &store,
   bool tied = Fields(model).boolean("tied");
   std::vector<Exported> tensors;
   std::string missing;
-  for (const NamedTensor &wanted : tensorsOf(familyOf(model), model)) {
+  for (const ModelTensor &wanted : tensorsOf(familyOf(model), model)) {
     if (tied && wanted.kind->tiedTo)
       continue;
     const StoredTensor *found = store.find(wanted.ours);

@@ -6,7 +6,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Json.h"
 #include "fsdp/Support/Text.h"
-#include "runtime/checkpoint/store/Checksum.h"
+#include "runtime/checkpoint/store/BlockChecksums.h"
 #include <algorithm>
 #include <cinttypes>
 
@@ -167,7 +167,7 @@ std::string checkpoint::descriptionText(const TensorStore &store) {
          "}\n";
 }
 
-std::string checkpoint::partText(const Part &part) {
+std::string checkpoint::partText(const IndexPart &part) {
   return "{\"attempt\": " + lineOf(part.attempt) + ",\n" +
          linesOf(part.contents) + "}\n";
 }
@@ -327,7 +327,8 @@ Index checkpoint::parseIndex(const std::string &text,
   return index;
 }
 
-Part checkpoint::parsePart(const std::string &text, const std::string &origin) {
+IndexPart checkpoint::parsePart(const std::string &text,
+                                const std::string &origin) {
   std::string place = "damaged part of a checkpoint " + origin;
   json document = parseJson(text, place);
   JsonField root(document, place);

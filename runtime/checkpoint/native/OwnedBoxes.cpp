@@ -24,10 +24,10 @@ namespace {
 /// that no axis of the placement names.
 class Replicas {
 public:
-  Replicas(const Placement &placement, const std::vector<int64_t> &mesh,
+  Replicas(const RangePlacement &placement, const std::vector<int64_t> &mesh,
            int64_t ranks) {
     std::vector<Digit> used;
-    for (const Placement::Dim &dim : placement.dims)
+    for (const RangePlacement::Dim &dim : placement.dims)
       for (const auto *axes : {&dim.compute, &dim.storage})
         for (const AxisRef &axis : *axes) {
           // One of size 1 covers nothing, and may begin where another does.
@@ -116,7 +116,7 @@ std::vector<OwnedBox> checkpoint::ownedBoxes(const Manifest &manifest,
       throw Error("the " + range.role + " '" + range.name +
                   "' of the artifact has no placement: what each rank holds "
                   "is its own, and a checkpoint has no place for that");
-    Replicas replicas(range.placement.value_or(Placement{}), mesh, ranks);
+    Replicas replicas(range.placement.value_or(RangePlacement{}), mesh, ranks);
     // All ranks count alike, whoever asks.
     if (turns.next(replicas, range.bytes) != replicas.indexOf(rank))
       continue;

@@ -1,5 +1,5 @@
-//===- Checksum.cpp - XXH3 of blocks, CRC-32 of archives ------------------===//
-#include "Checksum.h"
+//===- BlockChecksums.cpp - XXH3 of blocks, CRC-32 of archives ------------===//
+#include "BlockChecksums.h"
 #include <algorithm>
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,6 +1,6 @@
-//===- Checksum.h - XXH3 of blocks, CRC-32 of archives ----------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_CHECKSUM_H
-#define FSDP_RUNTIME_CHECKPOINT_STORE_CHECKSUM_H
+//===- BlockChecksums.h - XXH3 of blocks, CRC-32 of archives ----*- C++ -*-===//
+#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_BLOCKCHECKSUMS_H
+#define FSDP_RUNTIME_CHECKPOINT_STORE_BLOCKCHECKSUMS_H
 
 #include "fsdp/Checkpoint/TensorStore.h"
 #include <memory>
@@ -41,4 +41,4 @@ private:
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_RUNTIME_CHECKPOINT_STORE_CHECKSUM_H
+#endif // FSDP_RUNTIME_CHECKPOINT_STORE_BLOCKCHECKSUMS_H

@@ -1,5 +1,5 @@
-//===- Convert.cpp - Elements of one type as another ----------------------===//
-#include "Convert.h"
+//===- ConvertElements.cpp - Elements of one type as another --------------===//
+#include "ConvertElements.h"
 #include "fsdp/Support/Half.h"
 #include <algorithm>
 #include <cmath>

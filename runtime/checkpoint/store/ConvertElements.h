@@ -1,6 +1,6 @@
-//===- Convert.h - Elements of one type as another --------------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_CONVERT_H
-#define FSDP_RUNTIME_CHECKPOINT_STORE_CONVERT_H
+//===- ConvertElements.h - Elements of one type as another ------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_CONVERTELEMENTS_H
+#define FSDP_RUNTIME_CHECKPOINT_STORE_CONVERTELEMENTS_H
 
 #include "fsdp/Checkpoint/TensorStore.h"
 
@@ -18,4 +18,4 @@ double convertElements(rt::DType from, const std::byte *in, rt::DType to,
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_RUNTIME_CHECKPOINT_STORE_CONVERT_H
+#endif // FSDP_RUNTIME_CHECKPOINT_STORE_CONVERTELEMENTS_H

@@ -1,7 +1,7 @@
 //===- TensorReader.cpp - Parts of a tensor from its boxes ----------------===//
-#include "Checksum.h"
+#include "BlockChecksums.h"
 #include "Contents.h"
-#include "Convert.h"
+#include "ConvertElements.h"
 #include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"

@@ -1,6 +1,6 @@
-//===- Verify.cpp - Whether bytes are those that were written -------------===//
-#include "fsdp/Checkpoint/Verify.h"
-#include "Checksum.h"
+//===- VerifyTensors.cpp - Whether bytes are those that were written ------===//
+#include "fsdp/Checkpoint/VerifyTensors.h"
+#include "BlockChecksums.h"
 #include "fsdp/Support/ParallelFor.h"
 #include <algorithm>
 #include <atomic>

@@ -100,7 +100,7 @@ static std::vector<float> initialized(const Manifest &manifest,
 TEST(Initialize, ShardsOfAnyMeshAreOneTensor) {
   Manifest three = meshOf({{"dp", 3}});
   RangeInfo range = normalRange({5, 2}, {2, 2});
-  range.placement = Placement{{{{}, {{0, 1, 3}}}, {}}};
+  range.placement = RangePlacement{{{{}, {{0, 1, 3}}}, {}}};
   std::vector<float> gathered;
   for (int rank = 0; rank < 3; ++rank)
     for (float value : initialized(three, range, rank))
@@ -119,7 +119,7 @@ TEST(Initialize, ShardsOfAnyMeshAreOneTensor) {
 TEST(Initialize, InnerAxisAndInnerDimension) {
   Manifest mesh = meshOf({{"replicate", 2}, {"shard", 3}});
   RangeInfo range = normalRange({2, 6}, {2, 2});
-  range.placement = Placement{{{}, {{}, {{1, 1, 3}}}}};
+  range.placement = RangePlacement{{{}, {{}, {{1, 1, 3}}}}};
   for (int rank = 0; rank < 6; ++rank) {
     std::vector<float> values = initialized(mesh, range, rank);
     for (int row = 0; row < 2; ++row)
@@ -134,7 +134,7 @@ TEST(Initialize, InnerAxisAndInnerDimension) {
 /// there with the value of the whole tensor, and all else is zero. `shape` is
 /// each rank's.
 static void checkPieces(const Manifest &mesh, const RangeInfo &whole,
-                        std::vector<int64_t> shape, Placement placement) {
+                        std::vector<int64_t> shape, RangePlacement placement) {
   ASSERT_EQ(whole.full.size(), 3u);
   std::vector<float> expected = initialized(mesh, whole, 0);
   RangeInfo part = whole;
@@ -173,7 +173,7 @@ TEST(Initialize, PiecesOfAnyPlacementAreOneTensor) {
   Manifest mesh = meshOf({{"dp", 2}, {"tp", 4}, {"cp", 3}});
   AxisRef dp{0, 1, 2}, tp{1, 1, 4}, cp{2, 1, 3};
   AxisRef outer{1, 1, 2}, inner{1, 2, 2};
-  using Dim = Placement::Dim;
+  using Dim = RangePlacement::Dim;
   RangeInfo w = normalRange({8, 5, 7}, {8, 5, 7});
   checkPieces(mesh, w, {8, 5, 7}, {{Dim{}, Dim{}, Dim{}}});
   // Rows: 4 even parts of 2; columns: 5 in 2 pieces of 3; depth 7 in 3 of 3.

@@ -2,7 +2,7 @@
 #include "runtime/train/CheckArtifact.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Checkpoint/HuggingFace.h"
-#include "fsdp/Config/Policy.h"
+#include "fsdp/Config/PlacementPolicy.h"
 #include "fsdp/Support/AtomicFile.h"
 
 using namespace fsdp;

@@ -1,6 +1,6 @@
 //===- CheckpointDamageTest.cpp - Damage is found and named ---------------===//
 #include "CheckpointFixture.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "fsdp/Checkpoint/VerifyTensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "runtime/checkpoint/native/Index.h"
 #include <random>

@@ -1,7 +1,7 @@
 //===- CheckpointTest.cpp - Saved on one mesh, read on others -------------===//
 #include "CheckpointFixture.h"
 #include "fsdp/Support/AtomicFile.h"
-#include "runtime/checkpoint/store/Convert.h"
+#include "runtime/checkpoint/store/ConvertElements.h"
 #include <cmath>
 #include <cstdlib>
 #include <set>

@@ -7,7 +7,7 @@
 #include "fsdp/Checkpoint/Dcp.h"
 #include "../Mutator.h"
 #include "CheckpointFixture.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "fsdp/Checkpoint/VerifyTensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "runtime/checkpoint/dcp/DcpMetadata.h"
 #include "runtime/checkpoint/dcp/TorchSave.h"
