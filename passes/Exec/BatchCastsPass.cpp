@@ -70,8 +70,7 @@ static void merge(ArrayRef<exec::LaunchOp> casts) {
 
 namespace {
 
-class BatchCastsPass : public fsdp::impl::BatchCastsBase<BatchCastsPass> {
-public:
+struct BatchCastsPass : fsdp::impl::BatchCastsBase<BatchCastsPass> {
   using Base::Base;
 
   void runOnOperation() override {

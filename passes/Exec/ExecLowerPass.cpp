@@ -227,7 +227,7 @@ static void reserveNames(func::FuncOp function, KernelCache &kernels) {
 
 namespace {
 
-struct ExecLower : fsdp::impl::ExecLowerBase<ExecLower> {
+struct ExecLowerPass : fsdp::impl::ExecLowerBase<ExecLowerPass> {
   using Base::Base;
 
   void runOnOperation() override {

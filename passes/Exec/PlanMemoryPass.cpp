@@ -158,8 +158,7 @@ static void remarkPeak(exec::ProgramOp program, const ProgramMemory &memory,
 
 namespace {
 
-class PlanMemoryPass : public fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
-public:
+struct PlanMemoryPass : fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
   using Base::Base;
 
   void runOnOperation() override {

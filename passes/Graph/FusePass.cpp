@@ -358,7 +358,7 @@ void Fuser::build(Group &group) {
 
 namespace {
 
-struct Fuse : fsdp::impl::FuseBase<Fuse> {
+struct FusePass : fsdp::impl::FuseBase<FusePass> {
   using Base::Base;
 
   void runOnOperation() override {
