@@ -312,12 +312,13 @@ static std::optional<DenseTensor> evaluateShape(Operation *op,
 
 void fail(const std::string &message) { throw std::runtime_error(message); }
 
-/// Matmuls, norms, attention, losses and the gradient norm.
-static Tensors evaluateLayer(Operation *op, const Tensors &in) {
+/// Matmuls, norms, attention and embeddings.
+static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
   auto adjacent = [](nn::RotaryOp op) {
     return op.getPairs() == nn::RotaryPairs::Adjacent;
   };
-  return TypeSwitch<Operation *, Tensors>(op)
+  using Result = std::optional<Tensors>;
+  return TypeSwitch<Operation *, Result>(op)
       .Case([&](nn::LinearOp) -> Tensors { return {linear(in)}; })
       .Case([&](nn::LinearInputGradOp) -> Tensors {
         return {linearInputGrad(in)};
@@ -363,6 +364,13 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
       .Case([&](nn::EmbeddingGradOp op) -> Tensors {
         return {embeddingGrad(in, shapeOf(op.getResult())[0])};
       })
+      .Default([](Operation *) -> Result { return std::nullopt; });
+}
+
+/// Losses, the gradient norm, and values that are handed on.
+static std::optional<Tensors> evaluateLoss(Operation *op, const Tensors &in) {
+  using Result = std::optional<Tensors>;
+  return TypeSwitch<Operation *, Result>(op)
       .Case([&](nn::CrossEntropyOp op) {
         return crossEntropy(in, op.getIgnoreIndex());
       })
@@ -386,10 +394,7 @@ static Tensors evaluateLayer(Operation *op, const Tensors &in) {
         return clipCoefficient(in, op.getMaxNorm().convertToDouble());
       })
       .Case([&](nn::RecomputeFromOp) { return in; })
-      .Default([](Operation *op) -> Tensors {
-        fail("the interpreter knows no '" + op->getName().getStringRef().str() +
-             "'");
-      });
+      .Default([](Operation *) -> Result { return std::nullopt; });
 }
 
 std::vector<DenseTensor> evaluate(Operation *op,
@@ -400,8 +405,13 @@ std::vector<DenseTensor> evaluate(Operation *op,
     results = {std::move(*result)};
   else if (std::optional<DenseTensor> result = evaluateShape(op, operands))
     results = {std::move(*result)};
+  else if (std::optional<Tensors> all = evaluateLayer(op, operands))
+    results = std::move(*all);
+  else if (std::optional<Tensors> all = evaluateLoss(op, operands))
+    results = std::move(*all);
   else
-    results = evaluateLayer(op, operands);
+    fail("the interpreter knows no '" + op->getName().getStringRef().str() +
+         "'");
   if (rounding == Rounding::Declared)
     for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
       roundTo(cast<RankedTensorType>(result.getType()).getElementType(),
