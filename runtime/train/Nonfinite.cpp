@@ -84,7 +84,7 @@ static Nonfinite nonfiniteOf(const Rank &rank, DType dtype,
 std::string fsdp::firstNonfiniteParameter(const Rank &rank) {
   std::string found;
   for (const RangeInfo &range : rank.manifest().ranges) {
-    if (range.role != "parameter" || !found.empty())
+    if (range.role != RangeRole::Parameter || !found.empty())
       continue;
     Nonfinite part =
         nonfiniteOf(rank, range.dtype, {range.offset, range.bytes});

@@ -34,11 +34,11 @@
 namespace fsdp::checkpoint {
 
 /// A box of a tensor that a rank writes.
-struct SavedChunk {
-  std::string tensor, role;
+struct SavedChunk : rt::Box {
+  std::string tensor;
+  rt::RangeRole role;
   rt::DType dtype;
-  std::vector<int64_t> shape;          // of the full tensor
-  std::vector<int64_t> offsets, sizes; // of the box
+  std::vector<int64_t> shape; // of the full tensor
   /// Hands the bytes of the box, row-major and without padding, to its
   /// argument, in order.
   std::function<void(const std::function<void(std::string_view)> &)> write;

@@ -24,8 +24,7 @@ namespace fsdp::checkpoint {
 inline constexpr uint64_t kChecksumBlock = uint64_t{1} << 24;
 
 /// A box of a tensor, row-major, in a mapped file.
-struct Chunk {
-  std::vector<int64_t> offsets, sizes; // in the full tensor
+struct Chunk : rt::Box {
   const std::byte *data;
   std::string file; // for messages
   /// XXH3 (64 bits) of every block of kChecksumBlock bytes; empty: there are
@@ -37,7 +36,7 @@ struct Chunk {
 
 struct StoredTensor {
   std::string name;
-  std::string role; // as of a range: "parameter", "state"; empty: not known
+  rt::RangeRole role = rt::RangeRole::Parameter;
   rt::DType dtype = rt::DType::F32;
   std::vector<int64_t> shape;
   /// Disjoint, and together the tensor.

@@ -209,15 +209,11 @@ void HuggingFaceStore::takeTensor(const NamedTensor &wanted,
                         "; weights are read from F32, BF16 and F16");
   StoredTensor tensor;
   tensor.name = wanted.ours;
-  tensor.role = "parameter";
+  tensor.role = rt::RangeRole::Parameter;
   tensor.dtype = view.dtype;
   tensor.shape = view.shape;
-  tensor.chunks.push_back({std::vector<int64_t>(view.shape.size(), 0),
-                           view.shape,
-                           view.data,
-                           found.file,
-                           {},
-                           {}});
+  tensor.chunks.push_back(
+      {rt::wholeBox(view.shape), view.data, found.file, {}, {}});
   all.push_back(std::move(tensor));
 }
 

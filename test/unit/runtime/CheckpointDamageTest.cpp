@@ -99,6 +99,8 @@ TEST_F(Damaged, IndexesAreRefused) {
             "tensors: : this is no name of a tensor");
   EXPECT_EQ(with([](json &j) { j["tensors"]["w"]["dtype"] = "F31"; }),
             "tensors: w: dtype: unsupported type 'F31'");
+  EXPECT_EQ(with([](json &j) { j["tensors"]["w"]["role"] = "weight"; }),
+            "tensors: w: role: unknown role 'weight'");
   EXPECT_EQ(with([](json &j) { j["tensors"]["w"]["shape"] = {5, "3"}; }),
             "tensors: w: shape[1]: expected an integer from 0 to 2^62");
   EXPECT_EQ(
