@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Families/ModelConfig.h"
+#include "fsdp/Families/ModelSpec.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Json.h"
-#include "fsdp/Trace/ModelSpec.h"
 
 using llvm::Expected;
 using llvm::StringRef;

@@ -1,8 +1,8 @@
 //===- Trace.cpp - From a model to its graph ------------------------------===//
 #include "fsdp/Trace/Trace.h"
 #include "dialects/NN/NN.h"
-#include "fsdp/Trace/Llama.h"
-#include "fsdp/Trace/Mlp.h"
+#include "fsdp/Families/LlamaModel.h"
+#include "fsdp/Families/MlpModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <memory>
 

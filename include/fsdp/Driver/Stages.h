@@ -4,7 +4,7 @@
 
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Emit/Compile.h"
-#include "fsdp/Trace/ModelSpec.h"
+#include "fsdp/Families/ModelSpec.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>

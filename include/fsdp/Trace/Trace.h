@@ -7,7 +7,7 @@
 #ifndef FSDP_TRACE_TRACE_H
 #define FSDP_TRACE_TRACE_H
 
-#include "fsdp/Trace/ModelSpec.h"
+#include "fsdp/Families/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 

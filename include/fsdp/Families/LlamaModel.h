@@ -9,7 +9,7 @@
 #ifndef FSDP_TRACE_LLAMA_H
 #define FSDP_TRACE_LLAMA_H
 
-#include "fsdp/Trace/ModelSpec.h"
+#include "fsdp/Families/ModelSpec.h"
 #include "fsdp/Trace/Module.h"
 
 namespace fsdp::model {

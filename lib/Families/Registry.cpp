@@ -1,7 +1,7 @@
 //===- Registry.cpp - Known models and their fields -----------------------===//
+#include "fsdp/Families/ModelSpec.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/NearestName.h"
-#include "fsdp/Trace/ModelSpec.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -7,7 +7,7 @@
 #ifndef FSDP_TRACE_MLP_H
 #define FSDP_TRACE_MLP_H
 
-#include "fsdp/Trace/ModelSpec.h"
+#include "fsdp/Families/ModelSpec.h"
 #include "fsdp/Trace/Module.h"
 
 namespace fsdp::model {
