@@ -1,4 +1,4 @@
-//===- Llama.cpp - Llama 3 ------------------------------------------------===//
+//===- LlamaModel.cpp - Llama 3 -------------------------------------------===//
 #include "fsdp/Families/LlamaModel.h"
 #include "dialects/NN/NN.h"
 #include "fsdp/Support/RangeNames.h"

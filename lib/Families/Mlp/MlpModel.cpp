@@ -1,4 +1,4 @@
-//===- Mlp.cpp - The MLP of FSDP tutorials --------------------------------===//
+//===- MlpModel.cpp - The MLP of FSDP tutorials ---------------------------===//
 #include "fsdp/Families/MlpModel.h"
 #include "fsdp/Support/RangeNames.h"
 #include <cmath>
