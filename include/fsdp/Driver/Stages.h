@@ -25,7 +25,7 @@ enum class Stage {
   Library
 };
 
-/// Everything the command line says.
+/// What is to be compiled, and how.
 struct Request {
   /// A file of nn or exec text; empty: the model of `config` is traced.
   std::string input;
