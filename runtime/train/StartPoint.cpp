@@ -1,10 +1,10 @@
 //===- StartPoint.cpp - Where a run begins --------------------------------===//
 #include "StartPoint.h"
 #include "RunHeader.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Paths.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/report/Metrics.h"
 #include <algorithm>
 #include <filesystem>

@@ -7,9 +7,9 @@
 // five rounds.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Checkpoint/TensorStore.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
+#include "runtime/checkpoint/store/TensorStore.h"
+#include "runtime/checkpoint/store/Verify.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 //===- manifest.cpp - Any text as the manifest of an artifact -------------===//
 #include "fsdp/Artifact/Manifest.h"
 #include "Fuzz.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;

@@ -1,10 +1,10 @@
 //===- Diff.cpp - fsdp-checkpoint diff ------------------------------------===//
 #include "Commands.h"
 #include "Table.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
-#include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Support/ParallelFor.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
+#include "runtime/checkpoint/store/TensorStore.h"
 #include <cmath>
 #include <cstdio>
 #include <cstring>

@@ -1,6 +1,6 @@
 //===- Export.cpp - fsdp-checkpoint export --------------------------------===//
 #include "Commands.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include <cstdio>
 
 using namespace fsdp;

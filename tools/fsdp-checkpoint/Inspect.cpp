@@ -1,10 +1,10 @@
 //===- Inspect.cpp - fsdp-checkpoint inspect ------------------------------===//
 #include "Commands.h"
 #include "Table.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Checkpoint/Description.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
+#include "runtime/checkpoint/native/Description.h"
 #include <cstdio>
 #include <set>
 

@@ -1,5 +1,5 @@
 //===- Verify.cpp - fsdp-checkpoint verify --------------------------------===//
-#include "fsdp/Checkpoint/Verify.h"
+#include "runtime/checkpoint/store/Verify.h"
 #include "Commands.h"
 #include "Table.h"
 #include "fsdp/Support/Message.h"

@@ -1,5 +1,5 @@
 //===- Dcp.cpp - Opening checkpoints of torch.distributed.checkpoint ------===//
-#include "fsdp/Checkpoint/Dcp.h"
+#include "Dcp.h"
 #include "DcpMetadata.h"
 #include "DcpNames.h"
 #include "TorchSave.h"

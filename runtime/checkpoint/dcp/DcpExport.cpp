@@ -1,9 +1,9 @@
 //===- DcpExport.cpp - Writing checkpoints that PyTorch loads -------------===//
+#include "Dcp.h"
 #include "DcpMetadata.h"
 #include "DcpNames.h"
 #include "PickleWriter.h"
 #include "TorchSave.h"
-#include "fsdp/Checkpoint/Dcp.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"

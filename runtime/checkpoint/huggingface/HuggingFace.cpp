@@ -1,5 +1,5 @@
 //===- HuggingFace.cpp - Opens directories of Hugging Face ----------------===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "HuggingFace.h"
 #include "WeightMap.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Families/Families.h"

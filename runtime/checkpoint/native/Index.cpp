@@ -1,6 +1,6 @@
 //===- Index.cpp - What the files of a checkpoint say ---------------------===//
 #include "Index.h"
-#include "fsdp/Checkpoint/Description.h"
+#include "Description.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"

@@ -1,5 +1,5 @@
 //===- OwnedBoxes.cpp - Which rank writes what ----------------------------===//
-#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"

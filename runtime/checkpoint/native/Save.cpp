@@ -1,7 +1,7 @@
 //===- Save.cpp - Writing a checkpoint ------------------------------------===//
+#include "CheckpointFolder.h"
 #include "Index.h"
 #include "StepFolder.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"

@@ -2,7 +2,7 @@
 #include "Checksum.h"
 #include "Contents.h"
 #include "Convert.h"
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>

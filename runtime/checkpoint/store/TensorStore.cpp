@@ -1,5 +1,5 @@
 //===- TensorStore.cpp - Tensors in files, in pieces ----------------------===//
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 #include <algorithm>
 
 using namespace fsdp;

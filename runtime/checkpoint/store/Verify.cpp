@@ -1,5 +1,5 @@
 //===- Verify.cpp - Whether bytes are those that were written -------------===//
-#include "fsdp/Checkpoint/Verify.h"
+#include "Verify.h"
 #include "Checksum.h"
 #include "fsdp/Support/ParallelFor.h"
 #include <algorithm>

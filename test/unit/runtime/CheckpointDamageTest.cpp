@@ -1,8 +1,8 @@
 //===- CheckpointDamageTest.cpp - Damage is found and named ---------------===//
 #include "CheckpointFixture.h"
-#include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "runtime/checkpoint/native/Index.h"
+#include "runtime/checkpoint/store/Verify.h"
 #include <random>
 
 using namespace fsdp;

@@ -4,13 +4,13 @@
 // has what is in it.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Checkpoint/Dcp.h"
+#include "runtime/checkpoint/dcp/Dcp.h"
 #include "../Mutator.h"
 #include "CheckpointFixture.h"
-#include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "runtime/checkpoint/dcp/DcpMetadata.h"
 #include "runtime/checkpoint/dcp/TorchSave.h"
+#include "runtime/checkpoint/store/Verify.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 //===- HuggingFaceTest.cpp - Weights of transformers as tensors of ours ---===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"

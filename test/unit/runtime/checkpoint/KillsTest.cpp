@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "FileCalls.h"
 #include "SavedSteps.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "runtime/checkpoint/store/Verify.h"
 #include <csignal>
 #include <cstdio>
 #include <random>

@@ -19,11 +19,11 @@
 // parts are there.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
-#define FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_NATIVE_CHECKPOINTFOLDER_H
+#define FSDP_RUNTIME_CHECKPOINT_NATIVE_CHECKPOINTFOLDER_H
 
 #include "fsdp/Artifact/Manifest.h"
-#include "fsdp/Checkpoint/RunState.h"
+#include "runtime/checkpoint/store/RunState.h"
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -116,4 +116,4 @@ std::vector<std::string> cleanCheckpoints(const std::string &folder);
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
+#endif // FSDP_RUNTIME_CHECKPOINT_NATIVE_CHECKPOINTFOLDER_H

@@ -1,8 +1,8 @@
 //===- Verify.h - Whether bytes are those that were written -----*- C++ -*-===//
-#ifndef FSDP_CHECKPOINT_VERIFY_H
-#define FSDP_CHECKPOINT_VERIFY_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_VERIFY_H
+#define FSDP_RUNTIME_CHECKPOINT_STORE_VERIFY_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 
 namespace fsdp::checkpoint {
 
@@ -19,4 +19,4 @@ Verification verifyTensors(const TensorStore &store, int threads,
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_VERIFY_H
+#endif // FSDP_RUNTIME_CHECKPOINT_STORE_VERIFY_H

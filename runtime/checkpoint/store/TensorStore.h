@@ -7,11 +7,11 @@
 // tensor reads that part.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_CHECKPOINT_TENSORSTORE_H
-#define FSDP_CHECKPOINT_TENSORSTORE_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_TENSORSTORE_H
+#define FSDP_RUNTIME_CHECKPOINT_STORE_TENSORSTORE_H
 
+#include "RunState.h"
 #include "fsdp/Artifact/Manifest.h"
-#include "fsdp/Checkpoint/RunState.h"
 #include <functional>
 #include <memory>
 #include <optional>
@@ -150,4 +150,4 @@ private:
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_TENSORSTORE_H
+#endif // FSDP_RUNTIME_CHECKPOINT_STORE_TENSORSTORE_H
