@@ -4,6 +4,7 @@
 #include "fsdp/Support/FileCalls.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/report/Console.h"

@@ -3,6 +3,7 @@
 #include "Agreement.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/report/Console.h"
 #include "runtime/report/Metrics.h"

@@ -4,6 +4,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Paths.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/report/Metrics.h"
 #include <algorithm>

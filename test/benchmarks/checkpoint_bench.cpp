@@ -7,8 +7,8 @@
 // five rounds.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/native/CheckpointFolder.h"
-#include "runtime/checkpoint/store/TensorStore.h"
 #include "runtime/checkpoint/store/Verify.h"
 #include <chrono>
 #include <cstdio>

@@ -1,7 +1,7 @@
 //===- Convert.cpp - fsdp-checkpoint convert ------------------------------===//
 #include "Commands.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/dcp/Dcp.h"
-#include "runtime/checkpoint/store/TensorStore.h"
 #include <cstdio>
 
 using namespace fsdp;

@@ -3,8 +3,8 @@
 #include "Table.h"
 #include "fsdp/Support/ParallelFor.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/huggingface/HuggingFace.h"
-#include "runtime/checkpoint/store/TensorStore.h"
 #include <cmath>
 #include <cstdio>
 #include <cstring>

@@ -1,5 +1,6 @@
 //===- Export.cpp - fsdp-checkpoint export --------------------------------===//
 #include "Commands.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include <cstdio>
 

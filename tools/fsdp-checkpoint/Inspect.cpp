@@ -3,6 +3,7 @@
 #include "Table.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/checkpoint/native/Description.h"
 #include <cstdio>

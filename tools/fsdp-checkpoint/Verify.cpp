@@ -4,6 +4,7 @@
 #include "Table.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/ParallelFor.h"
+#include "runtime/checkpoint/Open.h"
 #include <cstdio>
 #include <unistd.h>
 

@@ -98,16 +98,6 @@ protected:
   std::string noOptimizer;
 };
 
-/// Opens what `path` is: a step of a checkpoint folder, the folder (its newest
-/// committed step), a directory of Hugging Face, a checkpoint of
-/// torch.distributed.checkpoint. Throws fsdp::Error that names
-/// the file, and what else could have been meant.
-std::unique_ptr<TensorStore> openTensorStore(const std::string &path);
-
-/// What openTensorStore would open there now, as a path that stays the same
-/// while a run saves: of a folder of steps the newest, else `path` itself.
-std::string findCheckpoint(const std::string &path);
-
 /// Reads parts of one tensor. Every block that is touched is checked once.
 /// Where the tensor and its boxes are whole along the last dimensions, these
 /// count as one, so that rows are copied many at a time.

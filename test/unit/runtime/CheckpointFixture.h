@@ -4,8 +4,8 @@
 
 #include "TemporaryFolder.h"
 #include "fsdp/Data/Safetensors.h"
+#include "runtime/checkpoint/Open.h"
 #include "runtime/checkpoint/native/CheckpointFolder.h"
-#include "runtime/checkpoint/store/TensorStore.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>

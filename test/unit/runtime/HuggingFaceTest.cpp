@@ -4,6 +4,7 @@
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Half.h"
+#include "runtime/checkpoint/Open.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 
