@@ -10,6 +10,14 @@ int64_t rt::elementCount(const std::vector<int64_t> &shape) {
   return productOf(shape).saturated();
 }
 
+std::string rt::indexText(int64_t element, const std::vector<int64_t> &shape) {
+  std::string text;
+  for (size_t d = shape.size(); d-- > 0; element /= shape[d])
+    text =
+        std::to_string(element % shape[d]) + (text.empty() ? "" : ", ") + text;
+  return "[" + text + "]";
+}
+
 Box rt::wholeBox(const std::vector<int64_t> &shape) {
   return {std::vector<int64_t>(shape.size(), 0), shape};
 }

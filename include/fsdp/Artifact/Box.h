@@ -10,12 +10,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace fsdp::rt {
 
 /// Elements of a tensor of this shape.
 int64_t elementCount(const std::vector<int64_t> &shape);
+
+/// "[0, 3, 17]": the place of a row-major element.
+std::string indexText(int64_t element, const std::vector<int64_t> &shape);
 
 /// Of every dimension of a tensor the indices [offset, offset + size).
 struct Box {

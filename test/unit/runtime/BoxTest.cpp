@@ -50,6 +50,13 @@ TEST(Box, CountsItsElements) {
   EXPECT_EQ((Box{{2, 3}, {2, 0}}.end(0)), 4);
 }
 
+TEST(Box, ElementsHavePlaces) {
+  EXPECT_EQ(indexText(0, {2, 3, 4}), "[0, 0, 0]");
+  EXPECT_EQ(indexText(23, {2, 3, 4}), "[1, 2, 3]");
+  EXPECT_EQ(indexText(9, {2, 3, 4}), "[0, 2, 1]");
+  EXPECT_EQ(indexText(0, {}), "[]");
+}
+
 TEST(Box, IsInsideOfATensor) {
   EXPECT_TRUE(isInside({{1, 0}, {3, 3}}, {4, 3}));
   EXPECT_TRUE(isInside({{4, 3}, {0, 0}}, {4, 3}));
