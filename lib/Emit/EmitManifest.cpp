@@ -3,6 +3,7 @@
 #include "JsonLines.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Placement.h"
+#include "fsdp/Artifact/RangeRole.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -215,11 +216,29 @@ static void placement(OStream &json, dist::PlacementAttr placement) {
   });
 }
 
+static rt::RangeRole roleOf(exec::Role role) {
+  switch (role) {
+  case exec::Role::Parameter:
+    return rt::RangeRole::Parameter;
+  case exec::Role::State:
+    return rt::RangeRole::State;
+  case exec::Role::Buffer:
+    return rt::RangeRole::Buffer;
+  case exec::Role::Gradient:
+    return rt::RangeRole::Gradient;
+  case exec::Role::Input:
+    return rt::RangeRole::Input;
+  case exec::Role::Output:
+    return rt::RangeRole::Output;
+  }
+  llvm_unreachable("a role");
+}
+
 static void range(OStream &json, exec::RangeOp range) {
   json.object([&] {
     MemRefType type = range.getMemRefType();
     json.attribute("name", range.getSymName());
-    json.attribute("role", exec::stringifyRole(range.getRole()));
+    json.attribute("role", rt::roleName(roleOf(range.getRole())));
     json.attribute("dtype", typeText(type.getElementType()));
     shape(json, "shape", type.getShape());
     json.attribute("offset", *range.getOffset());

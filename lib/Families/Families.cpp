@@ -1,6 +1,6 @@
 //===- Families.cpp - The table of families -------------------------------===//
 #include "fsdp/Families/Families.h"
-#include "LlamaFamily.h"
+#include "Llama/LlamaFamily.h"
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"

@@ -26,7 +26,7 @@ static std::vector<ProgramExchange> exchangesOf(const Manifest &manifest) {
     ProgramExchange &exchange = exchanges.emplace_back();
     for (const std::string &name : program.inputs)
       if (const RangeInfo *range = manifest.findRange(name);
-          range->role == "input")
+          range->role == RangeRole::Input)
         exchange.inputs.push_back({range->offset, range->bytes});
     for (const std::string &name : program.outputs)
       if (const RangeInfo *range = manifest.findRange(name);
@@ -94,7 +94,8 @@ std::byte *Rank::find(const std::string &name) const {
 /// Where the host keeps an input until a program takes it; null for what is in
 /// the arena alone.
 std::byte *Rank::inputAddress(const RangeInfo &range) const {
-  return range.role == "input" ? hostAddress(*context, range.offset) : nullptr;
+  return range.role == RangeRole::Input ? hostAddress(*context, range.offset)
+                                        : nullptr;
 }
 
 void Rank::read(const RangeInfo &range, const TakePiece &take) const {
@@ -348,7 +349,8 @@ std::string Rank::unsetInputs(const std::string &program) const {
   std::string names;
   for (const std::string &name :
        manifest().programs[manifest().findProgram(program)].inputs)
-    if (manifest().findRange(name)->role == "input" && !loaded.count(name))
+    if (manifest().findRange(name)->role == RangeRole::Input &&
+        !loaded.count(name))
       names += (names.empty() ? "'" : ", '") + name + "'";
   return names;
 }

@@ -1,9 +1,9 @@
 //===- DcpExport.cpp - Writing checkpoints that PyTorch loads -------------===//
+#include "Dcp.h"
 #include "DcpMetadata.h"
 #include "DcpNames.h"
 #include "PickleWriter.h"
 #include "TorchSave.h"
-#include "fsdp/Checkpoint/Dcp.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
@@ -100,13 +100,8 @@ DcpItem &DcpWriter::item(std::vector<std::string> path) {
 
 void DcpWriter::writeBox(DistcpFile &file, DcpItem &item,
                          const StoredTensor &tensor, const Chunk &chunk) {
-  rt::ShardView view;
-  for (size_t d = 0; d < chunk.sizes.size(); ++d)
-    view.dims.push_back(
-        {chunk.offsets[d], chunk.offsets[d] + chunk.sizes[d], chunk.sizes[d]});
-  TensorReader reader(tensor, view, tensor.dtype);
-  int64_t width = rt::sizeOf(tensor.dtype),
-          elements = rt::elementCount(chunk.sizes);
+  TensorReader reader(tensor, {chunk, chunk.sizes}, tensor.dtype);
+  int64_t width = rt::sizeOf(tensor.dtype), elements = chunk.elements();
   auto data = [&](const WriteBytes &write) {
     std::string piece;
     for (int64_t first = 0; first < elements; first += kPiece / width) {
@@ -120,8 +115,7 @@ void DcpWriter::writeBox(DistcpFile &file, DcpItem &item,
   DcpBox box = file.add([&](const WriteBytes &write) {
     return writeTorchTensor(tensor.dtype, chunk.sizes, data, write);
   });
-  box.offsets = chunk.offsets;
-  box.sizes = chunk.sizes;
+  static_cast<rt::Box &>(box) = chunk;
   item.boxes.push_back(std::move(box));
 }
 

@@ -1,5 +1,5 @@
 //===- HuggingFace.cpp - Opens directories of Hugging Face ----------------===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "HuggingFace.h"
 #include "WeightMap.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Families/Families.h"
@@ -209,15 +209,11 @@ void HuggingFaceStore::takeTensor(const ModelTensor &wanted,
                         "; weights are read from F32, BF16 and F16");
   StoredTensor tensor;
   tensor.name = wanted.ours;
-  tensor.role = "parameter";
+  tensor.role = rt::RangeRole::Parameter;
   tensor.dtype = view.dtype;
   tensor.shape = view.shape;
-  tensor.chunks.push_back({std::vector<int64_t>(view.shape.size(), 0),
-                           view.shape,
-                           view.data,
-                           found.file,
-                           {},
-                           {}});
+  tensor.chunks.push_back(
+      {rt::wholeBox(view.shape), view.data, found.file, {}, {}});
   all.push_back(std::move(tensor));
 }
 

@@ -5,7 +5,7 @@
 // the model.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "HuggingFace.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Families/Families.h"
 #include "fsdp/Support/AtomicFile.h"

@@ -9,8 +9,8 @@
 #define FSDP_RUNTIME_CHECKPOINT_NATIVE_INDEX_H
 
 #include "fsdp/Artifact/Manifest.h"
-#include "fsdp/Checkpoint/RunState.h"
 #include "runtime/checkpoint/store/Contents.h"
+#include "runtime/checkpoint/store/RunState.h"
 #include <map>
 #include <optional>
 #include <string>

@@ -70,8 +70,7 @@ void NativeStore::addTensor(const std::string &name,
     if (!file.used.insert(chunk.name).second)
       throw Error("damaged checkpoint: the index uses '" + chunk.name +
                   "' in '" + path + "' twice");
-    stored.chunks.push_back(
-        {chunk.offsets, chunk.sizes, view.data, path, chunk.checksums, {}});
+    stored.chunks.push_back({chunk, view.data, path, chunk.checksums, {}});
   }
   all.push_back(std::move(stored));
 }

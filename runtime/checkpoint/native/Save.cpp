@@ -1,7 +1,7 @@
 //===- Save.cpp - Writing a checkpoint ------------------------------------===//
+#include "CheckpointFolder.h"
 #include "Index.h"
 #include "StepFolder.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
@@ -85,8 +85,7 @@ void PartWriter::writeChunk(const WriteBytes &write, size_t index) {
     checksums.add(bytes);
     write(bytes);
   });
-  auto expected =
-      static_cast<uint64_t>(elementCount(chunk.sizes) * sizeOf(chunk.dtype));
+  auto expected = static_cast<uint64_t>(chunk.elements() * sizeOf(chunk.dtype));
   if (checksums.bytes() != expected)
     throw Error("the box " + listText(chunk.sizes) + " of '" + chunk.tensor +
                 "' has " + std::to_string(expected) + " bytes, but " +
@@ -96,8 +95,7 @@ void PartWriter::writeChunk(const WriteBytes &write, size_t index) {
           .try_emplace(chunk.tensor,
                        IndexedTensor{chunk.role, chunk.dtype, chunk.shape, {}})
           .first->second;
-  tensor.chunks.push_back(
-      {fileName, names[index], chunk.offsets, chunk.sizes, checksums.finish()});
+  tensor.chunks.push_back({chunk, fileName, names[index], checksums.finish()});
 }
 
 void PartWriter::write() {

@@ -1,5 +1,5 @@
 //===- Adapt.cpp - Tensors of a store as an artifact has them -------------===//
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 #include "fsdp/Families/Families.h"
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/Error.h"

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_CHECKPOINT_STORE_BLOCKCHECKSUMS_H
 #define FSDP_RUNTIME_CHECKPOINT_STORE_BLOCKCHECKSUMS_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 #include <memory>
 #include <string_view>
 

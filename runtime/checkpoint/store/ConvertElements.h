@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_CHECKPOINT_STORE_CONVERTELEMENTS_H
 #define FSDP_RUNTIME_CHECKPOINT_STORE_CONVERTELEMENTS_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 
 namespace fsdp::checkpoint {
 

@@ -1,5 +1,5 @@
-//===- VerifyTensors.cpp - Whether bytes are those that were written ------===//
-#include "fsdp/Checkpoint/VerifyTensors.h"
+//===- VerifyTensors.cpp - Whether bytes are as they were written ---------===//
+#include "VerifyTensors.h"
 #include "BlockChecksums.h"
 #include "fsdp/Support/ParallelFor.h"
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Block {
 } // namespace
 
 static std::string_view contentOf(const Block &block) {
-  auto all = static_cast<size_t>(rt::elementCount(block.chunk->sizes) *
+  auto all = static_cast<size_t>(block.chunk->elements() *
                                  sizeOf(block.tensor->dtype));
   std::string_view bytes(reinterpret_cast<const char *>(block.chunk->data),
                          all);
@@ -59,8 +59,8 @@ checkpoint::verifyTensors(const TensorStore &store, int threads,
       if (chunk.crc32)
         blocks.push_back({&tensor, &chunk, 0});
       else if (chunk.checksums.empty())
-        result.unchecked += static_cast<uint64_t>(
-            rt::elementCount(chunk.sizes) * sizeOf(tensor.dtype));
+        result.unchecked +=
+            static_cast<uint64_t>(chunk.elements() * sizeOf(tensor.dtype));
       for (size_t i = 0; i < chunk.checksums.size(); ++i)
         blocks.push_back({&tensor, &chunk, i});
     }

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "AfterEachPass.h"
 #include "TinyLlama.h"
+#include "fsdp/Families/TraceModel.h"
 #include "fsdp/Interpreter/Grid.h"
-#include "fsdp/Trace/Trace.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include <cmath>

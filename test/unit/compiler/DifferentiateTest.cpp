@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TinyLlama.h"
-#include "fsdp/Trace/Trace.h"
+#include "fsdp/Families/TraceModel.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
 #include <cmath>

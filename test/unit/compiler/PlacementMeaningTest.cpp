@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "RandomProgram.h"
-#include "fsdp/Trace/Trace.h"
+#include "fsdp/Families/TraceModel.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Transforms/Passes.h"

@@ -2,8 +2,8 @@
 #ifndef FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
 #define FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
 
+#include "fsdp/Families/LlamaModel.h"
 #include "fsdp/Interpreter/Interpreter.h"
-#include "fsdp/Trace/Llama.h"
 #include <random>
 
 namespace fsdp {

@@ -77,7 +77,7 @@ static RangeInfo normalRange(std::vector<int64_t> full,
                              std::vector<int64_t> shape) {
   RangeInfo range;
   range.name = "w";
-  range.role = "parameter";
+  range.role = RangeRole::Parameter;
   range.full = std::move(full);
   range.shape = std::move(shape);
   range.bytes = static_cast<uint64_t>(range.elements() * 4);
@@ -152,8 +152,8 @@ static void checkPieces(const Manifest &mesh, const RangeInfo &whole,
           int64_t index[] = {i, j, k}, element = 0;
           bool inside = true;
           for (size_t d = 0; d < 3; ++d) {
-            index[d] += view.dims[d].begin;
-            inside &= index[d] < view.dims[d].end;
+            index[d] += view.offsets[d];
+            inside &= index[d] < view.end(d);
             element = element * part.full[d] + index[d];
           }
           ASSERT_EQ(values[at],
@@ -210,7 +210,7 @@ TEST(Initialize, RotaryFrequenciesOfLlama) {
 TEST(Initialize, RotaryTablesHoldCosinesAndSines) {
   RangeInfo range;
   range.name = "rotary";
-  range.role = "buffer";
+  range.role = RangeRole::Buffer;
   range.shape = range.full = {3, 2, 2};
   range.bytes = 48;
   range.init = Initializer();

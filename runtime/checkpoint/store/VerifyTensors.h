@@ -1,8 +1,8 @@
 //===- VerifyTensors.h - Whether bytes are as they were written -*- C++ -*-===//
-#ifndef FSDP_CHECKPOINT_VERIFYTENSORS_H
-#define FSDP_CHECKPOINT_VERIFYTENSORS_H
-
-#include "fsdp/Checkpoint/TensorStore.h"
+#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_VERIFYTENSORS_H
+#define FSDP_RUNTIME_CHECKPOINT_STORE_VERIFYTENSORS_H
+>
+#include "TensorStore.h"
 
 namespace fsdp::checkpoint {
 
@@ -19,4 +19,5 @@ Verification verifyTensors(const TensorStore &store, int threads,
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_VERIFYTENSORS_H
+<#endif // FSDP_RUNTIME_CHECKPOINT_STORE_VERIFYTENSORS_H
+>

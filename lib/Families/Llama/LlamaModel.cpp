@@ -1,5 +1,5 @@
-//===- Llama.cpp - Llama 3 ------------------------------------------------===//
-#include "fsdp/Trace/Llama.h"
+//===- LlamaModel.cpp - Llama 3 -------------------------------------------===//
+#include "fsdp/Families/LlamaModel.h"
 #include "dialects/NN/NN.h"
 #include "fsdp/Support/RangeNames.h"
 #include <cmath>

@@ -1,7 +1,8 @@
 //===- Registry.cpp - Known models and their fields -----------------------===//
-#include "fsdp/Support/CheckedSize.h"
+#include "ModelFields.h"
+#include "fsdp/Families/ModelConfig.h"
+#include "fsdp/Support/Error.h"
 #include "fsdp/Support/NearestName.h"
-#include "fsdp/Trace/ModelSpec.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -19,45 +20,34 @@ namespace fsdp {
 // The registry
 //===----------------------------------------------------------------------===//
 
-/// A published size of Llama 3; what is not listed is LlamaConfig's default.
-static ModelSpec llama(StringRef name, int64_t seqLen, LlamaConfig config) {
-  return {name.str(), config, /*batch=*/1, seqLen};
-}
-
-static LlamaConfig size(int64_t dim, int64_t layers, int64_t heads,
-                        int64_t kvHeads, int64_t ffnDim, bool tied = false) {
-  LlamaConfig config;
-  config.dim = dim;
-  config.layers = layers;
-  config.heads = heads;
-  config.kvHeads = kvHeads;
-  config.ffnDim = ffnDim;
-  config.tied = tied;
-  return config;
-}
-
-static LlamaConfig withVocab(LlamaConfig config, int64_t vocab) {
-  config.vocab = vocab;
-  return config;
-}
-
 ArrayRef<RegisteredModel> getRegisteredModels() {
-  static const std::vector<RegisteredModel> models = {
-      {llama("llama3_debug", 2048, withVocab(size(256, 6, 16, 16, 768), 2048)),
-       "Llama 3 for tests, 6 M parameters"},
-      {llama("llama3_1b", 8192, size(2048, 16, 32, 8, 8192, /*tied=*/true)),
-       "Llama 3.2 1B, tied"},
-      {llama("llama3_3b", 8192, size(3072, 28, 24, 8, 8192, /*tied=*/true)),
-       "Llama 3.2 3B, tied"},
-      {llama("llama3_8b", 8192, size(4096, 32, 32, 8, 14336)), "Llama 3.1 8B"},
-      {llama("llama3_70b", 8192, size(8192, 80, 64, 8, 28672)),
-       "Llama 3.1 70B"},
-      {llama("llama3_405b", 8192, size(16384, 126, 128, 8, 53248)),
-       "Llama 3.1 405B"},
-      {{"odsc_mlp", MlpConfig(), /*batch=*/8192, /*seqLen=*/1},
-       "8 x (Linear 16384 + ReLU), squared error"},
-  };
+  static const std::vector<RegisteredModel> models = [] {
+    std::vector<RegisteredModel> all = llamaModels();
+    llvm::append_range(all, mlpModels());
+    return all;
+  }();
   return models;
+}
+
+Expected<ModelSpec> parseHuggingFaceConfig(StringRef text, StringRef name) {
+  ModelSpec spec;
+  spec.name = name.str();
+  spec.config = LlamaConfig();
+  try {
+    checkpoint::ModelConfig config = checkpoint::readModelConfig(text.str());
+    for (const std::string &warning : config.warnings)
+      spec.warnings.push_back(spec.name + ": " + warning);
+    for (const auto &[key, value] : config.model.fields)
+      if (llvm::Error error = setModelField(spec, key, value))
+        return error;
+  } catch (const fsdp::Error &error) {
+    return llvm::createStringError(name + ": " + error.what());
+  }
+  spec.seqLen =
+      std::min<int64_t>(std::get<LlamaConfig>(spec.config).maxSeqLen, 8192);
+  if (llvm::Error error = verifyModel(spec))
+    return error;
+  return spec;
 }
 
 static Expected<ModelSpec> readConfigFile(StringRef path) {
@@ -103,46 +93,6 @@ Expected<ModelSpec> findModel(StringRef model) {
 //===----------------------------------------------------------------------===//
 // Fields
 //===----------------------------------------------------------------------===//
-
-template <typename Config> struct Field {
-  StringRef key, description;
-  std::variant<int64_t Config::*, double Config::*, bool Config::*> member;
-  int64_t max = kMaxDimension; // of an integer
-};
-
-/// The keys are torchtitan's where it has them.
-static ArrayRef<Field<LlamaConfig>> fields(const LlamaConfig &) {
-  using C = LlamaConfig;
-  static const Field<C> all[] = {
-      {"dim", "width of the residual stream", &C::dim},
-      {"n_layers", "transformer blocks", &C::layers, kMaxLayers},
-      {"n_heads", "query heads", &C::heads},
-      {"n_kv_heads", "key and value heads", &C::kvHeads},
-      {"head_dim", "width of a head (0: dim / n_heads)", &C::headDim},
-      {"ffn_dim", "inner width of the feed-forward layer", &C::ffnDim},
-      {"vocab_size", "tokens in the vocabulary", &C::vocab, kMaxVocabulary},
-      {"max_seq_len", "longest sequence allowed", &C::maxSeqLen},
-      {"norm_eps", "epsilon of the norms", &C::normEps},
-      {"rope_theta", "base of the rotary frequencies", &C::ropeTheta},
-      {"rope_factor", "stretch of low frequencies (1: none)", &C::ropeFactor},
-      {"rope_low", "low_freq_factor of the stretch", &C::ropeLow},
-      {"rope_high", "high_freq_factor of the stretch", &C::ropeHigh},
-      {"rope_original", "context length before the stretch", &C::ropeOriginal},
-      {"rope_halves", "true: rotate halves of a head, not neighbours",
-       &C::ropeHalves},
-      {"tied", "true: the output layer reads the embedding", &C::tied},
-  };
-  return all;
-}
-
-static ArrayRef<Field<MlpConfig>> fields(const MlpConfig &) {
-  using C = MlpConfig;
-  static const Field<C> all[] = {
-      {"dim", "width of every layer", &C::dim},
-      {"n_layers", "pairs of linear and ReLU", &C::layers, kMaxLayers},
-  };
-  return all;
-}
 
 std::vector<ModelField> getModelFields(const ModelSpec &spec) {
   std::vector<ModelField> result;
@@ -201,7 +151,7 @@ template <typename Config>
 static llvm::Error setField(Config &config, StringRef model, StringRef key,
                             StringRef text) {
   std::vector<std::string> keys;
-  for (const Field<Config> &field : fields(config)) {
+  for (const FieldOf<Config> &field : fields(config)) {
     keys.push_back(field.key.str());
     if (field.key != key)
       continue;
@@ -233,7 +183,7 @@ llvm::Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
 /// Every integer except head_dim, whose 0 means dim / n_heads, is a size.
 template <typename Config>
 static llvm::Error verifySizes(const Config &config) {
-  for (const Field<Config> &field : fields(config)) {
+  for (const FieldOf<Config> &field : fields(config)) {
     auto *member = std::get_if<int64_t Config::*>(&field.member);
     if (!member)
       continue;
@@ -249,39 +199,12 @@ static llvm::Error verifySizes(const Config &config) {
   return llvm::Error::success();
 }
 
-static llvm::Error verifyConfig(const MlpConfig &config) {
-  return verifySizes(config);
-}
-
-static llvm::Error verifyConfig(const LlamaConfig &config) {
-  if (llvm::Error error = verifySizes(config))
-    return error;
-  if (!config.headDim && config.dim % config.heads)
-    return llvm::createStringError(
-        "dim = " + llvm::Twine(config.dim) +
-        " is not divisible by n_heads = " + llvm::Twine(config.heads));
-  if (config.heads % config.kvHeads)
-    return llvm::createStringError(
-        "n_heads = " + llvm::Twine(config.heads) +
-        " is not divisible by n_kv_heads = " + llvm::Twine(config.kvHeads));
-  if (config.getHeadDim() % 2)
-    return llvm::createStringError(
-        "a head of " + llvm::Twine(config.getHeadDim()) +
-        " elements has no rotary pairs: its width must be even");
-  if (!(config.normEps >= 0))
-    return llvm::createStringError("norm_eps must not be negative");
-  if (!(config.ropeTheta > 0) || !(config.ropeFactor > 0))
-    return llvm::createStringError(
-        "rope_theta and rope_factor must be positive");
-  if (config.ropeFactor != 1 &&
-      !(config.ropeLow > 0 && config.ropeHigh > config.ropeLow))
-    return llvm::createStringError(
-        "rope_high must be greater than rope_low, and both positive");
-  return llvm::Error::success();
-}
-
 llvm::Error verifyModel(const ModelSpec &spec) {
-  auto verify = [](const auto &config) { return verifyConfig(config); };
+  auto verify = [](const auto &config) -> llvm::Error {
+    if (llvm::Error error = verifySizes(config))
+      return error;
+    return verifyConfig(config);
+  };
   if (llvm::Error error = std::visit(verify, spec.config))
     return llvm::createStringError(spec.name + ": " +
                                    llvm::toString(std::move(error)));

@@ -6,10 +6,10 @@
 // Python nor PyTorch is needed, and nothing that a file says is run.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_CHECKPOINT_DCP_H
-#define FSDP_CHECKPOINT_DCP_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_DCP_DCP_H
+#define FSDP_RUNTIME_CHECKPOINT_DCP_DCP_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "runtime/checkpoint/store/TensorStore.h"
 #include <memory>
 #include <string>
 
@@ -30,4 +30,4 @@ void writeDcp(TensorStore &store, const std::string &folder);
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_DCP_H
+#endif // FSDP_RUNTIME_CHECKPOINT_DCP_DCP_H

@@ -19,11 +19,11 @@
 // parts are there.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
-#define FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_NATIVE_CHECKPOINTFOLDER_H
+#define FSDP_RUNTIME_CHECKPOINT_NATIVE_CHECKPOINTFOLDER_H
 
 #include "fsdp/Artifact/Manifest.h"
-#include "fsdp/Checkpoint/RunState.h"
+#include "runtime/checkpoint/store/RunState.h"
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -34,11 +34,11 @@
 namespace fsdp::checkpoint {
 
 /// A box of a tensor that a rank writes.
-struct SavedChunk {
-  std::string tensor, role;
+struct SavedChunk : rt::Box {
+  std::string tensor;
+  rt::RangeRole role;
   rt::DType dtype;
-  std::vector<int64_t> shape;          // of the full tensor
-  std::vector<int64_t> offsets, sizes; // of the box
+  std::vector<int64_t> shape; // of the full tensor
   /// Hands the bytes of the box, row-major and without padding, to its
   /// argument, in order.
   std::function<void(const std::function<void(std::string_view)> &)> write;
@@ -116,4 +116,4 @@ std::vector<std::string> cleanCheckpoints(const std::string &folder);
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_CHECKPOINTFOLDER_H
+#endif // FSDP_RUNTIME_CHECKPOINT_NATIVE_CHECKPOINTFOLDER_H

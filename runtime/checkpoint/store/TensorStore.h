@@ -7,11 +7,11 @@
 // tensor reads that part.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_CHECKPOINT_TENSORSTORE_H
-#define FSDP_CHECKPOINT_TENSORSTORE_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_TENSORSTORE_H
+#define FSDP_RUNTIME_CHECKPOINT_STORE_TENSORSTORE_H
 
+#include "RunState.h"
 #include "fsdp/Artifact/Manifest.h"
-#include "fsdp/Checkpoint/RunState.h"
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,8 +24,7 @@ namespace fsdp::checkpoint {
 inline constexpr uint64_t kChecksumBlock = uint64_t{1} << 24;
 
 /// A box of a tensor, row-major, in a mapped file.
-struct Chunk {
-  std::vector<int64_t> offsets, sizes; // in the full tensor
+struct Chunk : rt::Box {
   const std::byte *data;
   std::string file; // for messages
   /// XXH3 (64 bits) of every block of kChecksumBlock bytes; empty: there are
@@ -37,7 +36,7 @@ struct Chunk {
 
 struct StoredTensor {
   std::string name;
-  std::string role; // as of a range: "parameter", "state"; empty: not known
+  rt::RangeRole role = rt::RangeRole::Parameter;
   rt::DType dtype = rt::DType::F32;
   std::vector<int64_t> shape;
   /// Disjoint, and together the tensor.
@@ -99,16 +98,6 @@ protected:
   std::string noOptimizer;
 };
 
-/// Opens what `path` is: a step of a checkpoint folder, the folder (its newest
-/// committed step), a directory of Hugging Face, a checkpoint of
-/// torch.distributed.checkpoint. Throws fsdp::Error that names
-/// the file, and what else could have been meant.
-std::unique_ptr<TensorStore> openTensorStore(const std::string &path);
-
-/// What openTensorStore would open there now, as a path that stays the same
-/// while a run saves: of a folder of steps the newest, else `path` itself.
-std::string findCheckpoint(const std::string &path);
-
 /// Reads parts of one tensor. Every block that is touched is checked once.
 /// Where the tensor and its boxes are whole along the last dimensions, these
 /// count as one, so that rows are copied many at a time.
@@ -151,4 +140,4 @@ private:
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_TENSORSTORE_H
+#endif // FSDP_RUNTIME_CHECKPOINT_STORE_TENSORSTORE_H

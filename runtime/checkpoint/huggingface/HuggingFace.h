@@ -5,11 +5,11 @@
 // of models is its table (include/fsdp/Families/Families.h).
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_CHECKPOINT_HUGGINGFACE_H
-#define FSDP_CHECKPOINT_HUGGINGFACE_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_HUGGINGFACE_HUGGINGFACE_H
+#define FSDP_RUNTIME_CHECKPOINT_HUGGINGFACE_HUGGINGFACE_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Families/ModelConfig.h"
+#include "runtime/checkpoint/store/TensorStore.h"
 #include <optional>
 
 namespace fsdp::checkpoint {
@@ -58,4 +58,4 @@ ExportSummary exportHuggingFace(TensorStore &store, const std::string &path,
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_HUGGINGFACE_H
+#endif // FSDP_RUNTIME_CHECKPOINT_HUGGINGFACE_HUGGINGFACE_H

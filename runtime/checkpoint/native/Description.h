@@ -1,8 +1,8 @@
 //===- Description.h - What a store holds, for programs ---------*- C++ -*-===//
-#ifndef FSDP_CHECKPOINT_DESCRIPTION_H
-#define FSDP_CHECKPOINT_DESCRIPTION_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_NATIVE_DESCRIPTION_H
+#define FSDP_RUNTIME_CHECKPOINT_NATIVE_DESCRIPTION_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "runtime/checkpoint/store/TensorStore.h"
 
 namespace fsdp::checkpoint {
 
@@ -11,4 +11,4 @@ std::string descriptionText(const TensorStore &store);
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_DESCRIPTION_H
+#endif // FSDP_RUNTIME_CHECKPOINT_NATIVE_DESCRIPTION_H

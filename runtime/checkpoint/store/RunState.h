@@ -1,6 +1,6 @@
 //===- RunState.h - Where a run stands --------------------------*- C++ -*-===//
-#ifndef FSDP_CHECKPOINT_RUNSTATE_H
-#define FSDP_CHECKPOINT_RUNSTATE_H
+#ifndef FSDP_RUNTIME_CHECKPOINT_STORE_RUNSTATE_H
+#define FSDP_RUNTIME_CHECKPOINT_STORE_RUNSTATE_H
 
 #include "fsdp/Support/Checksum.h"
 #include <cstdint>
@@ -47,4 +47,4 @@ struct RunState {
 
 } // namespace fsdp::checkpoint
 
-#endif // FSDP_CHECKPOINT_RUNSTATE_H
+#endif // FSDP_RUNTIME_CHECKPOINT_STORE_RUNSTATE_H

@@ -1,13 +1,13 @@
-//===- Mlp.h - The MLP of FSDP tutorials ------------------------*- C++ -*-===//
+//===- MlpModel.h - The MLP of FSDP tutorials -------------------*- C++ -*-===//
 //
 // `layers` x (Linear + ReLU) of one width with a mean squared error: nothing
 // but big matmuls, which makes memory and overlap easy to reason about.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_TRACE_MLP_H
-#define FSDP_TRACE_MLP_H
+#ifndef FSDP_FAMILIES_MLPMODEL_H
+#define FSDP_FAMILIES_MLPMODEL_H
 
-#include "fsdp/Trace/ModelSpec.h"
+#include "fsdp/Families/MlpConfig.h"
 #include "fsdp/Trace/Module.h"
 
 namespace fsdp::model {
@@ -27,4 +27,4 @@ private:
 
 } // namespace fsdp::model
 
-#endif // FSDP_TRACE_MLP_H
+#endif // FSDP_FAMILIES_MLPMODEL_H

@@ -1,4 +1,4 @@
-//===- Llama.h - Llama 3 ----------------------------------------*- C++ -*-===//
+//===- LlamaModel.h - Llama 3 -----------------------------------*- C++ -*-===//
 //
 // The model of "The Llama 3 Herd of Models" (Dubey et al., 2024): pre-norm
 // transformer blocks with grouped-query attention (Ainslie et al., 2023),
@@ -6,10 +6,10 @@
 // registration order and initialisers are torchtitan's.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_TRACE_LLAMA_H
-#define FSDP_TRACE_LLAMA_H
+#ifndef FSDP_FAMILIES_LLAMAMODEL_H
+#define FSDP_FAMILIES_LLAMAMODEL_H
 
-#include "fsdp/Trace/ModelSpec.h"
+#include "fsdp/Families/LlamaConfig.h"
 #include "fsdp/Trace/Module.h"
 
 namespace fsdp::model {
@@ -69,4 +69,4 @@ private:
 
 } // namespace fsdp::model
 
-#endif // FSDP_TRACE_LLAMA_H
+#endif // FSDP_FAMILIES_LLAMAMODEL_H

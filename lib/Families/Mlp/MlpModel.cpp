@@ -1,5 +1,5 @@
-//===- Mlp.cpp - The MLP of FSDP tutorials --------------------------------===//
-#include "fsdp/Trace/Mlp.h"
+//===- MlpModel.cpp - The MLP of FSDP tutorials ---------------------------===//
+#include "fsdp/Families/MlpModel.h"
 #include "fsdp/Support/RangeNames.h"
 #include <cmath>
 
