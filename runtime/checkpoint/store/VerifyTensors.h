@@ -1,7 +1,7 @@
 //===- VerifyTensors.h - Whether bytes are as they were written -*- C++ -*-===//
 #ifndef FSDP_RUNTIME_CHECKPOINT_STORE_VERIFYTENSORS_H
 #define FSDP_RUNTIME_CHECKPOINT_STORE_VERIFYTENSORS_H
->
+
 #include "TensorStore.h"
 
 namespace fsdp::checkpoint {
@@ -19,5 +19,4 @@ Verification verifyTensors(const TensorStore &store, int threads,
 
 } // namespace fsdp::checkpoint
 
-<#endif // FSDP_RUNTIME_CHECKPOINT_STORE_VERIFYTENSORS_H
->
+#endif // FSDP_RUNTIME_CHECKPOINT_STORE_VERIFYTENSORS_H
