@@ -1,6 +1,6 @@
-//===- ExecPasses.td - The last passes: bytes and order -------*- tablegen -*-===//
+//===- ExecPasses.td - Bytes and order ---------------------*- tablegen -*-===//
 //
-// The part of Passes.td behind the schedule, in pipeline order.
+// The passes of Exec/, in pipeline order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EXEC_PASSES

@@ -156,14 +156,15 @@ static void addOrder(OpPassManager &pm) {
 }
 
 void fsdp::buildTrainPipeline(OpPassManager &pm,
-                              const TrainPipelineOptions &options, Phase last) {
+                              const TrainPipelineOptions &options,
+                              PipelineLevel last) {
   addGraph(pm, options);
-  if (last == Phase::Graph)
+  if (last == PipelineLevel::Graph)
     return;
   addSharding(pm, options);
   addPlan(pm, options);
   addPlannedSchedule(pm, options);
-  if (last == Phase::Schedule)
+  if (last == PipelineLevel::Schedule)
     return;
   addArena(pm, options);
   addOrder(pm);

@@ -152,7 +152,7 @@ struct TrainPipelineOptions
 };
 
 /// Where the pipeline can stop.
-enum class Phase {
+enum class PipelineLevel {
   Graph,    ///< nn: what is computed, in which types
   Schedule, ///< nn and fsdp: when every tensor moves
   Exec,     ///< exec: in which bytes everything runs
@@ -161,7 +161,7 @@ enum class Phase {
 /// From the graph of a model to a planned exec module.
 void buildTrainPipeline(mlir::OpPassManager &pm,
                         const TrainPipelineOptions &options,
-                        Phase last = Phase::Exec);
+                        PipelineLevel last = PipelineLevel::Exec);
 
 /// Its part that writes the addresses and makes the plan, and what follows up
 /// to the arena: what a plan takes, without events and proofs.

@@ -3,6 +3,7 @@
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Json.h"
+#include "fsdp/Target/CollectivePieces.h"
 #include <algorithm>
 
 using namespace fsdp;
@@ -13,10 +14,6 @@ using Field = JsonField;
 //===----------------------------------------------------------------------===//
 // Queries
 //===----------------------------------------------------------------------===//
-
-int64_t rt::elementCount(const std::vector<int64_t> &shape) {
-  return productOf(shape).saturated();
-}
 
 int64_t RangeInfo::elements() const { return elementCount(shape); }
 
@@ -60,7 +57,7 @@ static bool isSame(const AxisRef &a, const AxisRef &b) {
   return a.axis == b.axis && a.pre == b.pre && a.size == b.size;
 }
 
-bool Placement::operator==(const Placement &other) const {
+bool RangePlacement::operator==(const RangePlacement &other) const {
   auto sameAxes = [](const std::vector<AxisRef> &a,
                      const std::vector<AxisRef> &b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), isSame);
@@ -76,81 +73,19 @@ ShardView Manifest::shardView(const RangeInfo &range, int64_t rank) const {
   ShardView view;
   std::vector<int64_t> mesh = meshSizes();
   for (size_t d = 0; d < range.full.size(); ++d) {
-    Placement::Dim axes;
+    RangePlacement::Dim axes;
     if (range.placement)
       axes = range.placement->dims[d];
     Coordinate compute = coordinateOf(axes.compute, mesh, rank);
     Coordinate storage = coordinateOf(axes.storage, mesh, rank);
     int64_t part = range.full[d] / compute.count;
-    int64_t size = ceilDiv(part, storage.count), first = compute.index * part;
-    // The last pieces may be short or empty.
-    int64_t begin = std::min(storage.index * size, part);
-    int64_t end = std::min(begin + size, part);
-    view.dims.push_back({first + begin, first + end, size});
+    int64_t size = ceilDiv(part, storage.count);
+    Part piece = pieceAt(part, size, storage.index);
+    view.offsets.push_back(compute.index * part + piece.offset);
+    view.sizes.push_back(piece.count);
+    view.stored.push_back(size);
   }
   return view;
-}
-
-namespace {
-
-/// The runs of a box. Dimensions from `cut` on are whole, so that a run goes
-/// through all of them and through what the box has of the one before.
-class Runs {
-public:
-  using Run = std::function<void(int64_t, int64_t, int64_t)>;
-
-  Runs(const ShardView &view, const std::vector<int64_t> &full, const Run &run)
-      : view(view), full(full), run(run), cut(full.size()) {
-    auto isWhole = [&](size_t d) {
-      const ShardView::Dim &dim = view.dims[d];
-      return dim.begin == 0 && dim.end == full[d] && dim.size == full[d];
-    };
-    for (; cut > 0 && isWhole(cut - 1); --cut)
-      inner *= full[cut - 1];
-  }
-
-  /// `stored` and `whole` count what lies before along the dimensions so far.
-  void visit(size_t d = 0, int64_t stored = 0, int64_t whole = 0) const {
-    if (cut == 0)
-      return run(0, 0, inner);
-    const ShardView::Dim &dim = view.dims[d];
-    stored *= dim.size;
-    whole = whole * full[d] + dim.begin;
-    int64_t count = dim.end - dim.begin;
-    if (d + 1 == cut) {
-      if (count > 0)
-        run(stored * inner, whole * inner, count * inner);
-      return;
-    }
-    for (int64_t i = 0; i < count; ++i)
-      visit(d + 1, stored + i, whole + i);
-  }
-
-private:
-  const ShardView &view;
-  const std::vector<int64_t> &full;
-  const Run &run;
-  size_t cut;
-  int64_t inner = 1;
-};
-
-} // namespace
-
-void rt::forEachRun(const ShardView &view, const std::vector<int64_t> &full,
-                    const std::function<void(int64_t, int64_t, int64_t)> &run) {
-  Runs(view, full, run).visit();
-}
-
-void rt::forEachRunWithin(
-    int64_t first, int64_t count, const ShardView &view,
-    const std::vector<int64_t> &full,
-    const std::function<void(int64_t, int64_t, int64_t)> &run) {
-  forEachRun(view, full, [&](int64_t stored, int64_t whole, int64_t length) {
-    int64_t begin = std::max(stored, first);
-    int64_t end = std::min(stored + length, first + count);
-    if (begin < end)
-      run(begin, whole + begin - stored, end - begin);
-  });
 }
 
 const char *rt::dtypeName(DType type) {
@@ -254,8 +189,9 @@ static bool overlap(AxisRef a, AxisRef b) {
   return b.pre % (a.pre * a.size) != 0;
 }
 
-static Placement parsePlacement(const Manifest &manifest, const Field &field) {
-  Placement placement;
+static RangePlacement parsePlacement(const Manifest &manifest,
+                                     const Field &field) {
+  RangePlacement placement;
   std::vector<AxisRef> seen;
   auto parseAxes = [&](const Field &list) {
     std::vector<AxisRef> axes;
@@ -280,9 +216,8 @@ static Placement parsePlacement(const Manifest &manifest, const Field &field) {
 /// Checks that the stored shape is the rank's part of the full one.
 static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
                            const Field &field) {
-  std::vector<int64_t> expected = range.full;
   if (range.placement) {
-    const std::vector<Placement::Dim> &dims = range.placement->dims;
+    const std::vector<RangePlacement::Dim> &dims = range.placement->dims;
     if (dims.size() != range.full.size())
       field.fail("the placement has " + std::to_string(dims.size()) +
                  " dimensions, the tensor has " +
@@ -295,11 +230,10 @@ static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
                    " into " + std::to_string(parts) +
                    " parts, which do not divide its " +
                    std::to_string(range.full[d]));
-      expected[d] = ceilDiv(range.full[d] / parts,
-                            coordinateOf(dims[d].storage, mesh, 0).count);
     }
   }
-  if (expected != range.shape)
+  // All ranks have room for as much.
+  if (manifest.shardView(range, /*rank=*/0).stored != range.shape)
     field.fail("the shape is not the rank's part of the full shape");
 }
 
@@ -307,13 +241,11 @@ static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
   RangeInfo range;
   range.name = unnamed.at("name").string();
   const Field &field = unnamed;
-  static const char *const roles[] = {"parameter", "state", "buffer",
-                                      "gradient",  "input", "output"};
-  range.role = field.at("role").string();
-  if (std::find(std::begin(roles), std::end(roles), range.role) ==
-      std::end(roles))
-    field.fail("'" + range.name + "' has the unknown role '" + range.role +
-               "'");
+  std::string role = field.at("role").string();
+  std::optional<RangeRole> known = roleNamed(role);
+  if (!known)
+    field.fail("'" + range.name + "' has the unknown role '" + role + "'");
+  range.role = *known;
   range.dtype = parseDType(field.at("dtype"));
   range.shape = field.at("shape").shape();
   range.full = range.shape;
@@ -333,7 +265,7 @@ static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
   if (range.offset % 64 != 0)
     field.fail("the offset of '" + range.name + "' is no multiple of 64");
   // An output that one program alone gives shares bytes with what others need.
-  bool isOutput = range.role == "output";
+  bool isOutput = range.role == RangeRole::Output;
   if (range.offset + range.bytes >
       (isOutput ? manifest.arenaBytes : manifest.persistentBytes))
     field.fail("'" + range.name + "' lies outside the " +
@@ -422,7 +354,7 @@ static ProgramInfo parseProgram(const Manifest &manifest,
   if (std::string fault = faultOf(program); !fault.empty())
     field.fail(fault);
   for (const std::string &name : program.reads)
-    if (ranges.at(name)->role == "input" &&
+    if (ranges.at(name)->role == RangeRole::Input &&
         std::find(program.inputs.begin(), program.inputs.end(), name) ==
             program.inputs.end())
       field.fail("'" + program.name + "' reads '" + name +
@@ -430,18 +362,18 @@ static ProgramInfo parseProgram(const Manifest &manifest,
   return program;
 }
 
-static std::vector<StepAction> parseStep(const Manifest &manifest,
-                                         const Field &field) {
-  std::vector<StepAction> step;
+static std::vector<ProgramRuns> parseStep(const Manifest &manifest,
+                                          const Field &field) {
+  std::vector<ProgramRuns> step;
   for (const Field &item : field.items()) {
     Field program = item.at("program");
-    StepAction action{manifest.findProgram(program.string()),
-                      item.at("times").integer(1)};
-    if (action.program < 0)
+    int index = manifest.findProgram(program.string());
+    int64_t times = item.at("times").integer(1);
+    if (index < 0)
       program.fail("there is no program '" + program.string() + "'");
-    if (action.times > kMaxActions)
+    if (times > kMaxActions)
       item.fail("a step runs a program at most 2^20 times");
-    step.push_back(action);
+    step.push_back({static_cast<size_t>(index), times});
   }
   if (step.empty())
     field.fail("a step runs at least one program");
@@ -451,7 +383,8 @@ static std::vector<StepAction> parseStep(const Manifest &manifest,
 static SharedRange sharedRange(const RangeInfo &range) {
   SharedRange shared;
   shared.shape = range.full;
-  shared.isOfModel = range.role == "parameter" || range.role == "buffer";
+  shared.isOfModel =
+      range.role == RangeRole::Parameter || range.role == RangeRole::Buffer;
   shared.beginsWithZeros =
       !range.init || range.init->kind == Initializer::Kind::Zeros;
   return shared;
@@ -468,10 +401,8 @@ static void checkSteps(const Manifest &manifest, const Field &runs,
   for (const RangeInfo &range : manifest.ranges)
     ranges[range.name] = sharedRange(range);
   std::map<std::string, StepEffects> steps;
-  for (const auto &[name, actions] : manifest.steps)
-    for (const StepAction &action : actions)
-      steps[name].list.push_back(
-          {static_cast<size_t>(action.program), action.times});
+  for (const auto &[name, list] : manifest.steps)
+    steps[name].list = list;
   for (const auto &[name, step] : runs.fields())
     for (const auto &[program, times] : step.fields())
       steps[name].stated[program] = times.integer(1);

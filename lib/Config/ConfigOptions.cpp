@@ -262,8 +262,7 @@ static void addCheckpoint(Table &table, RunConfig::Checkpoint &checkpoint) {
             "SIGINT, SIGUSR1); then it is ended, as by a second signal");
 }
 
-static void addCompilation(Table &table, RunConfig &config) {
-  RunConfig::Parallelism &parallelism = config.parallelism;
+static void addParallelism(Table &table, RunConfig::Parallelism &parallelism) {
   table.compiled = true;
   table.add("parallelism.data_parallel_replicate_degree",
             parallelism.dataParallelReplicateDegree, 1, kMaxRanks,
@@ -289,7 +288,10 @@ static void addCompilation(Table &table, RunConfig &config) {
             parallelism.fsdpReshardAfterForward, {"default", "always", "never"},
             "whether the backward pass gathers parameters again; default: all "
             "but the last unit");
-  RunConfig::Compile &compile = config.compile;
+}
+
+static void addCompilation(Table &table, RunConfig::Compile &compile) {
+  table.compiled = true;
   table.add("compile.mode", compile.mode,
             {"auto", "fully_shard", "hybrid_shard", "replicate"},
             "where parameters live: sharded over all ranks, sharded over the "
@@ -377,7 +379,8 @@ std::vector<ConfigOption> fsdp::configOptions(RunConfig &config) {
   addModel(table, config.model);
   addOptimizer(table, config);
   addTraining(table, config.training);
-  addCompilation(table, config);
+  addParallelism(table, config.parallelism);
+  addCompilation(table, config.compile);
   addCheckpoint(table, config.checkpoint);
   addReports(table, config);
   return std::move(table.options);

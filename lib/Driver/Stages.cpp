@@ -2,19 +2,19 @@
 #include "fsdp/Driver/Stages.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
-#include "fsdp/Config/Policy.h"
+#include "fsdp/Config/PlacementPolicy.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Driver/RecomputeCheck.h"
 #include "fsdp/Emit/Emit.h"
-#include "fsdp/Emit/Manifest.h"
-#include "fsdp/Emit/Values.h"
+#include "fsdp/Emit/EmitManifest.h"
+#include "fsdp/Emit/EmitValues.h"
 #include "fsdp/Families/ModelConfig.h"
+#include "fsdp/Families/TraceModel.h"
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
 #include "fsdp/Schedule/Program.h"
 #include "fsdp/Support/Signals.h"
-#include "fsdp/Trace/Trace.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -358,9 +358,9 @@ llvm::Error Compilation::runPasses() {
   if (request.timing)
     passes.enableTiming();
   buildTrainPipeline(passes, options,
-                     isWanted(Stage::Graph)         ? Phase::Graph
-                     : request.emit <= Stage::Costs ? Phase::Schedule
-                                                    : Phase::Exec);
+                     isWanted(Stage::Graph)         ? PipelineLevel::Graph
+                     : request.emit <= Stage::Costs ? PipelineLevel::Schedule
+                                                    : PipelineLevel::Exec);
   llvm::raw_string_ostream text(pipeline);
   passes.printAsTextualPipeline(text);
   std::optional<RecomputeCheck> check;

@@ -199,6 +199,30 @@ void ExpressionEmitter::load(exec::LoadOp op) {
          arg.isOutput);
 }
 
+void ExpressionEmitter::compare(arith::CmpFOp op) {
+  define(op,
+         compareFloat(op.getPredicate(), text(op.getLhs(), Precedence::Sum),
+                      text(op.getRhs(), Precedence::Sum)),
+         Precedence::Compare, "c");
+}
+
+void ExpressionEmitter::select(arith::SelectOp op) {
+  define(op,
+         text(op.getCondition(), Precedence::Or) + " ? " +
+             text(op.getTrueValue(), Precedence::Or) + " : " +
+             text(op.getFalseValue(), Precedence::Or),
+         Precedence::Select, "t");
+}
+
+void ExpressionEmitter::widen(arith::ExtFOp op) {
+  // Already held as the float that it widens to.
+  Expression in = known.find(op.getIn())->second;
+  if (isVariable(in.text))
+    bind(op, in.text);
+  else
+    define(op, in.text, in.precedence, "t");
+}
+
 std::string ExpressionEmitter::stored(Value value, const KernelArgument &arg) {
   std::string v = text(value, Precedence::Select);
   return arg.type.getElementType().isBF16() ? "toBF16(" + v + ")" : v;
@@ -233,36 +257,18 @@ LogicalResult ExpressionEmitter::scalar(Operation *op) {
       })
       .Case<arith::MaximumFOp>([&](auto o) { call(o, "math::max"); })
       .Case<arith::MinimumFOp>([&](auto o) { call(o, "math::min"); })
-      .Case<arith::CmpFOp>([&](arith::CmpFOp o) {
-        define(o,
-               compareFloat(o.getPredicate(), text(o.getLhs(), P::Sum),
-                            text(o.getRhs(), P::Sum)),
-               P::Compare, "c");
-      })
+      .Case<arith::CmpFOp>([&](arith::CmpFOp o) { compare(o); })
       .Case<arith::CmpIOp>([&](arith::CmpIOp o) {
         if (const char *symbol = compareInteger(o.getPredicate()))
           binary(o, symbol, P::Compare);
         else
           spelled = false;
       })
-      .Case<arith::SelectOp>([&](arith::SelectOp o) {
-        define(o,
-               text(o.getCondition(), P::Or) + " ? " +
-                   text(o.getTrueValue(), P::Or) + " : " +
-                   text(o.getFalseValue(), P::Or),
-               P::Select, "t");
-      })
+      .Case<arith::SelectOp>([&](arith::SelectOp o) { select(o); })
       .Case<arith::SIToFPOp>([&](auto o) { call(o, "float"); })
       .Case<arith::FPToSIOp>([&](auto o) { call(o, "int32_t"); })
       .Case<arith::TruncFOp>([&](auto o) { call(o, "roundBF16"); })
-      .Case<arith::ExtFOp>([&](arith::ExtFOp o) {
-        // Already held as the float that it widens to.
-        Expression in = known.find(o.getIn())->second;
-        if (isVariable(in.text))
-          bind(o, in.text);
-        else
-          define(o, in.text, in.precedence, "t");
-      })
+      .Case<arith::ExtFOp>([&](arith::ExtFOp o) { widen(o); })
       .Case<math::ExpOp>([&](auto o) { call(o, "math::exp"); })
       .Case<math::LogOp>([&](auto o) { call(o, "math::log"); })
       .Case<math::TanhOp>([&](auto o) { call(o, "math::tanh"); })

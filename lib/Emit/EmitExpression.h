@@ -61,6 +61,9 @@ private:
   void binary(mlir::Operation *op, llvm::StringRef symbol, Precedence p);
   void call(mlir::Operation *op, llvm::StringRef function);
   mlir::LogicalResult constant(mlir::arith::ConstantOp op);
+  void compare(mlir::arith::CmpFOp op);
+  void select(mlir::arith::SelectOp op);
+  void widen(mlir::arith::ExtFOp op);
   void load(exec::LoadOp op);
   std::string stored(mlir::Value value, const KernelArgument &arg);
   static std::string element(const KernelArgument &arg);

@@ -1,6 +1,6 @@
 //===- Families.cpp - The table of families -------------------------------===//
 #include "fsdp/Families/Families.h"
-#include "LlamaFamily.h"
+#include "Llama/LlamaFamily.h"
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
@@ -119,12 +119,12 @@ static bool isOfLayer(const FamilyTensor &tensor) {
   return std::string(tensor.ours).find('*') != std::string::npos;
 }
 
-std::vector<NamedTensor> checkpoint::tensorsOf(const Family &family,
+std::vector<ModelTensor> checkpoint::tensorsOf(const Family &family,
                                                const ModelInfo &model) {
   Fields fields(model);
-  std::vector<NamedTensor> all;
+  std::vector<ModelTensor> all;
   auto add = [&](const FamilyTensor &kind, int64_t layer) {
-    NamedTensor tensor{
+    ModelTensor tensor{
         withLayer(kind.ours, layer), withLayer(kind.theirs, layer), {}, &kind};
     for (const char *size : kind.shape)
       tensor.shape.push_back(fields.product(size));

@@ -6,11 +6,11 @@
 #ifndef FSDP_LIB_INTERPRETER_FORMULAS_H
 #define FSDP_LIB_INTERPRETER_FORMULAS_H
 
-#include "fsdp/Interpreter/Evaluate.h"
+#include "fsdp/Interpreter/Interpreter.h"
 
 namespace fsdp::interpret {
 
-using Tensors = std::vector<Tensor>;
+using Tensors = std::vector<DenseTensor>;
 
 /// Throws std::runtime_error.
 [[noreturn]] void fail(const std::string &message);
@@ -21,40 +21,40 @@ std::vector<int64_t> shapeOf(mlir::Value value);
 std::string textOf(llvm::ArrayRef<int64_t> shape);
 
 /// Rounds to the nearest value of `element`, f32 or bf16; others stay.
-void roundTo(mlir::Type element, Tensor &tensor);
+void roundTo(mlir::Type element, DenseTensor &tensor);
 
-Tensor linear(const Tensors &in);
-Tensor linearInputGrad(const Tensors &in);
-Tensor linearWeightGrad(const Tensors &in);
-Tensor matmul(const Tensor &lhs, const Tensor &rhs, bool transposeLhs,
-              bool transposeRhs);
+DenseTensor linear(const Tensors &in);
+DenseTensor linearInputGrad(const Tensors &in);
+DenseTensor linearWeightGrad(const Tensors &in);
+DenseTensor matmul(const DenseTensor &lhs, const DenseTensor &rhs,
+                   bool transposeLhs, bool transposeRhs);
 
 Tensors rmsNorm(const Tensors &in, double eps);
-Tensor rmsNormInputGrad(const Tensors &in);
-Tensor rmsNormWeightGrad(const Tensors &in);
+DenseTensor rmsNormInputGrad(const Tensors &in);
+DenseTensor rmsNormWeightGrad(const Tensors &in);
 Tensors layerNorm(const Tensors &in, double eps);
-Tensor layerNormInputGrad(const Tensors &in);
-Tensor layerNormWeightGrad(const Tensors &in);
-Tensor softmax(const Tensor &x);
-Tensor softmaxGrad(const Tensors &in);
+DenseTensor layerNormInputGrad(const Tensors &in);
+DenseTensor layerNormWeightGrad(const Tensors &in);
+DenseTensor softmax(const DenseTensor &x);
+DenseTensor softmaxGrad(const Tensors &in);
 
-Tensor rotary(const Tensors &in, bool adjacent, bool inverse);
+DenseTensor rotary(const Tensors &in, bool adjacent, bool inverse);
 Tensors attention(const Tensors &in, double scale, bool causal);
 Tensors attentionGrad(const Tensors &in, double scale, bool causal);
 
-Tensor embedding(const Tensors &in);
-Tensor embeddingGrad(const Tensors &in, int64_t rows);
+DenseTensor embedding(const Tensors &in);
+DenseTensor embeddingGrad(const Tensors &in, int64_t rows);
 Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex);
-Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex);
+DenseTensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex);
 /// One count for each equal part of the targets, in the shape of the result.
-Tensor countLabels(const Tensor &targets, int64_t ignoreIndex,
-                   llvm::ArrayRef<int64_t> shape);
-Tensor divideByCount(const Tensors &in);
-Tensor mseLoss(const Tensors &in, int64_t count);
-Tensor mseLossGrad(const Tensors &in, int64_t count);
+DenseTensor countLabels(const DenseTensor &targets, int64_t ignoreIndex,
+                        llvm::ArrayRef<int64_t> shape);
+DenseTensor divideByCount(const Tensors &in);
+DenseTensor mseLoss(const Tensors &in, int64_t count);
+DenseTensor mseLossGrad(const Tensors &in, int64_t count);
 
-Tensor absMax(const Tensors &in);
-Tensor sumSquares(const Tensors &in);
+DenseTensor absMax(const Tensors &in);
+DenseTensor sumSquares(const Tensors &in);
 Tensors clipCoefficient(const Tensors &in, double maxNorm);
 
 } // namespace fsdp::interpret

@@ -130,7 +130,7 @@ void Run::release(Value value) {
 
 void Run::roundAs(Value like, Tensors &tensors) const {
   if (rounding == Rounding::Declared)
-    for (Tensor &tensor : tensors)
+    for (DenseTensor &tensor : tensors)
       roundTo(elementOf(like), tensor);
 }
 
@@ -188,7 +188,8 @@ struct AdamW {
         correction1(1 - std::pow(beta1, step)),
         correction2(1 - std::pow(beta2, step)) {}
 
-  void update(const Tensor &gradient, Tensor &p, Tensor &m, Tensor &v) const {
+  void update(const DenseTensor &gradient, DenseTensor &p, DenseTensor &m,
+              DenseTensor &v) const {
     if (std::isnan(clip))
       return;
     for (int64_t j = 0; j < p.size(); ++j) {
@@ -221,7 +222,7 @@ void Run::adamw(nn::AdamWOp op) {
       tensors[which] = state.read(names[which]);
     }
     for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
-      const Tensor &g = of(gradient)[rank];
+      const DenseTensor &g = of(gradient)[rank];
       for (const Tensors &tensor : tensors)
         if (tensor[rank].shape != g.shape)
           fail(nameOf(op) + " has a gradient of another shape than '" +
@@ -253,7 +254,7 @@ void Run::accumulate(nn::AccumulateOp op) {
 void Run::clear(nn::ClearOp op) {
   for (auto name : op.getNames().getAsRange<FlatSymbolRefAttr>()) {
     Tensors zeros = state.read(name.getValue());
-    for (Tensor &tensor : zeros)
+    for (DenseTensor &tensor : zeros)
       llvm::fill(tensor.values, 0);
     state.write(name.getValue(), name.getValue(), std::move(zeros));
   }

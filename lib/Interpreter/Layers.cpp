@@ -9,12 +9,12 @@ namespace fsdp::interpret {
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-Tensor linear(const Tensors &in) {
-  const Tensor &x = in[0], &w = in[1];
+DenseTensor linear(const Tensors &in) {
+  const DenseTensor &x = in[0], &w = in[1];
   int64_t inner = w.shape[1], outer = w.shape[0], rows = x.size() / inner;
   std::vector<int64_t> shape = x.shape;
   shape.back() = outer;
-  Tensor y = Tensor::full(shape);
+  DenseTensor y = DenseTensor::full(shape);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t o = 0; o < outer; ++o) {
       double sum = in.size() > 2 ? in[2].values[o] : 0;
@@ -26,12 +26,12 @@ Tensor linear(const Tensors &in) {
 }
 
 // Operands: dy, w.
-Tensor linearInputGrad(const Tensors &in) {
-  const Tensor &dy = in[0], &w = in[1];
+DenseTensor linearInputGrad(const Tensors &in) {
+  const DenseTensor &dy = in[0], &w = in[1];
   int64_t outer = w.shape[0], inner = w.shape[1], rows = dy.size() / outer;
   std::vector<int64_t> shape = dy.shape;
   shape.back() = inner;
-  Tensor dx = Tensor::full(shape);
+  DenseTensor dx = DenseTensor::full(shape);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i)
@@ -41,11 +41,11 @@ Tensor linearInputGrad(const Tensors &in) {
 }
 
 // Operands: dy, x and, where there is one, the sum so far.
-Tensor linearWeightGrad(const Tensors &in) {
-  const Tensor &dy = in[0], &x = in[1];
+DenseTensor linearWeightGrad(const Tensors &in) {
+  const DenseTensor &dy = in[0], &x = in[1];
   int64_t outer = dy.shape.back(), inner = x.shape.back();
   int64_t rows = dy.size() / outer;
-  Tensor dw = in.size() > 2 ? in[2] : Tensor::full({outer, inner});
+  DenseTensor dw = in.size() > 2 ? in[2] : DenseTensor::full({outer, inner});
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i)
@@ -54,8 +54,8 @@ Tensor linearWeightGrad(const Tensors &in) {
   return dw;
 }
 
-Tensor matmul(const Tensor &lhs, const Tensor &rhs, bool transposeLhs,
-              bool transposeRhs) {
+DenseTensor matmul(const DenseTensor &lhs, const DenseTensor &rhs,
+                   bool transposeLhs, bool transposeRhs) {
   int64_t rank = lhs.rank();
   int64_t m = lhs.shape[rank - (transposeLhs ? 1 : 2)];
   int64_t k = lhs.shape[rank - (transposeLhs ? 2 : 1)];
@@ -63,7 +63,7 @@ Tensor matmul(const Tensor &lhs, const Tensor &rhs, bool transposeLhs,
   std::vector<int64_t> shape = lhs.shape;
   shape[rank - 2] = m;
   shape[rank - 1] = n;
-  Tensor c = Tensor::full(shape);
+  DenseTensor c = DenseTensor::full(shape);
   int64_t batches = lhs.size() / std::max<int64_t>(m * k, 1);
   for (int64_t batch = 0; batch < batches; ++batch) {
     const double *a = lhs.values.data() + batch * m * k;
@@ -85,12 +85,13 @@ Tensor matmul(const Tensor &lhs, const Tensor &rhs, bool transposeLhs,
 //===----------------------------------------------------------------------===//
 
 /// One value per row of `x`.
-static Tensor rowStatistic(const Tensor &x) {
-  return Tensor::full({x.shape.begin(), x.shape.end() - 1});
+static DenseTensor rowStatistic(const DenseTensor &x) {
+  return DenseTensor::full({x.shape.begin(), x.shape.end() - 1});
 }
 
 /// Calls `visit(row, first element of the row)` for each row of `x`.
-template <typename Visit> static void forEachRow(const Tensor &x, Visit visit) {
+template <typename Visit>
+static void forEachRow(const DenseTensor &x, Visit visit) {
   int64_t cols = x.shape.back();
   for (int64_t row = 0; row * cols < x.size(); ++row)
     visit(row, row * cols);
@@ -105,8 +106,8 @@ template <typename Term> static double meanOf(int64_t cols, Term term) {
 }
 
 Tensors rmsNorm(const Tensors &in, double eps) {
-  const Tensor &x = in[0], &w = in[1];
-  Tensor y = Tensor::full(x.shape), rstd = rowStatistic(x);
+  const DenseTensor &x = in[0], &w = in[1];
+  DenseTensor y = DenseTensor::full(x.shape), rstd = rowStatistic(x);
   int64_t cols = x.shape.back();
   forEachRow(x, [&](int64_t row, int64_t base) {
     double square = meanOf(cols, [&](int64_t c) {
@@ -120,9 +121,9 @@ Tensors rmsNorm(const Tensors &in, double eps) {
 }
 
 // Operands: x, w, rstd, dy.
-Tensor rmsNormInputGrad(const Tensors &in) {
-  const Tensor &x = in[0], &w = in[1], &rstd = in[2], &dy = in[3];
-  Tensor dx = Tensor::full(x.shape);
+DenseTensor rmsNormInputGrad(const Tensors &in) {
+  const DenseTensor &x = in[0], &w = in[1], &rstd = in[2], &dy = in[3];
+  DenseTensor dx = DenseTensor::full(x.shape);
   int64_t cols = x.shape.back();
   forEachRow(x, [&](int64_t row, int64_t base) {
     double r = rstd.values[row];
@@ -137,10 +138,10 @@ Tensor rmsNormInputGrad(const Tensors &in) {
 }
 
 // Operands: x, rstd, dy.
-Tensor rmsNormWeightGrad(const Tensors &in) {
-  const Tensor &x = in[0], &rstd = in[1], &dy = in[2];
+DenseTensor rmsNormWeightGrad(const Tensors &in) {
+  const DenseTensor &x = in[0], &rstd = in[1], &dy = in[2];
   int64_t cols = x.shape.back();
-  Tensor dw = Tensor::full({cols});
+  DenseTensor dw = DenseTensor::full({cols});
   forEachRow(x, [&](int64_t row, int64_t base) {
     for (int64_t c = 0; c < cols; ++c)
       dw.values[c] +=
@@ -150,8 +151,9 @@ Tensor rmsNormWeightGrad(const Tensors &in) {
 }
 
 Tensors layerNorm(const Tensors &in, double eps) {
-  const Tensor &x = in[0], &w = in[1], &b = in[2];
-  Tensor y = Tensor::full(x.shape), mean = rowStatistic(x), rstd = mean;
+  const DenseTensor &x = in[0], &w = in[1], &b = in[2];
+  DenseTensor y = DenseTensor::full(x.shape), mean = rowStatistic(x),
+              rstd = mean;
   int64_t cols = x.shape.back();
   forEachRow(x, [&](int64_t row, int64_t base) {
     double centre = meanOf(cols, [&](int64_t c) { return x.values[base + c]; });
@@ -169,10 +171,10 @@ Tensors layerNorm(const Tensors &in, double eps) {
 }
 
 // Operands: x, w, mean, rstd, dy.
-Tensor layerNormInputGrad(const Tensors &in) {
-  const Tensor &x = in[0], &w = in[1], &mean = in[2], &rstd = in[3];
-  const Tensor &dy = in[4];
-  Tensor dx = Tensor::full(x.shape);
+DenseTensor layerNormInputGrad(const Tensors &in) {
+  const DenseTensor &x = in[0], &w = in[1], &mean = in[2], &rstd = in[3];
+  const DenseTensor &dy = in[4];
+  DenseTensor dx = DenseTensor::full(x.shape);
   int64_t cols = x.shape.back();
   forEachRow(x, [&](int64_t row, int64_t base) {
     auto n = [&](int64_t c) {
@@ -188,10 +190,10 @@ Tensor layerNormInputGrad(const Tensors &in) {
 }
 
 // Operands: x, mean, rstd, dy.
-Tensor layerNormWeightGrad(const Tensors &in) {
-  const Tensor &x = in[0], &mean = in[1], &rstd = in[2], &dy = in[3];
+DenseTensor layerNormWeightGrad(const Tensors &in) {
+  const DenseTensor &x = in[0], &mean = in[1], &rstd = in[2], &dy = in[3];
   int64_t cols = x.shape.back();
-  Tensor dw = Tensor::full({cols});
+  DenseTensor dw = DenseTensor::full({cols});
   forEachRow(x, [&](int64_t row, int64_t base) {
     for (int64_t c = 0; c < cols; ++c)
       dw.values[c] += dy.values[base + c] *
@@ -211,8 +213,8 @@ static double logSumExp(const double *x, int64_t cols) {
   return max + std::log(sum);
 }
 
-Tensor softmax(const Tensor &x) {
-  Tensor p = Tensor::full(x.shape);
+DenseTensor softmax(const DenseTensor &x) {
+  DenseTensor p = DenseTensor::full(x.shape);
   int64_t cols = x.shape.back();
   forEachRow(x, [&](int64_t, int64_t base) {
     double lse = logSumExp(&x.values[base], cols);
@@ -223,9 +225,9 @@ Tensor softmax(const Tensor &x) {
 }
 
 // Operands: p, dy.
-Tensor softmaxGrad(const Tensors &in) {
-  const Tensor &p = in[0], &dy = in[1];
-  Tensor dx = Tensor::full(p.shape);
+DenseTensor softmaxGrad(const Tensors &in) {
+  const DenseTensor &p = in[0], &dy = in[1];
+  DenseTensor dx = DenseTensor::full(p.shape);
   int64_t cols = p.shape.back();
   forEachRow(p, [&](int64_t, int64_t base) {
     double sum = cols * meanOf(cols, [&](int64_t c) {
@@ -242,9 +244,9 @@ Tensor softmaxGrad(const Tensors &in) {
 //===----------------------------------------------------------------------===//
 
 // Operands: x [batch, sequence, heads, head_dim], table [positions, pairs, 2].
-Tensor rotary(const Tensors &in, bool adjacent, bool inverse) {
-  const Tensor &x = in[0], &table = in[1];
-  Tensor y = Tensor::full(x.shape);
+DenseTensor rotary(const Tensors &in, bool adjacent, bool inverse) {
+  const DenseTensor &x = in[0], &table = in[1];
+  DenseTensor y = DenseTensor::full(x.shape);
   int64_t sequence = x.shape[1], heads = x.shape[2], dim = x.shape[3];
   forEachRow(x, [&](int64_t row, int64_t base) {
     int64_t position = row / heads % sequence;
@@ -267,7 +269,8 @@ namespace {
 
 /// Indices and scores of one attention problem.
 struct AttentionProblem {
-  AttentionProblem(const Tensor &q, const Tensor &k, double scale, bool causal)
+  AttentionProblem(const DenseTensor &q, const DenseTensor &k, double scale,
+                   bool causal)
       : batch(q.shape[0]), queries(q.shape[1]), keys(k.shape[1]),
         heads(q.shape[2]), kvHeads(k.shape[2]), dim(q.shape[3]), scale(scale),
         causal(causal) {}
@@ -303,10 +306,10 @@ struct AttentionProblem {
 } // namespace
 
 Tensors attention(const Tensors &in, double scale, bool causal) {
-  const Tensor &q = in[0], &k = in[1], &v = in[2];
+  const DenseTensor &q = in[0], &k = in[1], &v = in[2];
   AttentionProblem p(q, k, scale, causal);
-  Tensor o = Tensor::full(q.shape);
-  Tensor lse = Tensor::full({p.batch, p.heads, p.queries});
+  DenseTensor o = DenseTensor::full(q.shape);
+  DenseTensor lse = DenseTensor::full({p.batch, p.heads, p.queries});
   p.forEach([&](int64_t b, int64_t h, int64_t i) {
     std::vector<double> scores(p.visible(i));
     for (size_t j = 0; j < scores.size(); ++j)
@@ -324,11 +327,12 @@ Tensors attention(const Tensors &in, double scale, bool causal) {
 
 // Operands: q, k, v, o, lse, do.
 Tensors attentionGrad(const Tensors &in, double scale, bool causal) {
-  const Tensor &q = in[0], &k = in[1], &v = in[2], &o = in[3], &lse = in[4];
-  const Tensor &dO = in[5];
+  const DenseTensor &q = in[0], &k = in[1], &v = in[2], &o = in[3],
+                    &lse = in[4];
+  const DenseTensor &dO = in[5];
   AttentionProblem p(q, k, scale, causal);
-  Tensor dq = Tensor::full(q.shape);
-  Tensor dk = Tensor::full(k.shape), dv = dk;
+  DenseTensor dq = DenseTensor::full(q.shape);
+  DenseTensor dk = DenseTensor::full(k.shape), dv = dk;
   p.forEach([&](int64_t b, int64_t h, int64_t i) {
     int64_t row = p.query(b, i, h);
     double delta = p.dot(&dO.values[row], &o.values[row]);
@@ -353,12 +357,12 @@ Tensors attentionGrad(const Tensors &in, double scale, bool causal) {
 // Embedding and losses
 //===----------------------------------------------------------------------===//
 
-Tensor embedding(const Tensors &in) {
-  const Tensor &indices = in[0], &table = in[1];
+DenseTensor embedding(const Tensors &in) {
+  const DenseTensor &indices = in[0], &table = in[1];
   int64_t width = table.shape[1];
   std::vector<int64_t> shape = indices.shape;
   shape.push_back(width);
-  Tensor y = Tensor::full(shape);
+  DenseTensor y = DenseTensor::full(shape);
   for (int64_t i = 0; i < indices.size(); ++i)
     for (int64_t c = 0; c < width; ++c)
       y.values[i * width + c] =
@@ -366,10 +370,10 @@ Tensor embedding(const Tensors &in) {
   return y;
 }
 
-Tensor embeddingGrad(const Tensors &in, int64_t rows) {
-  const Tensor &indices = in[0], &dy = in[1];
+DenseTensor embeddingGrad(const Tensors &in, int64_t rows) {
+  const DenseTensor &indices = in[0], &dy = in[1];
   int64_t width = dy.shape.back();
-  Tensor dTable = Tensor::full({rows, width});
+  DenseTensor dTable = DenseTensor::full({rows, width});
   for (int64_t i = 0; i < indices.size(); ++i)
     for (int64_t c = 0; c < width; ++c)
       dTable.values.at(static_cast<int64_t>(indices.values[i]) * width + c) +=
@@ -379,8 +383,8 @@ Tensor embeddingGrad(const Tensors &in, int64_t rows) {
 
 // Gives the loss per row, and lse.
 Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex) {
-  const Tensor &logits = in[0], &targets = in[1];
-  Tensor rows = rowStatistic(logits), lse = rows;
+  const DenseTensor &logits = in[0], &targets = in[1];
+  DenseTensor rows = rowStatistic(logits), lse = rows;
   forEachRow(logits, [&](int64_t row, int64_t base) {
     lse.values[row] = logSumExp(&logits.values[base], logits.shape.back());
     int64_t target = targets.values[row];
@@ -391,9 +395,9 @@ Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex) {
 }
 
 // Operands: logits, targets, lse, dRows.
-Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex) {
-  const Tensor &logits = in[0], &targets = in[1], &lse = in[2];
-  Tensor dLogits = Tensor::full(logits.shape);
+DenseTensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex) {
+  const DenseTensor &logits = in[0], &targets = in[1], &lse = in[2];
+  DenseTensor dLogits = DenseTensor::full(logits.shape);
   forEachRow(logits, [&](int64_t row, int64_t base) {
     int64_t target = targets.values[row];
     if (target == ignoreIndex)
@@ -406,17 +410,17 @@ Tensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex) {
   return dLogits;
 }
 
-Tensor countLabels(const Tensor &targets, int64_t ignoreIndex,
-                   llvm::ArrayRef<int64_t> shape) {
-  Tensor counts = Tensor::full(shape.vec());
+DenseTensor countLabels(const DenseTensor &targets, int64_t ignoreIndex,
+                        llvm::ArrayRef<int64_t> shape) {
+  DenseTensor counts = DenseTensor::full(shape.vec());
   int64_t part = targets.size() / counts.size();
   for (int64_t i = 0; i < targets.size(); ++i)
     counts.values[i / part] += targets.values[i] != ignoreIndex;
   return counts;
 }
 
-Tensor divideByCount(const Tensors &in) {
-  Tensor means = in[0];
+DenseTensor divideByCount(const Tensors &in) {
+  DenseTensor means = in[0];
   for (int64_t i = 0; i < means.size(); ++i) {
     double count = in[1].values[i];
     means.values[i] = count == 0 ? 0 : means.values[i] / count;
@@ -424,16 +428,16 @@ Tensor divideByCount(const Tensors &in) {
   return means;
 }
 
-Tensor mseLoss(const Tensors &in, int64_t count) {
+DenseTensor mseLoss(const Tensors &in, int64_t count) {
   double sum = 0;
   for (int64_t i = 0; i < in[0].size(); ++i)
     sum += std::pow(in[0].values[i] - in[1].values[i], 2);
-  return Tensor::scalar(sum / count);
+  return DenseTensor::scalar(sum / count);
 }
 
 // Operands: prediction, target, dloss.
-Tensor mseLossGrad(const Tensors &in, int64_t count) {
-  Tensor gradient = in[0];
+DenseTensor mseLossGrad(const Tensors &in, int64_t count) {
+  DenseTensor gradient = in[0];
   for (int64_t i = 0; i < gradient.size(); ++i)
     gradient.values[i] =
         2 * (in[0].values[i] - in[1].values[i]) * in[2].values[0] / count;
@@ -452,18 +456,18 @@ static double scaleOf(double max) {
 }
 static bool hasScale(double max) { return std::isfinite(max) && max > 0; }
 
-Tensor absMax(const Tensors &in) {
+DenseTensor absMax(const Tensors &in) {
   double max = 0;
-  for (const Tensor &tensor : in)
+  for (const DenseTensor &tensor : in)
     for (double value : tensor.values)
       if (!(std::fabs(value) <= max))
         max = std::isnan(max) ? max : std::fabs(value);
-  return Tensor::scalar(max);
+  return DenseTensor::scalar(max);
 }
 
 // Operands: max, gradients...
-Tensor sumSquares(const Tensors &in) {
-  Tensor digits = Tensor::full({2});
+DenseTensor sumSquares(const Tensors &in) {
+  DenseTensor digits = DenseTensor::full({2});
   double max = in[0].values[0];
   if (!hasScale(max))
     return digits;
@@ -488,7 +492,7 @@ Tensors clipCoefficient(const Tensors &in, double maxNorm) {
                            ? std::numeric_limits<double>::quiet_NaN()
                        : maxNorm == 0 ? 1
                                       : std::min(1.0, maxNorm / (norm + 1e-6));
-  return {Tensor::scalar(norm), Tensor::scalar(coefficient)};
+  return {DenseTensor::scalar(norm), DenseTensor::scalar(coefficient)};
 }
 
 } // namespace fsdp::interpret

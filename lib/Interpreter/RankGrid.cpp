@@ -75,13 +75,13 @@ std::vector<int64_t> RankGrid::group(int64_t rank, Axes refs) const {
 //===----------------------------------------------------------------------===//
 
 /// A tensor as [outer][size along dim][inner].
-static int64_t innerOf(const Tensor &tensor, int64_t dim) {
+static int64_t innerOf(const DenseTensor &tensor, int64_t dim) {
   return stridesOf(tensor.shape)[dim];
 }
 
 /// Copies `count` indices along `dim` between two places.
-static void copyAlong(int64_t dim, int64_t count, const Tensor &from,
-                      int64_t source, Tensor &to, int64_t target) {
+static void copyAlong(int64_t dim, int64_t count, const DenseTensor &from,
+                      int64_t source, DenseTensor &to, int64_t target) {
   int64_t inner = innerOf(from, dim);
   int64_t outer = 1;
   for (int64_t i = 0; i < dim; ++i)
@@ -93,11 +93,12 @@ static void copyAlong(int64_t dim, int64_t count, const Tensor &from,
   }
 }
 
-Tensor cut(const Tensor &full, int64_t dim, int64_t parts, int64_t position) {
+DenseTensor cut(const DenseTensor &full, int64_t dim, int64_t parts,
+                int64_t position) {
   int64_t size = dist::shardSize(full.shape[dim], parts);
   std::vector<int64_t> shape = full.shape;
   shape[dim] = size;
-  Tensor shard = Tensor::full(shape);
+  DenseTensor shard = DenseTensor::full(shape);
   int64_t count =
       std::clamp<int64_t>(full.shape[dim] - position * size, 0, size);
   if (count > 0)
@@ -105,24 +106,24 @@ Tensor cut(const Tensor &full, int64_t dim, int64_t parts, int64_t position) {
   return shard;
 }
 
-Tensor join(ArrayRef<const Tensor *> pieces, int64_t dim) {
+DenseTensor join(ArrayRef<const DenseTensor *> pieces, int64_t dim) {
   std::vector<int64_t> shape = pieces[0]->shape;
   shape[dim] = 0;
-  for (const Tensor *piece : pieces)
+  for (const DenseTensor *piece : pieces)
     shape[dim] += piece->shape[dim];
-  Tensor whole = Tensor::full(shape);
+  DenseTensor whole = DenseTensor::full(shape);
   int64_t at = 0;
-  for (const Tensor *piece : pieces) {
+  for (const DenseTensor *piece : pieces) {
     copyAlong(dim, piece->shape[dim], *piece, 0, whole, at);
     at += piece->shape[dim];
   }
   return whole;
 }
 
-Tensor prefix(const Tensor &tensor, int64_t dim, int64_t size) {
+DenseTensor prefix(const DenseTensor &tensor, int64_t dim, int64_t size) {
   std::vector<int64_t> shape = tensor.shape;
   shape[dim] = size;
-  Tensor first = Tensor::full(shape);
+  DenseTensor first = DenseTensor::full(shape);
   copyAlong(dim, size, tensor, 0, first, 0);
   return first;
 }
@@ -135,7 +136,7 @@ Tensors RankGrid::gather(const Tensors &local, Axes refs, int64_t dim,
                          int64_t size) const {
   Tensors full;
   for (int64_t rank = 0; rank < world; ++rank) {
-    std::vector<const Tensor *> pieces;
+    std::vector<const DenseTensor *> pieces;
     for (int64_t member : group(rank, refs))
       pieces.push_back(&local[member]);
     full.push_back(prefix(join(pieces, dim), dim, size));
@@ -154,7 +155,7 @@ Tensors RankGrid::parts(Tensors whole, const dist::Placement &placement) const {
   // Of a sum the first rank has all; the others add nothing.
   for (int64_t rank = 0; rank < world; ++rank)
     if (position(rank, placement.partial) != 0)
-      whole[rank] = Tensor::full(whole[rank].shape);
+      whole[rank] = DenseTensor::full(whole[rank].shape);
   for (auto [dim, axes] : llvm::enumerate(placement.dims))
     for (Axes stage : {Axes(axes.compute), Axes(axes.storage)})
       if (!stage.empty())
@@ -168,7 +169,7 @@ static bool isSame(double a, double b) {
 }
 
 static void checkReplica(StringRef name, const Tensors &whole, int64_t rank) {
-  const Tensor &a = whole[0], &b = whole[rank];
+  const DenseTensor &a = whole[0], &b = whole[rank];
   for (int64_t i = 0; i < a.size(); ++i)
     if (!isSame(a.values[i], b.values[i]))
       fail("'" + name.str() + "' differs between rank 0 (" +
@@ -177,9 +178,9 @@ static void checkReplica(StringRef name, const Tensors &whole, int64_t rank) {
            std::to_string(i));
 }
 
-Tensor RankGrid::joined(StringRef name, const Tensors &local,
-                        const dist::Placement &placement,
-                        ArrayRef<int64_t> shape) const {
+DenseTensor RankGrid::joined(StringRef name, const Tensors &local,
+                             const dist::Placement &placement,
+                             ArrayRef<int64_t> shape) const {
   Tensors whole = local;
   if (!placement.partial.empty())
     whole = reduce(whole, placement.partial, {placement.kind, Type()});
@@ -213,26 +214,26 @@ public:
     int64_t size, stride; // ranks, and positions from one to the next
   };
 
-  Tree(std::vector<const Tensor *> leaves, std::vector<Level> levels,
+  Tree(std::vector<const DenseTensor *> leaves, std::vector<Level> levels,
        const Reduction &reduction)
       : leaves(std::move(leaves)), levels(std::move(levels)),
         reduction(reduction) {}
 
-  Tensor root() const { return rounded(level(0, 0)); }
+  DenseTensor root() const { return rounded(level(0, 0)); }
 
 private:
-  Tensor rounded(Tensor tensor) const {
+  DenseTensor rounded(DenseTensor tensor) const {
     if (reduction.rounded)
       roundTo(reduction.rounded, tensor);
     return tensor;
   }
 
-  Tensor level(size_t depth, int64_t first) const {
+  DenseTensor level(size_t depth, int64_t first) const {
     return depth == levels.size() ? *leaves[first]
                                   : node(depth, first, levels[depth].size);
   }
 
-  Tensor node(size_t depth, int64_t first, int64_t count) const {
+  DenseTensor node(size_t depth, int64_t first, int64_t count) const {
     if (count == 1)
       return level(depth + 1, first);
     int64_t left = 1;
@@ -243,7 +244,7 @@ private:
         node(depth, first + left * levels[depth].stride, count - left));
   }
 
-  Tensor combine(Tensor a, const Tensor &b) const {
+  DenseTensor combine(DenseTensor a, const DenseTensor &b) const {
     bool sum = reduction.kind == dist::CollectiveReduce::Sum;
     for (int64_t i = 0; i < a.size(); ++i) {
       double &x = a.values[i], y = b.values[i];
@@ -253,7 +254,7 @@ private:
     return rounded(std::move(a));
   }
 
-  std::vector<const Tensor *> leaves;
+  std::vector<const DenseTensor *> leaves;
   std::vector<Level> levels;
   const Reduction &reduction;
 };
@@ -283,7 +284,7 @@ Tensors RankGrid::reduce(const Tensors &local, Axes refs,
       reduced[rank] = reduced[members[0]];
       continue;
     }
-    std::vector<const Tensor *> leaves;
+    std::vector<const DenseTensor *> leaves;
     for (int64_t member : members)
       leaves.push_back(&local[member]);
     reduced[rank] = Tree(std::move(leaves), levels, reduction).root();

@@ -50,9 +50,9 @@ public:
   Tensors parts(Tensors whole, const dist::Placement &placement) const;
   /// The reverse, for tensors of `shape`, on every rank. Fails if replicas
   /// differ or padding is not zero; `name` is what messages call the tensor.
-  Tensor joined(llvm::StringRef name, const Tensors &local,
-                const dist::Placement &placement,
-                llvm::ArrayRef<int64_t> shape) const;
+  DenseTensor joined(llvm::StringRef name, const Tensors &local,
+                     const dist::Placement &placement,
+                     llvm::ArrayRef<int64_t> shape) const;
 
 private:
   /// One axis or sub-axis: the digit (rank / stride) mod size.
@@ -68,13 +68,14 @@ private:
 
 /// Part `position` of `parts` of `full` along `dim`: ceil(size / parts)
 /// elements, zeros where it ends before.
-Tensor cut(const Tensor &full, int64_t dim, int64_t parts, int64_t position);
+DenseTensor cut(const DenseTensor &full, int64_t dim, int64_t parts,
+                int64_t position);
 
 /// The pieces one behind the other along `dim`.
-Tensor join(llvm::ArrayRef<const Tensor *> pieces, int64_t dim);
+DenseTensor join(llvm::ArrayRef<const DenseTensor *> pieces, int64_t dim);
 
 /// The first `size` elements along `dim`.
-Tensor prefix(const Tensor &tensor, int64_t dim, int64_t size);
+DenseTensor prefix(const DenseTensor &tensor, int64_t dim, int64_t size);
 
 } // namespace fsdp::interpret
 

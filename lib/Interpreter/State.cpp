@@ -23,7 +23,8 @@ State::Declaration State::declarationOf(StringRef name) const {
   return declaration;
 }
 
-Tensor State::initial(StringRef name, const Declaration &declaration) const {
+DenseTensor State::initial(StringRef name,
+                           const Declaration &declaration) const {
   auto given = whole.find(name.str());
   if (given == whole.end()) {
     if (isa<nn::NormalAttr, nn::UniformAttr>(declaration.init))
@@ -31,7 +32,7 @@ Tensor State::initial(StringRef name, const Declaration &declaration) const {
            "' starts with random values; it must be among the inputs");
     return initialValue(declaration.type, declaration.init);
   }
-  Tensor tensor = given->second;
+  DenseTensor tensor = given->second;
   if (ArrayRef<int64_t>(tensor.shape) != declaration.type.getShape())
     fail("input '" + name.str() + "' is " + textOf(tensor.shape) +
          ", but its declaration is " + textOf(declaration.type.getShape()));

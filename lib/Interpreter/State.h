@@ -48,8 +48,9 @@ private:
   };
 
   Declaration declarationOf(llvm::StringRef name) const;
-  Tensor initial(llvm::StringRef name, const Declaration &declaration) const;
-  Tensor joined(llvm::StringRef name, const Entry &entry) const;
+  DenseTensor initial(llvm::StringRef name,
+                      const Declaration &declaration) const;
+  DenseTensor joined(llvm::StringRef name, const Entry &entry) const;
 
   mlir::ModuleOp module;
   const RankGrid &grid;

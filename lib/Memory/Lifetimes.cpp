@@ -43,7 +43,7 @@ std::string fsdp::labelOf(Operation *op) {
 PackingProblem Lifetimes::problem() const {
   PackingProblem problem;
   problem.alignment = exec::kAlignment;
-  for (const Buffer &buffer : buffers)
+  for (const BufferLifetime &buffer : buffers)
     problem.intervals.push_back(buffer.live);
   return problem;
 }
@@ -57,7 +57,7 @@ public:
 private:
   /// The buffer behind `value`, made to live at `position`; null where the
   /// value is a persistent range.
-  Buffer *use(Value value, int64_t position);
+  BufferLifetime *use(Value value, int64_t position);
   void useAll(Operation *op, int64_t position);
   void classify(Operation *op);
   void finish(Operation *source, int64_t position);
@@ -70,7 +70,7 @@ private:
 
 } // namespace
 
-Buffer *LifetimeBuilder::use(Value value, int64_t position) {
+BufferLifetime *LifetimeBuilder::use(Value value, int64_t position) {
   Value root = exec::resolveRange(value).root;
   auto alloc = root.getDefiningOp<exec::AllocOp>();
   if (!alloc)
@@ -80,7 +80,7 @@ Buffer *LifetimeBuilder::use(Value value, int64_t position) {
     int64_t bytes = exec::bytesOf(cast<MemRefType>(root.getType()));
     result.buffers.push_back({alloc, {position, position + 1, bytes}});
   }
-  Buffer &buffer = result.buffers[at->second];
+  BufferLifetime &buffer = result.buffers[at->second];
   buffer.live.end = std::max(buffer.live.end, position + 1);
   return &buffer;
 }
@@ -96,7 +96,7 @@ void LifetimeBuilder::classify(Operation *op) {
   int64_t position = result.positions.size() - 1;
   auto mark = [&](ValueRange values, BufferKind kind) {
     for (Value value : values)
-      if (Buffer *buffer = use(value, position))
+      if (BufferLifetime *buffer = use(value, position))
         buffer->kind = kind;
   };
   if (auto collective = dyn_cast<exec::CollectiveOp>(op)) {

@@ -81,7 +81,7 @@ ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
     addRange(output, exec::stringifyRole(output.getRole()));
   for (exec::RangeOp other : others)
     addRange(other, kOthersOutput);
-  for (const Buffer &buffer : lifetimes.buffers) {
+  for (const BufferLifetime &buffer : lifetimes.buffers) {
     if (buffer.live.begin > most.position || buffer.live.end <= most.position)
       continue;
     StringRef kind = stringifyBufferKind(buffer.kind);
@@ -163,7 +163,7 @@ static ProgramMemory readProgram(exec::ProgramOp program) {
   return memory;
 }
 
-/// As many as the runtime makes (runtime/cuda/Context.cpp).
+/// As many as the runtime makes (runtime/cuda/CudaContext.cpp).
 static int64_t countCommunicators(ModuleOp module) {
   llvm::SetVector<std::pair<exec::Stream, Attribute>> used;
   module.walk([&](exec::CollectiveOp op) {

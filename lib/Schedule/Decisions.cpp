@@ -83,7 +83,8 @@ static bool isRecomputed(const Point &point, RecomputePolicy policy) {
                                            : false;
 }
 
-Decisions Decisions::byRule(const Points &points, const PlanOptions &options) {
+Decisions Decisions::byRule(const Points &points,
+                            const PlannerOptions &options) {
   llvm::StringMap<std::string> unitOf =
       unitsByRule(points.parameters(), options.units);
   std::string kept = options.reshard == ReshardPolicy::Default

@@ -1,6 +1,6 @@
 //===- ExecLower.h - Parts of exec-lower ------------------------*- C++ -*-===//
 //
-// ExecLower.cpp             the pass: ranges of the module, order, last check
+// ExecLowerPass.cpp         the pass: ranges of the module, order, last check
 // ExecLowerProgram.cpp      one program: values, state, kernels, results
 // ExecLowerShapes.cpp       views, boxes, parts of tensors
 // ExecLowerEffects.cpp      what a program reads and writes, for exec-verify

@@ -1,5 +1,5 @@
 //===- ExecLowerLibrary.cpp - Matmuls and typed operations ----------------===//
-#include "fsdp/Target/PlainAttention.h"
+#include "fsdp/Target/PlainAttentionWorkspaces.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;

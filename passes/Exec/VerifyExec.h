@@ -1,6 +1,6 @@
 //===- VerifyExec.h - Parts of exec-verify ----------------------*- C++ -*-===//
 //
-// VerifyExec.cpp         the pass: everything is inside the arena, workspaces
+// VerifyExecPass.cpp     the pass: everything is inside the arena, workspaces
 // VerifyExecOrder.cpp    which operation is over when another starts
 // VerifyExecBytes.cpp    who touches which bytes, and what lies there
 // VerifyExecKernels.cpp  kernels write all, and without races
@@ -11,7 +11,7 @@
 #ifndef FSDP_PASSES_EXEC_VERIFYEXEC_H
 #define FSDP_PASSES_EXEC_VERIFYEXEC_H
 
-#include "fsdp/Memory/Addresses.h"
+#include "fsdp/Memory/IssueOrder.h"
 #include <array>
 
 namespace fsdp::proof {
@@ -95,7 +95,7 @@ mlir::LogicalResult verifyKernel(exec::KernelOp kernel);
 /// What a program states. Fails if it does not, on a name of no range, and on
 /// lists that contradict each other.
 mlir::FailureOr<Statement> readStatement(exec::ProgramOp program,
-                                         const ArenaAddresses &addresses);
+                                         const ArenaOffsets &offsets);
 
 /// Proves that a program reads of ranges, before it writes them, what it states
 /// to read, and writes, whole, what it states to write.

@@ -6,6 +6,7 @@
 // write before and the write after it.
 //
 //===----------------------------------------------------------------------===//
+#include "fsdp/Artifact/Box.h"
 #include "fsdp/Memory/Lifetimes.h"
 #include "passes/Exec/VerifyExec.h"
 #include <set>
@@ -182,39 +183,24 @@ LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
 static constexpr int64_t kMaxRuns = 1 << 20;
 
 /// Calls `run` with the bytes that `box` covers of a tensor at `output`, run by
-/// run: the box is whole in the dimensions behind the last one that it cuts.
-/// Fails on a box of more than kMaxRuns.
+/// run. Fails on a box of more than kMaxRuns.
 static LogicalResult forEachRun(Operation *op, exec::Box box, MemRefType type,
                                 ByteSpan output,
                                 llvm::function_ref<void(ByteSpan)> run) {
-  ArrayRef<int64_t> shape = type.getShape();
-  size_t cut = shape.size();
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  while (cut > 0 && box.shape[cut - 1] == shape[cut - 1])
-    bytes *= shape[--cut];
-  // Dimension `cut - 1` is the last that is cut: each of its runs is as long
-  // as the box there.
-  int64_t length = cut > 0 ? bytes * box.shape[cut - 1] : bytes;
-  SmallVector<int64_t> index(cut, 0);
-  if (llvm::is_contained(box.shape, 0))
+  // Only places in the tensor count: where the box comes from, nothing is
+  // padded.
+  std::vector<int64_t> sizes = box.shape.vec();
+  rt::ShardView view{{box.offsets.vec(), sizes}, sizes};
+  if (view.elements() == 0)
     return success();
-  CheckedSize runs = 1;
-  for (size_t d = 0; d + 1 < cut; ++d)
-    runs *= box.shape[d];
-  if (!runs.fits(kMaxRuns))
+  std::vector<int64_t> shape = type.getShape().vec();
+  if (rt::countRuns(view, shape) > kMaxRuns)
     return op->emitOpError("writes its box in more than 2^20 pieces");
-  for (bool more = true; more;) {
-    int64_t element = 0;
-    for (size_t d = 0; d < cut; ++d)
-      element = element * shape[d] + box.offsets[d] + index[d];
-    int64_t begin = output.begin + element * bytes;
-    run({begin, begin + length});
-    more = false;
-    for (size_t d = cut < 2 ? 0 : cut - 1; d-- > 0 && !more;) {
-      more = ++index[d] < box.shape[d];
-      index[d] = more ? index[d] : 0;
-    }
-  }
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  rt::forEachRun(view, shape, [&](int64_t, int64_t whole, int64_t count) {
+    int64_t begin = output.begin + whole * bytes;
+    run({begin, begin + count * bytes});
+  });
   return success();
 }
 

@@ -35,7 +35,7 @@ static ProgramEffects effectsOf(exec::ProgramOp program) {
 }
 
 FailureOr<Statement> proof::readStatement(exec::ProgramOp program,
-                                          const ArenaAddresses &addresses) {
+                                          const ArenaOffsets &offsets) {
   for (StringRef needed : {exec::kReadsAttr, exec::kWritesAttr})
     if (!program->hasAttr(needed))
       return program.emitOpError("does not state what it reads and writes: it "
@@ -55,7 +55,7 @@ FailureOr<Statement> proof::readStatement(exec::ProgramOp program,
     if (!names)
       continue;
     for (auto name : names.getAsRange<StringAttr>()) {
-      exec::RangeOp range = addresses.rangeOf(name);
+      exec::RangeOp range = offsets.rangeOf(name);
       if (!range)
         return program.emitOpError("names ")
                << name << " in " << attribute << ", but no range is called so";

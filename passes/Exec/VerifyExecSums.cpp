@@ -109,7 +109,7 @@ struct Content {
 };
 
 /// Bytes of which something is known.
-class Contents {
+class KnownBytes {
 public:
   void forget(ByteSpan span);
   void set(ByteSpan span, const Content &content) {
@@ -139,7 +139,7 @@ private:
 
 } // namespace
 
-void Contents::forget(ByteSpan span) {
+void KnownBytes::forget(ByteSpan span) {
   auto next = firstBehind(span.begin);
   while (next != runs.end() && next->first < span.end) {
     auto [begin, run] = *next;
@@ -151,7 +151,7 @@ void Contents::forget(ByteSpan span) {
   }
 }
 
-std::optional<Content> Contents::of(ByteSpan span) const {
+std::optional<Content> KnownBytes::of(ByteSpan span) const {
   auto next = firstBehind(span.begin);
   if (next == runs.end() || span.begin == span.end)
     return std::nullopt;
@@ -165,7 +165,7 @@ std::optional<Content> Contents::of(ByteSpan span) const {
   return content;
 }
 
-void Contents::copy(ByteSpan from, ByteSpan to) {
+void KnownBytes::copy(ByteSpan from, ByteSpan to) {
   int64_t moved = to.begin - from.begin;
   SmallVector<std::pair<ByteSpan, Content>> copies;
   for (auto next = firstBehind(from.begin);
@@ -223,7 +223,7 @@ private:
   KernelSums &kernels;
   /// Ranges to which the program may add without a statement.
   Statement::Ranges unstated;
-  Contents contents;
+  KnownBytes contents;
   llvm::DenseMap<exec::RangeOp, Operation *> lastWrites;
 };
 

@@ -1,11 +1,12 @@
 //===- Open.cpp - Finding what a path is ----------------------------------===//
-#include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Checkpoint/Dcp.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "Open.h"
 #include "fsdp/Support/Error.h"
-#include "native/Index.h"
-#include "native/NativeStore.h"
-#include "native/StepFolder.h"
+#include "runtime/checkpoint/dcp/Dcp.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
+#include "runtime/checkpoint/native/Index.h"
+#include "runtime/checkpoint/native/NativeStore.h"
+#include "runtime/checkpoint/native/StepFolder.h"
 #include <filesystem>
 
 using namespace fsdp;

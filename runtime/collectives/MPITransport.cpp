@@ -1,6 +1,6 @@
 //===- MPITransport.cpp - Point-to-point messages, no copies --------------===//
 #include "Transport.h"
-#include "runtime/core/Trace.h"
+#include "runtime/core/Timeline.h"
 #include <algorithm>
 #include <mpi.h>
 #include <sched.h>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Transport.h"
-#include "runtime/core/Trace.h"
+#include "runtime/core/Timeline.h"
 #include "runtime/rendezvous/Gate.h"
 
 using namespace fsdp::rt;

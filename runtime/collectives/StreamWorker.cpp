@@ -1,7 +1,7 @@
 //===- StreamWorker.cpp - Streams beside the compute stream ---------------===//
 #include "StreamWorker.h"
-#include "Collectives.h"
-#include "runtime/core/Trace.h"
+#include "Channel.h"
+#include "runtime/core/Timeline.h"
 #include <algorithm>
 #include <cstring>
 
@@ -33,9 +33,9 @@ void Events::wait(int event, uint64_t number) {
 // StreamWorker
 //===----------------------------------------------------------------------===//
 
-StreamWorker::StreamWorker(Stream stream, Events &events, Trace &trace,
+StreamWorker::StreamWorker(Stream stream, Events &events, Timeline &timeline,
                            int maxPointers)
-    : stream(stream), events(events), trace(trace), slots(kSlots) {
+    : stream(stream), events(events), timeline(timeline), slots(kSlots) {
   for (Command &c : slots)
     c.pointers.resize(size_t(std::max(maxPointers, 2)));
   thread = std::thread([this] { loop(); });
@@ -128,13 +128,13 @@ void StreamWorker::loop() {
 void StreamWorker::execute(Command &c) {
   switch (c.kind) {
   case Kind::Collective: {
-    Trace::Span span(trace, stream, c.desc->serves, c.desc->items);
+    Timeline::Span span(timeline, stream, c.desc->serves, c.desc->items);
     const Ptr *p = c.pointers.data();
     c.channel->run(*c.desc, c.number, p, p + c.outAt, p + c.workspaceAt);
     return;
   }
   case Kind::Copy: {
-    Trace::Span span(trace, stream, "copy", c.bytes);
+    Timeline::Span span(timeline, stream, "copy", c.bytes);
     std::memcpy(c.pointers[1], c.pointers[0], size_t(c.bytes));
     return;
   }

@@ -11,7 +11,7 @@
 namespace fsdp::rt {
 
 class Channel;
-class Trace;
+class Timeline;
 
 /// Events as counters: the n-th record of an event completes count n. A wait
 /// refers to the last record issued before it.
@@ -36,7 +36,8 @@ private:
 /// because a command depends only on commands issued before it.
 class StreamWorker {
 public:
-  StreamWorker(Stream stream, Events &events, Trace &trace, int maxPointers);
+  StreamWorker(Stream stream, Events &events, Timeline &timeline,
+               int maxPointers);
   ~StreamWorker();
 
   /// `word` as of Channel::run.
@@ -70,7 +71,7 @@ private:
 
   Stream stream;
   Events &events;
-  Trace &trace;
+  Timeline &timeline;
   std::vector<Command> slots;
   uint64_t head = 0, tail = 0; // executed, issued; under `mutex`
   std::mutex mutex;

@@ -1,6 +1,6 @@
 //===- Transport.cpp - What all transports share --------------------------===//
 #include "Transport.h"
-#include "runtime/core/Trace.h"
+#include "runtime/core/Timeline.h"
 
 using namespace fsdp::rt;
 

@@ -1,7 +1,7 @@
 //===- Arena.cpp - The one allocation of a rank ---------------------------===//
 #include "Arena.h"
 #include "Job.h"
-#include "Trace.h"
+#include "Timeline.h"
 #include "fsdp/Core/Variables.h"
 #include <algorithm>
 #include <cerrno>

@@ -12,13 +12,13 @@ class Context;
 /// it; else it is a test of a pointer.
 class ObservedCall {
 public:
-  explicit ObservedCall(Context &c);
+  explicit ObservedCall(Context &context);
   ~ObservedCall();
   ObservedCall(const ObservedCall &) = delete;
   ObservedCall &operator=(const ObservedCall &) = delete;
 
 private:
-  Context &c;
+  Context &context;
 };
 
 } // namespace fsdp::rt

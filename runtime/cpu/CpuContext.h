@@ -4,32 +4,32 @@
 
 #include "fsdp/Artifact/Mesh.h"
 #include "fsdp/Core/Context.h"
-#include "runtime/collectives/Collectives.h"
+#include "runtime/collectives/Channel.h"
 #include "runtime/collectives/StreamWorker.h"
 #include "runtime/core/Arena.h"
 #include "runtime/core/DataErrors.h"
 #include "runtime/core/ObservedCall.h"
 #include "runtime/core/RunPrograms.h"
-#include "runtime/core/Trace.h"
+#include "runtime/core/Timeline.h"
 #include "runtime/liveness/Heartbeat.h"
 #include "runtime/liveness/LastCollectives.h"
-#include "runtime/onednn/Attention.h"
+#include "runtime/onednn/BlockedAttention.h"
 #include "runtime/onednn/Gemm.h"
 #include <atomic>
 
 namespace fsdp::rt {
 
-class Context {
+class CpuContext : public Context {
 public:
   const fsdp_artifact *artifact = nullptr;
   int threads = 1;
   World world;
   Arena arena;
-  Trace trace;
+  Timeline timeline;
   std::atomic<unsigned> dataErrors{0};
 
   std::vector<std::unique_ptr<Gemm>> gemms;
-  std::vector<std::unique_ptr<AttentionPlan>> attentions; // null: plain
+  std::vector<std::unique_ptr<BlockedAttention>> attentions; // null: plain
 
   /// This rank's place in every group.
   std::vector<Coordinate> places;
@@ -66,11 +66,19 @@ public:
   }
 };
 
+/// Every context of this runtime is one.
+inline CpuContext &cpuContext(Context &context) {
+  return static_cast<CpuContext &>(context);
+}
+inline const CpuContext &cpuContext(const Context &context) {
+  return static_cast<const CpuContext &>(context);
+}
+
 /// A call that runs on the calling thread. Ends the job if `stream` is not the
 /// compute stream: only collectives and copies run on the others.
 class ComputeCall : ObservedCall {
 public:
-  ComputeCall(Context &c, Stream stream, const char *what);
+  ComputeCall(CpuContext &c, Stream stream, const char *what);
 };
 
 } // namespace fsdp::rt

@@ -45,7 +45,7 @@ static void offsets(const Walk &w, int outer, int64_t index, int64_t &in,
 }
 
 template <typename T>
-static void permute(Context &c, const Walk &w, const T *in, T *out) {
+static void permute(CpuContext &c, const Walk &w, const T *in, T *out) {
   int64_t planes = 1;
   for (int d = 0; d < w.rank - 2; ++d)
     planes *= w.size[d];
@@ -61,7 +61,7 @@ static void permute(Context &c, const Walk &w, const T *in, T *out) {
 }
 
 /// Copies runs of `run` elements; everything outside them is walked.
-static void copyRuns(Context &c, const Walk &w, int64_t run, int64_t element,
+static void copyRuns(CpuContext &c, const Walk &w, int64_t run, int64_t element,
                      const std::byte *in, std::byte *out) {
   int64_t count = 1;
   for (int d = 0; d < w.rank; ++d)
@@ -101,7 +101,7 @@ static void append(Walk &w, int64_t size, int64_t in, int64_t out) {
 }
 
 /// Runs the copy that `w` describes.
-static void run(Context &c, DType type, Walk w, Ptr in, Ptr out) {
+static void run(CpuContext &c, DType type, Walk w, Ptr in, Ptr out) {
   int64_t element = sizeOf(type);
   int last = w.rank - 1;
   if (w.rank == 0 || (w.in[last] == 1 && w.out[last] == 1)) {
@@ -148,9 +148,10 @@ static void requireRank(int rank) {
                " are not supported; the limit is " + std::to_string(kMaxRank));
 }
 
-void fsdp::rt::transpose(Context &c, Stream stream, DType type, int rank,
+void fsdp::rt::transpose(Context &context, Stream stream, DType type, int rank,
                          const int64_t *shape, const int64_t *permutation,
                          Ptr in, Ptr out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "a transposition");
   requireRank(rank);
   int64_t inStrides[kMaxRank], outShape[kMaxRank], outStrides[kMaxRank];
@@ -160,7 +161,7 @@ void fsdp::rt::transpose(Context &c, Stream stream, DType type, int rank,
     outShape[d] = shape[permutation[d]];
     elements *= shape[d];
   }
-  Trace::Span span(c.trace, stream, "transpose", elements);
+  Timeline::Span span(c.timeline, stream, "transpose", elements);
   rowMajorStrides(rank, outShape, outStrides);
   Walk w;
   for (int d = 0; d < rank; ++d)
@@ -168,10 +169,11 @@ void fsdp::rt::transpose(Context &c, Stream stream, DType type, int rank,
   run(c, type, w, in, out);
 }
 
-void fsdp::rt::copyBox(Context &c, Stream stream, DType type, int rank,
+void fsdp::rt::copyBox(Context &context, Stream stream, DType type, int rank,
                        const int64_t *shape, const int64_t *inShape,
                        const int64_t *inOffsets, const int64_t *outShape,
                        const int64_t *outOffsets, Ptr in, Ptr out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "a box copy");
   requireRank(rank);
   int64_t inStrides[kMaxRank], outStrides[kMaxRank];
@@ -185,15 +187,16 @@ void fsdp::rt::copyBox(Context &c, Stream stream, DType type, int rank,
     elements *= shape[d];
     append(w, shape[d], inStrides[d], outStrides[d]);
   }
-  Trace::Span span(c.trace, stream, "copy_box", elements);
+  Timeline::Span span(c.timeline, stream, "copy_box", elements);
   if (elements > 0)
     run(c, type, w, in + from * sizeOf(type), out + to * sizeOf(type));
 }
 
-void fsdp::rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
-                       int64_t partBytes, Ptr in, Ptr out) {
+void fsdp::rt::shardOf(Context &context, Stream stream, int group,
+                       int64_t bytes, int64_t partBytes, Ptr in, Ptr out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "a part of a tensor");
-  Trace::Span span(c.trace, stream, "shard_of", partBytes);
+  Timeline::Span span(c.timeline, stream, "shard_of", partBytes);
   Part part = pieceAt(bytes, partBytes, c.places[size_t(group)].index);
   parallelFor(
       c.threads, part.count, 1, 64, [=](int64_t begin, int64_t end, int) {
@@ -202,9 +205,11 @@ void fsdp::rt::shardOf(Context &c, Stream stream, int group, int64_t bytes,
   std::memset(out + part.count, 0, size_t(partBytes - part.count));
 }
 
-void fsdp::rt::fillZero(Context &c, Stream stream, Ptr out, int64_t bytes) {
+void fsdp::rt::fillZero(Context &context, Stream stream, Ptr out,
+                        int64_t bytes) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "a fill");
-  Trace::Span span(c.trace, stream, "fill_zero", bytes);
+  Timeline::Span span(c.timeline, stream, "fill_zero", bytes);
   parallelFor(c.threads, bytes, 1, 64, [=](int64_t begin, int64_t end, int) {
     std::memset(out + begin, 0, size_t(end - begin));
   });

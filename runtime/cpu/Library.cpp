@@ -5,26 +5,29 @@
 
 using namespace fsdp::rt;
 
-void fsdp::rt::gemm(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
-                    Ptr bias, Ptr out, Ptr workspace) {
+void fsdp::rt::gemm(Context &context, Stream stream, int index, Ptr lhs,
+                    Ptr rhs, Ptr bias, Ptr out, Ptr workspace) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "a matmul");
   const Gemm &g = *c.gemms[size_t(index)];
-  Trace::Span span(c.trace, stream, gemmName(g.desc), g.desc.batch, g.desc.m,
-                   g.desc.n, g.desc.k);
+  Timeline::Span span(c.timeline, stream, gemmName(g.desc), g.desc.batch,
+                      g.desc.m, g.desc.n, g.desc.k);
   g.run(lhs, rhs, bias, out, workspace);
 }
 
-void fsdp::rt::gemmAdd(Context &c, Stream stream, int index, Ptr lhs, Ptr rhs,
-                       Ptr sum, Ptr workspace) {
+void fsdp::rt::gemmAdd(Context &context, Stream stream, int index, Ptr lhs,
+                       Ptr rhs, Ptr sum, Ptr workspace) {
+  CpuContext &c = cpuContext(context);
   gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
 }
 
-void fsdp::rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k,
-                         Ptr v, Ptr out, Ptr lse, Ptr workspace) {
+void fsdp::rt::attention(Context &context, Stream stream, int index, Ptr q,
+                         Ptr k, Ptr v, Ptr out, Ptr lse, Ptr workspace) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "attention");
   const AttentionDesc &d = c.artifact->attention[index];
-  Trace::Span span(c.trace, stream, "attention", d.batch, d.heads, d.qLen,
-                   d.headDim);
+  Timeline::Span span(c.timeline, stream, "attention", d.batch, d.heads, d.qLen,
+                      d.headDim);
   AttentionArguments arguments = {q, k, v, out, lse, workspace};
   if (d.plain)
     plainAttention(d, c.threads, arguments);
@@ -32,13 +35,14 @@ void fsdp::rt::attention(Context &c, Stream stream, int index, Ptr q, Ptr k,
     c.attentions[size_t(index)]->forward(arguments);
 }
 
-void fsdp::rt::attentionGrad(Context &c, Stream stream, int index, Ptr q, Ptr k,
-                             Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
-                             Ptr dv, Ptr workspace) {
+void fsdp::rt::attentionGrad(Context &context, Stream stream, int index, Ptr q,
+                             Ptr k, Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq,
+                             Ptr dk, Ptr dv, Ptr workspace) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "attention");
   const AttentionDesc &d = c.artifact->attention[index];
-  Trace::Span span(c.trace, stream, "attention_grad", d.batch, d.heads, d.qLen,
-                   d.headDim);
+  Timeline::Span span(c.timeline, stream, "attention_grad", d.batch, d.heads,
+                      d.qLen, d.headDim);
   AttentionArguments arguments = {q,         k,    v,  out, lse,
                                   workspace, dout, dq, dk,  dv};
   if (d.plain)

@@ -27,11 +27,14 @@ template <typename T> static T *as(Ptr p) { return reinterpret_cast<T *>(p); }
 static auto rotaryKernel(float) { return kernels().rotaryF32; }
 static auto rotaryKernel(BF16) { return kernels().rotaryBF16; }
 
-void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
-                      int64_t sequence, int64_t heads, int64_t headDim,
-                      bool halves, bool inverse, Ptr x, Ptr table, Ptr y) {
+void fsdp::rt::rotary(Context &context, Stream stream, DType type,
+                      int64_t batch, int64_t sequence, int64_t heads,
+                      int64_t headDim, bool halves, bool inverse, Ptr x,
+                      Ptr table, Ptr y) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "rotary");
-  Trace::Span span(c.trace, stream, "rotary", batch, sequence, heads, headDim);
+  Timeline::Span span(c.timeline, stream, "rotary", batch, sequence, heads,
+                      headDim);
   dispatch(type, "rotary", [&](auto tag) {
     using T = decltype(tag);
     auto kernel = rotaryKernel(tag);
@@ -52,18 +55,20 @@ void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
 //===----------------------------------------------------------------------===//
 
 /// True if `id` is a class; otherwise the program will fail when it ends.
-static bool inRange(Context &c, int64_t id, int64_t classes, DataError error) {
+static bool inRange(CpuContext &c, int64_t id, int64_t classes,
+                    DataError error) {
   if (id >= 0 && id < classes)
     return true;
   c.dataErrors.fetch_or(error);
   return false;
 }
 
-void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
-                         int64_t classes, int64_t cols, Ptr ids, Ptr table,
-                         Ptr out) {
+void fsdp::rt::embedding(Context &context, Stream stream, DType type,
+                         int64_t rows, int64_t classes, int64_t cols, Ptr ids,
+                         Ptr table, Ptr out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "embedding");
-  Trace::Span span(c.trace, stream, "embedding", rows, cols);
+  Timeline::Span span(c.timeline, stream, "embedding", rows, cols);
   size_t bytes = size_t(cols * sizeOf(type));
   const int32_t *id = as<int32_t>(ids);
   parallelFor(c.threads, rows, cols, 1, [&](int64_t begin, int64_t end, int) {
@@ -80,11 +85,12 @@ void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
 static auto addRowKernel(float) { return kernels().addRowF32; }
 static auto addRowKernel(BF16) { return kernels().addRowBF16; }
 
-void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
+void fsdp::rt::embeddingGrad(Context &context, Stream stream, DType type,
                              int64_t rows, int64_t classes, int64_t cols,
                              Ptr ids, Ptr dy, Ptr out, Ptr workspace) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "embedding");
-  Trace::Span span(c.trace, stream, "embedding_grad", rows, cols);
+  Timeline::Span span(c.timeline, stream, "embedding_grad", rows, cols);
   float *sum = as<float>(type == DType::F32 ? out : workspace);
   const int32_t *id = as<int32_t>(ids);
   dispatch(type, "embedding", [&](auto tag) {
@@ -120,11 +126,12 @@ static auto logSumExpKernel(BF16) { return kernels().logSumExpBF16; }
 static auto gradKernel(float) { return kernels().crossEntropyGradF32; }
 static auto gradKernel(BF16) { return kernels().crossEntropyGradBF16; }
 
-void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
-                            int64_t classes, int64_t ignoreIndex, Ptr logits,
-                            Ptr targets, Ptr losses, Ptr lse) {
+void fsdp::rt::crossEntropy(Context &context, Stream stream, DType type,
+                            int64_t rows, int64_t classes, int64_t ignoreIndex,
+                            Ptr logits, Ptr targets, Ptr losses, Ptr lse) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "cross entropy");
-  Trace::Span span(c.trace, stream, "cross_entropy", rows, classes);
+  Timeline::Span span(c.timeline, stream, "cross_entropy", rows, classes);
   const int32_t *target = as<int32_t>(targets);
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
@@ -144,12 +151,13 @@ void fsdp::rt::crossEntropy(Context &c, Stream stream, DType type, int64_t rows,
   });
 }
 
-void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
+void fsdp::rt::crossEntropyGrad(Context &context, Stream stream, DType type,
                                 int64_t rows, int64_t classes,
                                 int64_t ignoreIndex, Ptr logits, Ptr targets,
                                 Ptr lse, Ptr dlosses, Ptr out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "cross entropy");
-  Trace::Span span(c.trace, stream, "cross_entropy_grad", rows, classes);
+  Timeline::Span span(c.timeline, stream, "cross_entropy_grad", rows, classes);
   const int32_t *target = as<int32_t>(targets);
   dispatch(type, "cross entropy", [&](auto tag) {
     using T = decltype(tag);
@@ -169,11 +177,12 @@ void fsdp::rt::crossEntropyGrad(Context &c, Stream stream, DType type,
   });
 }
 
-void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
+void fsdp::rt::countLabels(Context &context, Stream stream, int64_t rows,
                            int64_t parts, int64_t ignoreIndex, Ptr targets,
                            Ptr counts) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "count_labels");
-  Trace::Span span(c.trace, stream, "count_labels", rows);
+  Timeline::Span span(c.timeline, stream, "count_labels", rows);
   const int32_t *target = as<int32_t>(targets);
   int64_t each = rows / parts;
   for (int64_t part = 0; part < parts; ++part, target += each)

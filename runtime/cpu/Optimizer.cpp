@@ -16,7 +16,7 @@ using namespace fsdp::rt;
 /// Calls body(tensor, begin, count) for the parts of all tensors, in pieces
 /// for the compute threads.
 template <typename Body>
-static void forEachPart(Context &c, const int64_t *counts, size_t tensors,
+static void forEachPart(CpuContext &c, const int64_t *counts, size_t tensors,
                         const Body &body) {
   int64_t total = 0;
   for (size_t t = 0; t < tensors; ++t)
@@ -36,20 +36,22 @@ static const float *floats(Ptrs list, size_t i) {
   return reinterpret_cast<const float *>(list.begin()[i]);
 }
 
-void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
-                      Ptrs out) {
+void fsdp::rt::narrow(Context &context, Stream stream, const int64_t *counts,
+                      Ptrs in, Ptrs out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "narrow");
-  Trace::Span span(c.trace, stream, "narrow", int64_t(in.size()));
+  Timeline::Span span(c.timeline, stream, "narrow", int64_t(in.size()));
   forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
     BF16 *to = reinterpret_cast<BF16 *>(out.begin()[t]) + at;
     kernels().narrow(floats(in, t) + at, n, to, n, 1, n);
   });
 }
 
-void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
-                      Ptr out) {
+void fsdp::rt::absMax(Context &context, Stream stream, const int64_t *counts,
+                      Ptrs in, Ptr out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "abs_max");
-  Trace::Span span(c.trace, stream, "abs_max", int64_t(in.size()));
+  Timeline::Span span(c.timeline, stream, "abs_max", int64_t(in.size()));
   std::atomic<uint32_t> largest{0};
   forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
     uint32_t bits = kernels().absMaxBits(floats(in, t) + at, n);
@@ -69,10 +71,11 @@ static int scaleExponent(float max) {
   return mantissa == 0.5f ? exponent - 1 : exponent;
 }
 
-void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
-                          Ptr max, Ptrs in, Ptr out) {
+void fsdp::rt::sumSquares(Context &context, Stream stream,
+                          const int64_t *counts, Ptr max, Ptrs in, Ptr out) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "sum_squares");
-  Trace::Span span(c.trace, stream, "sum_squares", int64_t(in.size()));
+  Timeline::Span span(c.timeline, stream, "sum_squares", int64_t(in.size()));
   float largest = *reinterpret_cast<const float *>(max);
   std::atomic<int64_t> high{0}, low{0};
   if (std::isfinite(largest) && largest != 0.0f) {
@@ -88,9 +91,10 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
   reinterpret_cast<int64_t *>(out)[1] = low;
 }
 
-void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
+void fsdp::rt::clipCoefficient(Context &context, Stream stream, double maxNorm,
                                int64_t sums, Ptr max, Ptr sum, Ptr norm,
                                Ptr coefficient) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "clip_coefficient");
   float largest = *reinterpret_cast<const float *>(max);
   const auto *digits = reinterpret_cast<const int64_t *>(sum);
@@ -110,14 +114,15 @@ void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
       clipFactor(float(maxNorm), total, std::isfinite(total));
 }
 
-void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
+void fsdp::rt::adamw(Context &context, Stream stream, const AdamWDesc &d,
                      const int64_t *counts, Ptrs parameters, Ptrs firstMoments,
                      Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
                      Ptr coefficient) {
+  CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "adamw");
   if (std::isnan(*reinterpret_cast<const float *>(coefficient)))
     return;
-  Trace::Span span(c.trace, stream, "adamw", int64_t(parameters.size()));
+  Timeline::Span span(c.timeline, stream, "adamw", int64_t(parameters.size()));
   const AdamWStep s =
       adamwScalars(d, *reinterpret_cast<const float *>(lr),
                    *reinterpret_cast<const int32_t *>(step),

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_CPU_PLAINATTENTION_H
 #define FSDP_RUNTIME_CPU_PLAINATTENTION_H
 
-#include "runtime/onednn/Attention.h"
+#include "runtime/onednn/BlockedAttention.h"
 
 namespace fsdp::rt {
 

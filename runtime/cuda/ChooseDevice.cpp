@@ -1,7 +1,7 @@
 //===- ChooseDevice.cpp - The GPU of a rank -------------------------------===//
 #include "ChooseDevice.h"
 #include "CudaContext.h"
-#include "Job.h"
+#include "JobHealth.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Rendezvous/Environment.h"
 #include <cstdlib>

@@ -8,8 +8,8 @@
 #ifndef FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 #define FSDP_RUNTIME_CUDA_CUDACONTEXT_H
 
+#include "CudaTimeline.h"
 #include "Progress.h"
-#include "Timeline.h"
 #include "fsdp/Artifact/Mesh.h"
 #include "fsdp/Core/Context.h"
 #include "fsdp/Support/Error.h"
@@ -174,22 +174,22 @@ private:
 };
 
 /// A communicator of one group of ranks for one stream.
-class Channel {
+class NcclChannel {
 public:
   /// Collective over the job: all ranks make their channels in one order.
-  Channel(ncclComm_t world, const GroupDesc &group,
-          const std::vector<int64_t> &meshAxes, int rank, Ptr arena,
-          uint64_t arenaBytes);
-  ~Channel();
-  Channel(const Channel &) = delete;
-  Channel &operator=(const Channel &) = delete;
+  NcclChannel(ncclComm_t world, const GroupDesc &group,
+              const std::vector<int64_t> &meshAxes, int rank, Ptr arena,
+              uint64_t arenaBytes);
+  ~NcclChannel();
+  NcclChannel(const NcclChannel &) = delete;
+  NcclChannel &operator=(const NcclChannel &) = delete;
 
   /// Whether NCCL uses the arena in place: all ranks' or nobody's.
   bool isRegistered() const { return registration; }
   void deregister();
 
-  void run(Context &c, Stream stream, const CollectiveDesc &desc, const Ptr *in,
-           const Ptr *out, const Ptr *workspace) const;
+  void run(CudaContext &c, Stream stream, const CollectiveDesc &desc,
+           const Ptr *in, const Ptr *out, const Ptr *workspace) const;
 
   /// What NCCL's own threads have found. Any thread.
   ncclResult_t asynchronousError() const;
@@ -208,14 +208,14 @@ private:
                    int64_t round) const;
   void exchange(cudaStream_t stream, const CollectiveDesc &desc, int64_t round,
                 const Ptr *in, const Ptr *workspace) const;
-  void fillPadding(Context &c, Stream stream, const CollectiveDesc &desc,
+  void fillPadding(CudaContext &c, Stream stream, const CollectiveDesc &desc,
                    const Ptr *out) const;
   void gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
                    const Ptr *out) const;
   void swap(cudaStream_t stream, const CollectiveDesc &desc, int peer, Ptr send,
             int64_t sendBytes, Ptr receive, int64_t receiveBytes) const;
-  void reduce(Context &c, Stream stream, const CollectiveDesc &desc, int item,
-              int64_t round, Ptr in, Ptr out, Ptr workspace) const;
+  void reduce(CudaContext &c, Stream stream, const CollectiveDesc &desc,
+              int item, int64_t round, Ptr in, Ptr out, Ptr workspace) const;
   int size() const { return int(ranks.size()); }
 
   std::vector<int> ranks; // of the job, in the group's order
@@ -232,7 +232,7 @@ private:
 /// What a run of all programs that issues nothing finds out.
 struct Survey {
   /// The pairs of a stream and a group that have a collective, as
-  /// Context::channels.
+  /// CudaContext::channels.
   std::vector<bool> channels;
   /// By program: its collectives in the order of issue, as indices of the
   /// artifact's table.
@@ -242,10 +242,10 @@ struct Survey {
 class Steps;
 class Watchdog;
 
-class Context {
+class CudaContext : public Context {
 public:
-  Context();
-  ~Context();
+  CudaContext();
+  ~CudaContext();
 
   const fsdp_artifact *artifact = nullptr;
   World world;
@@ -267,10 +267,10 @@ public:
   std::vector<Coordinate> places;
   /// By (stream, group): a communicator carries one total order. Null for a
   /// group without a collective.
-  std::vector<std::unique_ptr<Channel>> channels;
+  std::vector<std::unique_ptr<NcclChannel>> channels;
 
   /// Null without a trace.
-  std::unique_ptr<Timeline> timeline;
+  std::unique_ptr<CudaTimeline> timeline;
 
   std::unique_ptr<Steps> steps;
 
@@ -293,9 +293,17 @@ public:
   }
 };
 
+/// Every context of this runtime is one.
+inline CudaContext &cudaContext(Context &context) {
+  return static_cast<CudaContext &>(context);
+}
+inline const CudaContext &cudaContext(const Context &context) {
+  return static_cast<const CudaContext &>(context);
+}
+
 /// Issues a program with its inputs and outputs and waits for nothing, so that
 /// it may be captured.
-void issueProgram(Context &c, int index, const HostPlaces &host);
+void issueProgram(CudaContext &c, int index, const HostPlaces &host);
 
 } // namespace fsdp::rt
 

@@ -56,11 +56,14 @@ HostPlaces HostMemory::placesOf(size_t program) const {
 // Context.h
 //===----------------------------------------------------------------------===//
 
-std::byte *rt::hostAddress(Context &c, uint64_t offset) {
+std::byte *rt::hostAddress(Context &context, uint64_t offset) {
+  CudaContext &c = cudaContext(context);
   return c.host->address(offset);
 }
 
-void rt::download(Context &c, const ArenaRange &range, const TakePiece &take) {
+void rt::download(Context &context, const ArenaRange &range,
+                  const TakePiece &take) {
+  CudaContext &c = cudaContext(context);
   cudaStream_t stream = c.stream(Stream::Compute);
   for (uint64_t done = 0; done < range.bytes;) {
     uint64_t bytes = std::min(range.bytes - done, HostMemory::kPieceBytes);
@@ -73,7 +76,9 @@ void rt::download(Context &c, const ArenaRange &range, const TakePiece &take) {
   }
 }
 
-void rt::upload(Context &c, const ArenaRange &range, const FillPiece &fill) {
+void rt::upload(Context &context, const ArenaRange &range,
+                const FillPiece &fill) {
+  CudaContext &c = cudaContext(context);
   cudaStream_t stream = c.stream(Stream::Compute);
   for (uint64_t done = 0; done < range.bytes;) {
     uint64_t bytes = std::min(range.bytes - done, HostMemory::kPieceBytes);

@@ -84,7 +84,7 @@ struct Kept {
 /// The algorithms of all matmuls of the artifact, in its order. None if the
 /// file is of another artifact, which was in the folder before, another
 /// runtime, GPU or library.
-static std::optional<std::vector<Algorithm>> read(const Context &c,
+static std::optional<std::vector<Algorithm>> read(const CudaContext &c,
                                                   Kept &kept) {
   const std::string &path = kept.path;
   auto fail = [&](const std::string &problem) -> Error {
@@ -144,7 +144,7 @@ namespace {
 /// Runs matmuls on a stream of its own, in memory of the arena.
 class Stopwatch {
 public:
-  explicit Stopwatch(Context &c);
+  explicit Stopwatch(CudaContext &c);
   ~Stopwatch();
   Stopwatch(const Stopwatch &) = delete;
   Stopwatch &operator=(const Stopwatch &) = delete;
@@ -159,14 +159,14 @@ private:
   /// Of timed runs, behind one that is not.
   static constexpr int kRuns = 3;
 
-  Context &c;
+  CudaContext &c;
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr, end = nullptr;
 };
 
 } // namespace
 
-Stopwatch::Stopwatch(Context &c) : c(c) {
+Stopwatch::Stopwatch(CudaContext &c) : c(c) {
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "streams");
   require(cudaEventCreate(&begin), "events");
   require(cudaEventCreate(&end), "events");
@@ -240,7 +240,7 @@ static Json choose(Stopwatch &watch, const GemmDesc &desc, GemmPlan &plan) {
   return row;
 }
 
-static Json timeAll(Context &c) {
+static Json timeAll(CudaContext &c) {
   Stopwatch watch(c);
   Json rows = Json::array();
   for (size_t i = 0; i < c.gemms.size(); ++i)
@@ -252,7 +252,7 @@ static Json timeAll(Context &c) {
 // The choice
 //===----------------------------------------------------------------------===//
 
-static void useKnown(Context &c, const std::vector<Algorithm> &known,
+static void useKnown(CudaContext &c, const std::vector<Algorithm> &known,
                      const std::string &path) {
   for (size_t i = 0; i < known.size(); ++i) {
     c.gemms[i]->use(known[i]);
@@ -266,7 +266,7 @@ static void useKnown(Context &c, const std::vector<Algorithm> &known,
 }
 
 /// Uses what is kept of this artifact and machine; false if nothing is.
-static bool useKept(Context &c, Kept &kept) {
+static bool useKept(CudaContext &c, Kept &kept) {
   const std::string &path = kept.path;
   kept.others.clear();
   std::error_code error;
@@ -306,7 +306,7 @@ private:
 
 } // namespace
 
-void rt::chooseAlgorithms(Context &c, const std::string &folder) {
+void rt::chooseAlgorithms(CudaContext &c, const std::string &folder) {
   if (folder.empty() || c.gemms.empty())
     return;
   Kept kept;

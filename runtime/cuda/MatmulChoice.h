@@ -15,10 +15,10 @@ namespace fsdp::rt {
 
 /// For rank 0, before the arena holds anything. Without a folder, or where
 /// nothing can be written in it, nothing is timed and the library's first
-/// guesses hold, which are the same every time. A file of another GPU or version
-/// under this one's name is said and made anew. Throws fsdp::Error if the file
-/// is none of this kind.
-void chooseAlgorithms(Context &c, const std::string &folder);
+/// guesses hold, which are the same every time. A file of another GPU or
+/// version under this one's name is said and made anew. Throws fsdp::Error if
+/// the file is none of this kind.
+void chooseAlgorithms(CudaContext &c, const std::string &folder);
 
 } // namespace fsdp::rt
 

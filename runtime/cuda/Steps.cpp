@@ -22,7 +22,7 @@ static uint64_t bytesFor(const std::vector<ArenaRange> &ranges) {
   return bytes;
 }
 
-StepGraph::StepGraph(Context &c, const std::vector<int> &step,
+StepGraph::StepGraph(CudaContext &c, const std::vector<int> &step,
                      const std::vector<ProgramExchange> &exchanges)
     : c(c), step(step) {
   uint64_t bytes = 0;
@@ -109,7 +109,7 @@ std::string StepGraph::findDataErrors() const {
 // All steps
 //===----------------------------------------------------------------------===//
 
-Steps::Steps(Context &c, const ContextOptions &options, bool asGraphs)
+Steps::Steps(CudaContext &c, const ContextOptions &options, bool asGraphs)
     : c(c), step(options.step) {
   constexpr int kOnTheirWay = 2;
   if (asGraphs && !step.empty())
@@ -159,13 +159,18 @@ std::string Steps::end() {
 // Context.h
 //===----------------------------------------------------------------------===//
 
-void rt::beginStep(Context &c, int64_t number, const SetInputs &set) {
+void rt::beginStep(Context &context, int64_t number, const SetInputs &set) {
+  CudaContext &c = cudaContext(context);
   c.steps->begin(number, set);
 }
 
-bool rt::endStep(Context &c, std::string &error) {
+bool rt::endStep(Context &context, std::string &error) {
+  CudaContext &c = cudaContext(context);
   error = c.steps->end();
   return error.empty();
 }
 
-bool rt::stepsOverlap(const Context &c) { return c.steps->overlap(); }
+bool rt::stepsOverlap(const Context &context) {
+  const CudaContext &c = cudaContext(context);
+  return c.steps->overlap();
+}

@@ -22,7 +22,7 @@ namespace fsdp::rt {
 /// One of the graphs, with its places of the host.
 class StepGraph {
 public:
-  StepGraph(Context &c, const std::vector<int> &step,
+  StepGraph(CudaContext &c, const std::vector<int> &step,
             const std::vector<ProgramExchange> &exchanges);
   ~StepGraph();
   StepGraph(const StepGraph &) = delete;
@@ -40,7 +40,7 @@ public:
 private:
   std::string findDataErrors() const;
 
-  Context &c;
+  CudaContext &c;
   const std::vector<int> &step;
   std::unique_ptr<PinnedMemory> memory;
   std::vector<HostPlaces> places; // by run
@@ -52,7 +52,7 @@ private:
 class Steps {
 public:
   /// Without `asGraphs` all are issued call by call.
-  Steps(Context &c, const ContextOptions &options, bool asGraphs);
+  Steps(CudaContext &c, const ContextOptions &options, bool asGraphs);
   /// Waits for those on their way.
   ~Steps();
 
@@ -65,7 +65,7 @@ public:
 private:
   void capture();
 
-  Context &c;
+  CudaContext &c;
   const std::vector<int> step; // programs in order
   std::vector<std::unique_ptr<StepGraph>> graphs;
   bool isWarm = false, isCaptured = false;

@@ -29,8 +29,8 @@ std::string LimitedStage::problem() {
                 what.c_str(), timeout);
 }
 
-Watchdog::Watchdog(Context &c, Health &health, std::vector<int64_t> meshAxes,
-                   double timeout)
+Watchdog::Watchdog(CudaContext &c, Health &health,
+                   std::vector<int64_t> meshAxes, double timeout)
     : c(c), health(health), meshAxes(std::move(meshAxes)), timeout(timeout),
       own(c.channels.size()) {
   health.watch(this);

@@ -41,7 +41,7 @@ private:
 class Watchdog : public HealthSubject {
 public:
   /// `timeout` is in seconds, of a collective.
-  Watchdog(Context &c, Health &health, std::vector<int64_t> meshAxes,
+  Watchdog(CudaContext &c, Health &health, std::vector<int64_t> meshAxes,
            double timeout);
   ~Watchdog() override;
   Watchdog(const Watchdog &) = delete;
@@ -67,7 +67,7 @@ private:
   std::string lastCollectives(const RankReports &reports,
                               const std::vector<int> &missing) const;
 
-  Context &c;
+  CudaContext &c;
   Health &health;
   const std::vector<int64_t> meshAxes;
   const double timeout;

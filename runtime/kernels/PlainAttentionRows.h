@@ -21,7 +21,7 @@
 #define FSDP_RUNTIME_KERNELS_PLAINATTENTIONROWS_H
 
 #include "fsdp/Runtime/KernelMath.h"
-#include "fsdp/Target/PlainAttention.h"
+#include "fsdp/Target/PlainAttentionWorkspaces.h"
 
 // Sums over a head are of all threads of a row.
 #ifdef FSDP_CUDA_CODE

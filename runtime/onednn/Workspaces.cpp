@@ -1,8 +1,8 @@
 //===- Workspaces.cpp - What oneDNN's calls need besides operands ---------===//
-#include "Attention.h"
+#include "BlockedAttention.h"
 #include "Gemm.h"
 #include "fsdp/Target/CpuWorkspaces.h"
-#include "fsdp/Target/PlainAttention.h"
+#include "fsdp/Target/PlainAttentionWorkspaces.h"
 #include <stdexcept>
 
 using namespace fsdp::rt;
@@ -20,7 +20,7 @@ int64_t fsdp::rt::cpu::attentionWorkspaceBytes(const AttentionDesc &d,
   if (d.plain)
     return plainAttentionWorkspaceBytes(d);
   try {
-    return AttentionPlan(d, threads).forwardWorkspaceBytes();
+    return BlockedAttention(d, threads).forwardWorkspaceBytes();
   } catch (const std::runtime_error &) {
     return -1;
   }
@@ -31,7 +31,7 @@ int64_t fsdp::rt::cpu::attentionGradWorkspaceBytes(const AttentionDesc &d,
   if (d.plain)
     return plainAttentionGradWorkspaceBytes(d);
   try {
-    return AttentionPlan(d, threads).backwardWorkspaceBytes();
+    return BlockedAttention(d, threads).backwardWorkspaceBytes();
   } catch (const std::runtime_error &) {
     return -1;
   }

@@ -1,9 +1,9 @@
 //===- CheckArtifact.cpp - Whether an artifact is what a run wants --------===//
 #include "CheckArtifact.h"
 #include "fsdp/Artifact/Loader.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
-#include "fsdp/Config/Policy.h"
+#include "fsdp/Config/PlacementPolicy.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include <filesystem>
 
 using namespace fsdp;

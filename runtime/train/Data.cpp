@@ -1,9 +1,9 @@
 //===- Data.cpp - The tokens of a run, and what its loss is of ------------===//
 #include "Data.h"
 #include "LoadedFile.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include "runtime/report/LossUnit.h"
 #include <cstdlib>
 

@@ -122,16 +122,15 @@ static std::vector<float> readLogits(const Rank &rank, const RangeInfo &range,
 /// bits, so that its mean over them, in double, is exact. Collective.
 static std::vector<float>
 gatherByteLogits(const Rank &rank, const RangeInfo &range, int64_t position) {
-  std::vector<ShardView::Dim> box =
-      rank.manifest().shardView(range, rank.world().rank).dims;
+  ShardView box = rank.manifest().shardView(range, rank.world().rank);
   // Sums of 256 logits, then how many ranks have each.
   std::vector<double> sums(512, 0);
-  bool isHere = box[0].begin < box[0].end && box[1].begin <= position &&
-                position < box[1].end;
-  int64_t begin = box[2].begin, end = std::min<int64_t>(box[2].end, 256);
+  bool isHere =
+      box.sizes[0] > 0 && box.offsets[1] <= position && position < box.end(1);
+  int64_t begin = box.offsets[2], end = std::min<int64_t>(box.end(2), 256);
   if (isHere && begin < end) {
     std::vector<float> mine = readLogits(
-        rank, range, (position - box[1].begin) * box[2].size, end - begin);
+        rank, range, (position - box.offsets[1]) * box.stored[2], end - begin);
     for (int64_t i = begin; i < end; ++i) {
       sums[i] = mine[i - begin];
       sums[256 + i] = 1;

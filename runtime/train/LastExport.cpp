@@ -1,11 +1,12 @@
 //===- LastExport.cpp - The last step for Hugging Face --------------------===//
 #include "LastExport.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/FileCalls.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/report/Console.h"
 #include "runtime/report/Metrics.h"
 #include <filesystem>

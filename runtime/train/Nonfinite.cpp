@@ -84,7 +84,7 @@ static Nonfinite nonfiniteOf(const Rank &rank, DType dtype,
 std::string fsdp::firstNonfiniteParameter(const Rank &rank) {
   std::string found;
   for (const RangeInfo &range : rank.manifest().ranges) {
-    if (range.role != "parameter" || !found.empty())
+    if (range.role != RangeRole::Parameter || !found.empty())
       continue;
     Nonfinite part =
         nonfiniteOf(rank, range.dtype, {range.offset, range.bytes});
@@ -134,16 +134,6 @@ private:
 };
 
 } // namespace
-
-/// "[0, 3, 17]": the place of a row-major element.
-static std::string indexText(int64_t element,
-                             const std::vector<int64_t> &shape) {
-  std::string text;
-  for (size_t d = shape.size(); d-- > 0; element /= shape[d])
-    text =
-        std::to_string(element % shape[d]) + (text.empty() ? "" : ", ") + text;
-  return "[" + text + "]";
-}
 
 static const char *valueText(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";

@@ -65,7 +65,7 @@ static void checkInput(const Manifest &manifest, const std::string &name) {
                 "' of type i32 and shape [batch, sequence]; it cannot train "
                 "on text");
   if (range->placement)
-    for (const Placement::Dim &dim : range->placement->dims)
+    for (const RangePlacement::Dim &dim : range->placement->dims)
       if (!dim.storage.empty())
         throw Error("the artifact's input '" + name +
                     "' has storage axes, which only parameters have");

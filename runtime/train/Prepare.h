@@ -4,9 +4,9 @@
 
 #include "Options.h"
 #include "fsdp/Artifact/Loader.h"
-#include "fsdp/Checkpoint/RunState.h"
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Data/Dataset.h"
+#include "runtime/checkpoint/store/RunState.h"
 
 namespace fsdp {
 

@@ -26,7 +26,7 @@ static std::vector<ProgramExchange> exchangesOf(const Manifest &manifest) {
     ProgramExchange &exchange = exchanges.emplace_back();
     for (const std::string &name : program.inputs)
       if (const RangeInfo *range = manifest.findRange(name);
-          range->role == "input")
+          range->role == RangeRole::Input)
         exchange.inputs.push_back({range->offset, range->bytes});
     for (const std::string &name : program.outputs)
       if (const RangeInfo *range = manifest.findRange(name);
@@ -76,13 +76,11 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
 }
 
 void Rank::listStepRuns() {
-  for (const StepAction &action : trainStepOf(manifest())) {
-    bool isSliced =
-        microbatches > 1 &&
-        takesMicrobatch(
-            manifest().programs[static_cast<size_t>(action.program)]);
+  for (const ProgramRuns &action : trainStepOf(manifest())) {
+    bool isSliced = microbatches > 1 &&
+                    takesMicrobatch(manifest().programs[action.program]);
     for (int64_t i = 0; i < action.times; ++i)
-      stepRuns.push_back({action.program, isSliced ? i : -1});
+      stepRuns.push_back({int(action.program), isSliced ? i : -1});
   }
 }
 
@@ -96,7 +94,8 @@ std::byte *Rank::find(const std::string &name) const {
 /// Where the host keeps an input until a program takes it; null for what is in
 /// the arena alone.
 std::byte *Rank::inputAddress(const RangeInfo &range) const {
-  return range.role == "input" ? hostAddress(*context, range.offset) : nullptr;
+  return range.role == RangeRole::Input ? hostAddress(*context, range.offset)
+                                        : nullptr;
 }
 
 void Rank::read(const RangeInfo &range, const TakePiece &take) const {
@@ -225,7 +224,7 @@ DataShard fsdp::dataShard(const Manifest &manifest, World world) {
   if (!tokens || !tokens->placement || tokens->full.size() != 2)
     return {{world.rank, world.size}, {}};
   std::vector<int64_t> mesh = manifest.meshSizes();
-  const std::vector<Placement::Dim> &dims = tokens->placement->dims;
+  const std::vector<RangePlacement::Dim> &dims = tokens->placement->dims;
   return {coordinateOf(dims[0].compute, mesh, world.rank),
           coordinateOf(dims[1].compute, mesh, world.rank)};
 }
@@ -350,7 +349,8 @@ std::string Rank::unsetInputs(const std::string &program) const {
   std::string names;
   for (const std::string &name :
        manifest().programs[manifest().findProgram(program)].inputs)
-    if (manifest().findRange(name)->role == "input" && !loaded.count(name))
+    if (manifest().findRange(name)->role == RangeRole::Input &&
+        !loaded.count(name))
       names += (names.empty() ? "'" : ", '") + name + "'";
   return names;
 }

@@ -1,9 +1,10 @@
 //===- Resume.cpp - Loading what a run begins with ------------------------===//
 #include "Resume.h"
 #include "Agreement.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/report/Console.h"
 #include "runtime/report/Metrics.h"
 #include <algorithm>

@@ -90,7 +90,8 @@ Saver::sourceOf(const Piece &piece) const {
 }
 
 static bool holds(SaveContents contents, const RangeInfo &range) {
-  return contents == SaveContents::Everything || range.role == "parameter";
+  return contents == SaveContents::Everything ||
+         range.role == RangeRole::Parameter;
 }
 
 /// `count` values of f32 as bf16. Throws fsdp::Error for one that is too large.
@@ -163,7 +164,7 @@ void Saver::copyToStaging(SaveContents contents) {
 static uint64_t bytesOf(const std::vector<SavedChunk> &chunks) {
   uint64_t bytes = 0;
   for (const SavedChunk &chunk : chunks)
-    bytes += static_cast<uint64_t>(elementCount(chunk.sizes)) *
+    bytes += static_cast<uint64_t>(chunk.elements()) *
              static_cast<uint64_t>(sizeOf(chunk.dtype));
   return bytes;
 }

@@ -16,8 +16,8 @@
 #include "FolderLock.h"
 #include "Rank.h"
 #include "SaveWatch.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Config/RunConfig.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 #include <chrono>
 #include <future>
 #include <memory>

@@ -1,10 +1,11 @@
 //===- StartPoint.cpp - Where a run begins --------------------------------===//
 #include "StartPoint.h"
 #include "RunHeader.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Paths.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 #include "runtime/report/Metrics.h"
 #include <algorithm>
 #include <filesystem>
@@ -106,35 +107,35 @@ void Matching::compare(const RangeInfo &range, const StoredTensor &tensor) {
   if (range.full != tensor.shape)
     difference = "is " + shapeText(tensor.shape) + " there and " +
                  shapeText(range.full) + " in the artifact";
-  else if (!tensor.role.empty() && tensor.role != range.role)
-    difference = "is a " + tensor.role + " there and a " + range.role +
-                 " in the artifact";
+  else if (tensor.role != range.role)
+    difference = "is a " + roleName(tensor.role) + " there and a " +
+                 roleName(range.role) + " in the artifact";
   else if (isFloat(tensor.dtype) != isFloat(range.dtype))
     difference = std::string("has the type ") + dtypeName(tensor.dtype) +
                  " there and " + dtypeName(range.dtype) + " in the artifact";
   if (difference.empty())
     return found.emplace_back(&range, &tensor), void();
   problems.push_back("'" + range.name + "' " + difference);
-  onlyOptimizer &= range.role == "state";
+  onlyOptimizer &= range.role == RangeRole::State;
 }
 
 Matching::Matching(const Manifest &manifest, const TensorStore &store,
                    Wanted wanted) {
   for (const RangeInfo &range : manifest.ranges) {
-    bool isState = range.role == "state";
+    bool isState = range.role == RangeRole::State;
     if (!isSaved(range) || (isState && !wanted.optimizer))
       continue;
     if (const StoredTensor *tensor = store.find(range.name)) {
       compare(range, *tensor);
     } else if (!isState || !wanted.optimizerMayLack) {
-      problems.push_back("'" + range.name + "', a " + range.role +
+      problems.push_back("'" + range.name + "', a " + roleName(range.role) +
                          " of the artifact, is not there");
       onlyOptimizer &= isState;
     }
   }
   for (const StoredTensor &tensor : store.tensors()) {
     const RangeInfo *range = manifest.findRange(tensor.name);
-    bool isState = tensor.role == "state";
+    bool isState = tensor.role == RangeRole::State;
     if ((range && isSaved(*range)) || (isState && !wanted.optimizer))
       continue;
     problems.push_back("'" + tensor.name + "' is not in the artifact");
@@ -361,9 +362,10 @@ static Found openOwn(const RunConfig &config, const RunState &now,
 
 static bool hasMoments(const TensorStore &store) {
   const auto &tensors = store.tensors();
-  return std::any_of(
-      tensors.begin(), tensors.end(),
-      [](const StoredTensor &tensor) { return tensor.role == "state"; });
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const StoredTensor &tensor) {
+                       return tensor.role == RangeRole::State;
+                     });
 }
 
 static Found openInitial(const RunConfig &config, const RunState &now,

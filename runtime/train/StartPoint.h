@@ -9,9 +9,9 @@
 #ifndef FSDP_RUNTIME_TRAIN_STARTPOINT_H
 #define FSDP_RUNTIME_TRAIN_STARTPOINT_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Data/Dataset.h"
+#include "runtime/checkpoint/store/TensorStore.h"
 
 namespace fsdp {
 

@@ -7,21 +7,21 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-std::vector<StepAction> fsdp::trainStepOf(const Manifest &manifest) {
+std::vector<ProgramRuns> fsdp::trainStepOf(const Manifest &manifest) {
   auto step = manifest.steps.find(kTrainStep);
-  return step == manifest.steps.end() ? std::vector<StepAction>()
+  return step == manifest.steps.end() ? std::vector<ProgramRuns>()
                                       : step->second;
 }
 
 static const ProgramInfo &programOf(const Manifest &manifest,
-                                    const StepAction &action) {
-  return manifest.programs[static_cast<size_t>(action.program)];
+                                    const ProgramRuns &action) {
+  return manifest.programs[action.program];
 }
 
 int64_t fsdp::microbatchesOf(const Manifest &manifest) {
   const ProgramInfo *first = nullptr;
   int64_t times = 1;
-  for (const StepAction &action : trainStepOf(manifest)) {
+  for (const ProgramRuns &action : trainStepOf(manifest)) {
     const ProgramInfo &program = programOf(manifest, action);
     if (!takesMicrobatch(program))
       continue;
@@ -39,7 +39,7 @@ int64_t fsdp::microbatchesOf(const Manifest &manifest) {
 /// The sum over the programs of the step, each as often as it runs.
 static double sumOfStep(const Manifest &manifest, double ProgramInfo::*value) {
   double sum = 0;
-  for (const StepAction &action : trainStepOf(manifest))
+  for (const ProgramRuns &action : trainStepOf(manifest))
     sum +=
         programOf(manifest, action).*value * static_cast<double>(action.times);
   return sum;

@@ -10,7 +10,7 @@ namespace fsdp {
 constexpr const char *kTrainStep = "train";
 
 /// The actions of the step "train"; none if the artifact has no such step.
-std::vector<rt::StepAction> trainStepOf(const rt::Manifest &manifest);
+std::vector<ProgramRuns> trainStepOf(const rt::Manifest &manifest);
 
 /// Microbatches of the step "train". Throws fsdp::Error if programs that take
 /// one each run different numbers of times.

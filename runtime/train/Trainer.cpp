@@ -2,11 +2,11 @@
 #include "Trainer.h"
 #include "Agreement.h"
 #include "LastExport.h"
+#include "LrSchedule.h"
 #include "Nonfinite.h"
 #include "Results.h"
 #include "Resume.h"
 #include "RunHeader.h"
-#include "Schedule.h"
 #include "Step.h"
 #include "StopSignals.h"
 #include "fsdp/Core/Variables.h"
@@ -78,7 +78,7 @@ void Trainer::introduce(const Peak &peak) {
   const Manifest &manifest = run.artifact->manifest();
   int64_t parameters = 0;
   for (const RangeInfo &range : manifest.ranges)
-    if (range.role == "parameter")
+    if (range.role == RangeRole::Parameter)
       parameters += elementCount(range.full);
   print(format("%s: %s parameters on %d ranks (%s), %d thread%s each\n",
                run.artifact->directory().c_str(), grouped(parameters).c_str(),

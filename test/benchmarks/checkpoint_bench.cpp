@@ -7,9 +7,9 @@
 // five rounds.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Checkpoint/TensorStore.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
+#include "runtime/checkpoint/store/VerifyTensors.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -41,11 +41,10 @@ static std::vector<SavedChunk> chunksOf(const std::vector<float> &data,
   std::string_view bytes(reinterpret_cast<const char *>(data.data()),
                          data.size() * sizeof(float));
   for (int64_t i = 0; i < count; ++i)
-    chunks.push_back({"w" + std::to_string(i),
-                      "parameter",
+    chunks.push_back({rt::wholeBox({kRows, kColumns}),
+                      "w" + std::to_string(i),
+                      rt::RangeRole::Parameter,
                       rt::DType::F32,
-                      {kRows, kColumns},
-                      {0, 0},
                       {kRows, kColumns},
                       [bytes](const auto &write) { write(bytes); }});
   return chunks;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../unit/kernels/TestContext.h"
+#include "fsdp/Target/CpuWorkspaces.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -35,8 +36,9 @@ static void benchAttention(const AttentionDesc &d) {
   for (int64_t count : {nq, nk, nk, nq, nq, nq, nk, nk})
     p.push_back(t.take<std::byte>(count * size));
   float *lse = t.take<float>(nq / d.headDim);
-  Ptr space = t.take<std::byte>(std::max(attentionWorkspaceBytes(d, 1),
-                                         attentionGradWorkspaceBytes(d, 1)));
+  Ptr space =
+      t.take<std::byte>(std::max(cpu::attentionWorkspaceBytes(d, 1),
+                                 cpu::attentionGradWorkspaceBytes(d, 1)));
   for (int i : {0, 1, 2, 4}) {
     int64_t count = i == 0 || i == 4 ? nq : nk;
     std::vector<float> values = normal(count, unsigned(i));

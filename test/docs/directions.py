@@ -6,8 +6,9 @@
 The table under "The house" names libraries, their files and what each stands
 on. A file may include what its library stands on, directly or through others.
 Libraries without MLIR include nothing of MLIR or LLVM, directly or through
-others. Every folder that the table names is there, and every C++ file of these
-trees belongs to a library.
+others. Every folder that the table names is there, every C++ file of these
+trees belongs to a library, and no two are called alike but those of the two
+targets' runtimes.
 """
 import os
 import re
@@ -93,6 +94,17 @@ def mlir_through(file, files, seen):
     return None
 
 
+def alike(files):
+    """The files that share a name with others; a kernel's .cu is as a .cpp."""
+    found = {}
+    for file in files:
+        found.setdefault(os.path.basename(file).replace(".cu", ".cpp"), []).append(file)
+    for same in found.values():
+        targets = {"/".join(file.split("/")[:2]) for file in same}
+        if len(same) > 1 and not (len(same) == 2 and targets == {"runtime/cpu", "runtime/cuda"}):
+            yield sorted(same)
+
+
 def check(source):
     libraries = libraries_of(os.path.join(source, "docs/architecture.md"))
     files, problems, includes = files_of(source), [], 0
@@ -100,6 +112,7 @@ def check(source):
         problems += [f"'{place}' of '{library.name}' is not there" for place in library.places
                      if not os.path.exists(os.path.join(source, place))]
     allowed = {name: closure(name, libraries, [], problems) for name in libraries}
+    problems += [" and ".join(same) + " are called alike" for same in alike(files)]
     for file in sorted(files):
         own = library_of(file, libraries)
         if own is None:

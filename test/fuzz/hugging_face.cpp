@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Fuzz.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include "runtime/checkpoint/huggingface/WeightMap.h"
 
 using namespace fsdp;

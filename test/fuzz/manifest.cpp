@@ -1,7 +1,7 @@
 //===- manifest.cpp - Any text as the manifest of an artifact -------------===//
 #include "fsdp/Artifact/Manifest.h"
 #include "Fuzz.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -9,12 +9,10 @@ using namespace fsdp::test;
 
 /// A box lies in the tensor and in what the rank stores.
 static void checkView(const RangeInfo &range, const ShardView &view) {
-  for (size_t d = 0; d < view.dims.size(); ++d) {
-    const ShardView::Dim &dim = view.dims[d];
-    require(0 <= dim.begin && dim.begin <= dim.end &&
-            dim.end <= range.full[d] && dim.end - dim.begin <= dim.size &&
-            dim.size == range.shape[d]);
-  }
+  for (size_t d = 0; d < range.full.size(); ++d)
+    require(0 <= view.offsets[d] && 0 <= view.sizes[d] &&
+            view.end(d) <= range.full[d] && view.sizes[d] <= view.stored[d] &&
+            view.stored[d] == range.shape[d]);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -3,7 +3,7 @@
 #include "Fuzz.h"
 #include "fsdp/Artifact/Manifest.h"
 #include "runtime/checkpoint/dcp/TorchSave.h"
-#include "runtime/checkpoint/store/Checksum.h"
+#include "runtime/checkpoint/store/BlockChecksums.h"
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;

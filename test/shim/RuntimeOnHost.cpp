@@ -16,5 +16,5 @@ unsigned *fsdp::rt::dataErrorFlags(Context &) {
 }
 
 // Calls on the host are observed by nobody, and need have no context.
-fsdp::rt::ObservedCall::ObservedCall(Context &c) : c(c) {}
+fsdp::rt::ObservedCall::ObservedCall(Context &context) : context(context) {}
 fsdp::rt::ObservedCall::~ObservedCall() = default;

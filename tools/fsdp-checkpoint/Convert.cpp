@@ -1,7 +1,7 @@
 //===- Convert.cpp - fsdp-checkpoint convert ------------------------------===//
 #include "Commands.h"
-#include "fsdp/Checkpoint/Dcp.h"
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/dcp/Dcp.h"
 #include <cstdio>
 
 using namespace fsdp;

@@ -1,10 +1,10 @@
 //===- Diff.cpp - fsdp-checkpoint diff ------------------------------------===//
 #include "Commands.h"
 #include "Table.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
-#include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Support/ParallelFor.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -173,13 +173,10 @@ std::string Comparison::run() {
     comparePiece(first, std::min(kPiece, elements - first));
   if (different == 0)
     return "";
-  std::string place;
-  int64_t at = largestAt;
-  for (size_t d = shape.size(); d-- > 0; at /= shape[d])
-    place = std::to_string(at % shape[d]) + (place.empty() ? "" : ", ") + place;
-  return format("%lld of %lld elements; largest absolute difference %g at [%s]",
+  return format("%lld of %lld elements; largest absolute difference %g at %s",
                 static_cast<long long>(different),
-                static_cast<long long>(elements), largest, place.c_str());
+                static_cast<long long>(elements), largest,
+                indexText(largestAt, shape).c_str());
 }
 
 /// What differs between two tensors of one name.

@@ -1,6 +1,7 @@
 //===- Export.cpp - fsdp-checkpoint export --------------------------------===//
 #include "Commands.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include <cstdio>
 
 using namespace fsdp;

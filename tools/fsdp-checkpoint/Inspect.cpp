@@ -1,10 +1,11 @@
 //===- Inspect.cpp - fsdp-checkpoint inspect ------------------------------===//
 #include "Commands.h"
 #include "Table.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Checkpoint/Description.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
+#include "runtime/checkpoint/native/Description.h"
 #include <cstdio>
 #include <set>
 
@@ -64,7 +65,7 @@ static void printSizes(const TensorStore &store) {
   Sum all;
   std::set<std::string> files;
   for (const StoredTensor &tensor : store.tensors()) {
-    for (Sum *sum : {&roles[tensor.role], &all}) {
+    for (Sum *sum : {&roles[rt::roleName(tensor.role)], &all}) {
       ++sum->tensors;
       sum->bytes += static_cast<uint64_t>(bytesOf(tensor));
     }
@@ -75,17 +76,16 @@ static void printSizes(const TensorStore &store) {
               static_cast<long long>(all.tensors), bytesText(all.bytes).c_str(),
               files.size(), files.size() == 1 ? "" : "s");
   for (const auto &[role, sum] : roles)
-    if (!role.empty())
-      std::printf("; role %s: %lld, %s", role.c_str(),
-                  static_cast<long long>(sum.tensors),
-                  bytesText(sum.bytes).c_str());
+    std::printf("; role %s: %lld, %s", role.c_str(),
+                static_cast<long long>(sum.tensors),
+                bytesText(sum.bytes).c_str());
   std::printf("\n\n");
 }
 
 static void printTensors(const TensorStore &store) {
   Table table({"tensor", "role", "type", "shape", ">bytes", ">boxes"});
   for (const StoredTensor &tensor : store.tensors())
-    table.add({tensor.name, tensor.role, dtypeName(tensor.dtype),
+    table.add({tensor.name, rt::roleName(tensor.role), dtypeName(tensor.dtype),
                shapeText(tensor.shape), std::to_string(bytesOf(tensor)),
                std::to_string(tensor.chunks.size())});
   std::printf("%s", table.text().c_str());

@@ -1,8 +1,8 @@
 //===- Prune.cpp - fsdp-checkpoint prune ----------------------------------===//
 #include "Commands.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Message.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 #include <algorithm>
 #include <cstdio>
 

@@ -1,9 +1,10 @@
 //===- Verify.cpp - fsdp-checkpoint verify --------------------------------===//
-#include "fsdp/Checkpoint/Verify.h"
+#include "runtime/checkpoint/store/VerifyTensors.h"
 #include "Commands.h"
 #include "Table.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/ParallelFor.h"
+#include "runtime/checkpoint/Open.h"
 #include <cstdio>
 #include <unistd.h>
 

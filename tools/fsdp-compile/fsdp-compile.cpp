@@ -1,20 +1,16 @@
 //===- fsdp-compile.cpp - A model to a training program -------------------===//
 //
 // The command line of the compiler: what to compile (a run description, or
-// text of nn or exec), how, and which stage to write.
+// text of nn or exec), how, and which stage to write. What follows from it is
+// lib/Driver's.
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
 #include "fsdp/Core/Variables.h"
-#include "fsdp/Driver/Stages.h"
-#include "fsdp/Memory/Report.h"
-#include "fsdp/Support/CheckedSize.h"
-#include "fsdp/Support/Message.h"
+#include "fsdp/Driver/CompileOptions.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
 namespace cl = llvm::cl;
@@ -166,213 +162,37 @@ static cl::opt<bool>
 static cl::opt<bool> timing("timing", cl::desc("Print the time of each pass"),
                             cl::cat(category));
 
-//===----------------------------------------------------------------------===//
-// From options to a request
-//===----------------------------------------------------------------------===//
-
-/// Settings, weakest first: defaults, file, command line.
-static RunConfig readSettings(const std::vector<std::string> &overrides,
-                              ConfigErrors &errors) {
-  RunConfig config;
-  if (!configPath.empty())
-    loadConfig(config, configPath, errors);
-  applyConfigOverrides(config, overrides, errors);
-  return config;
+/// What was given, or nothing.
+template <typename T>
+static std::optional<T> ifGiven(const cl::opt<T> &option) {
+  return option.getNumOccurrences() ? std::optional<T>(option.getValue())
+                                    : std::nullopt;
 }
 
-/// Adds what is wrong with the model that the settings name.
-static void checkModel(const RunConfig &config, ConfigErrors &errors) {
-  if (errors.concern("model."))
-    return;
-  llvm::Expected<ModelSpec> spec = modelOf(config);
-  if (spec)
-    for (const std::string &warning : spec->warnings)
-      printMessage("fsdp-compile: warning", warning);
-  llvm::Error error = spec ? verifyModel(*spec) : spec.takeError();
-  if (error)
-    errors.add(llvm::toString(std::move(error)));
-}
-
-/// The ranks that the settings state, or 1.
-static int64_t statedRanks(const RunConfig &config, ConfigErrors &errors) {
-  // The mesh cannot be checked without them.
-  const char *const degrees = "parallelism.";
-  if (ranks.getNumOccurrences() && ranks < 1)
-    errors.add("--ranks must be at least 1", degrees);
-  if (ranks > kMaxRanks)
-    errors.add("--ranks must be at most " + std::to_string(kMaxRanks), degrees);
-  if (ranks.getNumOccurrences())
-    return ranks;
-  int64_t shard = config.parallelism.dataParallelShardDegree;
-  return config.parallelism.dataParallelReplicateDegree *
-         config.parallelism.tensorParallelDegree * (shard == -1 ? 1 : shard);
-}
-
-/// Slowest axis first: what tensor parallel ranks exchange stays nearest.
-static std::string meshOf(const RunConfig &config) {
-  const RunConfig::Parallelism &parallelism = config.parallelism;
-  std::string mesh =
-      "dp_shard=" + std::to_string(parallelism.dataParallelShardDegree);
-  if (parallelism.dataParallelReplicateDegree > 1)
-    mesh = "dp_replicate=" +
-           std::to_string(parallelism.dataParallelReplicateDegree) + "," + mesh;
-  if (parallelism.tensorParallelDegree > 1)
-    mesh += ",tp=" + std::to_string(parallelism.tensorParallelDegree);
-  return mesh;
-}
-
-/// The runtime's files beside the tool: in the build tree or installed.
-static void findRuntime(HostCompiler &compiler, const char *argv0) {
-  std::string tool = llvm::sys::fs::getMainExecutable(
-      argv0, reinterpret_cast<void *>(&findRuntime));
-  StringRef prefix =
-      llvm::sys::path::parent_path(llvm::sys::path::parent_path(tool));
-  auto inPrefix = [&](StringRef name) {
-    llvm::SmallString<128> path(prefix);
-    llvm::sys::path::append(path, name);
-    return std::string(path);
-  };
-  compiler.libraryDir =
-      runtimeLibrary.empty() ? inPrefix("lib") : runtimeLibrary.getValue();
-  std::string installed = inPrefix("include");
-  bool isInstalled =
-      llvm::sys::fs::exists(installed + "/fsdp/Runtime/Artifact.h");
-  compiler.includeDir = !runtimeInclude.empty() ? runtimeInclude.getValue()
-                        : isInstalled           ? installed
-                                                : FSDP_INCLUDE_DIR;
-}
-
-/// The compiler of the target.
-static void setCompiler(Request &request, const char *argv0) {
-  HostCompiler &compiler = request.compiler;
-  bool cuda = target == Language::Cuda;
-  compiler.language = target;
-  compiler.cpu = cuda ? gpu.getValue() : resolveCpu(request.config.compile.cpu);
-  compiler.cxx = !cxx.empty() ? cxx.getValue() : cuda ? findNvcc() : "g++";
-  compiler.verbose = verbose;
-  findRuntime(compiler, argv0);
-  request.workspaces = !workspaces.empty() ? workspaces.getValue()
-                       : cuda              ? "cuda"
-                                           : "cpu";
-}
-
-/// The bytes that the arena may have; 0: no limit.
-static int64_t readBudget(ConfigErrors &errors) {
-  if (!memoryBudget.getNumOccurrences())
-    return 0;
-  llvm::Expected<int64_t> bytes = parseBytes(memoryBudget);
-  if (bytes)
-    return *bytes;
-  errors.add("--memory-budget: " + llvm::toString(bytes.takeError()));
-  return 0;
-}
-
-/// Only text with a GPU's workspaces can be looked at without its target.
-static void checkReduce(const RunConfig &config, ConfigErrors &errors) {
-  bool isCuda = target == Language::Cuda || emitStage == Stage::CudaSource;
-  bool isText =
-      emitStage < Stage::Source && !workspaces.empty() && workspaces != "cpu";
-  if (config.compile.reduce == "fast" && !isCuda && !isText)
-    errors.add(
-        "compile.reduce = \"fast\" leaves sums over ranks to NCCL, which "
-        "the CPU target does not have: ranks read each other's pieces "
-        "and add them in the fixed order either way. Leave it at "
-        "\"exact\", or compile with --target=cuda",
-        "compile.reduce");
-}
-
-/// Adds what is wrong with options that need no setting.
-static void checkOptions(const RunConfig &config, ConfigErrors &errors) {
-  if (input.empty() && (mesh.getNumOccurrences() || programsOnly))
-    errors.add("--mesh and --programs-only are for an INPUT; a run's mesh is "
-               "--ranks and --parallelism.*");
-  if (!input.empty() && config.training.globalBatchSize.value_or(-1) != -1)
-    errors.add("training.global_batch_size is for a traced model; INPUT states "
-               "its own batch",
-               "training.global_batch_size");
-  if (!input.empty() && config.training.lossMean != "global")
-    errors.add("training.loss_mean is for a traced model; for an INPUT "
-               "fsdp-opt has nn-differentiate with parts=N",
-               "training.loss_mean");
-  if (!input.empty() && !configPath.empty())
-    errors.add("either an INPUT or --config: the text states its own sizes");
-  std::error_code ec = llvm::sys::fs::access(planFile.getValue(),
-                                             llvm::sys::fs::AccessMode::Exist);
-  if (ec && !planFile.empty() && planFile != "-")
-    errors.add("cannot read the plan: cannot open input file '" + planFile +
-               "': " + ec.message());
-  if (output.empty() && emitStage == Stage::Object)
-    errors.add("where to? Name the object file with -o FILE");
-  if (output.empty() && emitStage == Stage::Library)
-    errors.add("where to? Name the artifact with -o DIR");
-  if (emitStage == Stage::Source && target == Language::Cuda)
-    errors.add("the source of --target=cuda is --emit=cuda");
-}
-
-/// What was asked of the passes, by name. Threads and instruction set are what
-/// the program is compiled for, however it is planned; what a run alone reads
-/// is no question here.
-static std::vector<std::string>
-namesForPasses(const std::vector<std::string> &overrides, RunConfig config) {
-  std::vector<ConfigOption> table = configOptions(config);
-  auto isForPasses = [&](StringRef name) {
-    return name != "compile.threads" && name != "compile.cpu" &&
-           llvm::any_of(table, [&](const ConfigOption &option) {
-             return option.compiled && name == option.name;
-           });
-  };
-  std::vector<std::string> names;
-  for (const cl::Option *option :
-       {static_cast<cl::Option *>(&ranks), static_cast<cl::Option *>(&mesh),
-        static_cast<cl::Option *>(&planFile),
-        static_cast<cl::Option *>(&programsOnly)})
-    if (option->getNumOccurrences())
-      names.push_back("--" + option->ArgStr.str());
-  for (const std::string &text : overrides) {
-    StringRef name = StringRef(text).split('=').first;
-    if (name.consume_front("--") && isForPasses(name))
-      names.push_back("--" + name.str());
-  }
-  return names;
-}
-
-static Request makeRequest(const std::vector<std::string> &overrides,
-                           const char *argv0) {
-  Request request;
-  ConfigErrors errors;
-  request.config = readSettings(overrides, errors);
-  checkOptions(request.config, errors);
-  checkReduce(request.config, errors);
-  request.input = input;
-  const std::string &precision = request.config.training.mixedPrecisionParam;
-  // "auto" leaves a text in the types that it states.
-  request.computesInBf16 = precision == "bfloat16";
-  int64_t jobRanks = statedRanks(request.config, errors);
-  std::string note = resolveConfig(request.config, jobRanks, errors);
-  if (input.empty()) {
-    checkModel(request.config, errors);
-    checkLossChunks(request.config, errors);
-  }
-  request.memoryBudget = readBudget(errors);
-  errors.throwIfAny();
-  if (!note.empty() && input.empty() && emitStage == Stage::Library)
-    llvm::outs() << note << '\n';
-  request.mesh = mesh;
-  if (input.empty())
-    request.mesh = meshOf(request.config);
-  else if (mesh.empty() && !programsOnly)
-    request.mesh = "dp_shard=1";
-  request.train = !programsOnly;
-  request.planFile = planFile;
-  request.forPasses = namesForPasses(overrides, request.config);
-  request.emit = emitStage;
-  request.output = output;
-  request.timing = timing;
-  request.verifyExec = !skipExecVerify;
-  if (emitStage == Stage::CudaSource)
-    target = Language::Cuda;
-  setCompiler(request, argv0);
-  return request;
+static CompileOptions compileOptions(const char *argv0,
+                                     std::vector<std::string> overrides) {
+  CompileOptions options;
+  options.input = input;
+  options.configPath = configPath;
+  options.overrides = std::move(overrides);
+  options.emit = emitStage;
+  options.output = output;
+  options.ranks = ifGiven(ranks);
+  options.mesh = ifGiven(mesh);
+  options.programsOnly = ifGiven(programsOnly);
+  options.plan = ifGiven(planFile);
+  options.memoryBudget = ifGiven(memoryBudget);
+  options.target = target;
+  options.gpu = gpu;
+  options.workspaces = workspaces;
+  options.cxx = cxx;
+  options.runtimeInclude = runtimeInclude;
+  options.runtimeLibrary = runtimeLibrary;
+  options.argv0 = argv0;
+  options.verbose = verbose;
+  options.timing = timing;
+  options.verifyExec = !skipExecVerify;
+  return options;
 }
 
 static const char *const kCrashed =
@@ -436,7 +256,8 @@ int main(int argc, char **argv) {
   int status = 0;
   try {
     fsdp::rt::checkVariables();
-    Request request = makeRequest(overrides, argv[0]);
+    Request request = makeRequest(compileOptions(argv[0], std::move(overrides)),
+                                  llvm::outs());
     if (llvm::Error error = compile(request, llvm::outs())) {
       message = llvm::toString(std::move(error));
       status = 1;

@@ -6,26 +6,26 @@
 
 using namespace mlir;
 using namespace fsdp;
-using interpret::Tensor;
+using interpret::DenseTensor;
 
 static std::mt19937_64 generatorOf(uint64_t seed, StringRef name) {
   return std::mt19937_64(seed ^ llvm::xxh3_64bits(name));
 }
 
-static Tensor uniform(RankedTensorType type, double low, double high,
-                      std::mt19937_64 generator) {
+static DenseTensor uniform(RankedTensorType type, double low, double high,
+                           std::mt19937_64 generator) {
   std::uniform_real_distribution<double> distribution(low, high);
-  Tensor tensor = Tensor::full(type.getShape().vec());
+  DenseTensor tensor = DenseTensor::full(type.getShape().vec());
   for (double &value : tensor.values)
     value = distribution(generator);
   return tensor;
 }
 
-static Tensor normal(RankedTensorType type, nn::NormalAttr init,
-                     std::mt19937_64 generator) {
+static DenseTensor normal(RankedTensorType type, nn::NormalAttr init,
+                          std::mt19937_64 generator) {
   std::normal_distribution<double> distribution;
   double cut = init.getCut();
-  Tensor tensor = Tensor::full(type.getShape().vec());
+  DenseTensor tensor = DenseTensor::full(type.getShape().vec());
   for (double &value : tensor.values) {
     do
       value = distribution(generator);
@@ -69,14 +69,14 @@ static int64_t limitOf(Value argument) {
 }
 
 /// `type` is that of what is given.
-static Tensor argumentValue(Value argument, RankedTensorType type,
-                            std::mt19937_64 generator) {
+static DenseTensor argumentValue(Value argument, RankedTensorType type,
+                                 std::mt19937_64 generator) {
   bool isInteger = isa<IntegerType>(type.getElementType());
   if (type.getRank() == 0)
-    return Tensor::scalar(isInteger ? 1 : 0.01);
+    return DenseTensor::scalar(isInteger ? 1 : 0.01);
   if (!isInteger)
     return uniform(type, -1, 1, generator);
-  Tensor tensor = uniform(type, 0, limitOf(argument), generator);
+  DenseTensor tensor = uniform(type, 0, limitOf(argument), generator);
   for (double &value : tensor.values)
     value = std::floor(value);
   return tensor;

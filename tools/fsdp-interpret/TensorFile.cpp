@@ -7,7 +7,7 @@
 
 using namespace mlir;
 using namespace fsdp;
-using interpret::Tensor;
+using interpret::DenseTensor;
 using interpret::TensorMap;
 
 /// Element `i` of `bytes`, which need not be aligned.
@@ -37,8 +37,8 @@ static double elementOf(const rt::TensorView &view, int64_t i) {
   llvm_unreachable("unknown DType");
 }
 
-static Tensor tensorOf(const rt::TensorView &view) {
-  Tensor tensor = Tensor::full(view.shape);
+static DenseTensor tensorOf(const rt::TensorView &view) {
+  DenseTensor tensor = DenseTensor::full(view.shape);
   for (int64_t i = 0; i < tensor.size(); ++i)
     tensor.values[i] = elementOf(view, i);
   return tensor;
@@ -89,7 +89,7 @@ void fsdp::readInputs(const std::string &path, func::FuncOp program,
 void fsdp::writeOutputs(const std::string &path,
                         const interpret::GridOutputs &outputs) {
   std::vector<rt::TensorView> views;
-  auto add = [&](const std::string &name, const Tensor &tensor) {
+  auto add = [&](const std::string &name, const DenseTensor &tensor) {
     views.push_back(
         {name, rt::DType::F64, tensor.shape,
          reinterpret_cast<const std::byte *>(tensor.values.data())});

@@ -25,7 +25,7 @@
 namespace cl = llvm::cl;
 using namespace fsdp;
 using namespace mlir;
-using interpret::Tensor;
+using interpret::DenseTensor;
 
 static const char *const kOverview =
     R"(fsdp-interpret: runs a program on simulated ranks and says what it computes
@@ -169,7 +169,7 @@ static void checkSize(func::FuncOp program, int64_t ranks) {
 // The summary
 //===----------------------------------------------------------------------===//
 
-static std::string shapeOf(const Tensor &tensor) {
+static std::string shapeOf(const DenseTensor &tensor) {
   std::string text;
   for (int64_t size : tensor.shape)
     text += (text.empty() ? "" : "x") + std::to_string(size);
@@ -177,7 +177,7 @@ static std::string shapeOf(const Tensor &tensor) {
 }
 
 static void printTensor(llvm::raw_ostream &os, const std::string &name,
-                        const std::string &where, const Tensor &tensor) {
+                        const std::string &where, const DenseTensor &tensor) {
   double sum = 0, squares = 0;
   for (double value : tensor.values) {
     sum += value;

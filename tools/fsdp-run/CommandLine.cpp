@@ -94,12 +94,10 @@ static void checkOptions(const CLI::App &app,
   }
 }
 
-/// Reads the command line; returns the exit status if the program is to end
-/// here, behind --help.
-static std::optional<int> parseOptions(const std::vector<std::string> &args,
-                                       RunOptions &options) {
-  // Configuration keys are taken out first: their values must not be read as
-  // the artifact's directory.
+/// Takes the configuration's keys out: their values must not be read as the
+/// artifact's directory. Returns the other arguments.
+static std::vector<std::string>
+takeOverrides(const std::vector<std::string> &args, RunOptions &options) {
   // What is wrong with them is said with what is wrong in the file.
   RunConfig scratch;
   ConfigErrors saidLater;
@@ -112,7 +110,10 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
     else
       options.overrides.push_back(argument);
   }
-  CLI::App app(kDescription, "fsdp-run");
+  return others;
+}
+
+static void declareOptions(CLI::App &app, RunOptions &options) {
   app.footer("Configuration, as in the TOML file:\n" + configHelp());
   app.add_option("artifact", options.artifact,
                  "folder that fsdp-compile has made: step.so, step.so.xxh3, "
@@ -154,19 +155,10 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
                "look at every value of every training step when it is made, "
                "and end the run at the first that is not finite with its "
                "operation and place: the same bits, slow");
-  checkOptions(app, others);
-  std::reverse(others.begin(), others.end()); // as CLI11 wants it
-  try {
-    app.parse(others);
-  } catch (const CLI::Success &asked) { // for help or the reference
-    std::ostringstream text;
-    int status = app.exit(asked, text);
-    print(text.str());
-    return status;
-  } catch (const CLI::ParseError &error) {
-    throw Error(std::string(error.what()) + " (see fsdp-run --help)");
-  }
-  checkCommand(options);
+}
+
+/// What the ranks that are started get as arguments.
+static void listForRanks(RunOptions &options) {
   options.forRanks = {options.artifact};
   if (!options.command.empty())
     options.forRanks.push_back(options.command);
@@ -185,6 +177,29 @@ static std::optional<int> parseOptions(const std::vector<std::string> &args,
     options.forRanks.emplace_back("--check-values");
   options.forRanks.insert(options.forRanks.end(), options.overrides.begin(),
                           options.overrides.end());
+}
+
+/// Reads the command line; returns the exit status if the program is to end
+/// here, behind --help.
+static std::optional<int> parseOptions(const std::vector<std::string> &args,
+                                       RunOptions &options) {
+  std::vector<std::string> others = takeOverrides(args, options);
+  CLI::App app(kDescription, "fsdp-run");
+  declareOptions(app, options);
+  checkOptions(app, others);
+  std::reverse(others.begin(), others.end()); // as CLI11 wants it
+  try {
+    app.parse(others);
+  } catch (const CLI::Success &asked) { // for help or the reference
+    std::ostringstream text;
+    int status = app.exit(asked, text);
+    print(text.str());
+    return status;
+  } catch (const CLI::ParseError &error) {
+    throw Error(std::string(error.what()) + " (see fsdp-run --help)");
+  }
+  checkCommand(options);
+  listForRanks(options);
   return std::nullopt;
 }
 

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
+#include "fsdp/Families/TraceModel.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Trace/Summary.h"
-#include "fsdp/Trace/Trace.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"

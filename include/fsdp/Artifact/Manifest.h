@@ -10,9 +10,10 @@
 #ifndef FSDP_ARTIFACT_MANIFEST_H
 #define FSDP_ARTIFACT_MANIFEST_H
 
+#include "fsdp/Artifact/Box.h"
 #include "fsdp/Artifact/Mesh.h"
 #include "fsdp/Artifact/ProgramEffects.h"
-#include <functional>
+#include "fsdp/Artifact/RangeRole.h"
 #include <map>
 #include <optional>
 #include <string>
@@ -39,36 +40,27 @@ struct MeshAxis {
 /// evenly; its storage axes together cut each of these parts into pieces of
 /// ceil(size / pieces), the last ones padded with zeros. The first axis is the
 /// slowest. Over axes that nothing names, every rank has the same.
-struct Placement {
+struct RangePlacement {
   struct Dim {
     std::vector<AxisRef> compute, storage;
   };
   std::vector<Dim> dims;
 
   /// The same axes in the same order everywhere.
-  bool operator==(const Placement &other) const;
-};
-
-/// The box of a full tensor that a rank holds: of every dimension the indices
-/// [begin, end), stored in `size` >= end - begin, the rest zero.
-struct ShardView {
-  struct Dim {
-    int64_t begin, end, size;
-  };
-  std::vector<Dim> dims;
+  bool operator==(const RangePlacement &other) const;
 };
 
 /// A named range of the arena that persists between programs.
 struct RangeInfo {
   std::string name;
-  std::string role; // parameter, state, buffer, gradient, input, output
+  RangeRole role = RangeRole::Parameter;
   DType dtype = DType::F32;
   std::vector<int64_t> shape; // as stored on one rank
   std::vector<int64_t> full; // of the whole tensor; equals shape if not sharded
   uint64_t offset = 0, bytes = 0;
   std::optional<Initializer> init;
   /// Unset: what each rank holds is its own.
-  std::optional<Placement> placement;
+  std::optional<RangePlacement> placement;
 
   int64_t elements() const;
 };
@@ -77,12 +69,6 @@ struct ProgramInfo : ProgramEffects {
   uint64_t arenaBytes = 0;
   double flops = 0;      // of one rank
   double modelFlops = 0; // without what is computed a second time
-};
-
-/// Runs of a program as part of a step.
-struct StepAction {
-  int program; // index
-  int64_t times;
 };
 
 /// The model that a manifest or a checkpoint is of.
@@ -104,7 +90,7 @@ struct Manifest {
   std::vector<RangeInfo> ranges;
   std::vector<ProgramInfo> programs;
   /// What is run, in this order, for one step of that name.
-  std::map<std::string, std::vector<StepAction>> steps;
+  std::map<std::string, std::vector<ProgramRuns>> steps;
 
   /// Product of the mesh's axes.
   int64_t ranks() const;
@@ -124,25 +110,8 @@ struct Manifest {
 /// (a path) and names the field.
 Manifest parseManifest(const std::string &text, const std::string &origin);
 
-/// Calls `run` with the longest runs of elements of the box that lie one after
-/// another both where the rank stores them and in the full tensor: the first
-/// one's place there and there, and how many they are.
-void forEachRun(const ShardView &view, const std::vector<int64_t> &full,
-                const std::function<void(int64_t stored, int64_t whole,
-                                         int64_t count)> &run);
-
-/// The same for the `count` stored elements from `first` on alone: a run that
-/// is only partly there is cut.
-void forEachRunWithin(int64_t first, int64_t count, const ShardView &view,
-                      const std::vector<int64_t> &full,
-                      const std::function<void(int64_t stored, int64_t whole,
-                                               int64_t count)> &run);
-
 /// "F32", "BF16", … as in safetensors.
 const char *dtypeName(DType type);
-
-/// Elements of a tensor of this shape.
-int64_t elementCount(const std::vector<int64_t> &shape);
 
 } // namespace fsdp::rt
 

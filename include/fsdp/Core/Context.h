@@ -91,8 +91,21 @@ struct ContextOptions {
   bool graphs = true;
 };
 
+/// What a runtime has of a rank: its arena, streams and prepared work. Each
+/// target's runtime has a class of its own (CpuContext, CudaContext), and a
+/// process is linked with one of them.
+class Context {
+public:
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
+
+protected:
+  Context() = default;
+  ~Context() = default;
+};
+
 struct ContextDeleter {
-  void operator()(Context *c) const;
+  void operator()(Context *context) const;
 };
 using ContextPtr = std::unique_ptr<Context, ContextDeleter>;
 

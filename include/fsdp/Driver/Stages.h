@@ -4,7 +4,7 @@
 
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Emit/Compile.h"
-#include "fsdp/Trace/ModelSpec.h"
+#include "fsdp/Families/ModelSpec.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ enum class Stage {
   Library
 };
 
-/// Everything the command line says.
+/// What is to be compiled, and how.
 struct Request {
   /// A file of nn or exec text; empty: the model of `config` is traced.
   std::string input;

@@ -97,14 +97,14 @@ const Family *findFamily(const std::string &name);
 const Family &familyOf(const rt::ModelInfo &model);
 
 /// A tensor of one model.
-struct NamedTensor {
+struct ModelTensor {
   std::string ours, theirs;
   std::vector<int64_t> shape;
   const FamilyTensor *kind;
 };
 /// All tensors of a model of `family`, in the order of transformers; also those
 /// that are absent because the model is tied. Throws fsdp::Error.
-std::vector<NamedTensor> tensorsOf(const Family &family,
+std::vector<ModelTensor> tensorsOf(const Family &family,
                                    const rt::ModelInfo &model);
 
 /// Whether rotary pairs are the halves of a head, as Hugging Face has them.

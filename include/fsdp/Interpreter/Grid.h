@@ -9,7 +9,7 @@
 #define FSDP_INTERPRETER_GRID_H
 
 #include "dialects/Fsdp/Fsdp.h"
-#include "fsdp/Interpreter/Evaluate.h"
+#include "fsdp/Interpreter/Interpreter.h"
 
 namespace fsdp::interpret {
 

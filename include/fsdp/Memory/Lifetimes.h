@@ -18,7 +18,7 @@ namespace fsdp {
 enum class BufferKind { Activation, Gathered, Gradient, Workspace };
 llvm::StringRef stringifyBufferKind(BufferKind kind);
 
-struct Buffer {
+struct BufferLifetime {
   exec::AllocOp alloc;
   /// [begin, end) in positions; bytes of the alloc.
   Interval live;
@@ -27,7 +27,7 @@ struct Buffer {
 
 struct Lifetimes {
   /// Every exec.alloc that some work uses, in order of first use.
-  std::vector<Buffer> buffers;
+  std::vector<BufferLifetime> buffers;
   /// The operation at each position.
   std::vector<mlir::Operation *> positions;
 

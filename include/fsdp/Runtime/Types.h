@@ -60,7 +60,7 @@ struct AttentionDesc {
   double scale;
   bool causal;
   DType type;
-  /// Without the library; see PlainAttention.h.
+  /// Without the library; see Target/PlainAttentionWorkspaces.h.
   bool plain = false;
 };
 

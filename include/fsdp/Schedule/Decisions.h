@@ -106,7 +106,7 @@ private:
 class Decisions {
 public:
   /// By rule: parameters of a unit are gathered, dropped and reduced together.
-  static Decisions byRule(const Points &points, const PlanOptions &options);
+  static Decisions byRule(const Points &points, const PlannerOptions &options);
 
   /// Puts what `plan` says over what was decided before. An error names the
   /// place in the plan and, for a wrong address, the nearest right one.

@@ -96,7 +96,7 @@ enum class RecomputePolicy {
 };
 
 /// The choices of the planner by rule.
-struct PlanOptions {
+struct PlannerOptions {
   UnitPolicy units = UnitPolicy::Block;
   ReshardPolicy reshard = ReshardPolicy::Default;
   RecomputePolicy recompute = RecomputePolicy::None;

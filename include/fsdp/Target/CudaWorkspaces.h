@@ -10,7 +10,7 @@
 
 #include "fsdp/Runtime/Types.h"
 #include "fsdp/Support/CheckedSize.h"
-#include "fsdp/Target/PlainAttention.h"
+#include "fsdp/Target/PlainAttentionWorkspaces.h"
 
 namespace fsdp::rt::cuda {
 

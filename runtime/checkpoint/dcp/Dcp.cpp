@@ -1,5 +1,5 @@
 //===- Dcp.cpp - Opening checkpoints of torch.distributed.checkpoint ------===//
-#include "fsdp/Checkpoint/Dcp.h"
+#include "Dcp.h"
 #include "DcpMetadata.h"
 #include "DcpNames.h"
 #include "TorchSave.h"
@@ -95,19 +95,15 @@ void DcpStore::addTensor(const DcpItem &item, OurName name, rt::DType dtype) {
   IndexedTensor indexed{name.role, dtype, item.shape, {}};
   for (const DcpBox &box : item.boxes) {
     // Ranks that have nothing of a tensor say so.
-    if (rt::elementCount(box.sizes) == 0 && rt::elementCount(item.shape) > 0)
+    if (box.elements() == 0 && rt::elementCount(item.shape) > 0)
       continue;
     TorchTensor stored = readTorchTensor(archive(item, box), where(item, box));
     if (stored.dtype != dtype || stored.shape != box.sizes)
       throw Error(where(item, box) +
                   " has another type or shape there than .metadata says");
-    tensor.chunks.push_back({box.offsets,
-                             box.sizes,
-                             stored.data,
-                             origin + "/" + box.file,
-                             {},
-                             stored.crc32});
-    indexed.chunks.push_back({box.file, "", box.offsets, box.sizes, {}});
+    tensor.chunks.push_back(
+        {box, stored.data, origin + "/" + box.file, {}, stored.crc32});
+    indexed.chunks.push_back({box, box.file, "", {}});
   }
   if (!contents.tensors.emplace(name.name, std::move(indexed)).second)
     throw Error(origin + ": two tensors are '" + name.name +

@@ -1,9 +1,9 @@
 //===- DcpExport.cpp - Writing checkpoints that PyTorch loads -------------===//
+#include "Dcp.h"
 #include "DcpMetadata.h"
 #include "DcpNames.h"
 #include "PickleWriter.h"
 #include "TorchSave.h"
-#include "fsdp/Checkpoint/Dcp.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
@@ -27,9 +27,9 @@ constexpr int64_t kPiece = int64_t{1} << 24;
 constexpr uint64_t kAlignment = 64;
 
 /// One data file, and the archives in it.
-class DataFile {
+class DistcpFile {
 public:
-  DataFile(const std::string &folder, const std::string &name)
+  DistcpFile(const std::string &folder, const std::string &name)
       : name(name), file(folder + "/" + name) {}
 
   /// `archive` writes the archive that it is given a function for and returns
@@ -66,13 +66,13 @@ private:
     return "__" + std::to_string(written++) + "_0.distcp";
   }
   void writeFile(const std::vector<StoredBox> &boxes);
-  void writeBox(DataFile &file, DcpItem &item, const StoredTensor &tensor,
+  void writeBox(DistcpFile &file, DcpItem &item, const StoredTensor &tensor,
                 const Chunk &chunk);
   void writeRest();
-  void addObject(DataFile &file, std::vector<std::string> path,
+  void addObject(DistcpFile &file, std::vector<std::string> path,
                  PickleWriter value);
-  void addGroup(DataFile &file, const std::string &parameter);
-  void addProgress(DataFile &file, const RunState &state);
+  void addGroup(DistcpFile &file, const std::string &parameter);
+  void addProgress(DistcpFile &file, const RunState &state);
   const std::string *setting(const char *key) const;
   DcpItem &item(std::vector<std::string> path);
 
@@ -98,15 +98,10 @@ DcpItem &DcpWriter::item(std::vector<std::string> path) {
   return items[known->second];
 }
 
-void DcpWriter::writeBox(DataFile &file, DcpItem &item,
+void DcpWriter::writeBox(DistcpFile &file, DcpItem &item,
                          const StoredTensor &tensor, const Chunk &chunk) {
-  rt::ShardView view;
-  for (size_t d = 0; d < chunk.sizes.size(); ++d)
-    view.dims.push_back(
-        {chunk.offsets[d], chunk.offsets[d] + chunk.sizes[d], chunk.sizes[d]});
-  TensorReader reader(tensor, view, tensor.dtype);
-  int64_t width = rt::sizeOf(tensor.dtype),
-          elements = rt::elementCount(chunk.sizes);
+  TensorReader reader(tensor, {chunk, chunk.sizes}, tensor.dtype);
+  int64_t width = rt::sizeOf(tensor.dtype), elements = chunk.elements();
   auto data = [&](const WriteBytes &write) {
     std::string piece;
     for (int64_t first = 0; first < elements; first += kPiece / width) {
@@ -120,14 +115,13 @@ void DcpWriter::writeBox(DataFile &file, DcpItem &item,
   DcpBox box = file.add([&](const WriteBytes &write) {
     return writeTorchTensor(tensor.dtype, chunk.sizes, data, write);
   });
-  box.offsets = chunk.offsets;
-  box.sizes = chunk.sizes;
+  static_cast<rt::Box &>(box) = chunk;
   item.boxes.push_back(std::move(box));
 }
 
 /// The boxes of one file of the store as one file.
 void DcpWriter::writeFile(const std::vector<StoredBox> &boxes) {
-  DataFile file(folder, dataName());
+  DistcpFile file(folder, dataName());
   for (const auto &[tensor, chunk] : boxes) {
     DcpItem &target = item(dcpPathOf(tensor->name));
     target.dtype = torchNameOf(tensor->dtype);
@@ -137,7 +131,7 @@ void DcpWriter::writeFile(const std::vector<StoredBox> &boxes) {
   file.commit();
 }
 
-void DcpWriter::addObject(DataFile &file, std::vector<std::string> path,
+void DcpWriter::addObject(DistcpFile &file, std::vector<std::string> path,
                           PickleWriter value) {
   std::string pickle = value.finish();
   item(std::move(path)).boxes.push_back(file.add([&](const WriteBytes &write) {
@@ -152,7 +146,7 @@ const std::string *DcpWriter::setting(const char *key) const {
 
 /// What AdamW of PyTorch keeps beside the moments of a parameter. A schedule
 /// sets the rate anew in its first step.
-void DcpWriter::addGroup(DataFile &file, const std::string &parameter) {
+void DcpWriter::addGroup(DistcpFile &file, const std::string &parameter) {
   auto add = [&](const char *key, PickleWriter value) {
     addObject(file, {"optimizer", "param_groups." + parameter + "." + key},
               std::move(value));
@@ -187,7 +181,7 @@ void DcpWriter::addGroup(DataFile &file, const std::string &parameter) {
 /// Where the run stood, in torchtitan's words.
 void DcpWriter::writeRest() {
   const RunState &state = *store.state();
-  DataFile file(folder, dataName());
+  DistcpFile file(folder, dataName());
   for (const StoredTensor &tensor : store.tensors()) {
     std::vector<std::string> path = dcpPathOf(tensor.name);
     std::string_view moment = range_name::kFirstMomentSuffix;
@@ -216,7 +210,7 @@ void DcpWriter::writeRest() {
 }
 
 /// What a run knows beside its steps.
-void DcpWriter::addProgress(DataFile &file, const RunState &state) {
+void DcpWriter::addProgress(DistcpFile &file, const RunState &state) {
   addObject(file, {"lr_scheduler", "last_epoch"},
             PickleWriter().integer(state.step - state.scheduleStart));
   addObject(

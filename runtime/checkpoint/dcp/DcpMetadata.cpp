@@ -237,15 +237,10 @@ void MetadataReader::readTensor(DcpItem &item, const PickleValue &value) const {
     DcpBox box;
     box.offsets = sizes(field(*chunk, "offsets", of), "a box of " + of);
     box.sizes = sizes(field(*chunk, "sizes", of), "a box of " + of);
-    bool inside = box.offsets.size() == item.shape.size() &&
-                  box.sizes.size() == item.shape.size();
-    for (size_t d = 0; inside && d < item.shape.size(); ++d)
-      inside = box.offsets[d] <= item.shape[d] &&
-               box.sizes[d] <= item.shape[d] - box.offsets[d];
-    if (!inside)
+    if (!isInside(box, item.shape))
       fail("a box of " + of + " lies outside of the tensor");
     // Ranks that have nothing of a tensor may all say so.
-    bool isEmpty = rt::elementCount(box.sizes) == 0;
+    bool isEmpty = box.elements() == 0;
     bool isNew = seen.emplace(isEmpty, box.offsets).second;
     if (!isNew && !isEmpty)
       fail("two boxes of " + of + " begin at the same place");

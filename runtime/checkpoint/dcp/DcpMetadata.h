@@ -7,6 +7,7 @@
 #ifndef FSDP_RUNTIME_CHECKPOINT_DCP_DCPMETADATA_H
 #define FSDP_RUNTIME_CHECKPOINT_DCP_DCPMETADATA_H
 
+#include "fsdp/Artifact/Box.h"
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,10 +15,10 @@
 
 namespace fsdp::checkpoint {
 
-/// A torch.save archive within a file, and the box of the tensor that it holds.
-struct DcpBox {
-  std::vector<int64_t> offsets, sizes; // none for an object of Python
-  std::string file;                    // in the directory
+/// The box of a tensor that a torch.save archive within a file holds; of an
+/// object of Python without dimensions.
+struct DcpBox : rt::Box {
+  std::string file; // in the directory
   uint64_t offset = 0, length = 0;
 };
 

@@ -54,11 +54,11 @@ std::string checkpoint::modelPrefix(const std::vector<DcpItem> &items) {
 std::optional<OurName> checkpoint::ourNameOf(const std::string &name,
                                              const std::string &modelPrefix) {
   if (!isBeside(name))
-    return OurName{name.substr(modelPrefix.size()), "parameter"};
+    return OurName{name.substr(modelPrefix.size()), rt::RangeRole::Parameter};
   std::string_view state = stateName(name);
   for (const char *moment : kMoments)
     if (endsWith(state, moment))
-      return OurName{std::string(state), "state"};
+      return OurName{std::string(state), rt::RangeRole::State};
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_CHECKPOINT_DCP_DCPNAMES_H
 
 #include "DcpMetadata.h"
+#include "fsdp/Artifact/RangeRole.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ inline constexpr char kDcpMetadata[] = ".metadata";
 inline constexpr char kDcpStep[] = "train_state.step";
 
 struct OurName {
-  std::string name, role;
+  std::string name;
+  rt::RangeRole role;
 };
 
 /// What all parameters of a checkpoint have before their names: "model." where

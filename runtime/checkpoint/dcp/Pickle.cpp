@@ -94,6 +94,7 @@ private:
   void step(uint8_t opcode);
   bool stepConstant(uint8_t opcode);
   bool stepContainer(uint8_t opcode);
+  bool stepItems(uint8_t opcode);
 
   std::deque<PickleValue> &values;
   std::string_view bytes;
@@ -402,7 +403,7 @@ bool PickleReader::stepConstant(uint8_t opcode) {
   }
 }
 
-/// Opcodes that make and fill values of several.
+/// Opcodes that make tuples, lists, sets and dictionaries.
 bool PickleReader::stepContainer(uint8_t opcode) {
   switch (opcode) {
   case kEmptyTuple:
@@ -434,6 +435,14 @@ bool PickleReader::stepContainer(uint8_t opcode) {
   case kDict:
     pushItems(Kind::Dict);
     return true;
+  default:
+    return false;
+  }
+}
+
+/// Opcodes that fill them, and those that make objects of them.
+bool PickleReader::stepItems(uint8_t opcode) {
+  switch (opcode) {
   case kAppend:
     addItems(Kind::List, {pop()});
     return true;
@@ -467,7 +476,7 @@ bool PickleReader::stepContainer(uint8_t opcode) {
 }
 
 void PickleReader::step(uint8_t opcode) {
-  if (stepConstant(opcode) || stepContainer(opcode))
+  if (stepConstant(opcode) || stepContainer(opcode) || stepItems(opcode))
     return;
   switch (opcode) {
   case kFrame:

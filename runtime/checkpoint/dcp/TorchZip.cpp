@@ -2,7 +2,7 @@
 #include "TorchZip.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
-#include "runtime/checkpoint/store/Checksum.h"
+#include "runtime/checkpoint/store/BlockChecksums.h"
 #include <algorithm>
 #include <cstring>
 #include <limits>

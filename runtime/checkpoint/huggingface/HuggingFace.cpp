@@ -1,5 +1,5 @@
 //===- HuggingFace.cpp - Opens directories of Hugging Face ----------------===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "HuggingFace.h"
 #include "WeightMap.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Families/Families.h"
@@ -91,7 +91,7 @@ private:
                  const std::map<std::string, std::string> &map,
                  FileTensors &tensors, Problems &problems);
   void take(const Family &family, const FileTensors &files);
-  void takeTensor(const NamedTensor &wanted, const FileTensor &found,
+  void takeTensor(const ModelTensor &wanted, const FileTensor &found,
                   Problems &problems);
   std::string inside(const std::string &name) const {
     return (fs::path(origin) / name).string();
@@ -197,7 +197,7 @@ static bool isRead(rt::DType type) {
          type == rt::DType::F16;
 }
 
-void HuggingFaceStore::takeTensor(const NamedTensor &wanted,
+void HuggingFaceStore::takeTensor(const ModelTensor &wanted,
                                   const FileTensor &found, Problems &problems) {
   const rt::TensorView &view = *found.view;
   if (view.shape != wanted.shape)
@@ -209,15 +209,11 @@ void HuggingFaceStore::takeTensor(const NamedTensor &wanted,
                         "; weights are read from F32, BF16 and F16");
   StoredTensor tensor;
   tensor.name = wanted.ours;
-  tensor.role = "parameter";
+  tensor.role = rt::RangeRole::Parameter;
   tensor.dtype = view.dtype;
   tensor.shape = view.shape;
-  tensor.chunks.push_back({std::vector<int64_t>(view.shape.size(), 0),
-                           view.shape,
-                           view.data,
-                           found.file,
-                           {},
-                           {}});
+  tensor.chunks.push_back(
+      {rt::wholeBox(view.shape), view.data, found.file, {}, {}});
   all.push_back(std::move(tensor));
 }
 
@@ -239,12 +235,12 @@ static bool areEqual(const rt::TensorView &a, const rt::TensorView &b) {
 void HuggingFaceStore::take(const Family &family, const FileTensors &files) {
   Problems problems(origin);
   bool tied = Fields(*about).boolean("tied");
-  std::vector<NamedTensor> wanted = tensorsOf(family, *about);
+  std::vector<ModelTensor> wanted = tensorsOf(family, *about);
   std::map<std::string, std::string> theirs; // by our name
-  for (const NamedTensor &tensor : wanted)
+  for (const ModelTensor &tensor : wanted)
     theirs[tensor.ours] = tensor.theirs;
   FileTensors left = files;
-  for (const NamedTensor &tensor : wanted) {
+  for (const ModelTensor &tensor : wanted) {
     auto found = left.extract(tensor.theirs);
     const char *tiedTo = tied ? tensor.kind->tiedTo : nullptr;
     if (!tiedTo && found.empty())

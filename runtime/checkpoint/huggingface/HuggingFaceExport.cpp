@@ -5,7 +5,7 @@
 // the model.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "HuggingFace.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Families/Families.h"
 #include "fsdp/Support/AtomicFile.h"
@@ -58,7 +58,7 @@ static std::vector<Exported> findTensors(const TensorStore &store,
   bool tied = Fields(model).boolean("tied");
   std::vector<Exported> tensors;
   std::string missing;
-  for (const NamedTensor &wanted : tensorsOf(familyOf(model), model)) {
+  for (const ModelTensor &wanted : tensorsOf(familyOf(model), model)) {
     if (tied && wanted.kind->tiedTo)
       continue;
     const StoredTensor *found = store.find(wanted.ours);

@@ -1,12 +1,12 @@
 //===- Index.cpp - What the files of a checkpoint say ---------------------===//
 #include "Index.h"
-#include "fsdp/Checkpoint/Description.h"
+#include "Description.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Json.h"
 #include "fsdp/Support/Text.h"
-#include "runtime/checkpoint/store/Checksum.h"
+#include "runtime/checkpoint/store/BlockChecksums.h"
 #include <algorithm>
 #include <cinttypes>
 
@@ -100,7 +100,7 @@ static ordered_json jsonOf(const std::string &name,
   ordered_json chunks = ordered_json::array();
   for (const IndexedChunk &chunk : tensor.chunks)
     chunks.push_back(jsonOf(name, chunk));
-  return {{"role", tensor.role},
+  return {{"role", roleName(tensor.role)},
           {"dtype", dtypeName(tensor.dtype)},
           {"shape", tensor.shape},
           {"chunks", chunks}};
@@ -153,7 +153,7 @@ std::string checkpoint::descriptionText(const TensorStore &store) {
       chunks.push_back({{"file", chunk.file},
                         {"offsets", chunk.offsets},
                         {"shape", chunk.sizes}});
-    tensors[tensor.name] = {{"role", tensor.role},
+    tensors[tensor.name] = {{"role", roleName(tensor.role)},
                             {"dtype", dtypeName(tensor.dtype)},
                             {"shape", tensor.shape},
                             {"bytes", bytesOf(tensor)},
@@ -167,7 +167,7 @@ std::string checkpoint::descriptionText(const TensorStore &store) {
          "}\n";
 }
 
-std::string checkpoint::partText(const Part &part) {
+std::string checkpoint::partText(const IndexPart &part) {
   return "{\"attempt\": " + lineOf(part.attempt) + ",\n" +
          linesOf(part.contents) + "}\n";
 }
@@ -263,18 +263,13 @@ IndexedChunk ContentsReader::readChunk(const std::string &name,
   chunk.name = inFile ? inFile->string() : name;
   chunk.offsets = field.at("offsets").integers();
   chunk.sizes = field.at("shape").shape();
-  size_t dims = tensor.shape.size();
-  bool inside = chunk.offsets.size() == dims && chunk.sizes.size() == dims;
-  for (size_t d = 0; inside && d < dims; ++d)
-    inside = chunk.offsets[d] + chunk.sizes[d] <= tensor.shape[d];
-  if (!inside)
+  if (!isInside(chunk, tensor.shape))
     field.fail("the box " + listText(chunk.sizes) + " at " +
                listText(chunk.offsets) + " is not inside the tensor's " +
                listText(tensor.shape));
   for (const JsonField &item : field.at("xxh3").items())
     chunk.checksums.push_back(checksumAt(item));
-  auto bytes =
-      static_cast<uint64_t>(elementCount(chunk.sizes) * sizeOf(tensor.dtype));
+  auto bytes = static_cast<uint64_t>(chunk.elements() * sizeOf(tensor.dtype));
   if (chunk.checksums.size() != blocksOf(bytes))
     field.fail("a box of " + std::to_string(bytes) + " bytes has " +
                std::to_string(blocksOf(bytes)) + " checksums, not " +
@@ -287,7 +282,11 @@ IndexedTensor ContentsReader::readTensor(const std::string &name,
   if (name.empty() || !isPlainLine(name))
     field.fail("this is no name of a tensor");
   IndexedTensor tensor;
-  tensor.role = field.at("role").string();
+  std::string role = field.at("role").string();
+  std::optional<RangeRole> knownRole = roleNamed(role);
+  if (!knownRole)
+    field.at("role").fail("unknown role '" + role + "'");
+  tensor.role = *knownRole;
   std::string type = field.at("dtype").string();
   std::optional<DType> known = dtypeNamed(type);
   if (!known)
@@ -327,7 +326,8 @@ Index checkpoint::parseIndex(const std::string &text,
   return index;
 }
 
-Part checkpoint::parsePart(const std::string &text, const std::string &origin) {
+IndexPart checkpoint::parsePart(const std::string &text,
+                                const std::string &origin) {
   std::string place = "damaged part of a checkpoint " + origin;
   json document = parseJson(text, place);
   JsonField root(document, place);

@@ -9,8 +9,8 @@
 #define FSDP_RUNTIME_CHECKPOINT_NATIVE_INDEX_H
 
 #include "fsdp/Artifact/Manifest.h"
-#include "fsdp/Checkpoint/RunState.h"
 #include "runtime/checkpoint/store/Contents.h"
+#include "runtime/checkpoint/store/RunState.h"
 #include <map>
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ struct Index {
 };
 
 /// What one rank has written in one attempt.
-struct Part {
+struct IndexPart {
   std::string attempt;
   Contents contents;
 };
@@ -44,13 +44,13 @@ inline constexpr char kPartialFile[] = ".partial-";
 bool isOurFile(const std::string &name);
 
 std::string indexText(const Index &index);
-std::string partText(const Part &part);
+std::string partText(const IndexPart &part);
 /// The one text that the marker may have.
 std::string markerText(const std::string &indexText);
 
 /// Throw fsdp::Error that begins with `origin` (a path) and names the tensor.
 Index parseIndex(const std::string &text, const std::string &origin);
-Part parsePart(const std::string &text, const std::string &origin);
+IndexPart parsePart(const std::string &text, const std::string &origin);
 
 } // namespace fsdp::checkpoint
 

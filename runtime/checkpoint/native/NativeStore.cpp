@@ -4,7 +4,7 @@
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
-#include "runtime/checkpoint/store/Checksum.h"
+#include "runtime/checkpoint/store/BlockChecksums.h"
 #include <map>
 #include <set>
 
@@ -70,8 +70,7 @@ void NativeStore::addTensor(const std::string &name,
     if (!file.used.insert(chunk.name).second)
       throw Error("damaged checkpoint: the index uses '" + chunk.name +
                   "' in '" + path + "' twice");
-    stored.chunks.push_back(
-        {chunk.offsets, chunk.sizes, view.data, path, chunk.checksums, {}});
+    stored.chunks.push_back({chunk, view.data, path, chunk.checksums, {}});
   }
   all.push_back(std::move(stored));
 }

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_CHECKPOINT_NATIVE_NATIVESTORE_H
 #define FSDP_RUNTIME_CHECKPOINT_NATIVE_NATIVESTORE_H
 
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "runtime/checkpoint/store/TensorStore.h"
 
 namespace fsdp::checkpoint {
 

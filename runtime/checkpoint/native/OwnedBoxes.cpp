@@ -1,5 +1,5 @@
 //===- OwnedBoxes.cpp - Which rank writes what ----------------------------===//
-#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "CheckpointFolder.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
@@ -12,9 +12,9 @@ using namespace fsdp::rt;
 
 /// Sums of gradients are zero between two steps.
 bool checkpoint::isSaved(const RangeInfo &range) {
-  if (range.role == "parameter")
+  if (range.role == RangeRole::Parameter)
     return true;
-  return range.role == "state" &&
+  return range.role == RangeRole::State &&
          !endsWith(range.name, range_name::kGradientSumSuffix);
 }
 
@@ -24,10 +24,10 @@ namespace {
 /// that no axis of the placement names.
 class Replicas {
 public:
-  Replicas(const Placement &placement, const std::vector<int64_t> &mesh,
+  Replicas(const RangePlacement &placement, const std::vector<int64_t> &mesh,
            int64_t ranks) {
     std::vector<Digit> used;
-    for (const Placement::Dim &dim : placement.dims)
+    for (const RangePlacement::Dim &dim : placement.dims)
       for (const auto *axes : {&dim.compute, &dim.storage})
         for (const AxisRef &axis : *axes) {
           // One of size 1 covers nothing, and may begin where another does.
@@ -94,15 +94,6 @@ private:
 
 } // namespace
 
-static SavedChunk chunkOf(const RangeInfo &range, const ShardView &view) {
-  SavedChunk chunk{range.name, range.role, range.dtype, range.full, {}, {}, {}};
-  for (const ShardView::Dim &dim : view.dims) {
-    chunk.offsets.push_back(dim.begin);
-    chunk.sizes.push_back(dim.end - dim.begin);
-  }
-  return chunk;
-}
-
 std::vector<OwnedBox> checkpoint::ownedBoxes(const Manifest &manifest,
                                              int64_t rank) {
   std::vector<OwnedBox> boxes;
@@ -113,21 +104,20 @@ std::vector<OwnedBox> checkpoint::ownedBoxes(const Manifest &manifest,
     if (!isSaved(range))
       continue;
     if (!range.placement && ranks > 1)
-      throw Error("the " + range.role + " '" + range.name +
+      throw Error("the " + roleName(range.role) + " '" + range.name +
                   "' of the artifact has no placement: what each rank holds "
                   "is its own, and a checkpoint has no place for that");
-    Replicas replicas(range.placement.value_or(Placement{}), mesh, ranks);
+    Replicas replicas(range.placement.value_or(RangePlacement{}), mesh, ranks);
     // All ranks count alike, whoever asks.
     if (turns.next(replicas, range.bytes) != replicas.indexOf(rank))
       continue;
     ShardView view = manifest.shardView(range, rank);
-    OwnedBox box{&range, view, chunkOf(range, view)};
+    SavedChunk chunk{view, range.name, range.role, range.dtype, range.full, {}};
     // The last pieces of a tensor may be padding alone. One without elements
     // is written for its name.
-    bool isNothing =
-        elementCount(box.chunk.sizes) == 0 && elementCount(range.full) != 0;
+    bool isNothing = chunk.elements() == 0 && elementCount(range.full) != 0;
     if (!isNothing)
-      boxes.push_back(std::move(box));
+      boxes.push_back({&range, std::move(view), std::move(chunk)});
   }
   return boxes;
 }

@@ -1,12 +1,12 @@
 //===- Save.cpp - Writing a checkpoint ------------------------------------===//
+#include "CheckpointFolder.h"
 #include "Index.h"
 #include "StepFolder.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/FileCalls.h"
-#include "runtime/checkpoint/store/Checksum.h"
+#include "runtime/checkpoint/store/BlockChecksums.h"
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -63,7 +63,7 @@ private:
   std::vector<SavedChunk> chunks;
   std::vector<std::string> names; // in the file, by chunk
   std::string fileName;
-  Part part;
+  IndexPart part;
 };
 
 } // namespace
@@ -85,8 +85,7 @@ void PartWriter::writeChunk(const WriteBytes &write, size_t index) {
     checksums.add(bytes);
     write(bytes);
   });
-  auto expected =
-      static_cast<uint64_t>(elementCount(chunk.sizes) * sizeOf(chunk.dtype));
+  auto expected = static_cast<uint64_t>(chunk.elements() * sizeOf(chunk.dtype));
   if (checksums.bytes() != expected)
     throw Error("the box " + listText(chunk.sizes) + " of '" + chunk.tensor +
                 "' has " + std::to_string(expected) + " bytes, but " +
@@ -96,8 +95,7 @@ void PartWriter::writeChunk(const WriteBytes &write, size_t index) {
           .try_emplace(chunk.tensor,
                        IndexedTensor{chunk.role, chunk.dtype, chunk.shape, {}})
           .first->second;
-  tensor.chunks.push_back(
-      {fileName, names[index], chunk.offsets, chunk.sizes, checksums.finish()});
+  tensor.chunks.push_back({chunk, fileName, names[index], checksums.finish()});
 }
 
 void PartWriter::write() {
@@ -136,21 +134,22 @@ void checkpoint::writePart(const SaveRequest &request,
 //===----------------------------------------------------------------------===//
 
 /// The part of `rank` in this attempt; unset if it is not there.
-static std::optional<Part> findPart(const SaveRequest &request,
-                                    const std::string &path) {
+static std::optional<IndexPart> findPart(const SaveRequest &request,
+                                         const std::string &path) {
   FileCall call("stat", path);
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     return std::nullopt;
-  Part part = parsePart(readWholeFile(path, "the part"), "'" + path + "'");
+  IndexPart part = parsePart(readWholeFile(path, "the part"), "'" + path + "'");
   if (part.attempt != request.attempt)
     return std::nullopt;
   return part;
 }
 
 /// Waits for the part of `rank`; unset if it was cancelled before.
-static std::optional<Part> awaitPart(const SaveRequest &request, int64_t rank,
-                                     const std::atomic<Parts> &parts) {
+static std::optional<IndexPart> awaitPart(const SaveRequest &request,
+                                          int64_t rank,
+                                          const std::atomic<Parts> &parts) {
   using namespace std::chrono;
   std::string folder = partialFolder(request);
   std::string path = folder + "/" + rankFileName(rank, kPartSuffix);
@@ -185,7 +184,7 @@ bool checkpoint::commitSave(const SaveRequest &request,
   std::string folder = partialFolder(request);
   Index index{request.state, request.model, {}};
   for (int64_t rank = 0; rank < request.ranks; ++rank) {
-    std::optional<Part> part = awaitPart(request, rank, parts);
+    std::optional<IndexPart> part = awaitPart(request, rank, parts);
     if (!part)
       return false;
     addPart(index.contents, std::move(part->contents),

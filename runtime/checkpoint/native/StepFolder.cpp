@@ -1,6 +1,6 @@
 //===- StepFolder.cpp - Directories of steps ------------------------------===//
 #include "StepFolder.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
+#include "CheckpointFolder.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/FileCalls.h"

@@ -1,5 +1,5 @@
 //===- Adapt.cpp - Tensors of a store as an artifact has them -------------===//
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 #include "fsdp/Families/Families.h"
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/Error.h"
@@ -24,7 +24,7 @@ void TensorStore::adaptTo(const rt::ModelInfo &artifact) {
   if (headDim < 2 || headDim % 2 != 0)
     throw Error("a head of " + std::to_string(headDim) +
                 " elements has no rotary pairs");
-  for (const NamedTensor &tensor : tensorsOf(*family, artifact)) {
+  for (const ModelTensor &tensor : tensorsOf(*family, artifact)) {
     if (!tensor.kind->isRotary)
       continue;
     // States of the optimizer lie as their parameters do.

@@ -1,6 +1,5 @@
 //===- Contents.cpp - Boxes of tensors in files ---------------------------===//
 #include "Contents.h"
-#include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
@@ -38,15 +37,6 @@ void checkpoint::addPart(Contents &contents, Contents part,
   contents.files.merge(part.files);
 }
 
-/// Whether two boxes share an element.
-static bool overlap(const IndexedChunk &a, const IndexedChunk &b) {
-  for (size_t d = 0; d < a.offsets.size(); ++d)
-    if (a.offsets[d] + a.sizes[d] <= b.offsets[d] ||
-        b.offsets[d] + b.sizes[d] <= a.offsets[d])
-      return false;
-  return true;
-}
-
 /// The dimension along which the boxes begin at the most places.
 static size_t mostCutDimension(const IndexedTensor &tensor) {
   size_t best = 0, most = 0;
@@ -79,7 +69,7 @@ findOverlap(const IndexedTensor &tensor) {
   });
   for (const IndexedChunk *chunk : sorted) {
     auto isPast = [&](const IndexedChunk *other) {
-      return other->offsets[d] + other->sizes[d] <= chunk->offsets[d];
+      return other->end(d) <= chunk->offsets[d];
     };
     open.erase(std::remove_if(open.begin(), open.end(), isPast), open.end());
     for (const IndexedChunk *other : open)
@@ -99,8 +89,8 @@ void checkpoint::checkCovering(const Contents &contents,
     int64_t elements = elementCount(tensor.shape);
     CheckedSize covered = 0;
     for (const IndexedChunk &chunk : tensor.chunks) {
-      covered += elementCount(chunk.sizes);
-      if (elementCount(chunk.sizes) == 0 && elements > 0)
+      covered += chunk.elements();
+      if (chunk.elements() == 0 && elements > 0)
         fail("has a box without elements in '" + chunk.file + "'");
     }
     if (!covered.fits(elements) || covered.get() != elements)

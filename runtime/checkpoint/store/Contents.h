@@ -2,6 +2,8 @@
 #ifndef FSDP_RUNTIME_CHECKPOINT_STORE_CONTENTS_H
 #define FSDP_RUNTIME_CHECKPOINT_STORE_CONTENTS_H
 
+#include "fsdp/Artifact/Box.h"
+#include "fsdp/Artifact/RangeRole.h"
 #include "fsdp/Runtime/Types.h"
 #include <map>
 #include <string>
@@ -10,15 +12,14 @@
 namespace fsdp::checkpoint {
 
 /// A box of a tensor and where it lies.
-struct IndexedChunk {
+struct IndexedChunk : rt::Box {
   std::string file;
-  std::string name; // in the file
-  std::vector<int64_t> offsets, sizes;
+  std::string name;                // in the file
   std::vector<uint64_t> checksums; // of its blocks
 };
 
 struct IndexedTensor {
-  std::string role;
+  rt::RangeRole role;
   rt::DType dtype;
   std::vector<int64_t> shape;
   std::vector<IndexedChunk> chunks;

@@ -1,8 +1,8 @@
 //===- TensorReader.cpp - Parts of a tensor from its boxes ----------------===//
-#include "Checksum.h"
+#include "BlockChecksums.h"
 #include "Contents.h"
-#include "Convert.h"
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "ConvertElements.h"
+#include "TensorStore.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -16,22 +16,10 @@ using namespace fsdp::rt;
 // Places
 //===----------------------------------------------------------------------===//
 
-/// Whether the chunk has an element of the view's box.
-static bool intersects(const Chunk &chunk, const ShardView &view) {
-  for (size_t d = 0; d < view.dims.size(); ++d)
-    if (chunk.offsets[d] >= view.dims[d].end ||
-        chunk.offsets[d] + chunk.sizes[d] <= view.dims[d].begin)
-      return false;
-  return true;
-}
-
 TensorReader::TensorReader(const StoredTensor &tensor, ShardView wanted,
                            DType as)
     : tensor(tensor), view(std::move(wanted)), as(as) {
-  bool fits = view.dims.size() == tensor.shape.size();
-  for (size_t d = 0; fits && d < view.dims.size(); ++d)
-    fits = view.dims[d].end <= tensor.shape[d];
-  if (!fits)
+  if (!isInside(view, tensor.shape))
     throw Error("the tensor '" + tensor.name + "' has the shape " +
                 listText(tensor.shape) + " and not what is asked of it");
   if (!canBecome(tensor.dtype, as))
@@ -40,29 +28,27 @@ TensorReader::TensorReader(const StoredTensor &tensor, ShardView wanted,
                 dtypeName(as));
   // With rows in another order, those of the view may lie anywhere.
   for (const Chunk &chunk : tensor.chunks)
-    if (tensor.rowInFile || intersects(chunk, view)) {
-      auto bytes = static_cast<uint64_t>(elementCount(chunk.sizes) *
-                                         sizeOf(tensor.dtype));
+    if (tensor.rowInFile || overlap(chunk, view)) {
+      auto bytes =
+          static_cast<uint64_t>(chunk.elements() * sizeOf(tensor.dtype));
       sources.push_back({&chunk, std::vector<bool>(blocksOf(bytes))});
     }
   collapse();
 }
 
 void TensorReader::collapse() {
-  dims = view.dims.size();
+  dims = tensor.shape.size();
   auto isWhole = [&](size_t d) {
     int64_t size = tensor.shape[d];
-    const ShardView::Dim &dim = view.dims[d];
-    return dim.begin == 0 && dim.end == size && dim.size == size &&
+    return view.sizes[d] == size && view.stored[d] == size &&
            std::all_of(sources.begin(), sources.end(), [&](const Source &s) {
              return s.chunk->sizes[d] == size;
            });
   };
   for (; dims > 1 && isWhole(dims - 1); --dims)
     inner *= tensor.shape[dims - 1];
-  view.dims.resize(dims);
   if (dims == 0) { // a number is a line of one
-    view.dims.push_back({0, 1, 1});
+    view = {wholeBox({1}), {1}};
     dims = 1;
   }
 }
@@ -72,24 +58,23 @@ void TensorReader::collapse() {
 //===----------------------------------------------------------------------===//
 
 void TensorReader::read(int64_t first, int64_t count, std::byte *to) {
-  const ShardView::Dim &last = view.dims[dims - 1];
-  int64_t line = last.size * inner; // elements that are stored in a row
+  size_t last = dims - 1;
+  int64_t line = view.stored[last] * inner; // elements that are in a row
   std::vector<int64_t> at(dims);
   while (count > 0) {
     int64_t index = first / line, begin = first % line;
     int64_t now = std::min(count, line - begin);
     bool isPadding = false;
-    for (size_t d = dims - 1; d-- > 0;) {
-      const ShardView::Dim &dim = view.dims[d];
-      at[d] = dim.begin + index % dim.size;
-      isPadding |= at[d] >= dim.end;
-      index /= dim.size;
+    for (size_t d = last; d-- > 0;) {
+      at[d] = view.offsets[d] + index % view.stored[d];
+      isPadding |= at[d] >= view.end(d);
+      index /= view.stored[d];
     }
     // Of the line, what the tensor has, then padding.
-    int64_t filled = (last.end - last.begin) * inner;
+    int64_t filled = view.sizes[last] * inner;
     int64_t have = isPadding ? 0 : std::clamp<int64_t>(filled - begin, 0, now);
     if (have > 0)
-      readLine(at, last.begin * inner + begin, have, to);
+      readLine(at, view.offsets[last] * inner + begin, have, to);
     std::memset(to + have * sizeOf(as), 0,
                 static_cast<size_t>((now - have) * sizeOf(as)));
     to += now * sizeOf(as);
@@ -127,8 +112,7 @@ void TensorReader::copyRun(const std::vector<int64_t> &at, int64_t first,
       return copyFrom(source, 0, 1, to);
     size_t last = dims - 1;
     int64_t begin = std::max(first, chunk.offsets[last] * inner);
-    int64_t end = std::min(first + count,
-                           (chunk.offsets[last] + chunk.sizes[last]) * inner);
+    int64_t end = std::min(first + count, chunk.end(last) * inner);
     bool isInside = begin < end;
     int64_t line = 0; // of the chunk
     for (size_t d = 0; isInside && d < last; ++d) {
@@ -172,7 +156,7 @@ void TensorReader::check(Source &source, uint64_t first, uint64_t bytes) {
     return;
   std::string_view all(
       reinterpret_cast<const char *>(chunk.data),
-      static_cast<size_t>(elementCount(chunk.sizes) * sizeOf(tensor.dtype)));
+      static_cast<size_t>(chunk.elements() * sizeOf(tensor.dtype)));
   for (uint64_t block = first / kChecksumBlock;
        block * kChecksumBlock < first + bytes; ++block) {
     if (source.checked[block])

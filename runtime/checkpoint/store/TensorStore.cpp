@@ -1,5 +1,5 @@
 //===- TensorStore.cpp - Tensors in files, in pieces ----------------------===//
-#include "fsdp/Checkpoint/TensorStore.h"
+#include "TensorStore.h"
 #include <algorithm>
 
 using namespace fsdp;
@@ -18,10 +18,7 @@ std::string checkpoint::shapeText(const std::vector<int64_t> &shape) {
 }
 
 ShardView checkpoint::wholeView(const StoredTensor &tensor) {
-  ShardView view;
-  for (int64_t size : tensor.shape)
-    view.dims.push_back({0, size, size});
-  return view;
+  return {wholeBox(tensor.shape), tensor.shape};
 }
 
 const StoredTensor *TensorStore::find(const std::string &name) const {

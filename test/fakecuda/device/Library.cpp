@@ -104,7 +104,7 @@ void Library::check(const Memory &memory, const Process &process,
 void Library::run(const Attention &a) {
   auto &plan = attentions[keyOf(a.desc)];
   if (!plan) {
-    plan = std::make_unique<rt::AttentionPlan>(a.desc, threads);
+    plan = std::make_unique<rt::BlockedAttention>(a.desc, threads);
     plan->prepare();
   }
   poison(a.workspace, workspaceBytes(a));

@@ -7,7 +7,7 @@
 #define FSDP_TEST_FAKECUDA_LIBRARY_H
 
 #include "Memory.h"
-#include "runtime/onednn/Attention.h"
+#include "runtime/onednn/BlockedAttention.h"
 #include "runtime/onednn/Gemm.h"
 
 namespace fsdp::fake {
@@ -34,7 +34,7 @@ private:
   static Key keyOf(const rt::GemmDesc &d);
   static Key keyOf(const rt::AttentionDesc &d);
   std::map<Key, std::unique_ptr<rt::Gemm>> gemms;
-  std::map<Key, std::unique_ptr<rt::AttentionPlan>> attentions;
+  std::map<Key, std::unique_ptr<rt::BlockedAttention>> attentions;
   std::unique_ptr<std::byte[]> space;
   int64_t spaceBytes = 0;
 };

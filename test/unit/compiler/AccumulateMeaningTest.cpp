@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "AfterEachPass.h"
 #include "TinyLlama.h"
+#include "fsdp/Families/TraceModel.h"
 #include "fsdp/Interpreter/Grid.h"
-#include "fsdp/Trace/Trace.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include <cmath>
@@ -68,7 +68,7 @@ public:
     TrainPipelineOptions options;
     options.computeDtype = setting.type;
     PassManager manager(&context);
-    buildTrainPipeline(manager, options, Phase::Graph);
+    buildTrainPipeline(manager, options, PipelineLevel::Graph);
     manager.addPass(createDifferentiate());
     manager.addPass(createOptimizer());
     EXPECT_TRUE(succeeded(manager.run(*whole)));
@@ -88,7 +88,7 @@ public:
     options.reduceOnce = setting.reduceOnce;
     options.lossChunks = setting.lossChunks;
     PassManager manager(&context);
-    buildTrainPipeline(manager, options, Phase::Schedule);
+    buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(std::make_unique<AfterEachPass>(visit));
     EXPECT_TRUE(succeeded(manager.run(*module)));
   }
@@ -129,7 +129,7 @@ private:
     return module.lookupSymbol<func::FuncOp>(name);
   }
 
-  Tensor random(ArrayRef<int64_t> shape, double low, double high) {
+  DenseTensor random(ArrayRef<int64_t> shape, double low, double high) {
     return randomTensor(generator, shape, low, high);
   }
 
@@ -141,15 +141,16 @@ private:
       state[name + ".exp_avg"] = random(shape, -0.1, 0.1);
       state[name + ".exp_avg_sq"] = random(shape, 0.1, 0.2);
     }
-    arguments = {{"lr", Tensor::scalar(0.01)}, {"step", Tensor::scalar(3)}};
+    arguments = {{"lr", DenseTensor::scalar(0.01)},
+                 {"step", DenseTensor::scalar(3)}};
     for (const char *name : {"tokens", "targets"}) {
-      Tensor &tensor = arguments[name] =
+      DenseTensor &tensor = arguments[name] =
           random({rows, kSequence}, 0, kTinyVocab);
       for (double &value : tensor.values)
         value = std::floor(value);
     }
     // The first row has no label, the second all.
-    Tensor &targets = arguments["targets"];
+    DenseTensor &targets = arguments["targets"];
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < kSequence; ++i)
         if (row != 1 && i >= row % (kSequence + 1))
@@ -158,8 +159,8 @@ private:
   }
 
   /// The rows of microbatch `i`: of each rank's rows the one with that number.
-  Tensor slice(const Tensor &all, int64_t i) const {
-    Tensor part = Tensor::full({setting.ranks, kSequence});
+  DenseTensor slice(const DenseTensor &all, int64_t i) const {
+    DenseTensor part = DenseTensor::full({setting.ranks, kSequence});
     for (int64_t rank = 0; rank < setting.ranks; ++rank)
       std::copy_n(all.values.begin() + (rank * kMicrobatches + i) * kSequence,
                   kSequence, part.values.begin() + rank * kSequence);

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
-#include "fsdp/Emit/Manifest.h"
+#include "fsdp/Emit/EmitManifest.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"

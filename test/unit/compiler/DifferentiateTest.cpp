@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TinyLlama.h"
-#include "fsdp/Trace/Trace.h"
+#include "fsdp/Families/TraceModel.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
 #include <cmath>
@@ -36,10 +36,10 @@ protected:
     ASSERT_TRUE(succeeded(manager.run(*module)));
   }
 
-  Tensor random(RankedTensorType type) {
+  DenseTensor random(RankedTensorType type) {
     std::uniform_real_distribution<double> uniform(-0.5, 0.5);
     std::uniform_int_distribution<int> token(0, 10);
-    Tensor tensor = Tensor::full(type.getShape().vec());
+    DenseTensor tensor = DenseTensor::full(type.getShape().vec());
     bool isFloat = isa<FloatType>(type.getElementType());
     for (double &value : tensor.values)
       value = isFloat ? uniform(generator) : token(generator);
@@ -73,12 +73,12 @@ protected:
     for (auto parameter : module->getOps<nn::ParameterOp>()) {
       std::string name = parameter.getSymName().str();
       ASSERT_TRUE(trained.count(name + ".grad")) << name;
-      const Tensor &gradient = trained.at(name + ".grad");
+      const DenseTensor &gradient = trained.at(name + ".grad");
       double largest = 0;
       for (double value : gradient.values)
         largest = std::max(largest, std::fabs(value));
       EXPECT_GT(largest, 0) << name;
-      Tensor &tensor = inputs.at(name);
+      DenseTensor &tensor = inputs.at(name);
       for (int64_t probe = 0; probe < kProbes; ++probe) {
         int64_t element = generator() % tensor.size();
         double value = tensor.values[element];

@@ -8,11 +8,11 @@
 //===----------------------------------------------------------------------===//
 #include "../Mutator.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Families/ModelSpec.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Decisions.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Json.h"
-#include "fsdp/Trace/ModelSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"

@@ -7,7 +7,7 @@
 // only this proves that the forward op is the right one.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Interpreter/Evaluate.h"
+#include "fsdp/Interpreter/Interpreter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/JSON.h"
@@ -36,11 +36,11 @@ static std::vector<double> numbersOf(const json::Value &values) {
   return numbers;
 }
 
-static Tensor tensorOf(Type type, const json::Value &values) {
+static DenseTensor tensorOf(Type type, const json::Value &values) {
   return {cast<RankedTensorType>(type).getShape().vec(), numbersOf(values)};
 }
 
-static void expectClose(const Tensor &actual, const json::Value &expected,
+static void expectClose(const DenseTensor &actual, const json::Value &expected,
                         StringRef what) {
   std::vector<double> wanted = numbersOf(expected);
   ASSERT_EQ(actual.values.size(), wanted.size()) << what.str();

@@ -61,9 +61,9 @@ protected:
                                mesh, declarations, argument, result, body));
   }
 
-  static GridInputs inputs(const std::vector<Tensor> &ranks) {
+  static GridInputs inputs(const std::vector<DenseTensor> &ranks) {
     GridInputs inputs;
-    for (const Tensor &tensor : ranks)
+    for (const DenseTensor &tensor : ranks)
       inputs.arguments.push_back({{"arg0", tensor}});
     return inputs;
   }
@@ -87,10 +87,10 @@ double digit(int rank, int64_t element) {
   return (element + 1) * std::pow(16, rank);
 }
 
-std::vector<Tensor> digits(int64_t ranks, int64_t elements) {
-  std::vector<Tensor> tensors;
+std::vector<DenseTensor> digits(int64_t ranks, int64_t elements) {
+  std::vector<DenseTensor> tensors;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    tensors.push_back(Tensor::full({elements}));
+    tensors.push_back(DenseTensor::full({elements}));
     for (int64_t e = 0; e < elements; ++e)
       tensors[rank].values[e] = digit(rank, e);
   }
@@ -108,9 +108,9 @@ protected:
   int64_t uneven() const { return 2 * parts() - 1; }
 
   /// %x of `from` elements becomes %y of `to` by `op`, of type `element`.
-  std::vector<Tensor> collective(const std::string &op, int64_t from,
-                                 int64_t to, const std::string &suffix,
-                                 const std::string &element = "f64") {
+  std::vector<DenseTensor> collective(const std::string &op, int64_t from,
+                                      int64_t to, const std::string &suffix,
+                                      const std::string &element = "f64") {
     std::string in = llvm::formatv("tensor<{0}x{1}>", from, element);
     std::string out = llvm::formatv("tensor<{0}x{1}>", to, element);
     func::FuncOp function =
@@ -118,10 +118,10 @@ protected:
                 llvm::formatv("%y = fsdp.{0} %x on @mesh[{1}] {2} : {3} -> {4}",
                               op, GetParam().axes, suffix, in, out),
                 out);
-    std::vector<Tensor> results;
+    std::vector<DenseTensor> results;
     if (!function) {
       ADD_FAILURE() << "the program does not parse";
-      return std::vector<Tensor>(ranks(), Tensor::full({to}));
+      return std::vector<DenseTensor>(ranks(), DenseTensor::full({to}));
     }
     for (TensorMap &map : run(function, inputs(digits(ranks(), from))).results)
       results.push_back(map.at("result0"));
@@ -193,9 +193,9 @@ protected:
                                     "%y = fsdp.all_reduce sum %x on @mesh[" +
                                         axes + "] : tensor<f32> -> tensor<f32>",
                                     "tensor<f32>");
-    std::vector<Tensor> tensors;
+    std::vector<DenseTensor> tensors;
     for (double value : ranks)
-      tensors.push_back(Tensor::scalar(value));
+      tensors.push_back(DenseTensor::scalar(value));
     return run(function, inputs(tensors), Rounding::Declared)
         .results[0]
         .at("result0")

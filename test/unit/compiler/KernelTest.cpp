@@ -6,7 +6,7 @@
 // apart.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Interpreter/Evaluate.h"
+#include "fsdp/Interpreter/Interpreter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
@@ -68,19 +68,20 @@ double interpret(Value value) {
 /// Evaluates a kernel row by row: `lowerToKernel` is called once per row.
 class ValueKernelBuilder : public nn::KernelBuilder {
 public:
-  ValueKernelBuilder(nn::KernelOpInterface op, const std::vector<Tensor> &in)
+  ValueKernelBuilder(nn::KernelOpInterface op,
+                     const std::vector<DenseTensor> &in)
       : space(op.getKernelSpace()), b(op->getContext()) {
     b.setInsertionPointToEnd(&scratch);
     for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), in))
       values[operand] = tensor;
     for (Value result : op->getResults())
-      values[result] = Tensor::full(
+      values[result] = DenseTensor::full(
           cast<RankedTensorType>(result.getType()).getShape().vec(), NAN);
     for (row = 0; row < space.rows; ++row)
       op.lowerToKernel(*this);
   }
 
-  const Tensor &result(Value value) { return values.at(value); }
+  const DenseTensor &result(Value value) { return values.at(value); }
 
   OpBuilder &builder() override { return b; }
   Location loc() override { return b.getUnknownLoc(); }
@@ -142,7 +143,7 @@ public:
 
 private:
   Value at(Value source, int64_t size, int64_t index) {
-    const Tensor &tensor = values.at(source);
+    const DenseTensor &tensor = values.at(source);
     EXPECT_EQ(tensor.size(), size) << "the access does not fit the space";
     double value = tensor.values.at(index);
     Type element = getElementTypeOrSelf(source.getType());
@@ -152,7 +153,7 @@ private:
                                         static_cast<int64_t>(value));
   }
   void store(Value result, int64_t size, int64_t index, double value) {
-    Tensor &tensor = values.at(result);
+    DenseTensor &tensor = values.at(result);
     EXPECT_EQ(tensor.size(), size) << "the result does not fit the space";
     tensor.values.at(index) = value;
   }
@@ -171,7 +172,7 @@ private:
   nn::KernelSpace space;
   Block scratch;
   OpBuilder b;
-  DenseMap<Value, Tensor> values;
+  DenseMap<Value, DenseTensor> values;
   int64_t row = 0;
   int64_t col = -1;
 };
@@ -334,9 +335,9 @@ TEST_P(Kernel, EqualsTheEvaluator) {
   ASSERT_TRUE(op.getKernelSpace().isExpressible());
   std::mt19937_64 generator(7);
   std::uniform_real_distribution<double> uniform(0.1, 3);
-  std::vector<Tensor> operands;
+  std::vector<DenseTensor> operands;
   for (Value operand : op->getOperands()) {
-    Tensor &tensor = operands.emplace_back(Tensor::full(
+    DenseTensor &tensor = operands.emplace_back(DenseTensor::full(
         cast<RankedTensorType>(operand.getType()).getShape().vec()));
     for (double &value : tensor.values) {
       // Both signs where the op's domain has them.
@@ -349,9 +350,9 @@ TEST_P(Kernel, EqualsTheEvaluator) {
     }
   }
   ValueKernelBuilder kernel(op, operands);
-  std::vector<Tensor> expected = evaluate(op, operands);
+  std::vector<DenseTensor> expected = evaluate(op, operands);
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), expected)) {
-    const Tensor &actual = kernel.result(result);
+    const DenseTensor &actual = kernel.result(result);
     ASSERT_EQ(actual.shape, tensor.shape);
     for (int64_t i = 0; i < tensor.size(); ++i)
       EXPECT_NEAR(actual.values[i], tensor.values[i],
@@ -367,7 +368,8 @@ TEST(KernelFormula, DividesByNoLabelsToZero) {
   OneOp program("%s: tensor<f64>, %n: tensor<i64>",
                 "%y = nn.divide_by_count %s, %n : tensor<f64>, tensor<i64>");
   nn::KernelOpInterface op = program.op();
-  ValueKernelBuilder kernel(op, {Tensor::scalar(5), Tensor::scalar(0)});
+  ValueKernelBuilder kernel(op,
+                            {DenseTensor::scalar(5), DenseTensor::scalar(0)});
   EXPECT_EQ(kernel.result(op->getResult(0)).values[0], 0);
 }
 

@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "AfterEachPass.h"
 #include "TinyLlama.h"
+#include "fsdp/Families/TraceModel.h"
 #include "fsdp/Interpreter/Grid.h"
-#include "fsdp/Trace/Trace.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
@@ -65,8 +65,8 @@ int64_t ranksOf(StringRef mesh) {
 }
 
 /// "" if `actual` is `expected` up to rounding.
-std::string difference(const std::string &name, const Tensor &actual,
-                       const Tensor &expected) {
+std::string difference(const std::string &name, const DenseTensor &actual,
+                       const DenseTensor &expected) {
   if (actual.shape != expected.shape)
     return name + " has another shape";
   double largest = 0;
@@ -101,7 +101,7 @@ public:
     options.overlap = setting.overlap;
     options.lossChunks = setting.lossChunks;
     PassManager manager(&context);
-    buildTrainPipeline(manager, options, Phase::Schedule);
+    buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(
         std::make_unique<AfterEachPass>([&](StringRef name) {
           follow(name);
@@ -149,7 +149,7 @@ private:
     updateExpected();
   }
 
-  Tensor random(ArrayRef<int64_t> shape, double low, double high) {
+  DenseTensor random(ArrayRef<int64_t> shape, double low, double high) {
     return randomTensor(generator, shape, low, high);
   }
 
@@ -162,9 +162,11 @@ private:
       inputs.state[name + ".exp_avg"] = random(shape, -0.1, 0.1);
       inputs.state[name + ".exp_avg_sq"] = random(shape, 0.1, 0.2);
     }
-    TensorMap all = {{"lr", Tensor::scalar(0.01)}, {"step", Tensor::scalar(3)}};
+    TensorMap all = {{"lr", DenseTensor::scalar(0.01)},
+                     {"step", DenseTensor::scalar(3)}};
     for (const char *name : {"tokens", "targets"}) {
-      Tensor &tensor = all[name] = random({ranks, kSequence}, 0, kTinyVocab);
+      DenseTensor &tensor = all[name] =
+          random({ranks, kSequence}, 0, kTinyVocab);
       for (double &value : tensor.values)
         value = std::floor(value);
     }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "RandomProgram.h"
-#include "fsdp/Trace/Trace.h"
+#include "fsdp/Families/TraceModel.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Transforms/Passes.h"
@@ -116,14 +116,15 @@ public:
     std::uniform_real_distribution<double> uniform(-0.5, 0.5);
     GridInputs inputs;
     for (auto parameter : module->getOps<nn::ParameterOp>()) {
-      Tensor tensor = Tensor::full(parameter.getTensorType().getShape().vec());
+      DenseTensor tensor =
+          DenseTensor::full(parameter.getTensorType().getShape().vec());
       for (double &value : tensor.values)
         value = uniform(generator);
       inputs.state[parameter.getSymName().str()] = tensor;
     }
     inputs.arguments.resize(1);
     for (const char *name : {"tokens", "targets"}) {
-      Tensor tensor = Tensor::full({kBatch, kSequence});
+      DenseTensor tensor = DenseTensor::full({kBatch, kSequence});
       for (double &value : tensor.values)
         value = generator() % kVocab;
       inputs.arguments[0][name] = tensor;

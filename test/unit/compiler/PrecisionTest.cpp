@@ -6,7 +6,7 @@
 // nothing is rounded.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Interpreter/Evaluate.h"
+#include "fsdp/Interpreter/Interpreter.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
@@ -69,7 +69,7 @@ private:
     for (auto [index, values] : llvm::enumerate(*test.getArray("inputs"))) {
       BlockArgument argument = program.getArgument(index);
       auto type = cast<RankedTensorType>(argument.getType());
-      Tensor tensor{type.getShape().vec(), numbersOf(values)};
+      DenseTensor tensor{type.getShape().vec(), numbersOf(values)};
       inputs["arg" + std::to_string(index)] = tensor;
       if (!(mask >> index & 1) || !type.getElementType().isF32())
         continue;
@@ -92,7 +92,7 @@ private:
   }
 
   /// The golden case of nn.cast is rounded to f32, hence the tolerance.
-  static void expectClose(const Tensor &actual,
+  static void expectClose(const DenseTensor &actual,
                           const std::vector<double> &expected) {
     ASSERT_EQ(actual.values.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i)

@@ -73,8 +73,8 @@ public:
     for (auto [i, type] : llvm::enumerate(program.getArgumentTypes()))
       inputs.arguments[0]["arg" + std::to_string(i)] =
           random(cast<RankedTensorType>(type));
-    inputs.arguments[0]["lr"] = Tensor::scalar(0.1);
-    inputs.arguments[0]["step"] = Tensor::scalar(3);
+    inputs.arguments[0]["lr"] = DenseTensor::scalar(0.1);
+    inputs.arguments[0]["step"] = DenseTensor::scalar(3);
     return inputs;
   }
 
@@ -95,7 +95,7 @@ private:
     return pick(kSizes);
   }
 
-  Tensor random(RankedTensorType type) {
+  DenseTensor random(RankedTensorType type) {
     return randomTensor(generator, type.getShape(), -1, 1);
   }
 
@@ -317,7 +317,7 @@ inline std::string difference(const TensorMap &actual,
   if (actual.size() != expected.size())
     return "another number of tensors";
   for (const auto &[name, tensor] : expected) {
-    const Tensor &other = actual.at(name);
+    const DenseTensor &other = actual.at(name);
     double largest = 1;
     for (double value : tensor.values)
       largest = std::max(largest, std::fabs(value));

@@ -9,8 +9,8 @@
 #include "AfterEachPass.h"
 #include "TinyLlama.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Families/TraceModel.h"
 #include "fsdp/Interpreter/Grid.h"
-#include "fsdp/Trace/Trace.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -48,7 +48,7 @@ protected:
         {kBatch, kSequence}));
   }
 
-  Tensor random(ArrayRef<int64_t> shape, double low, double high) {
+  DenseTensor random(ArrayRef<int64_t> shape, double low, double high) {
     return randomTensor(generator, shape, low, high);
   }
 
@@ -57,14 +57,14 @@ protected:
       state[parameter.getSymName().str()] =
           random(parameter.getTensorType().getShape(), -0.5, 0.5);
     for (const char *name : {"tokens", "targets"}) {
-      Tensor &tensor = arguments[name] =
+      DenseTensor &tensor = arguments[name] =
           random({kBatch, kSequence}, 0, kTinyVocab);
       for (double &value : tensor.values)
         value = std::floor(value);
     }
-    arguments["loss.cotangent"] = Tensor::scalar(1);
+    arguments["loss.cotangent"] = DenseTensor::scalar(1);
     arguments["logits.cotangent"] =
-        Tensor::full({kBatch, kSequence, kTinyVocab}, 0);
+        DenseTensor::full({kBatch, kSequence, kTinyVocab}, 0);
   }
 
   void transform(ModuleOp module, std::unique_ptr<Pass> pass) {
@@ -91,7 +91,7 @@ protected:
                          double tolerance, StringRef what) {
     ASSERT_EQ(actual.size(), expected.size()) << what.str();
     for (const auto &[name, tensor] : expected) {
-      const Tensor &own = actual.at(name);
+      const DenseTensor &own = actual.at(name);
       double largest = 0;
       for (double value : tensor.values)
         largest = std::max(largest, std::fabs(value));
@@ -175,12 +175,12 @@ func.func @f(%x: tensor<2x4xf64> {nn.name = "x"}) -> (tensor<2x3xf64> {nn.name =
   auto f = module->lookupSymbol<func::FuncOp>("f");
   TensorMap inputs = {{"w", random({3, 4}, -1, 1)},
                       {"x", random({2, 4}, -1, 1)}};
-  Tensor c = random({2, 3}, -1, 1), d = random({2, 4}, -1, 1);
+  DenseTensor c = random({2, 3}, -1, 1), d = random({2, 4}, -1, 1);
   auto value = [&](double t) {
     TensorMap moved = inputs;
     for (int64_t i = 0; i < d.size(); ++i)
       moved["x"].values[i] += t * d.values[i];
-    Tensor y = evaluate(f, moved).at("y");
+    DenseTensor y = evaluate(f, moved).at("y");
     double product = 0;
     for (int64_t i = 0; i < y.size(); ++i)
       product += y.values[i] * c.values[i];
@@ -192,7 +192,7 @@ func.func @f(%x: tensor<2x4xf64> {nn.name = "x"}) -> (tensor<2x3xf64> {nn.name =
   given["y.cotangent"] = c;
   TensorMap taken =
       evaluate(module->lookupSymbol<func::FuncOp>("backward"), given);
-  const Tensor &dx = taken.at("x.cotangent");
+  const DenseTensor &dx = taken.at("x.cotangent");
   double slope = 0;
   for (int64_t i = 0; i < d.size(); ++i)
     slope += dx.values[i] * d.values[i];

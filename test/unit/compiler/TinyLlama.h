@@ -2,8 +2,8 @@
 #ifndef FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
 #define FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
 
-#include "fsdp/Interpreter/Evaluate.h"
-#include "fsdp/Trace/Llama.h"
+#include "fsdp/Families/LlamaModel.h"
+#include "fsdp/Interpreter/Interpreter.h"
 #include <random>
 
 namespace fsdp {
@@ -24,11 +24,11 @@ inline LlamaConfig tinyLlama(bool tied) {
 }
 
 /// Values between `low` and `high`.
-inline interpret::Tensor randomTensor(std::mt19937_64 &generator,
-                                      llvm::ArrayRef<int64_t> shape, double low,
-                                      double high) {
+inline interpret::DenseTensor randomTensor(std::mt19937_64 &generator,
+                                           llvm::ArrayRef<int64_t> shape,
+                                           double low, double high) {
   std::uniform_real_distribution<double> uniform(low, high);
-  interpret::Tensor tensor = interpret::Tensor::full(shape.vec());
+  interpret::DenseTensor tensor = interpret::DenseTensor::full(shape.vec());
   for (double &value : tensor.values)
     value = uniform(generator);
   return tensor;

@@ -6,6 +6,7 @@
 #include "fsdp/Trace/Trace.h"
 #include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
+#include "fsdp/Families/TraceModel.h"
 #include "fsdp/Trace/Module.h"
 #include "fsdp/Trace/Summary.h"
 #include "mlir/IR/Verifier.h"

@@ -39,7 +39,7 @@ struct VjpCase {
 
 void PrintTo(const VjpCase &vjp, std::ostream *out) { *out << vjp.name; }
 
-Tensor integers(std::vector<int64_t> shape, std::vector<double> values) {
+DenseTensor integers(std::vector<int64_t> shape, std::vector<double> values) {
   return {std::move(shape), std::move(values)};
 }
 
@@ -297,7 +297,7 @@ protected:
     op = &function.getBody().front().front();
   }
 
-  Tensor random(Type type) {
+  DenseTensor random(Type type) {
     return randomTensor(generator, cast<RankedTensorType>(type).getShape(),
                         GetParam().low, GetParam().high);
   }
@@ -359,7 +359,7 @@ protected:
   std::mt19937_64 generator{20240607};
 };
 
-double dot(const Tensor &a, const Tensor &b) {
+double dot(const DenseTensor &a, const DenseTensor &b) {
   double sum = 0;
   for (int64_t i = 0; i < a.size(); ++i)
     sum += a.values[i] * b.values[i];
@@ -367,8 +367,8 @@ double dot(const Tensor &a, const Tensor &b) {
 }
 
 /// Distance in the 2-norm, relative to `expected`.
-double relativeError(const Tensor &actual, const Tensor &expected) {
-  Tensor difference = actual;
+double relativeError(const DenseTensor &actual, const DenseTensor &expected) {
+  DenseTensor difference = actual;
   for (int64_t i = 0; i < actual.size(); ++i)
     difference.values[i] -= expected.values[i];
   double norm = std::sqrt(dot(expected, expected));
@@ -378,18 +378,18 @@ double relativeError(const Tensor &actual, const Tensor &expected) {
 TEST_P(Vjp, EqualsFiniteDifferences) {
   returnValue();
   TensorMap inputs = randomInputs();
-  Tensor cotangent = random(op->getResult(0).getType());
+  DenseTensor cotangent = random(op->getResult(0).getType());
   auto loss = [&] {
     return dot(cotangent, evaluate(function, inputs).at("result0"));
   };
-  std::map<unsigned, Tensor> expected;
+  std::map<unsigned, DenseTensor> expected;
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
     if (!isa<FloatType>(getElementTypeOrSelf(argument.getType())) ||
         llvm::is_contained(GetParam().constants, i))
       continue;
-    Tensor &input = inputs.at("arg" + std::to_string(i));
-    Tensor &gradient = expected[i] = input;
+    DenseTensor &input = inputs.at("arg" + std::to_string(i));
+    DenseTensor &gradient = expected[i] = input;
     for (int64_t j = 0; j < input.size(); ++j) {
       double value = input.values[j];
       input.values[j] = value + kStep;
@@ -406,7 +406,7 @@ TEST_P(Vjp, EqualsFiniteDifferences) {
   ASSERT_EQ(differentiated.size(), expected.size());
   for (auto [position, argument] : llvm::enumerate(differentiated)) {
     ASSERT_TRUE(expected.count(argument)) << "argument " << argument;
-    const Tensor &actual = results.at("result" + std::to_string(position));
+    const DenseTensor &actual = results.at("result" + std::to_string(position));
     ASSERT_EQ(actual.shape, expected.at(argument).shape);
     EXPECT_LE(relativeError(actual, expected.at(argument)), kTolerance)
         << "argument " << argument;
@@ -433,8 +433,9 @@ TEST(VjpCoverage, EveryDifferentiableOpHasACase) {
 
 /// Parses `text` as the body of a function of `arguments` and evaluates its
 /// reverse rule with cotangent `dy`; gives the first operand's cotangent.
-Tensor firstCotangent(const std::string &arguments, const std::string &text,
-                      const Tensor &input, const Tensor &dy) {
+DenseTensor firstCotangent(const std::string &arguments,
+                           const std::string &text, const DenseTensor &input,
+                           const DenseTensor &dy) {
   MLIRContext context;
   context.loadDialect<nn::NNDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
@@ -455,7 +456,7 @@ Tensor firstCotangent(const std::string &arguments, const std::string &text,
 // Finite differences do not exist at a tie: three equal maxima get a third
 // each.
 TEST(VjpOfMax, IsSharedByEqualMaxima) {
-  Tensor gradient =
+  DenseTensor gradient =
       firstCotangent("%x: tensor<2x4xf64>, %dy: tensor<2xf64>",
                      "%y = nn.max %x [1] : tensor<2x4xf64> to tensor<2xf64>",
                      {{2, 4}, {1, 5, 5, 5, 9, 2, 3, 4}}, {{2}, {6, 7}});
@@ -464,9 +465,9 @@ TEST(VjpOfMax, IsSharedByEqualMaxima) {
 
 // The slope of relu at 0 is 0, as PyTorch has it.
 TEST(VjpOfRelu, IsZeroAtZero) {
-  Tensor gradient = firstCotangent("%x: tensor<3xf64>, %dy: tensor<3xf64>",
-                                   "%y = nn.relu %x : tensor<3xf64>",
-                                   {{3}, {-1, 0, 1}}, {{3}, {5, 6, 7}});
+  DenseTensor gradient = firstCotangent("%x: tensor<3xf64>, %dy: tensor<3xf64>",
+                                        "%y = nn.relu %x : tensor<3xf64>",
+                                        {{3}, {-1, 0, 1}}, {{3}, {5, 6, 7}});
   EXPECT_EQ(gradient.values, (std::vector<double>{0, 0, 7}));
 }
 

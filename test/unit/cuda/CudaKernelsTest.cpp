@@ -25,7 +25,7 @@ using namespace fsdp::rt;
 static unsigned errors = 0;
 unsigned *fsdp::rt::dataErrorFlags(Context &) { return &errors; }
 // Nobody observes a call here, and there is no context.
-ObservedCall::ObservedCall(Context &c) : c(c) {}
+ObservedCall::ObservedCall(Context &context) : context(context) {}
 ObservedCall::~ObservedCall() = default;
 void fsdp::rt::fillZero(Context &, Stream, Ptr out, int64_t bytes) {
   std::memset(out, 0, size_t(bytes));

@@ -77,7 +77,7 @@ static RangeInfo normalRange(std::vector<int64_t> full,
                              std::vector<int64_t> shape) {
   RangeInfo range;
   range.name = "w";
-  range.role = "parameter";
+  range.role = RangeRole::Parameter;
   range.full = std::move(full);
   range.shape = std::move(shape);
   range.bytes = static_cast<uint64_t>(range.elements() * 4);
@@ -100,7 +100,7 @@ static std::vector<float> initialized(const Manifest &manifest,
 TEST(Initialize, ShardsOfAnyMeshAreOneTensor) {
   Manifest three = meshOf({{"dp", 3}});
   RangeInfo range = normalRange({5, 2}, {2, 2});
-  range.placement = Placement{{{{}, {{0, 1, 3}}}, {}}};
+  range.placement = RangePlacement{{{{}, {{0, 1, 3}}}, {}}};
   std::vector<float> gathered;
   for (int rank = 0; rank < 3; ++rank)
     for (float value : initialized(three, range, rank))
@@ -119,7 +119,7 @@ TEST(Initialize, ShardsOfAnyMeshAreOneTensor) {
 TEST(Initialize, InnerAxisAndInnerDimension) {
   Manifest mesh = meshOf({{"replicate", 2}, {"shard", 3}});
   RangeInfo range = normalRange({2, 6}, {2, 2});
-  range.placement = Placement{{{}, {{}, {{1, 1, 3}}}}};
+  range.placement = RangePlacement{{{}, {{}, {{1, 1, 3}}}}};
   for (int rank = 0; rank < 6; ++rank) {
     std::vector<float> values = initialized(mesh, range, rank);
     for (int row = 0; row < 2; ++row)
@@ -134,7 +134,7 @@ TEST(Initialize, InnerAxisAndInnerDimension) {
 /// there with the value of the whole tensor, and all else is zero. `shape` is
 /// each rank's.
 static void checkPieces(const Manifest &mesh, const RangeInfo &whole,
-                        std::vector<int64_t> shape, Placement placement) {
+                        std::vector<int64_t> shape, RangePlacement placement) {
   ASSERT_EQ(whole.full.size(), 3u);
   std::vector<float> expected = initialized(mesh, whole, 0);
   RangeInfo part = whole;
@@ -152,8 +152,8 @@ static void checkPieces(const Manifest &mesh, const RangeInfo &whole,
           int64_t index[] = {i, j, k}, element = 0;
           bool inside = true;
           for (size_t d = 0; d < 3; ++d) {
-            index[d] += view.dims[d].begin;
-            inside &= index[d] < view.dims[d].end;
+            index[d] += view.offsets[d];
+            inside &= index[d] < view.end(d);
             element = element * part.full[d] + index[d];
           }
           ASSERT_EQ(values[at],
@@ -173,7 +173,7 @@ TEST(Initialize, PiecesOfAnyPlacementAreOneTensor) {
   Manifest mesh = meshOf({{"dp", 2}, {"tp", 4}, {"cp", 3}});
   AxisRef dp{0, 1, 2}, tp{1, 1, 4}, cp{2, 1, 3};
   AxisRef outer{1, 1, 2}, inner{1, 2, 2};
-  using Dim = Placement::Dim;
+  using Dim = RangePlacement::Dim;
   RangeInfo w = normalRange({8, 5, 7}, {8, 5, 7});
   checkPieces(mesh, w, {8, 5, 7}, {{Dim{}, Dim{}, Dim{}}});
   // Rows: 4 even parts of 2; columns: 5 in 2 pieces of 3; depth 7 in 3 of 3.
@@ -210,7 +210,7 @@ TEST(Initialize, RotaryFrequenciesOfLlama) {
 TEST(Initialize, RotaryTablesHoldCosinesAndSines) {
   RangeInfo range;
   range.name = "rotary";
-  range.role = "buffer";
+  range.role = RangeRole::Buffer;
   range.shape = range.full = {3, 2, 2};
   range.bytes = 48;
   range.init = Initializer();

@@ -338,7 +338,7 @@ TEST(Streams, TheCopyStreamHasAThreadOnceItIsUsed) {
   }
 }
 
-TEST(Trace, HasOneTrackPerStream) {
+TEST(Timeline, HasOneTrackPerStream) {
   std::string prefix = testing::TempDir() + "fsdp-trace-test";
   {
     TestContext t;

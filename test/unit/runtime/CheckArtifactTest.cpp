@@ -1,9 +1,9 @@
 //===- CheckArtifactTest.cpp - Whether an artifact is what a run wants ----===//
 #include "runtime/train/CheckArtifact.h"
 #include "TemporaryFolder.h"
-#include "fsdp/Checkpoint/HuggingFace.h"
-#include "fsdp/Config/Policy.h"
+#include "fsdp/Config/PlacementPolicy.h"
 #include "fsdp/Support/AtomicFile.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 
 using namespace fsdp;
 using namespace fsdp::rt;

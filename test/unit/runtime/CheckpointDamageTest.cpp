@@ -1,8 +1,8 @@
 //===- CheckpointDamageTest.cpp - Damage is found and named ---------------===//
 #include "CheckpointFixture.h"
-#include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "runtime/checkpoint/native/Index.h"
+#include "runtime/checkpoint/store/VerifyTensors.h"
 #include <random>
 
 using namespace fsdp;
@@ -99,6 +99,8 @@ TEST_F(Damaged, IndexesAreRefused) {
             "tensors: : this is no name of a tensor");
   EXPECT_EQ(with([](json &j) { j["tensors"]["w"]["dtype"] = "F31"; }),
             "tensors: w: dtype: unsupported type 'F31'");
+  EXPECT_EQ(with([](json &j) { j["tensors"]["w"]["role"] = "weight"; }),
+            "tensors: w: role: unknown role 'weight'");
   EXPECT_EQ(with([](json &j) { j["tensors"]["w"]["shape"] = {5, "3"}; }),
             "tensors: w: shape[1]: expected an integer from 0 to 2^62");
   EXPECT_EQ(

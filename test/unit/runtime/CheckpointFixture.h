@@ -3,9 +3,9 @@
 #define FSDP_TEST_CHECKPOINTFIXTURE_H
 
 #include "TemporaryFolder.h"
-#include "fsdp/Checkpoint/CheckpointFolder.h"
-#include "fsdp/Checkpoint/TensorStore.h"
 #include "fsdp/Data/Safetensors.h"
+#include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/native/CheckpointFolder.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>

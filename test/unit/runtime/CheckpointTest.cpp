@@ -1,7 +1,7 @@
 //===- CheckpointTest.cpp - Saved on one mesh, read on others -------------===//
 #include "CheckpointFixture.h"
 #include "fsdp/Support/AtomicFile.h"
-#include "runtime/checkpoint/store/Convert.h"
+#include "runtime/checkpoint/store/ConvertElements.h"
 #include <cmath>
 #include <cstdlib>
 #include <set>
@@ -126,7 +126,7 @@ TEST(Checkpoint, KeepsWhereTheRunStands) {
   EXPECT_EQ(state.config, wrote.config);
   EXPECT_EQ(store->model().value().family, "llama3");
   EXPECT_EQ(store->model().value().fields.at("dim"), "256");
-  EXPECT_EQ(store->find("b")->role, "parameter");
+  EXPECT_EQ(store->find("b")->role, RangeRole::Parameter);
   EXPECT_EQ(store->find("b")->shape, (std::vector<int64_t>{6}));
   EXPECT_EQ(store->find("table"), nullptr);
 }
@@ -264,7 +264,7 @@ TEST(Checkpoint, NoValueBecomesInfinite) {
   tensor.name = "w";
   tensor.shape = {4};
   tensor.chunks.push_back(
-      {{0}, {4}, reinterpret_cast<std::byte *>(values), "f", {}});
+      {wholeBox({4}), reinterpret_cast<std::byte *>(values), "f", {}});
   auto messageAs = [&](DType type) {
     std::byte to[32];
     TensorReader reader(tensor, wholeView(tensor), type);

@@ -4,13 +4,13 @@
 // has what is in it.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Checkpoint/Dcp.h"
+#include "runtime/checkpoint/dcp/Dcp.h"
 #include "../Mutator.h"
 #include "CheckpointFixture.h"
-#include "fsdp/Checkpoint/Verify.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "runtime/checkpoint/dcp/DcpMetadata.h"
 #include "runtime/checkpoint/dcp/TorchSave.h"
+#include "runtime/checkpoint/store/VerifyTensors.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -62,8 +62,8 @@ std::vector<DcpItem> sample() {
   item.path = {"w"};
   item.dtype = "float32";
   item.shape = {4, 2};
-  item.boxes = {{{0, 0}, {3, 2}, "__0_0.distcp", 0, 64},
-                {{3, 0}, {1, 2}, "__1_0.distcp", 0, 64}};
+  item.boxes = {{{{0, 0}, {3, 2}}, "__0_0.distcp", 0, 64},
+                {{{3, 0}, {1, 2}}, "__1_0.distcp", 0, 64}};
   return {item};
 }
 
@@ -85,7 +85,8 @@ TEST(Dcp, HasWhatPyTorchWrote) {
     EXPECT_EQ(tensor.shape, entry.at("shape").get<std::vector<int64_t>>());
     EXPECT_EQ(valuesOf(tensor), entry.at("values").get<std::vector<float>>());
     bool isMoment = tensor.name.find(".exp_avg") != std::string::npos;
-    EXPECT_EQ(tensor.role, isMoment ? "state" : "parameter");
+    EXPECT_EQ(tensor.role,
+              isMoment ? rt::RangeRole::State : rt::RangeRole::Parameter);
   }
   // Uneven rows, and a rank without any.
   EXPECT_EQ(store->find("tok_embeddings.weight")->chunks.size(), 2u);

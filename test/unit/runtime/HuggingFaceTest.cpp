@@ -1,9 +1,10 @@
 //===- HuggingFaceTest.cpp - Weights of transformers as tensors of ours ---===//
-#include "fsdp/Checkpoint/HuggingFace.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Half.h"
+#include "runtime/checkpoint/Open.h"
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -47,9 +48,10 @@ static std::vector<float> readRows(const TensorStore &store,
     ADD_FAILURE() << name;
     return {};
   }
-  ShardView view{{{begin, end, size}}};
-  for (size_t d = 1; d < tensor->shape.size(); ++d)
-    view.dims.push_back({0, tensor->shape[d], tensor->shape[d]});
+  ShardView view = wholeView(*tensor);
+  view.offsets[0] = begin;
+  view.sizes[0] = end - begin;
+  view.stored[0] = size;
   std::vector<float> values(
       size * elementCount(tensor->shape) / tensor->shape[0], -1);
   TensorReader reader(*tensor, view, DType::F32);

@@ -3,8 +3,8 @@
 #include "runtime/report/LossCurve.h"
 #include "runtime/report/Metrics.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/LrSchedule.h"
 #include "runtime/train/Peak.h"
-#include "runtime/train/Schedule.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ static std::vector<double> rates(RunConfig config) {
 }
 
 // torchtitan's debug run: 10 steps, 2 of warm-up, the last 80 % decay.
-TEST(Schedule, WarmupStableDecay) {
+TEST(LrSchedule, WarmupStableDecay) {
   RunConfig config;
   config.training.steps = 10;
   config.lrScheduler.warmupSteps = 2;
@@ -35,7 +35,7 @@ TEST(Schedule, WarmupStableDecay) {
 
 // Without a ratio the decay fills what the warm-up leaves, down to the floor:
 // the last of 4 decaying steps has progress 3/4.
-TEST(Schedule, DecayTypesAndFloor) {
+TEST(LrSchedule, DecayTypesAndFloor) {
   RunConfig config;
   config.training.steps = 4;
   config.lrScheduler.warmupSteps = 0;
@@ -50,7 +50,7 @@ TEST(Schedule, DecayTypesAndFloor) {
 
 // A warm-up longer than the run rises in all steps; a decay that does not fit
 // behind the warm-up falls in what is left.
-TEST(Schedule, PhasesThatDoNotFitAreCut) {
+TEST(LrSchedule, PhasesThatDoNotFitAreCut) {
   RunConfig config;
   config.training.steps = 4;
   config.lrScheduler.warmupSteps = 200;

@@ -4,7 +4,7 @@
 #include "TemporaryFolder.h"
 #include "fsdp/Artifact/Manifest.h"
 #include "runtime/checkpoint/dcp/TorchSave.h"
-#include "runtime/checkpoint/store/Checksum.h"
+#include "runtime/checkpoint/store/BlockChecksums.h"
 #include <cstring>
 
 using namespace fsdp;

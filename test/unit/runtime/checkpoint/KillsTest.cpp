@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "FileCalls.h"
 #include "SavedSteps.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "runtime/checkpoint/store/VerifyTensors.h"
 #include <csignal>
 #include <cstdio>
 #include <random>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "DiskModel.h"
 #include "SavedSteps.h"
-#include "fsdp/Checkpoint/Verify.h"
+#include "runtime/checkpoint/store/VerifyTensors.h"
 #include <algorithm>
 
 using namespace fsdp;

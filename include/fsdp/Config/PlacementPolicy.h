@@ -1,0 +1,80 @@
+//===- PlacementPolicy.h - Where tensors are to lie -------------*- C++ -*-===//
+//
+// A placement policy: patterns over names of parameters, and what becomes of
+// those that match. It comes from a table that is built in (tensor parallel
+// Llama) or from a TOML file:
+//
+//   [stream]                  # the residual stream: what norms read
+//   sequence = "tp"           # its sequence is cut over this axis
+//   loss = "tp"               # from the last norm on, logits and loss included
+//
+//   [[parameters]]
+//   match = "layers.*.attention.w[qkv].weight"
+//   shard = { tp = 0 }        # mesh axis = dimension that is computed with cut
+//   key_heads = true          # by heads of keys: more ranks than heads share
+//   one
+//
+//   [[parameters]]
+//   match = "tok_embeddings.*"
+//   frozen = true             # not trained
+//   replicate = true          # whole on every rank also at rest
+//
+// Rules apply in order, later ones over earlier ones; several axes cut one
+// dimension in the order of the mesh. No MLIR here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_CONFIG_PLACEMENTPOLICY_H
+#define FSDP_CONFIG_PLACEMENTPOLICY_H
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fsdp {
+
+struct PlacementPolicy {
+  struct Parameters {
+    std::string match; // glob: *, ?, [abc], {a,b}
+    /// Mesh axes and the dimension that each cuts, as one computes with it.
+    std::optional<std::vector<std::pair<std::string, int64_t>>> shard;
+    /// The dimension is heads of keys or values. An axis of more ranks than
+    /// there are heads cuts them by heads, and ranks of one head have the same.
+    std::optional<bool> keyHeads;
+    std::optional<bool> frozen, replicate;
+    std::string origin; // where the rule stands, for messages
+  };
+
+  /// What norms read is kept in one place: cut along its sequence over
+  /// `sequence`, or whole if that is empty. Unset: it lies where it falls.
+  struct Stream {
+    std::string sequence;
+    /// The same from the last norm on, so for logits and loss.
+    std::string loss;
+    std::string origin;
+  };
+
+  std::vector<Parameters> parameters;
+  std::optional<Stream> stream;
+};
+
+/// Llama's layers over the axis "tp" (Shoeybi et al., 2019): projections into
+/// heads and into the feed-forward network are cut along their outputs, those
+/// back along their inputs. With `sequence` the stream between them is cut
+/// along the sequence (Korthikanti et al., 2022), with `loss` so are the
+/// logits.
+PlacementPolicy tensorParallelLlama(bool sequence, bool loss);
+
+/// Reads a policy. Throws fsdp::Error that names the file and line.
+PlacementPolicy loadPolicy(const std::string &path);
+
+/// What a policy says, wherever and in whatever layout: "[stream]" and
+/// "[[parameters]] 1", … -> the rule with its keys in one order. Two policies
+/// place alike if these are equal.
+std::map<std::string, std::string> policyRules(const PlacementPolicy &policy);
+
+} // namespace fsdp
+
+#endif // FSDP_CONFIG_PLACEMENTPOLICY_H

@@ -1,0 +1,45 @@
+//===- CompileOptions.h - From options to a request -------------*- C++ -*-===//
+#ifndef FSDP_DRIVER_COMPILEOPTIONS_H
+#define FSDP_DRIVER_COMPILEOPTIONS_H
+
+#include "fsdp/Driver/Stages.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp {
+
+/// What the command line of fsdp-compile says. Unset, or empty: it does not.
+struct CompileOptions {
+  /// A file of nn or exec text.
+  std::string input;
+  /// The file with the description of the run, and the settings that the
+  /// command line has: "--section.key=value", or name and value by turns.
+  std::string configPath;
+  std::vector<std::string> overrides;
+  Stage emit = Stage::Library;
+  std::string output;
+  std::optional<int64_t> ranks;
+  std::optional<std::string> mesh;
+  std::optional<bool> programsOnly;
+  std::optional<std::string> plan;
+  std::optional<std::string> memoryBudget;
+  Language target = Language::Cpp;
+  std::string gpu; // architecture
+  /// Whose workspace sizes; empty: the target's.
+  std::string workspaces;
+  /// The compiler of what is emitted, and where its headers and the runtime
+  /// are; empty: the target's, and beside the tool.
+  std::string cxx, runtimeInclude, runtimeLibrary;
+  /// How the tool was called, by which it finds what is beside it.
+  const char *argv0 = "";
+  bool verbose = false, timing = false, verifyExec = true;
+};
+
+/// The request that the options make. Notes of what settings were chosen go to
+/// `log`, warnings to stderr. Throws fsdp::Error with all that is wrong.
+Request makeRequest(const CompileOptions &options, llvm::raw_ostream &log);
+
+} // namespace fsdp
+
+#endif // FSDP_DRIVER_COMPILEOPTIONS_H

@@ -1,0 +1,253 @@
+//===- CompileOptions.cpp - From options to a request ---------------------===//
+#include "fsdp/Driver/CompileOptions.h"
+#include "fsdp/Memory/Report.h"
+#include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Message.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace fsdp;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Settings
+//===----------------------------------------------------------------------===//
+
+/// Settings, weakest first: defaults, file, command line.
+static RunConfig readSettings(const CompileOptions &options,
+                              ConfigErrors &errors) {
+  RunConfig config;
+  if (!options.configPath.empty())
+    loadConfig(config, options.configPath, errors);
+  applyConfigOverrides(config, options.overrides, errors);
+  return config;
+}
+
+/// Adds what is wrong with the model that the settings name.
+static void checkModel(const RunConfig &config, ConfigErrors &errors) {
+  if (errors.concern("model."))
+    return;
+  llvm::Expected<ModelSpec> spec = modelOf(config);
+  if (spec)
+    for (const std::string &warning : spec->warnings)
+      printMessage("fsdp-compile: warning", warning);
+  llvm::Error error = spec ? verifyModel(*spec) : spec.takeError();
+  if (error)
+    errors.add(llvm::toString(std::move(error)));
+}
+
+/// The ranks that the settings state, or 1.
+static int64_t statedRanks(const CompileOptions &options,
+                           const RunConfig &config, ConfigErrors &errors) {
+  // The mesh cannot be checked without them.
+  const char *const degrees = "parallelism.";
+  if (options.ranks && *options.ranks < 1)
+    errors.add("--ranks must be at least 1", degrees);
+  if (options.ranks && *options.ranks > kMaxRanks)
+    errors.add("--ranks must be at most " + std::to_string(kMaxRanks), degrees);
+  if (options.ranks)
+    return *options.ranks;
+  int64_t shard = config.parallelism.dataParallelShardDegree;
+  return config.parallelism.dataParallelReplicateDegree *
+         config.parallelism.tensorParallelDegree * (shard == -1 ? 1 : shard);
+}
+
+/// Slowest axis first: what tensor parallel ranks exchange stays nearest.
+static std::string meshOf(const RunConfig &config) {
+  const RunConfig::Parallelism &parallelism = config.parallelism;
+  std::string mesh =
+      "dp_shard=" + std::to_string(parallelism.dataParallelShardDegree);
+  if (parallelism.dataParallelReplicateDegree > 1)
+    mesh = "dp_replicate=" +
+           std::to_string(parallelism.dataParallelReplicateDegree) + "," + mesh;
+  if (parallelism.tensorParallelDegree > 1)
+    mesh += ",tp=" + std::to_string(parallelism.tensorParallelDegree);
+  return mesh;
+}
+
+//===----------------------------------------------------------------------===//
+// What it is compiled with
+//===----------------------------------------------------------------------===//
+
+/// That of CUDA is asked for by its source, too.
+static bool isCuda(const CompileOptions &options) {
+  return options.target == Language::Cuda || options.emit == Stage::CudaSource;
+}
+
+/// The runtime's files beside the tool: in the build tree or installed.
+static void findRuntime(HostCompiler &compiler, const CompileOptions &options) {
+  std::string tool = llvm::sys::fs::getMainExecutable(
+      options.argv0, reinterpret_cast<void *>(&findRuntime));
+  StringRef prefix =
+      llvm::sys::path::parent_path(llvm::sys::path::parent_path(tool));
+  auto inPrefix = [&](StringRef name) {
+    llvm::SmallString<128> path(prefix);
+    llvm::sys::path::append(path, name);
+    return std::string(path);
+  };
+  compiler.libraryDir =
+      options.runtimeLibrary.empty() ? inPrefix("lib") : options.runtimeLibrary;
+  std::string installed = inPrefix("include");
+  bool isInstalled =
+      llvm::sys::fs::exists(installed + "/fsdp/Runtime/Artifact.h");
+  compiler.includeDir = !options.runtimeInclude.empty() ? options.runtimeInclude
+                        : isInstalled                   ? installed
+                                                        : FSDP_INCLUDE_DIR;
+}
+
+/// The compiler of the target.
+static void setCompiler(Request &request, const CompileOptions &options) {
+  HostCompiler &compiler = request.compiler;
+  bool cuda = isCuda(options);
+  compiler.language = cuda ? Language::Cuda : Language::Cpp;
+  compiler.cpu = cuda ? options.gpu : resolveCpu(request.config.compile.cpu);
+  compiler.cxx = !options.cxx.empty() ? options.cxx : cuda ? findNvcc() : "g++";
+  compiler.verbose = options.verbose;
+  findRuntime(compiler, options);
+  request.workspaces = !options.workspaces.empty() ? options.workspaces
+                       : cuda                      ? "cuda"
+                                                   : "cpu";
+}
+
+/// The bytes that the arena may have; 0: no limit.
+static int64_t readBudget(const CompileOptions &options, ConfigErrors &errors) {
+  if (!options.memoryBudget)
+    return 0;
+  llvm::Expected<int64_t> bytes = parseBytes(*options.memoryBudget);
+  if (bytes)
+    return *bytes;
+  errors.add("--memory-budget: " + llvm::toString(bytes.takeError()));
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Only text with a GPU's workspaces can be looked at without its target.
+static void checkReduce(const CompileOptions &options, const RunConfig &config,
+                        ConfigErrors &errors) {
+  bool isText = options.emit < Stage::Source && !options.workspaces.empty() &&
+                options.workspaces != "cpu";
+  if (config.compile.reduce == "fast" && !isCuda(options) && !isText)
+    errors.add(
+        "compile.reduce = \"fast\" leaves sums over ranks to NCCL, which "
+        "the CPU target does not have: ranks read each other's pieces "
+        "and add them in the fixed order either way. Leave it at "
+        "\"exact\", or compile with --target=cuda",
+        "compile.reduce");
+}
+
+/// Adds what is wrong with an INPUT, or with options that are for one.
+static void checkInput(const CompileOptions &options, const RunConfig &config,
+                       ConfigErrors &errors) {
+  if (options.input.empty()) {
+    if (options.mesh || options.programsOnly.value_or(false))
+      errors.add("--mesh and --programs-only are for an INPUT; a run's mesh is "
+                 "--ranks and --parallelism.*");
+    return;
+  }
+  if (config.training.globalBatchSize.value_or(-1) != -1)
+    errors.add("training.global_batch_size is for a traced model; INPUT states "
+               "its own batch",
+               "training.global_batch_size");
+  if (config.training.lossMean != "global")
+    errors.add("training.loss_mean is for a traced model; for an INPUT "
+               "fsdp-opt has nn-differentiate with parts=N",
+               "training.loss_mean");
+  if (!options.configPath.empty())
+    errors.add("either an INPUT or --config: the text states its own sizes");
+}
+
+/// Adds what is wrong with where plan and output are.
+static void checkFiles(const CompileOptions &options, ConfigErrors &errors) {
+  std::string plan = options.plan.value_or("");
+  std::error_code ec =
+      llvm::sys::fs::access(plan, llvm::sys::fs::AccessMode::Exist);
+  if (ec && !plan.empty() && plan != "-")
+    errors.add("cannot read the plan: cannot open input file '" + plan +
+               "': " + ec.message());
+  if (options.output.empty() && options.emit == Stage::Object)
+    errors.add("where to? Name the object file with -o FILE");
+  if (options.output.empty() && options.emit == Stage::Library)
+    errors.add("where to? Name the artifact with -o DIR");
+  if (options.emit == Stage::Source && options.target == Language::Cuda)
+    errors.add("the source of --target=cuda is --emit=cuda");
+}
+
+//===----------------------------------------------------------------------===//
+// The request
+//===----------------------------------------------------------------------===//
+
+/// What was asked of the passes, by name. Threads and instruction set are what
+/// the program is compiled for, however it is planned; what a run alone reads
+/// is no question here.
+static std::vector<std::string> namesForPasses(const CompileOptions &options,
+                                               RunConfig config) {
+  std::vector<ConfigOption> table = configOptions(config);
+  auto isForPasses = [&](StringRef name) {
+    return name != "compile.threads" && name != "compile.cpu" &&
+           llvm::any_of(table, [&](const ConfigOption &option) {
+             return option.compiled && name == option.name;
+           });
+  };
+  std::vector<std::string> names;
+  for (const auto &[isGiven, name] :
+       {std::pair(options.ranks.has_value(), "--ranks"),
+        std::pair(options.mesh.has_value(), "--mesh"),
+        std::pair(options.plan.has_value(), "--plan"),
+        std::pair(options.programsOnly.has_value(), "--programs-only")})
+    if (isGiven)
+      names.emplace_back(name);
+  for (const std::string &text : options.overrides) {
+    StringRef name = StringRef(text).split('=').first;
+    if (name.consume_front("--") && isForPasses(name))
+      names.push_back("--" + name.str());
+  }
+  return names;
+}
+
+/// Puts the settings of the run, checked, into the request.
+static void setConfig(Request &request, const CompileOptions &options,
+                      llvm::raw_ostream &log) {
+  ConfigErrors errors;
+  RunConfig &config = request.config;
+  config = readSettings(options, errors);
+  checkInput(options, config, errors);
+  checkFiles(options, errors);
+  checkReduce(options, config, errors);
+  // "auto" leaves a text in the types that it states.
+  request.computesInBf16 = config.training.mixedPrecisionParam == "bfloat16";
+  int64_t jobRanks = statedRanks(options, config, errors);
+  std::string note = resolveConfig(config, jobRanks, errors);
+  bool isTraced = options.input.empty();
+  if (isTraced) {
+    checkModel(config, errors);
+    checkLossChunks(config, errors);
+  }
+  request.memoryBudget = readBudget(options, errors);
+  errors.throwIfAny();
+  if (!note.empty() && isTraced && options.emit == Stage::Library)
+    log << note << '\n';
+}
+
+Request fsdp::makeRequest(const CompileOptions &options,
+                          llvm::raw_ostream &log) {
+  Request request;
+  setConfig(request, options, log);
+  request.input = options.input;
+  request.train = !options.programsOnly.value_or(false);
+  request.mesh = options.mesh.value_or("");
+  if (options.input.empty())
+    request.mesh = meshOf(request.config);
+  else if (request.mesh.empty() && request.train)
+    request.mesh = "dp_shard=1";
+  request.planFile = options.plan.value_or("");
+  request.forPasses = namesForPasses(options, request.config);
+  request.emit = options.emit;
+  request.output = options.output;
+  request.timing = options.timing;
+  request.verifyExec = options.verifyExec;
+  setCompiler(request, options);
+  return request;
+}

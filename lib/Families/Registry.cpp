@@ -1,0 +1,214 @@
+//===- Registry.cpp - Known models and their fields -----------------------===//
+#include "ModelFields.h"
+#include "fsdp/Families/ModelConfig.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/NearestName.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using llvm::ArrayRef;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace fsdp {
+
+//===----------------------------------------------------------------------===//
+// The registry
+//===----------------------------------------------------------------------===//
+
+ArrayRef<RegisteredModel> getRegisteredModels() {
+  static const std::vector<RegisteredModel> models = [] {
+    std::vector<RegisteredModel> all = llamaModels();
+    llvm::append_range(all, mlpModels());
+    return all;
+  }();
+  return models;
+}
+
+Expected<ModelSpec> parseHuggingFaceConfig(StringRef text, StringRef name) {
+  ModelSpec spec;
+  spec.name = name.str();
+  spec.config = LlamaConfig();
+  try {
+    checkpoint::ModelConfig config = checkpoint::readModelConfig(text.str());
+    for (const std::string &warning : config.warnings)
+      spec.warnings.push_back(spec.name + ": " + warning);
+    for (const auto &[key, value] : config.model.fields)
+      if (llvm::Error error = setModelField(spec, key, value))
+        return error;
+  } catch (const fsdp::Error &error) {
+    return llvm::createStringError(name + ": " + error.what());
+  }
+  spec.seqLen =
+      std::min<int64_t>(std::get<LlamaConfig>(spec.config).maxSeqLen, 8192);
+  if (llvm::Error error = verifyModel(spec))
+    return error;
+  return spec;
+}
+
+static Expected<ModelSpec> readConfigFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError("cannot read '" + path +
+                                   "': " + buffer.getError().message());
+  Expected<ModelSpec> spec =
+      parseHuggingFaceConfig((*buffer)->getBuffer(), path);
+  if (spec)
+    // ".../Llama-3.1-8B/config.json" is called Llama-3.1-8B.
+    spec->name =
+        llvm::sys::path::filename(path) == "config.json"
+            ? llvm::sys::path::filename(llvm::sys::path::parent_path(path))
+                  .str()
+            : llvm::sys::path::stem(path).str();
+  if (spec && spec->name.empty())
+    spec->name = "llama";
+  return spec;
+}
+
+Expected<ModelSpec> findModel(StringRef model) {
+  if (model.ends_with(".json"))
+    return readConfigFile(model);
+  if (llvm::sys::fs::is_directory(model)) {
+    llvm::SmallString<128> config(model);
+    llvm::sys::path::remove_dots(config);
+    llvm::sys::path::append(config, "config.json");
+    return readConfigFile(config);
+  }
+  std::vector<std::string> names;
+  for (const RegisteredModel &known : getRegisteredModels()) {
+    if (known.spec.name == model)
+      return known.spec;
+    names.emplace_back(known.spec.name);
+  }
+  return llvm::createStringError(
+      "unknown model '" + model + "'; known: " + llvm::join(names, ", ") +
+      ", or the path of a Hugging Face directory or config.json" +
+      didYouMean(model.str(), names));
+}
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+std::vector<ModelField> getModelFields(const ModelSpec &spec) {
+  std::vector<ModelField> result;
+  auto collect = [&](const auto &config) {
+    for (const auto &field : fields(config))
+      std::visit(
+          [&, &field = field](auto member) {
+            result.push_back({field.key, field.description, config.*member});
+          },
+          field.member);
+  };
+  std::visit(collect, spec.config);
+  return result;
+}
+
+/// As a manifest's JSON has it.
+static std::string text(int64_t value) { return std::to_string(value); }
+static std::string text(bool value) { return value ? "true" : "false"; }
+static std::string text(double value) {
+  std::string digits;
+  llvm::raw_string_ostream os(digits);
+  llvm::json::OStream(os).value(value);
+  return digits;
+}
+
+rt::ModelInfo getModelInfo(const ModelSpec &spec) {
+  rt::ModelInfo info;
+  info.family = getModelFamily(spec).str();
+  for (const ModelField &field : getModelFields(spec))
+    info.fields[field.key.str()] =
+        std::visit([](auto value) { return text(value); }, field.value);
+  return info;
+}
+
+StringRef getModelFamily(const ModelSpec &spec) {
+  return std::holds_alternative<LlamaConfig>(spec.config) ? "llama3" : "mlp";
+}
+
+// Each says whether `text` was a value of the member's type.
+static bool parse(StringRef text, int64_t &value) {
+  return !text.getAsInteger(10, value);
+}
+static bool parse(StringRef text, double &value) {
+  return !text.getAsDouble(value);
+}
+static bool parse(StringRef text, bool &value) {
+  value = text == "true";
+  return value || text == "false";
+}
+
+static StringRef typeName(int64_t) { return "an integer"; }
+static StringRef typeName(double) { return "a number"; }
+static StringRef typeName(bool) { return "true or false"; }
+
+template <typename Config>
+static llvm::Error setField(Config &config, StringRef model, StringRef key,
+                            StringRef text) {
+  std::vector<std::string> keys;
+  for (const FieldOf<Config> &field : fields(config)) {
+    keys.push_back(field.key.str());
+    if (field.key != key)
+      continue;
+    auto assign = [&](auto member) -> llvm::Error {
+      if (parse(text, config.*member))
+        return llvm::Error::success();
+      return llvm::createStringError(model + ": " + key + " takes " +
+                                     typeName(config.*member) + ", not '" +
+                                     text + "'");
+    };
+    return std::visit(assign, field.member);
+  }
+  return llvm::createStringError(model + " has no field '" + key +
+                                 "'; known: " + llvm::join(keys, ", ") +
+                                 didYouMean(key.str(), keys));
+}
+
+llvm::Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
+  auto set = [&](auto &config) {
+    return setField(config, spec.name, key, value);
+  };
+  return std::visit(set, spec.config);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Every integer except head_dim, whose 0 means dim / n_heads, is a size.
+template <typename Config>
+static llvm::Error verifySizes(const Config &config) {
+  for (const FieldOf<Config> &field : fields(config)) {
+    auto *member = std::get_if<int64_t Config::*>(&field.member);
+    if (!member)
+      continue;
+    int64_t value = config.*(*member);
+    if (value < (field.key == "head_dim" ? 0 : 1))
+      return llvm::createStringError(field.key + " must be positive, not " +
+                                     llvm::Twine(value));
+    if (value > field.max)
+      return llvm::createStringError(field.key + " must be at most " +
+                                     llvm::Twine(field.max) + ", not " +
+                                     llvm::Twine(value));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error verifyModel(const ModelSpec &spec) {
+  auto verify = [](const auto &config) -> llvm::Error {
+    if (llvm::Error error = verifySizes(config))
+      return error;
+    return verifyConfig(config);
+  };
+  if (llvm::Error error = std::visit(verify, spec.config))
+    return llvm::createStringError(spec.name + ": " +
+                                   llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}
+
+} // namespace fsdp

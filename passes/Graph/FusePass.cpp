@@ -1,0 +1,370 @@
+//===- FusePass.cpp - Chains of pointwise and row ops become kernels ------===//
+//
+// One pass over the block, in order, decides for each op whether it joins the
+// group of an op that it reads. A group becomes one kernel at one place, its
+// anchor:
+//
+//   - as long as nobody outside reads a member, the anchor is the newest
+//     member: older members simply run later;
+//   - from then on the anchor stays, and an op joins only if all else that it
+//     reads exists there.
+//
+// Groups never cross a collective, the start or wait of one, the seed of the
+// backward pass, or an update of parameters. What an op reads, how, and
+// whether it is expensive is learnt by running its kernel description once.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/NN/ModulePath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include <deque>
+
+#define DEBUG_TYPE "nn-fuse"
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace fsdp {
+#define GEN_PASS_DEF_FUSE
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+/// Longer kernels gain nothing more and keep too many values in registers.
+static constexpr size_t kMaxMembers = 24;
+static constexpr size_t kMaxInputs = 12;
+
+//===----------------------------------------------------------------------===//
+// What the kernel description of an op says
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Read {
+  nn::KernelAccess access = nn::KernelAccess::Element;
+  /// Read while reducing, so in another stage than where results are stored.
+  bool inReduction = false;
+};
+
+enum class Form { Element, Row, Columns };
+
+struct Facts {
+  nn::KernelSpace space;
+  llvm::SmallMapVector<Value, Read, 4> reads;
+  llvm::SmallDenseMap<Value, Form, 2> results;
+  /// Element results whose formula needs a transcendental function.
+  bool expensive = false;
+};
+
+/// Runs a kernel description in a scratch block and notes what it does.
+class Probe : public nn::KernelBuilder {
+public:
+  explicit Probe(MLIRContext *context) : b(context) {
+    anyFloat = scratch.addArgument(b.getF32Type(), loc());
+    anyInteger = scratch.addArgument(b.getI32Type(), loc());
+    anyLong = scratch.addArgument(b.getI64Type(), loc());
+    b.setInsertionPointToEnd(&scratch);
+  }
+
+  Facts run(nn::KernelOpInterface op) {
+    facts = Facts();
+    facts.space = op.getKernelSpace();
+    if (facts.space.isExpressible())
+      op.lowerToKernel(*this);
+    scratch.clear();
+    b.setInsertionPointToEnd(&scratch);
+    return std::move(facts);
+  }
+
+  OpBuilder &builder() override { return b; }
+  Location loc() override { return b.getUnknownLoc(); }
+  Value read(Value tensor, nn::KernelAccess access) override {
+    Read &read = facts.reads[tensor];
+    read.access = access;
+    read.inReduction |= inReduction;
+    Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+    if (isa<FloatType>(element))
+      return anyFloat;
+    return element.isInteger(64) ? anyLong : anyInteger;
+  }
+  Value readAt(Value tensor, Value) override {
+    // Another column's value cannot be taken from this column's expression.
+    facts.space = nn::KernelSpace::notExpressible();
+    return read(tensor, nn::KernelAccess::Element);
+  }
+  Value column() override { return anyInteger; }
+  Value reduceColumns(nn::ReduceKind, Scalar element) override {
+    inReduction = true;
+    element();
+    inReduction = false;
+    return anyFloat;
+  }
+  void define(Value result, Scalar element) override {
+    facts.results[result] = Form::Element;
+    Operation *last = scratch.empty() ? nullptr : &scratch.back();
+    element();
+    Block::iterator begin =
+        last ? std::next(last->getIterator()) : scratch.begin();
+    for (Operation &op : llvm::make_range(begin, scratch.end()))
+      facts.expensive |=
+          isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp>(op);
+  }
+  void defineRow(Value result, Value) override {
+    facts.results[result] = Form::Row;
+  }
+  void defineColumns(Value result, nn::ReduceKind, Scalar) override {
+    facts.results[result] = Form::Columns;
+  }
+  Value constant(double value) override {
+    return arith::ConstantOp::create(
+        b, loc(), b.getF32FloatAttr(static_cast<float>(value)));
+  }
+
+private:
+  Block scratch;
+  OpBuilder b;
+  Value anyFloat, anyInteger, anyLong;
+  Facts facts;
+  bool inReduction = false;
+};
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+struct Group {
+  nn::KernelSpace space;
+  SmallVector<Operation *> members;
+  llvm::SmallSetVector<Value, 8> inputs;
+  Operation *anchor = nullptr;
+  /// An outside op reads a member: the anchor may not move any more.
+  bool pinned = false;
+  unsigned epoch = 0;
+};
+
+class Fuser {
+public:
+  explicit Fuser(Block &block)
+      : block(block), probe(block.getParentOp()->getContext()) {}
+
+  void run() {
+    for (Operation &op : block)
+      visit(&op);
+    for (Group &group : groups)
+      if (group.members.size() > 1)
+        build(group);
+  }
+
+private:
+  void visit(Operation *op);
+  Group *groupOf(Value value);
+  bool fits(const Group &group, const Facts &facts);
+  bool isAvailable(Value value, const Group &group);
+  Group *join(Operation *op, const Facts &facts);
+  void add(Group *group, Operation *op, const Facts &facts);
+  Group *merge(Group *into, Group *other);
+  void build(Group &group);
+
+  Block &block;
+  Probe probe;
+  std::deque<Group> groups; // addresses stay
+  DenseMap<Operation *, Group *> groupOfOp;
+  DenseMap<Value, Form> forms;
+  /// Element values that need a transcendental function wherever they are
+  /// computed again.
+  DenseSet<Value> expensive;
+  unsigned epoch = 0;
+};
+
+} // namespace
+
+/// Ops across which nothing moves: what overlaps with what is decided.
+static bool isBarrier(Operation *op) {
+  return isa<dist::AsyncOp, dist::AwaitOp, dist::CollectiveOpInterface,
+             nn::SeedOp, nn::AdamWOp>(op);
+}
+
+Group *Fuser::groupOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op ? groupOfOp.lookup(op) : nullptr;
+}
+
+/// Can an op with these facts be computed in the kernel of `group`?
+bool Fuser::fits(const Group &group, const Facts &facts) {
+  if (!(group.space == facts.space) || group.epoch != epoch ||
+      group.members.size() >= kMaxMembers)
+    return false;
+  for (auto &[value, read] : facts.reads) {
+    if (groupOf(value) != &group)
+      continue;
+    bool asDefined = forms.lookup(value) == Form::Row
+                         ? read.access == nn::KernelAccess::Row
+                         : read.access == nn::KernelAccess::Element;
+    // A reduction and the final map would both compute the value.
+    if (!asDefined || (read.inReduction && expensive.contains(value)))
+      return false;
+  }
+  return true;
+}
+
+/// Does `value` exist at the anchor of `group`?
+bool Fuser::isAvailable(Value value, const Group &group) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return true;
+  if (Group *other = groupOfOp.lookup(op))
+    return other == &group || other->anchor->isBeforeInBlock(group.anchor);
+  return op->isBeforeInBlock(group.anchor);
+}
+
+Group *Fuser::merge(Group *into, Group *other) {
+  if (into == other)
+    return into;
+  for (Operation *op : other->members)
+    groupOfOp[op] = into;
+  llvm::append_range(into->members, other->members);
+  into->inputs.insert(other->inputs.begin(), other->inputs.end());
+  other->members.clear();
+  return into;
+}
+
+/// The group that `op` can join, with all groups that its arrival unites; null
+/// if there is none.
+Group *Fuser::join(Operation *op, const Facts &facts) {
+  Group *open = nullptr, *fixed = nullptr;
+  size_t members = 0, inputs = facts.reads.size();
+  for (auto &[value, read] : facts.reads) {
+    Group *group = groupOf(value);
+    if (!group || group == open || !fits(*group, facts))
+      continue;
+    if (group->pinned) {
+      bool allThere = llvm::all_of(facts.reads, [&](auto &entry) {
+        return isAvailable(entry.first, *group);
+      });
+      if (allThere && group->inputs.size() + inputs <= kMaxInputs)
+        fixed = group;
+      continue;
+    }
+    if (members + group->members.size() >= kMaxMembers ||
+        inputs + group->inputs.size() > kMaxInputs)
+      continue;
+    members += group->members.size();
+    inputs += group->inputs.size();
+    open = open ? merge(open, group) : group;
+  }
+  return open ? open : fixed;
+}
+
+void Fuser::add(Group *group, Operation *op, const Facts &facts) {
+  groupOfOp[op] = group;
+  group->members.push_back(op);
+  for (auto &[value, read] : facts.reads)
+    if (groupOf(value) != group)
+      group->inputs.insert(value);
+  if (!group->pinned)
+    group->anchor = op;
+  bool isExpensive = facts.expensive;
+  for (auto &[value, read] : facts.reads)
+    isExpensive |= groupOf(value) == group && expensive.contains(value);
+  for (auto &[value, form] : facts.results) {
+    forms[value] = form;
+    if (form == Form::Element && isExpensive)
+      expensive.insert(value);
+  }
+}
+
+void Fuser::visit(Operation *op) {
+  if (isBarrier(op))
+    ++epoch;
+  Group *group = nullptr;
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  // Constants are part of every kernel that reads them anyway.
+  if (kernel && !isa<nn::ConstantOp>(op)) {
+    Facts facts = probe.run(kernel);
+    if (facts.space.isExpressible() && !facts.space.columnReduction) {
+      group = join(op, facts);
+      if (!group) {
+        group = &groups.emplace_back();
+        group->space = facts.space;
+        group->epoch = epoch;
+      }
+      add(group, op, facts);
+    }
+  }
+  // Whoever reads a group from outside, also from a region, fixes its place.
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Group *read = groupOf(operand); read && read != group)
+        read->pinned = true;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Building nn.fusion
+//===----------------------------------------------------------------------===//
+
+/// Results of members that somebody outside of the group reads.
+static SmallVector<Value> valuesThatLeave(ArrayRef<Operation *> members,
+                                          const DenseSet<Operation *> &inside) {
+  SmallVector<Value> values;
+  for (Operation *op : members)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(),
+                       [&](Operation *user) { return !inside.contains(user); }))
+        values.push_back(result);
+  return values;
+}
+
+void Fuser::build(Group &group) {
+  DenseSet<Operation *> inside(group.members.begin(), group.members.end());
+  SmallVector<Value> leaving = valuesThatLeave(group.members, inside);
+  llvm::SetVector<Value> inputs;
+  SmallVector<Location> locations;
+  for (Operation *op : group.members) {
+    locations.push_back(op->getLoc());
+    for (Value operand : op->getOperands())
+      if (!inside.contains(operand.getDefiningOp()))
+        inputs.insert(operand);
+  }
+
+  OpBuilder b(group.anchor);
+  auto fusion = nn::FusionOp::create(b, b.getFusedLoc(locations),
+                                     TypeRange(ValueRange(leaving)),
+                                     inputs.getArrayRef());
+  nn::setModule(fusion, nn::commonModule(group.members));
+  Block *body = b.createBlock(&fusion.getBody());
+  IRMapping mapping;
+  for (Value input : inputs)
+    mapping.map(input, body->addArgument(input.getType(), input.getLoc()));
+  for (Operation *op : group.members)
+    b.clone(*op, mapping);
+  nn::YieldOp::create(
+      b, fusion.getLoc(),
+      llvm::map_to_vector(leaving, [&](Value v) { return mapping.lookup(v); }));
+
+  for (auto [value, result] : llvm::zip(leaving, fusion.getResults()))
+    value.replaceAllUsesWith(result);
+  for (Operation *op : llvm::reverse(group.members))
+    op->erase();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct FusePass : fsdp::impl::FuseBase<FusePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (Block &block : getOperation().getBody())
+      Fuser(block).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,167 @@
+//===- PolicyApplier.cpp - Placement policies on a module -----------------===//
+#include "passes/Placement/PolicyApplier.h"
+#include "dialects/NN/ModulePath.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace fsdp;
+
+/// Heads of keys of the attention with the fewest; 0 without attention.
+int64_t PolicyApplier::keyHeads() {
+  int64_t fewest = 0;
+  module.walk([&](nn::AttentionOp op) {
+    int64_t heads = dist::tensorOf(op.getKey()).getDimSize(2);
+    fewest = fewest == 0 ? heads : std::min(fewest, heads);
+  });
+  return fewest;
+}
+
+FailureOr<dist::AxisList> PolicyApplier::axes(StringRef name,
+                                              StringRef origin) {
+  MLIRContext *context = module.getContext();
+  auto axis = dist::AxisRefAttr::get(context, name);
+  int64_t ranks = mesh.sizeOf(axis), heads = keyHeads();
+  if (ranks == 0)
+    return module.emitError(origin)
+           << ": the mesh has no axis \"" << name << "\"";
+  if (llvm::is_contained(dataAxes, axis))
+    return module.emitError(origin) << ": over the axis \"" << name
+                                    << "\" batches are cut; parameters rest "
+                                       "cut over it as the mode says";
+  if (heads == 0 || ranks <= heads || ranks % heads != 0)
+    return dist::AxisList{axis};
+  return dist::AxisList{
+      dist::AxisRefAttr::get(context, name, /*pre=*/1, heads),
+      dist::AxisRefAttr::get(context, name, /*pre=*/heads, ranks / heads)};
+}
+
+FailureOr<dist::AxisList> PolicyApplier::streamAxes() {
+  dist::AxisList cutting;
+  if (!policy.stream)
+    return cutting;
+  const PlacementPolicy::Stream &stream = *policy.stream;
+  for (const std::string &name : {stream.sequence, stream.loss}) {
+    if (name.empty())
+      continue;
+    FailureOr<dist::AxisList> found = axes(name, stream.origin);
+    if (failed(found))
+      return failure();
+    if (stream.sequence == stream.loss)
+      cutting = *found;
+  }
+  return cutting;
+}
+
+LogicalResult PolicyApplier::cut(ParameterPlace &place,
+                                 nn::ParameterOp parameter,
+                                 const PlacementPolicy::Parameters &rule) {
+  if (!rule.shard)
+    return success();
+  RankedTensorType type = parameter.getTensorType();
+  dist::Placement compute(type.getRank());
+  for (const auto &[name, dim] : *rule.shard) {
+    FailureOr<dist::AxisList> found = axes(name, rule.origin);
+    if (failed(found))
+      return failure();
+    // Ranks behind the heads have the same.
+    if (place.keyHeads && found->size() == 2)
+      found->pop_back();
+    if (dim >= type.getRank())
+      return module.emitError(rule.origin)
+             << ": @" << parameter.getSymName() << " has no dimension " << dim
+             << ": it is " << type;
+    dist::AxisList &cutting = compute.dims[dim].compute;
+    llvm::append_range(cutting, *found);
+    if (type.getDimSize(dim) % mesh.sizeOf(cutting) != 0)
+      return module.emitError(rule.origin)
+             << ": " << mesh.sizeOf(cutting) << " ranks of the axis \"" << name
+             << "\" do not divide dimension " << dim << " of @"
+             << parameter.getSymName() << ", which is " << type;
+  }
+  // Ops are cut in the order of the mesh.
+  for (dist::Placement::Dim &dim : compute.dims)
+    dist::sortByMesh(dim.compute, mesh);
+  place.compute = compute;
+  return success();
+}
+
+FailureOr<DenseMap<StringAttr, ParameterPlace>> PolicyApplier::parameters() {
+  DenseMap<StringAttr, ParameterPlace> places;
+  for (auto parameter : module.getOps<nn::ParameterOp>())
+    places[parameter.getSymNameAttr()].compute =
+        dist::Placement(parameter.getTensorType().getRank());
+  for (const PlacementPolicy::Parameters &rule : policy.parameters) {
+    llvm::Expected<llvm::GlobPattern> pattern =
+        llvm::GlobPattern::create(rule.match, /*MaxSubPatterns=*/256);
+    if (!pattern)
+      return module.emitError(rule.origin)
+             << ": \"" << rule.match
+             << "\": " << llvm::toString(pattern.takeError());
+    bool matches = false;
+    for (auto parameter : module.getOps<nn::ParameterOp>()) {
+      if (!pattern->match(parameter.getSymName()))
+        continue;
+      matches = true;
+      ParameterPlace &place = places[parameter.getSymNameAttr()];
+      place.frozen = rule.frozen.value_or(place.frozen);
+      place.replicate = rule.replicate.value_or(place.replicate);
+      place.keyHeads = rule.keyHeads.value_or(place.keyHeads);
+      if (failed(cut(place, parameter, rule)))
+        return failure();
+    }
+    if (!matches)
+      return module.emitError(rule.origin)
+             << ": no parameter matches \"" << rule.match << "\"";
+  }
+  return places;
+}
+
+LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
+  auto type = cast<RankedTensorType>(stream.getType());
+  dist::Placement placement(type.getRank());
+  llvm::append_range(placement.dims[0].compute, dataAxes);
+  if (!name.empty()) {
+    FailureOr<dist::AxisList> found = axes(name, policy.stream->origin);
+    if (failed(found))
+      return failure();
+    placement.dims[1].compute = *found;
+    if (type.getDimSize(1) % mesh.sizeOf(*found) != 0)
+      return module.emitError(policy.stream->origin)
+             << ": " << mesh.sizeOf(*found) << " ranks of the axis \"" << name
+             << "\" do not divide the sequence of " << type.getDimSize(1)
+             << "; take another sequence length, or leave the stream whole";
+  }
+  OpBuilder builder(stream.getContext());
+  builder.setInsertionPointAfterValue(stream);
+  auto pinned = dist::RedistributeOp::create(
+      builder, stream.getLoc(), stream,
+      FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
+      placement.attribute(stream.getContext()));
+  nn::setModule(pinned, nn::moduleOfValue(stream));
+  stream.replaceAllUsesExcept(pinned, pinned);
+  return success();
+}
+
+LogicalResult PolicyApplier::pinStream(func::FuncOp program) {
+  if (!policy.stream)
+    return success();
+  // [batch, sequence, features]; other norms have no stream before them.
+  llvm::SetVector<Value> streams;
+  program.walk([&](Operation *op) {
+    if (isa<nn::RMSNormOp, nn::LayerNormOp>(op) &&
+        dist::tensorOf(op->getOperand(0)).getRank() == 3)
+      streams.insert(op->getOperand(0));
+  });
+  if (streams.empty())
+    return program.emitError(policy.stream->origin)
+           << ": @" << program.getSymName()
+           << " has no stream: no norm reads a [batch, sequence, features]";
+  for (Value stream : streams) {
+    bool isLast = stream == streams.back();
+    if (failed(pin(stream,
+                   isLast ? policy.stream->loss : policy.stream->sequence)))
+      return failure();
+  }
+  return success();
+}

@@ -1,0 +1,58 @@
+//===- PolicyApplier.h - Placement policies on a module ---------*- C++ -*-===//
+#ifndef FSDP_PASSES_PLACEMENT_POLICYAPPLIER_H
+#define FSDP_PASSES_PLACEMENT_POLICYAPPLIER_H
+
+#include "dialects/Fsdp/Placement.h"
+#include "fsdp/Config/PlacementPolicy.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace fsdp {
+
+/// What a policy says of one parameter.
+struct ParameterPlace {
+  dist::Placement compute; // without storage
+  bool replicate = false;  // whole on every rank also at rest
+  bool frozen = false;
+  bool keyHeads = false; // cut by heads of keys
+};
+
+/// Applies a policy to a module on a mesh. Every member fails with an error
+/// that names the rule.
+class PolicyApplier {
+public:
+  /// Batches are cut over `dataAxes`.
+  PolicyApplier(const PlacementPolicy &policy, mlir::ModuleOp module,
+                dist::MeshOp mesh, llvm::ArrayRef<dist::AxisRefAttr> dataAxes)
+      : policy(policy), module(module), mesh(mesh), dataAxes(dataAxes) {}
+
+  /// What the rules say of every parameter; each matches at least one.
+  mlir::FailureOr<llvm::DenseMap<mlir::StringAttr, ParameterPlace>>
+  parameters();
+
+  /// The axes that cut the stream from the first norm to the loss; none if they
+  /// are not the same everywhere.
+  mlir::FailureOr<dist::AxisList> streamAxes();
+
+  /// Redistributes what norms read to where the policy keeps the stream.
+  mlir::LogicalResult pinStream(mlir::func::FuncOp program);
+
+private:
+  /// The axis, or the two parts of it that heads of keys and the queries of one
+  /// head are cut over, if it has more ranks than there are heads of keys.
+  mlir::FailureOr<dist::AxisList> axes(llvm::StringRef name,
+                                       llvm::StringRef origin);
+  int64_t keyHeads();
+  mlir::LogicalResult cut(ParameterPlace &place, nn::ParameterOp parameter,
+                          const PlacementPolicy::Parameters &rule);
+  mlir::LogicalResult pin(mlir::Value stream, llvm::StringRef axis);
+
+  const PlacementPolicy &policy;
+  mlir::ModuleOp module;
+  dist::MeshOp mesh;
+  llvm::ArrayRef<dist::AxisRefAttr> dataAxes;
+};
+
+} // namespace fsdp
+
+#endif // FSDP_PASSES_PLACEMENT_POLICYAPPLIER_H

@@ -1,0 +1,100 @@
+//===- PlanPass.cpp - Chooses the schedule plan ---------------------------===//
+
+#include "fsdp/Schedule/Decisions.h"
+#include "fsdp/Schedule/Outcome.h"
+#include "mlir/Support/FileUtilities.h"
+#include "passes/Passes.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace fsdp {
+#define GEN_PASS_DEF_PLAN
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    schedule::Points points(module);
+    schedule::Decisions decisions =
+        schedule::Decisions::byRule(points, options());
+    FailureOr<std::optional<schedule::Plan>> plan = given(module);
+    if (failed(plan))
+      return signalPassFailure();
+    if (*plan)
+      if (llvm::Error error = decisions.apply(std::move(**plan), points)) {
+        module.emitError("the plan ")
+            << (file.empty() ? "" : "'" + file + "' ")
+            << "does not fit the model: " << llvm::toString(std::move(error));
+        return signalPassFailure();
+      }
+    for (auto program : module.getOps<func::FuncOp>())
+      if (!program.isExternal())
+        keep(program, schedule::outcomeOf(program));
+    keep(module, schedule::declaredBy(module));
+    module->setAttr(
+        dist::kPlanAttr,
+        schedule::toAttribute(&getContext(), decisions.plan(points)));
+  }
+
+  /// Writes down what a program computes, or the module declares, for
+  /// fsdp-verify-schedule.
+  static void keep(Operation *op, ArrayRef<schedule::Effect> effects) {
+    SmallVector<int64_t> digests;
+    for (const schedule::Effect &effect : effects)
+      digests.push_back(effect.digest);
+    op->setAttr(dist::kOutcomeAttr,
+                DenseI64ArrayAttr::get(op->getContext(), digests));
+  }
+
+  schedule::PlannerOptions options() const {
+    schedule::PlannerOptions options;
+    options.units = units;
+    options.reshard = reshard;
+    options.recompute = recompute;
+    options.bucket = bucket;
+    options.overlap = overlap;
+    options.prefetch = prefetch;
+    options.reduceDefer = reduceDefer;
+    return options;
+  }
+
+  /// The plan of the file, else the one on the module, if there is one.
+  FailureOr<std::optional<schedule::Plan>> given(ModuleOp module) {
+    std::optional<schedule::Plan> given;
+    if (file.empty() && !module->hasAttr(dist::kPlanAttr))
+      return given;
+    FailureOr<schedule::Plan> plan =
+        file.empty() ? schedule::planOf(module) : fromFile(module);
+    if (failed(plan))
+      return failure();
+    given = std::move(*plan);
+    return given;
+  }
+
+  FailureOr<schedule::Plan> fromFile(ModuleOp module) {
+    // A device or a pipe may never end.
+    if (file != "-" && llvm::sys::fs::exists(file) &&
+        !llvm::sys::fs::is_regular_file(file))
+      return module.emitError("plan '")
+             << file << "' is no regular file; copy it into one";
+    std::string problem;
+    auto buffer = openInputFile(file, &problem);
+    if (!buffer)
+      return module.emitError("cannot read the plan: ") << problem;
+    llvm::Expected<schedule::Plan> plan =
+        schedule::parseJSON(buffer->getBuffer(), "plan '" + file + "'");
+    if (!plan)
+      return module.emitError(llvm::toString(plan.takeError()));
+    return *plan;
+  }
+};
+
+} // namespace

@@ -1,0 +1,144 @@
+//===- RematPass.cpp - Recomputes values in the backward pass -------------===//
+
+#include "dialects/NN/ModulePath.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Passes.h"
+#include "passes/Schedule/PlannedCollectives.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "fsdp-remat"
+
+namespace fsdp {
+#define GEN_PASS_DEF_REMAT
+#include "passes/Passes.h.inc"
+} // namespace fsdp
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+/// Makes the clones of one program.
+class Recomputer {
+public:
+  explicit Recomputer(PlannedProgram &program)
+      : program(program), number(numberOps(program.block)),
+        builder(program.block.getParentOp()->getContext()) {}
+
+  void run(nn::SeedOp seed) {
+    seedNumber = number.lookup(seed);
+    findRepeated(seed);
+    findPlaces();
+    for (Operation *op : repeated)
+      if (place.contains(op))
+        clone(op);
+  }
+
+private:
+  bool isForward(Operation *op) const { return number.lookup(op) < seedNumber; }
+
+  /// What the plan recomputes, and the moves of elements that carry it on.
+  void findRepeated(nn::SeedOp seed) {
+    for (Operation &op : program.block) {
+      if (&op == seed)
+        return;
+      bool carries = nn::movesElements(&op) &&
+                     llvm::any_of(op.getOperands(), [&](Value operand) {
+                       return repeated.contains(operand.getDefiningOp());
+                     });
+      if (carries || program.isRecomputed(&op))
+        repeated.insert(&op);
+    }
+  }
+
+  /// Where the clone of each must stand: before the first op of the backward
+  /// pass, and before the clones, that use it. Users come first.
+  void findPlaces() {
+    for (Operation *op : llvm::reverse(repeated)) {
+      Operation *first = nullptr;
+      for (Operation *user : op->getUsers()) {
+        Operation *need = isForward(user) ? place.lookup(user)
+                          : schedule::computesBackward(user) ? user
+                                                             : nullptr;
+        if (need && (!first || number.lookup(need) < number.lookup(first)))
+          first = need;
+      }
+      if (first)
+        place[op] = first;
+    }
+  }
+
+  /// Clones `op` and the casts and reshapes that feed it, for its uses in the
+  /// backward pass. What feeds those goes through nn.recompute_from, so that
+  /// CSE never merges the clone with the original.
+  void clone(Operation *op) {
+    builder.setInsertionPoint(place.lookup(op));
+    nn::ModuleScope scope(builder, nn::moduleOf(op));
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, cloneOperand(operand, mapping));
+    Operation *copy = builder.clone(*op, mapping);
+    rename(op, copy);
+    LDBG() << "computes again before op " << number.lookup(place.lookup(op))
+           << ": " << *op;
+    for (auto [value, again] :
+         llvm::zip(op->getResults(), copy->getResults())) {
+      clones[value] = again;
+      value.replaceUsesWithIf(again, [&](OpOperand &use) {
+        Operation *user = use.getOwner();
+        return number.contains(user) && !isForward(user) &&
+               schedule::computesBackward(user);
+      });
+    }
+  }
+
+  Value cloneOperand(Value value, IRMapping &mapping) {
+    if (Value again = clones.lookup(value))
+      return again;
+    Operation *producer = value.getDefiningOp();
+    if (!isa_and_nonnull<nn::CastOp, nn::ReshapeOp>(producer))
+      return nn::RecomputeFromOp::create(builder, value.getLoc(),
+                                         ValueRange{value})
+          .getResult(0);
+    Value source = producer->getOperand(0);
+    mapping.map(source, cloneOperand(source, mapping));
+    return builder.clone(*producer, mapping)->getResult(0);
+  }
+
+  /// The clone is what it is a clone of, "again".
+  void rename(Operation *op, Operation *copy) {
+    StringRef address = program.addresses.of(op);
+    if (!address.empty())
+      copy->setAttr(dist::kAddressAttr,
+                    builder.getStringAttr(schedule::addressAgain(address)));
+    if (auto collective = dyn_cast<dist::CollectiveOpInterface>(copy))
+      if (StringAttr serves = collective.getServesAttr())
+        collective.setServesAttr(builder.getStringAttr(nn::inPhase(
+            nn::Phase::Again, nn::withoutPhase(serves.getValue()))));
+  }
+
+  PlannedProgram &program;
+  llvm::DenseMap<Operation *, unsigned> number;
+  OpBuilder builder;
+  unsigned seedNumber = 0;
+  llvm::SetVector<Operation *> repeated; // in program order
+  llvm::DenseMap<Operation *, Operation *> place;
+  llvm::DenseMap<Value, Value> clones;
+};
+
+struct RematPass : fsdp::impl::RematBase<RematPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto apply = [](PlannedProgram &program) {
+      auto seeds = program.block.getOps<nn::SeedOp>();
+      if (!seeds.empty())
+        Recomputer(program).run(*seeds.begin());
+      return success();
+    };
+    if (failed(applyPlan(getOperation(), apply)))
+      signalPassFailure();
+  }
+};
+
+} // namespace

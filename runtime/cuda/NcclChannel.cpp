@@ -1,0 +1,240 @@
+//===- NcclChannel.cpp - Collectives by NCCL ------------------------------===//
+//
+// NCCL moves bytes; what is added in which order is ours, as on the CPU: an
+// all-to-all of the pieces, then one kernel per tensor that adds them in the
+// order of RankTree.h and scales once. What is large goes in rounds, which
+// changes no bit: every element is added by itself.
+//
+// A sum that is `fast` is NCCL's own instead.
+//
+//===----------------------------------------------------------------------===//
+#include "CudaContext.h"
+#include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Target/CollectivePieces.h"
+#include "fsdp/Target/CudaWorkspaces.h"
+#include "kernels/Reduce.h"
+#include "runtime/collectives/Groups.h"
+#include <algorithm>
+#include <utility>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+NcclChannel::NcclChannel(ncclComm_t world, const GroupDesc &group,
+                         const std::vector<int64_t> &meshAxes, int rank,
+                         Ptr arena, uint64_t arenaBytes)
+    : ranks(groupRanks(group, meshAxes, rank)),
+      tree(rankTree(group, meshAxes)) {
+  me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  // A group is known by its first rank.
+  require(ncclCommSplit(world, ranks[0], me, &communicator, nullptr),
+          "NCCL communicator");
+  // Where NCCL cannot use the arena in place it copies through buffers of its
+  // own, which is slower and as right.
+  if (ncclCommRegister(communicator, arena, arenaBytes, &registration) !=
+      ncclSuccess)
+    registration = nullptr;
+}
+
+void NcclChannel::deregister() {
+  if (registration)
+    ncclCommDeregister(communicator, std::exchange(registration, nullptr));
+}
+
+NcclChannel::~NcclChannel() {
+  deregister();
+  if (communicator)
+    ncclCommDestroy(communicator);
+}
+
+ncclResult_t NcclChannel::asynchronousError() const {
+  ncclResult_t found = ncclSuccess;
+  ncclResult_t asked = ncclCommGetAsyncError(communicator, &found);
+  return asked == ncclSuccess ? found : asked;
+}
+
+void NcclChannel::run(CudaContext &c, Stream stream, const CollectiveDesc &desc,
+                      const Ptr *in, const Ptr *out,
+                      const Ptr *workspace) const {
+  cudaStream_t on = c.stream(stream);
+  if (desc.kind == CollectiveKind::AllGather)
+    return allGather(on, desc, in, out);
+  if (desc.fast) {
+    reduceFast(on, desc, in, out);
+    if (desc.kind == CollectiveKind::ReduceScatter)
+      fillPadding(c, stream, desc, out);
+    return;
+  }
+  int64_t rounds = roundsOf(desc);
+  for (int64_t round = 0; round < rounds; ++round) {
+    exchange(on, desc, round, in, workspace);
+    for (int i = 0; i < desc.items; ++i)
+      reduce(c, stream, desc, i, round, in[i], out[i],
+             size() == 1 ? nullptr : workspace[i]);
+  }
+  if (desc.kind == CollectiveKind::AllReduce)
+    gatherParts(on, desc, out);
+  else
+    fillPadding(c, stream, desc, out);
+}
+
+int64_t NcclChannel::roundsOf(const CollectiveDesc &desc) const {
+  int64_t rounds = 1;
+  for (int i = 0; i < desc.items; ++i)
+    if (int64_t each = cuda::exchangeElements(desc, i, size()); each > 0)
+      rounds = std::max(rounds, ceilDiv(pieceElements(desc, i, size()), each));
+  return rounds;
+}
+
+/// What of a rank's part of an item goes in a round.
+Part NcclChannel::partInRound(const CollectiveDesc &desc, int item, int r,
+                              int64_t round) const {
+  Part part = partOf(desc, item, r, size());
+  Part slice =
+      pieceAt(part.count, cuda::exchangeElements(desc, item, size()), round);
+  return {part.offset + slice.offset, slice.count};
+}
+
+/// The padding of a shard is zero.
+void NcclChannel::fillPadding(CudaContext &c, Stream stream,
+                              const CollectiveDesc &desc,
+                              const Ptr *out) const {
+  int64_t element = sizeOf(desc.out);
+  for (int i = 0; i < desc.items; ++i) {
+    int64_t count = partOf(desc, i, me, size()).count;
+    int64_t padding = (desc.item[i].shard - count) * element;
+    if (padding > 0)
+      fillZero(c, stream, out[i] + count * element, padding);
+  }
+}
+
+void NcclChannel::allGather(cudaStream_t stream, const CollectiveDesc &desc,
+                            const Ptr *in, const Ptr *out) const {
+  check(ncclGroupStart(), desc.serves);
+  for (int i = 0; i < desc.items; ++i)
+    check(ncclAllGather(in[i], out[i],
+                        size_t(desc.item[i].shard * sizeOf(desc.in)), ncclInt8,
+                        communicator, stream),
+          desc.serves);
+  check(ncclGroupEnd(), desc.serves);
+}
+
+/// What is added keeps its type.
+static ncclDataType_t sumTypeOf(const CollectiveDesc &desc) {
+  return desc.out == DType::I64 ? ncclInt64 : ncclFloat32;
+}
+
+/// One group call of NCCL's own sums, which need no workspace.
+void NcclChannel::reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
+                             const Ptr *in, const Ptr *out) const {
+  check(ncclGroupStart(), desc.serves);
+  for (int i = 0; i < desc.items; ++i) {
+    const CollectiveItem &item = desc.item[i];
+    if (desc.kind == CollectiveKind::AllReduce)
+      check(ncclAllReduce(in[i], out[i], size_t(item.full), sumTypeOf(desc),
+                          ncclSum, communicator, stream),
+            desc.serves);
+    else if (item.full == item.shard * size())
+      check(ncclReduceScatter(in[i], out[i], size_t(item.shard),
+                              sumTypeOf(desc), ncclSum, communicator, stream),
+            desc.serves);
+    else
+      reduceParts(stream, desc, i, in[i], out[i]);
+  }
+  check(ncclGroupEnd(), desc.serves);
+}
+
+/// NCCL scatters equal parts. Where the last ones are short or empty, every
+/// part is a sum of its own, to the rank that has it.
+void NcclChannel::reduceParts(cudaStream_t stream, const CollectiveDesc &desc,
+                              int item, Ptr in, Ptr out) const {
+  for (int r = 0; r < size(); ++r) {
+    Part part = partOf(desc, item, r, size());
+    if (part.count > 0)
+      check(ncclReduce(in + part.offset * sizeOf(desc.in),
+                       r == me ? out : nullptr, size_t(part.count),
+                       sumTypeOf(desc), ncclSum, r, communicator, stream),
+            desc.serves);
+  }
+}
+
+/// Sends `count` elements to `peer` and takes as many as it sends.
+void NcclChannel::swap(cudaStream_t stream, const CollectiveDesc &desc,
+                       int peer, Ptr send, int64_t sendBytes, Ptr receive,
+                       int64_t receiveBytes) const {
+  if (sendBytes > 0)
+    check(
+        ncclSend(send, size_t(sendBytes), ncclInt8, peer, communicator, stream),
+        desc.serves);
+  if (receiveBytes > 0)
+    check(ncclRecv(receive, size_t(receiveBytes), ncclInt8, peer, communicator,
+                   stream),
+          desc.serves);
+}
+
+void NcclChannel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
+                           int64_t round, const Ptr *in,
+                           const Ptr *workspace) const {
+  if (size() == 1)
+    return;
+  int64_t element = sizeOf(desc.in);
+  check(ncclGroupStart(), desc.serves);
+  for (int i = 0; i < desc.items; ++i) {
+    int64_t slot = cuda::exchangeElements(desc, i, size()) * element;
+    int64_t mine = partInRound(desc, i, me, round).count * element;
+    Ptr space = workspace[i];
+    for (int p = 0; p < size(); ++p) {
+      if (p == me)
+        continue;
+      Part theirs = partInRound(desc, i, p, round);
+      swap(stream, desc, p, in[i] + theirs.offset * element,
+           theirs.count * element, space, mine);
+      space += slot;
+    }
+  }
+  check(ncclGroupEnd(), desc.serves);
+}
+
+/// Reduces what the own part of an item got in a round. A scattered result is
+/// the own part alone.
+void NcclChannel::reduce(CudaContext &c, Stream stream,
+                         const CollectiveDesc &desc, int item, int64_t round,
+                         Ptr in, Ptr out, Ptr workspace) const {
+  Part mine = partInRound(desc, item, me, round);
+  Pieces pieces;
+  pieces.own = in + mine.offset * sizeOf(desc.in);
+  pieces.others = workspace;
+  pieces.slot = cuda::exchangeElements(desc, item, size());
+  pieces.count = mine.count;
+  pieces.me = me;
+  pieces.ranks = tree;
+  if (desc.kind == CollectiveKind::ReduceScatter)
+    mine.offset -= partOf(desc, item, me, size()).offset;
+  reducePieces(c, stream, desc.reduce, desc.in, pieces,
+               out + mine.offset * sizeOf(desc.out));
+}
+
+/// The second half of an all-reduce: every rank's reduced part to everybody.
+void NcclChannel::gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
+                              const Ptr *out) const {
+  bool anyLarge = false;
+  for (int i = 0; i < desc.items; ++i)
+    anyLarge |= !isSmall(desc, desc.item[i].full);
+  if (size() == 1 || !anyLarge)
+    return;
+  int64_t element = sizeOf(desc.out);
+  check(ncclGroupStart(), desc.serves);
+  for (int i = 0; i < desc.items; ++i) {
+    if (isSmall(desc, desc.item[i].full))
+      continue;
+    Part mine = partOf(desc, i, me, size());
+    for (int p = 0; p < size(); ++p) {
+      Part theirs = partOf(desc, i, p, size());
+      if (p != me)
+        swap(stream, desc, p, out[i] + mine.offset * element,
+             mine.count * element, out[i] + theirs.offset * element,
+             theirs.count * element);
+    }
+  }
+  check(ncclGroupEnd(), desc.serves);
+}
