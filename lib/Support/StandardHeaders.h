@@ -1,4 +1,4 @@
-//===- Pch.h - Precompiled header of what needs no MLIR ---------*- C++ -*-===//
+//===- StandardHeaders.h - A precompiled header without MLIR ----*- C++ -*-===//
 //
 // What most files of the runtime and of what both halves stand on include. Not
 // <filesystem>: with std::quoted it would hide a mistake of those who call theirs so.
