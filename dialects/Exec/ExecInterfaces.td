@@ -31,7 +31,7 @@ def Exec_WorkOpInterface : OpInterface<"WorkOpInterface"> {
     InterfaceMethod<[{
       The part of output `output` that is written; none: all of it. What is
       outside keeps what it held.
-    }], "::std::optional<::fsdp::exec::Box>", "getWrittenBox",
+    }], "::std::optional<::fsdp::exec::WrittenBox>", "getWrittenBox",
       (ins "unsigned":$output), [{}], [{ return ::std::nullopt; }]>
   ];
 }

@@ -322,8 +322,8 @@ def Exec_CopyBoxOp : Exec_RuntimeOp<"copy_box", "copyBox",
       Exec_Sizes<"outOffsets", "getOutOffsets()", "offsets">];
   let hasVerifier = 1;
   let declarations = [{
-    ::std::optional<::fsdp::exec::Box> getWrittenBox(unsigned output) {
-      return ::fsdp::exec::Box{getShape(), getOutOffsets()};
+    ::std::optional<::fsdp::exec::WrittenBox> getWrittenBox(unsigned output) {
+      return ::fsdp::exec::WrittenBox{getShape(), getOutOffsets()};
     }
   }];
 }

@@ -19,8 +19,8 @@ namespace fsdp::exec {
 class CollectiveOp;
 class RuntimeOpInterface;
 
-/// A box of elements inside a tensor.
-struct Box {
+/// The box inside a tensor that an operation writes.
+struct WrittenBox {
   llvm::ArrayRef<int64_t> shape;
   llvm::ArrayRef<int64_t> offsets;
 };

@@ -29,6 +29,8 @@ ArrayRef<RegisteredModel> getRegisteredModels() {
   return models;
 }
 
+/// What the keys mean is read by HuggingFaceConfig.cpp, which the runtime uses
+/// too.
 Expected<ModelSpec> parseHuggingFaceConfig(StringRef text, StringRef name) {
   ModelSpec spec;
   spec.name = name.str();

@@ -1,7 +1,8 @@
 //===- StandardHeaders.h - A precompiled header without MLIR ----*- C++ -*-===//
 //
-// What most files of the runtime and of what both halves stand on include. Not
-// <filesystem>: with std::quoted it would hide a mistake of those who call theirs so.
+// What most files of the runtime and of what both halves stand on include.
+// <filesystem> is left out: it brings std::quoted, which a call of a file's own
+// `quoted` with a std::string finds too.
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Support/Error.h"

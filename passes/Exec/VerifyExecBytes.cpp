@@ -184,8 +184,8 @@ static constexpr int64_t kMaxRuns = 1 << 20;
 
 /// Calls `run` with the bytes that `box` covers of a tensor at `output`, run by
 /// run. Fails on a box of more than kMaxRuns.
-static LogicalResult forEachRun(Operation *op, exec::Box box, MemRefType type,
-                                ByteSpan output,
+static LogicalResult forEachRun(Operation *op, exec::WrittenBox box,
+                                MemRefType type, ByteSpan output,
                                 llvm::function_ref<void(ByteSpan)> run) {
   // Only places in the tensor count: where the box comes from, nothing is
   // padded.
@@ -209,7 +209,7 @@ proof::forEachWrite(const IssuedOp &issue,
                     llvm::function_ref<void(const IssuedAccess &)> write) {
   auto work = dyn_cast<exec::WorkOpInterface>(issue.op);
   for (const auto &[output, access] : llvm::enumerate(issue.writes)) {
-    std::optional<exec::Box> box;
+    std::optional<exec::WrittenBox> box;
     if (!access.isWorkspace)
       box = work.getWrittenBox(output);
     if (!box) {

@@ -1,8 +1,8 @@
 //===- AccumulatePass.cpp - A step of several microbatches ----------------===//
 //
 // Takes the training program apart: what is counted over the whole step, what
-// every microbatch adds, and what follows once. Passes.td says what the step
-// means.
+// every microbatch adds, and what follows once. GraphPasses.td says what the
+// step means.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Placement.h"

@@ -1,8 +1,8 @@
 //===- ChunkLossPass.cpp - Logits and their loss a chunk of rows at a time ===//
 //
 // Finds a loss with its gradient, checks that nobody needs its logits whole,
-// and writes both anew, chunk by chunk. Passes.td says where the chunks stand
-// and which bits change.
+// and writes both anew, chunk by chunk. GraphPasses.td says where the chunks
+// stand and which bits change.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Fsdp.h"

@@ -3,7 +3,7 @@
 // Joint: clones the forward program as @train, walks it backwards calling each
 // op's reverse rule, and renames the original to @evaluate. Split: the reverse
 // pass becomes a program of its own, which takes what the forward program has
-// left for it. See Passes.td for the order of sums, which is part of the
+// left for it. See GraphPasses.td for the order of sums, which is part of the
 // numerical contract. Linear in the number of ops.
 //
 //===----------------------------------------------------------------------===//

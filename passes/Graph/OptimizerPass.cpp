@@ -1,7 +1,7 @@
 //===- OptimizerPass.cpp - Exact gradient norm, clipping, AdamW -----------===//
 //
-// Replaces nn.gradient by one optimizer step over all parameters. Passes.td
-// says why the norm does not depend on the layout.
+// Replaces nn.gradient by one optimizer step over all parameters.
+// GraphPasses.td says why the norm does not depend on the layout.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Placement.h"

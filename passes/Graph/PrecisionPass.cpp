@@ -1,7 +1,8 @@
 //===- PrecisionPass.cpp - A mixed-precision program of an f32 one --------===//
 //
 // One walk in program order: when it comes to an op, the operands have their
-// final types, and the table in Passes.td says which types the results get.
+// final types, and the table in GraphPasses.td says which types the results
+// get.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/NN/NN.h"
@@ -18,7 +19,7 @@ using namespace mlir;
 using namespace fsdp;
 
 //===----------------------------------------------------------------------===//
-// The table of Passes.td
+// The table of GraphPasses.td
 //===----------------------------------------------------------------------===//
 
 /// The element type of a tensor of floating-point numbers, else null.

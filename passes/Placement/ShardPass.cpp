@@ -1,7 +1,7 @@
 //===- ShardPass.cpp - Lays parameters and batches out over a mesh --------===//
 //
 // Every parameter gets its placement; its reads in a program become one read
-// and one redistribute. See Passes.td.
+// and one redistribute. See PlacementPasses.td.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Placement.h"

@@ -17,8 +17,7 @@ void fsdp::rt::gemm(Context &context, Stream stream, int index, Ptr lhs,
 
 void fsdp::rt::gemmAdd(Context &context, Stream stream, int index, Ptr lhs,
                        Ptr rhs, Ptr sum, Ptr workspace) {
-  CpuContext &c = cpuContext(context);
-  gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
+  gemm(context, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
 }
 
 void fsdp::rt::attention(Context &context, Stream stream, int index, Ptr q,

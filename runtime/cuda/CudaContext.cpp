@@ -509,8 +509,7 @@ void rt::gemm(Context &context, Stream stream, int index, Ptr lhs, Ptr rhs,
 
 void rt::gemmAdd(Context &context, Stream stream, int index, Ptr lhs, Ptr rhs,
                  Ptr sum, Ptr workspace) {
-  CudaContext &c = cudaContext(context);
-  gemm(c, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
+  gemm(context, stream, index, lhs, rhs, /*bias=*/nullptr, sum, workspace);
 }
 
 void rt::attention(Context &context, Stream stream, int index, Ptr q, Ptr k,

@@ -76,11 +76,11 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
 }
 
 void Rank::listStepRuns() {
-  for (const ProgramRuns &action : trainStepOf(manifest())) {
-    bool isSliced = microbatches > 1 &&
-                    takesMicrobatch(manifest().programs[action.program]);
-    for (int64_t i = 0; i < action.times; ++i)
-      stepRuns.push_back({int(action.program), isSliced ? i : -1});
+  for (const ProgramRuns &runs : trainStepOf(manifest())) {
+    bool isSliced =
+        microbatches > 1 && takesMicrobatch(manifest().programs[runs.program]);
+    for (int64_t i = 0; i < runs.times; ++i)
+      stepRuns.push_back({int(runs.program), isSliced ? i : -1});
   }
 }
 

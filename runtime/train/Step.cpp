@@ -14,24 +14,24 @@ std::vector<ProgramRuns> fsdp::trainStepOf(const Manifest &manifest) {
 }
 
 static const ProgramInfo &programOf(const Manifest &manifest,
-                                    const ProgramRuns &action) {
-  return manifest.programs[action.program];
+                                    const ProgramRuns &runs) {
+  return manifest.programs[runs.program];
 }
 
 int64_t fsdp::microbatchesOf(const Manifest &manifest) {
   const ProgramInfo *first = nullptr;
   int64_t times = 1;
-  for (const ProgramRuns &action : trainStepOf(manifest)) {
-    const ProgramInfo &program = programOf(manifest, action);
+  for (const ProgramRuns &runs : trainStepOf(manifest)) {
+    const ProgramInfo &program = programOf(manifest, runs);
     if (!takesMicrobatch(program))
       continue;
-    if (first && action.times != times)
+    if (first && runs.times != times)
       throw Error("the artifact's step '" + std::string(kTrainStep) +
                   "' runs '" + first->name + "' on " + std::to_string(times) +
                   " microbatches and '" + program.name + "' on " +
-                  std::to_string(action.times));
+                  std::to_string(runs.times));
     first = &program;
-    times = action.times;
+    times = runs.times;
   }
   return times;
 }
@@ -39,9 +39,8 @@ int64_t fsdp::microbatchesOf(const Manifest &manifest) {
 /// The sum over the programs of the step, each as often as it runs.
 static double sumOfStep(const Manifest &manifest, double ProgramInfo::*value) {
   double sum = 0;
-  for (const ProgramRuns &action : trainStepOf(manifest))
-    sum +=
-        programOf(manifest, action).*value * static_cast<double>(action.times);
+  for (const ProgramRuns &runs : trainStepOf(manifest))
+    sum += programOf(manifest, runs).*value * static_cast<double>(runs.times);
   return sum;
 }
 

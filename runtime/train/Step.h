@@ -9,7 +9,7 @@ namespace fsdp {
 /// The name of the step that a run repeats.
 constexpr const char *kTrainStep = "train";
 
-/// The actions of the step "train"; none if the artifact has no such step.
+/// The runs that the step "train" lists; none if the artifact has no such step.
 std::vector<ProgramRuns> trainStepOf(const rt::Manifest &manifest);
 
 /// Microbatches of the step "train". Throws fsdp::Error if programs that take

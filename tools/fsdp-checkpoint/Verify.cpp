@@ -1,10 +1,10 @@
 //===- Verify.cpp - fsdp-checkpoint verify --------------------------------===//
-#include "runtime/checkpoint/store/VerifyTensors.h"
 #include "Commands.h"
 #include "Table.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/ParallelFor.h"
 #include "runtime/checkpoint/Open.h"
+#include "runtime/checkpoint/store/VerifyTensors.h"
 #include <cstdio>
 #include <unistd.h>
 

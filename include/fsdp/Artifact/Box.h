@@ -36,7 +36,7 @@ Box wholeBox(const std::vector<int64_t> &shape);
 /// ends within it.
 bool isInside(const Box &box, const std::vector<int64_t> &shape);
 
-/// Whether two boxes of one tensor share an element.
+/// Whether two boxes share an element. Both are inside one tensor.
 bool overlap(const Box &a, const Box &b);
 
 /// The box of a full tensor that a rank holds. Of every dimension it has room

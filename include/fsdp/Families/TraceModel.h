@@ -1,6 +1,7 @@
 //===- TraceModel.h - From the name of a model to its graph -----*- C++ -*-===//
 //
-// The entry of the compiler.
+// Looks a model's family up, builds its module and traces it: the entry of the
+// compiler.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_FAMILIES_TRACEMODEL_H

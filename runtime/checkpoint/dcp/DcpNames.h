@@ -15,7 +15,7 @@ inline constexpr char kDcpStep[] = "train_state.step";
 
 struct OurName {
   std::string name;
-  rt::RangeRole role;
+  rt::RangeRole role = rt::RangeRole::Parameter;
 };
 
 /// What all parameters of a checkpoint have before their names: "model." where

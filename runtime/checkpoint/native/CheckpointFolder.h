@@ -36,7 +36,7 @@ namespace fsdp::checkpoint {
 /// A box of a tensor that a rank writes.
 struct SavedChunk : rt::Box {
   std::string tensor;
-  rt::RangeRole role;
+  rt::RangeRole role = rt::RangeRole::Parameter;
   rt::DType dtype;
   std::vector<int64_t> shape; // of the full tensor
   /// Hands the bytes of the box, row-major and without padding, to its

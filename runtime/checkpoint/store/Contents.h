@@ -19,7 +19,7 @@ struct IndexedChunk : rt::Box {
 };
 
 struct IndexedTensor {
-  rt::RangeRole role;
+  rt::RangeRole role = rt::RangeRole::Parameter;
   rt::DType dtype;
   std::vector<int64_t> shape;
   std::vector<IndexedChunk> chunks;

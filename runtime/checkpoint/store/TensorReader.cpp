@@ -19,7 +19,8 @@ using namespace fsdp::rt;
 TensorReader::TensorReader(const StoredTensor &tensor, ShardView wanted,
                            DType as)
     : tensor(tensor), view(std::move(wanted)), as(as) {
-  if (!isInside(view, tensor.shape))
+  if (!isInside(view, tensor.shape) ||
+      view.stored.size() != tensor.shape.size())
     throw Error("the tensor '" + tensor.name + "' has the shape " +
                 listText(tensor.shape) + " and not what is asked of it");
   if (!canBecome(tensor.dtype, as))
