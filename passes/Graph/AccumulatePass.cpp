@@ -84,9 +84,9 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
 
   FailureOr<func::FuncOp> findTrain(SymbolTable &symbols) {
     ModuleOp module = getOperation();
-    if (microbatches < 2 || microbatches > kMaxActions)
+    if (microbatches < 2 || microbatches > kMaxRuns)
       return module.emitError("a step is cut into 2 to ")
-             << kMaxActions << " microbatches, not " << microbatches.getValue();
+             << kMaxRuns << " microbatches, not " << microbatches.getValue();
     if (module->hasAttr(nn::kStepsAttr))
       return module.emitError("the module's steps are lists of programs "
                               "already: it has '")
