@@ -191,8 +191,8 @@ LogicalResult NormalAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult ActionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  FlatSymbolRefAttr, int64_t times) {
-  if (times < 1 || times > kMaxRuns)
-    return emitError() << "#nn.action expects from 1 to " << kMaxRuns
+  if (times < 1 || times > kMaxProgramRuns)
+    return emitError() << "#nn.action expects from 1 to " << kMaxProgramRuns
                        << " times, got " << times;
   return success();
 }

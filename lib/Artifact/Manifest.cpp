@@ -371,7 +371,7 @@ static std::vector<ProgramRuns> parseStep(const Manifest &manifest,
     int64_t times = item.at("times").integer(1);
     if (index < 0)
       program.fail("there is no program '" + program.string() + "'");
-    if (times > kMaxRuns)
+    if (times > kMaxProgramRuns)
       item.fail("a step runs a program at most 2^20 times");
     step.push_back({static_cast<size_t>(index), times});
   }

@@ -74,7 +74,7 @@ static void resolveBatch(RunConfig &config, ConfigErrors &errors) {
       std::to_string(dataParallelRanks(config)) + " data-parallel ranks takes";
   if (*global < 1 || *global % size != 0)
     errors.add(stated + " is no multiple of " + is, key);
-  else if (*global / size > kMaxRuns)
+  else if (*global / size > kMaxProgramRuns)
     errors.add(stated + " is more than 2^20 times " + is, key);
   else if (config.training.lossMean != "global")
     errors.add(stated +

@@ -84,9 +84,10 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
 
   FailureOr<func::FuncOp> findTrain(SymbolTable &symbols) {
     ModuleOp module = getOperation();
-    if (microbatches < 2 || microbatches > kMaxRuns)
+    if (microbatches < 2 || microbatches > kMaxProgramRuns)
       return module.emitError("a step is cut into 2 to ")
-             << kMaxRuns << " microbatches, not " << microbatches.getValue();
+             << kMaxProgramRuns << " microbatches, not "
+             << microbatches.getValue();
     if (module->hasAttr(nn::kStepsAttr))
       return module.emitError("the module's steps are lists of programs "
                               "already: it has '")

@@ -26,7 +26,7 @@ inline constexpr int64_t kMaxRanks = int64_t(1) << 20;
 inline constexpr int64_t kMaxCollectiveAxes = 8;
 
 /// Runs of one program in a step: its microbatches.
-inline constexpr int64_t kMaxRuns = int64_t(1) << 20;
+inline constexpr int64_t kMaxProgramRuns = int64_t(1) << 20;
 
 /// What a model may be: transformer blocks, every other size, and token ids,
 /// which are i32. Wider than any machine, and such that a model with them can
