@@ -216,11 +216,14 @@ static void setConfig(Request &request, const CompileOptions &options,
   checkInput(options, config, errors);
   checkFiles(options, errors);
   checkReduce(options, config, errors);
-  // "auto" leaves a text in the types that it states.
-  request.computesInBf16 = config.training.mixedPrecisionParam == "bfloat16";
+  auto isBf16 = [&] {
+    return config.training.mixedPrecisionParam == "bfloat16";
+  };
+  bool isTraced = options.input.empty(), isStated = isBf16();
   int64_t jobRanks = statedRanks(options, config, errors);
   std::string note = resolveConfig(config, jobRanks, errors);
-  bool isTraced = options.input.empty();
+  // "auto" leaves a text in the types that it states.
+  request.computesInBf16 = isTraced ? isBf16() : isStated;
   if (isTraced) {
     checkModel(config, errors);
     checkLossChunks(config, errors);
