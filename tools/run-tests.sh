@@ -80,8 +80,12 @@ units() {
 }
 
 # lit_tests FOLDER LIT-OPTION...
+# Of a test that fails, lit says each command twice: as it stands in the test, and
+# what it has executed.
 lit_tests() {
-  "$lit" -sv --time-tests -j $(($(nproc) + 1)) "$1/test" "${@:2}"
+  "$lit" -sv --time-tests -j $(($(nproc) + 1)) "$1/test" "${@:2}" 2>&1 |
+    grep --line-buffered -v '^# executed command: '
+  return "${PIPESTATUS[0]}"
 }
 
 # What became of the CUDA target, as configure wrote it down.

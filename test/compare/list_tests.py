@@ -12,9 +12,11 @@ program) and its name:
     build gtest fsdp-unit-runtime AtomicFile.LinksAreFollowed
     build ctest - Collectives.ranks-3-shared-0
 
-What ctest knows and the build has not is not listed. A shard of a program of GoogleTest is no test: its tests are. With --compare, a test that
+What ctest knows and the build has not is not listed. A shard of a program of GoogleTest
+is no test: its tests are. With --compare, a test that
 is in no build any more is lost, unless one of the same kind and name is new elsewhere: it
-has moved. Tests in fewer builds than before are listed too. Exit status 1: some are lost.
+has moved. So has one that renamed_tests.txt gives another name. Tests in fewer builds than
+before are listed too. Exit status 1: some are lost.
 """
 import argparse
 import collections
@@ -24,6 +26,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+RENAMED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "renamed_tests.txt")
 
 
 def output(command, **options):
@@ -98,17 +102,32 @@ def read(path):
     return builds
 
 
-def compare(paths):
+def read_renamed(path):
+    """{(kind, name before): name after}"""
+    renamed = {}
+    with open(path) as file:
+        for number, line in enumerate(file, 1):
+            fields = line.split()
+            if not fields or fields[0].startswith("#"):
+                continue
+            if len(fields) != 3:
+                sys.exit(f"{path}:{number}: write KIND NAME-BEFORE NAME-AFTER")
+            renamed[fields[0], fields[1]] = fields[2]
+    return renamed
+
+
+def compare(paths, renamed):
     before, after = map(read, paths)
     if not before:
         sys.exit(f"{paths[0]}: no tests")
     gone, new = sorted(set(before) - set(after)), set(after) - set(before)
     lost = 0
     for test in gone:
-        same = [other for other in sorted(new) if other[::2] == test[::2]]
+        names = {test[2], renamed.get(test[::2])}
+        same = [other for other in sorted(new) if other[0] == test[0] and other[2] in names]
         if same:
             new.discard(same[0])
-            print(f"moved: {' '.join(test)} -> {same[0][1]}")
+            print(f"moved: {' '.join(test)} -> {' '.join(same[0][1:])}")
         else:
             lost += 1
             print("LOST: " + " ".join(test))
@@ -126,10 +145,14 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("builds", nargs="*", help="build folder, or FOLDER=EXPRESSION")
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="two such lists")
+    parser.add_argument("--renamed", metavar="FILE", default=RENAMED,
+                        help="lines KIND NAME-BEFORE NAME-AFTER (default: the file beside this one)")
     args = parser.parse_args()
     if bool(args.builds) == bool(args.compare):
         parser.error("name build folders, or two lists with --compare")
-    return compare(args.compare) if args.compare else list_builds(args.builds)
+    if args.compare:
+        return compare(args.compare, read_renamed(args.renamed))
+    return list_builds(args.builds)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from support.fake_device import free_port, torchrun
+from support.fake_device import torchrun
+from support.ports import free_port
 from support.processes import ranks_of_session
 from support.waiting import SECONDS
 
@@ -249,7 +250,9 @@ def main(device, artifact, twins, text, work):
             good += is_good(message)
             failures += bool(problems)
             said = errors.strip().replace("\n", "\n    ")
-            print(f"{name}: {'; '.join(problems) or 'good'}\n    {said}")
+            # What went wrong is seen even where a reader of the output stops early.
+            print(f"{name}: {'; '.join(problems) or 'good'}\n    {said}",
+                  file=sys.stderr if problems else sys.stdout)
     print(f"{bad} bad environments and {good} good ones, {failures} end badly")
     sys.exit(failures > 0)
 

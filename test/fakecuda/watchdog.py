@@ -16,7 +16,8 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from support.fake_device import free_port, torchrun
+from support.fake_device import torchrun
+from support.ports import free_port
 from support.processes import rank_of, ranks_of_session, send
 from support.tensors import write_rows
 from support.waiting import comes_true

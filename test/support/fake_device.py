@@ -8,7 +8,6 @@ compiles into FOLDER, with these options of fsdp-compile: cpu and cuda
 import glob
 import os
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -39,12 +38,6 @@ def compile(folder, options):
 #===------------------------------------------------------------------------===#
 # What launchers tell ranks
 #===------------------------------------------------------------------------===#
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
 
 def torchrun(port, size=2, ranks=2, **own):
     """The variables of the first ranks on this machine, all that torchrun sets."""

@@ -70,12 +70,19 @@ def by_rank(pids):
     return dict(sorted(found.items()))
 
 
-def ranks_of_session(pid):
-    """Ranks in the session of a process, in the order in which they began."""
+def ranks_of_session(leader):
+    """Ranks in the session that a process began, in the order in which they began. The
+    leader may have ended."""
     def is_one(other):
         with contextlib.suppress(ProcessLookupError):
-            return "fsdp-rank-" in command_of(other)[0] and os.getsid(other) == os.getsid(pid)
-    return sorted(filter(is_one, everybody()))
+            return ("fsdp-rank-" in command_of(other)[0] and os.getsid(other) == leader
+                    and is_alive(other))
+        return False
+
+    def began(pid):
+        fields = process_fields(pid)
+        return int(fields[19]) if fields else 0, pid
+    return sorted(filter(is_one, everybody()), key=began)
 
 
 def send(number, *pids):
