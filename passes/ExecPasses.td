@@ -79,7 +79,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     dimension 0 are lowered.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu, cuda or test">,
+    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: the name of a target">,
     Option<"threads", "threads", "int", "1", "Compute threads per rank, 1 to 4096">,
     Option<"plainAttention", "plain-attention", "bool", "false",
            "Attention without the library, the same bits on every target">,

@@ -126,7 +126,7 @@ static LogicalResult verifyWorkspaces(exec::RuntimeOpInterface op,
                                       const TargetInfo &target,
                                       StringRef name) {
   auto collective = dyn_cast<exec::CollectiveOp>(*op);
-  if (collective && collective.getFast() && !target.hasFastReductions())
+  if (collective && collective.getFast() && target.facts.whyNoFastReductions)
     return op->emitOpError("is fast, but target ")
            << name << " has no library that adds over ranks";
   Operation::operand_range given = op.getWorkspaces();
@@ -158,7 +158,8 @@ static LogicalResult verifyWorkspaces(ModuleOp module) {
     return module.emitOpError(problem);
   if (!target)
     return module.emitOpError("has workspaces of target ")
-           << name << ", which does not exist; there are cpu, cuda and test";
+           << name << ", which does not exist; there are "
+           << rt::targetNames();
   WalkResult result = module.walk([&](exec::RuntimeOpInterface op) {
     return WalkResult(verifyWorkspaces(op, *target, name.getValue()));
   });
