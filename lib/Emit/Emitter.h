@@ -5,7 +5,6 @@
 // EmitProgram.cpp     exec.program and exec.func: one call per op
 // EmitRuntime.cpp     calls of the runtime, by the records of its operations
 // EmitKernel.cpp      exec.kernel: what both targets share, and loops
-// EmitCudaKernel.cpp  exec.kernel: __global__ functions
 // EmitExpression.cpp  arith, math, exec.load: expressions
 //
 //===----------------------------------------------------------------------===//

@@ -6,7 +6,7 @@
 // that works is known here.
 //
 //===----------------------------------------------------------------------===//
-#include "EmitKernel.h"
+#include "lib/Emit/EmitKernel.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
