@@ -11,8 +11,10 @@ static constexpr Target facts() {
   cpu.language = "C++";
   cpu.sourceStage = "cpp";
   cpu.alignment = 64;
-  cpu.whyNoFastReductions = "ranks read each other's pieces and add them in "
-                            "the fixed order either way";
+  cpu.whyNoFastReductions =
+      "leaves sums over ranks to NCCL, which the CPU target does not have: "
+      "ranks read each other's pieces and add them in the fixed order either "
+      "way";
   cpu.architecture = "";
   cpu.isHost = true;
   // Ranks only wait for the one that is lost.

@@ -16,6 +16,7 @@
 // scalar code in between is the CPU's.
 //
 //===----------------------------------------------------------------------===//
+#include "lib/Target/Cuda/EmitCudaKernel.h"
 #include "lib/Emit/EmitKernel.h"
 
 using namespace mlir;

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lib/Emit/EmitKernel.h"
+#include "lib/Target/Cuda/EmitCudaKernel.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
