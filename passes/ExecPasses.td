@@ -79,7 +79,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     dimension 0 are lowered.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: cpu, cuda or test">,
+    Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: the name of a target">,
     Option<"threads", "threads", "int", "1", "Compute threads per rank, 1 to 4096">,
     Option<"plainAttention", "plain-attention", "bool", "false",
            "Attention without the library, the same bits on every target">,
@@ -206,7 +206,9 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     in place; 7. kernels write all of their outputs, each element by one thread,
     which alone reads it, and load from no column outside of the row; 8. where
     the module says its target (`exec.target`), every workspace has the bytes
-    that the target's libraries need; 9. a program reads what a range held before
+    that the target's libraries need, and ranges, intervals and what products
+    and attention compute with, parts of buffers too, begin at multiples of what
+    the target states; 9. a program reads what a range held before
     it where it states so (`exec.reads`), and writes, whole, the ranges that it
     states (`exec.writes`), its results among them; 10. in a range that it states
     to add to (`exec.adds`) a program leaves, element by element, what was there

@@ -146,7 +146,7 @@ struct TrainPipelineOptions
   Option<std::string> target{
       *this, "target",
       llvm::cl::desc(
-          "Whose workspace sizes: cpu, cuda, or test for sizes that do "
+          "Whose workspace sizes: the name of a target; those of test do "
           "not depend on the machine"),
       llvm::cl::init("cpu")};
 };

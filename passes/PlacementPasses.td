@@ -29,7 +29,8 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
 
     Other axes are computed with: a *policy*, rules over names of parameters, says
     which dimension each cuts, which parameters are frozen or stay whole at rest,
-    and where the residual stream (what norms read) is kept. It is a TOML file, or
+    and where the residual stream (what additions marked `nn.residual` read and
+    give; the mark is taken off) is kept. It is a TOML file, or
     for an axis "tp" the plan of Llama: projections into heads and into the
     feed-forward network are cut along their outputs, those back along their
     inputs, and the stream between them along the sequence. Where the

@@ -12,7 +12,8 @@
 
 namespace fsdp::exec {
 
-/// Every offset in the arena is a multiple of this many bytes.
+/// Every offset in the arena is a multiple of this many bytes; a target may
+/// want more (rt::Target).
 inline constexpr int64_t kAlignment = 64;
 /// The largest number of an event.
 inline constexpr int64_t kMaxEvent = (int64_t(1) << 31) - 1;

@@ -105,8 +105,6 @@ public:
                                               int64_t cols) const;
   /// Whether a library of the target has attention of this type.
   virtual bool hasAttention(rt::DType) const { return true; }
-  /// Whether a library of the target adds over ranks by itself.
-  virtual bool hasFastReductions() const { return true; }
 };
 
 /// The runtime's name of an element type that a buffer may have.

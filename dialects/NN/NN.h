@@ -68,6 +68,9 @@ mlir::Type accumulationType(mlir::Type elementType);
 inline constexpr llvm::StringLiteral kNameAttr = "nn.name";
 /// Unit attribute of a parameter that is not trained.
 inline constexpr llvm::StringLiteral kFrozenAttr = "nn.frozen";
+/// Unit attribute of an nn.add that puts a block's result into the residual
+/// stream: lhs is the stream before it, the result the stream behind it.
+inline constexpr llvm::StringLiteral kResidualAttr = "nn.residual";
 /// Names the parameter that a buffer (optimizer state) belongs to.
 inline constexpr llvm::StringLiteral kStateOfAttr = "nn.state_of";
 /// Attribute of the module: the steps that are lists of actions, by name.

@@ -152,6 +152,16 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
              << name << "', which must be a unit attribute of an nn.parameter";
     return success();
   }
+  if (name == kResidualAttr) {
+    auto add = dyn_cast<AddOp>(op);
+    if (!add || !isa<UnitAttr>(attribute.getValue()) ||
+        cast<RankedTensorType>(add.getType()).getRank() != 3)
+      return op->emitOpError("has '")
+             << name
+             << "', which must be a unit attribute of an nn.add of [batch, "
+                "sequence, features]";
+    return success();
+  }
   if (name == kStateOfAttr) {
     if (!isa<BufferOp>(op) || !isa<FlatSymbolRefAttr>(attribute.getValue()))
       return op->emitOpError("has '")

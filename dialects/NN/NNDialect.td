@@ -57,6 +57,14 @@ def NN_Dialect : Dialect {
     #nn.action<@accumulate times 4>, #nn.action<@update times 1>]}`. Without it
     @train is the step "train".
 
+    **The residual stream.** A model says which additions put the result of a
+    block (attention, feed-forward) into its residual stream: `nn.residual`
+    (unit) on an nn.add of [batch, sequence, features], whose lhs is the stream
+    before it and whose result is the stream behind it. Where norms stand, in
+    front of blocks, behind them or both, says nothing of it. fsdp-shard lays
+    these values out and takes the attribute off; it never changes what is
+    computed.
+
     **The model.** A module may say which model it is, for every level below
     and for the manifest: `nn.model = {family = "llama3", dim = 256 : i64,
     norm_eps = 1.0e-05 : f64, tied = false, …}`, a family and all its fields

@@ -96,11 +96,10 @@ LoadedArtifact::LoadedArtifact(const ArtifactFolder &folder) : folder(folder) {
   checkTable(*table, manifest(), libraryPath);
 }
 
-Target rt::targetOf(const Manifest &manifest) {
+const Target &rt::targetOf(const Manifest &manifest) {
   auto target = manifest.fingerprint.find("target");
-  bool isGpu = target != manifest.fingerprint.end() &&
-               target->second.rfind("sm_", 0) == 0;
-  return isGpu ? Target::Cuda : Target::Cpu;
+  bool isStated = target != manifest.fingerprint.end();
+  return targetOfArchitecture(isStated ? target->second : "");
 }
 
 void rt::checkTarget(const Manifest &manifest) {

@@ -3,6 +3,7 @@
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Message.h"
+#include "fsdp/Target/Backends.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -69,9 +70,11 @@ static std::string meshOf(const RunConfig &config) {
 // What it is compiled with
 //===----------------------------------------------------------------------===//
 
-/// That of CUDA is asked for by its source, too.
-static bool isCuda(const CompileOptions &options) {
-  return options.target == Language::Cuda || options.emit == Stage::CudaSource;
+/// The source of another target than the first asks for that target, too.
+static const rt::Target &targetOf(const CompileOptions &options) {
+  bool isImplied = options.emit == Stage::Source &&
+                   *options.sourceOf != *rt::allTargets().front();
+  return isImplied ? *options.sourceOf : *options.target;
 }
 
 /// The runtime's files beside the tool: in the build tree or installed.
@@ -98,15 +101,16 @@ static void findRuntime(HostCompiler &compiler, const CompileOptions &options) {
 /// The compiler of the target.
 static void setCompiler(Request &request, const CompileOptions &options) {
   HostCompiler &compiler = request.compiler;
-  bool cuda = isCuda(options);
-  compiler.language = cuda ? Language::Cuda : Language::Cpp;
-  compiler.cpu = cuda ? options.gpu : resolveCpu(request.config.compile.cpu);
-  compiler.cxx = !options.cxx.empty() ? options.cxx : cuda ? findNvcc() : "g++";
+  const rt::Target &target = targetOf(options);
+  compiler.backend = backendOf(target);
+  compiler.cpu =
+      compiler.backend->architecture(request.config.compile.cpu, options.gpu);
+  compiler.cxx =
+      options.cxx.empty() ? compiler.backend->defaultCompiler() : options.cxx;
   compiler.verbose = options.verbose;
   findRuntime(compiler, options);
-  request.workspaces = !options.workspaces.empty() ? options.workspaces
-                       : cuda                      ? "cuda"
-                                                   : "cpu";
+  request.workspaces =
+      options.workspaces.empty() ? target.name : options.workspaces;
 }
 
 /// The bytes that the arena may have; 0: no limit.
@@ -124,18 +128,29 @@ static int64_t readBudget(const CompileOptions &options, ConfigErrors &errors) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Only text with a GPU's workspaces can be looked at without its target.
+/// A target that programs run on and whose library adds over ranks.
+static const rt::Target *targetWithFastReductions() {
+  for (const rt::Target *target : rt::allTargets())
+    if (target->summary && !target->whyNoFastReductions)
+      return target;
+  return nullptr;
+}
+
+/// Text with another target's workspaces can be looked at without that target.
 static void checkReduce(const CompileOptions &options, const RunConfig &config,
                         ConfigErrors &errors) {
+  const char *why = targetOf(options).whyNoFastReductions;
+  const rt::Target *whose = rt::findTarget(options.workspaces);
   bool isText = options.emit < Stage::Source && !options.workspaces.empty() &&
-                options.workspaces != "cpu";
-  if (config.compile.reduce == "fast" && !isCuda(options) && !isText)
-    errors.add(
-        "compile.reduce = \"fast\" leaves sums over ranks to NCCL, which "
-        "the CPU target does not have: ranks read each other's pieces "
-        "and add them in the fixed order either way. Leave it at "
-        "\"exact\", or compile with --target=cuda",
-        "compile.reduce");
+                !(whose && whose->whyNoFastReductions);
+  if (config.compile.reduce != "fast" || !why || isText)
+    return;
+  std::string remedy;
+  if (const rt::Target *other = targetWithFastReductions())
+    remedy = std::string(", or compile with --target=") + other->name;
+  errors.add("compile.reduce = \"fast\" " + std::string(why) +
+                 ". Leave it at \"exact\"" + remedy,
+             "compile.reduce");
 }
 
 /// Adds what is wrong with an INPUT, or with options that are for one.
@@ -171,8 +186,10 @@ static void checkFiles(const CompileOptions &options, ConfigErrors &errors) {
     errors.add("where to? Name the object file with -o FILE");
   if (options.output.empty() && options.emit == Stage::Library)
     errors.add("where to? Name the artifact with -o DIR");
-  if (options.emit == Stage::Source && options.target == Language::Cuda)
-    errors.add("the source of --target=cuda is --emit=cuda");
+  const rt::Target &target = targetOf(options);
+  if (options.emit == Stage::Source && *options.sourceOf != target)
+    errors.add(std::string("the source of --target=") + target.name +
+               " is --emit=" + target.sourceStage);
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Pipelines.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -267,13 +268,13 @@ static void setOptions(TrainPipelineOptions &options, const Request &request) {
 static LogicalResult checkWorkspaces(ModuleOp module, const Request &request) {
   auto target = module->getAttrOfType<StringAttr>(exec::kTargetAttr);
   if (target && target.getValue() != request.workspaces) {
-    StringRef other =
-        request.compiler.language == Language::Cuda ? "cpu" : "cuda";
+    const rt::Target *stated = rt::findTarget(target.getValue());
+    bool isOther = stated && stated->summary &&
+                   *stated != request.compiler.backend->target;
     return module.emitError("the text has workspaces of target ")
            << target << ", but is compiled with those of \""
            << request.workspaces << "\"; give --"
-           << (target.getValue() == other ? "target=" : "workspaces=")
-           << target.getValue();
+           << (isOther ? "target=" : "workspaces=") << target.getValue();
   }
   int64_t wanted = request.config.compile.threads;
   auto threads = module->getAttrOfType<IntegerAttr>(exec::kThreadsAttr);
@@ -419,7 +420,7 @@ llvm::Error Compilation::emitSource() {
   artifact.manifest = std::move(*text);
 
   SourceInfo about;
-  about.language = request.compiler.language;
+  about.backend = request.compiler.backend;
   about.manifest = artifact.manifest;
   about.madeBy = "Passes: " + wrapPipeline(pipeline);
   for (const auto &[key, value] : info.config)
@@ -493,7 +494,6 @@ llvm::Error Compilation::write() {
       printMemoryReport(memoryReport(*module), os);
     });
   case Stage::Source:
-  case Stage::CudaSource:
     return print([&](llvm::raw_ostream &os) { os << artifact.source; });
   case Stage::Object:
     return compileSource(artifact.source, product(), request.compiler,

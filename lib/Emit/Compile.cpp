@@ -1,4 +1,4 @@
-//===- Compile.cpp - Runs the host's C++ compiler or nvcc -----------------===//
+//===- Compile.cpp - Runs the compiler of a target ------------------------===//
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Checksum.h"
@@ -12,7 +12,6 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/TargetParser/Host.h"
 
 using namespace fsdp;
 using namespace llvm;
@@ -81,53 +80,12 @@ llvm::Error fsdp::writeWholeFile(StringRef path, StringRef text) {
 // Target
 //===----------------------------------------------------------------------===//
 
-std::string fsdp::resolveCpu(StringRef cpu) {
-  if (cpu != "native")
-    return cpu.str();
-#if defined(__x86_64__)
-  StringMap<bool> features = sys::getHostCPUFeatures();
-  auto has = [&](ArrayRef<const char *> names) {
-    return all_of(names, [&](const char *name) { return features[name]; });
-  };
-  if (has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
-    return "x86-64-v4";
-  if (has({"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}))
-    return "x86-64-v3";
-  return "x86-64-v2";
-#else
-  return "native";
-#endif
-}
-
-std::string fsdp::findNvcc() {
-  const char *usual = "/usr/local/cuda/bin/nvcc";
-  if (sys::findProgramByName("nvcc") || !sys::fs::can_execute(usual))
-    return "nvcc";
-  return usual;
-}
-
-static llvm::Error cannotFind(StringRef compiler) {
-  return makeError("cannot find the compiler '" + compiler +
-                   "'; name one with --cxx");
-}
-
 llvm::Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
-  bool cuda = compiler.language == Language::Cuda;
-  bool found = bool(sys::findProgramByName(compiler.cxx));
-  if (!found && cuda && compiler.cxx == "nvcc")
-    return makeError(
-        Twine("GPU code needs nvcc, which is neither on the PATH nor in "
-              "/usr/local/cuda/bin; install the CUDA toolkit, name the "
-              "compiler with --cxx, or compile for --target=cpu"));
-  if (!found)
-    return cannotFind(compiler.cxx);
-  std::string library = compiler.libraryDir + "/libfsdp_runtime_cuda.so";
-  if (cuda && product == Product::Library && !sys::fs::exists(library))
-    return makeError("a GPU artifact is linked to '" + library +
-                     "', which does not exist: this build has no CUDA; build "
-                     "fsdp where CMake finds the CUDA toolkit, cuDNN and NCCL, "
-                     "or name the library's directory with --runtime-library");
-  return llvm::Error::success();
+  if (!sys::findProgramByName(compiler.cxx))
+    return makeError(compiler.backend->cannotFind(compiler.cxx));
+  if (product != Product::Library)
+    return llvm::Error::success();
+  return compiler.backend->checkRuntime(compiler);
 }
 
 /// Runs `command` and returns what it said.
@@ -135,7 +93,8 @@ static Expected<std::string> runCommand(ArrayRef<std::string> command,
                                         const WorkDirectory &work) {
   ErrorOr<std::string> program = sys::findProgramByName(command[0]);
   if (!program)
-    return cannotFind(command[0]);
+    return makeError("cannot find the compiler '" + command[0] +
+                     "'; name one with --cxx");
   std::string log = work.file("log");
   SmallVector<StringRef> arguments(command.begin(), command.end());
   std::optional<StringRef> redirects[] = {StringRef(""), log, log};
@@ -168,20 +127,12 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
   Expected<WorkDirectory> work = WorkDirectory::make();
   if (!work)
     return work.takeError();
-  bool cuda = compiler.language == Language::Cuda;
   std::vector<std::string> command = {compiler.cxx};
-  if (cuda)
-    command.emplace_back("--version");
-  else
-    append_range(command,
-                 std::vector<std::string>{"-dumpfullversion", "-dumpversion"});
+  append_range(command, compiler.backend->versionFlags());
   Expected<std::string> said = runCommand(command, *work);
   if (!said)
     return said.takeError();
-  StringRef version = StringRef(*said).trim();
-  // nvcc says much; its version is behind ", V".
-  if (cuda)
-    version = version.split(", V").second.split('\n').first;
+  StringRef version = compiler.backend->versionIn(StringRef(*said).trim());
   return compiler.cpu + ", " + sys::path::filename(compiler.cxx).str() + " " +
          version.str();
 }
@@ -190,99 +141,18 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
-static std::string absolute(StringRef path) {
-  SmallString<128> full(path);
-  (void)sys::fs::make_absolute(full); // fails without a current directory
-  return std::string(full);
-}
-
-/// -fmad=false: the CPU's bits.
-static std::vector<std::string> cudaFlags(const HostCompiler &compiler) {
-  return {"-std=c++17",
-          "-O3",
-          "-arch=" + compiler.cpu,
-          "-fmad=false",
-          "-cudart=shared",
-          "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall",
-          "-I" + absolute(compiler.includeDir)};
-}
-
-/// Flags that change bits are absent: no -ffast-math, no contraction. The two
-/// -fno- options on math say only that nobody reads errno or floating-point
-/// exceptions, so that loops with sqrt or comparisons become vectors. GCC's
-/// superword pass contracts pairs of a*c - b*d and a*d + b*c in spite of
-/// -ffp-contract=off, so it is off; loops are vectorised all the same.
-static std::vector<std::string> flags(const HostCompiler &compiler) {
-  if (compiler.language == Language::Cuda)
-    return cudaFlags(compiler);
-  return {"-std=c++17",
-          "-O3",
-          "-march=" + compiler.cpu,
-          "-ffp-contract=off",
-          "-fno-tree-slp-vectorize",
-          "-fno-math-errno",
-          "-fno-trapping-math",
-          "-fopenmp-simd",
-          "-fPIC",
-          "-fvisibility=hidden",
-          "-Wall",
-          "-I" + compiler.includeDir};
-}
-
-/// The runtime is found by name where the artifact is loaded, so no path is
-/// recorded; undefined symbols are an error here, not there.
-static std::vector<std::string> linkFlags(const HostCompiler &compiler) {
-  if (compiler.language == Language::Cuda)
-    return {"-shared",
-            "-Xlinker=-soname,step.so",
-            "-Xlinker=-s",
-            "-Xlinker=--build-id=none",
-            "-Xlinker=--no-undefined",
-            "-L" + absolute(compiler.libraryDir),
-            "-lfsdp_runtime_cuda"};
-  return {"-shared",
-          "-Wl,-soname,step.so",
-          "-Wl,--build-id=none",
-          "-Wl,--no-undefined",
-          "-L" + compiler.libraryDir,
-          "-lfsdp_runtime"};
-}
-
-/// The command that makes `result` of `source`, files in the directory `work`.
-static std::vector<std::string> compileCommand(const HostCompiler &compiler,
-                                               Product product,
-                                               const WorkDirectory &work,
-                                               const std::string &source,
-                                               const std::string &result) {
-  std::vector<std::string> command = {compiler.cxx};
-  bool cuda = compiler.language == Language::Cuda;
-  // nvcc derives names of symbols from the path of the source, so that must be
-  // the same everywhere: it runs where the source lies.
-  if (cuda)
-    command = {"env", "-C", work.name().str(), compiler.cxx};
-  append_range(command, flags(compiler));
-  append_range(command, cuda ? std::vector<std::string>{source, "-o", result}
-                             : std::vector<std::string>{work.file(source), "-o",
-                                                        work.file(result)});
-  if (product == Product::Object)
-    command.emplace_back("-c");
-  else
-    append_range(command, linkFlags(compiler));
-  return command;
-}
-
 /// Compiles in a directory of its own and returns the product's bytes.
 static Expected<std::unique_ptr<MemoryBuffer>>
 compile(StringRef source, Product product, const HostCompiler &compiler) {
   Expected<WorkDirectory> work = WorkDirectory::make();
   if (!work)
     return work.takeError();
-  bool cuda = compiler.language == Language::Cuda;
-  std::string sourceName = cuda ? "step.cu" : "step.cpp", result = "result";
+  std::string sourceName = ("step." + compiler.backend->extension()).str();
+  std::string result = "result";
   if (llvm::Error error = writeWholeFile(work->file(sourceName), source))
     return error;
-  std::vector<std::string> command =
-      compileCommand(compiler, product, *work, sourceName, result);
+  std::vector<std::string> command = compiler.backend->command(
+      compiler, product, work->name().str(), sourceName, result);
   if (compiler.verbose)
     errs() << join(command, " ") << '\n';
   Expected<std::string> said = runCommand(command, *work);

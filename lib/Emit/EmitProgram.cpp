@@ -141,29 +141,14 @@ void BodyEmitter::comment(Operation *op) {
   lastComment = name;
 }
 
-/// The wrapper that knows how a kernel's space is cut for threads.
-static std::string launchFunction(exec::KernelOp kernel,
-                                  const FileNames &file) {
-  bool columns = kernel.getColumnReduction();
-  Packets packets = file.packets.lookup(kernel.getSymName());
-  if (packets.hasBlockPerRow)
-    return "launchBlocks";
-  if (!columns && (file.language != Language::Cuda || !isPointwise(kernel)))
-    return "launch";
-  std::string function = columns ? "launchColumns" : "launchElements";
-  return packets.neighbours == 1
-             ? function
-             : function + "<" + std::to_string(packets.neighbours) + ">";
-}
-
 std::string BodyEmitter::launch(exec::LaunchOp op) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<exec::KernelOp>(
       op, op.getKernelAttr());
   std::string all = list(
       llvm::to_vector(llvm::concat<Value>(op.getInputs(), op.getOutputs())));
   return llvm::formatv("{0}(c, {1}, {2}, {3}, {4}, {5}, {6})",
-                       launchFunction(kernel, file), streamName(op.getStream()),
-                       quoted(op.getKernel()),
+                       file.kernels->launchFunction(kernel),
+                       streamName(op.getStream()), quoted(op.getKernel()),
                        file.functions.lookup(op.getKernel()), kernel.getRows(),
                        kernel.getCols(), all);
 }

@@ -4,8 +4,7 @@
 // EmitTables.cpp      descriptors of matmuls, attention, collectives, groups
 // EmitProgram.cpp     exec.program and exec.func: one call per op
 // EmitRuntime.cpp     calls of the runtime, by the records of its operations
-// EmitKernel.cpp      exec.kernel: what both targets share, and loops
-// EmitCudaKernel.cpp  exec.kernel: __global__ functions
+// EmitKernel.cpp      exec.kernel: what targets share, and loops
 // EmitExpression.cpp  arith, math, exec.load: expressions
 //
 //===----------------------------------------------------------------------===//
@@ -126,40 +125,17 @@ struct Tables {
 // Parts of the file
 //===----------------------------------------------------------------------===//
 
-/// Prints a kernel as a function of this name. `user` is the module of its
-/// first launch, for the comment; it may be empty.
+/// Prints a kernel as loops in a function of this name. `user` is the module of
+/// its first launch, for the comment; it may be empty.
 mlir::LogicalResult emitKernel(exec::KernelOp kernel, llvm::StringRef name,
                                llvm::StringRef user, llvm::raw_ostream &os);
 
-/// How many neighbours a thread of a CUDA kernel takes at a time, in packets of
-/// whole 16 bytes.
-struct Packets {
-  int neighbours = 1;
-  /// The neighbours need not be of one row.
-  bool isFlat = false;
-  /// A row is long enough for a block of threads.
-  bool hasBlockPerRow = false;
-};
-Packets packetsOf(exec::KernelOp kernel);
-/// By kernel; one element at a time where a launch has a buffer that begins
-/// within 16 bytes.
-llvm::StringMap<Packets> packetsOf(mlir::ModuleOp module);
-
-/// The same as a __global__ function.
-mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel,
-                                   const Packets &packets, llvm::StringRef name,
-                                   llvm::StringRef user, llvm::raw_ostream &os);
-/// True if no thread of the kernel needs another's result, so that a CUDA
-/// launch gives every element a thread.
-bool isPointwise(exec::KernelOp kernel);
-
 /// Names that the whole file shares.
 struct FileNames {
-  Language language = Language::Cpp;
   llvm::StringMap<std::string> ranges;    // symbol -> constant
   llvm::StringMap<std::string> functions; // kernel, func, program -> function
   llvm::StringMap<std::string> offsets;   // func -> struct of its buffers
-  llvm::StringMap<Packets> packets;       // of CUDA kernels
+  const KernelSource *kernels = nullptr;  // as the target spells them
   /// From the events' numbers in the text to 0, 1, …
   std::map<int64_t, int64_t> events;
   NameScope scope;

@@ -1,6 +1,7 @@
 //===- Lifetimes.cpp - When the intervals of a program live ---------------===//
 #include "fsdp/Memory/Lifetimes.h"
 #include "dialects/NN/ModulePath.h"
+#include "fsdp/Target/Target.h"
 
 using namespace mlir;
 using namespace fsdp;
@@ -42,7 +43,7 @@ std::string fsdp::labelOf(Operation *op) {
 
 PackingProblem Lifetimes::problem() const {
   PackingProblem problem;
-  problem.alignment = exec::kAlignment;
+  problem.alignment = alignment;
   for (const BufferLifetime &buffer : buffers)
     problem.intervals.push_back(buffer.live);
   return problem;
@@ -148,6 +149,14 @@ Lifetimes LifetimeBuilder::run(exec::ProgramOp program) {
   return std::move(result);
 }
 
+int64_t fsdp::alignmentOf(ModuleOp module) {
+  auto name = module->getAttrOfType<StringAttr>(exec::kTargetAttr);
+  const rt::Target *target = name ? rt::findTarget(name.getValue()) : nullptr;
+  return target ? target->alignment : exec::kAlignment;
+}
+
 Lifetimes fsdp::computeLifetimes(exec::ProgramOp program) {
-  return LifetimeBuilder().run(program);
+  Lifetimes lifetimes = LifetimeBuilder().run(program);
+  lifetimes.alignment = alignmentOf(program->getParentOfType<ModuleOp>());
+  return lifetimes;
 }

@@ -1,6 +1,7 @@
 //===- Report.cpp - What the arena holds at its peak ----------------------===//
 #include "fsdp/Memory/Report.h"
 #include "dialects/NN/ModulePath.h"
+#include "fsdp/Target/Target.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -190,7 +191,9 @@ MemoryReport fsdp::memoryReport(ModuleOp module) {
   }
   for (auto program : module.getOps<exec::ProgramOp>())
     report.programs.push_back(readProgram(program));
-  if (stringField(attrs, exec::kTargetAttr) == "cuda")
+  const rt::Target *target =
+      rt::findTarget(stringField(attrs, exec::kTargetAttr));
+  if (target && target->hasCommunicators)
     report.communicators = countCommunicators(module);
   return report;
 }

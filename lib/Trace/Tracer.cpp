@@ -94,6 +94,13 @@ Tensor operator+(Tensor lhs, Tensor rhs) {
   return build<nn::AddOp>(lhs, lhs.value(), rhs.value());
 }
 
+Tensor addToResidual(Tensor stream, Tensor branch) {
+  Tensor sum = stream + branch;
+  Operation *add = sum.value().getDefiningOp();
+  add->setAttr(nn::kResidualAttr, UnitAttr::get(add->getContext()));
+  return sum;
+}
+
 Tensor operator*(Tensor lhs, Tensor rhs) {
   return build<nn::MulOp>(lhs, lhs.value(), rhs.value());
 }

@@ -61,8 +61,8 @@ LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
   auto offset = contiguousOffset(op);
   int64_t elementBytes = input.getElementTypeBitWidth() / 8;
   int64_t begin = exec::resolveRange(from).begin;
-  bool isAligned =
-      offset && (begin + *offset * elementBytes) % exec::kAlignment == 0;
+  int64_t alignment = state.target.facts.alignment;
+  bool isAligned = offset && (begin + *offset * elementBytes) % alignment == 0;
   if (offset && (isAligned || !isReadByLibrary(op.getResult()))) {
     held[op.getResult()] = view(from, box.getShape(), *offset);
     return success();
@@ -96,11 +96,11 @@ static bool hasContiguousParts(nn::ConcatOp op) {
 void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
   if (!hasContiguousParts(op) || op->use_empty())
     return;
-  int64_t offset = 0;
+  int64_t offset = 0, alignment = state.target.facts.alignment;
   for (Value part : op.getInputs()) {
     auto type = cast<RankedTensorType>(part.getType());
     int64_t bytes = offset * (type.getElementTypeBitWidth() / 8);
-    if (bytes % exec::kAlignment == 0 && ownsBuffer(part) &&
+    if (bytes % alignment == 0 && ownsBuffer(part) &&
         !destinations.contains(part))
       destinations[part] =
           view(buffer(op.getResult(), op), type.getShape(), offset);

@@ -28,12 +28,12 @@ static bool uses(exec::ProgramOp program, StringAttr name) {
   });
 }
 
-static OwnOutputs findOwnOutputs(ModuleOp module) {
+static OwnOutputs findOwnOutputs(ModuleOp module, int64_t alignment) {
   OwnOutputs own;
   SmallVector<exec::ProgramOp> programs(module.getOps<exec::ProgramOp>());
   for (auto range : module.getOps<exec::RangeOp>()) {
     if (range.getRole() != exec::Role::Output || programs.size() < 2 ||
-        exec::bytesOf(range.getMemRefType()) <= exec::kAlignment)
+        exec::bytesOf(range.getMemRefType()) <= alignment)
       continue;
     StringAttr name = range.getSymNameAttr();
     SmallVector<exec::ProgramOp> users;
@@ -48,22 +48,20 @@ static OwnOutputs findOwnOutputs(ModuleOp module) {
 }
 
 /// Places `range` at byte `top`; returns where the next one may begin.
-static int64_t place(exec::RangeOp range, int64_t top) {
+static int64_t place(exec::RangeOp range, int64_t top, int64_t alignment) {
   range.setOffset(top);
-  return top +
-         llvm::alignTo(exec::bytesOf(range.getMemRefType()), exec::kAlignment);
+  return top + llvm::alignTo(exec::bytesOf(range.getMemRefType()), alignment);
 }
 
 /// Bytes of all ranges one behind the other. Fails where they exceed what an
 /// arena may have, so that no sum of offsets can overflow.
-static FailureOr<int64_t> rangeBytes(ModuleOp module) {
+static FailureOr<int64_t> rangeBytes(ModuleOp module, int64_t alignment) {
   int64_t top = 0;
   for (exec::Role role : arenaOrder())
     for (auto range : module.getOps<exec::RangeOp>()) {
       if (range.getRole() != role)
         continue;
-      top +=
-          llvm::alignTo(exec::bytesOf(range.getMemRefType()), exec::kAlignment);
+      top += llvm::alignTo(exec::bytesOf(range.getMemRefType()), alignment);
       if (top > kMaxArenaBytes)
         return range.emitOpError("@")
                << range.getSymName() << " ends " << top
@@ -74,7 +72,8 @@ static FailureOr<int64_t> rangeBytes(ModuleOp module) {
 
 /// Gives every persistent range its place, by role, then in order of
 /// appearance. Returns the bytes they take.
-static int64_t placePersistent(ModuleOp module, const OwnOutputs &own) {
+static int64_t placePersistent(ModuleOp module, const OwnOutputs &own,
+                               int64_t alignment) {
   DenseSet<Operation *> later;
   for (const auto &[program, outputs] : own)
     later.insert(outputs.begin(), outputs.end());
@@ -82,7 +81,7 @@ static int64_t placePersistent(ModuleOp module, const OwnOutputs &own) {
   for (exec::Role role : arenaOrder())
     for (auto range : module.getOps<exec::RangeOp>())
       if (range.getRole() == role && !later.contains(range))
-        top = place(range, top);
+        top = place(range, top, alignment);
   return top;
 }
 
@@ -163,7 +162,8 @@ struct PlanMemoryPass : fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<int64_t> bytes = rangeBytes(module);
+    alignment = alignmentOf(module);
+    FailureOr<int64_t> bytes = rangeBytes(module, alignment);
     if (failed(bytes))
       return signalPassFailure();
     std::vector<Planned> programs;
@@ -178,10 +178,10 @@ struct PlanMemoryPass : fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
         return signalPassFailure();
       }
     }
-    OwnOutputs own = findOwnOutputs(module);
+    OwnOutputs own = findOwnOutputs(module, alignment);
     for (Planned &planned : programs)
       planned.outputs = own.lookup(planned.program);
-    persistentBytes = placePersistent(module, own);
+    persistentBytes = placePersistent(module, own, alignment);
     top = arenaBytes = persistentBytes;
     if (failed(planAll(programs)))
       return signalPassFailure();
@@ -219,7 +219,7 @@ private:
     exec::ProgramOp program = planned.program;
     const Lifetimes &lifetimes = planned.lifetimes;
     for (exec::RangeOp output : planned.outputs)
-      top = place(output, top);
+      top = place(output, top, alignment);
     PackingProblem problem = lifetimes.problem();
     PackingPlan plan =
         solvePacking(problem, std::max<int64_t>(arenaBytes - top, 0));
@@ -240,7 +240,7 @@ private:
     return success();
   }
 
-  int64_t persistentBytes = 0;
+  int64_t alignment = 0, persistentBytes = 0;
   /// Where the outputs end that have a place, and the largest peak so far.
   int64_t top = 0, arenaBytes = 0;
   /// Those of programs that are planned already.

@@ -126,7 +126,7 @@ static LogicalResult verifyWorkspaces(exec::RuntimeOpInterface op,
                                       const TargetInfo &target,
                                       StringRef name) {
   auto collective = dyn_cast<exec::CollectiveOp>(*op);
-  if (collective && collective.getFast() && !target.hasFastReductions())
+  if (collective && collective.getFast() && target.facts.whyNoFastReductions)
     return op->emitOpError("is fast, but target ")
            << name << " has no library that adds over ranks";
   Operation::operand_range given = op.getWorkspaces();
@@ -145,8 +145,61 @@ static LogicalResult verifyWorkspaces(exec::RuntimeOpInterface op,
   return success();
 }
 
-/// Where the module says whose workspaces it has, they are large enough.
-static LogicalResult verifyWorkspaces(ModuleOp module) {
+//===----------------------------------------------------------------------===//
+// Alignment: where the libraries of the target expect what they compute with
+//===----------------------------------------------------------------------===//
+
+/// Ranges and intervals begin where the target says.
+static LogicalResult verifyOffsets(ModuleOp module, const rt::Target &target) {
+  auto verify = [&](Operation *op, std::optional<int64_t> offset) {
+    if (*offset % target.alignment == 0)
+      return WalkResult::advance();
+    op->emitOpError("has offset ")
+        << *offset << ", but on target " << target.name
+        << " all have multiples of " << target.alignment << " bytes";
+    return WalkResult::interrupt();
+  };
+  WalkResult result = module.walk([&](Operation *op) {
+    if (auto range = dyn_cast<exec::RangeOp>(op))
+      return verify(op, range.getOffset());
+    if (auto alloc = dyn_cast<exec::AllocOp>(op))
+      return verify(op, alloc.getOffset());
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// So do the operands of products and attention, parts of buffers included.
+static LogicalResult verifyOperands(const std::vector<IssuedOp> &issued,
+                                    const rt::Target &target) {
+  for (const IssuedOp &issue : issued) {
+    if (!isa_and_present<exec::GemmOp, exec::GemmAddOp, exec::AttentionOp,
+                         exec::AttentionGradOp>(issue.op))
+      continue;
+    for (ArrayRef<IssuedAccess> accesses :
+         {ArrayRef<IssuedAccess>(issue.reads),
+          ArrayRef<IssuedAccess>(issue.writes)})
+      for (const IssuedAccess &access : accesses)
+        if (access.bytes.begin % target.alignment != 0)
+          return issue.op->emitOpError("has an operand at byte ")
+                 << access.bytes.begin << " of the arena, but libraries of "
+                 << "target " << target.name << " take multiples of "
+                 << target.alignment;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The target
+//===----------------------------------------------------------------------===//
+
+using IssuedPrograms =
+    std::vector<std::pair<exec::ProgramOp, std::vector<IssuedOp>>>;
+
+/// Where the module says for which target it is, it is for that: workspaces
+/// are large enough, and everything lies where libraries expect it.
+static LogicalResult verifyTarget(ModuleOp module,
+                                  const IssuedPrograms &programs) {
   auto name = module->getAttrOfType<StringAttr>(exec::kTargetAttr);
   if (!name)
     return success();
@@ -158,11 +211,16 @@ static LogicalResult verifyWorkspaces(ModuleOp module) {
     return module.emitOpError(problem);
   if (!target)
     return module.emitOpError("has workspaces of target ")
-           << name << ", which does not exist; there are cpu, cuda and test";
+           << name << ", which does not exist; there are " << rt::targetNames();
   WalkResult result = module.walk([&](exec::RuntimeOpInterface op) {
     return WalkResult(verifyWorkspaces(op, *target, name.getValue()));
   });
-  return failure(result.wasInterrupted());
+  if (result.wasInterrupted() || failed(verifyOffsets(module, target->facts)))
+    return failure();
+  for (const auto &[program, issued] : programs)
+    if (failed(verifyOperands(issued, target->facts)))
+      return failure();
+  return success();
 }
 
 namespace {
@@ -201,7 +259,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
                                       int64_t arenaBytes) {
     ArenaOffsets offsets(module);
     RangesAtStart atStart(module);
-    std::vector<std::pair<exec::ProgramOp, std::vector<IssuedOp>>> programs;
+    IssuedPrograms programs;
     for (auto program : module.getOps<exec::ProgramOp>()) {
       FailureOr<std::vector<IssuedOp>> issued =
           verifyPlaces(program, offsets, persistentBytes, arenaBytes);
@@ -215,7 +273,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
           failed(verifyBytes(program, issued, order, atStart)))
         return failure();
     }
-    if (failed(verifyWorkspaces(module)))
+    if (failed(verifyTarget(module, programs)))
       return failure();
     std::vector<Statement> statements;
     for (auto &[program, issued] : programs) {

@@ -146,17 +146,18 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
 LogicalResult PolicyApplier::pinStream(func::FuncOp program) {
   if (!policy.stream)
     return success();
-  // [batch, sequence, features]; other norms have no stream before them.
   llvm::SetVector<Value> streams;
-  program.walk([&](Operation *op) {
-    if (isa<nn::RMSNormOp, nn::LayerNormOp>(op) &&
-        dist::tensorOf(op->getOperand(0)).getRank() == 3)
-      streams.insert(op->getOperand(0));
+  program.walk([&](nn::AddOp add) {
+    if (!add->hasAttr(nn::kResidualAttr))
+      return;
+    streams.insert(add.getLhs());
+    streams.insert(add.getResult());
   });
   if (streams.empty())
     return program.emitError(policy.stream->origin)
-           << ": @" << program.getSymName()
-           << " has no stream: no norm reads a [batch, sequence, features]";
+           << ": @" << program.getSymName() << " has no residual stream: no "
+           << "nn.add has '" << nn::kResidualAttr
+           << "', by which a model says what its blocks add to";
   for (Value stream : streams) {
     bool isLast = stream == streams.back();
     if (failed(pin(stream,

@@ -30,11 +30,12 @@ public:
   mlir::FailureOr<llvm::DenseMap<mlir::StringAttr, ParameterPlace>>
   parameters();
 
-  /// The axes that cut the stream from the first norm to the loss; none if they
-  /// are not the same everywhere.
+  /// The axes that cut the residual stream and what follows it up to the loss;
+  /// none if they are not the same everywhere.
   mlir::FailureOr<dist::AxisList> streamAxes();
 
-  /// Redistributes what norms read to where the policy keeps the stream.
+  /// Redistributes the residual stream, which additions marked nn.residual
+  /// read and give, to where the policy keeps it.
   mlir::LogicalResult pinStream(mlir::func::FuncOp program);
 
 private:

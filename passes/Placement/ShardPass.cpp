@@ -129,11 +129,14 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     streamAxes = *stream;
     for (auto parameter : getOperation().getOps<nn::ParameterOp>())
       place(parameter, places->lookup(parameter.getSymNameAttr()));
-    for (auto program : getOperation().getOps<func::FuncOp>())
+    for (auto program : getOperation().getOps<func::FuncOp>()) {
       if (!program.isExternal() &&
           (failed(placeArguments(program)) || failed(shard(program)) ||
            failed(applier.pinStream(program))))
         return signalPassFailure();
+      // Redistributes say from here on where the stream lies.
+      program.walk([](nn::AddOp add) { add->removeAttr(nn::kResidualAttr); });
+    }
   }
 
   FailureOr<PlacementPolicy> readPolicy() {
@@ -293,7 +296,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
 
   dist::MeshOp meshOp;
   SmallVector<dist::AxisRefAttr> dataAxes;
-  /// They cut the residual stream from the first norm to the loss.
+  /// They cut the residual stream and what follows it up to the loss.
   dist::AxisList streamAxes;
   DenseMap<StringAttr, nn::ParameterOp> parameters;
 };

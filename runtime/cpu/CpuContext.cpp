@@ -202,7 +202,7 @@ void fsdp::rt::writeTrace(Context &context) {
   c.timeline.write();
 }
 
-Target fsdp::rt::runtimeTarget() { return Target::Cpu; }
+const Target &fsdp::rt::runtimeTarget() { return kCpuTarget; }
 
 std::string fsdp::rt::deviceName(const Context &) { return ""; }
 

@@ -427,7 +427,7 @@ ObservedCall::~ObservedCall() {
   });
 }
 
-Target rt::runtimeTarget() { return Target::Cuda; }
+const Target &rt::runtimeTarget() { return kCudaTarget; }
 
 void rt::writeTrace(Context &context) {
   CudaContext &c = cudaContext(context);

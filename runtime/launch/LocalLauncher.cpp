@@ -69,7 +69,7 @@ static void makePlace(const LocalJob &job, Place &place) {
   set("MASTER_ADDR", here);
   for (const char *name : {kListenerVariable, kBoardVariable})
     unsetenv(name);
-  if (job.target == Target::Cpu) {
+  if (job.target.isHost) {
     place.board = Board::create(job.ranks);
     set(kBoardVariable, std::to_string(place.board));
     return;
@@ -110,21 +110,15 @@ static void makePlace(const LocalJob &job, Place &place) {
   _exit(127);
 }
 
-/// Ranks on GPUs see that another is lost, and one of them says why. Those on
-/// CPUs only wait for it.
-static double endSecondsOf(Target target) {
-  return target == Target::Cuda ? 10 : 2;
-}
-
 JobEnd rt::runLocalRanks(const LocalJob &job) {
-  if (job.target == Target::Cpu && !wantsSharedMemory())
+  if (job.target.isHost && !wantsSharedMemory())
     throw Error("environment: with FSDP_SHARED_MEMORY = 0 ranks on CPUs send "
                 "messages, for which MPI starts them: type 'mpirun -n " +
                 std::to_string(job.ranks) + " fsdp-run …' without -n");
   openStandardStreams();
   Place place;
   makePlace(job, place);
-  RunningJob running(job.graceSeconds, endSecondsOf(job.target));
+  RunningJob running(job.graceSeconds, job.target.endSeconds);
   pid_t self = getpid();
   for (int rank = 0; rank < job.ranks; ++rank)
     running.start("rank " + std::to_string(rank),

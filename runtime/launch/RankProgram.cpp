@@ -7,17 +7,12 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-std::string rt::rankProgram(Target target) {
+std::string rt::rankProgram(const Target &target) {
   std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   std::string program =
-      self.parent_path() / (std::string("fsdp-rank-") + targetName(target));
+      self.parent_path() / (std::string("fsdp-rank-") + target.name);
   if (access(program.c_str(), X_OK) == 0)
     return program;
-  std::string problem = "the artifact's target is " +
-                        std::string(targetName(target)) + ", but there is no " +
-                        program;
-  if (target == Target::Cuda)
-    throw Error(problem + ": this build has no CUDA target; build fsdp where "
-                          "CMake finds the CUDA Toolkit, cuDNN and NCCL");
-  throw Error(problem + ": build it with fsdp-run");
+  throw Error("the artifact's target is " + std::string(target.name) +
+              ", but there is no " + program + ": " + target.howToBuild);
 }

@@ -174,7 +174,7 @@ static Peak measure(World world, int threads, DType type, double flopsOfRun) {
   Rates first = products.run(look);
   double rate = meanOf(world, *std::max_element(first.begin(), first.end()));
   if constexpr (side < 4096)
-    if (runtimeTarget() == Target::Cuda && products.kFlops / rate < enough)
+    if (!runtimeTarget().isHost && products.kFlops / rate < enough)
       return measure<2 * side>(world, threads, type, flopsOfRun);
   if (flopsOfRun / rate < kWorthwhile)
     return {0, kTooShort};

@@ -35,11 +35,11 @@ static std::string adoptPrecision(RunConfig &config, const Manifest &manifest) {
   bool open = precision == "auto" && compiled != manifest.config.end();
   if (open)
     precision = compiled->second;
-  std::string why =
-      !open                                ? "as configured"
-      : targetOf(manifest) == Target::Cuda ? "chosen by fsdp-compile"
-      : hasNativeBf16Matmul() ? "chosen by fsdp-compile; this CPU has AMX"
-                              : "chosen by fsdp-compile; this CPU has no AMX";
+  std::string why = !open                        ? "as configured"
+                    : !targetOf(manifest).isHost ? "chosen by fsdp-compile"
+                    : hasNativeBf16Matmul()
+                        ? "chosen by fsdp-compile; this CPU has AMX"
+                        : "chosen by fsdp-compile; this CPU has no AMX";
   return "precision: parameters are used in " + precision + " (" + why + ")";
 }
 

@@ -10,6 +10,8 @@ others. Every folder that the table names is there, every C++ file of these
 trees belongs to a library, and no two are called alike but those of the two
 targets' runtimes.
 """
+import fnmatch
+import glob
 import os
 import re
 import sys
@@ -52,7 +54,7 @@ def library_of(file, libraries):
     best = (0, None)
     for library in libraries.values():
         for place in library.places:
-            if file == place or file.startswith(place + "/"):
+            if file.startswith(place + "/") or fnmatch.fnmatch(file, place):
                 best = max(best, (len(place), library.name))
     return best[1]
 
@@ -110,7 +112,7 @@ def check(source):
     files, problems, includes = files_of(source), [], 0
     for library in libraries.values():
         problems += [f"'{place}' of '{library.name}' is not there" for place in library.places
-                     if not os.path.exists(os.path.join(source, place))]
+                     if not glob.glob(os.path.join(source, place))]
     allowed = {name: closure(name, libraries, [], problems) for name in libraries}
     problems += [" and ".join(same) + " are called alike" for same in alike(files)]
     for file in sorted(files):

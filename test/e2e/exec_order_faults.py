@@ -44,6 +44,10 @@ GOOD = """module attributes {exec.arena_bytes = 512 : i64, exec.persistent_bytes
 LAST = "    exec.copy on compute(%a : memref<16xf32>) outs(%w : memref<16xf32>)\n"
 C = ("    %s = exec", "    %c = exec.alloc at 192 : memref<16xf32>\n    %s = exec")
 COPY_C = "    exec.copy on compute(%w : memref<16xf32>) outs(%c : memref<16xf32>)\n"
+PRODUCT = """    %m = exec.view %b[0] : memref<32xf32> to memref<4x4xf32>
+    %n = exec.view %a[0] : memref<16xf32> to memref<4x4xf32>
+    exec.gemm on compute(%m, %m : memref<4x4xf32>, memref<4x4xf32>) outs(%n : memref<4x4xf32>) workspace(%s : memref<64xi8>)
+"""
 READ = "a read does not wait for a write"
 NOT_THERE = "a read of what is not there"
 IN_PLACE = "an output is an input"
@@ -134,6 +138,9 @@ EDITS = [
     ("a collective's sizes", ("%a = exec.alloc at 192 \"a\" : memref<16xf32>",
                               "%a = exec.alloc at 192 \"a\" : memref<4x4xf32>"),
      ("outs(%a : memref<16xf32>)", "outs(%a : memref<4x4xf32>)")),
+    # What a library computes with.
+    (None, (LAST, PRODUCT + LAST)),
+    ("an operand of a library is not aligned", (LAST, PRODUCT.replace("%b[0]", "%b[4]") + LAST)),
     # Workspaces: 16 floats of one rank.
     ("a workspace is too small", ("%s = exec.alloc at 384 : memref<64xi8>",
                                   "%s = exec.alloc at 384 : memref<63xi8>")),

@@ -78,7 +78,7 @@ private:
 } // namespace
 
 TEST_P(Steps, OnlyGraphsOverlap) {
-  bool areGraphs = runtimeTarget() == Target::Cuda && GetParam();
+  bool areGraphs = runtimeTarget() == kCudaTarget && GetParam();
   for (int step = 0; step < 4; ++step) {
     begin(1, 0);
     EXPECT_EQ(stepsOverlap(*context), areGraphs && step > 0);

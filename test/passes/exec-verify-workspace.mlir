@@ -249,6 +249,55 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 268435456
 
 // -----
 
+// A part of a buffer that begins within what the target's libraries take is no
+// operand of theirs; other work may read it.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "cuda"} {
+  exec.program @p arena 512 attributes {exec.reads = [], exec.writes = []} {
+    %0 = exec.alloc at 0 : memref<32xf32>
+    %1 = exec.alloc at 128 : memref<4x4xf32>
+    %part = exec.view %0[4] : memref<32xf32> to memref<4x4xf32>
+    exec.fill_zero on compute () outs(%0 : memref<32xf32>)
+    exec.copy on compute (%part : memref<4x4xf32>) outs(%1 : memref<4x4xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "test"} {
+  exec.program @p arena 512 {
+    %0 = exec.alloc at 0 : memref<32xf32>
+    %1 = exec.alloc at 128 : memref<4x4xf32>
+    %2 = exec.alloc at 192 : memref<64xi8>
+    %part = exec.view %0[4] : memref<32xf32> to memref<4x4xf32>
+    exec.fill_zero on compute () outs(%0 : memref<32xf32>)
+    // expected-error @below {{has an operand at byte 16 of the arena, but libraries of target test take multiples of 64}}
+    exec.gemm on compute (%part, %part : memref<4x4xf32>, memref<4x4xf32>) outs(%1 : memref<4x4xf32>) workspace(%2 : memref<64xi8>)
+  }
+}
+
+// -----
+
+// So it is inside a function, where calls say which bytes an argument has.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "test"} {
+  exec.func @square {
+  ^bb0(%x: memref<4x4xf32>, %y: memref<4x4xf32>, %s: memref<64xi8>):
+    // expected-error @below {{has an operand at byte 16 of the arena, but libraries of target test take multiples of 64}}
+    exec.gemm on compute (%x, %x : memref<4x4xf32>, memref<4x4xf32>) outs(%y : memref<4x4xf32>) workspace(%s : memref<64xi8>)
+  }
+  exec.program @p arena 512 {
+    %0 = exec.alloc at 0 : memref<32xf32>
+    %1 = exec.alloc at 128 : memref<4x4xf32>
+    %2 = exec.alloc at 192 : memref<64xi8>
+    %part = exec.view %0[4] : memref<32xf32> to memref<4x4xf32>
+    exec.fill_zero on compute () outs(%0 : memref<32xf32>)
+    exec.call @square(%part, %1, %2) events [] : memref<4x4xf32>, memref<4x4xf32>, memref<64xi8>
+  }
+}
+
+// -----
+
 // A target that does not exist.
 
 // expected-error @below {{has workspaces of target "abacus", which does not exist; there are cpu, cuda and test}}

@@ -31,10 +31,12 @@
 // CHECK: nn.parameter @down {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp"}, {"tp"}]>}
 // CHECK: nn.parameter @scale {{.*}} {fsdp.placement = #fsdp.placement<[{}]>, nn.frozen}
 // CHECK-LABEL: func.func @forward
-// What norms read is cut along the sequence over tp, for its other users too.
+// The residual stream is cut along the sequence over tp, for all its users; what
+// said which it is goes.
 // CHECK: %[[S:.*]] = fsdp.redistribute %arg0 on @mesh to <[{"dp"}, {"tp"}, {}]>
 // CHECK: nn.rms_norm %[[S]]
-// CHECK: nn.add %[[S]]
+// CHECK: %[[Y:.*]] = nn.add %[[S]], %{{[^{]*}} : tensor<2x4x8xf32>
+// CHECK: fsdp.redistribute %[[Y]] on @mesh to <[{"dp"}, {"tp"}, {}]>
 
 // The sequence is gathered before the first product, and its parts are added
 // and cut in one behind the second. Each rank has one sequence, so bringing
@@ -66,7 +68,7 @@
 // MATCH: error: {{.*}}match.toml:1: {{\[\[parameters\]\]}}: match: expected a pattern of parameter names
 // STREAMS: error: {{.*}}streams.toml:1: over the axis "dp" batches are cut
 // UNKNOWN: error: {{.*}}unknown.toml:2: [stream]: unknown key 'seqence'; did you mean 'sequence'?
-// FLAT: error: {{.*}}stream.toml:1: @forward has no stream: no norm reads a [batch, sequence, features]
+// FLAT: error: {{.*}}stream.toml:1: @forward has no residual stream: no nn.add has 'nn.residual', by which a model says what its blocks add to
 // ABSENT: error: {{.*}}absent.toml
 // What never ends is not read, nor what is larger than any policy.
 // DEVICE: error: the placement policy '/dev/zero' is not a regular file; copy it into one
@@ -85,7 +87,7 @@ func.func @forward(%x: tensor<2x4x8xf32> {nn.name = "x"}) -> (tensor<2x4x8xf32> 
   %h = nn.linear %n, %u : tensor<2x4x8xf32>, tensor<16x8xf32> -> tensor<2x4x16xf32>
   %d = nn.read @down : tensor<8x16xf32>
   %o = nn.linear %h, %d : tensor<2x4x16xf32>, tensor<8x16xf32> -> tensor<2x4x8xf32>
-  %y = nn.add %x, %o : tensor<2x4x8xf32>
+  %y = nn.add %x, %o {nn.residual} : tensor<2x4x8xf32>
   return %y : tensor<2x4x8xf32>
 }
 

@@ -53,7 +53,7 @@
 // CHECK-NEXT:    %[[AJ:.*]] = nn.reshape %[[A]] {{.*}}: tensor<2x8x16x16xf32> to tensor<2x8x256xf32>
 // CHECK-NEXT:    %[[WO:.*]] = nn.read @layers.0.attention.wo.weight
 // CHECK-NEXT:    %[[O:.*]] = nn.linear %[[AJ]], %[[WO]]
-// CHECK-NEXT:    %[[H:.*]] = nn.add %[[X]], %[[O]]
+// CHECK-NEXT:    %[[H:.*]] = nn.add %[[X]], %[[O]] {nn.module = "layers.0", nn.residual}
 
 // The feed-forward half: h + w2(silu(w1(n)) * w3(n)).
 // CHECK-NEXT:    %[[FW:.*]] = nn.read @layers.0.ffn_norm.weight
@@ -66,7 +66,7 @@
 // CHECK-NEXT:    %[[M:.*]] = nn.mul %[[S]], %[[U]]
 // CHECK-NEXT:    %[[W2:.*]] = nn.read @layers.0.feed_forward.w2.weight
 // CHECK-NEXT:    %[[D:.*]] = nn.linear %[[M]], %[[W2]]
-// CHECK-NEXT:    %[[BLOCK:.*]] = nn.add %[[H]], %[[D]]
+// CHECK-NEXT:    %[[BLOCK:.*]] = nn.add %[[H]], %[[D]] {nn.module = "layers.0", nn.residual}
 // CHECK-NEXT:    nn.read @layers.1.attention_norm.weight
 // CHECK-NEXT:    nn.rms_norm %[[BLOCK]]
 

@@ -28,6 +28,9 @@ def require(condition, message, *details):
 # Places and order of issue
 #===------------------------------------------------------------------------===#
 
+LIBRARY = ("gemm", "gemm_add", "attention", "attention_grad")
+
+
 class Issue:
     """One program, calls followed."""
 
@@ -85,6 +88,11 @@ class Issue:
                 self._walk(function, given, op.events)
             else:
                 self._check_form(op, kinds)
+                # What a library computes with is aligned, parts of buffers too.
+                if self.module.target and op.op in LIBRARY:
+                    require(all(place.begin % 64 == 0
+                                for place in places([*op.ins, *op.outs, *op.scratch])),
+                            "an operand of a library is not aligned")
                 self.issued.append(Issued(op, op.stream, places(op.ins), places(op.outs),
                                           places(op.scratch), -1))
 

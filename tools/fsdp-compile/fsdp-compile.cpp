@@ -77,29 +77,70 @@ static cl::opt<std::string>
            cl::desc("Directory of the artifact, or file of the object; for "
                     "other stages a file, stdout if not given"),
            cl::cat(category));
-static cl::opt<Stage> emitStage(
-    "emit", cl::desc("What to write:"), cl::init(Stage::Library),
-    cl::values(
-        clEnumValN(Stage::Graph, "graph", "the model's graph (nn)"),
-        clEnumValN(Stage::Plan, "plan", "the plan of the schedule (JSON)"),
-        clEnumValN(Stage::Schedule, "schedule",
-                   "the scheduled program (nn and fsdp)"),
-        clEnumValN(Stage::Costs, "costs",
-                   "what each step of the schedule computes, touches "
-                   "and sends (table)"),
-        clEnumValN(Stage::Exec, "mlir",
-                   "the planned program after all passes (exec)"),
-        clEnumValN(Stage::Memory, "memory",
-                   "what lives in the arena at its "
-                   "peak (table)"),
-        clEnumValN(Stage::Source, "cpp", "the generated C++"),
-        clEnumValN(Stage::CudaSource, "cuda",
-                   "the generated CUDA C++; implies --target=cuda"),
-        clEnumValN(Stage::Object, "object", "an object file"),
-        clEnumValN(Stage::Library, "library",
+
+/// A value of --emit.
+struct Emitted {
+  std::string name, help;
+  Stage stage;
+  const rt::Target *sourceOf = nullptr; // of Stage::Source
+};
+
+/// In the order of --help; the artifact is the last.
+static const std::vector<Emitted> &allEmitted() {
+  static const std::vector<Emitted> all = [] {
+    std::vector<Emitted> all = {
+        {"graph", "the model's graph (nn)", Stage::Graph},
+        {"plan", "the plan of the schedule (JSON)", Stage::Plan},
+        {"schedule", "the scheduled program (nn and fsdp)", Stage::Schedule},
+        {"costs",
+         "what each step of the schedule computes, touches and sends (table)",
+         Stage::Costs},
+        {"mlir", "the planned program after all passes (exec)", Stage::Exec},
+        {"memory", "what lives in the arena at its peak (table)",
+         Stage::Memory}};
+    for (const rt::Target *target : rt::allTargets()) {
+      if (!target->sourceStage)
+        continue;
+      std::string implies =
+          target == rt::allTargets().front()
+              ? ""
+              : std::string("; implies --target=") + target->name;
+      all.push_back({target->sourceStage,
+                     std::string("the generated ") + target->language + implies,
+                     Stage::Source, target});
+    }
+    all.push_back({"object", "an object file", Stage::Object});
+    all.push_back({"library",
                    "the artifact: step.so, its checksum, manifest.json and "
-                   "values.json (default)")),
-    cl::cat(category));
+                   "values.json (default)",
+                   Stage::Library});
+    return all;
+  }();
+  return all;
+}
+
+namespace {
+/// The values of --emit and of --target, as modifiers of their options.
+struct EmittedValues {
+  template <class Opt> void apply(Opt &option) const {
+    for (const Emitted &emitted : allEmitted())
+      option.getParser().addLiteralOption(emitted.name, &emitted, emitted.help);
+  }
+};
+struct TargetValues {
+  template <class Opt> void apply(Opt &option) const {
+    for (const rt::Target *target : rt::allTargets())
+      if (target->summary)
+        option.getParser().addLiteralOption(target->name, target,
+                                            target->summary);
+  }
+};
+} // namespace
+
+static cl::opt<const Emitted *> emitted("emit", cl::desc("What to write:"),
+                                        EmittedValues(),
+                                        cl::init(&allEmitted().back()),
+                                        cl::cat(category));
 static cl::opt<int64_t> ranks("ranks", cl::value_desc("N"),
                               cl::desc("Ranks of the job (default: what the "
                                        "settings say, else 1)"),
@@ -125,20 +166,36 @@ static cl::opt<std::string>
                  cl::desc("Fail if the arena is larger (60GiB, 500MB, or "
                           "bytes); says what fills it"),
                  cl::cat(category));
-static cl::opt<Language>
-    target("target", cl::desc("What the program runs on:"),
-           cl::init(Language::Cpp),
-           cl::values(clEnumValN(Language::Cpp, "cpu", "the CPU (default)"),
-                      clEnumValN(Language::Cuda, "cuda", "NVIDIA GPUs")),
-           cl::cat(category));
+static cl::opt<const rt::Target *>
+    target("target", cl::desc("What the program runs on:"), TargetValues(),
+           cl::init(rt::allTargets().front()), cl::cat(category));
 static cl::opt<std::string> gpu("gpu", cl::value_desc("ARCHITECTURE"),
                                 cl::desc("Of --target=cuda (default sm_90)"),
                                 cl::init("sm_90"), cl::cat(category));
-static cl::opt<std::string> workspaces(
-    "workspaces", cl::value_desc("cpu|cuda|test"),
-    cl::desc("Whose workspace sizes: this CPU's, a GPU's, or fixed ones for "
-             "tests (default: the target's)"),
-    cl::cat(category));
+
+/// "cpu|cuda|test", and whose sizes those are.
+static std::string workspaceValues() {
+  std::string text;
+  for (const rt::Target *target : rt::allTargets())
+    text += (text.empty() ? "" : "|") + std::string(target->name);
+  return text;
+}
+static std::string workspaceHelp() {
+  std::string text = "Whose workspace sizes: ";
+  for (const rt::Target *target : rt::allTargets()) {
+    bool isFirst = target == rt::allTargets().front();
+    bool isLast = target == rt::allTargets().back();
+    text += isFirst ? "" : isLast ? ", or " : ", ";
+    text += target->whoseWorkspaces;
+  }
+  return text + " (default: the target's)";
+}
+static const std::string kWorkspaceValues = workspaceValues();
+static const std::string kWorkspaceHelp = workspaceHelp();
+static cl::opt<std::string> workspaces("workspaces",
+                                       cl::value_desc(kWorkspaceValues),
+                                       cl::desc(kWorkspaceHelp),
+                                       cl::cat(category));
 static cl::opt<std::string>
     cxx("cxx", cl::value_desc("COMPILER"),
         cl::desc("C++ compiler (default g++, or nvcc for --target=cuda)"),
@@ -175,7 +232,10 @@ static CompileOptions compileOptions(const char *argv0,
   options.input = input;
   options.configPath = configPath;
   options.overrides = std::move(overrides);
-  options.emit = emitStage;
+  const Emitted &wanted = *emitted.getValue();
+  options.emit = wanted.stage;
+  if (wanted.sourceOf)
+    options.sourceOf = wanted.sourceOf;
   options.output = output;
   options.ranks = ifGiven(ranks);
   options.mesh = ifGiven(mesh);

@@ -43,11 +43,11 @@ static RankRun prepareOneRank(const RunOptions &options,
                               const LaunchEnvironment &place) {
   try {
     auto folder = std::make_unique<ArtifactFolder>(options.artifact);
-    Target target = targetOf(folder->manifest());
+    const Target &target = targetOf(folder->manifest());
     if (target != runtimeTarget())
-      throw Error(std::string("the artifact's target is ") +
-                  targetName(target) + ", this program's is " +
-                  targetName(runtimeTarget()) + "; start it by fsdp-run");
+      throw Error(std::string("the artifact's target is ") + target.name +
+                  ", this program's is " + runtimeTarget().name +
+                  "; start it by fsdp-run");
     auto artifact = std::make_unique<LoadedArtifact>(*folder);
     return {prepareRun(std::move(folder), options, place.size),
             std::move(artifact)};
@@ -71,7 +71,7 @@ static int runOneRank(const RunOptions &options,
     for (const std::string &warning : run.warnings)
       printMessage(kRunWarning, warning);
   // A rank with a GPU computes there; its threads help the libraries.
-  if (runtimeTarget() == Target::Cpu)
+  if (runtimeTarget().isHost)
     bindToOwnCores(place, static_cast<int>(run.config.compile.threads));
   // Before each of them locks the folder as the first rank.
   if (!place.rankName)

@@ -23,7 +23,7 @@ using namespace fsdp::rt;
 
 /// The command of a rank.
 static std::vector<std::string> commandOf(const RunOptions &options,
-                                          Target target) {
+                                          const Target &target) {
   std::vector<std::string> command = {rankProgram(target)};
   command.insert(command.end(), options.forRanks.begin(),
                  options.forRanks.end());
@@ -38,7 +38,7 @@ static int startRanks(const RunOptions &options) {
   PreparedRun run =
       prepareRun(std::make_unique<ArtifactFolder>(options.artifact), options,
                  options.ranks);
-  Target target = targetOf(run.artifact->manifest());
+  const Target &target = targetOf(run.artifact->manifest());
   std::vector<std::string> command = commandOf(options, target);
   Outputs outputs(run.config, options, options.ranks, /*isFirst=*/true);
   try {

@@ -54,7 +54,7 @@ private:
 };
 
 /// What an artifact was compiled for.
-Target targetOf(const Manifest &manifest);
+const Target &targetOf(const Manifest &manifest);
 
 /// Throws fsdp::Error if this CPU lacks instructions that the artifact's code
 /// uses: it would die of an illegal one later.

@@ -4,9 +4,9 @@
 // those that match. It comes from a table that is built in (tensor parallel
 // Llama) or from a TOML file:
 //
-//   [stream]                  # the residual stream: what norms read
+//   [stream]                  # the residual stream, which blocks add to
 //   sequence = "tp"           # its sequence is cut over this axis
-//   loss = "tp"               # from the last norm on, logits and loss included
+//   loss = "tp"               # behind the last addition, loss included
 //
 //   [[parameters]]
 //   match = "layers.*.attention.w[qkv].weight"
@@ -47,11 +47,12 @@ struct PlacementPolicy {
     std::string origin; // where the rule stands, for messages
   };
 
-  /// What norms read is kept in one place: cut along its sequence over
-  /// `sequence`, or whole if that is empty. Unset: it lies where it falls.
+  /// The residual stream, which the model's blocks add to, is kept in one
+  /// place: cut along its sequence over `sequence`, or whole if that is empty.
+  /// Unset: it lies where it falls.
   struct Stream {
     std::string sequence;
-    /// The same from the last norm on, so for logits and loss.
+    /// The same behind the last addition, so for logits and loss.
     std::string loss;
     std::string origin;
   };

@@ -193,7 +193,7 @@ bool hasNativeBF16();
 int64_t gemmWorkspaceBytes(const GemmDesc &desc, int threads);
 
 /// The target whose artifacts this runtime runs.
-Target runtimeTarget();
+const Target &runtimeTarget();
 
 } // namespace fsdp::rt
 

@@ -18,13 +18,15 @@ struct CompileOptions {
   std::string configPath;
   std::vector<std::string> overrides;
   Stage emit = Stage::Library;
+  /// Of Stage::Source: the target whose source is wanted.
+  const rt::Target *sourceOf = &rt::kCpuTarget;
   std::string output;
   std::optional<int64_t> ranks;
   std::optional<std::string> mesh;
   std::optional<bool> programsOnly;
   std::optional<std::string> plan;
   std::optional<std::string> memoryBudget;
-  Language target = Language::Cpp;
+  const rt::Target *target = &rt::kCpuTarget;
   std::string gpu; // architecture
   /// Whose workspace sizes; empty: the target's.
   std::string workspaces;

@@ -20,7 +20,6 @@ enum class Stage {
   Exec,
   Memory,
   Source,
-  CudaSource, // that of the CUDA target
   Object,
   Library
 };
@@ -38,7 +37,7 @@ struct Request {
   bool train = true;
   std::string planFile;
   int64_t memoryBudget = 0;
-  /// Whose workspace sizes: "cpu", "cuda", or "test" for sizes that do not
+  /// Whose workspace sizes: the name of a target, "test" for sizes that do not
   /// depend on the machine.
   std::string workspaces = "cpu";
   Stage emit = Stage::Library;

@@ -1,22 +1,22 @@
 //===- Compile.h - Generated source to a shared object ----------*- C++ -*-===//
 //
-// Runs the host's C++ compiler, or nvcc. The same source and options give the
+// Runs the target's compiler. The same source and options give the
 // same bytes, wherever the output lies: no time, no path, no build id.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMIT_COMPILE_H
 #define FSDP_EMIT_COMPILE_H
 
-#include "fsdp/Emit/Emit.h"
+#include "fsdp/Emit/Backend.h"
 #include "llvm/Support/Error.h"
 #include <string>
 
 namespace fsdp {
 
 struct HostCompiler {
-  Language language = Language::Cpp;
-  std::string cxx = "g++";
-  /// What -march= gets (see resolveCpu), or nvcc's -arch=.
+  const Backend *backend = nullptr;
+  std::string cxx;
+  /// What code is made for: Backend::architecture.
   std::string cpu;
   /// Directory that holds fsdp/Runtime/*.h.
   std::string includeDir;
@@ -26,18 +26,9 @@ struct HostCompiler {
   bool verbose = false;
 };
 
-/// "native" becomes the highest level of x86-64 (x86-64-v2, -v3, -v4) that
-/// this CPU has: a name that every compiler knows and every loader can check.
-/// Any other name stays.
-std::string resolveCpu(llvm::StringRef cpu);
-
-/// "nvcc" where the PATH has one, or else that of the toolkit's usual place.
-std::string findNvcc();
-
-enum class Product { Source, Object, Library };
-
-/// What `product` needs and this machine lacks: the compiler, or of CUDA the
-/// library that the artifact is linked to. Cheap, so it goes before all work.
+/// What `product` needs and this machine lacks: the compiler, or of some
+/// targets the library that an artifact is linked to. Cheap, so it goes before
+/// all work.
 llvm::Error checkCompiler(const HostCompiler &compiler, Product product);
 
 /// What the code is made for, for the fingerprint: "x86-64-v4, g++ 12.2.0",

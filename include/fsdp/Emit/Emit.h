@@ -9,18 +9,16 @@
 #ifndef FSDP_EMIT_EMIT_H
 #define FSDP_EMIT_EMIT_H
 
+#include "fsdp/Emit/Backend.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 
 namespace fsdp {
 
-/// The language of the source.
-enum class Language { Cpp, Cuda };
-
 /// What the source says about itself.
 struct SourceInfo {
-  Language language = Language::Cpp;
+  const Backend *backend = nullptr;
   /// Lines of the comment at the top: how the file was made. No paths, no
   /// time, so that the same input gives the same text.
   std::string madeBy;
@@ -28,8 +26,8 @@ struct SourceInfo {
   std::string manifest;
 };
 
-/// Prints `module` in `info.language`. Emits a diagnostic and fails on an op
-/// that has no spelling in C++ and on a module whose memory is not planned.
+/// Prints `module` as `info.backend` spells it. Emits a diagnostic and fails on
+/// an op that has no spelling and on a module whose memory is not planned.
 mlir::LogicalResult emitSource(mlir::ModuleOp module, const SourceInfo &info,
                                llvm::raw_ostream &os);
 

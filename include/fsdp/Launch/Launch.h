@@ -1,5 +1,4 @@
-//===- Launch.h - Starting the ranks of a job ---------------------*- C++
-//-*-===//
+//===- Launch.h - Starting the ranks of a job -------------------*- C++ -*-===//
 #ifndef FSDP_LAUNCH_LAUNCH_H
 #define FSDP_LAUNCH_LAUNCH_H
 
@@ -36,9 +35,9 @@ struct LocalJob {
 /// do. Throws fsdp::Error if the machine lacks what they need.
 JobEnd runLocalRanks(const LocalJob &job);
 
-/// The program of a rank, beside this one: fsdp-rank-cpu or fsdp-rank-cuda.
+/// The program of a rank, beside this one: fsdp-rank- and the target's name.
 /// Throws fsdp::Error if this build has none for `target`.
-std::string rankProgram(Target target);
+std::string rankProgram(const Target &target);
 
 } // namespace fsdp::rt
 

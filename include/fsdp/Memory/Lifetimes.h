@@ -30,9 +30,15 @@ struct Lifetimes {
   std::vector<BufferLifetime> buffers;
   /// The operation at each position.
   std::vector<mlir::Operation *> positions;
+  /// That of the program's module.
+  int64_t alignment = exec::kAlignment;
 
   PackingProblem problem() const;
 };
+
+/// Ranges and intervals begin at multiples of so many bytes: what the target
+/// wants for which the module was lowered, or exec::kAlignment if it says none.
+int64_t alignmentOf(mlir::ModuleOp module);
 
 Lifetimes computeLifetimes(exec::ProgramOp program);
 

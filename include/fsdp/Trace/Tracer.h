@@ -95,6 +95,10 @@ private:
 Tensor operator+(Tensor lhs, Tensor rhs);
 Tensor operator*(Tensor lhs, Tensor rhs);
 
+/// stream + branch: what a block gives, added to the model's residual stream
+/// [batch, sequence, features]. A placement policy can say where that lies.
+Tensor addToResidual(Tensor stream, Tensor branch);
+
 /// The same elements in row-major order under another shape.
 Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape);
 

@@ -92,8 +92,8 @@ TransformerBlock::TransformerBlock(Module &parent, StringRef name,
       ffnNorm(*this, "ffn_norm", config.dim, config.normEps) {}
 
 Tensor TransformerBlock::forward(Tensor x, Tensor ropeTable) const {
-  Tensor h = x + attention(attentionNorm(x), ropeTable);
-  return h + feedForward(ffnNorm(h));
+  Tensor h = addToResidual(x, attention(attentionNorm(x), ropeTable));
+  return addToResidual(h, feedForward(ffnNorm(h)));
 }
 
 //===----------------------------------------------------------------------===//

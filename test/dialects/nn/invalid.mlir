@@ -55,6 +55,33 @@ nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.frozen = 1 : i32}
 
 // -----
 
+// nn.residual belongs to additions.
+func.func @residual_product(%x: tensor<2x4x8xf32>) {
+  // expected-error @+1 {{has 'nn.residual', which must be a unit attribute of an nn.add of [batch, sequence, features]}}
+  %y = nn.mul %x, %x {nn.residual} : tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+// A stream has a sequence.
+func.func @residual_rank(%x: tensor<2x8xf32>) {
+  // expected-error @+1 {{has 'nn.residual', which must be a unit attribute of an nn.add of [batch, sequence, features]}}
+  %y = nn.add %x, %x {nn.residual} : tensor<2x8xf32>
+  return
+}
+
+// -----
+
+// nn.residual is a unit.
+func.func @residual_value(%x: tensor<2x4x8xf32>) {
+  // expected-error @+1 {{has 'nn.residual', which must be a unit attribute of an nn.add of [batch, sequence, features]}}
+  %y = nn.add %x, %x {nn.residual = true} : tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
 // nn.state_of belongs to buffers.
 // expected-error @+1 {{has 'nn.state_of', which must name a parameter on an nn.buffer}}
 nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.state_of = @w}

@@ -56,6 +56,9 @@ func.func @pointwise(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) {
   %2 = nn.cast %x : tensor<4x8xf32> to tensor<4x8xbf16>
   // CHECK: nn.add %{{.*}}, %{{.*}} : tensor<4x8xf32>
   %3 = nn.add %x, %y : tensor<4x8xf32>
+  %stream = nn.reshape %x : tensor<4x8xf32> to tensor<1x4x8xf32>
+  // CHECK: nn.add %{{.*}}, %{{.*}} {nn.residual} : tensor<1x4x8xf32>
+  %residual = nn.add %stream, %stream {nn.residual} : tensor<1x4x8xf32>
   // CHECK: nn.sub %{{.*}}, %{{.*}} : tensor<4x8xf32>
   %4 = nn.sub %x, %y : tensor<4x8xf32>
   // CHECK: nn.mul %{{.*}}, %{{.*}} : tensor<4x8xf32>

@@ -9,6 +9,7 @@
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Emit/Emit.h"
 #include "fsdp/Runtime/KernelMath.h"
+#include "fsdp/Target/Backends.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include <dlfcn.h>
@@ -87,10 +88,15 @@ protected:
     ASSERT_TRUE(module);
     std::string source;
     llvm::raw_string_ostream os(source);
-    ASSERT_TRUE(succeeded(emitSource(*module, {}, os)));
+    const Backend *backend = backendOf(rt::kCpuTarget);
+    SourceInfo info;
+    info.backend = backend;
+    ASSERT_TRUE(succeeded(emitSource(*module, info, os)));
 
     HostCompiler compiler;
-    compiler.cpu = resolveCpu("native");
+    compiler.backend = backend;
+    compiler.cxx = backend->defaultCompiler();
+    compiler.cpu = backend->architecture("native", /*gpu=*/"");
     compiler.includeDir = FSDP_INCLUDE_DIR;
     compiler.libraryDir = FSDP_LIBRARY_DIR;
     std::string path = (folder + "/step.so").str();

@@ -107,7 +107,7 @@ public:
     auto forward = module->lookupSymbol<func::FuncOp>("forward");
     for (unsigned i = 0; i < forward.getNumArguments(); ++i)
       forward.setArgAttr(i, dist::kPlacementAttr, parse("<[{\"dp\"}, {}]>"));
-    // The residual stream is what norms read.
+    // Of pre-norm blocks the residual stream is what norms read.
     forward.walk([&](nn::RMSNormOp norm) { pin(norm); });
   }
 

@@ -96,7 +96,7 @@ protected:
 
   TemporaryFolder folder;
   pid_t launcher = -1;
-  Target target = Target::Cuda;
+  Target target = kCudaTarget;
 
 private:
   void redirect(const char *name, int stream) {
@@ -136,7 +136,7 @@ TEST_F(LocalLaunch, RanksKnowTheirPlace) {
 
 // Ranks on CPUs inherit memory, and no socket.
 TEST_F(LocalLaunch, RanksOnCpusHaveABoard) {
-  target = Target::Cpu;
+  target = kCpuTarget;
   start(2,
         "test -z \"$FSDP_LISTENER\" || exit 9\n"
         "test $(stat -L -c %s /proc/self/fd/$FSDP_BOARD) = 131072 || exit 8\n"
@@ -233,7 +233,7 @@ TEST_F(LocalLaunch, ALauncherThatIsKilledAtAFork) {
 TEST_F(LocalLaunch, AProgramThatIsNone) {
   launcher = fork();
   if (launcher == 0) {
-    JobEnd end = runLocalRanks({Target::Cpu, 2, 1, {folder.file("nothing")}});
+    JobEnd end = runLocalRanks({kCpuTarget, 2, 1, {folder.file("nothing")}});
     folder.write("message", end.message);
     _exit(end.status);
   }

@@ -6,7 +6,8 @@
 // that works is known here.
 //
 //===----------------------------------------------------------------------===//
-#include "EmitKernel.h"
+#include "lib/Emit/EmitKernel.h"
+#include "lib/Target/Cuda/EmitCudaKernel.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;

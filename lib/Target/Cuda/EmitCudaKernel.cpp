@@ -16,7 +16,8 @@
 // scalar code in between is the CPU's.
 //
 //===----------------------------------------------------------------------===//
-#include "EmitKernel.h"
+#include "lib/Target/Cuda/EmitCudaKernel.h"
+#include "lib/Emit/EmitKernel.h"
 
 using namespace mlir;
 using namespace fsdp;

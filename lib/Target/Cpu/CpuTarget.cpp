@@ -1,0 +1,26 @@
+//===- CpuTarget.cpp - The CPU: facts -------------------------------------===//
+#include "fsdp/Target/Target.h"
+
+using namespace fsdp::rt;
+
+static constexpr Target facts() {
+  Target cpu;
+  cpu.name = "cpu";
+  cpu.summary = "the CPU (default)";
+  cpu.whoseWorkspaces = "this CPU's";
+  cpu.language = "C++";
+  cpu.sourceStage = "cpp";
+  cpu.alignment = 64;
+  cpu.whyNoFastReductions =
+      "leaves sums over ranks to NCCL, which the CPU target does not have: "
+      "ranks read each other's pieces and add them in the fixed order either "
+      "way";
+  cpu.architecture = "";
+  cpu.isHost = true;
+  // Ranks only wait for the one that is lost.
+  cpu.endSeconds = 2;
+  cpu.howToBuild = "build it with fsdp-run";
+  return cpu;
+}
+
+const Target fsdp::rt::kCpuTarget = facts();

@@ -1,0 +1,40 @@
+//===- CudaTargetInfo.cpp - NVIDIA GPUs: upper bounds ---------------------===//
+#include "fsdp/Target/CudaWorkspaces.h"
+#include "fsdp/Target/TargetInfo.h"
+
+using namespace fsdp;
+
+namespace {
+
+class CudaTargetInfo : public TargetInfo {
+public:
+  CudaTargetInfo() : TargetInfo(rt::kCudaTarget) {}
+
+  int64_t gemmWorkspaceBytes(const rt::GemmDesc &) const override {
+    return rt::cuda::kGemmWorkspaceBytes;
+  }
+  int64_t attentionWorkspaceBytes(const rt::AttentionDesc &d) const override {
+    return rt::cuda::attentionWorkspaceBytes(d);
+  }
+  int64_t
+  attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
+    return rt::cuda::attentionGradWorkspaceBytes(d);
+  }
+  int64_t embeddingGradWorkspaceBytes(rt::DType, int64_t rows, int64_t,
+                                      int64_t) const override {
+    return rt::cuda::embeddingGradWorkspaceBytes(rows);
+  }
+  bool hasAttention(rt::DType type) const override {
+    return type == rt::DType::BF16;
+  }
+  int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
+                                   int64_t ranks) const override {
+    return rt::cuda::collectiveWorkspaceBytes(desc, item, ranks);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<TargetInfo> fsdp::makeCudaTargetInfo(int, std::string &) {
+  return std::make_unique<CudaTargetInfo>();
+}
