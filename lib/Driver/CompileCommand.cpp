@@ -1,5 +1,5 @@
-//===- CompileOptions.cpp - From options to a request ---------------------===//
-#include "fsdp/Driver/CompileOptions.h"
+//===- CompileCommand.cpp - From a command line to a request --------------===//
+#include "fsdp/Driver/CompileCommand.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Message.h"
@@ -14,7 +14,7 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 
 /// Settings, weakest first: defaults, file, command line.
-static RunConfig readSettings(const CompileOptions &options,
+static RunConfig readSettings(const CompileCommand &options,
                               ConfigErrors &errors) {
   RunConfig config;
   if (!options.configPath.empty())
@@ -37,7 +37,7 @@ static void checkModel(const RunConfig &config, ConfigErrors &errors) {
 }
 
 /// The ranks that the settings state, or 1.
-static int64_t statedRanks(const CompileOptions &options,
+static int64_t statedRanks(const CompileCommand &options,
                            const RunConfig &config, ConfigErrors &errors) {
   // The mesh cannot be checked without them.
   const char *const degrees = "parallelism.";
@@ -70,12 +70,12 @@ static std::string meshOf(const RunConfig &config) {
 //===----------------------------------------------------------------------===//
 
 /// That of CUDA is asked for by its source, too.
-static bool isCuda(const CompileOptions &options) {
+static bool isCuda(const CompileCommand &options) {
   return options.target == Language::Cuda || options.emit == Stage::CudaSource;
 }
 
 /// The runtime's files beside the tool: in the build tree or installed.
-static void findRuntime(HostCompiler &compiler, const CompileOptions &options) {
+static void findRuntime(HostCompiler &compiler, const CompileCommand &options) {
   std::string tool = llvm::sys::fs::getMainExecutable(
       options.argv0, reinterpret_cast<void *>(&findRuntime));
   StringRef prefix =
@@ -96,7 +96,7 @@ static void findRuntime(HostCompiler &compiler, const CompileOptions &options) {
 }
 
 /// The compiler of the target.
-static void setCompiler(Request &request, const CompileOptions &options) {
+static void setCompiler(Request &request, const CompileCommand &options) {
   HostCompiler &compiler = request.compiler;
   bool cuda = isCuda(options);
   compiler.language = cuda ? Language::Cuda : Language::Cpp;
@@ -110,7 +110,7 @@ static void setCompiler(Request &request, const CompileOptions &options) {
 }
 
 /// The bytes that the arena may have; 0: no limit.
-static int64_t readBudget(const CompileOptions &options, ConfigErrors &errors) {
+static int64_t readBudget(const CompileCommand &options, ConfigErrors &errors) {
   if (!options.memoryBudget)
     return 0;
   llvm::Expected<int64_t> bytes = parseBytes(*options.memoryBudget);
@@ -125,7 +125,7 @@ static int64_t readBudget(const CompileOptions &options, ConfigErrors &errors) {
 //===----------------------------------------------------------------------===//
 
 /// Only text with a GPU's workspaces can be looked at without its target.
-static void checkReduce(const CompileOptions &options, const RunConfig &config,
+static void checkReduce(const CompileCommand &options, const RunConfig &config,
                         ConfigErrors &errors) {
   bool isText = options.emit < Stage::Source && !options.workspaces.empty() &&
                 options.workspaces != "cpu";
@@ -139,7 +139,7 @@ static void checkReduce(const CompileOptions &options, const RunConfig &config,
 }
 
 /// Adds what is wrong with an INPUT, or with options that are for one.
-static void checkInput(const CompileOptions &options, const RunConfig &config,
+static void checkInput(const CompileCommand &options, const RunConfig &config,
                        ConfigErrors &errors) {
   if (options.input.empty()) {
     if (options.mesh || options.programsOnly.value_or(false))
@@ -160,7 +160,7 @@ static void checkInput(const CompileOptions &options, const RunConfig &config,
 }
 
 /// Adds what is wrong with where plan and output are.
-static void checkFiles(const CompileOptions &options, ConfigErrors &errors) {
+static void checkFiles(const CompileCommand &options, ConfigErrors &errors) {
   std::string plan = options.plan.value_or("");
   std::error_code ec =
       llvm::sys::fs::access(plan, llvm::sys::fs::AccessMode::Exist);
@@ -182,7 +182,7 @@ static void checkFiles(const CompileOptions &options, ConfigErrors &errors) {
 /// What was asked of the passes, by name. Threads and instruction set are what
 /// the program is compiled for, however it is planned; what a run alone reads
 /// is no question here.
-static std::vector<std::string> namesForPasses(const CompileOptions &options,
+static std::vector<std::string> namesForPasses(const CompileCommand &options,
                                                RunConfig config) {
   std::vector<ConfigOption> table = configOptions(config);
   auto isForPasses = [&](StringRef name) {
@@ -208,7 +208,7 @@ static std::vector<std::string> namesForPasses(const CompileOptions &options,
 }
 
 /// Puts the settings of the run, checked, into the request.
-static void setConfig(Request &request, const CompileOptions &options,
+static void setConfig(Request &request, const CompileCommand &options,
                       llvm::raw_ostream &log) {
   ConfigErrors errors;
   RunConfig &config = request.config;
@@ -234,7 +234,7 @@ static void setConfig(Request &request, const CompileOptions &options,
     log << note << '\n';
 }
 
-Request fsdp::makeRequest(const CompileOptions &options,
+Request fsdp::makeRequest(const CompileCommand &options,
                           llvm::raw_ostream &log) {
   Request request;
   setConfig(request, options, log);
