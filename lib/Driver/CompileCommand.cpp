@@ -104,9 +104,10 @@ static void setCompiler(Request &request, const CompileCommand &options) {
   compiler.cxx = !options.cxx.empty() ? options.cxx : cuda ? findNvcc() : "g++";
   compiler.verbose = options.verbose;
   findRuntime(compiler, options);
-  request.workspaces = !options.workspaces.empty() ? options.workspaces
-                       : cuda                      ? "cuda"
-                                                   : "cpu";
+  request.config.pipeline.target = !options.workspaces.empty()
+                                       ? options.workspaces
+                                   : cuda ? "cuda"
+                                          : "cpu";
 }
 
 /// The bytes that the arena may have; 0: no limit.
@@ -129,7 +130,7 @@ static void checkReduce(const CompileCommand &options, const RunConfig &config,
                         ConfigErrors &errors) {
   bool isText = options.emit < Stage::Source && !options.workspaces.empty() &&
                 options.workspaces != "cpu";
-  if (config.compile.reduce == "fast" && !isCuda(options) && !isText)
+  if (config.compile.reduce == ReduceOrder::Fast && !isCuda(options) && !isText)
     errors.add(
         "compile.reduce = \"fast\" leaves sums over ranks to NCCL, which "
         "the CPU target does not have: ranks read each other's pieces "
@@ -151,7 +152,7 @@ static void checkInput(const CompileCommand &options, const RunConfig &config,
     errors.add("training.global_batch_size is for a traced model; INPUT states "
                "its own batch",
                "training.global_batch_size");
-  if (config.training.lossMean != "global")
+  if (config.training.lossMean != LossMean::Global)
     errors.add("training.loss_mean is for a traced model; for an INPUT "
                "fsdp-opt has nn-differentiate with parts=N",
                "training.loss_mean");
@@ -188,7 +189,7 @@ static std::vector<std::string> namesForPasses(const CompileCommand &options,
   auto isForPasses = [&](StringRef name) {
     return name != "compile.threads" && name != "compile.cpu" &&
            llvm::any_of(table, [&](const ConfigOption &option) {
-             return option.compiled && name == option.name;
+             return option.isCompiled() && name == option.name;
            });
   };
   std::vector<std::string> names;
@@ -216,22 +217,38 @@ static void setConfig(Request &request, const CompileCommand &options,
   checkInput(options, config, errors);
   checkFiles(options, errors);
   checkReduce(options, config, errors);
-  auto isBf16 = [&] {
-    return config.training.mixedPrecisionParam == "bfloat16";
-  };
-  bool isTraced = options.input.empty(), isStated = isBf16();
+  ParamDtype stated = config.training.mixedPrecisionParam;
   int64_t jobRanks = statedRanks(options, config, errors);
   std::string note = resolveConfig(config, jobRanks, errors);
-  // "auto" leaves a text in the types that it states.
-  request.computesInBf16 = isTraced ? isBf16() : isStated;
+  bool isTraced = options.input.empty();
   if (isTraced) {
     checkModel(config, errors);
     checkLossChunks(config, errors);
+  } else {
+    // "auto" leaves a text in the types that it states.
+    config.training.mixedPrecisionParam = stated;
   }
-  request.memoryBudget = readBudget(options, errors);
+  config.pipeline.memoryBudget = readBudget(options, errors);
   errors.throwIfAny();
   if (!note.empty() && isTraced && options.emit == Stage::Library)
     log << note << '\n';
+}
+
+/// Says what follows from the settings, which are resolved, and from the
+/// command line.
+static void setPipeline(RunConfig &config, const CompileCommand &options) {
+  CompileOptions::Pipeline &pipeline = config.pipeline;
+  pipeline.train = !options.programsOnly.value_or(false);
+  pipeline.mesh = options.mesh.value_or("");
+  if (options.input.empty())
+    pipeline.mesh = meshOf(config);
+  else if (pipeline.mesh.empty() && pipeline.train)
+    pipeline.mesh = "dp_shard=1";
+  pipeline.lossParts = config.training.lossMean == LossMean::Rank
+                           ? dataParallelRanks(config)
+                           : 1;
+  pipeline.microbatches = microbatches(config);
+  pipeline.plan = options.plan.value_or("");
 }
 
 Request fsdp::makeRequest(const CompileCommand &options,
@@ -239,13 +256,7 @@ Request fsdp::makeRequest(const CompileCommand &options,
   Request request;
   setConfig(request, options, log);
   request.input = options.input;
-  request.train = !options.programsOnly.value_or(false);
-  request.mesh = options.mesh.value_or("");
-  if (options.input.empty())
-    request.mesh = meshOf(request.config);
-  else if (request.mesh.empty() && request.train)
-    request.mesh = "dp_shard=1";
-  request.planFile = options.plan.value_or("");
+  setPipeline(request.config, options);
   request.forPasses = namesForPasses(options, request.config);
   request.emit = options.emit;
   request.output = options.output;

@@ -22,13 +22,13 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
                        const Dataset &data) {
   RunState state;
   state.seed = static_cast<uint64_t>(config.training.seed);
-  state.dataset = config.training.dataset;
+  state.dataset = spelled(config.training.dataset);
   state.datasetPath = absolutePath(config.training.datasetPath);
   state.datasetBytes = data.source().size();
   state.trainBytes = data.trainBytes();
   state.datasetChecksum = data.source().checksum();
   if (const auto *ids = dynamic_cast<const IdsDataset *>(&data)) {
-    state.idsType = config.training.idsDtype;
+    state.idsType = spelled(config.training.idsDtype);
     if (const DataFile *mask = ids->maskSource())
       state.maskChecksum = mask->checksum();
   }

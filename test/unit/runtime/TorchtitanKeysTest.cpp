@@ -116,7 +116,7 @@ TEST(TorchtitanKeys, SetKeysOfOurs) {
   for (const char *value : {"none", "full"}) {
     RunConfig config;
     applyConfigOverrides(config, {"--" + mode, value});
-    EXPECT_EQ(config.compile.recompute, value);
+    EXPECT_EQ(spelled(config.compile.recompute), value);
   }
   EXPECT_EQ(errorOf(mode, "\"selective\""),
             "activation_checkpoint.mode = \"selective\" is not supported (the "
@@ -129,7 +129,7 @@ TEST(TorchtitanKeys, SetKeysOfOurs) {
     RunConfig config;
     std::string problem =
         messageOf([&] { applyConfigOverrides(config, args); });
-    return problem.empty() ? config.compile.recompute : problem;
+    return problem.empty() ? spelled(config.compile.recompute) : problem;
   };
   const std::string full = "--" + mode + "=full";
   const std::string none = "--" + mode + "=none";
