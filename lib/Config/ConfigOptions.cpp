@@ -25,15 +25,16 @@ template <typename T> static std::string text(const std::optional<T> &value) {
   return value ? text(*value) : "unset";
 }
 
+static std::string text(const ChoicePlace &place) { return place.text(); }
+static std::string text(const ChoiceListPlace &place) {
+  return text(place.texts());
+}
+template <typename T> static std::string text(const T *place) {
+  return text(*place);
+}
+
 std::string ConfigOption::text() const {
-  if (const auto *choice = std::get_if<ChoicePlace>(&place))
-    return choice->text();
-  auto textAt = [](const auto &value) -> std::string {
-    if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>)
-      return ::text(*value);
-    return "";
-  };
-  return std::visit(textAt, place);
+  return std::visit([](const auto &value) { return ::text(value); }, place);
 }
 
 std::string ConfigOption::typeName() const {
@@ -47,6 +48,7 @@ std::string ConfigOption::typeName() const {
     std::string operator()(std::optional<double> *) { return "number"; }
     std::string operator()(std::vector<std::string> *) { return "list"; }
     std::string operator()(const ChoicePlace &) { return "string"; }
+    std::string operator()(const ChoiceListPlace &) { return "list"; }
   };
   return std::visit(Name(), place);
 }

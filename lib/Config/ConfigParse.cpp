@@ -164,6 +164,10 @@ struct Store {
     const auto *text = std::get_if<std::string>(&value);
     return text && place.set(*text);
   }
+  bool operator()(const ChoiceListPlace &place) {
+    const auto *texts = std::get_if<std::vector<std::string>>(&value);
+    return texts && place.set(*texts);
+  }
   bool operator()(double *place) {
     if (const auto *integer = std::get_if<int64_t>(&value)) {
       *place = static_cast<double>(*integer);

@@ -45,6 +45,9 @@ static ordered_json valueOf(const std::optional<T> *value) {
   return **value;
 }
 static ordered_json valueOf(const ChoicePlace &choice) { return choice.text(); }
+static ordered_json valueOf(const ChoiceListPlace &list) {
+  return list.texts();
+}
 
 /// Numbers, booleans, texts and lists of texts.
 static ordered_json orderedSettings(RunConfig config) {

@@ -31,16 +31,17 @@ enum class Decides {
 
 /// One option: its place in a struct, what it may hold and what it means.
 struct ConfigOption {
-  using Place = std::variant<bool *, int64_t *, double *, std::string *,
-                             std::optional<bool> *, std::optional<int64_t> *,
-                             std::optional<double> *,
-                             std::vector<std::string> *, ChoicePlace>;
+  using Place =
+      std::variant<bool *, int64_t *, double *, std::string *,
+                   std::optional<bool> *, std::optional<int64_t> *,
+                   std::optional<double> *, std::vector<std::string> *,
+                   ChoicePlace, ChoiceListPlace>;
   std::string name; // "training.steps"
   Place place;
   std::string doc;
   double min, max; // bounds of a number, inclusive
-  std::vector<std::string>
-      choices; // of an enumeration, a string, or each of a list; empty: any
+  /// Of an enumeration, a text, or each of a list; empty: any.
+  std::vector<std::string> choices;
   Decides decides;
   bool isLine = false; // a string that must be one plain line
 
@@ -70,14 +71,17 @@ public:
   void decide(Decides what) { decides = what; }
 
   template <typename T> void add(const char *name, T &place, const char *doc) {
-    if constexpr (std::is_enum_v<T>) {
-      ChoicePlace choice(place);
-      std::vector<std::string> names = choice.names();
-      rows.push_back({name, std::move(choice), doc, -kAny, kAny,
-                      std::move(names), decides});
-    } else {
+    if constexpr (std::is_enum_v<T>)
+      rows.push_back({name, ChoicePlace(place), doc, -kAny, kAny,
+                      allSpellings<T>(), decides});
+    else
       add(name, place, -kAny, kAny, doc);
-    }
+  }
+  /// A list of values of an enumeration.
+  template <typename E, typename = std::enable_if_t<std::is_enum_v<E>>>
+  void add(const char *name, std::vector<E> &place, const char *doc) {
+    rows.push_back({name, ChoiceListPlace(place), doc, -kAny, kAny,
+                    allSpellings<E>(), decides});
   }
   /// A number.
   template <typename T>
@@ -85,10 +89,9 @@ public:
            const char *doc) {
     rows.push_back({name, &place, doc, min, max, {}, decides});
   }
-  /// A text, or a list of texts, of `choices`.
-  template <typename T>
-  void add(const char *name, T &place, std::vector<std::string> choices,
-           const char *doc) {
+  /// A text of `choices`.
+  void add(const char *name, std::string &place,
+           std::vector<std::string> choices, const char *doc) {
     rows.push_back(
         {name, &place, doc, -kAny, kAny, std::move(choices), decides});
   }

@@ -46,6 +46,16 @@ template <> struct Spellings<AsyncMode> {
       {AsyncMode::AsyncWithPinnedMemory, "async_with_pinned_mem"}};
 };
 
+/// What a run may begin anew.
+enum class CheckpointPart { Optimizer, LrScheduler, DataLoader, TrainState };
+template <> struct Spellings<CheckpointPart> {
+  static constexpr Spelling<CheckpointPart> all[] = {
+      {CheckpointPart::Optimizer, "optimizer"},
+      {CheckpointPart::LrScheduler, "lr_scheduler"},
+      {CheckpointPart::DataLoader, "dataloader"},
+      {CheckpointPart::TrainState, "train_state"}};
+};
+
 enum class SaveErrorPolicy { Stop, Continue };
 template <> struct Spellings<SaveErrorPolicy> {
   static constexpr Spelling<SaveErrorPolicy> all[] = {
@@ -155,7 +165,7 @@ struct RunConfig : CompileOptions {
     ExportDtype exportDtype = ExportDtype::Float32;
     bool createSeedCheckpoint = false;
     AsyncMode asyncMode = AsyncMode::Disabled;
-    std::vector<std::string> excludeFromLoading;
+    std::vector<CheckpointPart> excludeFromLoading;
     bool enableFirstStepCheckpoint = false, loadOnly = false;
     SaveErrorPolicy onError = SaveErrorPolicy::Stop;
     double gracePeriodSeconds = 120;
@@ -212,7 +222,6 @@ struct RunConfig : CompileOptions {
                 "the step to go on from; -1: the newest");
       table.add(
           "checkpoint.exclude_from_loading", excludeFromLoading,
-          {"optimizer", "lr_scheduler", "dataloader", "train_state"},
           "what begins anew: the optimizer's moments; the learning rate's "
           "schedule; the order of the data, whose settings may then differ; "
           "the count of steps. On the command line with commas between");

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace fsdp {
@@ -49,6 +50,14 @@ template <typename E> std::optional<E> readSpelling(const std::string &text) {
   return std::nullopt;
 }
 
+/// The texts of all values, in the order of the table.
+template <typename E> std::vector<std::string> allSpellings() {
+  std::vector<std::string> names;
+  for (const Spelling<E> &row : Spellings<E>::all)
+    names.emplace_back(row.name);
+  return names;
+}
+
 /// The place of a value of any enumeration that has spellings.
 class ChoicePlace {
 public:
@@ -62,22 +71,52 @@ public:
           if (value)
             *static_cast<E *>(to) = *value;
           return value.has_value();
-        }) {
-    for (const Spelling<E> &row : Spellings<E>::all)
-      allNames.emplace_back(row.name);
-  }
+        }) {}
 
   /// The text of the value in that place.
   std::string text() const { return getText(place); }
   /// Puts there what `text` says; false if that is no value.
   bool set(const std::string &text) const { return setText(place, text); }
-  const std::vector<std::string> &names() const { return allNames; }
 
 private:
   void *place;
   std::string (*getText)(const void *);
   bool (*setText)(void *, const std::string &);
-  std::vector<std::string> allNames;
+};
+
+/// The place of a list of values of any enumeration that has spellings.
+class ChoiceListPlace {
+public:
+  template <typename E>
+  explicit ChoiceListPlace(std::vector<E> &place)
+      : place(&place), getTexts([](const void *from) {
+          std::vector<std::string> texts;
+          for (E value : *static_cast<const std::vector<E> *>(from))
+            texts.push_back(spelled(value));
+          return texts;
+        }),
+        setTexts([](void *to, const std::vector<std::string> &texts) {
+          std::vector<E> values;
+          for (const std::string &text : texts) {
+            std::optional<E> value = readSpelling<E>(text);
+            if (!value)
+              return false;
+            values.push_back(*value);
+          }
+          *static_cast<std::vector<E> *>(to) = std::move(values);
+          return true;
+        }) {}
+
+  std::vector<std::string> texts() const { return getTexts(place); }
+  /// Puts there what `texts` say; false if one of them is no value.
+  bool set(const std::vector<std::string> &texts) const {
+    return setTexts(place, texts);
+  }
+
+private:
+  void *place;
+  std::vector<std::string> (*getTexts)(const void *);
+  bool (*setTexts)(void *, const std::vector<std::string> &);
 };
 
 } // namespace fsdp

@@ -408,7 +408,8 @@ TEST(Config, ListsComeFromTomlAndFromTheCommandLine) {
   loadConfig(config, folder.write("run.toml", R"([checkpoint]
 exclude_from_loading = ["optimizer", "dataloader"]
 )"));
-  std::vector<std::string> both = {"optimizer", "dataloader"};
+  std::vector<CheckpointPart> both = {CheckpointPart::Optimizer,
+                                      CheckpointPart::DataLoader};
   EXPECT_EQ(config.checkpoint.excludeFromLoading, both);
   applyConfigOverrides(config, {"--checkpoint.exclude_from_loading="});
   EXPECT_TRUE(config.checkpoint.excludeFromLoading.empty());
