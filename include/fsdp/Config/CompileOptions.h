@@ -158,26 +158,36 @@ template <> struct Spellings<ReduceOrder> {
 // Options
 //===----------------------------------------------------------------------===//
 
+/// A pipeline reads the options that `Passes` and `PassesAlone` decide; the
+/// others of a section are what a run says besides.
 struct CompileOptions {
   struct Optimizer {
-    OptimizerKind name =
-        OptimizerKind::AdamW; // or "none": gradients stay in their ranges
+    /// None: gradients stay in their ranges.
+    OptimizerKind name = OptimizerKind::AdamW;
     double lr = 8e-4, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1;
 
     void describe(OptionTable &table) {
       table.decide(Decides::Passes);
-      table.add(
-          "optimizer.name", name,
-          "none leaves the gradients in their ranges and updates nothing");
+      table
+          .add("optimizer.name", name,
+               "none leaves the gradients in their ranges and updates nothing")
+          .inTorchtitan("\"AdamW\"");
       table.decide(Decides::Run);
-      table.add("optimizer.lr", lr, 0, OptionTable::kAny, "peak learning rate");
+      table.add("optimizer.lr", lr, 0, OptionTable::kAny, "peak learning rate")
+          .inTorchtitan("8e-4");
       table.decide(Decides::Passes);
-      table.add("optimizer.beta1", beta1, 0, 1, "decay of the first moment");
-      table.add("optimizer.beta2", beta2, 0, 1, "decay of the second moment");
-      table.add("optimizer.eps", eps, 0, 1,
-                "added to the root of the second moment");
-      table.add("optimizer.weight_decay", weightDecay, 0, OptionTable::kAny,
-                "decoupled weight decay");
+      table.add("optimizer.beta1", beta1, 0, 1, "decay of the first moment")
+          .inTorchtitan("0.9");
+      table.add("optimizer.beta2", beta2, 0, 1, "decay of the second moment")
+          .inTorchtitan("0.95");
+      table
+          .add("optimizer.eps", eps, 0, 1,
+               "added to the root of the second moment")
+          .inTorchtitan("1e-8");
+      table
+          .add("optimizer.weight_decay", weightDecay, 0, OptionTable::kAny,
+               "decoupled weight decay")
+          .inTorchtitan("0.1");
     }
   } optimizer;
 
@@ -188,8 +198,9 @@ struct CompileOptions {
     int64_t steps = 10000, seed = 42;
     DatasetKind dataset = DatasetKind::Bytes;
     std::string datasetPath;
-    IdsDtype idsDtype = IdsDtype::U16; // with DatasetKind::Ids
-    std::string idsMaskPath;           // the same
+    /// With DatasetKind::Ids.
+    IdsDtype idsDtype = IdsDtype::U16;
+    std::string idsMaskPath;
     ParamDtype mixedPrecisionParam = ParamDtype::Auto;
     ReduceDtype mixedPrecisionReduce = ReduceDtype::Float32;
     LossMean lossMean = LossMean::Global;
@@ -198,46 +209,69 @@ struct CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Artifact);
-      table.add("training.local_batch_size", localBatchSize, 1, kMaxDimension,
-                "sequences per rank and microbatch");
-      table.add(
-          "training.global_batch_size", globalBatchSize, -1,
-          OptionTable::kMaxInt,
-          "sequences of all ranks per step, a multiple of "
-          "training.local_batch_size times the data-parallel ranks: so many "
-          "microbatches add up their gradients; unset or -1: one");
-      table.add("training.seq_len", seqLen, 1, kMaxDimension,
-                "tokens per sequence");
+      table
+          .add("training.local_batch_size", localBatchSize, 1, kMaxDimension,
+               "sequences per rank and microbatch")
+          .inTorchtitan("8");
+      table
+          .add("training.global_batch_size", globalBatchSize, -1,
+               OptionTable::kMaxInt,
+               "sequences of all ranks per step, a multiple of "
+               "training.local_batch_size times the data-parallel ranks: so "
+               "many "
+               "microbatches add up their gradients; unset or -1: one")
+          .inTorchtitan("-1");
+      table
+          .add("training.seq_len", seqLen, 1, kMaxDimension,
+               "tokens per sequence")
+          .inTorchtitan("2048");
       table.decide(Decides::Passes);
-      table.add("training.max_norm", maxNorm, 0, OptionTable::kAny,
-                "gradients are clipped to this norm; 0: not at all");
-      table.add(
-          "training.mixed_precision_param", mixedPrecisionParam,
-          "type in which parameters are gathered and used; auto: bfloat16 "
-          "where the CPU has AMX, else float32");
+      table
+          .add("training.max_norm", maxNorm, 0, OptionTable::kAny,
+               "gradients are clipped to this norm; 0: not at all")
+          .inTorchtitan("1.0");
+      table
+          .add("training.mixed_precision_param", mixedPrecisionParam,
+               "type in which parameters are gathered and used; auto: bfloat16 "
+               "where the CPU has AMX, else float32")
+          .inTorchtitan("\"bfloat16\"",
+                        "which is bfloat16 where the CPU has AMX");
       table.decide(Decides::Artifact);
-      table.add("training.mixed_precision_reduce", mixedPrecisionReduce,
-                "type in which gradients are reduced");
+      table
+          .add("training.mixed_precision_reduce", mixedPrecisionReduce,
+               "type in which gradients are reduced")
+          .inTorchtitan("\"float32\"");
       table.add(
           "training.loss_mean", lossMean,
           "global: the mean over the labels of the whole batch; rank: the "
           "mean of the data-parallel ranks' means, as DDP and FSDP2 train, "
           "which differs where labels are ignored");
       table.decide(Decides::Run);
-      table.add("training.steps", steps, 1, OptionTable::kMaxInt,
-                "training steps");
-      table.add("training.seed", seed, 0, OptionTable::kMaxInt,
-                "of the initial values, the sampled windows and the sample");
-      table.add(
-          "training.dataset", dataset,
-          "bytes: every byte of a text file is a token; ids: token ids that "
-          "a tokenizer made, one behind the other in a file. Bytes are "
-          "refused for a model with a tokenizer, and have to be said for one "
-          "whose vocabulary is not 256");
-      table.add(
-          "training.dataset_path", datasetPath,
-          "the text file, or the file of ids; a relative path starts at the "
-          "current directory");
+      table
+          .add("training.steps", steps, 1, OptionTable::kMaxInt,
+               "training steps")
+          .inTorchtitan("10000");
+      table
+          .add("training.seed", seed, 0, OptionTable::kMaxInt,
+               "of the initial values, the sampled windows and the sample")
+          .inTorchtitan("", "debug.seed in the last version");
+      table
+          .add("training.dataset", dataset,
+               "bytes: every byte of a text file is a token; ids: token ids "
+               "that "
+               "a tokenizer made, one behind the other in a file. Bytes are "
+               "refused for a model with a tokenizer, and have to be said for "
+               "one "
+               "whose vocabulary is not 256")
+          .inTorchtitan(
+              "\"c4_test\"", "",
+              "training.dataset_path, a file of text or of token ids");
+      table
+          .add("training.dataset_path", datasetPath,
+               "the text file, or the file of ids; a relative path starts at "
+               "the "
+               "current directory")
+          .inTorchtitan("unset", "the file of text or ids");
       table.add("training.ids_dtype", idsDtype,
                 "type of the ids in training.dataset_path, little-endian; a "
                 "vocabulary of more than 65,536 ids asks for it in words");
@@ -268,32 +302,43 @@ struct CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Artifact);
-      table.add("parallelism.data_parallel_replicate_degree",
-                dataParallelReplicateDegree, 1, kMaxRanks,
-                "groups of ranks that hold the same shards");
-      table.add("parallelism.data_parallel_shard_degree",
-                dataParallelShardDegree, -1, kMaxRanks,
-                "ranks over which a parameter is sharded; -1: the rest of the "
-                "ranks");
-      table.add("parallelism.tensor_parallel_degree", tensorParallelDegree, 1,
-                kMaxRanks, "ranks that compute a layer together");
+      table
+          .add("parallelism.data_parallel_replicate_degree",
+               dataParallelReplicateDegree, 1, kMaxRanks,
+               "groups of ranks that hold the same shards")
+          .inTorchtitan("1");
+      table
+          .add("parallelism.data_parallel_shard_degree",
+               dataParallelShardDegree, -1, kMaxRanks,
+               "ranks over which a parameter is sharded; -1: the rest of the "
+               "ranks")
+          .inTorchtitan("-1");
+      table
+          .add("parallelism.tensor_parallel_degree", tensorParallelDegree, 1,
+               kMaxRanks, "ranks that compute a layer together")
+          .inTorchtitan("1");
       table.decide(Decides::Passes);
       table.add(
           "parallelism.sequence_parallel", sequenceParallel,
           "with tensor parallelism: activations between layers are cut along "
           "the sequence");
-      table.add(
-          "parallelism.disable_loss_parallel", disableLossParallel,
-          "with tensor parallelism: every rank computes all logits and the "
-          "whole loss; false: they are cut along the sequence");
+      table
+          .add(
+              "parallelism.disable_loss_parallel", disableLossParallel,
+              "with tensor parallelism: every rank computes all logits and the "
+              "whole loss; false: they are cut along the sequence")
+          .inTorchtitan("false");
       table.add(
           "parallelism.placement_policy", placementPolicy,
           "TOML file with rules where parameters and activations lie; empty: "
           "the tensor-parallel plan of Llama");
-      table.add(
-          "parallelism.fsdp_reshard_after_forward", fsdpReshardAfterForward,
-          "whether the backward pass gathers parameters again; default: all "
-          "but the last unit");
+      table
+          .add("parallelism.fsdp_reshard_after_forward",
+               fsdpReshardAfterForward,
+               "whether the backward pass gathers parameters again; default: "
+               "all "
+               "but the last unit")
+          .inTorchtitan("\"default\"");
     }
   } parallelism;
 

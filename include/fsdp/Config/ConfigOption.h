@@ -29,6 +29,14 @@ enum class Decides {
   PassesAlone ///< `fsdp-train` takes it; it is no key of a run.
 };
 
+/// A key that torchtitan has under the same name.
+struct InTorchtitan {
+  std::string standard; // its default there; "unset": None, empty: it has no
+                        // such key any more
+  std::string note;     // what is so here
+  std::string instead;  // of values that are refused here
+};
+
 /// One option: its place in a struct, what it may hold and what it means.
 struct ConfigOption {
   using Place =
@@ -44,12 +52,17 @@ struct ConfigOption {
   std::vector<std::string> choices;
   Decides decides;
   bool isLine = false; // a string that must be one plain line
+  std::optional<InTorchtitan> torchtitan = std::nullopt;
 
   /// The present value as canonical text; "unset" for an empty optional.
   std::string text() const;
   /// "integer", "number", "boolean", "string" or "list"; an enumeration is
   /// written as a string.
   std::string typeName() const;
+  void inTorchtitan(std::string standard, std::string note = "",
+                    std::string instead = "") {
+    torchtitan = {std::move(standard), std::move(note), std::move(instead)};
+  }
   /// Whether an artifact depends on it.
   bool isCompiled() const {
     return decides == Decides::Artifact || decides == Decides::Passes;
@@ -70,40 +83,46 @@ public:
   /// What the rows that follow decide.
   void decide(Decides what) { decides = what; }
 
-  template <typename T> void add(const char *name, T &place, const char *doc) {
+  template <typename T>
+  ConfigOption &add(const char *name, T &place, const char *doc) {
     if constexpr (std::is_enum_v<T>)
-      rows.push_back({name, ChoicePlace(place), doc, -kAny, kAny,
-                      allSpellings<T>(), decides});
+      return append({name, ChoicePlace(place), doc, -kAny, kAny,
+                     allSpellings<T>(), decides});
     else
-      add(name, place, -kAny, kAny, doc);
+      return add(name, place, -kAny, kAny, doc);
   }
   /// A list of values of an enumeration.
   template <typename E, typename = std::enable_if_t<std::is_enum_v<E>>>
-  void add(const char *name, std::vector<E> &place, const char *doc) {
-    rows.push_back({name, ChoiceListPlace(place), doc, -kAny, kAny,
-                    allSpellings<E>(), decides});
+  ConfigOption &add(const char *name, std::vector<E> &place, const char *doc) {
+    return append({name, ChoiceListPlace(place), doc, -kAny, kAny,
+                   allSpellings<E>(), decides});
   }
   /// A number.
   template <typename T>
-  void add(const char *name, T &place, double min, double max,
-           const char *doc) {
-    rows.push_back({name, &place, doc, min, max, {}, decides});
+  ConfigOption &add(const char *name, T &place, double min, double max,
+                    const char *doc) {
+    return append({name, &place, doc, min, max, {}, decides});
   }
   /// A text of `choices`.
-  void add(const char *name, std::string &place,
-           std::vector<std::string> choices, const char *doc) {
-    rows.push_back(
+  ConfigOption &add(const char *name, std::string &place,
+                    std::vector<std::string> choices, const char *doc) {
+    return append(
         {name, &place, doc, -kAny, kAny, std::move(choices), decides});
   }
   /// Text that others show or keep: isPlainLine.
-  void addLine(const char *name, std::string &place, const char *doc) {
-    add(name, place, doc);
-    rows.back().isLine = true;
+  ConfigOption &addLine(const char *name, std::string &place, const char *doc) {
+    ConfigOption &row = add(name, place, doc);
+    row.isLine = true;
+    return row;
   }
 
   std::vector<ConfigOption> rows;
 
 private:
+  ConfigOption &append(ConfigOption row) {
+    return rows.emplace_back(std::move(row));
+  }
+
   Decides decides = Decides::Run;
 };
 

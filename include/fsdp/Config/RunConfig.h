@@ -70,9 +70,12 @@ struct RunConfig : CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Run);
-      table.addLine("job.description", description, "one line for people");
-      table.add("job.dump_folder", dumpFolder,
-                "folder of everything the run writes");
+      table.addLine("job.description", description, "one line for people")
+          .inTorchtitan("\"default job\"");
+      table
+          .add("job.dump_folder", dumpFolder,
+               "folder of everything the run writes")
+          .inTorchtitan("\"./outputs\"");
     }
   } job;
 
@@ -86,16 +89,22 @@ struct RunConfig : CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Artifact);
-      table.add("model.name", name, {"llama3"}, "family of the model");
-      table.add(
-          "model.flavor", flavor,
-          "size of the model: debugmodel, 1B, 3B, 8B, 70B or 405B, or the "
-          "path of a Hugging Face directory or config.json; the keys below "
-          "change single dimensions");
-      table.add("model.hf_assets_path", hfAssetsPath,
-                "a Hugging Face directory; its config.json, if it has one, "
-                "describes the model, with which a stated flavor must agree; a "
-                "relative path starts at the current directory");
+      table.add("model.name", name, {"llama3"}, "family of the model")
+          .inTorchtitan("\"llama3\"");
+      table
+          .add(
+              "model.flavor", flavor,
+              "size of the model: debugmodel, 1B, 3B, 8B, 70B or 405B, or the "
+              "path of a Hugging Face directory or config.json; the keys below "
+              "change single dimensions")
+          .inTorchtitan("\"debugmodel\"", "or a Hugging Face directory");
+      table
+          .add("model.hf_assets_path", hfAssetsPath,
+               "a Hugging Face directory; its config.json, if it has one, "
+               "describes the model, with which a stated flavor must agree; a "
+               "relative path starts at the current directory")
+          .inTorchtitan("\"./tests/assets/tokenizer\"",
+                        "the model, by its config.json, and no tokenizer");
       table.add("model.dim", dim, 1, kMaxDimension, "width of the model");
       table.add("model.n_layers", nLayers, 1, kMaxLayers, "number of blocks");
       table.add("model.n_heads", nHeads, 1, kMaxDimension, "attention heads");
@@ -121,18 +130,25 @@ struct RunConfig : CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Run);
-      table.add("lr_scheduler.warmup_steps", warmupSteps, 0,
-                OptionTable::kMaxInt,
-                "steps over which the rate rises linearly; more than "
-                "training.steps: over all steps, with a warning");
-      table.add(
-          "lr_scheduler.decay_ratio", decayRatio, 0, 1,
-          "share of the steps, at their end, over which the rate falls; unset: "
-          "all after the warm-up; more than those: all after the warm-up, "
-          "with a warning");
-      table.add("lr_scheduler.decay_type", decayType, "how the rate falls");
-      table.add("lr_scheduler.min_lr_factor", minLrFactor, 0, 1,
-                "where the rate ends, as a share of its peak");
+      table
+          .add("lr_scheduler.warmup_steps", warmupSteps, 0,
+               OptionTable::kMaxInt,
+               "steps over which the rate rises linearly; more than "
+               "training.steps: over all steps, with a warning")
+          .inTorchtitan("200");
+      table
+          .add("lr_scheduler.decay_ratio", decayRatio, 0, 1,
+               "share of the steps, at their end, over which the rate falls; "
+               "unset: "
+               "all after the warm-up; more than those: all after the warm-up, "
+               "with a warning")
+          .inTorchtitan("unset");
+      table.add("lr_scheduler.decay_type", decayType, "how the rate falls")
+          .inTorchtitan("\"linear\"");
+      table
+          .add("lr_scheduler.min_lr_factor", minLrFactor, 0, 1,
+               "where the rate ends, as a share of its peak")
+          .inTorchtitan("0.0");
     }
   } lrScheduler;
 
@@ -143,12 +159,16 @@ struct RunConfig : CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Run);
-      table.add(
-          "validation.enable", enable,
-          "whether the held-out text or ids are evaluated after the last step");
-      table.add("validation.freq", freq, 0, OptionTable::kMaxInt,
-                "steps between two evaluations of what is held out; 0: only "
-                "after the last step");
+      table
+          .add("validation.enable", enable,
+               "whether the held-out text or ids are evaluated after the last "
+               "step")
+          .inTorchtitan("false");
+      table
+          .add("validation.freq", freq, 0, OptionTable::kMaxInt,
+               "steps between two evaluations of what is held out; 0: only "
+               "after the last step")
+          .inTorchtitan("10", "and once at the end");
       table.add(
           "validation.fraction", fraction, 0, 0.9,
           "share of the text or ids, at their end, that is never sampled");
@@ -172,63 +192,92 @@ struct RunConfig : CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Run);
-      table.add(
-          "checkpoint.enable", enable,
-          "whether the run saves checkpoints, and goes on from the newest "
-          "one in its folder");
-      table.add(
-          "checkpoint.folder", folder,
-          "folder of the checkpoints, one directory step-N each; a relative "
-          "path starts at job.dump_folder");
-      table.add("checkpoint.interval", interval, 1, OptionTable::kMaxInt,
-                "steps between two checkpoints; the last step always has one");
-      table.add(
-          "checkpoint.initial_load_path", initialLoadPath,
-          "a checkpoint (step-N or a folder of them) or a directory of "
-          "Hugging Face to begin with; used only while the run's own folder "
-          "has no checkpoint");
-      table.add("checkpoint.initial_load_model_only", initialLoadModelOnly,
-                "of checkpoint.initial_load_path take the parameters alone and "
-                "begin with step 1; false: go on where it stands");
-      table.add("checkpoint.initial_load_in_hf", initialLoadInHf,
-                "checkpoint.initial_load_path has to be a directory of Hugging "
-                "Face; false: what it is is found out");
-      table.add("checkpoint.last_save_model_only", lastSaveModelOnly,
-                "the checkpoint of the last step has the parameters alone, in "
-                "checkpoint.export_dtype: no run can go on from it");
-      table.add(
-          "checkpoint.last_save_in_hf", lastSaveInHf,
-          "behind the last step write its parameters as a directory of "
-          "Hugging Face too, step-N-hf beside step-N, in "
-          "checkpoint.export_dtype; with checkpoint.last_save_model_only");
-      table.add("checkpoint.export_dtype", exportDtype,
-                "type of the parameters of checkpoint.last_save_model_only and "
-                "checkpoint.last_save_in_hf");
-      table.add(
-          "checkpoint.create_seed_checkpoint", createSeedCheckpoint,
-          "save the initial values as step-0 and end; runs of any mesh that "
-          "find it start from it");
-      table.add(
-          "checkpoint.async_mode", asyncMode,
-          "disabled: a save is written before the next step begins; async: "
-          "the next step begins when the rank's part is copied to staging "
-          "memory, which a thread writes; async_with_pinned_mem: the same "
-          "as async, as copies from a GPU go through pinned memory anyway; "
-          "the staging memory itself is not pinned");
-      table.add("checkpoint.keep_latest_k", keepLatestK, 0,
-                OptionTable::kMaxInt,
-                "so many checkpoints stay, at least 2; 0: all");
-      table.add("checkpoint.load_step", loadStep, -1, OptionTable::kMaxInt,
-                "the step to go on from; -1: the newest");
-      table.add(
-          "checkpoint.exclude_from_loading", excludeFromLoading,
-          "what begins anew: the optimizer's moments; the learning rate's "
-          "schedule; the order of the data, whose settings may then differ; "
-          "the count of steps. On the command line with commas between");
-      table.add("checkpoint.enable_first_step_checkpoint",
-                enableFirstStepCheckpoint,
-                "save behind step 1 too, to see early whether saving works");
-      table.add("checkpoint.load_only", loadOnly, "load and never save");
+      table
+          .add("checkpoint.enable", enable,
+               "whether the run saves checkpoints, and goes on from the newest "
+               "one in its folder")
+          .inTorchtitan("false");
+      table
+          .add("checkpoint.folder", folder,
+               "folder of the checkpoints, one directory step-N each; a "
+               "relative "
+               "path starts at job.dump_folder")
+          .inTorchtitan("\"checkpoint\"");
+      table
+          .add("checkpoint.interval", interval, 1, OptionTable::kMaxInt,
+               "steps between two checkpoints; the last step always has one")
+          .inTorchtitan("500");
+      table
+          .add("checkpoint.initial_load_path", initialLoadPath,
+               "a checkpoint (step-N or a folder of them) or a directory of "
+               "Hugging Face to begin with; used only while the run's own "
+               "folder "
+               "has no checkpoint")
+          .inTorchtitan("unset");
+      table
+          .add("checkpoint.initial_load_model_only", initialLoadModelOnly,
+               "of checkpoint.initial_load_path take the parameters alone and "
+               "begin with step 1; false: go on where it stands")
+          .inTorchtitan("true");
+      table
+          .add("checkpoint.initial_load_in_hf", initialLoadInHf,
+               "checkpoint.initial_load_path has to be a directory of Hugging "
+               "Face; false: what it is is found out")
+          .inTorchtitan("false", "what the path is is found out anyway");
+      table
+          .add("checkpoint.last_save_model_only", lastSaveModelOnly,
+               "the checkpoint of the last step has the parameters alone, in "
+               "checkpoint.export_dtype: no run can go on from it")
+          .inTorchtitan("true", "so that a run that is over can be prolonged");
+      table
+          .add("checkpoint.last_save_in_hf", lastSaveInHf,
+               "behind the last step write its parameters as a directory of "
+               "Hugging Face too, step-N-hf beside step-N, in "
+               "checkpoint.export_dtype; with checkpoint.last_save_model_only")
+          .inTorchtitan("false", "beside the step, as step-N-hf");
+      table
+          .add("checkpoint.export_dtype", exportDtype,
+               "type of the parameters of checkpoint.last_save_model_only and "
+               "checkpoint.last_save_in_hf")
+          .inTorchtitan("\"float32\"", "", "fsdp-checkpoint export --dtype");
+      table
+          .add("checkpoint.create_seed_checkpoint", createSeedCheckpoint,
+               "save the initial values as step-0 and end; runs of any mesh "
+               "that "
+               "find it start from it")
+          .inTorchtitan("false", "on any number of ranks");
+      table
+          .add(
+              "checkpoint.async_mode", asyncMode,
+              "disabled: a save is written before the next step begins; async: "
+              "the next step begins when the rank's part is copied to staging "
+              "memory, which a thread writes; async_with_pinned_mem: the same "
+              "as async, as copies from a GPU go through pinned memory anyway; "
+              "the staging memory itself is not pinned")
+          .inTorchtitan("\"disabled\"",
+                        "async_with_pinned_mem is the same as async");
+      table
+          .add("checkpoint.keep_latest_k", keepLatestK, 0, OptionTable::kMaxInt,
+               "so many checkpoints stay, at least 2; 0: all")
+          .inTorchtitan("10");
+      table
+          .add("checkpoint.load_step", loadStep, -1, OptionTable::kMaxInt,
+               "the step to go on from; -1: the newest")
+          .inTorchtitan("-1");
+      table
+          .add("checkpoint.exclude_from_loading", excludeFromLoading,
+               "what begins anew: the optimizer's moments; the learning rate's "
+               "schedule; the order of the data, whose settings may then "
+               "differ; "
+               "the count of steps. On the command line with commas between")
+          .inTorchtitan("[]");
+      table
+          .add("checkpoint.enable_first_step_checkpoint",
+               enableFirstStepCheckpoint,
+               "save behind step 1 too, to see early whether saving works")
+          .inTorchtitan("false");
+      table.add("checkpoint.load_only", loadOnly, "load and never save")
+          .inTorchtitan("false");
       table.add("checkpoint.on_error", onError,
                 "a checkpoint that could not be written: stop ends the run, "
                 "continue warns and tries again at the next save (the last has "
@@ -247,8 +296,10 @@ struct RunConfig : CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Run);
-      table.add("metrics.log_freq", logFreq, 1, OptionTable::kMaxInt,
-                "steps between two lines on the console");
+      table
+          .add("metrics.log_freq", logFreq, 1, OptionTable::kMaxInt,
+               "steps between two lines on the console")
+          .inTorchtitan("10", "lines on the console; metrics.jsonl has all");
       table.addLine(
           "metrics.jsonl", jsonl,
           "file in the dump folder for one JSON object per step; empty: "

@@ -46,8 +46,12 @@ static std::string refusal(const Key &key, const std::string &literal) {
 TEST(TorchtitanKeys, AreOursOrNotAsTheTableSays) {
   RunConfig config;
   std::set<std::string> ours, names;
-  for (const ConfigOption &option : configOptions(config))
+  for (const ConfigOption &option : configOptions(config)) {
     ours.insert(option.name);
+    EXPECT_EQ(findTorchtitanKey(option.name) != nullptr,
+              option.torchtitan.has_value())
+        << option.name;
+  }
   for (const Key &key : torchtitanKeys()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
     EXPECT_EQ(ours.count(key.name), key.fate == Key::Works) << key.name;
