@@ -59,10 +59,7 @@ def Precision : Pass<"nn-precision", "::mlir::ModuleOp"> {
     Option<"computeDtype", "compute_dtype", "::fsdp::ComputeType",
            /*default=*/"::fsdp::ComputeType::BF16",
            "What parameters are cast to",
-           [{::llvm::cl::values(
-             clEnumValN(::fsdp::ComputeType::F32, "f32",
-                        "nothing: programs stay as they are"),
-             clEnumValN(::fsdp::ComputeType::BF16, "bf16", "bfloat16"))}]>,
+           [{::fsdp::SpelledValues<::fsdp::ComputeType>()}]>,
     ListOption<"wide", "wide", "std::string",
                "Parameters and modules that stay f32: patterns like \"norm,layers.*.attention_norm\"">,
   ];

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Pipelines.h"
+#include "fsdp/Support/Error.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -17,13 +19,16 @@ using namespace fsdp;
 // What: the graph itself
 //===----------------------------------------------------------------------===//
 
-static void addGraph(OpPassManager &pm, const TrainPipelineOptions &options) {
+static void addGraph(OpPassManager &pm, const CompileOptions &options) {
   // First of all: a parameter is sharded in the type that it is used in, and
   // gradients get the types of what they belong to.
-  if (options.computeDtype == ComputeType::F32)
+  // ParamDtype::Auto leaves a text in the types that it states.
+  if (options.training.mixedPrecisionParam != ParamDtype::BFloat16)
     return;
   PrecisionOptions precision;
-  precision.computeDtype = options.computeDtype;
+  precision.computeDtype = ComputeType::BF16;
+  precision.wide.assign(options.pipeline.wide.begin(),
+                        options.pipeline.wide.end());
   pm.addPass(createPrecision(precision));
 }
 
@@ -31,48 +36,57 @@ static void addGraph(OpPassManager &pm, const TrainPipelineOptions &options) {
 // Where: layout of parameters and everything that follows from it
 //===----------------------------------------------------------------------===//
 
-static void addSharding(OpPassManager &pm,
-                        const TrainPipelineOptions &options) {
-  // Before differentiation: sharding is an op like any other, so the gradient
-  // collectives are derived and nobody writes them.
-  if (!options.mesh.empty()) {
-    ShardOptions shard;
-    shard.mesh = options.mesh;
-    shard.mode = options.mode;
-    shard.policyFile = options.policy;
-    shard.sequence = options.sequence;
-    shard.loss = options.loss;
-    pm.addPass(createShard(shard));
-  }
-  if (options.train) {
-    DifferentiateOptions differentiate;
-    differentiate.parts = options.lossParts;
-    pm.addPass(createDifferentiate(differentiate));
-    // Rules of reverse mode repeat what forward has (a transpose, a cast);
-    // merging equal values costs no bit, and later passes see less.
-    pm.addPass(createCanonicalizerPass());
-    pm.addPass(createCSEPass());
-  }
+static void addShard(OpPassManager &pm, const CompileOptions &options) {
+  ShardOptions shard;
+  shard.mesh = options.pipeline.mesh;
+  shard.mode = options.compile.mode;
+  shard.policyFile = options.parallelism.placementPolicy;
+  shard.sequence = options.parallelism.sequenceParallel;
+  shard.loss = !options.parallelism.disableLossParallel;
+  shard.nodeSize = options.pipeline.nodeSize;
+  pm.addPass(createShard(shard));
+}
+
+/// The programs of a training step, made of @forward.
+static void addStep(OpPassManager &pm, const CompileOptions &options) {
+  DifferentiateOptions differentiate;
+  differentiate.parts = options.pipeline.lossParts;
+  pm.addPass(createDifferentiate(differentiate));
+  // Rules of reverse mode repeat what forward has (a transpose, a cast);
+  // merging equal values costs no bit, and later passes see less.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
   // A step of one microbatch is the training program itself.
-  bool accumulates = options.train && options.microbatches != 1;
+  bool accumulates = options.pipeline.microbatches != 1;
   if (accumulates) {
     AccumulateOptions accumulate;
-    accumulate.microbatches = options.microbatches;
-    accumulate.keepGathers = options.keepGathers;
-    accumulate.reduceOnce = options.reduceOnce;
+    accumulate.microbatches = options.pipeline.microbatches;
+    accumulate.keepGathers =
+        options.compile.accumulateGathers == AccumulateGathers::Keep;
+    accumulate.reduceOnce =
+        options.compile.accumulateReduce == AccumulateReduce::Once;
     pm.addPass(createAccumulate(accumulate));
   }
-  if (options.train && options.optimizer) {
+  if (options.optimizer.name != OptimizerKind::None) {
     OptimizerOptions optimizer;
     if (accumulates)
       optimizer.function = "update";
-    optimizer.beta1 = options.beta1;
-    optimizer.beta2 = options.beta2;
-    optimizer.eps = options.eps;
-    optimizer.weightDecay = options.weightDecay;
-    optimizer.maxNorm = options.maxNorm;
+    optimizer.beta1 = options.optimizer.beta1;
+    optimizer.beta2 = options.optimizer.beta2;
+    optimizer.eps = options.optimizer.eps;
+    optimizer.weightDecay = options.optimizer.weightDecay;
+    optimizer.maxNorm = options.training.maxNorm;
     pm.addPass(createOptimizer(optimizer));
   }
+}
+
+static void addSharding(OpPassManager &pm, const CompileOptions &options) {
+  // Before differentiation: sharding is an op like any other, so the gradient
+  // collectives are derived and nobody writes them.
+  if (!options.pipeline.mesh.empty())
+    addShard(pm, options);
+  if (options.pipeline.train)
+    addStep(pm, options);
 
   // The whole step is there, and every value of it gets its place.
   pm.addPass(createPropagate());
@@ -81,13 +95,13 @@ static void addSharding(OpPassManager &pm,
   // needed them whole (a cast and a gather apart would round too early).
   ExpandOptions expand;
   // Libraries add in the type that they are given.
-  expand.widenSums = options.fastReductions;
+  expand.widenSums = options.compile.reduce == ReduceOrder::Fast;
   pm.addPass(createExpand(expand));
   // A rank's rows are its own now, however they are cut over ranks, and the
   // gradients of the loss are there.
-  if (options.lossChunks != 1) {
+  if (options.compile.lossChunks != 1) {
     ChunkLossOptions chunk;
-    chunk.chunks = options.lossChunks;
+    chunk.chunks = options.compile.lossChunks;
     pm.addPass(createChunkLoss(chunk));
   }
 }
@@ -96,20 +110,20 @@ static void addSharding(OpPassManager &pm,
 // When: the plan and the passes that apply it
 //===----------------------------------------------------------------------===//
 
-void fsdp::addPlan(OpPassManager &pm, const TrainPipelineOptions &options) {
+void fsdp::addPlan(OpPassManager &pm, const CompileOptions &options) {
   // Nothing merges ops from here on, so what a plan calls them holds.
   pm.addNestedPass<func::FuncOp>(createAddress());
   PlanOptions plan;
-  plan.file = options.plan;
-  plan.reshard = options.reshard;
-  plan.recompute = options.recompute;
-  plan.bucket = options.bucket;
-  plan.overlap = options.overlap;
+  plan.file = options.pipeline.plan;
+  plan.reshard = options.parallelism.fsdpReshardAfterForward;
+  plan.recompute = options.compile.recompute;
+  plan.bucket = options.compile.bucket != Bucketing::None;
+  plan.overlap = options.compile.overlap != Overlap::None;
   pm.addPass(createPlan(plan));
 }
 
 static void addPlannedSchedule(OpPassManager &pm,
-                               const TrainPipelineOptions &options) {
+                               const CompileOptions &options) {
   // Recomputation clones gathers, so it comes before they are merged.
   pm.addPass(createRemat());
   // Before fusion: a kernel must not join what starts on both sides of a
@@ -118,26 +132,28 @@ static void addPlannedSchedule(OpPassManager &pm,
   // Start and wait last: nothing may move across them afterwards.
   pm.addPass(createOverlap());
   // Kernels form between the waits, so that they hide what they hid before.
-  if (options.fuse)
+  if (options.compile.fuse != Fusion::None)
     pm.addNestedPass<func::FuncOp>(createFuse());
-  pm.addPass(createVerifySchedule());
+  VerifyScheduleOptions limits;
+  limits.maxInFlight = options.pipeline.maxInFlight;
+  pm.addPass(createVerifySchedule(limits));
 }
 
 //===----------------------------------------------------------------------===//
 // In which bytes: exec
 //===----------------------------------------------------------------------===//
 
-static void addArena(OpPassManager &pm, const TrainPipelineOptions &options) {
+static void addArena(OpPassManager &pm, const CompileOptions &options) {
   ExecLowerOptions lower;
-  lower.target = options.target;
-  lower.threads = options.threads;
-  lower.plainAttention = options.plainAttention;
-  lower.fastReductions = options.fastReductions;
+  lower.target = options.pipeline.target;
+  lower.threads = options.compile.threads;
+  lower.plainAttention = options.compile.attention == AttentionKernel::Plain;
+  lower.fastReductions = options.compile.reduce == ReduceOrder::Fast;
   pm.addPass(createExecLower(lower));
   pm.addPass(createBatchCasts());
 
   PlanMemoryOptions memory;
-  memory.memoryBudget = options.memoryBudget;
+  memory.memoryBudget = options.pipeline.memoryBudget;
   pm.addPass(createPlanMemory(memory));
 }
 
@@ -155,8 +171,7 @@ static void addOrder(OpPassManager &pm) {
   pm.addPass(createVerifyExec());
 }
 
-void fsdp::buildTrainPipeline(OpPassManager &pm,
-                              const TrainPipelineOptions &options,
+void fsdp::buildTrainPipeline(OpPassManager &pm, const CompileOptions &options,
                               PipelineLevel last) {
   addGraph(pm, options);
   if (last == PipelineLevel::Graph)
@@ -170,18 +185,64 @@ void fsdp::buildTrainPipeline(OpPassManager &pm,
   addOrder(pm);
 }
 
-void fsdp::addPlannedArena(OpPassManager &pm,
-                           const TrainPipelineOptions &options) {
+void fsdp::addPlannedArena(OpPassManager &pm, const CompileOptions &options) {
   addPlannedSchedule(pm, options);
   addArena(pm, options);
 }
 
+//===----------------------------------------------------------------------===//
+// fsdp-train
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The text of CompileOptions between the braces of `fsdp-train{...}`.
+class TrainPipelineText : public PassPipelineOptions<TrainPipelineText> {
+public:
+  TrainPipelineText() {
+    for (const ConfigOption &row : rows)
+      texts.push_back(std::make_unique<Option<std::string>>(
+          *this, row.name, llvm::cl::desc(row.doc),
+          llvm::cl::init(row.text())));
+  }
+
+  /// Throws fsdp::Error for what an option may not hold.
+  const CompileOptions &read() {
+    for (auto [row, text] : llvm::zip_equal(rows, texts))
+      if (text->hasValue())
+        setOption(row, text->getValue(), "fsdp-train");
+    return options;
+  }
+
+private:
+  CompileOptions options;
+  std::vector<ConfigOption> rows = pipelineOptions(options);
+  std::vector<std::unique_ptr<Option<std::string>>> texts;
+};
+
+} // namespace
+
+static LogicalResult
+addTrainPipeline(OpPassManager &pm, StringRef text,
+                 function_ref<LogicalResult(const Twine &)> refuse) {
+  TrainPipelineText options;
+  if (failed(options.parseFromString(text)))
+    return failure();
+  try {
+    buildTrainPipeline(pm, options.read());
+  } catch (const Error &error) {
+    return refuse(error.what());
+  }
+  return success();
+}
+
 void fsdp::registerFsdpPipelines() {
-  PassPipelineRegistration<TrainPipelineOptions>(
+  registerPassPipeline(
       "fsdp-train",
       "From the graph of a model (@forward) to a planned exec module: shard, "
       "differentiate, schedule, plan memory, synchronize",
-      [](OpPassManager &pm, const TrainPipelineOptions &options) {
-        buildTrainPipeline(pm, options);
+      addTrainPipeline,
+      [](function_ref<void(const mlir::detail::PassOptions &)> show) {
+        show(TrainPipelineText());
       });
 }

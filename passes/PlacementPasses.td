@@ -59,13 +59,7 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     Option<"mode", "mode", "::fsdp::ShardMode",
            /*default=*/"::fsdp::ShardMode::FullyShard",
            "How parameters are laid out",
-           [{::llvm::cl::values(
-             clEnumValN(::fsdp::ShardMode::FullyShard, "fully_shard",
-                        "split over all data axes"),
-             clEnumValN(::fsdp::ShardMode::HybridShard, "hybrid_shard",
-                        "split over the last data axis, replicated over the others"),
-             clEnumValN(::fsdp::ShardMode::Replicate, "replicate",
-                        "every rank holds every parameter"))}]>,
+           [{::fsdp::SpelledValues<::fsdp::ShardMode>()}]>,
     Option<"policyFile", "policy", "std::string", /*default=*/"",
            "TOML file that says where parameters and the residual stream lie; "
            "without, an axis \"tp\" has the tensor-parallel plan of Llama">,

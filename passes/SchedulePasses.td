@@ -78,16 +78,11 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
       "How parameters are cut into buckets", [{::llvm::cl::values(
         clEnumValN(::fsdp::schedule::UnitPolicy::Block, "block", "one per numbered block, one per module before, one for the rest"),
         clEnumValN(::fsdp::schedule::UnitPolicy::Whole, "whole", "one for the whole model"))}]>,
-    Option<"reshard", "reshard-after-forward", "::fsdp::schedule::ReshardPolicy", "::fsdp::schedule::ReshardPolicy::Default",
-      "Gather again in the backward pass?", [{::llvm::cl::values(
-        clEnumValN(::fsdp::schedule::ReshardPolicy::Always, "always", "all"),
-        clEnumValN(::fsdp::schedule::ReshardPolicy::Never, "never", "keep gathered parameters"),
-        clEnumValN(::fsdp::schedule::ReshardPolicy::Default, "default", "all but the bucket that the forward pass uses last"))}]>,
-    Option<"recompute", "recompute", "::fsdp::schedule::RecomputePolicy", "::fsdp::schedule::RecomputePolicy::None",
-      "Which values of blocks are computed again in the backward pass", [{::llvm::cl::values(
-        clEnumValN(::fsdp::schedule::RecomputePolicy::None, "none", "none"),
-        clEnumValN(::fsdp::schedule::RecomputePolicy::Free, "free", "what one pass over values that are kept anyway gives"),
-        clEnumValN(::fsdp::schedule::RecomputePolicy::Full, "full", "all but what leaves the block"))}]>,
+    Option<"reshard", "reshard-after-forward", "::fsdp::ReshardPolicy", "::fsdp::ReshardPolicy::Default",
+      "Gather again in the backward pass?", [{::fsdp::SpelledValues<::fsdp::ReshardPolicy>()}]>,
+    Option<"recompute", "recompute", "::fsdp::RecomputePolicy", "::fsdp::RecomputePolicy::None",
+      "Which values of blocks are computed again in the backward pass",
+      [{::fsdp::SpelledValues<::fsdp::RecomputePolicy>()}]>,
     Option<"bucket", "bucket", "bool", "true", "Merge a bucket's collectives into one">,
     Option<"overlap", "overlap", "bool", "true", "Run collectives beside compute">,
     Option<"prefetch", "prefetch", "int64_t", "1", "Buckets a gather starts ahead of its use">,

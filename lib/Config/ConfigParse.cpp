@@ -160,6 +160,14 @@ struct Store {
   bool operator()(int64_t *place) { return take(*place); }
   bool operator()(std::string *place) { return take(*place); }
   bool operator()(std::vector<std::string> *place) { return take(*place); }
+  bool operator()(const ChoicePlace &place) {
+    const auto *text = std::get_if<std::string>(&value);
+    return text && place.set(*text);
+  }
+  bool operator()(const ChoiceListPlace &place) {
+    const auto *texts = std::get_if<std::vector<std::string>>(&value);
+    return texts && place.set(*texts);
+  }
   bool operator()(double *place) {
     if (const auto *integer = std::get_if<int64_t>(&value)) {
       *place = static_cast<double>(*integer);
@@ -288,15 +296,20 @@ static void checkAgreement(const RunConfig &config, const ConfigOption &option,
     refuseContradiction(option, before, origin, "at " + first->second);
 }
 
-static void setValue(RunConfig &config, const ConfigOption &option,
-                     const Value &value, const std::string &origin) {
+static void storeValue(const ConfigOption &option, const Value &value,
+                       const std::string &origin) {
   checkBounds(option, value, origin);
   checkLine(option, value, origin);
-  std::string before = option.text();
   if (!isListed(option, value) || !std::visit(Store{value}, option.place))
     throw Error(origin + ": " + option.name + ": expected " +
                 expectation(option) + ", got " + quoted(value) +
                 remedyOf(option));
+}
+
+static void setValue(RunConfig &config, const ConfigOption &option,
+                     const Value &value, const std::string &origin) {
+  std::string before = option.text();
+  storeValue(option, value, origin);
   checkAgreement(config, option, before, origin);
   config.origin[option.name] = origin;
 }
@@ -376,6 +389,11 @@ static void checkForeign(RunConfig &config, const TorchtitanKey &key,
   if (key.feature.empty())
     throw Error(message);
   config.wrongWithFeature[key.name] = message;
+}
+
+void fsdp::setOption(const ConfigOption &option, const std::string &text,
+                     const std::string &origin) {
+  storeValue(option, valueOfText(option, text), origin);
 }
 
 void fsdp::setConfigOption(RunConfig &config, const std::string &name,

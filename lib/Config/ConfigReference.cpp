@@ -43,7 +43,7 @@ std::string fsdp::configHelp() {
     std::string value = option.text();
     help += "  --" + option.name + " <" + kindOf(option) + ">" +
             (value.empty() ? "" : " (" + value + ")") +
-            (option.compiled ? " *" : "") + "\n      " + option.doc + "\n";
+            (option.isCompiled() ? " *" : "") + "\n      " + option.doc + "\n";
   }
   return help +
          "\nKeys with * decide what is compiled: an artifact made with "
@@ -93,7 +93,7 @@ static std::string ourKeys() {
       text += "\n### [" + section + "]\n" +
               head({"key", "value", "default", "what it says"});
     }
-    text += row({code(keyOf(option.name)) + (option.compiled ? " *" : ""),
+    text += row({code(keyOf(option.name)) + (option.isCompiled() ? " *" : ""),
                  kindOf(option), defaultOf(option), option.doc});
   }
   return text;

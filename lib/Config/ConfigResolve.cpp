@@ -76,12 +76,12 @@ static void resolveBatch(RunConfig &config, ConfigErrors &errors) {
     errors.add(stated + " is no multiple of " + is, key);
   else if (*global / size > kMaxProgramRuns)
     errors.add(stated + " is more than 2^20 times " + is, key);
-  else if (config.training.lossMean != "global")
+  else if (config.training.lossMean != LossMean::Global)
     errors.add(stated +
                    " makes steps of several microbatches, whose loss is "
                    "the mean over all their labels: leave out "
                    "training.loss_mean = " +
-                   config.training.lossMean,
+                   spelled(config.training.lossMean),
                key);
 }
 
@@ -209,8 +209,9 @@ static void checkFeatures(RunConfig &config, ConfigErrors &errors) {
 
 static void resolveMode(RunConfig &config) {
   bool groups = config.parallelism.dataParallelReplicateDegree > 1;
-  if (config.compile.mode == "auto")
-    config.compile.mode = groups ? "hybrid_shard" : "fully_shard";
+  if (config.compile.mode == ShardMode::Auto)
+    config.compile.mode =
+        groups ? ShardMode::HybridShard : ShardMode::FullyShard;
 }
 
 std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
@@ -227,11 +228,11 @@ std::string fsdp::resolveConfig(RunConfig &config, int64_t ranks,
   resolveMode(config);
   checkPolicy(config, errors);
   checkFeatures(config, errors);
-  std::string &precision = config.training.mixedPrecisionParam;
-  if (precision != "auto")
+  ParamDtype &precision = config.training.mixedPrecisionParam;
+  if (precision != ParamDtype::Auto)
     return "";
   bool native = hasNativeBf16Matmul();
-  precision = native ? "bfloat16" : "float32";
+  precision = native ? ParamDtype::BFloat16 : ParamDtype::Float32;
   return native ? "precision: bfloat16 with float32 master weights (this CPU "
                   "has AMX)"
                 : "precision: float32 (this CPU has no AMX)";
@@ -290,7 +291,7 @@ fsdp::compiledSettings(const RunConfig &config) {
   RunConfig copy = config;
   std::map<std::string, std::string> settings;
   for (const ConfigOption &option : configOptions(copy))
-    if (option.compiled && option.text() != "unset")
+    if (option.isCompiled() && option.text() != "unset")
       settings[option.name] = option.text();
   return settings;
 }

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Config/RunConfig.h"
+#include <cstdlib>
 
 using namespace fsdp;
 
@@ -30,10 +31,15 @@ public:
     isEarlier = true;
     return *this;
   }
-  /// A key of ours; `instead` is for values that it does not take.
-  void works(const char *key, const char *standard, const char *note = "",
-             const char *instead = "") {
-    add(key, TorchtitanKey::Works, standard, {}, note, instead);
+  /// A key of ours, whose record says the rest.
+  void works(const char *key) {
+    for (const ConfigOption &option : options)
+      if (option.name == prefix + key && option.torchtitan) {
+        const InTorchtitan &there = *option.torchtitan;
+        return add(key, TorchtitanKey::Works, there.standard.c_str(), {},
+                   there.note.c_str(), there.instead.c_str());
+      }
+    std::abort(); // no option says that torchtitan has it
   }
   /// Any value passes.
   void any(const char *key, const char *standard, const char *meaning) {
@@ -80,6 +86,8 @@ private:
                     std::move(values), meaning, instead, "", ""});
   }
 
+  RunConfig defaults;
+  std::vector<ConfigOption> options = configOptions(defaults);
   std::string prefix;
   bool isEarlier = false;
 };
@@ -106,8 +114,8 @@ static void addJob(Rows &rows) {
   rows.section("job");
   rows.refused("config_file", Rows::kUnset, "no key names the file",
                "the option --config");
-  rows.works("dump_folder", "\"./outputs\"");
-  rows.works("description", "\"default job\"");
+  rows.works("dump_folder");
+  rows.works("description");
   rows.only({"false"}, "print_config", "false", notPrinted, settings);
   rows.refused("save_config_file", Rows::kUnset, "no such file is written",
                settings);
@@ -134,7 +142,7 @@ static void addMetrics(Rows &rows) {
   const char *const noBoard = "metrics are lines of JSON";
   const char *const file = "metrics.jsonl";
   rows.section("metrics");
-  rows.works("log_freq", "10", "lines on the console; metrics.jsonl has all");
+  rows.works("log_freq");
   rows.only({"false"}, "enable_tensorboard", "false", noBoard, file);
   rows.any("disable_color_printing", "false", "nothing is coloured");
   rows.any("save_tb_folder", "\"tb\"", noBoard);
@@ -148,10 +156,9 @@ static void addMetrics(Rows &rows) {
 
 static void addModel(Rows &rows) {
   rows.section("model");
-  rows.works("name", "\"llama3\"");
-  rows.works("flavor", "\"debugmodel\"", "or a Hugging Face directory");
-  rows.works("hf_assets_path", "\"./tests/assets/tokenizer\"",
-             "the model, by its config.json, and no tokenizer");
+  rows.works("name");
+  rows.works("flavor");
+  rows.works("hf_assets_path");
   rows.only({"\"\""}, "tokenizer_path", Rows::kUnset, "bytes are tokens");
   rows.only({"[]"}, "converters", "[]", noFloat8);
   rows.any("print_after_conversion", "false", ofConverters);
@@ -161,12 +168,12 @@ static void addModel(Rows &rows) {
 
 static void addOptimizer(Rows &rows) {
   rows.section("optimizer");
-  rows.works("name", "\"AdamW\"");
-  rows.works("lr", "8e-4");
-  rows.works("beta1", "0.9");
-  rows.works("beta2", "0.95");
-  rows.works("eps", "1e-8");
-  rows.works("weight_decay", "0.1");
+  rows.works("name");
+  rows.works("lr");
+  rows.works("beta1");
+  rows.works("beta2");
+  rows.works("eps");
+  rows.works("weight_decay");
   rows.only({"\"fused\"", "\"foreach\"", "\"for-loop\""}, "implementation",
             "\"fused\"", "parameters are updated many to a kernel");
   rows.only({"false"}, "early_step_in_backward", "false",
@@ -174,13 +181,13 @@ static void addOptimizer(Rows &rows) {
   rows.any("fused", Rows::kEarlier, "parameters are updated many to a kernel");
 
   rows.section("lr_scheduler");
-  rows.works("warmup_steps", "200");
+  rows.works("warmup_steps");
   rows.refused("total_steps", Rows::kUnset,
                "the schedule is one of training.steps",
                "training.steps, and a signal to end the run earlier");
-  rows.works("decay_ratio", Rows::kUnset);
-  rows.works("decay_type", "\"linear\"");
-  rows.works("min_lr_factor", "0.0");
+  rows.works("decay_ratio");
+  rows.works("decay_type");
+  rows.works("min_lr_factor");
   rows.renamed("lr_min", "lr_scheduler.min_lr_factor");
 }
 
@@ -194,27 +201,25 @@ static void addDataLoader(Rows &rows) {
 
 static void addTraining(Rows &rows) {
   rows.section("training");
-  rows.works("dataset", "\"c4_test\"", "",
-             "training.dataset_path, a file of text or of token ids");
-  rows.works("dataset_path", Rows::kUnset, "the file of text or ids");
-  rows.works("local_batch_size", "8");
-  rows.works("global_batch_size", "-1");
-  rows.works("seq_len", "2048");
-  rows.works("max_norm", "1.0");
-  rows.works("steps", "10000");
+  rows.works("dataset");
+  rows.works("dataset_path");
+  rows.works("local_batch_size");
+  rows.works("global_batch_size");
+  rows.works("seq_len");
+  rows.works("max_norm");
+  rows.works("steps");
   rows.only({"false"}, "enable_cpu_offload", "false",
             "everything stays in the arena");
   rows.only({"\"float32\""}, "dtype", "\"float32\"",
             "parameters are kept in f32", "training.mixed_precision_param");
-  rows.works("mixed_precision_param", "\"bfloat16\"",
-             "which is bfloat16 where the CPU has AMX");
-  rows.works("mixed_precision_reduce", "\"float32\"");
+  rows.works("mixed_precision_param");
+  rows.works("mixed_precision_reduce");
   rows.any("gc_freq", "50", noPython);
   rows.any("gc_debug", "false", noPython);
   addDataLoader(rows);
   rows.renamed("batch_size", "training.local_batch_size");
   rows.any("compile", Rows::kEarlier, compiled);
-  rows.works("seed", Rows::kEarlier, "debug.seed in the last version");
+  rows.works("seed");
   rows.any("deterministic", Rows::kEarlier, sameBits);
   rows.any("debug_moe_force_load_balance", Rows::kEarlier, noExperts);
 }
@@ -236,11 +241,11 @@ static void addPipeline(Rows &rows) {
 static void addParallelism(Rows &rows) {
   const char *const noContext = "there is no context parallelism";
   rows.section("parallelism");
-  rows.works("data_parallel_replicate_degree", "1");
-  rows.works("data_parallel_shard_degree", "-1");
-  rows.works("fsdp_reshard_after_forward", "\"default\"");
-  rows.works("tensor_parallel_degree", "1");
-  rows.works("disable_loss_parallel", "false");
+  rows.works("data_parallel_replicate_degree");
+  rows.works("data_parallel_shard_degree");
+  rows.works("fsdp_reshard_after_forward");
+  rows.works("tensor_parallel_degree");
+  rows.works("disable_loss_parallel");
   rows.only({"false"}, "enable_async_tensor_parallel", "false",
             "collectives of tensor parallel layers are not cut into pieces "
             "that hide behind a matmul");
@@ -260,31 +265,27 @@ static void addParallelism(Rows &rows) {
 
 static void addCheckpoint(Rows &rows) {
   rows.section("checkpoint");
-  rows.works("enable", "false");
+  rows.works("enable");
   rows.any("enable_ft_dataloader_checkpoints", "true",
            "matters only with fault_tolerance.enable, which is false");
-  rows.works("folder", "\"checkpoint\"");
-  rows.works("interval", "500");
-  rows.works("initial_load_path", Rows::kUnset);
-  rows.works("initial_load_model_only", "true");
-  rows.works("initial_load_in_hf", "false",
-             "what the path is is found out anyway");
+  rows.works("folder");
+  rows.works("interval");
+  rows.works("initial_load_path");
+  rows.works("initial_load_model_only");
+  rows.works("initial_load_in_hf");
   rows.only({"false"}, "initial_load_in_hf_quantized", "false",
             "weights are read in F32, BF16 and F16",
             "transformers, which can write the weights dequantized");
-  rows.works("last_save_model_only", "true",
-             "so that a run that is over can be prolonged");
-  rows.works("last_save_in_hf", "false", "beside the step, as step-N-hf");
-  rows.works("export_dtype", "\"float32\"", "",
-             "fsdp-checkpoint export --dtype");
-  rows.works("async_mode", "\"disabled\"",
-             "async_with_pinned_mem is the same as async");
-  rows.works("keep_latest_k", "10");
-  rows.works("load_step", "-1");
-  rows.works("exclude_from_loading", "[]");
-  rows.works("enable_first_step_checkpoint", "false");
-  rows.works("create_seed_checkpoint", "false", "on any number of ranks");
-  rows.works("load_only", "false");
+  rows.works("last_save_model_only");
+  rows.works("last_save_in_hf");
+  rows.works("export_dtype");
+  rows.works("async_mode");
+  rows.works("keep_latest_k");
+  rows.works("load_step");
+  rows.works("exclude_from_loading");
+  rows.works("enable_first_step_checkpoint");
+  rows.works("create_seed_checkpoint");
+  rows.works("load_only");
   rows.only({"false"}, "enable_checkpoint", Rows::kEarlier, "an earlier name",
             "checkpoint.enable");
   rows.only({"\"steps\""}, "interval_type", Rows::kEarlier,
@@ -404,7 +405,7 @@ static void addJobs(Rows &rows) {
 static void addValidation(Rows &rows) {
   const char *const feature = "validation.enable";
   rows.section("validation");
-  rows.works("enable", "false");
+  rows.works("enable");
   rows.onlyWith(feature, {}, "dataset", "\"c4_validation\"", whatIsHeldOut,
                 "validation.fraction");
   rows.onlyWith(feature, {}, "dataset_path", Rows::kUnset, whatIsHeldOut,
@@ -413,7 +414,7 @@ static void addValidation(Rows &rows) {
                 "training.local_batch_size");
   rows.onlyWith(feature, {}, "seq_len", "2048", whatIsHeldOut,
                 "training.seq_len");
-  rows.works("freq", "10", "and once at the end");
+  rows.works("freq");
   rows.onlyWith(feature, {"-1"}, "steps", "-1", whatIsHeldOut,
                 "validation.fraction");
   addDataLoader(rows);

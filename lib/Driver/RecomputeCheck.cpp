@@ -27,7 +27,7 @@ private:
 };
 
 RecomputeCheck::RecomputeCheck(PassManager &passes,
-                               const TrainPipelineOptions &options)
+                               const CompileOptions &options)
     : options(options) {
   passes.addInstrumentation(std::make_unique<Keeper>(kept));
 }
@@ -59,11 +59,10 @@ std::optional<int64_t> RecomputeCheck::arenaWithoutRules() {
   MLIRContext *context = module.getContext();
   // What is wrong here is nothing that was asked for.
   ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
-  TrainPipelineOptions byRule;
-  byRule.copyOptionValuesFrom(options);
-  byRule.plan = std::string();
-  byRule.recompute = schedule::RecomputePolicy::None;
-  byRule.memoryBudget = 0;
+  CompileOptions byRule = options;
+  byRule.pipeline.plan.clear();
+  byRule.pipeline.memoryBudget = 0;
+  byRule.compile.recompute = RecomputePolicy::None;
   module->setAttr(dist::kPlanAttr, kept.plan);
   PassManager planning(context, ModuleOp::getOperationName());
   addPlan(planning, byRule);

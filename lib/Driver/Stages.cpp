@@ -21,7 +21,6 @@
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Pipelines.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -217,71 +216,26 @@ llvm::Error Compilation::read() {
 // Passes
 //===----------------------------------------------------------------------===//
 
-static void setOptions(TrainPipelineOptions &options, const Request &request) {
-  const RunConfig &config = request.config;
-  options.computeDtype =
-      request.computesInBf16 ? ComputeType::BF16 : ComputeType::F32;
-  options.mesh = request.mesh;
-  options.mode = llvm::StringSwitch<ShardMode>(config.compile.mode)
-                     .Case("replicate", ShardMode::Replicate)
-                     .Case("hybrid_shard", ShardMode::HybridShard)
-                     .Default(ShardMode::FullyShard);
-  options.policy = config.parallelism.placementPolicy;
-  options.sequence = config.parallelism.sequenceParallel;
-  options.loss = !config.parallelism.disableLossParallel;
-  options.train = request.train;
-  options.lossParts =
-      config.training.lossMean == "rank" ? dataParallelRanks(config) : 1;
-  options.microbatches = microbatches(config);
-  options.keepGathers = config.compile.accumulateGathers == "keep";
-  options.reduceOnce = config.compile.accumulateReduce == "once";
-  options.optimizer = config.optimizer.name != "none";
-  options.beta1 = config.optimizer.beta1;
-  options.beta2 = config.optimizer.beta2;
-  options.eps = config.optimizer.eps;
-  options.weightDecay = config.optimizer.weightDecay;
-  options.maxNorm = config.training.maxNorm;
-  options.plan = request.planFile;
-  options.reshard = llvm::StringSwitch<schedule::ReshardPolicy>(
-                        config.parallelism.fsdpReshardAfterForward)
-                        .Case("always", schedule::ReshardPolicy::Always)
-                        .Case("never", schedule::ReshardPolicy::Never)
-                        .Default(schedule::ReshardPolicy::Default);
-  options.recompute =
-      llvm::StringSwitch<schedule::RecomputePolicy>(config.compile.recompute)
-          .Case("free", schedule::RecomputePolicy::Free)
-          .Case("full", schedule::RecomputePolicy::Full)
-          .Default(schedule::RecomputePolicy::None);
-  options.bucket = config.compile.bucket != "none";
-  options.overlap = config.compile.overlap != "none";
-  options.fuse = config.compile.fuse != "none";
-  options.lossChunks = config.compile.lossChunks;
-  options.plainAttention = config.compile.attention == "plain";
-  options.fastReductions = config.compile.reduce == "fast";
-  options.threads = config.compile.threads;
-  options.memoryBudget = request.memoryBudget;
-  options.target = request.workspaces;
-}
-
 /// What the text says of its workspaces must be what it is compiled for: they
 /// are proved to suffice for that alone.
 static LogicalResult checkWorkspaces(ModuleOp module, const Request &request) {
   auto target = module->getAttrOfType<StringAttr>(exec::kTargetAttr);
-  if (target && target.getValue() != request.workspaces) {
+  StringRef wanted = request.config.pipeline.target;
+  if (target && target.getValue() != wanted) {
     const rt::Target *stated = rt::findTarget(target.getValue());
     bool isOther = stated && stated->summary &&
                    *stated != request.compiler.backend->target;
     return module.emitError("the text has workspaces of target ")
-           << target << ", but is compiled with those of \""
-           << request.workspaces << "\"; give --"
-           << (isOther ? "target=" : "workspaces=") << target.getValue();
+           << target << ", but is compiled with those of \"" << wanted
+           << "\"; give --" << (isOther ? "target=" : "workspaces=")
+           << target.getValue();
   }
-  int64_t wanted = request.config.compile.threads;
+  int64_t wantedThreads = request.config.compile.threads;
   auto threads = module->getAttrOfType<IntegerAttr>(exec::kThreadsAttr);
-  if (threads && threads.getInt() != wanted)
+  if (threads && threads.getInt() != wantedThreads)
     return module.emitError("the text has workspaces for ")
-           << threads.getInt() << " threads, but is compiled for " << wanted
-           << "; give --threads=" << threads.getInt();
+           << threads.getInt() << " threads, but is compiled for "
+           << wantedThreads << "; give --threads=" << threads.getInt();
   return success();
 }
 
@@ -314,12 +268,12 @@ static LogicalResult checkBudget(ModuleOp module, int64_t budget) {
 /// if it does not say whose workspaces it has, they are for this target.
 llvm::Error Compilation::verifyExecText() {
   if (failed(checkWorkspaces(*module, request)) ||
-      failed(checkBudget(*module, request.memoryBudget)))
+      failed(checkBudget(*module, request.config.pipeline.memoryBudget)))
     return alreadyPrinted();
   DictionaryAttr stated = (*module)->getAttrDictionary();
   Builder builder(&context);
   (*module)->setAttr(exec::kTargetAttr,
-                     builder.getStringAttr(request.workspaces));
+                     builder.getStringAttr(request.config.pipeline.target));
   (*module)->setAttr(exec::kThreadsAttr,
                      builder.getI64IntegerAttr(request.config.compile.threads));
   PassManager passes(&context, ModuleOp::getOperationName());
@@ -351,24 +305,22 @@ llvm::Error Compilation::runPasses() {
                ? verifyExecText()
                : llvm::Error::success();
   }
-  TrainPipelineOptions options;
-  setOptions(options, request);
   PassManager passes(&context, ModuleOp::getOperationName());
   if (failed(applyPassManagerCLOptions(passes)))
     return alreadyPrinted();
   if (request.timing)
     passes.enableTiming();
-  buildTrainPipeline(passes, options,
+  buildTrainPipeline(passes, request.config,
                      isWanted(Stage::Graph)         ? PipelineLevel::Graph
                      : request.emit <= Stage::Costs ? PipelineLevel::Schedule
                                                     : PipelineLevel::Exec);
   llvm::raw_string_ostream text(pipeline);
   passes.printAsTextualPipeline(text);
   std::optional<RecomputeCheck> check;
-  bool mayRecompute =
-      !request.planFile.empty() || request.config.compile.recompute != "none";
+  bool mayRecompute = !request.config.pipeline.plan.empty() ||
+                      request.config.compile.recompute != RecomputePolicy::None;
   if (mayRecompute && request.emit >= Stage::Exec)
-    check.emplace(passes, options);
+    check.emplace(passes, request.config);
   if (failed(passes.run(*module)))
     return alreadyPrinted();
   if (check)

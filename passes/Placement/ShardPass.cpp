@@ -180,7 +180,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     if (mode == ShardMode::Replicate)
       return {};
     ArrayRef<dist::AxisRefAttr> data(dataAxes);
-    if (mode == ShardMode::HybridShard)
+    if (mode == ShardMode::HybridShard || mode == ShardMode::Auto)
       data = data.take_back(1);
     dist::AxisList axes(data);
     llvm::copy_if(streamAxes, std::back_inserter(axes),

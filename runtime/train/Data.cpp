@@ -83,7 +83,7 @@ static void refuseKeysOfIds(const RunConfig &config) {
     if (auto origin = config.origin.find(key); origin != config.origin.end())
       throw Error(origin->second + ": " + key +
                   " is for training.dataset = ids, and training.dataset is " +
-                  config.training.dataset);
+                  spelled(config.training.dataset));
 }
 
 //===----------------------------------------------------------------------===//
@@ -107,7 +107,7 @@ static void refuseSample(const RunConfig &config, const RunOptions &options) {
 /// low ids alone may have it all the same.
 static void checkIdsType(const RunConfig &config, int64_t vocabulary) {
   constexpr int64_t kMostOfU16 = 65536;
-  if (vocabulary > kMostOfU16 && config.training.idsDtype == "u16" &&
+  if (vocabulary > kMostOfU16 && config.training.idsDtype == IdsDtype::U16 &&
       !config.origin.count("training.ids_dtype"))
     throw Error("training.ids_dtype is not set, its default u16 ends at id " +
                 std::to_string(kMostOfU16 - 1) +
@@ -158,9 +158,10 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
   }
   refuseSample(config, options);
   checkIdsType(config, vocabulary);
-  return std::make_unique<IdsDataset>(
-      IdsFile{training.datasetPath, training.idsDtype, training.idsMaskPath},
-      fraction, sequence, vocabulary);
+  return std::make_unique<IdsDataset>(IdsFile{training.datasetPath,
+                                              spelled(training.idsDtype),
+                                              training.idsMaskPath},
+                                      fraction, sequence, vocabulary);
 }
 
 std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,

@@ -102,7 +102,7 @@ void fsdp::exportStep(const RunConfig &config, int64_t step) {
     return;
   }
   ExportOptions options;
-  options.dtype = weightType(config.checkpoint.exportDtype);
+  options.dtype = weightType(spelled(config.checkpoint.exportDtype));
   auto store = openTensorStore(stepFolder(checkpointFolder(config), step));
   ExportSummary written;
   try {
@@ -110,10 +110,11 @@ void fsdp::exportStep(const RunConfig &config, int64_t step) {
   } catch (const Interrupted &) {
     return;
   }
-  print(format(
-      "checkpoint: step %s written for Hugging Face to %s: %s "
-      "parameters, %s bytes of %s in %zu file%s\n",
-      grouped(step).c_str(), place.c_str(), grouped(written.parameters).c_str(),
-      grouped(written.bytes).c_str(), config.checkpoint.exportDtype.c_str(),
-      written.files, written.files == 1 ? "" : "s"));
+  print(format("checkpoint: step %s written for Hugging Face to %s: %s "
+               "parameters, %s bytes of %s in %zu file%s\n",
+               grouped(step).c_str(), place.c_str(),
+               grouped(written.parameters).c_str(),
+               grouped(written.bytes).c_str(),
+               spelled(config.checkpoint.exportDtype).c_str(), written.files,
+               written.files == 1 ? "" : "s"));
 }

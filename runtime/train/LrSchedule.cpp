@@ -5,10 +5,10 @@
 using namespace fsdp;
 
 /// Share of the peak that is left after `progress` (0 to 1) of the decay.
-static double decayed(const std::string &type, double progress) {
-  if (type == "sqrt")
+static double decayed(DecayType type, double progress) {
+  if (type == DecayType::Sqrt)
     return 1 - std::sqrt(progress);
-  if (type == "cosine")
+  if (type == DecayType::Cosine)
     return 0.5 * (1 + std::cos(M_PI * progress));
   return 1 - progress;
 }

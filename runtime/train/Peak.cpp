@@ -198,7 +198,7 @@ Peak fsdp::findPeak(const Rank &rank, const RunConfig &config,
   if (double stated = config.metrics.peakTflops; stated > 0)
     return {stated * 1e12,
             format("%.1f GFLOP/s per rank (as configured)", stated * 1e3)};
-  bool isNarrow = config.training.mixedPrecisionParam == "bfloat16";
+  bool isNarrow = config.training.mixedPrecisionParam == ParamDtype::BFloat16;
   DType type = isNarrow ? DType::BF16 : DType::F32;
   std::string device = rank.deviceName();
   double known = peakOfDevice(device, type);

@@ -29,18 +29,23 @@ static void adoptSettings(RunConfig &config, const ArtifactFolder &artifact) {
 /// "auto" accepts whatever the artifact was compiled for: the runtime keeps
 /// its roundings on every CPU. Returns the line that says what it is.
 static std::string adoptPrecision(RunConfig &config, const Manifest &manifest) {
-  std::string &precision = config.training.mixedPrecisionParam;
+  ParamDtype &precision = config.training.mixedPrecisionParam;
   const char *const key = "training.mixed_precision_param";
   auto compiled = manifest.config.find(key);
-  bool open = precision == "auto" && compiled != manifest.config.end();
-  if (open)
-    precision = compiled->second;
+  bool open =
+      precision == ParamDtype::Auto && compiled != manifest.config.end();
+  if (open) {
+    OptionTable table;
+    table.add(key, precision, "");
+    setOption(table.rows.front(), compiled->second, "manifest.json");
+  }
   std::string why = !open                        ? "as configured"
                     : !targetOf(manifest).isHost ? "chosen by fsdp-compile"
                     : hasNativeBf16Matmul()
                         ? "chosen by fsdp-compile; this CPU has AMX"
                         : "chosen by fsdp-compile; this CPU has no AMX";
-  return "precision: parameters are used in " + precision + " (" + why + ")";
+  return "precision: parameters are used in " + spelled(precision) + " (" +
+         why + ")";
 }
 
 /// A sample finds the logits of one position on whichever ranks have them.

@@ -86,9 +86,9 @@ static std::string settingThen(const RunState &then,
 /// others than the checkpoint's: no run has to keep them, but few mean to
 /// change them. A schedule that begins anew is asked for.
 static void warnOfOtherRates(const RunState &then, RunConfig now) {
-  const std::vector<std::string> &anew = now.checkpoint.excludeFromLoading;
-  bool isScheduleNew =
-      std::find(anew.begin(), anew.end(), "lr_scheduler") != anew.end();
+  const std::vector<CheckpointPart> &anew = now.checkpoint.excludeFromLoading;
+  bool isScheduleNew = std::find(anew.begin(), anew.end(),
+                                 CheckpointPart::LrScheduler) != anew.end();
   RunConfig defaults;
   std::vector<ConfigOption> options = configOptions(now),
                             standards = configOptions(defaults);

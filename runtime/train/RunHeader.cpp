@@ -37,20 +37,24 @@ static std::vector<ConfigOption> statedOptions(RunConfig &config) {
   return options;
 }
 
-template <typename T> static ordered_json valueOf(const T &value) {
-  return value;
+template <typename T> static ordered_json valueOf(const T *value) {
+  return *value;
 }
 template <typename T>
-static ordered_json valueOf(const std::optional<T> &value) {
-  return *value;
+static ordered_json valueOf(const std::optional<T> *value) {
+  return **value;
+}
+static ordered_json valueOf(const ChoicePlace &choice) { return choice.text(); }
+static ordered_json valueOf(const ChoiceListPlace &list) {
+  return list.texts();
 }
 
 /// Numbers, booleans, texts and lists of texts.
 static ordered_json orderedSettings(RunConfig config) {
   ordered_json settings;
   for (const ConfigOption &option : statedOptions(config))
-    settings[option.name] =
-        std::visit([](auto *place) { return valueOf(*place); }, option.place);
+    settings[option.name] = std::visit(
+        [](const auto &place) { return valueOf(place); }, option.place);
   return settings;
 }
 

@@ -42,7 +42,7 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
 Saver::Saver(const Rank &rank, const RunConfig &config)
     : rank(rank), config(config), folder(checkpointFolder(config)),
       attempt(broadcastText(randomId())),
-      isAsync(config.checkpoint.asyncMode != "disabled"),
+      isAsync(config.checkpoint.asyncMode != AsyncMode::Disabled),
       watch(rank.world(), fileTimeout()) {
   // Until this rank has ended no other job may write to the folder.
   requireSuccess(rank.world(), problemOf([&] {
@@ -126,7 +126,7 @@ std::vector<SavedChunk> Saver::chunksOf(SaveContents contents) const {
     SavedChunk chunk = piece.box.chunk;
     bool isNarrow = contents == SaveContents::Export &&
                     range.dtype == DType::F32 &&
-                    config.checkpoint.exportDtype == "bfloat16";
+                    config.checkpoint.exportDtype == ExportDtype::BFloat16;
     if (isNarrow)
       chunk.dtype = DType::BF16;
     chunk.write = [source = sourceOf(piece), view = piece.box.view, &range,
@@ -356,7 +356,7 @@ bool Saver::handle(const std::string &problem, const Running &save) {
   std::string text = "the checkpoint of step " + std::to_string(step) +
                      " could not be saved: " + problem + "; " +
                      describeOthers(folder, step);
-  if (config.checkpoint.onError == "stop")
+  if (config.checkpoint.onError == SaveErrorPolicy::Stop)
     requireSuccess(rank.world(), problem.empty() ? "" : text);
   else if (failures.first == rank.world().rank)
     printMessage(

@@ -22,13 +22,13 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
                        const Dataset &data) {
   RunState state;
   state.seed = static_cast<uint64_t>(config.training.seed);
-  state.dataset = config.training.dataset;
+  state.dataset = spelled(config.training.dataset);
   state.datasetPath = absolutePath(config.training.datasetPath);
   state.datasetBytes = data.source().size();
   state.trainBytes = data.trainBytes();
   state.datasetChecksum = data.source().checksum();
   if (const auto *ids = dynamic_cast<const IdsDataset *>(&data)) {
-    state.idsType = config.training.idsDtype;
+    state.idsType = spelled(config.training.idsDtype);
     if (const DataFile *mask = ids->maskSource())
       state.maskChecksum = mask->checksum();
   }
@@ -41,17 +41,17 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
   return state;
 }
 
-static bool excludes(const RunConfig &config, const char *what) {
-  const std::vector<std::string> &all = config.checkpoint.excludeFromLoading;
+static bool excludes(const RunConfig &config, CheckpointPart what) {
+  const std::vector<CheckpointPart> &all = config.checkpoint.excludeFromLoading;
   return std::find(all.begin(), all.end(), what) != all.end();
 }
 
 /// Options that are of a beginning and, given again, would begin again;
 /// "dataloader" changes nothing in a folder whose data are those of now.
 static std::string optionsOfBeginning(const RunConfig &config) {
-  bool excludesMore = excludes(config, "train_state") ||
-                      excludes(config, "optimizer") ||
-                      excludes(config, "lr_scheduler");
+  bool excludesMore = excludes(config, CheckpointPart::TrainState) ||
+                      excludes(config, CheckpointPart::Optimizer) ||
+                      excludes(config, CheckpointPart::LrScheduler);
   std::string options;
   if (config.checkpoint.loadStep >= 0)
     options = "checkpoint.load_step";
@@ -261,18 +261,19 @@ static StartPoint startFrom(const TensorStore &store, const RunConfig &config,
   StartPoint start;
   start.path = store.path();
   const RunState &then = *store.state();
-  if (excludes(config, "train_state"))
+  if (excludes(config, CheckpointPart::TrainState))
     return start;
   start.step = then.step;
   start.tokens = then.tokens;
   start.skippedSteps = then.skippedSteps;
-  start.scheduleStart =
-      excludes(config, "lr_scheduler") ? then.step : then.scheduleStart;
-  start.optimizerStart = excludes(config, "optimizer")
+  start.scheduleStart = excludes(config, CheckpointPart::LrScheduler)
+                            ? then.step
+                            : then.scheduleStart;
+  start.optimizerStart = excludes(config, CheckpointPart::Optimizer)
                              ? then.step - then.skippedSteps
                              : then.optimizerStart;
   // Where no step is over, no data were seen.
-  if (then.step > 0 && !excludes(config, "dataloader"))
+  if (then.step > 0 && !excludes(config, CheckpointPart::DataLoader))
     checkData(then, now, store.path());
   return start;
 }
@@ -290,7 +291,7 @@ struct Found {
 
 static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
   int64_t step = store.state()->step;
-  bool optimizer = !excludes(config, "optimizer");
+  bool optimizer = !excludes(config, CheckpointPart::Optimizer);
   if (optimizer && !store.optimizerProblem().empty())
     throw Error("the optimizer cannot go on from '" + store.path() +
                 "': " + store.optimizerProblem() +
@@ -346,7 +347,7 @@ static Found openOwn(const RunConfig &config, const RunState &now,
   if (!found.store->state())
     throw Error("'" + path + "' does not say at which step it was saved");
   checkName(path, found.store->state()->step);
-  if (excludes(config, "train_state"))
+  if (excludes(config, CheckpointPart::TrainState))
     throw Error("checkpoint.exclude_from_loading = train_state counts steps "
                 "from 1 again, but '" +
                 checkpointFolder(config) +
@@ -387,7 +388,7 @@ static Found openInitial(const RunConfig &config, const RunState &now,
                 "checkpoint.initial_load_model_only = true");
   found.start = startFrom(*found.store, config, now);
   found.wanted = wantedOf(*found.store, config);
-  if (excludes(config, "train_state") && found.wanted.optimizer &&
+  if (excludes(config, CheckpointPart::TrainState) && found.wanted.optimizer &&
       then->step > 0 && hasMoments(*found.store))
     throw Error("checkpoint.exclude_from_loading = train_state counts steps "
                 "from 1 again, but the moments of '" +

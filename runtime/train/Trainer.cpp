@@ -211,7 +211,8 @@ void Trainer::runSteps() {
   };
   for (int64_t step = start.step; step < config.training.steps; ++step) {
     // Whether a step was skipped decides the number of the next.
-    if (!rank.stepsOverlap() || config.training.onNonfinite == "skip")
+    if (!rank.stepsOverlap() ||
+        config.training.onNonfinite == NonfinitePolicy::Skip)
       endRunning();
     if (isStopping)
       break;

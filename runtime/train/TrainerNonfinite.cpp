@@ -118,8 +118,8 @@ std::string Trainer::firstNonfinite(BegunStep step) {
 /// or counts the step. `step` is as it began, `record` as it ended.
 void Trainer::skipOrStop(const BegunStep &step, const StepRecord &record) {
   std::string what = nonfiniteOf(record) + " is not finite";
-  bool skips =
-      config.training.onNonfinite == "skip" && changesNothing(record.gradNorm);
+  bool skips = config.training.onNonfinite == NonfinitePolicy::Skip &&
+               changesNothing(record.gradNorm);
   ++skippedRow;
   ++skipped;
   bool isTooMuch = skips && skippedRow >= config.training.maxSkippedSteps;

@@ -122,7 +122,7 @@ void Trainer::exportLast() {
   if (!problem.empty())
     problem += "; step " + std::to_string(done) + " itself is saved, and " +
                commandThatGoesOn(config) + " tries again";
-  if (config.checkpoint.onError == "stop")
+  if (config.checkpoint.onError == SaveErrorPolicy::Stop)
     requireSuccess(rank.world(), problem);
   else if (rank.isFirst())
     printMessage(kRunWarning,

@@ -1,5 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_shard=3" | FileCheck %s
+// RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_shard=3 mode=auto" | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_replicate=2,dp_shard=4 mode=hybrid_shard reduce_dtype=bf16 node_size=4" | FileCheck %s --check-prefix=HYBRID
+// RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_replicate=2,dp_shard=4 mode=auto reduce_dtype=bf16 node_size=4" | FileCheck %s --check-prefix=HYBRID
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_replicate=2,dp_shard=4 mode=fully_shard" | FileCheck %s --check-prefix=BOTH
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_shard=3,ep=2 mode=replicate" | FileCheck %s --check-prefix=REPL
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
 #include "fsdp/Core/Variables.h"
-#include "fsdp/Driver/CompileOptions.h"
+#include "fsdp/Driver/CompileCommand.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
@@ -226,9 +226,9 @@ static std::optional<T> ifGiven(const cl::opt<T> &option) {
                                     : std::nullopt;
 }
 
-static CompileOptions compileOptions(const char *argv0,
+static CompileCommand compileCommand(const char *argv0,
                                      std::vector<std::string> overrides) {
-  CompileOptions options;
+  CompileCommand options;
   options.input = input;
   options.configPath = configPath;
   options.overrides = std::move(overrides);
@@ -316,7 +316,7 @@ int main(int argc, char **argv) {
   int status = 0;
   try {
     fsdp::rt::checkVariables();
-    Request request = makeRequest(compileOptions(argv[0], std::move(overrides)),
+    Request request = makeRequest(compileCommand(argv[0], std::move(overrides)),
                                   llvm::outs());
     if (llvm::Error error = compile(request, llvm::outs())) {
       message = llvm::toString(std::move(error));

@@ -13,8 +13,7 @@ namespace fsdp {
 class RecomputeCheck {
 public:
   /// Keeps, while `passes` run, the program as it comes to fsdp-plan.
-  RecomputeCheck(mlir::PassManager &passes,
-                 const TrainPipelineOptions &options);
+  RecomputeCheck(mlir::PassManager &passes, const CompileOptions &options);
 
   /// Bytes of the arena without those rules; nothing if they change nothing, or
   /// if the rest of the plan needs them.
@@ -27,7 +26,7 @@ private:
   };
   class Keeper;
 
-  const TrainPipelineOptions &options;
+  const CompileOptions &options;
   Kept kept;
 };
 

@@ -28,18 +28,9 @@ enum class Stage {
 struct Request {
   /// A file of nn or exec text; empty: the model of `config` is traced.
   std::string input;
+  /// Resolved; of an input, whose mesh and types are stated there, the part
+  /// that its pipeline takes.
   RunConfig config;
-  /// Whether parameters are used in bf16 and not in f32.
-  bool computesInBf16 = false;
-  /// Axes of the mesh, as for fsdp-shard; empty: the input states its own.
-  std::string mesh;
-  /// False: public functions are programs as they are.
-  bool train = true;
-  std::string planFile;
-  int64_t memoryBudget = 0;
-  /// Whose workspace sizes: the name of a target, "test" for sizes that do not
-  /// depend on the machine.
-  std::string workspaces = "cpu";
   Stage emit = Stage::Library;
   /// A file, or the directory of an artifact.
   std::string output;

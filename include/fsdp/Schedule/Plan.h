@@ -21,6 +21,7 @@
 #ifndef FSDP_SCHEDULE_PLAN_H
 #define FSDP_SCHEDULE_PLAN_H
 
+#include "fsdp/Config/CompileOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <optional>
@@ -80,19 +81,6 @@ struct Plan {
 enum class UnitPolicy {
   Block, ///< One per numbered block, one per module before, one for the rest.
   Whole, ///< One for the model.
-};
-enum class ReshardPolicy {
-  Always,
-  Never,
-  Default, ///< Always, but what is used last in forward: it is needed at once.
-};
-
-/// Which values of blocks are computed again. What parameters are gathered for
-/// is ReshardPolicy's.
-enum class RecomputePolicy {
-  None,
-  Free, ///< What one pass over values that are kept anyway gives.
-  Full, ///< All but what leaves the block.
 };
 
 /// The choices of the planner by rule.

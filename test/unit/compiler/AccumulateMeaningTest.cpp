@@ -23,13 +23,13 @@ namespace {
 
 constexpr int64_t kSequence = 4, kMicrobatches = 3;
 constexpr double kTolerance = 1e-9;
-constexpr ComputeType kF32 = ComputeType::F32;
+constexpr ParamDtype kF32 = ParamDtype::Float32;
 
 struct Setting {
   const char *mesh;
   int64_t ranks;
   ShardMode mode;
-  ComputeType type = ComputeType::F32;
+  ParamDtype type = ParamDtype::Float32;
   bool keepGathers = false;
   bool reduceOnce = false;
   int64_t lossChunks = 1;
@@ -65,8 +65,8 @@ public:
   explicit Step(const Setting &setting)
       : setting(setting), rows(setting.ranks * kMicrobatches),
         module(trace(setting.ranks)), whole(trace(rows)) {
-    TrainPipelineOptions options;
-    options.computeDtype = setting.type;
+    CompileOptions options;
+    options.training.mixedPrecisionParam = setting.type;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Graph);
     manager.addPass(createDifferentiate());
@@ -79,14 +79,17 @@ public:
   }
 
   void runPipeline(const std::function<void(StringRef)> &visit) {
-    TrainPipelineOptions options;
-    options.computeDtype = setting.type;
-    options.mesh = setting.mesh;
-    options.mode = setting.mode;
-    options.microbatches = kMicrobatches;
-    options.keepGathers = setting.keepGathers;
-    options.reduceOnce = setting.reduceOnce;
-    options.lossChunks = setting.lossChunks;
+    CompileOptions options;
+    options.training.mixedPrecisionParam = setting.type;
+    options.pipeline.mesh = setting.mesh;
+    options.compile.mode = setting.mode;
+    options.pipeline.microbatches = kMicrobatches;
+    options.compile.accumulateGathers = setting.keepGathers
+                                            ? AccumulateGathers::Keep
+                                            : AccumulateGathers::Repeat;
+    options.compile.accumulateReduce =
+        setting.reduceOnce ? AccumulateReduce::Once : AccumulateReduce::Every;
+    options.compile.lossChunks = setting.lossChunks;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(std::make_unique<AfterEachPass>(visit));
@@ -199,17 +202,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{"dp_a=2", 2, ShardMode::Replicate},
                     Setting{"dp_a=2,tp=2", 2, ShardMode::FullyShard},
                     Setting{"dp_a=2", 2, ShardMode::FullyShard,
-                            ComputeType::BF16},
+                            ParamDtype::BFloat16},
                     Setting{"dp_a=3", 3, ShardMode::FullyShard, kF32,
                             /*keepGathers=*/true},
                     Setting{"dp_a=2,dp_b=2", 4, ShardMode::HybridShard,
-                            ComputeType::BF16, /*keepGathers=*/true},
+                            ParamDtype::BFloat16, /*keepGathers=*/true},
                     Setting{"dp_a=2,dp_b=2", 4, ShardMode::HybridShard, kF32,
                             /*keepGathers=*/false, /*reduceOnce=*/true},
                     Setting{"dp_a=2", 2, ShardMode::Replicate, kF32,
                             /*keepGathers=*/false, /*reduceOnce=*/true},
                     Setting{"dp_a=3", 3, ShardMode::FullyShard,
-                            ComputeType::BF16, /*keepGathers=*/true,
+                            ParamDtype::BFloat16, /*keepGathers=*/true,
                             /*reduceOnce=*/true},
                     Setting{"dp_a=2,tp=2", 2, ShardMode::FullyShard, kF32,
                             /*keepGathers=*/true, /*reduceOnce=*/true},

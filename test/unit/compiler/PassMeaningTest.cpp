@@ -30,18 +30,17 @@ constexpr double kTolerance = 1e-9;
 struct Setting {
   const char *mesh;
   ShardMode mode;
-  ComputeType type = ComputeType::F32;
+  ParamDtype type = ParamDtype::Float32;
   bool tied = false;
-  schedule::ReshardPolicy reshard = schedule::ReshardPolicy::Default;
+  ReshardPolicy reshard = ReshardPolicy::Default;
   bool bucket = true;
   bool overlap = true;
   int64_t lossChunks = 1;
 };
 
 std::string toString(const Setting &setting) {
-  const char *modes[] = {"fully_shard", "hybrid_shard", "replicate"};
-  return std::string(modes[static_cast<int>(setting.mode)]) + " on " +
-         setting.mesh + (setting.type == ComputeType::BF16 ? " bf16" : "") +
+  return spelled(setting.mode) + " on " + setting.mesh +
+         (setting.type == ParamDtype::BFloat16 ? " bf16" : "") +
          (setting.tied ? " tied" : "") +
          (setting.lossChunks > 1
               ? " in " + std::to_string(setting.lossChunks) + " chunks"
@@ -92,14 +91,15 @@ public:
 
   /// Runs the pipeline, and `visit` after every pass.
   void runPipeline(AfterEachPass::Visit visit) {
-    TrainPipelineOptions options;
-    options.computeDtype = setting.type;
-    options.mesh = setting.mesh;
-    options.mode = setting.mode;
-    options.reshard = setting.reshard;
-    options.bucket = setting.bucket;
-    options.overlap = setting.overlap;
-    options.lossChunks = setting.lossChunks;
+    CompileOptions options;
+    options.training.mixedPrecisionParam = setting.type;
+    options.pipeline.mesh = setting.mesh;
+    options.compile.mode = setting.mode;
+    options.parallelism.fsdpReshardAfterForward = setting.reshard;
+    options.compile.bucket =
+        setting.bucket ? Bucketing::Block : Bucketing::None;
+    options.compile.overlap = setting.overlap ? Overlap::Block : Overlap::None;
+    options.compile.lossChunks = setting.lossChunks;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(
@@ -238,17 +238,18 @@ TEST_P(PassMeaning, IsKeptByEveryPass) {
         "fsdp-remat", "fsdp-bucket", "fsdp-overlap", "nn-fuse"})
     EXPECT_TRUE(seen.count(name)) << name;
   EXPECT_EQ(seen.count("nn-chunk-loss"), GetParam().lossChunks > 1);
-  EXPECT_EQ(seen.count("nn-precision"), GetParam().type == ComputeType::BF16);
+  EXPECT_EQ(seen.count("nn-precision"),
+            GetParam().type == ParamDtype::BFloat16);
 }
 
 constexpr ShardMode kFull = ShardMode::FullyShard;
 constexpr ShardMode kHybrid = ShardMode::HybridShard;
 constexpr ShardMode kReplicate = ShardMode::Replicate;
 
-constexpr ComputeType kF32 = ComputeType::F32, kBF16 = ComputeType::BF16;
-constexpr auto kDefault = schedule::ReshardPolicy::Default;
-constexpr auto kAlways = schedule::ReshardPolicy::Always;
-constexpr auto kNever = schedule::ReshardPolicy::Never;
+constexpr ParamDtype kF32 = ParamDtype::Float32, kBF16 = ParamDtype::BFloat16;
+constexpr auto kDefault = ReshardPolicy::Default;
+constexpr auto kAlways = ReshardPolicy::Always;
+constexpr auto kNever = ReshardPolicy::Never;
 
 const Setting kSettings[] = {
     {"dp_a=1", kFull},

@@ -87,6 +87,49 @@ TEST(Config, DefaultsSurviveTheirOwnText) {
   EXPECT_EQ(compiledSettings(config), compiledSettings(other));
 }
 
+// A pipeline takes keys by their names, and what is no key has another.
+TEST(Config, OptionsOfAPipelineAreKeysOrNone) {
+  RunConfig config;
+  CompileOptions options;
+  std::map<std::string, ConfigOption> keys;
+  for (const ConfigOption &key : configOptions(config))
+    keys.emplace(key.name, key);
+  std::set<std::string> names;
+  for (const ConfigOption &option : pipelineOptions(options)) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    auto key = keys.find(option.name);
+    EXPECT_EQ(key != keys.end(), option.isCompiled()) << option.name;
+    if (key != keys.end()) {
+      EXPECT_EQ(key->second.text(), option.text());
+    }
+    setOption(option, option.text(), "here");
+  }
+  EXPECT_EQ(names.count("compile.recompute"), 1u);
+  EXPECT_EQ(names.count("compile.cpu"), 0u);
+  EXPECT_EQ(names.count("optimizer.lr"), 0u);
+  setOption(pipelineOptions(options).front(), "dp_shard=2", "here");
+  EXPECT_EQ(options.pipeline.mesh, "dp_shard=2");
+}
+
+TEST(Config, SpellingsAreReadAsTheyArePrinted) {
+  for (const Spelling<ShardMode> &row : Spellings<ShardMode>::all)
+    EXPECT_EQ(readSpelling<ShardMode>(spelled(row.value)), row.value);
+  EXPECT_EQ(readSpelling<ShardMode>("half"), std::nullopt);
+  // Every enumeration of the table: what help offers is what is taken.
+  RunConfig config;
+  int choices = 0;
+  for (const ConfigOption &option : configOptions(config)) {
+    if (!std::holds_alternative<ChoicePlace>(option.place))
+      continue;
+    ++choices;
+    for (const std::string &name : option.choices) {
+      setOption(option, name, "here");
+      EXPECT_EQ(option.text(), name) << option.name;
+    }
+  }
+  EXPECT_EQ(choices, 21);
+}
+
 TEST(Config, UnknownKeysGetASuggestion) {
   EXPECT_EQ(loadError("[training]\nstepz = 3\n"),
             "run.toml:2: unknown key 'training.stepz'; did you mean "
@@ -234,13 +277,13 @@ TEST(Config, TheGlobalBatchIsMicrobatchesOfAllRanks) {
 TEST(Config, AutoModeIsHybridWhereRanksAreInGroups) {
   RunConfig config;
   config.lrScheduler.warmupSteps = 2;
-  EXPECT_EQ(config.compile.mode, "auto");
+  EXPECT_EQ(config.compile.mode, ShardMode::Auto);
   resolveConfig(config, 4);
-  EXPECT_EQ(config.compile.mode, "fully_shard");
+  EXPECT_EQ(config.compile.mode, ShardMode::FullyShard);
   RunConfig groups;
   groups.parallelism.dataParallelReplicateDegree = 2;
   resolveConfig(groups, 4);
-  EXPECT_EQ(groups.compile.mode, "hybrid_shard");
+  EXPECT_EQ(groups.compile.mode, ShardMode::HybridShard);
   // The settings of the artifact say what was compiled, not how it was chosen.
   EXPECT_EQ(compiledSettings(groups).at("compile.mode"), "hybrid_shard");
 }
@@ -252,7 +295,7 @@ TEST(Config, AStatedModeStays) {
       config.parallelism.dataParallelReplicateDegree = replicate;
       setConfigOption(config, "compile.mode", mode, "test");
       resolveConfig(config, 4);
-      EXPECT_EQ(config.compile.mode, mode);
+      EXPECT_EQ(spelled(config.compile.mode), mode);
     }
 }
 
@@ -262,7 +305,7 @@ TEST(Config, AutoPrecisionIsSaidInOneLine) {
   EXPECT_EQ(line.find("precision: "), 0u);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_EQ(config.training.mixedPrecisionParam,
-            hasNativeBf16Matmul() ? "bfloat16" : "float32");
+            hasNativeBf16Matmul() ? ParamDtype::BFloat16 : ParamDtype::Float32);
   EXPECT_EQ(resolveConfig(config, 1), "");
 }
 
@@ -365,7 +408,8 @@ TEST(Config, ListsComeFromTomlAndFromTheCommandLine) {
   loadConfig(config, folder.write("run.toml", R"([checkpoint]
 exclude_from_loading = ["optimizer", "dataloader"]
 )"));
-  std::vector<std::string> both = {"optimizer", "dataloader"};
+  std::vector<CheckpointPart> both = {CheckpointPart::Optimizer,
+                                      CheckpointPart::DataLoader};
   EXPECT_EQ(config.checkpoint.excludeFromLoading, both);
   applyConfigOverrides(config, {"--checkpoint.exclude_from_loading="});
   EXPECT_TRUE(config.checkpoint.excludeFromLoading.empty());

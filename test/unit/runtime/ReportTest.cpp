@@ -41,9 +41,9 @@ TEST(LrSchedule, DecayTypesAndFloor) {
   config.lrScheduler.warmupSteps = 0;
   config.lrScheduler.minLrFactor = 0.1;
   EXPECT_DOUBLE_EQ(rates(config).back(), 0.25 * 0.9 + 0.1);
-  config.lrScheduler.decayType = "sqrt";
+  config.lrScheduler.decayType = DecayType::Sqrt;
   EXPECT_DOUBLE_EQ(rates(config).back(), (1 - std::sqrt(0.75)) * 0.9 + 0.1);
-  config.lrScheduler.decayType = "cosine";
+  config.lrScheduler.decayType = DecayType::Cosine;
   EXPECT_DOUBLE_EQ(rates(config).back(),
                    0.5 * (1 + std::cos(0.75 * M_PI)) * 0.9 + 0.1);
 }

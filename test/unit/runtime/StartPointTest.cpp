@@ -8,10 +8,13 @@ using namespace fsdp::rt;
 using namespace fsdp::test;
 
 TEST(StartPoint, OptionsOfABeginningAreLeftOutBehindIt) {
-  auto command = [](int64_t loadStep, std::vector<std::string> excluded) {
+  auto command = [](int64_t loadStep,
+                    const std::vector<std::string> &excluded) {
     RunConfig config;
     config.checkpoint.loadStep = loadStep;
-    config.checkpoint.excludeFromLoading = std::move(excluded);
+    for (const std::string &part : excluded)
+      config.checkpoint.excludeFromLoading.push_back(
+          readSpelling<CheckpointPart>(part).value());
     return commandThatGoesOn(config);
   };
   EXPECT_EQ(command(-1, {}), "the same command");

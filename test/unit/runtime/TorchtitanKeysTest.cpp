@@ -46,8 +46,12 @@ static std::string refusal(const Key &key, const std::string &literal) {
 TEST(TorchtitanKeys, AreOursOrNotAsTheTableSays) {
   RunConfig config;
   std::set<std::string> ours, names;
-  for (const ConfigOption &option : configOptions(config))
+  for (const ConfigOption &option : configOptions(config)) {
     ours.insert(option.name);
+    EXPECT_EQ(findTorchtitanKey(option.name) != nullptr,
+              option.torchtitan.has_value())
+        << option.name;
+  }
   for (const Key &key : torchtitanKeys()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
     EXPECT_EQ(ours.count(key.name), key.fate == Key::Works) << key.name;
@@ -116,7 +120,7 @@ TEST(TorchtitanKeys, SetKeysOfOurs) {
   for (const char *value : {"none", "full"}) {
     RunConfig config;
     applyConfigOverrides(config, {"--" + mode, value});
-    EXPECT_EQ(config.compile.recompute, value);
+    EXPECT_EQ(spelled(config.compile.recompute), value);
   }
   EXPECT_EQ(errorOf(mode, "\"selective\""),
             "activation_checkpoint.mode = \"selective\" is not supported (the "
@@ -129,7 +133,7 @@ TEST(TorchtitanKeys, SetKeysOfOurs) {
     RunConfig config;
     std::string problem =
         messageOf([&] { applyConfigOverrides(config, args); });
-    return problem.empty() ? config.compile.recompute : problem;
+    return problem.empty() ? spelled(config.compile.recompute) : problem;
   };
   const std::string full = "--" + mode + "=full";
   const std::string none = "--" + mode + "=none";

@@ -1,5 +1,5 @@
-//===- CompileOptions.cpp - From options to a request ---------------------===//
-#include "fsdp/Driver/CompileOptions.h"
+//===- CompileCommand.cpp - From a command line to a request --------------===//
+#include "fsdp/Driver/CompileCommand.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Message.h"
@@ -15,7 +15,7 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 
 /// Settings, weakest first: defaults, file, command line.
-static RunConfig readSettings(const CompileOptions &options,
+static RunConfig readSettings(const CompileCommand &options,
                               ConfigErrors &errors) {
   RunConfig config;
   if (!options.configPath.empty())
@@ -38,7 +38,7 @@ static void checkModel(const RunConfig &config, ConfigErrors &errors) {
 }
 
 /// The ranks that the settings state, or 1.
-static int64_t statedRanks(const CompileOptions &options,
+static int64_t statedRanks(const CompileCommand &options,
                            const RunConfig &config, ConfigErrors &errors) {
   // The mesh cannot be checked without them.
   const char *const degrees = "parallelism.";
@@ -71,14 +71,14 @@ static std::string meshOf(const RunConfig &config) {
 //===----------------------------------------------------------------------===//
 
 /// The source of another target than the first asks for that target, too.
-static const rt::Target &targetOf(const CompileOptions &options) {
+static const rt::Target &targetOf(const CompileCommand &options) {
   bool isImplied = options.emit == Stage::Source &&
                    *options.sourceOf != *rt::allTargets().front();
   return isImplied ? *options.sourceOf : *options.target;
 }
 
 /// The runtime's files beside the tool: in the build tree or installed.
-static void findRuntime(HostCompiler &compiler, const CompileOptions &options) {
+static void findRuntime(HostCompiler &compiler, const CompileCommand &options) {
   std::string tool = llvm::sys::fs::getMainExecutable(
       options.argv0, reinterpret_cast<void *>(&findRuntime));
   StringRef prefix =
@@ -99,7 +99,7 @@ static void findRuntime(HostCompiler &compiler, const CompileOptions &options) {
 }
 
 /// The compiler of the target.
-static void setCompiler(Request &request, const CompileOptions &options) {
+static void setCompiler(Request &request, const CompileCommand &options) {
   HostCompiler &compiler = request.compiler;
   const rt::Target &target = targetOf(options);
   compiler.backend = backendOf(target);
@@ -109,12 +109,12 @@ static void setCompiler(Request &request, const CompileOptions &options) {
       options.cxx.empty() ? compiler.backend->defaultCompiler() : options.cxx;
   compiler.verbose = options.verbose;
   findRuntime(compiler, options);
-  request.workspaces =
+  request.config.pipeline.target =
       options.workspaces.empty() ? target.name : options.workspaces;
 }
 
 /// The bytes that the arena may have; 0: no limit.
-static int64_t readBudget(const CompileOptions &options, ConfigErrors &errors) {
+static int64_t readBudget(const CompileCommand &options, ConfigErrors &errors) {
   if (!options.memoryBudget)
     return 0;
   llvm::Expected<int64_t> bytes = parseBytes(*options.memoryBudget);
@@ -137,13 +137,13 @@ static const rt::Target *targetWithFastReductions() {
 }
 
 /// Text with another target's workspaces can be looked at without that target.
-static void checkReduce(const CompileOptions &options, const RunConfig &config,
+static void checkReduce(const CompileCommand &options, const RunConfig &config,
                         ConfigErrors &errors) {
   const char *why = targetOf(options).whyNoFastReductions;
   const rt::Target *whose = rt::findTarget(options.workspaces);
   bool isText = options.emit < Stage::Source && !options.workspaces.empty() &&
                 !(whose && whose->whyNoFastReductions);
-  if (config.compile.reduce != "fast" || !why || isText)
+  if (config.compile.reduce != ReduceOrder::Fast || !why || isText)
     return;
   std::string remedy;
   if (const rt::Target *other = targetWithFastReductions())
@@ -154,7 +154,7 @@ static void checkReduce(const CompileOptions &options, const RunConfig &config,
 }
 
 /// Adds what is wrong with an INPUT, or with options that are for one.
-static void checkInput(const CompileOptions &options, const RunConfig &config,
+static void checkInput(const CompileCommand &options, const RunConfig &config,
                        ConfigErrors &errors) {
   if (options.input.empty()) {
     if (options.mesh || options.programsOnly.value_or(false))
@@ -166,7 +166,7 @@ static void checkInput(const CompileOptions &options, const RunConfig &config,
     errors.add("training.global_batch_size is for a traced model; INPUT states "
                "its own batch",
                "training.global_batch_size");
-  if (config.training.lossMean != "global")
+  if (config.training.lossMean != LossMean::Global)
     errors.add("training.loss_mean is for a traced model; for an INPUT "
                "fsdp-opt has nn-differentiate with parts=N",
                "training.loss_mean");
@@ -175,7 +175,7 @@ static void checkInput(const CompileOptions &options, const RunConfig &config,
 }
 
 /// Adds what is wrong with where plan and output are.
-static void checkFiles(const CompileOptions &options, ConfigErrors &errors) {
+static void checkFiles(const CompileCommand &options, ConfigErrors &errors) {
   std::string plan = options.plan.value_or("");
   std::error_code ec =
       llvm::sys::fs::access(plan, llvm::sys::fs::AccessMode::Exist);
@@ -199,13 +199,13 @@ static void checkFiles(const CompileOptions &options, ConfigErrors &errors) {
 /// What was asked of the passes, by name. Threads and instruction set are what
 /// the program is compiled for, however it is planned; what a run alone reads
 /// is no question here.
-static std::vector<std::string> namesForPasses(const CompileOptions &options,
+static std::vector<std::string> namesForPasses(const CompileCommand &options,
                                                RunConfig config) {
   std::vector<ConfigOption> table = configOptions(config);
   auto isForPasses = [&](StringRef name) {
     return name != "compile.threads" && name != "compile.cpu" &&
            llvm::any_of(table, [&](const ConfigOption &option) {
-             return option.compiled && name == option.name;
+             return option.isCompiled() && name == option.name;
            });
   };
   std::vector<std::string> names;
@@ -225,7 +225,7 @@ static std::vector<std::string> namesForPasses(const CompileOptions &options,
 }
 
 /// Puts the settings of the run, checked, into the request.
-static void setConfig(Request &request, const CompileOptions &options,
+static void setConfig(Request &request, const CompileCommand &options,
                       llvm::raw_ostream &log) {
   ConfigErrors errors;
   RunConfig &config = request.config;
@@ -233,36 +233,46 @@ static void setConfig(Request &request, const CompileOptions &options,
   checkInput(options, config, errors);
   checkFiles(options, errors);
   checkReduce(options, config, errors);
-  auto isBf16 = [&] {
-    return config.training.mixedPrecisionParam == "bfloat16";
-  };
-  bool isTraced = options.input.empty(), isStated = isBf16();
+  ParamDtype stated = config.training.mixedPrecisionParam;
   int64_t jobRanks = statedRanks(options, config, errors);
   std::string note = resolveConfig(config, jobRanks, errors);
-  // "auto" leaves a text in the types that it states.
-  request.computesInBf16 = isTraced ? isBf16() : isStated;
+  bool isTraced = options.input.empty();
   if (isTraced) {
     checkModel(config, errors);
     checkLossChunks(config, errors);
+  } else {
+    // "auto" leaves a text in the types that it states.
+    config.training.mixedPrecisionParam = stated;
   }
-  request.memoryBudget = readBudget(options, errors);
+  config.pipeline.memoryBudget = readBudget(options, errors);
   errors.throwIfAny();
   if (!note.empty() && isTraced && options.emit == Stage::Library)
     log << note << '\n';
 }
 
-Request fsdp::makeRequest(const CompileOptions &options,
+/// Says what follows from the settings, which are resolved, and from the
+/// command line.
+static void setPipeline(RunConfig &config, const CompileCommand &options) {
+  CompileOptions::Pipeline &pipeline = config.pipeline;
+  pipeline.train = !options.programsOnly.value_or(false);
+  pipeline.mesh = options.mesh.value_or("");
+  if (options.input.empty())
+    pipeline.mesh = meshOf(config);
+  else if (pipeline.mesh.empty() && pipeline.train)
+    pipeline.mesh = "dp_shard=1";
+  pipeline.lossParts = config.training.lossMean == LossMean::Rank
+                           ? dataParallelRanks(config)
+                           : 1;
+  pipeline.microbatches = microbatches(config);
+  pipeline.plan = options.plan.value_or("");
+}
+
+Request fsdp::makeRequest(const CompileCommand &options,
                           llvm::raw_ostream &log) {
   Request request;
   setConfig(request, options, log);
   request.input = options.input;
-  request.train = !options.programsOnly.value_or(false);
-  request.mesh = options.mesh.value_or("");
-  if (options.input.empty())
-    request.mesh = meshOf(request.config);
-  else if (request.mesh.empty() && request.train)
-    request.mesh = "dp_shard=1";
-  request.planFile = options.plan.value_or("");
+  setPipeline(request.config, options);
   request.forPasses = namesForPasses(options, request.config);
   request.emit = options.emit;
   request.output = options.output;

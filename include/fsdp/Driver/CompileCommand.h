@@ -1,6 +1,6 @@
-//===- CompileOptions.h - From options to a request -------------*- C++ -*-===//
-#ifndef FSDP_DRIVER_COMPILEOPTIONS_H
-#define FSDP_DRIVER_COMPILEOPTIONS_H
+//===- CompileCommand.h - From a command line to a request ------*- C++ -*-===//
+#ifndef FSDP_DRIVER_COMPILECOMMAND_H
+#define FSDP_DRIVER_COMPILECOMMAND_H
 
 #include "fsdp/Driver/Stages.h"
 #include <optional>
@@ -10,7 +10,7 @@
 namespace fsdp {
 
 /// What the command line of fsdp-compile says. Unset, or empty: it does not.
-struct CompileOptions {
+struct CompileCommand {
   /// A file of nn or exec text.
   std::string input;
   /// The file with the description of the run, and the settings that the
@@ -40,8 +40,8 @@ struct CompileOptions {
 
 /// The request that the options make. Notes of what settings were chosen go to
 /// `log`, warnings to stderr. Throws fsdp::Error with all that is wrong.
-Request makeRequest(const CompileOptions &options, llvm::raw_ostream &log);
+Request makeRequest(const CompileCommand &options, llvm::raw_ostream &log);
 
 } // namespace fsdp
 
-#endif // FSDP_DRIVER_COMPILEOPTIONS_H
+#endif // FSDP_DRIVER_COMPILECOMMAND_H
