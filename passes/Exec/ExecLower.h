@@ -93,15 +93,6 @@ bool ownsBuffer(mlir::Value value);
 /// another in the input, so that it needs no copy.
 std::optional<int64_t> contiguousOffset(nn::SliceOp slice);
 
-/// What an op does to a tensor of the model. Of Gradient the name is that of
-/// the parameter, and the gradient is written.
-enum class StateEffect { Read, Write, Update, Add, Clear, Gradient };
-
-/// Calls `visit` with every tensor that an op of a program reads or writes.
-void forEachStateEffect(
-    mlir::Operation &op,
-    llvm::function_ref<void(llvm::StringRef name, StateEffect)> visit);
-
 /// Lowers one function. Values are followed op by op: a tensor becomes the
 /// buffer that holds it, an alias becomes a view.
 class ProgramLowering {
