@@ -117,12 +117,35 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
 // Collectives. Variadic: one collective is one bucket.
 //===----------------------------------------------------------------------===//
 
-class Fsdp_CollectiveOp<string mnemonic>
+/// `kind` is a CollectiveKind; `reduction`, `joined` and `cut` are C++ for what
+/// its layout asks for, how operands are combined and along which dimension they
+/// are joined and cut, and empty for what it has not.
+class Fsdp_CollectiveOp<string mnemonic, string kind, string reduction, string joined, string cut>
     : Fsdp_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface, ["getCollectiveKind", "getWireBytes"]>,
-        DeclareOpInterfaceMethods<Fsdp_InFlightOpInterface>]>;
+        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface,
+            ["getCollectiveKind", "getReduction", "getJoinedDim", "getCutDim"]>,
+        DeclareOpInterfaceMethods<Fsdp_InFlightOpInterface>]> {
+  defvar none = "::std::nullopt";
+  let extraClassDefinition = [{
+    ::fsdp::dist::CollectiveKind $cppClass::getCollectiveKind() {
+      return CollectiveKind::}] # kind # [{;
+    }
+    ::std::optional<::fsdp::dist::CollectiveReduce> $cppClass::getReduction() {
+      return }] # !if(!eq(reduction, ""), none, reduction) # [{;
+    }
+    ::std::optional<int64_t> $cppClass::getJoinedDim() {
+      return }] # !if(!eq(joined, ""), none, joined) # [{;
+    }
+    ::std::optional<int64_t> $cppClass::getCutDim() {
+      return }] # !if(!eq(cut, ""), none, cut) # [{;
+    }
+    ::fsdp::dist::StreamRole $cppClass::getStreamRole() {
+      return isReduction(getCollectiveKind()) ? StreamRole::Reduce : StreamRole::Gather;
+    }
+  }];
+}
 
-def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
+def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather", "AllGather", "", "getDim()", ""> {
   let summary = "Every rank gets the full tensors from the shards of all";
   let description = [{
     | rank | operand | result |
@@ -154,7 +177,7 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
   let hasVerifier = 1;
 }
 
-def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
+def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter", "ReduceScatter", "getKind()", "", "getDim()"> {
   let summary = "Each rank gets its shard of the tensors combined over all ranks";
   let description = [{
     The operand travels in its own element type; the receiver widens it to
@@ -179,7 +202,7 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
   let hasVerifier = 1;
 }
 
-def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
+def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce", "AllReduce", "getKind()", "", ""> {
   let summary = "Every rank gets the tensors combined over all ranks";
   let description = [{
     A reduce_scatter of pieces followed by an all_gather, with the same tree
@@ -202,7 +225,7 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
   let hasVerifier = 1;
 }
 
-def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all"> {
+def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all", "AllToAll", "", "getJoin()", "getSplit()"> {
   let summary = "Shards of one dimension become shards of another";
   let description = [{
     | rank | operand | result |

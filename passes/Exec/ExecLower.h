@@ -197,22 +197,13 @@ private:
 
   // ExecLowerCollectives.cpp. `results` are the tensors that the collective
   // gives: its own, or those of the await behind an fsdp.async.
-  mlir::LogicalResult lowerCollective(mlir::Operation *op, exec::Stream stream,
+  mlir::LogicalResult lowerCollective(dist::CollectiveOpInterface op,
+                                      exec::Stream stream,
                                       mlir::ValueRange results,
                                       mlir::Value *token);
-  mlir::LogicalResult lowerAllGather(dist::AllGatherOp op, exec::Stream stream,
-                                     mlir::ValueRange results,
-                                     mlir::Value *token);
-  template <typename OpT>
-  mlir::LogicalResult
-  createCollective(OpT op, exec::CollectiveKind kind, exec::Stream stream,
-                   mlir::ValueRange inputs, mlir::ValueRange outputs,
-                   mlir::ValueRange results, exec::ReduceKind reduce,
-                   mlir::Value *token);
-  template <typename OpT>
-  mlir::LogicalResult
-  lowerReduction(OpT op, exec::CollectiveKind kind, exec::Stream stream,
-                 mlir::ValueRange results, mlir::Value *token);
+  mlir::FailureOr<mlir::Value> joinedOutput(mlir::Value piece,
+                                            mlir::Value result, int64_t ranks,
+                                            mlir::Operation *op);
   mlir::LogicalResult lowerShardOf(dist::ShardOfOp op);
   mlir::LogicalResult lowerAsync(dist::AsyncOp op);
   mlir::LogicalResult lowerAwait(dist::AwaitOp op);

@@ -351,11 +351,10 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](dist::ShardOfOp o) { return lowerShardOf(o); })
       .Case([&](dist::AsyncOp o) { return lowerAsync(o); })
       .Case([&](dist::AwaitOp o) { return lowerAwait(o); })
-      .Case<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(
-          [&](auto o) {
-            return lowerCollective(o, exec::Stream::Compute, o->getResults(),
-                                   /*token=*/nullptr);
-          })
+      .Case([&](dist::CollectiveOpInterface o) {
+        return lowerCollective(o, exec::Stream::Compute, o->getResults(),
+                               /*token=*/nullptr);
+      })
       .Case<nn::FusionOp, nn::KernelOpInterface>(
           [&](auto o) { return lowerKernel(o); })
       .Default([](Operation *o) {
