@@ -32,7 +32,7 @@ static bool isNarrow(Value value) {
   return type && type.isBF16();
 }
 
-/// The rule of an op; none for ops outside of `nn`, and reads.
+/// The rule of an op; none for reads and for what is not of `nn`.
 static std::optional<nn::PrecisionRule> ruleOf(Operation *op) {
   auto precision = dyn_cast<nn::PrecisionOpInterface>(op);
   if (!precision)
@@ -235,7 +235,8 @@ void Assignment::assignFollowing(Operation *op) {
 void Assignment::assignToInput(nn::PrecisionOpInterface op) {
   FloatType common = widest(op->getOperands().drop_front());
   for (OpOperand &operand : op->getOpOperands().drop_front())
-    if (FloatType type = op.getWideOperand() == &operand ? wide : common)
+    if (FloatType type = op.getWideOperand() == &operand ? wide : common;
+        type && floatTypeOf(operand.get()))
       castOperand(operand, type);
   retype(op->getResult(0), floatTypeOf(op->getOperand(0)));
 }
