@@ -48,7 +48,8 @@ class NN_FactMethod<string signature, NN_Fact fact> {
 }
 
 /// A pure op, of which passes know what stands here and no more. Every fact
-/// must be given (NNFacts.td), by the op or by the class that it is of.
+/// must be given (NNFacts.td), by the op or by the class that it is of; that on
+/// kernels by those of NN_Kernel.
 class NN_PureOp<string mnemonic, list<Trait> traits = [], Trait cost = NN_Cost>
     : NN_Op<mnemonic, !listconcat(traits, [Pure, cost,
         DeclareOpInterfaceMethods<NN_ShardingOpInterface>,
