@@ -53,7 +53,7 @@ class NN_FactMethod<string signature, NN_Fact fact> {
 class NN_PureOp<string mnemonic, list<Trait> traits = [], Trait cost = NN_Cost>
     : NN_Op<mnemonic, !listconcat(traits, [Pure, cost,
         DeclareOpInterfaceMethods<NN_ShardingOpInterface>,
-        DeclareOpInterfaceMethods<NN_PrecisionOpInterface, ["getWideOperand"]>])> {
+        DeclareOpInterfaceMethods<NN_PrecisionOpInterface>])> {
   NN_ShardingFact sharding = ?;
   NN_LinearityFact linear = ?;
   NN_FlopsFact flops = ?;
