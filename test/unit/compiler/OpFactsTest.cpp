@@ -11,7 +11,9 @@
 #include "mlir/Parser/Parser.h"
 #include <cmath>
 #include <gtest/gtest.h>
+#include <map>
 #include <random>
+#include <set>
 
 using namespace mlir;
 using namespace fsdp;
@@ -594,8 +596,9 @@ TEST(OpFactsCoverage, WhatModelsUseIsDifferentiable) {
     bool hasFloat = llvm::any_of(op->getOperandTypes(), [](Type type) {
       return isa<FloatType>(getElementTypeOrSelf(type));
     });
-    if (test.precision != Precision::Later)
+    if (test.precision != Precision::Later) {
       EXPECT_EQ(isa<nn::DifferentiableOpInterface>(op), hasFloat) << test.op;
+    }
   }
 }
 
@@ -633,6 +636,82 @@ TEST(OpFactsCoverage, ScoresCountOnceInAModel) {
     auto op = cast<nn::CostOpInterface>(program.op());
     int64_t again = isa<nn::AttentionGradOp>(program.op()) ? test.flops / 5 : 0;
     EXPECT_EQ(op.getModelFlops(), test.flops - again) << test.op;
+  }
+}
+
+// Of the tensors above nearly all kernels run over the rows of a 3 x 4.
+TEST(OpFactsCoverage, KernelsRunOverTheirSpace) {
+  const std::map<StringRef, nn::KernelSpace> others = {
+      {"nn.rms_norm_weight_grad", {3, 4, /*columnReduction=*/true}},
+      {"nn.layer_norm_weight_grad", {3, 4, /*columnReduction=*/true}},
+      {"nn.mse_loss", {1, 12, false}},
+      {"nn.divide_by_count", {1, 3, false}}};
+  for (const FactsCase &test : kCases) {
+    Program program(test);
+    ASSERT_TRUE(program.op()) << test.op;
+    auto kernel = dyn_cast<nn::KernelOpInterface>(program.op());
+    if (!kernel)
+      continue;
+    auto other = others.find(nameOf(test));
+    EXPECT_TRUE(
+        kernel.getKernelSpace() ==
+        (other == others.end() ? nn::KernelSpace{3, 4, false} : other->second))
+        << test.op;
+  }
+}
+
+// A reshape moves nothing, and a lookup reads the rows that it takes; all
+// others have their operands and results once.
+TEST(OpFactsCoverage, BytesAreThoseThatMove) {
+  const std::map<StringRef, int64_t> others = {
+      {"nn.reshape", 0}, {"nn.embedding", 3 * 4 + 2 * (12 * 8)}};
+  for (const FactsCase &test : kCases) {
+    Program program(test);
+    Operation *op = program.op();
+    ASSERT_TRUE(op) << test.op;
+    int64_t bytes = 0;
+    for (TypeRange types :
+         {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+      for (Type type : types)
+        bytes += nn::bytesOf(type);
+    auto other = others.find(nameOf(test));
+    EXPECT_EQ(cast<nn::CostOpInterface>(op).getBytes(),
+              other == others.end() ? bytes : other->second)
+        << test.op;
+  }
+}
+
+// The gradient is read; the parameter and two moments are read and written.
+TEST(OpFactsCoverage, AnUpdateMovesSevenTensors) {
+  MLIRContext context;
+  context.loadDialect<nn::NNDialect, func::FuncDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
+    nn.parameter @w : tensor<4xf32> init #nn.zeros
+    nn.buffer @m : tensor<4xf32> init #nn.zeros
+    nn.buffer @v : tensor<4xf32> init #nn.zeros
+    func.func @f(%g: tensor<4xf32>, %s: tensor<f32>, %t: tensor<i32>) {
+      nn.adamw [@w] moments [@m], [@v](%g) lr %s step %t clip %s {beta1 = 0.9,
+        beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
+      return
+    })",
+                                                             &context);
+  ASSERT_TRUE(module);
+  module->walk([](nn::AdamWOp op) {
+    auto cost = cast<nn::CostOpInterface>(op.getOperation());
+    EXPECT_EQ(cost.getBytes(), 7 * 4 * 4);
+    EXPECT_EQ(cost.getFlops(), 0);
+  });
+}
+
+// Angles lose too many digits in bf16, whatever type the vectors have.
+TEST(OpFactsCoverage, OnlyATableOfAnglesIsAlwaysWide) {
+  for (const FactsCase &test : kCases) {
+    Program program(test);
+    Operation *op = program.op();
+    ASSERT_TRUE(op) << test.op;
+    EXPECT_EQ(cast<nn::PrecisionOpInterface>(op).getWideOperand(),
+              isa<nn::RotaryOp>(op) ? &op->getOpOperand(1) : nullptr)
+        << test.op;
   }
 }
 
