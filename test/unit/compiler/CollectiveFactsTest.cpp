@@ -1,4 +1,5 @@
 //===- CollectiveFactsTest.cpp - Kinds, layouts and records agree ---------===//
+#include "DialectOps.h"
 #include "dialects/Exec/Exec.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -60,8 +61,7 @@ TEST_F(CollectiveFacts, RecordsSayWhatTheLayoutAsksFor) {
     }
     EXPECT_EQ(out.getElementType().isF32(), layout.combines);
   });
-  for (RegisteredOperationName name :
-       context.getRegisteredOperationsByDialect("fsdp"))
+  for (RegisteredOperationName name : opsOf(context, "fsdp"))
     EXPECT_EQ(name.hasInterface<dist::CollectiveOpInterface>(),
               found.count(name.stripDialect()) == 1)
         << name.getStringRef().str();

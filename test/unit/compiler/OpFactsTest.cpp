@@ -5,6 +5,7 @@
 // out by computing is: where an op is linear, and whether it moves elements.
 //
 //===----------------------------------------------------------------------===//
+#include "DialectOps.h"
 #include "dialects/NN/NN.h"
 #include "fsdp/Interpreter/Interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -572,8 +573,7 @@ bool isStructure(RegisteredOperationName name) {
 TEST(OpFactsCoverage, EveryOpHasAllFacts) {
   MLIRContext context;
   context.loadDialect<nn::NNDialect>();
-  for (RegisteredOperationName name :
-       context.getRegisteredOperationsByDialect("nn")) {
+  for (RegisteredOperationName name : opsOf(context, "nn")) {
     SCOPED_TRACE(name.getStringRef().str());
     if (isStructure(name) || name.hasInterface<nn::StateOpInterface>())
       continue;
@@ -612,8 +612,7 @@ TEST(OpFactsCoverage, TraitsAreThoseOfTheirOps) {
                                        "nn.recompute_from"};
   MLIRContext context;
   context.loadDialect<nn::NNDialect>();
-  for (RegisteredOperationName name :
-       context.getRegisteredOperationsByDialect("nn")) {
+  for (RegisteredOperationName name : opsOf(context, "nn")) {
     SCOPED_TRACE(name.getStringRef().str());
     bool isProduct = products.count(name.getStringRef());
     EXPECT_EQ(name.hasTrait<nn::MatrixProduct>(), isProduct);
@@ -760,8 +759,7 @@ TEST(OpFactsCoverage, StateEffectsAreMemoryEffects) {
       {"adamw",
        {{"w", Effect::Update}, {"m", Effect::Update}, {"v", Effect::Update}}}};
   EXPECT_EQ(found, expected);
-  for (RegisteredOperationName name :
-       context.getRegisteredOperationsByDialect("nn"))
+  for (RegisteredOperationName name : opsOf(context, "nn"))
     EXPECT_EQ(name.hasInterface<nn::StateOpInterface>(),
               expected.count(name.stripDialect().str()) == 1)
         << name.getStringRef().str();
