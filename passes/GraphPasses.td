@@ -14,16 +14,15 @@ def Precision : Pass<"nn-precision", "::mlir::ModuleOp"> {
     Puts an nn.cast to the compute type behind every read of a parameter; what is
     computed from it follows, in program order:
 
-    | op | operands | results |
+    | precision in the op's record ([nn](nn.md)) | operands | results |
     |---|---|---|
-    | nn.linear, nn.matmul, nn.attention | the narrowest of their types, or f32 if one is a wide parameter | that type; `lse` f32 |
-    | nn.exp, log, sqrt, rsqrt, sum, mean, mse_loss, divide_by_count | f32 | f32 |
-    | nn.cross_entropy | as they come | f32 |
-    | nn.rms_norm, layer_norm | as they come; nn.layer_norm's bias and weight, the widest of the two | the input's type; statistics f32 |
-    | nn.rotary | as they come; the table f32 | the input's type |
-    | arithmetic, activations, nn.softmax, max, embedding, moves of elements | the widest of their types | that type |
-    | nn.cast | as they come | as written |
-    | return | as they come; in f32 what another op takes cast to f32 | |
+    | Matrix (nn.linear, attention) | the narrowest of their types, or f32 if one is a wide parameter | that type; statistics f32 |
+    | Wide (nn.exp, mean) | f32 | f32 |
+    | Operands (nn.add, softmax, moves of elements) | the widest of their types | that type |
+    | Input (nn.rms_norm, layer_norm, rotary) | the first as it comes, the others the widest of their types, or f32 where the record says so | the first one's type; statistics f32 |
+    | Constant | | that of who takes it |
+    | Declared (nn.cast, cross_entropy) | as they come | as written |
+    | (return) | as they come; in f32 what another op takes cast to f32 | |
 
     Operands of other types are cast right before the op, arguments at the beginning,
     a value once to a type. Arguments and buffers keep their types otherwise: a target
@@ -33,7 +32,7 @@ def Precision : Pass<"nn-precision", "::mlir::ModuleOp"> {
 
     A parameter has one type in a program, also if it is read several times (a tied
     one). It is f32 where `wide` lists it, or where it is an operand of an op that
-    takes f32, of nn.cast, or of nn.rotary as its table, moves of elements in
+    takes f32 (nn.rotary its table) or of nn.cast, moves of elements in
     between not counted. Declarations stay f32, and so do the optimizer and its
     state.
 

@@ -101,6 +101,9 @@ struct ByteRange {
 /// Follows exec.view to the root.
 ByteRange resolveRange(mlir::Value buffer);
 
+/// Whether the runtime has a function for this kind.
+bool isRuntimeCollective(dist::CollectiveKind kind);
+
 /// True for what runs on a stream: a launch or an operation of the runtime.
 bool isWork(mlir::Operation *op);
 /// The stream of a work op.

@@ -38,12 +38,6 @@ def Exec_AccessAttr : EnumAttr<Exec_Dialect, Exec_Access, "access"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def Exec_CollectiveKind : Exec_Enum<"CollectiveKind", "which collective", [
-    I32EnumAttrCase<"AllGather", 0, "all_gather">,
-    I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
-    I32EnumAttrCase<"AllReduce", 2, "all_reduce">]>;
-def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind">;
-
 def Exec_ReduceKind : Exec_Enum<"ReduceKind", "how a reduction combines", [
     I32EnumAttrCase<"Sum", 0, "sum">,
     I32EnumAttrCase<"Max", 1, "max">]>;

@@ -400,9 +400,9 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     0; 5. a gather keeps the type, a reduction is of f32, of bf16 to f32 (sum) or
     of i64 (sum); 6. tensors of one collective have the same types;
     7. what is `fast` is a sum that keeps the type; 8. no attribute `scale`, which
-    older programs have.
+    older programs have; 9. no all_to_all, which the runtime lacks.
   }];
-  let params = (ins Exec_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
+  let params = (ins Fsdp_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
       TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
       DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
       OptionalAttr<StrAttr>:$serves, UnitAttr:$fast);
@@ -414,7 +414,7 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
   let workspaceBytes = "one per input";
   let workspaceIsList = true;
   let inPlaceInput = [{
-    if (getKind() == CollectiveKind::AllReduce && output < getOutputs().size())
+    if (dist::isReduction(getKind()) && !dist::layoutOf(getKind()).cuts && output < getOutputs().size())
       return output;
     return ::std::nullopt;
   }];

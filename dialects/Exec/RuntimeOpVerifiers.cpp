@@ -209,16 +209,8 @@ LogicalResult ClipCoefficientOp::verify() {
 // exec.collective
 //===----------------------------------------------------------------------===//
 
-static rt::CollectiveKind kindOf(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllGather:
-    return rt::CollectiveKind::AllGather;
-  case CollectiveKind::ReduceScatter:
-    return rt::CollectiveKind::ReduceScatter;
-  case CollectiveKind::AllReduce:
-    return rt::CollectiveKind::AllReduce;
-  }
-  llvm_unreachable("a collective");
+bool exec::isRuntimeCollective(dist::CollectiveKind kind) {
+  return static_cast<size_t>(kind) < std::size(rt::kCollectiveNames);
 }
 
 SmallVector<rt::CollectiveItem> CollectiveOp::getItems() {
@@ -226,7 +218,7 @@ SmallVector<rt::CollectiveItem> CollectiveOp::getItems() {
   for (auto [input, output] : llvm::zip(getInputs(), getOutputs())) {
     int64_t in = typeOf(input).getNumElements();
     int64_t out = typeOf(output).getNumElements();
-    bool gathers = getKind() == CollectiveKind::AllGather;
+    bool gathers = dist::isGather(getKind());
     items.push_back({gathers ? in : out, gathers ? out : in});
   }
   return items;
@@ -235,7 +227,9 @@ SmallVector<rt::CollectiveItem> CollectiveOp::getItems() {
 rt::CollectiveDesc
 CollectiveOp::getDescriptor(ArrayRef<rt::CollectiveItem> items) {
   rt::CollectiveDesc desc = {};
-  desc.kind = kindOf(getKind());
+  // The runtime, which knows no MLIR, numbers its kinds alike.
+  assert(isRuntimeCollective(getKind()) && "is verified");
+  desc.kind = static_cast<rt::CollectiveKind>(getKind());
   desc.reduce = getReduce() == ReduceKind::Sum ? rt::ReduceKind::Sum
                                                : rt::ReduceKind::Max;
   desc.in = dtypeOf(typeOf(getInputs()[0]).getElementType());
@@ -248,7 +242,7 @@ CollectiveOp::getDescriptor(ArrayRef<rt::CollectiveItem> items) {
 
 SmallVector<int64_t>
 CollectiveOp::getWorkspaceBytes(const WorkspaceSizes &sizes, Operation *scope) {
-  if (getKind() == CollectiveKind::AllGather)
+  if (!dist::isReduction(getKind()))
     return {};
   dist::MeshOp mesh = dist::lookupMesh(scope, getMeshAttr());
   int64_t ranks = mesh.sizeOf(dist::axisRefs(getAxes()));
@@ -269,7 +263,10 @@ static bool canReduce(CollectiveOp op, Type in, Type out) {
 }
 
 LogicalResult CollectiveOp::verify() {
-  bool reduces = getKind() != CollectiveKind::AllGather;
+  if (!isRuntimeCollective(getKind())) // 9
+    return emitOpError("of kind ") << stringifyCollectiveKind(getKind())
+                                   << " has no function in the runtime";
+  bool reduces = dist::isReduction(getKind());
   size_t expected = reduces ? getInputs().size() : 0;
   if (getWorkspaces().size() != expected) // 3
     return emitOpError("of kind ")
@@ -302,24 +299,19 @@ LogicalResult CollectiveOp::verify() {
 
 /// Do the shapes add up? A gather fills its output with whole pieces, a scatter
 /// loses nothing.
-static bool shapesAgree(CollectiveKind kind, int64_t ranks, MemRefType input,
-                        MemRefType output) {
-  switch (kind) {
-  case CollectiveKind::AllGather: {
-    if (input.getRank() == 0)
-      return false;
-    SmallVector<int64_t> shape(input.getShape());
-    shape[0] = (fsdp::CheckedSize(ranks) * shape[0]).saturated();
-    return output.getShape() == ArrayRef(shape);
-  }
-  case CollectiveKind::ReduceScatter: {
+static bool shapesAgree(dist::CollectiveKind kind, int64_t ranks,
+                        MemRefType input, MemRefType output) {
+  dist::CollectiveLayout layout = dist::layoutOf(kind);
+  if (layout.cuts) {
     MemRefType part = partOf(input, ranks);
     return part && part.getShape() == output.getShape();
   }
-  case CollectiveKind::AllReduce:
-    return output.getShape() == input.getShape();
-  }
-  return false;
+  if (layout.joins && input.getRank() == 0)
+    return false;
+  SmallVector<int64_t> shape(input.getShape());
+  if (layout.joins)
+    shape[0] = (fsdp::CheckedSize(ranks) * shape[0]).saturated();
+  return output.getShape() == ArrayRef(shape);
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {

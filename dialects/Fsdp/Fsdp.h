@@ -40,13 +40,6 @@ inline int64_t shardSize(int64_t size, int64_t parts) {
 
 class AxisRefAttr;
 
-/// What becomes of a collective's operands.
-enum class CollectiveKind {
-  Gather,    ///< every rank gets those of all ranks
-  Reduction, ///< they are combined over the ranks
-  Exchange,  ///< their pieces change ranks
-};
-
 /// The stream that something in flight runs on, beside compute.
 enum class StreamRole { Gather, Reduce };
 
@@ -70,6 +63,32 @@ void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
 
 #include "dialects/Fsdp/FsdpDialect.h.inc"
 #include "dialects/Fsdp/FsdpEnums.h.inc"
+
+namespace fsdp::dist {
+
+/// What a kind of collective does to a tensor that every rank has, in this
+/// order. Whoever lowers, computes, classifies or emits a collective asks this.
+struct CollectiveLayout {
+  bool combines; ///< adds up those of all ranks, or takes the maximum
+  bool joins;    ///< puts those of all ranks behind each other
+  bool cuts;     ///< leaves each rank its part
+};
+CollectiveLayout layoutOf(CollectiveKind kind);
+
+/// Every rank gets what all ranks have.
+inline bool isGather(CollectiveKind kind) {
+  CollectiveLayout layout = layoutOf(kind);
+  return layout.joins && !layout.cuts;
+}
+inline bool isReduction(CollectiveKind kind) { return layoutOf(kind).combines; }
+
+/// Bytes that one of `ranks` ranks sends to others in a collective of `kind`;
+/// INT64_MAX if there are more.
+int64_t wireBytesOf(CollectiveKind kind, mlir::TypeRange operands,
+                    mlir::TypeRange results, int64_t ranks);
+
+} // namespace fsdp::dist
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Fsdp/FsdpAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES

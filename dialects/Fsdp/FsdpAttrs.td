@@ -100,4 +100,16 @@ def Fsdp_ReduceKind : I32EnumAttr<"CollectiveReduce", "how a collective combines
 }
 def Fsdp_ReduceKindAttr : EnumAttr<Fsdp_Dialect, Fsdp_ReduceKind, "reduce">;
 
+/// What each does to the tensors of the ranks is a CollectiveLayout (Fsdp.h).
+/// The first are those of rt::CollectiveKind, with its numbers.
+def Fsdp_CollectiveKind : I32EnumAttr<"CollectiveKind", "which collective", [
+    I32EnumAttrCase<"AllGather", 0, "all_gather">,
+    I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
+    I32EnumAttrCase<"AllReduce", 2, "all_reduce">,
+    I32EnumAttrCase<"AllToAll", 3, "all_to_all">]> {
+  let cppNamespace = "::fsdp::dist";
+  let genSpecializedAttr = 0;
+}
+def Fsdp_CollectiveKindAttr : EnumAttr<Fsdp_Dialect, Fsdp_CollectiveKind, "collective_kind">;
+
 #endif // FSDP_FSDP_ATTRS

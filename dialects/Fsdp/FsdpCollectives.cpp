@@ -16,37 +16,29 @@ static int64_t bytesToOthers(TypeRange tensors, int64_t ranks) {
   return bytes.saturated();
 }
 
-CollectiveKind AllGatherOp::getCollectiveKind() {
-  return CollectiveKind::Gather;
-}
-StreamRole AllGatherOp::getStreamRole() { return StreamRole::Gather; }
-int64_t AllGatherOp::getWireBytes(int64_t ranks) {
-  return bytesToOthers(getResultTypes(), ranks);
-}
-
-CollectiveKind ReduceScatterOp::getCollectiveKind() {
-  return CollectiveKind::Reduction;
-}
-StreamRole ReduceScatterOp::getStreamRole() { return StreamRole::Reduce; }
-int64_t ReduceScatterOp::getWireBytes(int64_t ranks) {
-  return bytesToOthers(getOperandTypes(), ranks);
+CollectiveLayout fsdp::dist::layoutOf(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllGather:
+    return {/*combines=*/false, /*joins=*/true, /*cuts=*/false};
+  case CollectiveKind::ReduceScatter:
+    return {/*combines=*/true, /*joins=*/false, /*cuts=*/true};
+  case CollectiveKind::AllReduce:
+    return {/*combines=*/true, /*joins=*/false, /*cuts=*/false};
+  case CollectiveKind::AllToAll:
+    return {/*combines=*/false, /*joins=*/true, /*cuts=*/true};
+  }
+  llvm_unreachable("a collective");
 }
 
-// A reduce_scatter, whose sums then travel wide.
-CollectiveKind AllReduceOp::getCollectiveKind() {
-  return CollectiveKind::Reduction;
-}
-StreamRole AllReduceOp::getStreamRole() { return StreamRole::Reduce; }
-int64_t AllReduceOp::getWireBytes(int64_t ranks) {
-  return (CheckedSize(bytesToOthers(getOperandTypes(), ranks)) +
-          bytesToOthers(getResultTypes(), ranks))
-      .saturated();
-}
-
-CollectiveKind AllToAllOp::getCollectiveKind() {
-  return CollectiveKind::Exchange;
-}
-StreamRole AllToAllOp::getStreamRole() { return StreamRole::Gather; }
-int64_t AllToAllOp::getWireBytes(int64_t ranks) {
-  return bytesToOthers(getOperandTypes(), ranks);
+// Pieces are combined or cut where they arrive; what everybody then has whole
+// travels as it is, of a sum in its wider type.
+int64_t fsdp::dist::wireBytesOf(CollectiveKind kind, TypeRange operands,
+                                TypeRange results, int64_t ranks) {
+  CollectiveLayout layout = layoutOf(kind);
+  CheckedSize bytes = 0;
+  if (layout.combines || layout.cuts)
+    bytes += bytesToOthers(operands, ranks);
+  if (!layout.cuts)
+    bytes += bytesToOthers(results, ranks);
+  return bytes.saturated();
 }

@@ -12,8 +12,16 @@ def Fsdp_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     nothing else of them, so that a new kind needs no change there.
   }];
   let methods = [
-    InterfaceMethod<"What becomes of the operands.",
+    InterfaceMethod<"Which collective; layoutOf says what it does to the operands.",
       "::fsdp::dist::CollectiveKind", "getCollectiveKind", (ins)>,
+    InterfaceMethod<"How the operands are combined over the ranks; none if they are not.",
+      "::std::optional<::fsdp::dist::CollectiveReduce>", "getReduction", (ins)>,
+    InterfaceMethod<[{
+      The dimension along which those of all ranks are joined, of which padding
+      behind the result's size is dropped; none if they are not.
+    }], "::std::optional<int64_t>", "getJoinedDim", (ins)>,
+    InterfaceMethod<"The dimension of which each rank keeps its part; none if it keeps all.",
+      "::std::optional<int64_t>", "getCutDim", (ins)>,
     InterfaceMethod<"Name of the mesh.",
       "::mlir::FlatSymbolRefAttr", "getMeshAttr", (ins)>,
     InterfaceMethod<"Whose ranks take part.", "::mlir::ArrayAttr", "getAxes", (ins)>,
@@ -24,11 +32,14 @@ def Fsdp_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<[{
       Bytes that one of `ranks` ranks sends to others, in the type that travels;
       INT64_MAX if there are more.
-    }], "int64_t", "getWireBytes", (ins "int64_t":$ranks)>
+    }], "int64_t", "getWireBytes", (ins "int64_t":$ranks), [{}], [{
+      return ::fsdp::dist::wireBytesOf($_op.getCollectiveKind(),
+          $_op->getOperandTypes(), $_op->getResultTypes(), ranks);
+    }]>
   ];
   let extraClassDeclaration = [{
-    bool isGather() { return getCollectiveKind() == CollectiveKind::Gather; }
-    bool isReduction() { return getCollectiveKind() == CollectiveKind::Reduction; }
+    bool isGather() { return ::fsdp::dist::isGather(getCollectiveKind()); }
+    bool isReduction() { return ::fsdp::dist::isReduction(getCollectiveKind()); }
   }];
 }
 

@@ -5,6 +5,7 @@
 include "dialects/Fsdp/FsdpAttrs.td"
 include "dialects/Fsdp/FsdpInterfaces.td"
 include "dialects/Fsdp/FsdpTypes.td"
+include "dialects/NN/NNFacts.td"
 include "dialects/NN/NNInterfaces.td"
 include "dialects/NN/NNTypes.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -117,14 +118,43 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
 // Collectives. Variadic: one collective is one bucket.
 //===----------------------------------------------------------------------===//
 
-class Fsdp_CollectiveOp<string mnemonic>
+/// `kind` is a CollectiveKind; `reduction`, `joined` and `cut` name the attributes
+/// that say how operands are combined and along which dimension they are joined
+/// and cut, and are empty for what its layout does not ask for.
+class Fsdp_CollectiveOp<string mnemonic, string kind, string reduction, string joined, string cut>
     : Fsdp_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface, ["getCollectiveKind", "getWireBytes"]>,
-        DeclareOpInterfaceMethods<Fsdp_InFlightOpInterface>]>;
+        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface,
+            ["getCollectiveKind", "getReduction", "getJoinedDim", "getCutDim"]>,
+        DeclareOpInterfaceMethods<Fsdp_InFlightOpInterface>]> {
+  /// What people read of the op, before its layout.
+  string prose = ?;
+  let description = prose # "\n    | of the tensors of all ranks | |\n    |---|---|\n    | combined | " #
+      !if(!eq(reduction, ""), "no", "as `" # reduction # "` says") # " |\n    | joined | " #
+      !if(!eq(joined, ""), "no", "along `" # joined # "`") # " |\n    | cut | " #
+      !if(!eq(cut, ""), "no", "along `" # cut # "`") # " |\n";
+  defvar none = "::std::nullopt";
+  let extraClassDefinition = [{
+    ::fsdp::dist::CollectiveKind $cppClass::getCollectiveKind() {
+      return CollectiveKind::}] # kind # [{;
+    }
+    ::std::optional<::fsdp::dist::CollectiveReduce> $cppClass::getReduction() {
+      return }] # !if(!eq(reduction, ""), none, NN_Get<reduction>.call) # [{;
+    }
+    ::std::optional<int64_t> $cppClass::getJoinedDim() {
+      return }] # !if(!eq(joined, ""), none, NN_Get<joined>.call) # [{;
+    }
+    ::std::optional<int64_t> $cppClass::getCutDim() {
+      return }] # !if(!eq(cut, ""), none, NN_Get<cut>.call) # [{;
+    }
+    ::fsdp::dist::StreamRole $cppClass::getStreamRole() {
+      return isReduction(getCollectiveKind()) ? StreamRole::Reduce : StreamRole::Gather;
+    }
+  }];
+}
 
-def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
+def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather", "AllGather", "", "dim", ""> {
   let summary = "Every rank gets the full tensors from the shards of all";
-  let description = [{
+  let prose = [{
     | rank | operand | result |
     |---|---|---|
     | 0 | a0 | a0 a1 … |
@@ -154,9 +184,9 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather"> {
   let hasVerifier = 1;
 }
 
-def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
+def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter", "ReduceScatter", "kind", "", "dim"> {
   let summary = "Each rank gets its shard of the tensors combined over all ranks";
-  let description = [{
+  let prose = [{
     The operand travels in its own element type; the receiver widens it to
     f32 and combines in the fixed tree. Padding in the result is zero.
 
@@ -179,9 +209,9 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter"> {
   let hasVerifier = 1;
 }
 
-def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
+def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce", "AllReduce", "kind", "", ""> {
   let summary = "Every rank gets the tensors combined over all ranks";
-  let description = [{
+  let prose = [{
     A reduce_scatter of pieces followed by an all_gather, with the same tree
     and the same bits. Integers combine exactly.
 
@@ -202,9 +232,9 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce"> {
   let hasVerifier = 1;
 }
 
-def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all"> {
+def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all", "AllToAll", "", "join", "split"> {
   let summary = "Shards of one dimension become shards of another";
-  let description = [{
+  let prose = [{
     | rank | operand | result |
     |---|---|---|
     | 0 | a0 a1 | a0 b0 |

@@ -200,10 +200,11 @@ private:
     llvm::append_range(isStorage(d) ? dim.storage : dim.compute, axes);
   }
 
-  void push(Move::Kind kind, AxisList axes, int64_t from, int64_t to) {
-    bool joins = kind == Move::AllReduce && !moves.empty() &&
-                 moves.back().kind == Move::AllReduce;
-    if (joins) { // Trees nest, so one collective does both.
+  void push(std::optional<CollectiveKind> kind, AxisList axes, int64_t from,
+            int64_t to) {
+    bool nests = kind == CollectiveKind::AllReduce && !moves.empty() &&
+                 moves.back().kind == kind;
+    if (nests) { // Trees nest, so one collective does both.
       llvm::append_range(axes, moves.back().axes);
       moves.pop_back();
     }
@@ -221,7 +222,7 @@ private:
       if (axes.empty())
         continue;
       cut(d, axes);
-      push(Move::ShardOf, axes, -1, d);
+      push(/*kind=*/std::nullopt, axes, -1, d);
       return true;
     }
     return false;
@@ -241,7 +242,7 @@ private:
         AxisList axes = llvm::to_vector<2>(ArrayRef(sums).take_back(count));
         resolve(axes);
         cut(d, axes);
-        push(Move::ReduceScatter, axes, -1, d);
+        push(CollectiveKind::ReduceScatter, axes, -1, d);
         return true;
       }
     // A gather that stands in the way of a scatter comes first.
@@ -250,7 +251,7 @@ private:
       return true;
     AxisList last{sums.back()};
     resolve(last);
-    push(Move::AllReduce, last, -1, -1);
+    push(CollectiveKind::AllReduce, last, -1, -1);
     return true;
   }
 
@@ -280,7 +281,7 @@ private:
         continue;
       now.dims[from].compute.pop_back();
       now.dims[d].compute.push_back(axes[0]);
-      push(Move::AllToAll, {axes[0]}, from, d);
+      push(CollectiveKind::AllToAll, {axes[0]}, from, d);
       return true;
     }
     return false;
@@ -304,7 +305,7 @@ private:
       }
       if (axes.empty())
         continue;
-      push(Move::AllGather, axes, d, -1);
+      push(CollectiveKind::AllGather, axes, d, -1);
       return true;
     }
     return false;
@@ -342,6 +343,15 @@ SmallVector<Move> fsdp::dist::movesBetween(const Placement &from,
   return MoveFinder(withoutSingleRanks(from, mesh), target, mesh).run();
 }
 
+/// How often a rank receives the pieces of the others.
+static int64_t timesReceived(CollectiveKind kind, int64_t ranks) {
+  CollectiveLayout layout = layoutOf(kind);
+  // An exchange is a gather, of which each rank keeps its part.
+  if (layout.joins && layout.cuts)
+    return ranks;
+  return layout.combines && !layout.cuts ? 2 : 1;
+}
+
 int64_t fsdp::dist::bytesOf(ArrayRef<Move> moves, const Placement &from,
                             RankedTensorType logical, MeshOp mesh) {
   CheckedSize bytes = 0;
@@ -349,12 +359,9 @@ int64_t fsdp::dist::bytesOf(ArrayRef<Move> moves, const Placement &from,
   for (const Move &move : moves) {
     RankedTensorType after = localType(logical, move.after, mesh);
     int64_t ranks = mesh.sizeOf(move.axes);
-    int64_t whole = nn::bytesOf(move.kind == Move::AllGather ? after : before);
-    // An exchange is a gather, of which each rank keeps its part.
-    int64_t times = move.kind == Move::ShardOf     ? 0
-                    : move.kind == Move::AllReduce ? 2
-                    : move.kind == Move::AllToAll  ? ranks
-                                                   : 1;
+    bool gathers = move.kind && isGather(*move.kind);
+    int64_t whole = nn::bytesOf(gathers ? after : before);
+    int64_t times = move.kind ? timesReceived(*move.kind, ranks) : 0;
     bytes += CheckedSize(whole / ranks) * (ranks - 1) * times;
     before = after;
   }

@@ -55,11 +55,11 @@ struct Placement {
 
 /// What one collective (or shard_of) changes.
 struct Move {
-  enum Kind { ShardOf, AllGather, AllReduce, ReduceScatter, AllToAll };
-  Kind kind;
+  /// Unset: shard_of.
+  std::optional<CollectiveKind> kind;
   AxisList axes;
-  /// The dimension that is sharded before (AllGather, AllToAll) and after
-  /// (ShardOf, ReduceScatter, AllToAll); -1 otherwise.
+  /// The dimension that is sharded before (of what joins) and after (of what
+  /// cuts, shard_of too); -1 otherwise.
   int64_t from = -1, to = -1;
   /// Where the tensor lies afterwards.
   Placement after;

@@ -277,8 +277,7 @@ fsdp::dist::placementAtRest(nn::ReadOp read, SymbolTableCollection &symbols) {
 }
 
 bool fsdp::dist::changesState(Operation *op) {
-  return isa<nn::GradientOp, nn::AdamWOp, nn::AccumulateOp, nn::WriteOp,
-             nn::ClearOp>(op);
+  return isa<nn::StateOpInterface>(op) && !isa<nn::ReadOp>(op);
 }
 
 SmallVector<GradientUse>

@@ -57,9 +57,41 @@ int64_t bytesOfOperandsAndResults(mlir::Operation *op);
 /// Size of a tensor in bytes.
 int64_t bytesOf(mlir::Type tensorType);
 
-/// Whether `op` computes nothing: it converts elements, or gives them another
-/// shape, place or number.
-bool movesElements(mlir::Operation *op);
+/// What an op does to a tensor of the model. Of Gradient the name is that of
+/// the parameter, and the gradient is written.
+enum class StateEffect { Read, Write, Update, Add, Clear, Gradient };
+
+/// Which types nn-precision gives the operands of floating point and the result
+/// of an op (NNFacts.td).
+enum class PrecisionRule {
+  Matrix,   ///< the narrowest of the operands', f32 with a wide parameter
+  Wide,     ///< f32
+  Operands, ///< the widest of the operands'
+  Input,    ///< the result that of operand 0; all others get one type
+  Constant, ///< none of its own
+  Declared, ///< those that are written
+  Later,    ///< the op is made behind nn-precision
+};
+
+/// What NNFacts.td says of these.
+#define FSDP_NN_TRAIT(NAME)                                                    \
+  template <typename OpT>                                                      \
+  class NAME : public mlir::OpTrait::TraitBase<OpT, NAME> {};
+FSDP_NN_TRAIT(MovesElements)
+FSDP_NN_TRAIT(AliasesOperands)
+FSDP_NN_TRAIT(MatrixProduct)
+FSDP_NN_TRAIT(ReadByLibrary)
+FSDP_NN_TRAIT(DividesByCount)
+#undef FSDP_NN_TRAIT
+
+inline bool movesElements(mlir::Operation *op) {
+  return op->hasTrait<MovesElements>();
+}
+
+/// Whether the results of `op` are its operands, or boxes of them.
+inline bool aliasesOperands(mlir::Operation *op) {
+  return op->hasTrait<AliasesOperands>();
+}
 
 /// f64 for f64 tensors, else f32: what statistics and losses are kept in.
 mlir::Type accumulationType(mlir::Type elementType);

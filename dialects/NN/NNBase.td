@@ -4,6 +4,7 @@
 
 include "dialects/NN/NNDialect.td"
 include "dialects/NN/NNAttrs.td"
+include "dialects/NN/NNFacts.td"
 include "dialects/NN/NNInterfaces.td"
 include "dialects/NN/NNTypes.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
@@ -32,15 +33,70 @@ def NN_PersistentResource : Resource<"::fsdp::nn::PersistentResource">;
 class NN_Op<string mnemonic, list<Trait> traits = []>
     : Op<NN_Dialect, mnemonic, traits>;
 
-defvar NN_Sharding = DeclareOpInterfaceMethods<NN_ShardingOpInterface>;
-
-/// A pure op with a sharding rule and a cost.
-class NN_PureOp<string mnemonic, list<Trait> traits = []>
-    : NN_Op<mnemonic, !listconcat(traits, [Pure, NN_Sharding,
-        DeclareOpInterfaceMethods<NN_CostOpInterface>])>;
-
+defvar NN_Cost = DeclareOpInterfaceMethods<NN_CostOpInterface>;
+/// Bytes that differ from operands and results: the op's own getBytes.
+defvar NN_OwnBytes = DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>;
+/// Some of its operations are made a second time: the op's own getModelFlops.
+defvar NN_OwnModelFlops = DeclareOpInterfaceMethods<NN_CostOpInterface, ["getModelFlops"]>;
 defvar NN_Differentiable =
     DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>;
 defvar NN_Kernel = DeclareOpInterfaceMethods<NN_KernelOpInterface>;
+
+/// A method of an interface that a fact has the body of.
+class NN_FactMethod<string signature, NN_Fact fact> {
+  string text = !if(!eq(fact.body, ""), "", signature # " {\n  " # fact.body # "\n}\n");
+}
+
+/// A pure op, of which passes know what stands here and no more. Every fact
+/// must be given (NNFacts.td), by the op or by the class that it is of; that on
+/// kernels by those of NN_Kernel.
+class NN_PureOp<string mnemonic, list<Trait> traits = [], Trait cost = NN_Cost>
+    : NN_Op<mnemonic, !listconcat(traits, [Pure, cost,
+        DeclareOpInterfaceMethods<NN_ShardingOpInterface>,
+        DeclareOpInterfaceMethods<NN_PrecisionOpInterface>])> {
+  NN_ShardingFact sharding = ?;
+  NN_LinearityFact linear = ?;
+  NN_FlopsFact flops = ?;
+  NN_SpaceFact space = NN_NoKernel;
+  NN_PrecisionFact precision = ?;
+  /// The operand that nn-precision makes f32 whatever the rule says of others.
+  string wideOperand = "";
+  /// What people read of the op, before its facts.
+  string prose = ?;
+
+  // The text is indented as prose of several lines is, which ends in one.
+  defvar isIndented = !eq(!substr(prose, 0, 1), "\n");
+  defvar indent = !if(isIndented, "    ", "");
+  defvar rows = !foreach(row, [
+      "| fact | |", "|---|---|",
+      "| cut over ranks | " # sharding.text # " |",
+      "| linear | " # linear.text # " |",
+      "| floating point operations | " # flops.text # " |",
+      "| kernel | " # space.text # " |",
+      "| precision | " # precision.text # !if(!eq(wideOperand, ""), "",
+          "; `" # wideOperand # "` f32") # " |"], indent # row);
+  let description = prose # !if(isIndented, "\n", "\n\n") # !interleave(rows, "\n") # "\n";
+  let extraClassDefinition =
+      NN_FactMethod<"::fsdp::nn::ShardingRule $cppClass::getShardingRule()", sharding>.text #
+      NN_FactMethod<"bool $cppClass::isLinearIn(::mlir::OpOperand &operand)", linear>.text #
+      NN_FactMethod<"int64_t $cppClass::getFlops()", flops>.text #
+      NN_FactMethod<"::fsdp::nn::KernelSpace $cppClass::getKernelSpace()", space>.text #
+      NN_FactMethod<"::fsdp::nn::PrecisionRule $cppClass::getPrecisionRule()", precision>.text #
+      "::mlir::OpOperand *$cppClass::getWideOperand() {\n  return " #
+      !if(!eq(wideOperand, ""), "nullptr", "&" # NN_Get<wideOperand, "Mutable">.call) # ";\n}\n";
+}
+
+/// An op that reads or writes tensors of the model. `state` says it to exec-lower,
+/// which states it for exec-verify, and the memory effects to everybody else: two
+/// statements, so that the proofs that go by them share no mistake.
+class NN_StateOp<string mnemonic, list<Trait> traits> : NN_Op<mnemonic, !listconcat(traits,
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+     DeclareOpInterfaceMethods<NN_StateOpInterface>])> {
+  NN_StateFact state = ?;
+  string prose = ?;
+  let description = prose # "\n    | fact | |\n    |---|---|\n    | state | " # state.text # " |\n";
+  let extraClassDefinition = NN_FactMethod<"void $cppClass::forEachStateEffect("
+      "::llvm::function_ref<void(::llvm::StringRef, ::fsdp::nn::StateEffect)> visit)", state>.text;
+}
 
 #endif // FSDP_NN_BASE

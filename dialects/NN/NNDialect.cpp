@@ -265,11 +265,6 @@ int64_t fsdp::nn::bytesOfOperandsAndResults(Operation *op) {
   return bytes.saturated();
 }
 
-bool fsdp::nn::movesElements(Operation *op) {
-  return isa<CastOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp,
-             BroadcastOp>(op);
-}
-
 Type fsdp::nn::accumulationType(Type elementType) {
   return elementType.isF64() ? elementType
                              : Float32Type::get(elementType.getContext());

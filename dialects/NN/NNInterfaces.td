@@ -36,6 +36,10 @@ def NN_CostOpInterface : OpInterface<"CostOpInterface"> {
     }],
       "int64_t", "getFlops", (ins)>,
     InterfaceMethod<[{
+      Those that no other op of the model has made before: a reverse rule may
+      compute again what the forward pass did not keep.
+    }], "int64_t", "getModelFlops", (ins), [{}], [{ return $_op.getFlops(); }]>,
+    InterfaceMethod<[{
       Bytes read and written, each operand and result once. INT64_MAX if there
       are more.
     }],
@@ -74,7 +78,35 @@ def NN_ShardingOpInterface : OpInterface<"ShardingOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"The factors of every dimension, for these shapes.",
-      "::fsdp::nn::ShardingRule", "getShardingRule", (ins)>
+      "::fsdp::nn::ShardingRule", "getShardingRule", (ins)>,
+    InterfaceMethod<[{
+      Whether the op is linear in this operand while the others stay as they
+      are. (Of an op that adds or joins, passesPartial of its rule says that
+      parts of all its operands give a part.)
+    }], "bool", "isLinearIn", (ins "::mlir::OpOperand &":$operand)>
+  ];
+}
+
+def NN_PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::fsdp::nn";
+  let description = "What `nn-precision` makes of the types of an op.";
+  let methods = [
+    InterfaceMethod<"Which types operands and results get.",
+      "::fsdp::nn::PrecisionRule", "getPrecisionRule", (ins)>,
+    InterfaceMethod<[{
+      The operand that gets f32 whatever the rule says of the others; null if
+      there is none.
+    }], "::mlir::OpOperand *", "getWideOperand", (ins)>
+  ];
+}
+
+def NN_StateOpInterface : OpInterface<"StateOpInterface"> {
+  let cppNamespace = "::fsdp::nn";
+  let description = "What an op does to tensors of the model: parameters, buffers, gradients.";
+  let methods = [
+    InterfaceMethod<"Calls `visit` with the name of every one that it reads or writes.",
+      "void", "forEachStateEffect",
+      (ins "::llvm::function_ref<void(::llvm::StringRef, ::fsdp::nn::StateEffect)>":$visit)>
   ];
 }
 

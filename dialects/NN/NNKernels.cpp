@@ -107,7 +107,7 @@ Scalar sumOfRow(KernelBuilder &kernel, KernelBuilder::Scalar term) {
 //===----------------------------------------------------------------------===//
 
 /// Rows of the last dimension; one element for rank 0.
-static KernelSpace rowsOf(Value tensor) {
+KernelSpace fsdp::nn::rowsOf(Value tensor) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
   if (shape.empty())
     return {1, 1};
@@ -115,14 +115,14 @@ static KernelSpace rowsOf(Value tensor) {
 }
 
 /// The same rows, combined into one value per column.
-static KernelSpace columnsOf(Value tensor) {
+KernelSpace fsdp::nn::columnsOf(Value tensor) {
   KernelSpace space = rowsOf(tensor);
   space.columnReduction = true;
   return space;
 }
 
 /// A reduction of `input` over `dims`.
-static KernelSpace reductionSpace(Value input, ArrayRef<int64_t> dims) {
+KernelSpace fsdp::nn::reductionSpace(Value input, ArrayRef<int64_t> dims) {
   int64_t reduced = 1;
   for (int64_t dim : dims)
     reduced *= shapeOf(input)[dim];
@@ -139,45 +139,6 @@ static KernelSpace reductionSpace(Value input, ArrayRef<int64_t> dims) {
   }
   llvm_unreachable("unknown position");
 }
-
-#define SPACE(OP, EXPRESSION)                                                  \
-  KernelSpace OP::getKernelSpace() { return EXPRESSION; }
-
-SPACE(ConstantOp, rowsOf(getResult()))
-SPACE(CastOp, rowsOf(getResult()))
-SPACE(AddOp, rowsOf(getResult()))
-SPACE(SubOp, rowsOf(getResult()))
-SPACE(MulOp, rowsOf(getResult()))
-SPACE(DivOp, rowsOf(getResult()))
-SPACE(NegOp, rowsOf(getResult()))
-SPACE(ExpOp, rowsOf(getResult()))
-SPACE(LogOp, rowsOf(getResult()))
-SPACE(SqrtOp, rowsOf(getResult()))
-SPACE(RsqrtOp, rowsOf(getResult()))
-SPACE(TanhOp, rowsOf(getResult()))
-SPACE(SigmoidOp, rowsOf(getResult()))
-SPACE(ReluOp, rowsOf(getResult()))
-SPACE(ReluGradOp, rowsOf(getResult()))
-SPACE(SiluOp, rowsOf(getResult()))
-SPACE(SiluGradOp, rowsOf(getResult()))
-SPACE(GeluOp, rowsOf(getResult()))
-SPACE(GeluGradOp, rowsOf(getResult()))
-SPACE(RMSNormOp, rowsOf(getInput()))
-SPACE(RMSNormInputGradOp, rowsOf(getInput()))
-SPACE(RMSNormWeightGradOp, columnsOf(getInput()))
-SPACE(LayerNormOp, rowsOf(getInput()))
-SPACE(LayerNormInputGradOp, rowsOf(getInput()))
-SPACE(LayerNormWeightGradOp, columnsOf(getInput()))
-SPACE(SoftmaxOp, rowsOf(getInput()))
-SPACE(SoftmaxGradOp, rowsOf(getResult()))
-SPACE(SumOp, reductionSpace(getInput(), getDims()))
-SPACE(MeanOp, reductionSpace(getInput(), getDims()))
-SPACE(MaxOp, reductionSpace(getInput(), getDims()))
-SPACE(MSELossOp, (KernelSpace{1, elementsOf(getPrediction())}))
-SPACE(MSELossGradOp, rowsOf(getResult()))
-SPACE(DivideByCountOp, rowsOf(getResult()))
-
-#undef SPACE
 
 // Columns would need two passes over the rows, one to count the maxima;
 // nn.max's reverse rule transposes them.

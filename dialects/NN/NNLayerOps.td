@@ -8,9 +8,11 @@ include "dialects/NN/NNBase.td"
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable]> {
+// A bias is added once, so not to parts of sums.
+def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable,
+                                       NN_MatrixProduct, NN_ReadByLibrary]> {
   let summary = "x W^T + b, with W stored [out, in]";
-  let description = [{
+  let prose = [{
     Products are accumulated in f32 (f64 for f64) and rounded once; the bias
     is added before that rounding.
 
@@ -25,6 +27,12 @@ def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable]> {
     replaced by the weight's dimension 0; 4. the bias, if present, has shape
     [out]; 5. equal element types.
   }];
+  let sharding = NN_RuleIf<"getBias()", "with a bias",
+      "... i!, o i!, o -> ... o",
+      "... i, o i -> ... o">;
+  let linear = NN_LinearUnless<"bias">;
+  let flops = NN_OwnFlops<"2 x elements of `result` x columns of `weight`, and the bias">;
+  let precision = NN_MatrixPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
                        Optional<NN_FloatTensor>:$bias);
   let results = (outs NN_FloatTensor:$result);
@@ -37,9 +45,9 @@ def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable]> {
                                  CArg<"::mlir::Value", "{}">:$bias)>];
 }
 
-def NN_LinearInputGradOp : NN_PureOp<"linear_input_grad"> {
+def NN_LinearInputGradOp : NN_PureOp<"linear_input_grad", [NN_MatrixProduct, NN_ReadByLibrary]> {
   let summary = "Gradient of nn.linear with respect to its input: dy W";
-  let description = [{
+  let prose = [{
     Accumulated in f32 (f64 for f64), rounded once.
 
     Example: `%dx = nn.linear_input_grad %dy, %w : tensor<2x4x16xf32>, tensor<16x8xf32> -> tensor<2x4x8xf32>`
@@ -48,6 +56,10 @@ def NN_LinearInputGradOp : NN_PureOp<"linear_input_grad"> {
     weight's dimension 0; 3. the result has dy's shape with the last dimension
     replaced by the weight's dimension 1; 4. equal element types.
   }];
+  let sharding = NN_Rule<"... o, o i -> ... i">;
+  let linear = NN_LinearInEach;
+  let flops = NN_OwnFlops<"2 x elements of `result` x rows of `weight`">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$cotangent, NN_FloatTensor:$weight);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
@@ -57,9 +69,10 @@ def NN_LinearInputGradOp : NN_PureOp<"linear_input_grad"> {
   let builders = [OpBuilder<(ins "::mlir::Value":$cotangent, "::mlir::Value":$weight)>];
 }
 
-def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad"> {
+// A sum is added to once, so not on every rank that has some of the rows.
+def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad", [NN_MatrixProduct, NN_ReadByLibrary]> {
   let summary = "Gradient of nn.linear with respect to its weight: dy^T x (+ sum)";
-  let description = [{
+  let prose = [{
     Summed over all dimensions but the last, so that a batch and a sequence
     need not be flattened into one dimension. Accumulated in f32 (f64 for
     f64), rounded once. (The bias gradient is nn.sum.)
@@ -80,6 +93,12 @@ def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad"> {
     x have equal element types, and the result has theirs or, of bf16, f32; 4.
     the sum, if present, has the result's type, which is not bf16.
   }];
+  let sharding = NN_RuleIf<"getSum()", "with a sum",
+      "...! o, ...! i, o i -> o i",
+      "... o, ... i -> o i">;
+  let linear = NN_LinearUnless<"sum">;
+  let flops = NN_OwnFlops<"2 x elements of `input` x rows of `result`">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$cotangent, NN_FloatTensor:$input,
                        Optional<NN_FloatTensor>:$sum);
   let results = (outs NN_FloatTensor:$result);
@@ -91,9 +110,10 @@ def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad"> {
   let builders = [OpBuilder<(ins "::mlir::Value":$cotangent, "::mlir::Value":$input)>];
 }
 
-def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable]> {
+def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable,
+                                       NN_MatrixProduct, NN_ReadByLibrary]> {
   let summary = "Matrix product of the last two dimensions, batched over the others";
-  let description = [{
+  let prose = [{
     `transpose_lhs` and `transpose_rhs` (units) read the operand transposed in
     its last two dimensions. Accumulated in f32 (f64 for f64), rounded once.
 
@@ -103,6 +123,10 @@ def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable]> {
     3. contracted sizes agree; 4. the result's shape follows; 5. equal element
     types.
   }];
+  let sharding = NN_OwnRule<"`... m k, ... k n -> ... m n`, the last two exchanged where an operand is read transposed">;
+  let linear = NN_LinearInEach;
+  let flops = NN_OwnFlops<"2 x elements of `result` x the contracted dimension">;
+  let precision = NN_MatrixPrecision;
   let arguments = (ins NN_FloatTensor:$lhs, NN_FloatTensor:$rhs,
                        UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs NN_FloatTensor:$result);
@@ -119,7 +143,7 @@ def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable]> {
 
 def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w (Zhang and Sennrich, 2019)";
-  let description = [{
+  let prose = [{
     `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64), kept
     for the backward pass.
 
@@ -128,6 +152,11 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN
     Constraints: 1. the weight has shape [last dimension]; 2. `rstd` has x's
     shape without the last dimension; 3. eps >= 0.
   }];
+  let sharding = NN_Rule<"... h!, h! -> ... h!, ...">;
+  let linear = NN_NotLinear;
+  let flops = NN_Flops<4, "input">;
+  let space = NN_RowsOf<"input">;
+  let precision = NN_InputPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight, F64Attr:$eps);
   let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$rstd);
   let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input) `,` type($weight) `,` type($rstd)";
@@ -137,11 +166,16 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN
 
 def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["input", "cotangent", "result"]>, NN_Kernel]> {
   let summary = "Gradient of nn.rms_norm with respect to its input";
-  let description = [{
+  let prose = [{
     `rstd (w dy - x rstd^2 mean(w dy x))`.
 
     Example: `%dx = nn.rms_norm_input_grad %x, %w, %rstd, %dy : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
   }];
+  let sharding = NN_Rule<"... h!, h!, ..., ... h! -> ... h!">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<7, "input">;
+  let space = NN_RowsOf<"input">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
                        NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent);
   let results = (outs NN_FloatTensor:$result);
@@ -151,11 +185,16 @@ def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["in
 
 def NN_RMSNormWeightGradOp : NN_PureOp<"rms_norm_weight_grad", [AllTypesMatch<["input", "cotangent"]>, NN_Kernel]> {
   let summary = "Gradient of nn.rms_norm with respect to its weight";
-  let description = [{
+  let prose = [{
     `sum over rows of dy x rstd`.
 
     Example: `%dw = nn.rms_norm_weight_grad %x, %rstd, %dy : tensor<4x8xf32>, tensor<4xf32> to tensor<8xf32>`
   }];
+  let sharding = NN_Rule<"... h!, ..., ... h! -> h!">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<3, "input">;
+  let space = NN_ColumnsOf<"input">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$rstd,
                        NN_FloatTensor:$cotangent);
   let results = (outs NN_FloatTensor:$result);
@@ -165,7 +204,7 @@ def NN_RMSNormWeightGradOp : NN_PureOp<"rms_norm_weight_grad", [AllTypesMatch<["
 
 def NN_LayerNormOp : NN_PureOp<"layer_norm", [AllTypesMatch<["input", "result"]>, AllTypesMatch<["weight", "bias"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "(x - mean) / sqrt(var + eps) * w + b (Ba et al., 2016)";
-  let description = [{
+  let prose = [{
     `mean` and `rstd` per row in f32 (f64 for f64) are kept for the backward
     pass. The variance is the biased one, over centred values.
 
@@ -173,6 +212,11 @@ def NN_LayerNormOp : NN_PureOp<"layer_norm", [AllTypesMatch<["input", "result"]>
 
     Constraints: as nn.rms_norm; the bias has the weight's type.
   }];
+  let sharding = NN_Rule<"... h!, h!, h! -> ... h!, ..., ...">;
+  let linear = NN_NotLinear;
+  let flops = NN_Flops<8, "input">;
+  let space = NN_RowsOf<"input">;
+  let precision = NN_InputPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
                        NN_FloatTensor:$bias, F64Attr:$eps);
   let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$mean, NN_FloatTensor:$rstd);
@@ -184,12 +228,17 @@ def NN_LayerNormOp : NN_PureOp<"layer_norm", [AllTypesMatch<["input", "result"]>
 
 def NN_LayerNormInputGradOp : NN_PureOp<"layer_norm_input_grad", [AllTypesMatch<["input", "cotangent", "result"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel]> {
   let summary = "Gradient of nn.layer_norm with respect to its input";
-  let description = [{
+  let prose = [{
     With `n = (x - mean) rstd` and `g = w dy`:
     `rstd (g - mean(g) - n mean(g n))`.
 
     Example: `%dx = nn.layer_norm_input_grad %x, %w, %mean, %rstd, %dy : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
   }];
+  let sharding = NN_Rule<"... h!, h!, ..., ..., ... h! -> ... h!">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<10, "input">;
+  let space = NN_RowsOf<"input">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
                        NN_FloatTensor:$mean, NN_FloatTensor:$rstd,
                        NN_FloatTensor:$cotangent);
@@ -200,8 +249,13 @@ def NN_LayerNormInputGradOp : NN_PureOp<"layer_norm_input_grad", [AllTypesMatch<
 
 def NN_LayerNormWeightGradOp : NN_PureOp<"layer_norm_weight_grad", [AllTypesMatch<["input", "cotangent"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel]> {
   let summary = "Gradient of nn.layer_norm with respect to its weight";
-  let description = "`sum over rows of dy (x - mean) rstd`. (The bias gradient is nn.sum.)\n\n"
+  let prose = "`sum over rows of dy (x - mean) rstd`. (The bias gradient is nn.sum.)\n\n"
     "Example: `%dw = nn.layer_norm_weight_grad %x, %mean, %rstd, %dy : tensor<4x8xf32>, tensor<4xf32> to tensor<8xf32>`";
+  let sharding = NN_Rule<"... h!, ..., ..., ... h! -> h!">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<4, "input">;
+  let space = NN_ColumnsOf<"input">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$mean,
                        NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent);
   let results = (outs NN_FloatTensor:$result);
@@ -211,7 +265,12 @@ def NN_LayerNormWeightGradOp : NN_PureOp<"layer_norm_weight_grad", [AllTypesMatc
 
 def NN_SoftmaxOp : NN_PureOp<"softmax", [SameOperandsAndResultType, NN_Kernel, NN_Differentiable]> {
   let summary = "Softmax over the last dimension, shifted by its maximum";
-  let description = "Example: `%p = nn.softmax %x : tensor<4x8xf32>`\n\nConstraints: 1. rank at least 1.";
+  let prose = "Example: `%p = nn.softmax %x : tensor<4x8xf32>`\n\nConstraints: 1. rank at least 1.";
+  let sharding = NN_Rule<"... h! -> ... h!">;
+  let linear = NN_NotLinear;
+  let flops = NN_Flops<5, "input">;
+  let space = NN_RowsOf<"input">;
+  let precision = NN_OperandsPrecision;
   let arguments = (ins NN_FloatTensor:$input);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
@@ -220,7 +279,12 @@ def NN_SoftmaxOp : NN_PureOp<"softmax", [SameOperandsAndResultType, NN_Kernel, N
 
 def NN_SoftmaxGradOp : NN_PureOp<"softmax_grad", [SameOperandsAndResultType, NN_Kernel]> {
   let summary = "Reverse rule of nn.softmax: p (dy - sum(p dy))";
-  let description = "Takes softmax's result.\n\nExample: `%dx = nn.softmax_grad %p, %dy : tensor<4x8xf32>`";
+  let prose = "Takes softmax's result.\n\nExample: `%dx = nn.softmax_grad %p, %dy : tensor<4x8xf32>`";
+  let sharding = NN_Rule<"... h!, ... h! -> ... h!">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<4, "result">;
+  let space = NN_RowsOf<"result">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$probabilities, NN_FloatTensor:$cotangent);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$probabilities `,` $cotangent attr-dict `:` type($result)";
@@ -231,9 +295,11 @@ def NN_SoftmaxGradOp : NN_PureOp<"softmax_grad", [SameOperandsAndResultType, NN_
 // Attention
 //===----------------------------------------------------------------------===//
 
+// A longer table is read from its start, so a part of the sequence would have
+// to know where it begins.
 def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Differentiable]> {
   let summary = "Rotary position embedding (Su et al., 2021)";
-  let description = [{
+  let prose = [{
     Rotates pairs of each head by the angles in `table`:
     `(a cos - b sin, a sin + b cos)`. `adjacent` pairs elements (0,1), (2,3),
     … (Llama); `halves` pairs i with i + head_dim/2 (Hugging Face). `inverse`
@@ -244,6 +310,13 @@ def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Di
     Constraints: 1. x has shape [batch, sequence, heads, head_dim], head_dim
     even; 2. the table is f32 (or f64) of shape [sequence or more, head_dim/2, 2].
   }];
+  let sharding = NN_RuleIf<"shapeOf(getTable())[0] == shapeOf(getInput())[1]", "with a table as long as the sequence",
+      "b s a d!, s p! c! -> b s a d!",
+      "b s! a d!, t! p! c! -> b s! a d!">;
+  let linear = NN_LinearIn<"input">;
+  let flops = NN_Flops<3, "input">;
+  let precision = NN_InputPrecision;
+  let wideOperand = "table";
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$table,
                        NN_RotaryPairsAttr:$pairs, UnitAttr:$inverse);
   let results = (outs NN_FloatTensor:$result);
@@ -254,9 +327,11 @@ def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Di
                                  CArg<"bool", "false">:$inverse)>];
 }
 
-def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>, NN_Differentiable]> {
+// Heads are (k g): g query heads read one of k key heads. With a causal mask a
+// part of the queries would have to know its place.
+def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>, NN_Differentiable, NN_ReadByLibrary]> {
   let summary = "Scaled dot-product attention with grouped heads";
-  let description = [{
+  let prose = [{
     `softmax(scale q k^T) v` per head; `causal` (unit) hides later positions.
     Query head h reads key/value head `h / (heads / kv_heads)`. Memory grows
     with the sequence, not its square. `lse` is the log-sum-exp of each row of
@@ -274,6 +349,12 @@ def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>,
     and head_dim; 3. heads is a multiple of kv_heads; 4. lse has shape [batch,
     heads, q_len]; 5. `causal` needs q_len = kv_len.
   }];
+  let sharding = NN_RuleIf<"getCausal()", "with `causal`",
+      "b q! (k g) d!, b s! k d!, b s! k d! -> b q! (k g) d!, b (k g) q!",
+      "b q (k g) d!, b s! k d!, b s! k d! -> b q (k g) d!, b (k g) q">;
+  let linear = NN_NotLinear;
+  let flops = NN_OwnFlops<"4 x elements of `query` x positions of `key`">;
+  let precision = NN_MatrixPrecision;
   let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
                        NN_FloatTensor:$value, F64Attr:$scale, UnitAttr:$causal);
   let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$lse);
@@ -283,15 +364,22 @@ def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>,
                                  "::mlir::Value":$value, "double":$scale, "bool":$causal)>];
 }
 
-def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "output", "cotangent", "query_grad"]>, AllTypesMatch<["key", "value", "key_grad", "value_grad"]>]> {
+// dk and dv are sums over queries and over the heads that share a key.
+def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "output", "cotangent", "query_grad"]>, AllTypesMatch<["key", "value", "key_grad", "value_grad"]>, NN_ReadByLibrary], NN_OwnModelFlops> {
   let summary = "Reverse rule of nn.attention; scores are recomputed from lse";
-  let description = [{
+  let prose = [{
     Example:
     ```mlir
     %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %o, %lse, %do scale 1.25e-01 {causal}
         : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
     ```
   }];
+  let sharding = NN_RuleIf<"getCausal()", "with `causal`",
+      "b q! (k g) d!, b s! k d!, b s! k d!, b q! (k g) d!, b (k g) q!, b q! (k g) d! -> b q! (k g) d!, b s! k d!, b s! k d!",
+      "b q (k g) d!, b s! k d!, b s! k d!, b q (k g) d!, b (k g) q, b q (k g) d! -> b q (k g) d!, b s! k d!, b s! k d!">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_OwnFlops<"10 x elements of `query` x positions of `key`, 2 of the 10 a second time">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
                        NN_FloatTensor:$value, NN_FloatTensor:$output,
                        NN_FloatTensor:$lse, NN_FloatTensor:$cotangent,
@@ -309,16 +397,19 @@ def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "o
 // Embedding and losses
 //===----------------------------------------------------------------------===//
 
-def NN_EmbeddingOp : NN_Op<"embedding", [Pure, NN_Sharding, NN_Differentiable,
-    DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>]> {
+def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Differentiable], NN_OwnBytes> {
   let summary = "Rows of a table by index";
-  let description = [{
+  let prose = [{
     Example: `%e = nn.embedding %ids, %table : tensor<2x256xi32>, tensor<2048x64xf32> -> tensor<2x256x64xf32>`
 
     Constraints: 1. the table has rank 2; 2. the result's shape is that of the
     indices followed by the row length; 3. equal element types. An index
     outside the table is a run-time error.
   }];
+  let sharding = NN_Rule<"..., v! e -> ... e">;
+  let linear = NN_NotLinear;
+  let flops = NN_NoFlops;
+  let precision = NN_OperandsPrecision;
   let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$table);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$indices `,` $table attr-dict `:` type($indices) `,` type($table) `->` type($result)";
@@ -328,11 +419,15 @@ def NN_EmbeddingOp : NN_Op<"embedding", [Pure, NN_Sharding, NN_Differentiable,
 
 def NN_EmbeddingGradOp : NN_PureOp<"embedding_grad"> {
   let summary = "Reverse rule of nn.embedding: adds rows, in token order";
-  let description = [{
+  let prose = [{
     Sums in f32 in the order of the tokens and rounds once.
 
     Example: `%dt = nn.embedding_grad %ids, %dy : tensor<2x256xi32>, tensor<2x256x64xf32> -> tensor<2048x64xf32>`
   }];
+  let sharding = NN_Rule<"..., ... e -> v! e">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<1, "cotangent">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$cotangent);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$indices `,` $cotangent attr-dict `:` type($indices) `,` type($cotangent) `->` type($result)";
@@ -342,7 +437,7 @@ def NN_EmbeddingGradOp : NN_PureOp<"embedding_grad"> {
 def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable,
     AllTypesMatch<["rows", "lse"]>]> {
   let summary = "Negative log-likelihood of each row's target";
-  let description = [{
+  let prose = [{
     Softmax and logarithm in f32 (f64 for f64). `rows` has one value per row,
     0 where the target is `ignore_index`; `lse` is the log-sum-exp per row,
     kept for the backward pass. A mean is the sum of `rows` and a division by
@@ -361,6 +456,10 @@ def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable,
     `rows` and `lse` have shape [rows …] and are f32 (f64 for f64 logits). A
     target outside the classes that is not `ignore_index` is a run-time error.
   }];
+  let sharding = NN_Rule<"... c!, ... -> ..., ...">;
+  let linear = NN_NotLinear;
+  let flops = NN_Flops<4, "logits">;
+  let precision = NN_DeclaredPrecision;
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets, I64Attr:$ignore_index);
   let results = (outs NN_FloatTensor:$rows, NN_FloatTensor:$lse);
   let assemblyFormat = "$logits `,` $targets `ignore_index` $ignore_index attr-dict `:` type($logits) `,` type($targets) `,` type($rows)";
@@ -372,7 +471,7 @@ def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable,
 def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["logits", "result"]>,
     AllTypesMatch<["lse", "cotangent"]>]> {
   let summary = "Reverse rule of nn.cross_entropy";
-  let description = [{
+  let prose = [{
     `(softmax - onehot) cotangent[row]`, 0 in rows whose target is
     `ignore_index`; rounded once to the type of the logits.
 
@@ -384,6 +483,10 @@ def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["log
 
     Constraints: as nn.cross_entropy; the cotangent has the type of `rows`.
   }];
+  let sharding = NN_Rule<"... c!, ..., ..., ... -> ... c!">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<4, "logits">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$targets,
                        NN_FloatTensor:$lse, NN_FloatTensor:$cotangent, I64Attr:$ignore_index);
   let results = (outs NN_FloatTensor:$result);
@@ -393,7 +496,7 @@ def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["log
 
 def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
   let summary = "How many targets are not `ignore_index`";
-  let description = [{
+  let prose = [{
     Exact integers, so that parts of the targets may be counted in any order and
     added. A result of rank 1 has one count for each of as many equal parts of
     the targets, cut along their first dimension.
@@ -407,6 +510,10 @@ def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
     Constraints: 1. the result has rank 0 or 1; 2. its size divides that of the
     targets' first dimension.
   }];
+  let sharding = NN_OwnRule<"every dimension, the first one along the parts that are counted">;
+  let linear = NN_NotLinear;
+  let flops = NN_Flops<1, "targets">;
+  let precision = NN_DeclaredPrecision;
   let arguments = (ins NN_IntTensor:$targets, I64Attr:$ignore_index);
   let results = (outs NN_TensorOf<[I64]>:$result);
   let assemblyFormat = "$targets `ignore_index` $ignore_index attr-dict `:` type($targets) `->` type($result)";
@@ -415,9 +522,10 @@ def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
                                  CArg<"int64_t", "-100">:$ignoreIndex)>];
 }
 
+// Parts of a sum are not passed on: the loss is divided once.
 def NN_DivideByCountOp : NN_PureOp<"divide_by_count", [AllTypesMatch<["sum", "result"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "sum / count, 0 where the count is 0";
-  let description = [{
+  let prose = [{
     Element by element. The count is rounded to f32 (f64 for f64), then divided by. Linear in the
     sum, so the reverse rule is the same division of the cotangent; the count
     has no gradient. Parts of a sum are added before they are divided.
@@ -427,6 +535,11 @@ def NN_DivideByCountOp : NN_PureOp<"divide_by_count", [AllTypesMatch<["sum", "re
     Constraints: 1. the sum is f32 or f64; 2. the counts are i64 and have the
     sums' shape.
   }];
+  let sharding = NN_Rule<"..., ... -> ...">;
+  let linear = NN_LinearIn<"sum">;
+  let flops = NN_Flops<1, "result">;
+  let space = NN_RowsOf<"result">;
+  let precision = NN_WidePrecision;
   let arguments = (ins NN_ScalarTensor:$sum, NN_TensorOf<[I64]>:$count);
   let results = (outs NN_ScalarTensor:$result);
   let assemblyFormat = "$sum `,` $count attr-dict `:` type($sum) `,` type($count)";
@@ -434,9 +547,9 @@ def NN_DivideByCountOp : NN_PureOp<"divide_by_count", [AllTypesMatch<["sum", "re
   let builders = [OpBuilder<(ins "::mlir::Value":$sum, "::mlir::Value":$count)>];
 }
 
-def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]>, NN_Kernel, NN_Differentiable]> {
+def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]>, NN_Kernel, NN_Differentiable, NN_DividesByCount]> {
   let summary = "Sum of (prediction - target)^2 over all elements, divided by `count`";
-  let description = [{
+  let prose = [{
     The mean if `count` is the number of elements; on a part of a larger
     tensor it is that tensor's.
 
@@ -445,6 +558,11 @@ def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]
     Constraints: 1. equal operand types; 2. the loss has rank 0 and is f32
     (f64 for f64 operands); 3. `count` is positive.
   }];
+  let sharding = NN_Rule<"..., ... -> ">;
+  let linear = NN_NotLinear;
+  let flops = NN_Flops<3, "prediction">;
+  let space = NN_OneRowOf<"prediction">;
+  let precision = NN_WidePrecision;
   let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target, I64Attr:$count);
   let results = (outs NN_ScalarTensor:$loss);
   let assemblyFormat = "$prediction `,` $target `count` $count attr-dict `:` type($prediction) `,` type($loss)";
@@ -452,9 +570,9 @@ def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]
   let builders = [OpBuilder<(ins "::mlir::Value":$prediction, "::mlir::Value":$target)>];
 }
 
-def NN_MSELossGradOp : NN_PureOp<"mse_loss_grad", [AllTypesMatch<["prediction", "target", "result"]>, NN_Kernel]> {
+def NN_MSELossGradOp : NN_PureOp<"mse_loss_grad", [AllTypesMatch<["prediction", "target", "result"]>, NN_Kernel, NN_DividesByCount]> {
   let summary = "Gradient of nn.mse_loss with respect to the prediction";
-  let description = [{
+  let prose = [{
     `2 (prediction - target) dloss / count`. The target's gradient is its
     negation.
 
@@ -462,6 +580,11 @@ def NN_MSELossGradOp : NN_PureOp<"mse_loss_grad", [AllTypesMatch<["prediction", 
 
     Constraints: as nn.mse_loss.
   }];
+  let sharding = NN_Rule<"..., ..., -> ...">;
+  let linear = NN_LinearIn<"cotangent">;
+  let flops = NN_Flops<2, "prediction">;
+  let space = NN_RowsOf<"result">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$prediction, NN_FloatTensor:$target,
                        NN_ScalarTensor:$cotangent, I64Attr:$count);
   let results = (outs NN_FloatTensor:$result);

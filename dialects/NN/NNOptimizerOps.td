@@ -6,11 +6,15 @@ include "dialects/NN/NNBase.td"
 
 def NN_AbsMaxOp : NN_PureOp<"abs_max"> {
   let summary = "Largest absolute value of several tensors";
-  let description = [{
+  let prose = [{
     First step of the exact gradient norm. A NaN operand element gives NaN.
 
     Example: `%m = nn.abs_max %g0, %g1 : tensor<4x8xf32>, tensor<8xf32> -> tensor<f32>`
   }];
+  let sharding = NN_OwnRule<"every dimension of all operands, at rest too; the result is parts of a maximum">;
+  let linear = NN_NotLinear;
+  let flops = NN_OwnFlops<"1 for each element of `inputs`">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins Variadic<RankedTensorOf<[F32]>>:$inputs);
   let results = (outs RankedTensorOf<[F32]>:$result);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
@@ -19,7 +23,7 @@ def NN_AbsMaxOp : NN_PureOp<"abs_max"> {
 
 def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
   let summary = "Exact sum of squares at a power-of-two scale, as two integers";
-  let description = [{
+  let prose = [{
     Each element is divided by the power of two not below `max`, squared in
     f64 (exact) and cut into two 24-bit digits; each digit is summed in an
     int64. Integer sums do not depend on order, so the norm is independent of
@@ -29,6 +33,10 @@ def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
 
     Constraints: 1. max is tensor<f32>; 2. the result is tensor<2xi64>.
   }];
+  let sharding = NN_OwnRule<"every dimension of `inputs`, at rest too; the result is parts of a sum">;
+  let linear = NN_NotLinear;
+  let flops = NN_OwnFlops<"6 for each element of `inputs`">;
+  let precision = NN_LaterPrecision;
   let arguments = (ins RankedTensorOf<[F32]>:$max, Variadic<RankedTensorOf<[F32]>>:$inputs);
   let results = (outs RankedTensorOf<[I64]>:$result);
   let assemblyFormat = "$max `,` $inputs attr-dict `:` type($max) `,` type($inputs) `->` type($result)";
@@ -37,7 +45,7 @@ def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
 
 def NN_ClipCoefficientOp : NN_PureOp<"clip_coefficient", [AllTypesMatch<["max", "norm", "coefficient"]>]> {
   let summary = "Finishes the norm and gives the factor that clips gradients";
-  let description = [{
+  let prose = [{
     `norm = sqrt(sum) * scale` and `coefficient = min(1, max_norm / (norm + 1e-6))`;
     `max_norm` 0 means no clipping (coefficient 1). A non-finite `max` gives
     that value as the norm. With a norm that is not finite the coefficient is
@@ -50,17 +58,20 @@ def NN_ClipCoefficientOp : NN_PureOp<"clip_coefficient", [AllTypesMatch<["max", 
     Constraints: 1. max is tensor<f32>; 2. sum is a tensor<…xi64> of two digits
     for each sum; 3. max_norm is not negative.
   }];
+  let sharding = NN_Rule<", d! -> , ">;
+  let linear = NN_NotLinear;
+  let flops = NN_NoFlops;
+  let precision = NN_LaterPrecision;
   let arguments = (ins RankedTensorOf<[F32]>:$max, RankedTensorOf<[I64]>:$sum, F64Attr:$max_norm);
   let results = (outs RankedTensorOf<[F32]>:$norm, RankedTensorOf<[F32]>:$coefficient);
   let assemblyFormat = "$max `,` $sum `max_norm` $max_norm attr-dict `:` type($max) `,` type($sum)";
   let hasVerifier = 1;
 }
 
-def NN_AdamWOp : NN_Op<"adamw", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def NN_AdamWOp : NN_StateOp<"adamw", [NN_OwnBytes,
     MemoryEffects<[MemRead<NN_PersistentResource>, MemWrite<NN_PersistentResource>]>]> {
   let summary = "One AdamW step over several parameters (Loshchilov and Hutter, 2019)";
-  let description = [{
+  let prose = [{
     For each parameter p with first and second moments m and v, in f32:
 
     ```
@@ -85,6 +96,8 @@ def NN_AdamWOp : NN_Op<"adamw", [
     2. parameters name nn.parameter, moments nn.buffer; 3. lr and clip are
     tensor<f32>, step is tensor<i32>.
   }];
+  let state = NN_StateOfAll<"Update", ["parameters", "first_moments", "second_moments"],
+      ["getParameters", "getFirstMoments", "getSecondMoments"]>;
   let arguments = (ins FlatSymbolRefArrayAttr:$parameters,
                        FlatSymbolRefArrayAttr:$first_moments,
                        FlatSymbolRefArrayAttr:$second_moments,

@@ -1,9 +1,9 @@
-//===- NNSharding.cpp - The sharding rules of nn ops ----------------------===//
+//===- NNSharding.cpp - Sharding rules that depend on sizes ---------------===//
 //
-// See ShardingRule.h for the notation. A dimension is marked whole where
-// cutting it would need another rank's elements (a norm's last dimension), or
-// where the op would have to know which part it has (a causal mask, the rows of
-// an embedding's table).
+// The others are a notation in the op's record; see ShardingRule.h for it. A
+// dimension is marked whole where cutting it would need another rank's elements
+// (a norm's last dimension), or where the op would have to know which part it
+// has (a causal mask, the rows of an embedding's table).
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/NN/NNSupport.h"
@@ -13,48 +13,9 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::nn;
 
-//===----------------------------------------------------------------------===//
-// Pointwise ops
-//===----------------------------------------------------------------------===//
-
-#define ELEMENTWISE(OP)                                                        \
-  ShardingRule OP::getShardingRule() { return elementwiseRule(*this); }
-
-// A cast does not pass parts of sums: it would round each of them.
-ELEMENTWISE(CastOp)
-ELEMENTWISE(MulOp)
-ELEMENTWISE(DivOp)
-ELEMENTWISE(ExpOp)
-ELEMENTWISE(LogOp)
-ELEMENTWISE(SqrtOp)
-ELEMENTWISE(RsqrtOp)
-ELEMENTWISE(TanhOp)
-ELEMENTWISE(SigmoidOp)
-ELEMENTWISE(ReluOp)
-ELEMENTWISE(SiluOp)
-ELEMENTWISE(GeluOp)
-ELEMENTWISE(ReluGradOp)
-ELEMENTWISE(SiluGradOp)
-ELEMENTWISE(GeluGradOp)
-ELEMENTWISE(SeedOp)
-
 static ShardingRule additive(ShardingRule rule) {
   rule.passesPartial = true;
   return rule;
-}
-
-#define ADDITIVE(OP)                                                           \
-  ShardingRule OP::getShardingRule() {                                         \
-    return additive(elementwiseRule(*this));                                   \
-  }
-
-ADDITIVE(AddOp)
-ADDITIVE(SubOp)
-ADDITIVE(NegOp)
-
-// A splat: any part of it is one too.
-ShardingRule ConstantOp::getShardingRule() {
-  return shardingRule(*this, " -> ...");
 }
 
 //===----------------------------------------------------------------------===//
@@ -263,73 +224,11 @@ ShardingRule MaxGradOp::getShardingRule() {
 // Layers
 //===----------------------------------------------------------------------===//
 
-// A bias is added once, so not to parts of sums.
-ShardingRule LinearOp::getShardingRule() {
-  return shardingRule(*this, getBias() ? "... i!, o i!, o -> ... o"
-                                       : "... i, o i -> ... o");
-}
-
 ShardingRule MatmulOp::getShardingRule() {
   std::string lhs = getTransposeLhs() ? "... k m, " : "... m k, ";
   std::string rhs = getTransposeRhs() ? "... n k" : "... k n";
   return shardingRule(*this, lhs + rhs + " -> ... m n");
 }
-
-#define RULE(OP, NOTATION)                                                     \
-  ShardingRule OP::getShardingRule() { return shardingRule(*this, NOTATION); }
-
-RULE(LinearInputGradOp, "... o, o i -> ... i")
-// A sum is added to once, so not on every rank that has some of the rows.
-ShardingRule LinearWeightGradOp::getShardingRule() {
-  return shardingRule(*this, getSum() ? "...! o, ...! i, o i -> o i"
-                                      : "... o, ... i -> o i");
-}
-
-RULE(RMSNormOp, "... h!, h! -> ... h!, ...")
-RULE(RMSNormInputGradOp, "... h!, h!, ..., ... h! -> ... h!")
-RULE(RMSNormWeightGradOp, "... h!, ..., ... h! -> h!")
-RULE(LayerNormOp, "... h!, h!, h! -> ... h!, ..., ...")
-RULE(LayerNormInputGradOp, "... h!, h!, ..., ..., ... h! -> ... h!")
-RULE(LayerNormWeightGradOp, "... h!, ..., ..., ... h! -> h!")
-RULE(SoftmaxOp, "... h! -> ... h!")
-RULE(SoftmaxGradOp, "... h!, ... h! -> ... h!")
-
-// A longer table is read from its start, so a part of the sequence would have
-// to know where it begins.
-ShardingRule RotaryOp::getShardingRule() {
-  bool sameLength = shapeOf(getTable())[0] == shapeOf(getInput())[1];
-  return shardingRule(*this, sameLength ? "b s a d!, s p! c! -> b s a d!"
-                                        : "b s! a d!, t! p! c! -> b s! a d!");
-}
-
-// Heads are (k g): g query heads read one of k key heads. With a causal mask a
-// part of the queries would have to know its place.
-ShardingRule AttentionOp::getShardingRule() {
-  return shardingRule(*this, getCausal()
-                                 ? "b q! (k g) d!, b s! k d!, b s! k d! -> "
-                                   "b q! (k g) d!, b (k g) q!"
-                                 : "b q (k g) d!, b s! k d!, b s! k d! -> "
-                                   "b q (k g) d!, b (k g) q");
-}
-
-// dk and dv are sums over queries and over the heads that share a key.
-ShardingRule AttentionGradOp::getShardingRule() {
-  std::string q = getCausal() ? "q!" : "q";
-  std::string query = "b " + q + " (k g) d!", key = "b s! k d!";
-  return shardingRule(*this, query + ", " + key + ", " + key + ", " + query +
-                                 ", b (k g) " + q + ", " + query + " -> " +
-                                 query + ", " + key + ", " + key);
-}
-
-RULE(EmbeddingOp, "..., v! e -> ... e")
-RULE(EmbeddingGradOp, "..., ... e -> v! e")
-
-RULE(CrossEntropyOp, "... c!, ... -> ..., ...")
-RULE(CrossEntropyGradOp, "... c!, ..., ..., ... -> ... c!")
-// Parts of a sum are not passed on: the loss is divided once.
-RULE(DivideByCountOp, "..., ... -> ...")
-RULE(MSELossOp, "..., ... -> ")
-RULE(MSELossGradOp, "..., ..., -> ...")
 
 // Every count is of a part of the first dimension.
 ShardingRule CountLabelsOp::getShardingRule() {
@@ -371,5 +270,3 @@ ShardingRule SumSquaresOp::getShardingRule() {
   builder.rule.results[0][0].push_back(builder.add(2, /*whole=*/true));
   return std::move(builder.rule);
 }
-
-RULE(ClipCoefficientOp, ", d! -> , ")

@@ -62,11 +62,10 @@ def NN_BufferOp : NN_PersistentOp<"buffer", [
   }];
 }
 
-def NN_ReadOp : NN_Op<"read", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def NN_ReadOp : NN_StateOp<"read", [
     MemoryEffects<[MemRead<NN_PersistentResource>]>]> {
   let summary = "The present value of a parameter or buffer";
-  let description = [{
+  let prose = [{
     Before `fsdp-shard` the result has the declared type; after it, the type
     of this rank's shard under the parameter's `fsdp.placement`.
 
@@ -77,6 +76,7 @@ def NN_ReadOp : NN_Op<"read", [
     2. the element type and rank are those of the declaration; the shape is
        the declared one, unless the declaration carries `fsdp.placement`.
   }];
+  let state = NN_State<"Read">;
   let arguments = (ins FlatSymbolRefAttr:$name);
   let results = (outs NN_AnyTensor:$value);
   let assemblyFormat = "$name attr-dict `:` type($value)";
@@ -84,7 +84,7 @@ def NN_ReadOp : NN_Op<"read", [
 
 def NN_SeedOp : NN_PureOp<"seed", [SameOperandsAndResultType]> {
   let summary = "The cotangent of the loss: 1; begins the backward pass";
-  let description = [{
+  let prose = [{
     `nn-differentiate` puts exactly one seed into a training program. Ops
     before it are the forward pass, ops after it the backward pass.
 
@@ -92,6 +92,10 @@ def NN_SeedOp : NN_PureOp<"seed", [SameOperandsAndResultType]> {
 
     Constraints: 1. the loss is a tensor of rank 0.
   }];
+  let sharding = NN_Elementwise;
+  let linear = NN_NotLinear;
+  let flops = NN_NoFlops;
+  let precision = NN_LaterPrecision;
   let arguments = (ins NN_ScalarTensor:$loss);
   let results = (outs NN_ScalarTensor:$cotangent);
   let assemblyFormat = "$loss attr-dict `:` type($loss)";
@@ -101,11 +105,10 @@ def NN_SeedOp : NN_PureOp<"seed", [SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
-def NN_GradientOp : NN_Op<"gradient", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def NN_GradientOp : NN_StateOp<"gradient", [
     MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
   let summary = "The final gradient of a parameter";
-  let description = [{
+  let prose = [{
     Marks `value` as the gradient of the parameter for this step, in the
     parameter's placement. `fsdp-optimizer` replaces all gradients by the
     optimizer; one that survives is written to the persistent range
@@ -117,15 +120,15 @@ def NN_GradientOp : NN_Op<"gradient", [
     1. the symbol names an nn.parameter;
     2. the value has the type that nn.read of the parameter would have.
   }];
+  let state = NN_State<"Gradient">;
   let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 
-def NN_AccumulateOp : NN_Op<"accumulate", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def NN_AccumulateOp : NN_StateOp<"accumulate", [
     MemoryEffects<[MemRead<NN_PersistentResource>, MemWrite<NN_PersistentResource>]>]> {
   let summary = "Adds a value to a buffer where it rests";
-  let description = [{
+  let prose = [{
     The buffer becomes `buffer + value`, as nn.add would give it. Sums over the
     microbatches of a step are made so (`nn-accumulate`): in order of the
     microbatches, where the buffer rests.
@@ -136,15 +139,15 @@ def NN_AccumulateOp : NN_Op<"accumulate", [
     1. the symbol names an nn.buffer;
     2. the value has the type that nn.read of the buffer would have.
   }];
+  let state = NN_State<"Add">;
   let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 
-def NN_WriteOp : NN_Op<"write", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def NN_WriteOp : NN_StateOp<"write", [
     MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
   let summary = "Sets a buffer";
-  let description = [{
+  let prose = [{
     The buffer has this value from here on, for the programs that follow too:
     parameters that a step gathers once (`nn-accumulate`).
 
@@ -154,25 +157,26 @@ def NN_WriteOp : NN_Op<"write", [
     1. the symbol names an nn.buffer;
     2. the value has the type that nn.read of the buffer would have.
   }];
+  let state = NN_State<"Write">;
   let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 
-def NN_ClearOp : NN_Op<"clear", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def NN_ClearOp : NN_StateOp<"clear", [
     MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
   let summary = "Sets buffers to zero";
-  let description = [{
+  let prose = [{
     Example: `nn.clear [@norm.weight.grad_sum, @loss_sum]`
 
     Constraints: 1. the symbols name nn.buffer ops; 2. there is at least one.
   }];
+  let state = NN_StateOfAll<"Clear", ["names"], ["getNames"]>;
   let arguments = (ins FlatSymbolRefArrayAttr:$names);
   let assemblyFormat = "$names attr-dict";
   let hasVerifier = 1;
 }
 
-def NN_RecomputeFromOp : NN_Op<"recompute_from"> {
+def NN_RecomputeFromOp : NN_Op<"recompute_from", [NN_AliasesOperands]> {
   let summary = "Identity that keeps a recomputed clone apart";
   let description = [{
     A variadic identity. Clones made by `fsdp-remat` take their operands

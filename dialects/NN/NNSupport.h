@@ -53,6 +53,16 @@ enum class DimsPosition { None, Leading, Trailing, All, Mixed };
 DimsPosition positionOf(llvm::ArrayRef<int64_t> shape,
                         llvm::ArrayRef<int64_t> dims);
 
+/// The space of a kernel over the rows of the last dimension; one element for
+/// rank 0.
+KernelSpace rowsOf(mlir::Value tensor);
+
+/// The same rows, combined into one value per column.
+KernelSpace columnsOf(mlir::Value tensor);
+
+/// Rows that are combined where `dims` trail, else columns.
+KernelSpace reductionSpace(mlir::Value input, llvm::ArrayRef<int64_t> dims);
+
 /// The dimensions of nn.broadcast's result that repeat the operand: new ones,
 /// and those where the operand has size 1 and the result has not.
 llvm::SmallVector<int64_t> repeatedDims(BroadcastOp op);

@@ -103,7 +103,7 @@ static std::string typesText(ModuleOp module) {
       return;
     std::string in = element(collective.getInputs()[0]);
     std::string out = element(collective.getOutputs()[0]);
-    if (collective.getKind() == exec::CollectiveKind::AllGather)
+    if (!dist::isReduction(collective.getKind()))
       gathers.insert(in);
     else
       reductions.insert(in + " to " + out);

@@ -109,18 +109,6 @@ size_t Tables::group(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes) {
   return groups.index(list);
 }
 
-static StringRef kindName(rt::CollectiveKind kind) {
-  switch (kind) {
-  case rt::CollectiveKind::AllGather:
-    return "AllGather";
-  case rt::CollectiveKind::ReduceScatter:
-    return "ReduceScatter";
-  case rt::CollectiveKind::AllReduce:
-    return "AllReduce";
-  }
-  llvm_unreachable("a collective");
-}
-
 std::string Tables::collective(exec::CollectiveOp op) {
   SmallVector<rt::CollectiveItem> items = op.getItems();
   rt::CollectiveDesc desc = op.getDescriptor(items);
@@ -133,14 +121,15 @@ std::string Tables::collective(exec::CollectiveOp op) {
       ", ");
   std::string list = collectiveItems.entry(itemText, "items");
   StringRef serves = op.getServes().value_or("");
+  StringRef kind = stringifyCollectiveKind(op.getKind());
   std::string initializer = llvm::formatv(
       "{{CollectiveKind::{0}, ReduceKind::{1}, {2}, {3}, {4}, {5}, "
       "collective_{6}, {7}{8}}",
-      kindName(desc.kind), desc.reduce == rt::ReduceKind::Sum ? "Sum" : "Max",
-      dtypeText(desc.in), dtypeText(desc.out),
-      group(op, op.getMeshAttr(), op.getAxesAttr()), desc.items, list,
-      quoted(serves), desc.fast ? ", true" : "");
-  std::string name = stringifyCollectiveKind(op.getKind()).str();
+      llvm::convertToCamelFromSnakeCase(kind, /*capitalizeFirst=*/true),
+      desc.reduce == rt::ReduceKind::Sum ? "Sum" : "Max", dtypeText(desc.in),
+      dtypeText(desc.out), group(op, op.getMeshAttr(), op.getAxesAttr()),
+      desc.items, list, quoted(serves), desc.fast ? ", true" : "");
+  std::string name = kind.str();
   if (!serves.empty())
     name += "_" + words(serves);
   return collectives.entry(initializer, name);

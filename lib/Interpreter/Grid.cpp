@@ -62,11 +62,8 @@ private:
   void accumulate(nn::AccumulateOp op);
   void clear(nn::ClearOp op);
   void fusion(nn::FusionOp op);
-  void allGather(dist::AllGatherOp op);
-  void reduceScatter(dist::ReduceScatterOp op);
-  void allReduce(dist::AllReduceOp op);
+  void collective(dist::CollectiveOpInterface op);
   void shardOf(dist::ShardOfOp op);
-  void allToAll(dist::AllToAllOp op);
   void redistribute(dist::RedistributeOp op);
   void async(dist::AsyncOp op);
   void await(dist::AwaitOp op);
@@ -269,40 +266,25 @@ Reduction Run::reduction(dist::CollectiveReduce kind, Value result) const {
   return {kind, declared ? elementOf(result) : Type()};
 }
 
-void Run::allGather(dist::AllGatherOp op) {
-  int64_t dim = op.getDim();
-  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
-    set(result, grid.gather(of(input), dist::axisRefs(op.getAxes()), dim,
-                            shapeOf(result)[dim]));
-}
-
-void Run::reduceScatter(dist::ReduceScatterOp op) {
+/// What a rank has is combined, joined and cut, as the layout says.
+void Run::collective(dist::CollectiveOpInterface op) {
   auto axes = dist::axisRefs(op.getAxes());
-  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults())) {
-    Tensors sums =
-        grid.reduce(of(input), axes, reduction(op.getKind(), result));
-    set(result, grid.scatter(sums, axes, op.getDim()));
+  for (auto [input, result] :
+       llvm::zip_equal(op->getOperands(), op->getResults())) {
+    Tensors tensors = of(input);
+    if (auto kind = op.getReduction())
+      tensors = grid.reduce(tensors, axes, reduction(*kind, result));
+    if (auto dim = op.getJoinedDim())
+      tensors = grid.gather(tensors, axes, *dim, shapeOf(result)[*dim]);
+    if (auto dim = op.getCutDim())
+      tensors = grid.scatter(tensors, axes, *dim);
+    set(result, std::move(tensors));
   }
-}
-
-void Run::allReduce(dist::AllReduceOp op) {
-  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
-    set(result, grid.reduce(of(input), dist::axisRefs(op.getAxes()),
-                            reduction(op.getKind(), result)));
 }
 
 void Run::shardOf(dist::ShardOfOp op) {
   set(op.getResult(), grid.scatter(of(op.getInput()),
                                    dist::axisRefs(op.getAxes()), op.getDim()));
-}
-
-void Run::allToAll(dist::AllToAllOp op) {
-  auto axes = dist::axisRefs(op.getAxes());
-  int64_t join = op.getJoin();
-  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults()))
-    set(result,
-        grid.scatter(grid.gather(of(input), axes, join, shapeOf(result)[join]),
-                     axes, op.getSplit()));
 }
 
 /// A placement changes no logical tensor; a cast may be declared beside it.
@@ -354,11 +336,8 @@ void Run::execute(Operation *op) {
       })
       .Case([&](nn::ClearOp op) { clear(op); })
       .Case([&](nn::FusionOp op) { fusion(op); })
-      .Case([&](dist::AllGatherOp op) { allGather(op); })
-      .Case([&](dist::ReduceScatterOp op) { reduceScatter(op); })
-      .Case([&](dist::AllReduceOp op) { allReduce(op); })
+      .Case([&](dist::CollectiveOpInterface op) { collective(op); })
       .Case([&](dist::ShardOfOp op) { shardOf(op); })
-      .Case([&](dist::AllToAllOp op) { allToAll(op); })
       .Case([&](dist::RedistributeOp op) { redistribute(op); })
       .Case([&](dist::AsyncOp op) { async(op); })
       .Case([&](dist::AwaitOp op) { await(op); })

@@ -33,7 +33,7 @@ std::string fsdp::labelOf(Operation *op) {
       return label->str();
   if (auto collective = dyn_cast<exec::CollectiveOp>(op))
     if (auto serves = collective.getServes())
-      return (exec::stringifyCollectiveKind(collective.getKind()) + " for " +
+      return (dist::stringifyCollectiveKind(collective.getKind()) + " for " +
               *serves)
           .str();
   StringAttr module = nn::moduleOf(op);
@@ -101,10 +101,10 @@ void LifetimeBuilder::classify(Operation *op) {
         buffer->kind = kind;
   };
   if (auto collective = dyn_cast<exec::CollectiveOp>(op)) {
-    bool gather = collective.getKind() == exec::CollectiveKind::AllGather;
+    bool isReduction = dist::isReduction(collective.getKind());
     mark(collective.getOutputs(),
-         gather ? BufferKind::Gathered : BufferKind::Gradient);
-    if (!gather)
+         isReduction ? BufferKind::Gradient : BufferKind::Gathered);
+    if (isReduction)
       mark(collective.getInputs(), BufferKind::Gradient);
   }
   mark(exec::workspacesOf(op), BufferKind::Workspace);

@@ -38,11 +38,8 @@ StringRef fsdp::schedule::roleOf(StringRef address) {
 bool fsdp::schedule::hasAddress(Operation *op) {
   if (isa<dist::CollectiveOpInterface>(op))
     return true;
-  return isa<nn::NNDialect>(op->getDialect()) &&
-         !op->hasTrait<OpTrait::IsTerminator>() && !nn::movesElements(op) &&
-         !isa<nn::ReadOp, nn::ConstantOp, nn::SeedOp, nn::RecomputeFromOp,
-              nn::GradientOp, nn::WriteOp, nn::AccumulateOp, nn::ClearOp,
-              nn::FusionOp>(op);
+  return isa<nn::CostOpInterface>(op) && !nn::movesElements(op) &&
+         !op->hasTrait<OpTrait::ConstantLike>() && !isa<nn::SeedOp>(op);
 }
 
 /// What a collective moves: its first parameter, or a value of its module.

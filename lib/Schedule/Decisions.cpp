@@ -100,9 +100,9 @@ Decisions Decisions::byRule(const Points &points,
     decision.bucket = unitOf.lookup(point.parameter);
     decision.merge = options.bucket;
     decision.overlap = options.overlap;
-    if (point.kind == dist::CollectiveKind::Gather)
+    if (point.isGather())
       decision.prefetch = options.prefetch;
-    if (point.kind == dist::CollectiveKind::Reduction)
+    if (point.isReduction())
       decision.defer = options.reduceDefer;
     decision.recompute = point.canRecompute &&
                          options.reshard != ReshardPolicy::Never &&
@@ -120,9 +120,9 @@ static bool isAbout(StringRef choice, const Point &point) {
   if (choice == "recompute")
     return point.canRecompute;
   if (choice == "prefetch")
-    return point.kind == dist::CollectiveKind::Gather;
+    return point.isGather();
   if (choice == "defer")
-    return point.kind == dist::CollectiveKind::Reduction;
+    return point.isReduction();
   if (choice == "bucket" || choice == "merge")
     return point.kind && !point.parameter.empty();
   return point.kind.has_value();

@@ -59,10 +59,6 @@ private:
     } else if (auto cost = dyn_cast<nn::CostOpInterface>(op)) {
       step.flops = cost.getFlops();
       step.bytes = cost.getBytes();
-    } else if (auto update = dyn_cast<nn::AdamWOp>(op)) {
-      // Beside the gradient, a parameter and two moments are read and written.
-      for (Value gradient : update.getGradients())
-        step.bytes += 7 * nn::bytesOf(gradient.getType());
     }
     describeCollective(op, step);
   }
@@ -103,8 +99,7 @@ private:
   }
 
   static std::string kindOf(Operation &op) {
-    if (isa<nn::LinearOp, nn::LinearInputGradOp, nn::LinearWeightGradOp,
-            nn::MatmulOp>(op))
+    if (op.hasTrait<nn::MatrixProduct>())
       return "matmul";
     if (isa<nn::FusionOp, nn::KernelOpInterface>(op))
       return "kernel";

@@ -79,17 +79,6 @@ Tensor Tracer::use(const Buffer &buffer) {
 // One function per nn op
 //===----------------------------------------------------------------------===//
 
-/// Builds an OpTy from `arguments` where the tracer of `x` stands and gives
-/// its first result, the only one that models use.
-template <typename OpTy, typename... Args>
-static Tensor build(Tensor x, Args &&...arguments) {
-  Tracer &tracer = x.tracer();
-  auto op = OpTy::create(tracer.builder(), tracer.loc(),
-                         std::forward<Args>(arguments)...);
-  tracer.stamp(op);
-  return {op->getResult(0), tracer};
-}
-
 Tensor operator+(Tensor lhs, Tensor rhs) {
   return build<nn::AddOp>(lhs, lhs.value(), rhs.value());
 }

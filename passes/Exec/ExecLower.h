@@ -93,15 +93,6 @@ bool ownsBuffer(mlir::Value value);
 /// another in the input, so that it needs no copy.
 std::optional<int64_t> contiguousOffset(nn::SliceOp slice);
 
-/// What an op does to a tensor of the model. Of Gradient the name is that of
-/// the parameter, and the gradient is written.
-enum class StateEffect { Read, Write, Update, Add, Clear, Gradient };
-
-/// Calls `visit` with every tensor that an op of a program reads or writes.
-void forEachStateEffect(
-    mlir::Operation &op,
-    llvm::function_ref<void(llvm::StringRef name, StateEffect)> visit);
-
 /// Lowers one function. Values are followed op by op: a tensor becomes the
 /// buffer that holds it, an alias becomes a view.
 class ProgramLowering {
@@ -206,22 +197,13 @@ private:
 
   // ExecLowerCollectives.cpp. `results` are the tensors that the collective
   // gives: its own, or those of the await behind an fsdp.async.
-  mlir::LogicalResult lowerCollective(mlir::Operation *op, exec::Stream stream,
+  mlir::LogicalResult lowerCollective(dist::CollectiveOpInterface op,
+                                      exec::Stream stream,
                                       mlir::ValueRange results,
                                       mlir::Value *token);
-  mlir::LogicalResult lowerAllGather(dist::AllGatherOp op, exec::Stream stream,
-                                     mlir::ValueRange results,
-                                     mlir::Value *token);
-  template <typename OpT>
-  mlir::LogicalResult
-  createCollective(OpT op, exec::CollectiveKind kind, exec::Stream stream,
-                   mlir::ValueRange inputs, mlir::ValueRange outputs,
-                   mlir::ValueRange results, exec::ReduceKind reduce,
-                   mlir::Value *token);
-  template <typename OpT>
-  mlir::LogicalResult
-  lowerReduction(OpT op, exec::CollectiveKind kind, exec::Stream stream,
-                 mlir::ValueRange results, mlir::Value *token);
+  mlir::FailureOr<mlir::Value> joinedOutput(mlir::Value piece,
+                                            mlir::Value result, int64_t ranks,
+                                            mlir::Operation *op);
   mlir::LogicalResult lowerShardOf(dist::ShardOfOp op);
   mlir::LogicalResult lowerAsync(dist::AsyncOp op);
   mlir::LogicalResult lowerAwait(dist::AwaitOp op);

@@ -1,41 +1,20 @@
 //===- ExecLowerEffects.cpp - What a program reads and writes -------------===//
 //
 // Stated from the function, before anything of it is lowered, so that
-// exec-verify can compare what became of it. It knows ops by name, and what a
-// new op does here is not stated until it is listed; exec-verify then refuses
-// it. The digests of lib/Schedule/Outcome.cpp go by the effects that ops
-// declare instead, so that they follow an op that no list has: the two proofs
-// share nothing in which both could be wrong.
+// exec-verify can compare what became of it. It goes by StateOpInterface: what
+// an op without it does to the model is not stated, and exec-verify refuses it.
+// The digests of lib/Schedule/Outcome.cpp go by the memory effects that ops
+// declare instead, which their records say apart from it: the two proofs share
+// nothing in which both could be wrong.
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Support/RangeNames.h"
 #include "passes/Exec/ExecLower.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/StringSaver.h"
 
 using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::lower;
-
-void lower::forEachStateEffect(
-    Operation &op, llvm::function_ref<void(StringRef, StateEffect)> visit) {
-  auto visitAll = [&](ArrayAttr names, StateEffect effect) {
-    for (auto name : names.getAsRange<FlatSymbolRefAttr>())
-      visit(name.getValue(), effect);
-  };
-  llvm::TypeSwitch<Operation *>(&op)
-      .Case([&](nn::ReadOp o) { visit(o.getName(), StateEffect::Read); })
-      .Case(
-          [&](nn::GradientOp o) { visit(o.getName(), StateEffect::Gradient); })
-      .Case([&](nn::AccumulateOp o) { visit(o.getName(), StateEffect::Add); })
-      .Case([&](nn::WriteOp o) { visit(o.getName(), StateEffect::Write); })
-      .Case([&](nn::ClearOp o) { visitAll(o.getNames(), StateEffect::Clear); })
-      .Case([&](nn::AdamWOp o) {
-        for (ArrayAttr names :
-             {o.getParameters(), o.getFirstMoments(), o.getSecondMoments()})
-          visitAll(names, StateEffect::Update);
-      });
-}
 
 /// Whether work reads `value`: another name of it does not, and a seed asks for
 /// its type alone. A slice that is no view is copied, whoever reads the copy.
@@ -47,7 +26,7 @@ static bool isRead(Value value) {
     auto slice = dyn_cast<nn::SliceOp>(user);
     if (slice && !contiguousOffset(slice))
       return true;
-    if (isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(user))
+    if (nn::aliasesOperands(user))
       return isRead(user->getResult(use.getOperandNumber()));
     return true;
   });
@@ -67,7 +46,7 @@ static Value valueBehind(Value value) {
     unsigned number = cast<OpResult>(value).getResultNumber();
     if (auto fusion = dyn_cast<nn::FusionOp>(op))
       value = fusion.getBody().front().getTerminator()->getOperand(number);
-    else if (isa<nn::ReshapeOp, nn::RecomputeFromOp>(op))
+    else if (nn::aliasesOperands(op) && !isa<nn::SliceOp>(op))
       value = op->getOperand(number);
     else
       return value;
@@ -115,7 +94,7 @@ public:
   llvm::SetVector<StringRef> reads, writes, adds, clears;
 
 private:
-  void visit(Operation &op, StringRef name, StateEffect effect);
+  void visit(Operation &op, StringRef name, nn::StateEffect effect);
   /// What the program has set or cleared before, it sets anew.
   void add(StringRef name) {
     bool isSum = !writes.contains(name) || adds.contains(name);
@@ -135,32 +114,34 @@ private:
 
 } // namespace
 
-void Effects::visit(Operation &op, StringRef name, StateEffect effect) {
+void Effects::visit(Operation &op, StringRef name, nn::StateEffect effect) {
   switch (effect) {
-  case StateEffect::Read:
+  case nn::StateEffect::Read:
     return isRead(op.getResult(0)) ? read(name) : void();
-  case StateEffect::Write:
+  case nn::StateEffect::Write:
     // A buffer that its step does not clear may count from step to step.
     return state.isCleared(name, program) && addsTo(op.getOperand(0), name)
                ? add(name)
                : write(name);
-  case StateEffect::Update:
+  case nn::StateEffect::Update:
     read(name);
     return write(name);
-  case StateEffect::Add:
+  case nn::StateEffect::Add:
     return add(name);
-  case StateEffect::Clear:
+  case nn::StateEffect::Clear:
     write(name);
     clears.insert(name);
     return;
-  case StateEffect::Gradient:
+  case nn::StateEffect::Gradient:
     return write(names.save(name + range_name::kGradientSuffix));
   }
 }
 
 void Effects::visit(Operation &op) {
-  forEachStateEffect(
-      op, [&](StringRef name, StateEffect effect) { visit(op, name, effect); });
+  if (auto state = dyn_cast<nn::StateOpInterface>(op))
+    state.forEachStateEffect([&](StringRef name, nn::StateEffect effect) {
+      visit(op, name, effect);
+    });
 }
 
 void ProgramLowering::stateEffects() {

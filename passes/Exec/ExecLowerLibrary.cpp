@@ -55,7 +55,8 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
   for (StringAttr attribute : name.getAttributeNames())
     if (Attribute value = op->getAttr(attribute))
       work.addAttribute(attribute, value);
-  if (isa<nn::AttentionOp, nn::AttentionGradOp>(op)) {
+  // Attention, whose operand 0 is the query.
+  if (llvm::is_contained(name.getAttributeNames(), b.getStringAttr("plain"))) {
     auto q = cast<ShapedType>(op->getOperand(0).getType());
     if (state.plainAttention ||
         !state.target.hasAttention(exec::dtypeOf(q.getElementType()))) {

@@ -145,8 +145,7 @@ LogicalResult ProgramLowering::bindArguments() {
 
 bool lower::ownsBuffer(Value value) {
   Operation *op = value.getDefiningOp();
-  return op &&
-         !isa<nn::ReadOp, nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(op);
+  return op && !isa<nn::ReadOp>(op) && !nn::aliasesOperands(op);
 }
 
 void ProgramLowering::chooseDestination(Value value, exec::RangeOp range) {
@@ -207,10 +206,11 @@ LogicalResult ProgramLowering::lowerReturn() {
 //===----------------------------------------------------------------------===//
 
 void ProgramLowering::findUpdates() {
-  for (Operation &op : func.front())
-    forEachStateEffect(op, [&](StringRef name, StateEffect effect) {
-      if (effect != StateEffect::Read && effect != StateEffect::Gradient)
-        updates[name].push_back(&op);
+  for (auto op : func.front().getOps<nn::StateOpInterface>())
+    op.forEachStateEffect([&](StringRef name, nn::StateEffect effect) {
+      if (effect != nn::StateEffect::Read &&
+          effect != nn::StateEffect::Gradient)
+        updates[name].push_back(op);
     });
 }
 
@@ -227,7 +227,7 @@ bool ProgramLowering::isUsedAfterUpdate(nn::ReadOp read) {
       Operation *inBlock = func.front().findAncestorOpInBlock(*user);
       if (inBlock != update && update->isBeforeInBlock(inBlock))
         return true;
-      if (isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(user))
+      if (nn::aliasesOperands(user))
         llvm::append_range(aliases, user->getResults());
     }
   }
@@ -351,11 +351,10 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](dist::ShardOfOp o) { return lowerShardOf(o); })
       .Case([&](dist::AsyncOp o) { return lowerAsync(o); })
       .Case([&](dist::AwaitOp o) { return lowerAwait(o); })
-      .Case<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp>(
-          [&](auto o) {
-            return lowerCollective(o, exec::Stream::Compute, o->getResults(),
-                                   /*token=*/nullptr);
-          })
+      .Case([&](dist::CollectiveOpInterface o) {
+        return lowerCollective(o, exec::Stream::Compute, o->getResults(),
+                               /*token=*/nullptr);
+      })
       .Case<nn::FusionOp, nn::KernelOpInterface>(
           [&](auto o) { return lowerKernel(o); })
       .Default([](Operation *o) {
@@ -393,8 +392,7 @@ static FailureOr<int64_t> flopsOf(func::FuncOp func) {
 }
 
 /// Those of one run that are no second time: neither values that are recomputed
-/// in the backward pass, nor the scores that the reverse rule of attention
-/// computes again, one of its five products.
+/// in the backward pass, nor what a reverse rule itself computes again.
 static int64_t modelFlopsOf(func::FuncOp func) {
   CheckedSize flops = 0;
   const std::string again = nn::inPhase(nn::Phase::Again, "");
@@ -402,8 +400,7 @@ static int64_t modelFlopsOf(func::FuncOp func) {
     auto address = op->getAttrOfType<StringAttr>(dist::kAddressAttr);
     if (address && address.getValue().starts_with(again))
       return;
-    int64_t own = op.getFlops();
-    flops += isa<nn::AttentionGradOp>(op) ? own / 5 * 4 : own;
+    flops += op.getModelFlops();
   });
   return flops.saturated();
 }
@@ -411,7 +408,7 @@ static int64_t modelFlopsOf(func::FuncOp func) {
 /// Follows names of a value back to what has made it.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(op))
+    if (!nn::aliasesOperands(op))
       break;
     value = op->getOperand(cast<OpResult>(value).getResultNumber());
   }
@@ -432,10 +429,11 @@ void ProgramLowering::eraseSelfWrites() {
         continue;
       }
     }
-    forEachStateEffect(op, [&](StringRef name, StateEffect effect) {
-      if (effect != StateEffect::Read)
-        lastUpdates[name] = &op;
-    });
+    if (auto state = dyn_cast<nn::StateOpInterface>(op))
+      state.forEachStateEffect([&](StringRef name, nn::StateEffect effect) {
+        if (effect != nn::StateEffect::Read)
+          lastUpdates[name] = &op;
+      });
   }
 }
 

@@ -47,10 +47,9 @@ void ProgramLowering::copyBox(Location loc, Value from, Value to,
 static bool isReadByLibrary(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
-    if (isa<nn::ReshapeOp, nn::SliceOp, nn::RecomputeFromOp>(user))
+    if (nn::aliasesOperands(user))
       return isReadByLibrary(user->getResult(use.getOperandNumber()));
-    return isa<nn::LinearOp, nn::LinearInputGradOp, nn::LinearWeightGradOp,
-               nn::MatmulOp, nn::AttentionOp, nn::AttentionGradOp>(user);
+    return user->hasTrait<nn::ReadByLibrary>();
   });
 }
 

@@ -352,7 +352,7 @@ std::pair<exec::KernelOp, SmallVector<Value>> KernelLowering::finish() {
 
 /// Ops whose names would only lengthen the name of a kernel.
 static bool isUnnamed(Operation *op) {
-  return isa<nn::CastOp, nn::BroadcastOp, nn::ConstantOp>(op);
+  return nn::movesElements(op) || op->hasTrait<OpTrait::ConstantLike>();
 }
 
 /// "add_rms_norm"; long chains keep their ends: "add_mul_9_ops_rms_norm".

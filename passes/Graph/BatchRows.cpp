@@ -1,7 +1,6 @@
 //===- BatchRows.cpp - Values of microbatches and of the batch ------------===//
 #include "passes/Graph/BatchRows.h"
 #include "dialects/Fsdp/Fsdp.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <numeric>
 
 using namespace mlir;
@@ -43,26 +42,6 @@ bool BatchRows::isPart(Value value) const {
          (place.kind == Kind::Rows && place.examples == 1);
 }
 
-/// Whether the op is linear in this operand while the others stay as they are.
-static bool isLinearIn(OpOperand &operand) {
-  return TypeSwitch<Operation *, bool>(operand.getOwner())
-      .Case<nn::NegOp, nn::CastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,
-            nn::PadOp, nn::BroadcastOp, nn::SumOp, nn::MeanOp,
-            dist::RedistributeOp, nn::MulOp, nn::MatmulOp,
-            nn::LinearInputGradOp>([](auto) { return true; })
-      .Case([](nn::LinearOp op) { return !op.getBias(); })
-      .Case([](nn::LinearWeightGradOp op) { return !op.getSum(); })
-      .Case<nn::DivOp, nn::DivideByCountOp, nn::RotaryOp>(
-          [&](auto) { return operand.getOperandNumber() == 0; })
-      .Case<nn::ReluGradOp, nn::SiluGradOp, nn::GeluGradOp, nn::SoftmaxGradOp,
-            nn::MaxGradOp, nn::RMSNormInputGradOp, nn::RMSNormWeightGradOp,
-            nn::LayerNormInputGradOp, nn::LayerNormWeightGradOp,
-            nn::AttentionGradOp, nn::EmbeddingGradOp, nn::CrossEntropyGradOp,
-            nn::MSELossGradOp>(
-          [&](auto op) { return &op.getCotangentMutable() == &operand; })
-      .Default(false);
-}
-
 /// An op that takes parts of a sum gives parts if it is linear in them: sums of
 /// parts, and what is linear in one operand where the others are the same for
 /// every microbatch.
@@ -72,11 +51,13 @@ Place BatchRows::ofParts(Operation *op) const {
         return of(operand.get()).kind != Kind::Shared;
       });
   bool linear = false;
-  if (isa<nn::AddOp, nn::SubOp, nn::ConcatOp>(op))
+  auto sharding = dyn_cast<nn::ShardingOpInterface>(op);
+  if (sharding && sharding.getShardingRule().passesPartial)
     linear = llvm::all_of(op->getOperands(),
                           [&](Value operand) { return isPart(operand); });
-  else
-    linear = llvm::hasSingleElement(changing) && isLinearIn(*changing.begin());
+  else if (llvm::hasSingleElement(changing))
+    linear = sharding ? sharding.isLinearIn(*changing.begin())
+                      : isa<dist::RedistributeOp>(op);
   return {linear ? Kind::Parts : Kind::Mixed};
 }
 
@@ -168,7 +149,7 @@ Place BatchRows::ofRows(Operation *op, unsigned result,
                  : Place{};
   // A mean divides by the number of rows that it is given.
   bool adds = rule.partial == nn::PartialKind::Sum &&
-              !isa<nn::MeanOp, nn::MSELossOp, nn::MSELossGradOp>(op);
+              !op->hasTrait<nn::DividesByCount>();
   return {adds ? Kind::Parts : Kind::Mixed};
 }
 

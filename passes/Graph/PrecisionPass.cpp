@@ -1,13 +1,12 @@
 //===- PrecisionPass.cpp - A mixed-precision program of an f32 one --------===//
 //
 // One walk in program order: when it comes to an op, the operands have their
-// final types, and the table in GraphPasses.td says which types the results
-// get.
+// final types, and the rule in its record (PrecisionRule) says which types the
+// results get.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/NN/NN.h"
 #include "passes/Passes.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace fsdp {
@@ -19,7 +18,7 @@ using namespace mlir;
 using namespace fsdp;
 
 //===----------------------------------------------------------------------===//
-// The table of GraphPasses.td
+// Rules of ops
 //===----------------------------------------------------------------------===//
 
 /// The element type of a tensor of floating-point numbers, else null.
@@ -33,36 +32,25 @@ static bool isNarrow(Value value) {
   return type && type.isBF16();
 }
 
-static bool isMatrixProduct(Operation *op) {
-  return isa<nn::LinearOp, nn::MatmulOp, nn::AttentionOp>(op);
-}
-
-/// Ops that a narrow operand or result costs too many digits.
-static bool takesWide(Operation *op) {
-  return isa<nn::ExpOp, nn::LogOp, nn::SqrtOp, nn::RsqrtOp, nn::SumOp,
-             nn::MeanOp, nn::MSELossOp, nn::DivideByCountOp>(op);
-}
-
-static bool movesElements(Operation *op) {
-  return isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::PadOp,
-             nn::ConcatOp, nn::BroadcastOp>(op);
-}
-
-static bool followsOperands(Operation *op) {
-  return movesElements(op) ||
-         isa<nn::AddOp, nn::SubOp, nn::MulOp, nn::DivOp, nn::NegOp, nn::TanhOp,
-             nn::SigmoidOp, nn::ReluOp, nn::SiluOp, nn::GeluOp, nn::SoftmaxOp,
-             nn::MaxOp, nn::EmbeddingOp>(op);
+/// The rule of an op; none for reads and for what is not of `nn`.
+static std::optional<nn::PrecisionRule> ruleOf(Operation *op) {
+  auto precision = dyn_cast<nn::PrecisionOpInterface>(op);
+  if (!precision)
+    return std::nullopt;
+  return precision.getPrecisionRule();
 }
 
 /// Whether an op takes `parameter`, or its elements moved, in f32.
 static bool isWantedWide(Value parameter) {
   return llvm::any_of(parameter.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
-    if (auto rotary = dyn_cast<nn::RotaryOp>(user))
-      return &use == &rotary.getTableMutable();
-    return takesWide(user) || isa<nn::CastOp>(user) ||
-           (movesElements(user) && isWantedWide(user->getResult(0)));
+    auto precision = dyn_cast<nn::PrecisionOpInterface>(user);
+    if (!precision)
+      return false;
+    return precision.getWideOperand() == &use ||
+           precision.getPrecisionRule() == nn::PrecisionRule::Wide ||
+           isa<nn::CastOp>(user) ||
+           (nn::movesElements(user) && isWantedWide(user->getResult(0)));
   });
 }
 
@@ -96,7 +84,7 @@ private:
   void assignRead(nn::ReadOp read);
   void assignProduct(Operation *op);
   void assignFollowing(Operation *op);
-  void assignLayerNorm(nn::LayerNormOp op);
+  void assignToInput(nn::PrecisionOpInterface op);
   void assignResults(func::ReturnOp op);
 
   bool dependsOnConstantsAlone(Operation *op) const;
@@ -162,27 +150,31 @@ LogicalResult Assignment::check() {
 }
 
 LogicalResult Assignment::assign(Operation *op) {
-  if (isMatrixProduct(op) || takesWide(op) || followsOperands(op)) {
-    assignByOperands(op);
+  if (auto read = dyn_cast<nn::ReadOp>(op)) {
+    assignRead(read);
     return success();
   }
-  bool hasPlace = true;
-  TypeSwitch<Operation *>(op)
-      .Case([&](nn::ReadOp read) { assignRead(read); })
-      .Case([&](nn::ConstantOp constant) { constants.insert(constant); })
-      .Case([&](nn::RMSNormOp norm) {
-        retype(norm.getResult(), floatTypeOf(norm.getInput()));
-      })
-      .Case([&](nn::LayerNormOp norm) { assignLayerNorm(norm); })
-      .Case([&](nn::RotaryOp rotary) {
-        castOperand(rotary.getTableMutable(), wide);
-        retype(rotary.getResult(), floatTypeOf(rotary.getInput()));
-      })
-      .Case<nn::CastOp, nn::CrossEntropyOp, nn::CountLabelsOp>([](auto) {})
-      .Case([&](func::ReturnOp end) { assignResults(end); })
-      .Default([&](Operation *) { hasPlace = false; });
-  if (hasPlace)
+  if (auto end = dyn_cast<func::ReturnOp>(op)) {
+    assignResults(end);
     return success();
+  }
+  switch (ruleOf(op).value_or(nn::PrecisionRule::Later)) {
+  case nn::PrecisionRule::Matrix:
+  case nn::PrecisionRule::Wide:
+  case nn::PrecisionRule::Operands:
+    assignByOperands(op);
+    return success();
+  case nn::PrecisionRule::Input:
+    assignToInput(cast<nn::PrecisionOpInterface>(op));
+    return success();
+  case nn::PrecisionRule::Constant:
+    constants.insert(op->result_begin(), op->result_end());
+    return success();
+  case nn::PrecisionRule::Declared:
+    return success();
+  case nn::PrecisionRule::Later:
+    break;
+  }
   return op->emitOpError(
       "has no place in nn-precision's table; the pass takes a program as it is "
       "traced, before fsdp-shard and nn-differentiate");
@@ -192,9 +184,9 @@ LogicalResult Assignment::assign(Operation *op) {
 void Assignment::assignByOperands(Operation *op) {
   if (dependsOnConstantsAlone(op))
     constants.insert(op->result_begin(), op->result_end());
-  else if (isMatrixProduct(op))
+  else if (ruleOf(op) == nn::PrecisionRule::Matrix)
     assignProduct(op);
-  else if (takesWide(op))
+  else if (ruleOf(op) == nn::PrecisionRule::Wide)
     castOperands(op, wide);
   else
     assignFollowing(op);
@@ -233,17 +225,20 @@ void Assignment::assignFollowing(Operation *op) {
     return;
   castOperands(op, type);
   retype(op->getResult(0), type);
-  if (movesElements(op) && llvm::any_of(op->getOperands(), [&](Value value) {
-        return wideValues.contains(value);
-      }))
+  if (nn::movesElements(op) &&
+      llvm::any_of(op->getOperands(),
+                   [&](Value value) { return wideValues.contains(value); }))
     wideValues.insert(op->getResult(0));
 }
 
-void Assignment::assignLayerNorm(nn::LayerNormOp op) {
-  FloatType type = widest({op.getWeight(), op.getBias()});
-  castOperand(op.getWeightMutable(), type);
-  castOperand(op.getBiasMutable(), type);
-  retype(op.getResult(), floatTypeOf(op.getInput()));
+/// Statistics, which are other results, are f32.
+void Assignment::assignToInput(nn::PrecisionOpInterface op) {
+  FloatType common = widest(op->getOperands().drop_front());
+  for (OpOperand &operand : op->getOpOperands().drop_front())
+    if (FloatType type = op.getWideOperand() == &operand ? wide : common;
+        type && floatTypeOf(operand.get()))
+      castOperand(operand, type);
+  retype(op->getResult(0), floatTypeOf(op->getOperand(0)));
 }
 
 /// What an op takes in f32 is returned so: a prediction beside its loss.

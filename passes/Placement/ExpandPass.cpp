@@ -21,13 +21,11 @@ using namespace fsdp::dist;
 namespace {
 
 bool isReduction(const Move &move) {
-  return move.kind == Move::AllReduce || move.kind == Move::ReduceScatter;
+  return move.kind && isReduction(*move.kind);
 }
 
 /// True if a tensor is no larger afterwards, and cut where it was.
-bool staysSmall(const Move &move) {
-  return isReduction(move) || move.kind == Move::ShardOf;
-}
+bool staysSmall(const Move &move) { return isReduction(move) || !move.kind; }
 
 /// A tensor seen as [outer, size, inner] around one dimension.
 struct Around {
@@ -135,21 +133,21 @@ private:
   Value create(const Move &move, Value value) {
     RankedTensorType type = localType(logical, move.after, mesh)
                                 .clone(tensorOf(value).getElementType());
-    switch (move.kind) {
-    case Move::ShardOf:
+    if (!move.kind)
       return shardOf(move, value, type);
-    case Move::AllGather:
+    switch (*move.kind) {
+    case CollectiveKind::AllGather:
       return allGather(move, value, type);
-    case Move::AllReduce: {
+    case CollectiveKind::AllReduce: {
       RankedTensorType sum = type.clone(wide(type.getElementType()));
       return labelled(AllReduceOp::create(builder, location, TypeRange(sum),
                                           kind(), value, op.getMeshAttr(),
                                           axes(move), serves));
     }
-    case Move::ReduceScatter:
+    case CollectiveKind::ReduceScatter:
       return reduceScatter(move, value,
                            type.clone(wide(type.getElementType())));
-    case Move::AllToAll: {
+    case CollectiveKind::AllToAll: {
       // The runtime has no exchange of its own: every rank gathers the
       // dimension that is cut and keeps its part along the other.
       SmallVector<int64_t> whole(tensorOf(value).getShape());

@@ -199,8 +199,9 @@ private:
         continue;
       moved += weights.contains(operand);
       SmallVector<Move> moves = movesBetween(operands[i], to, mesh);
-      exchanges += llvm::count_if(
-          moves, [](const Move &move) { return move.kind == Move::AllToAll; });
+      exchanges += llvm::count_if(moves, [](const Move &move) {
+        return move.kind == CollectiveKind::AllToAll;
+      });
       bytes += bytesOf(moves, operands[i], tensorOf(operand), mesh);
     }
     for (auto [i, result] : llvm::enumerate(op->getResults()))

@@ -20,7 +20,7 @@ struct PlannedCollective {
   schedule::Decision decision;
   bool behindSeed;
 
-  bool isGather() const { return point.kind == dist::CollectiveKind::Gather; }
+  bool isGather() const { return point.isGather(); }
 };
 
 /// A program and the plan of its module.

@@ -12,10 +12,7 @@ static constexpr size_t kMost = 8;
 
 std::string rt::nameOf(const CollectiveDesc &desc, unsigned number,
                        const char *program) {
-  const char *kind = desc.kind == CollectiveKind::AllGather ? "all_gather"
-                     : desc.kind == CollectiveKind::AllReduce
-                         ? "all_reduce"
-                         : "reduce_scatter";
+  const char *kind = kCollectiveNames[static_cast<int>(desc.kind)];
   return format("%s \"%s\" (number %u of '%s')", kind, desc.serves, number,
                 program);
 }

@@ -15,7 +15,7 @@ static void ask(const schedule::Plan &plan) {
   if (!rules)
     return llvm::consumeError(rules.takeError());
   schedule::Point point;
-  point.kind = dist::CollectiveKind::Gather;
+  point.kind = dist::CollectiveKind::AllGather;
   schedule::Decision decision;
   rules->decide("fwd layers.0.wq all_gather", point, decision);
 }

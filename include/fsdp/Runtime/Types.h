@@ -38,6 +38,9 @@ enum class Stream : uint8_t { Compute, Gather, Reduce, Copy };
 inline constexpr int kStreams = 4;
 
 enum class CollectiveKind : uint8_t { AllGather, ReduceScatter, AllReduce };
+/// By kind. The compiler's kinds begin with these, alike named.
+inline constexpr const char *kCollectiveNames[] = {
+    "all_gather", "reduce_scatter", "all_reduce"};
 enum class ReduceKind : uint8_t { Sum, Max };
 
 /// out[b] = op(lhs[b]) op(rhs[b]) (+ bias) (+ out[b]), row-major and dense:

@@ -18,6 +18,8 @@ bool computesBackward(mlir::Operation *op);
 struct Point {
   /// Unset: a value that is no collective's.
   std::optional<dist::CollectiveKind> kind;
+  bool isGather() const { return kind && dist::isGather(*kind); }
+  bool isReduction() const { return kind && dist::isReduction(*kind); }
   nn::Phase phase;
   /// The first parameter that a collective moves; empty if none.
   std::string parameter;

@@ -89,8 +89,20 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// The vocabulary of models: one function per nn op
+// The vocabulary of models: a function for each nn op that they use
 //===----------------------------------------------------------------------===//
+
+/// Builds an OpTy from `arguments` where the tracer of `x` stands and gives
+/// its first result, the only one that models use. Of an op without a name
+/// below: build<nn::TanhOp>(x, x.value()).
+template <typename OpTy, typename... Args>
+Tensor build(Tensor x, Args &&...arguments) {
+  Tracer &tracer = x.tracer();
+  auto op = OpTy::create(tracer.builder(), tracer.loc(),
+                         std::forward<Args>(arguments)...);
+  tracer.stamp(op);
+  return {op->getResult(0), tracer};
+}
 
 Tensor operator+(Tensor lhs, Tensor rhs);
 Tensor operator*(Tensor lhs, Tensor rhs);

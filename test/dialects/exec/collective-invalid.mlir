@@ -317,3 +317,13 @@ exec.program @p {
   // expected-error @below {{cannot be fast}}
   exec.collective all_gather on gather (%0 : memref<4xf32>) outs(%1 : memref<8xf32>) over @mesh["dp_shard"] {fast}
 }
+
+// -----
+
+// collective 9
+fsdp.mesh @mesh ["dp_shard" = 4]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  // expected-error @below {{'exec.collective' op of kind all_to_all has no function in the runtime}}
+  exec.collective all_to_all on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"]
+}

@@ -41,7 +41,7 @@ fsdp.mesh @mesh ["a" = 4]
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
   // expected-error @+1 {{sub-axis :(0)2 of mesh axis "a" must have sizes from 1 to 1048576}}
-  "exec.collective"(%a, %a) {kind = #exec<collective_kind all_gather>, stream = #exec<stream gather>, mesh = @mesh, axes = [#fsdp.axis_ref<"a", 0, 2>], operandSegmentSizes = array<i32: 1, 1, 0>} : (memref<4xf32>, memref<4xf32>) -> ()
+  "exec.collective"(%a, %a) {kind = #fsdp<collective_kind all_gather>, stream = #exec<stream gather>, mesh = @mesh, axes = [#fsdp.axis_ref<"a", 0, 2>], operandSegmentSizes = array<i32: 1, 1, 0>} : (memref<4xf32>, memref<4xf32>) -> ()
 }
 
 // -----

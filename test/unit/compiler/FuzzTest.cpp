@@ -96,7 +96,7 @@ TEST(Fuzz, Plan) {
       return plan;
     // What it says can be asked, however odd its globs are.
     schedule::Point point;
-    point.kind = dist::CollectiveKind::Gather;
+    point.kind = dist::CollectiveKind::AllGather;
     llvm::Expected<schedule::Rules> rules = schedule::Rules::compile(*plan);
     schedule::Decision decision;
     if (rules)

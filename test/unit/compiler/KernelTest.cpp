@@ -6,6 +6,7 @@
 // apart.
 //
 //===----------------------------------------------------------------------===//
+#include "DialectOps.h"
 #include "fsdp/Interpreter/Interpreter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -377,8 +378,7 @@ TEST(KernelFormula, DividesByNoLabelsToZero) {
 TEST(KernelCoverage, EveryKernelOpHasACase) {
   MLIRContext context;
   context.loadDialect<nn::NNDialect>();
-  for (RegisteredOperationName name :
-       context.getRegisteredOperationsByDialect("nn")) {
+  for (RegisteredOperationName name : opsOf(context, "nn")) {
     if (!name.hasInterface<nn::KernelOpInterface>())
       continue;
     std::string mention = "= " + name.getStringRef().str() + " ";

@@ -77,8 +77,7 @@ private:
       choices.overlap = below(3) != 0;
       break;
     case 1:
-      (point.kind == dist::CollectiveKind::Gather ? choices.prefetch
-                                                  : choices.defer) = below(4);
+      (point.isGather() ? choices.prefetch : choices.defer) = below(4);
       break;
     case 2:
       choices.startAfter = pick(anchors);

@@ -6,6 +6,7 @@
 // relative error of 1e-6 leaves no room for a wrong formula.
 //
 //===----------------------------------------------------------------------===//
+#include "DialectOps.h"
 #include "TinyLlama.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -420,8 +421,7 @@ INSTANTIATE_TEST_SUITE_P(Op, Vjp, testing::ValuesIn(allCases()),
 TEST(VjpCoverage, EveryDifferentiableOpHasACase) {
   MLIRContext context;
   context.loadDialect<nn::NNDialect>();
-  for (RegisteredOperationName name :
-       context.getRegisteredOperationsByDialect("nn")) {
+  for (RegisteredOperationName name : opsOf(context, "nn")) {
     if (!name.hasInterface<nn::DifferentiableOpInterface>())
       continue;
     std::string mention = "= " + name.getStringRef().str() + " ";
