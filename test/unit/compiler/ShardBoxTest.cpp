@@ -146,7 +146,7 @@ Tensors byMoves(Tensors held, const dist::Placement &placement,
   RankGrid grid(mesh);
   dist::Placement everywhere(whole.getRank());
   for (const dist::Move &move : movesBetween(everywhere, placement, mesh)) {
-    EXPECT_EQ(move.kind, dist::Move::ShardOf);
+    EXPECT_FALSE(move.kind.has_value()); // shard_of
     held = grid.scatter(held, move.axes, move.to);
     EXPECT_EQ(ArrayRef(held[0].shape),
               dist::localType(whole, move.after, mesh).getShape());
@@ -160,7 +160,7 @@ Tensors gathered(Tensors held, const dist::Placement &placement,
   RankGrid grid(mesh);
   dist::Placement everywhere(whole.getRank());
   for (const dist::Move &move : movesBetween(placement, everywhere, mesh)) {
-    EXPECT_EQ(move.kind, dist::Move::AllGather);
+    EXPECT_EQ(move.kind, dist::CollectiveKind::AllGather);
     RankedTensorType after = dist::localType(whole, move.after, mesh);
     held = grid.gather(held, move.axes, move.from, after.getDimSize(move.from));
   }
