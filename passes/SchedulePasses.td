@@ -38,7 +38,7 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
   let summary = "Chooses the schedule plan and hangs it on the module";
   let description = [{
     A plan is a list of rules over addresses. It becomes the module attribute
-    `fsdp.plan`, which fsdp-remat, fsdp-bucket and fsdp-overlap apply:
+    `fsdp.plan`:
 
     ```mlir
     module attributes {fsdp.plan = [
@@ -58,6 +58,20 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     | `start_after` | collectives | the address of the op behind which it starts |
     | `await_before` | collectives | the address of the op before which it is awaited |
     | `recompute` | values of the forward pass that the backward pass uses, gathered parameters included | they are not kept, but computed or gathered again |
+
+    What the rules decide about an op is written on it, as `fsdp.decision`, without
+    what is as it is by itself; fsdp-remat, fsdp-bucket and fsdp-overlap read
+    nothing else. `again` is what is decided about the clone of a gather:
+
+    ```mlir
+    %w = fsdp.all_gather %s … {fsdp.decision = #fsdp.decision<bucket = "layers.3", overlap = true, prefetch = 1, recompute = true,
+                                 again = <bucket = "layers.3", overlap = true, prefetch = 1>>, …}
+    %y = nn.silu %x {fsdp.decision = #fsdp.decision<>, …}
+    ```
+
+    A decision may be changed in the text. fsdp-plan writes all of them anew, from
+    the rules. In text whose ops have none, a plan that was written by hand is all
+    that is decided, and the first of the three passes writes it on the ops.
 
     Without a file the options below make a plan by rule: the parameters of a
     block are gathered, dropped and reduced together. `file` takes rules from
@@ -91,16 +105,17 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
 }
 
 def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
-  let summary = "Recomputes values in the backward pass, as the plan says";
+  let summary = "Recomputes values in the backward pass, as is decided about them";
   let description = [{
-    What the plan recomputes is cloned behind nn.seed for the ops there that use
+    What is decided to be recomputed is cloned behind nn.seed for the ops there that use
     it, right before the first one. Reshard-after-forward is recomputation: a
     gather is cloned with the casts before it. Moves of elements that carry such a
     value on are cloned too, and where one recomputed value needs another its
     clone uses the other's. All else that a clone needs is kept, and goes through
     nn.recompute_from so that CSE leaves the clone alone. Clones never make
     reductions of gradients; they belong to the module of what they clone, and
-    their address is its in the phase "again".
+    their address is its in the phase "again", and their decision the one inside
+    of its, `again`.
 
     ```mlir
     %w = fsdp.all_gather %s …            // forward
@@ -115,7 +130,7 @@ def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
 }
 
 def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
-  let summary = "Merges the collectives of a bucket, as the plan says";
+  let summary = "Merges the collectives of a bucket, as is decided about them";
   let description = [{
     One variadic collective is one bucket. Collectives of a bucket merge when
     they agree on direction (before or behind nn.seed), kind, mesh axes,
@@ -123,7 +138,8 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
     member stood, a merged reduction where its last one did. Inside, the order is
     that of registration, whatever the order in the graph. It belongs to the
     module around its members, if there is one below the root, and has the
-    bucket's address; `fsdp.members` says what it carries.
+    bucket's address and its members' decision; `fsdp.members` says what it
+    carries.
 
     ```
     all_gather a; all_gather b; use a, b   →   all_gather a, b; use a, b
@@ -146,7 +162,7 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
 }
 
 def Overlap : Pass<"fsdp-overlap", "::mlir::ModuleOp"> {
-  let summary = "Places the start and the wait of each collective, as the plan says";
+  let summary = "Places the start and the wait of each collective, as is decided about it";
   let description = [{
     Wraps collectives in fsdp.async / fsdp.await. A gather starts `prefetch`
     buckets ahead and is awaited at its first use; a reduction is awaited behind

@@ -29,6 +29,9 @@ inline constexpr llvm::StringLiteral kAddressAttr = "fsdp.address";
 /// Discardable attribute of a collective that fsdp-bucket made: the addresses
 /// of those that it carries, one string per operand, in order.
 inline constexpr llvm::StringLiteral kMembersAttr = "fsdp.members";
+/// Discardable attribute of an op that something can be decided about: a
+/// #fsdp.decision, see dialects/Fsdp/Decision.h. Set by fsdp-plan.
+inline constexpr llvm::StringLiteral kDecisionAttr = "fsdp.decision";
 /// Discardable attribute of programs and of their module: digests of what they
 /// compute and of what stands around them, see fsdp/Schedule/Outcome.h.
 inline constexpr llvm::StringLiteral kOutcomeAttr = "fsdp.outcome";
@@ -39,6 +42,7 @@ inline int64_t shardSize(int64_t size, int64_t parts) {
 }
 
 class AxisRefAttr;
+struct Decision; // dialects/Fsdp/Decision.h
 
 /// The stream that something in flight runs on, beside compute.
 enum class StreamRole { Gather, Reduce };

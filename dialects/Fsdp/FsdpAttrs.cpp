@@ -1,5 +1,5 @@
 //===- FsdpAttrs.cpp - Syntax of axes and placements, local shapes --------===//
-#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Fsdp/Decision.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -92,6 +92,36 @@ def Fsdp_PlacementAttr : AttrDef<Fsdp_Dialect, "Placement"> {
   }];
 }
 
+def Fsdp_DecisionAttr : AttrDef<Fsdp_Dialect, "Decision"> {
+  let mnemonic = "decision";
+  let summary = "What is decided about an op";
+  let description = [{
+    What a plan says of the op that has it as `fsdp.decision`. Names and values
+    are those of a rule of a plan; what is not written is as it is by itself:
+    a bucket of its own, `merge = true`, no overlap, distances of 0, no places,
+    and nothing is computed again. `again` decides about the clone that
+    fsdp-remat makes of a gather; that of a value that is no collective's has no
+    decision.
+
+    Example:
+    ```mlir
+    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0
+        {fsdp.decision = #fsdp.decision<bucket = "layers.3", overlap = true,
+           start_after = "fwd layers.1.attention.wo linear", recompute = true,
+           again = <bucket = "layers.3", overlap = true, prefetch = 1>>, …}
+    %y = nn.silu %x {fsdp.decision = #fsdp.decision<>, …} // it is kept
+    ```
+
+    Constraints: 1. distances are not negative; 2. `again` has no `again`; on an
+    op: 3. each field that says something is about such an op.
+  }];
+  let parameters = (ins
+      AttrParameter<"::fsdp::dist::Decision", "what is decided", "const ::fsdp::dist::Decision &">:$decision,
+      OptionalParameter<"::fsdp::dist::DecisionAttr">:$again);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Fsdp_ReduceKind : I32EnumAttr<"CollectiveReduce", "how a collective combines", [
     I32EnumAttrCase<"Sum", 0, "sum">,
     I32EnumAttrCase<"Max", 1, "max">]> {

@@ -1,4 +1,5 @@
 //===- FsdpDialect.cpp - Registration and discardable attributes ----------===//
+#include "dialects/Fsdp/Decision.h"
 #include "dialects/Fsdp/Placement.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -131,6 +132,8 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs '") << kAddressAttr << "' to be a string";
   }
+  if (name == kDecisionAttr)
+    return verifyDecision(op, attribute.getValue());
   if (name == kOutcomeAttr) {
     if (isa<FunctionOpInterface, ModuleOp>(op) &&
         isa<DenseI64ArrayAttr>(attribute.getValue()))

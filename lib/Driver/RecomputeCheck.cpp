@@ -43,11 +43,7 @@ static LogicalResult leaveOutRecomputation(ModuleOp module) {
       rule.choices.recompute.reset();
   // A rule that says nothing is an error.
   llvm::erase_if(plan->rules, [](const schedule::Rule &rule) {
-    bool says = false;
-    schedule::visitChoices(rule.choices, [&](StringRef, const auto &choice) {
-      says |= choice.has_value();
-    });
-    return !says;
+    return !schedule::saysSomething(rule.choices);
   });
   module->setAttr(dist::kPlanAttr,
                   schedule::toAttribute(module.getContext(), *plan));

@@ -90,6 +90,16 @@ static LogicalResult checkNames(ModuleOp module) {
   walker.addWalk([&](StringAttr text) { return check(text.getValue()); });
   walker.addWalk(
       [&](dist::MeshAxisAttr axis) { return check(axis.getName()); });
+  walker.addWalk([&](dist::DecisionAttr decision) {
+    WalkResult result = WalkResult::advance();
+    dist::forEachDecisionField([&](const auto &field) {
+      const auto &value = field.in(decision.getDecision());
+      if constexpr (std::is_same_v<decltype(field.initial), std::string>)
+        if (!result.wasInterrupted())
+          result = check(value);
+    });
+    return result;
+  });
   auto checkOp = [&](Operation *op) -> WalkResult {
     for (NamedAttribute attribute : op->getAttrDictionary())
       if ((op != module ||

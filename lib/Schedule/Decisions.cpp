@@ -2,22 +2,11 @@
 #include "fsdp/Schedule/Decisions.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::schedule;
-
-static auto fieldsOf(const Decision &decision) {
-  return std::tie(decision.bucket, decision.merge, decision.overlap,
-                  decision.prefetch, decision.defer, decision.startAfter,
-                  decision.awaitBefore, decision.recompute);
-}
-
-bool Decision::operator==(const Decision &other) const {
-  return fieldsOf(*this) == fieldsOf(other);
-}
 
 /// Without the number that tells ops of one name apart.
 static StringRef kindOf(StringRef address) {
@@ -115,28 +104,21 @@ Decisions Decisions::byRule(const Points &points,
 // Rules
 //===----------------------------------------------------------------------===//
 
-/// Whether a choice can be made about `point`.
-static bool isAbout(StringRef choice, const Point &point) {
-  if (choice == "recompute")
+/// Whether something can be decided about `point` that is about `ops`.
+static bool isAbout(dist::DecidedOps ops, const Point &point) {
+  switch (ops) {
+  case dist::DecidedOps::Values:
     return point.canRecompute;
-  if (choice == "prefetch")
-    return point.isGather();
-  if (choice == "defer")
-    return point.isReduction();
-  if (choice == "bucket" || choice == "merge")
+  case dist::DecidedOps::Collectives:
+    return point.kind.has_value();
+  case dist::DecidedOps::ParameterCollectives:
     return point.kind && !point.parameter.empty();
-  return point.kind.has_value();
-}
-
-/// What isAbout() wants, for people.
-static StringRef wantedBy(StringRef choice) {
-  return llvm::StringSwitch<StringRef>(choice)
-      .Case("recompute", "values of the forward pass that the backward pass "
-                         "needs")
-      .Case("prefetch", "gathers")
-      .Case("defer", "reductions")
-      .Cases({"bucket", "merge"}, "collectives that move parameters")
-      .Default("collectives");
+  case dist::DecidedOps::Gathers:
+    return point.isGather();
+  case dist::DecidedOps::Reductions:
+    return point.isReduction();
+  }
+  llvm_unreachable("unknown kind of ops");
 }
 
 /// The number of the block that `address` lies in; empty outside of blocks.
@@ -145,47 +127,24 @@ static StringRef blockNumber(StringRef address) {
   return block.drop_front(block.rfind('.') + 1);
 }
 
-/// Puts a choice over its place in a decision.
-static void choose(const std::optional<std::string> &choice, StringRef name,
-                   StringRef address, std::string &place) {
-  place = *choice;
-  size_t star = name == "bucket" ? place.find('*') : std::string::npos;
-  if (star != std::string::npos)
-    place.replace(star, 1, blockNumber(address).str());
-}
-
-template <typename T>
-static void choose(const std::optional<T> &choice, StringRef, StringRef,
-                   T &place) {
-  place = *choice;
-}
-
-/// Calls `visit` with name, choice and place in a decision.
-template <typename Visit>
-static void visitPlaces(const Choices &choices, Decision &decision,
-                        Visit visit) {
-  visit("bucket", choices.bucket, decision.bucket);
-  visit("merge", choices.merge, decision.merge);
-  visit("overlap", choices.overlap, decision.overlap);
-  visit("prefetch", choices.prefetch, decision.prefetch);
-  visit("defer", choices.defer, decision.defer);
-  visit("start_after", choices.startAfter, decision.startAfter);
-  visit("await_before", choices.awaitBefore, decision.awaitBefore);
-  visit("recompute", choices.recompute, decision.recompute);
-}
-
 /// Puts the choices that are about `point` over `decision`; calls `made` with
 /// the name of each.
 static void choose(const Choices &choices, StringRef address,
                    const Point &point, Decision &decision,
                    llvm::function_ref<void(StringRef)> made) {
-  visitPlaces(choices, decision,
-              [&](StringRef name, const auto &choice, auto &place) {
-                if (!choice || !isAbout(name, point))
-                  return;
-                choose(choice, name, address, place);
-                made(name);
-              });
+  dist::forEachDecisionField([&](const auto &field) {
+    const auto &choice = field.in(choices);
+    if (!choice || !isAbout(field.about, point))
+      return;
+    auto &place = field.in(decision);
+    place = *choice;
+    if constexpr (std::is_same_v<decltype(field.initial), std::string>)
+      if (size_t star = place.find('*');
+          field.domain == dist::FieldDomain::BucketName &&
+          star != std::string::npos)
+        place.replace(star, 1, blockNumber(address).str());
+    made(field.name);
+  });
 }
 
 /// What has a meaning of its own in a glob.
@@ -263,17 +222,34 @@ llvm::Error Decisions::apply(Plan plan, const Points &points) {
   return checkBuckets(points);
 }
 
-std::string Decisions::checkAnchor(const std::optional<std::string> &anchor,
+std::string Decisions::checkAnchor(StringRef anchor,
                                    const Points &points) const {
-  if (!anchor || anchor->empty() || points.addresses().contains(*anchor))
+  if (anchor.empty() || points.addresses().contains(anchor))
     return {};
   llvm::StringSet<> known = bucketAddresses(points);
-  if (known.contains(*anchor))
+  if (known.contains(anchor))
     return {};
   for (const auto &entry : points.addresses())
     known.insert(entry.getKey());
-  return "no op has the address '" + *anchor + "'" +
-         didYouMean(*anchor, namesOf(known));
+  return "no op has the address '" + anchor.str() + "'" +
+         didYouMean(anchor.str(), namesOf(known));
+}
+
+/// The field of `choices` whose star has no meaning for a point that lies in no
+/// block; empty if there is none.
+static StringRef starOutsideOfBlocks(const Choices &choices, StringRef address,
+                                     const Point &point) {
+  StringRef found;
+  dist::forEachDecisionField([&](const auto &field) {
+    if constexpr (std::is_same_v<decltype(field.initial), std::string>) {
+      const std::optional<std::string> &choice = field.in(choices);
+      if (choice && field.domain == dist::FieldDomain::BucketName &&
+          isAbout(field.about, point) && StringRef(*choice).contains('*') &&
+          blockNumber(address).empty())
+        found = field.name;
+    }
+  });
+  return found;
 }
 
 llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
@@ -297,12 +273,11 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
     rules.matches[index].any(bucket, use);
     if (!matches)
       continue;
-    if (rule.choices.bucket && isAbout("bucket", point) &&
-        StringRef(*rule.choices.bucket).contains('*') &&
-        blockNumber(address).empty())
+    if (StringRef field = starOutsideOfBlocks(rule.choices, address, point);
+        !field.empty())
       return fail("the star stands for the number of a block, but '" + address +
                       "' lies in none",
-                  "bucket");
+                  field);
     choose(rule.choices, address, point, decision,
            [&](StringRef name) { made.insert(name); });
   }
@@ -315,22 +290,35 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
                       didYouMean(text.str(), namesOf(known)),
                   "match");
     }
-  std::string unmade;
-  visitChoices(rule.choices, [&](StringRef name, const auto &choice) {
-    if (choice && !made.contains(name) && unmade.empty())
-      unmade = name.str();
+  std::string field, problem;
+  dist::forEachDecisionField([&](const auto &record) {
+    if (!record.in(rule.choices) || made.contains(record.name) ||
+        !problem.empty())
+      return;
+    field = record.name.str();
+    problem = "it is about " + nameOf(record.about).str() +
+              ", which the rule matches none of";
   });
-  if (!unmade.empty())
-    return fail("it is about " + wantedBy(unmade) +
-                    ", which the rule matches none of",
-                unmade);
-  std::string problem = checkAnchor(rule.choices.startAfter, points);
+  dist::forEachDecisionField([&](const auto &record) {
+    const auto &choice = record.in(rule.choices);
+    if constexpr (std::is_same_v<decltype(record.initial), std::string>)
+      if (choice && record.domain == dist::FieldDomain::Address &&
+          problem.empty()) {
+        field = record.name.str();
+        problem = checkAnchor(*choice, points);
+      }
+  });
   if (!problem.empty())
-    return fail(problem, "start_after");
-  problem = checkAnchor(rule.choices.awaitBefore, points);
-  if (!problem.empty())
-    return fail(problem, "await_before");
+    return fail(problem, field);
   return llvm::Error::success();
+}
+
+Decision fsdp::schedule::aboutCollective(Decision decision) {
+  dist::forEachDecisionField([&](const auto &field) {
+    if (field.about == dist::DecidedOps::Values)
+      field.in(decision) = field.initial;
+  });
+  return decision;
 }
 
 llvm::Error Decisions::checkBuckets(const Points &points) const {
@@ -342,9 +330,7 @@ llvm::Error Decisions::checkBuckets(const Points &points) const {
     std::string key =
         joined(phaseOf(address), decision.bucket, kindOf(address));
     StringRef other = first.try_emplace(key, address).first->second;
-    Decision same = decision;
-    same.recompute = (*this)[other].recompute;
-    if (!(same == (*this)[other]))
+    if (!(aboutCollective(decision) == aboutCollective((*this)[other])))
       return llvm::createStringError(
           "'" + other.str() + "' and '" + address.str() +
           "' are in the bucket '" + decision.bucket +
@@ -380,22 +366,19 @@ static std::string inAnyBlock(StringRef bucket, StringRef number) {
 static Choices choicesOf(StringRef address, const Point &point,
                          const Decision &decision) {
   Choices choices;
-  if (isAbout("bucket", point)) {
-    choices.bucket = inAnyBlock(decision.bucket, blockNumber(address));
-    choices.merge = decision.merge;
-  }
-  if (point.kind)
-    choices.overlap = decision.overlap;
-  if (isAbout("prefetch", point))
-    choices.prefetch = decision.prefetch;
-  if (isAbout("defer", point))
-    choices.defer = decision.defer;
-  if (!decision.startAfter.empty())
-    choices.startAfter = decision.startAfter;
-  if (!decision.awaitBefore.empty())
-    choices.awaitBefore = decision.awaitBefore;
-  if (point.canRecompute)
-    choices.recompute = decision.recompute;
+  dist::forEachDecisionField([&](const auto &field) {
+    const auto &value = field.in(decision);
+    if (!isAbout(field.about, point))
+      return;
+    auto &choice = field.in(choices);
+    choice = value;
+    if constexpr (std::is_same_v<decltype(field.initial), std::string>) {
+      if (field.domain == dist::FieldDomain::Address && value.empty())
+        choice.reset();
+      if (field.domain == dist::FieldDomain::BucketName)
+        choice = inAnyBlock(value, blockNumber(address));
+    }
+  });
   return choices;
 }
 
@@ -403,9 +386,9 @@ static Choices choicesOf(StringRef address, const Point &point,
 static std::string keyOf(const Choices &choices) {
   std::string key;
   llvm::raw_string_ostream stream(key);
-  visitChoices(choices, [&](StringRef name, const auto &choice) {
-    if (choice)
-      stream << name << '=' << llvm::json::Value(*choice) << ' ';
+  dist::forEachDecisionField([&](const auto &field) {
+    if (const auto &choice = field.in(choices))
+      stream << field.name << '=' << llvm::json::Value(*choice) << ' ';
   });
   return key;
 }
@@ -441,14 +424,26 @@ struct Family {
 
 } // namespace
 
+/// A value that a rule has not said which says `value`. Rules say of places
+/// only where there is one.
+static void makeOther(dist::FieldDomain, bool value, bool &other) {
+  other = !value;
+}
+static void makeOther(dist::FieldDomain, int64_t, int64_t &other) {
+  other = -1;
+}
+static void makeOther(dist::FieldDomain domain, const std::string &value,
+                      std::string &other) {
+  if (domain != dist::FieldDomain::Address)
+    other = value + " not";
+}
+
 /// A decision of which nothing is left when a rule has said all of `decision`.
 static Decision contraryTo(const Decision &decision) {
   Decision contrary;
-  contrary.bucket = decision.bucket + " not";
-  contrary.merge = !decision.merge;
-  contrary.overlap = !decision.overlap;
-  contrary.prefetch = contrary.defer = -1;
-  contrary.recompute = !decision.recompute;
+  dist::forEachDecisionField([&](const auto &field) {
+    makeOther(field.domain, field.in(decision), field.in(contrary));
+  });
   return contrary;
 }
 
@@ -505,10 +500,11 @@ Plan Decisions::plan(const Points &points) const {
     if (keyOf(choicesOf(address, point, said)) == keyOf(choices))
       continue;
     // What a family says of places must be taken back.
-    if (said.startAfter != decision.startAfter)
-      choices.startAfter = decision.startAfter;
-    if (said.awaitBefore != decision.awaitBefore)
-      choices.awaitBefore = decision.awaitBefore;
+    dist::forEachDecisionField([&](const auto &field) {
+      if (field.domain == dist::FieldDomain::Address &&
+          field.in(said) != field.in(decision))
+        field.in(choices) = field.in(decision);
+    });
     exceptions.add(choices, escaped(address));
   }
   exceptions.appendTo(plan);

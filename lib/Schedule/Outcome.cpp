@@ -168,6 +168,7 @@ private:
   static bool isLabel(StringRef attribute) {
     return attribute == nn::kModuleAttr || attribute == dist::kAddressAttr ||
            attribute == dist::kMembersAttr ||
+           attribute == dist::kDecisionAttr ||
            attribute == dist::kParametersAttr || attribute == "serves";
   }
 

@@ -19,11 +19,17 @@ using namespace mlir;
 
 static constexpr llvm::StringLiteral kMatch = "match";
 
+bool fsdp::schedule::saysSomething(const Choices &choices) {
+  bool says = false;
+  dist::forEachDecisionField(
+      [&](const auto &field) { says |= field.in(choices).has_value(); });
+  return says;
+}
+
 static std::vector<std::string> ruleKeys() {
   std::vector<std::string> names = {kMatch.str()};
-  Choices choices;
-  visitChoices(choices,
-               [&](StringRef name, auto &) { names.push_back(name.str()); });
+  dist::forEachDecisionField(
+      [&](const auto &field) { names.push_back(field.name.str()); });
   return names;
 }
 
@@ -34,16 +40,18 @@ static std::pair<std::string, std::string> findProblem(const Plan &plan) {
     std::string place = "rules[" + std::to_string(index) + "]";
     if (rule.match.empty())
       return {place + ": match", "a rule needs an address or a glob"};
-    bool says = false;
-    visitChoices(rule.choices, [&](StringRef, const auto &choice) {
-      says |= choice.has_value();
-    });
-    if (!says)
+    if (!saysSomething(rule.choices))
       return {place, "the rule says nothing of what it matches"};
-    if (rule.choices.prefetch.value_or(0) < 0)
-      return {place + ": prefetch", "a distance is not negative"};
-    if (rule.choices.defer.value_or(0) < 0)
-      return {place + ": defer", "a distance is not negative"};
+    std::string field, problem;
+    dist::forEachDecisionField([&](const auto &record) {
+      const auto &choice = record.in(rule.choices);
+      if (!choice || !problem.empty())
+        return;
+      field = record.name.str();
+      problem = dist::problemOf(record.domain, *choice).str();
+    });
+    if (!problem.empty())
+      return {place + ": " + field, problem};
   }
   return {};
 }
@@ -65,9 +73,9 @@ std::string fsdp::schedule::toJSON(const Plan &plan) {
             json.attribute(kMatch, rule.match.front());
           else
             json.attribute(kMatch, llvm::json::Value(rule.match));
-          visitChoices(rule.choices, [&](StringRef name, const auto &choice) {
-            if (choice)
-              json.attribute(name, llvm::json::Value(*choice));
+          dist::forEachDecisionField([&](const auto &field) {
+            if (const auto &choice = field.in(rule.choices))
+              json.attribute(field.name, llvm::json::Value(*choice));
           });
         });
     });
@@ -94,9 +102,10 @@ static Rule readRule(const JsonField &field) {
   else
     rule.match = match.strings();
   // A choice that is there has a value: null is none.
-  visitChoices(rule.choices, [&](llvm::StringLiteral name, auto &choice) {
-    if (field.has(name.str()))
-      read(field.at(name.str()), choice.emplace());
+  dist::forEachDecisionField([&](const auto &choice) {
+    std::string name = choice.name.str();
+    if (field.has(name))
+      read(field.at(name), choice.in(rule.choices).emplace());
   });
   return rule;
 }
@@ -155,9 +164,9 @@ Attribute fsdp::schedule::toAttribute(MLIRContext *context, const Plan &plan) {
   for (const Rule &rule : plan.rules) {
     NamedAttrList fields;
     fields.set(kMatch, attributeOf(b, rule.match));
-    visitChoices(rule.choices, [&](StringRef name, const auto &choice) {
-      if (choice)
-        fields.set(name, attributeOf(b, *choice));
+    dist::forEachDecisionField([&](const auto &field) {
+      if (const auto &choice = field.in(rule.choices))
+        fields.set(field.name, attributeOf(b, *choice));
     });
     rules.push_back(fields.getDictionary(context));
   }
@@ -227,7 +236,8 @@ static std::string readEntry(DictionaryAttr dictionary, Plan &plan) {
   return readFields(dictionary, ruleKeys(), [&](auto read) {
     Rule &rule = plan.rules.emplace_back();
     read(kMatch, rule.match);
-    visitChoices(rule.choices, read);
+    dist::forEachDecisionField(
+        [&](const auto &field) { read(field.name, field.in(rule.choices)); });
   });
 }
 

@@ -147,6 +147,7 @@ void Points::add(Block &program) {
     point.isFree = point.canRecompute && uses.isFree(op);
     if (!collective && !point.canRecompute)
       continue;
+    placed.push_back({op, address, point});
     points.insert({address, point}).first->second.canRecompute |=
         point.canRecompute;
     if (point.canRecompute && collective && collective.isGather()) {

@@ -29,7 +29,8 @@ Key keyOf(const PlannedCollective &collective) {
   NamedAttrList attributes(op->getAttrDictionary());
   for (StringRef label :
        {StringRef("serves"), StringRef(dist::kParametersAttr),
-        StringRef(dist::kAddressAttr), StringRef(nn::kModuleAttr)})
+        StringRef(dist::kAddressAttr), StringRef(dist::kDecisionAttr),
+        StringRef(nn::kModuleAttr)})
     attributes.erase(label);
   return {collective.decision.bucket,
           collective.behindSeed,
@@ -77,7 +78,7 @@ private:
     Operation *place = isGather ? members.front().op : members.back().op;
     llvm::stable_sort(
         members, [](const PlannedCollective &a, const PlannedCollective &b) {
-          return a.point.order < b.point.order;
+          return a.order < b.order;
         });
     for (const PlannedCollective &member : members)
       if (failed(isGather ? bring(member.op, place) : clear(member.op, place)))
@@ -150,6 +151,10 @@ private:
                          builder.getArrayAttr(parameters));
     state.attributes.set(dist::kMembersAttr, builder.getArrayAttr(addresses));
     state.attributes.set(dist::kAddressAttr, addressOf(first, ops));
+    state.attributes.set(
+        dist::kDecisionAttr,
+        dist::DecisionAttr::get(builder.getContext(),
+                                schedule::aboutCollective(first.decision), {}));
     StringRef phase =
         StringRef(first.address).take_until([](char c) { return c == ' '; });
     state.attributes.set("serves", builder.getStringAttr(phase + " " + bucket));

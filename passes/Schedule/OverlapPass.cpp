@@ -28,6 +28,69 @@ struct OverlapGroup {
   bool behindSeed() const { return members.front().behindSeed; }
 };
 
+/// The addresses that the plan and decisions name, and those that there are. An
+/// address may be another program's; one that none has is a mistake.
+struct Places {
+  llvm::StringSet<> known;
+
+  void addUses(const PlannedCollective &collective) {
+    forEachAddress(collective.decision,
+                   [&](StringRef field, StringRef address) {
+                     uses.push_back({collective.op, field, address.str()});
+                   });
+  }
+
+  LogicalResult check(ModuleOp module) const {
+    if (module->hasAttr(dist::kPlanAttr) && failed(checkPlan(module)))
+      return failure();
+    for (const Use &use : uses)
+      if (!known.contains(use.address))
+        return use.op->emitOpError("has the decision '")
+               << use.field << "' = '" << use.address
+               << "', but no op has that address";
+    return success();
+  }
+
+private:
+  struct Use {
+    Operation *op;
+    StringRef field;
+    std::string address;
+  };
+
+  /// Calls `visit` with the name and value of the fields that are addresses.
+  template <typename FieldsT, typename Visit>
+  static void forEachAddress(const FieldsT &fields, Visit visit) {
+    dist::forEachDecisionField([&](const auto &field) {
+      if constexpr (std::is_same_v<decltype(field.initial), std::string>) {
+        std::optional<std::string> address = field.in(fields);
+        if (field.domain == dist::FieldDomain::Address &&
+            !address.value_or("").empty())
+          visit(field.name, *address);
+      }
+    });
+  }
+
+  /// A rule may be about what this module need not do, and be on no op.
+  LogicalResult checkPlan(ModuleOp module) const {
+    FailureOr<schedule::Plan> plan = schedule::planOf(module);
+    if (failed(plan))
+      return failure();
+    std::optional<std::string> unknown;
+    for (const schedule::Rule &rule : plan->rules)
+      forEachAddress(rule.choices, [&](StringRef, StringRef address) {
+        if (!unknown && !known.contains(address))
+          unknown = address.str();
+      });
+    if (!unknown)
+      return success();
+    return module.emitError("fsdp.plan: no op has the address '")
+           << *unknown << "'";
+  }
+
+  SmallVector<Use> uses;
+};
+
 /// Wraps `op` in fsdp.async at its place; the values come from a new
 /// fsdp.await before `awaitAt`, or right behind the start if that is null.
 dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
@@ -54,18 +117,20 @@ dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
 /// Places the starts and waits of one program.
 class Overlapper {
 public:
-  /// Adds to `known` all that can be named in the program.
-  Overlapper(PlannedProgram &program, llvm::StringSet<> &known)
-      : program(program), known(known),
+  /// Adds to `places` all that is and can be named in the program.
+  Overlapper(PlannedProgram &program, Places &places)
+      : program(program), places(places),
         builder(program.block.getParentOp()->getContext()) {}
 
   LogicalResult run() {
     SmallVector<PlannedCollective> collectives = program.collectives();
     nameBuckets(collectives);
     for (Operation *op : program.addresses.all())
-      known.insert(program.addresses.of(op));
+      places.known.insert(program.addresses.of(op));
     for (const auto &entry : named)
-      known.insert(entry.getKey());
+      places.known.insert(entry.getKey());
+    for (const PlannedCollective &collective : collectives)
+      places.addUses(collective);
     llvm::erase_if(collectives, [](const PlannedCollective &collective) {
       return !collective.decision.overlap;
     });
@@ -321,7 +386,7 @@ private:
   }
 
   PlannedProgram &program;
-  llvm::StringSet<> &known;
+  Places &places;
   OpBuilder builder;
   llvm::StringMap<Operation *> named;
   /// By the op behind which collectives start: the last of them.
@@ -332,24 +397,13 @@ struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    llvm::StringSet<> known;
+    Places places;
     auto apply = [&](PlannedProgram &program) {
-      return Overlapper(program, known).run();
+      return Overlapper(program, places).run();
     };
-    if (failed(applyPlan(getOperation(), apply)) || failed(checkPlaces(known)))
+    if (failed(applyPlan(getOperation(), apply)) ||
+        failed(places.check(getOperation())))
       signalPassFailure();
-  }
-
-  /// An address may be another program's; one that none has is a mistake.
-  LogicalResult checkPlaces(const llvm::StringSet<> &known) {
-    FailureOr<schedule::Plan> plan = schedule::planOf(getOperation());
-    for (const schedule::Rule &rule : plan->rules)
-      for (const auto &place :
-           {rule.choices.startAfter, rule.choices.awaitBefore})
-        if (place && !place->empty() && !known.contains(*place))
-          return getOperation().emitError("fsdp.plan: no op has the address '")
-                 << *place << "'";
-    return success();
   }
 };
 

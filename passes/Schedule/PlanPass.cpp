@@ -42,6 +42,7 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     module->setAttr(
         dist::kPlanAttr,
         schedule::toAttribute(&getContext(), decisions.plan(points)));
+    decisions.stamp(module, points);
   }
 
   /// Writes down what a program computes, or the module declares, for

@@ -1,4 +1,4 @@
-//===- PlannedCollectives.cpp - Collectives and what a plan says ----------===//
+//===- PlannedCollectives.cpp - Collectives and their decisions -----------===//
 
 #include "passes/Schedule/PlannedCollectives.h"
 
@@ -6,12 +6,11 @@ using namespace mlir;
 using namespace fsdp;
 
 //===----------------------------------------------------------------------===//
-// The plan
+// Decisions
 //===----------------------------------------------------------------------===//
 
-PlannedProgram::PlannedProgram(Block &block, const schedule::Rules &rules,
-                               ArrayRef<StringRef> parameters)
-    : block(block), addresses(block), rules(rules) {
+PlannedProgram::PlannedProgram(Block &block, ArrayRef<StringRef> parameters)
+    : block(block), addresses(block) {
   for (auto [index, parameter] : llvm::enumerate(parameters))
     orderOf[parameter] = index;
 }
@@ -19,19 +18,6 @@ PlannedProgram::PlannedProgram(Block &block, const schedule::Rules &rules,
 static ArrayRef<Attribute> listOf(Operation *op, StringRef name) {
   auto list = op->getAttrOfType<ArrayAttr>(name);
   return list ? list.getValue() : ArrayRef<Attribute>();
-}
-
-schedule::Point PlannedProgram::pointOf(Operation *op, StringRef address,
-                                        bool behindSeed) const {
-  schedule::Point point;
-  if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
-    point.kind = collective.getCollectiveKind();
-  point.phase = nn::phaseOf(schedule::pathOf(address), behindSeed);
-  ArrayRef<Attribute> parameters = listOf(op, dist::kParametersAttr);
-  if (!parameters.empty())
-    point.parameter = cast<StringAttr>(parameters[0]).str();
-  point.order = orderOf.lookup(point.parameter);
-  return point;
 }
 
 SmallVector<PlannedCollective> PlannedProgram::collectives() {
@@ -43,45 +29,33 @@ SmallVector<PlannedCollective> PlannedProgram::collectives() {
     if (!collective)
       continue;
     ArrayRef<Attribute> members = listOf(&op, dist::kMembersAttr);
-    std::string address = members.empty() ? addresses.of(&op).str()
-                                          : cast<StringAttr>(members[0]).str();
-    schedule::Point point = pointOf(&op, address, behindSeed);
-    schedule::Decision decision;
-    rules.decide(address, point, decision);
-    found.push_back({collective, address, point, decision, behindSeed});
+    ArrayRef<Attribute> parameters = listOf(&op, dist::kParametersAttr);
+    PlannedCollective planned;
+    planned.op = collective;
+    planned.kind = collective.getCollectiveKind();
+    planned.address = members.empty() ? addresses.of(&op).str()
+                                      : cast<StringAttr>(members[0]).str();
+    planned.decision = dist::decisionOf(&op);
+    if (!parameters.empty())
+      planned.order = orderOf.lookup(cast<StringAttr>(parameters[0]));
+    planned.behindSeed = behindSeed;
+    found.push_back(std::move(planned));
   }
   return found;
-}
-
-bool PlannedProgram::isRecomputed(Operation *op) const {
-  StringRef address = addresses.of(op);
-  if (address.empty() ||
-      !(isa<dist::CollectiveOpInterface>(op) || isMemoryEffectFree(op)))
-    return false;
-  schedule::Point point = pointOf(op, address, /*behindSeed=*/false);
-  point.canRecompute = true;
-  schedule::Decision decision;
-  rules.decide(address, point, decision);
-  return decision.recompute;
 }
 
 LogicalResult
 fsdp::applyPlan(ModuleOp module,
                 llvm::function_ref<LogicalResult(PlannedProgram &)> apply) {
-  FailureOr<schedule::Plan> plan = schedule::planOf(module);
-  if (failed(plan))
+  if (failed(schedule::ensureDecisions(module)))
     return failure();
-  llvm::Expected<schedule::Rules> rules =
-      schedule::Rules::compile(std::move(*plan));
-  if (!rules)
-    return module.emitError("fsdp.plan: ") << llvm::toString(rules.takeError());
   SmallVector<StringRef> parameters;
   for (auto parameter : module.getOps<nn::ParameterOp>())
     parameters.push_back(parameter.getSymName());
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       continue;
-    PlannedProgram program(function.getBody().front(), *rules, parameters);
+    PlannedProgram program(function.getBody().front(), parameters);
     if (Operation *op = program.addresses.duplicate())
       return op->emitOpError("has the address of another op of the program");
     if (failed(apply(program)))

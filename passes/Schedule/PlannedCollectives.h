@@ -1,7 +1,7 @@
-//===- PlannedCollectives.h - Collectives and what a plan says --*- C++ -*-===//
+//===- PlannedCollectives.h - Collectives and their decisions ---*- C++ -*-===//
 //
-// Shared by the passes that apply a plan: asks it about the ops of a program,
-// and moves ops.
+// Shared by the passes that apply a plan: reads what is decided about the ops
+// of a program, and moves ops.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_PASSES_SCHEDULE_PLANNEDCOLLECTIVES_H
@@ -15,18 +15,19 @@ namespace fsdp {
 /// A collective of a program's block and what is decided about it.
 struct PlannedCollective {
   dist::CollectiveOpInterface op;
-  std::string address;
-  schedule::Point point;
+  dist::CollectiveKind kind = dist::CollectiveKind::AllGather;
+  std::string address; // of the first member, if it is a bucket
   schedule::Decision decision;
-  bool behindSeed;
+  unsigned order = 0; // of its first parameter in the module
+  bool behindSeed = false;
 
-  bool isGather() const { return point.isGather(); }
+  bool isGather() const { return dist::isGather(kind); }
 };
 
-/// A program and the plan of its module.
+/// A program whose ops have their decisions.
 class PlannedProgram {
 public:
-  PlannedProgram(mlir::Block &block, const schedule::Rules &rules,
+  PlannedProgram(mlir::Block &block,
                  llvm::ArrayRef<llvm::StringRef> parameters);
 
   mlir::Block &block;
@@ -36,15 +37,7 @@ public:
   /// fsdp.async.
   llvm::SmallVector<PlannedCollective> collectives();
 
-  /// What the plan says of the value that `op` computes in the forward pass,
-  /// given that the backward pass uses it.
-  bool isRecomputed(mlir::Operation *op) const;
-
 private:
-  schedule::Point pointOf(mlir::Operation *op, llvm::StringRef address,
-                          bool behindSeed) const;
-
-  const schedule::Rules &rules;
   llvm::StringMap<unsigned> orderOf; // of parameters
 };
 
@@ -76,8 +69,8 @@ void hoistBefore(mlir::Operation *op, mlir::Operation *target);
 /// what a sum must not cross; null if there is none.
 mlir::Operation *sinkUsers(mlir::Operation *op, mlir::Operation *place);
 
-/// Calls `apply` on every program of `module`. Fails without a plan or where
-/// `apply` does.
+/// Calls `apply` on every program of `module`, whose ops have their decisions,
+/// or get them from the plan. Fails without either or where `apply` does.
 mlir::LogicalResult
 applyPlan(mlir::ModuleOp module,
           llvm::function_ref<mlir::LogicalResult(PlannedProgram &)> apply);

@@ -46,7 +46,7 @@ private:
                      llvm::any_of(op.getOperands(), [&](Value operand) {
                        return repeated.contains(operand.getDefiningOp());
                      });
-      if (carries || program.isRecomputed(&op))
+      if (carries || dist::decisionOf(&op).recompute)
         repeated.insert(&op);
     }
   }
@@ -105,12 +105,18 @@ private:
     return builder.clone(*producer, mapping)->getResult(0);
   }
 
-  /// The clone is what it is a clone of, "again".
+  /// The clone is what it is a clone of, "again", with the decision made about
+  /// that.
   void rename(Operation *op, Operation *copy) {
     StringRef address = program.addresses.of(op);
     if (!address.empty())
       copy->setAttr(dist::kAddressAttr,
                     builder.getStringAttr(schedule::addressAgain(address)));
+    auto decision = op->getAttrOfType<dist::DecisionAttr>(dist::kDecisionAttr);
+    if (decision && decision.getAgain())
+      copy->setAttr(dist::kDecisionAttr, decision.getAgain());
+    else
+      copy->removeAttr(dist::kDecisionAttr);
     if (auto collective = dyn_cast<dist::CollectiveOpInterface>(copy))
       if (StringAttr serves = collective.getServesAttr())
         collective.setServesAttr(builder.getStringAttr(nn::inPhase(

@@ -35,15 +35,13 @@ struct Point {
   bool isFree = false;
 };
 
-/// What is decided about a point.
-struct Decision {
-  std::string bucket; // empty: of its own
-  bool merge = true, overlap = false;
-  int64_t prefetch = 0, defer = 0;
-  std::string startAfter, awaitBefore; // addresses; empty: by distance
-  bool recompute = false;
+using dist::Decision;
 
-  bool operator==(const Decision &other) const;
+/// An op of which a point is, and that point as it is in the op's own program.
+struct PlacedPoint {
+  mlir::Operation *op;
+  llvm::StringRef address;
+  Point point;
 };
 
 /// Everything that a plan can name in a module, in the order of its programs: a
@@ -54,6 +52,9 @@ public:
   explicit Points(mlir::ModuleOp module);
 
   const llvm::MapVector<llvm::StringRef, Point> &all() const { return points; }
+  /// The ops that something can be decided about, program by program: the same
+  /// address may be there once for each.
+  llvm::ArrayRef<PlacedPoint> ops() const { return placed; }
   /// Every address of the module: where a collective may start or be awaited.
   const llvm::StringSet<> &addresses() const { return anchors; }
   /// The parameters of the module in registration order.
@@ -67,6 +68,7 @@ private:
 
   llvm::StringSet<> anchors;
   llvm::MapVector<llvm::StringRef, Point> points;
+  std::vector<PlacedPoint> placed;
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringMap<unsigned> orderOf;
   llvm::StringRef last;
@@ -75,6 +77,10 @@ private:
 /// The address of the bucket that a collective of `address` is in:
 /// "fwd layers.3 all_gather". Its own if it is in none.
 std::string bucketAddress(llvm::StringRef address, const Decision &decision);
+
+/// What of `decision` is about a collective itself, which members of a bucket
+/// share, and not about the values that it gives.
+Decision aboutCollective(Decision decision);
 
 /// A plan made ready to be asked about single ops.
 class Rules {
@@ -117,6 +123,10 @@ public:
   /// All of it as rules: one for what blocks have in common, then exceptions.
   Plan plan(const Points &points) const;
 
+  /// Writes on every op of `module`, which `points` is of, what is decided
+  /// about it (fsdp.decision); takes it from all others.
+  void stamp(mlir::ModuleOp module, const Points &points) const;
+
   const Decision &operator[](llvm::StringRef address) const {
     return decisions.find(address)->second;
   }
@@ -127,11 +137,16 @@ private:
   llvm::StringSet<> bucketAddresses(const Points &points) const;
   /// What is wrong with an address that a collective starts behind or is
   /// awaited before; empty if nothing is.
-  std::string checkAnchor(const std::optional<std::string> &anchor,
-                          const Points &points) const;
+  std::string checkAnchor(llvm::StringRef anchor, const Points &points) const;
 
   llvm::MapVector<llvm::StringRef, Decision> decisions; // as Points::all()
 };
+
+/// Makes sure that the ops of `module` have their decisions: where none has
+/// one, the plan was written by hand, without fsdp-plan, and is all that is
+/// decided. Emits an error if there is no plan either, or if it is not well
+/// formed.
+mlir::LogicalResult ensureDecisions(mlir::ModuleOp module);
 
 } // namespace fsdp::schedule
 

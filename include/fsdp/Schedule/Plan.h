@@ -4,9 +4,10 @@
 // it matches which collectives travel together, when they start and are
 // awaited, and which values of the forward pass are computed again in the
 // backward pass. Rules apply in order, later ones over earlier ones. Planners
-// make plans; fsdp-remat, fsdp-bucket and fsdp-overlap apply them; a plan never
-// changes a bit of the result. It lives in the module attribute `fsdp.plan` and
-// in JSON files:
+// make plans; fsdp-plan writes on every op what they decide about it
+// (dialects/Fsdp/Decision.h has the fields); fsdp-remat, fsdp-bucket and
+// fsdp-overlap apply that; a plan never changes a bit of the result. It lives
+// in the module attribute `fsdp.plan` and in JSON files:
 //
 //   {"version": 2, "rules": [
 //     {"match": "fwd layers.3 all_gather", "start_after": "fwd layers.1.wo
@@ -21,6 +22,7 @@
 #ifndef FSDP_SCHEDULE_PLAN_H
 #define FSDP_SCHEDULE_PLAN_H
 
+#include "dialects/Fsdp/Decision.h"
 #include "fsdp/Config/CompileOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
@@ -31,40 +33,10 @@
 namespace fsdp::schedule {
 
 /// What is said of the ops that a rule matches. What is unset stays as it is.
-struct Choices {
-  /// Collectives of one bucket start together. A star stands for the number of
-  /// the block: "layers.*" is "layers.3" for what is in that block. Empty: a
-  /// bucket of its own.
-  std::optional<std::string> bucket;
-  /// True: those of one kind in a bucket become one collective.
-  std::optional<bool> merge;
-  /// True: the collective runs beside compute (fsdp.async).
-  std::optional<bool> overlap;
-  /// A gather starts this many buckets before it is needed; 0 starts it where
-  /// it is needed.
-  std::optional<int64_t> prefetch;
-  /// A reduction is awaited when this many later ones have started; 0: at once.
-  std::optional<int64_t> defer;
-  /// Addresses: the collective starts right behind that op, and is awaited
-  /// before that one, whatever `prefetch` and `defer` say. Empty: as they say.
-  std::optional<std::string> startAfter, awaitBefore;
-  /// True: what the forward pass computes here is not kept, but computed (or
-  /// gathered) again where the backward pass needs it.
-  std::optional<bool> recompute;
-};
+using Choices = dist::DecisionFields<std::optional>;
 
-/// Calls `visit` with the name in text and the place of every choice.
-template <typename ChoicesT, typename Visit>
-void visitChoices(ChoicesT &choices, Visit visit) {
-  visit(llvm::StringLiteral("bucket"), choices.bucket);
-  visit(llvm::StringLiteral("merge"), choices.merge);
-  visit(llvm::StringLiteral("overlap"), choices.overlap);
-  visit(llvm::StringLiteral("prefetch"), choices.prefetch);
-  visit(llvm::StringLiteral("defer"), choices.defer);
-  visit(llvm::StringLiteral("start_after"), choices.startAfter);
-  visit(llvm::StringLiteral("await_before"), choices.awaitBefore);
-  visit(llvm::StringLiteral("recompute"), choices.recompute);
-}
+/// Whether anything is set.
+bool saysSomething(const Choices &choices);
 
 struct Rule {
   /// Globs over addresses (*, ?, [abc], {a,b}) or addresses; those of a bucket

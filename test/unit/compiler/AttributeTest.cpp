@@ -28,15 +28,20 @@ namespace {
 
 /// What our dialects hang on modules, programs, arguments and ops.
 const StringRef kDiscardable[] = {
-    nn::kNameAttr,         nn::kFrozenAttr,       nn::kStateOfAttr,
-    nn::kStepsAttr,        nn::kModelAttr,        nn::kModuleAttr,
-    nn::kResidualAttr,     dist::kPlacementAttr,  dist::kLocalAttr,
-    dist::kPlanAttr,       dist::kParametersAttr, dist::kAddressAttr,
-    dist::kMembersAttr,    dist::kOutcomeAttr,    exec::kPersistentBytesAttr,
-    exec::kArenaBytesAttr, exec::kTargetAttr,     exec::kThreadsAttr,
-    exec::kInputsAttr,     exec::kOutputsAttr,    exec::kReadsAttr,
-    exec::kWritesAttr,     exec::kAddsAttr,       exec::kClearsAttr,
-    exec::kStepsAttr,      exec::kFlopsAttr,      exec::kMakesAttr};
+    nn::kNameAttr,         nn::kFrozenAttr,
+    nn::kStateOfAttr,      nn::kStepsAttr,
+    nn::kModelAttr,        nn::kModuleAttr,
+    nn::kResidualAttr,     dist::kPlacementAttr,
+    dist::kLocalAttr,      dist::kPlanAttr,
+    dist::kParametersAttr, dist::kAddressAttr,
+    dist::kMembersAttr,    dist::kOutcomeAttr,
+    dist::kDecisionAttr,   exec::kPersistentBytesAttr,
+    exec::kArenaBytesAttr, exec::kTargetAttr,
+    exec::kThreadsAttr,    exec::kInputsAttr,
+    exec::kOutputsAttr,    exec::kReadsAttr,
+    exec::kWritesAttr,     exec::kAddsAttr,
+    exec::kClearsAttr,     exec::kStepsAttr,
+    exec::kFlopsAttr,      exec::kMakesAttr};
 
 /// One attribute of every kind.
 SmallVector<Attribute> everyKind(MLIRContext *context) {
@@ -74,7 +79,11 @@ SmallVector<Attribute> everyKind(MLIRContext *context) {
                          "#nn.zeros",
                          "#nn.action<@train times 2>",
                          "#fsdp.placement<[{}]>",
-                         "#fsdp.placement<[]>"};
+                         "#fsdp.placement<[]>",
+                         "#fsdp.decision<>",
+                         "#fsdp.decision<merge = false, prefetch = "
+                         "9223372036854775807, start_after = \"nothing\", "
+                         "recompute = true, again = <overlap = true>>"};
   SmallVector<Attribute> kinds;
   for (const char *text : texts) {
     kinds.push_back(parseAttribute(text, context));
