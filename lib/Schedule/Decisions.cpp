@@ -313,6 +313,14 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
   return llvm::Error::success();
 }
 
+Decision fsdp::schedule::aboutPoint(Decision decision, const Point &point) {
+  dist::forEachDecisionField([&](const auto &field) {
+    if (!isAbout(field.about, point))
+      field.in(decision) = field.initial;
+  });
+  return decision;
+}
+
 Decision fsdp::schedule::aboutCollective(Decision decision) {
   dist::forEachDecisionField([&](const auto &field) {
     if (field.about == dist::DecidedOps::Values)

@@ -10,16 +10,24 @@ static void clear(ModuleOp module) {
   module.walk([](Operation *op) { op->removeAttr(dist::kDecisionAttr); });
 }
 
+/// A collective like that of `point`, computed again.
+static Point cloneOf(Point point) {
+  point.phase = nn::Phase::Again;
+  point.canRecompute = point.staysInBlock = point.isFree = false;
+  return point;
+}
+
 /// `again` is what is decided about the clone of a collective, if it is cloned.
-static void writeDecision(const PlacedPoint &placed, Decision decision,
+/// The op of another program that has the same address may be one about which
+/// more can be decided.
+static void writeDecision(const PlacedPoint &placed, const Decision &found,
                           const Decision *again) {
   MLIRContext *context = placed.op->getContext();
-  // An address may be that of another program's op, which can.
-  if (!placed.point.canRecompute)
-    decision = aboutCollective(decision);
+  Decision decision = aboutPoint(found, placed.point);
   dist::DecisionAttr clone;
   if (again && decision.recompute)
-    clone = dist::DecisionAttr::get(context, *again, {});
+    clone = dist::DecisionAttr::get(
+        context, aboutPoint(*again, cloneOf(placed.point)), {});
   placed.op->setAttr(dist::kDecisionAttr,
                      dist::DecisionAttr::get(context, decision, clone));
 }
@@ -68,10 +76,7 @@ LogicalResult fsdp::schedule::ensureDecisions(ModuleOp module) {
     StringRef address = addressForRules(placed);
     Decision decision, again;
     rules->decide(address, placed.point, decision);
-    Point clone = placed.point;
-    clone.phase = nn::Phase::Again;
-    clone.canRecompute = false;
-    rules->decide(addressAgain(address), clone, again);
+    rules->decide(addressAgain(address), cloneOf(placed.point), again);
     writeDecision(placed, decision, placed.point.kind ? &again : nullptr);
   }
   return success();

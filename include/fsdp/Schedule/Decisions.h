@@ -78,6 +78,9 @@ private:
 /// "fwd layers.3 all_gather". Its own if it is in none.
 std::string bucketAddress(llvm::StringRef address, const Decision &decision);
 
+/// What of `decision` can be decided about `point`.
+Decision aboutPoint(Decision decision, const Point &point);
+
 /// What of `decision` is about a collective itself, which members of a bucket
 /// share, and not about the values that it gives.
 Decision aboutCollective(Decision decision);
