@@ -60,8 +60,9 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     | `recompute` | values of the forward pass that the backward pass uses, gathered parameters included | they are not kept, but computed or gathered again |
 
     What the rules decide about an op is written on it, as `fsdp.decision`, without
-    what is as it is by itself; fsdp-remat, fsdp-bucket and fsdp-overlap read
-    nothing else. `again` is what is decided about the clone of a gather:
+    what is as it is by itself; fsdp-remat, fsdp-bucket and fsdp-overlap read that
+    (fsdp-overlap also refuses a plan with an address that no op has). `again` is
+    what is decided about the clone of a collective:
 
     ```mlir
     %w = fsdp.all_gather %s … {fsdp.decision = #fsdp.decision<bucket = "layers.3", overlap = true, prefetch = 1, recompute = true,

@@ -186,7 +186,7 @@ static bool isAbout(DecidedOps ops, Operation *op) {
   auto collective = dyn_cast<CollectiveOpInterface>(op);
   switch (ops) {
   case DecidedOps::Values:
-    return collective || (isa<nn::NNDialect>(op->getDialect()) &&
+    return collective || (isa_and_nonnull<nn::NNDialect>(op->getDialect()) &&
                           op->getNumResults() > 0 && isMemoryEffectFree(op));
   case DecidedOps::Collectives:
     return collective;
@@ -228,5 +228,14 @@ LogicalResult fsdp::dist::verifyDecision(Operation *op, Attribute attribute) {
   if (!isAbout(DecidedOps::Collectives, op))
     return op->emitOpError("has '") << kAgain << "' in its '" << kDecisionAttr
                                     << "', which is about collectives";
+  if (!decision.getDecision().recompute)
+    return op->emitOpError("has '")
+           << kAgain << "' in its '" << kDecisionAttr
+           << "', but nothing says that it is computed again; add recompute = "
+              "true";
+  if (decision.getAgain().getDecision().recompute)
+    return op->emitOpError("has 'recompute' in the '")
+           << kAgain << "' of its '" << kDecisionAttr
+           << "'; what is computed again is not computed a third time";
   return verifyFields(op, decision.getAgain().getDecision());
 }

@@ -100,8 +100,7 @@ def Fsdp_DecisionAttr : AttrDef<Fsdp_Dialect, "Decision"> {
     are those of a rule of a plan; what is not written is as it is by itself:
     a bucket of its own, `merge = true`, no overlap, distances of 0, no places,
     and nothing is computed again. `again` decides about the clone that
-    fsdp-remat makes of a gather; that of a value that is no collective's has no
-    decision.
+    fsdp-remat makes of a collective; that of another value has no decision.
 
     Example:
     ```mlir
@@ -113,7 +112,8 @@ def Fsdp_DecisionAttr : AttrDef<Fsdp_Dialect, "Decision"> {
     ```
 
     Constraints: 1. distances are not negative; 2. `again` has no `again`; on an
-    op: 3. each field that says something is about such an op.
+    op: 3. each field that says something is about such an op; 4. `again` stands
+    beside `recompute = true` and has none itself.
   }];
   let parameters = (ins
       AttrParameter<"::fsdp::dist::Decision", "what is decided", "const ::fsdp::dist::Decision &">:$decision,

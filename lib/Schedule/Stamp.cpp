@@ -55,6 +55,24 @@ static bool hasDecisions(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// No op's decision is left to the plan where others have theirs. The clone of
+/// a reduction has none: nothing is decided about it.
+static LogicalResult checkCollectives(ModuleOp module) {
+  for (auto program : module.getOps<func::FuncOp>())
+    for (Operation &op : program.getOps()) {
+      if (!isa<dist::CollectiveOpInterface>(op) ||
+          op.hasAttr(dist::kDecisionAttr))
+        continue;
+      auto address = op.getAttrOfType<StringAttr>(dist::kAddressAttr);
+      if (!address || address.getValue() != addressAgain(address.getValue()))
+        return op.emitOpError("has no '")
+               << dist::kDecisionAttr
+               << "', though other ops have one; write #fsdp.decision<> on it, "
+                  "or let fsdp-plan decide about all";
+    }
+  return success();
+}
+
 /// The address by which rules know the op: a bucket goes by its first member.
 static StringRef addressForRules(const PlacedPoint &placed) {
   auto members = placed.op->getAttrOfType<ArrayAttr>(dist::kMembersAttr);
@@ -64,7 +82,7 @@ static StringRef addressForRules(const PlacedPoint &placed) {
 
 LogicalResult fsdp::schedule::ensureDecisions(ModuleOp module) {
   if (hasDecisions(module))
-    return success();
+    return checkCollectives(module);
   FailureOr<Plan> plan = planOf(module);
   if (failed(plan))
     return failure();

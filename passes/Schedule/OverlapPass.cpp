@@ -282,8 +282,8 @@ private:
     return success();
   }
 
-  /// Starts the members before `start` (null: where they are), or where the
-  /// plan says, and awaits each before its first use. Gives the group's first
+  /// Starts the members before `start` (null: where they are), or where
+  /// their decision says, and awaits each before its first use. Gives the group's first
   /// wait.
   FailureOr<Operation *> startGroup(OverlapGroup &group, Operation *start) {
     Operation *firstWait = nullptr;

@@ -37,7 +37,7 @@ public:
 private:
   bool isForward(Operation *op) const { return number.lookup(op) < seedNumber; }
 
-  /// What the plan recomputes, and the moves of elements that carry it on.
+  /// What is decided to be recomputed, and the moves of elements that carry it on.
   void findRepeated(nn::SeedOp seed) {
     for (Operation &op : program.block) {
       if (&op == seed)

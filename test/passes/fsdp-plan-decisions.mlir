@@ -43,6 +43,10 @@
 // RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' %t.planned.mlir | not fsdp-opt --fsdp-bucket --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=NOTHING
 // NOTHING: error: 'fsdp.all_gather' op has the decision 'start_after' = 'fwd nothing', but no op has that address
 
+// Where ops have decisions, all collectives have.
+// RUN: sed -e '/= fsdp.all_gather/s/fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, prefetch = 1>, //' %t.planned.mlir | not fsdp-opt --fsdp-bucket 2>&1 | FileCheck %s --check-prefix=SOME
+// SOME: error: 'fsdp.all_gather' op has no 'fsdp.decision', though other ops have one; write #fsdp.decision<> on it, or let fsdp-plan decide about all
+
 // fsdp-plan writes them anew, from the rules.
 // RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.address = "[^"]*"\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir
 // RUN: cmp %t.planned.mlir %t.anew.mlir

@@ -233,7 +233,8 @@ struct CompileOptions {
       table
           .add("training.mixed_precision_param", mixedPrecisionParam,
                "type in which parameters are gathered and used; auto: bfloat16 "
-               "where the CPU has AMX, else float32")
+               "where the CPU has AMX, else float32; of a text, as it is "
+               "written")
           .inTorchtitan("\"bfloat16\"",
                         "which is bfloat16 where the CPU has AMX");
       table.decide(Decides::Artifact);

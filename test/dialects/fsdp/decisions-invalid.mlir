@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
 // fsdp.decision 1: distances.
 fsdp.mesh @mesh ["a" = 2]
@@ -44,7 +44,7 @@ func.func @program(%s: tensor<8xf32>) {
 fsdp.mesh @mesh ["a" = 2]
 func.func @program(%s: tensor<4xf32>) {
   // expected-error @+1 {{has 'defer' in its 'fsdp.decision', which is about reductions}}
-  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.decision = #fsdp.decision<again = <defer = 1>>} : tensor<4xf32> -> tensor<8xf32>
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.decision = #fsdp.decision<recompute = true, again = <defer = 1>>} : tensor<4xf32> -> tensor<8xf32>
   return
 }
 
@@ -126,5 +126,33 @@ fsdp.mesh @mesh ["a" = 2]
 func.func @program(%s: tensor<4xf32>) {
   // expected-error @+1 {{integer value too large}}
   %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.decision = #fsdp.decision<prefetch = 99999999999999999999>} : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.decision 4
+fsdp.mesh @mesh ["a" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{has 'again' in its 'fsdp.decision', but nothing says that it is computed again; add recompute = true}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.decision = #fsdp.decision<again = <prefetch = 1>>} : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+fsdp.mesh @mesh ["a" = 2]
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{has 'recompute' in the 'again' of its 'fsdp.decision'; what is computed again is not computed a third time}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.decision = #fsdp.decision<recompute = true, again = <recompute = true>>} : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.decision: an op of no dialect has none.
+func.func @program() {
+  // expected-error @+1 {{needs 'fsdp.decision' to be a #fsdp.decision on a collective or an op that computes}}
+  "none.such"() {fsdp.decision = #fsdp.decision<>} : () -> ()
   return
 }
