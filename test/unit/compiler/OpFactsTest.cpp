@@ -1,11 +1,12 @@
 //===- OpFactsTest.cpp - What the records of nn ops say is so -------------===//
 //
 // Passes know ops by the facts of their records (dialects/NN/NNFacts.td). Here
-// they are written once more, for every op in one form, and what can be found
-// out by computing is: where an op is linear, and whether it moves elements.
+// they are written once more (OpFactsCases.cpp), and what can be found out by
+// computing is: where an op is linear, and whether it moves elements.
 //
 //===----------------------------------------------------------------------===//
 #include "DialectOps.h"
+#include "OpFactsCases.h"
 #include "dialects/NN/NN.h"
 #include "fsdp/Interpreter/Interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,399 +23,6 @@ using namespace fsdp::interpret;
 using Precision = nn::PrecisionRule;
 
 namespace {
-
-/// An op without state, and what its record says of it in this form.
-struct FactsCase {
-  const char *arguments;
-  const char *op;
-  const char *rule;
-  int64_t flops;
-  Precision precision;
-  /// The numbers of the operands in which it is linear.
-  std::vector<unsigned> linear;
-};
-
-#define ONE "%a: tensor<3x4xf64>"
-#define TWO ONE ", %b: tensor<3x4xf64>"
-#define ROWS "%r: tensor<3xf64>"
-#define WEIGHT "%w: tensor<4xf64>"
-#define HEADS                                                                  \
-  "%q: tensor<1x4x6x8xf64>, %k: tensor<1x5x2x8xf64>, %v: tensor<1x5x2x8xf64>"
-#define TARGETS "%t: tensor<3xi32>"
-
-const std::vector<FactsCase> kCases = {
-    {"",
-     "nn.constant dense<1.0> : tensor<3x4xf64>",
-     " -> 0 1",
-     0,
-     Precision::Constant,
-     {}},
-    {ONE,
-     "nn.cast %a : tensor<3x4xf64> to tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     0,
-     Precision::Declared,
-     {0}},
-    {TWO,
-     "nn.add %a, %b : tensor<3x4xf64>",
-     "0 1, 0 1 -> 0 1 (additive)",
-     12,
-     Precision::Operands,
-     {}},
-    {TWO,
-     "nn.sub %a, %b : tensor<3x4xf64>",
-     "0 1, 0 1 -> 0 1 (additive)",
-     12,
-     Precision::Operands,
-     {}},
-    {TWO,
-     "nn.mul %a, %b : tensor<3x4xf64>",
-     "0 1, 0 1 -> 0 1",
-     12,
-     Precision::Operands,
-     {0, 1}},
-    {TWO,
-     "nn.div %a, %b : tensor<3x4xf64>",
-     "0 1, 0 1 -> 0 1",
-     12,
-     Precision::Operands,
-     {0}},
-    {ONE,
-     "nn.neg %a : tensor<3x4xf64>",
-     "0 1 -> 0 1 (additive)",
-     12,
-     Precision::Operands,
-     {0}},
-    {ONE, "nn.exp %a : tensor<3x4xf64>", "0 1 -> 0 1", 12, Precision::Wide, {}},
-    {ONE, "nn.log %a : tensor<3x4xf64>", "0 1 -> 0 1", 12, Precision::Wide, {}},
-    {ONE,
-     "nn.sqrt %a : tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     12,
-     Precision::Wide,
-     {}},
-    {ONE,
-     "nn.rsqrt %a : tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     24,
-     Precision::Wide,
-     {}},
-    {ONE,
-     "nn.tanh %a : tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     12,
-     Precision::Operands,
-     {}},
-    {ONE,
-     "nn.sigmoid %a : tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     36,
-     Precision::Operands,
-     {}},
-    {ONE,
-     "nn.relu %a : tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     12,
-     Precision::Operands,
-     {}},
-    {ONE,
-     "nn.silu %a : tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     48,
-     Precision::Operands,
-     {}},
-    {ONE,
-     "nn.gelu tanh %a : tensor<3x4xf64>",
-     "0 1 -> 0 1",
-     72,
-     Precision::Operands,
-     {}},
-    {TWO,
-     "nn.relu_grad %a, %b : tensor<3x4xf64>",
-     "0 1, 0 1 -> 0 1",
-     12,
-     Precision::Later,
-     {1}},
-    {TWO,
-     "nn.silu_grad %a, %b : tensor<3x4xf64>",
-     "0 1, 0 1 -> 0 1",
-     96,
-     Precision::Later,
-     {1}},
-    {TWO,
-     "nn.gelu_grad exact %a, %b : tensor<3x4xf64>",
-     "0 1, 0 1 -> 0 1",
-     144,
-     Precision::Later,
-     {1}},
-    {"%l: tensor<f64>",
-     "nn.seed %l : tensor<f64>",
-     " -> ",
-     0,
-     Precision::Later,
-     {}},
-    // Moves of elements.
-    {ONE,
-     "nn.reshape %a : tensor<3x4xf64> to tensor<12xf64>",
-     "0 1 -> (0 1) (additive)",
-     0,
-     Precision::Operands,
-     {0}},
-    {ONE,
-     "nn.transpose %a [1, 0] : tensor<3x4xf64> to tensor<4x3xf64>",
-     "0 1 -> 1 0 (additive)",
-     0,
-     Precision::Operands,
-     {0}},
-    {ONE,
-     "nn.slice %a [0, 1] : tensor<3x4xf64> to tensor<3x2xf64>",
-     "0 1! -> 0 2! (additive)",
-     0,
-     Precision::Operands,
-     {0}},
-    {ONE,
-     "nn.pad %a [0, 1] : tensor<3x4xf64> to tensor<3x6xf64>",
-     "0 1! -> 0 2! (additive)",
-     0,
-     Precision::Operands,
-     {0}},
-    {TWO,
-     "nn.concat %a, %b dim 1 : tensor<3x4xf64>, tensor<3x4xf64> to "
-     "tensor<3x8xf64>",
-     "0 2!, 0 3! -> 0 1! (additive)",
-     0,
-     Precision::Operands,
-     {}},
-    {WEIGHT,
-     "nn.broadcast %w [1] : tensor<4xf64> to tensor<3x4xf64>",
-     "1 -> 0 1",
-     0,
-     Precision::Operands,
-     {0}},
-    // Reductions.
-    {ONE,
-     "nn.sum %a [1] : tensor<3x4xf64> to tensor<3xf64>",
-     "0 1 -> 0",
-     12,
-     Precision::Wide,
-     {0}},
-    {ONE,
-     "nn.mean %a [1] count 4 : tensor<3x4xf64> to tensor<3xf64>",
-     "0 1 -> 0",
-     12,
-     Precision::Wide,
-     {0}},
-    {ONE,
-     "nn.max %a [1] : tensor<3x4xf64> to tensor<3xf64>",
-     "0 1 -> 0 (max)",
-     12,
-     Precision::Operands,
-     {}},
-    {ONE ", %m: tensor<3xf64>, " ROWS,
-     "nn.max_grad %a, %m, %r [1] : tensor<3x4xf64>, tensor<3xf64>",
-     "0 1!, 0, 0 -> 0 1!",
-     36,
-     Precision::Later,
-     {2}},
-    // Matrix products.
-    {ONE ", %w: tensor<5x4xf64>",
-     "nn.linear %a, %w : tensor<3x4xf64>, tensor<5x4xf64> -> tensor<3x5xf64>",
-     "0 i, o i -> 0 o",
-     120,
-     Precision::Matrix,
-     {0, 1}},
-    {ONE ", %w: tensor<5x4xf64>, %b: tensor<5xf64>",
-     "nn.linear %a, %w bias %b : tensor<3x4xf64>, tensor<5x4xf64>, "
-     "tensor<5xf64> -> tensor<3x5xf64>",
-     "0 i!, o i!, o -> 0 o",
-     135,
-     Precision::Matrix,
-     {}},
-    {"%d: tensor<3x5xf64>, %w: tensor<5x4xf64>",
-     "nn.linear_input_grad %d, %w : tensor<3x5xf64>, tensor<5x4xf64> -> "
-     "tensor<3x4xf64>",
-     "0 o, o i -> 0 i",
-     120,
-     Precision::Later,
-     {0, 1}},
-    {"%d: tensor<3x5xf64>, " ONE,
-     "nn.linear_weight_grad %d, %a : tensor<3x5xf64>, tensor<3x4xf64> -> "
-     "tensor<5x4xf64>",
-     "0 o, 0 i -> o i",
-     120,
-     Precision::Later,
-     {0, 1}},
-    {"%d: tensor<3x5xf64>, " ONE ", %s: tensor<5x4xf64>",
-     "nn.linear_weight_grad %d, %a sum %s : tensor<3x5xf64>, "
-     "tensor<3x4xf64>, tensor<5x4xf64> -> tensor<5x4xf64>",
-     "0! o, 0! i, o i -> o i",
-     120,
-     Precision::Later,
-     {}},
-    {ONE ", %b: tensor<4x5xf64>",
-     "nn.matmul %a, %b : tensor<3x4xf64>, tensor<4x5xf64> -> tensor<3x5xf64>",
-     "m k, k n -> m n",
-     120,
-     Precision::Matrix,
-     {0, 1}},
-    // Norms.
-    {ONE ", " WEIGHT,
-     "nn.rms_norm %a, %w eps 1.0e-5 : tensor<3x4xf64>, tensor<4xf64>, "
-     "tensor<3xf64>",
-     "0 h!, h! -> 0 h!, 0",
-     48,
-     Precision::Input,
-     {}},
-    {ONE ", " WEIGHT ", " ROWS ", %d: tensor<3x4xf64>",
-     "nn.rms_norm_input_grad %a, %w, %r, %d : tensor<3x4xf64>, "
-     "tensor<4xf64>, tensor<3xf64>",
-     "0 h!, h!, 0, 0 h! -> 0 h!",
-     84,
-     Precision::Later,
-     {3}},
-    {ONE ", " ROWS ", %d: tensor<3x4xf64>",
-     "nn.rms_norm_weight_grad %a, %r, %d : tensor<3x4xf64>, tensor<3xf64> to "
-     "tensor<4xf64>",
-     "0 h!, 0, 0 h! -> h!",
-     36,
-     Precision::Later,
-     {2}},
-    {ONE ", " WEIGHT ", %b: tensor<4xf64>",
-     "nn.layer_norm %a, %w, %b eps 1.0e-5 : tensor<3x4xf64>, tensor<4xf64>, "
-     "tensor<3xf64>",
-     "0 h!, h!, h! -> 0 h!, 0, 0",
-     96,
-     Precision::Input,
-     {}},
-    {ONE ", " WEIGHT ", %m: tensor<3xf64>, " ROWS ", %d: tensor<3x4xf64>",
-     "nn.layer_norm_input_grad %a, %w, %m, %r, %d : tensor<3x4xf64>, "
-     "tensor<4xf64>, tensor<3xf64>",
-     "0 h!, h!, 0, 0, 0 h! -> 0 h!",
-     120,
-     Precision::Later,
-     {4}},
-    {ONE ", %m: tensor<3xf64>, " ROWS ", %d: tensor<3x4xf64>",
-     "nn.layer_norm_weight_grad %a, %m, %r, %d : tensor<3x4xf64>, "
-     "tensor<3xf64> to tensor<4xf64>",
-     "0 h!, 0, 0, 0 h! -> h!",
-     48,
-     Precision::Later,
-     {3}},
-    {ONE,
-     "nn.softmax %a : tensor<3x4xf64>",
-     "0 h! -> 0 h!",
-     60,
-     Precision::Operands,
-     {}},
-    {TWO,
-     "nn.softmax_grad %a, %b : tensor<3x4xf64>",
-     "0 h!, 0 h! -> 0 h!",
-     48,
-     Precision::Later,
-     {1}},
-    // Attention: 192 elements of the query, five positions of the key.
-    {"%x: tensor<1x4x6x8xf64>, %c: tensor<4x4x2xf64>",
-     "nn.rotary adjacent %x, %c : tensor<1x4x6x8xf64>, tensor<4x4x2xf64>",
-     "b s a d!, s p! c! -> b s a d!",
-     576,
-     Precision::Input,
-     {0}},
-    {HEADS,
-     "nn.attention %q, %k, %v scale 0.5 : tensor<1x4x6x8xf64>, "
-     "tensor<1x5x2x8xf64>, tensor<1x6x4xf64>",
-     "b q (k g) d!, b s! k d!, b s! k d! -> b q (k g) d!, b (k g) q",
-     3840,
-     Precision::Matrix,
-     {}},
-    {HEADS ", %o: tensor<1x4x6x8xf64>, %l: tensor<1x6x4xf64>, "
-           "%d: tensor<1x4x6x8xf64>",
-     "nn.attention_grad %q, %k, %v, %o, %l, %d scale 0.5 : "
-     "tensor<1x4x6x8xf64>, tensor<1x5x2x8xf64>, tensor<1x6x4xf64>",
-     "b q (k g) d!, b s! k d!, b s! k d!, b q (k g) d!, b (k g) q, "
-     "b q (k g) d! -> b q (k g) d!, b s! k d!, b s! k d!",
-     9600,
-     Precision::Later,
-     {5}},
-    // Embedding and losses.
-    {TARGETS ", %w: tensor<7x4xf64>",
-     "nn.embedding %t, %w : tensor<3xi32>, tensor<7x4xf64> -> tensor<3x4xf64>",
-     "0, v! e -> 0 e",
-     0,
-     Precision::Operands,
-     {}},
-    {TARGETS ", " ONE,
-     "nn.embedding_grad %t, %a : tensor<3xi32>, tensor<3x4xf64> -> "
-     "tensor<7x4xf64>",
-     "0, 0 e -> v! e",
-     12,
-     Precision::Later,
-     {1}},
-    {ONE ", " TARGETS,
-     "nn.cross_entropy %a, %t ignore_index -100 : tensor<3x4xf64>, "
-     "tensor<3xi32>, tensor<3xf64>",
-     "0 c!, 0 -> 0, 0",
-     48,
-     Precision::Declared,
-     {}},
-    {ONE ", " TARGETS ", %l: tensor<3xf64>, " ROWS,
-     "nn.cross_entropy_grad %a, %t, %l, %r ignore_index -100 : "
-     "tensor<3x4xf64>, tensor<3xi32>, tensor<3xf64>",
-     "0 c!, 0, 0, 0 -> 0 c!",
-     48,
-     Precision::Later,
-     {3}},
-    {TARGETS,
-     "nn.count_labels %t ignore_index -100 : tensor<3xi32> -> "
-     "tensor<i64>",
-     "0 -> ",
-     3,
-     Precision::Declared,
-     {}},
-    {ROWS ", %n: tensor<3xi64>",
-     "nn.divide_by_count %r, %n : tensor<3xf64>, tensor<3xi64>",
-     "0, 0 -> 0",
-     3,
-     Precision::Wide,
-     {0}},
-    {TWO,
-     "nn.mse_loss %a, %b count 12 : tensor<3x4xf64>, tensor<f64>",
-     "0 1, 0 1 -> ",
-     36,
-     Precision::Wide,
-     {}},
-    {TWO ", %l: tensor<f64>",
-     "nn.mse_loss_grad %a, %b, %l count 12 : tensor<3x4xf64>, tensor<f64>",
-     "0 1, 0 1,  -> 0 1",
-     24,
-     Precision::Later,
-     {2}},
-    // The gradient norm.
-    {"%a: tensor<3x4xf32>, %b: tensor<5xf32>",
-     "nn.abs_max %a, %b : tensor<3x4xf32>, tensor<5xf32> -> tensor<f32>",
-     "0 1, 2 ->  (max)",
-     17,
-     Precision::Later,
-     {}},
-    {"%m: tensor<f32>, %a: tensor<3x4xf32>",
-     "nn.sum_squares %m, %a : tensor<f32>, tensor<3x4xf32> -> tensor<2xi64>",
-     ", 0 1 -> 2!",
-     72,
-     Precision::Later,
-     {}},
-    {"%m: tensor<f32>, %s: tensor<2xi64>",
-     "nn.clip_coefficient %m, %s max_norm 1.0 : tensor<f32>, tensor<2xi64>",
-     ", d! -> , ",
-     0,
-     Precision::Later,
-     {}},
-};
-
-#undef ONE
-#undef TWO
-#undef ROWS
-#undef WEIGHT
-#undef HEADS
-#undef TARGETS
 
 StringRef nameOf(const FactsCase &test) {
   return StringRef(test.op).split(' ').first;
@@ -560,7 +168,7 @@ std::string testName(const testing::TestParamInfo<FactsCase> &info) {
   return name + "_" + std::to_string(info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Op, OpFacts, testing::ValuesIn(kCases), testName);
+INSTANTIATE_TEST_SUITE_P(Op, OpFacts, testing::ValuesIn(kFactsCases), testName);
 
 /// What has no value of its own: declarations, and what holds other ops.
 bool isStructure(RegisteredOperationName name) {
@@ -580,7 +188,7 @@ TEST(OpFactsCoverage, EveryOpHasAllFacts) {
     EXPECT_TRUE(name.hasInterface<nn::ShardingOpInterface>());
     EXPECT_TRUE(name.hasInterface<nn::CostOpInterface>());
     EXPECT_TRUE(name.hasInterface<nn::PrecisionOpInterface>());
-    EXPECT_TRUE(llvm::any_of(kCases, [&](const FactsCase &test) {
+    EXPECT_TRUE(llvm::any_of(kFactsCases, [&](const FactsCase &test) {
       return nameOf(test) == name.getStringRef();
     }));
   }
@@ -589,7 +197,7 @@ TEST(OpFactsCoverage, EveryOpHasAllFacts) {
 // What may stand in a model has a reverse rule (and VjpTest a case of it) if it
 // computes numbers of something.
 TEST(OpFactsCoverage, WhatModelsUseIsDifferentiable) {
-  for (const FactsCase &test : kCases) {
+  for (const FactsCase &test : kFactsCases) {
     Program program(test);
     Operation *op = program.op();
     ASSERT_TRUE(op) << test.op;
@@ -630,7 +238,7 @@ TEST(OpFactsCoverage, TraitsAreThoseOfTheirOps) {
 // The reverse rule of attention makes the scores again, one of its five
 // products.
 TEST(OpFactsCoverage, ScoresCountOnceInAModel) {
-  for (const FactsCase &test : kCases) {
+  for (const FactsCase &test : kFactsCases) {
     Program program(test);
     auto op = cast<nn::CostOpInterface>(program.op());
     int64_t again = isa<nn::AttentionGradOp>(program.op()) ? test.flops / 5 : 0;
@@ -645,7 +253,7 @@ TEST(OpFactsCoverage, KernelsRunOverTheirSpace) {
       {"nn.layer_norm_weight_grad", {3, 4, /*columnReduction=*/true}},
       {"nn.mse_loss", {1, 12, false}},
       {"nn.divide_by_count", {1, 3, false}}};
-  for (const FactsCase &test : kCases) {
+  for (const FactsCase &test : kFactsCases) {
     Program program(test);
     ASSERT_TRUE(program.op()) << test.op;
     auto kernel = dyn_cast<nn::KernelOpInterface>(program.op());
@@ -664,7 +272,7 @@ TEST(OpFactsCoverage, KernelsRunOverTheirSpace) {
 TEST(OpFactsCoverage, BytesAreThoseThatMove) {
   const std::map<StringRef, int64_t> others = {
       {"nn.reshape", 0}, {"nn.embedding", 3 * 4 + 2 * (12 * 8)}};
-  for (const FactsCase &test : kCases) {
+  for (const FactsCase &test : kFactsCases) {
     Program program(test);
     Operation *op = program.op();
     ASSERT_TRUE(op) << test.op;
@@ -680,20 +288,28 @@ TEST(OpFactsCoverage, BytesAreThoseThatMove) {
   }
 }
 
-// The gradient is read; the parameter and two moments are read and written.
-TEST(OpFactsCoverage, AnUpdateMovesSevenTensors) {
-  MLIRContext context;
-  context.loadDialect<nn::NNDialect, func::FuncDialect>();
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
+/// Every op with state, once.
+constexpr const char *kStateOps = R"(
     nn.parameter @w : tensor<4xf32> init #nn.zeros
     nn.buffer @m : tensor<4xf32> init #nn.zeros
     nn.buffer @v : tensor<4xf32> init #nn.zeros
     func.func @f(%g: tensor<4xf32>, %s: tensor<f32>, %t: tensor<i32>) {
+      %w = nn.read @w : tensor<4xf32>
+      nn.gradient @w, %g : tensor<4xf32>
+      nn.accumulate @m, %g : tensor<4xf32>
+      nn.write @m, %w : tensor<4xf32>
+      nn.clear [@m, @v]
       nn.adamw [@w] moments [@m], [@v](%g) lr %s step %t clip %s {beta1 = 0.9,
         beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
       return
-    })",
-                                                             &context);
+    })";
+
+// The gradient is read; the parameter and two moments are read and written.
+TEST(OpFactsCoverage, AnUpdateMovesSevenTensors) {
+  MLIRContext context;
+  context.loadDialect<nn::NNDialect, func::FuncDialect>();
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(kStateOps, &context);
   ASSERT_TRUE(module);
   module->walk([](nn::AdamWOp op) {
     auto cost = cast<nn::CostOpInterface>(op.getOperation());
@@ -704,7 +320,7 @@ TEST(OpFactsCoverage, AnUpdateMovesSevenTensors) {
 
 // Angles lose too many digits in bf16, whatever type the vectors have.
 TEST(OpFactsCoverage, OnlyATableOfAnglesIsAlwaysWide) {
-  for (const FactsCase &test : kCases) {
+  for (const FactsCase &test : kFactsCases) {
     Program program(test);
     Operation *op = program.op();
     ASSERT_TRUE(op) << test.op;
@@ -718,21 +334,8 @@ TEST(OpFactsCoverage, OnlyATableOfAnglesIsAlwaysWide) {
 TEST(OpFactsCoverage, StateEffectsAreMemoryEffects) {
   MLIRContext context;
   context.loadDialect<nn::NNDialect, func::FuncDialect>();
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
-    nn.parameter @w : tensor<4xf32> init #nn.zeros
-    nn.buffer @m : tensor<4xf32> init #nn.zeros
-    nn.buffer @v : tensor<4xf32> init #nn.zeros
-    func.func @f(%g: tensor<4xf32>, %s: tensor<f32>, %t: tensor<i32>) {
-      %w = nn.read @w : tensor<4xf32>
-      nn.gradient @w, %g : tensor<4xf32>
-      nn.accumulate @m, %g : tensor<4xf32>
-      nn.write @m, %w : tensor<4xf32>
-      nn.clear [@m, @v]
-      nn.adamw [@w] moments [@m], [@v](%g) lr %s step %t clip %s {beta1 = 0.9,
-        beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
-      return
-    })",
-                                                             &context);
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(kStateOps, &context);
   ASSERT_TRUE(module);
   using Effect = nn::StateEffect;
   using Effects = std::vector<std::pair<std::string, Effect>>;
