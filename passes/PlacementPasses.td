@@ -23,15 +23,19 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     Over data axes arguments, which are batches, are cut along dimension 0, which
     they must divide; and parameters rest cut
     over them along dimension 0 as the mode says, which need not divide. What is
-    computed does not depend on the mode, so the modes agree bit for bit.
+    computed does not depend on the mode, so the modes agree bit for bit. `auto` is
+    hybrid_shard over several data axes, else fully_shard: the mode of a run, and so
+    of fsdp-train. By itself the pass takes fully_shard, which asks nothing of the
+    mesh.
     Parameters and arguments of rank 0 are replicated. Buffers stay as they are:
     they are not trained and every rank computes the same. Reads that nothing uses
     are erased.
 
     Other axes are computed with: a *policy*, rules over names of parameters, says
     which dimension each cuts, which parameters are frozen or stay whole at rest,
-    and where the residual stream (what additions marked `nn.residual` read and
-    give; the mark is taken off) is kept. It is a TOML file, or
+    and where the residual stream is kept: what additions marked `nn.residual` read
+    as their first operand, which must not be computed from the second, and give;
+    the mark is taken off. It is a TOML file, or
     for a tensor axis the plan of Llama: projections into heads and into the
     feed-forward network are cut along their outputs, those back along their
     inputs, and the stream between them along the sequence. Where the
