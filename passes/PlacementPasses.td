@@ -19,19 +19,24 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     them by hand; and because a tied weight has one redistribute, its gradient is
     reduced once. Types stay logical: those of one device with the whole batch.
 
-    Axes whose names begin with "dp" are data axes: arguments are batches, cut
-    over them along dimension 0, which they must divide; and parameters rest cut
+    An axis of the mesh has a kind, `data` or `tensor`, or none (#fsdp.axis).
+    Over data axes arguments, which are batches, are cut along dimension 0, which
+    they must divide; and parameters rest cut
     over them along dimension 0 as the mode says, which need not divide. What is
-    computed does not depend on the mode, so the modes agree bit for bit.
+    computed does not depend on the mode, so the modes agree bit for bit. `auto` is
+    hybrid_shard over several data axes, else fully_shard: the mode of a run, and so
+    of fsdp-train. By itself the pass takes fully_shard, which asks nothing of the
+    mesh.
     Parameters and arguments of rank 0 are replicated. Buffers stay as they are:
     they are not trained and every rank computes the same. Reads that nothing uses
     are erased.
 
     Other axes are computed with: a *policy*, rules over names of parameters, says
     which dimension each cuts, which parameters are frozen or stay whole at rest,
-    and where the residual stream (what additions marked `nn.residual` read and
-    give; the mark is taken off) is kept. It is a TOML file, or
-    for an axis "tp" the plan of Llama: projections into heads and into the
+    and where the residual stream is kept: what additions marked `nn.residual` read
+    as their first operand, which must not be computed from the second, and give;
+    the mark is taken off. It is a TOML file, or
+    for a tensor axis the plan of Llama: projections into heads and into the
     feed-forward network are cut along their outputs, those back along their
     inputs, and the stream between them along the sequence. Where the
     stream is cut up to the loss, what all ranks of its axis compute with rests
@@ -55,14 +60,17 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", /*default=*/"",
-           "Axes of the mesh, slowest first: \"dp_replicate=2,dp_shard=4\"">,
+           "Axes of the mesh, slowest first, NAME=SIZE or NAME=SIZE:KIND: "
+           "\"dp_replicate=2,dp_shard=4\", \"x=4:data,y=2:tensor\"; without a "
+           "kind, dp, dp_replicate and dp_shard are data axes, tp is a tensor "
+           "axis, and others have none">,
     Option<"mode", "mode", "::fsdp::ShardMode",
            /*default=*/"::fsdp::ShardMode::FullyShard",
            "How parameters are laid out",
            [{::fsdp::SpelledValues<::fsdp::ShardMode>()}]>,
     Option<"policyFile", "policy", "std::string", /*default=*/"",
            "TOML file that says where parameters and the residual stream lie; "
-           "without, an axis \"tp\" has the tensor-parallel plan of Llama">,
+           "without, a tensor axis has the tensor-parallel plan of Llama">,
     Option<"sequence", "sequence", "bool", /*default=*/"true",
            "Under that plan the residual stream is cut along the sequence">,
     Option<"loss", "loss", "bool", /*default=*/"true",

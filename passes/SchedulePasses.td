@@ -71,7 +71,7 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     ```
 
     A decision may be changed in the text. fsdp-plan writes all of them anew, from
-    the rules. In text whose ops have none, a plan that was written by hand is all
+    the rules, and warns of those that it replaces by others. In text whose ops have none, a plan that was written by hand is all
     that is decided, and the first of the three passes writes it on the ops.
 
     Without a file the options below make a plan by rule: the parameters of a
@@ -116,7 +116,8 @@ def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
     nn.recompute_from so that CSE leaves the clone alone. Clones never make
     reductions of gradients; they belong to the module of what they clone, and
     their address is its in the phase "again", and their decision the one inside
-    of its, `again`.
+    of its, `again`. A warning names what is to be recomputed though nothing in the
+    backward pass needs it.
 
     ```mlir
     %w = fsdp.all_gather %s …            // forward
@@ -140,7 +141,7 @@ def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
     that of registration, whatever the order in the graph. It belongs to the
     module around its members, if there is one below the root, and has the
     bucket's address and its members' decision; `fsdp.members` says what it
-    carries.
+    carries. Members with different decisions are an error.
 
     ```
     all_gather a; all_gather b; use a, b   →   all_gather a, b; use a, b

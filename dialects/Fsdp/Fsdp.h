@@ -7,6 +7,7 @@
 #define FSDP_DIALECTS_FSDP_FSDP_H
 
 #include "dialects/NN/NN.h"
+#include "fsdp/Config/MeshOption.h"
 
 namespace fsdp::dist {
 
@@ -57,7 +58,7 @@ mlir::ParseResult parseAxes(mlir::OpAsmParser &parser, mlir::ArrayAttr &axes);
 void printAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                mlir::ArrayAttr axes);
 
-/// `custom<MeshAxes>`: `["dp_replicate" = 2, "dp_shard" = 4]`.
+/// `custom<MeshAxes>`: `["dp_shard" = 4 : data, "x" = 2]`.
 mlir::ParseResult parseMeshAxes(mlir::OpAsmParser &parser,
                                 mlir::ArrayAttr &axes);
 void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,

@@ -1,5 +1,7 @@
 //===- FsdpAttrs.cpp - Syntax of axes and placements, local shapes --------===//
 #include "dialects/Fsdp/Decision.h"
+#include "fsdp/Support/NearestName.h"
+#include "fsdp/Support/Text.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -21,6 +23,28 @@ static ParseResult parseSubAxis(AsmParser &parser, int64_t &pre,
 static void printSubAxis(AsmPrinter &printer, int64_t pre, int64_t size) {
   if (size != 0)
     printer << ", " << pre << ", " << size;
+}
+
+/// ` : data` of an axis with a kind, nothing of one without.
+static ParseResult parseAxisKind(AsmParser &parser,
+                                 std::optional<AxisKind> &kind) {
+  if (failed(parser.parseOptionalColon()))
+    return success();
+  StringRef name;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return failure();
+  kind = readSpelling<AxisKind>(name.str());
+  if (!kind)
+    return parser.emitError(location, "the kind of an axis is ")
+           << joinedText(allSpellings<AxisKind>(), " or ") << ", got '" << name
+           << "'" << didYouMean(name.str(), allSpellings<AxisKind>());
+  return success();
+}
+
+static void printAxisKind(AsmPrinter &printer, std::optional<AxisKind> kind) {
+  if (kind)
+    printer << " : " << spelled(*kind);
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -102,13 +126,14 @@ ParseResult fsdp::parseMeshAxes(OpAsmParser &parser, ArrayAttr &axes) {
   auto parseOne = [&]() -> ParseResult {
     std::string name;
     int64_t size;
+    std::optional<AxisKind> kind;
     SMLoc location = parser.getCurrentLocation();
     if (parser.parseString(&name) || parser.parseEqual() ||
-        parser.parseInteger(size))
+        parser.parseInteger(size) || parseAxisKind(parser, kind))
       return failure();
     auto axis =
         MeshAxisAttr::getChecked([&] { return parser.emitError(location); },
-                                 parser.getContext(), name, size);
+                                 parser.getContext(), name, size, kind);
     elements.push_back(axis);
     return success(axis != nullptr);
   };
@@ -124,6 +149,7 @@ void fsdp::printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
                         [&](MeshAxisAttr axis) {
                           printer.printString(axis.getName());
                           printer << " = " << axis.getSize();
+                          printAxisKind(printer, axis.getKind());
                         });
   printer << "]";
 }
@@ -155,7 +181,7 @@ ArrayAttr fsdp::dist::axesAttr(MLIRContext *context,
 
 LogicalResult
 MeshAxisAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                     StringRef name, int64_t size) {
+                     StringRef name, int64_t size, std::optional<AxisKind>) {
   if (name.empty())
     return emitError() << "a mesh axis needs a name";
   if (size < 1)
@@ -303,6 +329,14 @@ int64_t MeshOp::getWorldSize() {
   for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
     size *= axis.getSize();
   return size.saturated();
+}
+
+SmallVector<AxisRefAttr, 2> MeshOp::axesOf(AxisKind kind) {
+  SmallVector<AxisRefAttr, 2> axes;
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
+    if (axis.getKind() == kind)
+      axes.push_back(AxisRefAttr::get(getContext(), axis.getName()));
+  return axes;
 }
 
 int64_t MeshOp::sizeOf(AxisRefAttr ref) {

@@ -8,9 +8,20 @@ include "mlir/IR/EnumAttr.td"
 
 def Fsdp_MeshAxisAttr : AttrDef<Fsdp_Dialect, "MeshAxis"> {
   let mnemonic = "axis";
-  let summary = "A named axis of a mesh with its size";
-  let parameters = (ins StringRefParameter<>:$name, "int64_t":$size);
-  let assemblyFormat = "`<` $name `=` $size `>`";
+  let summary = "A named axis of a mesh with its size and what it is for";
+  let description = [{
+    `#fsdp.axis<"dp_shard" = 4 : data>` has a kind, `#fsdp.axis<"x" = 2>` none.
+    Over `data` axes batches are cut and parameters rest cut; the ranks of a
+    `tensor` axis compute a layer together, and the built-in placement policy of
+    Llama is for that axis. One without a kind is for a policy that names it.
+    Names mean nothing. fsdp-shard reads kinds; behind it placements say all.
+
+    Constraints: 1. the name is not empty; 2. the size is from 1 to 2^20; 3. the
+    kind is `data` or `tensor`.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$size,
+      OptionalParameter<"::std::optional<::fsdp::AxisKind>">:$kind);
+  let assemblyFormat = "`<` $name `=` $size `` custom<AxisKind>($kind) `>`";
   let genVerifyDecl = 1;
 }
 

@@ -22,13 +22,15 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
   let description = [{
     Rank to coordinate is row-major: the last axis varies fastest. Axes of
     size 1 are allowed. `node_size` is the number of consecutive ranks that
-    share a node (0: not stated).
+    share a node (0: not stated). Behind the size of an axis stands its kind,
+    if it has one: what it is for (#fsdp.axis).
 
-    Example: `fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]`
+    Example: `fsdp.mesh @mesh ["dp_replicate" = 2 : data, "dp_shard" = 4 : data, "tp" = 2 : tensor]`
 
     Constraints: 1. at least one axis; 2. axis names differ and are not
     empty; 3. sizes are at least 1; 4. node_size divides the world size; 5.
-    no axis and no product of axes is above 2^20 ranks.
+    no axis and no product of axes is above 2^20 ranks; 6. kinds are `data`
+    and `tensor`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
       TypedArrayAttrBase<Fsdp_MeshAxisAttr, "axes">:$axes,
@@ -38,6 +40,8 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
   let extraClassDeclaration = [{
     /// Product of all axis sizes.
     int64_t getWorldSize();
+    /// The axes of a kind, in order.
+    ::llvm::SmallVector<AxisRefAttr, 2> axesOf(::fsdp::AxisKind kind);
     /// Ranks along one axis or sub-axis; 0 if the mesh has no such axis.
     int64_t sizeOf(AxisRefAttr axis);
     /// Product over several axes; 0 if one is missing, or if together they

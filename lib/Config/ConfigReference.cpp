@@ -99,6 +99,17 @@ static std::string ourKeys() {
   return text;
 }
 
+/// Options of a pipeline that are no keys.
+static std::string pipelineAlone() {
+  CompileOptions options;
+  std::string text = head({"option", "value", "default", "what it says"});
+  for (const ConfigOption &option : pipelineOptions(options))
+    if (option.decides == Decides::PassesAlone)
+      text += row({code(option.name) + " †", kindOf(option), defaultOf(option),
+                   option.doc});
+  return text;
+}
+
 /// What to use, behind `before`, or nothing.
 static std::string remedyOf(const TorchtitanKey &key, const char *before) {
   return key.instead.empty() ? "" : before + key.instead;
@@ -172,6 +183,11 @@ std::string fsdp::configReference() {
       "with stands, with a warning.\n\n"
       "## Our keys\n" +
       ourKeys() +
+      "\n## Options of a pipeline alone\n\n"
+      "`fsdp-opt --fsdp-train` takes the keys that passes read by their names, "
+      "and those with †. These are no keys of a run: `fsdp-compile` makes them "
+      "of several keys and of its command line, or single passes have them.\n" +
+      pipelineAlone() +
       "\n## Keys of torchtitan\n\n"
       "What becomes of every key that the last torchtitan with TOML files "
       "has (February 2026), and of names that earlier ones had. Another "

@@ -46,6 +46,19 @@ static void resolveMesh(RunConfig &config, int64_t ranks) {
                 std::to_string(ranks));
 }
 
+std::vector<MeshAxisOption> fsdp::resolvedMesh(const RunConfig &config) {
+  const RunConfig::Parallelism &parallelism = config.parallelism;
+  std::vector<MeshAxisOption> mesh;
+  if (parallelism.dataParallelReplicateDegree > 1)
+    mesh.push_back({"dp_replicate", parallelism.dataParallelReplicateDegree,
+                    AxisKind::Data});
+  mesh.push_back(
+      {"dp_shard", parallelism.dataParallelShardDegree, AxisKind::Data});
+  if (parallelism.tensorParallelDegree > 1)
+    mesh.push_back({"tp", parallelism.tensorParallelDegree, AxisKind::Tensor});
+  return mesh;
+}
+
 int64_t fsdp::dataParallelRanks(const RunConfig &config) {
   return config.parallelism.dataParallelReplicateDegree *
          config.parallelism.dataParallelShardDegree;

@@ -8,12 +8,13 @@
 
 using namespace fsdp;
 
-PlacementPolicy fsdp::tensorParallelLlama(bool sequence, bool loss) {
+PlacementPolicy fsdp::tensorParallelLlama(const std::string &axis,
+                                          bool sequence, bool loss) {
   PlacementPolicy policy;
   auto cut = [&](const char *match, int64_t dim, bool keyHeads = false) {
     PlacementPolicy::Parameters rule;
     rule.match = match;
-    rule.shard.emplace().emplace_back("tp", dim);
+    rule.shard.emplace().emplace_back(axis, dim);
     rule.keyHeads = keyHeads;
     rule.origin = "the tensor-parallel plan of Llama";
     policy.parameters.push_back(rule);
@@ -23,7 +24,7 @@ PlacementPolicy fsdp::tensorParallelLlama(bool sequence, bool loss) {
   cut("layers.*.attention.wo.weight", 1);
   cut("layers.*.feed_forward.w[13].weight", 0);
   cut("layers.*.feed_forward.w2.weight", 1);
-  policy.stream = {sequence ? "tp" : "", loss ? "tp" : "",
+  policy.stream = {sequence ? axis : "", loss ? axis : "",
                    "the tensor-parallel plan of Llama"};
   return policy;
 }

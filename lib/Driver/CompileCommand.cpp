@@ -53,19 +53,6 @@ static int64_t statedRanks(const CompileCommand &options,
          config.parallelism.tensorParallelDegree * (shard == -1 ? 1 : shard);
 }
 
-/// Slowest axis first: what tensor parallel ranks exchange stays nearest.
-static std::string meshOf(const RunConfig &config) {
-  const RunConfig::Parallelism &parallelism = config.parallelism;
-  std::string mesh =
-      "dp_shard=" + std::to_string(parallelism.dataParallelShardDegree);
-  if (parallelism.dataParallelReplicateDegree > 1)
-    mesh = "dp_replicate=" +
-           std::to_string(parallelism.dataParallelReplicateDegree) + "," + mesh;
-  if (parallelism.tensorParallelDegree > 1)
-    mesh += ",tp=" + std::to_string(parallelism.tensorParallelDegree);
-  return mesh;
-}
-
 //===----------------------------------------------------------------------===//
 // What it is compiled with
 //===----------------------------------------------------------------------===//
@@ -257,9 +244,9 @@ static void setPipeline(RunConfig &config, const CompileCommand &options) {
   pipeline.train = !options.programsOnly.value_or(false);
   pipeline.mesh = options.mesh.value_or("");
   if (options.input.empty())
-    pipeline.mesh = meshOf(config);
+    pipeline.mesh = meshText(resolvedMesh(config));
   else if (pipeline.mesh.empty() && pipeline.train)
-    pipeline.mesh = "dp_shard=1";
+    pipeline.mesh = meshText({{"dp_shard", 1, AxisKind::Data}});
   pipeline.lossParts = config.training.lossMean == LossMean::Rank
                            ? dataParallelRanks(config)
                            : 1;

@@ -89,12 +89,12 @@ llvm::Error fsdp::checkCompiler(const HostCompiler &compiler, Product product) {
 }
 
 /// Runs `command` and returns what it said.
-static Expected<std::string> runCommand(ArrayRef<std::string> command,
+static Expected<std::string> runCommand(const Backend &backend,
+                                        ArrayRef<std::string> command,
                                         const WorkDirectory &work) {
   ErrorOr<std::string> program = sys::findProgramByName(command[0]);
   if (!program)
-    return makeError("cannot find the compiler '" + command[0] +
-                     "'; name one with --cxx");
+    return makeError(backend.cannotFind(command[0]));
   std::string log = work.file("log");
   SmallVector<StringRef> arguments(command.begin(), command.end());
   std::optional<StringRef> redirects[] = {StringRef(""), log, log};
@@ -129,7 +129,7 @@ Expected<std::string> fsdp::targetText(const HostCompiler &compiler) {
     return work.takeError();
   std::vector<std::string> command = {compiler.cxx};
   append_range(command, compiler.backend->versionFlags());
-  Expected<std::string> said = runCommand(command, *work);
+  Expected<std::string> said = runCommand(*compiler.backend, command, *work);
   if (!said)
     return said.takeError();
   StringRef version = compiler.backend->versionIn(StringRef(*said).trim());
@@ -155,7 +155,7 @@ compile(StringRef source, Product product, const HostCompiler &compiler) {
       compiler, product, work->name().str(), sourceName, result);
   if (compiler.verbose)
     errs() << join(command, " ") << '\n';
-  Expected<std::string> said = runCommand(command, *work);
+  Expected<std::string> said = runCommand(*compiler.backend, command, *work);
   if (!said)
     return said.takeError();
   auto bytes = MemoryBuffer::getFile(work->file(result), /*IsText=*/false,

@@ -15,24 +15,34 @@ static bool isRepeatable(Operation *op) {
   return isa<dist::CollectiveOpInterface>(op) || isMemoryEffectFree(op);
 }
 
+llvm::DenseSet<Operation *> fsdp::schedule::neededBackward(Block &program) {
+  llvm::DenseSet<Operation *> needed, behind;
+  bool isForward = false;
+  for (Operation &op : llvm::reverse(program)) {
+    if (!isForward)
+      behind.insert(&op);
+    else if (isRepeatable(&op) &&
+             llvm::any_of(op.getUsers(), [&](Operation *user) {
+               return behind.contains(user) ? computesBackward(user)
+                                            : needed.contains(user);
+             }))
+      needed.insert(&op);
+    isForward |= isa<nn::SeedOp>(op);
+  }
+  return needed;
+}
+
 namespace {
 
 /// Where the values of a program are used, seen through moves of elements.
 class Uses {
 public:
-  explicit Uses(Block &program) {
+  explicit Uses(Block &program) : needed(neededBackward(program)) {
     for (auto [index, op] : llvm::enumerate(program)) {
       number[&op] = index;
       if (isa<nn::SeedOp>(op))
         seed = index;
     }
-    for (Operation &op : llvm::reverse(program))
-      if (isForward(&op) && isRepeatable(&op) &&
-          llvm::any_of(op.getUsers(), [&](Operation *user) {
-            return isForward(user) ? needed.contains(user)
-                                   : computesBackward(user);
-          }))
-        needed.insert(&op);
     for (Operation &op : program)
       if (isForward(&op) && canBeFree(&op) &&
           llvm::all_of(op.getOperands(),

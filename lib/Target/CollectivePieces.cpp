@@ -44,7 +44,7 @@ static CheckedSize bytesOfOthers(const CollectiveDesc &desc, int64_t elements,
 
 int64_t fsdp::rt::collectiveWorkspaceBytes(const CollectiveDesc &desc, int item,
                                            int64_t ranks) {
-  if (desc.kind == CollectiveKind::AllGather)
+  if (!isReduction(desc.kind))
     return 0;
   return bytesOfOthers(desc, pieceElements(desc, item, ranks), ranks)
       .saturated();
@@ -68,7 +68,7 @@ int64_t fsdp::rt::cuda::exchangeElements(const CollectiveDesc &desc, int item,
 
 int64_t fsdp::rt::cuda::collectiveWorkspaceBytes(const CollectiveDesc &desc,
                                                  int item, int64_t ranks) {
-  if (desc.kind == CollectiveKind::AllGather || desc.fast)
+  if (!isReduction(desc.kind) || desc.fast)
     return 0;
   return bytesOfOthers(desc, exchangeElements(desc, item, ranks), ranks)
       .saturated();

@@ -243,7 +243,8 @@ struct ExecLowerPass : fsdp::impl::ExecLowerBase<ExecLowerPass> {
       return signalPassFailure();
     }
     if (!info) {
-      getOperation().emitError("exec-lower knows no target '") << target << "'";
+      getOperation().emitError("exec-lower knows no target '")
+          << target << "'; there are " << rt::targetNames();
       return signalPassFailure();
     }
     if (failed(lowerModule(*info)) || failed(verifyLowered(getOperation())))

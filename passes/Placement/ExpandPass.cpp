@@ -154,6 +154,8 @@ private:
       whole[move.from] = type.getDimSize(move.from);
       return shardOf(move, allGather(move, value, type.clone(whole)), type);
     }
+    default:
+      break; // between two placements nothing else is needed
     }
     llvm_unreachable("all kinds of moves");
   }

@@ -143,16 +143,50 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
   return success();
 }
 
+/// Whether `value` is computed from `from`, an earlier one of its program.
+static bool isComputedFrom(Value value, Value from) {
+  Operation *begin = from.getDefiningOp();
+  llvm::SetVector<Operation *> reached;
+  auto reach = [&](Operation *op) {
+    // What stands before `begin` cannot use it.
+    if (op && (!begin || op->getBlock() != begin->getBlock() ||
+               begin->isBeforeInBlock(op)))
+      reached.insert(op);
+  };
+  reach(value.getDefiningOp());
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (Value operand : reached[i]->getOperands()) {
+      if (operand == from)
+        return true;
+      reach(operand.getDefiningOp());
+    }
+  return false;
+}
+
+/// A block computes what it adds from the stream, and nothing in the stream
+/// from that.
+static LogicalResult verifyResidual(nn::AddOp add) {
+  if (!isComputedFrom(add.getLhs(), add.getRhs()))
+    return success();
+  return add.emitOpError("has '")
+         << nn::kResidualAttr
+         << "', but its first operand, which is the residual stream, is "
+            "computed from its second, which a block adds to it; swap them";
+}
+
 LogicalResult PolicyApplier::pinStream(func::FuncOp program) {
   if (!policy.stream)
     return success();
   llvm::SetVector<Value> streams;
-  program.walk([&](nn::AddOp add) {
+  WalkResult walk = program.walk([&](nn::AddOp add) {
     if (!add->hasAttr(nn::kResidualAttr))
-      return;
+      return WalkResult::advance();
     streams.insert(add.getLhs());
     streams.insert(add.getResult());
+    return WalkResult(verifyResidual(add));
   });
+  if (walk.wasInterrupted())
+    return failure();
   if (streams.empty())
     return program.emitError(policy.stream->origin)
            << ": @" << program.getSymName() << " has no residual stream: no "

@@ -27,24 +27,20 @@ namespace {
 using ReadsByParameter =
     llvm::MapVector<StringAttr, SmallVector<nn::ReadOp, 1>>;
 
-/// Parses "dp_replicate=2,dp_shard=4" into mesh axes.
-FailureOr<SmallVector<Attribute>> parseMesh(ModuleOp module, StringRef text) {
+/// The axes that an option says, "dp_shard=4:data,tp=2:tensor".
+FailureOr<SmallVector<Attribute>> readMesh(ModuleOp module,
+                                           const std::string &text) {
+  std::vector<MeshAxisOption> mesh;
+  try {
+    mesh = parseMesh(text);
+  } catch (const Error &error) {
+    return module.emitError(error.what());
+  }
   SmallVector<Attribute> axes;
-  SmallVector<StringRef> parts;
-  text.split(parts, ',');
-  for (StringRef part : parts) {
-    auto [name, sizeText] = part.split('=');
-    int64_t size;
-    if (name.trim().empty() || sizeText.trim().getAsInteger(10, size) ||
-        size < 1) {
-      module.emitError("mesh \"")
-          << text << "\": expected NAME=SIZE with SIZE at least 1, got \""
-          << part << "\"";
-      return failure();
-    }
+  for (const MeshAxisOption &option : mesh) {
     auto axis = dist::MeshAxisAttr::getChecked(
         [&] { return module.emitError("mesh \"") << text << "\": "; },
-        module.getContext(), name.trim(), size);
+        module.getContext(), StringRef(option.name), option.size, option.kind);
     if (!axis)
       return failure();
     axes.push_back(axis);
@@ -103,24 +99,19 @@ struct Rewrite {
   Operation *before;
 };
 
-/// Batches are cut over the axes with such names.
-bool isDataAxis(dist::AxisRefAttr axis) {
-  return axis.getName().starts_with("dp");
-}
-
 struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    dataAxes.clear();
     streamAxes.clear();
     parameters.clear();
-    FailureOr<PlacementPolicy> policy = readPolicy();
-    if (failed(policy) || failed(createMesh()))
+    FailureOr<PlacementPolicy> stated = readPolicy();
+    if (failed(stated) || failed(createMesh()))
       return signalPassFailure();
-    auto tensorAxis = dist::AxisRefAttr::get(&getContext(), "tp");
-    if (policyFile.empty() && meshOp.sizeOf(tensorAxis) != 0)
-      *policy = tensorParallelLlama(sequence, loss);
+    dataAxes = meshOp.axesOf(AxisKind::Data);
+    FailureOr<PlacementPolicy> policy = policyOfMesh(*stated);
+    if (failed(policy))
+      return signalPassFailure();
     PolicyApplier applier(*policy, getOperation(), meshOp, dataAxes);
     auto places = applier.parameters();
     FailureOr<dist::AxisList> stream = applier.streamAxes();
@@ -137,6 +128,22 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
       // Redistributes say from here on where the stream lies.
       program.walk([](nn::AddOp add) { add->removeAttr(nn::kResidualAttr); });
     }
+  }
+
+  /// Without a file, the plan of Llama for the axis that layers are cut over.
+  FailureOr<PlacementPolicy> policyOfMesh(const PlacementPolicy &stated) {
+    dist::AxisList tensorAxes = meshOp.axesOf(AxisKind::Tensor);
+    if (!policyFile.empty() || tensorAxes.empty())
+      return stated;
+    if (tensorAxes.size() > 1)
+      return meshOp.emitOpError("has ")
+             << tensorAxes.size() << " tensor axes, \""
+             << tensorAxes[0].getName() << "\" and \""
+             << tensorAxes[1].getName()
+             << "\" among them, and the tensor-parallel plan of Llama is for "
+                "one; name a placement policy";
+    return tensorParallelLlama(tensorAxes.front().getName().str(), sequence,
+                               loss);
   }
 
   FailureOr<PlacementPolicy> readPolicy() {
@@ -157,18 +164,12 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     if (reduceDtype != "f32" && reduceDtype != "bf16")
       return module.emitError("reduce_dtype must be f32 or bf16, got \"")
              << reduceDtype << "\"";
-    FailureOr<SmallVector<Attribute>> parsed = parseMesh(module, mesh);
+    FailureOr<SmallVector<Attribute>> parsed = readMesh(module, mesh);
     if (failed(parsed))
       return failure();
     auto builder = OpBuilder::atBlockBegin(module.getBody());
     meshOp = dist::MeshOp::create(builder, module.getLoc(), "mesh",
                                   builder.getArrayAttr(*parsed), nodeSize);
-    for (Attribute attribute : *parsed) {
-      auto axis = dist::AxisRefAttr::get(
-          &getContext(), cast<dist::MeshAxisAttr>(attribute).getName());
-      if (isDataAxis(axis))
-        dataAxes.push_back(axis);
-    }
     // The verifier knows what a mesh may be; ask it before building on it.
     return mlir::verify(meshOp);
   }
@@ -295,7 +296,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
   }
 
   dist::MeshOp meshOp;
-  SmallVector<dist::AxisRefAttr> dataAxes;
+  dist::AxisList dataAxes;
   /// They cut the residual stream and what follows it up to the loss.
   dist::AxisList streamAxes;
   DenseMap<StringAttr, nn::ParameterOp> parameters;

@@ -1,6 +1,7 @@
 //===- OverlapPass.cpp - Starts and waits of collectives ------------------===//
 
 #include "dialects/NN/ModulePath.h"
+#include "fsdp/Support/NearestName.h"
 #include "passes/Passes.h"
 #include "passes/Schedule/PlannedCollectives.h"
 #include "llvm/Support/DebugLog.h"
@@ -47,7 +48,7 @@ struct Places {
       if (!known.contains(use.address))
         return use.op->emitOpError("has the decision '")
                << use.field << "' = '" << use.address
-               << "', but no op has that address";
+               << "', but no op has that address" << nearest(use.address);
     return success();
   }
 
@@ -85,7 +86,16 @@ private:
     if (!unknown)
       return success();
     return module.emitError("fsdp.plan: no op has the address '")
-           << *unknown << "'";
+           << *unknown << "'" << nearest(*unknown);
+  }
+
+  /// "; did you mean …?" with the address that is nearest, if one is near.
+  std::string nearest(const std::string &address) const {
+    std::vector<std::string> names;
+    for (StringRef name : known.keys())
+      names.push_back(name.str());
+    llvm::sort(names); // or the hash would choose among equals
+    return didYouMean(address, names);
   }
 
   SmallVector<Use> uses;
@@ -283,8 +293,8 @@ private:
   }
 
   /// Starts the members before `start` (null: where they are), or where
-  /// their decision says, and awaits each before its first use. Gives the group's first
-  /// wait.
+  /// their decision says, and awaits each before its first use. Gives the
+  /// group's first wait.
   FailureOr<Operation *> startGroup(OverlapGroup &group, Operation *start) {
     Operation *firstWait = nullptr;
     const schedule::Decision &decision = group.decision();

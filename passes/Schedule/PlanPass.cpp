@@ -42,7 +42,38 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     module->setAttr(
         dist::kPlanAttr,
         schedule::toAttribute(&getContext(), decisions.plan(points)));
+    Stamped before = decisionsOn(module);
     decisions.stamp(module, points);
+    warnOfReplaced(module, before);
+  }
+
+  using Stamped = SmallVector<std::pair<Operation *, Attribute>>;
+
+  /// The decisions that ops have.
+  static Stamped decisionsOn(ModuleOp module) {
+    Stamped found;
+    module.walk([&](Operation *op) {
+      if (Attribute decision = op->getAttr(dist::kDecisionAttr))
+        found.push_back({op, decision});
+    });
+    return found;
+  }
+
+  /// A decision that was changed in the text is lost, for it is in no rule.
+  static void warnOfReplaced(ModuleOp module, Stamped before) {
+    size_t all = before.size();
+    llvm::erase_if(before, [](const auto &entry) {
+      return entry.first->getAttr(dist::kDecisionAttr) == entry.second;
+    });
+    if (before.empty())
+      return;
+    InFlightDiagnostic warning =
+        module.emitWarning("fsdp-plan has replaced ")
+        << before.size() << " of the " << all
+        << " decisions that ops had; what they said counts where it is a rule "
+           "of the plan, or where fsdp-plan does not run again";
+    warning.attachNote(before.front().first->getLoc())
+        << "the first of them was " << before.front().second;
   }
 
   /// Writes down what a program computes, or the module declares, for

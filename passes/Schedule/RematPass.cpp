@@ -37,7 +37,8 @@ public:
 private:
   bool isForward(Operation *op) const { return number.lookup(op) < seedNumber; }
 
-  /// What is decided to be recomputed, and the moves of elements that carry it on.
+  /// What is decided to be recomputed, and the moves of elements that carry it
+  /// on.
   void findRepeated(nn::SeedOp seed) {
     for (Operation &op : program.block) {
       if (&op == seed)
@@ -132,11 +133,26 @@ private:
   llvm::DenseMap<Value, Value> clones;
 };
 
+/// A plan decides to recompute nothing that the backward pass does without; a
+/// decision that was written by hand may.
+void warnOfVainDecisions(Block &program) {
+  llvm::DenseSet<Operation *> needed = schedule::neededBackward(program);
+  for (Operation &op : program)
+    if (dist::decisionOf(&op).recompute && !needed.contains(&op))
+      op.emitWarning("'")
+          << op.getName() << "' op has 'recompute' in its '"
+          << dist::kDecisionAttr
+          << "', but is not computed again: nothing in the backward pass needs "
+             "what it gives; take 'recompute' off, or write it on an op of the "
+             "forward pass that the backward pass uses";
+}
+
 struct RematPass : fsdp::impl::RematBase<RematPass> {
   using Base::Base;
 
   void runOnOperation() override {
     auto apply = [](PlannedProgram &program) {
+      warnOfVainDecisions(program.block);
       auto seeds = program.block.getOps<nn::SeedOp>();
       if (!seeds.empty())
         Recomputer(program).run(*seeds.begin());

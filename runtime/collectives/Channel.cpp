@@ -148,7 +148,7 @@ static Reduction reductionFor(const CollectiveDesc &desc) {
 }
 
 bool fsdp::rt::isSupported(const CollectiveDesc &desc) {
-  return desc.kind == CollectiveKind::AllGather || reductionFor(desc);
+  return !isReduction(desc.kind) || reductionFor(desc);
 }
 
 /// Reduces the own part of an item to `out`.

@@ -4,6 +4,7 @@
 #include "JobHealth.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Rendezvous/Environment.h"
+#include "fsdp/Target/Target.h"
 #include <cstdlib>
 #include <cstring>
 
@@ -54,10 +55,11 @@ static int attribute(cudaDeviceAttr name, int device) {
 /// "sm_90" runs on 9.0 and later, "sm_90a" on 9.0 alone. What is later than its
 /// major version is compiled by the driver, from the text in the library.
 static void checkArchitecture(const std::string &target, int device) {
-  if (target.rfind("sm_", 0) != 0)
+  const std::string prefix = kCudaTarget.architecture;
+  if (target.rfind(prefix, 0) != 0)
     return;
   char *end = nullptr;
-  long wanted = std::strtol(target.c_str() + 3, &end, 10);
+  long wanted = std::strtol(target.c_str() + prefix.size(), &end, 10);
   int major = attribute(cudaDevAttrComputeCapabilityMajor, device);
   int minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
   long has = 10 * major + minor;
@@ -66,7 +68,7 @@ static void checkArchitecture(const std::string &target, int device) {
     return;
   throw Error("the artifact's code is for " +
               target.substr(0, target.find(',')) + ", the GPU on " +
-              hostName() + " is sm_" + std::to_string(has) +
+              hostName() + " is " + prefix + std::to_string(has) +
               "; compile the artifact for it");
 }
 

@@ -71,8 +71,7 @@ static void checkArtifact(const fsdp_artifact &a, const ContextOptions &options,
                 " ranks, but the job has " + std::to_string(world.size));
   for (int32_t i = 0; i < a.collectives; ++i) {
     const CollectiveDesc &desc = a.collective[i];
-    if (desc.kind != CollectiveKind::AllGather &&
-        !canReduce(desc.reduce, desc.in, desc.out))
+    if (isReduction(desc.kind) && !canReduce(desc.reduce, desc.in, desc.out))
       throw Error(std::string("collective \"") + desc.serves +
                   "\": no reduction between these types");
   }

@@ -11,7 +11,7 @@
 // RUN: %t/compare-kernels %t/cpu.so %t/cuda.so | FileCheck %s --check-prefix=SAME
 // SAME: 10 kernels, 0 different
 
-module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 131072 : i64} {
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 524288 : i64} {
 
 // Neither rows nor columns matter: 24 elements are three packets, whatever the
 // rows. An f32 among bf16 is two accesses.
@@ -225,62 +225,62 @@ exec.func @inner {
 // CHECK: launch(c, Stream::Compute, "normed", k_normed, 3, 264,
 // CHECK: launchBlocks(c, Stream::Compute, "long", k_long, 3, 2564,
 // CHECK: launchColumns<8>(c, Stream::Compute, "columns", k_columns, 70, 24,
-exec.program @all arena 131072 attributes {exec.reads = [], exec.writes = []} {
+exec.program @all arena 524288 attributes {exec.reads = [], exec.writes = []} {
   %bf = exec.alloc at 0 : memref<6x4xbf16>
   exec.fill_zero on compute () outs(%bf : memref<6x4xbf16>)
-  %f = exec.alloc at 64 : memref<6x4xf32>
+  %f = exec.alloc at 256 : memref<6x4xf32>
   exec.fill_zero on compute () outs(%f : memref<6x4xf32>)
-  %s = exec.alloc at 192 : memref<f32>
+  %s = exec.alloc at 768 : memref<f32>
   exec.fill_zero on compute () outs(%s : memref<f32>)
-  %bfo = exec.alloc at 256 : memref<6x4xbf16>
+  %bfo = exec.alloc at 1024 : memref<6x4xbf16>
   exec.launch @flat on compute (%bf, %f, %s : memref<6x4xbf16>, memref<6x4xf32>, memref<f32>) outs(%bfo : memref<6x4xbf16>)
-  %x = exec.alloc at 320 : memref<5x12xf32>
+  %x = exec.alloc at 1280 : memref<5x12xf32>
   exec.fill_zero on compute () outs(%x : memref<5x12xf32>)
-  %r = exec.alloc at 576 : memref<5xf32>
+  %r = exec.alloc at 2304 : memref<5xf32>
   exec.fill_zero on compute () outs(%r : memref<5xf32>)
-  %w = exec.alloc at 640 : memref<12xf32>
+  %w = exec.alloc at 2560 : memref<12xf32>
   exec.fill_zero on compute () outs(%w : memref<12xf32>)
-  %id = exec.alloc at 704 : memref<5xi32>
+  %id = exec.alloc at 2816 : memref<5xi32>
   exec.fill_zero on compute () outs(%id : memref<5xi32>)
-  %y = exec.alloc at 768 : memref<5x12xf32>
+  %y = exec.alloc at 3072 : memref<5x12xf32>
   exec.launch @rows_and_columns on compute (%x, %r, %w, %id : memref<5x12xf32>, memref<5xf32>, memref<12xf32>, memref<5xi32>) outs(%y : memref<5x12xf32>)
-  %n = exec.alloc at 1024 : memref<3x264xbf16>
+  %n = exec.alloc at 4096 : memref<3x264xbf16>
   exec.fill_zero on compute () outs(%n : memref<3x264xbf16>)
-  %no = exec.alloc at 2624 : memref<3x264xbf16>
+  %no = exec.alloc at 10496 : memref<3x264xbf16>
   exec.launch @normed on compute (%n : memref<3x264xbf16>) outs(%no : memref<3x264xbf16>)
-  %lx = exec.alloc at 8192 : memref<3x2564xf32>
+  %lx = exec.alloc at 32768 : memref<3x2564xf32>
   exec.fill_zero on compute () outs(%lx : memref<3x2564xf32>)
-  %ly = exec.alloc at 38976 : memref<3x2564xf32>
-  %lz = exec.alloc at 69760 : memref<3xf32>
+  %ly = exec.alloc at 155904 : memref<3x2564xf32>
+  %lz = exec.alloc at 279040 : memref<3xf32>
   exec.launch @long on compute (%lx : memref<3x2564xf32>) outs(%ly, %lz : memref<3x2564xf32>, memref<3xf32>)
-  %cx = exec.alloc at 4224 : memref<70x24xbf16>
+  %cx = exec.alloc at 16896 : memref<70x24xbf16>
   exec.fill_zero on compute () outs(%cx : memref<70x24xbf16>)
-  %cr = exec.alloc at 7616 : memref<70xf32>
+  %cr = exec.alloc at 30464 : memref<70xf32>
   exec.fill_zero on compute () outs(%cr : memref<70xf32>)
-  %cy = exec.alloc at 7936 : memref<24xf32>
+  %cy = exec.alloc at 31744 : memref<24xf32>
   exec.launch @columns on compute (%cx, %cr : memref<70x24xbf16>, memref<70xf32>) outs(%cy : memref<24xf32>)
   %c = exec.alloc at 0 : memref<8xi64>
   exec.fill_zero on compute () outs(%c : memref<8xi64>)
-  %co = exec.alloc at 64 : memref<8xi64>
+  %co = exec.alloc at 256 : memref<8xi64>
   exec.launch @count on compute (%c : memref<8xi64>) outs(%co : memref<8xi64>)
-  %o = exec.alloc at 128 : memref<3x4xbf16>
+  %o = exec.alloc at 512 : memref<3x4xbf16>
   exec.fill_zero on compute () outs(%o : memref<3x4xbf16>)
-  %oo = exec.alloc at 192 : memref<3x4xbf16>
+  %oo = exec.alloc at 768 : memref<3x4xbf16>
   exec.launch @odd on compute (%o : memref<3x4xbf16>) outs(%oo : memref<3x4xbf16>)
-  %a = exec.alloc at 256 : memref<4x6xf32>
+  %a = exec.alloc at 1024 : memref<4x6xf32>
   exec.fill_zero on compute () outs(%a : memref<4x6xf32>)
-  %ar = exec.alloc at 384 : memref<4xf32>
+  %ar = exec.alloc at 1536 : memref<4xf32>
   exec.fill_zero on compute () outs(%ar : memref<4xf32>)
-  %ao = exec.alloc at 448 : memref<4x6xf32>
+  %ao = exec.alloc at 1792 : memref<4x6xf32>
   exec.launch @across on compute (%a, %ar : memref<4x6xf32>, memref<4xf32>) outs(%ao : memref<4x6xf32>)
-  %i = exec.alloc at 576 : memref<2x16xf32>
+  %i = exec.alloc at 2304 : memref<2x16xf32>
   exec.fill_zero on compute () outs(%i : memref<2x16xf32>)
-  %io = exec.alloc at 704 : memref<2x16xf32>
-  %is = exec.alloc at 832 : memref<2xf32>
+  %io = exec.alloc at 2816 : memref<2x16xf32>
+  %is = exec.alloc at 3328 : memref<2xf32>
   exec.launch @reads_output on compute (%i : memref<2x16xf32>) outs(%io, %is : memref<2x16xf32>, memref<2xf32>)
-  %all = exec.alloc at 896 : memref<12xf32>
+  %all = exec.alloc at 3584 : memref<12xf32>
   exec.fill_zero on compute () outs(%all : memref<12xf32>)
-  %so = exec.alloc at 960 : memref<8xf32>
+  %so = exec.alloc at 3840 : memref<8xf32>
   %part = exec.view %all[1] : memref<12xf32> to memref<8xf32>
   exec.call @inner(%part, %so) events [] : memref<8xf32>, memref<8xf32>
 }

@@ -5,7 +5,7 @@
 // RUN: echo 'module {}' | not fsdp-opt --exec-lower="target=test threads=4097" 2>&1 | FileCheck %s --check-prefix=MANY
 // FEW: error: exec-lower takes 1 to 4096 threads, not 0
 // MANY: error: exec-lower takes 1 to 4096 threads, not 4097
-// TARGET: error: exec-lower knows no target 'tpu'
+// TARGET: error: exec-lower knows no target 'tpu'; there are cpu, cuda and test
 
 // The rows of one column do not lie one after another.
 fsdp.mesh @mesh ["dp_shard" = 2]

@@ -238,29 +238,29 @@ func.func @backward(%ids: tensor<6xi32> {nn.name = "ids"}, %table: tensor<16x4xb
 
 // -----
 
-// Reshapes and contiguous slices are views (row 2 of 4 x 8 starts at element
-// 16), recomputation is an alias, other boxes are copied. Parts that lie one
+// Reshapes and contiguous slices are views (row 2 of 4 x 16 starts at element
+// 32), recomputation is an alias, other boxes are copied. Parts that lie one
 // behind the other are made where they end, but what is somewhere already is
 // copied there.
 // CHECK-LABEL: exec.program @shapes
-// CHECK: %[[CAT:.*]] = exec.alloc "concat" : memref<4x8xf32>
-// CHECK-NEXT: %[[PAD:.*]] = exec.view %[[CAT]][16] : memref<4x8xf32> to memref<2x8xf32>
-// CHECK-NEXT: %[[ROW:.*]] = exec.view %x[16] : memref<4x8xf32> to memref<2x8xf32>
-// CHECK: exec.copy_box on compute(%x : memref<4x8xf32>) outs(%[[BOX:.*]] : memref<2x4xf32>) {in_offsets = array<i64: 2, 4>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 4>}
-// CHECK-NEXT: exec.fill_zero on compute() outs(%[[PAD]] : memref<2x8xf32>)
-// CHECK-NEXT: exec.copy_box on compute(%[[BOX]] : memref<2x4xf32>) outs(%[[PAD]] : memref<2x8xf32>) {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 1>, shape = array<i64: 2, 4>}
-// CHECK-NEXT: %[[HEAD:.*]] = exec.view %[[CAT]][0] : memref<4x8xf32> to memref<2x8xf32>
-// CHECK-NEXT: exec.copy on compute(%[[ROW]] : memref<2x8xf32>) outs(%[[HEAD]] : memref<2x8xf32>)
-// CHECK-NEXT: exec.transpose on compute(%[[CAT]] : memref<4x8xf32>) outs(%{{.*}} : memref<8x4xf32>) {permutation = array<i64: 1, 0>}
-func.func @shapes(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<32xf32> {nn.name = "y"}) {
-  %rows = nn.slice %x [2, 0] : tensor<4x8xf32> to tensor<2x8xf32>
-  %box = nn.slice %x [2, 4] : tensor<4x8xf32> to tensor<2x4xf32>
-  %pad = nn.pad %box [0, 1] : tensor<2x4xf32> to tensor<2x8xf32>
-  %alias = nn.recompute_from %rows : tensor<2x8xf32> -> tensor<2x8xf32>
-  %cat = nn.concat %alias, %pad dim 0 : tensor<2x8xf32>, tensor<2x8xf32> to tensor<4x8xf32>
-  %t = nn.transpose %cat [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>
-  %y = nn.reshape %t : tensor<8x4xf32> to tensor<32xf32>
-  return %y : tensor<32xf32>
+// CHECK: %[[CAT:.*]] = exec.alloc "concat" : memref<4x16xf32>
+// CHECK-NEXT: %[[PAD:.*]] = exec.view %[[CAT]][32] : memref<4x16xf32> to memref<2x16xf32>
+// CHECK-NEXT: %[[ROW:.*]] = exec.view %x[32] : memref<4x16xf32> to memref<2x16xf32>
+// CHECK: exec.copy_box on compute(%x : memref<4x16xf32>) outs(%[[BOX:.*]] : memref<2x4xf32>) {in_offsets = array<i64: 2, 4>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 4>}
+// CHECK-NEXT: exec.fill_zero on compute() outs(%[[PAD]] : memref<2x16xf32>)
+// CHECK-NEXT: exec.copy_box on compute(%[[BOX]] : memref<2x4xf32>) outs(%[[PAD]] : memref<2x16xf32>) {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 1>, shape = array<i64: 2, 4>}
+// CHECK-NEXT: %[[HEAD:.*]] = exec.view %[[CAT]][0] : memref<4x16xf32> to memref<2x16xf32>
+// CHECK-NEXT: exec.copy on compute(%[[ROW]] : memref<2x16xf32>) outs(%[[HEAD]] : memref<2x16xf32>)
+// CHECK-NEXT: exec.transpose on compute(%[[CAT]] : memref<4x16xf32>) outs(%{{.*}} : memref<16x4xf32>) {permutation = array<i64: 1, 0>}
+func.func @shapes(%x: tensor<4x16xf32> {nn.name = "x"}) -> (tensor<64xf32> {nn.name = "y"}) {
+  %rows = nn.slice %x [2, 0] : tensor<4x16xf32> to tensor<2x16xf32>
+  %box = nn.slice %x [2, 4] : tensor<4x16xf32> to tensor<2x4xf32>
+  %pad = nn.pad %box [0, 1] : tensor<2x4xf32> to tensor<2x16xf32>
+  %alias = nn.recompute_from %rows : tensor<2x16xf32> -> tensor<2x16xf32>
+  %cat = nn.concat %alias, %pad dim 0 : tensor<2x16xf32>, tensor<2x16xf32> to tensor<4x16xf32>
+  %t = nn.transpose %cat [1, 0] : tensor<4x16xf32> to tensor<16x4xf32>
+  %y = nn.reshape %t : tensor<16x4xf32> to tensor<64xf32>
+  return %y : tensor<64xf32>
 }
 
 // -----
@@ -392,23 +392,23 @@ func.func @names(%x: tensor<2x8xbf16> {nn.name = "x"}) -> (tensor<2x8xbf16> {nn.
 
 // A sum is where its last addend leaves it, here in the result's range, and each
 // addend is added in place. Element 12 of rows of 6 is byte 48: a matmul reads
-// what is aligned to 64 bytes, so that slice is a copy, and that of 8 rows more
+// what is aligned to 128 bytes, so that slice is a copy, and that behind 16 rows
 // is none.
 // CHECK-LABEL: exec.program @sum_in_place
 // CHECK: %[[SUM:.*]] = exec.get @dw : memref<3x6xf32>
-// CHECK: %[[FIRST:.*]] = exec.view %x[0] : memref<16x6xf32> to memref<2x6xf32>
+// CHECK: %[[FIRST:.*]] = exec.view %x[0] : memref<32x6xf32> to memref<2x6xf32>
 // CHECK: exec.gemm on compute(%d, %[[FIRST]] : memref<2x3xf32>, memref<2x6xf32>) outs(%[[SUM]] : memref<3x6xf32>) workspace(%{{.*}}) {transpose_lhs}
-// CHECK: exec.copy_box on compute(%x : memref<16x6xf32>) outs(%[[SECOND:.*]] : memref<2x6xf32>) {in_offsets = array<i64: 2, 0>
+// CHECK: exec.copy_box on compute(%x : memref<32x6xf32>) outs(%[[SECOND:.*]] : memref<2x6xf32>) {in_offsets = array<i64: 2, 0>
 // CHECK: exec.gemm_add on compute(%d, %[[SECOND]], %[[SUM]] : memref<2x3xf32>, memref<2x6xf32>, memref<3x6xf32>) outs(%[[SUM]] : memref<3x6xf32>) workspace(%{{.*}}) {transpose_lhs}
-// CHECK: %[[THIRD:.*]] = exec.view %x[48] : memref<16x6xf32> to memref<2x6xf32>
+// CHECK: %[[THIRD:.*]] = exec.view %x[96] : memref<32x6xf32> to memref<2x6xf32>
 // CHECK: exec.gemm_add on compute(%d, %[[THIRD]], %[[SUM]] :
 // CHECK-NOT: exec.copy
-func.func @sum_in_place(%x: tensor<16x6xf32> {nn.name = "x"}, %d: tensor<2x3xf32> {nn.name = "d"}) -> (tensor<3x6xf32> {nn.name = "dw"}) {
-  %x0 = nn.slice %x [0, 0] : tensor<16x6xf32> to tensor<2x6xf32>
+func.func @sum_in_place(%x: tensor<32x6xf32> {nn.name = "x"}, %d: tensor<2x3xf32> {nn.name = "d"}) -> (tensor<3x6xf32> {nn.name = "dw"}) {
+  %x0 = nn.slice %x [0, 0] : tensor<32x6xf32> to tensor<2x6xf32>
   %s0 = nn.linear_weight_grad %d, %x0 : tensor<2x3xf32>, tensor<2x6xf32> -> tensor<3x6xf32>
-  %x1 = nn.slice %x [2, 0] : tensor<16x6xf32> to tensor<2x6xf32>
+  %x1 = nn.slice %x [2, 0] : tensor<32x6xf32> to tensor<2x6xf32>
   %s1 = nn.linear_weight_grad %d, %x1 sum %s0 : tensor<2x3xf32>, tensor<2x6xf32>, tensor<3x6xf32> -> tensor<3x6xf32>
-  %x2 = nn.slice %x [8, 0] : tensor<16x6xf32> to tensor<2x6xf32>
+  %x2 = nn.slice %x [16, 0] : tensor<32x6xf32> to tensor<2x6xf32>
   %s2 = nn.linear_weight_grad %d, %x2 sum %s1 : tensor<2x3xf32>, tensor<2x6xf32>, tensor<3x6xf32> -> tensor<3x6xf32>
   return %s2 : tensor<3x6xf32>
 }
@@ -449,25 +449,25 @@ func.func @sums_of_others(%x: tensor<2x6xf32> {nn.name = "x"}, %d: tensor<2x3xf3
 // -----
 
 // Columns are copied in boxes. Element 6 of the second result is byte 24, which
-// is not aligned to 64 bytes, so that part is copied there; the third one begins
-// at byte 64, where the negation writes it.
+// is not aligned to 128 bytes, so that part is copied there; the third one begins
+// at byte 128, where the negation writes it.
 // CHECK-LABEL: exec.program @joined
-// CHECK: %[[LAST:.*]] = exec.view %b[16] : memref<22xf32> to memref<6xf32>
+// CHECK: %[[LAST:.*]] = exec.view %b[32] : memref<38xf32> to memref<6xf32>
 // CHECK: exec.copy_box on compute(%y : memref<2x3xf32>) outs(%a : memref<2x6xf32>) {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 0>, shape = array<i64: 2, 3>}
 // CHECK: exec.copy_box on compute(%y : memref<2x3xf32>) outs(%a : memref<2x6xf32>) {in_offsets = array<i64: 0, 0>, out_offsets = array<i64: 0, 3>, shape = array<i64: 2, 3>}
 // CHECK: exec.launch @{{.*}} on compute(%x : memref<6xf32>) outs(%[[LAST]] : memref<6xf32>)
-// CHECK: %[[FIRST:.*]] = exec.view %b[0] : memref<22xf32> to memref<6xf32>
+// CHECK: %[[FIRST:.*]] = exec.view %b[0] : memref<38xf32> to memref<6xf32>
 // CHECK: exec.copy on compute(%x : memref<6xf32>) outs(%[[FIRST]] : memref<6xf32>)
-// CHECK: %[[SECOND:.*]] = exec.view %b[6] : memref<22xf32> to memref<10xf32>
-// CHECK: exec.copy on compute(%{{.*}} : memref<10xf32>) outs(%[[SECOND]] : memref<10xf32>)
+// CHECK: %[[SECOND:.*]] = exec.view %b[6] : memref<38xf32> to memref<26xf32>
+// CHECK: exec.copy on compute(%{{.*}} : memref<26xf32>) outs(%[[SECOND]] : memref<26xf32>)
 // CHECK-NOT: exec.copy
-func.func @joined(%x: tensor<6xf32> {nn.name = "x"}, %y: tensor<2x3xf32> {nn.name = "y"}, %z: tensor<10xf32> {nn.name = "z"})
-    -> (tensor<2x6xf32> {nn.name = "a"}, tensor<22xf32> {nn.name = "b"}) {
+func.func @joined(%x: tensor<6xf32> {nn.name = "x"}, %y: tensor<2x3xf32> {nn.name = "y"}, %z: tensor<26xf32> {nn.name = "z"})
+    -> (tensor<2x6xf32> {nn.name = "a"}, tensor<38xf32> {nn.name = "b"}) {
   %a = nn.concat %y, %y dim 1 : tensor<2x3xf32>, tensor<2x3xf32> to tensor<2x6xf32>
-  %m = nn.neg %z : tensor<10xf32>
+  %m = nn.neg %z : tensor<26xf32>
   %n = nn.neg %x : tensor<6xf32>
-  %b = nn.concat %x, %m, %n dim 0 : tensor<6xf32>, tensor<10xf32>, tensor<6xf32> to tensor<22xf32>
-  return %a, %b : tensor<2x6xf32>, tensor<22xf32>
+  %b = nn.concat %x, %m, %n dim 0 : tensor<6xf32>, tensor<26xf32>, tensor<6xf32> to tensor<38xf32>
+  return %a, %b : tensor<2x6xf32>, tensor<38xf32>
 }
 
 // -----

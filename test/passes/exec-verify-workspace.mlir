@@ -95,11 +95,11 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
   exec.program @p arena 32768 {
     %0 = exec.alloc at 0 : memref<1x4x2x8xf32>
-    %1 = exec.alloc at 256 : memref<1x4x1x8xf32>
-    %2 = exec.alloc at 384 : memref<1x4x1x8xf32>
-    %3 = exec.alloc at 512 : memref<1x4x2x8xf32>
-    %4 = exec.alloc at 768 : memref<1x2x4xf32>
-    %5 = exec.alloc at 832 : memref<4095xi8>
+    %1 = exec.alloc at 1024 : memref<1x4x1x8xf32>
+    %2 = exec.alloc at 1536 : memref<1x4x1x8xf32>
+    %3 = exec.alloc at 2048 : memref<1x4x2x8xf32>
+    %4 = exec.alloc at 3072 : memref<1x2x4xf32>
+    %5 = exec.alloc at 3328 : memref<4095xi8>
     exec.fill_zero on compute () outs(%0 : memref<1x4x2x8xf32>)
     exec.fill_zero on compute () outs(%1 : memref<1x4x1x8xf32>)
     exec.fill_zero on compute () outs(%2 : memref<1x4x1x8xf32>)
@@ -115,15 +115,15 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
   exec.program @p arena 32768 {
     %0 = exec.alloc at 0 : memref<1x4x2x8xf32>
-    %1 = exec.alloc at 256 : memref<1x4x1x8xf32>
-    %2 = exec.alloc at 384 : memref<1x4x1x8xf32>
-    %3 = exec.alloc at 512 : memref<1x4x2x8xf32>
-    %4 = exec.alloc at 768 : memref<1x2x4xf32>
-    %5 = exec.alloc at 832 : memref<1x4x2x8xf32>
-    %6 = exec.alloc at 1088 : memref<1x4x2x8xf32>
-    %7 = exec.alloc at 1344 : memref<1x4x1x8xf32>
-    %8 = exec.alloc at 1472 : memref<1x4x1x8xf32>
-    %9 = exec.alloc at 1600 : memref<4096xi8>
+    %1 = exec.alloc at 1024 : memref<1x4x1x8xf32>
+    %2 = exec.alloc at 1536 : memref<1x4x1x8xf32>
+    %3 = exec.alloc at 2048 : memref<1x4x2x8xf32>
+    %4 = exec.alloc at 3072 : memref<1x2x4xf32>
+    %5 = exec.alloc at 3328 : memref<1x4x2x8xf32>
+    %6 = exec.alloc at 4352 : memref<1x4x2x8xf32>
+    %7 = exec.alloc at 5376 : memref<1x4x1x8xf32>
+    %8 = exec.alloc at 5888 : memref<1x4x1x8xf32>
+    %9 = exec.alloc at 6400 : memref<4096xi8>
     exec.fill_zero on compute () outs(%0 : memref<1x4x2x8xf32>)
     exec.fill_zero on compute () outs(%1 : memref<1x4x1x8xf32>)
     exec.fill_zero on compute () outs(%2 : memref<1x4x1x8xf32>)
@@ -142,9 +142,9 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
   exec.program @p arena 32768 {
     %0 = exec.alloc at 0 : memref<4xi32>
-    %1 = exec.alloc at 64 : memref<4x8xbf16>
-    %2 = exec.alloc at 128 : memref<16x8xbf16>
-    %3 = exec.alloc at 384 : memref<511xi8>
+    %1 = exec.alloc at 256 : memref<4x8xbf16>
+    %2 = exec.alloc at 512 : memref<16x8xbf16>
+    %3 = exec.alloc at 1536 : memref<511xi8>
     exec.fill_zero on compute () outs(%0 : memref<4xi32>)
     exec.fill_zero on compute () outs(%1 : memref<4x8xbf16>)
     // expected-error @below {{has 511 bytes of workspace, but target test needs 512}}
@@ -159,8 +159,8 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i64, exec.target = "test", exec.threads = 1 : i64} {
   exec.program @p arena 32768 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<4xi32>
-    %1 = exec.alloc at 64 : memref<4x8xf32>
-    %2 = exec.alloc at 192 : memref<16x8xf32>
+    %1 = exec.alloc at 256 : memref<4x8xf32>
+    %2 = exec.alloc at 768 : memref<16x8xf32>
     exec.fill_zero on compute () outs(%0 : memref<4xi32>)
     exec.fill_zero on compute () outs(%1 : memref<4x8xf32>)
     exec.embedding_grad on compute (%0, %1 : memref<4xi32>, memref<4x8xf32>) outs(%2 : memref<16x8xf32>)
@@ -175,8 +175,8 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
   fsdp.mesh @mesh ["dp_shard" = 4]
   exec.program @p arena 32768 {
     %0 = exec.alloc at 0 : memref<12x2xbf16>
-    %1 = exec.alloc at 64 : memref<3x2xf32>
-    %2 = exec.alloc at 128 : memref<47xi8>
+    %1 = exec.alloc at 256 : memref<3x2xf32>
+    %2 = exec.alloc at 512 : memref<47xi8>
     exec.fill_zero on compute () outs(%0 : memref<12x2xbf16>)
     // expected-error @below {{has 47 bytes of workspace, but target test needs 48}}
     exec.collective reduce_scatter on compute (%0 : memref<12x2xbf16>) outs(%1 : memref<3x2xf32>) workspace(%2 : memref<47xi8>) over @mesh["dp_shard"]
@@ -191,11 +191,11 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
   fsdp.mesh @mesh ["dp_shard" = 4]
   exec.program @p arena 32768 {
     %0 = exec.alloc at 0 : memref<16xf32>
-    %1 = exec.alloc at 64 : memref<16xf32>
-    %2 = exec.alloc at 128 : memref<16xf32>
-    %3 = exec.alloc at 192 : memref<16xf32>
-    %4 = exec.alloc at 256 : memref<64xi8>
-    %5 = exec.alloc at 320 : memref<63xi8>
+    %1 = exec.alloc at 256 : memref<16xf32>
+    %2 = exec.alloc at 512 : memref<16xf32>
+    %3 = exec.alloc at 768 : memref<16xf32>
+    %4 = exec.alloc at 1024 : memref<64xi8>
+    %5 = exec.alloc at 1280 : memref<63xi8>
     exec.fill_zero on compute () outs(%0 : memref<16xf32>)
     exec.fill_zero on compute () outs(%1 : memref<16xf32>)
     // expected-error @below {{has 63 bytes of workspace, but target test needs 64}}
@@ -252,10 +252,10 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 268435456
 // A part of a buffer that begins within what the target's libraries take is no
 // operand of theirs; other work may read it.
 
-module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "cuda"} {
-  exec.program @p arena 512 attributes {exec.reads = [], exec.writes = []} {
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 2048 : i64, exec.target = "cuda"} {
+  exec.program @p arena 2048 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<32xf32>
-    %1 = exec.alloc at 128 : memref<4x4xf32>
+    %1 = exec.alloc at 512 : memref<4x4xf32>
     %part = exec.view %0[4] : memref<32xf32> to memref<4x4xf32>
     exec.fill_zero on compute () outs(%0 : memref<32xf32>)
     exec.copy on compute (%part : memref<4x4xf32>) outs(%1 : memref<4x4xf32>)
@@ -264,14 +264,14 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64
 
 // -----
 
-module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "test"} {
-  exec.program @p arena 512 {
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 2048 : i64, exec.target = "test"} {
+  exec.program @p arena 2048 {
     %0 = exec.alloc at 0 : memref<32xf32>
-    %1 = exec.alloc at 128 : memref<4x4xf32>
-    %2 = exec.alloc at 192 : memref<64xi8>
+    %1 = exec.alloc at 512 : memref<4x4xf32>
+    %2 = exec.alloc at 768 : memref<64xi8>
     %part = exec.view %0[4] : memref<32xf32> to memref<4x4xf32>
     exec.fill_zero on compute () outs(%0 : memref<32xf32>)
-    // expected-error @below {{has an operand at byte 16 of the arena, but libraries of target test take multiples of 64}}
+    // expected-error @below {{has an operand at byte 16 of the arena, but libraries of target test take multiples of 128}}
     exec.gemm on compute (%part, %part : memref<4x4xf32>, memref<4x4xf32>) outs(%1 : memref<4x4xf32>) workspace(%2 : memref<64xi8>)
   }
 }
@@ -280,16 +280,16 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64
 
 // So it is inside a function, where calls say which bytes an argument has.
 
-module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "test"} {
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 2048 : i64, exec.target = "test"} {
   exec.func @square {
   ^bb0(%x: memref<4x4xf32>, %y: memref<4x4xf32>, %s: memref<64xi8>):
-    // expected-error @below {{has an operand at byte 16 of the arena, but libraries of target test take multiples of 64}}
+    // expected-error @below {{has an operand at byte 16 of the arena, but libraries of target test take multiples of 128}}
     exec.gemm on compute (%x, %x : memref<4x4xf32>, memref<4x4xf32>) outs(%y : memref<4x4xf32>) workspace(%s : memref<64xi8>)
   }
-  exec.program @p arena 512 {
+  exec.program @p arena 2048 {
     %0 = exec.alloc at 0 : memref<32xf32>
-    %1 = exec.alloc at 128 : memref<4x4xf32>
-    %2 = exec.alloc at 192 : memref<64xi8>
+    %1 = exec.alloc at 512 : memref<4x4xf32>
+    %2 = exec.alloc at 768 : memref<64xi8>
     %part = exec.view %0[4] : memref<32xf32> to memref<4x4xf32>
     exec.fill_zero on compute () outs(%0 : memref<32xf32>)
     exec.call @square(%part, %1, %2) events [] : memref<4x4xf32>, memref<4x4xf32>, memref<64xi8>
@@ -325,11 +325,11 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 32768 : i
 
 // A sum of the library's own needs no workspace, and a library.
 
-module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 256 : i64, exec.target = "cuda", exec.threads = 1 : i64} {
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 1024 : i64, exec.target = "cuda", exec.threads = 1 : i64} {
   fsdp.mesh @mesh ["dp_shard" = 2]
-  exec.program @p arena 256 attributes {exec.reads = [], exec.writes = []} {
+  exec.program @p arena 1024 attributes {exec.reads = [], exec.writes = []} {
     %0 = exec.alloc at 0 : memref<8xf32>
-    %1 = exec.alloc at 64 : memref<0xi8>
+    %1 = exec.alloc at 256 : memref<0xi8>
     exec.fill_zero on compute () outs(%0 : memref<8xf32>)
     exec.collective all_reduce on compute (%0 : memref<8xf32>) outs(%0 : memref<8xf32>) workspace(%1 : memref<0xi8>) over @mesh["dp_shard"] {fast}
   }
@@ -345,5 +345,60 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 256 : i64
     exec.fill_zero on compute () outs(%0 : memref<8xf32>)
     // expected-error @below {{is fast, but target cpu has no library that adds over ranks}}
     exec.collective all_reduce on compute (%0 : memref<8xf32>) outs(%0 : memref<8xf32>) workspace(%1 : memref<0xi8>) over @mesh["dp_shard"] {fast}
+  }
+}
+
+// -----
+
+// Everything begins at a multiple of what the target says, on which targets
+// differ.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "cpu", exec.threads = 1 : i64} {
+  exec.program @p arena 512 attributes {exec.reads = [], exec.writes = []} {
+    %0 = exec.alloc at 64 : memref<16xf32>
+    exec.fill_zero on compute () outs(%0 : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 512 attributes {exec.reads = [], exec.writes = []} {
+    %0 = exec.alloc at 128 : memref<16xf32>
+    exec.fill_zero on compute () outs(%0 : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 512 {
+    // expected-error @below {{has offset 64, but on target test all have multiples of 128 bytes}}
+    %0 = exec.alloc at 64 : memref<16xf32>
+    exec.fill_zero on compute () outs(%0 : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 512 : i64, exec.arena_bytes = 512 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.range @x : memref<16xf32> role input at 0
+  // expected-error @below {{has offset 64, but on target test all have multiples of 128 bytes}}
+  exec.range @y : memref<16xf32> role input at 64
+}
+
+// -----
+
+// So do parts of buffers that a library computes with.
+
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 512 : i64, exec.target = "test", exec.threads = 1 : i64} {
+  exec.program @p arena 512 {
+    %0 = exec.alloc at 0 : memref<32xf32>
+    %1 = exec.alloc at 128 : memref<4x4xf32>
+    %2 = exec.alloc at 256 : memref<64xi8>
+    %part = exec.view %0[16] : memref<32xf32> to memref<4x4xf32>
+    exec.fill_zero on compute () outs(%0 : memref<32xf32>)
+    // expected-error @below {{has an operand at byte 64 of the arena, but libraries of target test take multiples of 128}}
+    exec.gemm on compute (%part, %part : memref<4x4xf32>, memref<4x4xf32>) outs(%1 : memref<4x4xf32>) workspace(%2 : memref<64xi8>)
   }
 }

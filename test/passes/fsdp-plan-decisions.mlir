@@ -41,14 +41,20 @@
 // CHANGED-NOT: nn.silu
 // CHANGED: fsdp.all_gather {{.*}}"fwd layers.1 all_gather"
 // RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' %t.planned.mlir | not fsdp-opt --fsdp-bucket --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=NOTHING
-// NOTHING: error: 'fsdp.all_gather' op has the decision 'start_after' = 'fwd nothing', but no op has that address
+// NOTHING: error: 'fsdp.all_gather' op has the decision 'start_after' = 'fwd nothing', but no op has that address{{$}}
+// RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd tok embeding"/' %t.planned.mlir | not fsdp-opt --fsdp-bucket --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=NEAR
+// NEAR: error: 'fsdp.all_gather' op has the decision 'start_after' = 'fwd tok embeding', but no op has that address; did you mean 'fwd tok embedding'?
 
 // Where ops have decisions, all collectives have.
 // RUN: sed -e '/= fsdp.all_gather/s/fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, prefetch = 1>, //' %t.planned.mlir | not fsdp-opt --fsdp-bucket 2>&1 | FileCheck %s --check-prefix=SOME
 // SOME: error: 'fsdp.all_gather' op has no 'fsdp.decision', though other ops have one; write #fsdp.decision<> on it, or let fsdp-plan decide about all
 
-// fsdp-plan writes them anew, from the rules.
-// RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.address = "[^"]*"\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir
+// fsdp-plan writes them anew, from the rules, and says what it has replaced.
+// RUN: fsdp-opt %t.planned.mlir --fsdp-plan -o %t.again.mlir 2>&1 | count 0
+// RUN: cmp %t.planned.mlir %t.again.mlir
+// RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.address = "[^"]*"\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir 2>&1 | FileCheck %s --check-prefix=ANEW
+// ANEW: warning: fsdp-plan has replaced {{[0-9]+}} of the {{[0-9]+}} decisions that ops had; what they said counts where it is a rule of the plan, or where fsdp-plan does not run again
+// ANEW: note: the first of them was #fsdp.decision<
 // RUN: cmp %t.planned.mlir %t.anew.mlir
 
 // A plan that was written by hand, without fsdp-plan, is all that is decided;

@@ -8,6 +8,8 @@
 // RUN: fsdp-opt %s --fsdp-shard="mesh=a=2" | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=AGAIN
 // RUN: sed -e 's/^func.func @program.*/func.func @program(%x: tensor<3x2xf32>) {/' %s | not fsdp-opt --fsdp-shard="mesh=dp_shard=2" 2>&1 | FileCheck %s --check-prefix=BATCH
 // RUN: sed -e 's/^  return/  "func.return"() : () -> () ^other: return/' %s | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=BRANCHES
+// RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2:date" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2:tensor,b=2:tensor" 2>&1 | FileCheck %s --check-prefix=TENSOR
 
 // Impossible meshes and types end with one message that names them.
 // SYNTAX: error: mesh "dp_shard": expected NAME=SIZE with SIZE at least 1, got "dp_shard"
@@ -17,6 +19,8 @@
 // RANKS: error: 'fsdp.mesh' op has more than 1048576 ranks
 // NODE: error: 'fsdp.mesh' op has node_size 2, which does not divide the world size 3
 // DTYPE: error: reduce_dtype must be f32 or bf16, got "f16"
+// KIND: error: mesh "a=2:date": the kind of an axis is data or tensor, got "date"; did you mean 'data'?
+// TENSOR: error: 'fsdp.mesh' op has 2 tensor axes, "a" and "b" among them, and the tensor-parallel plan of Llama is for one; name a placement policy
 // AGAIN: error: the module is sharded already: it has an fsdp.mesh
 // BATCH: error: argument 0 of @program is a batch of 3, which 2 data-parallel ranks do not divide
 // BRANCHES: error: a program is one block without branches

@@ -19,6 +19,7 @@
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/streams.toml" 2>&1 | FileCheck %s --check-prefix=STREAMS
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/unknown.toml" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not fsdp-opt %t/flat.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/stream.toml" 2>&1 | FileCheck %s --check-prefix=FLAT
+// RUN: sed 's/nn.add %%x, %%o/nn.add %%o, %%x/' %t/model.mlir | not fsdp-opt --fsdp-shard="mesh=dp=2,tp=2 policy=%t/policy.toml" 2>&1 | FileCheck %s --check-prefix=SWAPPED
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/absent.toml" 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=/dev/zero" 2>&1 | FileCheck %s --check-prefix=DEVICE
 // RUN: rm -f %t/pipe && mkfifo %t/pipe && not fsdp-opt %t/model.mlir --fsdp-shard="mesh=dp=2,tp=2 policy=%t/pipe" 2>&1 | FileCheck %s --check-prefix=PIPE
@@ -69,6 +70,7 @@
 // STREAMS: error: {{.*}}streams.toml:1: over the axis "dp" batches are cut
 // UNKNOWN: error: {{.*}}unknown.toml:2: [stream]: unknown key 'seqence'; did you mean 'sequence'?
 // FLAT: error: {{.*}}stream.toml:1: @forward has no residual stream: no nn.add has 'nn.residual', by which a model says what its blocks add to
+// SWAPPED: error: 'nn.add' op has 'nn.residual', but its first operand, which is the residual stream, is computed from its second, which a block adds to it; swap them
 // ABSENT: error: {{.*}}absent.toml
 // What never ends is not read, nor what is larger than any policy.
 // DEVICE: error: the placement policy '/dev/zero' is not a regular file; copy it into one

@@ -4,11 +4,13 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_replicate=2,dp_shard=4 mode=auto reduce_dtype=bf16 node_size=4" | FileCheck %s --check-prefix=HYBRID
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_replicate=2,dp_shard=4 mode=fully_shard" | FileCheck %s --check-prefix=BOTH
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=dp_shard=3,ep=2 mode=replicate" | FileCheck %s --check-prefix=REPL
+// RUN: printf "# no rules\n" > %t.toml
+// RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=x=3:data,dpx=2:tensor,dp_shard=2:tensor policy=%t.toml" | FileCheck %s --check-prefix=KIND
 
 // Two layers in bf16: both casts fold into redistributes that stand before the
 // first use; types stay logical, the batch is cut and the buffer is not. The
 // second weight is gathered in f32 because its uses are mixed.
-// CHECK: fsdp.mesh @mesh ["dp_shard" = 3]
+// CHECK: fsdp.mesh @mesh ["dp_shard" = 3 : data]
 // CHECK: nn.parameter @w0 {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 // CHECK: nn.parameter @w1 {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 // CHECK: nn.buffer @table : tensor<4x2x2xf32> init #nn.zeros{{$}}
@@ -26,7 +28,7 @@
 
 // Hybrid: parameters rest cut over the last data axis, batches are cut over
 // both; gradients travel as bf16 at most.
-// HYBRID: fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4] {node_size = 4 : i64}
+// HYBRID: fsdp.mesh @mesh ["dp_replicate" = 2 : data, "dp_shard" = 4 : data] {node_size = 4 : i64}
 // HYBRID: nn.parameter @w0 {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 // HYBRID-LABEL: func.func @two_layers
 // HYBRID-SAME: {fsdp.placement = #fsdp.placement<[{"dp_replicate", "dp_shard"}, {}]>}
@@ -34,6 +36,13 @@
 
 // Fully sharded on the same mesh: 8 rows over 8 ranks.
 // BOTH: nn.parameter @w0 {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_replicate", "dp_shard"}, {}]>}
+
+// What an axis is for is its kind: over x, a data axis, batches and parameters
+// are cut; over dpx and dp_shard, which are tensor axes here, nothing is.
+// KIND: fsdp.mesh @mesh ["x" = 3 : data, "dpx" = 2 : tensor, "dp_shard" = 2 : tensor]
+// KIND: nn.parameter @w0 {{.*}} {fsdp.placement = #fsdp.placement<[{| "x"}, {}]>}
+// KIND-LABEL: func.func @two_layers
+// KIND-SAME: {fsdp.placement = #fsdp.placement<[{"x"}, {}]>}
 
 // Replicated, on a mesh with an axis that is no data axis: the redistribute is a
 // cast forward, but not an identity: its reverse rule sums over the ranks.

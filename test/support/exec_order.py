@@ -90,7 +90,7 @@ class Issue:
                 self._check_form(op, kinds)
                 # What a library computes with is aligned, parts of buffers too.
                 if self.module.target and op.op in LIBRARY:
-                    require(all(place.begin % 64 == 0
+                    require(all(place.begin % alignment_of(self.module) == 0
                                 for place in places([*op.ins, *op.outs, *op.scratch])),
                             "an operand of a library is not aligned")
                 self.issued.append(Issued(op, op.stream, places(op.ins), places(op.outs),
@@ -147,11 +147,17 @@ def workspaces_of(op, kinds, ranks):
     return [fixed[op.op]] if op.op in fixed else []
 
 
+def alignment_of(module):
+    """What places are multiples of: by what the target "test" says, or of all targets."""
+    return 128 if module.target == "test" else 64
+
+
 def check_places(module):
+    alignment = alignment_of(module)
     persistent, arena = module.bytes["persistent_bytes"], module.bytes["arena_bytes"]
     top = 0
     for entry in sorted(module.ranges.values(), key=lambda entry: entry.offset):
-        require(entry.offset % 64 == 0 and entry.offset >= top, "a range's place")
+        require(entry.offset % alignment == 0 and entry.offset >= top, "a range's place")
         top = entry.offset + text.bytes_of(entry.kind)
         # What one program alone gives may lie where others have intervals.
         limit = arena if entry.role == "output" else persistent
@@ -162,7 +168,7 @@ def check_places(module):
         for value in block.values.values():
             if isinstance(value, text.Alloc):
                 end = value.offset + text.bytes_of(value.kind)
-                require(value.offset % 64 == 0, "an interval's alignment")
+                require(value.offset % alignment == 0, "an interval's alignment")
                 require(persistent <= value.offset and end <= limit, "an interval's place")
 
 

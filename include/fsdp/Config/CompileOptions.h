@@ -9,6 +9,7 @@
 #define FSDP_CONFIG_COMPILEOPTIONS_H
 
 #include "fsdp/Config/ConfigOption.h"
+#include "fsdp/Config/MeshOption.h"
 #include "fsdp/Support/CheckedSize.h"
 
 namespace fsdp {
@@ -416,7 +417,7 @@ struct CompileOptions {
   /// What follows from several keys of a run or from the command line of
   /// fsdp-compile; here fsdp-opt says it.
   struct Pipeline {
-    std::string mesh; // "dp_replicate=2,dp_shard=4", slowest axis first
+    std::string mesh; // see parseMesh
     bool train = true;
     int64_t lossParts = 1, microbatches = 1;
     std::string plan; // a JSON file
@@ -429,8 +430,9 @@ struct CompileOptions {
       constexpr double most = OptionTable::kMaxInt;
       table.decide(Decides::PassesAlone);
       table.add("mesh", mesh,
-                "Axes of the mesh, slowest first: dp_replicate=2,dp_shard=4; "
-                "empty: the module is sharded already, or has no parameters");
+                "Axes of the mesh, slowest first, as fsdp-shard takes them: "
+                "dp_replicate=2,dp_shard=4; empty: the module is sharded "
+                "already, or has no parameters");
       table.add("node-size", nodeSize, 0, kMaxRanks,
                 "Consecutive ranks that share a node; 0: not stated");
       table.add("wide", wide,

@@ -61,12 +61,13 @@ struct PlacementPolicy {
   std::optional<Stream> stream;
 };
 
-/// Llama's layers over the axis "tp" (Shoeybi et al., 2019): projections into
+/// Llama's layers over a tensor axis (Shoeybi et al., 2019): projections into
 /// heads and into the feed-forward network are cut along their outputs, those
 /// back along their inputs. With `sequence` the stream between them is cut
 /// along the sequence (Korthikanti et al., 2022), with `loss` so are the
 /// logits.
-PlacementPolicy tensorParallelLlama(bool sequence, bool loss);
+PlacementPolicy tensorParallelLlama(const std::string &axis, bool sequence,
+                                    bool loss);
 
 /// Reads a policy. Throws fsdp::Error that names the file and line.
 PlacementPolicy loadPolicy(const std::string &path);

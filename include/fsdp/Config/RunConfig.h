@@ -440,6 +440,10 @@ bool savesCheckpoints(const RunConfig &config);
 /// Microbatches of a step of a resolved run.
 int64_t microbatches(const RunConfig &config);
 
+/// The mesh of a resolved run, slowest axis first: what tensor parallel ranks
+/// exchange stays nearest.
+std::vector<MeshAxisOption> resolvedMesh(const RunConfig &config);
+
 /// Ranks that have a part of the batch each, once resolveConfig() knows them.
 int64_t dataParallelRanks(const RunConfig &config);
 

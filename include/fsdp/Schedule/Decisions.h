@@ -14,6 +14,10 @@ namespace fsdp::schedule {
 /// of the program, is no use in the backward pass.
 bool computesBackward(mlir::Operation *op);
 
+/// The ops in front of nn.seed whose values the ops behind it compute with, or
+/// what can be computed again from those values.
+llvm::DenseSet<mlir::Operation *> neededBackward(mlir::Block &program);
+
 /// Something that a plan can decide about.
 struct Point {
   /// Unset: a value that is no collective's.

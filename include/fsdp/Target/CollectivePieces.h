@@ -11,6 +11,12 @@
 
 namespace fsdp::rt {
 
+/// Whether a kind adds up what all ranks have, or takes the maximum.
+inline bool isReduction(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter ||
+         kind == CollectiveKind::AllReduce;
+}
+
 /// True if an all-reduce of `full` elements sends whole tensors.
 bool isSmall(const CollectiveDesc &desc, int64_t full);
 

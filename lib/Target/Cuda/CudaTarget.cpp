@@ -10,9 +10,9 @@ static constexpr Target facts() {
   cuda.whoseWorkspaces = "a GPU's";
   cuda.language = "CUDA C++";
   cuda.sourceStage = "cuda";
-  // cudaMalloc aligns the arena to 256 bytes, and cuBLASLt is told that
-  // operands begin at multiples of this many.
-  cuda.alignment = 64;
+  // cudaMalloc aligns the arena to as many bytes, and cuBLASLt is told that
+  // operands begin at multiples of them.
+  cuda.alignment = 256;
   cuda.hasCommunicators = true;
   cuda.architecture = "sm_";
   // Ranks see that another is lost, and one of them says why.

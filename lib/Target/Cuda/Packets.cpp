@@ -94,7 +94,7 @@ Packets emit::packetsOf(exec::KernelOp kernel) {
 
 namespace {
 
-/// Ranges and intervals begin at multiples of 64 bytes, parts of them where
+/// Ranges and intervals begin at multiples of 256 bytes, parts of them where
 /// they like.
 class Alignment {
 public:

@@ -30,6 +30,18 @@ fsdp.mesh @mesh ["a" = 4] {node_size = 3 : i64}
 
 // -----
 
+// fsdp.mesh 6: kinds are data and tensor.
+// expected-error @+1 {{the kind of an axis is data or tensor, got 'date'; did you mean 'data'?}}
+fsdp.mesh @mesh ["a" = 4 : date]
+
+// -----
+
+// The same in the attribute's own form.
+// expected-error @+1 {{the kind of an axis is data or tensor, got 'expert'}}
+func.func private @f() attributes {a = #fsdp.axis<"a" = 4 : expert>}
+
+// -----
+
 // A sub-axis has sizes of at least 1.
 // expected-error @+1 {{sub-axis sizes must be at least 1}}
 nn.parameter @w : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a":(0)2}]>}

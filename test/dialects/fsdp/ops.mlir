@@ -8,8 +8,13 @@ module attributes {fsdp.plan = []} {
 // Meshes, with and without the node's size.
 // CHECK: fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]{{$}}
 // CHECK: fsdp.mesh @nodes ["dp" = 8] {node_size = 4 : i64}
+// What an axis is for stands behind its size, whatever its name.
+// CHECK: fsdp.mesh @kinds ["x" = 4 : data, "dp" = 2 : tensor, "y" = 1]{{$}}
+// CHECK: func.func private @axis() attributes {a = #fsdp.axis<"x" = 4 : data>, b = #fsdp.axis<"y" = 1>}
 fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]
 fsdp.mesh @nodes ["dp" = 8] {node_size = 4 : i64}
+fsdp.mesh @kinds ["x" = 4 : data, "dp" = 2 : tensor, "y" = 1]
+func.func private @axis() attributes {a = #fsdp.axis<"x" = 4 : data>, b = #fsdp.axis<"y" = 1>}
 
 // Parameters at rest; a sub-axis is the part of 2 ranks behind a prefix of 2.
 // CHECK: nn.parameter @a {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_replicate", "dp_shard":(2)2}]>}

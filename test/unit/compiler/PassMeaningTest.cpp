@@ -53,13 +53,8 @@ void PrintTo(const Setting &setting, std::ostream *os) {
 
 int64_t ranksOf(StringRef mesh) {
   int64_t ranks = 1;
-  SmallVector<StringRef> axes;
-  mesh.split(axes, ',');
-  for (StringRef axis : axes) {
-    int64_t size = 0;
-    axis.split('=').second.getAsInteger(10, size);
-    ranks *= size;
-  }
+  for (const MeshAxisOption &axis : parseMesh(mesh.str()))
+    ranks *= axis.size;
   return ranks;
 }
 
@@ -252,33 +247,36 @@ constexpr auto kAlways = ReshardPolicy::Always;
 constexpr auto kNever = ReshardPolicy::Never;
 
 const Setting kSettings[] = {
-    {"dp_a=1", kFull},
-    {"dp_a=1", kReplicate},
-    {"dp_a=2", kFull},
-    {"dp_a=3", kFull},
-    {"dp_a=2,dp_b=2", kFull},
-    {"dp_a=2,dp_b=3", kFull},
-    {"dp_a=1", kHybrid},
-    {"dp_a=2", kHybrid},
-    {"dp_a=2,dp_b=2", kHybrid},
-    {"dp_a=2,dp_b=3", kHybrid},
-    {"dp_a=2", kReplicate},
-    {"dp_a=3", kReplicate},
-    {"dp_a=2,dp_b=2", kReplicate},
-    {"dp_a=2,dp_b=3", kReplicate},
-    {"dp_a=2,dp_b=3", kFull, kBF16},
-    {"dp_a=2,dp_b=2", kHybrid, kBF16, /*tied=*/true},
-    {"dp_a=3", kFull, kF32, /*tied=*/true},
-    {"dp_a=2,dp_b=2", kFull, kF32, /*tied=*/true, kAlways},
-    {"dp_a=2,dp_b=3", kHybrid, kF32, /*tied=*/false, kAlways},
-    {"dp_a=3", kFull, kF32, /*tied=*/false, kNever, /*bucket=*/false},
-    {"dp_a=2,dp_b=2", kHybrid, kF32, /*tied=*/false, kAlways, /*bucket=*/false,
+    {"a=1:data", kFull},
+    {"a=1:data", kReplicate},
+    {"a=2:data", kFull},
+    {"a=3:data", kFull},
+    {"a=2:data,b=2:data", kFull},
+    {"a=2:data,b=3:data", kFull},
+    {"a=1:data", kHybrid},
+    {"a=2:data", kHybrid},
+    {"a=2:data,b=2:data", kHybrid},
+    {"a=2:data,b=3:data", kHybrid},
+    {"a=2:data", kReplicate},
+    {"a=3:data", kReplicate},
+    {"a=2:data,b=2:data", kReplicate},
+    {"a=2:data,b=3:data", kReplicate},
+    {"a=2:data,b=3:data", kFull, kBF16},
+    {"a=2:data,b=2:data", kHybrid, kBF16, /*tied=*/true},
+    {"a=3:data", kFull, kF32, /*tied=*/true},
+    {"a=2:data,b=2:data", kFull, kF32, /*tied=*/true, kAlways},
+    {"a=2:data,b=3:data", kHybrid, kF32, /*tied=*/false, kAlways},
+    {"a=3:data", kFull, kF32, /*tied=*/false, kNever, /*bucket=*/false},
+    {"a=2:data,b=2:data", kHybrid, kF32, /*tied=*/false, kAlways,
+     /*bucket=*/false,
      /*overlap=*/false},
-    {"dp_a=1", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+    {"a=1:data", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
      /*overlap=*/true, /*lossChunks=*/4},
-    {"dp_a=2,tp=2", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+    {"a=2:data,tp=2:tensor", kFull, kF32, /*tied=*/false, kDefault,
+     /*bucket=*/true,
      /*overlap=*/true, /*lossChunks=*/2},
-    {"dp_a=2,dp_b=3", kHybrid, kBF16, /*tied=*/true, kAlways, /*bucket=*/true,
+    {"a=2:data,b=3:data", kHybrid, kBF16, /*tied=*/true, kAlways,
+     /*bucket=*/true,
      /*overlap=*/true, /*lossChunks=*/2},
 };
 
@@ -315,8 +313,8 @@ void twiceTheSum(ModuleOp module) {
 
 void reduceAlongWrongAxis(ModuleOp module) {
   auto op = all<dist::ReduceScatterOp>(module).front();
-  op.setAxesAttr(dist::axesAttr(
-      op.getContext(), dist::AxisRefAttr::get(op.getContext(), "dp_a")));
+  op.setAxesAttr(dist::axesAttr(op.getContext(),
+                                dist::AxisRefAttr::get(op.getContext(), "a")));
 }
 
 void gatherInWrongOrder(ModuleOp module) {
@@ -383,47 +381,47 @@ void awaitTwice(ModuleOp module) {
 
 const Fault kFaults[] = {
     {"twice a sum",
-     {"dp_a=2", kFull},
+     {"a=2:data", kFull},
      "fsdp-expand",
      twiceTheSum,
      "grad_norm is "},
     {"a reduction goes along the wrong axis",
-     {"dp_a=2,dp_b=2", kHybrid},
+     {"a=2:data,b=2:data", kHybrid},
      "fsdp-expand",
      reduceAlongWrongAxis,
      "padding that is not zero"},
     {"shards are joined in the wrong order",
-     {"dp_a=2,dp_b=2", kFull},
+     {"a=2:data,b=2:data", kFull},
      "fsdp-expand",
      gatherInWrongOrder,
      "loss is "},
     {"a reduction is missing",
-     {"dp_a=2", kReplicate},
+     {"a=2:data", kReplicate},
      "fsdp-expand",
      dropReduction,
      "differs between rank 0"},
     {"the norm is that of one rank's shards",
-     {"dp_a=2", kFull},
+     {"a=2:data", kFull},
      "fsdp-expand",
      dropNormReduction,
      "grad_norm"},
     {"the other layer's weight is gathered again",
-     {"dp_a=2", kFull},
+     {"a=2:data", kFull},
      "fsdp-remat",
      gatherAnotherLayer,
      "grad_norm is "},
     {"two tensors of a bucket change places",
-     {"dp_a=3", kFull},
+     {"a=3:data", kFull},
      "fsdp-bucket",
      swapInBucket,
      "loss is "},
     {"a cotangent is lost",
-     {"dp_a=2", kFull},
+     {"a=2:data", kFull},
      "cse",
      dropResidual,
      ".grad is "},
     {"a future is awaited twice",
-     {"dp_a=2", kFull},
+     {"a=2:data", kFull},
      "fsdp-overlap",
      awaitTwice,
      "awaited before"},

@@ -95,7 +95,7 @@ public:
   void place() {
     builder.setInsertionPointToStart(module->getBody());
     auto axis = [&](StringRef name, int64_t size) -> Attribute {
-      return dist::MeshAxisAttr::get(&context, name, size);
+      return dist::MeshAxisAttr::get(&context, name, size, std::nullopt);
     };
     dist::MeshOp::create(builder, module->getLoc(),
                          builder.getStringAttr("mesh"),

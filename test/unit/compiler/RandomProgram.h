@@ -107,7 +107,8 @@ private:
     SmallVector<Attribute> axes;
     for (int64_t size : pick(kMeshes)) {
       std::string name(1, static_cast<char>('a' + axes.size()));
-      axes.push_back(dist::MeshAxisAttr::get(builder.getContext(), name, size));
+      axes.push_back(dist::MeshAxisAttr::get(builder.getContext(), name, size,
+                                             std::nullopt));
       axisNames.push_back(name);
     }
     builder.setInsertionPointToEnd(module->getBody());

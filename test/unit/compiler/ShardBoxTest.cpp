@@ -84,7 +84,7 @@ private:
       add(1, size / 2);
       add(size / 2, 2);
     }
-    return dist::MeshAxisAttr::get(&context, name, size);
+    return dist::MeshAxisAttr::get(&context, name, size, std::nullopt);
   }
 
   /// Compute axes divide a dimension, storage axes need not.

@@ -126,7 +126,7 @@ TEST_F(SplitVjp, IsKeptByEveryPass) {
   TensorMap expected = runAll(*joint, {"train"});
   PassManager manager(&context);
   ShardOptions shard;
-  shard.mesh = "dp_a=3";
+  shard.mesh = "batch=3:data";
   manager.addPass(createShard(shard));
   manager.addPass(createDifferentiate(splitOptions()));
   manager.addPass(createCSEPass());

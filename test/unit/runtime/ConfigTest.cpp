@@ -495,3 +495,32 @@ TEST(Config, OptionsWithoutASectionSuggestTheKey) {
   for (const char *option : {"--fly", "--x", "-", "--"})
     EXPECT_EQ(suggest(option), "") << option;
 }
+
+// What an axis of the mesh is for is stated, also where its name would say it.
+TEST(Config, AxesOfTheMeshHaveKinds) {
+  RunConfig config;
+  applyConfigOverrides(config,
+                       {"--parallelism.tensor_parallel_degree", "2",
+                        "--parallelism.data_parallel_replicate_degree", "3"});
+  resolveConfig(config, 24);
+  EXPECT_EQ(meshText(resolvedMesh(config)),
+            "dp_replicate=3:data,dp_shard=4:data,tp=2:tensor");
+}
+
+TEST(Config, ReadsAMesh) {
+  EXPECT_EQ(meshText(parseMesh("dp_shard=4,tp=2")),
+            "dp_shard=4:data,tp=2:tensor");
+  // A name is one thing and a kind another.
+  EXPECT_EQ(meshText(parseMesh("x = 4 : data,dp=2:tensor, dpx=3 ")),
+            "x=4:data,dp=2:tensor,dpx=3");
+  EXPECT_EQ(messageOf([] { parseMesh("a=2,b=0:data"); }),
+            "mesh \"a=2,b=0:data\": expected NAME=SIZE with SIZE at least 1, "
+            "got \"b=0:data\"");
+  for (const char *text : {"", "a", "=2", "a=", "a=2x", "a=2,", "a=:data",
+                           "a=99999999999999999999"})
+    EXPECT_NE(messageOf([&] { parseMesh(text); }).find("expected NAME=SIZE"),
+              std::string::npos)
+        << text;
+  EXPECT_EQ(messageOf([] { parseMesh("a=2:"); }),
+            "mesh \"a=2:\": the kind of an axis is data or tensor, got \"\"");
+}
