@@ -176,7 +176,7 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather", "AllGather", "", "dim", "
   }];
   let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$dim,
-      OptionalAttr<StrAttr>:$serves);
+      OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
@@ -201,7 +201,7 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter", "ReduceScatter", 
   }];
   let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
       FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
-      DefaultValuedAttr<I64Attr, "0">:$dim, OptionalAttr<StrAttr>:$serves);
+      DefaultValuedAttr<I64Attr, "0">:$dim, OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
@@ -224,7 +224,7 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce", "AllReduce", "kind", "", 
   }];
   let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
       FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
-      OptionalAttr<StrAttr>:$serves);
+      OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     `` $kind $inputs `on` $mesh `` custom<Axes>($axes) attr-dict `:` type($inputs) `->` type($results)
@@ -254,7 +254,7 @@ def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all", "AllToAll", "", "join", "s
   }];
   let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, I64Attr:$split, I64Attr:$join,
-      OptionalAttr<StrAttr>:$serves);
+      OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     $inputs `on` $mesh `` custom<Axes>($axes) `split` $split `join` $join attr-dict `:` type($inputs) `->` type($results)

@@ -166,7 +166,7 @@ private:
   }
 
   static bool isLabel(StringRef attribute) {
-    return attribute == nn::kModuleAttr || attribute == dist::kAddressAttr ||
+    return attribute == nn::kModuleAttr || attribute == dist::kOriginAttr ||
            attribute == dist::kMembersAttr ||
            attribute == dist::kDecisionAttr ||
            attribute == dist::kParametersAttr || attribute == "serves";

@@ -93,8 +93,8 @@ private:
       served = nn::shortParameterName(parameter);
     }
     if (!served.empty())
-      serves = builder.getStringAttr(
-          nn::inPhase(nn::phaseOf(served, backward), served));
+      serves = OriginAttr::get(builder.getContext(),
+                               Origin{phaseOf(served, backward), served, {}});
   }
 
   /// Says on a collective which parameter it moves.
@@ -286,7 +286,7 @@ private:
   OpBuilder builder;
   nn::ModuleScope scope;
   Location location;
-  StringAttr serves;
+  OriginAttr serves;
   ArrayAttr parameters;
   bool isGradient, widenSums;
 };

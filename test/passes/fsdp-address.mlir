@@ -5,27 +5,27 @@
 // those of no parameter and ops that compute after their module, and at the root
 // after nothing. Casts, moves, reads and constants have no address.
 // CHECK-LABEL: func.func @train
-// CHECK-NOT: fsdp.address
-// CHECK: fsdp.all_gather {{.*}}fsdp.address = "fwd layers.0.wq all_gather"
-// CHECK-NEXT: fsdp.all_gather {{.*}}fsdp.address = "fwd layers.0.wq.bias all_gather"
+// CHECK-NOT: fsdp.origin
+// CHECK: fsdp.all_gather {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.0.wq all_gather">
+// CHECK-NEXT: fsdp.all_gather {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.0.wq.bias all_gather">
 // CHECK-NEXT: nn.cast %{{[^"]*}} :
-// CHECK-NEXT: nn.linear {{.*}}fsdp.address = "fwd layers.0.wq linear"
+// CHECK-NEXT: nn.linear {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.0.wq linear">
 // CHECK-NEXT: nn.reshape %{{[^"]*}} :
 // The second op of a name is numbered, as the second call of a module is.
-// CHECK: nn.silu {{.*}}fsdp.address = "fwd layers.0 silu"
-// CHECK-NEXT: nn.silu {{.*}}fsdp.address = "fwd layers.0 silu#2"
-// CHECK-NEXT: nn.silu {{.*}}fsdp.address = "fwd layers.0#2 silu"
-// CHECK-NEXT: fsdp.all_reduce {{.*}}fsdp.address = "fwd layers.0 all_reduce"
-// CHECK-NEXT: nn.sum {{.*}}fsdp.address = "fwd sum"
+// CHECK: nn.silu {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.0 silu">
+// CHECK-NEXT: nn.silu {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.0 silu#2">
+// CHECK-NEXT: nn.silu {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.0#2 silu">
+// CHECK-NEXT: fsdp.all_reduce {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.0 all_reduce">
+// CHECK-NEXT: nn.sum {{.*}}fsdp.origin = #fsdp.origin<"fwd sum">
 // CHECK-NEXT: nn.seed %{{[^"]*}} :
-// CHECK: nn.silu_grad {{.*}}fsdp.address = "bwd layers.0 silu_grad"
-// CHECK-NEXT: nn.linear_input_grad {{.*}}fsdp.address = "bwd layers.0.wq dx"
-// CHECK-NEXT: nn.linear_weight_grad {{.*}}fsdp.address = "bwd layers.0.wq dw"
-// CHECK-NEXT: fsdp.reduce_scatter {{.*}}fsdp.address = "bwd layers.0.wq reduce_scatter"
+// CHECK: nn.silu_grad {{.*}}fsdp.origin = #fsdp.origin<"bwd layers.0 silu_grad">
+// CHECK-NEXT: nn.linear_input_grad {{.*}}fsdp.origin = #fsdp.origin<"bwd layers.0.wq dx">
+// CHECK-NEXT: nn.linear_weight_grad {{.*}}fsdp.origin = #fsdp.origin<"bwd layers.0.wq dw">
+// CHECK-NEXT: fsdp.reduce_scatter {{.*}}fsdp.origin = #fsdp.origin<"bwd layers.0.wq reduce_scatter">
 // The optimizer is a phase of its own.
-// CHECK-NEXT: nn.abs_max {{.*}}fsdp.address = "update optimizer.gradient_maximum abs_max"
+// CHECK-NEXT: nn.abs_max {{.*}}fsdp.origin = #fsdp.origin<"update optimizer.gradient_maximum abs_max">
 // CHECK-NEXT: nn.gradient
-// CHECK-NOT: fsdp.address
+// CHECK-NOT: fsdp.origin
 fsdp.mesh @mesh ["dp_shard" = 2]
 nn.parameter @layers.0.wq.weight : tensor<8x8xf32> init #nn.zeros
 nn.parameter @layers.0.wq.bias : tensor<8xf32> init #nn.zeros

@@ -5,11 +5,11 @@
 // What the plan decides about an op stands on it, and what of a gather's clone.
 // The head stays gathered, so that it has none.
 // CHECK-LABEL: func.func @train
-// CHECK: fsdp.all_gather {{.*}}fsdp.address = "fwd tok all_gather", fsdp.decision = #fsdp.decision<bucket = "tok", overlap = true, prefetch = 1
-// CHECK: nn.linear {{.*}}fsdp.address = "fwd layers.0.w1 linear", fsdp.decision = #fsdp.decision<>
-// CHECK: nn.silu {{.*}}fsdp.address = "fwd layers.0 silu", fsdp.decision = #fsdp.decision<recompute = true>
-// CHECK: fsdp.all_gather {{.*}}fsdp.address = "fwd layers.1.w1 all_gather", fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding", recompute = true, again = <bucket = "layers.1", overlap = true, prefetch = 1>>
-// CHECK: fsdp.all_gather {{.*}}fsdp.address = "fwd output all_gather", fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, prefetch = 1>
+// CHECK: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "tok", overlap = true, prefetch = 1{{.*}}fsdp.origin = #fsdp.origin<"fwd tok all_gather">
+// CHECK: nn.linear {{.*}}fsdp.decision = #fsdp.decision<>, fsdp.origin = #fsdp.origin<"fwd layers.0.w1 linear">
+// CHECK: nn.silu {{.*}}fsdp.decision = #fsdp.decision<recompute = true>, fsdp.origin = #fsdp.origin<"fwd layers.0 silu">
+// CHECK: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding", recompute = true, again = <bucket = "layers.1", overlap = true, prefetch = 1>>, fsdp.origin = #fsdp.origin<"fwd layers.1.w1 all_gather">
+// CHECK: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, prefetch = 1>, fsdp.origin = #fsdp.origin<"fwd output all_gather">
 // CHECK: nn.seed
 // CHECK: fsdp.reduce_scatter {{.*}}fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, defer = 1>
 
@@ -17,10 +17,10 @@
 // of a value none.
 // RUN: fsdp-opt %t.planned.mlir --fsdp-remat --fsdp-bucket --fsdp-overlap -o %t.scheduled.mlir
 // RUN: FileCheck %s --check-prefix=SCHEDULED < %t.scheduled.mlir
-// SCHEDULED: fsdp.all_gather {{.*}}fsdp.address = "fwd layers.1 all_gather", fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding">
+// SCHEDULED: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding">, {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.1 all_gather">
 // SCHEDULED: nn.seed
-// SCHEDULED: fsdp.all_gather {{.*}}fsdp.address = "again layers.1 all_gather", fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1>
-// SCHEDULED: nn.silu {{.*}}{fsdp.address = "again layers.0 silu"
+// SCHEDULED: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1>, {{.*}}fsdp.origin = #fsdp.origin<"again layers.1 all_gather">
+// SCHEDULED: nn.silu {{.*}}{fsdp.origin = #fsdp.origin<"again layers.0 silu">
 
 // Below the schedule nothing has decisions.
 // RUN: fsdp-opt %t.scheduled.mlir --exec-lower="target=test" -o %t.exec.mlir
@@ -48,7 +48,7 @@
 // SOME: error: 'fsdp.all_gather' op has no 'fsdp.decision', though other ops have one; write #fsdp.decision<> on it, or let fsdp-plan decide about all
 
 // fsdp-plan writes them anew, from the rules.
-// RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.address = "[^"]*"\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir
+// RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.origin = #fsdp.origin<"[^"]*">\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir
 // RUN: cmp %t.planned.mlir %t.anew.mlir
 
 // A plan that was written by hand, without fsdp-plan, is all that is decided;

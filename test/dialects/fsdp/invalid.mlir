@@ -602,10 +602,10 @@ func.func @f(%x: tensor<4x4xf32>) {
 
 // -----
 
-// fsdp.address: what a plan calls an op.
+// fsdp.origin: what a plan calls an op.
 func.func @program(%x: tensor<4xf32>) {
-  // expected-error @+1 {{needs 'fsdp.address' to be a string}}
-  %y = nn.silu %x {fsdp.address = 3 : i64} : tensor<4xf32>
+  // expected-error @+1 {{needs 'fsdp.origin' to be the #fsdp.origin of an op}}
+  %y = nn.silu %x {fsdp.origin = "fwd silu"} : tensor<4xf32>
   return
 }
 
@@ -614,8 +614,8 @@ func.func @program(%x: tensor<4xf32>) {
 // fsdp.members: of a collective, one per operand.
 fsdp.mesh @mesh ["a" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{needs 'fsdp.members' to be one string per operand of a collective}}
-  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.members = ["x", "y"]} : tensor<4xf32> -> tensor<8xf32>
+  // expected-error @+1 {{needs 'fsdp.members' to be one #fsdp.origin of an op per operand of a collective}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.members = [#fsdp.origin<"fwd x all_gather">, #fsdp.origin<"fwd y all_gather">]} : tensor<4xf32> -> tensor<8xf32>
   return
 }
 

@@ -1,4 +1,4 @@
-//===- PlanTest.cpp - Plans and addresses as text -------------------------===//
+//===- PlanTest.cpp - Plans as text -------------------------===//
 #include "fsdp/Schedule/Decisions.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -10,18 +10,6 @@ using namespace fsdp;
 using namespace fsdp::schedule;
 
 namespace {
-
-TEST(Address, HasThreeParts) {
-  EXPECT_EQ(makeAddress(nn::Phase::Forward, "layers.3.wq", "linear"),
-            "fwd layers.3.wq linear");
-  EXPECT_EQ(makeAddress(nn::Phase::Backward, "", "sum"), "bwd sum");
-  EXPECT_EQ(addressAgain("fwd layers.3.wq all_gather"),
-            "again layers.3.wq all_gather");
-  EXPECT_EQ(pathOf("bwd layers.3.wq dw").str(), "layers.3.wq");
-  EXPECT_EQ(pathOf("bwd sum").str(), "");
-  EXPECT_EQ(roleOf("fwd layers.3 rotary#2").str(), "rotary#2");
-  EXPECT_EQ(roleOf("fwd sum").str(), "sum");
-}
 
 /// A module that gathers each of `parameters` and multiplies by it.
 OwningOpRef<ModuleOp> gathering(MLIRContext &context,
@@ -87,7 +75,7 @@ TEST(Plan, NamesAreNoGlobs) {
   ASSERT_FALSE(static_cast<bool>(error)) << llvm::toString(std::move(error));
   for (const auto &entry : points.all())
     EXPECT_TRUE(decisions[entry.first] == other[entry.first])
-        << entry.first.str() << "\n"
+        << entry.first.getText().str() << "\n"
         << toJSON(whole);
 }
 
