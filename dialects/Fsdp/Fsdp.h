@@ -20,8 +20,9 @@ inline constexpr llvm::StringLiteral kLocalAttr = "fsdp.local";
 /// Module attribute: the schedule plan in force (an array of rules, see
 /// include/fsdp/Schedule/Plan.h).
 inline constexpr llvm::StringLiteral kPlanAttr = "fsdp.plan";
-/// Discardable attribute of a collective: the parameters it moves, one per
-/// operand, in order. Set by fsdp-expand, kept by fsdp-bucket.
+/// Discardable attribute of a collective: the symbols of the parameters
+/// that it moves, one per operand, in order. Set by fsdp-expand, kept by
+/// fsdp-bucket.
 inline constexpr llvm::StringLiteral kParametersAttr = "fsdp.parameters";
 
 /// Discardable attribute of an op that a plan can name: a #fsdp.origin, whose

@@ -11,7 +11,7 @@ StringRef fsdp::dist::firstParameterOf(Operation *op) {
   auto parameters = op->getAttrOfType<ArrayAttr>(kParametersAttr);
   if (!parameters || parameters.empty())
     return {};
-  auto first = dyn_cast<StringAttr>(parameters[0]);
+  auto first = dyn_cast<FlatSymbolRefAttr>(parameters[0]);
   return first ? first.getValue() : StringRef();
 }
 

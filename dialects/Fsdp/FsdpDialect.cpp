@@ -132,7 +132,8 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
            << kPlanAttr << "' to be an array of rules on the module";
   }
   if (name == kParametersAttr)
-    return verifyList(op, attribute, llvm::IsaPred<StringAttr>, "string");
+    return verifyList(op, attribute, llvm::IsaPred<FlatSymbolRefAttr>,
+                      "symbol of a parameter");
   if (name == kMembersAttr)
     return verifyList(op, attribute, isOriginOfOp, "#fsdp.origin of an op");
   if (name == kOriginAttr) {

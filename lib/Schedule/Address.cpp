@@ -6,8 +6,8 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::schedule;
 
-dist::OriginAttr fsdp::schedule::originOf(MLIRContext *context,
-                                          StringRef address) {
+dist::OriginAttr fsdp::schedule::parseAddress(MLIRContext *context,
+                                              StringRef address) {
   llvm::Expected<dist::Origin> origin = dist::parseOrigin(address);
   if (origin)
     return dist::OriginAttr::get(context, *origin);

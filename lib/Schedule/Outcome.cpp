@@ -188,8 +188,9 @@ private:
     if (!isa<MemoryEffectOpInterface>(op))
       return;
     for (NamedAttribute attribute : op.getAttrs())
-      attribute.getValue().walk(
-          [&](FlatSymbolRefAttr symbol) { visit(symbol.getValue()); });
+      if (!isLabel(attribute.getName().getValue()))
+        attribute.getValue().walk(
+            [&](FlatSymbolRefAttr symbol) { visit(symbol.getValue()); });
   }
 
   void addWrite(Operation &op, Digest term) {

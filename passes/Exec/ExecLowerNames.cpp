@@ -21,7 +21,7 @@ void ProgramLowering::nameMoved(Operation *collective, ValueRange results) {
     return;
   for (auto [name, input, result] :
        llvm::zip(names, collective->getOperands(), results)) {
-    StringRef parameter = cast<StringAttr>(name).getValue();
+    StringRef parameter = cast<FlatSymbolRefAttr>(name).getValue();
     parameters.try_emplace(input, parameter);
     parameters.try_emplace(result, parameter);
   }

@@ -89,7 +89,7 @@ private:
   void label(StringAttr parameter) {
     StringRef served = nn::modulePathOf(op);
     if (parameter) {
-      parameters = builder.getArrayAttr(parameter);
+      parameters = builder.getArrayAttr(FlatSymbolRefAttr::get(parameter));
       served = nn::shortParameterName(parameter);
     }
     if (!served.empty())

@@ -178,7 +178,8 @@ private:
   /// The op of the block that has an address or holds the one that has it. Null
   /// if this program has none.
   Operation *find(StringRef address) {
-    dist::OriginAttr origin = schedule::originOf(builder.getContext(), address);
+    dist::OriginAttr origin =
+        schedule::parseAddress(builder.getContext(), address);
     if (!origin)
       return nullptr;
     Operation *op = program.addresses.find(origin);

@@ -378,12 +378,12 @@ func.func @names(%x: tensor<2x8xbf16> {nn.name = "x"}) -> (tensor<2x8xbf16> {nn.
   %s2 = nn.read @layers.1.w2.weight : tensor<4x8xf32>
   %c1 = nn.cast %s1 : tensor<4x8xf32> to tensor<4x8xbf16>
   %c2 = nn.cast %s2 : tensor<4x8xf32> to tensor<4x8xbf16>
-  %w:2 = fsdp.all_gather %c1, %c2 on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.1.w1.weight", "layers.1.w2.weight"], serves = #fsdp.origin<all "fwd layers.1">} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
+  %w:2 = fsdp.all_gather %c1, %c2 on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.1.w1.weight, @layers.1.w2.weight], serves = #fsdp.origin<all "fwd layers.1">} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
   %h = nn.linear %x, %w#0 : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
   %z = nn.linear %h, %w#1 : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
   %y = nn.add %h, %z : tensor<2x8xbf16>
   %dw = nn.matmul %h, %x {transpose_lhs} : tensor<2x8xbf16>, tensor<2x8xbf16> -> tensor<8x8xbf16>
-  %r = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.1.w1.weight"]} : tensor<8x8xbf16> -> tensor<4x8xf32>
+  %r = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.1.w1.weight]} : tensor<8x8xbf16> -> tensor<4x8xf32>
   nn.gradient @layers.1.w1.weight, %r : tensor<4x8xf32>
   return %y : tensor<2x8xbf16>
 }
@@ -487,7 +487,7 @@ func.func @evaluate(%x: tensor<4x8xbf16> {nn.name = "x"}) -> (tensor<4x8xbf16> {
   %v = nn.read @v : tensor<4x8xf32>
   %c = nn.cast %w : tensor<4x8xf32> to tensor<4x8xbf16>
   %d = nn.cast %v : tensor<4x8xf32> to tensor<4x8xbf16>
-  %g:2 = fsdp.all_gather %c, %d on @mesh["dp"] dim 0 {fsdp.origin = #fsdp.origin<"fwd layers.0 all_gather">, fsdp.parameters = ["w", "v"]} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
+  %g:2 = fsdp.all_gather %c, %d on @mesh["dp"] dim 0 {fsdp.origin = #fsdp.origin<"fwd layers.0 all_gather">, fsdp.parameters = [@w, @v]} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
   %a, %m = nn.fusion (%x) : (tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<4x8xf32>) {
   ^bb0(%i: tensor<4x8xbf16>):
     %s = nn.add %i, %i {fsdp.origin = #fsdp.origin<"fwd layers.0 add">} : tensor<4x8xbf16>

@@ -34,8 +34,8 @@ func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name =
   %sb = nn.read @layers.0.wq.bias : tensor<8xf32>
   %p = nn.slice %s [0, 0] : tensor<8x8xf32> to tensor<4x8xf32>
   %q = nn.slice %sb [0] : tensor<8xf32> to tensor<4xf32>
-  %w = fsdp.all_gather %p on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
-  %b = fsdp.all_gather %q on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.bias"]} : tensor<4xf32> -> tensor<8xf32>
+  %w = fsdp.all_gather %p on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.0.wq.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
+  %b = fsdp.all_gather %q on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.0.wq.bias]} : tensor<4xf32> -> tensor<8xf32>
   %wc = nn.cast %w : tensor<8x8xf32> to tensor<8x8xf32>
   %h = nn.linear %x, %wc bias %b {nn.module = "layers.0.wq"} : tensor<2x8xf32>, tensor<8x8xf32>, tensor<8xf32> -> tensor<2x8xf32>
   %r = nn.reshape %h : tensor<2x8xf32> to tensor<16xf32>
@@ -50,7 +50,7 @@ func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name =
   %d0 = nn.silu_grad %r2, %d {nn.module = "layers.0"} : tensor<2x8xf32>
   %dx = nn.linear_input_grad %d0, %wc {nn.module = "layers.0.wq"} : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
   %dw = nn.linear_weight_grad %d0, %x {nn.module = "layers.0.wq"} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-  %g = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+  %g = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.0.wq.weight]} : tensor<8x8xf32> -> tensor<4x8xf32>
   %m = nn.abs_max %g {nn.module = "optimizer.gradient_maximum"} : tensor<4x8xf32> -> tensor<f32>
   nn.gradient @layers.0.wq.weight, %dw : tensor<8x8xf32>
   return %loss : tensor<f32>

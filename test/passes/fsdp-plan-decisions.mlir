@@ -60,7 +60,7 @@ module attributes {fsdp.plan = [{match = ["* w all_gather"], overlap = true, sta
   nn.parameter @w.weight : tensor<4x8xf32> init #nn.zeros
   func.func @f(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y"}) {
     %s = nn.read @w.weight : tensor<4x8xf32>
-    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["w.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@w.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
     %a = nn.silu %x {nn.module = "first"} : tensor<2x8xf32>
     %y = nn.linear %a, %w {nn.module = "last"} : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     return %y : tensor<2x8xf32>

@@ -22,8 +22,9 @@ namespace fsdp::schedule {
 /// Whether a plan can name ops like this one.
 bool hasAddress(mlir::Operation *op);
 
-/// The origin of an address; null if that is none.
-dist::OriginAttr originOf(mlir::MLIRContext *context, llvm::StringRef address);
+/// The origin that an address is the words of; null if it is none.
+dist::OriginAttr parseAddress(mlir::MLIRContext *context,
+                              llvm::StringRef address);
 
 /// The origins of a program's ops, also of those inside fsdp.async and
 /// nn.fusion: as written on them, else made here. No two are equal.

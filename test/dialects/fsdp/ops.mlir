@@ -30,12 +30,12 @@ func.func @redistributes(%s: tensor<7x8xf32>) {
 // Variadic collectives: a bucket. Over 4 ranks 16 rows are shards of 4, and 7
 // elements shards of 2.
 // CHECK-LABEL: func.func @collectives
-// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = #fsdp.origin<all "fwd layers.0">} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
+// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@a, @b], serves = #fsdp.origin<all "fwd layers.0">} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
 // CHECK: fsdp.reduce_scatter sum %[[G]]#0, %[[G]]#1 on @mesh["dp_shard"] dim 0 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
 // CHECK: fsdp.all_reduce max %{{.*}} on @mesh["dp_shard":(2)2] : tensor<16x8xbf16> -> tensor<16x8xf32>
 // CHECK: fsdp.all_reduce sum %{{.*}} on @mesh["dp_replicate", "dp_shard"] : tensor<2xi64> -> tensor<2xi64>
 func.func @collectives(%a: tensor<4x8xf32>, %b: tensor<2xf32>, %c: tensor<16x8xbf16>, %d: tensor<2xi64>) {
-  %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = #fsdp.origin<all "fwd layers.0">} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
+  %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@a, @b], serves = #fsdp.origin<all "fwd layers.0">} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
   %s:2 = fsdp.reduce_scatter sum %g#0, %g#1 on @mesh["dp_shard"] dim 0 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
   %m = fsdp.all_reduce max %c on @mesh["dp_shard":(2)2] : tensor<16x8xbf16> -> tensor<16x8xf32>
   %i = fsdp.all_reduce sum %d on @mesh["dp_replicate", "dp_shard"] : tensor<2xi64> -> tensor<2xi64>

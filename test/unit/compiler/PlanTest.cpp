@@ -21,9 +21,9 @@ OwningOpRef<ModuleOp> gathering(MLIRContext &context,
     text += "nn.parameter " + name + " : tensor<4x4xf32> init #nn.zeros\n";
     body += "%w" + n +
             " = fsdp.all_gather %s on @mesh[\"dp\"] dim 0 "
-            "{fsdp.parameters = [\"" +
-            parameter +
-            "\"]} : tensor<2x4xf32> -> "
+            "{fsdp.parameters = [" +
+            name +
+            "]} : tensor<2x4xf32> -> "
             "tensor<4x4xf32>\n%x" +
             std::to_string(i + 1) + " = nn.linear %x" + n + ", %w" + n +
             " : tensor<2x4xf32>, tensor<4x4xf32> -> "
