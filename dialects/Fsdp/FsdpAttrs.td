@@ -133,7 +133,9 @@ def Fsdp_OriginAttr : AttrDef<Fsdp_Dialect, "Origin"> {
 /// What a collective is for.
 def Fsdp_ServesAttr : ConfinedAttr<Fsdp_OriginAttr, [
     AttrConstraint<CPred<"::llvm::cast<::fsdp::dist::OriginAttr>($_self).getOp().empty()">,
-                   "of all of a path, without an op">]>;
+                   "without an op">]> {
+  let summary = "a #fsdp.origin of all of a path, without an op";
+}
 
 def Fsdp_DecisionAttr : AttrDef<Fsdp_Dialect, "Decision"> {
   let mnemonic = "decision";

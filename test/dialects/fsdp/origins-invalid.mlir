@@ -57,7 +57,7 @@ func.func @program(%x: tensor<4xf32>) {
 // What a collective serves has no op.
 fsdp.mesh @mesh ["a" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{attribute 'serves' failed to satisfy constraint}}
+  // expected-error @+1 {{attribute 'serves' failed to satisfy constraint: a #fsdp.origin of all of a path, without an op}}
   %g = fsdp.all_gather %s on @mesh["a"] dim 0 {serves = #fsdp.origin<"fwd layers.3 all_gather">} : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -67,7 +67,7 @@ func.func @program(%s: tensor<4xf32>) {
 // A string is none.
 fsdp.mesh @mesh ["a" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{attribute 'serves' failed to satisfy constraint}}
+  // expected-error @+1 {{attribute 'serves' failed to satisfy constraint: a #fsdp.origin of all of a path, without an op}}
   %g = fsdp.all_gather %s on @mesh["a"] dim 0 {serves = "fwd layers.3"} : tensor<4xf32> -> tensor<8xf32>
   return
 }
