@@ -190,7 +190,7 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
     // becomes
     %s = nn.read @w : tensor<4x4xf32>
     %c = nn.cast %s : tensor<4x4xf32> to tensor<4x4xbf16>
-    %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {…, serves = "fwd w"} : tensor<4x4xbf16> -> tensor<8x4xbf16>
+    %w = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {…, serves = #fsdp.origin<all "fwd w">} : tensor<4x4xbf16> -> tensor<8x4xbf16>
     ```
 
     With `widen-sums` the sender widens, for a library that adds in the type that

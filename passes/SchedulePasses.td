@@ -12,20 +12,21 @@ def Address : Pass<"fsdp-address", "::mlir::func::FuncOp"> {
   let summary = "Writes down the address of every op that a plan can name";
   let description = [{
     An address says in which phase of the program, in which module and as what an
-    op computes:
+    op computes. It is the words of the op's `#fsdp.origin`:
 
     ```mlir
-    %y = nn.linear %x, %w {fsdp.address = "fwd layers.3.attention.wq linear", …}
-    %g = fsdp.all_gather %s … {fsdp.address = "fwd layers.3.attention.wq all_gather", …}
-    %d = nn.linear_weight_grad %c, %x {fsdp.address = "bwd layers.3.attention.wq dw", …}
+    %y = nn.linear %x, %w {fsdp.origin = #fsdp.origin<"fwd layers.3.attention.wq linear">, …}
+    %g = fsdp.all_gather %s … {fsdp.origin = #fsdp.origin<"fwd layers.3.attention.wq all_gather">, …}
+    %d = nn.linear_weight_grad %c, %x {fsdp.origin = #fsdp.origin<"bwd layers.3.attention.wq dw">, …}
     ```
 
     - The phase is `fwd` or `bwd` (before or behind nn.seed), `again` for what
       fsdp-remat computes a second time, or `update` for the optimizer.
     - The path is the module of the op, or the parameter that a collective moves;
       ops of the root have none.
-    - The role is the op's mnemonic, but `dx` and `dw` for the gradients of inputs
-      and weights; of several ops with the same name the second is `rotary#2`.
+    - The op is called by its mnemonic, but `dx` and `dw` for the gradients of
+      inputs and weights; of several ops with the same name the second is
+      `rotary#2`.
 
     Collectives have one, and ops that compute; casts, moves of elements, reads and
     constants have none. No two ops of a program have the same. Later passes keep

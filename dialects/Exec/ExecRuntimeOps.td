@@ -387,7 +387,7 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     Example:
     ```mlir
     %t = exec.collective all_gather on gather (%s : memref<4x8xf32>) outs(%w : memref<16x8xf32>)
-        over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
+        over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.0">} -> !exec.token
     ```
 
     An all_reduce may have one buffer as input and output i.
@@ -405,7 +405,7 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
   let params = (ins Fsdp_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
       TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
       DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
-      OptionalAttr<StrAttr>:$serves, UnitAttr:$fast);
+      OptionalAttr<Fsdp_ServesAttr>:$serves, UnitAttr:$fast);
   let results = (outs Optional<Exec_TokenType>:$token);
   let formatInFront = "`` $kind";
   let formatOfParams = "`over` $mesh `` custom<Axes>($axes)";

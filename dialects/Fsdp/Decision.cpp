@@ -190,10 +190,8 @@ static bool isAbout(DecidedOps ops, Operation *op) {
                           op->getNumResults() > 0 && isMemoryEffectFree(op));
   case DecidedOps::Collectives:
     return collective;
-  case DecidedOps::ParameterCollectives: {
-    auto parameters = op->getAttrOfType<ArrayAttr>(kParametersAttr);
-    return collective && parameters && !parameters.empty();
-  }
+  case DecidedOps::ParameterCollectives:
+    return collective && !firstParameterOf(op).empty();
   case DecidedOps::Gathers:
     return collective && collective.isGather();
   case DecidedOps::Reductions:

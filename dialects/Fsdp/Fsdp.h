@@ -6,6 +6,7 @@
 #ifndef FSDP_DIALECTS_FSDP_FSDP_H
 #define FSDP_DIALECTS_FSDP_FSDP_H
 
+#include "dialects/Fsdp/Origin.h"
 #include "dialects/NN/NN.h"
 #include "fsdp/Config/MeshOption.h"
 
@@ -20,15 +21,17 @@ inline constexpr llvm::StringLiteral kLocalAttr = "fsdp.local";
 /// Module attribute: the schedule plan in force (an array of rules, see
 /// include/fsdp/Schedule/Plan.h).
 inline constexpr llvm::StringLiteral kPlanAttr = "fsdp.plan";
-/// Discardable attribute of a collective: the parameters it moves, one string
-/// per operand, in order. Set by fsdp-expand, kept by fsdp-bucket.
+/// Discardable attribute of a collective: the symbols of the parameters
+/// that it moves, one per operand, in order. Set by fsdp-expand, kept by
+/// fsdp-bucket.
 inline constexpr llvm::StringLiteral kParametersAttr = "fsdp.parameters";
 
-/// Discardable attribute of an op that a plan can name: its address, see
-/// include/fsdp/Schedule/Address.h. Set by fsdp-address.
-inline constexpr llvm::StringLiteral kAddressAttr = "fsdp.address";
-/// Discardable attribute of a collective that fsdp-bucket made: the addresses
-/// of those that it carries, one string per operand, in order.
+/// Discardable attribute of an op that a plan can name: a #fsdp.origin, whose
+/// words are the op's address, see include/fsdp/Schedule/Address.h. Set by
+/// fsdp-address.
+inline constexpr llvm::StringLiteral kOriginAttr = "fsdp.origin";
+/// Discardable attribute of a collective that fsdp-bucket made: the origins of
+/// those that it carries, one per operand, in order.
 inline constexpr llvm::StringLiteral kMembersAttr = "fsdp.members";
 /// Discardable attribute of an op that something can be decided about: a
 /// #fsdp.decision, see dialects/Fsdp/Decision.h. Set by fsdp-plan.
@@ -103,6 +106,16 @@ int64_t wireBytesOf(CollectiveKind kind, mlir::TypeRange operands,
 #include "dialects/Fsdp/FsdpOps.h.inc"
 
 namespace fsdp::dist {
+
+/// The first parameter that a collective moves; empty if none.
+llvm::StringRef firstParameterOf(mlir::Operation *op);
+
+/// What fsdp.origin of `op` says; null if it has none.
+OriginAttr originOf(mlir::Operation *op);
+
+/// What is all of a path in each of `origins`, as one: with a star where the
+/// paths differ. Null if the phases do.
+OriginAttr commonOrigin(llvm::ArrayRef<OriginAttr> origins);
 
 inline mlir::RankedTensorType tensorOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());

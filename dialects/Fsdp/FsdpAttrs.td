@@ -103,6 +103,51 @@ def Fsdp_PlacementAttr : AttrDef<Fsdp_Dialect, "Placement"> {
   }];
 }
 
+def Fsdp_OriginAttr : AttrDef<Fsdp_Dialect, "Origin"> {
+  let mnemonic = "origin";
+  let summary = "Where in a program something comes from: phase, path and op";
+  let description = [{
+    As `fsdp.origin` of an op it is what plans call the op, its *address*. The
+    words are the same in plans, artifacts and messages: a phase (`fwd`,
+    `again`, `bwd` or `update`), the path of a module, parameter or bucket, and
+    an op with the number that tells it from others of its name. With `all` in
+    front there is no op, and the origin is everything of the path: what a
+    collective `serves`.
+
+    Example:
+    ```mlir
+    %y = nn.linear %x, %w {fsdp.origin = #fsdp.origin<"fwd layers.3.attention.wq linear">, …}
+    %r = nn.rotary %q, %t {fsdp.origin = #fsdp.origin<"fwd layers.3.attention rotary#2">, …}
+    %s = nn.sum %y [0, 1] {fsdp.origin = #fsdp.origin<"fwd sum">, …} // of no module
+    %g = fsdp.all_gather %p … {serves = #fsdp.origin<all "fwd layers.3">, …}
+    ```
+
+    Constraints: 1. it begins with one of the four phases; 2. a path that is
+    written, or that `all` stands in front of, is not empty; 3. the op has a
+    name; 4. its number is from 2 to 2^32 - 1, without zeros in front.
+  }];
+  let parameters = (ins "::fsdp::dist::Phase":$phase, StringRefParameter<>:$path,
+      StringRefParameter<>:$op, "unsigned":$index,
+      StringRefParameter<"the words, made of the others">:$text);
+  let skipDefaultBuilders = 1;
+  let builders = [AttrBuilder<(ins "const ::fsdp::dist::Origin &":$origin), [{
+    return $_get($_ctxt, origin.phase, origin.path, origin.op, origin.index, origin.str());
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    Origin getOrigin() const { return {getPhase(), getPath(), getOp(), getIndex()}; }
+    /// The same thing computed again in the backward pass.
+    OriginAttr again() const { return get(getContext(), getOrigin().again()); }
+  }];
+}
+
+/// What a collective is for.
+def Fsdp_ServesAttr : ConfinedAttr<Fsdp_OriginAttr, [
+    AttrConstraint<CPred<"::llvm::cast<::fsdp::dist::OriginAttr>($_self).getOp().empty()">,
+                   "without an op">]> {
+  let summary = "a #fsdp.origin of all of a path, without an op";
+}
+
 def Fsdp_DecisionAttr : AttrDef<Fsdp_Dialect, "Decision"> {
   let mnemonic = "decision";
   let summary = "What is decided about an op";

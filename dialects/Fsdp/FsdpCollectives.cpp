@@ -7,6 +7,14 @@ using namespace fsdp::dist;
 
 #include "dialects/Fsdp/FsdpInterfaces.cpp.inc"
 
+StringRef fsdp::dist::firstParameterOf(Operation *op) {
+  auto parameters = op->getAttrOfType<ArrayAttr>(kParametersAttr);
+  if (!parameters || parameters.empty())
+    return {};
+  auto first = dyn_cast<FlatSymbolRefAttr>(parameters[0]);
+  return first ? first.getValue() : StringRef();
+}
+
 /// What a rank sends if every one of the others gets one of `ranks` equal parts
 /// of `tensors`.
 static int64_t bytesToOthers(TypeRange tensors, int64_t ranks) {

@@ -102,16 +102,22 @@ LogicalResult FsdpDialect::verifyRegionResultAttribute(
   return verifyBoundary(op, attribute, function.getResultTypes()[result]);
 }
 
-/// One name per operand of a collective.
-static LogicalResult verifyNames(Operation *op, NamedAttribute attribute) {
-  auto names = dyn_cast<ArrayAttr>(attribute.getValue());
-  if (isa<CollectiveOpInterface>(op) && names &&
-      names.size() == op->getNumOperands() &&
-      llvm::all_of(names, llvm::IsaPred<StringAttr>))
+static bool isOriginOfOp(Attribute attribute) {
+  auto origin = dyn_cast<OriginAttr>(attribute);
+  return origin && !origin.getOp().empty();
+}
+
+/// A list of one attribute per operand of a collective; `what` is one.
+static LogicalResult verifyList(Operation *op, NamedAttribute attribute,
+                                llvm::function_ref<bool(Attribute)> isOne,
+                                StringRef what) {
+  auto list = dyn_cast<ArrayAttr>(attribute.getValue());
+  if (isa<CollectiveOpInterface>(op) && list &&
+      list.size() == op->getNumOperands() && llvm::all_of(list, isOne))
     return success();
   return op->emitOpError("needs '")
-         << attribute.getName().getValue()
-         << "' to be one string per operand of a collective";
+         << attribute.getName().getValue() << "' to be one " << what
+         << " per operand of a collective";
 }
 
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
@@ -125,12 +131,16 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs '")
            << kPlanAttr << "' to be an array of rules on the module";
   }
-  if (name == kParametersAttr || name == kMembersAttr)
-    return verifyNames(op, attribute);
-  if (name == kAddressAttr) {
-    if (isa<StringAttr>(attribute.getValue()))
+  if (name == kParametersAttr)
+    return verifyList(op, attribute, llvm::IsaPred<FlatSymbolRefAttr>,
+                      "symbol of a parameter");
+  if (name == kMembersAttr)
+    return verifyList(op, attribute, isOriginOfOp, "#fsdp.origin of an op");
+  if (name == kOriginAttr) {
+    if (isOriginOfOp(attribute.getValue()))
       return success();
-    return op->emitOpError("needs '") << kAddressAttr << "' to be a string";
+    return op->emitOpError("needs '")
+           << kOriginAttr << "' to be the #fsdp.origin of an op";
   }
   if (name == kDecisionAttr)
     return verifyDecision(op, attribute.getValue());

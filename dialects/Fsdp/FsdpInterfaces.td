@@ -25,10 +25,10 @@ def Fsdp_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"Name of the mesh.",
       "::mlir::FlatSymbolRefAttr", "getMeshAttr", (ins)>,
     InterfaceMethod<"Whose ranks take part.", "::mlir::ArrayAttr", "getAxes", (ins)>,
-    InterfaceMethod<[{What it is for: the pass of the program and the module or
-      parameter, "fwd layers.3"; null if nothing is said.}],
-      "::mlir::StringAttr", "getServesAttr", (ins)>,
-    InterfaceMethod<"", "void", "setServesAttr", (ins "::mlir::StringAttr":$serves)>,
+    InterfaceMethod<[{What it is for: the phase of the program and the module,
+      parameter or bucket, "fwd layers.3"; null if nothing is said.}],
+      "::fsdp::dist::OriginAttr", "getServesAttr", (ins)>,
+    InterfaceMethod<"", "void", "setServesAttr", (ins "::fsdp::dist::OriginAttr":$serves)>,
     InterfaceMethod<[{
       Bytes that one of `ranks` ranks sends to others, in the type that travels;
       INT64_MAX if there are more.

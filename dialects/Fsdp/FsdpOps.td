@@ -164,23 +164,27 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather", "AllGather", "", "dim", "
     | 0 | a0 | a0 a1 … |
     | 1 | a1 | a0 a1 … |
 
-    along dimension `dim`; padding is cut. `serves` names what it is for
-    ("fwd layers.3"), shown in profiles and remarks.
+    along dimension `dim`; padding is cut. `serves` is the origin that it is for
+    ("fwd layers.3"), shown in profiles and remarks, and `fsdp.parameters` has
+    the symbols of the parameters that it moves.
 
     Example:
     ```mlir
     %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0
+        {fsdp.parameters = [@layers.3.norm.weight, @layers.3.norm.bias], serves = #fsdp.origin<all "fwd layers.3">}
         : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
     ```
 
     Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
     of them have more than one rank; 2. as many results as operands, of
     the same element type; 3. result sizes are equal outside `dim`, and the
-    operand's size along `dim` is ceil(result size / parts).
+    operand's size along `dim` is ceil(result size / parts); 4. what it serves
+    has no op; 5. `fsdp.parameters`, if it is there, has one nn.parameter per
+    operand.
   }];
   let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$dim,
-      OptionalAttr<StrAttr>:$serves);
+      OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
@@ -205,7 +209,7 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter", "ReduceScatter", 
   }];
   let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
       FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
-      DefaultValuedAttr<I64Attr, "0">:$dim, OptionalAttr<StrAttr>:$serves);
+      DefaultValuedAttr<I64Attr, "0">:$dim, OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     `` $kind $inputs `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($inputs) `->` type($results)
@@ -228,7 +232,7 @@ def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce", "AllReduce", "kind", "", 
   }];
   let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
       FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
-      OptionalAttr<StrAttr>:$serves);
+      OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     `` $kind $inputs `on` $mesh `` custom<Axes>($axes) attr-dict `:` type($inputs) `->` type($results)
@@ -258,7 +262,7 @@ def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all", "AllToAll", "", "join", "s
   }];
   let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, I64Attr:$split, I64Attr:$join,
-      OptionalAttr<StrAttr>:$serves);
+      OptionalAttr<Fsdp_ServesAttr>:$serves);
   let results = (outs Res<Variadic<Fsdp_Tensor>, "", [MemAlloc]>:$results);
   let assemblyFormat = [{
     $inputs `on` $mesh `` custom<Axes>($axes) `split` $split `join` $join attr-dict `:` type($inputs) `->` type($results)

@@ -216,13 +216,27 @@ static LogicalResult verifyShardSize(Operation *op, RankedTensorType full,
          << " ranks must have size " << expected << " along dim " << dim;
 }
 
+/// What a collective names is there: the parameters that it moves, and the
+/// mesh, which is given.
+static FailureOr<MeshOp> verifyNames(CollectiveOpInterface op,
+                                     SymbolTableCollection &symbols) {
+  // What is no list of symbols is refused with the attribute.
+  if (auto parameters = op->getAttrOfType<ArrayAttr>(kParametersAttr))
+    for (Attribute one : parameters)
+      if (auto name = dyn_cast<FlatSymbolRefAttr>(one);
+          name && !symbols.lookupNearestSymbolFrom<nn::ParameterOp>(op, name)) {
+        op->emitOpError("moves ") << name << ", which is no nn.parameter";
+        return failure();
+      }
+  return verifyMeshAxes(op, op.getMeshAttr(), op.getAxes(), &symbols); // 1
+}
+
 /// What a collective gathers from or scatters to shards is cut in equal parts.
 template <typename CollectiveOp>
 static LogicalResult verifyShards(CollectiveOp op, ValueRange full,
                                   ValueRange shards,
                                   SymbolTableCollection &symbols) {
-  FailureOr<MeshOp> mesh =
-      verifyMeshAxes(op, op.getMeshAttr(), op.getAxes(), &symbols); // 1
+  FailureOr<MeshOp> mesh = verifyNames(op, symbols); // 1
   if (failed(mesh))
     return failure();
   int64_t parts = mesh->sizeOf(axisRefs(op.getAxes()));
@@ -281,13 +295,12 @@ LogicalResult AllReduceOp::verify() {
 }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  return verifyNames(*this, symbols); // 1
 }
 
 LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FailureOr<MeshOp> mesh =
-      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
-  if (failed(mesh) || failed(verifyBucket(*this)))               // 2
+  FailureOr<MeshOp> mesh = verifyNames(*this, symbols); // 1
+  if (failed(mesh) || failed(verifyBucket(*this)))      // 2
     return failure();
   int64_t parts = mesh->sizeOf(axisRefs(getAxes()));
   int64_t split = getSplit(), join = getJoin();

@@ -7,9 +7,6 @@ using namespace mlir;
 using namespace fsdp;
 
 static constexpr char kCall = '#';
-/// In the order of Phase.
-static constexpr llvm::StringLiteral kPhases[] = {"fwd ", "again ", "bwd ",
-                                                  "update "};
 
 static bool isNumber(StringRef component) {
   return !component.empty() && llvm::all_of(component, llvm::isDigit);
@@ -47,10 +44,17 @@ StringRef nn::blockOf(StringRef path) {
   return {};
 }
 
+/// "wq" of "layers.3.wq".
+static StringRef lastComponent(StringRef path) {
+  return path.drop_front(path.rfind('.') + 1);
+}
+
+StringRef nn::blockNumberOf(StringRef path) {
+  return lastComponent(blockOf(path));
+}
+
 StringRef nn::blockListOf(StringRef path) {
-  StringRef list = parentOf(blockOf(path));
-  size_t dot = list.rfind('.');
-  return dot == StringRef::npos ? list : list.drop_front(dot + 1);
+  return lastComponent(parentOf(blockOf(path)));
 }
 
 std::string nn::callPath(StringRef path, unsigned call) {
@@ -104,6 +108,17 @@ std::string nn::withoutNumbers(StringRef name) {
   return llvm::join(parts, ".");
 }
 
+static constexpr llvm::StringLiteral kLabel = ": ";
+
+std::string nn::labelOf(StringRef place, StringRef what) {
+  return (place + kLabel + what).str();
+}
+
+std::string nn::labelWithoutNumbers(StringRef label) {
+  StringRef place = label.take_front(label.find(kLabel));
+  return withoutNumbers(place) + label.drop_front(place.size()).str();
+}
+
 std::string nn::commonName(ArrayRef<StringRef> names) {
   StringRef first = names.front();
   if (llvm::all_equal(names))
@@ -145,27 +160,6 @@ bool nn::isFragment(StringRef name) {
   return (!after.empty() && llvm::isAlnum(after.front())) ||
          (!before.empty() && after.size() + before.size() < name.size() &&
           llvm::isAlnum(before.back()));
-}
-
-//===----------------------------------------------------------------------===//
-// Phases
-//===----------------------------------------------------------------------===//
-
-nn::Phase nn::phaseOf(StringRef path, bool behindSeed) {
-  if (firstComponent(path) == kOptimizerModule)
-    return Phase::Update;
-  return behindSeed ? Phase::Backward : Phase::Forward;
-}
-
-std::string nn::inPhase(Phase phase, StringRef name) {
-  return (kPhases[static_cast<unsigned>(phase)] + name).str();
-}
-
-StringRef nn::withoutPhase(StringRef name) {
-  for (StringRef phase : kPhases)
-    if (name.consume_front(phase))
-      break;
-  return name;
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,9 @@ namespace fsdp::nn {
 /// String attribute of an op of a program: the path of its module.
 inline constexpr llvm::StringLiteral kModuleAttr = "nn.module";
 
+/// Module of the optimizer's ops.
+inline constexpr llvm::StringLiteral kOptimizerModule = "optimizer";
+
 //===----------------------------------------------------------------------===//
 // Paths
 //===----------------------------------------------------------------------===//
@@ -42,6 +45,9 @@ llvm::StringRef firstComponent(llvm::StringRef path);
 /// "layers.3.attention.wq.weight"; empty if no component is a number.
 llvm::StringRef blockOf(llvm::StringRef path);
 
+/// The number of that block: "3"; empty outside of a numbered block.
+llvm::StringRef blockNumberOf(llvm::StringRef path);
+
 /// What the blocks of a list are called: "layers" for anything in "layers.3".
 /// Empty outside of a numbered block, and where the list has no name.
 llvm::StringRef blockListOf(llvm::StringRef path);
@@ -62,6 +68,12 @@ unsigned callOf(llvm::StringRef path);
 /// "layers.17.wq.weight" gives "layers.*.wq.weight".
 std::string withoutNumbers(llvm::StringRef name);
 
+/// What people call a buffer or work of `place`, a path or a name that begins
+/// with one: "layers.3.wq: linear".
+std::string labelOf(llvm::StringRef place, llvm::StringRef what);
+/// The same in any block: "layers.*.wq: linear".
+std::string labelWithoutNumbers(llvm::StringRef label);
+
 /// The text that all of `names` share, with a star where they differ:
 /// "layers.9.wq", "layers.10.wq" gives "layers.*.wq".
 std::string commonName(llvm::ArrayRef<llvm::StringRef> names);
@@ -73,29 +85,6 @@ llvm::StringRef withoutBlock(llvm::StringRef name);
 /// True if a star of commonName() stands for a part of a word: the names had
 /// nothing in common but their first or last letters.
 bool isFragment(llvm::StringRef name);
-
-//===----------------------------------------------------------------------===//
-// Phases
-//===----------------------------------------------------------------------===//
-
-/// Module of the optimizer's ops.
-inline constexpr llvm::StringLiteral kOptimizerModule = "optimizer";
-
-/// When something of a program is computed.
-enum class Phase {
-  Forward,  ///< "fwd": before nn.seed
-  Again,    ///< "again": as in the forward pass, a second time, behind nn.seed
-  Backward, ///< "bwd": behind nn.seed
-  Update,   ///< "update": what the optimizer does
-};
-
-/// The phase of an op of module `path`.
-Phase phaseOf(llvm::StringRef path, bool behindSeed);
-
-/// "fwd layers.3".
-std::string inPhase(Phase phase, llvm::StringRef name);
-/// The inverse: "layers.3". A name without a phase stays what it is.
-llvm::StringRef withoutPhase(llvm::StringRef name);
 
 //===----------------------------------------------------------------------===//
 // Ops

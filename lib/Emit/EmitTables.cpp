@@ -120,7 +120,8 @@ std::string Tables::collective(exec::CollectiveOp op) {
           }),
       ", ");
   std::string list = collectiveItems.entry(itemText, "items");
-  StringRef serves = op.getServes().value_or("");
+  dist::OriginAttr origin = op.getServesAttr();
+  StringRef serves = origin ? origin.getText() : StringRef();
   StringRef kind = stringifyCollectiveKind(op.getKind());
   std::string initializer = llvm::formatv(
       "{{CollectiveKind::{0}, ReduceKind::{1}, {2}, {3}, {4}, {5}, "

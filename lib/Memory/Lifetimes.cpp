@@ -34,10 +34,10 @@ std::string fsdp::labelOf(Operation *op) {
   if (auto collective = dyn_cast<exec::CollectiveOp>(op))
     if (auto serves = collective.getServes())
       return (dist::stringifyCollectiveKind(collective.getKind()) + " for " +
-              *serves)
+              serves->getText())
           .str();
   StringAttr module = nn::moduleOf(op);
-  return module ? module.str() + ": " + workOf(op).str()
+  return module ? nn::labelOf(module, workOf(op))
                 : op->getName().getStringRef().str();
 }
 

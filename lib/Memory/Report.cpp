@@ -30,19 +30,13 @@ std::string MemoryTenant::text() const {
                           formatBytes(bytes / count);
 }
 
-/// "layers.*.feed_forward: silu" for what a block calls so.
-static std::string labelInAnyBlock(StringRef label) {
-  auto [module, work] = label.split(": ");
-  return nn::withoutNumbers(module) + label.drop_front(module.size()).str();
-}
-
 /// Those that differ in numbers of blocks alone become one; largest first.
 static void groupTenants(std::vector<MemoryTenant> &tenants) {
   using Key = std::tuple<std::string, std::string, int64_t>;
   std::map<Key, size_t> groupOf;
   std::vector<MemoryTenant> groups;
   for (MemoryTenant &tenant : tenants) {
-    std::string label = labelInAnyBlock(tenant.label);
+    std::string label = nn::labelWithoutNumbers(tenant.label);
     auto [at, isNew] = groupOf.try_emplace(
         Key(label, tenant.kind, tenant.bytes), groups.size());
     if (isNew) {

@@ -1,39 +1,19 @@
 //===- Address.cpp - What a plan calls an op ------------------------------===//
 #include "fsdp/Schedule/Address.h"
+#include "dialects/NN/ModulePath.h"
 
 using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::schedule;
 
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
-std::string fsdp::schedule::makeAddress(nn::Phase phase, StringRef path,
-                                        StringRef role) {
-  std::string address = nn::inPhase(phase, path);
-  if (!path.empty())
-    address += ' ';
-  return address + role.str();
+dist::OriginAttr fsdp::schedule::parseAddress(MLIRContext *context,
+                                              StringRef address) {
+  llvm::Expected<dist::Origin> origin = dist::parseOrigin(address);
+  if (origin)
+    return dist::OriginAttr::get(context, *origin);
+  llvm::consumeError(origin.takeError());
+  return {};
 }
-
-std::string fsdp::schedule::addressAgain(StringRef address) {
-  return nn::inPhase(nn::Phase::Again, nn::withoutPhase(address));
-}
-
-StringRef fsdp::schedule::pathOf(StringRef address) {
-  StringRef name = nn::withoutPhase(address);
-  size_t space = name.rfind(' ');
-  return space == StringRef::npos ? StringRef() : name.take_front(space);
-}
-
-StringRef fsdp::schedule::roleOf(StringRef address) {
-  return address.drop_front(address.rfind(' ') + 1);
-}
-
-//===----------------------------------------------------------------------===//
-// Ops
-//===----------------------------------------------------------------------===//
 
 bool fsdp::schedule::hasAddress(Operation *op) {
   if (isa<dist::CollectiveOpInterface>(op))
@@ -44,30 +24,30 @@ bool fsdp::schedule::hasAddress(Operation *op) {
 
 /// What a collective moves: its first parameter, or a value of its module.
 static StringRef placeOf(Operation *op) {
-  auto parameters = op->getAttrOfType<ArrayAttr>(dist::kParametersAttr);
-  if (!parameters || parameters.empty())
-    return nn::modulePathOf(op);
-  return nn::shortParameterName(cast<StringAttr>(parameters[0]).getValue());
+  StringRef parameter = dist::firstParameterOf(op);
+  return parameter.empty() ? nn::modulePathOf(op)
+                           : nn::shortParameterName(parameter);
 }
 
-static StringRef roleOf(Operation *op) {
+/// What the op is called in its origin.
+static StringRef nameOf(Operation *op) {
   StringRef mnemonic = op->getName().stripDialect();
   if (mnemonic.ends_with("_input_grad"))
     return "dx";
   return mnemonic.ends_with("_weight_grad") ? "dw" : mnemonic;
 }
 
-std::string Addresses::derive(Operation *op, bool behindSeed) {
+dist::OriginAttr Addresses::derive(Operation *op, bool behindSeed) {
   StringRef path = placeOf(op);
-  std::string first =
-      makeAddress(nn::phaseOf(path, behindSeed), path, ::roleOf(op));
-  std::string address = first;
+  dist::Origin origin{dist::phaseOf(path, behindSeed), path, nameOf(op)};
+  auto first = dist::OriginAttr::get(op->getContext(), origin), found = first;
   // What has been taken once stays taken.
-  for (unsigned &number = numbers[first]; ops.contains(address); ++number) {
+  for (unsigned &number = numbers[first]; ops.contains(found); ++number) {
     number = std::max(number, 2u);
-    address = nn::callPath(first, number);
+    origin.index = number;
+    found = dist::OriginAttr::get(op->getContext(), origin);
   }
-  return address;
+  return found;
 }
 
 /// Calls `visit` with the ops of a program and of the regions in it, and
@@ -85,33 +65,30 @@ static void forEachOp(Block &program,
 }
 
 Addresses::Addresses(Block &program) {
-  auto written = [](Operation *op) {
-    return op->getAttrOfType<StringAttr>(dist::kAddressAttr);
-  };
   // What is written counts, wherever it stands: others are derived around it.
   forEachOp(program, [&](Operation *op, bool) {
-    if (StringAttr address = written(op)) {
-      if (!twice && ops.contains(address))
+    if (dist::OriginAttr origin = dist::originOf(op)) {
+      if (!twice && ops.contains(origin))
         twice = op;
-      set(op, address);
+      set(op, origin);
     }
   });
   forEachOp(program, [&](Operation *op, bool behindSeed) {
-    if (!written(op) && hasAddress(op))
+    if (!origins.contains(op) && hasAddress(op))
       set(op, derive(op, behindSeed));
-    if (names.contains(op))
+    if (origins.contains(op))
       order.push_back(op);
   });
 }
 
-void Addresses::set(Operation *op, StringRef address) {
-  auto entry = ops.try_emplace(address, op).first;
-  names[op] = entry->first();
+void Addresses::set(Operation *op, dist::OriginAttr origin) {
+  ops.try_emplace(origin, op);
+  origins[op] = origin;
 }
 
 void Addresses::erase(Operation *op) {
-  StringRef address = names.lookup(op);
-  names.erase(op);
-  if (ops.lookup(address) == op)
-    ops.erase(address);
+  dist::OriginAttr origin = origins.lookup(op);
+  origins.erase(op);
+  if (ops.lookup(origin) == op)
+    ops.erase(origin);
 }

@@ -1,6 +1,6 @@
 //===- Costs.cpp - What a schedule costs, for people ----------------------===//
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Memory/Report.h"
-#include "fsdp/Schedule/Address.h"
 #include "fsdp/Schedule/Program.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -88,15 +88,15 @@ private:
 
 } // namespace
 
-/// The first address that a step has; empty for an op without.
-static StringRef addressOf(const Step &step) {
-  StringRef first = StringRef(step.name).split(", ").first;
-  return first.contains(' ') ? first : StringRef();
+static StringRef phaseOf(const Step &step) {
+  return step.origin ? dist::stringifyPhase(step.origin.getPhase())
+                     : "without address";
 }
 
 /// "layers.*" for all blocks of that list, else the module below the root.
-static std::string blockOf(StringRef address) {
-  StringRef path = pathOf(address), block = nn::blockOf(path);
+static std::string blockOf(const Step &step) {
+  StringRef path = step.origin ? step.origin.getPath() : StringRef();
+  StringRef block = nn::blockOf(path);
   if (!block.empty())
     return nn::withoutNumbers(block);
   return path.empty() ? "without module" : nn::firstComponent(path).str();
@@ -111,12 +111,10 @@ static void printHead(StringRef program, ArrayRef<Step> steps,
     Sum sum{1, step.flops, step.bytes, step.wireBytes};
     if (sum.flops == 0 && sum.bytes == 0)
       continue;
-    StringRef address = addressOf(step);
     all.add(sum);
     kinds.add(step.kind, sum);
-    phases.add(address.empty() ? "without address" : address.split(' ').first,
-               sum);
-    blocks.add(blockOf(address), sum);
+    phases.add(phaseOf(step), sum);
+    blocks.add(blockOf(step), sum);
   }
   os << llvm::formatv(
       "@{0}, one rank: {1} ({2} flop), {3} read and written, {4} sent\n",

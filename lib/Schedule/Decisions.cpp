@@ -1,5 +1,6 @@
 //===- Decisions.cpp - What a plan means for a module ---------------------===//
 #include "fsdp/Schedule/Decisions.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -8,24 +9,11 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::schedule;
 
-/// Without the number that tells ops of one name apart.
-static StringRef kindOf(StringRef address) {
-  return nn::withoutCall(roleOf(address));
-}
-
-static StringRef phaseOf(StringRef address) {
-  return address.take_front(address.find(' '));
-}
-
-static std::string joined(StringRef phase, StringRef path, StringRef role) {
-  return (phase + " " + path + (path.empty() ? "" : " ") + role).str();
-}
-
-std::string fsdp::schedule::bucketAddress(StringRef address,
-                                          const Decision &decision) {
+dist::Origin fsdp::schedule::bucketOf(dist::OriginAttr origin,
+                                      const Decision &decision) {
   if (decision.bucket.empty())
-    return address.str();
-  return joined(phaseOf(address), decision.bucket, kindOf(address));
+    return origin.getOrigin();
+  return {origin.getPhase(), decision.bucket, origin.getOp()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -80,8 +68,8 @@ Decisions Decisions::byRule(const Points &points,
                          ? unitOf.lookup(points.usedLast())
                          : std::string();
   Decisions result;
-  for (const auto &[address, point] : points.all()) {
-    Decision &decision = result.decisions[address];
+  for (const auto &[origin, point] : points.all()) {
+    Decision &decision = result.decisions[origin];
     if (!point.kind || point.parameter.empty()) {
       decision.recompute = isRecomputed(point, options.recompute);
       continue;
@@ -121,15 +109,14 @@ static bool isAbout(dist::DecidedOps ops, const Point &point) {
   llvm_unreachable("unknown kind of ops");
 }
 
-/// The number of the block that `address` lies in; empty outside of blocks.
-static StringRef blockNumber(StringRef address) {
-  StringRef block = nn::blockOf(pathOf(address));
-  return block.drop_front(block.rfind('.') + 1);
+/// The number of the block that `origin` lies in; empty outside of blocks.
+static StringRef blockNumber(dist::OriginAttr origin) {
+  return nn::blockNumberOf(origin.getPath());
 }
 
 /// Puts the choices that are about `point` over `decision`; calls `made` with
 /// the name of each.
-static void choose(const Choices &choices, StringRef address,
+static void choose(const Choices &choices, dist::OriginAttr origin,
                    const Point &point, Decision &decision,
                    llvm::function_ref<void(StringRef)> made) {
   dist::forEachDecisionField([&](const auto &field) {
@@ -142,7 +129,7 @@ static void choose(const Choices &choices, StringRef address,
       if (size_t star = place.find('*');
           field.domain == dist::FieldDomain::BucketName &&
           star != std::string::npos)
-        place.replace(star, 1, blockNumber(address).str());
+        place.replace(star, 1, blockNumber(origin).str());
     made(field.name);
   });
 }
@@ -182,13 +169,13 @@ llvm::Expected<Rules> Rules::compile(Plan plan) {
   return rules;
 }
 
-void Rules::decide(StringRef address, const Point &point,
+void Rules::decide(dist::OriginAttr origin, const Point &point,
                    Decision &decision) const {
   auto always = [](StringRef) { return true; };
   for (auto [rule, match] : llvm::zip(plan.rules, matches)) {
-    std::string bucket = bucketAddress(address, decision);
-    if (match.any(address, always) || match.any(bucket, always))
-      choose(rule.choices, address, point, decision, [](StringRef) {});
+    if (match.any(origin.getText(), always) ||
+        match.any(bucketOf(origin, decision).str(), always))
+      choose(rule.choices, origin, point, decision, [](StringRef) {});
   }
 }
 
@@ -206,9 +193,9 @@ static std::vector<std::string> namesOf(const llvm::StringSet<> &set) {
 
 llvm::StringSet<> Decisions::bucketAddresses(const Points &points) const {
   llvm::StringSet<> buckets;
-  for (const auto &[address, decision] : decisions)
-    if (points.all().find(address)->second.kind)
-      buckets.insert(bucketAddress(address, decision));
+  for (const auto &[origin, decision] : decisions)
+    if (points.all().find(origin)->second.kind)
+      buckets.insert(bucketOf(origin, decision).str());
   return buckets;
 }
 
@@ -237,7 +224,8 @@ std::string Decisions::checkAnchor(StringRef anchor,
 
 /// The field of `choices` whose star has no meaning for a point that lies in no
 /// block; empty if there is none.
-static StringRef starOutsideOfBlocks(const Choices &choices, StringRef address,
+static StringRef starOutsideOfBlocks(const Choices &choices,
+                                     dist::OriginAttr origin,
                                      const Point &point) {
   StringRef found;
   dist::forEachDecisionField([&](const auto &field) {
@@ -245,7 +233,7 @@ static StringRef starOutsideOfBlocks(const Choices &choices, StringRef address,
       const std::optional<std::string> &choice = field.in(choices);
       if (choice && field.domain == dist::FieldDomain::BucketName &&
           isAbout(field.about, point) && StringRef(*choice).contains('*') &&
-          blockNumber(address).empty())
+          blockNumber(origin).empty())
         found = field.name;
     }
   });
@@ -260,32 +248,32 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
     return llvm::createStringError((place + ": " + field + ": " + why).str());
   };
   llvm::StringSet<> used, made;
-  for (const auto &[address, point] : points.all()) {
-    Decision &decision = decisions[address];
-    std::string bucket = bucketAddress(address, decision);
+  for (const auto &[origin, point] : points.all()) {
+    Decision &decision = decisions[origin];
+    std::string bucket = bucketOf(origin, decision).str();
     bool matches = false;
     auto use = [&](StringRef text) {
       used.insert(text);
       matches = true;
       return false;
     };
-    rules.matches[index].any(address, use);
+    rules.matches[index].any(origin.getText(), use);
     rules.matches[index].any(bucket, use);
     if (!matches)
       continue;
-    if (StringRef field = starOutsideOfBlocks(rule.choices, address, point);
+    if (StringRef field = starOutsideOfBlocks(rule.choices, origin, point);
         !field.empty())
-      return fail("the star stands for the number of a block, but '" + address +
-                      "' lies in none",
+      return fail("the star stands for the number of a block, but '" +
+                      origin.getText() + "' lies in none",
                   field);
-    choose(rule.choices, address, point, decision,
+    choose(rule.choices, origin, point, decision,
            [&](StringRef name) { made.insert(name); });
   }
   for (StringRef text : rule.match)
     if (!used.contains(text)) {
       llvm::StringSet<> known = bucketAddresses(points);
       for (const auto &entry : points.all())
-        known.insert(entry.first);
+        known.insert(entry.first.getText());
       return fail("nothing to decide about matches '" + text + "'" +
                       didYouMean(text.str(), namesOf(known)),
                   "match");
@@ -330,22 +318,20 @@ Decision fsdp::schedule::aboutCollective(Decision decision) {
 }
 
 llvm::Error Decisions::checkBuckets(const Points &points) const {
-  llvm::StringMap<StringRef> first; // member of each bucket
-  for (const auto &[address, decision] : decisions) {
-    const Point &point = points.all().find(address)->second;
+  llvm::StringMap<dist::OriginAttr> first; // member of each bucket
+  for (const auto &[origin, decision] : decisions) {
+    const Point &point = points.all().find(origin)->second;
     if (!point.kind || decision.bucket.empty())
       continue;
-    std::string key =
-        joined(phaseOf(address), decision.bucket, kindOf(address));
-    StringRef other = first.try_emplace(key, address).first->second;
+    std::string bucket = bucketOf(origin, decision).str();
+    dist::OriginAttr other = first.try_emplace(bucket, origin).first->second;
     if (!(aboutCollective(decision) == aboutCollective((*this)[other])))
       return llvm::createStringError(
-          "'" + other.str() + "' and '" + address.str() +
+          "'" + other.getText() + "' and '" + origin.getText() +
           "' are in the bucket '" + decision.bucket +
           "' but not to be treated alike; decide about "
           "'" +
-          bucketAddress(address, decision) +
-          "', or put one of them into another bucket");
+          bucket + "', or put one of them into another bucket");
   }
   return llvm::Error::success();
 }
@@ -371,7 +357,7 @@ static std::string inAnyBlock(StringRef bucket, StringRef number) {
 }
 
 /// What a rule has to say of `point`, so that nothing else matters.
-static Choices choicesOf(StringRef address, const Point &point,
+static Choices choicesOf(dist::OriginAttr origin, const Point &point,
                          const Decision &decision) {
   Choices choices;
   dist::forEachDecisionField([&](const auto &field) {
@@ -384,7 +370,7 @@ static Choices choicesOf(StringRef address, const Point &point,
       if (field.domain == dist::FieldDomain::Address && value.empty())
         choice.reset();
       if (field.domain == dist::FieldDomain::BucketName)
-        choice = inAnyBlock(value, blockNumber(address));
+        choice = inAnyBlock(value, blockNumber(origin));
     }
   });
   return choices;
@@ -466,25 +452,21 @@ static std::string escaped(StringRef text) {
   return glob;
 }
 
-/// A glob that matches `address` in every block.
-static std::string inAllBlocks(StringRef address) {
-  SmallVector<StringRef> parts;
-  pathOf(address).split(parts, '.');
-  std::vector<std::string> globs;
-  for (StringRef part : parts)
-    globs.push_back(nn::withoutNumbers(part) == "*" ? "*" : escaped(part));
-  return joined(phaseOf(address), llvm::join(globs, "."),
-                escaped(roleOf(address)));
+/// A glob that matches `origin` in every block.
+static std::string inAllBlocks(dist::OriginAttr origin) {
+  std::string path = nn::withoutNumbers(escaped(origin.getPath())),
+              op = escaped(origin.getOp());
+  return dist::Origin{origin.getPhase(), path, op, origin.getIndex()}.str();
 }
 
 Plan Decisions::plan(const Points &points) const {
   ByText<Family> families;
   llvm::StringMap<Choices> choicesByKey;
-  for (const auto &[address, point] : points.all()) {
-    Choices choices = choicesOf(address, point, (*this)[address]);
+  for (const auto &[origin, point] : points.all()) {
+    Choices choices = choicesOf(origin, point, (*this)[origin]);
     std::string key = keyOf(choices);
     choicesByKey[key] = choices;
-    ++families[inAllBlocks(address)].votes[key];
+    ++families[inAllBlocks(origin)].votes[key];
   }
   RuleList common;
   for (const auto &[glob, family] : families) {
@@ -500,12 +482,12 @@ Plan Decisions::plan(const Points &points) const {
   // decided.
   Rules rules = llvm::cantFail(Rules::compile(plan));
   RuleList exceptions;
-  for (const auto &[address, point] : points.all()) {
-    Decision said = contraryTo((*this)[address]);
-    rules.decide(address, point, said);
-    const Decision &decision = (*this)[address];
-    Choices choices = choicesOf(address, point, decision);
-    if (keyOf(choicesOf(address, point, said)) == keyOf(choices))
+  for (const auto &[origin, point] : points.all()) {
+    Decision said = contraryTo((*this)[origin]);
+    rules.decide(origin, point, said);
+    const Decision &decision = (*this)[origin];
+    Choices choices = choicesOf(origin, point, decision);
+    if (keyOf(choicesOf(origin, point, said)) == keyOf(choices))
       continue;
     // What a family says of places must be taken back.
     dist::forEachDecisionField([&](const auto &field) {
@@ -513,7 +495,7 @@ Plan Decisions::plan(const Points &points) const {
           field.in(said) != field.in(decision))
         field.in(choices) = field.in(decision);
     });
-    exceptions.add(choices, escaped(address));
+    exceptions.add(choices, escaped(origin.getText()));
   }
   exceptions.appendTo(plan);
   return plan;

@@ -166,7 +166,7 @@ private:
   }
 
   static bool isLabel(StringRef attribute) {
-    return attribute == nn::kModuleAttr || attribute == dist::kAddressAttr ||
+    return attribute == nn::kModuleAttr || attribute == dist::kOriginAttr ||
            attribute == dist::kMembersAttr ||
            attribute == dist::kDecisionAttr ||
            attribute == dist::kParametersAttr || attribute == "serves";
@@ -188,8 +188,9 @@ private:
     if (!isa<MemoryEffectOpInterface>(op))
       return;
     for (NamedAttribute attribute : op.getAttrs())
-      attribute.getValue().walk(
-          [&](FlatSymbolRefAttr symbol) { visit(symbol.getValue()); });
+      if (!isLabel(attribute.getName().getValue()))
+        attribute.getValue().walk(
+            [&](FlatSymbolRefAttr symbol) { visit(symbol.getValue()); });
   }
 
   void addWrite(Operation &op, Digest term) {

@@ -1,4 +1,5 @@
 //===- Points.cpp - What a plan can decide about --------------------------===//
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Schedule/Decisions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -120,12 +121,6 @@ private:
 
 } // namespace
 
-static StringRef parameterOf(Operation *op) {
-  auto names = op->getAttrOfType<ArrayAttr>(dist::kParametersAttr);
-  return names && !names.empty() ? cast<StringAttr>(names[0]).getValue()
-                                 : StringRef();
-}
-
 Points::Points(ModuleOp module) {
   for (auto parameter : module.getOps<nn::ParameterOp>()) {
     orderOf[parameter.getSymName()] = names.size();
@@ -141,7 +136,8 @@ void Points::add(Block &program) {
   Uses uses(program);
   unsigned lastUse = 0;
   for (Operation *op : addresses.all()) {
-    StringRef address = anchors.insert(addresses.of(op)).first->getKey();
+    dist::OriginAttr origin = addresses.of(op);
+    anchors.insert(origin.getText());
     if (op->getBlock() != &program)
       continue;
     auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
@@ -149,24 +145,22 @@ void Points::add(Block &program) {
     Point point;
     if (collective)
       point.kind = collective.getCollectiveKind();
-    point.phase = nn::phaseOf(pathOf(address), !uses.isForward(op));
-    point.parameter = parameterOf(op).str();
+    point.parameter = dist::firstParameterOf(op).str();
     point.order = orderOf.lookup(point.parameter);
     point.canRecompute = isForward && uses.isNeeded(op);
     point.staysInBlock = point.canRecompute && uses.staysInBlock(op);
     point.isFree = point.canRecompute && uses.isFree(op);
     if (!collective && !point.canRecompute)
       continue;
-    placed.push_back({op, address, point});
-    points.insert({address, point}).first->second.canRecompute |=
+    placed.push_back({op, origin, point});
+    points.insert({origin, point}).first->second.canRecompute |=
         point.canRecompute;
     if (point.canRecompute && collective && collective.isGather()) {
-      point.phase = nn::Phase::Again;
       point.canRecompute = point.staysInBlock = point.isFree = false;
-      points.insert(
-          {anchors.insert(addressAgain(address)).first->getKey(), point});
+      anchors.insert(origin.again().getText());
+      points.insert({origin.again(), point});
     }
-    auto order = orderOf.find(parameterOf(op));
+    auto order = orderOf.find(dist::firstParameterOf(op));
     if (collective && collective.isGather() && isForward &&
         order != orderOf.end() && uses.lastForwardUse(op) > lastUse) {
       lastUse = uses.lastForwardUse(op);

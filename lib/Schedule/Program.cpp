@@ -49,8 +49,7 @@ private:
   }
 
   void describe(Operation &op, Step &step, llvm::SetVector<unsigned> &needs) {
-    step.name = nameOf(op);
-    step.kind = kindOf(op);
+    name(op, step);
     needOperands(op, needs);
     if (auto fusion = dyn_cast<nn::FusionOp>(op)) {
       for (auto inner : fusion.getBody().getOps<nn::CostOpInterface>())
@@ -81,8 +80,7 @@ private:
         makers[result] = makers.lookup(await.getFuture());
     }
     Operation *started = async.getInnerOp();
-    step.name = nameOf(*started);
-    step.kind = kindOf(*started);
+    name(*started, step);
     step.where = cast<dist::InFlightOpInterface>(started).getStreamRole() ==
                          dist::StreamRole::Gather
                      ? Where::Gather
@@ -108,16 +106,22 @@ private:
     return mnemonic.str();
   }
 
-  std::string nameOf(Operation &op) {
+  void name(Operation &op, Step &step) {
+    step.kind = kindOf(op);
+    auto add = [&](Operation &named) {
+      dist::OriginAttr origin = addresses.of(&named);
+      if (!origin)
+        return;
+      step.name += (step.origin ? ", " : "") + origin.getText().str();
+      step.origin = step.origin ? step.origin : origin;
+    };
     if (auto fusion = dyn_cast<nn::FusionOp>(op)) {
-      std::string names;
-      for (Operation &inner : fusion.getBody().front().without_terminator())
-        if (StringRef address = addresses.of(&inner); !address.empty())
-          names += (names.empty() ? "" : ", ") + address.str();
-      return names;
+      llvm::for_each(fusion.getBody().front().without_terminator(), add);
+      return;
     }
-    StringRef address = addresses.of(&op);
-    return address.empty() ? op.getName().stripDialect().str() : address.str();
+    add(op);
+    if (!step.origin)
+      step.name = op.getName().stripDialect();
   }
 
   /// What the op reads and writes of the model's state.

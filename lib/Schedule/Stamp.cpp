@@ -12,7 +12,6 @@ static void clear(ModuleOp module) {
 
 /// A collective like that of `point`, computed again.
 static Point cloneOf(Point point) {
-  point.phase = nn::Phase::Again;
   point.canRecompute = point.staysInBlock = point.isFree = false;
   return point;
 }
@@ -35,8 +34,8 @@ static void writeDecision(const PlacedPoint &placed, const Decision &found,
 void Decisions::stamp(ModuleOp module, const Points &points) const {
   clear(module);
   for (const PlacedPoint &placed : points.ops()) {
-    const auto *again = decisions.find(addressAgain(placed.address));
-    writeDecision(placed, (*this)[placed.address],
+    const auto *again = decisions.find(placed.origin.again());
+    writeDecision(placed, (*this)[placed.origin],
                   placed.point.kind && again != decisions.end() ? &again->second
                                                                 : nullptr);
   }
@@ -63,8 +62,8 @@ static LogicalResult checkCollectives(ModuleOp module) {
       if (!isa<dist::CollectiveOpInterface>(op) ||
           op.hasAttr(dist::kDecisionAttr))
         continue;
-      auto address = op.getAttrOfType<StringAttr>(dist::kAddressAttr);
-      if (!address || address.getValue() != addressAgain(address.getValue()))
+      dist::OriginAttr origin = dist::originOf(&op);
+      if (!origin || origin.getPhase() != dist::Phase::Again)
         return op.emitOpError("has no '")
                << dist::kDecisionAttr
                << "', though other ops have one; write #fsdp.decision<> on it, "
@@ -73,11 +72,11 @@ static LogicalResult checkCollectives(ModuleOp module) {
   return success();
 }
 
-/// The address by which rules know the op: a bucket goes by its first member.
-static StringRef addressForRules(const PlacedPoint &placed) {
+/// The origin by which rules know the op: a bucket goes by its first member.
+static dist::OriginAttr originForRules(const PlacedPoint &placed) {
   auto members = placed.op->getAttrOfType<ArrayAttr>(dist::kMembersAttr);
-  return members && !members.empty() ? cast<StringAttr>(members[0]).getValue()
-                                     : placed.address;
+  return members && !members.empty() ? cast<dist::OriginAttr>(members[0])
+                                     : placed.origin;
 }
 
 LogicalResult fsdp::schedule::ensureDecisions(ModuleOp module) {
@@ -91,10 +90,10 @@ LogicalResult fsdp::schedule::ensureDecisions(ModuleOp module) {
     return module.emitError("fsdp.plan: ") << llvm::toString(rules.takeError());
   Points points(module);
   for (const PlacedPoint &placed : points.ops()) {
-    StringRef address = addressForRules(placed);
+    dist::OriginAttr origin = originForRules(placed);
     Decision decision, again;
-    rules->decide(address, placed.point, decision);
-    rules->decide(addressAgain(address), cloneOf(placed.point), again);
+    rules->decide(origin, placed.point, decision);
+    rules->decide(origin.again(), cloneOf(placed.point), again);
     writeDecision(placed, decision, placed.point.kind ? &again : nullptr);
   }
   return success();

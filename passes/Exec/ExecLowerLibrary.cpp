@@ -158,7 +158,7 @@ LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {
 LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
   SmallVector<Value> updated;
   SmallVector<StringAttr> makes;
-  auto address = op->getAttrOfType<StringAttr>(dist::kAddressAttr);
+  dist::OriginAttr origin = dist::originOf(op);
   for (ArrayAttr names :
        {op.getParameters(), op.getFirstMoments(), op.getSecondMoments()})
     for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
@@ -166,9 +166,9 @@ LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
       if (!range)
         return op.emitError("no parameter or buffer is named ") << name;
       updated.push_back(get(range));
-      makes.push_back(address ? b.getStringAttr(address.getValue() + " of " +
-                                                name.getValue())
-                              : address);
+      makes.push_back(
+          origin ? b.getStringAttr(origin.getText() + " of " + name.getValue())
+                 : StringAttr());
     }
   SmallVector<Value> inputs = updated;
   for (Value gradient : op.getGradients())

@@ -21,7 +21,7 @@ void ProgramLowering::nameMoved(Operation *collective, ValueRange results) {
     return;
   for (auto [name, input, result] :
        llvm::zip(names, collective->getOperands(), results)) {
-    StringRef parameter = cast<StringAttr>(name).getValue();
+    StringRef parameter = cast<FlatSymbolRefAttr>(name).getValue();
     parameters.try_emplace(input, parameter);
     parameters.try_emplace(result, parameter);
   }
@@ -68,9 +68,9 @@ std::string ProgramLowering::labelOf(Value tensor, Operation *op) {
   std::string kind = op->getName().stripDialect().str();
   StringRef name = parameters.lookup(tensor);
   // A collective of no parameter is called after what it serves.
-  if (auto serves = op->getAttrOfType<StringAttr>("serves");
-      serves && name.empty())
-    name = serves.getValue();
+  auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
+  if (collective && collective.getServesAttr() && name.empty())
+    name = collective.getServesAttr().getText();
   if (name.empty())
     name = nn::modulePathOf(op);
   // Text may say nothing of modules; the one weight that an op reads does.
@@ -83,15 +83,15 @@ std::string ProgramLowering::labelOf(Value tensor, Operation *op) {
     // One of the root is called by its own name.
     name = name.empty() ? weights.front() : name;
   }
-  return name.empty() ? kind : (name + ": " + kind).str();
+  return name.empty() ? kind : nn::labelOf(name, kind);
 }
 
-/// The address of what is computed in a kernel: of a cast, of what it casts.
-static StringAttr addressInKernel(Operation *definer) {
+/// The origin of what is computed in a kernel: of a cast, of what it casts.
+static dist::OriginAttr originInKernel(Operation *definer) {
   for (; definer; definer = definer->getOperand(0).getDefiningOp()) {
-    auto address = definer->getAttrOfType<StringAttr>(dist::kAddressAttr);
-    if (address || !isa<nn::CastOp>(definer))
-      return address;
+    dist::OriginAttr origin = dist::originOf(definer);
+    if (origin || !isa<nn::CastOp>(definer))
+      return origin;
   }
   return {};
 }
@@ -100,14 +100,15 @@ void ProgramLowering::setMakes(Operation *work, ValueRange tensors,
                                ArrayRef<Operation *> definers) {
   SmallVector<StringAttr> names;
   for (auto [tensor, definer] : llvm::zip_equal(tensors, definers)) {
-    StringAttr address = addressInKernel(definer);
+    dist::OriginAttr origin = originInKernel(definer);
     StringRef parameter = parameters.lookup(tensor);
+    StringAttr name = origin ? b.getStringAttr(origin.getText()) : StringAttr();
     // One of several tensors is told by its parameter, and so is a cast alone.
-    bool isCast = !address && isa_and_nonnull<nn::CastOp>(definer);
-    if (!parameter.empty() && (isCast || (address && tensors.size() > 1)))
-      address = b.getStringAttr((isCast ? "cast" : address.getValue()) +
-                                " of " + parameter);
-    names.push_back(address);
+    bool isCast = !origin && isa_and_nonnull<nn::CastOp>(definer);
+    if (!parameter.empty() && (isCast || (origin && tensors.size() > 1)))
+      name = b.getStringAttr((isCast ? "cast" : origin.getText()) + " of " +
+                             parameter);
+    names.push_back(name);
   }
   exec::setMakes(work, names);
 }

@@ -395,10 +395,9 @@ static FailureOr<int64_t> flopsOf(func::FuncOp func) {
 /// in the backward pass, nor what a reverse rule itself computes again.
 static int64_t modelFlopsOf(func::FuncOp func) {
   CheckedSize flops = 0;
-  const std::string again = nn::inPhase(nn::Phase::Again, "");
   func.walk([&](nn::CostOpInterface op) {
-    auto address = op->getAttrOfType<StringAttr>(dist::kAddressAttr);
-    if (address && address.getValue().starts_with(again))
+    dist::OriginAttr origin = dist::originOf(op);
+    if (origin && origin.getPhase() == dist::Phase::Again)
       return;
     flops += op.getModelFlops();
   });
@@ -461,18 +460,19 @@ public:
       : ModuleScope(builder, nn::moduleOf(op)) {
     if (auto async = dyn_cast<dist::AsyncOp>(op))
       op = async.getInnerOp();
-    address = op->getAttrOfType<StringAttr>(dist::kAddressAttr);
+    if (dist::OriginAttr origin = dist::originOf(op))
+      makes = builder.getStringAttr(origin.getText());
   }
   void notifyOperationInserted(Operation *op,
                                OpBuilder::InsertPoint previous) override {
     if (!exec::isWork(op))
       return;
-    exec::setMakes(op, address);
+    exec::setMakes(op, makes);
     ModuleScope::notifyOperationInserted(op, previous);
   }
 
 private:
-  StringAttr address;
+  StringAttr makes;
 };
 } // namespace
 

@@ -430,15 +430,16 @@ int64_t BlockOutliner::eventInside(SmallVector<int64_t> numbers) {
 
 /// Names that number a block get a star in its place.
 void BlockOutliner::generaliseNames(Operation *copy, size_t index) {
-  SmallVector<StringRef> serves, modules;
+  SmallVector<dist::OriginAttr> serves;
+  SmallVector<StringRef> modules;
   for (const SmallVector<Operation *> &run : runs) {
     if (auto collective = dyn_cast<exec::CollectiveOp>(run[index]))
-      if (auto name = collective.getServes())
-        serves.push_back(*name);
+      if (dist::OriginAttr origin = collective.getServesAttr())
+        serves.push_back(origin);
     modules.push_back(nn::modulePathOf(run[index]));
   }
   if (serves.size() == runs.size())
-    cast<exec::CollectiveOp>(copy).setServes(nn::commonName(serves));
+    cast<exec::CollectiveOp>(copy).setServesAttr(dist::commonOrigin(serves));
   if (!llvm::all_equal(modules))
     nn::setModule(copy, builder.getStringAttr(nn::commonName(modules)));
 }

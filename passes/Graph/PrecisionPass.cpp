@@ -5,6 +5,7 @@
 // results get.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
 #include "passes/Passes.h"
 #include "llvm/Support/GlobPattern.h"
@@ -301,13 +302,9 @@ void Assignment::castOperand(OpOperand &operand, FloatType type) {
 
 /// Whether `pattern` matches `name` or a module that it lies in.
 bool matchesNameOrModule(const llvm::GlobPattern &pattern, StringRef name) {
-  while (!pattern.match(name)) {
-    size_t dot = name.rfind('.');
-    if (dot == StringRef::npos)
-      return false;
-    name = name.take_front(dot);
-  }
-  return true;
+  while (!name.empty() && !pattern.match(name))
+    name = nn::parentOf(name);
+  return !name.empty();
 }
 
 struct PrecisionPass : fsdp::impl::PrecisionBase<PrecisionPass> {

@@ -89,12 +89,12 @@ private:
   void label(StringAttr parameter) {
     StringRef served = nn::modulePathOf(op);
     if (parameter) {
-      parameters = builder.getArrayAttr(parameter);
+      parameters = builder.getArrayAttr(FlatSymbolRefAttr::get(parameter));
       served = nn::shortParameterName(parameter);
     }
     if (!served.empty())
-      serves = builder.getStringAttr(
-          nn::inPhase(nn::phaseOf(served, backward), served));
+      serves = OriginAttr::get(builder.getContext(),
+                               Origin{phaseOf(served, backward), served, {}});
   }
 
   /// Says on a collective which parameter it moves.
@@ -288,7 +288,7 @@ private:
   OpBuilder builder;
   nn::ModuleScope scope;
   Location location;
-  StringAttr serves;
+  OriginAttr serves;
   ArrayAttr parameters;
   bool isGradient, widenSums;
 };

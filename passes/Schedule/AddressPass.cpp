@@ -21,14 +21,13 @@ struct AddressPass : fsdp::impl::AddressBase<AddressPass> {
     func::FuncOp program = getOperation();
     if (program.isExternal())
       return;
-    Builder builder(&getContext());
     schedule::Addresses addresses(program.getBody().front());
     if (Operation *op = addresses.duplicate()) {
       op->emitOpError("has the address of another op of the program");
       return signalPassFailure();
     }
     for (Operation *op : addresses.all())
-      op->setAttr(dist::kAddressAttr, builder.getStringAttr(addresses.of(op)));
+      op->setAttr(dist::kOriginAttr, addresses.of(op));
   }
 };
 

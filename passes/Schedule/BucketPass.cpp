@@ -29,7 +29,7 @@ Key keyOf(const PlannedCollective &collective) {
   NamedAttrList attributes(op->getAttrDictionary());
   for (StringRef label :
        {StringRef("serves"), StringRef(dist::kParametersAttr),
-        StringRef(dist::kAddressAttr), StringRef(dist::kDecisionAttr),
+        StringRef(dist::kOriginAttr), StringRef(dist::kDecisionAttr),
         StringRef(nn::kModuleAttr)})
     attributes.erase(label);
   return {collective.decision.bucket,
@@ -161,14 +161,13 @@ private:
   Operation *create(ArrayRef<PlannedCollective> members, Operation *place) {
     SmallVector<Value> operands;
     SmallVector<Type> types;
-    SmallVector<Attribute> parameters, addresses;
+    SmallVector<Attribute> parameters, origins;
     SmallVector<Operation *> ops;
     for (const PlannedCollective &member : members) {
       // A member may be a bucket itself, or have been written as one.
       auto own = member.op->getAttrOfType<ArrayAttr>(dist::kMembersAttr);
       for (unsigned i = 0, e = member.op->getNumOperands(); i < e; ++i)
-        addresses.push_back(own ? own[i]
-                                : builder.getStringAttr(member.address));
+        origins.push_back(own ? own[i] : Attribute(member.origin));
       llvm::append_range(operands, member.op->getOperands());
       llvm::append_range(types, member.op->getResultTypes());
       llvm::append_range(parameters, member.op->getAttrOfType<ArrayAttr>(
@@ -184,31 +183,34 @@ private:
                          place->getAttrs());
     state.attributes.set(dist::kParametersAttr,
                          builder.getArrayAttr(parameters));
-    state.attributes.set(dist::kMembersAttr, builder.getArrayAttr(addresses));
-    state.attributes.set(dist::kAddressAttr, addressOf(first, ops));
+    state.attributes.set(dist::kMembersAttr, builder.getArrayAttr(origins));
+    state.attributes.set(dist::kOriginAttr, originOf(first, ops));
     state.attributes.set(
         dist::kDecisionAttr,
         dist::DecisionAttr::get(builder.getContext(),
                                 schedule::aboutCollective(first.decision), {}));
-    StringRef phase =
-        StringRef(first.address).take_until([](char c) { return c == ' '; });
-    state.attributes.set("serves", builder.getStringAttr(phase + " " + bucket));
+    state.attributes.set(
+        "serves", dist::OriginAttr::get(
+                      builder.getContext(),
+                      dist::Origin{first.origin.getPhase(), bucket, {}}));
     Operation *merged = builder.create(state);
     nn::setModule(merged, nn::commonModule(ops));
     return merged;
   }
 
-  /// The address of a bucket; collectives of one bucket that do not merge, for
+  /// The origin of a bucket; collectives of one bucket that do not merge, for
   /// their types or axes differ, are numbered.
-  StringAttr addressOf(const PlannedCollective &first,
-                       ArrayRef<Operation *> members) {
+  dist::OriginAttr originOf(const PlannedCollective &first,
+                            ArrayRef<Operation *> members) {
     for (Operation *member : members)
       program.addresses.erase(member);
-    std::string bucket = schedule::bucketAddress(first.address, first.decision);
-    std::string address = bucket;
-    for (unsigned use = 2; program.addresses.find(address); ++use)
-      address = nn::callPath(bucket, use);
-    return builder.getStringAttr(address);
+    dist::Origin bucket = schedule::bucketOf(first.origin, first.decision);
+    auto origin = dist::OriginAttr::get(builder.getContext(), bucket);
+    while (program.addresses.find(origin)) {
+      ++bucket.index;
+      origin = dist::OriginAttr::get(builder.getContext(), bucket);
+    }
+    return origin;
   }
 
   void replace(ArrayRef<PlannedCollective> members, Operation *merged) {
@@ -220,8 +222,7 @@ private:
       next += count;
       op->erase();
     }
-    program.addresses.set(
-        merged, merged->getAttrOfType<StringAttr>(dist::kAddressAttr));
+    program.addresses.set(merged, dist::originOf(merged));
   }
 
   PlannedProgram &program;

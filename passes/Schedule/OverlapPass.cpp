@@ -136,9 +136,9 @@ public:
     SmallVector<PlannedCollective> collectives = program.collectives();
     nameBuckets(collectives);
     for (Operation *op : program.addresses.all())
-      places.known.insert(program.addresses.of(op));
+      places.known.insert(program.addresses.of(op).getText());
     for (const auto &entry : named)
-      places.known.insert(entry.getKey());
+      places.known.insert(entry.first.getText());
     for (const PlannedCollective &collective : collectives)
       places.addUses(collective);
     llvm::erase_if(collectives, [](const PlannedCollective &collective) {
@@ -153,10 +153,11 @@ private:
   void nameBuckets(ArrayRef<PlannedCollective> collectives) {
     for (const PlannedCollective &collective : collectives) {
       Operation *op = collective.op;
-      named[schedule::bucketAddress(collective.address, collective.decision)] =
-          op;
+      named[dist::OriginAttr::get(
+          op->getContext(),
+          schedule::bucketOf(collective.origin, collective.decision))] = op;
       if (auto members = op->getAttrOfType<ArrayAttr>(dist::kMembersAttr))
-        for (auto member : members.getAsRange<StringAttr>())
+        for (auto member : members.getAsRange<dist::OriginAttr>())
           named[member] = op;
     }
   }
@@ -187,9 +188,13 @@ private:
   /// The op of the block that has an address or holds the one that has it. Null
   /// if this program has none.
   Operation *find(StringRef address) {
-    Operation *op = program.addresses.find(address);
+    dist::OriginAttr origin =
+        schedule::parseAddress(builder.getContext(), address);
+    if (!origin)
+      return nullptr;
+    Operation *op = program.addresses.find(origin);
     if (!op)
-      op = named.lookup(address);
+      op = named.lookup(origin);
     return op ? program.block.findAncestorOpInBlock(*op) : nullptr;
   }
 
@@ -197,8 +202,8 @@ private:
   std::string nameOf(Operation *op) {
     if (auto async = dyn_cast<dist::AsyncOp>(op))
       op = async.getInnerOp();
-    StringRef address = program.addresses.of(op);
-    return address.empty() ? op->getName().getStringRef().str() : address.str();
+    dist::OriginAttr origin = program.addresses.of(op);
+    return (origin ? origin.getText() : op->getName().getStringRef()).str();
   }
 
   /// Brings a collective to where it starts right behind `anchor`, and behind
@@ -398,7 +403,7 @@ private:
   PlannedProgram &program;
   Places &places;
   OpBuilder builder;
-  llvm::StringMap<Operation *> named;
+  llvm::DenseMap<dist::OriginAttr, Operation *> named;
   /// By the op behind which collectives start: the last of them.
   llvm::DenseMap<Operation *, Operation *> lastBehind;
 };

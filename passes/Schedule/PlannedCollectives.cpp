@@ -15,11 +15,6 @@ PlannedProgram::PlannedProgram(Block &block, ArrayRef<StringRef> parameters)
     orderOf[parameter] = index;
 }
 
-static ArrayRef<Attribute> listOf(Operation *op, StringRef name) {
-  auto list = op->getAttrOfType<ArrayAttr>(name);
-  return list ? list.getValue() : ArrayRef<Attribute>();
-}
-
 SmallVector<PlannedCollective> PlannedProgram::collectives() {
   SmallVector<PlannedCollective> found;
   bool behindSeed = false;
@@ -28,16 +23,15 @@ SmallVector<PlannedCollective> PlannedProgram::collectives() {
     auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
     if (!collective)
       continue;
-    ArrayRef<Attribute> members = listOf(&op, dist::kMembersAttr);
-    ArrayRef<Attribute> parameters = listOf(&op, dist::kParametersAttr);
+    auto members = op.getAttrOfType<ArrayAttr>(dist::kMembersAttr);
     PlannedCollective planned;
     planned.op = collective;
     planned.kind = collective.getCollectiveKind();
-    planned.address = members.empty() ? addresses.of(&op).str()
-                                      : cast<StringAttr>(members[0]).str();
+    planned.origin = members && !members.empty()
+                         ? cast<dist::OriginAttr>(members[0])
+                         : addresses.of(&op);
     planned.decision = dist::decisionOf(&op);
-    if (!parameters.empty())
-      planned.order = orderOf.lookup(cast<StringAttr>(parameters[0]));
+    planned.order = orderOf.lookup(dist::firstParameterOf(&op));
     planned.behindSeed = behindSeed;
     found.push_back(std::move(planned));
   }

@@ -16,7 +16,7 @@ namespace fsdp {
 struct PlannedCollective {
   dist::CollectiveOpInterface op;
   dist::CollectiveKind kind = dist::CollectiveKind::AllGather;
-  std::string address; // of the first member, if it is a bucket
+  dist::OriginAttr origin; // of the first member, if it is a bucket
   schedule::Decision decision;
   unsigned order = 0; // of its first parameter in the module
   bool behindSeed = false;

@@ -109,19 +109,16 @@ private:
   /// The clone is what it is a clone of, "again", with the decision made about
   /// that.
   void rename(Operation *op, Operation *copy) {
-    StringRef address = program.addresses.of(op);
-    if (!address.empty())
-      copy->setAttr(dist::kAddressAttr,
-                    builder.getStringAttr(schedule::addressAgain(address)));
+    if (dist::OriginAttr origin = program.addresses.of(op))
+      copy->setAttr(dist::kOriginAttr, origin.again());
     auto decision = op->getAttrOfType<dist::DecisionAttr>(dist::kDecisionAttr);
     if (decision && decision.getAgain())
       copy->setAttr(dist::kDecisionAttr, decision.getAgain());
     else
       copy->removeAttr(dist::kDecisionAttr);
     if (auto collective = dyn_cast<dist::CollectiveOpInterface>(copy))
-      if (StringAttr serves = collective.getServesAttr())
-        collective.setServesAttr(builder.getStringAttr(nn::inPhase(
-            nn::Phase::Again, nn::withoutPhase(serves.getValue()))));
+      if (dist::OriginAttr serves = collective.getServesAttr())
+        collective.setServesAttr(serves.again());
   }
 
   PlannedProgram &program;

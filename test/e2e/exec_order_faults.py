@@ -27,7 +27,7 @@ GOOD = """module attributes {exec.arena_bytes = 1024 : i64, exec.persistent_byte
     %low = exec.view %b[0] : memref<32xf32> to memref<16xf32>
     exec.record 0 on compute
     exec.wait 0 on gather
-    exec.collective all_gather on gather(%w : memref<16xf32>) outs(%a : memref<16xf32>) over @mesh["dp_shard"] {serves = "first"}
+    exec.collective all_gather on gather(%w : memref<16xf32>) outs(%a : memref<16xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd first">}
     exec.record 1 on gather
     exec.wait 1 on compute
     exec.call @move(%a, %low) events [5] : memref<16xf32>, memref<16xf32>

@@ -86,7 +86,7 @@ exec.program @train arena 2048 attributes {exec.inputs = [], exec.outputs = ["lo
   // CHECK-NEXT:   collective(c, Stream::Gather, all_gather_fwd_layers_0, {base + layers_0_w_},
   // CHECK-NEXT:       {w_gathered_}, {});
   exec.collective all_gather on gather (%w : memref<4x8xf32>) outs(%full : memref<16x8xf32>)
-      over @mesh["dp_shard"] {serves = "fwd layers.0", nn.module = "layers.0"}
+      over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.0">, nn.module = "layers.0"}
   // CHECK:   gemm(c, Stream::Compute, gemm_4x16x8_nt_f32, x_, w_gathered_, nullptr, y_,
   // CHECK-NEXT: workspace_);
   exec.gemm on compute (%x, %full : memref<4x8xf32>, memref<16x8xf32>) outs(%y : memref<4x16xf32>)
@@ -122,7 +122,7 @@ exec.program @train arena 2048 attributes {exec.inputs = [], exec.outputs = ["lo
   // CHECK: collective(c, Stream::Reduce, reduce_scatter_bwd_layers_0, {half_}, {x_},
   // CHECK-NEXT: {pieces_});
   exec.collective reduce_scatter on reduce (%half : memref<16x8xbf16>) outs(%x : memref<4x8xf32>)
-      workspace(%pieces : memref<256xi8>) over @mesh["dp_shard"] {serves = "bwd layers.0"}
+      workspace(%pieces : memref<256xi8>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "bwd layers.0">}
   exec.collective all_reduce on compute (%loss : memref<f32>) outs(%loss : memref<f32>)
       workspace(%pieces : memref<256xi8>) over @mesh["dp_replicate", "dp_shard":(2)2] {reduce = #exec<reduce_kind max>}
 }

@@ -300,7 +300,7 @@ func.func @chained(%g: tensor<4x8xf32> {nn.name = "g"}) -> (tensor<2x8xf32> {nn.
 // CHECK-LABEL: exec.program @collectives
 // CHECK: %[[FULL:.*]] = exec.alloc "fwd layers.0: all_gather" : memref<6x8xbf16>
 // CHECK-NEXT: %[[W:.*]] = exec.view %[[FULL]][0] : memref<6x8xbf16> to memref<5x8xbf16>
-// CHECK-NEXT: %[[T:.*]] = exec.collective all_gather on gather(%{{.*}} : memref<3x8xbf16>) outs(%[[FULL]] : memref<6x8xbf16>) over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
+// CHECK-NEXT: %[[T:.*]] = exec.collective all_gather on gather(%{{.*}} : memref<3x8xbf16>) outs(%[[FULL]] : memref<6x8xbf16>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.0">} -> !exec.token
 // CHECK: exec.await %[[T]]
 // CHECK: exec.launch @add on compute(%[[W]] : memref<5x8xbf16>)
 // CHECK: %[[S:.*]] = exec.alloc "w: reduce_scatter workspace" : memref<96xi8>
@@ -313,7 +313,7 @@ func.func @collectives() -> (tensor<f32> {nn.name = "norm"}) {
   %s = nn.read @w : tensor<3x8xf32>
   %c = nn.cast %s : tensor<3x8xf32> to tensor<3x8xbf16>
   %f = fsdp.async : !fsdp.future<tensor<5x8xbf16>> {
-    %g = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {serves = "fwd layers.0"} : tensor<3x8xbf16> -> tensor<5x8xbf16>
+    %g = fsdp.all_gather %c on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "fwd layers.0">} : tensor<3x8xbf16> -> tensor<5x8xbf16>
     fsdp.yield %g : tensor<5x8xbf16>
   }
   %w = fsdp.await %f : !fsdp.future<tensor<5x8xbf16>> -> tensor<5x8xbf16>
@@ -378,12 +378,12 @@ func.func @names(%x: tensor<2x8xbf16> {nn.name = "x"}) -> (tensor<2x8xbf16> {nn.
   %s2 = nn.read @layers.1.w2.weight : tensor<4x8xf32>
   %c1 = nn.cast %s1 : tensor<4x8xf32> to tensor<4x8xbf16>
   %c2 = nn.cast %s2 : tensor<4x8xf32> to tensor<4x8xbf16>
-  %w:2 = fsdp.all_gather %c1, %c2 on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.1.w1.weight", "layers.1.w2.weight"], serves = "fwd layers.1"} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
+  %w:2 = fsdp.all_gather %c1, %c2 on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.1.w1.weight, @layers.1.w2.weight], serves = #fsdp.origin<all "fwd layers.1">} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
   %h = nn.linear %x, %w#0 : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
   %z = nn.linear %h, %w#1 : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
   %y = nn.add %h, %z : tensor<2x8xbf16>
   %dw = nn.matmul %h, %x {transpose_lhs} : tensor<2x8xbf16>, tensor<2x8xbf16> -> tensor<8x8xbf16>
-  %r = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.1.w1.weight"]} : tensor<8x8xbf16> -> tensor<4x8xf32>
+  %r = fsdp.reduce_scatter sum %dw on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.1.w1.weight]} : tensor<8x8xbf16> -> tensor<4x8xf32>
   nn.gradient @layers.1.w1.weight, %r : tensor<4x8xf32>
   return %y : tensor<2x8xbf16>
 }
@@ -487,16 +487,16 @@ func.func @evaluate(%x: tensor<4x8xbf16> {nn.name = "x"}) -> (tensor<4x8xbf16> {
   %v = nn.read @v : tensor<4x8xf32>
   %c = nn.cast %w : tensor<4x8xf32> to tensor<4x8xbf16>
   %d = nn.cast %v : tensor<4x8xf32> to tensor<4x8xbf16>
-  %g:2 = fsdp.all_gather %c, %d on @mesh["dp"] dim 0 {fsdp.address = "fwd layers.0 all_gather", fsdp.parameters = ["w", "v"]} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
+  %g:2 = fsdp.all_gather %c, %d on @mesh["dp"] dim 0 {fsdp.origin = #fsdp.origin<"fwd layers.0 all_gather">, fsdp.parameters = [@w, @v]} : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<8x8xbf16>, tensor<8x8xbf16>
   %a, %m = nn.fusion (%x) : (tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<4x8xf32>) {
   ^bb0(%i: tensor<4x8xbf16>):
-    %s = nn.add %i, %i {fsdp.address = "fwd layers.0 add"} : tensor<4x8xbf16>
-    %t = nn.mul %s, %i {fsdp.address = "fwd layers.0 mul"} : tensor<4x8xbf16>
+    %s = nn.add %i, %i {fsdp.origin = #fsdp.origin<"fwd layers.0 add">} : tensor<4x8xbf16>
+    %t = nn.mul %s, %i {fsdp.origin = #fsdp.origin<"fwd layers.0 mul">} : tensor<4x8xbf16>
     %u = nn.cast %t : tensor<4x8xbf16> to tensor<4x8xf32>
     nn.yield %s, %u : tensor<4x8xbf16>, tensor<4x8xf32>
   }
   %n = nn.cast %m : tensor<4x8xf32> to tensor<4x8xbf16>
-  %y = nn.linear %a, %g#0 {fsdp.address = "fwd layers.0 linear"} : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
-  %z = nn.linear %n, %g#1 {fsdp.address = "fwd layers.0 linear#2"} : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  %y = nn.linear %a, %g#0 {fsdp.origin = #fsdp.origin<"fwd layers.0 linear">} : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  %z = nn.linear %n, %g#1 {fsdp.origin = #fsdp.origin<"fwd layers.0 linear#2">} : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
   return %y, %z : tensor<4x8xbf16>, tensor<4x8xbf16>
 }

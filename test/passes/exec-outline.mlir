@@ -119,7 +119,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 320 : i
 // CHECK-LABEL: exec.func @train_layers_0
 // CHECK-NEXT: ^bb0(%[[W:.*]]: memref<16xf32>, %[[F:.*]]: memref<16xf32>):
 // CHECK-NEXT: exec.wait 0 on gather
-// CHECK-NEXT: exec.collective all_gather on gather(%[[W]] : memref<16xf32>) outs(%[[F]] : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.*"}
+// CHECK-NEXT: exec.collective all_gather on gather(%[[W]] : memref<16xf32>) outs(%[[F]] : memref<16xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.*">}
 // CHECK-NEXT: exec.record 1 on gather
 // CHECK-NEXT: exec.wait 1 on compute
 // CHECK-NEXT: %[[Y:.*]] = exec.get @y
@@ -145,7 +145,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
     exec.record 0 on compute
     %f0 = exec.alloc at 192 "layers.9.full" : memref<16xf32>
     exec.wait 0 on gather
-    exec.collective all_gather on gather (%w0 : memref<16xf32>) outs(%f0 : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.9"}
+    exec.collective all_gather on gather (%w0 : memref<16xf32>) outs(%f0 : memref<16xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.9">}
     exec.record 1 on gather
     exec.wait 1 on compute
     exec.copy on compute (%f0 : memref<16xf32>) outs(%y : memref<16xf32>) {nn.module = "layers.9.use"}
@@ -153,7 +153,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
     exec.record 2 on compute
     %f1 = exec.alloc at 256 "layers.10.full" : memref<16xf32>
     exec.wait 2 on gather
-    exec.collective all_gather on gather (%w1 : memref<16xf32>) outs(%f1 : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.10"}
+    exec.collective all_gather on gather (%w1 : memref<16xf32>) outs(%f1 : memref<16xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.10">}
     exec.record 3 on gather
     exec.wait 3 on compute
     exec.copy on compute (%f1 : memref<16xf32>) outs(%y : memref<16xf32>) {nn.module = "layers.10.use"}

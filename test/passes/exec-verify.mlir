@@ -39,7 +39,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i
     exec.record 0 on compute
     exec.wait 0 on gather
     // expected-note @below {{the other operation: all_gather for fwd layers.0}}
-    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"] {serves = "fwd layers.0"}
+    exec.collective all_gather on gather (%w : memref<16xf32>) outs(%f : memref<16xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.0">}
     exec.record 1 on gather
     // expected-error @below {{reads bytes [128, 192) on stream compute without waiting for the write on stream gather}}
     exec.copy on compute (%f : memref<16xf32>) outs(%y : memref<16xf32>)

@@ -17,13 +17,15 @@ module attributes {fsdp.plan = [{bucket = "all"}]} {
 // before.
 module attributes {fsdp.plan = [{match = ["* {v,w} {all_gather,reduce_scatter,all_reduce}"], bucket = "all", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]
+  nn.parameter @v : tensor<8xf32> init #nn.zeros
+  nn.parameter @w : tensor<8xf32> init #nn.zeros
   func.func @f(%x: tensor<8xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y"}) {
     // expected-error @below {{'fsdp.reduce_scatter' op cannot join its bucket: its result is used before the bucket's last member}}
-    %v = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["v"]} : tensor<8xf32> -> tensor<4xf32>
+    %v = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@v]} : tensor<8xf32> -> tensor<4xf32>
     // expected-note @below {{used here}}
     %y = nn.neg %v : tensor<4xf32>
     // expected-note @below {{the last member}}
-    %w = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["w"]} : tensor<8xf32> -> tensor<4xf32>
+    %w = fsdp.reduce_scatter sum %x on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@w]} : tensor<8xf32> -> tensor<4xf32>
     return %y : tensor<4xf32>
   }
 }

@@ -87,10 +87,10 @@ func.func @uneven_columns() {
 // CHECK-LABEL: func.func @uneven_shards
 // CHECK: %[[S:.*]] = nn.read @layers.0.wq.weight : tensor<3x8xf32>
 // CHECK-NEXT: %[[C:.*]] = nn.cast %[[S]] : tensor<3x8xf32> to tensor<3x8xbf16>
-// CHECK-NEXT: %[[W:.*]] = fsdp.all_gather %[[C]] on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.weight"], serves = "fwd layers.0.wq"} : tensor<3x8xbf16> -> tensor<8x8xbf16>
+// CHECK-NEXT: %[[W:.*]] = fsdp.all_gather %[[C]] on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.0.wq.weight], serves = #fsdp.origin<all "fwd layers.0.wq">} : tensor<3x8xbf16> -> tensor<8x8xbf16>
 // CHECK: nn.seed
 // CHECK: %[[D:.*]] = nn.linear_weight_grad
-// CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter sum %[[D]] on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["layers.0.wq.weight"], serves = "bwd layers.0.wq"} : tensor<8x8xbf16> -> tensor<3x8xf32>
+// CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter sum %[[D]] on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@layers.0.wq.weight], serves = #fsdp.origin<all "bwd layers.0.wq">} : tensor<8x8xbf16> -> tensor<3x8xf32>
 // CHECK-NEXT: nn.gradient @layers.0.wq.weight, %[[G]]
 fsdp.mesh @mesh ["dp_shard" = 3]
 nn.parameter @layers.0.wq.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}

@@ -51,7 +51,7 @@ module attributes {fsdp.plan = [{match = ["* w all_gather"], overlap = true, sta
     %a = nn.silu %x {nn.module = "first"} : tensor<2x8xf32>
     nn.adamw [@w.weight] moments [@m], [@v](%g) lr %lr step %step clip %clip {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1, nn.module = "optimizer"} : tensor<4x8xf32>
     %s = nn.read @w.weight : tensor<4x8xf32>
-    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["w.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@w.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
     %y = nn.linear %a, %w {nn.module = "last"} : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     return %y : tensor<2x8xf32>
   }

@@ -9,9 +9,9 @@
 // the last one before its use.
 // CHECK-LABEL: func.func @train
 // CHECK: %[[F0:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "fwd layers.0"
+// CHECK-NEXT: fsdp.all_gather {{.*}}serves = #fsdp.origin<all "fwd layers.0">
 // CHECK: %[[F1:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "fwd layers.1"
+// CHECK-NEXT: fsdp.all_gather {{.*}}serves = #fsdp.origin<all "fwd layers.1">
 // CHECK: fsdp.await %[[F0]]
 // CHECK: nn.linear
 // CHECK: fsdp.await %[[F1]]
@@ -19,15 +19,15 @@
 // CHECK-NEXT: %{{.*}} = nn.recompute_from
 // CHECK-NEXT: %{{.*}} = nn.recompute_from
 // CHECK-NEXT: %[[B1:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "again layers.1"
+// CHECK-NEXT: fsdp.all_gather {{.*}}serves = #fsdp.origin<all "again layers.1">
 // CHECK: %[[B0:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.all_gather {{.*}}serves = "again layers.0"
+// CHECK-NEXT: fsdp.all_gather {{.*}}serves = #fsdp.origin<all "again layers.0">
 // CHECK: fsdp.await %[[B1]]
 // CHECK: %[[R1:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = "bwd layers.1"
+// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = #fsdp.origin<all "bwd layers.1">
 // CHECK: fsdp.await %[[B0]]
 // CHECK: %[[R0:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = "bwd layers.0"
+// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = #fsdp.origin<all "bwd layers.0">
 // CHECK: fsdp.await %[[R1]]
 // CHECK: nn.gradient @layers.1.a.weight
 // CHECK: fsdp.await %[[R0]]
@@ -37,11 +37,11 @@
 // by one, each before its first use.
 // SINGLE-LABEL: func.func @train
 // SINGLE: %[[B:.*]] = fsdp.async
-// SINGLE-NEXT: fsdp.all_gather {{.*}}serves = "fwd layers.0.b"
+// SINGLE-NEXT: fsdp.all_gather {{.*}}serves = #fsdp.origin<all "fwd layers.0.b">
 // SINGLE: %[[B1:.*]] = fsdp.async
-// SINGLE-NEXT: fsdp.all_gather {{.*}}serves = "fwd layers.1.b"
+// SINGLE-NEXT: fsdp.all_gather {{.*}}serves = #fsdp.origin<all "fwd layers.1.b">
 // SINGLE: %[[A1:.*]] = fsdp.async
-// SINGLE-NEXT: fsdp.all_gather {{.*}}serves = "fwd layers.1.a"
+// SINGLE-NEXT: fsdp.all_gather {{.*}}serves = #fsdp.origin<all "fwd layers.1.a">
 // SINGLE: fsdp.await %[[B]]
 
 // OFF-NOT: fsdp.async
@@ -55,31 +55,31 @@ module attributes {fsdp.plan = [
   nn.parameter @layers.1.b.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
   func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
     %w0_b_s = nn.read @layers.0.b.weight : tensor<4x8xf32>
-    %w0_b = fsdp.all_gather %w0_b_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w0_b = fsdp.all_gather %w0_b_s on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "fwd layers.0.b">, fsdp.parameters = [@layers.0.b.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
     %h0 = nn.linear %x, %w0_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %w0_a_s = nn.read @layers.0.a.weight : tensor<4x8xf32>
-    %w0_a = fsdp.all_gather %w0_a_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w0_a = fsdp.all_gather %w0_a_s on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "fwd layers.0.a">, fsdp.parameters = [@layers.0.a.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
     %h1 = nn.linear %h0, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %w1_b_s = nn.read @layers.1.b.weight : tensor<4x8xf32>
-    %w1_b = fsdp.all_gather %w1_b_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w1_b = fsdp.all_gather %w1_b_s on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "fwd layers.1.b">, fsdp.parameters = [@layers.1.b.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
     %h2 = nn.linear %h1, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %w1_a_s = nn.read @layers.1.a.weight : tensor<4x8xf32>
-    %w1_a = fsdp.all_gather %w1_a_s on @mesh["dp_shard"] dim 0 {serves = "fwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w1_a = fsdp.all_gather %w1_a_s on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "fwd layers.1.a">, fsdp.parameters = [@layers.1.a.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
     %h3 = nn.linear %h2, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %loss = nn.sum %h3 [0, 1] : tensor<2x8xf32> to tensor<f32>
     %one = nn.seed %loss : tensor<f32>
     %d3 = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g3 = nn.matmul %d3, %h2 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.a", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r3 = fsdp.reduce_scatter sum %g3 on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "bwd layers.1.a">, fsdp.parameters = [@layers.1.a.weight]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d2 = nn.matmul %d3, %w1_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g2 = nn.matmul %d2, %h1 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1.b", fsdp.parameters = ["layers.1.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r2 = fsdp.reduce_scatter sum %g2 on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "bwd layers.1.b">, fsdp.parameters = [@layers.1.b.weight]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d1 = nn.matmul %d2, %w1_b : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g1 = nn.matmul %d1, %h0 {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.a", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "bwd layers.0.a">, fsdp.parameters = [@layers.0.a.weight]} : tensor<8x8xf32> -> tensor<4x8xf32>
     %d0 = nn.matmul %d1, %w0_a : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     %g0 = nn.matmul %d0, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0.b", fsdp.parameters = ["layers.0.b.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "bwd layers.0.b">, fsdp.parameters = [@layers.0.b.weight]} : tensor<8x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r3 : tensor<4x8xf32>
     nn.gradient @layers.1.b.weight, %r2 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r1 : tensor<4x8xf32>
@@ -95,19 +95,19 @@ module attributes {fsdp.plan = [
 // start of the next unit's last link.
 // CHECK-LABEL: func.func @hybrid
 // CHECK: %[[S1:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = "bwd layers.1"
+// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = #fsdp.origin<all "bwd layers.1">
 // CHECK: %[[R1:.*]] = fsdp.async
 // CHECK-NEXT: %[[V1:.*]] = fsdp.await %[[S1]]
-// CHECK-NEXT: fsdp.all_reduce sum %[[V1]] on @mesh["dp_replicate"] {{.*}}serves = "bwd layers.1"
+// CHECK-NEXT: fsdp.all_reduce sum %[[V1]] on @mesh["dp_replicate"] {{.*}}serves = #fsdp.origin<all "bwd layers.1">
 // CHECK-NOT: fsdp.await
 // CHECK: nn.matmul
 // CHECK-NOT: fsdp.await
 // CHECK: %[[S0:.*]] = fsdp.async
-// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = "bwd layers.0"
+// CHECK-NEXT: fsdp.reduce_scatter {{.*}}serves = #fsdp.origin<all "bwd layers.0">
 // CHECK-NOT: fsdp.await
 // CHECK: %[[R0:.*]] = fsdp.async
 // CHECK-NEXT: fsdp.await %[[S0]]
-// CHECK-NEXT: fsdp.all_reduce {{.*}}serves = "bwd layers.0"
+// CHECK-NEXT: fsdp.all_reduce {{.*}}serves = #fsdp.origin<all "bwd layers.0">
 // CHECK: %[[G1:.*]] = fsdp.await %[[R1]]
 // CHECK-NEXT: nn.gradient @layers.1.a.weight, %[[G1]]
 // CHECK-NEXT: %[[G0:.*]] = fsdp.await %[[R0]]
@@ -134,11 +134,11 @@ module attributes {fsdp.plan = [
     %one = nn.seed %loss : tensor<f32>
     %d = nn.broadcast %one [] : tensor<f32> to tensor<2x8xf32>
     %g1 = nn.matmul %d, %x {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %s1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %r1 = fsdp.all_reduce sum %s1 on @mesh["dp_replicate"] {serves = "bwd layers.1", fsdp.parameters = ["layers.1.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    %s1 = fsdp.reduce_scatter sum %g1 on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "bwd layers.1">, fsdp.parameters = [@layers.1.a.weight]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r1 = fsdp.all_reduce sum %s1 on @mesh["dp_replicate"] {serves = #fsdp.origin<all "bwd layers.1">, fsdp.parameters = [@layers.1.a.weight]} : tensor<4x8xf32> -> tensor<4x8xf32>
     %g0 = nn.matmul %x, %d {transpose_lhs} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
-    %s0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<8x8xf32> -> tensor<4x8xf32>
-    %r0 = fsdp.all_reduce sum %s0 on @mesh["dp_replicate"] {serves = "bwd layers.0", fsdp.parameters = ["layers.0.a.weight"]} : tensor<4x8xf32> -> tensor<4x8xf32>
+    %s0 = fsdp.reduce_scatter sum %g0 on @mesh["dp_shard"] dim 0 {serves = #fsdp.origin<all "bwd layers.0">, fsdp.parameters = [@layers.0.a.weight]} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %r0 = fsdp.all_reduce sum %s0 on @mesh["dp_replicate"] {serves = #fsdp.origin<all "bwd layers.0">, fsdp.parameters = [@layers.0.a.weight]} : tensor<4x8xf32> -> tensor<4x8xf32>
     nn.gradient @layers.1.a.weight, %r1 : tensor<4x8xf32>
     nn.gradient @layers.0.a.weight, %r0 : tensor<4x8xf32>
     return %loss : tensor<f32>

@@ -5,11 +5,11 @@
 // What the plan decides about an op stands on it, and what of a gather's clone.
 // The head stays gathered, so that it has none.
 // CHECK-LABEL: func.func @train
-// CHECK: fsdp.all_gather {{.*}}fsdp.address = "fwd tok all_gather", fsdp.decision = #fsdp.decision<bucket = "tok", overlap = true, prefetch = 1
-// CHECK: nn.linear {{.*}}fsdp.address = "fwd layers.0.w1 linear", fsdp.decision = #fsdp.decision<>
-// CHECK: nn.silu {{.*}}fsdp.address = "fwd layers.0 silu", fsdp.decision = #fsdp.decision<recompute = true>
-// CHECK: fsdp.all_gather {{.*}}fsdp.address = "fwd layers.1.w1 all_gather", fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding", recompute = true, again = <bucket = "layers.1", overlap = true, prefetch = 1>>
-// CHECK: fsdp.all_gather {{.*}}fsdp.address = "fwd output all_gather", fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, prefetch = 1>
+// CHECK: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "tok", overlap = true, prefetch = 1{{.*}}fsdp.origin = #fsdp.origin<"fwd tok all_gather">
+// CHECK: nn.linear {{.*}}fsdp.decision = #fsdp.decision<>, fsdp.origin = #fsdp.origin<"fwd layers.0.w1 linear">
+// CHECK: nn.silu {{.*}}fsdp.decision = #fsdp.decision<recompute = true>, fsdp.origin = #fsdp.origin<"fwd layers.0 silu">
+// CHECK: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding", recompute = true, again = <bucket = "layers.1", overlap = true, prefetch = 1>>, fsdp.origin = #fsdp.origin<"fwd layers.1.w1 all_gather">
+// CHECK: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, prefetch = 1>, fsdp.origin = #fsdp.origin<"fwd output all_gather">
 // CHECK: nn.seed
 // CHECK: fsdp.reduce_scatter {{.*}}fsdp.decision = #fsdp.decision<bucket = "head", overlap = true, defer = 1>
 
@@ -17,10 +17,10 @@
 // of a value none.
 // RUN: fsdp-opt %t.planned.mlir --fsdp-remat --fsdp-bucket --fsdp-overlap -o %t.scheduled.mlir
 // RUN: FileCheck %s --check-prefix=SCHEDULED < %t.scheduled.mlir
-// SCHEDULED: fsdp.all_gather {{.*}}fsdp.address = "fwd layers.1 all_gather", fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding">
+// SCHEDULED: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1, start_after = "fwd tok embedding">, {{.*}}fsdp.origin = #fsdp.origin<"fwd layers.1 all_gather">
 // SCHEDULED: nn.seed
-// SCHEDULED: fsdp.all_gather {{.*}}fsdp.address = "again layers.1 all_gather", fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1>
-// SCHEDULED: nn.silu {{.*}}{fsdp.address = "again layers.0 silu"
+// SCHEDULED: fsdp.all_gather {{.*}}fsdp.decision = #fsdp.decision<bucket = "layers.1", overlap = true, prefetch = 1>, {{.*}}fsdp.origin = #fsdp.origin<"again layers.1 all_gather">
+// SCHEDULED: nn.silu {{.*}}{fsdp.origin = #fsdp.origin<"again layers.0 silu">
 
 // Below the schedule nothing has decisions.
 // RUN: fsdp-opt %t.scheduled.mlir --exec-lower="target=test" -o %t.exec.mlir
@@ -52,7 +52,7 @@
 // fsdp-plan writes them anew, from the rules, and says what it has replaced.
 // RUN: fsdp-opt %t.planned.mlir --fsdp-plan -o %t.again.mlir 2>&1 | count 0
 // RUN: cmp %t.planned.mlir %t.again.mlir
-// RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.address = "[^"]*"\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir 2>&1 | FileCheck %s --check-prefix=ANEW
+// RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.origin = #fsdp.origin<"[^"]*">\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir 2>&1 | FileCheck %s --check-prefix=ANEW
 // ANEW: warning: fsdp-plan has replaced {{[0-9]+}} of the {{[0-9]+}} decisions that ops had; what they said counts where it is a rule of the plan, or where fsdp-plan does not run again
 // ANEW: note: the first of them was #fsdp.decision<
 // RUN: cmp %t.planned.mlir %t.anew.mlir
@@ -66,7 +66,7 @@ module attributes {fsdp.plan = [{match = ["* w all_gather"], overlap = true, sta
   nn.parameter @w.weight : tensor<4x8xf32> init #nn.zeros
   func.func @f(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y"}) {
     %s = nn.read @w.weight : tensor<4x8xf32>
-    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["w.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@w.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
     %a = nn.silu %x {nn.module = "first"} : tensor<2x8xf32>
     %y = nn.linear %a, %w {nn.module = "last"} : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
     return %y : tensor<2x8xf32>

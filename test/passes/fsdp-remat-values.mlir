@@ -12,9 +12,9 @@
 // CHECK: nn.seed
 // CHECK: "bwd layers.1.w2 dx"
 // CHECK-NEXT: %[[H2:.*]] = nn.recompute_from %[[H]]
-// CHECK-NEXT: %[[A:.*]] = nn.silu %[[H2]] {fsdp.address = "again layers.1 silu", nn.module = "layers.1"}
+// CHECK-NEXT: %[[A:.*]] = nn.silu %[[H2]] {fsdp.origin = #fsdp.origin<"again layers.1 silu">, nn.module = "layers.1"}
 // CHECK-NEXT: %[[X2:.*]] = nn.recompute_from %[[X]]
-// CHECK-NEXT: %[[M:.*]] = nn.mul %[[A]], %[[X2]] {fsdp.address = "again layers.1 mul"
+// CHECK-NEXT: %[[M:.*]] = nn.mul %[[A]], %[[X2]] {fsdp.origin = #fsdp.origin<"again layers.1 mul">
 // CHECK-NEXT: nn.linear_weight_grad %{{.*}}, %[[M]] {{.*}}"bwd layers.1.w2 dw"
 // CHECK: nn.mul %{{.*}}, %[[A]] {{.*}}"bwd layers.1 mul#2"
 // CHECK: nn.silu_grad %[[H]],

@@ -52,7 +52,7 @@
 // LOCAL: fsdp.all_reduce sum %{{.*}} on @mesh["dp_shard"] {{.*}}: tensor<i64> -> tensor<i64>
 // LOCAL-LABEL: func.func @accumulate
 // LOCAL: fsdp.reduce_scatter
-// LOCAL-SAME: parameters = ["w"]
+// LOCAL-SAME: parameters = [@w]
 // LOCAL: nn.accumulate @w.grad_sum, %{{.*}} : tensor<2x2xf32>
 
 // What @count gives is an input of the arena. A sum is made beside its buffer.
@@ -87,13 +87,13 @@
 
 // A microbatch moves the loss alone; the gather and the scatter are the step's.
 // ONCE-LOCAL-LABEL: func.func @gather
-// ONCE-LOCAL: fsdp.all_gather {{.*}}parameters = ["w"]
+// ONCE-LOCAL: fsdp.all_gather {{.*}}parameters = [@w]
 // ONCE-LOCAL-LABEL: func.func @accumulate
 // ONCE-LOCAL-NOT: fsdp.all_gather
 // ONCE-LOCAL-NOT: fsdp.reduce_scatter
 // ONCE-LOCAL: nn.accumulate @w.grad_sum, %{{.*}} : tensor<4x2xf32>
 // ONCE-LOCAL-LABEL: func.func @update
-// ONCE-LOCAL: fsdp.reduce_scatter sum {{.*}}parameters = ["w"]
+// ONCE-LOCAL: fsdp.reduce_scatter sum {{.*}}parameters = [@w]
 
 // A range holds parts of a sum as each rank's own; a gather writes its buffer.
 // ONCE-EXEC: exec.range @w.gathered : memref<4x2xf32> role state {{.*}}placement

@@ -22,11 +22,11 @@
 
 // Collectives and the optimizer.
 // PLACED-LABEL: func.func @train
-// PLACED:      fsdp.all_gather {{.*}}nn.module = "layers.0.wq", serves = "fwd layers.0.wq"
-// PLACED:      fsdp.all_reduce {{.*}}nn.module = "loss", serves = "fwd loss"
-// PLACED:      fsdp.reduce_scatter {{.*}}nn.module = "layers.0.wk", serves = "bwd layers.0.wk"
-// PLACED:      fsdp.all_reduce max {{.*}}nn.module = "optimizer.gradient_maximum", serves = "update optimizer.gradient_maximum"
-// PLACED:      fsdp.all_reduce sum {{.*}}nn.module = "optimizer.gradient_norm", serves = "update optimizer.gradient_norm"
+// PLACED:      fsdp.all_gather {{.*}}nn.module = "layers.0.wq", serves = #fsdp.origin<all "fwd layers.0.wq">
+// PLACED:      fsdp.all_reduce {{.*}}nn.module = "loss", serves = #fsdp.origin<all "fwd loss">
+// PLACED:      fsdp.reduce_scatter {{.*}}nn.module = "layers.0.wk", serves = #fsdp.origin<all "bwd layers.0.wk">
+// PLACED:      fsdp.all_reduce max {{.*}}nn.module = "optimizer.gradient_maximum", serves = #fsdp.origin<all "update optimizer.gradient_maximum">
+// PLACED:      fsdp.all_reduce sum {{.*}}nn.module = "optimizer.gradient_norm", serves = #fsdp.origin<all "update optimizer.gradient_norm">
 // PLACED:      nn.clip_coefficient {{.*}}nn.module = "optimizer"
 // PLACED:      nn.adamw {{.*}}nn.module = "optimizer"
 
@@ -35,10 +35,10 @@
 // what its members have in common.
 // SCHEDULED-LABEL: func.func @train
 // SCHEDULED:      fsdp.async {nn.module = "layers.0"}
-// SCHEDULED-NEXT: fsdp.all_gather {{.*}}nn.module = "layers.0", serves = "fwd layers.0"
+// SCHEDULED-NEXT: fsdp.all_gather {{.*}}nn.module = "layers.0", serves = #fsdp.origin<all "fwd layers.0">
 // SCHEDULED:      fsdp.await {{.*}}{nn.module = "layers.0"}
 // SCHEDULED:      nn.recompute_from {{.*}}{nn.module = "layers.0.w{{[qk]}}"}
-// SCHEDULED:      fsdp.all_gather {{.*}}nn.module = "layers.0.wk", serves = "again layers.0"
+// SCHEDULED:      fsdp.all_gather {{.*}}nn.module = "layers.0.wk", serves = #fsdp.origin<all "again layers.0">
 // SCHEDULED:      nn.silu_grad {{.*}}{nn.module = "layers.0"}
 // SCHEDULED-LABEL: func.func @evaluate
 // SCHEDULED:      nn.fusion{{.*}}{nn.module = "layers.0"}

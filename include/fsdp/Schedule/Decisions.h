@@ -24,7 +24,6 @@ struct Point {
   std::optional<dist::CollectiveKind> kind;
   bool isGather() const { return kind && dist::isGather(*kind); }
   bool isReduction() const { return kind && dist::isReduction(*kind); }
-  nn::Phase phase;
   /// The first parameter that a collective moves; empty if none.
   std::string parameter;
   /// Of its parameter in the module, the order inside a bucket.
@@ -44,7 +43,7 @@ using dist::Decision;
 /// An op of which a point is, and that point as it is in the op's own program.
 struct PlacedPoint {
   mlir::Operation *op;
-  llvm::StringRef address;
+  dist::OriginAttr origin;
   Point point;
 };
 
@@ -55,7 +54,7 @@ class Points {
 public:
   explicit Points(mlir::ModuleOp module);
 
-  const llvm::MapVector<llvm::StringRef, Point> &all() const { return points; }
+  const llvm::MapVector<dist::OriginAttr, Point> &all() const { return points; }
   /// The ops that something can be decided about, program by program: the same
   /// address may be there once for each.
   llvm::ArrayRef<PlacedPoint> ops() const { return placed; }
@@ -71,16 +70,16 @@ private:
   void add(mlir::Block &program);
 
   llvm::StringSet<> anchors;
-  llvm::MapVector<llvm::StringRef, Point> points;
+  llvm::MapVector<dist::OriginAttr, Point> points;
   std::vector<PlacedPoint> placed;
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringMap<unsigned> orderOf;
   llvm::StringRef last;
 };
 
-/// The address of the bucket that a collective of `address` is in:
-/// "fwd layers.3 all_gather". Its own if it is in none.
-std::string bucketAddress(llvm::StringRef address, const Decision &decision);
+/// The origin of the bucket that a collective of `origin` is in:
+/// "fwd layers.3 all_gather". Its own if it is in none. Refers to both.
+dist::Origin bucketOf(dist::OriginAttr origin, const Decision &decision);
 
 /// What of `decision` can be decided about `point`.
 Decision aboutPoint(Decision decision, const Point &point);
@@ -96,7 +95,7 @@ public:
   static llvm::Expected<Rules> compile(Plan plan);
 
   /// Puts what the plan says of an op over `decision`.
-  void decide(llvm::StringRef address, const Point &point,
+  void decide(dist::OriginAttr origin, const Point &point,
               Decision &decision) const;
 
 private:
@@ -117,7 +116,7 @@ private:
   std::vector<Match> matches; // of each rule
 };
 
-/// What is decided about each point of a module, by address.
+/// What is decided about each point of a module, by its origin.
 class Decisions {
 public:
   /// By rule: parameters of a unit are gathered, dropped and reduced together.
@@ -134,8 +133,8 @@ public:
   /// about it (fsdp.decision); takes it from all others.
   void stamp(mlir::ModuleOp module, const Points &points) const;
 
-  const Decision &operator[](llvm::StringRef address) const {
-    return decisions.find(address)->second;
+  const Decision &operator[](dist::OriginAttr origin) const {
+    return decisions.find(origin)->second;
   }
 
 private:
@@ -146,7 +145,7 @@ private:
   /// awaited before; empty if nothing is.
   std::string checkAnchor(llvm::StringRef anchor, const Points &points) const;
 
-  llvm::MapVector<llvm::StringRef, Decision> decisions; // as Points::all()
+  llvm::MapVector<dist::OriginAttr, Decision> decisions; // as Points::all()
 };
 
 /// Makes sure that the ops of `module` have their decisions: where none has

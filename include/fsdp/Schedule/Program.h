@@ -24,6 +24,9 @@ struct Step {
   /// Its address, of a kernel those of its ops, "await" and the address of what
   /// is awaited, or the mnemonic of an op that has none.
   std::string name;
+  /// Of the op, of what is started, or the first of a kernel's ops; null for an
+  /// op without, and for a wait.
+  dist::OriginAttr origin;
   /// "matmul", "kernel" (pointwise and row ops), or the mnemonic of an op and
   /// of its gradient: "attention", "all_gather". Empty for a wait.
   std::string kind;

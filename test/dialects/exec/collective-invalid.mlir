@@ -327,3 +327,14 @@ exec.program @p {
   // expected-error @below {{'exec.collective' op of kind all_to_all has no function in the runtime}}
   exec.collective all_to_all on gather (%a : memref<4xf32>) outs(%a : memref<4xf32>) over @mesh["dp_shard"]
 }
+
+// -----
+
+// What a collective serves has no op.
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %a = exec.alloc : memref<4xf32>
+  %b = exec.alloc : memref<8xf32>
+  // expected-error @+1 {{attribute 'serves' failed to satisfy constraint: a #fsdp.origin of all of a path, without an op}}
+  exec.collective all_gather on gather (%a : memref<4xf32>) outs(%b : memref<8xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<"fwd layers.3 all_gather">}
+}

@@ -74,9 +74,9 @@ exec.program @train arena 4096 attributes {exec.inputs = ["x"]} {
   %y = exec.get @y : memref<4x8xf32>
   // CHECK: %[[FULL:.*]] = exec.alloc at 1024 "layers.0: all_gather" : memref<8x8xf32>
   %full = exec.alloc at 1024 "layers.0: all_gather" : memref<8x8xf32>
-  // CHECK: %[[T:.*]] = exec.collective all_gather on gather(%w : memref<4x8xf32>) outs(%[[FULL]] : memref<8x8xf32>) over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
+  // CHECK: %[[T:.*]] = exec.collective all_gather on gather(%w : memref<4x8xf32>) outs(%[[FULL]] : memref<8x8xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.0">} -> !exec.token
   %t = exec.collective all_gather on gather (%w : memref<4x8xf32>) outs(%full : memref<8x8xf32>)
-      over @mesh["dp_shard"] {serves = "fwd layers.0"} -> !exec.token
+      over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.0">} -> !exec.token
   // CHECK-NEXT: exec.await %[[T]]
   exec.await %t
   // CHECK-NEXT: exec.view %x[0] : memref<2x2x8xf32> to memref<4x8xf32>

@@ -98,11 +98,44 @@ module attributes {fsdp.plan = "fast"} {
 
 // -----
 
-// fsdp.parameters: one string per operand.
+// fsdp.parameters: not names in strings.
+fsdp.mesh @mesh ["a" = 2]
+nn.parameter @w : tensor<8xf32> init #nn.zeros
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{needs 'fsdp.parameters' to be one symbol of a parameter per operand of a collective}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.parameters = ["w"]} : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.parameters: of parameters that there are.
+fsdp.mesh @mesh ["a" = 2]
+nn.parameter @w : tensor<8xf32> init #nn.zeros
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{moves @v, which is no nn.parameter}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.parameters = [@v]} : tensor<4xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// fsdp.parameters: a buffer is none. An all_reduce is checked too.
+fsdp.mesh @mesh ["a" = 2]
+nn.buffer @m : tensor<8xf32> init #nn.zeros
+func.func @program(%s: tensor<4xf32>) {
+  // expected-error @+1 {{moves @m, which is no nn.parameter}}
+  %g = fsdp.all_reduce sum %s on @mesh["a"] {fsdp.parameters = [@m]} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// fsdp.parameters: one symbol per operand.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{needs 'fsdp.parameters' to be one string per operand of a collective}}
-  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.parameters = ["v", "w"]} : tensor<4xf32> -> tensor<8xf32>
+  // expected-error @+1 {{needs 'fsdp.parameters' to be one symbol of a parameter per operand of a collective}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.parameters = [@v, @w]} : tensor<4xf32> -> tensor<8xf32>
   return
 }
 
@@ -614,10 +647,10 @@ func.func @f(%x: tensor<4x4xf32>) {
 
 // -----
 
-// fsdp.address: what a plan calls an op.
+// fsdp.origin: what a plan calls an op.
 func.func @program(%x: tensor<4xf32>) {
-  // expected-error @+1 {{needs 'fsdp.address' to be a string}}
-  %y = nn.silu %x {fsdp.address = 3 : i64} : tensor<4xf32>
+  // expected-error @+1 {{needs 'fsdp.origin' to be the #fsdp.origin of an op}}
+  %y = nn.silu %x {fsdp.origin = "fwd silu"} : tensor<4xf32>
   return
 }
 
@@ -626,8 +659,8 @@ func.func @program(%x: tensor<4xf32>) {
 // fsdp.members: of a collective, one per operand.
 fsdp.mesh @mesh ["a" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{needs 'fsdp.members' to be one string per operand of a collective}}
-  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.members = ["x", "y"]} : tensor<4xf32> -> tensor<8xf32>
+  // expected-error @+1 {{needs 'fsdp.members' to be one #fsdp.origin of an op per operand of a collective}}
+  %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.members = [#fsdp.origin<"fwd x all_gather">, #fsdp.origin<"fwd y all_gather">]} : tensor<4xf32> -> tensor<8xf32>
   return
 }
 

@@ -35,12 +35,12 @@ func.func @redistributes(%s: tensor<7x8xf32>) {
 // Variadic collectives: a bucket. Over 4 ranks 16 rows are shards of 4, and 7
 // elements shards of 2.
 // CHECK-LABEL: func.func @collectives
-// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
+// CHECK: %[[G:.*]]:2 = fsdp.all_gather %{{.*}}, %{{.*}} on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@a, @b], serves = #fsdp.origin<all "fwd layers.0">} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
 // CHECK: fsdp.reduce_scatter sum %[[G]]#0, %[[G]]#1 on @mesh["dp_shard"] dim 0 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
 // CHECK: fsdp.all_reduce max %{{.*}} on @mesh["dp_shard":(2)2] : tensor<16x8xbf16> -> tensor<16x8xf32>
 // CHECK: fsdp.all_reduce sum %{{.*}} on @mesh["dp_replicate", "dp_shard"] : tensor<2xi64> -> tensor<2xi64>
 func.func @collectives(%a: tensor<4x8xf32>, %b: tensor<2xf32>, %c: tensor<16x8xbf16>, %d: tensor<2xi64>) {
-  %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0 {fsdp.parameters = ["a", "b"], serves = "fwd layers.0"} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
+  %g:2 = fsdp.all_gather %a, %b on @mesh["dp_shard"] dim 0 {fsdp.parameters = [@a, @b], serves = #fsdp.origin<all "fwd layers.0">} : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
   %s:2 = fsdp.reduce_scatter sum %g#0, %g#1 on @mesh["dp_shard"] dim 0 : tensor<16x8xf32>, tensor<7xf32> -> tensor<4x8xf32>, tensor<2xf32>
   %m = fsdp.all_reduce max %c on @mesh["dp_shard":(2)2] : tensor<16x8xbf16> -> tensor<16x8xf32>
   %i = fsdp.all_reduce sum %d on @mesh["dp_replicate", "dp_shard"] : tensor<2xi64> -> tensor<2xi64>
@@ -93,14 +93,14 @@ func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsd
 // CHECK-SAME: {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}
 // CHECK: fsdp.redistribute %{{.*}} on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK: fsdp.shard_of %{{.*}} on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
-// CHECK: fsdp.all_to_all %{{.*}} on @mesh["dp_shard"] split 1 join 0 {serves = "fwd"} : tensor<16x8xf32> -> tensor<64x2xf32>
+// CHECK: fsdp.all_to_all %{{.*}} on @mesh["dp_shard"] split 1 join 0 {serves = #fsdp.origin<all "fwd a b">} : tensor<16x8xf32> -> tensor<64x2xf32>
 nn.parameter @stored : tensor<16x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"dp_replicate" | "dp_shard"}, {}]>}
 nn.parameter @bar : tensor<16xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}]>}
 func.func @placements(%x: tensor<16x8xf32> {fsdp.placement = #fsdp.placement<[{"dp_replicate"}, {}]>},
                       %y: tensor<7x8xf32> {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}) {
   %0 = fsdp.redistribute %x on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32> -> tensor<16x8xf32>
   %1 = fsdp.shard_of %y on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
-  %2 = fsdp.all_to_all %x on @mesh["dp_shard"] split 1 join 0 {serves = "fwd"} : tensor<16x8xf32> -> tensor<64x2xf32>
+  %2 = fsdp.all_to_all %x on @mesh["dp_shard"] split 1 join 0 {serves = #fsdp.origin<all "fwd a b">} : tensor<16x8xf32> -> tensor<64x2xf32>
   return
 }
 

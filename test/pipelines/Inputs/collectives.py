@@ -18,7 +18,7 @@ def counts(layers, axis, arguments):
         f"{phase} {op} of "
         + ("parameters" if "fsdp.parameters" in labels else "activations")
         for op, axes, labels, phase in re.findall(
-            r'fsdp\.(\w+) .* on @mesh\[(.*?)\] (.*)serves = "(\w+) ',
+            r'fsdp\.(\w+) .* on @mesh\[(.*?)\] (.*)serves = #fsdp\.origin<all "(\w+) ',
             program)
         if f'"{axis}"' in axes)
 

@@ -33,7 +33,7 @@ const StringRef kDiscardable[] = {
     nn::kModelAttr,        nn::kModuleAttr,
     nn::kResidualAttr,     dist::kPlacementAttr,
     dist::kLocalAttr,      dist::kPlanAttr,
-    dist::kParametersAttr, dist::kAddressAttr,
+    dist::kParametersAttr, dist::kOriginAttr,
     dist::kMembersAttr,    dist::kOutcomeAttr,
     dist::kDecisionAttr,   exec::kPersistentBytesAttr,
     exec::kArenaBytesAttr, exec::kTargetAttr,

@@ -90,7 +90,11 @@ TEST(Fuzz, Plan) {
          "await_before": "bwd layers.0.wq dw"}]})",
       R"({"version": 2, "rules": [{"match": "a", "bucket": ""},
         {"match": ["b", "*"], "merge": false, "defer": 0}]})"};
-  auto read = [](const std::string &text) {
+  MLIRContext context;
+  context.loadDialect<dist::FsdpDialect>();
+  auto origin = dist::OriginAttr::get(
+      &context, {dist::Phase::Forward, "layers.0.wq", "all_gather"});
+  auto read = [&](const std::string &text) {
     llvm::Expected<schedule::Plan> plan = schedule::parseJSON(text, "plan");
     if (!plan)
       return plan;
@@ -100,7 +104,7 @@ TEST(Fuzz, Plan) {
     llvm::Expected<schedule::Rules> rules = schedule::Rules::compile(*plan);
     schedule::Decision decision;
     if (rules)
-      rules->decide("fwd layers.0.wq all_gather", point, decision);
+      rules->decide(origin, point, decision);
     else
       llvm::consumeError(rules.takeError());
     return plan;
@@ -109,6 +113,17 @@ TEST(Fuzz, Plan) {
                      "\"\\ud800\"", "[", "{a,", "\\\\", "**"});
   for (const char *good : plans)
     EXPECT_GT(countAccepted(good, 4000, mutate, read), 40);
+}
+
+TEST(Fuzz, Origin) {
+  auto read = [](const std::string &text) {
+    llvm::Expected<dist::Origin> origin = dist::parseOrigin(text);
+    if (origin)
+      EXPECT_EQ(origin->str(), text);
+    return origin;
+  };
+  Mutator mutate(7, {"fwd ", "again ", "bwd ", "update ", " ", "#", "#2", "0"});
+  EXPECT_GT(countAccepted("fwd layers.0.wq linear#3", 4000, mutate, read), 40);
 }
 
 TEST(Fuzz, HuggingFaceConfig) {

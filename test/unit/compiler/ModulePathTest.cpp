@@ -32,6 +32,9 @@ TEST(ModulePath, ABlockIsAModuleWithANumber) {
 }
 
 TEST(ModulePath, ABlockBelongsToAList) {
+  EXPECT_EQ(nn::blockNumberOf("layers.3.attention#2"), "3");
+  EXPECT_EQ(nn::blockNumberOf("0.weight"), "0");
+  EXPECT_EQ(nn::blockNumberOf("norm"), "");
   EXPECT_EQ(nn::blockListOf("layers.3.attention"), "layers");
   EXPECT_EQ(nn::blockListOf("model.layers.3.attention"), "layers");
   EXPECT_EQ(nn::blockListOf("0.weight"), "");
@@ -92,22 +95,17 @@ TEST(ModulePath, NamesOfCopiesShareTheirText) {
   EXPECT_FALSE(nn::isFragment("norm"));
 }
 
+TEST(ModulePath, ALabelCanLoseItsNumbers) {
+  EXPECT_EQ(nn::labelOf("layers.3.wq", "linear"), "layers.3.wq: linear");
+  EXPECT_EQ(nn::labelWithoutNumbers("layers.3: add.2"), "layers.*: add.2");
+  EXPECT_EQ(nn::labelWithoutNumbers("layers.3.wq"), "layers.*.wq");
+  EXPECT_EQ(nn::labelWithoutNumbers("3"), "*");
+}
+
 TEST(ModulePath, ANameCanLoseItsBlock) {
   EXPECT_EQ(nn::withoutBlock("layers.*.attention.q"), "attention.q");
   EXPECT_EQ(nn::withoutBlock("layers.3.attention.q"), "attention.q");
   EXPECT_EQ(nn::withoutBlock("norm"), "norm");
-}
-
-TEST(ModulePath, WhatACollectiveServes) {
-  EXPECT_EQ(nn::inPhase(nn::Phase::Forward, "layers.3"), "fwd layers.3");
-  EXPECT_EQ(nn::inPhase(nn::Phase::Again, "layers.3"), "again layers.3");
-  EXPECT_EQ(nn::inPhase(nn::Phase::Backward, "layers.3"), "bwd layers.3");
-  EXPECT_EQ(nn::withoutPhase("fwd layers.3"), "layers.3");
-  EXPECT_EQ(nn::withoutPhase("update optimizer"), "optimizer");
-  EXPECT_EQ(nn::withoutPhase("layers.3"), "layers.3");
-  EXPECT_EQ(nn::phaseOf("layers.3", false), nn::Phase::Forward);
-  EXPECT_EQ(nn::phaseOf("layers.3", true), nn::Phase::Backward);
-  EXPECT_EQ(nn::phaseOf("optimizer.gradient_norm", true), nn::Phase::Update);
 }
 
 TEST(ModulePath, AScopeStampsWhatIsNewAndSaysNothing) {

@@ -362,8 +362,10 @@ void gatherAnotherLayer(ModuleOp module) {
   auto gathers = all<dist::AllGatherOp>(module);
   for (auto again : gathers)
     for (auto other : gathers)
-      if (again.getServes()->starts_with("again layers.0.feed_forward.w1") &&
-          other.getServes()->starts_with("fwd layers.1.feed_forward.w1"))
+      if (again.getServes()->getText().starts_with(
+              "again layers.0.feed_forward.w1") &&
+          other.getServes()->getText().starts_with(
+              "fwd layers.1.feed_forward.w1"))
         return again->setOperands(other->getOperands());
   FAIL() << "nothing is gathered again";
 }

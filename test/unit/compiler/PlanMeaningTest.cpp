@@ -25,7 +25,7 @@ public:
   RandomPlans(unsigned seed, const Points &points)
       : generator(seed), points(points) {
     for (const auto &entry : points.all())
-      addresses.push_back(entry.first.str());
+      origins.push_back(entry.first);
     for (const auto &entry : points.addresses())
       anchors.push_back(entry.getKey().str());
     llvm::sort(anchors);
@@ -33,7 +33,7 @@ public:
 
   Plan next() {
     Plan plan;
-    if (addresses.empty()) // nothing moves, and nothing is kept
+    if (origins.empty()) // nothing moves, and nothing is kept
       return plan;
     for (int i = 0, count = 1 + below(5); i < count; ++i)
       plan.rules.push_back(rule());
@@ -45,25 +45,27 @@ private:
     return std::uniform_int_distribution<int>(0, static_cast<int>(end) -
                                                      1)(generator);
   }
-  const std::string &pick(const std::vector<std::string> &list) {
+  template <typename T> const T &pick(const std::vector<T> &list) {
     return list[below(list.size())];
   }
 
-  /// One address, or all of its role.
-  std::string match(StringRef address) {
+  /// One address, or all of its phase and name.
+  std::string match(dist::OriginAttr origin) {
+    dist::Origin all = origin.getOrigin();
+    all.path = {};
+    StringRef phase = dist::stringifyPhase(all.phase);
     return below(3) == 0
-               ? (address.take_until([](char c) { return c == ' '; }) + "* " +
-                  roleOf(address))
+               ? (phase + "*" + StringRef(all.str()).drop_front(phase.size()))
                      .str()
-               : address.str();
+               : origin.getText().str();
   }
 
   /// Mostly something that can be decided there.
   Rule rule() {
-    StringRef address = pick(addresses);
-    const Point &point = points.all().find(address)->second;
+    dist::OriginAttr origin = pick(origins);
+    const Point &point = points.all().find(origin)->second;
     Rule rule;
-    rule.match = {match(address)};
+    rule.match = {match(origin)};
     if (point.canRecompute && (!point.kind || below(3) == 0))
       rule.choices.recompute = below(4) != 0;
     else
@@ -101,7 +103,8 @@ private:
 
   std::mt19937_64 generator;
   const Points &points;
-  std::vector<std::string> addresses, anchors;
+  std::vector<dist::OriginAttr> origins;
+  std::vector<std::string> anchors;
 };
 
 /// How a plan fared.
@@ -264,7 +267,7 @@ TEST(PlanMeaning, SurvivesItsText) {
           << llvm::toString(std::move(error)) << toJSON(whole);
       for (const auto &entry : points.all())
         EXPECT_TRUE(decisions[entry.first] == other[entry.first])
-            << entry.first.str() << "\n"
+            << entry.first.getText().str() << "\n"
             << toJSON(whole);
       ++read;
     }

@@ -21,7 +21,7 @@ TEST(Program, StepsHaveCostsPlacesAndNeeds) {
                     %clip: tensor<f32>, %g: tensor<4x8xf32>) -> tensor<2x8xf32> {
       %s = nn.read @w.weight : tensor<4x8xf32>
       %f = fsdp.async : <tensor<8x8xf32>> {
-        %w = fsdp.all_gather %s on @mesh["dp"] dim 0 {fsdp.parameters = ["w.weight"]} : tensor<4x8xf32> -> tensor<8x8xf32>
+        %w = fsdp.all_gather %s on @mesh["dp"] dim 0 {fsdp.parameters = [@w.weight]} : tensor<4x8xf32> -> tensor<8x8xf32>
         fsdp.yield %w : tensor<8x8xf32>
       }
       %a = nn.silu %x : tensor<2x8xf32>
