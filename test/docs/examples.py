@@ -67,7 +67,7 @@ def read_reference(path):
 def declarations(symbols, example):
     """The paragraphs of `symbols` for what the example mentions."""
     dialect = re.search(r"\b(nn|fsdp|exec)\b", example.text).group(1)
-    shared = ("fsdp", dialect)
+    shared = ("fsdp", "exec" if dialect == "exec" else "nn")
     chosen = []
     for entity in re.split(r"\n(?=[a-z])", symbols):
         head = re.match(r"(nn|fsdp|exec)\.\w+ (@[\w.]+)", entity)

@@ -11,6 +11,10 @@ nn.buffer @norm.weight.grad_sum : tensor<256xf32> init #nn.zeros
 nn.buffer @norm.weight.gathered : tensor<256xf32> init #nn.zeros
 nn.buffer @loss_sum : tensor<f32> init #nn.zeros
 
+// fsdp
+nn.parameter @layers.3.norm.weight : tensor<16x8xf32> init #nn.ones
+nn.parameter @layers.3.norm.bias : tensor<7xf32> init #nn.zeros
+
 // exec
 exec.range @w : memref<4x8xf32> role parameter
 exec.range @tokens : memref<2x256xi32> role input
