@@ -70,7 +70,7 @@ private:
       if (decision.bucket.empty())
         continue;
       std::string bucket =
-          schedule::bucketAddress(collective.address, decision);
+          schedule::bucketOf(collective.origin, decision).str();
       const PlannedCollective &other =
           first.try_emplace(bucket, collective).first->second;
       if (schedule::aboutCollective(decision) ==
