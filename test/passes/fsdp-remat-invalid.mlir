@@ -9,5 +9,5 @@
 // CHECK: note: see current operation: {{.*}}"fwd output linear"
 // CHECK: warning: 'nn.mul' op has 'recompute'
 // CHECK-NOT: warning:
-// RUN: sed 's/, fsdp.decision = #fsdp.decision<recompute = true>//' %t.edited.mlir > %t.a
-// RUN: sed 's/, fsdp.decision = #fsdp.decision<recompute = true>//' %t.remat.mlir | diff %t.a -
+// RUN: sed 's/fsdp.decision = #fsdp.decision<recompute = true>, //' %t.edited.mlir > %t.a
+// RUN: sed 's/fsdp.decision = #fsdp.decision<recompute = true>, //' %t.remat.mlir | diff %t.a -
