@@ -25,10 +25,11 @@ using namespace fsdp;
 using namespace fsdp::rt;
 
 Trainer::Trainer(const PreparedRun &run, const LoadedArtifact &artifact,
-                 const RunOptions &options, World world)
+                 const RunOptions &options, World world, DrawCurve draw)
     : run(run), config(run.config), options(options),
       threads(static_cast<int>(config.compile.threads)),
-      rank(artifact, world, threads, options.trains(), !options.noGraph) {
+      rank(artifact, world, threads, options.trains(), !options.noGraph),
+      draw(std::move(draw)) {
   rank.initialize(static_cast<uint64_t>(config.training.seed));
   if (options.checkValues)
     values = readValueTable(*run.artifact);
@@ -305,8 +306,8 @@ void Trainer::runAll() {
 
 void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,
                    const RunOptions &options, World world,
-                   const HandleError &fail) {
-  Trainer trainer(run, artifact, options, world);
+                   const DrawCurve &draw, const HandleError &fail) {
+  Trainer trainer(run, artifact, options, world, draw);
   try {
     if (options.trains())
       trainer.runAll();

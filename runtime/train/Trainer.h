@@ -27,7 +27,7 @@ namespace fsdp {
 class Trainer {
 public:
   Trainer(const PreparedRun &run, const rt::LoadedArtifact &artifact,
-          const RunOptions &options, rt::World world);
+          const RunOptions &options, rt::World world, DrawCurve draw);
 
   void runProgramOnce();
   /// "evaluate" or "sample".
@@ -108,17 +108,19 @@ private:
   Clock::time_point trainBegin;
   bool hasSample = false;
   LossCurve curve;
+  DrawCurve draw;
   nlohmann::ordered_json summary;
 };
 
 using HandleError = std::function<void(const std::exception &)>;
 
-/// Trains, evaluates, samples and writes what the run is to leave behind.
+/// Trains, evaluates, samples and writes what the run is to leave behind; the
+/// curve of the loss as `draw` draws it.
 /// Collective over the job. Throws fsdp::Error; `fail` gets what is thrown
 /// while the context still lives: its end may wait for other ranks, so a job of
 /// several is ended by then.
 void runRank(const PreparedRun &run, const rt::LoadedArtifact &artifact,
-             const RunOptions &options, rt::World world,
+             const RunOptions &options, rt::World world, const DrawCurve &draw,
              const HandleError &fail);
 
 } // namespace fsdp

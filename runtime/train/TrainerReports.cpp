@@ -202,7 +202,7 @@ void Trainer::writeSummary() {
   // First, as it is kept where the curve cannot be written.
   writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
   if (!curve.losses.empty()) // of this run or one before it
-    writeFileAtomically(folder + "/loss.svg", drawLossCurve(curve));
+    writeFileAtomically(folder + "/loss.svg", draw(curve));
 }
 
 void Trainer::tellWritten() const {
