@@ -12,8 +12,8 @@
 #include "runtime/plot/LossPlot.h"
 #include "runtime/train/Outputs.h"
 #include "runtime/train/Prepare.h"
+#include "runtime/train/RunRank.h"
 #include "runtime/train/StopSignals.h"
-#include "runtime/train/Trainer.h"
 #include <cstdio>
 
 using namespace fsdp;
