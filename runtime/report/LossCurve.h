@@ -1,16 +1,17 @@
-//===- LossCurve.h - A picture of a run -------------------------*- C++ -*-===//
+//===- LossCurve.h - The losses of a run, to be drawn -----------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_REPORT_LOSSCURVE_H
 #define FSDP_RUNTIME_REPORT_LOSSCURVE_H
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fsdp {
 
-/// What the picture shows; losses in one unit, one per step.
-/// Those that are not finite are left out.
+/// The losses of a run in one unit, one per step.
 struct LossCurve {
   std::string title;
   std::string unit = "bits per byte";
@@ -22,13 +23,9 @@ struct LossCurve {
   std::optional<double> gzipHeldOut;                   // a line to compare with
 };
 
-/// The picture as SVG: every step's loss, a moving average, and the values on
-/// the held-out text.
-std::string drawLossCurve(const LossCurve &curve);
-
-/// Round numbers 1, 2 or 5 times a power of ten apart, about `count` of them,
-/// at least two, that cover [low, high]. None if these are not finite.
-std::vector<double> axisTicks(double low, double high, int count);
+/// Draws a curve: the contents of loss.svg. Training is given one by the
+/// program that runs it, and links none.
+using DrawCurve = std::function<std::string(const LossCurve &)>;
 
 } // namespace fsdp
 

@@ -1,6 +1,7 @@
 //===- Resume.cpp - Loading what a run begins with ------------------------===//
 #include "Resume.h"
 #include "Agreement.h"
+#include "LastExport.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Support/Text.h"
 #include "runtime/checkpoint/Open.h"
@@ -152,5 +153,19 @@ StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
   } else {
     print("checkpoint: begins with the parameters of " + start.path + "\n");
   }
+  return start;
+}
+
+StartPoint fsdp::beginTraining(Rank &rank, const PreparedRun &run) {
+  const RunConfig &config = run.config;
+  if (!config.checkpoint.enable)
+    return {};
+  StartPoint start = beginFromCheckpoint(rank, config, *run.state);
+  requireSuccess(rank.world(), problemOf([&] {
+                   if (!rank.isFirst() || !savesCheckpoints(config))
+                     return;
+                   removeHalfExports(config);
+                   checkExportPlace(config, start);
+                 }));
   return start;
 }

@@ -66,7 +66,7 @@ std::map<std::string, std::string> fsdp::settingsOf(RunConfig config) {
 }
 
 std::string fsdp::runHeader(const PreparedRun &run, int ranks,
-                            const std::optional<Resumption> &from) {
+                            const StartPoint &start) {
   ordered_json header;
   header["id"] = randomId();
   header["date"] = timestamp();
@@ -75,9 +75,9 @@ std::string fsdp::runHeader(const PreparedRun &run, int ranks,
   header["ranks"] = ranks;
   header["mesh"] = run.artifact->manifest().meshText();
   header["fingerprint"] = run.artifact->manifest().fingerprint;
-  if (from)
-    header[from->goesOn ? "resumed_from" : "began_from"] = {
-        {"step", from->step}, {"path", from->path}};
+  if (!start.path.empty())
+    header[start.isOwn ? "resumed_from" : "began_from"] = {
+        {"step", start.step}, {"path", start.path}};
   header["config"] = orderedSettings(run.config);
   // Paths need not be UTF-8.
   return ordered_json{{"run", header}}.dump(

@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_TRAIN_RUNHEADER_H
 
 #include "Prepare.h"
+#include "StartPoint.h"
 
 namespace fsdp {
 
@@ -14,13 +15,8 @@ constexpr const char *kHeaderStart = "{\"run\":";
 /// the number, boolean or text that it is, and what the run was loaded from,
 /// with its step: as "resumed_from" if it goes on with the steps of the run
 /// before it, else as "began_from".
-struct Resumption {
-  int64_t step;
-  std::string path;
-  bool goesOn;
-};
 std::string runHeader(const PreparedRun &run, int ranks,
-                      const std::optional<Resumption> &from);
+                      const StartPoint &start);
 
 /// Sixteen hexadecimal digits that no other run has.
 std::string randomId();

@@ -1,6 +1,7 @@
 //===- Saver.cpp - Checkpoints of a run, while it runs --------------------===//
 #include "Saver.h"
 #include "Agreement.h"
+#include "LastExport.h"
 #include "RunHeader.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
@@ -324,11 +325,10 @@ void Saver::finish() {
   handle(ended->partProblem + ended->commitProblem, *ended);
 }
 
-void Saver::watchWork(const std::string &work,
-                      const std::function<void()> &act) {
-  watch.begin(work);
+void Saver::exportSaved(int64_t step) {
+  watch.begin("the export of step " + std::to_string(step));
   EndOfWatch end{watch};
-  act();
+  exportStep(config, step);
 }
 
 /// What there is besides a checkpoint that could not be saved.

@@ -13,6 +13,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_SAVER_H
 #define FSDP_RUNTIME_TRAIN_SAVER_H
 
+#include "CheckpointWriter.h"
 #include "FolderLock.h"
 #include "Rank.h"
 #include "SaveWatch.h"
@@ -25,37 +26,24 @@
 
 namespace fsdp {
 
-/// What a checkpoint has: all that a run needs to go on, the parameters, or the
-/// parameters in checkpoint.export_dtype.
-enum class SaveContents { Everything, Parameters, Export };
-
-class Saver {
+class Saver : public CheckpointWriter {
 public:
   /// Takes and touches the staging memory. Collective. Throws fsdp::Error if
   /// there is none.
   Saver(const Rank &rank, const RunConfig &config);
-  ~Saver();
+  ~Saver() override;
   Saver(const Saver &) = delete;
   Saver &operator=(const Saver &) = delete;
 
   /// Of this rank.
   uint64_t stagingBytes() const { return staging.size(); }
-  /// The step of the newest save that was begun and is not known to have
-  /// failed; -1: none.
-  int64_t lastStep() const { return last; }
-
-  /// Begins a save. Collective, between steps. Throws fsdp::Error if this save
-  /// or the one before failed, unless checkpoint.on_error says to go on.
-  void save(const checkpoint::RunState &state, SaveContents contents);
-  /// True once this rank knows that the save on its way fails. Then all ranks
-  /// call finish().
-  bool hasFailed() const;
-  /// Waits for the save on its way, and throws as save() does. Collective.
-  void finish();
-  /// Calls `act`, which writes `work` ("the export of step 4") while no save is
-  /// on its way: a call to the file system that hangs is named, and ends the
-  /// job, as in a save.
-  void watchWork(const std::string &work, const std::function<void()> &act);
+  int64_t lastStep() const override { return last; }
+  void save(const checkpoint::RunState &state, SaveContents contents) override;
+  bool hasFailed() const override;
+  void finish() override;
+  /// A call to the file system that hangs is named, and ends the job, as in a
+  /// save.
+  void exportSaved(int64_t step) override;
 
 private:
   using Clock = std::chrono::steady_clock;

@@ -9,10 +9,11 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Message.h"
+#include "runtime/plot/LossPlot.h"
 #include "runtime/train/Outputs.h"
 #include "runtime/train/Prepare.h"
+#include "runtime/train/RunRank.h"
 #include "runtime/train/StopSignals.h"
-#include "runtime/train/Trainer.h"
 #include <cstdio>
 
 using namespace fsdp;
@@ -89,7 +90,7 @@ static int runOneRank(const RunOptions &options,
   };
   try {
     world = joinJob(place);
-    runRank(run, *artifact, options, world, fail);
+    runRank(run, *artifact, options, world, drawLossCurve, fail);
   } catch (const std::exception &error) {
     fail(error);
     throw;

@@ -1,6 +1,6 @@
 //===- ReportTest.cpp - Schedule, sampling, pictures ----------------------===//
 #include "fsdp/Support/Text.h"
-#include "runtime/report/LossCurve.h"
+#include "runtime/plot/LossPlot.h"
 #include "runtime/report/Metrics.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/LrSchedule.h"

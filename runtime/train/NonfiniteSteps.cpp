@@ -1,19 +1,13 @@
-//===- TrainerNonfinite.cpp - Values that are not finite ------------------===//
-#include "Agreement.h"
-#include "Nonfinite.h"
-#include "Trainer.h"
+//===- NonfiniteSteps.cpp - What becomes of steps not finite --------------===//
+#include "NonfiniteSteps.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Message.h"
-#include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
 #include <cmath>
-#include <cstdio>
 
 using namespace fsdp;
-using namespace fsdp::rt;
 
-/// What of a step is not finite; empty: all is. The same on every rank.
-std::string Trainer::nonfiniteOf(const StepRecord &record) {
+std::string fsdp::nonfiniteOf(const StepRecord &record) {
   std::string what = !std::isfinite(record.loss) ? "loss" : "";
   if (record.gradNorm && !std::isfinite(*record.gradNorm))
     what += what.empty() ? "gradient norm" : " and gradient norm";
@@ -25,57 +19,62 @@ static bool changesNothing(const std::optional<double> &gradNorm) {
   return gradNorm && !std::isfinite(*gradNorm);
 }
 
+SkipCounter::Verdict SkipCounter::judge(const StepRecord &record) {
+  if (nonfiniteOf(record).empty()) {
+    row = 0;
+    return Verdict::Counts;
+  }
+  ++row;
+  ++count;
+  if (config.onNonfinite != NonfinitePolicy::Skip ||
+      !changesNothing(record.gradNorm))
+    return Verdict::Stop;
+  return row >= config.maxSkippedSteps ? Verdict::TooMany : Verdict::Skip;
+}
+
 /// What is on its way to a checkpoint is of good steps.
-void Trainer::stop(const StepRecord &record, const std::string &why) {
+void NonfiniteSteps::stop(int64_t step, const std::string &why) {
   std::string problem = problemOf([&] {
-    if (saver)
-      saver->finish();
+    if (writer)
+      writer->finish();
   });
-  throw Error("step " + std::to_string(record.step) + ": " + why +
+  throw Error("step " + std::to_string(step) + ": " + why +
               (problem.empty() ? "" : "; " + problem));
 }
 
-/// Runs a step looking at every value; the first that is not finite ends the
-/// run.
-void Trainer::checkStep(const BegunStep &step) {
-  std::string first = firstNonfiniteParameter(rank);
+void NonfiniteSteps::checkStep(int64_t step) {
+  std::string first = rank.firstNonfiniteParameter();
   if (!first.empty())
-    stop(step.record, first);
-  FoundValue found = firstNonfiniteOfStep(rank, *values);
+    stop(step, first);
+  FoundValue found = rank.firstNonfiniteOfStep();
   if (!found.problem.empty())
     throw Error(found.problem);
   if (!found.text.empty())
-    stop(step.record, "the first value that is not finite: " + found.text);
+    stop(step, "the first value that is not finite: " + found.text);
 }
 
 /// Ends the steps that have begun meanwhile. Returns whether one has changed
 /// the parameters.
-bool Trainer::endOthers() {
+bool NonfiniteSteps::endOthers() {
   bool isChanged = false;
-  for (; stepsBegun > 0; --stepsBegun) {
+  while (rank.stepsBegun() > 0) {
     rank.endStep();
-    const auto *norm = rank.scalar<float>(range_name::kGradNorm);
-    isChanged |= !norm || std::isfinite(*norm);
+    isChanged |= !changesNothing(rank.gradNorm());
   }
   return isChanged;
 }
 
 /// Runs a step again that has changed nothing.
-std::string Trainer::nameFirstValue(BegunStep &step, bool isBehindUpdate) {
-  std::optional<ValueTable> table;
-  std::string problem =
-      problemOf([&] { table = readValueTable(*run.artifact); });
-  Failures failures = countFailures(rank.world(), problem);
-  if (failures.count > 0)
-    problem = broadcastText(problem, failures.first);
+std::string NonfiniteSteps::nameFirstValue(int64_t step, int32_t number,
+                                           bool isBehindUpdate) {
+  std::string problem = rank.readValueNames();
   if (!problem.empty())
     return "all parameters are finite, the step's own values are not (" +
            problem + ")";
-  setInputs(step);
-  auto [first, mismatch] = firstNonfiniteOfStep(rank, *table);
-  if (!isBehindUpdate &&
-      std::isfinite(*rank.scalar<float>(range_name::kGradNorm)))
-    stop(step.record,
+  rank.setInputs(step, number);
+  auto [first, mismatch] = rank.firstNonfiniteOfStep();
+  if (!isBehindUpdate && !changesNothing(rank.gradNorm()))
+    stop(step,
          "it was not finite, and is so run again, with which it has changed "
          "the parameters; the run was stopped: sums of compile.reduce = "
          "\"fast\" may differ, and so may what a machine with a fault "
@@ -95,15 +94,16 @@ std::string Trainer::nameFirstValue(BegunStep &step, bool isBehindUpdate) {
 
 /// Names the first parameter that is not finite, or else the first value of the
 /// step. Collective.
-std::string Trainer::firstNonfinite(BegunStep step) {
-  bool isRepeatable = changesNothing(step.record.gradNorm);
+std::string NonfiniteSteps::firstNonfinite(const StepRecord &record,
+                                           int32_t number) {
+  bool isRepeatable = changesNothing(record.gradNorm);
   bool isBehindUpdate = endOthers();
-  std::string parameter = firstNonfiniteParameter(rank);
+  std::string parameter = rank.firstNonfiniteParameter();
   if (!parameter.empty())
     return parameter;
   if (isRepeatable)
-    return nameFirstValue(step, isBehindUpdate);
-  const char *why = step.record.gradNorm
+    return nameFirstValue(record.step, number, isBehindUpdate);
+  const char *why = record.gradNorm
                         ? "it has changed the parameters"
                         : "without a gradient norm it may have changed the "
                           "parameters";
@@ -114,32 +114,27 @@ std::string Trainer::firstNonfinite(BegunStep step) {
          "first such value when it is made";
 }
 
-/// A step whose gradient norm is not finite has changed nothing. Ends the run,
-/// or counts the step. `step` is as it began, `record` as it ended.
-void Trainer::skipOrStop(const BegunStep &step, const StepRecord &record) {
+void NonfiniteSteps::look(const StepRecord &record, int32_t number) {
+  using Verdict = SkipCounter::Verdict;
+  Verdict verdict = counter.judge(record);
+  if (verdict == Verdict::Counts)
+    return;
   std::string what = nonfiniteOf(record) + " is not finite";
-  bool skips = config.training.onNonfinite == NonfinitePolicy::Skip &&
-               changesNothing(record.gradNorm);
-  ++skippedRow;
-  ++skipped;
-  bool isTooMuch = skips && skippedRow >= config.training.maxSkippedSteps;
-  BegunStep again = step;
-  again.record = record;
-  if (!skips || isTooMuch) {
-    std::string many = isTooMuch
+  if (verdict != Verdict::Skip) {
+    std::string many = verdict == Verdict::TooMany
                            ? format(" and so were %lld steps before it "
                                     "(training.max_skipped_steps)",
-                                    static_cast<long long>(skippedRow - 1))
+                                    static_cast<long long>(counter.inRow() - 1))
                            : "";
-    stop(record, "the " + what + many +
-                     "; the run was stopped: " + firstNonfinite(again));
+    stop(record.step, "the " + what + many + "; the run was stopped: " +
+                          firstNonfinite(record, number));
   }
   // Once, for it takes longer than a step.
-  std::string first = isNamed ? "" : ": " + firstNonfinite(again);
+  std::string first = isNamed ? "" : ": " + firstNonfinite(record, number);
   isNamed = true;
   if (rank.isFirst())
     printMessage(kRunWarning,
                  format("step %lld: the %s; it was skipped (%lld so far)%s",
                         static_cast<long long>(record.step), what.c_str(),
-                        static_cast<long long>(skipped), first.c_str()));
+                        static_cast<long long>(skipped()), first.c_str()));
 }

@@ -1,5 +1,5 @@
-//===- LossCurve.cpp - A picture of a run ---------------------------------===//
-#include "LossCurve.h"
+//===- LossPlot.cpp - The curve of the loss as SVG ------------------------===//
+#include "LossPlot.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>

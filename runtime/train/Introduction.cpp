@@ -1,0 +1,69 @@
+//===- Introduction.cpp - What a run says before its steps ----------------===//
+#include "Introduction.h"
+#include "Peak.h"
+#include "Step.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/RangeNames.h"
+#include "fsdp/Support/Text.h"
+#include "runtime/report/Console.h"
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+static void introduceData(const PreparedRun &run) {
+  const Dataset &data = *run.data;
+  int64_t train = data.trainTokens(), heldOut = data.heldOutTokens();
+  if (run.text)
+    return print(format("text: %s bytes to train on, %s held out\n",
+                        grouped(train).c_str(), grouped(heldOut).c_str()));
+  print(format(
+      "ids: %s to train on, %s of them labels; %s held out, %s of "
+      "them labels\n",
+      grouped(train).c_str(), grouped(data.countLabels(1, train)).c_str(),
+      grouped(heldOut).c_str(),
+      grouped(heldOut < 2 ? 0 : data.countLabels(train + 1, train + heldOut))
+          .c_str()));
+}
+
+static void introduce(const Rank &rank, const PreparedRun &run,
+                      const IntroducedRun &what, const std::string &peak) {
+  const Manifest &manifest = rank.manifest();
+  auto threads = static_cast<int>(run.config.compile.threads);
+  int64_t parameters = 0;
+  for (const RangeInfo &range : manifest.ranges)
+    if (range.role == RangeRole::Parameter)
+      parameters += elementCount(range.full);
+  print(format("%s: %s parameters on %d ranks (%s), %d thread%s each\n",
+               run.artifact->directory().c_str(), grouped(parameters).c_str(),
+               rank.world().size, manifest.meshText().c_str(), threads,
+               threads == 1 ? "" : "s"));
+  print(run.precisionLine + "\n");
+  introduceData(run);
+  print(format("memory: %s bytes of arena per rank, planned and allocated\n",
+               grouped((int64_t)rank.arenaBytes()).c_str()));
+  if (what.checksValues)
+    print("values: every one of every step is looked at when it is made, which "
+          "is slow\n");
+  if (what.stagingBytes)
+    print(format("host memory: %s bytes staging for checkpoints per rank, "
+                 "allocated and touched\n",
+                 grouped((int64_t)*what.stagingBytes).c_str()));
+  print("peak: " + peak + "\n");
+}
+
+StepCosts fsdp::introduceRun(ArtifactRank &rank, const PreparedRun &run,
+                             int64_t done, const IntroducedRun &what) {
+  const Rank &context = rank.context();
+  if (!context.scalar<float>(range_name::kLoss))
+    throw Error("the artifact's program 'train' gives no loss");
+  StepCosts costs;
+  costs.tokens = rank.tokensOfStep();
+  costs.flops = modelFlopsOfStep(context.manifest());
+  costs.arenaBytes = context.arenaBytes();
+  auto steps = static_cast<double>(run.config.training.steps - done);
+  Peak peak = findPeak(context, run.config, steps * costs.flops);
+  costs.peak = peak.flops;
+  if (rank.isFirst())
+    introduce(context, run, what, peak.text);
+  return costs;
+}
