@@ -28,8 +28,8 @@ public:
   };
   explicit Reporter(Run run) : run(std::move(run)) {}
 
-  /// Before the first step of this run: cuts lines behind `start` that another
-  /// run has left. Throws fsdp::Error.
+  /// Before the first step of this run: cuts the lines of later steps than
+  /// `start` that another run has left. Throws fsdp::Error.
   void beginTraining(const StartPoint &start, const StepCosts &costs,
                      std::string header);
   /// Whether the runs before have a validation after `step` as their last.

@@ -13,8 +13,9 @@ namespace fsdp {
 StartPoint beginFromCheckpoint(Rank &rank, const RunConfig &config,
                                const checkpoint::RunState &now);
 
-/// The same for a run that may not load or save anything, which is also refused
-/// where the export behind its last step could not be. Collective.
+/// beginFromCheckpoint() for a run with checkpoints; others begin with nothing.
+/// Also refuses a run whose last step could not be exported. Collective. Throws
+/// fsdp::Error.
 StartPoint beginTraining(Rank &rank, const PreparedRun &run);
 
 /// Loads this rank's parameters from whatever `path` is. Returns what that was:

@@ -18,7 +18,7 @@ public:
   virtual ~TrainingRank() = default;
 
   virtual bool isFirst() const = 0;
-  /// Of a clock that only goes forward.
+  /// The time of a clock that never goes back.
   virtual double seconds() const = 0;
   /// The first signal that asked this rank to end the run, or 0.
   virtual int stopSignal() const = 0;
@@ -50,7 +50,7 @@ public:
   /// Reads the names of a step's values. Returns why that cannot be, the same
   /// on every rank; empty: they are read. Collective.
   virtual std::string readValueNames() = 0;
-  /// See Nonfinite.h; of a step whose inputs are set, behind readValueNames().
+  /// See Nonfinite.h; of a step whose inputs are set, after readValueNames().
   virtual std::string firstNonfiniteParameter() = 0;
   virtual FoundValue firstNonfiniteOfStep() = 0;
 

@@ -107,7 +107,7 @@ TEST(NonfiniteSteps, AStepThatChangedParametersIsNotRunAgain) {
 }
 
 // Of steps that overlap, the next has begun: it ends before anything is read.
-TEST(NonfiniteSteps, TheStepBehindEndsFirst) {
+TEST(NonfiniteSteps, TheNextStepEndsFirst) {
   NonfiniteRun run(NonfinitePolicy::Stop);
   run.rank.value = "fwd embedding";
   run.rank.beginStep(8);

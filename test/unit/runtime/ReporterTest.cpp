@@ -157,7 +157,7 @@ TEST(ValidationSchedule, OnlyARunThatGoesOnMayLackOne) {
   EXPECT_TRUE(mayLackValidation(run.config, run.start));
   run.start.step = 5;
   EXPECT_FALSE(mayLackValidation(run.config, run.start));
-  run.start.step = 12; // behind the last
+  run.start.step = 12; // after the last
   EXPECT_FALSE(mayLackValidation(run.config, run.start));
   run.start.step = 4;
   run.config.metrics.jsonl.clear(); // no lines, so nobody knows

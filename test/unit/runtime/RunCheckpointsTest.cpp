@@ -149,7 +149,7 @@ TEST(RunCheckpoints, WithoutAStepNothingLacks) {
   EXPECT_FALSE(run.checkpoints().lacksLast(10));
 }
 
-TEST(RunCheckpoints, TheExportComesBehindTheLastSave) {
+TEST(RunCheckpoints, TheExportComesAfterTheLastSave) {
   SavingRun run;
   RunCheckpoints checkpoints = run.checkpoints();
   checkpoints.exportLast(10); // which is not saved

@@ -12,7 +12,7 @@ TEST(RunControl, BeginsStepsUpToTheLimit) {
   RunControl control(rank, nullptr, 3);
   EXPECT_TRUE(control.beginsStep(2));
   EXPECT_FALSE(control.beginsStep(3));
-  EXPECT_FALSE(control.beginsStep(4)); // a run that goes on behind its end
+  EXPECT_FALSE(control.beginsStep(4)); // a run that begins after its end
 }
 
 // A run that saves nothing is ended by the signal itself: its ranks have

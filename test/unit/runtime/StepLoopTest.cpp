@@ -77,7 +77,7 @@ TEST(StepLoop, NothingRunsDuringAPause) {
                                "pause 2", "begin 3", "end 3"}));
 }
 
-TEST(StepLoop, GoesOnBehindItsStart) {
+TEST(StepLoop, GoesOnAfterItsStart) {
   LoopRun loop;
   loop.start.step = 2;
   loop.start.optimizerStart = 1;
@@ -92,7 +92,7 @@ TEST(StepLoop, GoesOnBehindItsStart) {
   EXPECT_EQ(loop.done, 5);
 }
 
-TEST(StepLoop, ASignalEndsItBehindTheStepsThatHaveBegun) {
+TEST(StepLoop, ASignalEndsItAfterTheStepsThatHaveBegun) {
   LoopRun loop;
   loop.rank.signalBehind = 1;
   loop.run();
