@@ -16,7 +16,8 @@ import re
 import sys
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/running.md", "docs/checkpoints.md",
-         "docs/questions.md", "docs/glossary.md", "passes/Schedule/README.md", "runtime/README.md"]
+         "docs/questions.md", "docs/glossary.md", "passes/Schedule/README.md", "runtime/README.md",
+         "docs/hugging-face.md", "docs/memory.md", "docs/placement.md", "test/README.md"]
 LONGEST = 120
 # What a page says instead: before, after, live buffers, contiguous, heartbeat, …
 WORDS = ["in front of", "behind", "rests", "tenants?", "said at once", "parts of a sum",
@@ -25,7 +26,7 @@ FORMATS = ["metrics.jsonl", "summary.json", "loss.svg", "sample.txt", "run.lock"
            "manifest.json", "values.json", "step.so", "index.json", "committed", ".safetensors",
            ".distcp", "model.safetensors.index.json", "ids_mask_path", "placement_policy",
            '"rules"', "FSDP_TRACE"]
-SOURCES = (".cpp", ".h", ".td", ".py", ".test", ".mlir", ".toml", ".sh", ".cu", ".md")
+SOURCES = (".cpp", ".h", ".td", ".py", ".test", ".mlir", ".sh", ".cu", ".md")
 LINK = r"\[[^\]]*\]\(([^)\s]+)\)"
 
 
@@ -67,9 +68,11 @@ def links(page, text):
 class Tree:
     def __init__(self, source):
         self.source, self.problems = source, []
-        self.files = {os.path.relpath(name, source) for part in ("*", "*/**/*")
-                      for name in glob.glob(os.path.join(source, part), recursive=True)
-                      if not re.match(r"(build|out)[^/]*/", os.path.relpath(name, source))}
+        self.files = set()
+        for folder, folders, names in os.walk(source):
+            # Not what is built, whose folders have links in circles, nor hidden ones.
+            folders[:] = [name for name in folders if not re.match(r"build|out$|\.|__", name)]
+            self.files |= {os.path.relpath(os.path.join(folder, name), source) for name in names}
         self.names = {os.path.basename(name) for name in self.files}
         self.pages = {name: read(os.path.join(source, name))
                       for name in self.files if name.endswith(".md")}
@@ -102,7 +105,7 @@ class Tree:
         if "/" not in name:
             pattern = re.compile(r"[\w*-]+")
             return (not name.endswith(SOURCES) or not pattern.match(name) or name in self.names
-                    or name in ("run.toml",))
+                   )
         folder = os.path.dirname(page)
         known = {entry for entry in os.listdir(os.path.join(self.source, folder)) +
                  os.listdir(self.source) if not re.match("build|out", entry)}
