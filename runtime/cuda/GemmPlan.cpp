@@ -18,8 +18,9 @@ static cudaDataType_t typeOf(DType type) {
   }
 }
 
-/// exec-verify has proved that every operand is aligned to this.
-static const uint32_t kOperandAlignment = uint32_t(kCudaTarget.alignment);
+/// exec-verify has proved that every operand is aligned to this. Asked when it
+/// is needed: the target's facts are made when the library is loaded, too.
+static uint32_t operandAlignment() { return uint32_t(kCudaTarget.alignment); }
 
 /// The layout of a row-major matrix, or of a batch of them, as cuBLASLt sees
 /// it: column-major with rows and columns exchanged.
@@ -68,7 +69,7 @@ void GemmPlan::describe(const GemmDesc &d) {
     // cuBLASLt reads from its address. This one is aligned as all are, and
     // stands for them until a call has its own.
     setAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                 reinterpret_cast<const void *>(uintptr_t(kOperandAlignment)));
+                 reinterpret_cast<const void *>(uintptr_t(operandAlignment())));
   }
   first = layoutOf(d.in, d.transposeRhs ? d.n : d.k, d.transposeRhs ? d.k : d.n,
                    d.batch);
@@ -103,12 +104,12 @@ static void describeCalls(cublasLtMatmulPreference_t preference,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    setAttribute(preference, name, kOperandAlignment);
+    setAttribute(preference, name, operandAlignment());
 }
 
 std::string GemmPlan::demands() {
   return "reductions " + std::to_string(kReductions) + ", alignment " +
-         std::to_string(kOperandAlignment);
+         std::to_string(operandAlignment());
 }
 
 /// Those that work on this GPU: cuBLASLt also lists some that it finds not to.
