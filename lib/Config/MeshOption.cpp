@@ -44,6 +44,11 @@ static MeshAxisOption parseAxis(const std::string &part,
   size = trimmed(size);
   auto [end, error] =
       std::from_chars(size.data(), size.data() + size.size(), axis.size);
+  if (axis.name.find(':') != std::string::npos)
+    throw Error(what +
+                ": the kind of an axis stands after its size, "
+                "NAME=SIZE:KIND, got \"" +
+                part + "\"");
   if (axis.name.empty() || error != std::errc() ||
       end != size.data() + size.size() || axis.size < 1)
     throw Error(what + ": expected NAME=SIZE with SIZE at least 1, got \"" +

@@ -109,6 +109,8 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     if (failed(stated) || failed(createMesh()))
       return signalPassFailure();
     dataAxes = meshOp.axesOf(AxisKind::Data);
+    if (policyFile.empty())
+      warnOfIdleAxes();
     FailureOr<PlacementPolicy> policy = policyOfMesh(*stated);
     if (failed(policy))
       return signalPassFailure();
@@ -128,6 +130,18 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
       // Redistributes say from here on where the stream lies.
       program.walk([](nn::AddOp add) { add->removeAttr(nn::kResidualAttr); });
     }
+  }
+
+  /// Only a policy can use an axis without a kind.
+  void warnOfIdleAxes() {
+    for (auto axis : meshOp.getAxes().getAsRange<dist::MeshAxisAttr>())
+      if (!axis.getKind() && axis.getSize() > 1)
+        meshOp.emitWarning("the ")
+            << axis.getSize() << " ranks of the axis \"" << axis.getName()
+            << "\" compute the same: it has no kind, and no placement policy "
+               "names it; write "
+            << axis.getName() << "=" << axis.getSize() << ":data to split "
+            << "batches and parameters over it";
   }
 
   /// Without a file, the plan of Llama for the axis that layers are cut over.

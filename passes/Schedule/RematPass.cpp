@@ -130,8 +130,10 @@ private:
   llvm::DenseMap<Value, Value> clones;
 };
 
-/// A plan decides to recompute nothing that the backward pass does without; a
-/// decision that was written by hand may.
+/// A plan decides to recompute nothing that no value of the backward pass
+/// depends on; a decision that was written by hand may. What only kept values
+/// use is not cloned either, without a warning: plans by rule decide that
+/// often.
 void warnOfVainDecisions(Block &program) {
   llvm::DenseSet<Operation *> needed = schedule::neededBackward(program);
   for (Operation &op : program)

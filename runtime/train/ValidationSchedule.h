@@ -1,5 +1,4 @@
-//===- ValidationSchedule.h - When a run validates ---------------*- C++
-//-*-===//
+//===- ValidationSchedule.h - When a run validates --------------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_TRAIN_VALIDATIONSCHEDULE_H
 #define FSDP_RUNTIME_TRAIN_VALIDATIONSCHEDULE_H
 

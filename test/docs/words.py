@@ -26,6 +26,7 @@ EXEMPT = {
     ("lib/Config/KeyNames.h", "name.find('.')"): "the key of an option",
     ("lib/Config/ConfigParse.cpp", "name.find('.')"): "the key of an option",
     ("lib/Config/MeshOption.cpp", "size.find(':')"): "the kind of a mesh axis",
+    ("lib/Config/MeshOption.cpp", "axis.name.find(':')"): "the kind of a mesh axis",
     ("lib/Memory/Report.cpp", "c == '.'"): "the digits of a size",
     ("tools/fsdp-checkpoint/Table.cpp", "row.find_last_not_of(' ')"): "a row of a table",
     ("tools/fsdp-checkpoint/Inspect.cpp", "entry.name.find('.')"): "a key of another's checkpoint",

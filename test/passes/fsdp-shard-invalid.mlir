@@ -9,6 +9,8 @@
 // RUN: sed -e 's/^func.func @program.*/func.func @program(%x: tensor<3x2xf32>) {/' %s | not fsdp-opt --fsdp-shard="mesh=dp_shard=2" 2>&1 | FileCheck %s --check-prefix=BATCH
 // RUN: sed -e 's/^  return/  "func.return"() : () -> () ^other: return/' %s | not fsdp-opt --fsdp-shard="mesh=a=2" 2>&1 | FileCheck %s --check-prefix=BRANCHES
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2:date" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not fsdp-opt %s --fsdp-shard="mesh=a:data=2" 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: fsdp-opt %s --fsdp-shard="mesh=dp_a=2,idle=1" 2>&1 | FileCheck %s --check-prefix=IDLE
 // RUN: not fsdp-opt %s --fsdp-shard="mesh=a=2:tensor,b=2:tensor" 2>&1 | FileCheck %s --check-prefix=TENSOR
 
 // Impossible meshes and types end with one message that names them.
@@ -19,6 +21,9 @@
 // RANKS: error: 'fsdp.mesh' op has more than 1048576 ranks
 // NODE: error: 'fsdp.mesh' op has node_size 2, which does not divide the world size 3
 // DTYPE: error: reduce_dtype must be f32 or bf16, got "f16"
+// ORDER: error: mesh "a:data=2": the kind of an axis stands after its size, NAME=SIZE:KIND, got "a:data=2"
+// IDLE: warning: the 2 ranks of the axis "dp_a" compute the same: it has no kind, and no placement policy names it; write dp_a=2:data to split batches and parameters over it
+// IDLE-NOT: warning:
 // KIND: error: mesh "a=2:date": the kind of an axis is data or tensor, got "date"; did you mean 'data'?
 // TENSOR: error: 'fsdp.mesh' op has 2 tensor axes, "a" and "b" among them, and the tensor-parallel plan of Llama is for one; name a placement policy
 // AGAIN: error: the module is sharded already: it has an fsdp.mesh
