@@ -10,6 +10,14 @@
 using namespace fsdp;
 using namespace fsdp::test;
 
+/// The origin that plans are asked about.
+static dist::OriginAttr askedOrigin() {
+  static mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<dist::FsdpDialect>();
+  return dist::OriginAttr::get(
+      &context, {dist::Phase::Forward, "layers.0.wq", "all_gather"});
+}
+
 static void ask(const schedule::Plan &plan) {
   auto rules = schedule::Rules::compile(plan);
   if (!rules)
@@ -17,7 +25,7 @@ static void ask(const schedule::Plan &plan) {
   schedule::Point point;
   point.kind = dist::CollectiveKind::AllGather;
   schedule::Decision decision;
-  rules->decide("fwd layers.0.wq all_gather", point, decision);
+  rules->decide(askedOrigin(), point, decision);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
