@@ -1,6 +1,6 @@
 //===- Job.cpp - The ranks of a job, without MPI --------------------------===//
 //
-// Every rank has a connection to rank 0 (Meeting.h). What goes over them is
+// Every rank has a connection to rank 0 (Rendezvous.h). What goes over them is
 // small and outside the step path: NCCL's identifier, choices that all ranks
 // must share, results. Over a second one they see whether they live (Health.h).
 //
@@ -11,7 +11,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Signals.h"
 #include "fsdp/Support/Text.h"
-#include "runtime/rendezvous/Meeting.h"
+#include "runtime/rendezvous/Rendezvous.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -72,8 +72,8 @@ World rt::joinWorld() {
   if (auto place = detectLaunch()) {
     job.world = {place->rank, place->size};
     if (place->size > 1) {
-      Lines lines =
-          meet(meetingPlace(*place), place->rank, place->size, joinTimeout());
+      Lines lines = rendezvous(rendezvousEndpoint(*place), place->rank,
+                               place->size, joinTimeout());
       job.sockets = lines.data;
       job.health =
           new Health(place->rank, place->size, lines.health,

@@ -10,7 +10,7 @@
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
 #include "runtime/rendezvous/Board.h"
-#include "runtime/rendezvous/Meeting.h"
+#include "runtime/rendezvous/Rendezvous.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

@@ -1,5 +1,5 @@
-//===- Meeting.cpp - How ranks find each other without MPI ----------------===//
-#include "Meeting.h"
+//===- Rendezvous.cpp - How ranks find each other without MPI -------------===//
+#include "Rendezvous.h"
 #include "JobResources.h"
 #include "Transfer.h"
 #include "fsdp/Support/Error.h"
@@ -411,7 +411,7 @@ static std::optional<int> tryAddress(const addrinfo &at, const Greeting &mine,
   return std::nullopt;
 }
 
-static int connectToFirst(const MeetingPlace &place, const Greeting &mine,
+static int connectToFirst(const RendezvousEndpoint &place, const Greeting &mine,
                           double seconds, Time end) {
   Addresses addresses = addressesOf(place.host, place.port);
   int count = 0;
@@ -435,7 +435,8 @@ static int connectToFirst(const MeetingPlace &place, const Greeting &mine,
   }
 }
 
-Lines rt::meet(const MeetingPlace &place, int rank, int size, double seconds) {
+Lines rt::rendezvous(const RendezvousEndpoint &place, int rank, int size,
+                     double seconds) {
   Time end = timeAfter(seconds);
   auto connectLine = [&](int line) {
     return connectToFirst(place, greetingOf(place.job, size, rank, line),

@@ -1,11 +1,11 @@
-//===- Meeting.h - How ranks find each other without MPI --------*- C++ -*-===//
+//===- Rendezvous.h - How ranks find each other without MPI -----*- C++ -*-===//
 //
 // Rank 0 listens, the others connect and say which job and rank they are. A
 // client that is not of the job is turned away, and the job goes on without it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_RENDEZVOUS_MEETING_H
-#define FSDP_RUNTIME_RENDEZVOUS_MEETING_H
+#ifndef FSDP_RUNTIME_RENDEZVOUS_RENDEZVOUS_H
+#define FSDP_RUNTIME_RENDEZVOUS_RENDEZVOUS_H
 
 #include "fsdp/Rendezvous/Environment.h"
 #include <cstdint>
@@ -44,7 +44,7 @@ Listener listenAt(const std::string &host, int port, double seconds = 0);
 constexpr int kKeepAliveIdle = 30, kKeepAliveInterval = 10, kKeepAliveCount = 6;
 
 /// Where the ranks of a job meet.
-struct MeetingPlace {
+struct RendezvousEndpoint {
   std::string host;
   int port;
   /// What tells the job from others.
@@ -58,7 +58,7 @@ struct MeetingPlace {
 ///   job   FSDP_JOB, or what torchrun, Slurm or mpirun call it
 /// Throws fsdp::Error if ranks on several machines have no address, or a job
 /// has neither a name nor a port.
-MeetingPlace meetingPlace(const LaunchEnvironment &place);
+RendezvousEndpoint rendezvousEndpoint(const LaunchEnvironment &place);
 
 /// Two connections between rank 0 and each other rank: one for data, and one
 /// that tells whether they live (Health.h), which no data holds up. On rank 0
@@ -70,7 +70,8 @@ struct Lines {
 /// Connects the ranks of a job. Throws fsdp::Error that names the ranks that
 /// did not come within `seconds`, or came twice, or if this process may not
 /// have so many connections.
-Lines meet(const MeetingPlace &place, int rank, int size, double seconds);
+Lines rendezvous(const RendezvousEndpoint &place, int rank, int size,
+                 double seconds);
 
 /// Rank 0's side at a socket that listens already.
 Lines acceptRanks(const Listener &listener, uint64_t job, int size,
@@ -78,4 +79,4 @@ Lines acceptRanks(const Listener &listener, uint64_t job, int size,
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_RENDEZVOUS_MEETING_H
+#endif // FSDP_RUNTIME_RENDEZVOUS_RENDEZVOUS_H

@@ -1,6 +1,6 @@
-//===- MeetingPlace.cpp - Where the ranks of a job meet -------------------===//
+//===- RendezvousEndpoint.cpp - Where the ranks of a job meet -------------===//
 #include "HostList.h"
-#include "Meeting.h"
+#include "Rendezvous.h"
 #include "fsdp/Support/Error.h"
 #include <charconv>
 #include <cstdlib>
@@ -87,7 +87,7 @@ static int portOf(const std::string &name) {
   return first + static_cast<int>(digestOf(name) % count);
 }
 
-MeetingPlace rt::meetingPlace(const LaunchEnvironment &place) {
+RendezvousEndpoint rt::rendezvousEndpoint(const LaunchEnvironment &place) {
   std::string name = jobName(place);
   return {hostOf(place), portOf(name),
           digestOf(name + "/" + std::to_string(place.size))};

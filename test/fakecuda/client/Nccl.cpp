@@ -77,7 +77,7 @@ extern "C" ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
 
 /// Asks until all ranks have come, and makes the communicator.
 template <typename T>
-static ncclResult_t meet(Call call, const T &body, ncclComm_t *comm) {
+static ncclResult_t rendezvous(Call call, const T &body, ncclComm_t *comm) {
   std::vector<char> result;
   cudaError_t status = Client::get().ask(call, body, &result);
   *comm = nullptr;
@@ -96,18 +96,18 @@ extern "C" ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size,
     ::pause();
   UniqueId value;
   std::memcpy(&value, &id, sizeof value);
-  return meet(Call::CommInit,
-              CommInit{value.value, Client::get().nextNumber(), rank, size},
-              comm);
+  return rendezvous(
+      Call::CommInit,
+      CommInit{value.value, Client::get().nextNumber(), rank, size}, comm);
 }
 
 extern "C" ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key,
                                       ncclComm_t *comm, ncclConfig_t *config) {
   if (config)
     return refuse("ncclCommSplit with a configuration");
-  return meet(Call::CommSplit,
-              CommSplit{parent->number, Client::get().nextNumber(), color, key},
-              comm);
+  return rendezvous(
+      Call::CommSplit,
+      CommSplit{parent->number, Client::get().nextNumber(), color, key}, comm);
 }
 
 extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {

@@ -54,34 +54,34 @@ Communicator &Collectives::make(std::vector<Member> members) {
 }
 
 void Collectives::init(Process &process, const CommInit &call) {
-  Meeting &meeting = meetings[call.id];
-  if (meeting.size == 0) {
-    meeting.size = call.size;
-    meeting.members.resize(size_t(call.size));
-    meeting.numbers.resize(size_t(call.size));
+  Rendezvous &pending = rendezvous[call.id];
+  if (pending.size == 0) {
+    pending.size = call.size;
+    pending.members.resize(size_t(call.size));
+    pending.numbers.resize(size_t(call.size));
   }
-  if (call.size != meeting.size || call.rank < 0 || call.rank >= call.size)
+  if (call.size != pending.size || call.rank < 0 || call.rank >= call.size)
     throw std::runtime_error("ncclCommInitRank: ranks disagree on the size, or "
                              "a rank is outside of it");
-  Member &mine = meeting.members[size_t(call.rank)];
+  Member &mine = pending.members[size_t(call.rank)];
   if (mine.process)
     throw std::runtime_error("ncclCommInitRank: two processes are rank " +
                              std::to_string(call.rank));
   mine.process = &process;
-  meeting.numbers[size_t(call.rank)] = call.comm;
-  for (const Member &member : meeting.members)
+  pending.numbers[size_t(call.rank)] = call.comm;
+  for (const Member &member : pending.members)
     if (!member.process)
       return;
-  std::vector<uint32_t> numbers = std::move(meeting.numbers);
-  Communicator &made = make(std::move(meeting.members));
-  meetings.erase(call.id);
+  std::vector<uint32_t> numbers = std::move(pending.numbers);
+  Communicator &made = make(std::move(pending.members));
+  rendezvous.erase(call.id);
   for (size_t i = 0; i < numbers.size(); ++i)
     made.members[i].process->comms[numbers[i]] = &made.members[i];
 }
 
 bool Collectives::waitsForNewcomer(size_t processes) const {
-  for (auto &[id, meeting] : meetings)
-    if (size_t(meeting.size) > processes)
+  for (auto &[id, pending] : rendezvous)
+    if (size_t(pending.size) > processes)
       return true;
   return false;
 }

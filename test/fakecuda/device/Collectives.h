@@ -62,7 +62,7 @@ public:
 
 private:
   /// The ranks that have come to make a communicator.
-  struct Meeting {
+  struct Rendezvous {
     int size = 0;
     std::vector<Member> members;
     std::vector<uint32_t> numbers; // the processes' names for it
@@ -80,7 +80,7 @@ private:
 
   const Memory &memory;
   uint64_t ids = 0;
-  std::map<uint64_t, Meeting> meetings; // by unique id
+  std::map<uint64_t, Rendezvous> rendezvous; // by unique id
   std::vector<std::unique_ptr<Communicator>> communicators;
 };
 

@@ -325,7 +325,7 @@ void Server::find(Process &process, const Body &body) {
 }
 
 /// Waits for the process's place in a communicator that ranks make together.
-void Server::meet(Process &process, const char *what, uint32_t comm) {
+void Server::rendezvous(Process &process, const char *what, uint32_t comm) {
   waitFor(
       process, what, [&process, comm] { return process.comms.count(comm) > 0; },
       [&process, comm] {
@@ -388,12 +388,12 @@ void Server::ask(Process &process, Call call, const Body &body) {
   case Call::CommInit: {
     auto init = bodyOf<CommInit>(body);
     collectives.init(process, init);
-    return meet(process, "ncclCommInitRank", init.comm);
+    return rendezvous(process, "ncclCommInitRank", init.comm);
   }
   case Call::CommSplit: {
     auto split = bodyOf<CommSplit>(body);
     collectives.split(process, split);
-    return meet(process, "ncclCommSplit", split.comm);
+    return rendezvous(process, "ncclCommSplit", split.comm);
   }
   case Call::CommDestroy:
     collectives.destroy(process, bodyOf<CommDestroy>(body));

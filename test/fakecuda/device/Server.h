@@ -65,7 +65,7 @@ private:
   void ask(Process &process, Call call, const Body &body);
   void allocate(Process &process, const Allocate &call);
   void find(Process &process, const Body &body);
-  void meet(Process &process, const char *what, uint32_t comm);
+  void rendezvous(Process &process, const char *what, uint32_t comm);
   void copyOut(Process &process, const HostCopy &call);
   void waitFor(Process &process, const char *what, std::function<bool()> isDone,
                std::function<std::vector<char>()> result = nullptr);

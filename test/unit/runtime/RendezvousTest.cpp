@@ -1,5 +1,5 @@
-//===- MeetingTest.cpp - How ranks find each other without MPI ------------===//
-#include "runtime/rendezvous/Meeting.h"
+//===- RendezvousTest.cpp - How ranks find each other without MPI ---------===//
+#include "runtime/rendezvous/Rendezvous.h"
 #include "TemporaryFolder.h"
 #include "runtime/rendezvous/HostList.h"
 #include <arpa/inet.h>
@@ -54,7 +54,7 @@ const char *const kVariables[] = {"MASTER_ADDR",         "MASTER_PORT",
                                   "SLURM_JOB_ID",        "SLURM_STEP_ID",
                                   "PMIX_NAMESPACE"};
 
-class Meeting : public testing::Test {
+class Rendezvous : public testing::Test {
 protected:
   void SetUp() override { clear(); }
   void TearDown() override { clear(); }
@@ -70,82 +70,82 @@ protected:
 
 } // namespace
 
-TEST_F(Meeting, BesideTheStoreOfTorchrun) {
+TEST_F(Rendezvous, BesideTheStoreOfTorchrun) {
   set("MASTER_ADDR", "head");
   set("MASTER_PORT", "29500");
-  EXPECT_EQ(meetingPlace(torch).host, "head");
-  EXPECT_EQ(meetingPlace(torch).port, 29501);
+  EXPECT_EQ(rendezvousEndpoint(torch).host, "head");
+  EXPECT_EQ(rendezvousEndpoint(torch).port, 29501);
   set("MASTER_PORT", "65535");
-  EXPECT_EQ(meetingPlace(torch).port, 65534);
+  EXPECT_EQ(rendezvousEndpoint(torch).port, 65534);
   set("FSDP_PORT", "1234");
-  EXPECT_EQ(meetingPlace(torch).port, 1234);
+  EXPECT_EQ(rendezvousEndpoint(torch).port, 1234);
   for (const char *value : {"0", "65536", "-1", "12x", "port"}) {
     set("FSDP_PORT", value);
-    EXPECT_EQ(messageOf([&] { meetingPlace(torch); }),
+    EXPECT_EQ(messageOf([&] { rendezvousEndpoint(torch); }),
               std::string("environment: FSDP_PORT = '") + value +
                   "' is no port");
   }
 }
 
-TEST_F(Meeting, AtTheFirstHostOfSlurm) {
+TEST_F(Rendezvous, AtTheFirstHostOfSlurm) {
   set("SLURM_JOB_NODELIST", "n[08-11]");
-  EXPECT_EQ(meetingPlace(slurm).host, "n08");
+  EXPECT_EQ(rendezvousEndpoint(slurm).host, "n08");
   set("SLURM_STEP_NODELIST", "n10");
-  EXPECT_EQ(meetingPlace(slurm).host, "127.0.0.1");
+  EXPECT_EQ(rendezvousEndpoint(slurm).host, "127.0.0.1");
   set("SLURM_STEP_NODELIST", "n[10");
-  EXPECT_EQ(messageOf([&] { meetingPlace(slurm); }),
+  EXPECT_EQ(messageOf([&] { rendezvousEndpoint(slurm); }),
             "environment: SLURM_STEP_NODELIST = 'n[10' is no list of hosts");
 }
 
-TEST_F(Meeting, SeveralMachinesNeedAnAddress) {
+TEST_F(Rendezvous, SeveralMachinesNeedAnAddress) {
   set("TORCHELASTIC_RUN_ID", "one");
-  EXPECT_EQ(meetingPlace(torch).host, "127.0.0.1");
+  EXPECT_EQ(rendezvousEndpoint(torch).host, "127.0.0.1");
   torch.localSize = 2;
-  EXPECT_EQ(messageOf([&] { meetingPlace(torch); }),
+  EXPECT_EQ(messageOf([&] { rendezvousEndpoint(torch); }),
             "the job has ranks on several machines (2 of 4 on this one); set "
             "MASTER_ADDR to the address of rank 0's");
 }
 
 // Hydra and Intel MPI give none: two jobs would have one port.
-TEST_F(Meeting, AJobNeedsANameOrAPort) {
+TEST_F(Rendezvous, AJobNeedsANameOrAPort) {
   LaunchEnvironment hydra{1, 4, 1, 4, "PMI_RANK", "PMI_SIZE"};
   EXPECT_EQ(
-      messageOf([&] { meetingPlace(hydra); }),
+      messageOf([&] { rendezvousEndpoint(hydra); }),
       "this job's launcher gives it no name and no port, so that it could "
       "meet another job; set FSDP_JOB to a name that no other job has, "
       "the same for all ranks");
   set("FSDP_JOB", "mine");
-  int port = meetingPlace(hydra).port;
+  int port = rendezvousEndpoint(hydra).port;
   set("FSDP_JOB", "yours");
-  EXPECT_NE(meetingPlace(hydra).port, port);
+  EXPECT_NE(rendezvousEndpoint(hydra).port, port);
   unsetenv("FSDP_JOB");
   set("FSDP_PORT", "1234");
-  EXPECT_EQ(meetingPlace(hydra).port, 1234);
+  EXPECT_EQ(rendezvousEndpoint(hydra).port, 1234);
 }
 
-TEST_F(Meeting, JobsHaveNames) {
+TEST_F(Rendezvous, JobsHaveNames) {
   set("MASTER_PORT", "29500");
-  uint64_t unnamed = meetingPlace(torch).job;
+  uint64_t unnamed = rendezvousEndpoint(torch).job;
   unsetenv("MASTER_PORT");
   set("TORCHELASTIC_RUN_ID", "one");
-  uint64_t one = meetingPlace(torch).job;
+  uint64_t one = rendezvousEndpoint(torch).job;
   EXPECT_NE(one, unnamed);
   // Another launcher's variables need not be on all machines.
   set("SLURM_JOB_ID", "7");
-  EXPECT_EQ(meetingPlace(torch).job, one);
-  MeetingPlace seven = meetingPlace(slurm);
+  EXPECT_EQ(rendezvousEndpoint(torch).job, one);
+  RendezvousEndpoint seven = rendezvousEndpoint(slurm);
   set("SLURM_JOB_ID", "8");
-  MeetingPlace eight = meetingPlace(slurm);
+  RendezvousEndpoint eight = rendezvousEndpoint(slurm);
   EXPECT_NE(seven.job, eight.job);
   EXPECT_NE(seven.port, eight.port);
   EXPECT_GE(seven.port, 20000);
   EXPECT_LT(seven.port, 30000);
   torch.size = torch.localSize = 5;
-  EXPECT_NE(meetingPlace(torch).job, one);
+  EXPECT_NE(rendezvousEndpoint(torch).job, one);
 }
 
 //===----------------------------------------------------------------------===//
-// The meeting
+// The rendezvous
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -157,7 +157,7 @@ constexpr uint64_t kJob = 42;
 std::future<Lines> come(int port, int rank, int size, uint64_t job = kJob,
                         double seconds = 60) {
   return std::async(std::launch::async, [=] {
-    return meet({kHere, port, job}, rank, size, seconds);
+    return rendezvous({kHere, port, job}, rank, size, seconds);
   });
 }
 
@@ -199,7 +199,7 @@ void closeAll(const Lines &lines) {
 
 } // namespace
 
-TEST_F(Meeting, EveryRankIsConnectedToTheFirst) {
+TEST_F(Rendezvous, EveryRankIsConnectedToTheFirst) {
   Listener listener = listenAt(kHere, 0);
   ASSERT_GT(listener.port, 0);
   std::vector<std::future<Lines>> others;
@@ -215,28 +215,28 @@ TEST_F(Meeting, EveryRankIsConnectedToTheFirst) {
 }
 
 // The first rank opens its port after the others have come.
-TEST_F(Meeting, RanksWaitForTheFirst) {
+TEST_F(Rendezvous, RanksWaitForTheFirst) {
   int port = listenAt(kHere, 0).port;
   auto other = come(port, 1, 2);
   usleep(200 * 1000);
-  Lines lines = meet({kHere, port, kJob}, 0, 2, 60);
+  Lines lines = rendezvous({kHere, port, kJob}, 0, 2, 60);
   expectConnected(other.get(), lines, 1);
 }
 
 // The launcher's socket, which was open before any rank.
-TEST_F(Meeting, TheFirstRankTakesTheSocketOfItsLauncher) {
+TEST_F(Rendezvous, TheFirstRankTakesTheSocketOfItsLauncher) {
   Listener listener = listenAt(kHere, 0);
   auto other = come(listener.port, 1, 2);
   int inherited = dup(listener.socket);
   set("FSDP_LISTENER", std::to_string(inherited).c_str());
   // Any other port: it is not used.
-  Lines lines = meet({kHere, 1, kJob}, 0, 2, 60);
+  Lines lines = rendezvous({kHere, 1, kJob}, 0, 2, 60);
   EXPECT_EQ(getenv("FSDP_LISTENER"), nullptr);
   expectConnected(other.get(), lines, 1);
 }
 
 // Clients of somebody else do not keep the ranks from meeting.
-TEST_F(Meeting, StrangersEndNothing) {
+TEST_F(Rendezvous, StrangersEndNothing) {
   Listener listener = listenAt(kHere, 0);
   int silent = stranger(listener.port, "");
   int talkative = stranger(listener.port, std::string(200, '?'));
@@ -255,7 +255,7 @@ TEST_F(Meeting, StrangersEndNothing) {
 }
 
 // Both sides say what is missing.
-TEST_F(Meeting, WhoIsMissingIsNamed) {
+TEST_F(Rendezvous, WhoIsMissingIsNamed) {
   Listener listener = listenAt(kHere, 0);
   auto second = come(listener.port, 2, 4);
   int talkative = stranger(listener.port, std::string(200, '?'));
@@ -268,14 +268,14 @@ TEST_F(Meeting, WhoIsMissingIsNamed) {
   close(talkative);
   int port = listener.port;
   listener.close();
-  EXPECT_EQ(messageOf([&] { meet({kHere, port, kJob}, 1, 2, 0.2); }),
+  EXPECT_EQ(messageOf([&] { rendezvous({kHere, port, kJob}, 1, 2, 0.2); }),
             "rank 1 cannot reach rank 0 at 127.0.0.1 port " +
                 std::to_string(port) +
                 " within 0.2 s (FSDP_JOIN_TIMEOUT sets the limit): Connection "
                 "refused");
 }
 
-TEST_F(Meeting, ARankComesOnce) {
+TEST_F(Rendezvous, ARankComesOnce) {
   Listener listener = listenAt(kHere, 0);
   auto one = come(listener.port, 1, 3, kJob, 2);
   auto two = come(listener.port, 1, 3, kJob, 2);
@@ -287,33 +287,35 @@ TEST_F(Meeting, ARankComesOnce) {
     messageOf([&] { closeAll(rank->get()); });
 }
 
-TEST_F(Meeting, ThePortIsTaken) {
+TEST_F(Rendezvous, ThePortIsTaken) {
   Listener listener = listenAt(kHere, 0);
   std::string port = std::to_string(listener.port);
   EXPECT_EQ(messageOf([&] { listenAt(kHere, listener.port); }),
             "cannot listen at 127.0.0.1 port " + port +
                 ": Address already in use; set FSDP_PORT to a free port, the "
                 "same for all ranks");
-  EXPECT_EQ(messageOf([&] { meet({kHere, listener.port, kJob}, 0, 2, 0.2); }),
-            "cannot listen at port " + port +
-                ": Address already in use; set FSDP_PORT to a free port, the "
-                "same for all ranks");
+  EXPECT_EQ(
+      messageOf([&] { rendezvous({kHere, listener.port, kJob}, 0, 2, 0.2); }),
+      "cannot listen at port " + port +
+          ": Address already in use; set FSDP_PORT to a free port, the "
+          "same for all ranks");
 }
 
 // Of the job before, which is just ending.
-TEST_F(Meeting, APortBecomesFree) {
+TEST_F(Rendezvous, APortBecomesFree) {
   Listener before = listenAt("", 0);
   int port = before.port;
   auto other = come(port, 1, 2);
-  auto first = std::async(std::launch::async,
-                          [&] { return meet({kHere, port, kJob}, 0, 2, 60); });
+  auto first = std::async(std::launch::async, [&] {
+    return rendezvous({kHere, port, kJob}, 0, 2, 60);
+  });
   usleep(200 * 1000);
   before.close();
   expectConnected(other.get(), first.get(), 1);
 }
 
 // What listens at the first address takes connections and says nothing.
-TEST_F(Meeting, ASilentAddressLeavesTimeForTheNext) {
+TEST_F(Rendezvous, ASilentAddressLeavesTimeForTheNext) {
   Listener silent, listener;
   try {
     silent = listenAt("::1", 0);
@@ -322,14 +324,14 @@ TEST_F(Meeting, ASilentAddressLeavesTimeForTheNext) {
     GTEST_SKIP() << error.what(); // no IPv6, or somebody has that port
   }
   auto other = std::async(std::launch::async, [&] {
-    return meet({"localhost", silent.port, kJob}, 1, 2, 4);
+    return rendezvous({"localhost", silent.port, kJob}, 1, 2, 4);
   });
   Lines lines = acceptRanks(listener, kJob, 2, 60);
   expectConnected(other.get(), lines, 1);
 }
 
 // Hours otherwise.
-TEST_F(Meeting, AMachineThatIsGoneIsNoticedSoon) {
+TEST_F(Rendezvous, AMachineThatIsGoneIsNoticedSoon) {
   Listener listener = listenAt(kHere, 0);
   auto come1 = come(listener.port, 1, 2);
   Lines first = acceptRanks(listener, kJob, 2, 60), other = come1.get();
@@ -348,20 +350,20 @@ TEST_F(Meeting, AMachineThatIsGoneIsNoticedSoon) {
 
 // Rank 0 of a large job has more connections than a process may have by
 // default. In a process of its own, which keeps its limit.
-TEST_F(Meeting, ManyRanksNeedManyFiles) {
-  auto meetWith = [](rlim_t soft, rlim_t hard) {
+TEST_F(Rendezvous, ManyRanksNeedManyFiles) {
+  auto rendezvousWith = [](rlim_t soft, rlim_t hard) {
     rlimit limit{soft, hard};
     setrlimit(RLIMIT_NOFILE, &limit);
     std::string message =
-        messageOf([] { meet({kHere, 0, kJob}, 0, 500, 0.01); });
+        messageOf([] { rendezvous({kHere, 0, kJob}, 0, 500, 0.01); });
     getrlimit(RLIMIT_NOFILE, &limit);
     std::fprintf(stderr, "%d: %s", int(limit.rlim_cur), message.c_str());
     std::exit(0);
   };
-  EXPECT_EXIT(meetWith(64, 256), testing::ExitedWithCode(0),
+  EXPECT_EXIT(rendezvousWith(64, 256), testing::ExitedWithCode(0),
               "64: only 256 files may be open at once, but rank 0 of 500 ranks "
               "needs 1064; raise the limit");
-  EXPECT_EXIT(meetWith(64, 2048), testing::ExitedWithCode(0),
+  EXPECT_EXIT(rendezvousWith(64, 2048), testing::ExitedWithCode(0),
               "1064: ranks 1, 2, 3, 4, 5, 6, 7, 8 and 491 more of 500 did not "
               "come");
 }
