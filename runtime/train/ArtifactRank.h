@@ -4,7 +4,7 @@
 
 #include "Options.h"
 #include "Prepare.h"
-#include "StartPoint.h"
+#include "ResumePoint.h"
 #include "TrainingRank.h"
 #include <chrono>
 

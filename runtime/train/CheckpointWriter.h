@@ -11,7 +11,7 @@ namespace fsdp {
 /// parameters in checkpoint.export_dtype.
 enum class SaveContents { Everything, Parameters, Export };
 
-/// Writes checkpoints while a run goes on. A Saver, or a test's.
+/// Writes checkpoints while a run goes on. A Checkpointer, or a test's.
 class CheckpointWriter {
 public:
   virtual ~CheckpointWriter() = default;

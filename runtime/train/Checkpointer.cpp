@@ -1,5 +1,5 @@
-//===- Saver.cpp - Checkpoints of a run, while it runs --------------------===//
-#include "Saver.h"
+//===- Checkpointer.cpp - Checkpoints of a run, while it runs -------------===//
+#include "Checkpointer.h"
 #include "Agreement.h"
 #include "LastExport.h"
 #include "RunHeader.h"
@@ -22,7 +22,7 @@ using namespace fsdp::rt;
 
 /// A save on its way. Whoever writes this rank's part says so by `part`; the
 /// rest is the thread's, and others read it when that has ended.
-struct Saver::Running {
+struct Checkpointer::Running {
   SaveRequest request;
   std::vector<SavedChunk> chunks;
   double bytes = 0; // of all ranks
@@ -40,7 +40,7 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-Saver::Saver(const Rank &rank, const RunConfig &config)
+Checkpointer::Checkpointer(const Rank &rank, const RunConfig &config)
     : rank(rank), config(config), folder(checkpointFolder(config)),
       attempt(broadcastText(randomId())),
       isAsync(config.checkpoint.asyncMode != AsyncMode::Disabled),
@@ -69,7 +69,7 @@ Saver::Saver(const Rank &rank, const RunConfig &config)
                  }));
 }
 
-Saver::~Saver() {
+Checkpointer::~Checkpointer() {
   if (!running)
     return;
   running->parts = Parts::Cancelled;
@@ -82,7 +82,7 @@ Saver::~Saver() {
 
 /// Hands the bytes of this rank's part of a range to its argument, in order.
 std::function<void(const TakePiece &)>
-Saver::sourceOf(const Piece &piece) const {
+Checkpointer::sourceOf(const Piece &piece) const {
   const RangeInfo *range = piece.box.range;
   if (!isAsync)
     return [this, range](const TakePiece &take) { rank.read(*range, take); };
@@ -118,7 +118,7 @@ static void writeNarrow(const std::string &tensor, const std::byte *from,
   }
 }
 
-std::vector<SavedChunk> Saver::chunksOf(SaveContents contents) const {
+std::vector<SavedChunk> Checkpointer::chunksOf(SaveContents contents) const {
   std::vector<SavedChunk> chunks;
   for (const Piece &piece : pieces) {
     const RangeInfo &range = *piece.box.range;
@@ -154,7 +154,7 @@ std::vector<SavedChunk> Saver::chunksOf(SaveContents contents) const {
   return chunks;
 }
 
-void Saver::copyToStaging(SaveContents contents) {
+void Checkpointer::copyToStaging(SaveContents contents) {
   for (const Piece &piece : pieces) {
     const RangeInfo &range = *piece.box.range;
     if (holds(contents, range))
@@ -198,14 +198,14 @@ static void prune(const std::string &folder, int64_t step, int64_t keep) {
     printMessage(kRunWarning, "old checkpoints stay: " + problem);
 }
 
-void Saver::writeOwnPart(Running &save) {
+void Checkpointer::writeOwnPart(Running &save) {
   save.partProblem =
       problemOf([&] { writePart(save.request, std::move(save.chunks)); });
   save.failed = !save.partProblem.empty();
   save.part.set_value();
 }
 
-void Saver::commit(Running &save) const {
+void Checkpointer::commit(Running &save) const {
   if (save.failed || !rank.isFirst())
     return;
   bool isCommitted = false;
@@ -224,7 +224,7 @@ void Saver::commit(Running &save) const {
                isAsync ? save.blocked : secondsSince(save.begin)));
 }
 
-void Saver::save(const RunState &state, SaveContents contents) {
+void Checkpointer::save(const RunState &state, SaveContents contents) {
   waitForLast(state.step);
   auto save = std::make_unique<Running>();
   save->begin = Clock::now();
@@ -265,7 +265,7 @@ void Saver::save(const RunState &state, SaveContents contents) {
     finish();
 }
 
-void Saver::waitForLast(int64_t step) {
+void Checkpointer::waitForLast(int64_t step) {
   if (!running)
     return;
   int64_t before = running->request.state.step;
@@ -278,15 +278,15 @@ void Saver::waitForLast(int64_t step) {
                  grouped(step).c_str(), waited, grouped(before).c_str()));
 }
 
-bool Saver::hasFailed() const { return running && running->failed; }
+bool Checkpointer::hasFailed() const { return running && running->failed; }
 
 /// What the disk does not let go now it may later.
-void Saver::abandon(const Running &save) {
+void Checkpointer::abandon(const Running &save) {
   if (rank.isFirst() && !problemOf([&] { abandonSave(save.request); }).empty())
     abandoned.push_back(save.request);
 }
 
-void Saver::removeAbandoned() {
+void Checkpointer::removeAbandoned() {
   auto isGone = [](const SaveRequest &request) {
     return problemOf([&] { abandonSave(request); }).empty();
   };
@@ -302,7 +302,7 @@ struct EndOfWatch {
 };
 } // namespace
 
-void Saver::finish() {
+void Checkpointer::finish() {
   if (!running)
     return;
   EndOfWatch end{watch};
@@ -325,7 +325,7 @@ void Saver::finish() {
   handle(ended->partProblem + ended->commitProblem, *ended);
 }
 
-void Saver::exportSaved(int64_t step) {
+void Checkpointer::exportSaved(int64_t step) {
   watch.begin("the export of step " + std::to_string(step));
   EndOfWatch end{watch};
   exportStep(config, step);
@@ -347,7 +347,7 @@ static std::string describeOthers(const std::string &folder, int64_t step) {
 
 /// Returns whether no rank has a problem. One that has it says so, and ends the
 /// run if it is not to go on.
-bool Saver::handle(const std::string &problem, const Running &save) {
+bool Checkpointer::handle(const std::string &problem, const Running &save) {
   Failures failures = countFailures(rank.world(), problem);
   if (failures.count == 0)
     return true;

@@ -1,4 +1,4 @@
-//===- Saver.h - Checkpoints of a run, while it runs ------------*- C++ -*-===//
+//===- Checkpointer.h - Checkpoints of a run, while it runs -----*- C++ -*-===//
 //
 // A save begins between two steps. Each rank copies the boxes that it writes to
 // staging memory, and a thread writes them while the next steps run; with
@@ -10,8 +10,8 @@
 // all ranks hear of it; nothing else is said while a save is on its way.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_TRAIN_SAVER_H
-#define FSDP_RUNTIME_TRAIN_SAVER_H
+#ifndef FSDP_RUNTIME_TRAIN_CHECKPOINTER_H
+#define FSDP_RUNTIME_TRAIN_CHECKPOINTER_H
 
 #include "CheckpointWriter.h"
 #include "FolderLock.h"
@@ -26,14 +26,14 @@
 
 namespace fsdp {
 
-class Saver : public CheckpointWriter {
+class Checkpointer : public CheckpointWriter {
 public:
   /// Takes and touches the staging memory. Collective. Throws fsdp::Error if
   /// there is none.
-  Saver(const Rank &rank, const RunConfig &config);
-  ~Saver() override;
-  Saver(const Saver &) = delete;
-  Saver &operator=(const Saver &) = delete;
+  Checkpointer(const Rank &rank, const RunConfig &config);
+  ~Checkpointer() override;
+  Checkpointer(const Checkpointer &) = delete;
+  Checkpointer &operator=(const Checkpointer &) = delete;
 
   /// Of this rank.
   uint64_t stagingBytes() const { return staging.size(); }
@@ -79,4 +79,4 @@ private:
 
 } // namespace fsdp
 
-#endif // FSDP_RUNTIME_TRAIN_SAVER_H
+#endif // FSDP_RUNTIME_TRAIN_CHECKPOINTER_H

@@ -1,6 +1,6 @@
 //===- Introduction.cpp - What a run says before its steps ----------------===//
 #include "Introduction.h"
-#include "Peak.h"
+#include "RooflinePeak.h"
 #include "Step.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
@@ -61,7 +61,8 @@ StepCosts fsdp::introduceRun(ArtifactRank &rank, const PreparedRun &run,
   costs.flops = modelFlopsOfStep(context.manifest());
   costs.arenaBytes = context.arenaBytes();
   auto steps = static_cast<double>(run.config.training.steps - done);
-  Peak peak = findPeak(context, run.config, steps * costs.flops);
+  RooflinePeak peak =
+      findRooflinePeak(context, run.config, steps * costs.flops);
   costs.peak = peak.flops;
   if (rank.isFirst())
     introduce(context, run, what, peak.text);

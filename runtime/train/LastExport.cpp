@@ -70,7 +70,7 @@ static bool isFree(const std::string &place) {
   return isEmpty;
 }
 
-void fsdp::checkExportPlace(const RunConfig &config, const StartPoint &start) {
+void fsdp::checkExportPlace(const RunConfig &config, const ResumePoint &start) {
   if (!exportsLastStep(config))
     return;
   bool isOver = start.step >= config.training.steps;

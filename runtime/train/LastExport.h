@@ -8,7 +8,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_LASTEXPORT_H
 #define FSDP_RUNTIME_TRAIN_LASTEXPORT_H
 
-#include "StartPoint.h"
+#include "ResumePoint.h"
 #include "fsdp/Artifact/Loader.h"
 #include "fsdp/Config/RunConfig.h"
 
@@ -28,7 +28,7 @@ void removeHalfExports(const RunConfig &config);
 /// Throws fsdp::Error if a run that begins so has nothing of its own to export,
 /// or is to train steps and the place of the export is taken: without steps an
 /// export that is there is its own.
-void checkExportPlace(const RunConfig &config, const StartPoint &start);
+void checkExportPlace(const RunConfig &config, const ResumePoint &start);
 
 /// Writes the directory, from the committed `step`, unless it is there, and
 /// says which. One of the run's stop signals interrupts it. Throws fsdp::Error;

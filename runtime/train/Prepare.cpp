@@ -3,7 +3,7 @@
 #include "CheckArtifact.h"
 #include "Data.h"
 #include "LastExport.h"
-#include "StartPoint.h"
+#include "ResumePoint.h"
 #include "Step.h"
 #include "ValueTable.h"
 #include "fsdp/Support/RangeNames.h"
@@ -179,6 +179,6 @@ PreparedRun fsdp::prepareRun(std::unique_ptr<ArtifactFolder> artifact,
   else if (config.checkpoint.enable)
     run.state = stateOf(config, manifest, *run.data);
   if (run.state && !mayComeBack(config))
-    openStart(config, manifest, *run.state, findStart(config));
+    openResumeSource(config, manifest, *run.state, findResumeSource(config));
   return run;
 }

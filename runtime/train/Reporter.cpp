@@ -14,7 +14,7 @@ using namespace fsdp::rt;
 // Steps
 //===----------------------------------------------------------------------===//
 
-void Reporter::beginTraining(const StartPoint &start, const StepCosts &costs,
+void Reporter::beginTraining(const ResumePoint &start, const StepCosts &costs,
                              std::string header) {
   if (!run.isFirst)
     return;
@@ -126,7 +126,7 @@ bool Reporter::compareWithGzip() {
 //===----------------------------------------------------------------------===//
 
 void Reporter::endStopped(const std::string &why, int64_t done, int64_t skipped,
-                          const StartPoint &start) {
+                          const ResumePoint &start) {
   if (!run.isFirst)
     return;
   print(format("%s behind step %s", why.c_str(), grouped(done).c_str()));

@@ -8,7 +8,7 @@
 #define FSDP_RUNTIME_TRAIN_REPORTER_H
 
 #include "Evaluate.h"
-#include "StartPoint.h"
+#include "ResumePoint.h"
 #include "runtime/report/History.h"
 #include "runtime/report/LossCurve.h"
 #include <nlohmann/json.hpp>
@@ -30,7 +30,7 @@ public:
 
   /// Before the first step of this run: cuts the lines of later steps than
   /// `start` that another run has left. Throws fsdp::Error.
-  void beginTraining(const StartPoint &start, const StepCosts &costs,
+  void beginTraining(const ResumePoint &start, const StepCosts &costs,
                      std::string header);
   /// Whether the runs before have a validation after `step` as their last.
   bool hasValidation(int64_t step) const;
@@ -53,7 +53,7 @@ public:
   /// The end of a run that a signal has stopped: how, which command goes on,
   /// and the summary of its steps. Throws fsdp::Error.
   void endStopped(const std::string &why, int64_t done, int64_t skipped,
-                  const StartPoint &start);
+                  const ResumePoint &start);
 
   /// Throws fsdp::Error.
   void writeSample(const std::string &text);

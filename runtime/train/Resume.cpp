@@ -31,9 +31,9 @@ static void load(Rank &rank, const FittingCheckpoint &from) {
 
 /// The first rank looks for a checkpoint, so that all ranks take the same: a
 /// run may save another one meanwhile.
-static StartSource findForAll(const Rank &rank,
-                              const std::function<StartSource()> &find) {
-  StartSource found;
+static ResumeSource findForAll(const Rank &rank,
+                               const std::function<ResumeSource()> &find) {
+  ResumeSource found;
   requireSuccess(rank.world(), problemOf([&] {
                    if (rank.isFirst())
                      found = find();
@@ -45,7 +45,7 @@ static StartSource findForAll(const Rank &rank,
 
 std::string fsdp::loadParameters(Rank &rank, const std::string &path) {
   std::string found = findForAll(rank, [&] {
-                        return StartSource{findCheckpoint(path), false};
+                        return ResumeSource{findCheckpoint(path), false};
                       }).path;
   load(rank, openParameters(rank.manifest(), found));
   return found;
@@ -118,16 +118,17 @@ static void clean(const std::string &folder) {
                      "checkpoint, or is no directory");
 }
 
-StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
-                                     const RunState &now) {
-  StartSource from = findForAll(rank, [&] {
+ResumePoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
+                                      const RunState &now) {
+  ResumeSource from = findForAll(rank, [&] {
     if (savesCheckpoints(config))
       clean(checkpointFolder(config));
-    StartSource source = findStart(config);
+    ResumeSource source = findResumeSource(config);
     sayNewer(config);
     return source;
   });
-  FittingCheckpoint found = openStart(config, rank.manifest(), now, from);
+  FittingCheckpoint found =
+      openResumeSource(config, rank.manifest(), now, from);
   if (!found.store)
     return {};
   try {
@@ -140,7 +141,7 @@ StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
                                ? remedyOfDamage(config, from.path)
                                : ""));
   }
-  StartPoint start = found.start;
+  ResumePoint start = found.start;
   if (!rank.isFirst())
     return start;
   if (start.step > 0) {
@@ -156,11 +157,11 @@ StartPoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
   return start;
 }
 
-StartPoint fsdp::beginTraining(Rank &rank, const PreparedRun &run) {
+ResumePoint fsdp::beginTraining(Rank &rank, const PreparedRun &run) {
   const RunConfig &config = run.config;
   if (!config.checkpoint.enable)
     return {};
-  StartPoint start = beginFromCheckpoint(rank, config, *run.state);
+  ResumePoint start = beginFromCheckpoint(rank, config, *run.state);
   requireSuccess(rank.world(), problemOf([&] {
                    if (!rank.isFirst() || !savesCheckpoints(config))
                      return;

@@ -1,5 +1,5 @@
-//===- StartPoint.cpp - Where a run begins --------------------------------===//
-#include "StartPoint.h"
+//===- ResumePoint.cpp - Where a run begins -------------------------------===//
+#include "ResumePoint.h"
 #include "RunHeader.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Paths.h"
@@ -197,7 +197,7 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
   return stepFolder(folder, wanted);
 }
 
-StartSource fsdp::findStart(const RunConfig &config) {
+ResumeSource fsdp::findResumeSource(const RunConfig &config) {
   std::string own = findOwnCheckpoint(config);
   if (!own.empty())
     return {own, true};
@@ -256,9 +256,9 @@ static void checkData(const RunState &then, const RunState &now,
 }
 
 /// What `store` says of the steps before.
-static StartPoint startFrom(const TensorStore &store, const RunConfig &config,
-                            const RunState &now) {
-  StartPoint start;
+static ResumePoint resumeFrom(const TensorStore &store, const RunConfig &config,
+                              const RunState &now) {
+  ResumePoint start;
   start.path = store.path();
   const RunState &then = *store.state();
   if (excludes(config, CheckpointPart::TrainState))
@@ -284,7 +284,7 @@ namespace {
 /// A checkpoint, and what it is to give.
 struct Found {
   std::unique_ptr<TensorStore> store;
-  StartPoint start;
+  ResumePoint start;
   Wanted wanted = kParameters;
 };
 } // namespace
@@ -355,7 +355,7 @@ static Found openOwn(const RunConfig &config, const RunState &now,
                 " goes on from the newest; to begin anew, name one as "
                 "checkpoint.initial_load_path and choose another "
                 "checkpoint.folder");
-  found.start = startFrom(*found.store, config, now);
+  found.start = resumeFrom(*found.store, config, now);
   found.start.isOwn = found.start.step > 0;
   found.wanted = wantedOf(*found.store, config);
   return found;
@@ -386,7 +386,7 @@ static Found openInitial(const RunConfig &config, const RunState &now,
     throw Error("'" + checkpoint.initialLoadPath +
                 "' has parameters alone: leave "
                 "checkpoint.initial_load_model_only = true");
-  found.start = startFrom(*found.store, config, now);
+  found.start = resumeFrom(*found.store, config, now);
   found.wanted = wantedOf(*found.store, config);
   if (excludes(config, CheckpointPart::TrainState) && found.wanted.optimizer &&
       then->step > 0 && hasMoments(*found.store))
@@ -409,9 +409,10 @@ static FittingCheckpoint fit(const Manifest &manifest, Found found) {
   return {std::move(found.store), std::move(found.start), matching.pairs()};
 }
 
-FittingCheckpoint fsdp::openStart(const RunConfig &config,
-                                  const Manifest &manifest, const RunState &now,
-                                  const StartSource &from) {
+FittingCheckpoint fsdp::openResumeSource(const RunConfig &config,
+                                         const Manifest &manifest,
+                                         const RunState &now,
+                                         const ResumeSource &from) {
   if (from.path.empty())
     return {};
   return fit(manifest, from.isOwn ? openOwn(config, now, from.path)

@@ -1,4 +1,4 @@
-//===- StartPoint.h - Where a run begins ------------------------*- C++ -*-===//
+//===- ResumePoint.h - Where a run begins -----------------------*- C++ -*-===//
 //
 // A run that finds a checkpoint in its folder goes on from it: parameters,
 // optimizer, step, position in the data. It may have been written on any mesh.
@@ -6,8 +6,8 @@
 // they are started.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_TRAIN_STARTPOINT_H
-#define FSDP_RUNTIME_TRAIN_STARTPOINT_H
+#ifndef FSDP_RUNTIME_TRAIN_RESUMEPOINT_H
+#define FSDP_RUNTIME_TRAIN_RESUMEPOINT_H
 
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Data/Dataset.h"
@@ -16,7 +16,7 @@
 namespace fsdp {
 
 /// Where the steps of a run begin.
-struct StartPoint {
+struct ResumePoint {
   std::string path; // what was loaded; empty: nothing
   /// The steps that are over; those of the data and of the schedule.
   int64_t step = 0, tokens = 0, skippedSteps = 0;
@@ -31,7 +31,7 @@ struct StartPoint {
 /// A checkpoint that fits an artifact and a run.
 struct FittingCheckpoint {
   std::unique_ptr<checkpoint::TensorStore> store; // null: there is none
-  StartPoint start;
+  ResumePoint start;
   /// What is to be loaded, and from where.
   std::vector<
       std::pair<const rt::RangeInfo *, const checkpoint::StoredTensor *>>
@@ -56,7 +56,7 @@ std::string commandThatGoesOn(const RunConfig &config);
 bool lacksLoadStep(const RunConfig &config);
 
 /// What a run is to begin with.
-struct StartSource {
+struct ResumeSource {
   std::string path; // empty: nothing
   bool isOwn = false;
 };
@@ -64,14 +64,14 @@ struct StartSource {
 /// findOwnCheckpoint(), or else what checkpoint.initial_load_path is now: of a
 /// folder of steps the newest. Two looks may find two steps, so one rank looks
 /// for all. Throws as findOwnCheckpoint().
-StartSource findStart(const RunConfig &config);
+ResumeSource findResumeSource(const RunConfig &config);
 
-/// Opens what findStart() found. `now` is stateOf() the run. Throws fsdp::Error
-/// that says everything in which checkpoint and run differ.
-FittingCheckpoint openStart(const RunConfig &config,
-                            const rt::Manifest &manifest,
-                            const checkpoint::RunState &now,
-                            const StartSource &from);
+/// Opens what findResumeSource() found. `now` is stateOf() the run. Throws
+/// fsdp::Error that says everything in which checkpoint and run differ.
+FittingCheckpoint openResumeSource(const RunConfig &config,
+                                   const rt::Manifest &manifest,
+                                   const checkpoint::RunState &now,
+                                   const ResumeSource &from);
 
 /// What to do about a checkpoint of the run's own folder that cannot be read:
 /// lines for the end of a message.
@@ -83,4 +83,4 @@ FittingCheckpoint openParameters(const rt::Manifest &manifest,
 
 } // namespace fsdp
 
-#endif // FSDP_RUNTIME_TRAIN_STARTPOINT_H
+#endif // FSDP_RUNTIME_TRAIN_RESUMEPOINT_H

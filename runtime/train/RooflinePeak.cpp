@@ -1,10 +1,10 @@
-//===- Peak.cpp - How fast this machine multiplies ------------------------===//
+//===- RooflinePeak.cpp - How fast this machine multiplies ----------------===//
 //
 // A small artifact made by hand: one program with one matrix product, run by
 // the same runtime as the training step.
 //
 //===----------------------------------------------------------------------===//
-#include "Peak.h"
+#include "RooflinePeak.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
@@ -168,7 +168,8 @@ static double meanOf(World world, double value) {
 /// Goes on to larger matrices where these take too little time to show what a
 /// GPU can.
 template <int64_t side>
-static Peak measure(World world, int threads, DType type, double flopsOfRun) {
+static RooflinePeak measure(World world, int threads, DType type,
+                            double flopsOfRun) {
   constexpr double look = 0.1, seconds = 1, enough = 1e-3, widest = 0.05;
   Products<side> products(world, threads, type);
   Rates first = products.run(look);
@@ -193,8 +194,8 @@ static Peak measure(World world, int threads, DType type, double flopsOfRun) {
   return {best, text + ")"};
 }
 
-Peak fsdp::findPeak(const Rank &rank, const RunConfig &config,
-                    double flopsOfRun) {
+RooflinePeak fsdp::findRooflinePeak(const Rank &rank, const RunConfig &config,
+                                    double flopsOfRun) {
   if (double stated = config.metrics.peakTflops; stated > 0)
     return {stated * 1e12,
             format("%.1f GFLOP/s per rank (as configured)", stated * 1e3)};

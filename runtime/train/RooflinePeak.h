@@ -1,6 +1,6 @@
-//===- Peak.h - How fast this machine multiplies ----------------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_TRAIN_PEAK_H
-#define FSDP_RUNTIME_TRAIN_PEAK_H
+//===- RooflinePeak.h - How fast this machine multiplies --------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_TRAIN_ROOFLINEPEAK_H
+#define FSDP_RUNTIME_TRAIN_ROOFLINEPEAK_H
 
 #include "Rank.h"
 #include "fsdp/Config/RunConfig.h"
@@ -8,7 +8,7 @@
 namespace fsdp {
 
 /// What the utilisation of a rank refers to.
-struct Peak {
+struct RooflinePeak {
   double flops = 0; // a second, of one rank; 0: nothing to refer to
   std::string text; // what it is and where it is from, or why it is not known
 };
@@ -19,7 +19,8 @@ struct Peak {
 /// not worth the measurement, and tenths of the second whose best products
 /// differ by more than 5 % measure nothing: then the peak is not known.
 /// `flopsOfRun` of one rank. Collective. Throws fsdp::Error.
-Peak findPeak(const Rank &rank, const RunConfig &config, double flopsOfRun);
+RooflinePeak findRooflinePeak(const Rank &rank, const RunConfig &config,
+                              double flopsOfRun);
 
 /// Flop/s of the data sheet of a GPU, of dense products with f32 sums of bf16
 /// or f32; 0: the table does not have it.
@@ -30,4 +31,4 @@ double spreadOf(const std::vector<double> &values);
 
 } // namespace fsdp
 
-#endif // FSDP_RUNTIME_TRAIN_PEAK_H
+#endif // FSDP_RUNTIME_TRAIN_ROOFLINEPEAK_H

@@ -11,7 +11,7 @@ bool RunCheckpoints::isDue(int64_t done) const {
 }
 
 void RunCheckpoints::save(int64_t done, int64_t skipped) {
-  const StartPoint &start = run.start;
+  const ResumePoint &start = run.start;
   checkpoint::RunState now = *run.state;
   now.step = done;
   now.tokens = start.tokens + (done - start.step) * run.tokensOfStep;

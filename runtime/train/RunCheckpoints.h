@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
 #define FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
 
+#include "ResumePoint.h"
 #include "RunControl.h"
-#include "StartPoint.h"
 
 namespace fsdp {
 
@@ -16,7 +16,7 @@ public:
   /// and the tokens of all ranks in a step.
   struct Run {
     const RunConfig &config;
-    const StartPoint &start;
+    const ResumePoint &start;
     std::optional<checkpoint::RunState> state;
     int64_t tokensOfStep;
   };

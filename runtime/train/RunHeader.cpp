@@ -66,7 +66,7 @@ std::map<std::string, std::string> fsdp::settingsOf(RunConfig config) {
 }
 
 std::string fsdp::runHeader(const PreparedRun &run, int ranks,
-                            const StartPoint &start) {
+                            const ResumePoint &start) {
   ordered_json header;
   header["id"] = randomId();
   header["date"] = timestamp();

@@ -3,7 +3,7 @@
 #define FSDP_RUNTIME_TRAIN_RUNHEADER_H
 
 #include "Prepare.h"
-#include "StartPoint.h"
+#include "ResumePoint.h"
 
 namespace fsdp {
 
@@ -16,7 +16,7 @@ constexpr const char *kHeaderStart = "{\"run\":";
 /// with its step: as "resumed_from" if it goes on with the steps of the run
 /// before it, else as "began_from".
 std::string runHeader(const PreparedRun &run, int ranks,
-                      const StartPoint &start);
+                      const ResumePoint &start);
 
 /// Sixteen hexadecimal digits that no other run has.
 std::string randomId();

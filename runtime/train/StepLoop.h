@@ -3,8 +3,8 @@
 #define FSDP_RUNTIME_TRAIN_STEPLOOP_H
 
 #include "NonfiniteSteps.h"
+#include "ResumePoint.h"
 #include "RunControl.h"
-#include "StartPoint.h"
 #include <functional>
 
 namespace fsdp {
@@ -31,7 +31,7 @@ public:
   };
 
   StepLoop(TrainingRank &rank, RunControl &control, NonfiniteSteps &nonfinite,
-           const StartPoint &start, Options options, Hooks hooks)
+           const ResumePoint &start, Options options, Hooks hooks)
       : rank(rank), control(control), nonfinite(nonfinite), start(start),
         options(options), hooks(std::move(hooks)), over(start.step) {}
 
@@ -52,7 +52,7 @@ private:
   TrainingRank &rank;
   RunControl &control;
   NonfiniteSteps &nonfinite;
-  const StartPoint &start;
+  const ResumePoint &start;
   Options options;
   Hooks hooks;
   int64_t over;

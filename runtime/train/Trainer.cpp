@@ -13,13 +13,13 @@ Trainer::Trainer(ArtifactRank &rank, const PreparedRun &run,
                  const RunOptions &options, Reporter &reporter)
     : rank(rank), prepared(run), config(run.config), options(options),
       reporter(reporter), start(beginTraining(rank.context(), run)),
-      saver(savesCheckpoints(config)
-                ? std::make_unique<Saver>(rank.context(), config)
-                : nullptr),
-      control(rank, saver.get(), config.training.steps),
-      checkpoints(rank, control, saver.get(),
+      checkpointer(savesCheckpoints(config)
+                       ? std::make_unique<Checkpointer>(rank.context(), config)
+                       : nullptr),
+      control(rank, checkpointer.get(), config.training.steps),
+      checkpoints(rank, control, checkpointer.get(),
                   {config, start, run.state, rank.tokensOfStep()}),
-      nonfinite(rank, saver.get(), config.training, start.skippedSteps),
+      nonfinite(rank, checkpointer.get(), config.training, start.skippedSteps),
       validation(rank, control, reporter),
       steps(
           rank, control, nonfinite, start,
@@ -41,10 +41,11 @@ void Trainer::pause(int64_t done) {
 }
 
 void Trainer::train() {
-  StepCosts costs = introduceRun(
-      rank, prepared, start.step,
-      {options.checkValues,
-       saver ? std::optional(saver->stagingBytes()) : std::nullopt});
+  StepCosts costs =
+      introduceRun(rank, prepared, start.step,
+                   {options.checkValues,
+                    checkpointer ? std::optional(checkpointer->stagingBytes())
+                                 : std::nullopt});
   int ranks = rank.context().world().size;
   reporter.beginTraining(
       start, costs, rank.isFirst() ? runHeader(prepared, ranks, start) : "");

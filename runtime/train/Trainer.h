@@ -3,8 +3,8 @@
 #define FSDP_RUNTIME_TRAIN_TRAINER_H
 
 #include "ArtifactRank.h"
+#include "Checkpointer.h"
 #include "RunCheckpoints.h"
-#include "Saver.h"
 #include "StepLoop.h"
 #include "Validation.h"
 
@@ -32,8 +32,8 @@ private:
   const RunConfig &config;
   const RunOptions &options;
   Reporter &reporter;
-  StartPoint start;
-  std::unique_ptr<Saver> saver; // of a run that saves
+  ResumePoint start;
+  std::unique_ptr<Checkpointer> checkpointer; // of a run that saves
   RunControl control;
   RunCheckpoints checkpoints;
   NonfiniteSteps nonfinite;

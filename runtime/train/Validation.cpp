@@ -16,7 +16,7 @@ void Validation::validate(int64_t done) {
 }
 
 void Validation::validateAgain(const RunConfig &config,
-                               const StartPoint &start) {
+                               const ResumePoint &start) {
   if (control.isStopping() || !mayLackValidation(config, start))
     return;
   // The first rank has the metrics.

@@ -18,7 +18,7 @@ public:
   void validate(int64_t done);
   /// Makes up for a validation that the run before did not come to; see
   /// mayLackValidation().
-  void validateAgain(const RunConfig &config, const StartPoint &start);
+  void validateAgain(const RunConfig &config, const ResumePoint &start);
   /// After the last step.
   void evaluate();
 

@@ -9,7 +9,8 @@ bool fsdp::isValidationDue(const RunConfig &config, int64_t done) {
          done != config.training.steps;
 }
 
-bool fsdp::mayLackValidation(const RunConfig &config, const StartPoint &start) {
+bool fsdp::mayLackValidation(const RunConfig &config,
+                             const ResumePoint &start) {
   return start.isOwn && !config.metrics.jsonl.empty() &&
          start.step <= config.training.steps &&
          isValidationDue(config, start.step);

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_VALIDATIONSCHEDULE_H
 #define FSDP_RUNTIME_TRAIN_VALIDATIONSCHEDULE_H
 
-#include "StartPoint.h"
+#include "ResumePoint.h"
 
 namespace fsdp {
 
@@ -13,7 +13,7 @@ bool isValidationDue(const RunConfig &config, int64_t done);
 /// Whether a run that goes on may have to make up for a validation: the run
 /// before it may have been ended between the save of a step and its validation.
 /// Only where lines are kept can it be known.
-bool mayLackValidation(const RunConfig &config, const StartPoint &start);
+bool mayLackValidation(const RunConfig &config, const ResumePoint &start);
 
 } // namespace fsdp
 

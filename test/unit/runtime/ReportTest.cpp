@@ -4,7 +4,7 @@
 #include "runtime/report/Metrics.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/LrSchedule.h"
-#include "runtime/train/Peak.h"
+#include "runtime/train/RooflinePeak.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -129,7 +129,7 @@ TEST(Metrics, LinesSayHowMuchIsLeftAndSharesOfAKnownPeakAlone) {
       << text;
 }
 
-TEST(Peak, DevicesAreKnownByTheWordsOfTheirNames) {
+TEST(RooflinePeak, DevicesAreKnownByTheWordsOfTheirNames) {
   using rt::DType;
   auto peak = [](const char *name) {
     return peakOfDevice(name, DType::BF16) / 1e12;
@@ -148,7 +148,7 @@ TEST(Peak, DevicesAreKnownByTheWordsOfTheirNames) {
   EXPECT_EQ(peak(""), 0);
 }
 
-TEST(Peak, SpreadIsAShareOfTheLargest) {
+TEST(RooflinePeak, SpreadIsAShareOfTheLargest) {
   EXPECT_DOUBLE_EQ(spreadOf({2, 1.5, 1.9}), 0.25);
   EXPECT_EQ(spreadOf({3}), 0);
   EXPECT_EQ(spreadOf({}), 0);

@@ -15,7 +15,7 @@ namespace {
 struct ReportedRun {
   TemporaryFolder folder;
   RunConfig config;
-  StartPoint start;
+  ResumePoint start;
   double now = 10;
   LossCurve drawn;
 

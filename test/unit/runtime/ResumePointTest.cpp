@@ -1,5 +1,5 @@
-//===- StartPointTest.cpp - Where a run begins ----------------------------===//
-#include "runtime/train/StartPoint.h"
+//===- ResumePointTest.cpp - Where a run begins ---------------------------===//
+#include "runtime/train/ResumePoint.h"
 #include "CheckpointFixture.h"
 #include "fsdp/Support/AtomicFile.h"
 
@@ -7,7 +7,7 @@ using namespace fsdp;
 using namespace fsdp::rt;
 using namespace fsdp::test;
 
-TEST(StartPoint, OptionsOfABeginningAreLeftOutBehindIt) {
+TEST(ResumePoint, OptionsOfABeginningAreLeftOutBehindIt) {
   auto command = [](int64_t loadStep,
                     const std::vector<std::string> &excluded) {
     RunConfig config;
@@ -28,7 +28,7 @@ TEST(StartPoint, OptionsOfABeginningAreLeftOutBehindIt) {
             "the same command without checkpoint.exclude_from_loading");
 }
 
-TEST(StartPoint, ADamagedCheckpointHasARemedy) {
+TEST(ResumePoint, ADamagedCheckpointHasARemedy) {
   TemporaryFolder folder;
   RunConfig config;
   config.job.dumpFolder = folder.path;
@@ -40,8 +40,8 @@ TEST(StartPoint, ADamagedCheckpointHasARemedy) {
   auto damage = [&](const std::string &path) {
     writeFileAtomically(path + "/index.json", "{}");
     std::string message = messageOf([&] {
-      openStart(config, manifest, checkpoint::RunState(),
-                {path, /*isOwn=*/true});
+      openResumeSource(config, manifest, checkpoint::RunState(),
+                       {path, /*isOwn=*/true});
     });
     return message.substr(message.find('\n') + 1);
   };

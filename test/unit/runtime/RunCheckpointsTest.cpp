@@ -14,7 +14,7 @@ struct SavingRun {
   FakeRank rank{log};
   FakeWriter writer{log};
   RunConfig config;
-  StartPoint start;
+  ResumePoint start;
   RunControl control{rank, &writer, 10};
 
   SavingRun() {

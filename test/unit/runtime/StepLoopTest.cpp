@@ -13,7 +13,7 @@ struct LoopRun {
   FakeRank rank{log};
   FakeWriter writer{log};
   RunConfig::Training training;
-  StartPoint start;
+  ResumePoint start;
   StepLoop::Options options{};
   int64_t limit = 3, pauseAfter = -1;
   std::vector<StepRecord> records;
