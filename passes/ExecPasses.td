@@ -81,7 +81,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "Whose workspace sizes: the name of a target">,
     Option<"threads", "threads", "int", "1", "Compute threads per rank, 1 to 4096">,
-    Option<"plainAttention", "plain-attention", "bool", "false",
+    Option<"referenceAttention", "plain-attention", "bool", "false",
            "Attention without the library, the same bits on every target">,
     Option<"fastReductions", "fast-reductions", "bool", "false",
            "Sums over ranks by the library, whose order and bits are its own">

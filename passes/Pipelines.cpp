@@ -147,7 +147,8 @@ static void addArena(OpPassManager &pm, const CompileOptions &options) {
   ExecLowerOptions lower;
   lower.target = options.pipeline.target;
   lower.threads = options.compile.threads;
-  lower.plainAttention = options.compile.attention == AttentionKernel::Plain;
+  lower.referenceAttention =
+      options.compile.attention == AttentionKernel::Reference;
   lower.fastReductions = options.compile.reduce == ReduceOrder::Fast;
   pm.addPass(createExecLower(lower));
   pm.addPass(createBatchCasts());

@@ -22,10 +22,10 @@ namespace fsdp::lower {
 /// What the programs of a module share.
 class ModuleState {
 public:
-  /// With `plainAttention` no library's attention is used, with
+  /// With `referenceAttention` no library's attention is used, with
   /// `fastReductions` the library's sums over ranks.
   ModuleState(mlir::ModuleOp module, const TargetInfo &target,
-              bool plainAttention, bool fastReductions);
+              bool referenceAttention, bool fastReductions);
 
   /// Turns nn.parameter and nn.buffer into ranges.
   void declarePersistent();
@@ -60,7 +60,7 @@ public:
   std::optional<mlir::OperationName> getRuntimeOp(mlir::Operation *op) const;
 
   const TargetInfo &target;
-  const bool plainAttention, fastReductions;
+  const bool referenceAttention, fastReductions;
   KernelCache kernels;
 
 private:

@@ -1,5 +1,5 @@
 //===- ExecLowerLibrary.cpp - Matmuls and typed operations ----------------===//
-#include "fsdp/Target/PlainAttentionWorkspaces.h"
+#include "fsdp/Target/ReferenceAttentionWorkspaces.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;
@@ -58,12 +58,12 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
   // Attention, whose operand 0 is the query.
   if (llvm::is_contained(name.getAttributeNames(), b.getStringAttr("plain"))) {
     auto q = cast<ShapedType>(op->getOperand(0).getType());
-    if (state.plainAttention ||
+    if (state.referenceAttention ||
         !state.target.hasAttention(exec::dtypeOf(q.getElementType()))) {
-      if (q.getShape().back() > rt::kPlainHeadDim)
+      if (q.getShape().back() > rt::kReferenceHeadDim)
         return op->emitOpError("has heads of ")
                << q.getShape().back() << " elements, but attention without a "
-               << "library takes at most " << rt::kPlainHeadDim;
+               << "library takes at most " << rt::kReferenceHeadDim;
       work.addAttribute("plain", b.getUnitAttr());
     }
   }

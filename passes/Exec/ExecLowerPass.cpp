@@ -20,8 +20,8 @@ namespace fsdp {
 //===----------------------------------------------------------------------===//
 
 ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
-                         bool plainAttention, bool fastReductions)
-    : target(target), plainAttention(plainAttention),
+                         bool referenceAttention, bool fastReductions)
+    : target(target), referenceAttention(referenceAttention),
       fastReductions(fastReductions), kernels(module), module(module),
       builder(module.getContext()) {
   // In front of all, where a look-up meets it first: a deep model has as many
@@ -255,7 +255,7 @@ private:
   LogicalResult lowerModule(const TargetInfo &info) {
     ModuleOp module = getOperation();
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-    ModuleState state(module, info, plainAttention, fastReductions);
+    ModuleState state(module, info, referenceAttention, fastReductions);
     state.declarePersistent();
     Builder builder(module.getContext());
     module->setAttr(exec::kTargetAttr,

@@ -1,4 +1,4 @@
-//===- CpuContext.h - The CPU context, seen from inside --------*- C++ -*-===//
+//===- CpuContext.h - The CPU context, seen from inside ---------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_CPU_CPUCONTEXT_H
 #define FSDP_RUNTIME_CPU_CPUCONTEXT_H
 
@@ -29,7 +29,8 @@ public:
   std::atomic<unsigned> dataErrors{0};
 
   std::vector<std::unique_ptr<Gemm>> gemms;
-  std::vector<std::unique_ptr<BlockedAttention>> attentions; // null: plain
+  /// Null: the reference kernel.
+  std::vector<std::unique_ptr<BlockedAttention>> attentions;
 
   /// This rank's place in every group.
   std::vector<Coordinate> places;

@@ -1,6 +1,6 @@
 //===- Library.cpp - Calls of oneDNN in programs --------------------------===//
 #include "CpuContext.h"
-#include "PlainAttention.h"
+#include "ReferenceAttention.h"
 #include "fsdp/Target/CpuWorkspaces.h"
 
 using namespace fsdp::rt;
@@ -29,7 +29,7 @@ void fsdp::rt::attention(Context &context, Stream stream, int index, Ptr q,
                       d.headDim);
   AttentionArguments arguments = {q, k, v, out, lse, workspace};
   if (d.plain)
-    plainAttention(d, c.threads, arguments);
+    referenceAttention(d, c.threads, arguments);
   else
     c.attentions[size_t(index)]->forward(arguments);
 }
@@ -45,7 +45,7 @@ void fsdp::rt::attentionGrad(Context &context, Stream stream, int index, Ptr q,
   AttentionArguments arguments = {q,         k,    v,  out, lse,
                                   workspace, dout, dq, dk,  dv};
   if (d.plain)
-    plainAttentionGrad(d, c.threads, arguments);
+    referenceAttentionGrad(d, c.threads, arguments);
   else
     c.attentions[size_t(index)]->backward(arguments);
 }

@@ -1,11 +1,11 @@
-//===- PlainAttention.cpp - Plain attention on the CPU --------------------===//
-#include "PlainAttention.h"
-#include "runtime/kernels/PlainAttentionRows.h"
+//===- ReferenceAttention.cpp - Reference attention on the CPU ------------===//
+#include "ReferenceAttention.h"
+#include "runtime/kernels/ReferenceAttentionRows.h"
 #include "runtime/onednn/Parallel.h"
 
 using namespace fsdp::rt;
 
-static plain::Shape shapeOf(const AttentionDesc &d) {
+static reference::Shape shapeOf(const AttentionDesc &d) {
   return {d.batch,   d.qLen,    d.kvLen,        d.heads,
           d.kvHeads, d.headDim, float(d.scale), d.causal};
 }
@@ -15,7 +15,7 @@ template <typename T> static T *as(std::byte *p) {
 }
 
 template <typename T>
-static plain::Tensors<T> tensorsOf(const AttentionArguments &a) {
+static reference::Tensors<T> tensorsOf(const AttentionArguments &a) {
   return {as<T>(a.q),
           as<T>(a.k),
           as<T>(a.v),
@@ -28,11 +28,11 @@ static plain::Tensors<T> tensorsOf(const AttentionArguments &a) {
           as<T>(a.dv)};
 }
 
-static const PlainAttentionKernels<float> &kernelsOf(float) {
-  return kernels().plainF32;
+static const ReferenceAttentionKernels<float> &kernelsOf(float) {
+  return kernels().referenceF32;
 }
-static const PlainAttentionKernels<BF16> &kernelsOf(BF16) {
-  return kernels().plainBF16;
+static const ReferenceAttentionKernels<BF16> &kernelsOf(BF16) {
+  return kernels().referenceBF16;
 }
 
 /// Calls run(the kernels of the type, the arguments' tensors, the shape).
@@ -45,28 +45,30 @@ static void dispatch(const AttentionDesc &d, const AttentionArguments &a,
     run(kernelsOf(BF16()), tensorsOf<BF16>(a), shapeOf(d));
 }
 
-void fsdp::rt::plainAttention(const AttentionDesc &d, int threads,
-                              const AttentionArguments &a) {
-  dispatch(d, a, [&](auto &kernels, auto tensors, const plain::Shape &shape) {
-    tensors.result = const_cast<decltype(tensors.result)>(tensors.out);
-    parallelFor(threads, d.batch * d.qLen * d.heads, d.kvLen * d.headDim, 1,
-                [&](int64_t begin, int64_t end, int) {
-                  kernels.forward(shape, tensors, begin, end);
-                });
-  });
+void fsdp::rt::referenceAttention(const AttentionDesc &d, int threads,
+                                  const AttentionArguments &a) {
+  dispatch(
+      d, a, [&](auto &kernels, auto tensors, const reference::Shape &shape) {
+        tensors.result = const_cast<decltype(tensors.result)>(tensors.out);
+        parallelFor(threads, d.batch * d.qLen * d.heads, d.kvLen * d.headDim, 1,
+                    [&](int64_t begin, int64_t end, int) {
+                      kernels.forward(shape, tensors, begin, end);
+                    });
+      });
 }
 
-void fsdp::rt::plainAttentionGrad(const AttentionDesc &d, int threads,
-                                  const AttentionArguments &a) {
-  dispatch(d, a, [&](auto &kernels, auto tensors, const plain::Shape &shape) {
-    parallelFor(threads, d.batch * d.qLen * d.heads, d.kvLen * d.headDim, 1,
-                [&](int64_t begin, int64_t end, int) {
-                  kernels.queryGrads(shape, tensors, begin, end);
-                });
-    // These read what the queries have left.
-    parallelFor(threads, d.batch * d.kvLen * d.kvHeads, d.qLen * d.headDim, 1,
-                [&](int64_t begin, int64_t end, int) {
-                  kernels.keyGrads(shape, tensors, begin, end);
-                });
-  });
+void fsdp::rt::referenceAttentionGrad(const AttentionDesc &d, int threads,
+                                      const AttentionArguments &a) {
+  dispatch(
+      d, a, [&](auto &kernels, auto tensors, const reference::Shape &shape) {
+        parallelFor(threads, d.batch * d.qLen * d.heads, d.kvLen * d.headDim, 1,
+                    [&](int64_t begin, int64_t end, int) {
+                      kernels.queryGrads(shape, tensors, begin, end);
+                    });
+        // These read what the queries have left.
+        parallelFor(threads, d.batch * d.kvLen * d.kvHeads, d.qLen * d.headDim,
+                    1, [&](int64_t begin, int64_t end, int) {
+                      kernels.keyGrads(shape, tensors, begin, end);
+                    });
+      });
 }

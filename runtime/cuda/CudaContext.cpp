@@ -3,7 +3,7 @@
 #include "ChooseDevice.h"
 #include "JobHealth.h"
 #include "MatmulChoice.h"
-#include "PlainAttention.h"
+#include "ReferenceAttention.h"
 #include "Steps.h"
 #include "Watchdog.h"
 #include "fsdp/Core/Variables.h"
@@ -519,7 +519,7 @@ void rt::attention(Context &context, Stream stream, int index, Ptr q, Ptr k,
   ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
-    return plainAttention(c, stream, d, q, k, v, out, lse);
+    return referenceAttention(c, stream, d, q, k, v, out, lse);
   CudaTimeline::Span span(c, stream, "attention", d.batch, d.heads, d.qLen,
                           d.headDim);
   c.attentions[size_t(index)]->forward(c.stream(stream), q, k, v, out, lse,
@@ -535,8 +535,8 @@ void rt::attentionGrad(Context &context, Stream stream, int index, Ptr q, Ptr k,
   ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
-    return plainAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk, dv,
-                              workspace);
+    return referenceAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk,
+                                  dv, workspace);
   CudaTimeline::Span span(c, stream, "attention_grad", d.batch, d.heads, d.qLen,
                           d.headDim);
   c.attentions[size_t(index)]->backward(c.stream(stream), q, k, v, out, lse,

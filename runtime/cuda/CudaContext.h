@@ -262,7 +262,7 @@ public:
   cudnnHandle_t dnn = nullptr;
   ncclComm_t worldCommunicator = nullptr;
   std::vector<std::unique_ptr<GemmPlan>> gemms;
-  std::vector<std::unique_ptr<AttentionPlan>> attentions; // null: plain
+  std::vector<std::unique_ptr<AttentionPlan>> attentions; // null: the reference
   /// This rank's place in every group.
   std::vector<Coordinate> places;
   /// By (stream, group): a communicator carries one total order. Null for a

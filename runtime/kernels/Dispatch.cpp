@@ -7,14 +7,14 @@ using namespace fsdp::rt;
   namespace fsdp::rt::isa {                                                    \
   void addReductionKernels(Kernels &k);                                        \
   void addAttentionKernels(Kernels &k);                                        \
-  void addPlainAttentionKernels(Kernels &k);                                   \
+  void addReferenceAttentionKernels(Kernels &k);                               \
   void addModelKernels(Kernels &k);                                            \
   void addOptimizerKernels(Kernels &k);                                        \
   static Kernels all() {                                                       \
     Kernels k{};                                                               \
     addReductionKernels(k);                                                    \
     addAttentionKernels(k);                                                    \
-    addPlainAttentionKernels(k);                                               \
+    addReferenceAttentionKernels(k);                                           \
     addModelKernels(k);                                                        \
     addOptimizerKernels(k);                                                    \
     return k;                                                                  \

@@ -14,7 +14,7 @@ namespace fsdp::rt::FSDP_ISA {
 /// Each file fills its part of the table.
 void addReductionKernels(Kernels &k);
 void addAttentionKernels(Kernels &k);
-void addPlainAttentionKernels(Kernels &k);
+void addReferenceAttentionKernels(Kernels &k);
 void addModelKernels(Kernels &k);
 void addOptimizerKernels(Kernels &k);
 } // namespace fsdp::rt::FSDP_ISA

@@ -33,13 +33,13 @@ struct ScoreBlock {
   float scale;
 };
 
-// See PlainAttentionRows.h.
-namespace plain {
+// See ReferenceAttentionRows.h.
+namespace reference {
 struct Shape;
 template <typename T> struct Tensors;
-} // namespace plain
-template <typename T> struct PlainAttentionKernels {
-  using Rows = void (*)(const plain::Shape &, const plain::Tensors<T> &,
+} // namespace reference
+template <typename T> struct ReferenceAttentionKernels {
+  using Rows = void (*)(const reference::Shape &, const reference::Tensors<T> &,
                         int64_t begin, int64_t end);
   Rows forward, queryGrads, keyGrads;
 };
@@ -90,8 +90,8 @@ struct Kernels {
                      int64_t stride, float *out);
 
   // Attention without a library.
-  PlainAttentionKernels<float> plainF32;
-  PlainAttentionKernels<BF16> plainBF16;
+  ReferenceAttentionKernels<float> referenceF32;
+  ReferenceAttentionKernels<BF16> referenceBF16;
 
   // One token: `heads` heads of `dim` elements, table [dim/2][2] = cos, sin.
   void (*rotaryF32)(const float *x, const float *table, float *y, int64_t heads,

@@ -1,35 +1,35 @@
-//===- PlainAttentionKernels.cpp - Rows of plain attention ----------------===//
+//===- ReferenceAttentionKernels.cpp - Rows of reference attention --------===//
 #include "Isa.h"
-#include "PlainAttentionRows.h"
+#include "ReferenceAttentionRows.h"
 
 using namespace fsdp::rt;
 
 namespace {
 
 template <typename T>
-void forward(const plain::Shape &s, const plain::Tensors<T> &t, int64_t begin,
-             int64_t end) {
+void forward(const reference::Shape &s, const reference::Tensors<T> &t,
+             int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row)
-    plain::forwardRow(s, t, row);
+    reference::forwardRow(s, t, row);
 }
 
 template <typename T>
-void queryGrads(const plain::Shape &s, const plain::Tensors<T> &t,
+void queryGrads(const reference::Shape &s, const reference::Tensors<T> &t,
                 int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row)
-    plain::queryGradRow(s, t, row);
+    reference::queryGradRow(s, t, row);
 }
 
 template <typename T>
-void keyGrads(const plain::Shape &s, const plain::Tensors<T> &t, int64_t begin,
-              int64_t end) {
+void keyGrads(const reference::Shape &s, const reference::Tensors<T> &t,
+              int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row)
-    plain::keyGradRow(s, t, row);
+    reference::keyGradRow(s, t, row);
 }
 
 } // namespace
 
-void fsdp::rt::FSDP_ISA::addPlainAttentionKernels(Kernels &k) {
-  k.plainF32 = {forward<float>, queryGrads<float>, keyGrads<float>};
-  k.plainBF16 = {forward<BF16>, queryGrads<BF16>, keyGrads<BF16>};
+void fsdp::rt::FSDP_ISA::addReferenceAttentionKernels(Kernels &k) {
+  k.referenceF32 = {forward<float>, queryGrads<float>, keyGrads<float>};
+  k.referenceBF16 = {forward<BF16>, queryGrads<BF16>, keyGrads<BF16>};
 }

@@ -1,4 +1,4 @@
-//===- PlainAttentionRows.h - Rows of plain attention -----------*- C++ -*-===//
+//===- ReferenceAttentionRows.h - Rows of reference attention ---*- C++ -*-===//
 //
 // One query or one key at a time, in the order that a reader would write it
 // down; sums over a head are those of KernelMath.h, all others go in order of
@@ -17,11 +17,11 @@
 // In bf16, p and d are rounded where they enter a sum, as by the fused kernels.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_KERNELS_PLAINATTENTIONROWS_H
-#define FSDP_RUNTIME_KERNELS_PLAINATTENTIONROWS_H
+#ifndef FSDP_RUNTIME_KERNELS_REFERENCEATTENTIONROWS_H
+#define FSDP_RUNTIME_KERNELS_REFERENCEATTENTIONROWS_H
 
 #include "fsdp/Runtime/KernelMath.h"
-#include "fsdp/Target/PlainAttentionWorkspaces.h"
+#include "fsdp/Target/ReferenceAttentionWorkspaces.h"
 
 // Sums over a head are of all threads of a row.
 #ifdef FSDP_CUDA_CODE
@@ -30,9 +30,10 @@
 #define FSDP_ROW FSDP_MATH
 #endif
 
-namespace fsdp::rt::plain {
+namespace fsdp::rt::reference {
 
-static_assert(kPlainHeadDim == math::kRowColumns, "a head is a row of lanes");
+static_assert(kReferenceHeadDim == math::kRowColumns,
+              "a head is a row of lanes");
 
 /// AttentionDesc, as the rows need it.
 struct Shape {
@@ -149,6 +150,6 @@ FSDP_ROW void keyGradRow(const Shape &s, const Tensors<T> &t, int64_t row) {
   store(valueSums, n, 1.0f, t.dv + key);
 }
 
-} // namespace fsdp::rt::plain
+} // namespace fsdp::rt::reference
 
-#endif // FSDP_RUNTIME_KERNELS_PLAINATTENTIONROWS_H
+#endif // FSDP_RUNTIME_KERNELS_REFERENCEATTENTIONROWS_H

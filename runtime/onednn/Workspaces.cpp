@@ -2,7 +2,7 @@
 #include "BlockedAttention.h"
 #include "Gemm.h"
 #include "fsdp/Target/CpuWorkspaces.h"
-#include "fsdp/Target/PlainAttentionWorkspaces.h"
+#include "fsdp/Target/ReferenceAttentionWorkspaces.h"
 #include <stdexcept>
 
 using namespace fsdp::rt;
@@ -18,7 +18,7 @@ int64_t fsdp::rt::cpu::gemmWorkspaceBytes(const GemmDesc &desc, int threads) {
 int64_t fsdp::rt::cpu::attentionWorkspaceBytes(const AttentionDesc &d,
                                                int threads) {
   if (d.plain)
-    return plainAttentionWorkspaceBytes(d);
+    return referenceAttentionWorkspaceBytes(d);
   try {
     return BlockedAttention(d, threads).forwardWorkspaceBytes();
   } catch (const std::runtime_error &) {
@@ -29,7 +29,7 @@ int64_t fsdp::rt::cpu::attentionWorkspaceBytes(const AttentionDesc &d,
 int64_t fsdp::rt::cpu::attentionGradWorkspaceBytes(const AttentionDesc &d,
                                                    int threads) {
   if (d.plain)
-    return plainAttentionGradWorkspaceBytes(d);
+    return referenceAttentionGradWorkspaceBytes(d);
   try {
     return BlockedAttention(d, threads).backwardWorkspaceBytes();
   } catch (const std::runtime_error &) {

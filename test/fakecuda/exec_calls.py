@@ -81,9 +81,9 @@ _VALUES = {
     "adamwStep": [_tensors(4), _words("<4d")],
     "reduceRanks": [_pieces],
     "addRanks": [_pieces],
-    "plainAttention": _ATTENTION,
-    "plainQueryGrad": _ATTENTION,
-    "plainKeyGrad": _ATTENTION,
+    "referenceAttention": _ATTENTION,
+    "referenceQueryGrad": _ATTENTION,
+    "referenceKeyGrad": _ATTENTION,
 }
 
 
@@ -213,13 +213,13 @@ def _attention(op):
     if not backward:
         out, lse = op.outs
         values = [shape, [q, k, v, None, None, lse, None, out, None, None]]
-        return [rows(op.stream, f"plainAttention<{C_NAMES[element]}>",
+        return [rows(op.stream, f"referenceAttention<{C_NAMES[element]}>",
                      batch * q_len * heads, [], values)]
     out, lse, dout = rest
     values = [shape, [q, k, v, out, dout, lse, op.space(), *op.outs]]
-    return [rows(op.stream, f"plainQueryGrad<{C_NAMES[element]}>",
+    return [rows(op.stream, f"referenceQueryGrad<{C_NAMES[element]}>",
                  batch * q_len * heads, [], values),
-            rows(op.stream, f"plainKeyGrad<{C_NAMES[element]}>",
+            rows(op.stream, f"referenceKeyGrad<{C_NAMES[element]}>",
                  batch * kv_len * kv_heads, [], values)]
 
 

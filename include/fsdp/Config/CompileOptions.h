@@ -141,11 +141,12 @@ template <> struct Spellings<AccumulateReduce> {
       {AccumulateReduce::Every, "every"}, {AccumulateReduce::Once, "once"}};
 };
 
-/// The library's, where the target has one, or the runtime's.
-enum class AttentionKernel { Auto, Plain };
+/// The library's, where the target has one, or the runtime's reference kernel,
+/// which options call "plain".
+enum class AttentionKernel { Auto, Reference };
 template <> struct Spellings<AttentionKernel> {
   static constexpr Spelling<AttentionKernel> all[] = {
-      {AttentionKernel::Auto, "auto"}, {AttentionKernel::Plain, "plain"}};
+      {AttentionKernel::Auto, "auto"}, {AttentionKernel::Reference, "plain"}};
 };
 
 /// Sums over ranks: in one fixed order, or by the library in its own.

@@ -63,7 +63,8 @@ struct AttentionDesc {
   double scale;
   bool causal;
   DType type;
-  /// Without the library; see Target/PlainAttentionWorkspaces.h.
+  /// The reference kernel and not the library: the attribute `plain` of
+  /// exec.attention; see Target/ReferenceAttentionWorkspaces.h.
   bool plain = false;
 };
 

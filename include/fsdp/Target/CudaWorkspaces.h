@@ -10,7 +10,7 @@
 
 #include "fsdp/Runtime/Types.h"
 #include "fsdp/Support/CheckedSize.h"
-#include "fsdp/Target/PlainAttentionWorkspaces.h"
+#include "fsdp/Target/ReferenceAttentionWorkspaces.h"
 
 namespace fsdp::rt::cuda {
 
@@ -34,7 +34,7 @@ inline constexpr int64_t kAttentionSlackBytes = int64_t(4) << 20;
 
 /// Flash attention keeps its sums in registers.
 inline int64_t attentionWorkspaceBytes(const AttentionDesc &d) {
-  return d.plain ? plainAttentionWorkspaceBytes(d) : kAttentionSlackBytes;
+  return d.plain ? referenceAttentionWorkspaceBytes(d) : kAttentionSlackBytes;
 }
 
 /// Both forms of the deterministic algorithm have sum(out * dout) per query
@@ -48,7 +48,7 @@ inline int64_t attentionWorkspaceBytes(const AttentionDesc &d) {
 /// either. Tiles have at most 128 tokens.
 inline int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
   if (d.plain)
-    return plainAttentionGradWorkspaceBytes(d);
+    return referenceAttentionGradWorkspaceBytes(d);
   CheckedSize queries = roundedUp(d.qLen, 128), keys = roundedUp(d.kvLen, 128);
   CheckedSize linear = queries * d.headDim * sizeOf(DType::F32);
   CheckedSize square = queries * keys * sizeOf(d.type);

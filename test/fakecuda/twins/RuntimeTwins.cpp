@@ -8,8 +8,8 @@
 #include "runtime/cuda/kernels/Layout.cu"
 #include "runtime/cuda/kernels/Model.cu"
 #include "runtime/cuda/kernels/Optimizer.cu"
-#include "runtime/cuda/kernels/PlainAttention.cu"
 #include "runtime/cuda/kernels/Reduce.cu"
+#include "runtime/cuda/kernels/ReferenceAttention.cu"
 
 #include "Twin.h"
 
@@ -24,10 +24,10 @@ static fsdp::fake::Twins<
     embeddingGradRows<float, 4>, embeddingGradRows<BF16, 1>,
     embeddingGradRows<BF16, 8>, crossEntropyRows<float>, crossEntropyRows<BF16>,
     crossEntropyGradRows<float>, crossEntropyGradRows<BF16>, labelsOfBlock,
-    device::plainAttention<float>, device::plainAttention<BF16>,
-    plainQueryGrad<float>, plainQueryGrad<BF16>, plainKeyGrad<float>,
-    plainKeyGrad<BF16>, narrowElements, absMaxBits, squareDigits, finishNorm,
-    adamwStep, reduceRanks<Add, int64_t, int64_t, 3>,
+    device::referenceAttention<float>, device::referenceAttention<BF16>,
+    referenceQueryGrad<float>, referenceQueryGrad<BF16>,
+    referenceKeyGrad<float>, referenceKeyGrad<BF16>, narrowElements, absMaxBits,
+    squareDigits, finishNorm, adamwStep, reduceRanks<Add, int64_t, int64_t, 3>,
     reduceRanks<Add, float, BF16, 3>, reduceRanks<Add, float, float, 3>,
     reduceRanks<Max, float, float, 3>, addRanks<float, BF16, 2>,
     addRanks<float, BF16, 4>, addRanks<float, BF16, 8>,

@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Heads of less and more than sixteen elements.
 INSTANTIATE_TEST_SUITE_P(
-    Plain, AttentionTest,
+    Reference, AttentionTest,
     testing::Values(
         Case{{1, 5, 5, 1, 1, 8, 0.35, true, DType::F32, true}, 1},
         Case{{2, 70, 70, 4, 2, 40, 0.15, true, DType::F32, true}, 2},
@@ -193,7 +193,7 @@ TEST_P(AttentionThreadsTest, GiveTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Attention, AttentionThreadsTest, testing::Bool());
 
-TEST(PlainAttention, KeepsHeadsInRegisters) {
+TEST(ReferenceAttention, KeepsHeadsInRegisters) {
   AttentionDesc d{1, 5, 5, 1, 1, 257, 0.35, true, DType::F32, true};
   EXPECT_EQ(cpu::attentionWorkspaceBytes(d, 1), -1);
   EXPECT_EQ(cpu::attentionGradWorkspaceBytes(d, 1), -1);

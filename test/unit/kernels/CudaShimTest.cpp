@@ -11,8 +11,8 @@
 #include "../../shim/CudaShim.h"
 
 #include "RankTrees.h"
-#include "runtime/cuda/kernels/PlainAttention.cu"
 #include "runtime/cuda/kernels/Reduce.cu"
+#include "runtime/cuda/kernels/ReferenceAttention.cu"
 #include "runtime/kernels/Kernels.h"
 
 using namespace fsdp::rt;
@@ -127,7 +127,7 @@ TEST(CudaShim, ColumnReductionByPacketsHasTheSameBits) {
 
 /// Sixteen threads have a query or a key; heads below, of and above as many
 /// elements, grouped, causal or not.
-TEST(CudaShim, PlainAttentionHasTheBitsOfTheCpu) {
+TEST(CudaShim, ReferenceAttentionHasTheBitsOfTheCpu) {
   for (const AttentionDesc &d :
        {AttentionDesc{2, 5, 5, 4, 2, 8, 0.3, true, DType::F32, true},
         AttentionDesc{1, 7, 7, 1, 1, 16, 0.2, true, DType::F32, true},
@@ -146,29 +146,29 @@ TEST(CudaShim, PlainAttentionHasTheBitsOfTheCpu) {
                      std::vector<float>(keys),    std::vector<float>(keys)};
     };
     Results wanted = make(), got = make();
-    plain::Tensors<float> t{q.data(),
-                            k.data(),
-                            v.data(),
-                            wanted.out.data(),
-                            dout.data(),
-                            wanted.lse.data(),
-                            wanted.delta.data(),
-                            wanted.out.data(),
-                            wanted.dk.data(),
-                            wanted.dv.data()};
-    const PlainAttentionKernels<float> &cpu = kernels().plainF32;
+    reference::Tensors<float> t{q.data(),
+                                k.data(),
+                                v.data(),
+                                wanted.out.data(),
+                                dout.data(),
+                                wanted.lse.data(),
+                                wanted.delta.data(),
+                                wanted.out.data(),
+                                wanted.dk.data(),
+                                wanted.dv.data()};
+    const ReferenceAttentionKernels<float> &cpu = kernels().referenceF32;
     cpu.forward(shapeOf(d), t, 0, int64_t(rows));
     t.result = wanted.dq.data();
     cpu.queryGrads(shapeOf(d), t, 0, int64_t(rows));
     cpu.keyGrads(shapeOf(d), t, 0, d.batch * d.kvLen * d.kvHeads);
 
     Context &c = noContext();
-    plainAttention(c, Stream::Compute, d, pointer(q), pointer(k), pointer(v),
-                   pointer(got.out), pointer(got.lse));
-    plainAttentionGrad(c, Stream::Compute, d, pointer(q), pointer(k),
-                       pointer(v), pointer(got.out), pointer(got.lse),
-                       pointer(dout), pointer(got.dq), pointer(got.dk),
-                       pointer(got.dv), pointer(got.delta));
+    referenceAttention(c, Stream::Compute, d, pointer(q), pointer(k),
+                       pointer(v), pointer(got.out), pointer(got.lse));
+    referenceAttentionGrad(c, Stream::Compute, d, pointer(q), pointer(k),
+                           pointer(v), pointer(got.out), pointer(got.lse),
+                           pointer(dout), pointer(got.dq), pointer(got.dk),
+                           pointer(got.dv), pointer(got.delta));
     EXPECT_EQ(got.out, wanted.out) << d.headDim;
     EXPECT_EQ(got.lse, wanted.lse) << d.headDim;
     EXPECT_EQ(got.delta, wanted.delta) << d.headDim;

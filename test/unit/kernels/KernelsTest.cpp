@@ -2,7 +2,7 @@
 #include "runtime/kernels/Kernels.h"
 #include "RankTrees.h"
 #include "TestContext.h"
-#include "runtime/kernels/PlainAttentionRows.h"
+#include "runtime/kernels/ReferenceAttentionRows.h"
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -14,14 +14,14 @@ using namespace fsdp::rt::test;
   namespace fsdp::rt::isa {                                                    \
   void addReductionKernels(Kernels &k);                                        \
   void addAttentionKernels(Kernels &k);                                        \
-  void addPlainAttentionKernels(Kernels &k);                                   \
+  void addReferenceAttentionKernels(Kernels &k);                               \
   void addModelKernels(Kernels &k);                                            \
   void addOptimizerKernels(Kernels &k);                                        \
   static Kernels all() {                                                       \
     Kernels k{};                                                               \
     addReductionKernels(k);                                                    \
     addAttentionKernels(k);                                                    \
-    addPlainAttentionKernels(k);                                               \
+    addReferenceAttentionKernels(k);                                           \
     addModelKernels(k);                                                        \
     addOptimizerKernels(k);                                                    \
     return k;                                                                  \
@@ -160,10 +160,10 @@ void addAttention(const Kernels &k, int64_t n, Digest &d) {
 }
 
 template <typename T>
-void addPlainAttention(const PlainAttentionKernels<T> &k, int64_t n,
-                       Digest &d) {
+void addReferenceAttention(const ReferenceAttentionKernels<T> &k, int64_t n,
+                           Digest &d) {
   // Four query heads read two key heads.
-  plain::Shape shape{1, 3, 5, 4, 2, n, 0.3f, false};
+  reference::Shape shape{1, 3, 5, 4, 2, n, 0.3f, false};
   int64_t queries = 3 * 4 * n, keys = 5 * 2 * n;
   auto values = [&](int64_t count, unsigned seed) {
     if constexpr (std::is_same_v<T, BF16>)
@@ -171,7 +171,7 @@ void addPlainAttention(const PlainAttentionKernels<T> &k, int64_t n,
     else
       return d.out(normal(count, seed));
   };
-  plain::Tensors<T> t{};
+  reference::Tensors<T> t{};
   t.q = values(queries, 1);
   t.k = values(keys, 2);
   t.v = values(keys, 3);
@@ -247,8 +247,8 @@ Digest digest(const Kernels &k, int64_t n) {
   Digest d;
   addAttention(k, n, d);
   int64_t head = std::min<int64_t>(n, math::kRowColumns);
-  addPlainAttention(k.plainF32, head, d);
-  addPlainAttention(k.plainBF16, head, d);
+  addReferenceAttention(k.referenceF32, head, d);
+  addReferenceAttention(k.referenceBF16, head, d);
   addModel(k, n, d);
   addOptimizer(k, n, d);
   addReductions(k, n, d);
