@@ -37,8 +37,9 @@ inline constexpr llvm::StringLiteral kMembersAttr = "fsdp.members";
 /// #fsdp.decision, see dialects/Fsdp/Decision.h. Set by fsdp-plan.
 inline constexpr llvm::StringLiteral kDecisionAttr = "fsdp.decision";
 /// Discardable attribute of programs and of their module: digests of what they
-/// compute and of what stands around them, see fsdp/Schedule/Outcome.h.
-inline constexpr llvm::StringLiteral kOutcomeAttr = "fsdp.outcome";
+/// compute and of what stands around them, see fsdp/Schedule/SemanticDigest.h.
+/// Its name in IR is older than the term.
+inline constexpr llvm::StringLiteral kSemanticDigestAttr = "fsdp.outcome";
 
 /// Elements of one of `parts` shards of `size`: ceil(size / parts).
 inline int64_t shardSize(int64_t size, int64_t parts) {

@@ -144,12 +144,12 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kDecisionAttr)
     return verifyDecision(op, attribute.getValue());
-  if (name == kOutcomeAttr) {
+  if (name == kSemanticDigestAttr) {
     if (isa<FunctionOpInterface, ModuleOp>(op) &&
         isa<DenseI64ArrayAttr>(attribute.getValue()))
       return success();
     return op->emitOpError("needs '")
-           << kOutcomeAttr
+           << kSemanticDigestAttr
            << "' to be an array of i64 on a program or the module";
   }
   if (name == kLocalAttr) {

@@ -39,11 +39,11 @@ static LogicalResult leaveOutRecomputation(ModuleOp module) {
   if (failed(plan))
     return failure();
   for (schedule::Rule &rule : plan->rules)
-    if (rule.choices.recompute == true)
-      rule.choices.recompute.reset();
+    if (rule.overrides.recompute == true)
+      rule.overrides.recompute.reset();
   // A rule that says nothing is an error.
   llvm::erase_if(plan->rules, [](const schedule::Rule &rule) {
-    return !schedule::saysSomething(rule.choices);
+    return !schedule::saysSomething(rule.overrides);
   });
   module->setAttr(dist::kPlanAttr,
                   schedule::toAttribute(module.getContext(), *plan));

@@ -1,4 +1,4 @@
-//===- Points.cpp - What a plan can decide about --------------------------===//
+//===- DecisionPoints.cpp - What a plan can decide about ------------------===//
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Schedule/Decisions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -121,7 +121,7 @@ private:
 
 } // namespace
 
-Points::Points(ModuleOp module) {
+DecisionPoints::DecisionPoints(ModuleOp module) {
   for (auto parameter : module.getOps<nn::ParameterOp>()) {
     orderOf[parameter.getSymName()] = names.size();
     names.push_back(parameter.getSymName());
@@ -131,7 +131,7 @@ Points::Points(ModuleOp module) {
       add(program.getBody().front());
 }
 
-void Points::add(Block &program) {
+void DecisionPoints::add(Block &program) {
   Addresses addresses(program);
   Uses uses(program);
   unsigned lastUse = 0;
@@ -142,7 +142,7 @@ void Points::add(Block &program) {
       continue;
     auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
     bool isForward = uses.isForward(op) && uses.hasSeed();
-    Point point;
+    DecisionPoint point;
     if (collective)
       point.kind = collective.getCollectiveKind();
     point.parameter = dist::firstParameterOf(op).str();
@@ -152,7 +152,7 @@ void Points::add(Block &program) {
     point.isFree = point.canRecompute && uses.isFree(op);
     if (!collective && !point.canRecompute)
       continue;
-    placed.push_back({op, origin, point});
+    decidable.push_back({op, origin, point});
     points.insert({origin, point}).first->second.canRecompute |=
         point.canRecompute;
     if (point.canRecompute && collective && collective.isGather()) {

@@ -54,13 +54,13 @@ static llvm::StringMap<std::string> unitsByRule(ArrayRef<StringRef> parameters,
   return unitOf;
 }
 
-static bool isRecomputed(const Point &point, RecomputePolicy policy) {
+static bool isRecomputed(const DecisionPoint &point, RecomputePolicy policy) {
   return policy == RecomputePolicy::Full   ? point.staysInBlock
          : policy == RecomputePolicy::Free ? point.isFree
                                            : false;
 }
 
-Decisions Decisions::byRule(const Points &points,
+Decisions Decisions::byRule(const DecisionPoints &points,
                             const PlannerOptions &options) {
   llvm::StringMap<std::string> unitOf =
       unitsByRule(points.parameters(), options.units);
@@ -93,7 +93,7 @@ Decisions Decisions::byRule(const Points &points,
 //===----------------------------------------------------------------------===//
 
 /// Whether something can be decided about `point` that is about `ops`.
-static bool isAbout(dist::DecidedOps ops, const Point &point) {
+static bool isAbout(dist::DecidedOps ops, const DecisionPoint &point) {
   switch (ops) {
   case dist::DecidedOps::Values:
     return point.canRecompute;
@@ -114,17 +114,17 @@ static StringRef blockNumber(dist::OriginAttr origin) {
   return nn::blockNumberOf(origin.getPath());
 }
 
-/// Puts the choices that are about `point` over `decision`; calls `made` with
+/// Puts the overrides that are about `point` over `decision`; calls `made` with
 /// the name of each.
-static void choose(const Choices &choices, dist::OriginAttr origin,
-                   const Point &point, Decision &decision,
+static void choose(const DecisionOverrides &overrides, dist::OriginAttr origin,
+                   const DecisionPoint &point, Decision &decision,
                    llvm::function_ref<void(StringRef)> made) {
   dist::forEachDecisionField([&](const auto &field) {
-    const auto &choice = field.in(choices);
-    if (!choice || !isAbout(field.about, point))
+    const auto &value = field.in(overrides);
+    if (!value || !isAbout(field.about, point))
       return;
     auto &place = field.in(decision);
-    place = *choice;
+    place = *value;
     if constexpr (std::is_same_v<decltype(field.initial), std::string>)
       if (size_t star = place.find('*');
           field.domain == dist::FieldDomain::BucketName &&
@@ -169,13 +169,13 @@ llvm::Expected<Rules> Rules::compile(Plan plan) {
   return rules;
 }
 
-void Rules::decide(dist::OriginAttr origin, const Point &point,
+void Rules::decide(dist::OriginAttr origin, const DecisionPoint &point,
                    Decision &decision) const {
   auto always = [](StringRef) { return true; };
   for (auto [rule, match] : llvm::zip(plan.rules, matches)) {
     if (match.any(origin.getText(), always) ||
         match.any(bucketOf(origin, decision).str(), always))
-      choose(rule.choices, origin, point, decision, [](StringRef) {});
+      choose(rule.overrides, origin, point, decision, [](StringRef) {});
   }
 }
 
@@ -191,7 +191,8 @@ static std::vector<std::string> namesOf(const llvm::StringSet<> &set) {
   return names;
 }
 
-llvm::StringSet<> Decisions::bucketAddresses(const Points &points) const {
+llvm::StringSet<>
+Decisions::bucketAddresses(const DecisionPoints &points) const {
   llvm::StringSet<> buckets;
   for (const auto &[origin, decision] : decisions)
     if (points.all().find(origin)->second.kind)
@@ -199,7 +200,7 @@ llvm::StringSet<> Decisions::bucketAddresses(const Points &points) const {
   return buckets;
 }
 
-llvm::Error Decisions::apply(Plan plan, const Points &points) {
+llvm::Error Decisions::apply(Plan plan, const DecisionPoints &points) {
   llvm::Expected<Rules> rules = Rules::compile(std::move(plan));
   if (!rules)
     return rules.takeError();
@@ -210,7 +211,7 @@ llvm::Error Decisions::apply(Plan plan, const Points &points) {
 }
 
 std::string Decisions::checkAnchor(StringRef anchor,
-                                   const Points &points) const {
+                                   const DecisionPoints &points) const {
   if (anchor.empty() || points.addresses().contains(anchor))
     return {};
   llvm::StringSet<> known = bucketAddresses(points);
@@ -222,17 +223,17 @@ std::string Decisions::checkAnchor(StringRef anchor,
          didYouMean(anchor.str(), namesOf(known));
 }
 
-/// The field of `choices` whose star has no meaning for a point that lies in no
-/// block; empty if there is none.
-static StringRef starOutsideOfBlocks(const Choices &choices,
+/// The field of `overrides` whose star has no meaning for a point that lies in
+/// no block; empty if there is none.
+static StringRef starOutsideOfBlocks(const DecisionOverrides &overrides,
                                      dist::OriginAttr origin,
-                                     const Point &point) {
+                                     const DecisionPoint &point) {
   StringRef found;
   dist::forEachDecisionField([&](const auto &field) {
     if constexpr (std::is_same_v<decltype(field.initial), std::string>) {
-      const std::optional<std::string> &choice = field.in(choices);
-      if (choice && field.domain == dist::FieldDomain::BucketName &&
-          isAbout(field.about, point) && StringRef(*choice).contains('*') &&
+      const std::optional<std::string> &value = field.in(overrides);
+      if (value && field.domain == dist::FieldDomain::BucketName &&
+          isAbout(field.about, point) && StringRef(*value).contains('*') &&
           blockNumber(origin).empty())
         found = field.name;
     }
@@ -241,7 +242,7 @@ static StringRef starOutsideOfBlocks(const Choices &choices,
 }
 
 llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
-                                 const Points &points) {
+                                 const DecisionPoints &points) {
   const Rule &rule = rules.plan.rules[index];
   std::string place = "rules[" + std::to_string(index) + "]";
   auto fail = [&](const Twine &why, const Twine &field) {
@@ -261,12 +262,12 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
     rules.matches[index].any(bucket, use);
     if (!matches)
       continue;
-    if (StringRef field = starOutsideOfBlocks(rule.choices, origin, point);
+    if (StringRef field = starOutsideOfBlocks(rule.overrides, origin, point);
         !field.empty())
       return fail("the star stands for the number of a block, but '" +
                       origin.getText() + "' lies in none",
                   field);
-    choose(rule.choices, origin, point, decision,
+    choose(rule.overrides, origin, point, decision,
            [&](StringRef name) { made.insert(name); });
   }
   for (StringRef text : rule.match)
@@ -280,7 +281,7 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
     }
   std::string field, problem;
   dist::forEachDecisionField([&](const auto &record) {
-    if (!record.in(rule.choices) || made.contains(record.name) ||
+    if (!record.in(rule.overrides) || made.contains(record.name) ||
         !problem.empty())
       return;
     field = record.name.str();
@@ -288,12 +289,12 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
               ", which the rule matches none of";
   });
   dist::forEachDecisionField([&](const auto &record) {
-    const auto &choice = record.in(rule.choices);
+    const auto &value = record.in(rule.overrides);
     if constexpr (std::is_same_v<decltype(record.initial), std::string>)
-      if (choice && record.domain == dist::FieldDomain::Address &&
+      if (value && record.domain == dist::FieldDomain::Address &&
           problem.empty()) {
         field = record.name.str();
-        problem = checkAnchor(*choice, points);
+        problem = checkAnchor(*value, points);
       }
   });
   if (!problem.empty())
@@ -301,7 +302,8 @@ llvm::Error Decisions::applyRule(const Rules &rules, size_t index,
   return llvm::Error::success();
 }
 
-Decision fsdp::schedule::aboutPoint(Decision decision, const Point &point) {
+Decision fsdp::schedule::aboutPoint(Decision decision,
+                                    const DecisionPoint &point) {
   dist::forEachDecisionField([&](const auto &field) {
     if (!isAbout(field.about, point))
       field.in(decision) = field.initial;
@@ -317,10 +319,10 @@ Decision fsdp::schedule::aboutCollective(Decision decision) {
   return decision;
 }
 
-llvm::Error Decisions::checkBuckets(const Points &points) const {
+llvm::Error Decisions::checkBuckets(const DecisionPoints &points) const {
   llvm::StringMap<dist::OriginAttr> first; // member of each bucket
   for (const auto &[origin, decision] : decisions) {
-    const Point &point = points.all().find(origin)->second;
+    const DecisionPoint &point = points.all().find(origin)->second;
     if (!point.kind || decision.bucket.empty())
       continue;
     std::string bucket = bucketOf(origin, decision).str();
@@ -357,32 +359,33 @@ static std::string inAnyBlock(StringRef bucket, StringRef number) {
 }
 
 /// What a rule has to say of `point`, so that nothing else matters.
-static Choices choicesOf(dist::OriginAttr origin, const Point &point,
-                         const Decision &decision) {
-  Choices choices;
+static DecisionOverrides overridesOf(dist::OriginAttr origin,
+                                     const DecisionPoint &point,
+                                     const Decision &decision) {
+  DecisionOverrides overrides;
   dist::forEachDecisionField([&](const auto &field) {
     const auto &value = field.in(decision);
     if (!isAbout(field.about, point))
       return;
-    auto &choice = field.in(choices);
-    choice = value;
+    auto &entry = field.in(overrides);
+    entry = value;
     if constexpr (std::is_same_v<decltype(field.initial), std::string>) {
       if (field.domain == dist::FieldDomain::Address && value.empty())
-        choice.reset();
+        entry.reset();
       if (field.domain == dist::FieldDomain::BucketName)
-        choice = inAnyBlock(value, blockNumber(origin));
+        entry = inAnyBlock(value, blockNumber(origin));
     }
   });
-  return choices;
+  return overrides;
 }
 
-/// Choices as a text that is equal where they are.
-static std::string keyOf(const Choices &choices) {
+/// Overrides as a text that is equal where they are.
+static std::string keyOf(const DecisionOverrides &overrides) {
   std::string key;
   llvm::raw_string_ostream stream(key);
   dist::forEachDecisionField([&](const auto &field) {
-    if (const auto &choice = field.in(choices))
-      stream << field.name << '=' << llvm::json::Value(*choice) << ' ';
+    if (const auto &value = field.in(overrides))
+      stream << field.name << '=' << llvm::json::Value(*value) << ' ';
   });
   return key;
 }
@@ -396,9 +399,9 @@ using ByText = llvm::MapVector<std::string, T, llvm::StringMap<unsigned>>;
 /// Rules by what they say.
 class RuleList {
 public:
-  void add(const Choices &choices, StringRef address) {
-    Rule &rule = rules[keyOf(choices)];
-    rule.choices = choices;
+  void add(const DecisionOverrides &overrides, StringRef address) {
+    Rule &rule = rules[keyOf(overrides)];
+    rule.overrides = overrides;
     rule.match.push_back(address.str());
   }
   void appendTo(Plan &plan) {
@@ -459,13 +462,13 @@ static std::string inAllBlocks(dist::OriginAttr origin) {
   return dist::Origin{origin.getPhase(), path, op, origin.getIndex()}.str();
 }
 
-Plan Decisions::plan(const Points &points) const {
+Plan Decisions::plan(const DecisionPoints &points) const {
   ByText<Family> families;
-  llvm::StringMap<Choices> choicesByKey;
+  llvm::StringMap<DecisionOverrides> overridesByKey;
   for (const auto &[origin, point] : points.all()) {
-    Choices choices = choicesOf(origin, point, (*this)[origin]);
-    std::string key = keyOf(choices);
-    choicesByKey[key] = choices;
+    DecisionOverrides overrides = overridesOf(origin, point, (*this)[origin]);
+    std::string key = keyOf(overrides);
+    overridesByKey[key] = overrides;
     ++families[inAllBlocks(origin)].votes[key];
   }
   RuleList common;
@@ -474,7 +477,7 @@ Plan Decisions::plan(const Points &points) const {
         llvm::max_element(family.votes, [](const auto &a, const auto &b) {
           return a.second < b.second;
         });
-    common.add(choicesByKey[most->first], glob);
+    common.add(overridesByKey[most->first], glob);
   }
   Plan plan;
   common.appendTo(plan);
@@ -486,16 +489,16 @@ Plan Decisions::plan(const Points &points) const {
     Decision said = contraryTo((*this)[origin]);
     rules.decide(origin, point, said);
     const Decision &decision = (*this)[origin];
-    Choices choices = choicesOf(origin, point, decision);
-    if (keyOf(choicesOf(origin, point, said)) == keyOf(choices))
+    DecisionOverrides overrides = overridesOf(origin, point, decision);
+    if (keyOf(overridesOf(origin, point, said)) == keyOf(overrides))
       continue;
     // What a family says of places must be taken back.
     dist::forEachDecisionField([&](const auto &field) {
       if (field.domain == dist::FieldDomain::Address &&
           field.in(said) != field.in(decision))
-        field.in(choices) = field.in(decision);
+        field.in(overrides) = field.in(decision);
     });
-    exceptions.add(choices, escaped(origin.getText()));
+    exceptions.add(overrides, escaped(origin.getText()));
   }
   exceptions.appendTo(plan);
   return plan;

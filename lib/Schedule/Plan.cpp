@@ -19,10 +19,10 @@ using namespace mlir;
 
 static constexpr llvm::StringLiteral kMatch = "match";
 
-bool fsdp::schedule::saysSomething(const Choices &choices) {
+bool fsdp::schedule::saysSomething(const DecisionOverrides &overrides) {
   bool says = false;
   dist::forEachDecisionField(
-      [&](const auto &field) { says |= field.in(choices).has_value(); });
+      [&](const auto &field) { says |= field.in(overrides).has_value(); });
   return says;
 }
 
@@ -40,15 +40,15 @@ static std::pair<std::string, std::string> findProblem(const Plan &plan) {
     std::string place = "rules[" + std::to_string(index) + "]";
     if (rule.match.empty())
       return {place + ": match", "a rule needs an address or a glob"};
-    if (!saysSomething(rule.choices))
+    if (!saysSomething(rule.overrides))
       return {place, "the rule says nothing of what it matches"};
     std::string field, problem;
     dist::forEachDecisionField([&](const auto &record) {
-      const auto &choice = record.in(rule.choices);
-      if (!choice || !problem.empty())
+      const auto &value = record.in(rule.overrides);
+      if (!value || !problem.empty())
         return;
       field = record.name.str();
-      problem = dist::problemOf(record.domain, *choice).str();
+      problem = dist::problemOf(record.domain, *value).str();
     });
     if (!problem.empty())
       return {place + ": " + field, problem};
@@ -74,8 +74,8 @@ std::string fsdp::schedule::toJSON(const Plan &plan) {
           else
             json.attribute(kMatch, llvm::json::Value(rule.match));
           dist::forEachDecisionField([&](const auto &field) {
-            if (const auto &choice = field.in(rule.choices))
-              json.attribute(field.name, llvm::json::Value(*choice));
+            if (const auto &value = field.in(rule.overrides))
+              json.attribute(field.name, llvm::json::Value(*value));
           });
         });
     });
@@ -101,11 +101,11 @@ static Rule readRule(const JsonField &field) {
     rule.match = {match.string()};
   else
     rule.match = match.strings();
-  // A choice that is there has a value: null is none.
-  dist::forEachDecisionField([&](const auto &choice) {
-    std::string name = choice.name.str();
+  // A field that is there has a value: null is none.
+  dist::forEachDecisionField([&](const auto &record) {
+    std::string name = record.name.str();
     if (field.has(name))
-      read(field.at(name), choice.in(rule.choices).emplace());
+      read(field.at(name), record.in(rule.overrides).emplace());
   });
   return rule;
 }
@@ -165,8 +165,8 @@ Attribute fsdp::schedule::toAttribute(MLIRContext *context, const Plan &plan) {
     NamedAttrList fields;
     fields.set(kMatch, attributeOf(b, rule.match));
     dist::forEachDecisionField([&](const auto &field) {
-      if (const auto &choice = field.in(rule.choices))
-        fields.set(field.name, attributeOf(b, *choice));
+      if (const auto &value = field.in(rule.overrides))
+        fields.set(field.name, attributeOf(b, *value));
     });
     rules.push_back(fields.getDictionary(context));
   }
@@ -237,7 +237,7 @@ static std::string readEntry(DictionaryAttr dictionary, Plan &plan) {
     Rule &rule = plan.rules.emplace_back();
     read(kMatch, rule.match);
     dist::forEachDecisionField(
-        [&](const auto &field) { read(field.name, field.in(rule.choices)); });
+        [&](const auto &field) { read(field.name, field.in(rule.overrides)); });
   });
 }
 

@@ -1,5 +1,5 @@
-//===- Outcome.cpp - What a program computes, as digests ------------------===//
-#include "fsdp/Schedule/Outcome.h"
+//===- SemanticDigest.cpp - What a program computes, as digests -----------===//
+#include "fsdp/Schedule/SemanticDigest.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "dialects/NN/ModulePath.h"
 #include "llvm/ADT/StringMap.h"
@@ -48,16 +48,17 @@ private:
 /// Follows a program op by op.
 class Follower {
 public:
-  std::vector<Effect> run(func::FuncOp program) {
+  std::vector<SemanticDigest> run(func::FuncOp program) {
     addInterface(program);
     Block &body = program.getBody().front();
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
       terms[argument] = Mixer().add("argument").add(i).get();
     for (Operation &op : body)
       follow(op);
-    llvm::stable_sort(effects, [](const Effect &a, const Effect &b) {
-      return a.what < b.what;
-    });
+    llvm::stable_sort(effects,
+                      [](const SemanticDigest &a, const SemanticDigest &b) {
+                        return a.what < b.what;
+                      });
     return std::move(effects);
   }
 
@@ -213,16 +214,18 @@ private:
   Digests digests;
   /// How often a tensor of the model has been written.
   llvm::StringMap<uint64_t> version;
-  std::vector<Effect> effects;
+  std::vector<SemanticDigest> effects;
 };
 
 } // namespace
 
-std::vector<Effect> fsdp::schedule::outcomeOf(func::FuncOp program) {
+std::vector<SemanticDigest>
+fsdp::schedule::semanticDigestsOf(func::FuncOp program) {
   return Follower().run(program);
 }
 
-std::vector<Effect> fsdp::schedule::declaredBy(ModuleOp module) {
+std::vector<SemanticDigest>
+fsdp::schedule::declarationDigestsOf(ModuleOp module) {
   Digests digests;
   Mixer programs, state, meshes;
   for (Operation &op : *module.getBody()) {

@@ -11,7 +11,7 @@ static void clear(ModuleOp module) {
 }
 
 /// A collective like that of `point`, computed again.
-static Point cloneOf(Point point) {
+static DecisionPoint cloneOf(DecisionPoint point) {
   point.canRecompute = point.staysInBlock = point.isFree = false;
   return point;
 }
@@ -19,25 +19,26 @@ static Point cloneOf(Point point) {
 /// `again` is what is decided about the clone of a collective, if it is cloned.
 /// The op of another program that has the same address may be one about which
 /// more can be decided.
-static void writeDecision(const PlacedPoint &placed, const Decision &found,
+static void writeDecision(const DecidableOp &decidable, const Decision &found,
                           const Decision *again) {
-  MLIRContext *context = placed.op->getContext();
-  Decision decision = aboutPoint(found, placed.point);
+  MLIRContext *context = decidable.op->getContext();
+  Decision decision = aboutPoint(found, decidable.point);
   dist::DecisionAttr clone;
   if (again && decision.recompute)
     clone = dist::DecisionAttr::get(
-        context, aboutPoint(*again, cloneOf(placed.point)), {});
-  placed.op->setAttr(dist::kDecisionAttr,
-                     dist::DecisionAttr::get(context, decision, clone));
+        context, aboutPoint(*again, cloneOf(decidable.point)), {});
+  decidable.op->setAttr(dist::kDecisionAttr,
+                        dist::DecisionAttr::get(context, decision, clone));
 }
 
-void Decisions::stamp(ModuleOp module, const Points &points) const {
+void Decisions::stamp(ModuleOp module, const DecisionPoints &points) const {
   clear(module);
-  for (const PlacedPoint &placed : points.ops()) {
-    const auto *again = decisions.find(placed.origin.again());
-    writeDecision(placed, (*this)[placed.origin],
-                  placed.point.kind && again != decisions.end() ? &again->second
-                                                                : nullptr);
+  for (const DecidableOp &decidable : points.ops()) {
+    const auto *again = decisions.find(decidable.origin.again());
+    writeDecision(decidable, (*this)[decidable.origin],
+                  decidable.point.kind && again != decisions.end()
+                      ? &again->second
+                      : nullptr);
   }
 }
 
@@ -73,10 +74,10 @@ static LogicalResult checkCollectives(ModuleOp module) {
 }
 
 /// The origin by which rules know the op: a bucket goes by its first member.
-static dist::OriginAttr originForRules(const PlacedPoint &placed) {
-  auto members = placed.op->getAttrOfType<ArrayAttr>(dist::kMembersAttr);
+static dist::OriginAttr originForRules(const DecidableOp &decidable) {
+  auto members = decidable.op->getAttrOfType<ArrayAttr>(dist::kMembersAttr);
   return members && !members.empty() ? cast<dist::OriginAttr>(members[0])
-                                     : placed.origin;
+                                     : decidable.origin;
 }
 
 LogicalResult fsdp::schedule::ensureDecisions(ModuleOp module) {
@@ -88,13 +89,13 @@ LogicalResult fsdp::schedule::ensureDecisions(ModuleOp module) {
   llvm::Expected<Rules> rules = Rules::compile(std::move(*plan));
   if (!rules)
     return module.emitError("fsdp.plan: ") << llvm::toString(rules.takeError());
-  Points points(module);
-  for (const PlacedPoint &placed : points.ops()) {
-    dist::OriginAttr origin = originForRules(placed);
+  DecisionPoints points(module);
+  for (const DecidableOp &decidable : points.ops()) {
+    dist::OriginAttr origin = originForRules(decidable);
     Decision decision, again;
-    rules->decide(origin, placed.point, decision);
-    rules->decide(origin.again(), cloneOf(placed.point), again);
-    writeDecision(placed, decision, placed.point.kind ? &again : nullptr);
+    rules->decide(origin, decidable.point, decision);
+    rules->decide(origin.again(), cloneOf(decidable.point), again);
+    writeDecision(decidable, decision, decidable.point.kind ? &again : nullptr);
   }
   return success();
 }

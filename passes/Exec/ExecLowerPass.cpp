@@ -262,7 +262,7 @@ private:
                     builder.getStringAttr(target.getValue()));
     module->setAttr(exec::kThreadsAttr, builder.getI64IntegerAttr(threads));
     // Digests of programs that are no more.
-    module->removeAttr(dist::kOutcomeAttr);
+    module->removeAttr(dist::kSemanticDigestAttr);
     for (func::FuncOp function : functions)
       reserveNames(function, state.kernels);
     // Owned until they are in the module: a later function may fail.

@@ -79,7 +79,7 @@ private:
       return failure();
     std::optional<std::string> unknown;
     for (const schedule::Rule &rule : plan->rules)
-      forEachAddress(rule.choices, [&](StringRef, StringRef address) {
+      forEachAddress(rule.overrides, [&](StringRef, StringRef address) {
         if (!unknown && !known.contains(address))
           unknown = address.str();
       });

@@ -1,7 +1,7 @@
 //===- PlanPass.cpp - Chooses the schedule plan ---------------------------===//
 
 #include "fsdp/Schedule/Decisions.h"
-#include "fsdp/Schedule/Outcome.h"
+#include "fsdp/Schedule/SemanticDigest.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Passes.h"
 #include "llvm/Support/FileSystem.h"
@@ -22,7 +22,7 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    schedule::Points points(module);
+    schedule::DecisionPoints points(module);
     schedule::Decisions decisions =
         schedule::Decisions::byRule(points, options());
     FailureOr<std::optional<schedule::Plan>> plan = given(module);
@@ -37,8 +37,8 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
       }
     for (auto program : module.getOps<func::FuncOp>())
       if (!program.isExternal())
-        keep(program, schedule::outcomeOf(program));
-    keep(module, schedule::declaredBy(module));
+        keep(program, schedule::semanticDigestsOf(program));
+    keep(module, schedule::declarationDigestsOf(module));
     module->setAttr(
         dist::kPlanAttr,
         schedule::toAttribute(&getContext(), decisions.plan(points)));
@@ -78,11 +78,11 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
 
   /// Writes down what a program computes, or the module declares, for
   /// fsdp-verify-schedule.
-  static void keep(Operation *op, ArrayRef<schedule::Effect> effects) {
+  static void keep(Operation *op, ArrayRef<schedule::SemanticDigest> found) {
     SmallVector<int64_t> digests;
-    for (const schedule::Effect &effect : effects)
-      digests.push_back(effect.digest);
-    op->setAttr(dist::kOutcomeAttr,
+    for (const schedule::SemanticDigest &one : found)
+      digests.push_back(one.digest);
+    op->setAttr(dist::kSemanticDigestAttr,
                 DenseI64ArrayAttr::get(op->getContext(), digests));
   }
 

@@ -1,7 +1,7 @@
 //===- VerifySchedulePass.cpp - Proves that a schedule cannot hang --------===//
 
 #include "dialects/Fsdp/Fsdp.h"
-#include "fsdp/Schedule/Outcome.h"
+#include "fsdp/Schedule/SemanticDigest.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 
@@ -49,7 +49,7 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
     for (func::FuncOp program : programs)
       if (failed(verifyProgram(program)))
         return signalPassFailure();
-    if (failed(verifyOutcomes(module, programs)))
+    if (failed(verifyDigests(module, programs)))
       signalPassFailure();
   }
 
@@ -65,49 +65,50 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
 
   /// What was computed before the schedule is computed now. A schedule that
   /// was written by hand need not say what that was.
-  static LogicalResult verifyOutcomes(ModuleOp module,
-                                      ArrayRef<func::FuncOp> programs) {
+  static LogicalResult verifyDigests(ModuleOp module,
+                                     ArrayRef<func::FuncOp> programs) {
     auto hasNone = [](Operation *op) {
-      return !op->hasAttr(dist::kOutcomeAttr);
+      return !op->hasAttr(dist::kSemanticDigestAttr);
     };
     if (hasNone(module) && llvm::all_of(programs, hasNone)) {
       if (!programs.empty())
         module.emitWarning("no program has '")
-            << dist::kOutcomeAttr
+            << dist::kSemanticDigestAttr
             << "', which fsdp-plan writes: the schedule cannot hang, but what "
                "it computes was compared with nothing";
       return success();
     }
-    if (failed(verifyOutcome(module, "the module does not declare",
-                             [&] { return schedule::declaredBy(module); })))
+    if (failed(verifyDigestsOf(module, "the module does not declare", [&] {
+          return schedule::declarationDigestsOf(module);
+        })))
       return failure();
     for (func::FuncOp program : programs)
-      if (failed(verifyOutcome(program,
-                               "program @" + program.getName().str() +
-                                   " does not compute",
-                               [&] { return schedule::outcomeOf(program); })))
+      if (failed(verifyDigestsOf(
+              program,
+              "program @" + program.getName().str() + " does not compute",
+              [&] { return schedule::semanticDigestsOf(program); })))
         return failure();
     return success();
   }
 
-  static LogicalResult
-  verifyOutcome(Operation *op, const std::string &differs,
-                llvm::function_ref<std::vector<schedule::Effect>()> outcome) {
-    auto kept = op->getAttrOfType<DenseI64ArrayAttr>(dist::kOutcomeAttr);
+  static LogicalResult verifyDigestsOf(
+      Operation *op, const std::string &differs,
+      llvm::function_ref<std::vector<schedule::SemanticDigest>()> compute) {
+    auto kept = op->getAttrOfType<DenseI64ArrayAttr>(dist::kSemanticDigestAttr);
     if (!kept)
       return op->emitOpError("has no '")
-             << dist::kOutcomeAttr
+             << dist::kSemanticDigestAttr
              << "', which other parts of the module have: keep all that "
                 "fsdp-plan has written, or none";
-    std::vector<schedule::Effect> effects = outcome();
-    if (effects.size() != static_cast<size_t>(kept.size()))
+    std::vector<schedule::SemanticDigest> found = compute();
+    if (found.size() != static_cast<size_t>(kept.size()))
       return op->emitError(differs)
-             << " what it did before it was scheduled: " << effects.size()
+             << " what it did before it was scheduled: " << found.size()
              << " things, not " << kept.size();
-    for (auto [effect, digest] : llvm::zip_equal(effects, kept.asArrayRef()))
-      if (effect.digest != digest)
+    for (auto [one, digest] : llvm::zip_equal(found, kept.asArrayRef()))
+      if (one.digest != digest)
         return op->emitError(differs)
-               << " what it did before it was scheduled: " << effect.what
+               << " what it did before it was scheduled: " << one.what
                << " is something else";
     return success();
   }

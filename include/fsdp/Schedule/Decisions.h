@@ -18,8 +18,8 @@ bool computesBackward(mlir::Operation *op);
 /// what can be computed again from those values.
 llvm::DenseSet<mlir::Operation *> neededBackward(mlir::Block &program);
 
-/// Something that a plan can decide about.
-struct Point {
+/// Something that a plan can decide about: a decision point.
+struct DecisionPoint {
   /// Unset: a value that is no collective's.
   std::optional<dist::CollectiveKind> kind;
   bool isGather() const { return kind && dist::isGather(*kind); }
@@ -41,23 +41,25 @@ struct Point {
 using dist::Decision;
 
 /// An op of which a point is, and that point as it is in the op's own program.
-struct PlacedPoint {
+struct DecidableOp {
   mlir::Operation *op;
   dist::OriginAttr origin;
-  Point point;
+  DecisionPoint point;
 };
 
 /// Everything that a plan can name in a module, in the order of its programs: a
 /// gather of the forward pass that the backward pass uses stands for the one
 /// "again" too.
-class Points {
+class DecisionPoints {
 public:
-  explicit Points(mlir::ModuleOp module);
+  explicit DecisionPoints(mlir::ModuleOp module);
 
-  const llvm::MapVector<dist::OriginAttr, Point> &all() const { return points; }
+  const llvm::MapVector<dist::OriginAttr, DecisionPoint> &all() const {
+    return points;
+  }
   /// The ops that something can be decided about, program by program: the same
   /// address may be there once for each.
-  llvm::ArrayRef<PlacedPoint> ops() const { return placed; }
+  llvm::ArrayRef<DecidableOp> ops() const { return decidable; }
   /// Every address of the module: where a collective may start or be awaited.
   const llvm::StringSet<> &addresses() const { return anchors; }
   /// The parameters of the module in registration order.
@@ -70,8 +72,8 @@ private:
   void add(mlir::Block &program);
 
   llvm::StringSet<> anchors;
-  llvm::MapVector<dist::OriginAttr, Point> points;
-  std::vector<PlacedPoint> placed;
+  llvm::MapVector<dist::OriginAttr, DecisionPoint> points;
+  std::vector<DecidableOp> decidable;
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringMap<unsigned> orderOf;
   llvm::StringRef last;
@@ -82,7 +84,7 @@ private:
 dist::Origin bucketOf(dist::OriginAttr origin, const Decision &decision);
 
 /// What of `decision` can be decided about `point`.
-Decision aboutPoint(Decision decision, const Point &point);
+Decision aboutPoint(Decision decision, const DecisionPoint &point);
 
 /// What of `decision` is about a collective itself, which members of a bucket
 /// share, and not about the values that it gives.
@@ -95,7 +97,7 @@ public:
   static llvm::Expected<Rules> compile(Plan plan);
 
   /// Puts what the plan says of an op over `decision`.
-  void decide(dist::OriginAttr origin, const Point &point,
+  void decide(dist::OriginAttr origin, const DecisionPoint &point,
               Decision &decision) const;
 
 private:
@@ -120,32 +122,36 @@ private:
 class Decisions {
 public:
   /// By rule: parameters of a unit are gathered, dropped and reduced together.
-  static Decisions byRule(const Points &points, const PlannerOptions &options);
+  static Decisions byRule(const DecisionPoints &points,
+                          const PlannerOptions &options);
 
   /// Puts what `plan` says over what was decided before. An error names the
   /// place in the plan and, for a wrong address, the nearest right one.
-  llvm::Error apply(Plan plan, const Points &points);
+  llvm::Error apply(Plan plan, const DecisionPoints &points);
 
   /// All of it as rules: one for what blocks have in common, then exceptions.
-  Plan plan(const Points &points) const;
+  Plan plan(const DecisionPoints &points) const;
 
   /// Writes on every op of `module`, which `points` is of, what is decided
   /// about it (fsdp.decision); takes it from all others.
-  void stamp(mlir::ModuleOp module, const Points &points) const;
+  void stamp(mlir::ModuleOp module, const DecisionPoints &points) const;
 
   const Decision &operator[](dist::OriginAttr origin) const {
     return decisions.find(origin)->second;
   }
 
 private:
-  llvm::Error applyRule(const Rules &rules, size_t index, const Points &points);
-  llvm::Error checkBuckets(const Points &points) const;
-  llvm::StringSet<> bucketAddresses(const Points &points) const;
+  llvm::Error applyRule(const Rules &rules, size_t index,
+                        const DecisionPoints &points);
+  llvm::Error checkBuckets(const DecisionPoints &points) const;
+  llvm::StringSet<> bucketAddresses(const DecisionPoints &points) const;
   /// What is wrong with an address that a collective starts behind or is
   /// awaited before; empty if nothing is.
-  std::string checkAnchor(llvm::StringRef anchor, const Points &points) const;
+  std::string checkAnchor(llvm::StringRef anchor,
+                          const DecisionPoints &points) const;
 
-  llvm::MapVector<dist::OriginAttr, Decision> decisions; // as Points::all()
+  /// In the order of DecisionPoints::all().
+  llvm::MapVector<dist::OriginAttr, Decision> decisions;
 };
 
 /// Makes sure that the ops of `module` have their decisions: where none has

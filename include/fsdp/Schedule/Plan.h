@@ -32,17 +32,18 @@
 
 namespace fsdp::schedule {
 
-/// What is said of the ops that a rule matches. What is unset stays as it is.
-using Choices = dist::DecisionFields<std::optional>;
+/// What a rule overrides in the decisions about the ops that it matches. What
+/// is unset stays as it is.
+using DecisionOverrides = dist::DecisionFields<std::optional>;
 
 /// Whether anything is set.
-bool saysSomething(const Choices &choices);
+bool saysSomething(const DecisionOverrides &overrides);
 
 struct Rule {
   /// Globs over addresses (*, ?, [abc], {a,b}) or addresses; those of a bucket
   /// stand for its members.
   std::vector<std::string> match;
-  Choices choices;
+  DecisionOverrides overrides;
 };
 
 struct Plan {
@@ -55,7 +56,7 @@ enum class UnitPolicy {
   Whole, ///< One for the model.
 };
 
-/// The choices of the planner by rule.
+/// The options of the planner by rule.
 struct PlannerOptions {
   UnitPolicy units = UnitPolicy::Block;
   ReshardPolicy reshard = ReshardPolicy::Default;

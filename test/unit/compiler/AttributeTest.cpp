@@ -34,7 +34,7 @@ const StringRef kDiscardable[] = {
     nn::kResidualAttr,     dist::kPlacementAttr,
     dist::kLocalAttr,      dist::kPlanAttr,
     dist::kParametersAttr, dist::kOriginAttr,
-    dist::kMembersAttr,    dist::kOutcomeAttr,
+    dist::kMembersAttr,    dist::kSemanticDigestAttr,
     dist::kDecisionAttr,   exec::kPersistentBytesAttr,
     exec::kArenaBytesAttr, exec::kTargetAttr,
     exec::kThreadsAttr,    exec::kInputsAttr,

@@ -99,7 +99,7 @@ TEST(Fuzz, Plan) {
     if (!plan)
       return plan;
     // What it says can be asked, however odd its globs are.
-    schedule::Point point;
+    schedule::DecisionPoint point;
     point.kind = dist::CollectiveKind::AllGather;
     llvm::Expected<schedule::Rules> rules = schedule::Rules::compile(*plan);
     schedule::Decision decision;

@@ -22,7 +22,7 @@ namespace {
 /// Makes plans for the points of a module.
 class RandomPlans {
 public:
-  RandomPlans(unsigned seed, const Points &points)
+  RandomPlans(unsigned seed, const DecisionPoints &points)
       : generator(seed), points(points) {
     for (const auto &entry : points.all())
       origins.push_back(entry.first);
@@ -63,46 +63,46 @@ private:
   /// Mostly something that can be decided there.
   Rule rule() {
     dist::OriginAttr origin = pick(origins);
-    const Point &point = points.all().find(origin)->second;
+    const DecisionPoint &point = points.all().find(origin)->second;
     Rule rule;
     rule.match = {match(origin)};
     if (point.canRecompute && (!point.kind || below(3) == 0))
-      rule.choices.recompute = below(4) != 0;
+      rule.overrides.recompute = below(4) != 0;
     else
-      choose(rule.choices, point);
+      choose(rule.overrides, point);
     return rule;
   }
 
-  void choose(Choices &choices, const Point &point) {
+  void choose(DecisionOverrides &overrides, const DecisionPoint &point) {
     switch (below(point.parameter.empty() ? 4 : 6)) {
     case 0:
-      choices.overlap = below(3) != 0;
+      overrides.overlap = below(3) != 0;
       break;
     case 1:
-      (point.isGather() ? choices.prefetch : choices.defer) = below(4);
+      (point.isGather() ? overrides.prefetch : overrides.defer) = below(4);
       break;
     case 2:
-      choices.startAfter = pick(anchors);
-      choices.bucket = point.parameter.empty() ? std::optional<std::string>()
-                                               : std::string();
+      overrides.startAfter = pick(anchors);
+      overrides.bucket = point.parameter.empty() ? std::optional<std::string>()
+                                                 : std::string();
       break;
     case 3:
-      choices.awaitBefore = pick(anchors);
+      overrides.awaitBefore = pick(anchors);
       if (below(2) == 0)
-        choices.startAfter = pick(anchors);
+        overrides.startAfter = pick(anchors);
       break;
     case 4:
-      choices.merge = below(2) == 0;
+      overrides.merge = below(2) == 0;
       break;
     default:
-      choices.bucket =
+      overrides.bucket =
           std::vector<std::string>{"a", "b", "layers.*", ""}[below(4)];
       break;
     }
   }
 
   std::mt19937_64 generator;
-  const Points &points;
+  const DecisionPoints &points;
   std::vector<dist::OriginAttr> origins;
   std::vector<std::string> anchors;
 };
@@ -219,7 +219,7 @@ TEST(PlanMeaning, IsThatOfTheLogicalProgram) {
   for (int seed = 0; seed < programs(); ++seed) {
     Case program(context, seed);
     ASSERT_TRUE(program.isGood) << "seed " << seed;
-    Points points(program.random.get());
+    DecisionPoints points(program.random.get());
     RandomPlans plans(seed, points);
     for (int tries = 0; tries < 3; ++tries) {
       Plan plan = plans.next();
@@ -248,7 +248,7 @@ TEST(PlanMeaning, SurvivesItsText) {
   int read = 0;
   for (int seed = 0; seed < std::min(programs(), 100); ++seed) {
     Case program(context, seed);
-    Points points(program.random.get());
+    DecisionPoints points(program.random.get());
     RandomPlans plans(seed, points);
     for (int tries = 0; tries < 5; ++tries) {
       Decisions decisions = Decisions::byRule(points, {});

@@ -1,4 +1,4 @@
-//===- PlanTest.cpp - Plans as text -------------------------===//
+//===- PlanTest.cpp - Plans as text ---------------------------------------===//
 #include "fsdp/Schedule/Decisions.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,7 +37,7 @@ OwningOpRef<ModuleOp> gathering(MLIRContext &context,
   return parseSourceString<ModuleOp>(text, &context);
 }
 
-std::vector<std::string> bucketsOf(const Points &points) {
+std::vector<std::string> bucketsOf(const DecisionPoints &points) {
   Decisions decisions = Decisions::byRule(points, {});
   std::vector<std::string> buckets;
   for (const auto &entry : points.all())
@@ -50,7 +50,7 @@ TEST(Plan, BucketsByRuleHaveDifferentNames) {
   MLIRContext context;
   auto module = gathering(context, {"encoder.0.w", "bridge.w", "decoder.0.w",
                                     "norm.w", "output.w"});
-  EXPECT_EQ(bucketsOf(Points(*module)),
+  EXPECT_EQ(bucketsOf(DecisionPoints(*module)),
             (std::vector<std::string>{"encoder.0", "head", "decoder.0",
                                       "head (2)", "head (2)"}));
 }
@@ -63,11 +63,11 @@ TEST(Plan, NamesAreNoGlobs) {
                                     "layers.0.a.w", "{x,y}.w", "a*b.w",
                                     "back\\\\slash.w", "b?.w", "bc.w", "[.w"});
   ASSERT_TRUE(module);
-  Points points(*module);
+  DecisionPoints points(*module);
   Decisions decisions = Decisions::byRule(points, {});
   Plan one;
   one.rules = {{{"fwd layers.0.a.w all_gather"}, {}}};
-  one.rules[0].choices.bucket = "alone";
+  one.rules[0].overrides.bucket = "alone";
   ASSERT_FALSE(static_cast<bool>(decisions.apply(one, points)));
   Plan whole = decisions.plan(points);
   Decisions other = Decisions::byRule(points, {UnitPolicy::Whole});
