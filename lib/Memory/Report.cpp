@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace fsdp;
 
-/// How many of the largest tenants are named.
-static constexpr size_t kTenants = 16;
+/// How many of the largest live buffers are named.
+static constexpr size_t kLiveBuffers = 16;
 
 /// The kind of what another program gives, whose bytes nobody shares.
 static constexpr StringLiteral kOthersOutput = "another's output";
@@ -24,33 +24,33 @@ ArrayRef<exec::Role> fsdp::arenaOrder() {
   return order;
 }
 
-std::string MemoryTenant::text() const {
+std::string LiveBuffer::text() const {
   return count == 1 ? label
                     : label + ", " + std::to_string(count) + " × " +
                           formatBytes(bytes / count);
 }
 
 /// Those that differ in numbers of blocks alone become one; largest first.
-static void groupTenants(std::vector<MemoryTenant> &tenants) {
+static void groupLiveBuffers(std::vector<LiveBuffer> &liveBuffers) {
   using Key = std::tuple<std::string, std::string, int64_t>;
   std::map<Key, size_t> groupOf;
-  std::vector<MemoryTenant> groups;
-  for (MemoryTenant &tenant : tenants) {
-    std::string label = nn::labelWithoutNumbers(tenant.label);
+  std::vector<LiveBuffer> groups;
+  for (LiveBuffer &buffer : liveBuffers) {
+    std::string label = nn::labelWithoutNumbers(buffer.label);
     auto [at, isNew] = groupOf.try_emplace(
-        Key(label, tenant.kind, tenant.bytes), groups.size());
+        Key(label, buffer.kind, buffer.bytes), groups.size());
     if (isNew) {
-      groups.push_back(std::move(tenant));
+      groups.push_back(std::move(buffer));
       continue;
     }
-    MemoryTenant &group = groups[at->second];
+    LiveBuffer &group = groups[at->second];
     group.label = label;
-    group.bytes += tenant.bytes;
+    group.bytes += buffer.bytes;
     ++group.count;
   }
   auto larger = [](const auto &a, const auto &b) { return a.bytes > b.bytes; };
   std::stable_sort(groups.begin(), groups.end(), larger);
-  tenants = std::move(groups);
+  liveBuffers = std::move(groups);
 }
 
 ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
@@ -70,7 +70,7 @@ ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
   auto addRange = [&](exec::RangeOp range, StringRef kind) {
     int64_t bytes = exec::bytesOf(range.getMemRefType());
     kinds[kind] += bytes;
-    memory.tenants.push_back({range.getSymName().str(), kind.str(), bytes});
+    memory.liveBuffers.push_back({range.getSymName().str(), kind.str(), bytes});
   };
   for (exec::RangeOp output : outputs)
     addRange(output, exec::stringifyRole(output.getRole()));
@@ -81,12 +81,12 @@ ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
       continue;
     StringRef kind = stringifyBufferKind(buffer.kind);
     kinds[kind] += buffer.live.bytes;
-    memory.tenants.push_back(
+    memory.liveBuffers.push_back(
         {labelOf(buffer.alloc), kind.str(), buffer.live.bytes});
   }
-  groupTenants(memory.tenants);
-  if (memory.tenants.size() > kTenants)
-    memory.tenants.resize(kTenants);
+  groupLiveBuffers(memory.liveBuffers);
+  if (memory.liveBuffers.size() > kLiveBuffers)
+    memory.liveBuffers.resize(kLiveBuffers);
   for (auto &[kind, bytes] : kinds)
     memory.kinds.emplace_back(kind.str(), bytes);
   std::stable_sort(
@@ -98,26 +98,26 @@ ProgramMemory fsdp::measureProgram(exec::ProgramOp program,
 DictionaryAttr fsdp::memoryAttr(MLIRContext *context,
                                 const ProgramMemory &memory) {
   Builder builder(context);
-  SmallVector<Attribute> kinds, tenants;
+  SmallVector<Attribute> kinds, liveBuffers;
   for (auto &[kind, bytes] : memory.kinds)
     kinds.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("kind", builder.getStringAttr(kind)),
          builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes))}));
-  for (const MemoryTenant &tenant : memory.tenants) {
+  for (const LiveBuffer &buffer : memory.liveBuffers) {
     NamedAttrList fields;
-    fields.set("label", builder.getStringAttr(tenant.label));
-    fields.set("kind", builder.getStringAttr(tenant.kind));
-    fields.set("bytes", builder.getI64IntegerAttr(tenant.bytes));
-    if (tenant.count > 1)
-      fields.set("count", builder.getI64IntegerAttr(tenant.count));
-    tenants.push_back(fields.getDictionary(context));
+    fields.set("label", builder.getStringAttr(buffer.label));
+    fields.set("kind", builder.getStringAttr(buffer.kind));
+    fields.set("bytes", builder.getI64IntegerAttr(buffer.bytes));
+    if (buffer.count > 1)
+      fields.set("count", builder.getI64IntegerAttr(buffer.count));
+    liveBuffers.push_back(fields.getDictionary(context));
   }
   return builder.getDictionaryAttr(
       {builder.getNamedAttr("lower_bound",
                             builder.getI64IntegerAttr(memory.lowerBound)),
        builder.getNamedAttr("at", builder.getStringAttr(memory.at)),
        builder.getNamedAttr("kinds", builder.getArrayAttr(kinds)),
-       builder.getNamedAttr("tenants", builder.getArrayAttr(tenants))});
+       builder.getNamedAttr("tenants", builder.getArrayAttr(liveBuffers))});
 }
 
 /// Fields of a dictionary that a person may have written: what is missing or
@@ -150,11 +150,11 @@ static ProgramMemory readProgram(exec::ProgramOp program) {
   for (DictionaryAttr kind : listField(attr, "kinds"))
     memory.kinds.emplace_back(stringField(kind, "kind"),
                               integerField(kind, "bytes"));
-  for (DictionaryAttr tenant : listField(attr, "tenants"))
-    memory.tenants.push_back(
-        {stringField(tenant, "label"), stringField(tenant, "kind"),
-         integerField(tenant, "bytes"),
-         std::max<int64_t>(integerField(tenant, "count"), 1)});
+  for (DictionaryAttr buffer : listField(attr, "tenants"))
+    memory.liveBuffers.push_back(
+        {stringField(buffer, "label"), stringField(buffer, "kind"),
+         integerField(buffer, "bytes"),
+         std::max<int64_t>(integerField(buffer, "count"), 1)});
   return memory;
 }
 
@@ -260,14 +260,14 @@ static void printProgram(const ProgramMemory &memory, int64_t persistentBytes,
                                        100.0
                                  : 0.0)
      << " %\n";
-  if (memory.tenants.empty())
+  if (memory.liveBuffers.empty())
     return;
   os << "   most is alive at " << memory.at << ":\n";
   for (auto &[kind, bytes] : memory.kinds)
     printLine(os, bytes, kind);
   os << "   the largest there:\n";
-  for (const MemoryTenant &tenant : memory.tenants)
-    printLine(os, tenant.bytes, tenant.kind, tenant.text());
+  for (const LiveBuffer &buffer : memory.liveBuffers)
+    printLine(os, buffer.bytes, buffer.kind, buffer.text());
 }
 
 /// Others have measured half a GiB for a context that has loaded its kernels, 1

@@ -126,11 +126,11 @@ static LogicalResult failBudget(exec::ProgramOp program,
       << program.getSymName() << " needs " << exactBytes(memory.peak)
       << ", but the memory budget is " << exactBytes(budget);
   constexpr size_t kMostNotes = 8;
-  for (const MemoryTenant &tenant :
-       ArrayRef(memory.tenants).take_front(kMostNotes))
+  for (const LiveBuffer &buffer :
+       ArrayRef(memory.liveBuffers).take_front(kMostNotes))
     diagnostic.attachNote()
-        << formatBytes(tenant.bytes) << " at the peak: " << tenant.text()
-        << " (" << tenant.kind << ")";
+        << formatBytes(buffer.bytes) << " at the peak: " << buffer.text()
+        << " (" << buffer.kind << ")";
   if (persistentBytes > budget)
     diagnostic.attachNote()
         << "parameters, optimizer state and other persistent ranges alone "

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt --exec-plan-memory=memory-budget=256 --split-input-file --verify-diagnostics %s
 
-// A program that does not fit is an error with the largest tenants and advice.
+// A program that does not fit is an error with the largest live buffers and advice.
 
 fsdp.mesh @mesh ["dp_shard" = 4]
 exec.range @w : memref<16xf32> role parameter

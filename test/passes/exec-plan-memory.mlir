@@ -203,16 +203,16 @@ exec.program @update {
 
 // -----
 
-// What blocks have alike is one tenant: %a and %b live with %c, and are larger.
+// What blocks have alike is one live buffer: %a and %b live with %c, and are larger.
 
 exec.range @w : memref<16xf32> role parameter
-// CHECK-LABEL: exec.program @blocks_are_one_tenant
+// CHECK-LABEL: exec.program @blocks_are_one_buffer
 // CHECK-SAME: tenants = [{bytes = 128 : i64, count = 2 : i64, kind = "activation", label = "layers.*.mlp: silu"}, {bytes = 64 : i64, kind = "activation", label = "layers.2.mlp: mul"}]
-// REPORT: @blocks_are_one_tenant: peak 256 B
+// REPORT: @blocks_are_one_buffer: peak 256 B
 // REPORT: the largest there:
 // REPORT-NEXT: 128 B activation layers.*.mlp: silu, 2 × 64 B
 // REPORT-NEXT: 64 B activation layers.2.mlp: mul
-exec.program @blocks_are_one_tenant {
+exec.program @blocks_are_one_buffer {
   %w = exec.get @w : memref<16xf32>
   %a = exec.alloc "layers.0.mlp: silu" : memref<16xf32>
   %b = exec.alloc "layers.1.mlp: silu" : memref<16xf32>

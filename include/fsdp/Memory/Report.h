@@ -15,7 +15,7 @@ namespace fsdp {
 
 /// An interval that lives at the peak, or those of one size and kind that
 /// differ in the number of their block alone.
-struct MemoryTenant {
+struct LiveBuffer {
   /// "layers.3.attention: attention"; of several "layers.*.feed_forward: silu".
   std::string label;
   std::string kind;
@@ -39,7 +39,7 @@ struct ProgramMemory {
   /// Bytes alive there, by kind of buffer.
   std::vector<std::pair<std::string, int64_t>> kinds;
   /// At most sixteen, largest first.
-  std::vector<MemoryTenant> tenants;
+  std::vector<LiveBuffer> liveBuffers;
 };
 
 struct MemoryReport {
