@@ -2,7 +2,7 @@
 that is not 0 and one message that names what is wrong. Some that do work are
 among them.
 
-usage: environments.py DEVICE ARTIFACT TWINS TEXT WORKDIR
+usage: environments.py DEVICE ARTIFACT HOST_BUILDS TEXT WORKDIR
 
 DEVICE is fsdp-fake-device, ARTIFACT one of --target=cuda for two ranks."""
 import os
@@ -37,9 +37,9 @@ LONG = ["--training.steps", "1000000", *RUN[2:]]
 class Job:
     """One way to start the two ranks."""
 
-    def __init__(self, device, artifact, twins, text, folder):
+    def __init__(self, device, artifact, host_builds, text, folder):
         self.device, self.artifact, self.folder = device, artifact, folder
-        self.environment = dict(os.environ, FSDP_FAKECUDA_TWINS=twins)
+        self.environment = dict(os.environ, FSDP_FAKECUDA_TWINS=host_builds)
         self.common = ["--training.dataset", "bytes",
                        "--training.dataset_path", text,
                        "--job.dump_folder", f"{folder}/out"]
@@ -229,13 +229,13 @@ def check(start, message, disturb=None):
     return problems, errors
 
 
-def main(device, artifact, twins, text, work):
+def main(device, artifact, host_builds, text, work):
     shutil.rmtree(work, ignore_errors=True)
 
     def outcome(case):
         number, (name, start, message, *disturb) = case
         os.makedirs(f"{work}/{number}")
-        job = Job(device, artifact, twins, text, f"{work}/{number}")
+        job = Job(device, artifact, host_builds, text, f"{work}/{number}")
         return name, message, *check(lambda: start(job), message, *disturb)
 
     # The first run of an artifact times matmuls, which the others do not.

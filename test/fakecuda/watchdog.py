@@ -85,7 +85,7 @@ class Job:
                 [device, "sh", "-c", line + "wait"], stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=errors, text=True,
                 start_new_session=True,
-                env={**os.environ, "FSDP_FAKECUDA_TWINS": f"{place}/twins.so",
+                env={**os.environ, "FSDP_FAKECUDA_TWINS": f"{place}/host-builds.so",
                      "FSDP_FAKECUDA_HANGS": "1", **settings})
 
     def wait_for_step(self):

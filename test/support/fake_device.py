@@ -1,9 +1,9 @@
-"""Runs of one artifact on the stand-in device, and of its twin on the CPU.
+"""Runs of one artifact on the stand-in device, and of the same on the CPU.
 
     python3 -m support.fake_device FOLDER OPTIONS...
 
 compiles into FOLDER, with these options of fsdp-compile: cpu and cuda
-(artifacts), step.cu, step.mlir (the planned exec program of cuda) and twins.so
+(artifacts), step.cu, step.mlir (the planned exec program of cuda) and host-builds.so
 (cuda's kernels for the device)."""
 import glob
 import os
@@ -15,8 +15,8 @@ from support import cache, commands, runs
 from support.waiting import SECONDS
 
 FAKE_CUDA = os.path.join(cache.SOURCE, "test", "fakecuda")
-# What twins are made of, beside the step and the headers.
-TWINS = [os.path.join(FAKE_CUDA, "twins"), os.path.join(cache.SOURCE, "test", "shim")]
+# What host builds are made of, beside the step and the headers.
+HOST_BUILDS = [os.path.join(FAKE_CUDA, "host-builds"), os.path.join(cache.SOURCE, "test", "shim")]
 
 
 def compile(folder, options):
@@ -29,10 +29,10 @@ def compile(folder, options):
                           ("step.cu", ["--target=cuda", "--emit=cuda"]),
                           ("step.mlir", ["--target=cuda", "--emit=mlir"])):
             commands.run(*command, *own, "-o", f"{target}/{name}")
-        commands.run("sh", os.path.join(FAKE_CUDA, "twins", "make-step-twins.sh"),
-                     f"{target}/step.cu", f"{target}/twins.so", cache.SOURCE)
+        commands.run("sh", os.path.join(FAKE_CUDA, "host-builds", "make-step-host-build.sh"),
+                     f"{target}/step.cu", f"{target}/host-builds.so", cache.SOURCE)
         return ""
-    cache.obtain([*command, "for fsdp-fake-device"], make, folder, TWINS)
+    cache.obtain([*command, "for fsdp-fake-device"], make, folder, HOST_BUILDS)
 
 
 #===------------------------------------------------------------------------===#
@@ -114,7 +114,7 @@ class Job:
     def on_device(self, name, **settings):
         """`settings` without their prefix, in small letters."""
         given = {f"FSDP_FAKECUDA_{key.upper()}": str(value) for key, value in settings.items()}
-        given["FSDP_FAKECUDA_TWINS"] = os.path.join(self.folder, "twins.so")
+        given["FSDP_FAKECUDA_TWINS"] = os.path.join(self.folder, "host-builds.so")
         return self._run(name, [self.device], "cuda", given)
 
 

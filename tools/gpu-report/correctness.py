@@ -122,7 +122,7 @@ def kill(there):
         [*there.device, "bash", "-c", script, place, *map(str, command)],
         env=there.environment(WORLD_SIZE=2, LOCAL_WORLD_SIZE=2, MASTER_ADDR="127.0.0.1",
                               MASTER_PORT=port, FSDP_TIMEOUT=10, FSDP_HEARTBEAT=5,
-                              **there.twins("tiny-fully_shard-2")),
+                              **there.host_builds("tiny-fully_shard-2")),
         start_new_session=True)
     try:
         _wait(lambda: _steps(folder) >= 3, there.limit, "no step ended")

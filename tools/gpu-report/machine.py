@@ -70,7 +70,7 @@ class Machine:
         """A run's folder: out/metrics.jsonl and dump.rank<r>."""
         folder = self.scratch(name)
         self.run([*self.training(artifact, steps, folder), "-n", ranks, *options],
-                 **self.twins(artifact), **settings)
+                 **self.host_builds(artifact), **settings)
         return folder
 
     def training(self, artifact, steps, folder):
@@ -88,16 +88,16 @@ class Machine:
     def call(self, artifact, program, inputs):
         """What a program of an artifact prints of its outputs."""
         return self.run([self.program("fsdp-run"), self.path("artifacts", artifact), "-n", 1,
-                         "--program", program, "--load", inputs], **self.twins(artifact))
+                         "--program", program, "--load", inputs], **self.host_builds(artifact))
 
     def arena_of(self, artifact):
         with open(self.path("artifacts", artifact, "manifest.json")) as file:
             return json.load(file)["arena"]["bytes"]
 
-    def twins(self, artifact):
+    def host_builds(self, artifact):
         """Of its kernels, which the stand-in needs."""
-        twins = self.path("artifacts", artifact, "twins.so")
-        return {"FSDP_FAKECUDA_TWINS": twins} if os.path.exists(twins) else {}
+        host_builds = self.path("artifacts", artifact, "host-builds.so")
+        return {"FSDP_FAKECUDA_TWINS": host_builds} if os.path.exists(host_builds) else {}
 
     def _find_libraries(self):
         """Where CUDA's libraries are not installed, PyTorch's wheels have them."""

@@ -83,7 +83,7 @@ class _Preparation:
 
     def __init__(self, root, build, folder, args):
         self.root, self.build, self.folder, self.gpu = root, build, folder, args.gpu
-        self.needs_twins = bool(args.device)
+        self.needs_host_builds = bool(args.device)
 
     def programs(self):
         """Programs look for libraries in ../lib."""
@@ -112,11 +112,11 @@ class _Preparation:
         settings = [*settings, "--compile.threads", 1]
         settings += ["--ranks", ranks] if ranks else []
         self._compile(name, settings, "cuda", place)
-        if self.needs_twins:
+        if self.needs_host_builds:
             self._run(os.path.join(self.build, "bin", "fsdp-compile"), *settings, "--target=cuda",
                       "--emit=cuda", "-o", place + ".cu")
-            self._run("sh", os.path.join(self.root, "test/fakecuda/twins/make-step-twins.sh"),
-                      place + ".cu", os.path.join(place, "twins.so"), self.root)
+            self._run("sh", os.path.join(self.root, "test/fakecuda/host-builds/make-step-host-build.sh"),
+                      place + ".cu", os.path.join(place, "host-builds.so"), self.root)
 
     def _on_cpu(self, name, settings):
         place = os.path.join(self.folder, "expected", name)

@@ -2,7 +2,7 @@
 //
 // Code that nvcc compiled registers every kernel with the address of its host
 // function and its mangled name, and launches it by the address. The device has
-// a twin of that name; it says how many bytes each argument has.
+// a host build of that name; it says how many bytes each argument has.
 //
 //===----------------------------------------------------------------------===//
 #include "Client.h"

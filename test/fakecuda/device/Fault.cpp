@@ -84,7 +84,7 @@ static void changePeer(Message &message) {
 /// Calls edit(argument's bytes) for the first argument that is one of a kind.
 template <typename Edit>
 static void editArgument(Message &message, bool isPointer, const Edit &edit) {
-  const Twin &t = twin(bodyOf<Launch>(message.body).kernel);
+  const HostBuild &t = hostBuild(bodyOf<Launch>(message.body).kernel);
   size_t at = sizeof(Launch);
   for (uint32_t i = 0; i < t.count; at += t.parameters[i++].bytes)
     if (t.parameters[i].isPointer == isPointer)
@@ -103,7 +103,7 @@ static void changeValue(Message &message) {
                [](char *argument) { argument[0] ^= 1; });
 }
 static void swapPointers(Message &message) {
-  const Twin &t = twin(bodyOf<Launch>(message.body).kernel);
+  const HostBuild &t = hostBuild(bodyOf<Launch>(message.body).kernel);
   char *first = nullptr;
   size_t at = sizeof(Launch);
   for (uint32_t i = 0; i < t.count; at += t.parameters[i++].bytes) {
@@ -121,7 +121,7 @@ static void dropBlock(Message &message) {
 static void halveBlock(Message &message) {
   editBody<Launch>(message, [](Launch &l) { l.block[0] /= 2; });
 }
-/// Twins of a step's kernels are numbered in their order.
+/// Host builds of a step's kernels are numbered in their order.
 static void changeKernel(Message &message) {
   editBody<Launch>(message, [](Launch &l) { ++l.kernel; });
 }

@@ -88,7 +88,8 @@ void Server::launch(Process &process, const Body &body) {
   Launch call = bodyOf<Launch>(body);
   auto arguments = restOf<Launch, char>(body);
   checkLaunch(memory, process, call, arguments);
-  enqueue(process, call.stream, "kernel " + shortName(twin(call.kernel).name),
+  enqueue(process, call.stream,
+          "kernel " + shortName(hostBuild(call.kernel).name),
           [call, arguments] { runLaunch(call, arguments); });
 }
 
@@ -314,8 +315,8 @@ void Server::allocate(Process &process, const Allocate &call) {
 
 void Server::find(Process &process, const Body &body) {
   auto name = restOf<FindKernel, char>(body);
-  uint32_t number = findTwin(std::string(name.begin(), name.end()));
-  const Twin &found = twin(number);
+  uint32_t number = findHostBuild(std::string(name.begin(), name.end()));
+  const HostBuild &found = hostBuild(number);
   std::vector<char> result = bytesOf(KernelInfo{number, found.count});
   for (uint32_t i = 0; i < found.count; ++i) {
     auto size = bytesOf(found.parameters[i].bytes);

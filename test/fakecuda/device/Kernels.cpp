@@ -1,4 +1,4 @@
-//===- Kernels.cpp - Twins of kernels and the launches of them ------------===//
+//===- Kernels.cpp - Host builds of kernels and launches of them ----------===//
 #include "Kernels.h"
 #include <cstdlib>
 #include <cstring>
@@ -10,44 +10,47 @@ using namespace fsdp::fake;
 
 namespace {
 
-struct Twins {
-  std::vector<const Twin *> all;
+struct HostBuilds {
+  std::vector<const HostBuild *> all;
   std::map<std::string, uint32_t> byName;
 };
 
-Twins &twins() {
-  static Twins t;
+HostBuilds &hostBuilds() {
+  static HostBuilds t;
   return t;
 }
 
 } // namespace
 
-void fsdp_fake_announce(const Twin *twin) {
+void fsdp_fake_announce(const HostBuild *build) {
   bool isNew =
-      twins().byName.emplace(twin->name, uint32_t(twins().all.size())).second;
+      hostBuilds()
+          .byName.emplace(build->name, uint32_t(hostBuilds().all.size()))
+          .second;
   if (!isNew) {
-    std::fprintf(stderr, "fakecuda: two twins of %s\n", twin->name);
+    std::fprintf(stderr, "fakecuda: two host builds of %s\n", build->name);
     std::exit(1);
   }
-  twins().all.push_back(twin);
+  hostBuilds().all.push_back(build);
 }
 
-void fsdp::fake::loadTwins(const std::string &path) {
+void fsdp::fake::loadHostBuilds(const std::string &path) {
   // Lazily: what only the launchers in there call is undefined.
   if (!dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL))
-    throw std::runtime_error(std::string("cannot load twins: ") + dlerror());
+    throw std::runtime_error(std::string("cannot load host builds: ") +
+                             dlerror());
 }
 
-uint32_t fsdp::fake::findTwin(const std::string &name) {
-  auto found = twins().byName.find(name);
-  if (found == twins().byName.end())
-    throw std::runtime_error("no twin of the kernel " + name +
+uint32_t fsdp::fake::findHostBuild(const std::string &name) {
+  auto found = hostBuilds().byName.find(name);
+  if (found == hostBuilds().byName.end())
+    throw std::runtime_error("no host build of the kernel " + name +
                              "; FSDP_FAKECUDA_TWINS names libraries of them");
   return found->second;
 }
 
-const Twin &fsdp::fake::twin(uint32_t number) {
-  return *twins().all.at(number);
+const HostBuild &fsdp::fake::hostBuild(uint32_t number) {
+  return *hostBuilds().all.at(number);
 }
 
 std::string fsdp::fake::shortName(const char *mangled) {
@@ -79,7 +82,7 @@ static void checkGeometry(const Launch &l, const std::string &name) {
 void fsdp::fake::checkLaunch(const Memory &memory, const Process &process,
                              const Launch &l,
                              const std::vector<char> &arguments) {
-  const Twin &t = twin(l.kernel);
+  const HostBuild &t = hostBuild(l.kernel);
   std::string name = shortName(t.name);
   checkGeometry(l, name);
   size_t at = 0;
@@ -96,7 +99,7 @@ void fsdp::fake::checkLaunch(const Memory &memory, const Process &process,
 
 void fsdp::fake::runLaunch(const Launch &l,
                            const std::vector<char> &arguments) {
-  const Twin &t = twin(l.kernel);
+  const HostBuild &t = hostBuild(l.kernel);
   // Each argument at an address that suits every type.
   std::vector<std::vector<char>> values;
   std::vector<void *> addresses;

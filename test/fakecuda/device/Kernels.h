@@ -1,18 +1,19 @@
-//===- Kernels.h - Twins of kernels and the launches of them ----*- C++ -*-===//
+//===- Kernels.h - Host builds of kernels and their launches ----*- C++ -*-===//
 #ifndef FSDP_TEST_FAKECUDA_KERNELS_H
 #define FSDP_TEST_FAKECUDA_KERNELS_H
 
-#include "../twins/Twin.h"
+#include "../host-builds/HostBuild.h"
 #include "Memory.h"
 
 namespace fsdp::fake {
 
-/// Loads a library of twins. Throws std::runtime_error.
-void loadTwins(const std::string &path);
+/// Loads a library of host builds. Throws std::runtime_error.
+void loadHostBuilds(const std::string &path);
 
-/// The number of the twin with this mangled name. Throws if there is none.
-uint32_t findTwin(const std::string &name);
-const Twin &twin(uint32_t number);
+/// The number of the host build with this mangled name. Throws if there is
+/// none.
+uint32_t findHostBuild(const std::string &name);
+const HostBuild &hostBuild(uint32_t number);
 
 /// What a reader calls a kernel: its name without types.
 std::string shortName(const char *mangled);

@@ -66,12 +66,12 @@ static Options readOptions() {
   return options;
 }
 
-static void loadAllTwins(const std::string &folder) {
-  loadTwins(folder + "/libfsdp_fake_runtime_twins.so");
+static void loadAllHostBuilds(const std::string &folder) {
+  loadHostBuilds(folder + "/libfsdp_fake_runtime_host_builds.so");
   std::string names = variable("FSDP_FAKECUDA_TWINS");
   for (size_t begin = 0, end; begin < names.size(); begin = end + 1) {
     end = std::min(names.find(':', begin), names.size());
-    loadTwins(names.substr(begin, end - begin));
+    loadHostBuilds(names.substr(begin, end - begin));
   }
 }
 
@@ -134,7 +134,7 @@ static int serve(char **arguments) {
   Options options = readOptions();
   std::string folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  loadAllTwins(folder);
+  loadAllHostBuilds(folder);
   std::random_device entropy;
   std::string name = "fsdp-fakecuda-" + std::to_string(::getpid()) + "-" +
                      std::to_string(entropy());

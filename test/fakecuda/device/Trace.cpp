@@ -60,7 +60,7 @@ static std::string hexOf(const char *bytes, size_t count) {
 
 static std::string launchLine(const std::vector<char> &message) {
   Launch l = bodyOf<Launch>(message);
-  const Twin &t = twin(l.kernel);
+  const HostBuild &t = hostBuild(l.kernel);
   auto rest = restOf<Launch, char>(message);
   std::vector<uint64_t> pointers;
   std::vector<std::string> values;

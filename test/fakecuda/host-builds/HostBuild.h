@@ -1,12 +1,12 @@
-//===- Twin.h - The host's twin of a kernel ---------------------*- C++ -*-===//
+//===- HostBuild.h - A kernel compiled for the host -------------*- C++ -*-===//
 //
 // The source of a kernel compiled for the host through test/shim/CudaShim.h. A
-// library of twins is loaded by the device and announces each by its mangled
-// name, which nvcc gives the kernel too.
+// library of host builds is loaded by the device and announces each by its
+// mangled name, which nvcc gives the kernel too.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_TEST_FAKECUDA_TWIN_H
-#define FSDP_TEST_FAKECUDA_TWIN_H
+#ifndef FSDP_TEST_FAKECUDA_HOSTBUILD_H
+#define FSDP_TEST_FAKECUDA_HOSTBUILD_H
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ struct Parameter {
   bool isPointer;
 };
 
-struct Twin {
+struct HostBuild {
   const char *name; // mangled
   uint32_t count;
   const Parameter *parameters;
@@ -28,8 +28,8 @@ struct Twin {
 
 } // namespace fsdp::fake
 
-/// The device's: takes note of a twin, which must live on.
-extern "C" void fsdp_fake_announce(const fsdp::fake::Twin *twin);
+/// The device's: takes note of a host build, which must live on.
+extern "C" void fsdp_fake_announce(const fsdp::fake::HostBuild *build);
 
 #ifdef FSDP_CUDA_SHIM
 #include <dlfcn.h>
@@ -37,16 +37,16 @@ extern "C" void fsdp_fake_announce(const fsdp::fake::Twin *twin);
 namespace fsdp::fake {
 
 template <typename... P, size_t... I>
-void callTwin(void (*kernel)(P...), void **arguments,
-              std::index_sequence<I...>) {
+void callHostBuild(void (*kernel)(P...), void **arguments,
+                   std::index_sequence<I...>) {
   kernel(*static_cast<P *>(arguments[I])...);
 }
 
 template <auto Kernel, typename... P>
-void runTwin(const uint32_t (&grid)[3], const uint32_t (&block)[3],
-             void **arguments) {
+void runHostBuild(const uint32_t (&grid)[3], const uint32_t (&block)[3],
+                  void **arguments) {
   std::function<void()> body = [=] {
-    callTwin<P...>(Kernel, arguments, std::index_sequence_for<P...>());
+    callHostBuild<P...>(Kernel, arguments, std::index_sequence_for<P...>());
   };
   for (blockIdx.z = 0; blockIdx.z < grid[2]; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid[1]; ++blockIdx.y)
@@ -59,20 +59,20 @@ template <auto Kernel, typename... P> void announce(void (*kernel)(P...)) {
       {uint32_t(sizeof(P)), std::is_pointer_v<P>}...};
   Dl_info info;
   if (!dladdr(reinterpret_cast<void *>(kernel), &info) || !info.dli_sname) {
-    std::fprintf(stderr, "a twin's kernel is no exported function\n");
+    std::fprintf(stderr, "a host build's kernel is no exported function\n");
     std::abort();
   }
-  static const Twin twin = {info.dli_sname, sizeof...(P), parameters,
-                            runTwin<Kernel, P...>};
-  fsdp_fake_announce(&twin);
+  static const HostBuild build = {info.dli_sname, sizeof...(P), parameters,
+                                  runHostBuild<Kernel, P...>};
+  fsdp_fake_announce(&build);
 }
 
-/// Announces the twins of these kernels while the library is loaded.
-template <auto... Kernels> struct Twins {
-  Twins() { (announce<Kernels>(Kernels), ...); }
+/// Announces the host builds of these kernels while the library is loaded.
+template <auto... Kernels> struct HostBuilds {
+  HostBuilds() { (announce<Kernels>(Kernels), ...); }
 };
 
 } // namespace fsdp::fake
 #endif // FSDP_CUDA_SHIM
 
-#endif // FSDP_TEST_FAKECUDA_TWIN_H
+#endif // FSDP_TEST_FAKECUDA_HOSTBUILD_H

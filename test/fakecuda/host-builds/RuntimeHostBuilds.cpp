@@ -1,4 +1,4 @@
-//===- RuntimeTwins.cpp - Twins of the CUDA runtime's kernels -------------===//
+//===- RuntimeHostBuilds.cpp - Of the kernels of the CUDA runtime ---------===//
 //
 // A kernel that is missing here is reported by name when it is launched. The
 // launchers of those files are not called here: what they call is undefined.
@@ -11,11 +11,11 @@
 #include "runtime/cuda/kernels/Reduce.cu"
 #include "runtime/cuda/kernels/ReferenceAttention.cu"
 
-#include "Twin.h"
+#include "HostBuild.h"
 
 using namespace fsdp::rt::device;
 
-static fsdp::fake::Twins<
+static fsdp::fake::HostBuilds<
     copyElements<uint8_t>, copyElements<uint16_t>, copyElements<uint32_t>,
     copyElements<uint64_t>, copyElements<Words>, rotaryPairs<float, 1>,
     rotaryPairs<float, 4>, rotaryPairs<BF16, 1>, rotaryPairs<BF16, 8>,
@@ -34,4 +34,4 @@ static fsdp::fake::Twins<
     addRanks<float, BF16, 16>, addRanks<float, float, 2>,
     addRanks<float, float, 4>, addRanks<float, float, 8>,
     addRanks<float, float, 16>>
-    twins;
+    hostBuilds;
