@@ -182,8 +182,8 @@ LogicalResult ExpressionEmitter::constant(arith::ConstantOp op) {
 
 /// The element of an argument at the current position.
 std::string ExpressionEmitter::element(const KernelArgument &arg) {
-  return arg.packet.empty() ? arg.name + "[" + arg.index + "]"
-                            : arg.packet + "[i]";
+  return arg.vector.empty() ? arg.name + "[" + arg.index + "]"
+                            : arg.vector + "[i]";
 }
 
 void ExpressionEmitter::load(exec::LoadOp op) {

@@ -23,8 +23,8 @@ enum class Precedence {
 struct KernelArgument {
   std::string name;  // of the pointer
   std::string index; // at the current position
-  /// The packet that holds the current position at `i`, if one does.
-  std::string packet;
+  /// The vector that holds the current position at `i`, if one does.
+  std::string vector;
   mlir::MemRefType type;
   bool isOutput = false;
 };

@@ -36,8 +36,8 @@ unsigned *dataErrorFlags(Context &c);
 template <typename T> T *as(Ptr p) { return reinterpret_cast<T *>(p); }
 
 /// True if rows of `bytes` that lie one behind the other from these places on
-/// are packets of 16 bytes.
-template <typename... P> bool hasPackets(int64_t bytes, P... places) {
+/// are vectors of 16 bytes.
+template <typename... P> bool areWholeVectors(int64_t bytes, P... places) {
   return bytes % 16 == 0 &&
          ((reinterpret_cast<uintptr_t>(places) | ...) & 15u) == 0;
 }

@@ -11,13 +11,13 @@ unsigned *fsdp::rt::dataErrorFlags(Context &context) {
 
 void fsdp::rt::gpu::startKernel(Context &context, Stream stream,
                                 const char *name, const void *kernel,
-                                const Cut &cut, void **parameters) {
+                                const LaunchShape &shape, void **parameters) {
   CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
-  CudaTimeline::Span span(c, stream, name, cut.blocks, cut.x, cut.y);
-  dim3 grid(static_cast<unsigned>(cut.blocks)), block(cut.x, cut.y);
+  CudaTimeline::Span span(c, stream, name, shape.blocks, shape.x, shape.y);
+  dim3 grid(static_cast<unsigned>(shape.blocks)), block(shape.x, shape.y);
   check(cudaLaunchKernel(kernel, grid, block, parameters, 0, c.stream(stream)),
         name);
 }

@@ -1,11 +1,11 @@
 """Kernels of emitted CUDA that take single elements though their rows are whole
-packets: where one launch hands down a buffer that begins within 16 bytes.
+vectors: where one launch hands down a buffer that begins within 16 bytes.
 
-usage: fsdp-compile --emit=cuda ... | cuda_packets.py"""
+usage: fsdp-compile --emit=cuda ... | cuda_vectorized_access.py"""
 import re
 import sys
 
-MOST = 8  # neighbours of a packet
+MOST = 8  # neighbours of a vector
 
 kernels = re.split(r"(?=^__global__ void )", sys.stdin.read(), flags=re.M)[1:]
 single = []

@@ -13,7 +13,7 @@
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 524288 : i64} {
 
-// Neither rows nor columns matter: 24 elements are three packets, whatever the
+// Neither rows nor columns matter: 24 elements are three vectors, whatever the
 // rows. An f32 among bf16 is two accesses.
 // CHECK-LABEL: __global__ void k_flat(
 // CHECK:       gpu::packets<8>(rows * cols, [&](int64_t first) {
@@ -38,8 +38,8 @@ exec.kernel @flat over(6, 4) access [element, element, scalar, element] outputs 
   }
 }
 
-// A packet is of one row where rows or columns matter: a row's number is read
-// once for it. Another column is no part of a packet.
+// A vector is of one row where rows or columns matter: a row's number is read
+// once for it. Another column is no part of a vector.
 // CHECK-LABEL: __global__ void k_rows_and_columns(
 // CHECK:       gpu::packets<4>(rows, cols, [&](int64_t row, int64_t left) {
 // CHECK-NEXT:    const int64_t first = row * cols;
@@ -70,7 +70,7 @@ exec.kernel @rows_and_columns over(5, 12) access [element, row, column, row, ele
   }
 }
 
-// Maps of a kernel of rows take packets, the reduction keeps its lanes.
+// Maps of a kernel of rows take vectors, the reduction keeps its lanes.
 // CHECK-LABEL: __global__ void k_normed(
 // CHECK:       const float sum = math::sumLanes(cols, [&](int64_t col) {
 // CHECK:       for (int64_t left = gpu::lane() * 8; left < cols; left += math::kLanes * 8) {
@@ -126,7 +126,7 @@ exec.kernel @long over(3, 2564) access [element, element, row] outputs 2 {
   exec.store %s, %z : f32, memref<3xf32>
 }
 
-// A column reduction adds packets of columns, in its order of rows.
+// A column reduction adds vectors of columns, in its order of rows.
 // CHECK-LABEL: __global__ void k_columns(
 // CHECK:       math::sumRows<8>(rows, cols, y_, [&](int64_t row, int64_t left) {
 // CHECK-NEXT:    const int64_t first = row * cols;
@@ -161,7 +161,7 @@ exec.kernel @count over(1, 8) access [element, element] outputs 1 {
   }
 }
 
-// One element at a time: the last packet would not be whole,
+// One element at a time: the last vector would not be whole,
 // CHECK-LABEL: __global__ void k_odd(
 // CHECK:       gpu::elements(rows, cols, [&](int64_t row, int64_t col) {
 exec.kernel @odd over(3, 4) access [element, element] outputs 1 {
@@ -172,7 +172,7 @@ exec.kernel @odd over(3, 4) access [element, element] outputs 1 {
   }
 }
 
-// a packet would go on in the next row,
+// a vector would go on in the next row,
 // CHECK-LABEL: __global__ void k_across(
 // CHECK:       gpu::elements(rows, cols, [&](int64_t row, int64_t col) {
 exec.kernel @across over(4, 6) access [element, row, element] outputs 1 {

@@ -4,7 +4,7 @@
 
 Prints one line per file. Ends with an error for a kernel with a stack frame (an
 array that is indexed, a function that is called) or with registers that do not
-suffice, for powers, whose bits differ from one library to another, for a packet
+suffice, for powers, whose bits differ from one library to another, for a vector
 of a generated kernel that is not accessed 16 bytes at a time, and for numbers
 that are rounded to bf16 by integers.
 """
@@ -36,8 +36,8 @@ def kernels_of(ptx):
     return {part.split("(")[0].strip(): part for part in re.split(r"\.entry ", ptx)[1:]}
 
 
-def packets(source, kernels):
-    """Prints the generated kernels whose packets are not whole accesses."""
+def vectors(source, kernels):
+    """Prints the generated kernels whose vectors are not whole accesses."""
     bad = 0
     with open(source) as file:
         text = file.read()
@@ -47,7 +47,7 @@ def packets(source, kernels):
         for access, spelled in (("ld", "gpu::load<"), ("st", "gpu::store(")):
             wide = len(re.findall(access + r"\.global(?:\.nc)?\.v[24]\.[uf](?:32|64)", ptx))
             if wide < body.count(spelled):
-                print(f"{source}: {name}: {wide} of {body.count(spelled)} packets by {access}")
+                print(f"{source}: {name}: {wide} of {body.count(spelled)} vectors by {access}")
                 bad += 1
     return bad
 
@@ -63,7 +63,7 @@ def check(source, gpu, includes):
         sys.exit(f"{source}, {gpu}: ptxas reports {len(kernels)} kernels, of them "
                  f"{len(functions)} with properties:\n{report}")
     texts = kernels_of(ptx)
-    bad = packets(source, texts)
+    bad = vectors(source, texts)
     for name, *sizes in functions:
         if any(int(size) for size in sizes):
             print(f"{source}, {gpu}: {name}: {sizes[0]} bytes of stack, {sizes[1]} spilled")

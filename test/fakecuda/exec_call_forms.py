@@ -17,7 +17,7 @@ TYPES = {"f32": 0, "bf16": 1, "f64": 2, "i8": 3, "i32": 4, "i64": 5}
 C_NAMES = {"f32": "float", "bf16": "BF16", "i64": "long"}
 # Elements that are only moved, by their bytes.
 MOVED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long",
-         16: "gpu::Packet<unsigned int, 4>"}
+         16: "gpu::Vector<unsigned int, 4>"}
 GATHER, SEND, RECEIVE, REDUCE, REDUCE_SCATTER, ALL_REDUCE = range(6)
 SUM_TYPES = {"f32": 1, "i64": 2}  # 0: nothing is added
 EXCHANGE_BYTES = 64 << 20  # what a reduction receives at once, about
@@ -42,7 +42,7 @@ def elements(stream, kernel, count, pointers, values=(), each=4):
     return launch(stream, kernel, ceil_div(count, 256 * each), (256, 1), pointers, values)
 
 
-def packet(row_elements, element, places):
+def vectors(row_elements, element, places):
     """Elements of 16 bytes, or one where rows or places are no multiples."""
     width = exec_text.ELEMENT_BYTES[element]
     whole = all(place % 16 == 0 for place in [row_elements * width, *places])

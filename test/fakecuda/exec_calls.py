@@ -12,7 +12,7 @@ import struct
 from exec_call_forms import (
     ALL_REDUCE, C_NAMES, EXCHANGE_BYTES, FLAGS, GATHER, MOVED, RECEIVE, REDUCE, REDUCE_SCATTER,
     SEND, SMALL_BYTES, SUM_TYPES, TYPES, AtMost, Channel, Host, ceil_div, copy, elements, fill,
-    launch, packet, place_of, ranks_of, rows, tree_of)
+    launch, place_of, ranks_of, rows, tree_of, vectors)
 from support import exec_text
 
 
@@ -135,7 +135,7 @@ class Operation:
         return self.scratch[0] if self.scratch else None
 
 
-def _packet(row_count, column_count, body, by_rows):
+def _vectors(row_count, column_count, body, by_rows):
     """How many neighbours a thread of a kernel takes at a time: 16 bytes of the
     narrowest, or None where sizes are odd."""
     access = re.search(r"access \[(.*?)\]", body[0]).group(1).split(", ")
@@ -165,7 +165,7 @@ def _launch(op):
     by_rows = not is_columns and (
         any(re.match(r"    (%\S+ = exec\.reduce|exec\.store) ", line) for line in body)
         or not any(line.startswith("    exec.map") for line in body))
-    each = _packet(row_count, column_count, body, by_rows)
+    each = _vectors(row_count, column_count, body, by_rows)
     if by_rows:
         if each and column_count >= 128 * each:
             return [launch(op.stream, kernel, row_count, (256, 1), pointers)]
@@ -228,7 +228,7 @@ def _rotary(op):
     count = batch * sequence * heads
     shape = (sequence, heads, dim, "pairs halves" in op.rest,
              -1.0 if op.has("inverse") else 1.0)
-    pairs = packet(dim // 2, element, [*op.ins, *op.outs])
+    pairs = vectors(dim // 2, element, [*op.ins, *op.outs])
     return [elements(op.stream, f"rotaryPairs<{C_NAMES[element]}>", count * (dim // 2 // pairs),
                      [*op.ins, *op.outs], [(count,), shape], each=1)]
 
@@ -238,14 +238,14 @@ def _embedding(op):
     (classes, cols), element = exec_text.shape(op.in_kinds[1])
     return [elements(op.stream, f"embeddingRows<{C_NAMES[element]}>", count * cols,
                      [*op.ins, *op.outs, FLAGS], [(count,), (classes,), (cols,)],
-                     each=packet(cols, element, [op.ins[1], *op.outs]))]
+                     each=vectors(cols, element, [op.ins[1], *op.outs]))]
 
 
 def _embedding_grad(op):
     count = exec_text.elements(op.in_kinds[0])[0]
     (classes, cols), element = exec_text.shape(op.out_kinds[0])
     ids, order = op.ins[0], op.space()
-    each = packet(cols, element, [op.ins[1], *op.outs])
+    each = vectors(cols, element, [op.ins[1], *op.outs])
     digits = ceil_div(classes.bit_length(), 4)
     return [launch(op.stream, "sortTokens", 1, (512, 1), [ids, order, order + 4 * count, FLAGS],
                    [(count,), (classes,), (digits,)]),

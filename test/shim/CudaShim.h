@@ -256,27 +256,27 @@ void callKernel(void (*kernel)(T *...), const Ptr *args,
 
 /// Runs thread() as every thread of every block.
 template <typename Thread>
-void runBlocks(const Cut &cut, const Thread &thread) {
+void runBlocks(const LaunchShape &shape, const Thread &thread) {
   std::function<void()> body = thread;
-  for (blockIdx.x = 0; blockIdx.x < cut.blocks; ++blockIdx.x) {
-    if (!cut.independent) {
-      shim::block.run(cut.x, cut.y, body);
+  for (blockIdx.x = 0; blockIdx.x < shape.blocks; ++blockIdx.x) {
+    if (!shape.independent) {
+      shim::block.run(shape.x, shape.y, body);
       continue;
     }
-    for (threadIdx = {}; threadIdx.x < cut.x; ++threadIdx.x)
+    for (threadIdx = {}; threadIdx.x < shape.x; ++threadIdx.x)
       thread();
   }
 }
 
 template <typename... T>
 void start(Context &, Stream, const char *name, void (*kernel)(T *...),
-           const Cut &cut, Ptrs args) {
+           const LaunchShape &shape, Ptrs args) {
   if (args.size() != sizeof...(T)) {
     std::fprintf(stderr, "%s takes another number of buffers\n", name);
     std::abort();
   }
   ShimKernel run = [=](const Ptr *buffers) {
-    runBlocks(cut, [&] {
+    runBlocks(shape, [&] {
       callKernel(kernel, buffers, std::index_sequence_for<T...>());
     });
   };
@@ -288,8 +288,8 @@ void start(Context &, Stream, const char *name, void (*kernel)(T *...),
 
 template <typename... P>
 void startWith(Context &, Stream, const char *, void (*kernel)(P...),
-               const Cut &cut, typename Same<P>::type... args) {
-  runBlocks(cut, [&] { kernel(args...); });
+               const LaunchShape &shape, typename Same<P>::type... args) {
+  runBlocks(shape, [&] { kernel(args...); });
 }
 
 } // namespace fsdp::rt::gpu

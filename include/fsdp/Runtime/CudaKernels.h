@@ -1,7 +1,7 @@
 //===- CudaKernels.h - Threads of emitted CUDA kernels ----------*- C++ -*-===//
 //
 // Included by generated CUDA code and by the CUDA runtime's kernels: how a
-// kernel's space of rows and columns is cut for blocks and threads, and
+// kernel's space of rows and columns is split into blocks and threads, and
 // reductions that combine in the order of KernelMath.h, so that a kernel gives
 // the same bits as on the CPU. Build with -fmad=false: a fused multiply-add is
 // always spelled.
@@ -21,7 +21,7 @@
 // their names that differs each time, and with it the bytes of an artifact.
 #define FSDP_DEVICE __device__ __forceinline__
 
-/// In front of a loop over the elements of a packet: these are registers, which
+/// Before a loop over the elements of a vector: these are registers, which
 /// have no index. The host's compiler, which knows no such pragma, sees
 /// nothing.
 #ifdef FSDP_CUDA_SHIM
@@ -30,7 +30,7 @@
 #else
 #define FSDP_PRAGMA(text) _Pragma(#text)
 #define FSDP_UNROLL FSDP_PRAGMA(unroll)
-/// In front of a loop of any length: as many steps wait for memory at a time.
+/// Before a loop of any length: as many steps wait for memory at a time.
 #define FSDP_UNROLL_BY(n) FSDP_PRAGMA(unroll n)
 #endif
 
@@ -50,9 +50,9 @@ constexpr int64_t kElementsPerBlock = kThreads * kElementsPerThread;
 constexpr int kRowsPerBlock = kThreads / math::kLanes;
 /// A column reduction takes 32 columns and 16 blocks of rows at a time.
 constexpr int kColumns = 32, kRowGroups = 16;
-/// One that takes packets of columns has two of them in a block, so that there
+/// One that takes vectors of columns has two of them in a block, so that there
 /// are many blocks, and up to this many blocks of rows at a time.
-constexpr int kColumnPackets = 2, kPacketGroups = 128;
+constexpr int kColumnVectors = 2, kVectorGroups = 128;
 
 FSDP_DEVICE int lane() { return int(threadIdx.x) % math::kLanes; }
 FSDP_DEVICE int64_t row() {
@@ -62,21 +62,23 @@ FSDP_DEVICE int64_t row() {
 FSDP_DEVICE unsigned rowMask() { return 0xffffu << (threadIdx.x & 16u); }
 
 //===----------------------------------------------------------------------===//
-// Packets: neighbours that are read and written together
+// Vectors: neighbours that are read and written together
 //===----------------------------------------------------------------------===//
 
 /// N neighbours in registers. They lie in memory at a multiple of their bytes
 /// or of 16, and are accessed 16 bytes at a time.
 template <typename T, int N>
-struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Packet {
+struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Vector {
   T at[N];
   FSDP_DEVICE T &operator[](int i) { return at[i]; }
   FSDP_DEVICE const T &operator[](int i) const { return at[i]; }
 };
+/// Its name in generated kernels, whose text calls packets() below too.
+template <typename T, int N> using Packet = Vector<T, N>;
 
-/// Word `i` of a packet.
+/// Word `i` of a vector.
 template <typename T, int N>
-FSDP_DEVICE uint32_t wordOf(const Packet<T, N> &x, int i) {
+FSDP_DEVICE uint32_t wordOf(const Vector<T, N> &x, int i) {
   if constexpr (sizeof(T) == 2) {
     uint16_t low, high;
     __builtin_memcpy(&low, &x[2 * i], sizeof low);
@@ -91,11 +93,11 @@ FSDP_DEVICE uint32_t wordOf(const Packet<T, N> &x, int i) {
 }
 
 /// One access. It is spelled, since compilers take stores of 16 bytes apart
-/// that stand behind other assembly.
+/// that follow other assembly.
 FSDP_DEVICE void storeWords(void *p, uint32_t a, uint32_t b, uint32_t c,
                             uint32_t d) {
 #ifdef FSDP_CUDA_SHIM
-  shim::store(p, Packet<uint32_t, 4>{{a, b, c, d}});
+  shim::store(p, Vector<uint32_t, 4>{{a, b, c, d}});
 #else
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
                :
@@ -114,11 +116,11 @@ template <typename W> FSDP_DEVICE W loadWords(const void *p) {
 #endif
 }
 
-template <int N, typename T> FSDP_DEVICE Packet<T, N> load(const T *p) {
+template <int N, typename T> FSDP_DEVICE Vector<T, N> load(const T *p) {
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
     // Halves cut out of words are widened by one instruction.
-    const auto words = loadWords<Packet<uint32_t, N / 2>>(p);
-    Packet<T, N> x;
+    const auto words = loadWords<Vector<uint32_t, N / 2>>(p);
+    Vector<T, N> x;
     FSDP_UNROLL
     for (int i = 0; i < N; ++i) {
       const uint16_t half = uint16_t(words[i / 2] >> (i % 2 * 16));
@@ -126,11 +128,11 @@ template <int N, typename T> FSDP_DEVICE Packet<T, N> load(const T *p) {
     }
     return x;
   } else {
-    return loadWords<Packet<T, N>>(p);
+    return loadWords<Vector<T, N>>(p);
   }
 }
 template <int N, typename T>
-FSDP_DEVICE void store(T *p, const Packet<T, N> &x) {
+FSDP_DEVICE void store(T *p, const Vector<T, N> &x) {
   if constexpr (sizeof x % 16 == 0) {
     FSDP_UNROLL
     for (int i = 0; i < int(sizeof x) / 4; i += 4)
@@ -148,14 +150,14 @@ template <int N> struct Count {
   static constexpr int value = N;
 };
 
-/// True if all these begin where packets may.
-template <typename... T> FSDP_DEVICE bool holdPackets(const T *...p) {
+/// True if all these begin where vectors may.
+template <typename... T> FSDP_DEVICE bool areVectorAligned(const T *...p) {
   return ((reinterpret_cast<uintptr_t>(p) | ...) & 15u) == 0;
 }
 
-/// body(Count<N>(), first element) for this thread's packet of N of `size`
+/// body(Count<N>(), first element) for this thread's vector of N of `size`
 /// elements if the operands are `aligned`, and body(Count<1>(), element) for
-/// what is left: those behind the last packet, or all.
+/// what is left: those after the last vector, or all.
 template <int N, typename Body>
 FSDP_DEVICE void neighbours(int64_t size, bool aligned, const Body &body) {
   const int64_t top = int64_t(blockIdx.x) * (kThreads * N);
@@ -176,39 +178,39 @@ FSDP_DEVICE int64_t quotient(int64_t a, int64_t b) {
                                     : a / b;
 }
 
-/// body(first element) for this thread's packet of N of `size` elements.
+/// body(first element) for this thread's vector of N of `size` elements.
 template <int N, typename Body>
 FSDP_DEVICE void packets(int64_t size, const Body &body) {
-  const int64_t packet = int64_t(blockIdx.x) * kThreads + threadIdx.x;
-  if (packet < size / N)
-    body(packet * N);
+  const int64_t vector = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  if (vector < size / N)
+    body(vector * N);
 }
 
-/// body(row, first column) for this thread's packet of N columns.
+/// body(row, first column) for this thread's vector of N columns.
 template <int N, typename Body>
 FSDP_DEVICE void packets(int64_t rows, int64_t cols, const Body &body) {
-  const int64_t packet = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t vector = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   const int64_t perRow = cols / N;
-  if (packet >= rows * perRow)
+  if (vector >= rows * perRow)
     return;
   // Divisions of 32 bits take a fraction of the time.
   const bool isSmall = rows * perRow <= int64_t(0xffffffff);
   const int64_t row =
-      isSmall ? int64_t(uint32_t(packet) / uint32_t(perRow)) : packet / perRow;
-  body(row, (packet - row * perRow) * N);
+      isSmall ? int64_t(uint32_t(vector) / uint32_t(perRow)) : vector / perRow;
+  body(row, (vector - row * perRow) * N);
 }
 
-/// The blocks of rows that a column reduction by packets takes at a time: no
+/// The blocks of rows that a column reduction by vectors takes at a time: no
 /// more than there are, but enough threads to finish its columns.
-__host__ __device__ constexpr int packetGroups(int64_t rows) {
+__host__ __device__ constexpr int vectorGroups(int64_t rows) {
   const int64_t blocks = (rows + math::kRowBlock - 1) / math::kRowBlock;
-  return blocks < 8 ? 8 : blocks < kPacketGroups ? int(blocks) : kPacketGroups;
+  return blocks < 8 ? 8 : blocks < kVectorGroups ? int(blocks) : kVectorGroups;
 }
 
 /// Room for the numbers of all threads of such a block. The reductions of a
 /// kernel take turns.
 FSDP_DEVICE float *partialOfBlock() {
-  alignas(16) __shared__ float partial[kPacketGroups * kColumnPackets * 8];
+  alignas(16) __shared__ float partial[kVectorGroups * kColumnVectors * 8];
   return partial;
 }
 
@@ -315,7 +317,7 @@ FSDP_DEVICE float sumOfParts(int64_t n, const Fill &fill) {
   return result;
 }
 
-/// The sum over a row that has a block. expression(first column) gives a packet
+/// The sum over a row that has a block. expression(first column) gives a vector
 /// of terms.
 template <int N, typename Expression>
 FSDP_DEVICE float sumOfRow(int64_t n, const Expression &expression) {
@@ -324,10 +326,10 @@ FSDP_DEVICE float sumOfRow(int64_t n, const Expression &expression) {
       n, [&](int64_t top, int64_t count, float *terms) {
         if (mine >= count)
           return;
-        const gpu::Packet<float, N> packet = expression(top + mine);
+        const gpu::Vector<float, N> vector = expression(top + mine);
         FSDP_UNROLL
         for (int i = 0; i < N; ++i)
-          terms[mine + i] = packet[i];
+          terms[mine + i] = vector[i];
       });
 }
 
@@ -337,10 +339,10 @@ FSDP_DEVICE float maxOfRow(int64_t n, const Expression &expression) {
   float m = MaxRows::start;
   for (int64_t left = int64_t(threadIdx.x) * N; left < n;
        left += gpu::kThreads * N) {
-    const gpu::Packet<float, N> packet = expression(left);
+    const gpu::Vector<float, N> vector = expression(left);
     FSDP_UNROLL
     for (int i = 0; i < N; ++i)
-      m = max(m, packet[i]);
+      m = max(m, vector[i]);
   }
   return maxOfBlock(m);
 }
@@ -393,29 +395,29 @@ FSDP_DEVICE void reduceRows(int64_t rows, int64_t cols, T *out,
 }
 
 /// The same for kernels whose threads have N columns: expression(row, first
-/// column) gives a packet of numbers.
+/// column) gives a vector of numbers.
 template <typename Kind, int N, typename T, typename Expression>
-FSDP_DEVICE void reducePackets(int64_t rows, int64_t cols, T *out,
+FSDP_DEVICE void reduceVectors(int64_t rows, int64_t cols, T *out,
                                const Expression &expression) {
-  constexpr int kWidth = gpu::kColumnPackets * N;
-  const int groups = gpu::packetGroups(rows);
+  constexpr int kWidth = gpu::kColumnVectors * N;
+  const int groups = gpu::vectorGroups(rows);
   const int64_t left = int64_t(blockIdx.x) * kWidth;
   const int64_t mine = left + int64_t(threadIdx.x) * N;
   // The first threads have a column each in the end.
-  const int own = int(threadIdx.y) * gpu::kColumnPackets + int(threadIdx.x);
+  const int own = int(threadIdx.y) * gpu::kColumnVectors + int(threadIdx.x);
   float *partial = gpu::partialOfBlock();
   float total = Kind::start;
   for (int64_t top = 0; top < rows; top += groups * kRowBlock) {
     const int64_t begin = top + threadIdx.y * kRowBlock;
     const int64_t end = begin + kRowBlock < rows ? begin + kRowBlock : rows;
-    gpu::Packet<float, N> block;
+    gpu::Vector<float, N> block;
     FSDP_UNROLL
     for (int i = 0; i < N; ++i)
       block[i] = Kind::start;
     if (mine < cols) {
       FSDP_UNROLL_BY(4)
       for (int64_t row = begin; row < end; ++row) {
-        const gpu::Packet<float, N> terms = expression(row, mine);
+        const gpu::Vector<float, N> terms = expression(row, mine);
         FSDP_UNROLL
         for (int i = 0; i < N; ++i)
           block[i] = Kind::combine(block[i], terms[i]);
@@ -440,13 +442,13 @@ FSDP_DEVICE void reducePackets(int64_t rows, int64_t cols, T *out,
 template <int N, typename T, typename Expression>
 FSDP_DEVICE void sumRows(int64_t rows, int64_t cols, T *out,
                          const Expression &expression) {
-  reducePackets<AddRows, N>(rows, cols, out, expression);
+  reduceVectors<AddRows, N>(rows, cols, out, expression);
 }
 
 template <int N, typename T, typename Expression>
 FSDP_DEVICE void maxRows(int64_t rows, int64_t cols, T *out,
                          const Expression &expression) {
-  reducePackets<MaxRows, N>(rows, cols, out, expression);
+  reduceVectors<MaxRows, N>(rows, cols, out, expression);
 }
 
 template <typename T, typename Expression>
@@ -469,8 +471,9 @@ FSDP_DEVICE void maxRows(int64_t rows, int64_t cols, T *out,
 
 namespace gpu {
 
-/// How a kernel is cut. In an `independent` one no thread waits for another.
-struct Cut {
+/// The blocks of a kernel and their threads. In an `independent` one no thread
+/// waits for another.
+struct LaunchShape {
   int64_t blocks;
   unsigned x, y;
   bool independent;
@@ -483,7 +486,7 @@ constexpr int64_t blocksOf(int64_t size, int64_t perBlock) {
 /// Starts a kernel with the pointers `args`.
 template <typename... T>
 void start(Context &c, Stream stream, const char *name, void (*kernel)(T *...),
-           const Cut &cut, Ptrs args);
+           const LaunchShape &shape, Ptrs args);
 
 /// The type itself, but not deduced from an argument.
 template <typename T> struct Same {
@@ -492,62 +495,64 @@ template <typename T> struct Same {
 /// Starts a kernel with these arguments, whatever their types.
 template <typename... P>
 void startWith(Context &c, Stream stream, const char *name,
-               void (*kernel)(P...), const Cut &cut,
+               void (*kernel)(P...), const LaunchShape &shape,
                typename Same<P>::type... args);
 
 #ifndef FSDP_CUDA_SHIM
 /// `parameters` holds the addresses of the arguments.
 void startKernel(Context &c, Stream stream, const char *name,
-                 const void *kernel, const Cut &cut, void **parameters);
+                 const void *kernel, const LaunchShape &shape,
+                 void **parameters);
 
 template <typename... T>
 void start(Context &c, Stream stream, const char *name, void (*kernel)(T *...),
-           const Cut &cut, Ptrs args) {
+           const LaunchShape &shape, Ptrs args) {
   void *parameters[sizeof...(T)];
   for (size_t i = 0; i < sizeof...(T); ++i)
     parameters[i] = const_cast<Ptr *>(args.begin() + i);
-  startKernel(c, stream, name, reinterpret_cast<const void *>(kernel), cut,
+  startKernel(c, stream, name, reinterpret_cast<const void *>(kernel), shape,
               parameters);
 }
 
 template <typename... P>
 void startWith(Context &c, Stream stream, const char *name,
-               void (*kernel)(P...), const Cut &cut,
+               void (*kernel)(P...), const LaunchShape &shape,
                typename Same<P>::type... args) {
   void *parameters[] = {(void *)(&args)...};
-  startKernel(c, stream, name, reinterpret_cast<const void *>(kernel), cut,
+  startKernel(c, stream, name, reinterpret_cast<const void *>(kernel), shape,
               parameters);
 }
 #endif
 
 /// One thread for some of `size` elements.
-constexpr Cut elementsCut(int64_t size) {
+constexpr LaunchShape elementsShape(int64_t size) {
   return {blocksOf(size, kElementsPerBlock), kThreads, 1, true};
 }
-/// One thread per packet of N elements.
-constexpr Cut packetsCut(int64_t size, int neighbours) {
+/// One thread per vector of N elements.
+constexpr LaunchShape vectorsShape(int64_t size, int neighbours) {
   return {blocksOf(size, int64_t(kThreads) * neighbours), kThreads, 1, true};
 }
-/// A column reduction whose threads have packets of columns.
-constexpr Cut columnPacketsCut(int64_t rows, int64_t cols, int neighbours) {
-  return {blocksOf(cols, int64_t(kColumnPackets) * neighbours), kColumnPackets,
-          unsigned(packetGroups(rows)), false};
+/// A column reduction whose threads have vectors of columns.
+constexpr LaunchShape columnVectorsShape(int64_t rows, int64_t cols,
+                                         int neighbours) {
+  return {blocksOf(cols, int64_t(kColumnVectors) * neighbours), kColumnVectors,
+          unsigned(vectorGroups(rows)), false};
 }
 /// Sixteen threads per row.
-constexpr Cut rowsCut(int64_t rows) {
+constexpr LaunchShape rowsShape(int64_t rows) {
   return {blocksOf(rows, kRowsPerBlock), kThreads, 1, false};
 }
 
 } // namespace gpu
 
-/// A kernel with one thread per element, or per packet of neighbours.
+/// A kernel with one thread per element, or per vector of neighbours.
 template <int Neighbours = 1, typename... T>
 void launchElements(Context &c, Stream s, const char *name,
                     void (*kernel)(T *...), int64_t rows, int64_t cols,
                     Ptrs args) {
   gpu::start(c, s, name, kernel,
-             Neighbours == 1 ? gpu::elementsCut(rows * cols)
-                             : gpu::packetsCut(rows * cols, Neighbours),
+             Neighbours == 1 ? gpu::elementsShape(rows * cols)
+                             : gpu::vectorsShape(rows * cols, Neighbours),
              args);
 }
 
@@ -555,7 +560,7 @@ void launchElements(Context &c, Stream s, const char *name,
 template <typename... T>
 void launch(Context &c, Stream s, const char *name, void (*kernel)(T *...),
             int64_t rows, int64_t, Ptrs args) {
-  gpu::start(c, s, name, kernel, gpu::rowsCut(rows), args);
+  gpu::start(c, s, name, kernel, gpu::rowsShape(rows), args);
 }
 
 /// A kernel with a block per row.
@@ -565,16 +570,16 @@ void launchBlocks(Context &c, Stream s, const char *name,
   gpu::start(c, s, name, kernel, {rows, gpu::kThreads, 1, false}, args);
 }
 
-/// A column reduction, by columns or by packets of them.
+/// A column reduction, by columns or by vectors of them.
 template <int Neighbours = 1, typename... T>
 void launchColumns(Context &c, Stream s, const char *name,
                    void (*kernel)(T *...), int64_t rows, int64_t cols,
                    Ptrs args) {
-  const gpu::Cut single = {gpu::blocksOf(cols, gpu::kColumns), gpu::kColumns,
-                           gpu::kRowGroups, false};
+  const gpu::LaunchShape single = {gpu::blocksOf(cols, gpu::kColumns),
+                                   gpu::kColumns, gpu::kRowGroups, false};
   gpu::start(c, s, name, kernel,
              Neighbours == 1 ? single
-                             : gpu::columnPacketsCut(rows, cols, Neighbours),
+                             : gpu::columnVectorsShape(rows, cols, Neighbours),
              args);
 }
 

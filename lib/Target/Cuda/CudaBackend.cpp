@@ -16,18 +16,18 @@ namespace {
 class CudaKernels : public KernelSource {
 public:
   explicit CudaKernels(mlir::ModuleOp module)
-      : packets(emit::packetsOf(module)) {}
+      : vectorized(emit::vectorizedAccessOf(module)) {}
 
   mlir::LogicalResult print(exec::KernelOp kernel, StringRef name,
                             StringRef user,
                             llvm::raw_ostream &os) const override {
-    return emit::emitCudaKernel(kernel, packets.lookup(kernel.getSymName()),
+    return emit::emitCudaKernel(kernel, vectorized.lookup(kernel.getSymName()),
                                 name, user, os);
   }
   std::string launchFunction(exec::KernelOp kernel) const override;
 
 private:
-  llvm::StringMap<emit::Packets> packets;
+  llvm::StringMap<emit::VectorizedAccess> vectorized;
 };
 
 class CudaBackend : public Backend {
@@ -66,7 +66,7 @@ public:
 
 std::string CudaKernels::launchFunction(exec::KernelOp kernel) const {
   bool columns = kernel.getColumnReduction();
-  emit::Packets taken = packets.lookup(kernel.getSymName());
+  emit::VectorizedAccess taken = vectorized.lookup(kernel.getSymName());
   if (taken.hasBlockPerRow)
     return "launchBlocks";
   if (!columns && !emit::isPointwise(kernel))

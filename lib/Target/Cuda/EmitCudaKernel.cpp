@@ -2,14 +2,14 @@
 //
 // Three shapes, by what the kernel does:
 //
-//   pointwise          one thread per packet of neighbours, or per element (or
+//   pointwise          one thread per vector of neighbours, or per element (or
 //                      per row, without columns)
 //   rows               16 threads per row, the lanes of exec.reduce, so that a
 //                      reduction adds in the CPU's order; 16 rows per block.
-//                      Maps have no order: a thread takes a packet at a time.
+//                      Maps have no order: a thread takes a vector at a time.
 //                      A long row has a block, of which 16 threads add what all
 //                      of them compute
-//   column reduction   blocks of two packets of columns, or of 32 columns; many
+//   column reduction   blocks of two vectors of columns, or of 32 columns; many
 //                      blocks of 32 rows at a time
 //
 // The helpers in include/fsdp/Runtime/CudaKernels.h know grids and blocks; the
@@ -27,9 +27,9 @@ namespace {
 
 class CudaKernelEmitter : public KernelEmitter {
 public:
-  CudaKernelEmitter(exec::KernelOp kernel, const Packets &packets,
+  CudaKernelEmitter(exec::KernelOp kernel, const VectorizedAccess &vectorized,
                     StringRef user, llvm::raw_ostream &os)
-      : KernelEmitter(kernel, user, os), packets(packets) {}
+      : KernelEmitter(kernel, user, os), vectorized(vectorized) {}
 
   LogicalResult emit(StringRef name) override;
 
@@ -39,23 +39,23 @@ private:
   void storeOfRow(exec::StoreOp op) override;
   LogicalResult columnReduction(exec::ReduceRowsOp op) override;
   LogicalResult reduce(exec::ReduceOp op) override;
-  LogicalResult packetTerms(Operation *op);
+  LogicalResult vectorTerms(Operation *op);
   void signature(StringRef name);
   LogicalResult checkReads();
   void pointwiseHead();
   LogicalResult pointwise();
   LogicalResult rows();
 
-  // Maps that take a packet of neighbours at a time.
-  void loadPackets(Operation *op);
-  void storePackets();
-  void beginPacket(Region &body);
+  // Maps that take a vector of neighbours at a time.
+  void loadVectors(Operation *op);
+  void storeVectors();
+  void beginVectorLoop(Region &body);
   void beginNeighbours(exec::MapOp op);
   void endNeighbours(exec::MapOp op);
-  std::string packetAt(const KernelArgument &arg);
-  bool hasPackets() const { return packets.neighbours > 1; }
+  std::string vectorAt(const KernelArgument &arg);
+  bool isVectorized() const { return vectorized.neighbours > 1; }
 
-  Packets packets;
+  VectorizedAccess vectorized;
 
   /// Columns have threads of their own, so a map needs no loop.
   bool isPointwise = false;
@@ -105,16 +105,16 @@ void CudaKernelEmitter::signature(StringRef name) {
 // Maps
 //===----------------------------------------------------------------------===//
 
-/// Where the packet of an argument begins: an element's, or a column's.
-std::string CudaKernelEmitter::packetAt(const KernelArgument &arg) {
-  if (packets.isFlat)
+/// Where the vector of an argument begins: an element's, or a column's.
+std::string CudaKernelEmitter::vectorAt(const KernelArgument &arg) {
+  if (vectorized.isFlat)
     return arg.name + " + first";
   return arg.name + (arg.index == "col" ? " + left" : " + first + left");
 }
 
-/// Reads the packets of what a map or a reduction reads, and makes those that a
-/// map writes.
-void CudaKernelEmitter::loadPackets(Operation *op) {
+/// Reads the vectors of what a map or a reduction reads, and declares those
+/// that a map writes.
+void CudaKernelEmitter::loadVectors(Operation *op) {
   for (BlockArgument value : kernel.getBody().getArguments()) {
     KernelArgument &arg = code.arguments[value];
     exec::Access access = accessOf(kernel, value.getArgNumber());
@@ -126,32 +126,33 @@ void CudaKernelEmitter::loadPackets(Operation *op) {
         access == exec::Access::Element || access == exec::Access::Column;
     if (!isUsed || !isWide)
       continue;
-    std::string count = std::to_string(packets.neighbours);
+    std::string count = std::to_string(vectorized.neighbours);
     StringRef name = StringRef(arg.name).rtrim('_');
-    arg.packet = code.names.unique((name + "_" + count).str());
+    arg.vector = code.names.unique((name + "_" + count).str());
     if (arg.isOutput)
       code.indent() << "gpu::Packet<" << storageType(arg.type.getElementType())
-                    << ", " << count << "> " << arg.packet << ";\n";
+                    << ", " << count << "> " << arg.vector << ";\n";
     else
-      code.indent() << "const auto " << arg.packet << " = gpu::load<" << count
-                    << ">(" << packetAt(arg) << ");\n";
+      code.indent() << "const auto " << arg.vector << " = gpu::load<" << count
+                    << ">(" << vectorAt(arg) << ");\n";
   }
 }
 
-void CudaKernelEmitter::storePackets() {
+void CudaKernelEmitter::storeVectors() {
   for (BlockArgument value : kernel.getBody().getArguments()) {
     KernelArgument &arg = code.arguments[value];
-    if (arg.isOutput && !arg.packet.empty())
-      code.indent() << "gpu::store(" << packetAt(arg) << ", " << arg.packet
+    if (arg.isOutput && !arg.vector.empty())
+      code.indent() << "gpu::store(" << vectorAt(arg) << ", " << arg.vector
                     << ");\n";
-    arg.packet.clear();
+    arg.vector.clear();
   }
 }
 
-/// The head of a loop over the elements of packets.
-void CudaKernelEmitter::beginPacket(Region &body) {
+/// The head of a loop over the elements of vectors.
+void CudaKernelEmitter::beginVectorLoop(Region &body) {
   code.indent() << "FSDP_UNROLL\n";
-  code.indent() << "for (int i = 0; i < " << packets.neighbours << "; ++i) {\n";
+  code.indent() << "for (int i = 0; i < " << vectorized.neighbours
+                << "; ++i) {\n";
   ++code.depth;
   if (!body.getOps<exec::ColumnOp>().empty())
     code.indent() << "const int64_t col = left + i;\n";
@@ -159,22 +160,22 @@ void CudaKernelEmitter::beginPacket(Region &body) {
 
 void CudaKernelEmitter::beginNeighbours(exec::MapOp op) {
   if (!isPointwise) {
-    bool block = packets.hasBlockPerRow;
+    bool block = vectorized.hasBlockPerRow;
     code.indent() << "for (int64_t left = "
                   << (block ? "int64_t(threadIdx.x)" : "gpu::lane()") << " * "
-                  << packets.neighbours << "; left < cols; left += "
+                  << vectorized.neighbours << "; left < cols; left += "
                   << (block ? "gpu::kThreads" : "math::kLanes") << " * "
-                  << packets.neighbours << ") {\n";
+                  << vectorized.neighbours << ") {\n";
     ++code.depth;
   }
-  loadPackets(op);
-  beginPacket(op.getBody());
+  loadVectors(op);
+  beginVectorLoop(op.getBody());
 }
 
 void CudaKernelEmitter::endNeighbours(exec::MapOp op) {
   --code.depth;
   code.indent() << "}\n";
-  storePackets();
+  storeVectors();
   if (isPointwise)
     return;
   --code.depth;
@@ -182,7 +183,7 @@ void CudaKernelEmitter::endNeighbours(exec::MapOp op) {
 }
 
 void CudaKernelEmitter::beginMap(exec::MapOp op) {
-  if (hasPackets())
+  if (isVectorized())
     return beginNeighbours(op);
   if (isPointwise)
     return;
@@ -192,7 +193,7 @@ void CudaKernelEmitter::beginMap(exec::MapOp op) {
 }
 
 void CudaKernelEmitter::endMap(exec::MapOp op) {
-  if (hasPackets())
+  if (isVectorized())
     return endNeighbours(op);
   if (isPointwise)
     return;
@@ -205,25 +206,25 @@ void CudaKernelEmitter::endMap(exec::MapOp op) {
 //===----------------------------------------------------------------------===//
 
 void CudaKernelEmitter::storeOfRow(exec::StoreOp op) {
-  code.indent() << (packets.hasBlockPerRow ? "if (threadIdx.x == 0)\n"
-                                           : "if (gpu::lane() == 0)\n");
+  code.indent() << (vectorized.hasBlockPerRow ? "if (threadIdx.x == 0)\n"
+                                              : "if (gpu::lane() == 0)\n");
   ++code.depth;
   code.store(op);
   --code.depth;
 }
 
 void CudaKernelEmitter::pointwiseHead() {
-  if (packets.isFlat)
-    code.indent() << "gpu::packets<" << packets.neighbours
+  if (vectorized.isFlat)
+    code.indent() << "gpu::packets<" << vectorized.neighbours
                   << ">(rows * cols, [&](int64_t first) {\n";
-  else if (hasPackets())
-    code.indent() << "gpu::packets<" << packets.neighbours
+  else if (isVectorized())
+    code.indent() << "gpu::packets<" << vectorized.neighbours
                   << ">(rows, cols, [&](int64_t row, int64_t left) {\n";
   else
     code.indent() << "gpu::elements(rows, cols, [&](int64_t row, int64_t col) "
                      "{\n";
   ++code.depth;
-  if (!packets.isFlat)
+  if (!vectorized.isFlat)
     declareFirst();
 }
 
@@ -239,7 +240,7 @@ LogicalResult CudaKernelEmitter::pointwise() {
 }
 
 LogicalResult CudaKernelEmitter::rows() {
-  if (packets.hasBlockPerRow) {
+  if (vectorized.hasBlockPerRow) {
     code.indent() << "const int64_t row = blockIdx.x;\n";
   } else {
     code.indent() << "const int64_t row = gpu::row();\n";
@@ -253,31 +254,31 @@ LogicalResult CudaKernelEmitter::rows() {
   return success();
 }
 
-/// What a reduction combines, for the packet of columns from `left` on.
-LogicalResult CudaKernelEmitter::packetTerms(Operation *op) {
-  loadPackets(op);
+/// What a reduction combines, for the vector of columns from `left` on.
+LogicalResult CudaKernelEmitter::vectorTerms(Operation *op) {
+  loadVectors(op);
   std::string term = code.names.unique("term");
-  code.indent() << "gpu::Packet<float, " << packets.neighbours << "> " << term
-                << ";\n";
-  beginPacket(op->getRegion(0));
+  code.indent() << "gpu::Packet<float, " << vectorized.neighbours << "> "
+                << term << ";\n";
+  beginVectorLoop(op->getRegion(0));
   if (failed(yielding(op->getRegion(0).front(), term + "[i] = ")))
     return failure();
   --code.depth;
   code.indent() << "}\n";
   code.indent() << "return " << term << ";\n";
-  storePackets();
+  storeVectors();
   return success();
 }
 
 LogicalResult CudaKernelEmitter::reduce(exec::ReduceOp op) {
-  if (!packets.hasBlockPerRow)
+  if (!vectorized.hasBlockPerRow)
     return KernelEmitter::reduce(op);
   StringRef kind = combineName(op.getKind());
   std::string name = code.names.unique(kind);
   code.indent() << "const float " << name << " = math::" << kind << "OfRow<"
-                << packets.neighbours << ">(cols, [&](int64_t left) {\n";
+                << vectorized.neighbours << ">(cols, [&](int64_t left) {\n";
   ++code.depth;
-  if (failed(packetTerms(op)))
+  if (failed(vectorTerms(op)))
     return failure();
   --code.depth;
   code.indent() << "});\n";
@@ -288,13 +289,13 @@ LogicalResult CudaKernelEmitter::reduce(exec::ReduceOp op) {
 LogicalResult CudaKernelEmitter::columnReduction(exec::ReduceRowsOp op) {
   const KernelArgument &target = code.arguments.lookup(op.getTarget());
   code.indent() << "math::" << combineName(op.getKind()) << "Rows";
-  if (hasPackets())
-    os << '<' << packets.neighbours << '>';
+  if (isVectorized())
+    os << '<' << vectorized.neighbours << '>';
   os << "(rows, cols, " << target.name << ", [&](int64_t row, int64_t "
-     << (hasPackets() ? "left" : "col") << ") {\n";
+     << (isVectorized() ? "left" : "col") << ") {\n";
   ++code.depth;
   declareFirst();
-  if (failed(hasPackets() ? packetTerms(op) : yielding(op.getBody().front())))
+  if (failed(isVectorized() ? vectorTerms(op) : yielding(op.getBody().front())))
     return failure();
   --code.depth;
   code.indent() << "});\n";
@@ -307,7 +308,7 @@ LogicalResult CudaKernelEmitter::emit(StringRef name) {
     return failure();
   describe();
   signature(name);
-  if (!packets.hasBlockPerRow)
+  if (!vectorized.hasBlockPerRow)
     constant("rows", kernel.getRows());
   constant("cols", kernel.getCols());
   LogicalResult result = kernel.getColumnReduction() ? columnReductions()
@@ -318,7 +319,8 @@ LogicalResult CudaKernelEmitter::emit(StringRef name) {
 }
 
 LogicalResult emit::emitCudaKernel(exec::KernelOp kernel,
-                                   const Packets &packets, StringRef name,
-                                   StringRef user, llvm::raw_ostream &os) {
-  return CudaKernelEmitter(kernel, packets, user, os).emit(name);
+                                   const VectorizedAccess &vectorized,
+                                   StringRef name, StringRef user,
+                                   llvm::raw_ostream &os) {
+  return CudaKernelEmitter(kernel, vectorized, user, os).emit(name);
 }

@@ -8,24 +8,25 @@
 
 namespace fsdp::emit {
 
-/// How many neighbours a thread of a CUDA kernel takes at a time, in packets of
+/// How many neighbours a thread of a CUDA kernel takes at a time, in vectors of
 /// whole 16 bytes.
-struct Packets {
+struct VectorizedAccess {
   int neighbours = 1;
   /// The neighbours need not be of one row.
   bool isFlat = false;
   /// A row is long enough for a block of threads.
   bool hasBlockPerRow = false;
 };
-Packets packetsOf(exec::KernelOp kernel);
+VectorizedAccess vectorizedAccessOf(exec::KernelOp kernel);
 /// By kernel; one element at a time where a launch has a buffer that begins
 /// within 16 bytes.
-llvm::StringMap<Packets> packetsOf(mlir::ModuleOp module);
+llvm::StringMap<VectorizedAccess> vectorizedAccessOf(mlir::ModuleOp module);
 
 /// As emitKernel.
 mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel,
-                                   const Packets &packets, llvm::StringRef name,
-                                   llvm::StringRef user, llvm::raw_ostream &os);
+                                   const VectorizedAccess &vectorized,
+                                   llvm::StringRef name, llvm::StringRef user,
+                                   llvm::raw_ostream &os);
 /// True if no thread of the kernel needs another's result, so that a CUDA
 /// launch gives every element a thread.
 bool isPointwise(exec::KernelOp kernel);

@@ -1,4 +1,4 @@
-//===- Packets.cpp - Which CUDA kernels take neighbours together ----------===//
+//===- VectorizedAccess.cpp - Which CUDA kernels take neighbours together -===//
 //
 // A thread that takes 16 bytes of an operand at a time has to issue fewer
 // instructions, and more bytes are on their way, than one that takes an
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::emit;
 
-static constexpr int64_t kPacketBytes = 16;
+static constexpr int64_t kVectorBytes = 16;
 /// Half of the threads that a block has.
 static constexpr int64_t kBusyThreads = 128;
 
@@ -30,7 +30,7 @@ static bool isOutput(exec::KernelOp kernel, BlockArgument arg) {
 /// As many elements of the narrowest operand as an access has bytes for; four
 /// at least, eight at most.
 static int neighboursOf(exec::KernelOp kernel) {
-  int64_t narrowest = kPacketBytes;
+  int64_t narrowest = kVectorBytes;
   for (BlockArgument arg : kernel.getBody().getArguments()) {
     exec::Access access = accessOf(kernel, arg);
     if (access != exec::Access::Element && access != exec::Access::Column)
@@ -38,7 +38,7 @@ static int neighboursOf(exec::KernelOp kernel) {
     Type type = cast<MemRefType>(arg.getType()).getElementType();
     narrowest = std::min<int64_t>(narrowest, type.getIntOrFloatBitWidth() / 8);
   }
-  return int(std::clamp<int64_t>(kPacketBytes / narrowest, 4, 8));
+  return int(std::clamp<int64_t>(kVectorBytes / narrowest, 4, 8));
 }
 
 /// True if neither rows nor columns have a meaning: a kernel of elements.
@@ -56,9 +56,9 @@ static bool isFlat(exec::KernelOp kernel) {
   return flat;
 }
 
-/// What a map writes must be there as a whole packet, and nobody but the thread
+/// What a map writes must be there as a whole vector, and nobody but the thread
 /// that wrote an element reads it, which another one may own elsewhere.
-static bool hasPlainOutputs(exec::KernelOp kernel) {
+static bool writesOnlyOwnElements(exec::KernelOp kernel) {
   for (BlockArgument arg : kernel.getBody().getArguments()) {
     if (!isOutput(kernel, arg))
       continue;
@@ -71,21 +71,21 @@ static bool hasPlainOutputs(exec::KernelOp kernel) {
   return true;
 }
 
-Packets emit::packetsOf(exec::KernelOp kernel) {
-  Packets packets;
+VectorizedAccess emit::vectorizedAccessOf(exec::KernelOp kernel) {
+  VectorizedAccess vectorized;
   int neighbours = neighboursOf(kernel);
-  if (!hasPlainOutputs(kernel))
-    return packets;
-  packets.isFlat = isPointwise(kernel) && isFlat(kernel) &&
-                   kernel.getRows() * kernel.getCols() % neighbours == 0;
-  if (packets.isFlat || kernel.getCols() % neighbours == 0)
-    packets.neighbours = neighbours;
+  if (!writesOnlyOwnElements(kernel))
+    return vectorized;
+  vectorized.isFlat = isPointwise(kernel) && isFlat(kernel) &&
+                      kernel.getRows() * kernel.getCols() % neighbours == 0;
+  if (vectorized.isFlat || kernel.getCols() % neighbours == 0)
+    vectorized.neighbours = neighbours;
   // A row stays near the block that reads it twice.
-  packets.hasBlockPerRow =
-      packets.neighbours > 1 && !isPointwise(kernel) &&
+  vectorized.hasBlockPerRow =
+      vectorized.neighbours > 1 && !isPointwise(kernel) &&
       !kernel.getColumnReduction() &&
       int64_t(kernel.getCols()) >= kBusyThreads * neighbours;
-  return packets;
+  return vectorized;
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,7 +105,7 @@ public:
 
   bool isAligned(Value buffer) {
     exec::ByteRange range = exec::resolveRange(buffer);
-    if (range.begin % kPacketBytes != 0)
+    if (range.begin % kVectorBytes != 0)
       return false;
     auto arg = dyn_cast<BlockArgument>(range.root);
     if (!arg)
@@ -128,17 +128,17 @@ private:
 
 } // namespace
 
-llvm::StringMap<Packets> emit::packetsOf(ModuleOp module) {
-  static_assert(exec::kAlignment % kPacketBytes == 0);
-  llvm::StringMap<Packets> packets;
+llvm::StringMap<VectorizedAccess> emit::vectorizedAccessOf(ModuleOp module) {
+  static_assert(exec::kAlignment % kVectorBytes == 0);
+  llvm::StringMap<VectorizedAccess> vectorized;
   for (auto kernel : module.getOps<exec::KernelOp>())
-    packets[kernel.getSymName()] = packetsOf(kernel);
+    vectorized[kernel.getSymName()] = vectorizedAccessOf(kernel);
   Alignment alignment(module);
   module.walk([&](exec::LaunchOp launch) {
     if (!llvm::all_of(launch.getOperands(), [&](Value buffer) {
           return alignment.isAligned(buffer);
         }))
-      packets[launch.getKernel()] = Packets();
+      vectorized[launch.getKernel()] = VectorizedAccess();
   });
-  return packets;
+  return vectorized;
 }

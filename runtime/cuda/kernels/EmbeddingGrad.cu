@@ -143,7 +143,7 @@ __global__ void embeddingGradRows(int64_t rows, int64_t classes, int64_t cols,
     for (int k = 0; k < N; ++k)
       total[k] = total[k] + math::widen(x[k]);
   }
-  gpu::Packet<T, N> sum;
+  gpu::Vector<T, N> sum;
   FSDP_UNROLL
   for (int k = 0; k < N; ++k)
     math::store(&sum[k], total[k]);
@@ -182,7 +182,7 @@ void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
   dispatch(type, "embedding", [&](auto tag) {
     using T = decltype(tag);
     constexpr int kNeighbours = 16 / sizeof(T);
-    if (hasPackets(cols * sizeOf(type), dy, out))
+    if (areWholeVectors(cols * sizeOf(type), dy, out))
       addRows<T, kNeighbours>(c, stream, rows, classes, cols, ids, order, dy,
                               out);
     else

@@ -17,7 +17,7 @@ struct Walk {
 };
 
 /// Elements of 16 bytes.
-using Words = gpu::Packet<uint32_t, 4>;
+using Words = gpu::Vector<uint32_t, 4>;
 
 FSDP_DEVICE void copyElement(const Words *in, Words *out) {
   gpu::store(out->at, gpu::load<4>(in->at));
@@ -46,16 +46,16 @@ __global__ void copyElements(Walk w, const T *in, T *out) {
 template <typename T>
 static void run(Context &c, Stream s, const char *name, const Walk &w, Ptr in,
                 Ptr out) {
-  gpu::startWith(c, s, name, copyElements<T>, gpu::elementsCut(w.elements), w,
+  gpu::startWith(c, s, name, copyElements<T>, gpu::elementsShape(w.elements), w,
                  as<T>(in), as<T>(out));
 }
 
 /// Turns a copy of elements of `width` bytes into one of 16 bytes each, if on
-/// both sides they are neighbours in whole packets.
+/// both sides they are neighbours in whole vectors.
 static bool inWords(Walk &w, int64_t width, Ptr in, Ptr out) {
   const int last = w.rank - 1;
   if (last < 0 || w.in[last] != 1 || w.out[last] != 1 ||
-      !hasPackets(0, in, out))
+      !areWholeVectors(0, in, out))
     return false;
   Walk words = w;
   const int64_t each = int64_t(sizeof(Words)) / width;

@@ -16,21 +16,21 @@ struct RotaryShape {
   float sign;
 };
 
-/// A packet, or for N = 1 single elements, which need not be aligned to more
+/// A vector, or for N = 1 single elements, which need not be aligned to more
 /// than their size.
 template <int N, int Size, typename T>
-FSDP_DEVICE gpu::Packet<T, Size> read(const T *p) {
+FSDP_DEVICE gpu::Vector<T, Size> read(const T *p) {
   if constexpr (N > 1) {
     return gpu::load<Size>(p);
   } else {
-    gpu::Packet<T, Size> x;
+    gpu::Vector<T, Size> x;
     for (int i = 0; i < Size; ++i)
       x[i] = p[i];
     return x;
   }
 }
 template <int N, int Size, typename T>
-FSDP_DEVICE void write(T *p, const gpu::Packet<T, Size> &x) {
+FSDP_DEVICE void write(T *p, const gpu::Vector<T, Size> &x) {
   if constexpr (N > 1)
     gpu::store(p, x);
   else
@@ -62,7 +62,7 @@ __global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
   if (s.halves) {
     const int64_t first = row * s.dim + pair;
     const auto a = read<N, N>(x + first), b = read<N, N>(x + first + half);
-    gpu::Packet<T, N> c, d;
+    gpu::Vector<T, N> c, d;
     FSDP_UNROLL
     for (int i = 0; i < N; ++i)
       rotate(a[i], b[i], angle[2 * i], angle[2 * i + 1] * s.sign, c[i], d[i]);
@@ -72,7 +72,7 @@ __global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
   }
   const int64_t first = row * s.dim + 2 * pair;
   const auto a = read<N, 2 * N>(x + first);
-  gpu::Packet<T, 2 * N> b;
+  gpu::Vector<T, 2 * N> b;
   FSDP_UNROLL
   for (int i = 0; i < N; ++i)
     rotate(a[2 * i], a[2 * i + 1], angle[2 * i], angle[2 * i + 1] * s.sign,
@@ -91,11 +91,11 @@ void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
     using T = decltype(tag);
     auto launch = [&](auto kernel, int pairs) {
       const int64_t threads = rows * (headDim / 2 / pairs);
-      gpu::startWith(c, stream, "rotary", kernel, gpu::packetsCut(threads, 1),
+      gpu::startWith(c, stream, "rotary", kernel, gpu::vectorsShape(threads, 1),
                      rows, shape, as<T>(x), as<float>(table), as<T>(y));
     };
     constexpr int kPairs = 16 / sizeof(T);
-    if (hasPackets(headDim / 2 * int64_t(sizeof(T)), x, table, y))
+    if (areWholeVectors(headDim / 2 * int64_t(sizeof(T)), x, table, y))
       launch(rotaryPairs<T, kPairs>, kPairs);
     else
       launch(rotaryPairs<T, 1>, 1);
@@ -115,7 +115,7 @@ __global__ void embeddingRows(int64_t rows, int64_t classes, int64_t cols,
                               unsigned *flags) {
   gpu::packets<N>(rows, cols, [&](int64_t row, int64_t col) {
     const int64_t id = ids[row];
-    gpu::Packet<T, N> x = {};
+    gpu::Vector<T, N> x = {};
     if (inRange(id, classes, kTokenOutOfRange, flags))
       x = gpu::load<N>(table + id * cols + col);
     gpu::store(out + row * cols + col, x);
@@ -131,12 +131,12 @@ void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
     using T = decltype(tag);
     auto launch = [&](auto kernel, int columns) {
       gpu::startWith(c, stream, "embedding", kernel,
-                     gpu::packetsCut(rows * cols, columns), rows, classes, cols,
-                     as<int32_t>(ids), as<T>(table), as<T>(out),
+                     gpu::vectorsShape(rows * cols, columns), rows, classes,
+                     cols, as<int32_t>(ids), as<T>(table), as<T>(out),
                      dataErrorFlags(c));
     };
     constexpr int kColumns = 16 / sizeof(T);
-    if (hasPackets(cols * sizeOf(type), table, out))
+    if (areWholeVectors(cols * sizeOf(type), table, out))
       launch(embeddingRows<T, kColumns>, kColumns);
     else
       launch(embeddingRows<T, 1>, 1);
@@ -162,7 +162,7 @@ FSDP_DEVICE bool isLabel(int32_t target, int64_t ignoreIndex, int64_t classes,
 template <typename T> constexpr int kLogits = 16 / sizeof(T);
 template <typename T> constexpr int kLogitsOfBlock = kLogits<T> * gpu::kThreads;
 
-/// body(Count, first column) for this thread's columns of a row, packets of
+/// body(Count, first column) for this thread's columns of a row, vectors of
 /// them if the row is `aligned`.
 template <int N, typename Body>
 FSDP_DEVICE void columnsOfBlock(int64_t cols, bool aligned, const Body &body) {
@@ -196,7 +196,7 @@ __global__ void crossEntropyRows(int64_t rows, int64_t classes,
                                  float *lse, unsigned *flags) {
   const int64_t row = blockIdx.x;
   const T *x = logits + row * classes;
-  const bool aligned = gpu::holdPackets(x);
+  const bool aligned = gpu::areVectorAligned(x);
   float mine = math::MaxRows::start;
   columnsOfBlock<kLogits<T>>(classes, aligned, [&](auto count, int64_t j) {
     const auto some = gpu::load<count.value>(x + j);
@@ -245,10 +245,10 @@ crossEntropyGradRows(int64_t rows, int64_t classes, int64_t ignoreIndex,
       isLabel(target, ignoreIndex, classes, threadIdx.x == 0, flags);
   const T *x = logits + row * classes;
   T *to = out + row * classes;
-  const bool aligned = gpu::holdPackets(x, to);
+  const bool aligned = gpu::areVectorAligned(x, to);
   columnsOfBlock<kLogits<T>>(classes, aligned, [&](auto count, int64_t j) {
     const auto some = gpu::load<count.value>(x + j);
-    gpu::Packet<T, count.value> gradient;
+    gpu::Vector<T, count.value> gradient;
     FSDP_UNROLL
     for (int i = 0; i < count.value; ++i) {
       const float p = math::exp(math::widen(some[i]) - total);
@@ -304,11 +304,11 @@ void fsdp::rt::countLabels(Context &c, Stream stream, int64_t rows,
   fillZero(c, stream, counts, parts * int64_t(sizeof(int64_t)));
   int64_t each = rows / parts;
   // The threads of a block wait for each other.
-  gpu::Cut cut = gpu::elementsCut(each);
-  cut.independent = false;
-  // A rank counts one part, its own; more of them only where nothing is cut.
+  gpu::LaunchShape shape = gpu::elementsShape(each);
+  shape.independent = false;
+  // A rank counts one part, its own; more of them only where nothing is split.
   for (int64_t part = 0; part < parts; ++part)
-    gpu::startWith(c, stream, "count_labels", labelsOfBlock, cut, each,
+    gpu::startWith(c, stream, "count_labels", labelsOfBlock, shape, each,
                    ignoreIndex, as<int32_t>(targets) + part * each,
                    as<unsigned long long>(counts) + part);
 }

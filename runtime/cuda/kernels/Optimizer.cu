@@ -1,7 +1,7 @@
 //===- Optimizer.cu - Casts, exact gradient norm, clipping, AdamW ---------===//
 //
 // Several tensors in one launch. Every operation is element-wise or an exact
-// integer reduction, so the cut into blocks changes no bit.
+// integer reduction, so the split into blocks changes no bit.
 //
 //===----------------------------------------------------------------------===//
 // First: it makes math functions run on a GPU.
@@ -26,12 +26,12 @@ template <int Lists> struct Tensors {
 };
 
 /// Floats that a thread takes at a time.
-constexpr int kPacket = 4;
+constexpr int kVector = 4;
 
 /// Calls body(Count, tensor, first element) for the elements of this thread:
-/// packets, and single ones at the end of a tensor or where one of its lists
+/// vectors, and single ones at the end of a tensor or where one of its lists
 /// begins within 16 bytes.
-template <int N = kPacket, int Lists, typename Body>
+template <int N = kVector, int Lists, typename Body>
 FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
   int tensor = 0;
   while (int64_t(blockIdx.x) >= t.firstBlock[tensor + 1])
@@ -42,7 +42,7 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
   const int64_t end = begin + (left < kElements ? left : kElements);
   bool aligned = true;
   for (int l = 0; l < Lists; ++l)
-    aligned &= gpu::holdPackets(t.data[l][tensor]);
+    aligned &= gpu::areVectorAligned(t.data[l][tensor]);
   const int64_t whole = aligned ? end - (end - begin) % N : begin;
   for (int64_t i = begin + threadIdx.x * N; i < whole; i += gpu::kThreads * N)
     body(gpu::Count<N>(), tensor, i);
@@ -52,7 +52,7 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
 
 } // namespace fsdp::rt::device
 
-/// Calls launch(tensors, cut) for as many tensors at a time as fit.
+/// Calls launch(tensors, shape) for as many tensors at a time as fit.
 template <int Lists, typename Launch>
 static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
                        const Launch &launch) {
@@ -69,7 +69,7 @@ static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
     }
     int64_t blocks = t.firstBlock[t.count];
     if (blocks > 0)
-      launch(t, gpu::Cut{blocks, gpu::kThreads, 1, false});
+      launch(t, gpu::LaunchShape{blocks, gpu::kThreads, 1, false});
   }
 }
 
@@ -83,7 +83,7 @@ namespace fsdp::rt::device {
 __global__ void narrowElements(Tensors<2> t) {
   forElements<8>(t, [&](auto count, int tensor, int64_t first) {
     const auto wide = gpu::load<count.value>(t.data[0][tensor] + first);
-    gpu::Packet<BF16, count.value> narrow;
+    gpu::Vector<BF16, count.value> narrow;
     FSDP_UNROLL
     for (int i = 0; i < count.value; ++i)
       math::store(&narrow[i], wide[i]);
@@ -97,8 +97,8 @@ void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptrs out) {
   ObservedCall call(c);
   forTensors<2>(counts, {in, out},
-                [&](const Tensors<2> &t, const gpu::Cut &cut) {
-                  gpu::startWith(c, stream, "narrow", narrowElements, cut, t);
+                [&](const Tensors<2> &t, const gpu::LaunchShape &shape) {
+                  gpu::startWith(c, stream, "narrow", narrowElements, shape, t);
                 });
 }
 
@@ -136,9 +136,11 @@ void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptr out) {
   ObservedCall call(c);
   fillZero(c, stream, out, sizeof(float));
-  forTensors<1>(counts, {in}, [&](const Tensors<1> &t, const gpu::Cut &cut) {
-    gpu::startWith(c, stream, "abs_max", absMaxBits, cut, t, as<unsigned>(out));
-  });
+  forTensors<1>(counts, {in},
+                [&](const Tensors<1> &t, const gpu::LaunchShape &shape) {
+                  gpu::startWith(c, stream, "abs_max", absMaxBits, shape, t,
+                                 as<unsigned>(out));
+                });
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,10 +212,11 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
                           Ptr max, Ptrs in, Ptr out) {
   ObservedCall call(c);
   fillZero(c, stream, out, 2 * sizeof(int64_t));
-  forTensors<1>(counts, {in}, [&](const Tensors<1> &t, const gpu::Cut &cut) {
-    gpu::startWith(c, stream, "sum_squares", squareDigits, cut, t,
-                   as<float>(max), as<unsigned long long>(out));
-  });
+  forTensors<1>(
+      counts, {in}, [&](const Tensors<1> &t, const gpu::LaunchShape &shape) {
+        gpu::startWith(c, stream, "sum_squares", squareDigits, shape, t,
+                       as<float>(max), as<unsigned long long>(out));
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -297,8 +300,8 @@ void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
                      Ptr coefficient) {
   ObservedCall call(c);
   forTensors<4>(counts, {parameters, firstMoments, secondMoments, gradients},
-                [&](const Tensors<4> &t, const gpu::Cut &cut) {
-                  gpu::startWith(c, stream, "adamw", adamwStep, cut, t, d,
+                [&](const Tensors<4> &t, const gpu::LaunchShape &shape) {
+                  gpu::startWith(c, stream, "adamw", adamwStep, shape, t, d,
                                  as<float>(lr), as<int32_t>(step),
                                  as<float>(coefficient));
                 });

@@ -122,11 +122,11 @@ template <typename In> constexpr int kNeighbours = 16 / sizeof(In);
 /// time, where every piece begins as it must.
 template <int N, typename In, typename Acc, typename Sum>
 FSDP_DEVICE void reduceElements(const Pieces &p, Acc *out, const Sum &sum) {
-  const bool aligned =
-      gpu::holdPackets(p.own, p.others, out) && p.slot % kNeighbours<In> == 0;
+  const bool aligned = gpu::areVectorAligned(p.own, p.others, out) &&
+                       p.slot % kNeighbours<In> == 0;
   gpu::neighbours<N>(p.count, aligned, [&](auto n, int64_t first) {
     const auto sums = sum(n, first);
-    gpu::Packet<Acc, n.value> result;
+    gpu::Vector<Acc, n.value> result;
     FSDP_UNROLL
     for (int i = 0; i < n.value; ++i)
       result[i] = sums.at[i];
@@ -190,7 +190,7 @@ static void reduce(Context &c, Stream stream, const Pieces &pieces,
                    Ptr result) {
   auto launch = [&](auto kernel, int neighbours = kNeighbours<In>) {
     gpu::startWith(c, stream, "reduce", kernel,
-                   gpu::packetsCut(pieces.count, neighbours), pieces,
+                   gpu::vectorsShape(pieces.count, neighbours), pieces,
                    as<Acc>(result));
   };
   // Gradients are sums in f32. Maxima and counts are of single numbers.

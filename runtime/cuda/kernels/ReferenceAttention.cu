@@ -50,7 +50,7 @@ void fsdp::rt::referenceAttention(Context &c, Stream stream,
     t.result = as<T>(out);
     t.lse = as<float>(lse);
     gpu::startWith(c, stream, "attention", device::referenceAttention<T>,
-                   gpu::rowsCut(d.batch * d.qLen * d.heads), shapeOf(d), t);
+                   gpu::rowsShape(d.batch * d.qLen * d.heads), shapeOf(d), t);
   });
 }
 
@@ -71,9 +71,10 @@ void fsdp::rt::referenceAttentionGrad(Context &c, Stream stream,
                             as<T>(dk),
                             as<T>(dv)};
     gpu::startWith(c, stream, "attention_grad", device::referenceQueryGrad<T>,
-                   gpu::rowsCut(d.batch * d.qLen * d.heads), shapeOf(d), t);
+                   gpu::rowsShape(d.batch * d.qLen * d.heads), shapeOf(d), t);
     // These read what the queries have left.
     gpu::startWith(c, stream, "attention_grad", device::referenceKeyGrad<T>,
-                   gpu::rowsCut(d.batch * d.kvLen * d.kvHeads), shapeOf(d), t);
+                   gpu::rowsShape(d.batch * d.kvLen * d.kvHeads), shapeOf(d),
+                   t);
   });
 }

@@ -1,4 +1,4 @@
-// Boxes of tensors that are copied into others, by packets of 16 bytes and,
+// Boxes of tensors that are copied into others, by vectors of 16 bytes and,
 // where sizes or places are no multiples of it, by elements.
 nn.parameter @wide : tensor<6x40xf32> init #nn.normal<std = 1.0>
 nn.parameter @deep : tensor<3x5x14xf32> init #nn.normal<std = 1.0>

@@ -1,7 +1,7 @@
 //===- CudaKernelsTest.cpp - The CUDA runtime's kernels on the host -------===//
 //
 // Executed by the shim, against the CPU's kernels, to the bit: sizes that are
-// and are not whole packets, and operands that begin anywhere. The shim ends
+// and are not whole vectors, and operands that begin anywhere. The shim ends
 // the test at an access that is not aligned, and words around every result
 // show one that goes too far.
 //
@@ -100,7 +100,7 @@ DType typeOf(BF16) { return DType::BF16; }
 
 } // namespace
 
-/// Heads of whole packets of pairs, and of fewer.
+/// Heads of whole vectors of pairs, and of fewer.
 TEST(CudaKernels, RotaryHasTheBitsOfTheCpu) {
   constexpr int64_t batch = 2, sequence = 5, heads = 3;
   forOperands([&](auto tag, int64_t shift) {
@@ -185,7 +185,7 @@ TEST(CudaKernels, EmbeddingAndItsGradientHaveTheBitsOfTheCpu) {
   });
 }
 
-/// Rows shorter than a packet, of several parts of a block, and of odd ends.
+/// Rows shorter than a vector, of several parts of a block, and of odd ends.
 TEST(CudaKernels, CrossEntropyHasTheBitsOfTheCpu) {
   constexpr int64_t rows = 5, ignored = -100;
   forOperands([&](auto tag, int64_t shift) {
@@ -245,7 +245,7 @@ TEST(CudaKernels, CrossEntropyKeepsANaN) {
 
 /// Several tensors: of one block and of more, with odd ends, and one of whose
 /// lists begins within 16 bytes.
-/// More tensors than one launch has room for, whole packets and not, and lists
+/// More tensors than one launch has room for, whole vectors and not, and lists
 /// that begin within 16 bytes.
 TEST(CudaKernels, NarrowHasTheBitsOfTheCpu) {
   for (auto [from, to] : {std::pair(0, 0), {1, 0}, {0, 1}}) {
@@ -324,7 +324,7 @@ TEST(CudaKernels, OptimizerHasTheBitsOfTheCpu) {
   }
 }
 
-/// Boxes of whole packets and of single elements, from and to places that are
+/// Boxes of whole vectors and of single elements, from and to places that are
 /// and are not multiples of 16 bytes; transposes that keep neighbours and that
 /// do not.
 TEST(CudaKernels, CopiesMoveEveryElement) {

@@ -60,7 +60,7 @@ TEST(CudaShim, RowReductionHasTheBitsOfTheCpu) {
     std::vector<float> ones(x.size(), 1.0f), out(rows), wanted(rows);
     kernels().rowDotF32(rows, cols, x.data(), ones.data(), cols, wanted.data());
     gpu::startWith(noContext(), Stream::Compute, "sum", sumOfRows,
-                   gpu::rowsCut(rows), rows, cols, x.data(), out.data());
+                   gpu::rowsShape(rows), rows, cols, x.data(), out.data());
     EXPECT_EQ(out, wanted) << cols << " columns";
   }
 }
@@ -95,15 +95,15 @@ TEST(CudaShim, ColumnReductionAddsBlocksOf32RowsInOrder) {
 }
 
 template <int N>
-static __global__ void sumOfPackets(int64_t rows, int64_t cols, const float *x,
+static __global__ void sumOfVectors(int64_t rows, int64_t cols, const float *x,
                                     float *out) {
   math::sumRows<N>(rows, cols, out, [&](int64_t row, int64_t left) {
     return gpu::load<N>(x + row * cols + left);
   });
 }
 
-/// The same sums by packets of columns, whatever the number of blocks of rows.
-template <int N> static void comparePackets(int64_t rows, int64_t cols) {
+/// The same sums by vectors of columns, whatever the number of blocks of rows.
+template <int N> static void compareVectors(int64_t rows, int64_t cols) {
   auto x = randomFloats(size_t(rows * cols), unsigned(rows));
   std::vector<float> out(size_t(cols) + 1, 7.0f),
       wanted(size_t(cols) + 1, 7.0f);
@@ -111,17 +111,17 @@ template <int N> static void comparePackets(int64_t rows, int64_t cols) {
                  {gpu::blocksOf(cols, gpu::kColumns), gpu::kColumns,
                   gpu::kRowGroups, false},
                  rows, cols, x.data(), wanted.data());
-  gpu::startWith(noContext(), Stream::Compute, "packets", sumOfPackets<N>,
-                 gpu::columnPacketsCut(rows, cols, N), rows, cols, x.data(),
+  gpu::startWith(noContext(), Stream::Compute, "vectors", sumOfVectors<N>,
+                 gpu::columnVectorsShape(rows, cols, N), rows, cols, x.data(),
                  out.data());
   EXPECT_EQ(out, wanted) << rows << " x " << cols;
 }
 
-TEST(CudaShim, ColumnReductionByPacketsHasTheSameBits) {
+TEST(CudaShim, ColumnReductionByVectorsHasTheSameBits) {
   for (int64_t rows : {1, 32, 300, 4096, 4500}) {
-    comparePackets<4>(rows, 4);
-    comparePackets<4>(rows, 36);
-    comparePackets<8>(rows, 40);
+    compareVectors<4>(rows, 4);
+    compareVectors<4>(rows, 36);
+    compareVectors<8>(rows, 40);
   }
 }
 
@@ -213,7 +213,7 @@ static void compareSums(const RankTree &tree, int me, int64_t count,
 }
 
 /// The sum over ranks is the CPU's tree for any mesh, wherever the own piece
-/// stands, in whole packets, with some elements behind them, and where pieces
+/// stands, in whole vectors, with some elements behind them, and where pieces
 /// begin anywhere.
 TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
   std::vector<RankTree> trees = test::someRankTrees();
