@@ -65,7 +65,7 @@ inline constexpr llvm::StringLiteral kStepsAttr = "exec.steps";
 /// address of the op that it is lowered from. Of an exec.call: an array of that
 /// for each work of its function, in order, because calls share the function.
 /// Nothing depends on it but what people are told.
-inline constexpr llvm::StringLiteral kMakesAttr = "exec.makes";
+inline constexpr llvm::StringLiteral kProducesAttr = "exec.makes";
 
 } // namespace fsdp::exec
 
@@ -111,11 +111,11 @@ Stream streamOf(mlir::Operation *op);
 /// Buffers a work op reads / writes. Workspaces count as written.
 llvm::SmallVector<mlir::Value> readsOf(mlir::Operation *op);
 llvm::SmallVector<mlir::Value> writesOf(mlir::Operation *op);
-/// What the outputs of a work op are values of: its kMakesAttr, or a string of
-/// its module and its own name.
-mlir::Attribute makesOf(mlir::Operation *op);
+/// What the outputs of a work op are values of: its kProducesAttr, or a string
+/// of its module and its own name.
+mlir::Attribute producedBy(mlir::Operation *op);
 /// Sets it; `names` has one entry per output, and null where nothing is known.
-void setMakes(mlir::Operation *op, llvm::ArrayRef<mlir::StringAttr> names);
+void setProduced(mlir::Operation *op, llvm::ArrayRef<mlir::StringAttr> names);
 /// The last of `writesOf`: scratch, whose content is undefined afterwards.
 llvm::SmallVector<mlir::Value> workspacesOf(mlir::Operation *op);
 

@@ -1,4 +1,4 @@
-//===- ExecDialect.cpp - Registration, printing and folding of exec ------===//
+//===- ExecDialect.cpp - Registration, printing and folding of exec -------===//
 #include "dialects/Exec/Exec.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,7 +33,7 @@ void ExecDialect::initialize() {
       >();
 }
 
-/// kMakesAttr of work with so many outputs.
+/// kProducesAttr of work with so many outputs.
 static bool areNames(Attribute value, size_t outputs) {
   auto list = dyn_cast<ArrayAttr>(value);
   return isa<StringAttr>(value) ||
@@ -41,19 +41,19 @@ static bool areNames(Attribute value, size_t outputs) {
           llvm::all_of(list, llvm::IsaPred<StringAttr>));
 }
 
-static LogicalResult verifyMakes(Operation *op, Attribute value) {
+static LogicalResult verifyProduces(Operation *op, Attribute value) {
   if (isa<CallOp>(op)) {
     if (isa<ArrayAttr>(value))
       return success();
     return op->emitOpError("needs '")
-           << kMakesAttr << "' to be an array with an entry per work of the "
+           << kProducesAttr << "' to be an array with an entry per work of the "
            << "function";
   }
   auto work = dyn_cast<WorkOpInterface>(op);
   if (work && areNames(value, work.getOutputs().size()))
     return success();
   return op->emitOpError("needs '")
-         << kMakesAttr << "' to be a string, or an array of one per output, "
+         << kProducesAttr << "' to be a string, or an array of one per output, "
          << "on work";
 }
 
@@ -99,8 +99,8 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs '") << name << "' to be " << what;
   };
-  if (name == kMakesAttr)
-    return verifyMakes(op, value);
+  if (name == kProducesAttr)
+    return verifyProduces(op, value);
   if (name == kTargetAttr)
     return need(isa<ModuleOp>(op) && isa<StringAttr>(value),
                 "a string on the module");

@@ -414,7 +414,7 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
   let workspaceBytes = "one per input";
   let workspaceIsList = true;
   let inPlaceInput = [{
-    if (dist::isReduction(getKind()) && !dist::layoutOf(getKind()).cuts && output < getOutputs().size())
+    if (dist::isReduction(getKind()) && !dist::layoutOf(getKind()).splits && output < getOutputs().size())
       return output;
     return ::std::nullopt;
   }];

@@ -52,9 +52,9 @@ SmallVector<Value> workspacesOf(Operation *op) {
   return llvm::to_vector(cast<WorkOpInterface>(op).getWorkspaces());
 }
 
-Attribute makesOf(Operation *op) {
-  if (Attribute makes = op->getAttr(kMakesAttr))
-    return makes;
+Attribute producedBy(Operation *op) {
+  if (Attribute produced = op->getAttr(kProducesAttr))
+    return produced;
   auto launch = dyn_cast<LaunchOp>(op);
   StringRef work = launch ? launch.getKernel() : op->getName().stripDialect();
   StringRef module = nn::modulePathOf(op);
@@ -62,13 +62,13 @@ Attribute makesOf(Operation *op) {
                          module.empty() ? work : module + " " + work);
 }
 
-void setMakes(Operation *op, ArrayRef<StringAttr> names) {
+void setProduced(Operation *op, ArrayRef<StringAttr> names) {
   if (names.empty() || llvm::is_contained(names, StringAttr()))
     return;
   if (llvm::all_equal(names))
-    return op->setAttr(kMakesAttr, names.front());
+    return op->setAttr(kProducesAttr, names.front());
   SmallVector<Attribute> all(names.begin(), names.end());
-  op->setAttr(kMakesAttr, ArrayAttr::get(op->getContext(), all));
+  op->setAttr(kProducesAttr, ArrayAttr::get(op->getContext(), all));
 }
 
 SmallVector<std::pair<StringAttr, SmallVector<StepAction>>>

@@ -302,7 +302,7 @@ LogicalResult CollectiveOp::verify() {
 static bool shapesAgree(dist::CollectiveKind kind, int64_t ranks,
                         MemRefType input, MemRefType output) {
   dist::CollectiveLayout layout = dist::layoutOf(kind);
-  if (layout.cuts) {
+  if (layout.splits) {
     MemRefType part = partOf(input, ranks);
     return part && part.getShape() == output.getShape();
   }

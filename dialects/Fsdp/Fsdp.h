@@ -79,15 +79,15 @@ namespace fsdp::dist {
 /// order. Whoever lowers, computes, classifies or emits a collective asks this.
 struct CollectiveLayout {
   bool combines; ///< adds up those of all ranks, or takes the maximum
-  bool joins;    ///< puts those of all ranks behind each other
-  bool cuts;     ///< leaves each rank its part
+  bool joins;    ///< concatenates those of all ranks
+  bool splits;   ///< leaves each rank its part
 };
 CollectiveLayout layoutOf(CollectiveKind kind);
 
 /// Every rank gets what all ranks have.
 inline bool isGather(CollectiveKind kind) {
   CollectiveLayout layout = layoutOf(kind);
-  return layout.joins && !layout.cuts;
+  return layout.joins && !layout.splits;
 }
 inline bool isReduction(CollectiveKind kind) { return layoutOf(kind).combines; }
 

@@ -27,13 +27,13 @@ static int64_t bytesToOthers(TypeRange tensors, int64_t ranks) {
 CollectiveLayout fsdp::dist::layoutOf(CollectiveKind kind) {
   switch (kind) {
   case CollectiveKind::AllGather:
-    return {/*combines=*/false, /*joins=*/true, /*cuts=*/false};
+    return {/*combines=*/false, /*joins=*/true, /*splits=*/false};
   case CollectiveKind::ReduceScatter:
-    return {/*combines=*/true, /*joins=*/false, /*cuts=*/true};
+    return {/*combines=*/true, /*joins=*/false, /*splits=*/true};
   case CollectiveKind::AllReduce:
-    return {/*combines=*/true, /*joins=*/false, /*cuts=*/false};
+    return {/*combines=*/true, /*joins=*/false, /*splits=*/false};
   case CollectiveKind::AllToAll:
-    return {/*combines=*/false, /*joins=*/true, /*cuts=*/true};
+    return {/*combines=*/false, /*joins=*/true, /*splits=*/true};
   }
   llvm_unreachable("a collective");
 }
@@ -44,9 +44,9 @@ int64_t fsdp::dist::wireBytesOf(CollectiveKind kind, TypeRange operands,
                                 TypeRange results, int64_t ranks) {
   CollectiveLayout layout = layoutOf(kind);
   CheckedSize bytes = 0;
-  if (layout.combines || layout.cuts)
+  if (layout.combines || layout.splits)
     bytes += bytesToOthers(operands, ranks);
-  if (!layout.cuts)
+  if (!layout.splits)
     bytes += bytesToOthers(results, ranks);
   return bytes.saturated();
 }

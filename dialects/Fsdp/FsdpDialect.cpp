@@ -46,7 +46,7 @@ static RankedTensorType declaredType(Operation *op) {
               : RankedTensorType();
 }
 
-/// fsdp.placement on a declaration: where it rests.
+/// fsdp.placement on a declaration: where it is stored.
 static LogicalResult verifyDeclared(Operation *op, Attribute attribute) {
   if (!isa<nn::ParameterOp, nn::BufferOp>(op))
     return op->emitOpError("may not have '")

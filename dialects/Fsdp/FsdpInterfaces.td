@@ -21,7 +21,7 @@ def Fsdp_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
       behind the result's size is dropped; none if they are not.
     }], "::std::optional<int64_t>", "getJoinedDim", (ins)>,
     InterfaceMethod<"The dimension of which each rank keeps its part; none if it keeps all.",
-      "::std::optional<int64_t>", "getCutDim", (ins)>,
+      "::std::optional<int64_t>", "getSplitDim", (ins)>,
     InterfaceMethod<"Name of the mesh.",
       "::mlir::FlatSymbolRefAttr", "getMeshAttr", (ins)>,
     InterfaceMethod<"Whose ranks take part.", "::mlir::ArrayAttr", "getAxes", (ins)>,

@@ -128,7 +128,7 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
 class Fsdp_CollectiveOp<string mnemonic, string kind, string reduction, string joined, string cut>
     : Fsdp_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
         DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface,
-            ["getCollectiveKind", "getReduction", "getJoinedDim", "getCutDim"]>,
+            ["getCollectiveKind", "getReduction", "getJoinedDim", "getSplitDim"]>,
         DeclareOpInterfaceMethods<Fsdp_InFlightOpInterface>]> {
   /// What people read of the op, before its layout.
   string prose = ?;
@@ -147,7 +147,7 @@ class Fsdp_CollectiveOp<string mnemonic, string kind, string reduction, string j
     ::std::optional<int64_t> $cppClass::getJoinedDim() {
       return }] # !if(!eq(joined, ""), none, NN_Get<joined>.call) # [{;
     }
-    ::std::optional<int64_t> $cppClass::getCutDim() {
+    ::std::optional<int64_t> $cppClass::getSplitDim() {
       return }] # !if(!eq(cut, ""), none, NN_Get<cut>.call) # [{;
     }
     ::fsdp::dist::StreamRole $cppClass::getStreamRole() {

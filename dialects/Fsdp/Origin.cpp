@@ -29,10 +29,10 @@ StringRef fsdp::dist::stringifyPhase(Phase phase) {
   llvm_unreachable("unknown phase");
 }
 
-Phase fsdp::dist::phaseOf(StringRef path, bool behindSeed) {
+Phase fsdp::dist::phaseOf(StringRef path, bool afterSeed) {
   if (nn::firstComponent(path) == nn::kOptimizerModule)
     return Phase::Update;
-  return behindSeed ? Phase::Backward : Phase::Forward;
+  return afterSeed ? Phase::Backward : Phase::Forward;
 }
 
 //===----------------------------------------------------------------------===//

@@ -35,7 +35,7 @@ enum class Phase {
 llvm::StringRef stringifyPhase(Phase phase);
 
 /// The phase of an op of module `path`.
-Phase phaseOf(llvm::StringRef path, bool behindSeed);
+Phase phaseOf(llvm::StringRef path, bool afterSeed);
 
 /// Does not own its texts.
 struct Origin {

@@ -190,12 +190,12 @@ private:
     return now.dimOf(axis) < 0 && !now.isPartial(axis);
   }
 
-  /// True if the next stage of `d` is its storage, which is cut at once.
+  /// True if the next stage of `d` is its storage, which is sharded at once.
   bool isStorage(int64_t d) const {
     return now.dims[d].compute.size() == to.dims[d].compute.size();
   }
 
-  void cut(int64_t d, ArrayRef<AxisRefAttr> axes) {
+  void shardDim(int64_t d, ArrayRef<AxisRefAttr> axes) {
     Placement::Dim &dim = now.dims[d];
     llvm::append_range(isStorage(d) ? dim.storage : dim.compute, axes);
   }
@@ -214,14 +214,15 @@ private:
   bool shard() {
     for (int64_t d = 0, e = now.dims.size(); d < e; ++d) {
       AxisList axes = missing(d);
-      // Storage is cut whole, computation as far as it goes.
+      // Storage is sharded over all axes or none, computation as far as it
+      // goes.
       auto *end = llvm::find_if(axes, [&](auto a) { return !isFree(a); });
       if (isStorage(d) ? end != axes.end() : end == axes.begin())
         continue;
       axes.erase(end, axes.end());
       if (axes.empty())
         continue;
-      cut(d, axes);
+      shardDim(d, axes);
       push(/*kind=*/std::nullopt, axes, -1, d);
       return true;
     }
@@ -241,7 +242,7 @@ private:
       if (size_t count = scattered(missing(d), sums, isStorage(d))) {
         AxisList axes = llvm::to_vector<2>(ArrayRef(sums).take_back(count));
         resolve(axes);
-        cut(d, axes);
+        shardDim(d, axes);
         push(CollectiveKind::ReduceScatter, axes, -1, d);
         return true;
       }
@@ -257,10 +258,10 @@ private:
 
   /// How many of the first of `axes` are the last of `sums`.
   static size_t scattered(ArrayRef<AxisRefAttr> axes,
-                          ArrayRef<AxisRefAttr> sums, bool whole) {
+                          ArrayRef<AxisRefAttr> sums, bool needsAll) {
     for (size_t n = std::min(axes.size(), sums.size()); n > 0; --n)
       if (axes.take_front(n) == sums.take_back(n))
-        return whole && n != axes.size() ? 0 : n;
+        return needsAll && n != axes.size() ? 0 : n;
     return 0;
   }
 
@@ -347,9 +348,9 @@ SmallVector<Move> fsdp::dist::movesBetween(const Placement &from,
 static int64_t timesReceived(CollectiveKind kind, int64_t ranks) {
   CollectiveLayout layout = layoutOf(kind);
   // An exchange is a gather, of which each rank keeps its part.
-  if (layout.joins && layout.cuts)
+  if (layout.joins && layout.splits)
     return ranks;
-  return layout.combines && !layout.cuts ? 2 : 1;
+  return layout.combines && !layout.splits ? 2 : 1;
 }
 
 int64_t fsdp::dist::bytesOf(ArrayRef<Move> moves, const Placement &from,

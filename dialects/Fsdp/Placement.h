@@ -43,7 +43,7 @@ struct Placement {
   bool operator==(const Placement &other) const;
   bool operator!=(const Placement &other) const { return !(*this == other); }
 
-  /// Where a tensor that rests here is computed with.
+  /// Where a tensor that is stored here is computed with.
   Placement withoutStorage() const;
 
   /// The dimension that `axis` shards; -1 if none.

@@ -9,20 +9,23 @@ using namespace fsdp::dist;
 // One op
 //===----------------------------------------------------------------------===//
 
-int64_t CutRule::partsOf(unsigned factor) const {
+int64_t FactorSharding::partsOf(unsigned factor) const {
   MeshOp grid = mesh; // An op's methods are not const.
-  return grid.sizeOf(cuts[factor]);
+  return grid.sizeOf(axesByFactor[factor]);
 }
 
-int64_t CutRule::factorOf(ArrayRef<unsigned> dim) const {
+int64_t FactorSharding::factorOf(ArrayRef<unsigned> dim) const {
   for (unsigned factor : dim)
     if (rule.factors[factor].size != partsOf(factor))
-      return rule.factors[factor].whole ? -1 : static_cast<int64_t>(factor);
+      return rule.factors[factor].needsReplication
+                 ? -1
+                 : static_cast<int64_t>(factor);
   return -1;
 }
 
-std::optional<CutRule::Shares>
-CutRule::sharesOf(ArrayRef<unsigned> dim, ArrayRef<AxisRefAttr> axes) const {
+std::optional<FactorSharding::Shares>
+FactorSharding::sharesOf(ArrayRef<unsigned> dim,
+                         ArrayRef<AxisRefAttr> axes) const {
   MeshOp grid = mesh;
   Shares shares;
   for (unsigned factor : dim) {
@@ -31,7 +34,7 @@ CutRule::sharesOf(ArrayRef<unsigned> dim, ArrayRef<AxisRefAttr> axes) const {
       continue;
     AxisList own;
     int64_t parts = 1;
-    for (; !axes.empty() && !loop.whole; axes = axes.drop_front()) {
+    for (; !axes.empty() && !loop.needsReplication; axes = axes.drop_front()) {
       int64_t size = grid.sizeOf(axes[0]);
       bool isLeft = size == 1 || parts < loop.size;
       if (!isLeft || loop.size % (parts * size) != 0)
@@ -41,16 +44,16 @@ CutRule::sharesOf(ArrayRef<unsigned> dim, ArrayRef<AxisRefAttr> axes) const {
     }
     shares.push_back({factor, std::move(own)});
     if (parts != loop.size)
-      break; // What is inside is not cut.
+      break; // What is inside is not sharded.
   }
   return axes.empty() ? std::optional(std::move(shares)) : std::nullopt;
 }
 
-bool CutRule::canCut(unsigned factor, AxisRefAttr axis) const {
+bool FactorSharding::canShard(unsigned factor, AxisRefAttr axis) const {
   const nn::ShardingFactor &loop = rule.factors[factor];
   MeshOp grid = mesh; // An op's methods are not const.
   int64_t parts = partsOf(factor) * grid.sizeOf(axis);
-  if (loop.whole || parts == 0 || loop.size % parts != 0)
+  if (loop.needsReplication || parts == 0 || loop.size % parts != 0)
     return false;
   auto has = [&](ArrayRef<unsigned> dim) {
     return llvm::is_contained(dim, factor);
@@ -73,32 +76,34 @@ bool CutRule::canCut(unsigned factor, AxisRefAttr axis) const {
          });
 }
 
-void CutRule::pass(AxisRefAttr axis, CollectiveReduce kind) {
+void FactorSharding::pass(AxisRefAttr axis, CollectiveReduce kind) {
   passed.push_back(axis);
   passedKind = kind;
 }
 
-Placement CutRule::dims(const nn::ShardingRule::Dims &dims) const {
+Placement FactorSharding::dims(const nn::ShardingRule::Dims &dims) const {
   Placement placement(dims.size());
   for (auto [i, dim] : llvm::enumerate(dims))
     for (unsigned factor : dim)
-      llvm::append_range(placement.dims[i].compute, cuts[factor]);
+      llvm::append_range(placement.dims[i].compute, axesByFactor[factor]);
   placement.partial = passed;
   placement.kind = passedKind;
   return placement;
 }
 
-Placement CutRule::operand(unsigned i) const { return dims(rule.operands[i]); }
+Placement FactorSharding::operand(unsigned i) const {
+  return dims(rule.operands[i]);
+}
 
-Placement CutRule::result(unsigned i) const {
+Placement FactorSharding::result(unsigned i) const {
   Placement placement = dims(rule.results[i]);
-  for (unsigned factor = 0; factor < cuts.size(); ++factor) {
+  for (unsigned factor = 0; factor < axesByFactor.size(); ++factor) {
     bool has = llvm::any_of(rule.results[i], [&](ArrayRef<unsigned> dim) {
       return llvm::is_contained(dim, factor);
     });
-    if (has || cuts[factor].empty())
+    if (has || axesByFactor[factor].empty())
       continue;
-    llvm::append_range(placement.partial, cuts[factor]);
+    llvm::append_range(placement.partial, axesByFactor[factor]);
     placement.kind = rule.partial == nn::PartialKind::Max
                          ? CollectiveReduce::Max
                          : CollectiveReduce::Sum;
@@ -106,14 +111,17 @@ Placement CutRule::result(unsigned i) const {
   return placement;
 }
 
-LogicalResult CutRule::cutAs(ArrayRef<unsigned> dim, const AxisList &axes,
-                             SmallVectorImpl<bool> &seen, EmitError emitError) {
+LogicalResult FactorSharding::shardAs(ArrayRef<unsigned> dim,
+                                      const AxisList &axes,
+                                      SmallVectorImpl<bool> &seen,
+                                      EmitError emitError) {
   std::optional<Shares> shares = sharesOf(dim, axes);
   if (!shares) {
-    bool whole = llvm::any_of(dim, [&](unsigned factor) {
-      return rule.factors[factor].size != 1 && rule.factors[factor].whole;
+    bool isReplicated = llvm::any_of(dim, [&](unsigned factor) {
+      return rule.factors[factor].size != 1 &&
+             rule.factors[factor].needsReplication;
     });
-    if (whole && dim.size() == 1)
+    if (isReplicated && dim.size() == 1)
       return emitError() << "needs a dimension whole that is sharded over "
                          << axes[0];
     return emitError() << "cannot be cut over " << axes.back() << " along "
@@ -121,7 +129,7 @@ LogicalResult CutRule::cutAs(ArrayRef<unsigned> dim, const AxisList &axes,
   }
   for (const auto &[factor, own] : *shares) {
     if (seen[factor]) {
-      if (cuts[factor] == own)
+      if (axesByFactor[factor] == own)
         continue;
       return emitError() << "has operands that are sharded differently along "
                             "factor "
@@ -129,17 +137,17 @@ LogicalResult CutRule::cutAs(ArrayRef<unsigned> dim, const AxisList &axes,
     }
     seen[factor] = true;
     for (AxisRefAttr axis : own) {
-      if (!canCut(factor, axis))
+      if (!canShard(factor, axis))
         return emitError() << "cannot be cut over " << axis << " along factor "
                            << rule.factors[factor].name << " of " << rule.str();
-      cut(factor, axis);
+      shard(factor, axis);
     }
   }
   return success();
 }
 
-LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
-                             EmitError emitError) {
+LogicalResult FactorSharding::shardAs(ArrayRef<Placement> operands,
+                                      EmitError emitError) {
   SmallVector<bool> seen(rule.factors.size());
   for (auto [i, placement] : llvm::enumerate(operands)) {
     for (auto [dim, place] :
@@ -148,7 +156,7 @@ LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
         return emitError()
                << "takes a tensor as it is stored; fsdp.redistribute "
                   "brings it where it is computed with";
-      if (failed(cutAs(dim, place.compute, seen, emitError)))
+      if (failed(shardAs(dim, place.compute, seen, emitError)))
         return failure();
     }
     bool same = placement.partial.size() == operands[0].partial.size() &&
@@ -165,11 +173,11 @@ LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
     passed = operands[0].partial;
     passedKind = operands[0].kind;
   }
-  // An axis may cut one factor and leave another operand's sum in parts only
-  // if they are different ones.
-  for (const AxisList &axes : cuts)
+  // An axis may shard one factor and leave another operand partial only if
+  // they are different ones.
+  for (const AxisList &axes : axesByFactor)
     for (AxisRefAttr axis : axes)
-      if (llvm::count_if(cuts,
+      if (llvm::count_if(axesByFactor,
                          [&](const AxisList &other) {
                            return llvm::is_contained(other, axis);
                          }) != 1 ||
@@ -179,8 +187,8 @@ LogicalResult CutRule::cutAs(ArrayRef<Placement> operands,
   return success();
 }
 
-bool fsdp::dist::addsAtRest(nn::ShardingOpInterface op,
-                            ArrayRef<Placement> operands) {
+bool fsdp::dist::addsInStorage(nn::ShardingOpInterface op,
+                               ArrayRef<Placement> operands) {
   return isa<nn::AddOp>(op) && operands[0] == operands[1] &&
          operands[0] != operands[0].withoutStorage();
 }
@@ -232,16 +240,16 @@ static FailureOr<Placement> combined(nn::ShardingOpInterface op,
 FailureOr<SmallVector<Placement>>
 fsdp::dist::resultPlacements(nn::ShardingOpInterface op,
                              ArrayRef<Placement> operands, MeshOp mesh) {
-  CutRule rule(op.getShardingRule(), mesh);
+  FactorSharding rule(op.getShardingRule(), mesh);
   if (rule.getRule().combines) {
     FailureOr<Placement> result = combined(op, rule.getRule(), operands, mesh);
     if (failed(result))
       return failure();
     return SmallVector<Placement>{*result};
   }
-  if (addsAtRest(op, operands))
+  if (addsInStorage(op, operands))
     return SmallVector<Placement>{operands[0]};
-  if (failed(rule.cutAs(operands, [&] { return op->emitOpError(); })))
+  if (failed(rule.shardAs(operands, [&] { return op->emitOpError(); })))
     return failure();
   SmallVector<Placement> results;
   for (unsigned i = 0; i < op->getNumResults(); ++i)
@@ -258,8 +266,8 @@ static int64_t rankOf(Value value) {
 }
 
 FailureOr<Placement>
-fsdp::dist::placementAtRest(Operation *op, FlatSymbolRefAttr name, Value value,
-                            SymbolTableCollection &symbols) {
+fsdp::dist::storagePlacementOf(Operation *op, FlatSymbolRefAttr name,
+                               Value value, SymbolTableCollection &symbols) {
   Operation *declaration = symbols.lookupNearestSymbolFrom(op, name);
   auto type =
       declaration ? declaration->getAttrOfType<TypeAttr>("type") : TypeAttr();
@@ -272,8 +280,9 @@ fsdp::dist::placementAtRest(Operation *op, FlatSymbolRefAttr name, Value value,
 }
 
 FailureOr<Placement>
-fsdp::dist::placementAtRest(nn::ReadOp read, SymbolTableCollection &symbols) {
-  return placementAtRest(read, read.getNameAttr(), read.getValue(), symbols);
+fsdp::dist::storagePlacementOf(nn::ReadOp read,
+                               SymbolTableCollection &symbols) {
+  return storagePlacementOf(read, read.getNameAttr(), read.getValue(), symbols);
 }
 
 bool fsdp::dist::changesState(Operation *op) {
@@ -305,13 +314,13 @@ fsdp::dist::gradientsOf(Operation *op, SymbolTableCollection &symbols) {
 }
 
 FailureOr<SmallVector<Placement>>
-fsdp::dist::operandsAtRest(Operation *op, SymbolTableCollection &symbols) {
+fsdp::dist::operandsInStorage(Operation *op, SymbolTableCollection &symbols) {
   SmallVector<Placement> placements;
   for (Value operand : op->getOperands())
     placements.push_back(Placement(rankOf(operand)));
   for (const GradientUse &use : gradientsOf(op, symbols)) {
-    FailureOr<Placement> placement =
-        placementAtRest(op, use.rests, op->getOperand(use.operand), symbols);
+    FailureOr<Placement> placement = storagePlacementOf(
+        op, use.storedAs, op->getOperand(use.operand), symbols);
     if (failed(placement))
       return failure();
     placements[use.operand] = *placement;
@@ -374,7 +383,7 @@ FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program, MeshOp mesh,
   for (auto redistribute : body.getOps<RedistributeOp>())
     add(Placement(redistribute.getPlacement()));
   for (auto read : body.getOps<nn::ReadOp>()) {
-    FailureOr<Placement> placement = placementAtRest(read, symbols);
+    FailureOr<Placement> placement = storagePlacementOf(read, symbols);
     if (failed(placement))
       return failure();
     add(*placement);
@@ -382,7 +391,8 @@ FailureOr<AxisList> fsdp::dist::axesOf(FunctionOpInterface program, MeshOp mesh,
   for (Operation &op : body) {
     if (!changesState(&op))
       continue;
-    FailureOr<SmallVector<Placement>> placements = operandsAtRest(&op, symbols);
+    FailureOr<SmallVector<Placement>> placements =
+        operandsInStorage(&op, symbols);
     if (failed(placements))
       return failure();
     llvm::for_each(*placements, add);
@@ -451,7 +461,7 @@ public:
 private:
   LogicalResult visit(Operation *op) {
     if (auto read = dyn_cast<nn::ReadOp>(op)) {
-      FailureOr<Placement> placement = placementAtRest(read, symbols);
+      FailureOr<Placement> placement = storagePlacementOf(read, symbols);
       if (failed(placement))
         return failure();
       placements[read.getValue()] = *placement;
@@ -485,7 +495,7 @@ private:
   }
 
   LogicalResult visitGradients(Operation *op) {
-    FailureOr<SmallVector<Placement>> expected = operandsAtRest(op, symbols);
+    FailureOr<SmallVector<Placement>> expected = operandsInStorage(op, symbols);
     if (failed(expected))
       return failure();
     for (auto [operand, placement] :

@@ -12,56 +12,63 @@ namespace fsdp::dist {
 inline constexpr llvm::StringLiteral kNoRule =
     "has no sharding rule; a program of one rank is marked fsdp.local";
 
-/// A sharding rule with the mesh axes over which its factors are cut.
-class CutRule {
+/// A sharding rule with the mesh axes over which its factors are sharded.
+class FactorSharding {
 public:
-  CutRule(nn::ShardingRule rule, MeshOp mesh)
-      : rule(std::move(rule)), mesh(mesh), cuts(this->rule.factors.size()) {}
+  FactorSharding(nn::ShardingRule rule, MeshOp mesh)
+      : rule(std::move(rule)), mesh(mesh),
+        axesByFactor(this->rule.factors.size()) {}
 
-  /// The factor that is cut when a dimension is cut further: the outermost of
-  /// which more than one part is left; -1 if there is none or it must be whole.
+  /// The factor that is sharded when a dimension is sharded further: the
+  /// outermost of which more than one part is left; -1 if there is none or it
+  /// needs replication.
   int64_t factorOf(llvm::ArrayRef<unsigned> dim) const;
 
-  /// The factors that `axes` cut along a dimension, the outermost first, and
+  /// The factors that `axes` shard along a dimension, the outermost first, and
   /// the axes of each. Nothing if they do not fit.
   using Shares = llvm::SmallVector<std::pair<unsigned, AxisList>, 2>;
   std::optional<Shares> sharesOf(llvm::ArrayRef<unsigned> dim,
                                  llvm::ArrayRef<AxisRefAttr> axes) const;
 
-  /// True if `factor` can be cut over `axis` behind the cuts so far: the parts
-  /// are equal, and it is the outermost wherever it occurs.
-  bool canCut(unsigned factor, AxisRefAttr axis) const;
-  void cut(unsigned factor, AxisRefAttr axis) { cuts[factor].push_back(axis); }
-  /// Operands that are parts of sums over `axis` stay so.
+  /// True if `factor` can be sharded over `axis` after what is sharded so far:
+  /// the parts are equal, and it is the outermost wherever it occurs.
+  bool canShard(unsigned factor, AxisRefAttr axis) const;
+  void shard(unsigned factor, AxisRefAttr axis) {
+    axesByFactor[factor].push_back(axis);
+  }
+  /// Operands that are partial over `axis` stay so.
   void pass(AxisRefAttr axis, CollectiveReduce kind);
 
   /// Where an operand must lie, and where a result then lies.
   Placement operand(unsigned i) const;
   Placement result(unsigned i) const;
 
-  /// Takes the cuts from where operands lie. Fails, with an error that begins
+  /// Takes the axes from where operands lie. Fails, with an error that begins
   /// with the op, if they do not fit the rule.
-  mlir::LogicalResult cutAs(llvm::ArrayRef<Placement> operands,
-                            EmitError emitError);
+  mlir::LogicalResult shardAs(llvm::ArrayRef<Placement> operands,
+                              EmitError emitError);
 
   const nn::ShardingRule &getRule() const { return rule; }
 
 private:
   int64_t partsOf(unsigned factor) const;
   Placement dims(const nn::ShardingRule::Dims &dims) const;
-  mlir::LogicalResult cutAs(llvm::ArrayRef<unsigned> dim, const AxisList &axes,
-                            llvm::SmallVectorImpl<bool> &seen,
-                            EmitError emitError);
+  mlir::LogicalResult shardAs(llvm::ArrayRef<unsigned> dim,
+                              const AxisList &axes,
+                              llvm::SmallVectorImpl<bool> &seen,
+                              EmitError emitError);
 
   nn::ShardingRule rule;
   MeshOp mesh;
-  llvm::SmallVector<AxisList, 6> cuts;
+  llvm::SmallVector<AxisList, 6> axesByFactor;
   AxisList passed;
   CollectiveReduce passedKind = CollectiveReduce::Sum;
 };
 
-/// True if `op` takes its operands as they rest, all alike: a sum of gradients.
-bool addsAtRest(nn::ShardingOpInterface op, llvm::ArrayRef<Placement> operands);
+/// True if `op` takes its operands in their storage placement, all alike: a sum
+/// of gradients.
+bool addsInStorage(nn::ShardingOpInterface op,
+                   llvm::ArrayRef<Placement> operands);
 
 /// Where the results of `op` lie when its operands lie where `operands` say;
 /// fails with an error if the op cannot be computed so.
@@ -77,16 +84,17 @@ mlir::FailureOr<Placements> placementsOf(mlir::FunctionOpInterface program,
                                          MeshOp mesh,
                                          mlir::SymbolTableCollection &symbols);
 
-/// Where the parameter or buffer `name` rests, and its gradient: replicated if
-/// nothing is said. Fails, with an error, if `value` has not the declared type.
+/// The storage placement of the parameter or buffer `name`, and of its
+/// gradient: replicated if nothing is said. Fails, with an error, if `value`
+/// has not the declared type.
 mlir::FailureOr<Placement>
-placementAtRest(mlir::Operation *op, mlir::FlatSymbolRefAttr name,
-                mlir::Value value, mlir::SymbolTableCollection &symbols);
+storagePlacementOf(mlir::Operation *op, mlir::FlatSymbolRefAttr name,
+                   mlir::Value value, mlir::SymbolTableCollection &symbols);
 mlir::FailureOr<Placement>
-placementAtRest(nn::ReadOp read, mlir::SymbolTableCollection &symbols);
+storagePlacementOf(nn::ReadOp read, mlir::SymbolTableCollection &symbols);
 
 /// True for ops that change what persists, without a sharding rule: they take
-/// their operands where those rest.
+/// their operands where those are stored.
 bool changesState(mlir::Operation *op);
 
 /// An operand that is a gradient, or is added to what persists.
@@ -95,15 +103,16 @@ struct GradientUse {
   /// Null for what belongs to no parameter.
   mlir::FlatSymbolRefAttr parameter;
   /// Where the operand has to lie: the parameter, or the buffer it is added to.
-  mlir::FlatSymbolRefAttr rests;
+  mlir::FlatSymbolRefAttr storedAs;
 };
 /// The gradients that `op`, of which changesState() holds, takes.
 llvm::SmallVector<GradientUse>
 gradientsOf(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
-/// Where its operands have to lie: gradients at rest, numbers on every rank.
-/// Fails, with an error, if a gradient has not its parameter's type.
+/// Where its operands have to lie: gradients in their storage placement,
+/// numbers on every rank. Fails, with an error, if a gradient has not its
+/// parameter's type.
 mlir::FailureOr<llvm::SmallVector<Placement>>
-operandsAtRest(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
+operandsInStorage(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 
 /// Where an argument lies.
 Placement placementOf(mlir::FunctionOpInterface program,

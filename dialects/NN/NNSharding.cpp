@@ -36,9 +36,9 @@ public:
       dims.resize(shapeOf(value).size());
   }
 
-  unsigned add(int64_t size, bool whole = false) {
+  unsigned add(int64_t size, bool needsReplication = false) {
     unsigned factor = rule.factors.size();
-    rule.factors.push_back({std::to_string(factor), size, whole});
+    rule.factors.push_back({std::to_string(factor), size, needsReplication});
     return factor;
   }
 
@@ -74,7 +74,7 @@ public:
     while (input.open() && result.open()) {
       int64_t common = std::gcd(input.left, result.left);
       if (common == 1) {
-        addWhole();
+        addReplicated();
         continue;
       }
       unsigned factor = builder.add(common);
@@ -92,7 +92,7 @@ private:
     size_t next = 0;
     int64_t left = 1;
 
-    /// Goes on to a dimension that is not 1; false behind the last.
+    /// Goes on to a dimension that is not 1; false after the last.
     bool open() {
       while (left == 1 && next < shape.size())
         left = shape[next++];
@@ -104,19 +104,19 @@ private:
     }
   };
 
-  void addWhole() {
-    int64_t taken = takeWhole(input), given = takeWhole(result);
+  void addReplicated() {
+    int64_t taken = takeReplicated(input), given = takeReplicated(result);
     while (taken != given) {
-      bool inputIsBehind = taken < given;
-      Side &side = inputIsBehind ? input : result;
+      bool inputIsShorter = taken < given;
+      Side &side = inputIsShorter ? input : result;
       side.open();
-      (inputIsBehind ? taken : given) *= takeWhole(side);
+      (inputIsShorter ? taken : given) *= takeReplicated(side);
     }
   }
 
-  int64_t takeWhole(Side &side) {
+  int64_t takeReplicated(Side &side) {
     int64_t size = side.left;
-    side.take(builder.add(size, /*whole=*/true), size);
+    side.take(builder.add(size, /*needsReplication=*/true), size);
     return size;
   }
 
@@ -267,6 +267,7 @@ ShardingRule AbsMaxOp::getShardingRule() {
 
 ShardingRule SumSquaresOp::getShardingRule() {
   RuleBuilder builder = combinedRule(*this, 1);
-  builder.rule.results[0][0].push_back(builder.add(2, /*whole=*/true));
+  builder.rule.results[0][0].push_back(
+      builder.add(2, /*needsReplication=*/true));
   return std::move(builder.rule);
 }

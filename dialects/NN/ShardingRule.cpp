@@ -16,7 +16,8 @@ using namespace fsdp::nn;
 static std::string tensorText(const ShardingRule &rule,
                               const ShardingRule::Dims &dims) {
   auto factorText = [&](unsigned factor) {
-    return rule.factors[factor].name + (rule.factors[factor].whole ? "!" : "");
+    return rule.factors[factor].name +
+           (rule.factors[factor].needsReplication ? "!" : "");
   };
   SmallVector<std::string> words;
   for (const auto &dim : dims) {
@@ -71,8 +72,8 @@ private:
     text = text.trim();
     while (!text.empty()) {
       if (text.consume_front("...")) {
-        bool whole = text.consume_front("!");
-        readLeading(shape, wordsIn(text), whole, dims);
+        bool needsReplication = text.consume_front("!");
+        readLeading(shape, wordsIn(text), needsReplication, dims);
         dim = shape.size() - wordsIn(text);
       } else if (text.consume_front("(")) {
         auto [product, rest] = text.split(')');
@@ -101,10 +102,10 @@ private:
     return words;
   }
 
-  void readLeading(ArrayRef<int64_t> shape, size_t behind, bool whole,
+  void readLeading(ArrayRef<int64_t> shape, size_t after, bool needsReplication,
                    ShardingRule::Dims &dims) {
-    for (size_t i = 0; i + behind < shape.size(); ++i)
-      dims[i].push_back(factor(std::to_string(i), shape[i], whole));
+    for (size_t i = 0; i + after < shape.size(); ++i)
+      dims[i].push_back(factor(std::to_string(i), shape[i], needsReplication));
   }
 
   void readProduct(StringRef text, int64_t size,
@@ -121,14 +122,14 @@ private:
   unsigned readFactor(StringRef &text, int64_t size) {
     StringRef name = text.take_front();
     text = text.drop_front();
-    bool whole = text.consume_front("!");
-    return factor(name, size, whole);
+    bool needsReplication = text.consume_front("!");
+    return factor(name, size, needsReplication);
   }
 
-  unsigned factor(StringRef name, int64_t size, bool whole) {
+  unsigned factor(StringRef name, int64_t size, bool needsReplication) {
     auto [it, inserted] = index.try_emplace(name, rule.factors.size());
     if (inserted)
-      rule.factors.push_back({name.str(), size, whole});
+      rule.factors.push_back({name.str(), size, needsReplication});
     ShardingFactor &factor = rule.factors[it->second];
     factor.size = std::max(factor.size, size);
     assert((size == 0 || size == factor.size) && "a factor has one size");

@@ -1,10 +1,10 @@
-//===- ShardingRule.h - How the loops of an op may be cut -------*- C++ -*-===//
+//===- ShardingRule.h - How the loops of an op may be split -----*- C++ -*-===//
 //
 // An op is loops over its *factors*; a dimension of an operand or result is one
 // factor or a product of several. A rule says which factors each dimension
-// has. Cut a factor over a mesh axis, and every dimension that has it is
-// sharded over that axis, every operand without it is needed whole, and every
-// result without it is a part of the sum (or maximum) over the axis.
+// has. Split a factor over a mesh axis, and every dimension that has it is
+// sharded over that axis, every operand without it has to be replicated, and
+// every result without it is partial (a sum or maximum) over the axis.
 //
 // The idea is that of Shardy's sharding rules and of einsum notation.
 //
@@ -19,8 +19,8 @@ namespace fsdp::nn {
 struct ShardingFactor {
   std::string name;
   int64_t size;
-  /// The op needs all of it on one rank.
-  bool whole = false;
+  /// The op needs all of it on one rank, so what has it is replicated.
+  bool needsReplication = false;
 };
 
 /// How parts of a result over ranks make the result.
@@ -33,23 +33,24 @@ struct ShardingRule {
   llvm::SmallVector<ShardingFactor, 6> factors;
   llvm::SmallVector<Dims, 3> operands, results;
   PartialKind partial = PartialKind::Sum;
-  /// Operands that are all the same parts of sums may stay parts: the op is
+  /// Operands that are all partial alike may stay so: the op is
   /// an addition or moves elements.
   bool passesPartial = false;
   /// All elements of the operands are combined, so these may lie anywhere, even
-  /// cut further at rest: the results are parts over all axes that cut any. A
-  /// sum needs its operands cut over the same axes.
+  /// sharded further in storage: the results are partial over all axes that
+  /// shard any. A sum needs its operands sharded over the same axes.
   bool combines = false;
 
-  /// "b s i, o i -> b s o"; a factor that must be whole is followed by '!', a
-  /// dimension of several factors is in parentheses.
+  /// "b s i, o i -> b s o"; a factor that needs replication is followed by '!',
+  /// a dimension of several factors is in parentheses.
   std::string str() const;
 };
 
 /// The rule of `op` from its notation, as `str` writes it. "..." stands for
-/// any number of leading dimensions ("...!": whole ones), the same wherever it
-/// occurs. Absent optional operands are left out by the caller. Sizes are those
-/// of the op's shapes; in a product at most one factor may occur nowhere else.
+/// any number of leading dimensions ("...!": ones that need replication), the
+/// same wherever it occurs. Absent optional operands are left out by the
+/// caller. Sizes are those of the op's shapes; in a product at most one factor
+/// may occur nowhere else.
 ShardingRule shardingRule(mlir::Operation *op, llvm::StringRef notation);
 
 /// The rule of an op whose operands and results all have one shape and no

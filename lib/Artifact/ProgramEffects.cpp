@@ -192,7 +192,7 @@ struct Program {
 
   /// Of a range that it writes: nothing of what was there is in it, and it is
   /// not empty.
-  bool makes(std::string_view range) const {
+  bool produces(std::string_view range) const {
     return reads.count(range) == 0 && clears.count(range) == 0;
   }
 
@@ -231,12 +231,12 @@ private:
   const std::vector<Program> &programs;
   const std::map<std::string, SharedRange> &ranges;
   const std::vector<ProgramRuns> &list;
-  /// Programs of the step that make a range; those of no place in the step
+  /// Programs of the step that produce a range; those of no place in the step
   /// that do, where nothing in the step writes it; and all that add to it.
-  ProgramByRange makers, makersElsewhere, adders;
+  ProgramByRange producers, producersElsewhere, adders;
   NameSet written;
-  /// What a program has made of one slice of the batch and nobody has read
-  /// since; and what it has made of the next one over that.
+  /// What a program has produced from one slice of the batch and nobody has
+  /// read since; and what it has produced from the next one over that.
   ProgramByRange unread, lost;
 };
 
@@ -253,8 +253,8 @@ StepWalk::StepWalk(const std::string &step,
     const Program &program = programs[entry.program];
     for (const std::string &range : program.effects->writes) {
       writtenHere.insert(range);
-      if (program.makes(range))
-        makers.emplace(range, program.effects);
+      if (program.produces(range))
+        producers.emplace(range, program.effects);
     }
   }
   for (const Program &program : programs) {
@@ -263,8 +263,9 @@ StepWalk::StepWalk(const std::string &step,
     for (const std::string &range : program.effects->writes) {
       auto known = ranges.find(range);
       bool isOfModel = known != ranges.end() && known->second.isOfModel;
-      if (program.makes(range) && !isOfModel && writtenHere.count(range) == 0)
-        makersElsewhere.emplace(range, program.effects);
+      if (program.produces(range) && !isOfModel &&
+          writtenHere.count(range) == 0)
+        producersElsewhere.emplace(range, program.effects);
     }
   }
 }
@@ -273,32 +274,33 @@ std::optional<StepFault> StepWalk::faultOfRead(const Program &program,
                                                const std::string &range) const {
   const std::string &name = program.effects->name;
   std::string reads = quoted(name) + " reads " + quoted(range) + ", ";
-  auto inFront = [&](const ProgramEffects &other) {
+  auto listBefore = [&](const ProgramEffects &other) {
     return "list " + quoted(other.name) + " in front of " + quoted(name) +
            " in nn.steps";
   };
-  if (const ProgramEffects *maker = lookup(makers, range);
-      maker && written.count(range) == 0)
+  if (const ProgramEffects *producer = lookup(producers, range);
+      producer && written.count(range) == 0)
     return fault(program,
-                 reads + "which " + quoted(maker->name) +
+                 reads + "which " + quoted(producer->name) +
                      " writes, before that has run",
-                 inFront(*maker));
-  if (const ProgramEffects *maker = lookup(makersElsewhere, range))
+                 listBefore(*producer));
+  if (const ProgramEffects *producer = lookup(producersElsewhere, range))
     return fault(program,
-                 reads + "which " + quoted(maker->name) +
+                 reads + "which " + quoted(producer->name) +
                      " writes, but the step does not run that",
-                 inFront(*maker));
+                 listBefore(*producer));
   if (const ProgramEffects *adder = lookup(adders, range);
       adder && program.adds.count(range) == 0 && filled.count(range) == 0)
     return fault(program,
                  reads + "a sum to which nothing has been added by then",
-                 inFront(*adder) + ", and what clears the sum behind both");
-  if (const ProgramEffects *maker = lookup(lost, range))
+                 listBefore(*adder) + ", and what clears the sum behind both");
+  if (const ProgramEffects *producer = lookup(lost, range))
     return fault(program,
-                 reads + "which " + quoted(maker->name) +
+                 reads + "which " + quoted(producer->name) +
                      " makes anew of every microbatch: of all but the last it "
                      "is lost",
-                 "let " + quoted(maker->name) + " add to it (nn.accumulate)");
+                 "let " + quoted(producer->name) +
+                     " add to it (nn.accumulate)");
   return std::nullopt;
 }
 
@@ -311,7 +313,7 @@ void StepWalk::write(const Program &program, const std::string &range) {
     filled.erase(range);
   else
     filled[range] = program.effects;
-  bool isPart = program.makes(range) && takesMicrobatch(*program.effects);
+  bool isPart = program.produces(range) && takesMicrobatch(*program.effects);
   if (isPart && lookup(unread, range) == program.effects)
     lost[range] = program.effects;
   else

@@ -114,13 +114,13 @@ void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
   bool hasPolicy = !config.parallelism.placementPolicy.empty();
   if (chunks == 1 || (hasPolicy && ranks > 1))
     return;
-  bool isCut = ranks > 1 && !config.parallelism.disableLossParallel;
+  bool isSharded = ranks > 1 && !config.parallelism.disableLossParallel;
   int64_t rows = config.training.localBatchSize * config.training.seqLen;
   std::string stated =
       "training.local_batch_size = " +
       std::to_string(config.training.localBatchSize) +
       " times training.seq_len = " + std::to_string(config.training.seqLen);
-  if (isCut) {
+  if (isSharded) {
     // That the ranks divide the sequence is checked where it is cut.
     rows /= ranks;
     stated +=

@@ -11,7 +11,7 @@ using namespace fsdp;
 PlacementPolicy fsdp::tensorParallelLlama(const std::string &axis,
                                           bool sequence, bool loss) {
   PlacementPolicy policy;
-  auto cut = [&](const char *match, int64_t dim, bool keyHeads = false) {
+  auto shard = [&](const char *match, int64_t dim, bool keyHeads = false) {
     PlacementPolicy::Parameters rule;
     rule.match = match;
     rule.shard.emplace().emplace_back(axis, dim);
@@ -19,11 +19,11 @@ PlacementPolicy fsdp::tensorParallelLlama(const std::string &axis,
     rule.origin = "the tensor-parallel plan of Llama";
     policy.parameters.push_back(rule);
   };
-  cut("layers.*.attention.wq.weight", 0);
-  cut("layers.*.attention.w[kv].weight", 0, /*keyHeads=*/true);
-  cut("layers.*.attention.wo.weight", 1);
-  cut("layers.*.feed_forward.w[13].weight", 0);
-  cut("layers.*.feed_forward.w2.weight", 1);
+  shard("layers.*.attention.wq.weight", 0);
+  shard("layers.*.attention.w[kv].weight", 0, /*keyHeads=*/true);
+  shard("layers.*.attention.wo.weight", 1);
+  shard("layers.*.feed_forward.w[13].weight", 0);
+  shard("layers.*.feed_forward.w2.weight", 1);
   policy.stream = {sequence ? axis : "", loss ? axis : "",
                    "the tensor-parallel plan of Llama"};
   return policy;

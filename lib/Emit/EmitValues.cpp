@@ -43,7 +43,7 @@ private:
   llvm::MapVector<Type, size_t> types;
   std::vector<ProgramValues> programs;
   /// What the work at hand makes, and where it stands in its call.
-  Attribute makes;
+  Attribute produced;
   exec::CallOp call;
   size_t workOfCall = 0;
 };
@@ -57,10 +57,11 @@ static size_t numberIn(Map &map, Key key) {
 
 /// The call before has named no more than its function's work.
 LogicalResult ValueCollector::endCall() {
-  auto all = call ? call->getAttrOfType<ArrayAttr>(exec::kMakesAttr) : nullptr;
+  auto all =
+      call ? call->getAttrOfType<ArrayAttr>(exec::kProducesAttr) : nullptr;
   if (all && all.size() != workOfCall + 1)
     return call->emitOpError("has in '")
-           << exec::kMakesAttr << "' " << all.size()
+           << exec::kProducesAttr << "' " << all.size()
            << " names, but the work of @" << call.getCallee() << " is "
            << workOfCall + 1 << "; name all of it, or leave the attribute out";
   return success();
@@ -73,8 +74,9 @@ LogicalResult ValueCollector::nameWork(const IssuedOp &issue) {
     return failure();
   call = issue.call;
   workOfCall = isNext ? workOfCall + 1 : 0;
-  makes = exec::makesOf(issue.op);
-  auto all = call ? call->getAttrOfType<ArrayAttr>(exec::kMakesAttr) : nullptr;
+  produced = exec::producedBy(issue.op);
+  auto all =
+      call ? call->getAttrOfType<ArrayAttr>(exec::kProducesAttr) : nullptr;
   if (!all)
     return success();
   auto work = cast<exec::WorkOpInterface>(issue.op);
@@ -84,10 +86,10 @@ LogicalResult ValueCollector::nameWork(const IssuedOp &issue) {
   if (!isName && !(list && list.size() == work.getOutputs().size() &&
                    llvm::all_of(list, llvm::IsaPred<StringAttr>)))
     return call->emitOpError("has in '")
-           << exec::kMakesAttr << "' no name for what work " << workOfCall
+           << exec::kProducesAttr << "' no name for what work " << workOfCall
            << " of @" << call.getCallee()
            << " makes; name all of it, or leave the attribute out";
-  makes = own;
+  produced = own;
   return success();
 }
 
@@ -107,11 +109,11 @@ static MemRefType wholeType(Value buffer, exec::CallOp call) {
 
 /// The name of an output: one of several of an operation is also called what
 /// the operation calls it.
-static StringAttr nameOf(exec::WorkOpInterface work, Attribute makes,
+static StringAttr nameOf(exec::WorkOpInterface work, Attribute produced,
                          unsigned output) {
-  if (auto list = dyn_cast<ArrayAttr>(makes))
+  if (auto list = dyn_cast<ArrayAttr>(produced))
     return cast<StringAttr>(list[output]);
-  auto name = cast<StringAttr>(makes);
+  auto name = cast<StringAttr>(produced);
   auto runtimeOp = dyn_cast<exec::RuntimeOpInterface>(work.getOperation());
   if (!runtimeOp || work.getOutputs().size() == 1)
     return name;
@@ -134,7 +136,7 @@ void ValueCollector::addOutputs(const IssuedOp &issue, int64_t number) {
         (box && box->shape != type.getShape()))
       continue;
     programs.back().values.push_back(
-        {number, numberIn(names, Attribute(nameOf(work, makes, i))),
+        {number, numberIn(names, Attribute(nameOf(work, produced, i))),
          numberIn(types, Type(wholeType(output, issue.call))),
          issue.writes[i].bytes.begin});
   }

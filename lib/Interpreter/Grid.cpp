@@ -276,7 +276,7 @@ void Run::collective(dist::CollectiveOpInterface op) {
       tensors = grid.reduce(tensors, axes, reduction(*kind, result));
     if (auto dim = op.getJoinedDim())
       tensors = grid.gather(tensors, axes, *dim, shapeOf(result)[*dim]);
-    if (auto dim = op.getCutDim())
+    if (auto dim = op.getSplitDim())
       tensors = grid.scatter(tensors, axes, *dim);
     set(result, std::move(tensors));
   }

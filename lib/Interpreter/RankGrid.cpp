@@ -93,8 +93,8 @@ static void copyAlong(int64_t dim, int64_t count, const DenseTensor &from,
   }
 }
 
-DenseTensor cut(const DenseTensor &full, int64_t dim, int64_t parts,
-                int64_t position) {
+DenseTensor shardAlong(const DenseTensor &full, int64_t dim, int64_t parts,
+                       int64_t position) {
   int64_t size = dist::shardSize(full.shape[dim], parts);
   std::vector<int64_t> shape = full.shape;
   shape[dim] = size;
@@ -147,7 +147,8 @@ Tensors RankGrid::gather(const Tensors &local, Axes refs, int64_t dim,
 Tensors RankGrid::scatter(const Tensors &full, Axes refs, int64_t dim) const {
   Tensors local;
   for (int64_t rank = 0; rank < world; ++rank)
-    local.push_back(cut(full[rank], dim, parts(refs), position(rank, refs)));
+    local.push_back(
+        shardAlong(full[rank], dim, parts(refs), position(rank, refs)));
   return local;
 }
 

@@ -68,8 +68,8 @@ private:
 
 /// Part `position` of `parts` of `full` along `dim`: ceil(size / parts)
 /// elements, zeros where it ends before.
-DenseTensor cut(const DenseTensor &full, int64_t dim, int64_t parts,
-                int64_t position);
+DenseTensor shardAlong(const DenseTensor &full, int64_t dim, int64_t parts,
+                       int64_t position);
 
 /// The pieces one behind the other along `dim`.
 DenseTensor join(llvm::ArrayRef<const DenseTensor *> pieces, int64_t dim);

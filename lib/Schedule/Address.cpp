@@ -37,9 +37,9 @@ static StringRef nameOf(Operation *op) {
   return mnemonic.ends_with("_weight_grad") ? "dw" : mnemonic;
 }
 
-dist::OriginAttr Addresses::derive(Operation *op, bool behindSeed) {
+dist::OriginAttr Addresses::derive(Operation *op, bool afterSeed) {
   StringRef path = placeOf(op);
-  dist::Origin origin{dist::phaseOf(path, behindSeed), path, nameOf(op)};
+  dist::Origin origin{dist::phaseOf(path, afterSeed), path, nameOf(op)};
   auto first = dist::OriginAttr::get(op->getContext(), origin), found = first;
   // What has been taken once stays taken.
   for (unsigned &number = numbers[first]; ops.contains(found); ++number) {
@@ -54,13 +54,13 @@ dist::OriginAttr Addresses::derive(Operation *op, bool behindSeed) {
 /// whether they stand behind nn.seed.
 static void forEachOp(Block &program,
                       llvm::function_ref<void(Operation *, bool)> visit) {
-  bool behindSeed = false;
+  bool afterSeed = false;
   for (Operation &op : program) {
-    behindSeed |= isa<nn::SeedOp>(op);
-    visit(&op, behindSeed);
+    afterSeed |= isa<nn::SeedOp>(op);
+    visit(&op, afterSeed);
     for (Region &region : op.getRegions())
       for (Operation &inner : region.getOps())
-        visit(&inner, behindSeed);
+        visit(&inner, afterSeed);
   }
 }
 
@@ -73,9 +73,9 @@ Addresses::Addresses(Block &program) {
       set(op, origin);
     }
   });
-  forEachOp(program, [&](Operation *op, bool behindSeed) {
+  forEachOp(program, [&](Operation *op, bool afterSeed) {
     if (!origins.contains(op) && hasAddress(op))
-      set(op, derive(op, behindSeed));
+      set(op, derive(op, afterSeed));
     if (origins.contains(op))
       order.push_back(op);
   });

@@ -17,15 +17,15 @@ static bool isRepeatable(Operation *op) {
 }
 
 llvm::DenseSet<Operation *> fsdp::schedule::neededBackward(Block &program) {
-  llvm::DenseSet<Operation *> needed, behind;
+  llvm::DenseSet<Operation *> needed, afterSeed;
   bool isForward = false;
   for (Operation &op : llvm::reverse(program)) {
     if (!isForward)
-      behind.insert(&op);
+      afterSeed.insert(&op);
     else if (isRepeatable(&op) &&
              llvm::any_of(op.getUsers(), [&](Operation *user) {
-               return behind.contains(user) ? computesBackward(user)
-                                            : needed.contains(user);
+               return afterSeed.contains(user) ? computesBackward(user)
+                                               : needed.contains(user);
              }))
       needed.insert(&op);
     isForward |= isa<nn::SeedOp>(op);

@@ -55,15 +55,15 @@ static void merge(ArrayRef<exec::LaunchOp> casts) {
                                        inputs, outputs,
                                        /*workspaces=*/ValueRange());
   nn::setModule(narrow, nn::commonModule(ops));
-  if (llvm::any_of(ops,
-                   [](Operation *op) { return op->hasAttr(exec::kMakesAttr); }))
-    exec::setMakes(narrow, llvm::map_to_vector(ops, [](Operation *op) {
-                     Attribute makes = exec::makesOf(op);
-                     // One name, or a list of one output's.
-                     if (auto list = dyn_cast<ArrayAttr>(makes))
-                       makes = list[0];
-                     return cast<StringAttr>(makes);
-                   }));
+  if (llvm::any_of(
+          ops, [](Operation *op) { return op->hasAttr(exec::kProducesAttr); }))
+    exec::setProduced(narrow, llvm::map_to_vector(ops, [](Operation *op) {
+                        Attribute produced = exec::producedBy(op);
+                        // One name, or a list of one output's.
+                        if (auto list = dyn_cast<ArrayAttr>(produced))
+                          produced = list[0];
+                        return cast<StringAttr>(produced);
+                      }));
   for (Operation *op : ops)
     op->erase();
 }

@@ -131,8 +131,8 @@ private:
   std::string labelOf(mlir::Value tensor, mlir::Operation *op);
   /// Says whose values `work` writes for `tensors`, one per output: those of
   /// the ops that `definers` has, as plans know them.
-  void setMakes(mlir::Operation *work, mlir::ValueRange tensors,
-                llvm::ArrayRef<mlir::Operation *> definers);
+  void setProduced(mlir::Operation *work, mlir::ValueRange tensors,
+                   llvm::ArrayRef<mlir::Operation *> definers);
 
   // Buffers.
   /// The buffer that holds `tensor`.

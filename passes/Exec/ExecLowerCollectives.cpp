@@ -50,7 +50,7 @@ LogicalResult ProgramLowering::lowerCollective(dist::CollectiveOpInterface op,
                                  : "has no lowering to exec");
   FailureOr<int64_t> ranks = ranksOf(op);
   if (failed(ranks) || failed(verifyDim(op, op.getJoinedDim())) ||
-      failed(verifyDim(op, op.getCutDim())))
+      failed(verifyDim(op, op.getSplitDim())))
     return failure();
   SmallVector<Value> inputs = buffers(op->getOperands()), written;
   for (auto [input, result] : llvm::zip_equal(inputs, results)) {
@@ -75,8 +75,8 @@ LogicalResult ProgramLowering::lowerCollective(dist::CollectiveOpInterface op,
       op.getMeshAttr(), op.getAxes(),
       exec::ReduceKindAttr::get(context, reduce), op.getServesAttr(),
       isFast ? b.getUnitAttr() : UnitAttr());
-  setMakes(work, results,
-           SmallVector<Operation *>(results.size(), op.getOperation()));
+  setProduced(work, results,
+              SmallVector<Operation *>(results.size(), op.getOperation()));
   if (token)
     *token = work.getToken();
   return giveWorkspaces(work, results, op);

@@ -33,7 +33,7 @@ static bool isRead(Value value) {
 }
 
 /// What a name of a value, or a value inside of a kernel, stands for.
-static Value valueBehind(Value value) {
+static Value underlyingValue(Value value) {
   while (true) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto fusion = dyn_cast<nn::FusionOp>(argument.getOwner()->getParentOp());
@@ -56,13 +56,13 @@ static Value valueBehind(Value value) {
 /// Whether `value` is what buffer `name` held and something more.
 static bool addsTo(Value value, StringRef name) {
   llvm::SetVector<Value> sums;
-  sums.insert(valueBehind(value));
+  sums.insert(underlyingValue(value));
   for (size_t i = 0; i < sums.size(); ++i) {
     auto add = sums[i].getDefiningOp<nn::AddOp>();
     if (!add)
       continue;
     for (Value operand : add->getOperands()) {
-      Value addend = valueBehind(operand);
+      Value addend = underlyingValue(operand);
       auto read = addend.getDefiningOp<nn::ReadOp>();
       if (read && read.getName() == name)
         return true;

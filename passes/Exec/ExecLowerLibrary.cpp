@@ -157,7 +157,7 @@ LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {
 
 LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
   SmallVector<Value> updated;
-  SmallVector<StringAttr> makes;
+  SmallVector<StringAttr> produced;
   dist::OriginAttr origin = dist::originOf(op);
   for (ArrayAttr names :
        {op.getParameters(), op.getFirstMoments(), op.getSecondMoments()})
@@ -166,7 +166,7 @@ LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
       if (!range)
         return op.emitError("no parameter or buffer is named ") << name;
       updated.push_back(get(range));
-      makes.push_back(
+      produced.push_back(
           origin ? b.getStringAttr(origin.getText() + " of " + name.getValue())
                  : StringAttr());
     }
@@ -179,6 +179,6 @@ LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
       b, op.getLoc(), exec::Stream::Compute, inputs, updated,
       /*workspaces=*/ValueRange(), op.getBeta1(), op.getBeta2(), op.getEps(),
       op.getWeightDecay());
-  exec::setMakes(update, makes);
+  exec::setProduced(update, produced);
   return success();
 }

@@ -96,8 +96,8 @@ static dist::OriginAttr originInKernel(Operation *definer) {
   return {};
 }
 
-void ProgramLowering::setMakes(Operation *work, ValueRange tensors,
-                               ArrayRef<Operation *> definers) {
+void ProgramLowering::setProduced(Operation *work, ValueRange tensors,
+                                  ArrayRef<Operation *> definers) {
   SmallVector<StringAttr> names;
   for (auto [tensor, definer] : llvm::zip_equal(tensors, definers)) {
     dist::OriginAttr origin = originInKernel(definer);
@@ -110,5 +110,5 @@ void ProgramLowering::setMakes(Operation *work, ValueRange tensors,
                              parameter);
     names.push_back(name);
   }
-  exec::setMakes(work, names);
+  exec::setProduced(work, names);
 }

@@ -311,7 +311,7 @@ void ProgramLowering::launch(const KernelUse &use, Operation *op) {
   auto work = exec::LaunchOp::create(b, op->getLoc(),
                                      exec::KernelOp(use.kernel).getSymName(),
                                      exec::Stream::Compute, inputs, written);
-  setMakes(work, use.outputs, use.definers);
+  setProduced(work, use.outputs, use.definers);
 }
 
 LogicalResult ProgramLowering::lowerKernel(Operation *op) {
@@ -461,18 +461,18 @@ public:
     if (auto async = dyn_cast<dist::AsyncOp>(op))
       op = async.getInnerOp();
     if (dist::OriginAttr origin = dist::originOf(op))
-      makes = builder.getStringAttr(origin.getText());
+      produced = builder.getStringAttr(origin.getText());
   }
   void notifyOperationInserted(Operation *op,
                                OpBuilder::InsertPoint previous) override {
     if (!exec::isWork(op))
       return;
-    exec::setMakes(op, makes);
+    exec::setProduced(op, produced);
     ModuleScope::notifyOperationInserted(op, previous);
   }
 
 private:
-  StringAttr makes;
+  StringAttr produced;
 };
 } // namespace
 

@@ -32,7 +32,8 @@ static Attribute shapeOf(Operation *op) {
   SmallVector<NamedAttribute> attrs;
   for (NamedAttribute attr : op->getAttrs())
     if (attr.getName() != "serves" && attr.getName() != "event" &&
-        attr.getName() != nn::kModuleAttr && attr.getName() != exec::kMakesAttr)
+        attr.getName() != nn::kModuleAttr &&
+        attr.getName() != exec::kProducesAttr)
       attrs.push_back(attr);
   SmallVector<Attribute> parts{op->getName().getIdentifier(),
                                DictionaryAttr::get(op->getContext(), attrs)};
@@ -455,7 +456,7 @@ void BlockOutliner::copyOperation(size_t index, Block &body) {
   }
   Operation *copy = builder.clone(*first);
   copy->setOperands(operands);
-  copy->removeAttr(exec::kMakesAttr); // what differs is said by the calls
+  copy->removeAttr(exec::kProducesAttr); // what differs is said by the calls
   generaliseNames(copy, index);
   auto numberEvents = [&](auto event) {
     SmallVector<int64_t> numbers;
@@ -487,7 +488,7 @@ exec::FuncOp BlockOutliner::share(exec::FuncOp function, StringRef name) {
 void BlockOutliner::call(exec::FuncOp function, size_t run) {
   SmallVector<Value> operands;
   SmallVector<int64_t> numbers;
-  SmallVector<Attribute> makes;
+  SmallVector<Attribute> produced;
   bool isNamed = false;
   for (const Column &column : columns)
     if (column.isArgument)
@@ -495,16 +496,16 @@ void BlockOutliner::call(exec::FuncOp function, size_t run) {
   for (const SmallVector<int64_t> &event : events)
     numbers.push_back(event[run]);
   for (Operation *op : runs[run]) {
-    isNamed |= op->hasAttr(exec::kMakesAttr);
+    isNamed |= op->hasAttr(exec::kProducesAttr);
     if (exec::isWork(op))
-      makes.push_back(exec::makesOf(op));
+      produced.push_back(exec::producedBy(op));
   }
   // Everything the run uses is defined before its last operation.
   builder.setInsertionPoint(runs[run].back());
   auto call = exec::CallOp::create(builder, runs[run].front()->getLoc(),
                                    function.getSymName(), operands, numbers);
   if (isNamed)
-    call->setAttr(exec::kMakesAttr, builder.getArrayAttr(makes));
+    call->setAttr(exec::kProducesAttr, builder.getArrayAttr(produced));
   for (Operation *op : runs[run])
     op->erase();
 }

@@ -127,8 +127,8 @@ private:
     Content content;
   };
   using Runs = std::map<int64_t, Run>; // by their beginning, apart
-  /// The first run that ends behind `byte`.
-  Runs::const_iterator firstBehind(int64_t byte) const {
+  /// The first run that ends after `byte`.
+  Runs::const_iterator firstEndingAfter(int64_t byte) const {
     auto next = runs.upper_bound(byte);
     if (next != runs.begin() && std::prev(next)->second.end > byte)
       --next;
@@ -140,7 +140,7 @@ private:
 } // namespace
 
 void KnownBytes::forget(ByteSpan span) {
-  auto next = firstBehind(span.begin);
+  auto next = firstEndingAfter(span.begin);
   while (next != runs.end() && next->first < span.end) {
     auto [begin, run] = *next;
     next = runs.erase(next);
@@ -152,7 +152,7 @@ void KnownBytes::forget(ByteSpan span) {
 }
 
 std::optional<Content> KnownBytes::of(ByteSpan span) const {
-  auto next = firstBehind(span.begin);
+  auto next = firstEndingAfter(span.begin);
   if (next == runs.end() || span.begin == span.end)
     return std::nullopt;
   Content content = next->second.content;
@@ -168,7 +168,7 @@ std::optional<Content> KnownBytes::of(ByteSpan span) const {
 void KnownBytes::copy(ByteSpan from, ByteSpan to) {
   int64_t moved = to.begin - from.begin;
   SmallVector<std::pair<ByteSpan, Content>> copies;
-  for (auto next = firstBehind(from.begin);
+  for (auto next = firstEndingAfter(from.begin);
        next != runs.end() && next->first < from.end; ++next) {
     Content content = next->second.content;
     content.distance -= content.kind == Content::Zeros ? 0 : moved;

@@ -142,13 +142,13 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     for (auto gather : train.getOps<dist::RedistributeOp>()) {
       auto read = gather.getInput().getDefiningOp<nn::ReadOp>();
       nn::ParameterOp parameter = read ? parameterOf(read) : nn::ParameterOp();
-      auto rests = parameter ? parameter->getAttrOfType<dist::PlacementAttr>(
-                                   dist::kPlacementAttr)
-                             : dist::PlacementAttr();
-      if (rests && !dist::movesBetween(dist::Placement(rests),
-                                       dist::Placement(gather.getPlacement()),
-                                       *meshes.begin())
-                        .empty())
+      auto storage = parameter ? parameter->getAttrOfType<dist::PlacementAttr>(
+                                     dist::kPlacementAttr)
+                               : dist::PlacementAttr();
+      if (storage && !dist::movesBetween(dist::Placement(storage),
+                                         dist::Placement(gather.getPlacement()),
+                                         *meshes.begin())
+                          .empty())
         found.gathers.push_back(
             {gather, gatheredOf(read, ++counts[read.getNameAttr().getAttr()])});
     }
@@ -269,7 +269,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
   }
 
   /// Declares a buffer of zeros behind the declarations so far. It belongs to
-  /// `parameter`, if there is one, and rests at `placement`, if that is said.
+  /// `parameter`, if there is one, and is stored at `placement`, if that is
+  /// said.
   nn::BufferOp declare(Location location, StringRef name, Type type,
                        nn::ParameterOp parameter, Attribute placement) {
     OpBuilder builder(&getContext());
@@ -331,22 +332,22 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
         batchAxes.push_back(axis);
   }
 
-  /// What brings a gradient, and nothing else, to where its parameter rests;
-  /// null if nothing does.
+  /// What brings a gradient, and nothing else, to where its parameter is
+  /// stored; null if nothing does.
   static dist::RedistributeOp reductionOf(nn::GradientOp gradient) {
     auto found = gradient.getValue().getDefiningOp<dist::RedistributeOp>();
     return found && found->hasOneUse() ? found : dist::RedistributeOp();
   }
 
-  /// Where the sum of a gradient rests: where the parameter does, or, if it is
-  /// reduced once, where that is computed with, as parts of a sum.
+  /// Where the sum of a gradient is stored: where the parameter does, or, if it
+  /// is reduced once, where that is computed with, as parts of a sum.
   dist::PlacementAttr placementOfSum(nn::ParameterOp parameter,
                                      nn::GradientOp gradient) {
-    auto rests =
+    auto storage =
         parameter->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
-    if (!reduceOnce || batchAxes.empty() || !rests || !reductionOf(gradient))
-      return rests;
-    dist::Placement parts = dist::Placement(rests).withoutStorage();
+    if (!reduceOnce || batchAxes.empty() || !storage || !reductionOf(gradient))
+      return storage;
+    dist::Placement parts = dist::Placement(storage).withoutStorage();
     parts.partial = batchAxes;
     return parts.attribute(&getContext());
   }

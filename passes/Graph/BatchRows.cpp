@@ -91,7 +91,7 @@ BatchRows::factorOfRows(Operation *op, const nn::ShardingRule &rule) const {
     if (place.kind != Kind::Rows)
       continue;
     ArrayRef<unsigned> factors = dims[place.dim];
-    if (factors.empty() || rule.factors[factors.front()].whole)
+    if (factors.empty() || rule.factors[factors.front()].needsReplication)
       return {-1, 0};
     std::pair<int64_t, int64_t> own = {factors.front(), place.examples};
     if (found.first >= 0 && found != own)
@@ -160,7 +160,7 @@ Place BatchRows::ofShared(Operation *op, unsigned result,
     for (auto [operand, dims] :
          llvm::zip_equal(op->getOperands(), rule.operands))
       found = std::gcd(found, repeatsOf(operand, dims, rule, factor));
-    return rule.factors[factor].whole ? 1 : found;
+    return rule.factors[factor].needsReplication ? 1 : found;
   };
   Place place = {Kind::Shared};
   for (const auto &factors : rule.results[result]) {

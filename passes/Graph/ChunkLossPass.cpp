@@ -165,7 +165,7 @@ public:
 
 private:
   FailureOr<Value> makeCotangentEarly();
-  LogicalResult moveInFront(Operation *op);
+  LogicalResult moveBeforeLoss(Operation *op);
 
   /// `value` with its rows as one dimension and `dims` behind them.
   Value asRows(Value value, int64_t dims) {
@@ -214,7 +214,7 @@ private:
 } // namespace
 
 /// Brings `op`, which the early cotangent needs, in front of the chunks.
-LogicalResult Chunker::moveInFront(Operation *op) {
+LogicalResult Chunker::moveBeforeLoss(Operation *op) {
   if (op->isBeforeInBlock(loss.entropy))
     return success();
   if (op == loss.entropy)
@@ -237,12 +237,12 @@ FailureOr<Value> Chunker::makeCotangentEarly() {
   options.inclusive = true;
   options.omitBlockArguments = true;
   options.filter = [&](Operation *op) { return !isa<nn::SeedOp>(op); };
-  SetVector<Operation *> makers;
-  if (failed(getBackwardSlice(cotangent, &makers, options)))
+  SetVector<Operation *> producers;
+  if (failed(getBackwardSlice(cotangent, &producers, options)))
     return loss.entropyGrad.emitOpError("has a cotangent of unknown origin");
   IRMapping early;
   builder.setInsertionPoint(loss.entropy);
-  for (Operation *op : makers) {
+  for (Operation *op : producers) {
     for (Value operand : op->getOperands())
       if (auto seed = operand.getDefiningOp<nn::SeedOp>();
           seed && !early.contains(seed.getResult()))
@@ -253,7 +253,7 @@ FailureOr<Value> Chunker::makeCotangentEarly() {
         op->getOperands(), [&](Value value) { return early.contains(value); });
     if (dependsOnSeed)
       builder.clone(*op, early);
-    else if (failed(moveInFront(op)))
+    else if (failed(moveBeforeLoss(op)))
       return failure();
   }
   return early.lookupOrDefault(cotangent);

@@ -91,7 +91,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     Value step = addArgument(program, range_name::kStep, integer);
     SmallVector<Value> gradients;
     for (Trained &entry : trained) {
-      entry.gradient = atRest(builder, entry);
+      entry.gradient = inStorage(builder, entry);
       gradients.push_back(entry.gradient);
     }
 
@@ -105,7 +105,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     addResult(program, range_name::kGradNorm, clip.getNorm());
   }
 
-  /// Where the parameter of `entry` rests; null if nothing is said.
+  /// Where the parameter of `entry` is stored; null if nothing is said.
   static dist::PlacementAttr placementOf(const Trained &entry) {
     nn::ParameterOp parameter = entry.parameter;
     return parameter->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
@@ -123,8 +123,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
                : dist::PlacementAttr();
   }
 
-  /// The gradient where its parameter rests.
-  Value atRest(OpBuilder &builder, const Trained &entry) {
+  /// The gradient where its parameter is stored.
+  Value inStorage(OpBuilder &builder, const Trained &entry) {
     auto meshes = getOperation().getOps<dist::MeshOp>();
     dist::PlacementAttr placement = placementOf(entry);
     if (meshes.empty() || !placement ||
@@ -137,7 +137,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
         FlatSymbolRefAttr::get(mesh.getSymNameAttr()), placement);
   }
 
-  /// The axes over which the gradient of `entry` rests cut.
+  /// The axes over which the gradient of `entry` is stored sharded.
   dist::AxisList axesOf(const Trained &entry) {
     dist::AxisList axes;
     dist::PlacementAttr placement = placementOf(entry);

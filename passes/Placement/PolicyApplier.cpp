@@ -37,9 +37,9 @@ FailureOr<dist::AxisList> PolicyApplier::axes(StringRef name,
 }
 
 FailureOr<dist::AxisList> PolicyApplier::streamAxes() {
-  dist::AxisList cutting;
+  dist::AxisList sharding;
   if (!policy.stream)
-    return cutting;
+    return sharding;
   const PlacementPolicy::Stream &stream = *policy.stream;
   for (const std::string &name : {stream.sequence, stream.loss}) {
     if (name.empty())
@@ -48,14 +48,14 @@ FailureOr<dist::AxisList> PolicyApplier::streamAxes() {
     if (failed(found))
       return failure();
     if (stream.sequence == stream.loss)
-      cutting = *found;
+      sharding = *found;
   }
-  return cutting;
+  return sharding;
 }
 
-LogicalResult PolicyApplier::cut(ParameterPlace &place,
-                                 nn::ParameterOp parameter,
-                                 const PlacementPolicy::Parameters &rule) {
+LogicalResult PolicyApplier::shard(ParameterPlace &place,
+                                   nn::ParameterOp parameter,
+                                   const PlacementPolicy::Parameters &rule) {
   if (!rule.shard)
     return success();
   RankedTensorType type = parameter.getTensorType();
@@ -64,22 +64,22 @@ LogicalResult PolicyApplier::cut(ParameterPlace &place,
     FailureOr<dist::AxisList> found = axes(name, rule.origin);
     if (failed(found))
       return failure();
-    // Ranks behind the heads have the same.
+    // Ranks beyond the heads have the same.
     if (place.keyHeads && found->size() == 2)
       found->pop_back();
     if (dim >= type.getRank())
       return module.emitError(rule.origin)
              << ": @" << parameter.getSymName() << " has no dimension " << dim
              << ": it is " << type;
-    dist::AxisList &cutting = compute.dims[dim].compute;
-    llvm::append_range(cutting, *found);
-    if (type.getDimSize(dim) % mesh.sizeOf(cutting) != 0)
+    dist::AxisList &sharding = compute.dims[dim].compute;
+    llvm::append_range(sharding, *found);
+    if (type.getDimSize(dim) % mesh.sizeOf(sharding) != 0)
       return module.emitError(rule.origin)
-             << ": " << mesh.sizeOf(cutting) << " ranks of the axis \"" << name
+             << ": " << mesh.sizeOf(sharding) << " ranks of the axis \"" << name
              << "\" do not divide dimension " << dim << " of @"
              << parameter.getSymName() << ", which is " << type;
   }
-  // Ops are cut in the order of the mesh.
+  // Ops are sharded in the order of the mesh.
   for (dist::Placement::Dim &dim : compute.dims)
     dist::sortByMesh(dim.compute, mesh);
   place.compute = compute;
@@ -107,7 +107,7 @@ FailureOr<DenseMap<StringAttr, ParameterPlace>> PolicyApplier::parameters() {
       place.frozen = rule.frozen.value_or(place.frozen);
       place.replicate = rule.replicate.value_or(place.replicate);
       place.keyHeads = rule.keyHeads.value_or(place.keyHeads);
-      if (failed(cut(place, parameter, rule)))
+      if (failed(shard(place, parameter, rule)))
         return failure();
     }
     if (!matches)

@@ -44,8 +44,8 @@ private:
   mlir::FailureOr<dist::AxisList> axes(llvm::StringRef name,
                                        llvm::StringRef origin);
   int64_t keyHeads();
-  mlir::LogicalResult cut(ParameterPlace &place, nn::ParameterOp parameter,
-                          const PlacementPolicy::Parameters &rule);
+  mlir::LogicalResult shard(ParameterPlace &place, nn::ParameterOp parameter,
+                            const PlacementPolicy::Parameters &rule);
   mlir::LogicalResult pin(mlir::Value stream, llvm::StringRef axis);
 
   const PlacementPolicy &policy;

@@ -58,7 +58,8 @@ public:
 
 private:
   void addGradients(Operation *op) {
-    FailureOr<SmallVector<Placement>> placements = operandsAtRest(op, symbols);
+    FailureOr<SmallVector<Placement>> placements =
+        operandsInStorage(op, symbols);
     if (failed(placements))
       return; // Found again, and said, by the walk.
     for (const GradientUse &use : gradientsOf(op, symbols))
@@ -80,15 +81,15 @@ private:
     if (!found)
       return;
     Demand demand = *found;
-    CutRule rule(op.getShardingRule(), mesh);
+    FactorSharding rule(op.getShardingRule(), mesh);
     if (!rule.getRule().passesPartial)
       return;
     for (auto [dim, place] :
          llvm::zip_equal(rule.getRule().results[0], demand.placement.dims))
       for (AxisRefAttr axis : place.compute)
         if (int64_t factor = rule.factorOf(dim);
-            factor >= 0 && rule.canCut(factor, axis))
-          rule.cut(factor, axis);
+            factor >= 0 && rule.canShard(factor, axis))
+          rule.shard(factor, axis);
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
       demands.try_emplace(operand,
                           Demand{rule.operand(i), demand.mayBePartial});
@@ -100,7 +101,7 @@ private:
 };
 
 /// How one op is computed: along one mesh axis after the other, the factor that
-/// is cut.
+/// is sharded.
 class Choice {
 public:
   /// True if a value has been brought to a placement before.
@@ -123,21 +124,21 @@ public:
     Cost least = costOf(rule, axis);
     for (unsigned factor = 0; factor < rule.getRule().factors.size();
          ++factor) {
-      if (!isServed(factor, axis) || !rule.canCut(factor, axis))
+      if (!isServed(factor, axis) || !rule.canShard(factor, axis))
         continue;
-      CutRule cut = rule;
-      cut.cut(factor, axis);
-      Cost cost = costOf(cut, axis);
+      FactorSharding sharded = rule;
+      sharded.shard(factor, axis);
+      Cost cost = costOf(sharded, axis);
       if (cost < least) {
         least = cost;
         best = factor;
       }
     }
     if (best >= 0)
-      rule.cut(best, axis);
+      rule.shard(best, axis);
   }
 
-  const CutRule &get() const { return rule; }
+  const FactorSharding &get() const { return rule; }
 
 private:
   /// Weights that move, all_to_alls, bytes; the first that differs decides.
@@ -180,7 +181,7 @@ private:
   /// `factor`.
   bool shares(ArrayRef<unsigned> dim, ArrayRef<AxisRefAttr> axes,
               unsigned factor, AxisRefAttr axis) const {
-    std::optional<CutRule::Shares> all = rule.sharesOf(dim, axes);
+    std::optional<FactorSharding::Shares> all = rule.sharesOf(dim, axes);
     if (!all) // They do not fit together; this one may, alone.
       return rule.factorOf(dim) == factor;
     return llvm::any_of(*all, [&](const auto &share) {
@@ -188,13 +189,13 @@ private:
     });
   }
 
-  /// What moves if the op is cut as `cut` says along `axis`, and everything
-  /// else stays where it is.
-  Cost costOf(const CutRule &cut, AxisRefAttr axis) const {
+  /// What moves if the op is sharded as `sharded` says along `axis`, and
+  /// everything else stays where it is.
+  Cost costOf(const FactorSharding &sharded, AxisRefAttr axis) const {
     int64_t moved = 0, exchanges = 0;
     CheckedSize bytes = 0;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      Placement to = along(operands[i], cut.operand(i), axis);
+      Placement to = along(operands[i], sharded.operand(i), axis);
       if (to == operands[i] || isThere(operand, to))
         continue;
       moved += weights.contains(operand);
@@ -206,7 +207,7 @@ private:
     }
     for (auto [i, result] : llvm::enumerate(op->getResults()))
       if (const Demand *demand = demands.of(result))
-        bytes += costOf(cut.result(i), *demand, tensorOf(result), axis);
+        bytes += costOf(sharded.result(i), *demand, tensorOf(result), axis);
     return {moved, exchanges, bytes.saturated()};
   }
 
@@ -245,7 +246,7 @@ private:
   const DenseSet<Value> &weights;
   IsThere isThere;
   MeshOp mesh;
-  CutRule rule;
+  FactorSharding rule;
   bool addsUp = false; // over an axis decided before
 };
 
@@ -305,7 +306,7 @@ private:
 
   /// At rest a parameter may be cut further than it is computed with.
   LogicalResult visitRead(nn::ReadOp read) {
-    FailureOr<Placement> placement = placementAtRest(read, symbols);
+    FailureOr<Placement> placement = storagePlacementOf(read, symbols);
     if (failed(placement))
       return failure();
     placements[read.getValue()] = *placement;
@@ -314,7 +315,7 @@ private:
   }
 
   LogicalResult visitGradients(Operation *op) {
-    FailureOr<SmallVector<Placement>> wanted = operandsAtRest(op, symbols);
+    FailureOr<SmallVector<Placement>> wanted = operandsInStorage(op, symbols);
     if (failed(wanted))
       return failure();
     for (auto [i, placement] : llvm::enumerate(*wanted))
@@ -330,7 +331,7 @@ private:
   }
 
   /// Ops that take tensors where they rest; sums are finished first.
-  LogicalResult visitAtRest(nn::ShardingOpInterface op) {
+  LogicalResult visitInStorage(nn::ShardingOpInterface op) {
     for (auto [i, placement] : llvm::enumerate(operandsOf(op))) {
       placement.partial.clear();
       if (failed(moveOperand(op, i, placement)))
@@ -346,8 +347,8 @@ private:
   }
 
   LogicalResult visitRule(nn::ShardingOpInterface op) {
-    if (op.getShardingRule().combines || addsAtRest(op, operandsOf(op)))
-      return visitAtRest(op);
+    if (op.getShardingRule().combines || addsInStorage(op, operandsOf(op)))
+      return visitInStorage(op);
     // What is stored over more axes is gathered first, whatever follows.
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Placement at = placements.lookup(op->getOperand(i));

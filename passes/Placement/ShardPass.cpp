@@ -188,9 +188,10 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     return mlir::verify(meshOp);
   }
 
-  /// The axes over which a parameter rests cut; none to replicate. Where all
-  /// ranks of an axis that cuts the stream compute with the same, they share it
-  /// too: its gradient, which is parts of a sum over them, is scattered once.
+  /// The axes over which a parameter is stored sharded; none to replicate.
+  /// Where all ranks of an axis that cuts the stream compute with the same,
+  /// they share it too: its gradient, which is parts of a sum over them, is
+  /// scattered once.
   dist::AxisList storageAxes(const dist::Placement &compute) {
     if (mode == ShardMode::Replicate)
       return {};

@@ -33,7 +33,7 @@ Key keyOf(const PlannedCollective &collective) {
         StringRef(nn::kModuleAttr)})
     attributes.erase(label);
   return {collective.decision.bucket,
-          collective.behindSeed,
+          collective.afterSeed,
           op->getName(),
           attributes.getDictionary(op->getContext()),
           getElementTypeOrSelf(op->getOperand(0)),

@@ -26,7 +26,7 @@ struct OverlapGroup {
   const schedule::Decision &decision() const {
     return members.front().decision;
   }
-  bool behindSeed() const { return members.front().behindSeed; }
+  bool afterSeed() const { return members.front().afterSeed; }
 };
 
 /// The addresses that the plan and decisions name, and those that there are. An
@@ -172,7 +172,7 @@ private:
       auto same = llvm::find_if(groups, [&](const OverlapGroup &group) {
         return !collective.decision.bucket.empty() &&
                group.decision().bucket == collective.decision.bucket &&
-               group.behindSeed() == collective.behindSeed;
+               group.afterSeed() == collective.afterSeed;
       });
       if (same == groups.end()) {
         groups.emplace_back();
@@ -208,9 +208,9 @@ private:
 
   /// Brings a collective to where it starts right behind `anchor`, and behind
   /// what was started there before.
-  LogicalResult startBehind(Operation *op, Operation *anchor,
-                            StringRef address) {
-    Operation *&last = lastBehind[anchor];
+  LogicalResult startAfter(Operation *op, Operation *anchor,
+                           StringRef address) {
+    Operation *&last = lastStartedAfter[anchor];
     Operation *place = last ? last : anchor;
     auto fail = [&](Operation *found, const Twine &why) {
       InFlightDiagnostic error = op->emitOpError("cannot start right behind '")
@@ -223,7 +223,7 @@ private:
     if (op->isBeforeInBlock(place)) {
       if (Operation *user = sinkUsers(op, place))
         return fail(user, "its result is used before");
-      placeBehind(op, place);
+      placeAfter(op, place);
     } else {
       if (Operation *found = obstacle(op, place->getNextNode()))
         return fail(found, "what it needs is computed later");
@@ -234,9 +234,9 @@ private:
   }
 
   /// The same for an address; nothing happens without one in this program.
-  LogicalResult startBehindAddress(Operation *op, StringRef address) {
+  LogicalResult startAfterAddress(Operation *op, StringRef address) {
     Operation *anchor = address.empty() ? nullptr : find(address);
-    return anchor ? startBehind(op, anchor, address) : success();
+    return anchor ? startAfter(op, anchor, address) : success();
   }
 
   /// The op before which `op`, which starts where it stands, is awaited by an
@@ -262,7 +262,7 @@ private:
   dist::AwaitOp wrap(Operation *op, Operation *awaitAt) {
     dist::AwaitOp await = makeAsync(op, awaitAt, builder);
     Operation *async = await.getFuture().getDefiningOp();
-    for (auto &entry : lastBehind)
+    for (auto &entry : lastStartedAfter)
       if (entry.second == op)
         entry.second = async;
     return await;
@@ -281,7 +281,7 @@ private:
       if (backward && !seeds.empty())
         waits.push_back((*seeds.begin())->getNextNode());
       for (OverlapGroup &group : groups) {
-        if (group.behindSeed() != backward)
+        if (group.afterSeed() != backward)
           continue;
         auto distance = static_cast<size_t>(group.decision().prefetch);
         Operation *start = nullptr;
@@ -309,7 +309,7 @@ private:
       Operation *op = member.op;
       if (op->use_empty())
         continue;
-      if (anchor && failed(startBehind(op, anchor, decision.startAfter)))
+      if (anchor && failed(startAfter(op, anchor, decision.startAfter)))
         return failure();
       if (!anchor && start && start->isBeforeInBlock(op) &&
           !obstacle(op, start))
@@ -356,12 +356,12 @@ private:
         continue;
       // The second of a chain stands behind the first.
       if (!awaitedBy.contains(op) &&
-          failed(startBehindAddress(op, member.decision.startAfter)))
+          failed(startAfterAddress(op, member.decision.startAfter)))
         return failure();
       Operation *user = firstUser(op);
       bool chained = isChained(op, user, group);
       if (chained && !member.decision.startAfter.empty())
-        placeBehind(user, op);
+        placeAfter(user, op);
       FailureOr<Operation *> awaitAt = user;
       if (!chained)
         awaitAt = awaitedBefore(op, user, member.decision.awaitBefore);
@@ -405,7 +405,7 @@ private:
   OpBuilder builder;
   llvm::DenseMap<dist::OriginAttr, Operation *> named;
   /// By the op behind which collectives start: the last of them.
-  llvm::DenseMap<Operation *, Operation *> lastBehind;
+  llvm::DenseMap<Operation *, Operation *> lastStartedAfter;
 };
 
 struct OverlapPass : fsdp::impl::OverlapBase<OverlapPass> {

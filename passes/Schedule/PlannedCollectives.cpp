@@ -17,9 +17,9 @@ PlannedProgram::PlannedProgram(Block &block, ArrayRef<StringRef> parameters)
 
 SmallVector<PlannedCollective> PlannedProgram::collectives() {
   SmallVector<PlannedCollective> found;
-  bool behindSeed = false;
+  bool afterSeed = false;
   for (Operation &op : block) {
-    behindSeed |= isa<nn::SeedOp>(op);
+    afterSeed |= isa<nn::SeedOp>(op);
     auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
     if (!collective)
       continue;
@@ -32,7 +32,7 @@ SmallVector<PlannedCollective> PlannedProgram::collectives() {
                          : addresses.of(&op);
     planned.decision = dist::decisionOf(&op);
     planned.order = orderOf.lookup(dist::firstParameterOf(&op));
-    planned.behindSeed = behindSeed;
+    planned.afterSeed = afterSeed;
     found.push_back(std::move(planned));
   }
   return found;
@@ -92,7 +92,7 @@ void fsdp::placeBefore(Operation *op, Operation *place) {
   bringBefore(op, Block::iterator(place));
 }
 
-void fsdp::placeBehind(Operation *op, Operation *place) {
+void fsdp::placeAfter(Operation *op, Operation *place) {
   bringBefore(op, std::next(Block::iterator(place)));
 }
 
@@ -219,7 +219,7 @@ Operation *fsdp::sinkUsers(Operation *op, Operation *place) {
     // Its own users first, so that each lands behind its producer.
     if (Operation *found = sinkUsers(user, place))
       return found;
-    placeBehind(user, place);
+    placeAfter(user, place);
   }
   return nullptr;
 }

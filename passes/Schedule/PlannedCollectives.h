@@ -19,7 +19,7 @@ struct PlannedCollective {
   dist::OriginAttr origin; // of the first member, if it is a bucket
   schedule::Decision decision;
   unsigned order = 0; // of its first parameter in the module
-  bool behindSeed = false;
+  bool afterSeed = false;
 
   bool isGather() const { return dist::isGather(kind); }
 };
@@ -57,7 +57,7 @@ mlir::Operation *obstacle(mlir::Operation *op, mlir::Operation *target);
 /// Operation::moveBefore makes the block number all of its ops again at the
 /// next question for their order, here the others keep their numbers.
 void placeBefore(mlir::Operation *op, mlir::Operation *place);
-void placeBehind(mlir::Operation *op, mlir::Operation *place);
+void placeAfter(mlir::Operation *op, mlir::Operation *place);
 
 /// Moves `op` and the producers it needs before `target`, in order; obstacle()
 /// is null.

@@ -106,10 +106,10 @@ static std::string layerOf(const std::string &address) {
   std::string path = address.substr(begin + 1, end - begin - 1);
   for (size_t dot = path.find('.'); dot != std::string::npos;
        dot = path.find('.', dot + 1)) {
-    size_t behind = path.find_first_not_of("0123456789", dot + 1);
-    if (behind != dot + 1 && dot + 1 < path.size() &&
-        (behind == std::string::npos || path[behind] == '.'))
-      return path.substr(0, behind);
+    size_t next = path.find_first_not_of("0123456789", dot + 1);
+    if (next != dot + 1 && dot + 1 < path.size() &&
+        (next == std::string::npos || path[next] == '.'))
+      return path.substr(0, next);
   }
   return path;
 }

@@ -66,20 +66,20 @@ bool NonfiniteSteps::endOthers() {
 
 /// Runs a step again that has changed nothing.
 std::string NonfiniteSteps::nameFirstValue(int64_t step, int32_t number,
-                                           bool isBehindUpdate) {
+                                           bool isAfterUpdate) {
   std::string problem = rank.readValueNames();
   if (!problem.empty())
     return "all parameters are finite, the step's own values are not (" +
            problem + ")";
   rank.setInputs(step, number);
   auto [first, mismatch] = rank.firstNonfiniteOfStep();
-  if (!isBehindUpdate && !changesNothing(rank.gradNorm()))
+  if (!isAfterUpdate && !changesNothing(rank.gradNorm()))
     stop(step,
          "it was not finite, and is so run again, with which it has changed "
          "the parameters; the run was stopped: sums of compile.reduce = "
          "\"fast\" may differ, and so may what a machine with a fault "
          "computes; go on from the last checkpoint");
-  const std::string behind =
+  const std::string nextStep =
       "the step behind it, which had begun, has changed the parameters";
   if (!mismatch.empty())
     return "all parameters are finite, the step's own values are not (" +
@@ -87,9 +87,9 @@ std::string NonfiniteSteps::nameFirstValue(int64_t step, int32_t number,
   if (first.empty())
     return "all parameters are finite, and so are all values of the step run "
            "again" +
-           (isBehindUpdate ? ": " + behind : "");
+           (isAfterUpdate ? ": " + nextStep : "");
   return "the first value that is not finite: " + first +
-         (isBehindUpdate ? "; of the step run again: " + behind : "");
+         (isAfterUpdate ? "; of the step run again: " + nextStep : "");
 }
 
 /// Names the first parameter that is not finite, or else the first value of the
@@ -97,12 +97,12 @@ std::string NonfiniteSteps::nameFirstValue(int64_t step, int32_t number,
 std::string NonfiniteSteps::firstNonfinite(const StepRecord &record,
                                            int32_t number) {
   bool isRepeatable = changesNothing(record.gradNorm);
-  bool isBehindUpdate = endOthers();
+  bool isAfterUpdate = endOthers();
   std::string parameter = rank.firstNonfiniteParameter();
   if (!parameter.empty())
     return parameter;
   if (isRepeatable)
-    return nameFirstValue(record.step, number, isBehindUpdate);
+    return nameFirstValue(record.step, number, isAfterUpdate);
   const char *why = record.gradNorm
                         ? "it has changed the parameters"
                         : "without a gradient norm it may have changed the "

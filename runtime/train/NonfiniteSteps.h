@@ -60,7 +60,7 @@ private:
   [[noreturn]] void stop(int64_t step, const std::string &why);
   bool endOthers();
   std::string firstNonfinite(const StepRecord &record, int32_t number);
-  std::string nameFirstValue(int64_t step, int32_t number, bool isBehindUpdate);
+  std::string nameFirstValue(int64_t step, int32_t number, bool isAfterUpdate);
 
   TrainingRank &rank;
   CheckpointWriter *writer;

@@ -36,7 +36,7 @@ EXEMPT = {
     # A run has the artifact's table of names, and knows nothing of LLVM.
     ("runtime/core/Timeline.cpp", "address.find(' '"): "the layer in a trace",
     ("runtime/core/Timeline.cpp", "path.find('.'"): "the layer in a trace",
-    ("runtime/core/Timeline.cpp", "path[behind] == '.'"): "the layer in a trace",
+    ("runtime/core/Timeline.cpp", "path[next] == '.'"): "the layer in a trace",
 }
 
 COMMENTS = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.S)

@@ -50,7 +50,7 @@ public:
   void erase(mlir::Operation *op);
 
 private:
-  dist::OriginAttr derive(mlir::Operation *op, bool behindSeed);
+  dist::OriginAttr derive(mlir::Operation *op, bool afterSeed);
 
   llvm::DenseMap<dist::OriginAttr, mlir::Operation *> ops;
   /// The next number to try, of derived origins.

@@ -11,7 +11,7 @@ using Messages = std::vector<Message>;
 
 /// A kind changes the calls of one sort: in place, or into none or two.
 struct Fault::Kind {
-  enum What { Changed, LeftOut, Twice, BehindNext, BeforePrevious };
+  enum What { Changed, LeftOut, Twice, AfterNext, BeforePrevious };
   const char *name;
   Call call;
   What what;
@@ -184,7 +184,7 @@ static const Kind kKinds[] = {
     {"wrong-value", Call::Launch, Kind::Changed, changeValue},
     {"wrong-kernel", Call::Launch, Kind::Changed, changeKernel},
     {"swap-pointers", Call::Launch, Kind::Changed, swapPointers},
-    {"swap-launches", Call::Launch, Kind::BehindNext},
+    {"swap-launches", Call::Launch, Kind::AfterNext},
     {"hang", Call::Launch, Kind::Changed, hang},
 
     {"drop-matmul", Call::Gemm, Kind::LeftOut},
@@ -203,7 +203,7 @@ static const Kind kKinds[] = {
     {"drop-group", Call::Group, Kind::LeftOut},
     {"double-group", Call::Group, Kind::Twice},
     {"swap-group", Call::Group, Kind::Changed, swapTransfers},
-    {"swap-collectives", Call::Group, Kind::BehindNext},
+    {"swap-collectives", Call::Group, Kind::AfterNext},
     {"wrong-stream-group", Call::Group, Kind::Changed, toPreviousStream<Group>},
     {"short-transfer", Call::Group, Kind::Changed, halveTransfer},
     {"wrong-offset-group", Call::Group, Kind::Changed, moveTransfer},
@@ -261,7 +261,7 @@ Messages Fault::change(const Process &process, Message message) {
     return {};
   case Kind::Twice:
     return {message, message};
-  case Kind::BehindNext:
+  case Kind::AfterNext:
     held[&process] = {std::move(message)};
     return {};
   case Kind::Changed:

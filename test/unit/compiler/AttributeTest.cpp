@@ -41,7 +41,7 @@ const StringRef kDiscardable[] = {
     exec::kOutputsAttr,    exec::kReadsAttr,
     exec::kWritesAttr,     exec::kAddsAttr,
     exec::kClearsAttr,     exec::kStepsAttr,
-    exec::kFlopsAttr,      exec::kMakesAttr};
+    exec::kFlopsAttr,      exec::kProducesAttr};
 
 /// One attribute of every kind.
 SmallVector<Attribute> everyKind(MLIRContext *context) {

@@ -47,7 +47,7 @@ TEST_F(CollectiveFacts, RecordsSayWhatTheLayoutAsksFor) {
     EXPECT_EQ(stringifyCollectiveKind(kind), name);
     EXPECT_EQ(op.getReduction().has_value(), layout.combines);
     EXPECT_EQ(op.getJoinedDim().has_value(), layout.joins);
-    EXPECT_EQ(op.getCutDim().has_value(), layout.cuts);
+    EXPECT_EQ(op.getSplitDim().has_value(), layout.splits);
     // The sizes say the same.
     auto in = cast<RankedTensorType>(op->getOperand(0).getType());
     auto out = cast<RankedTensorType>(op->getResult(0).getType());
@@ -55,7 +55,7 @@ TEST_F(CollectiveFacts, RecordsSayWhatTheLayoutAsksFor) {
       int64_t size = in.getDimSize(dim);
       if (op.getJoinedDim() == dim)
         size *= 4;
-      if (op.getCutDim() == dim)
+      if (op.getSplitDim() == dim)
         size /= 4;
       EXPECT_EQ(out.getDimSize(dim), size);
     }
