@@ -128,7 +128,7 @@ TEST(FakeGraph, ACapturedWaitIsAnEdge) {
   expectGood([] { REQUIRE(countFirstLastInGraph(/*waits=*/true) == 0); });
 }
 
-TEST(FakeGraph, WhatComesBehindALaunchIsBehindAllOfIt) {
+TEST(FakeGraph, WhatComesAfterALaunchIsAfterAllOfIt) {
   expectGood([] {
     cudaStream_t stream = makeStream(), forked = makeStream();
     cudaGraphExec_t graph = nullptr;
@@ -239,7 +239,7 @@ TEST(FakeGraph, CapturesDoNotMeet) {
   });
 }
 
-TEST(FakeGraph, ARecordOfACaptureIsNoRecordBehindIt) {
+TEST(FakeGraph, ARecordOfACaptureIsNoRecordAfterIt) {
   expectBad("event whose record was captured", [] {
     cudaStream_t stream = makeStream();
     cudaEvent_t event = makeEvent();
@@ -267,7 +267,7 @@ TEST(FakeGraph, AForkedStreamMustBeJoined) {
   });
 }
 
-TEST(FakeGraph, WorkBehindTheJoinMustBeJoinedToo) {
+TEST(FakeGraph, WorkAfterTheJoinMustBeJoinedToo) {
   expectGood([] {
     cudaStream_t stream = makeStream(), forked = makeStream();
     char *memory = allocate(1);

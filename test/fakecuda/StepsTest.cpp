@@ -130,7 +130,7 @@ TEST_P(Steps, WrongDataOfTheStepBeforeIsNotThatOfTheNext) {
   EXPECT_EQ(result(), 3);
 }
 
-TEST_P(Steps, SingleProgramsRunBehindThem) {
+TEST_P(Steps, SingleProgramsRunAfterThem) {
   for (int step = 0; step < 3; ++step) {
     begin(1, 0);
     end();

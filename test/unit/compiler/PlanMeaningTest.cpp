@@ -298,7 +298,7 @@ bool anotherOperand(Operation *op, std::mt19937_64 &generator) {
 }
 
 /// Reads what the optimizer leaves, not what it found.
-bool readBehindUpdate(Operation *op, std::mt19937_64 &) {
+bool readAfterUpdate(Operation *op, std::mt19937_64 &) {
   auto update = dyn_cast<nn::AdamWOp>(op);
   if (!update)
     return false;
@@ -358,7 +358,7 @@ TEST(PlanMeaning, TheVerifierFindsFaults) {
     trainOf(module).walk([&](Operation *) { ++ops; });
     std::mt19937_64 generator(seed);
     for (Plant plant :
-         {anotherOperand, readBehindUpdate, maximumForSum, noCollective})
+         {anotherOperand, readAfterUpdate, maximumForSum, noCollective})
       for (int64_t which = 0; which < ops; ++which) {
         OwningOpRef<ModuleOp> copy = module.clone();
         SmallVector<Operation *> all;

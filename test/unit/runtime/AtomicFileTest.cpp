@@ -261,7 +261,7 @@ TEST(AtomicFile, PastTheCacheNoByteIsLost) {
 
 // Room comes again behind a write that failed: no later one goes on without
 // the bytes that were lost.
-TEST(AtomicFile, NothingIsCommittedBehindAFailure) {
+TEST(AtomicFile, NothingIsCommittedAfterAFailure) {
   TemporaryFolder folder;
   for (bool bypasses : {false, true}) {
     std::string path = folder.write("x", "old");

@@ -31,7 +31,7 @@ public:
   double now = 100, secondsOfStep = 2;
   int signal = 0;
   /// After how many endStep() the signal comes.
-  int64_t signalBehind = -1;
+  int64_t signalAfter = -1;
   /// What the other ranks add to every sum.
   std::vector<double> others;
   /// By step: outputs that are not 1.
@@ -83,7 +83,7 @@ public:
     running.pop_front();
     log.push_back("end " + std::to_string(ended));
     now += secondsOfStep;
-    if (ended == signalBehind)
+    if (ended == signalAfter)
       signal = SIGTERM;
   }
   int stepsBegun() const override { return static_cast<int>(running.size()); }

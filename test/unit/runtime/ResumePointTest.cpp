@@ -7,7 +7,7 @@ using namespace fsdp;
 using namespace fsdp::rt;
 using namespace fsdp::test;
 
-TEST(ResumePoint, OptionsOfABeginningAreLeftOutBehindIt) {
+TEST(ResumePoint, OptionsOfABeginningAreLeftOutAfterIt) {
   auto command = [](int64_t loadStep,
                     const std::vector<std::string> &excluded) {
     RunConfig config;

@@ -55,8 +55,8 @@ TEST_F(Run, NoRankWaitsForGzip) {
 #ifdef FSDP_SANITIZE
   GTEST_SKIP() << "the sanitizers would have to come before what is preloaded";
 #endif
-  std::string library = folder.file("gzip-behind-rank-1.so");
-  std::string source = FSDP_TEST_INPUTS "/gzip-behind-rank-1.c";
+  std::string library = folder.file("gzip-after-rank-1.so");
+  std::string source = FSDP_TEST_INPUTS "/gzip-after-rank-1.c";
   std::string command = "cc -shared -fPIC " + source + " -o " + library;
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::string left = folder.file("left");
@@ -119,7 +119,7 @@ TEST_F(Run, AStoppedJobEndsItsRanks) {
   for (int ranks : {1, 2}) {
     std::filesystem::remove_all(folder.file("dump"));
     expectEnd(run(good(ranks, 1000000), FSDP_TEST_INPUTS
-                                            "/stop-behind-steps.sh " +
+                                            "/stop-after-steps.sh " +
                                             folder.file("dump/metrics.jsonl")),
               "stopped by signal 15 (Terminated)" + whereStepsAre(), 0);
   }

@@ -94,13 +94,13 @@ TEST(StepLoop, GoesOnAfterItsStart) {
 
 TEST(StepLoop, ASignalEndsItAfterTheStepsThatHaveBegun) {
   LoopRun loop;
-  loop.rank.signalBehind = 1;
+  loop.rank.signalAfter = 1;
   loop.run();
   EXPECT_EQ(loop.log, (CallLog{"begin 1", "end 1"}));
   EXPECT_EQ(loop.done, 1);
   LoopRun overlapping;
   overlapping.rank.overlaps = true;
-  overlapping.rank.signalBehind = 1;
+  overlapping.rank.signalAfter = 1;
   overlapping.run();
   EXPECT_EQ(overlapping.log, (CallLog{"begin 1", "begin 2", "end 1", "end 2"}));
   EXPECT_EQ(overlapping.done, 2);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# stop-behind-steps.sh FILE COMMAND...: sends SIGTERM to the command alone once it
+# stop-after-steps.sh FILE COMMAND...: sends SIGTERM to the command alone once it
 # has written FILE, and ends with its status.
 file=$1
 shift

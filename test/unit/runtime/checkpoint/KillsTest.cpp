@@ -121,12 +121,12 @@ static void dieEverywhere(Work work, std::set<int64_t> newest) {
   EXPECT_GT(calls, 20);
 }
 
-TEST(CheckpointKills, BehindEveryCallOfANewStep) {
+TEST(CheckpointKills, AfterEveryCallOfANewStep) {
   dieEverywhere([](const std::string &folder) { runSteps(folder, 6, 1); },
                 {5, 6});
 }
 
-TEST(CheckpointKills, BehindEveryCallOfAStepThatIsThere) {
+TEST(CheckpointKills, AfterEveryCallOfAStepThatIsThere) {
   dieEverywhere([](const std::string &folder) { runSteps(folder, 5, 1); }, {5});
 }
 

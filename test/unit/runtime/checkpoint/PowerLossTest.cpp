@@ -52,7 +52,7 @@ protected:
                     size_t count);
   void lookAt(const Tree &image, int64_t promised, const std::string &when);
   void losePower(const SavingRun &run);
-  void losePowerBehindKills(const SavingRun &killed, const SavingRun &next);
+  void losePowerAfterKills(const SavingRun &killed, const SavingRun &next);
 
   Tree before;
   std::mt19937 random{1};
@@ -157,8 +157,8 @@ static bool namesAStep(const FileCall &call, const std::string &root) {
 
 /// A run is killed behind each of its calls in turn; the power goes in the next
 /// one. Half of the images are of the few calls that decide.
-void PowerLoss::losePowerBehindKills(const SavingRun &killed,
-                                     const SavingRun &next) {
+void PowerLoss::losePowerAfterKills(const SavingRun &killed,
+                                    const SavingRun &next) {
   TemporaryFolder folder;
   std::string root = fs::canonical(folder.path).string();
   writeTree(root, before);
@@ -195,12 +195,12 @@ TEST_F(PowerLoss, WhileAStepIsReplaced) { losePower({5, 1}); }
 TEST_F(PowerLoss, WhereNamesCannotBeExchanged) {
   canExchange = false;
   losePower({5, 1});
-  losePowerBehindKills({5, 1}, {6, 1});
+  losePowerAfterKills({5, 1}, {6, 1});
   canExchange = true;
 }
 
-TEST_F(PowerLoss, BehindAKilledRun) { losePowerBehindKills({6, 2}, {8, 1}); }
+TEST_F(PowerLoss, AfterAKilledRun) { losePowerAfterKills({6, 2}, {8, 1}); }
 
-TEST_F(PowerLoss, BehindAKilledRunThatReplacedAStep) {
-  losePowerBehindKills({5, 1}, {6, 1});
+TEST_F(PowerLoss, AfterAKilledRunThatReplacedAStep) {
+  losePowerAfterKills({5, 1}, {6, 1});
 }
