@@ -131,6 +131,7 @@ def Fsdp_OriginAttr : AttrDef<Fsdp_Dialect, "Origin"> {
       StringRefParameter<"the words, made of the others">:$text);
   let skipDefaultBuilders = 1;
   let builders = [AttrBuilder<(ins "const ::fsdp::dist::Origin &":$origin), [{
+    assert(origin.isValid() && "the words of an origin are read back as they are");
     return $_get($_ctxt, origin.phase, origin.path, origin.op, origin.index, origin.str());
   }]>];
   let hasCustomAssemblyFormat = 1;

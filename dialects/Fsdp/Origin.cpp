@@ -51,11 +51,29 @@ std::string Origin::str() const {
   return words;
 }
 
+bool Origin::isValid() const {
+  if (op.empty())
+    return !path.empty() && index == 1;
+  return index >= 1 && op.find(kSeparator) == StringRef::npos &&
+         op.find(kNumber) == StringRef::npos;
+}
+
 static llvm::Error problem(StringRef words, const Twine &what) {
   return llvm::createStringError("'" + words + "' is no origin: " + what);
 }
 
-/// What stands behind the phase of `words`.
+/// "'fwd ', 'again ', 'bwd ' or 'update '".
+static std::string listOfPhases() {
+  std::string list;
+  for (auto [i, phase] : llvm::enumerate(kPhases)) {
+    if (i > 0)
+      list += i + 1 == std::size(kPhases) ? " or " : ", ";
+    list += ("'" + stringifyPhase(phase) + Twine(kSeparator) + "'").str();
+  }
+  return list;
+}
+
+/// What follows the phase of `words`.
 static llvm::Expected<StringRef> parsePhase(StringRef words, Phase &phase) {
   size_t end = words.find(kSeparator);
   for (Phase one : kPhases)
@@ -64,7 +82,7 @@ static llvm::Expected<StringRef> parsePhase(StringRef words, Phase &phase) {
       phase = one;
       return words.drop_front(end + 1);
     }
-  return problem(words, "it begins with 'fwd ', 'again ', 'bwd ' or 'update '");
+  return problem(words, "it begins with " + listOfPhases());
 }
 
 llvm::Expected<Origin> fsdp::dist::parseOrigin(StringRef words) {

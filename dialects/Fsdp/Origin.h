@@ -54,6 +54,10 @@ struct Origin {
   /// The same thing computed again in the backward pass.
   Origin again() const { return {Phase::Again, path, op, index}; }
 
+  /// Whether str() is read back as this: of an op with a name of one word, or
+  /// of a path without a number.
+  bool isValid() const;
+
   bool operator==(const Origin &other) const {
     return phase == other.phase && path == other.path && op == other.op &&
            index == other.index;

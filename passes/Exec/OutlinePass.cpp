@@ -26,8 +26,8 @@ using namespace fsdp;
 //===----------------------------------------------------------------------===//
 
 /// Everything about an operation but offsets, event numbers, its module, what
-/// it makes and whom it serves; equal operations have one and the same
-/// attribute.
+/// it produces and, beside the phase, whom it serves; equal operations have one
+/// and the same attribute.
 static Attribute shapeOf(Operation *op) {
   SmallVector<NamedAttribute> attrs;
   for (NamedAttribute attr : op->getAttrs())
@@ -39,6 +39,9 @@ static Attribute shapeOf(Operation *op) {
                                DictionaryAttr::get(op->getContext(), attrs)};
   for (Type type : op->getOperandTypes())
     parts.push_back(TypeAttr::get(type));
+  if (auto serves = op->getAttrOfType<dist::OriginAttr>("serves"))
+    parts.push_back(StringAttr::get(op->getContext(),
+                                    dist::stringifyPhase(serves.getPhase())));
   return ArrayAttr::get(op->getContext(), parts);
 }
 
@@ -96,9 +99,8 @@ static std::vector<Item> collectItems(Block &body) {
   SmallVector<Operation *, 2> pending;
   for (Operation &op : body) {
     if (exec::isWork(&op)) {
-      uint32_t shape =
-          shapes.insert({shapeOf(&op), shapes.size()}).first->second;
-      items.push_back({&op, shape, std::move(pending), {}});
+      auto [at, isNew] = shapes.insert({shapeOf(&op), shapes.size()});
+      items.push_back({&op, at->second, std::move(pending), {}});
       pending.clear();
     } else if (isa<exec::RecordOp>(op) && pending.empty()) {
       // A record before all work marks the program's start and stays there.
@@ -431,16 +433,14 @@ int64_t BlockOutliner::eventInside(SmallVector<int64_t> numbers) {
 
 /// Names that number a block get a star in its place.
 void BlockOutliner::generaliseNames(Operation *copy, size_t index) {
-  SmallVector<dist::OriginAttr> serves;
   SmallVector<StringRef> modules;
-  for (const SmallVector<Operation *> &run : runs) {
-    if (auto collective = dyn_cast<exec::CollectiveOp>(run[index]))
-      if (dist::OriginAttr origin = collective.getServesAttr())
-        serves.push_back(origin);
+  for (const SmallVector<Operation *> &run : runs)
     modules.push_back(nn::modulePathOf(run[index]));
-  }
-  if (serves.size() == runs.size())
-    cast<exec::CollectiveOp>(copy).setServesAttr(dist::commonOrigin(serves));
+  auto serves = llvm::map_to_vector(runs, [&](auto &run) {
+    return run[index]->template getAttrOfType<dist::OriginAttr>("serves");
+  });
+  if (serves.front())
+    copy->setAttr("serves", dist::commonOrigin(serves));
   if (!llvm::all_equal(modules))
     nn::setModule(copy, builder.getStringAttr(nn::commonName(modules)));
 }

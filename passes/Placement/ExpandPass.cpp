@@ -149,13 +149,11 @@ private:
                            type.clone(wide(type.getElementType())));
     case CollectiveKind::AllToAll: {
       // The runtime has no exchange of its own: every rank gathers the
-      // dimension that is cut and keeps its part along the other.
+      // dimension that is sharded and keeps its part along the other.
       SmallVector<int64_t> whole(tensorOf(value).getShape());
       whole[move.from] = type.getDimSize(move.from);
       return shardOf(move, allGather(move, value, type.clone(whole)), type);
     }
-    default:
-      break; // between two placements nothing else is needed
     }
     llvm_unreachable("all kinds of moves");
   }

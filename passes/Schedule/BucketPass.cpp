@@ -49,7 +49,7 @@ public:
   /// Kind by kind: where a scatter's result is reduced again, merging the
   /// scatters moves the all-reduces that then merge.
   LogicalResult run() {
-    if (failed(checkDecisions()))
+    if (failed(verifyBuckets(program.collectives())))
       return failure();
     llvm::SetVector<OperationName> kinds;
     for (const PlannedCollective &collective : program.collectives())
@@ -61,39 +61,6 @@ public:
   }
 
 private:
-  /// The collectives of a bucket start and end together, merged or not.
-  /// fsdp-plan sees to it; a decision that was written by hand may say else.
-  LogicalResult checkDecisions() {
-    llvm::StringMap<PlannedCollective> first; // member of each bucket
-    for (const PlannedCollective &collective : program.collectives()) {
-      const schedule::Decision &decision = collective.decision;
-      if (decision.bucket.empty())
-        continue;
-      std::string bucket =
-          schedule::bucketOf(collective.origin, decision).str();
-      const PlannedCollective &other =
-          first.try_emplace(bucket, collective).first->second;
-      if (schedule::aboutCollective(decision) ==
-          schedule::aboutCollective(other.decision))
-        continue;
-      InFlightDiagnostic error =
-          collective.op->emitOpError("is in the bucket '");
-      error << decision.bucket << "' with another decision than its first "
-            << "member; make their '" << dist::kDecisionAttr
-            << "' equal, or put one of them into another bucket";
-      noteDecision(error, other, "the first member has ");
-      noteDecision(error, collective, "this one has ");
-      return failure();
-    }
-    return success();
-  }
-
-  static void noteDecision(InFlightDiagnostic &error,
-                           const PlannedCollective &of, StringRef begin) {
-    error.attachNote(of.op->getLoc())
-        << begin << of.op->getAttr(dist::kDecisionAttr);
-  }
-
   LogicalResult mergeKind(OperationName kind) {
     llvm::MapVector<Key, SmallVector<PlannedCollective>> buckets;
     for (const PlannedCollective &collective : program.collectives())

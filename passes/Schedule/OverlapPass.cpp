@@ -134,6 +134,8 @@ public:
 
   LogicalResult run() {
     SmallVector<PlannedCollective> collectives = program.collectives();
+    if (failed(verifyBuckets(collectives)))
+      return failure();
     nameBuckets(collectives);
     for (Operation *op : program.addresses.all())
       places.known.insert(program.addresses.of(op).getText());

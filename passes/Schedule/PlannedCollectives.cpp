@@ -38,6 +38,35 @@ SmallVector<PlannedCollective> PlannedProgram::collectives() {
   return found;
 }
 
+static void noteDecision(InFlightDiagnostic &error, const PlannedCollective &of,
+                         StringRef begin) {
+  error.attachNote(of.op->getLoc())
+      << begin << of.op->getAttr(dist::kDecisionAttr);
+}
+
+LogicalResult fsdp::verifyBuckets(ArrayRef<PlannedCollective> collectives) {
+  llvm::StringMap<PlannedCollective> first; // member of each bucket
+  for (const PlannedCollective &collective : collectives) {
+    const schedule::Decision &decision = collective.decision;
+    if (decision.bucket.empty())
+      continue;
+    std::string bucket = schedule::bucketOf(collective.origin, decision).str();
+    const PlannedCollective &other =
+        first.try_emplace(bucket, collective).first->second;
+    if (schedule::aboutCollective(decision) ==
+        schedule::aboutCollective(other.decision))
+      continue;
+    InFlightDiagnostic error = collective.op->emitOpError("is in the bucket '");
+    error << decision.bucket << "' with another decision than its first "
+          << "member; make their '" << dist::kDecisionAttr
+          << "' equal, or put one of them into another bucket";
+    noteDecision(error, other, "the first member has ");
+    noteDecision(error, collective, "this one has ");
+    return failure();
+  }
+  return success();
+}
+
 LogicalResult
 fsdp::applyPlan(ModuleOp module,
                 llvm::function_ref<LogicalResult(PlannedProgram &)> apply) {

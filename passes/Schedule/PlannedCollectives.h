@@ -41,6 +41,12 @@ private:
   llvm::StringMap<unsigned> orderOf; // of parameters
 };
 
+/// Fails, with an error, if members of a bucket have other decisions than its
+/// first one: they start and end together, merged or not. fsdp-plan sees to it;
+/// a decision that was written by hand may say else.
+mlir::LogicalResult
+verifyBuckets(llvm::ArrayRef<PlannedCollective> collectives);
+
 /// Index of every op in the block.
 llvm::DenseMap<mlir::Operation *, unsigned> numberOps(mlir::Block &block);
 

@@ -133,11 +133,16 @@ private:
 /// A plan decides to recompute nothing that no value of the backward pass
 /// depends on; a decision that was written by hand may. What only kept values
 /// use is not cloned either, without a warning: plans by rule decide that
-/// often.
-void warnOfVainDecisions(Block &program) {
-  llvm::DenseSet<Operation *> needed = schedule::neededBackward(program);
-  for (Operation &op : program)
-    if (dist::decisionOf(&op).recompute && !needed.contains(&op))
+/// often. Nor is it vain where an earlier run of the pass has applied it.
+void warnOfVainDecisions(const PlannedProgram &program) {
+  llvm::DenseSet<Operation *> needed = schedule::neededBackward(program.block);
+  auto isApplied = [&](Operation &op) {
+    dist::OriginAttr origin = program.addresses.of(&op);
+    return origin && program.addresses.find(origin.again());
+  };
+  for (Operation &op : program.block)
+    if (dist::decisionOf(&op).recompute && !needed.contains(&op) &&
+        !isApplied(op))
       op.emitWarning("'")
           << op.getName() << "' op has 'recompute' in its '"
           << dist::kDecisionAttr
@@ -151,7 +156,7 @@ struct RematPass : fsdp::impl::RematBase<RematPass> {
 
   void runOnOperation() override {
     auto apply = [](PlannedProgram &program) {
-      warnOfVainDecisions(program.block);
+      warnOfVainDecisions(program);
       auto seeds = program.block.getOps<nn::SeedOp>();
       if (!seeds.empty())
         Recomputer(program).run(*seeds.begin());

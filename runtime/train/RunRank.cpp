@@ -22,14 +22,15 @@ void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,
   ArtifactRank rank(run, artifact, options, world);
   Reporter reporter({run.config, titleOf(run), run.text, draw,
                      [&rank] { return rank.seconds(); }, rank.isFirst()});
-  std::string parameters; // what a command has loaded
-  if (!options.checkpoint.empty())
-    parameters = loadParameters(rank.context(), options.checkpoint);
+  // It lives on while `fail` is called, as the rank does.
   std::optional<Trainer> trainer;
-  if (options.trains())
-    trainer.emplace(rank, run, options, reporter);
-  rank.loadRanges();
   try {
+    std::string parameters; // what a command has loaded
+    if (!options.checkpoint.empty())
+      parameters = loadParameters(rank.context(), options.checkpoint);
+    if (options.trains())
+      trainer.emplace(rank, run, options, reporter);
+    rank.loadRanges();
     if (trainer)
       trainer->run();
     else if (!options.program.empty())

@@ -17,6 +17,9 @@ public:
   /// Loads what the run begins with.
   Trainer(ArtifactRank &rank, const PreparedRun &run, const RunOptions &options,
           Reporter &reporter);
+  // Its pieces refer to each other.
+  Trainer(const Trainer &) = delete;
+  Trainer &operator=(const Trainer &) = delete;
 
   /// Trains, evaluates, samples and writes what the run is to leave behind.
   void run();

@@ -164,6 +164,44 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
 
 // -----
 
+// What a collective serves is of one phase: copies in two phases are not alike.
+
+// CHECK-NOT: exec.func
+// CHECK-LABEL: exec.program @train
+// CHECK: exec.collective all_gather {{.*}} {serves = #fsdp.origin<all "fwd layers.9">}
+// CHECK: exec.collective all_gather {{.*}} {serves = #fsdp.origin<all "again layers.10">}
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i64} {
+  fsdp.mesh @mesh ["dp_shard" = 1]
+  exec.range @layers.9.w : memref<16xf32> role parameter at 0
+  exec.range @layers.10.w : memref<16xf32> role parameter at 64
+  exec.range @y : memref<16xf32> role output at 128
+  exec.program @train arena 320 attributes {exec.reads = ["layers.9.w", "layers.10.w"], exec.writes = ["y", "layers.9.w", "layers.10.w"]} {
+    %w0 = exec.get @layers.9.w : memref<16xf32>
+    %w1 = exec.get @layers.10.w : memref<16xf32>
+    %y = exec.get @y : memref<16xf32>
+    exec.record 0 on compute
+    %f0 = exec.alloc at 192 "layers.9.full" : memref<16xf32>
+    exec.wait 0 on gather
+    exec.collective all_gather on gather (%w0 : memref<16xf32>) outs(%f0 : memref<16xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.9">}
+    exec.record 1 on gather
+    exec.wait 1 on compute
+    exec.copy on compute (%f0 : memref<16xf32>) outs(%y : memref<16xf32>) {nn.module = "layers.9.use"}
+    exec.copy on compute (%y : memref<16xf32>) outs(%w0 : memref<16xf32>) {nn.module = "layers.9.update"}
+    exec.record 2 on compute
+    %f1 = exec.alloc at 256 "layers.10.full" : memref<16xf32>
+    exec.wait 2 on gather
+    exec.collective all_gather on gather (%w1 : memref<16xf32>) outs(%f1 : memref<16xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "again layers.10">}
+    exec.record 3 on gather
+    exec.wait 3 on compute
+    exec.copy on compute (%f1 : memref<16xf32>) outs(%y : memref<16xf32>) {nn.module = "layers.10.use"}
+    exec.copy on compute (%y : memref<16xf32>) outs(%w1 : memref<16xf32>) {nn.module = "layers.10.update"}
+    exec.record 4 on compute
+  }
+}
+
+// -----
+
 // Four copies of four operations; between the second and the third operation
 // no two copies have the same events. Cut there, 2 + 4 + 2 + 4 = 12 statements
 // remain of 16; the events at the cut stay in the program.

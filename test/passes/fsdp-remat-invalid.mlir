@@ -11,3 +11,6 @@
 // CHECK-NOT: warning:
 // RUN: sed 's/fsdp.decision = #fsdp.decision<recompute = true>, //' %t.edited.mlir > %t.a
 // RUN: sed 's/fsdp.decision = #fsdp.decision<recompute = true>, //' %t.remat.mlir | diff %t.a -
+
+// A decision that an earlier run of the pass has applied is not in vain.
+// RUN: fsdp-opt %t.remat.mlir --fsdp-remat -o /dev/null 2>&1 | count 0

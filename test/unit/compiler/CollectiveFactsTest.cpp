@@ -1,6 +1,7 @@
 //===- CollectiveFactsTest.cpp - Kinds, layouts and records agree ---------===//
 #include "DialectOps.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Target/CollectivePieces.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
@@ -87,6 +88,9 @@ TEST(CollectiveKinds, BeginWithThoseOfTheRuntime) {
     ASSERT_TRUE(kind) << name;
     EXPECT_EQ(static_cast<size_t>(*kind), number);
     EXPECT_TRUE(exec::isRuntimeCollective(*kind));
+    // Each half has a function of its own for its own enumeration.
+    EXPECT_EQ(rt::isReduction(static_cast<rt::CollectiveKind>(number)),
+              dist::isReduction(*kind));
   }
   EXPECT_EQ(static_cast<int>(rt::CollectiveKind::AllGather),
             static_cast<int>(dist::CollectiveKind::AllGather));
