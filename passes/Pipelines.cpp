@@ -97,7 +97,7 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
   // Libraries add in the type that they are given.
   expand.widenSums = options.compile.reduce == ReduceOrder::Fast;
   pm.addPass(createExpand(expand));
-  // A rank's rows are its own now, however they are cut over ranks, and the
+  // A rank's rows are its own now, however they are sharded over ranks, and the
   // gradients of the loss are there.
   if (options.compile.lossChunks != 1) {
     ChunkLossOptions chunk;

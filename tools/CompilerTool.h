@@ -26,7 +26,7 @@ public:
   /// names of the tool's options, which have no dashes; may be nothing.
   using Suggest = llvm::function_ref<std::string(
       const std::string &argument, const std::vector<std::string> &options)>;
-  /// Ends the tool with one message at the first of the arguments (behind its
+  /// Ends the tool with one message at the first of the arguments (after its
   /// name) that is no option. To be called when all are registered and before
   /// LLVM parses them: it takes whatever begins with "h" for --help.
   static void checkOptions(llvm::ArrayRef<const char *> arguments,

@@ -42,7 +42,7 @@ inline constexpr llvm::StringLiteral kModelFlopsAttr = "exec.model_flops";
 
 /// Attribute of exec.program, set by exec-plan-memory: a dictionary with
 /// `lower_bound` (bytes), `at` (where most bytes live), `kinds` (bytes there by
-/// kind) and `tenants` (the largest intervals there, those of all blocks as
+/// kind) and `tenants` (the largest live buffers, those of all blocks as
 /// one: label, kind, bytes, and their count where they are several).
 inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 

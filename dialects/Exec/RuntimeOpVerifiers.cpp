@@ -172,7 +172,7 @@ LogicalResult CopyBoxOp::verify() {
   return success();
 }
 
-/// `type` cut in `parts` parts along dimension 0; null if it has none.
+/// `type` split into `parts` parts along dimension 0; null if it has none.
 static MemRefType partOf(MemRefType type, int64_t parts) {
   if (type.getRank() == 0)
     return {};

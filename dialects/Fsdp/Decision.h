@@ -51,7 +51,7 @@ template <template <typename> class Holds> struct DecisionFields {
   Holds<int64_t> prefetch;
   /// A reduction is awaited when this many later ones have started; 0: at once.
   Holds<int64_t> defer;
-  /// Addresses: the collective starts right behind that op, and is awaited
+  /// Addresses: the collective starts right after that op, and is awaited
   /// before that one, whatever `prefetch` and `defer` say. Empty: as they say.
   Holds<std::string> startAfter, awaitBefore;
   /// True: what the forward pass computes here is not kept, but computed (or

@@ -132,7 +132,7 @@ llvm::SmallVector<AxisRefAttr> axisRefs(mlir::ArrayAttr axes);
 ///   "a":(1)2   "a":(1)4   true: both begin at the slowest ranks
 ///   "a":(1)4   "a":(2)4   true: both have the middle
 ///   "a":(1)2   "a":(2)4   false: the second is what the first leaves
-///   "a":(1)2   "a":(3)2   true: no one cut of the axis has both
+///   "a":(1)2   "a":(3)2   true: no one split of the axis has both
 ///   "a"        "b"        false
 bool overlap(AxisRefAttr a, AxisRefAttr b);
 

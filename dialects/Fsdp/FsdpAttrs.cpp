@@ -345,7 +345,7 @@ int64_t MeshOp::sizeOf(AxisRefAttr ref) {
       continue;
     if (ref.getSize() == 0)
       return axis.getSize();
-    // A sub-axis exists if the axis can be cut into pre x size x rest.
+    // A sub-axis exists if the axis can be split into pre x size x rest.
     bool divides = axis.getSize() % ref.getPre() == 0 &&
                    axis.getSize() / ref.getPre() % ref.getSize() == 0;
     return divides ? ref.getSize() : 0;

@@ -38,7 +38,7 @@ CollectiveLayout fsdp::dist::layoutOf(CollectiveKind kind) {
   llvm_unreachable("a collective");
 }
 
-// Pieces are combined or cut where they arrive; what everybody then has whole
+// Pieces are combined or split where they arrive; what everybody then has whole
 // travels as it is, of a sum in its wider type.
 int64_t fsdp::dist::wireBytesOf(CollectiveKind kind, TypeRange operands,
                                 TypeRange results, int64_t ranks) {

@@ -231,7 +231,8 @@ static FailureOr<MeshOp> verifyNames(CollectiveOpInterface op,
   return verifyMeshAxes(op, op.getMeshAttr(), op.getAxes(), &symbols); // 1
 }
 
-/// What a collective gathers from or scatters to shards is cut in equal parts.
+/// What a collective gathers from or scatters to shards is split into equal
+/// parts.
 template <typename CollectiveOp>
 static LogicalResult verifyShards(CollectiveOp op, ValueRange full,
                                   ValueRange shards,

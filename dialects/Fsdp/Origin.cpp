@@ -126,7 +126,7 @@ llvm::Expected<Origin> fsdp::dist::parseOriginOfPath(StringRef words) {
 // The attribute
 //===----------------------------------------------------------------------===//
 
-/// In front of the words of what has no op: they could be those of an op too.
+/// Before the words of what has no op: they could be those of an op too.
 static constexpr llvm::StringLiteral kAll = "all";
 
 Attribute OriginAttr::parse(AsmParser &parser, Type) {

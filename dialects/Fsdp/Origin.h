@@ -5,7 +5,7 @@
 // the thing:
 //
 //   fwd layers.3.attention.wq linear   a product of the forward pass
-//   again layers.3.wq all_gather       computed a second time, behind nn.seed
+//   again layers.3.wq all_gather       computed a second time, after nn.seed
 //   bwd layers.3 rotary_grad#2         the second op of that name
 //   fwd sum                            an op of the root
 //   fwd layers.3                       without an op: all of the path
@@ -27,8 +27,8 @@ namespace fsdp::dist {
 /// When something of a program is computed.
 enum class Phase {
   Forward,  ///< "fwd": before nn.seed
-  Again,    ///< "again": as in the forward pass, a second time, behind nn.seed
-  Backward, ///< "bwd": behind nn.seed
+  Again,    ///< "again": as in the forward pass, a second time, after nn.seed
+  Backward, ///< "bwd": after nn.seed
   Update,   ///< "update": what the optimizer does
 };
 
@@ -67,11 +67,11 @@ struct Origin {
 /// The origin of an op, of its words; str() gives these back, letter by letter.
 /// Fails, and says why, unless 1. they begin with a phase and a space; 2. the
 /// path, if there is one, is not empty; 3. the op has a name, without '#'; 4.
-/// the number, if there is one, is written without zeros in front and from 2 to
+/// the number, if there is one, is written without leading zeros and from 2 to
 /// 2^32 - 1. The result refers to `words`.
 llvm::Expected<Origin> parseOrigin(llvm::StringRef words);
 
-/// The same for all of a path: 2. which is not empty, and has no op behind it.
+/// The same for all of a path: 2. which is not empty, and has no op after it.
 llvm::Expected<Origin> parseOriginOfPath(llvm::StringRef words);
 
 } // namespace fsdp::dist

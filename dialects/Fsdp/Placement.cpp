@@ -170,7 +170,7 @@ public:
   }
 
 private:
-  /// The axes behind those that dimension `d` has already, as the target has
+  /// The axes after those that dimension `d` has already, as the target has
   /// them; none if something must be gathered first.
   AxisList missing(int64_t d) const {
     const Placement::Dim &have = now.dims[d], &want = to.dims[d];

@@ -59,14 +59,14 @@ struct Move {
   std::optional<CollectiveKind> kind;
   AxisList axes;
   /// The dimension that is sharded before (of what joins) and after (of what
-  /// cuts, shard_of too); -1 otherwise.
+  /// splits, shard_of too); -1 otherwise.
   int64_t from = -1, to = -1;
   /// Where the tensor lies afterwards.
   Placement after;
 };
 
 /// True if `to` leaves in parts only what is in parts at `from`, of the same
-/// kind: nothing makes parts of a whole.
+/// kind: nothing makes partial values of a complete one.
 bool canMove(const Placement &from, const Placement &to);
 
 /// The moves that bring a tensor from one placement to another. Sums are

@@ -193,7 +193,7 @@ bool fsdp::dist::addsInStorage(nn::ShardingOpInterface op,
          operands[0] != operands[0].withoutStorage();
 }
 
-/// The axes that cut `placement`.
+/// The axes that shard `placement`.
 static AxisList cutsOf(const Placement &placement) {
   AxisList axes;
   for (const Placement::Dim &dim : placement.dims) {

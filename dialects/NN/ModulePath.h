@@ -107,9 +107,9 @@ mlir::StringAttr commonModule(llvm::ArrayRef<mlir::Operation *> ops);
 /// what diagnostics say and what values are called in text.
 void nameLocations(mlir::Operation *root);
 
-/// While it lives, ops that `builder` makes belong to `module`, but those that
-/// say otherwise, terminators, and constants: those belong to nobody, so that
-/// equal ones stay one.
+/// While it lives, ops that `builder` creates belong to `module`, but those
+/// that say otherwise, terminators, and constants: those belong to nobody, so
+/// that equal ones stay one.
 class ModuleScope : public mlir::OpBuilder::Listener {
 public:
   ModuleScope(mlir::OpBuilder &builder, mlir::StringAttr module);

@@ -1,7 +1,7 @@
 //===- NN.h - The nn dialect ------------------------------------*- C++ -*-===//
 //
 // What is computed: logical tensors, about forty named ops, parameters as
-// symbols. See NNDialect.td for the model behind it.
+// symbols. See NNDialect.td for the model that it follows.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_DIALECTS_NN_NN_H
@@ -45,7 +45,7 @@ struct PersistentResource
 };
 
 /// True for a tensor or memref of static shape whose dimensions are at least 1
-/// and whose bytes are at most kMaxTensorBytes: behind this check the products
+/// and whose bytes are at most kMaxTensorBytes: after this check the products
 /// of its sizes are safe. `mayBeEmpty` also takes dimensions of 0. Every op's
 /// operands and results are checked for it; so is every type in an attribute.
 bool hasCheckedSize(mlir::Type type, bool mayBeEmpty = false);
@@ -70,7 +70,7 @@ enum class PrecisionRule {
   Input,    ///< the result that of operand 0; all others get one type
   Constant, ///< none of its own
   Declared, ///< those that are written
-  Later,    ///< the op is made behind nn-precision
+  Later,    ///< the op is created after nn-precision
 };
 
 /// What NNFacts.td says of these.
@@ -101,7 +101,7 @@ inline constexpr llvm::StringLiteral kNameAttr = "nn.name";
 /// Unit attribute of a parameter that is not trained.
 inline constexpr llvm::StringLiteral kFrozenAttr = "nn.frozen";
 /// Unit attribute of an nn.add that puts a block's result into the residual
-/// stream: lhs is the stream before it, the result the stream behind it.
+/// stream: lhs is the stream before it, the result the stream after it.
 inline constexpr llvm::StringLiteral kResidualAttr = "nn.residual";
 /// Names the parameter that a buffer (optimizer state) belongs to.
 inline constexpr llvm::StringLiteral kStateOfAttr = "nn.state_of";

@@ -78,7 +78,7 @@ static CheckedSize elementsOfAll(ValueRange values) {
 
 int64_t AbsMaxOp::getFlops() { return elementsOfAll(getInputs()).saturated(); }
 
-// Scale, square, cut into two digits, two sums.
+// Scale, square, split into two digits, two sums.
 int64_t SumSquaresOp::getFlops() {
   return (elementsOfAll(getInputs()) * 6).saturated();
 }

@@ -1,9 +1,9 @@
 //===- NNSharding.cpp - Sharding rules that depend on sizes ---------------===//
 //
 // The others are a notation in the op's record; see ShardingRule.h for it. A
-// dimension is marked whole where cutting it would need another rank's elements
-// (a norm's last dimension), or where the op would have to know which part it
-// has (a causal mask, the rows of an embedding's table).
+// dimension needs replication where sharding it would need another rank's
+// elements (a norm's last dimension), or where the op would have to know which
+// part it has (a causal mask, the rows of an embedding's table).
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/NN/NNSupport.h"

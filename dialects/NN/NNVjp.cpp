@@ -61,7 +61,7 @@ static Value reshaped(OpBuilder &builder, Location loc, Value value,
                            value);
 }
 
-/// The permutation that moves `dims` behind the other dimensions.
+/// The permutation that moves `dims` after the other dimensions.
 static SmallVector<int64_t> dimsLast(int64_t rank, ArrayRef<int64_t> dims) {
   SmallVector<int64_t> permutation = otherDims(rank, dims);
   llvm::append_range(permutation, dims);

@@ -23,7 +23,7 @@ struct ShardingFactor {
   bool needsReplication = false;
 };
 
-/// How parts of a result over ranks make the result.
+/// How the partial results of ranks combine to the result.
 enum class PartialKind { Sum, Max };
 
 struct ShardingRule {

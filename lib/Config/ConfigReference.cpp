@@ -110,7 +110,7 @@ static std::string pipelineAlone() {
   return text;
 }
 
-/// What to use, behind `before`, or nothing.
+/// What to use, after `before`, or nothing.
 static std::string remedyOf(const TorchtitanKey &key, const char *before) {
   return key.instead.empty() ? "" : before + key.instead;
 }

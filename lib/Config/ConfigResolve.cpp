@@ -110,7 +110,7 @@ void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
     return;
   int64_t chunks = config.compile.lossChunks;
   int64_t ranks = config.parallelism.tensorParallelDegree;
-  // Where a policy cuts the rows, the compiler finds out.
+  // Where a policy shards the rows, the compiler finds out.
   bool hasPolicy = !config.parallelism.placementPolicy.empty();
   if (chunks == 1 || (hasPolicy && ranks > 1))
     return;
@@ -121,7 +121,7 @@ void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
       std::to_string(config.training.localBatchSize) +
       " times training.seq_len = " + std::to_string(config.training.seqLen);
   if (isSharded) {
-    // That the ranks divide the sequence is checked where it is cut.
+    // That the ranks divide the sequence is checked where it is sharded.
     rows /= ranks;
     stated +=
         " on parallelism.tensor_parallel_degree = " + std::to_string(ranks) +

@@ -1,6 +1,6 @@
 //===- ConfigTorchtitan.cpp - What becomes of torchtitan's keys -----------===//
 //
-// Every key of the last torchtitan that reads TOML, in its order, and behind
+// Every key of the last torchtitan that reads TOML, in its order, and after
 // the keys of each section those that earlier ones had there. A key whose
 // feature is not here passes with the value that leaves it off and is refused
 // with others: what is asked for is never dropped. Keys that matter only while

@@ -181,7 +181,7 @@ static std::string textOf(const PlacementPolicy::Parameters &rule) {
       text += std::string(", ") + key + (*value ? " = true" : " = false");
   };
   if (rule.shard) {
-    // Axes cut a dimension in the order of the mesh, not in that of the file.
+    // Axes shard a dimension in the order of the mesh, not in that of the file.
     auto axes = *rule.shard;
     std::sort(axes.begin(), axes.end());
     text += ", shard = {";

@@ -395,7 +395,7 @@ static LogicalResult checkCount(ModuleOp module) {
   return success();
 }
 
-/// Ranks hold parts of sums only while a program runs, and the range has to be
+/// Ranks hold partial values only while a program runs, and the range has to be
 /// the part of the tensor that its placement says.
 static LogicalResult checkPlacement(exec::RangeOp range) {
   dist::PlacementAttr attribute = range.getPlacementAttr();

@@ -48,7 +48,7 @@ std::string emit::quoted(StringRef text) {
   llvm::raw_string_ostream os(result);
   os << '"';
   for (StringRef rest = text; !rest.empty();) {
-    // `wrap` would break a line behind this comma.
+    // `wrap` would break a line after this comma.
     size_t comma = rest.find(", ");
     os.write_escaped(rest.take_front(comma), /*UseHexEscapes=*/false);
     bool found = comma != StringRef::npos;

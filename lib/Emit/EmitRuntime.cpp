@@ -53,7 +53,7 @@ public:
     add(braced(llvm::map_to_vector(buffers, spellPointer)));
   }
 
-  /// Arguments behind context and stream.
+  /// Arguments after context and stream.
   SmallVector<std::string> arguments;
 
 private:

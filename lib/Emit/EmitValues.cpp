@@ -1,4 +1,4 @@
-//===- EmitValues.cpp - What the calls of an artifact make ----------------===//
+//===- EmitValues.cpp - What the calls of an artifact produce -------------===//
 #include "fsdp/Emit/EmitValues.h"
 #include "JsonLines.h"
 #include "fsdp/Memory/IssueOrder.h"
@@ -42,7 +42,7 @@ private:
   llvm::MapVector<Attribute, size_t> names;
   llvm::MapVector<Type, size_t> types;
   std::vector<ProgramValues> programs;
-  /// What the work at hand makes, and where it stands in its call.
+  /// What the work at hand produces, and where it stands in its call.
   Attribute produced;
   exec::CallOp call;
   size_t workOfCall = 0;
@@ -126,7 +126,7 @@ static StringAttr nameOf(exec::WorkOpInterface work, Attribute produced,
 }
 
 /// Outputs of which a box is written hold, outside of it, what they held: their
-/// elements were looked at where they were made.
+/// elements were looked at where they were produced.
 void ValueCollector::addOutputs(const IssuedOp &issue, int64_t number) {
   auto work = cast<exec::WorkOpInterface>(issue.op);
   for (auto [i, output] : llvm::enumerate(work.getOutputs())) {

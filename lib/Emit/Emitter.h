@@ -31,7 +31,7 @@ namespace fsdp::emit {
 // emitter's (k_, run_, …).
 
 /// `text` in letters, digits and single underscores: "layers.0.wq" gives
-/// "layers_0_wq". For behind a prefix only.
+/// "layers_0_wq". For use after a prefix only.
 std::string words(llvm::StringRef text);
 /// A C++ identifier for what the input calls `text`: "layers_0_wq_".
 std::string identifier(llvm::StringRef text);
@@ -67,7 +67,7 @@ llvm::StringRef dtypeName(rt::DType type);
 std::string shapeText(mlir::MemRefType type);
 /// "Stream::Compute", …
 std::string streamName(exec::Stream stream);
-/// Prints a statement in lines of at most 80 columns, broken behind commas.
+/// Prints a statement in lines of at most 80 columns, broken after commas.
 void wrap(llvm::raw_ostream &os, llvm::StringRef text, unsigned indent);
 /// The innermost name of a location ("layers.0.attention.wq"), or nothing.
 llvm::StringRef locationName(mlir::Location loc);

@@ -266,7 +266,7 @@ Reduction Run::reduction(dist::CollectiveReduce kind, Value result) const {
   return {kind, declared ? elementOf(result) : Type()};
 }
 
-/// What a rank has is combined, joined and cut, as the layout says.
+/// What a rank has is combined, joined and split, as the layout says.
 void Run::collective(dist::CollectiveOpInterface op) {
   auto axes = dist::axisRefs(op.getAxes());
   for (auto [input, result] :

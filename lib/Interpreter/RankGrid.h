@@ -36,7 +36,8 @@ public:
   /// The ranks that differ from `rank` along `axes` alone, by position.
   std::vector<int64_t> group(int64_t rank, Axes axes) const;
 
-  /// `local` of every rank of each group joined along `dim`, cut to `size`.
+  /// `local` of every rank of each group joined along `dim`, its first `size`
+  /// elements.
   Tensors gather(const Tensors &local, Axes axes, int64_t dim,
                  int64_t size) const;
   /// `local` combined over each group.
@@ -45,7 +46,7 @@ public:
   /// Each rank's part of its tensor along `dim`, padded with zeros.
   Tensors scatter(const Tensors &full, Axes axes, int64_t dim) const;
 
-  /// Each rank's part of its whole tensor; of parts of a sum, the first rank
+  /// Each rank's part of its whole tensor; of a partial one the first rank
   /// has it all.
   Tensors parts(Tensors whole, const dist::Placement &placement) const;
   /// The reverse, for tensors of `shape`, on every rank. Fails if replicas
@@ -71,7 +72,7 @@ private:
 DenseTensor shardAlong(const DenseTensor &full, int64_t dim, int64_t parts,
                        int64_t position);
 
-/// The pieces one behind the other along `dim`.
+/// The pieces one after another along `dim`.
 DenseTensor join(llvm::ArrayRef<const DenseTensor *> pieces, int64_t dim);
 
 /// The first `size` elements along `dim`.

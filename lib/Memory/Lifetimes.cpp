@@ -56,7 +56,7 @@ public:
   Lifetimes run(exec::ProgramOp program);
 
 private:
-  /// The buffer behind `value`, made to live at `position`; null where the
+  /// The buffer after `value`, made to live at `position`; null where the
   /// value is a persistent range.
   BufferLifetime *use(Value value, int64_t position);
   void useAll(Operation *op, int64_t position);

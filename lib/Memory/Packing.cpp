@@ -77,7 +77,7 @@ public:
   int64_t getWork() const { return work; }
 
 private:
-  /// A window of time: an index of `times`, and the one behind it.
+  /// A window of time: an index of `times`, and the one after it.
   struct Window {
     size_t begin, end;
     bool isInside(Window other) const {
@@ -377,7 +377,7 @@ PackingPlan fsdp::packInOrder(const PackingProblem &problem, PackingOrder order,
 
 /// Takes an interval that reaches the peak and one of those placed before it
 /// that it lives with, and exchanges who goes first: the one moves before the
-/// other, or the other behind the one. False if none can be moved.
+/// other, or the other after the one. False if none can be moved.
 static bool relievePeak(const PackingProblem &problem, const PackingPlan &plan,
                         std::vector<uint32_t> &order, std::mt19937 &random) {
   std::vector<size_t> atPeak;

@@ -51,7 +51,7 @@ dist::OriginAttr Addresses::derive(Operation *op, bool afterSeed) {
 }
 
 /// Calls `visit` with the ops of a program and of the regions in it, and
-/// whether they stand behind nn.seed.
+/// whether they follow nn.seed.
 static void forEachOp(Block &program,
                       llvm::function_ref<void(Operation *, bool)> visit) {
   bool afterSeed = false;

@@ -11,7 +11,7 @@ using namespace fsdp::schedule;
 
 namespace {
 
-/// Makes the steps of one program.
+/// Builds the steps of one program.
 class StepMaker {
 public:
   StepMaker(func::FuncOp program, dist::MeshOp mesh)

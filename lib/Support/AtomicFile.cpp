@@ -267,7 +267,7 @@ void AtomicFile::writeCollected() {
       from += written;
       collected -= static_cast<size_t>(written);
     } else if (errno == EINVAL && setDirect(fileno(file), false)) {
-      // Some file systems refuse only now, and all do behind a part of a block.
+      // Some file systems refuse only now, and all do after a part of a block.
     } else if (errno != EINTR) {
       lose();
     }
@@ -275,7 +275,7 @@ void AtomicFile::writeCollected() {
 }
 
 /// The rest, which is no whole number of blocks, goes through the cache, and so
-/// does what comes behind it.
+/// does what comes after it.
 void AtomicFile::endBypass() {
   if (!pieces)
     return;

@@ -66,14 +66,14 @@ private:
       ++levels.back().index;
   }
 
-  /// `what` behind the place, and where the last character is that was read.
+  /// `what` after the place, and where the last character is that was read.
   [[noreturn]] void fail(const std::string &what) const;
   /// The path to a value of the innermost level, or to that level itself.
   std::string path(bool isToLevel) const;
 
   std::string_view text;
   const std::string &place;
-  const char *furthest; // behind the last character that was read
+  const char *furthest; // after the last character that was read
   std::vector<Level> levels;
 };
 

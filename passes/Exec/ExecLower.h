@@ -77,11 +77,11 @@ private:
   llvm::StringMap<llvm::StringSet<>> cleared;
   /// By the name of the op that lowers to them.
   llvm::StringMap<mlir::OperationName> runtimeOps;
-  /// Behind which the next range is declared.
+  /// After which the next range is declared.
   mlir::Operation *last = nullptr;
 };
 
-/// The sum whose buffer `value` will have, because the op that makes `value`
+/// The sum whose buffer `value` will have, because the op that produces `value`
 /// adds to it and nobody else reads it or writes there; null if there is none.
 mlir::Value sumUpdatedInPlace(mlir::Value value);
 
@@ -140,8 +140,8 @@ private:
   /// The buffer that `result` is to be written to: its destination, or a new
   /// interval. `op` gives it its label.
   mlir::Value output(mlir::Value result, mlir::Operation *op);
-  /// The same, once: where parts of `result` were made before `op`, they are
-  /// there.
+  /// The same, once: where parts of `result` were produced before `op`, they
+  /// are there.
   mlir::Value buffer(mlir::Value result, mlir::Operation *op);
   /// An interval for `tensor`, or for the scratch memory that `suffix` says.
   mlir::Value alloc(mlir::MemRefType type, mlir::Value tensor,
@@ -174,7 +174,7 @@ private:
 
   // ExecLowerLibrary.cpp.
   /// Gives `work`, which `op` lowers to, the workspaces that it needs: an
-  /// interval in front of it for each, named after the one of `tensors` that
+  /// interval before it for each, named after the one of `tensors` that
   /// it belongs to.
   mlir::LogicalResult giveWorkspaces(exec::RuntimeOpInterface work,
                                      mlir::ValueRange tensors,
@@ -196,7 +196,7 @@ private:
   llvm::SmallVector<mlir::Value> outputs(mlir::Operation *op);
 
   // ExecLowerCollectives.cpp. `results` are the tensors that the collective
-  // gives: its own, or those of the await behind an fsdp.async.
+  // gives: its own, or those of the await of an fsdp.async.
   mlir::LogicalResult lowerCollective(dist::CollectiveOpInterface op,
                                       exec::Stream stream,
                                       mlir::ValueRange results,

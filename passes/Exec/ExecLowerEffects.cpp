@@ -3,9 +3,9 @@
 // Stated from the function, before anything of it is lowered, so that
 // exec-verify can compare what became of it. It goes by StateOpInterface: what
 // an op without it does to the model is not stated, and exec-verify refuses it.
-// The digests of lib/Schedule/Outcome.cpp go by the memory effects that ops
-// declare instead, which their records say apart from it: the two proofs share
-// nothing in which both could be wrong.
+// The digests of lib/Schedule/SemanticDigest.cpp go by the memory effects that
+// ops declare instead, which their records say apart from it: the two proofs
+// share nothing in which both could be wrong.
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Support/RangeNames.h"

@@ -53,7 +53,7 @@ void ProgramLowering::findParameters() {
           nameMoved(async.getInnerOp(), await.getResults());
     }
   }
-  // A cast holds the same in another type: of a value behind it, of a gradient
+  // A cast holds the same in another type: of a value after it, of a gradient
   // before it.
   for (auto cast : func.getOps<nn::CastOp>())
     if (StringRef name = parameters.lookup(cast.getInput()); !name.empty())

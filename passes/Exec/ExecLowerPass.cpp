@@ -24,7 +24,7 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
     : target(target), referenceAttention(referenceAttention),
       fastReductions(fastReductions), kernels(module), module(module),
       builder(module.getContext()) {
-  // In front of all, where a look-up meets it first: a deep model has as many
+  // Before all, where a look-up meets it first: a deep model has as many
   // ranges as collectives.
   SmallVector<dist::MeshOp> meshes(module.getOps<dist::MeshOp>());
   for (dist::MeshOp found : llvm::reverse(meshes)) {
@@ -64,7 +64,7 @@ std::optional<OperationName> ModuleState::getRuntimeOp(Operation *op) const {
 
 exec::RangeOp ModuleState::create(Location loc, StringRef name, MemRefType type,
                                   exec::Role role) {
-  // Ranges stand behind the mesh, in the order in which they are declared.
+  // Ranges follow the mesh, in the order in which they are declared.
   if (last)
     builder.setInsertionPointAfter(last);
   else

@@ -177,7 +177,8 @@ LogicalResult ProgramLowering::bindResults() {
   for (auto gradient : func.getOps<nn::GradientOp>())
     if (exec::RangeOp range = state.gradientOf(gradient.getName()))
       chooseDestination(gradient.getValue(), range);
-  // A value may be made where it goes if nothing else of the program is there.
+  // A value may be produced where it goes if nothing else of the program is
+  // there.
   llvm::StringSet<> read;
   for (auto op : func.getOps<nn::ReadOp>())
     read.insert(op.getName());
@@ -215,7 +216,7 @@ void ProgramLowering::findUpdates() {
 }
 
 bool ProgramLowering::isUsedAfterUpdate(nn::ReadOp read) {
-  Operation *update = nullptr; // the first behind the read
+  Operation *update = nullptr; // the first after the read
   for (Operation *op : updates.lookup(read.getName()))
     if (!update && read->isBeforeInBlock(op))
       update = op;
@@ -259,7 +260,8 @@ LogicalResult ProgramLowering::lowerGradient(nn::GradientOp op) {
   return success();
 }
 
-/// A kernel may not write what it reads, so the sum is made beside its buffer.
+/// A kernel may not write what it reads, so the sum is produced beside its
+/// buffer.
 LogicalResult ProgramLowering::lowerAccumulate(nn::AccumulateOp op) {
   exec::RangeOp range = state.lookup(op.getName());
   if (!range)
@@ -404,7 +406,7 @@ static int64_t modelFlopsOf(func::FuncOp func) {
   return flops.saturated();
 }
 
-/// Follows names of a value back to what has made it.
+/// Follows names of a value back to what has produced it.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!nn::aliasesOperands(op))

@@ -16,7 +16,7 @@ LogicalResult ProgramLowering::lowerRecompute(nn::RecomputeFromOp op) {
   return success();
 }
 
-/// Every dimension behind the first one that is longer than 1 must be whole.
+/// Every dimension after the first one that is longer than 1 must be whole.
 std::optional<int64_t> lower::contiguousOffset(nn::SliceOp slice) {
   auto input = cast<RankedTensorType>(slice.getInput().getType());
   auto box = cast<RankedTensorType>(slice.getType());
@@ -83,14 +83,14 @@ LogicalResult ProgramLowering::lowerPad(nn::PadOp op) {
   return success();
 }
 
-/// True if the parts of `op` lie one behind the other in its result.
+/// True if the parts of `op` lie one after another in its result.
 static bool hasContiguousParts(nn::ConcatOp op) {
   auto shape = cast<RankedTensorType>(op.getType()).getShape();
   return llvm::all_of(shape.take_front(op.getDim()),
                       [](int64_t size) { return size == 1; });
 }
 
-/// Parts are made where they end, so that nothing is copied: those that are
+/// Parts are produced where they end, so that nothing is copied: those that are
 /// aligned as intervals of the arena are.
 void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
   if (!hasContiguousParts(op) || op->use_empty())

@@ -66,7 +66,7 @@ struct Item {
   uint32_t shape;
   /// Waits, and records of streams whose work is further back.
   SmallVector<Operation *, 2> before;
-  /// Records directly behind.
+  /// Records directly after.
   SmallVector<Operation *, 2> after;
 };
 
@@ -114,7 +114,7 @@ static std::vector<Item> collectItems(Block &body) {
 }
 
 //===----------------------------------------------------------------------===//
-// Where a repeated block is cut
+// Where a repeated block is split
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -136,7 +136,7 @@ public:
   RepeatSections(const std::vector<Item> &items, const Repeat &repeat,
                  int64_t minSaved);
 
-  /// The sections worth a function, in the cheapest cut.
+  /// The sections worth a function, in the cheapest split.
   std::vector<Section> best() const { return sectionsOf(cuts).first; }
   /// The operations of one copy of a section, events included.
   SmallVector<Operation *> operations(const Section &section,
@@ -150,14 +150,14 @@ private:
   }
   /// Where less than this share of the copies agrees.
   std::vector<bool> cutsBelow(double agreement) const;
-  /// The sections between the cuts, and the statements of the program then.
+  /// The sections between the splits, and the statements of the program then.
   std::pair<std::vector<Section>, size_t>
   sectionsOf(const std::vector<bool> &cuts) const;
 
   const std::vector<Item> &items;
   Repeat repeat;
   int64_t minSaved;
-  /// Per gap (before item 0, between items, behind the last) and copy: a
+  /// Per gap (before item 0, between items, after the last) and copy: a
   /// number for the kinds and streams of its events.
   std::vector<std::vector<uint32_t>> events;
   std::vector<bool> cuts;
@@ -249,8 +249,8 @@ SmallVector<Operation *> RepeatSections::operations(const Section &section,
                                                     size_t copy) const {
   SmallVector<Operation *> ops;
   for (size_t index = section.begin; index <= section.end; ++index) {
-    // Events at a cut stay in the program; both ends of a section inside the
-    // block are cuts.
+    // Events at a split stay in the program; both ends of a section inside the
+    // block are splits.
     if (!cuts[index]) {
       Gap events = gap(index, copy);
       llvm::append_range(ops, events.first);

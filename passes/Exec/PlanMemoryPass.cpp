@@ -53,7 +53,7 @@ static int64_t place(exec::RangeOp range, int64_t top, int64_t alignment) {
   return top + llvm::alignTo(exec::bytesOf(range.getMemRefType()), alignment);
 }
 
-/// Bytes of all ranges one behind the other. Fails where they exceed what an
+/// Bytes of all ranges one after another. Fails where they exceed what an
 /// arena may have, so that no sum of offsets can overflow.
 static FailureOr<int64_t> rangeBytes(ModuleOp module, int64_t alignment) {
   int64_t top = 0;

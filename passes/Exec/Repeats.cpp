@@ -98,7 +98,7 @@ std::vector<Repeat> fsdp::findRepeats(const std::vector<uint32_t> &sequence,
     bool whole = parts.size() == 1 && parts[0].begin == run.begin &&
                  parts[0].end == run.end;
     if (!whole) {
-      // Cut down, it may no longer be the best.
+      // Shortened, it may no longer be the best.
       for (const Run &part : parts)
         if (part.count() >= 2)
           queue.push(part);

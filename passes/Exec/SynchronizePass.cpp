@@ -31,7 +31,7 @@ void join(Clock &clock, const Clock &other) {
     clock[s] = std::max(clock[s], other[s]);
 }
 
-/// Who touched which bytes last. The arena is cut into segments of equal
+/// Who touched which bytes last. The arena is split into segments of equal
 /// history; a write makes one segment of all it covers, so that the number of
 /// segments stays near the number of live buffers.
 class AccessHistory {

@@ -63,7 +63,7 @@ struct Statement {
 /// Which ranges hold something when a program starts: what the runtime fills
 /// (parameters, state, buffers, inputs), and gradients that another program of
 /// the module states to write. An output, or a gradient that nobody else
-/// writes, would be what the last run of this program made.
+/// writes, would be what the last run of this program produced.
 class RangesAtStart {
 public:
   explicit RangesAtStart(mlir::ModuleOp module);

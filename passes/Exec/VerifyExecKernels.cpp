@@ -105,7 +105,7 @@ ConstantIntRanges ColumnBound::evaluate(const Box &box) const {
                                  : range.getValue();
 }
 
-/// Cuts the widest interval; none if every one is a number.
+/// Halves the widest interval; none if every one is a number.
 std::optional<std::pair<ColumnBound::Box, ColumnBound::Box>>
 ColumnBound::halve(const Box &box) {
   size_t widest = 0;

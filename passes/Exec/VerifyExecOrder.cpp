@@ -25,7 +25,7 @@ LogicalResult HappensBefore::replayEvent(const IssuedOp &issue) {
   return success();
 }
 
-/// The step before ends in the compute stream; whatever does not start behind
+/// The step before ends in the compute stream; whatever does not start after
 /// it would run into that step.
 LogicalResult HappensBefore::checkStart(const IssuedOp &issue) {
   exec::Stream stream = exec::streamOf(issue.op);

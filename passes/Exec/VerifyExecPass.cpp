@@ -31,7 +31,7 @@ static FailureOr<int64_t> moduleBytes(ModuleOp module, StringRef name) {
   return attr.getInt();
 }
 
-/// Ranges are apart and inside the persistent part; outputs may lie behind it.
+/// Ranges are apart and inside the persistent part; outputs may lie after it.
 static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes,
                                   int64_t arenaBytes) {
   SmallVector<std::pair<int64_t, exec::RangeOp>> ranges;
@@ -62,7 +62,7 @@ static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes,
   return success();
 }
 
-/// Outputs behind the persistent part share bytes with intervals of other
+/// Outputs after the persistent part share bytes with intervals of other
 /// programs: the program must give what it uses of them, and its intervals
 /// must not write there.
 static LogicalResult verifyOutputs(exec::ProgramOp program,

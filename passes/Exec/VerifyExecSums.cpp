@@ -3,7 +3,8 @@
 // Follows, in order of issue, where what a range held when the program started
 // lies with something added to it, and where zeros lie. An addition is that of
 // a kernel, element by element, or of exec.gemm_add, and a copy keeps what it
-// copies; all other work makes something new. What is added is not looked at.
+// copies; all other work produces something new. What is added is not looked
+// at.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Exec/VerifyExec.h"
@@ -98,7 +99,7 @@ namespace {
 /// What lies in bytes of the arena.
 struct Content {
   enum Kind { Zeros, Old, Sum } kind;
-  /// The range whose bytes they were, and how far behind these bytes they lie.
+  /// The range whose bytes they were, and how far after these bytes they lie.
   exec::RangeOp range = {};
   int64_t distance = 0;
 
@@ -229,7 +230,7 @@ private:
 
 } // namespace
 
-/// What work makes by an addition.
+/// What work produces by an addition.
 SmallVector<std::pair<ByteSpan, Content>>
 SumsVerifier::sumsOf(const IssuedOp &issue) {
   SmallVector<std::pair<ByteSpan, Content>> sums;

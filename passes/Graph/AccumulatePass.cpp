@@ -135,7 +135,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return parameters.lookup(read.getNameAttr().getAttr());
   }
 
-  /// Reads of parameters that do not rest where they are computed with.
+  /// Reads of parameters that are not stored where they are computed with.
   void findGathers(func::FuncOp train, Contributions &found) {
     auto meshes = getOperation().getOps<dist::MeshOp>();
     DenseMap<StringAttr, unsigned> counts;
@@ -211,7 +211,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return success();
   }
 
-  //===--- What is made ---------------------------------------------------===//
+  //===--- What is built --------------------------------------------------===//
 
   static std::string sumOf(nn::GradientOp gradient) {
     return (gradient.getName() + range_name::kGradientSumSuffix).str();
@@ -232,7 +232,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return attributes.getDictionary(&getContext());
   }
 
-  /// Counts the labels of all microbatches of a step, which lie one behind the
+  /// Counts the labels of all microbatches of a step, which lie one after the
   /// other along the first dimension.
   FailureOr<func::FuncOp> makeCount(func::FuncOp train,
                                     nn::CountLabelsOp labels) {
@@ -268,7 +268,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return count;
   }
 
-  /// Declares a buffer of zeros behind the declarations so far. It belongs to
+  /// Declares a buffer of zeros after the declarations so far. It belongs to
   /// `parameter`, if there is one, and is stored at `placement`, if that is
   /// said.
   nn::BufferOp declare(Location location, StringRef name, Type type,
@@ -286,8 +286,8 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return buffer;
   }
 
-  /// Makes the program that gathers parameters once, and lets a microbatch read
-  /// what it has gathered.
+  /// Builds the program that gathers parameters once, and lets a microbatch
+  /// read what it has gathered.
   func::FuncOp keep(func::FuncOp train, const Contributions &found) {
     OpBuilder builder(&getContext());
     auto program = func::FuncOp::create(train.getLoc(), kGather,
@@ -340,7 +340,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
   }
 
   /// Where the sum of a gradient is stored: where the parameter does, or, if it
-  /// is reduced once, where that is computed with, as parts of a sum.
+  /// is reduced once, where that is computed with, as partial.
   dist::PlacementAttr placementOfSum(nn::ParameterOp parameter,
                                      nn::GradientOp gradient) {
     auto storage =
@@ -411,7 +411,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     return update;
   }
 
-  /// Makes a microbatch of the training program: the count is that of the
+  /// Builds a microbatch of the training program: the count is that of the
   /// step, and what it gave is added to the sums. That stands at the end, where
   /// no addition keeps a reduction from running beside the backward pass.
   void addUp(func::FuncOp train, const Contributions &found) {

@@ -42,7 +42,7 @@ bool BatchRows::isPart(Value value) const {
          (place.kind == Kind::Rows && place.examples == 1);
 }
 
-/// An op that takes parts of a sum gives parts if it is linear in them: sums of
+/// An op that takes partial values gives such if it is linear in them: sums of
 /// parts, and what is linear in one operand where the others are the same for
 /// every microbatch.
 Place BatchRows::ofParts(Operation *op) const {
@@ -61,7 +61,7 @@ Place BatchRows::ofParts(Operation *op) const {
   return {linear ? Kind::Parts : Kind::Mixed};
 }
 
-/// The elements keep their order, so slices that follow each other behind as
+/// The elements keep their order, so slices that follow each other inside as
 /// many outer elements are the same ones.
 Place BatchRows::ofReshape(nn::ReshapeOp op) const {
   auto product = [](ArrayRef<int64_t> sizes) {
@@ -81,7 +81,7 @@ Place BatchRows::ofReshape(nn::ReshapeOp op) const {
 
 /// The factor along which the slices of all operands that are Rows lie, the
 /// outermost of its dimension, and the examples of one; -1 if the op cannot be
-/// cut along it.
+/// sharded along it.
 std::pair<int64_t, int64_t>
 BatchRows::factorOfRows(Operation *op, const nn::ShardingRule &rule) const {
   std::pair<int64_t, int64_t> found = {-1, 0};
@@ -222,7 +222,7 @@ BatchRows::BatchRows(func::FuncOp program, Value known) {
         add(result, placeOf(result));
 }
 
-/// Why an op that takes no parts of sums makes something else of Rows.
+/// Why an op that takes no partial values makes something else of Rows.
 std::string BatchRows::whyMixed(Operation *op) const {
   std::string name = ("'" + op->getName().getStringRef() + "'").str();
   if (auto sharding = dyn_cast<nn::ShardingOpInterface>(op)) {

@@ -4,7 +4,7 @@
 // arguments. Run on one microbatch after the other, it gives of every value the
 // batch's in one of three ways, or in none. Which one follows from the sharding
 // rules: a microbatch has of a value what one rank has of it where the batch is
-// cut over ranks.
+// sharded over ranks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_PASSES_GRAPH_BATCHROWS_H
@@ -32,7 +32,7 @@ public:
     /// too.
     int64_t dim = -1, examples = 0;
     /// Of Shared, for each dimension: of how many equal slices it consists, one
-    /// behind the other; of as many as its size if all its elements are equal.
+    /// after the other; of as many as its size if all its elements are equal.
     llvm::SmallVector<int64_t, 4> repeats = {};
   };
 

@@ -43,7 +43,7 @@ struct Loss {
   int64_t rows() { return typeOf(entropy.getRows()).getNumElements(); }
 };
 
-/// Takes `op` as the one that makes this gradient; false if there is one.
+/// Takes `op` as the one that produces this gradient; false if there is one.
 template <typename OpT> bool take(OpT &place, Operation *op) {
   auto found = dyn_cast<OpT>(op);
   if (!found || place)
@@ -61,7 +61,7 @@ bool isBiasGrad(Operation *op, nn::LinearOp projection) {
   return llvm::equal(sum.getDims(), rows);
 }
 
-/// Whether `op` makes a gradient of the projection of `d`, which it takes as
+/// Whether `op` produces a gradient of the projection of `d`, which it takes as
 /// the cotangent alone, and adds it to nothing.
 bool isGradOf(Operation *op, Value d, nn::LinearOp projection) {
   if (auto input = dyn_cast<nn::LinearInputGradOp>(op))
@@ -130,7 +130,7 @@ FailureOr<Loss> findLoss(nn::CrossEntropyGradOp entropyGrad) {
 // The chunks of one loss
 //===----------------------------------------------------------------------===//
 
-/// The last values of all chunks, one behind the other, and the sums so far.
+/// The last values of all chunks, one after another, and the sums so far.
 struct Results {
   SmallVector<Value> rows, lse, inputGrad;
   Value weightGrad, biasGrad;
@@ -167,7 +167,7 @@ private:
   FailureOr<Value> makeCotangentEarly();
   LogicalResult moveBeforeLoss(Operation *op);
 
-  /// `value` with its rows as one dimension and `dims` behind them.
+  /// `value` with its rows as one dimension and `dims` after them.
   Value asRows(Value value, int64_t dims) {
     ArrayRef<int64_t> shape = typeOf(value).getShape();
     SmallVector<int64_t> flat = {loss.rows()};
@@ -213,7 +213,7 @@ private:
 
 } // namespace
 
-/// Brings `op`, which the early cotangent needs, in front of the chunks.
+/// Brings `op`, which the early cotangent needs, before the chunks.
 LogicalResult Chunker::moveBeforeLoss(Operation *op) {
   if (op->isBeforeInBlock(loss.entropy))
     return success();
@@ -229,8 +229,8 @@ LogicalResult Chunker::moveBeforeLoss(Operation *op) {
   return success();
 }
 
-/// The cotangent of the rows a second time, in front of the chunks: a clone of
-/// what makes it of nn.seed, with a constant for that.
+/// The cotangent of the rows a second time, before the chunks: a clone of
+/// what computes it from nn.seed, with a constant for that.
 FailureOr<Value> Chunker::makeCotangentEarly() {
   Value cotangent = loss.entropyGrad.getCotangent();
   BackwardSliceOptions options;

@@ -8,7 +8,7 @@
 
 namespace fsdp {
 
-/// The last nn.parameter or nn.buffer of `module`, behind which others may be
+/// The last nn.parameter or nn.buffer of `module`, after which others may be
 /// declared; null if it has none.
 inline mlir::Operation *lastDeclaration(mlir::ModuleOp module) {
   mlir::Operation *last = nullptr;

@@ -31,7 +31,7 @@ static FailureOr<Mean> findMean(func::FuncOp program, Value loss) {
   return mean;
 }
 
-/// The rows with the batch cut into `parts`, and the dimension of the parts:
+/// The rows with the batch split into `parts`, and the dimension of the parts:
 /// [p * n, …] as [p, n, …].
 static FailureOr<std::pair<Value, int64_t>>
 cutRows(func::FuncOp program, OpBuilder &builder, Mean mean, int64_t parts) {

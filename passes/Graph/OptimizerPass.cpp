@@ -158,8 +158,8 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     return nn::AbsMaxOp::create(builder, location, scalar, gradients);
   }
 
-  /// The digits of the sum of squares: two for all gradients that rest cut over
-  /// the same axes, since over other axes every rank has the same.
+  /// The digits of the sum of squares: two for all gradients that are stored
+  /// sharded over the same axes, since over other axes every rank has the same.
   Value sumSquares(OpBuilder &builder, Location location, Value max,
                    ArrayRef<Trained> trained) {
     llvm::MapVector<ArrayAttr, SmallVector<Value>> classes;
@@ -196,7 +196,7 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
         builder.getF64FloatAttr(weightDecay));
   }
 
-  /// Declares one moment per parameter behind the declarations so far; gives
+  /// Declares one moment per parameter after the declarations so far; gives
   /// references to them.
   ArrayAttr declareMoments(ArrayRef<Trained> trained, StringRef suffix) {
     OpBuilder builder(&getContext());

@@ -24,7 +24,7 @@ bool isReduction(const Move &move) {
   return move.kind && isReduction(*move.kind);
 }
 
-/// True if a tensor is no larger afterwards, and cut where it was.
+/// True if a tensor is no larger afterwards, and sharded where it was.
 bool staysSmall(const Move &move) { return isReduction(move) || !move.kind; }
 
 /// A tensor seen as [outer, size, inner] around one dimension.
@@ -63,7 +63,7 @@ public:
     Value value = op.getInput();
     SmallVector<Move> moves =
         movesBetween(from, Placement(op.getPlacement()), mesh);
-    // What is gathered again behind a sum is no bucket's last reduction.
+    // What is gathered again after a sum is no bucket's last reduction.
     if (isGradient && !llvm::all_of(moves, staysSmall))
       parameters = {};
     auto reductionsLeft = llvm::count_if(moves, isReduction);
@@ -120,7 +120,7 @@ private:
                : value;
   }
 
-  /// Of parts of a sum: others have a maximum.
+  /// Of partial sums: others have a maximum.
   bool isSum() const { return from.kind == CollectiveReduce::Sum; }
 
   /// What a reduction gives: integers stay what they are.
@@ -158,7 +158,7 @@ private:
     llvm_unreachable("all kinds of moves");
   }
 
-  /// What is the same everywhere along the dimension needs no cutting, unless
+  /// What is the same everywhere along the dimension needs no slicing, unless
   /// the last part is padded with zeros.
   Value shardOf(const Move &move, Value value, RankedTensorType type) {
     auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
@@ -185,8 +185,8 @@ private:
 
   //===--- Dimensions other than the first --------------------------------===//
   //
-  // In memory only pieces of the first dimension lie one behind the other. The
-  // others are brought to the front; with nothing in front of them that is a
+  // In memory only pieces of the first dimension lie one after another. The
+  // others are brought to the front; with nothing before them that is a
   // change of shape alone.
 
   /// One piece [outer * size, inner ...] of a part of type `type`.
@@ -199,7 +199,7 @@ private:
         type.getElementType());
   }
 
-  /// `value` as its pieces along `dim`, one behind the other; `part` is the
+  /// `value` as its pieces along `dim`, one after another; `part` is the
   /// type of one.
   Value piecesFirst(const Move &move, Value value, RankedTensorType part,
                     int64_t dim) {

@@ -12,16 +12,16 @@ namespace fsdp {
 /// What a policy says of one parameter.
 struct ParameterPlace {
   dist::Placement compute; // without storage
-  bool replicate = false;  // whole on every rank also at rest
+  bool replicate = false;  // also stored whole on every rank
   bool frozen = false;
-  bool keyHeads = false; // cut by heads of keys
+  bool keyHeads = false; // sharded by heads of keys
 };
 
 /// Applies a policy to a module on a mesh. Every member fails with an error
 /// that names the rule.
 class PolicyApplier {
 public:
-  /// Batches are cut over `dataAxes`.
+  /// Batches are sharded over `dataAxes`.
   PolicyApplier(const PlacementPolicy &policy, mlir::ModuleOp module,
                 dist::MeshOp mesh, llvm::ArrayRef<dist::AxisRefAttr> dataAxes)
       : policy(policy), module(module), mesh(mesh), dataAxes(dataAxes) {}
@@ -30,8 +30,8 @@ public:
   mlir::FailureOr<llvm::DenseMap<mlir::StringAttr, ParameterPlace>>
   parameters();
 
-  /// The axes that cut the residual stream and what follows it up to the loss;
-  /// none if they are not the same everywhere.
+  /// The axes that shard the residual stream and what follows it up to the
+  /// loss; none if they are not the same everywhere.
   mlir::FailureOr<dist::AxisList> streamAxes();
 
   /// Redistributes the residual stream, which additions marked nn.residual
@@ -40,7 +40,7 @@ public:
 
 private:
   /// The axis, or the two parts of it that heads of keys and the queries of one
-  /// head are cut over, if it has more ranks than there are heads of keys.
+  /// head are sharded over, if it has more ranks than there are heads of keys.
   mlir::FailureOr<dist::AxisList> axes(llvm::StringRef name,
                                        llvm::StringRef origin);
   int64_t keyHeads();

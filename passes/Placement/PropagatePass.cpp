@@ -25,7 +25,7 @@ namespace {
 /// Where a value has to lie in the end.
 struct Demand {
   Placement placement;
-  /// Over axes that do not shard it, it may be parts of a sum: what follows is
+  /// Over axes that do not shard it, it may be partial: what follows is
   /// the reduction of a gradient.
   bool mayBePartial;
 };
@@ -155,8 +155,8 @@ private:
            });
   }
 
-  /// Cutting what every rank has only serves an operand that is cut so already,
-  /// or a result that is wanted so.
+  /// Sharding what every rank has only serves an operand that is sharded so
+  /// already, or a result that is wanted so.
   bool isServed(unsigned factor, AxisRefAttr axis) const {
     auto has = [&](const nn::ShardingRule::Dims &dims,
                    const Placement &placement) {
@@ -177,7 +177,7 @@ private:
     return false;
   }
 
-  /// True if of `axes`, which cut a dimension, `axis` is one that cuts
+  /// True if of `axes`, which shard a dimension, `axis` is one that shards
   /// `factor`.
   bool shares(ArrayRef<unsigned> dim, ArrayRef<AxisRefAttr> axes,
               unsigned factor, AxisRefAttr axis) const {
@@ -304,7 +304,7 @@ private:
     return success();
   }
 
-  /// At rest a parameter may be cut further than it is computed with.
+  /// Stored, a parameter may be sharded further than it is computed with.
   LogicalResult visitRead(nn::ReadOp read) {
     FailureOr<Placement> placement = storagePlacementOf(read, symbols);
     if (failed(placement))
@@ -330,7 +330,7 @@ private:
     });
   }
 
-  /// Ops that take tensors where they rest; sums are finished first.
+  /// Ops that take tensors where they are stored; sums are finished first.
   LogicalResult visitInStorage(nn::ShardingOpInterface op) {
     for (auto [i, placement] : llvm::enumerate(operandsOf(op))) {
       placement.partial.clear();
@@ -382,7 +382,7 @@ private:
     Value &moved = places[{value, attribute}];
     if (!moved) {
       OpBuilder builder(op);
-      // What made the value sends it, whoever wants it; nothing made an
+      // What produced the value sends it, whoever wants it; nothing produced an
       // argument.
       StringAttr maker = nn::moduleOfValue(value);
       nn::ModuleScope scope(builder, maker ? maker : nn::moduleOf(op));

@@ -144,7 +144,8 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
             << "batches and parameters over it";
   }
 
-  /// Without a file, the plan of Llama for the axis that layers are cut over.
+  /// Without a file, the plan of Llama for the axis that layers are sharded
+  /// over.
   FailureOr<PlacementPolicy> policyOfMesh(const PlacementPolicy &stated) {
     dist::AxisList tensorAxes = meshOp.axesOf(AxisKind::Tensor);
     if (!policyFile.empty() || tensorAxes.empty())
@@ -189,8 +190,8 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
   }
 
   /// The axes over which a parameter is stored sharded; none to replicate.
-  /// Where all ranks of an axis that cuts the stream compute with the same,
-  /// they share it too: its gradient, which is parts of a sum over them, is
+  /// Where all ranks of an axis that shards the stream compute with the same,
+  /// they share it too: its gradient, which is partial over them, is
   /// scattered once.
   dist::AxisList storageAxes(const dist::Placement &compute) {
     if (mode == ShardMode::Replicate)
@@ -215,7 +216,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     parameters[parameter.getSymNameAttr()] = parameter;
   }
 
-  /// A program's arguments are batches, cut along their first dimension.
+  /// A program's arguments are batches, sharded along their first dimension.
   LogicalResult placeArguments(func::FuncOp program) {
     int64_t parts = meshOp.sizeOf(dataAxes);
     for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
@@ -312,7 +313,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
 
   dist::MeshOp meshOp;
   dist::AxisList dataAxes;
-  /// They cut the residual stream and what follows it up to the loss.
+  /// They shard the residual stream and what follows it up to the loss.
   dist::AxisList streamAxes;
   DenseMap<StringAttr, nn::ParameterOp> parameters;
 };

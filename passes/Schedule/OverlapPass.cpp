@@ -102,7 +102,7 @@ private:
 };
 
 /// Wraps `op` in fsdp.async at its place; the values come from a new
-/// fsdp.await before `awaitAt`, or right behind the start if that is null.
+/// fsdp.await before `awaitAt`, or right after the start if that is null.
 dist::AwaitOp makeAsync(Operation *op, Operation *awaitAt, OpBuilder &builder) {
   SmallVector<Type> types(op->getResultTypes());
   builder.setInsertionPoint(op);
@@ -208,7 +208,7 @@ private:
     return (origin ? origin.getText() : op->getName().getStringRef()).str();
   }
 
-  /// Brings a collective to where it starts right behind `anchor`, and behind
+  /// Brings a collective to where it starts right after `anchor`, and after
   /// what was started there before.
   LogicalResult startAfter(Operation *op, Operation *anchor,
                            StringRef address) {
@@ -275,7 +275,7 @@ private:
   /// Group i starts before the wait of group i - prefetch of its direction:
   /// ag0 ag1 wait0 compute0 ag2 wait1 compute1 … for a distance of one. The
   /// backward pass begins with units that are still gathered (the head), so its
-  /// first groups start behind nn.seed and hide behind those.
+  /// first groups start after nn.seed and hide behind those.
   LogicalResult startGathersEarly(SmallVector<OverlapGroup> groups) {
     auto seeds = program.block.getOps<nn::SeedOp>();
     for (bool backward : {false, true}) {
@@ -346,7 +346,7 @@ private:
     return success();
   }
 
-  /// Awaits each member before its first use or, if that comes first, behind
+  /// Awaits each member before its first use or, if that comes first, after
   /// the start `limit`; without `defer` at once. A reduction whose result is
   /// only reduced once more is awaited by that second one: it follows on the
   /// same stream, and computation waits for neither.
@@ -356,7 +356,7 @@ private:
       Operation *op = member.op;
       if (op->use_empty())
         continue;
-      // The second of a chain stands behind the first.
+      // The second of a chain follows the first.
       if (!awaitedBy.contains(op) &&
           failed(startAfterAddress(op, member.decision.startAfter)))
         return failure();
@@ -380,7 +380,7 @@ private:
     return success();
   }
 
-  /// Right behind the start `limit`, or before `user` where that comes first or
+  /// Right after the start `limit`, or before `user` where that comes first or
   /// `op` starts later than the limit.
   Operation *lateAwait(Operation *op, Operation *user, Operation *limit) {
     Operation *top =
@@ -406,7 +406,7 @@ private:
   Places &places;
   OpBuilder builder;
   llvm::DenseMap<dist::OriginAttr, Operation *> named;
-  /// By the op behind which collectives start: the last of them.
+  /// By the op after which collectives start: the last of them.
   llvm::DenseMap<Operation *, Operation *> lastStartedAfter;
 };
 

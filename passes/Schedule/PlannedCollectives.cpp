@@ -152,7 +152,7 @@ static bool shareState(Operation *op, Operation *other) {
   return shared;
 }
 
-/// The first op behind `op` and up to `place` that `op`, which changes state,
+/// The first op after `op` and up to `place` that `op`, which changes state,
 /// must not cross; null if there is none. A gradient is in no other op's way.
 static Operation *stateBetween(Operation *op, Operation *place) {
   auto effects = dyn_cast<MemoryEffectOpInterface>(op);
@@ -166,7 +166,7 @@ static Operation *stateBetween(Operation *op, Operation *place) {
   return nullptr;
 }
 
-/// Whether `op` is `target` or stands behind it.
+/// Whether `op` is `target` or follows it.
 static bool isFrom(Operation *op, Operation *target) {
   return op == target || target->isBeforeInBlock(op);
 }
@@ -245,7 +245,7 @@ Operation *fsdp::sinkUsers(Operation *op, Operation *place) {
       return user;
     if (Operation *found = stateBetween(user, place))
       return found;
-    // Its own users first, so that each lands behind its producer.
+    // Its own users first, so that each lands after its producer.
     if (Operation *found = sinkUsers(user, place))
       return found;
     placeAfter(user, place);

@@ -59,7 +59,7 @@ mlir::Operation *firstUser(mlir::Operation *op);
 /// nothing is.
 mlir::Operation *obstacle(mlir::Operation *op, mlir::Operation *target);
 
-/// Brings `op` before or behind `place`, an op of the same block. Where
+/// Brings `op` before or after `place`, an op of the same block. Where
 /// Operation::moveBefore makes the block number all of its ops again at the
 /// next question for their order, here the others keep their numbers.
 void placeBefore(mlir::Operation *op, mlir::Operation *place);
@@ -71,7 +71,7 @@ void hoistBefore(mlir::Operation *op, mlir::Operation *target);
 
 /// Makes sure that nothing reads the result of `op` before `place`: casts,
 /// moves of elements, fsdp.shard_of, an nn.gradient or nn.accumulate and the
-/// reductions of a chain go behind it. Gives the first user that cannot, or
+/// reductions of a chain go after it. Gives the first user that cannot, or
 /// what a sum must not cross; null if there is none.
 mlir::Operation *sinkUsers(mlir::Operation *op, mlir::Operation *place);
 

@@ -18,7 +18,7 @@ using namespace fsdp;
 
 namespace {
 
-/// Makes the clones of one program.
+/// Creates the clones of one program.
 class Recomputer {
 public:
   explicit Recomputer(PlannedProgram &program)

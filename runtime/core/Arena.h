@@ -25,7 +25,7 @@ public:
   std::byte *peer(int rank) const {
     return peers.empty() ? nullptr : peers[size_t(rank)];
   }
-  /// The control pages of `rank` behind its arena, or null: zeroed words for
+  /// The control pages of `rank` after its arena, or null: zeroed words for
   /// synchronisation between processes.
   std::byte *control(int rank) const {
     std::byte *p = peer(rank);

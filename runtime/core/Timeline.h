@@ -30,7 +30,7 @@ public:
 
   bool on() const { return !ring.empty(); }
 
-  /// The track of steps and of the programs in them, behind the streams'.
+  /// The track of steps and of the programs in them, after the streams'.
   static constexpr int kSteps = kStreams;
 
   /// What a launch was: sizes, and nanoseconds of the steady clock.

@@ -1,8 +1,8 @@
 //===- Optimizer.cpp - Casts, exact gradient norm, clipping, AdamW --------===//
 //
-// Several tensors in one call. Their elements are one range that is cut for
+// Several tensors in one call. Their elements are one range that is split among
 // the threads; every operation is element-wise or an exact integer reduction,
-// so neither the cut nor the sharding changes a bit.
+// so neither the split nor the sharding changes a bit.
 //
 //===----------------------------------------------------------------------===//
 #include "CpuContext.h"

@@ -6,7 +6,7 @@
 
 namespace fsdp::rt {
 
-/// Rows are independent, so the cut for `threads` changes no bit.
+/// Rows are independent, so the split among `threads` changes no bit.
 void referenceAttention(const AttentionDesc &d, int threads,
                         const AttentionArguments &a);
 void referenceAttentionGrad(const AttentionDesc &d, int threads,

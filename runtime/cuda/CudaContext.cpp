@@ -357,7 +357,7 @@ static void beginProgram(CudaContext &c, int index, const HostPlaces &host,
     check(cudaStreamWaitEvent(c.streams[s], c.begun, 0), name);
 }
 
-/// Behind the work of all streams, what the host wants to know.
+/// After the work of all streams, what the host wants to know.
 static void endProgram(CudaContext &c, const HostPlaces &host,
                        const char *name) {
   cudaStream_t compute = c.stream(Stream::Compute);

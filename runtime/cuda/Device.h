@@ -35,7 +35,7 @@ unsigned *dataErrorFlags(Context &c);
 
 template <typename T> T *as(Ptr p) { return reinterpret_cast<T *>(p); }
 
-/// True if rows of `bytes` that lie one behind the other from these places on
+/// True if rows of `bytes` that lie one after another from these places on
 /// are vectors of 16 bytes.
 template <typename... P> bool areWholeVectors(int64_t bytes, P... places) {
   return bytes % 16 == 0 &&

@@ -78,7 +78,7 @@ void GemmPlan::describe(const GemmDesc &d) {
   result = layoutOf(d.out, d.m, d.n, d.batch);
 }
 
-/// Partial sums of a cut inner dimension stay in the type of the computation;
+/// Partial sums of a split inner dimension stay in the type of the computation;
 /// cuBLASLt would also add them in the result's type, which may be bf16.
 static constexpr uint32_t kReductions =
     CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;

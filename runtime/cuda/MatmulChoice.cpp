@@ -156,7 +156,7 @@ public:
 private:
   double timeOnce(const GemmPlan &plan, const Ptr (&at)[5]);
 
-  /// Of timed runs, behind one that is not.
+  /// Of timed runs, after one that is not.
   static constexpr int kRuns = 3;
 
   CudaContext &c;

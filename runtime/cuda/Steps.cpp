@@ -118,7 +118,7 @@ Steps::Steps(CudaContext &c, const ContextOptions &options, bool asGraphs)
 }
 
 Steps::~Steps() {
-  // Behind an error, whose message is all that is left to say.
+  // After an error, whose message is all that is left to say.
   if (!running.empty())
     cudaStreamSynchronize(c.stream(Stream::Compute));
 }

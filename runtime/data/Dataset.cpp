@@ -144,7 +144,7 @@ int64_t Dataset::heldOutPredictions(int64_t round, const DataShard &shard,
   int64_t perRound = placesOf(shard, batch);
   int64_t begin = std::min(round * perRound, most);
   int64_t end = std::min(begin + perRound, most);
-  // What is predicted is the token behind each place.
+  // What is predicted is the token after each place.
   return countLabels(numTrain + 1 + begin, numTrain + 1 + end);
 }
 

@@ -18,7 +18,7 @@ void RankWatch::add(int64_t pid, const std::string &name) {
   ranks[pid].name = name;
 }
 
-/// So long ranks have to name one that is stopped, behind the limit.
+/// So long ranks have to name one that is stopped, after the limit.
 static constexpr double kRanksSpeakSeconds = 10;
 
 RankWatch::Seen RankWatch::lookAt(int64_t pid, Process &process) const {

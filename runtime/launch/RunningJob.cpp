@@ -43,7 +43,7 @@ static double secondsNow() {
          static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// What comes soon behind the first wish is the same.
+/// What comes soon after the first wish is the same.
 static void noteWish() {
   int none = 0;
   if (wishes.compare_exchange_strong(none, 1))

@@ -38,7 +38,7 @@ static int64_t floats(int64_t elements) {
   return (elements * 4 + 63) / 64 * 64;
 }
 
-/// Bytes in front of the scratchpad: the operands, bias and result in f32.
+/// Bytes before the scratchpad: the operands, bias and result in f32.
 static int64_t widenedBytes(const GemmDesc &d) {
   if (!isWidened(d))
     return 0;
@@ -65,7 +65,7 @@ int64_t Gemm::workspaceBytes(const GemmDesc &d, int threads) {
   return widenedBytes(d) + Matmul::scratchpadBytes(shapeOf(d), threads);
 }
 
-/// Widens `count` bf16 values into `space`, which moves behind them.
+/// Widens `count` bf16 values into `space`, which moves after them.
 static std::byte *widenInto(std::byte *&space, const std::byte *from,
                             int64_t count, int threads) {
   std::byte *result = space;

@@ -1,4 +1,4 @@
-//===- Parallel.h - Cutting work for the compute threads --------*- C++ -*-===//
+//===- Parallel.h - Splitting work for the compute threads ------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_ONEDNN_PARALLEL_H
 #define FSDP_RUNTIME_ONEDNN_PARALLEL_H
 
@@ -11,8 +11,8 @@ namespace fsdp::rt {
 /// saves.
 constexpr int64_t kParallelElements = 1 << 15;
 
-/// Calls body(begin, end, thread) on pieces of [0, count), cut at multiples of
-/// `grain`; an item is `elements` elements of work.
+/// Calls body(begin, end, thread) on pieces of [0, count), split at multiples
+/// of `grain`; an item is `elements` elements of work.
 template <typename Body>
 void parallelFor(int threads, int64_t count, int64_t elements, int64_t grain,
                  const Body &body) {

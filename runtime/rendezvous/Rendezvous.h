@@ -53,7 +53,7 @@ struct RendezvousEndpoint {
 
 /// Follows from the environment of a rank:
 ///   host  MASTER_ADDR, the first host of a Slurm step, or this machine
-///   port  FSDP_PORT, the one behind MASTER_PORT (where torchrun itself
+///   port  FSDP_PORT, the one after MASTER_PORT (where torchrun itself
 ///         listens), or one that the name of the job gives
 ///   job   FSDP_JOB, or what torchrun, Slurm or mpirun call it
 /// Throws fsdp::Error if ranks on several machines have no address, or a job

@@ -14,7 +14,7 @@ struct History {
   int64_t linesCut = 0;
 };
 
-/// Takes what stands behind step `last` of the last run from the file, in one
+/// Takes what follows step `last` of the last run from the file, in one
 /// go, and returns the rest. A file that does not exist has no steps. Throws
 /// fsdp::Error that names the file.
 History rewindMetrics(const std::string &path, int64_t last);

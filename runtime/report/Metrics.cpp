@@ -22,7 +22,7 @@ std::string fsdp::grouped(int64_t number) {
   return text;
 }
 
-/// The number behind `name` in a text of lines like "RssAnon:     1234 kB"; 0
+/// The number after `name` in a text of lines like "RssAnon:     1234 kB"; 0
 /// if it is not there.
 static uint64_t fieldOf(const char *text, const char *name) {
   const char *found = std::strstr(text, name);

@@ -17,7 +17,7 @@ struct StepRecord {
   double seconds;
 };
 
-/// The loss on what is held out, behind a step.
+/// The loss on what is held out, after a step.
 struct ValidationRecord {
   int64_t step;
   double nats; // per token
@@ -32,7 +32,7 @@ struct StepCosts {
 };
 
 /// Writes the console lines and the JSON lines of the first rank. A step's
-/// line is in the file when add() returns, behind those of earlier runs; the
+/// line is in the file when add() returns, after those of earlier runs; the
 /// first goes with `header`, so that a run without a step leaves nothing.
 class Metrics {
 public:

@@ -184,7 +184,7 @@ static void warnOf(const std::string &folder, const std::vector<int64_t> &steps,
 static void prune(const std::string &folder, int64_t step, int64_t keep) {
   std::string problem = problemOf([&] {
     std::vector<int64_t> steps = committedSteps(folder);
-    // Behind an older step than the newest, the newest are of another run.
+    // After an older step than the newest, the newest are of another run.
     if (steps.empty() || steps.back() != step)
       return;
     Pruned pruned = pruneCheckpoints(folder, keep);

@@ -160,7 +160,7 @@ FolderLock::FolderLock(const std::string &folder, const std::string &artifact,
     : file(folder + "/" + kFile) {
   using namespace std::chrono;
   // Ranks end with their launcher, unless a file system holds them; what a
-  // machine held that is lost, NFS gives back behind 90.
+  // machine held that is lost, NFS gives back after 90.
   auto patience = steady_clock::now() + seconds(100);
   auto silence = steady_clock::now() + seconds(3);
   // Ranks inherit the descriptor.

@@ -123,7 +123,7 @@ private:
   Rank &rank;
   const ValueTable &table;
   /// The last call of every run, and how many values of the last run's program
-  /// are behind it.
+  /// are after it.
   std::vector<StepCall> ends;
   size_t looked = 0;
   /// What this rank has found: where, and in words; empty: nothing.

@@ -19,8 +19,8 @@ struct FoundValue {
 };
 
 /// Runs the step "train" on the inputs that are set and looks at every value
-/// when it is made. A step whose gradient norm is not finite changes nothing,
-/// so that it can be run again so, to the same bits.
+/// when it is produced. A step whose gradient norm is not finite changes
+/// nothing, so that it can be run again so, to the same bits.
 ///
 /// Returns, the same on every rank, the first value with an element that is not
 /// finite: the one of the earliest call and, where several ranks have it, the

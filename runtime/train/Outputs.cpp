@@ -89,7 +89,7 @@ static void checkMetricsName(const RunConfig &config,
                   "' is another file of this run; choose another name");
 }
 
-/// Throws if lines of this run would go behind something else than metrics.
+/// Throws if lines of this run would go after something else than metrics.
 static void checkMetricsFile(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0)
@@ -106,7 +106,8 @@ static void checkMetricsFile(const std::string &path) {
     throw Error("cannot read '" + path + "': " + std::strerror(errno));
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   start.resize(static_cast<size_t>(file.gcount()));
-  // An empty file, or one whose first line was cut by a full disk, is ours.
+  // An empty file, or one whose first line was cut short by a full disk, is
+  // ours.
   if (wanted.substr(0, start.size()) != start)
     throw Error("'" + path +
                 "' is not the metrics of a run: its first line "

@@ -76,7 +76,7 @@ static void checkInput(const Manifest &manifest, const std::string &name) {
                     "' has storage axes, which only parameters have");
 }
 
-/// Every target is the token behind one of this rank's tokens.
+/// Every target is the token after one of this rank's tokens.
 static void checkInputs(const Manifest &manifest) {
   checkInput(manifest, range_name::kTokens);
   checkInput(manifest, range_name::kTargets);

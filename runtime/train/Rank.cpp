@@ -19,7 +19,7 @@ using namespace fsdp;
 using namespace fsdp::rt;
 
 /// Inputs, which the host writes, and outputs of one element, which it reads
-/// behind every run. Larger ones are read when somebody asks.
+/// after every run. Larger ones are read when somebody asks.
 static std::vector<ProgramExchange> exchangesOf(const Manifest &manifest) {
   std::vector<ProgramExchange> exchanges;
   for (const ProgramInfo &program : manifest.programs) {
@@ -247,7 +247,7 @@ void Rank::initialize(uint64_t seed) {
   }
 }
 
-/// Behind the persistent ranges, only outputs of the last program are whole.
+/// After the persistent ranges, only outputs of the last program are whole.
 bool Rank::holds(const RangeInfo &range) const {
   if (range.offset + range.bytes <= manifest().persistentBytes)
     return true;

@@ -52,7 +52,7 @@ public:
   }
   /// The inputs "tokens" and "targets".
   rt::Batch batch() const;
-  /// The tokens and targets of a step: its microbatches, one behind the other,
+  /// The tokens and targets of a step: its microbatches, one after another,
   /// or batch() if it has one. So the microbatches of b rows of a step are what
   /// one batch of as many times b rows would be.
   rt::Batch stepBatch();
@@ -72,8 +72,9 @@ public:
   /// are its own. Throws fsdp::Error.
   void endStep();
   /// Runs the step as beginStep() and endStep() do, to the bit, and hands every
-  /// call to `observe` when the arena has what it makes; see rt::ObserveCall.
-  /// Slow; no step may be on its way. Collective. Throws fsdp::Error.
+  /// call to `observe` when the arena has what it produces; see
+  /// rt::ObserveCall. Slow; no step may be on its way. Collective. Throws
+  /// fsdp::Error.
   void runStep(const std::function<void(const StepCall &)> &observe);
   /// True if the next may begin while the last one runs.
   bool stepsOverlap() const { return rt::stepsOverlap(*context); }

@@ -28,7 +28,7 @@ public:
   };
   explicit Reporter(Run run) : run(std::move(run)) {}
 
-  /// Before the first step of this run: cuts the lines of later steps than
+  /// Before the first step of this run: removes the lines of later steps than
   /// `start` that another run has left. Throws fsdp::Error.
   void beginTraining(const ResumePoint &start, const StepCosts &costs,
                      std::string header);

@@ -76,7 +76,7 @@ namespace {
 struct Wanted {
   bool optimizer = true;
   /// The optimizer may be absent: at the beginning its moments are zero, and
-  /// behind the last step nobody needs them.
+  /// after the last step nobody needs them.
   bool optimizerMayLack = false;
 };
 

@@ -34,7 +34,7 @@ public:
   void saveBeforeStop(int64_t done, int64_t skipped);
   /// The parameters of a run that trains no step.
   void saveSeed();
-  /// Behind the last step, which is saved, of a run that is not to end early.
+  /// After the last step, which is saved, of a run that is not to end early.
   void exportLast(int64_t done);
 
   /// Whether steps were trained and the last of them is no checkpoint: a save

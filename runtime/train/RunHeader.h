@@ -7,10 +7,10 @@
 
 namespace fsdp {
 
-/// What the line in front of a run's steps begins with.
+/// What the line before a run's steps begins with.
 constexpr const char *kHeaderStart = "{\"run\":";
 
-/// The line in front of a run's steps: {"run": {…}} with an id, the artifact
+/// The line before a run's steps: {"run": {…}} with an id, the artifact
 /// and its fingerprint, the date, the machine, the ranks and every setting as
 /// the number, boolean or text that it is, and what the run was loaded from,
 /// with its step: as "resumed_from" if it goes on with the steps of the run

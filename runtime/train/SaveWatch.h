@@ -2,7 +2,7 @@
 //
 // A file server that does not answer makes no error: the save waits, and with
 // it all ranks. A thread of each rank looks at the calls to the file system
-// while a save, or the export behind the last step, is on its way, names the
+// while a save, or the export after the last step, is on its way, names the
 // one that takes too long, and ends the job if it does not come back.
 //
 //===----------------------------------------------------------------------===//

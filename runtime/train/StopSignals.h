@@ -3,7 +3,7 @@
 // Somebody who wants a run to end sends it SIGTERM, SIGINT or SIGUSR1; a run
 // that saves checkpoints saves one first. Launchers, terminals and batch
 // systems send one signal to several processes of a job, which send it on: what
-// comes shortly behind the first is the same wish. A later one, or the end of
+// comes shortly after the first is the same wish. A later one, or the end of
 // the grace period, ends the process as if nobody handled the signal here.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- ValueTable.cpp - What the calls of an artifact make ----------------===//
+//===- ValueTable.cpp - What the calls of an artifact produce -------------===//
 #include "ValueTable.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"

@@ -1,4 +1,4 @@
-//===- ValueTable.h - What the calls of an artifact make --------*- C++ -*-===//
+//===- ValueTable.h - What the calls of an artifact produce -----*- C++ -*-===//
 //
 // The table that fsdp-compile writes beside the manifest, values.json: which
 // call of a program writes which values into which bytes of the arena, and
@@ -12,7 +12,7 @@
 
 namespace fsdp {
 
-/// What a call writes whole: elements of floating point, one behind the other.
+/// What a call writes whole: elements of floating point, one after another.
 struct MadeValue {
   int64_t call; // of its program, from 0
   size_t name, type;
@@ -39,7 +39,7 @@ struct ValueTable {
 /// is damaged, or if it is another artifact's.
 ValueTable readValueTable(const rt::ArtifactFolder &artifact);
 
-/// By program, by call: the name of what the call makes, of its first value
+/// By program, by call: the name of what the call produces, of its first value
 /// where there are several; empty where the table has none.
 std::vector<std::vector<std::string>> callNames(const ValueTable &table);
 

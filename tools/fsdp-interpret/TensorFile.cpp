@@ -80,7 +80,7 @@ void fsdp::readInputs(const std::string &path, func::FuncOp program,
                             " and no parameter or buffer of the module");
     if (ofOneRank)
       inputs.arguments[rank][argument] = tensorOf(view);
-    else // A rank's own tensor, before or behind in the file, comes first.
+    else // A rank's own tensor, before or after in the file, comes first.
       for (TensorMap &arguments : inputs.arguments)
         arguments.insert({argument, tensorOf(view)});
   }

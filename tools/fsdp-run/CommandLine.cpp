@@ -180,7 +180,7 @@ static void listForRanks(RunOptions &options) {
 }
 
 /// Reads the command line; returns the exit status if the program is to end
-/// here, behind --help.
+/// here, after --help.
 static std::optional<int> parseOptions(const std::vector<std::string> &args,
                                        RunOptions &options) {
   std::vector<std::string> others = takeOverrides(args, options);

@@ -37,7 +37,7 @@ struct MeshAxis {
 };
 
 /// Where the pieces of a tensor lie. The compute axes of a dimension divide it
-/// evenly; its storage axes together cut each of these parts into pieces of
+/// evenly; its storage axes together split each of these parts into pieces of
 /// ceil(size / pieces), the last ones padded with zeros. The first axis is the
 /// slowest. Over axes that nothing names, every rank has the same.
 struct RangePlacement {

@@ -68,10 +68,10 @@ struct StepFault {
 
 /// What is wrong with one of `steps`, or nothing. A step runs programs as often
 /// as is stated; programs that take slices of an input run once for each slice
-/// that an input of the whole step holds; a range that a program makes, which
-/// is to write it without reading it, has been written when another reads it;
-/// a sum has been added to when it is read, and is zero again when a step ends
-/// that begins to add to it.
+/// that an input of the whole step holds; a range that a program produces,
+/// which is to write it without reading it, has been written when another reads
+/// it; a sum has been added to when it is read, and is zero again when a step
+/// ends that begins to add to it.
 std::optional<StepFault>
 faultOfSteps(const std::vector<const ProgramEffects *> &programs,
              const std::map<std::string, SharedRange> &ranges,

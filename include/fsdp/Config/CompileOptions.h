@@ -207,7 +207,7 @@ struct CompileOptions {
     ReduceDtype mixedPrecisionReduce = ReduceDtype::Float32;
     LossMean lossMean = LossMean::Global;
     NonfinitePolicy onNonfinite = NonfinitePolicy::Stop;
-    int64_t maxSkippedSteps = 10; // one behind the other
+    int64_t maxSkippedSteps = 10; // one after another
 
     void describe(OptionTable &table) {
       table.decide(Decides::Artifact);

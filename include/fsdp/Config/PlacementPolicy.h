@@ -5,21 +5,20 @@
 // Llama) or from a TOML file:
 //
 //   [stream]                  # the residual stream, which blocks add to
-//   sequence = "tp"           # its sequence is cut over this axis
-//   loss = "tp"               # behind the last addition, loss included
+//   sequence = "tp"           # its sequence is sharded over this axis
+//   loss = "tp"               # after the last addition, loss included
 //
 //   [[parameters]]
 //   match = "layers.*.attention.w[qkv].weight"
-//   shard = { tp = 0 }        # mesh axis = dimension that is computed with cut
-//   key_heads = true          # by heads of keys: more ranks than heads share
-//   one
+//   shard = { tp = 0 }        # mesh axis = the dimension that it shards
+//   key_heads = true          # by heads of keys; ranks beyond them share
 //
 //   [[parameters]]
 //   match = "tok_embeddings.*"
 //   frozen = true             # not trained
-//   replicate = true          # whole on every rank also at rest
+//   replicate = true          # also stored whole on every rank
 //
-// Rules apply in order, later ones over earlier ones; several axes cut one
+// Rules apply in order, later ones over earlier ones; several axes shard one
 // dimension in the order of the mesh. No MLIR here.
 //
 //===----------------------------------------------------------------------===//
@@ -38,21 +37,22 @@ namespace fsdp {
 struct PlacementPolicy {
   struct Parameters {
     std::string match; // glob: *, ?, [abc], {a,b}
-    /// Mesh axes and the dimension that each cuts, as one computes with it.
+    /// Mesh axes and the dimension that each shards, as one computes with it.
     std::optional<std::vector<std::pair<std::string, int64_t>>> shard;
     /// The dimension is heads of keys or values. An axis of more ranks than
-    /// there are heads cuts them by heads, and ranks of one head have the same.
+    /// there are heads shards them by heads, and ranks of one head have the
+    /// same.
     std::optional<bool> keyHeads;
     std::optional<bool> frozen, replicate;
     std::string origin; // where the rule stands, for messages
   };
 
   /// The residual stream, which the model's blocks add to, is kept in one
-  /// place: cut along its sequence over `sequence`, or whole if that is empty.
-  /// Unset: it lies where it falls.
+  /// place: sharded along its sequence over `sequence`, or whole if that is
+  /// empty. Unset: it lies where it falls.
   struct Stream {
     std::string sequence;
-    /// The same behind the last addition, so for logits and loss.
+    /// The same after the last addition, so for logits and loss.
     std::string loss;
     std::string origin;
   };
@@ -62,10 +62,10 @@ struct PlacementPolicy {
 };
 
 /// Llama's layers over a tensor axis (Shoeybi et al., 2019): projections into
-/// heads and into the feed-forward network are cut along their outputs, those
-/// back along their inputs. With `sequence` the stream between them is cut
-/// along the sequence (Korthikanti et al., 2022), with `loss` so are the
-/// logits.
+/// heads and into the feed-forward network are sharded along their outputs,
+/// those back along their inputs. With `sequence` the stream between them is
+/// sharded along the sequence (Korthikanti et al., 2022), with `loss` so are
+/// the logits.
 PlacementPolicy tensorParallelLlama(const std::string &axis, bool sequence,
                                     bool loss);
 

@@ -109,7 +109,7 @@ struct ContextDeleter {
 };
 using ContextPtr = std::unique_ptr<Context, ContextDeleter>;
 
-/// Makes the context of this rank: arena (zeroed), communicators, threads,
+/// Creates the context of this rank: arena (zeroed), communicators, threads,
 /// matmul primitives. Collective over all ranks. Null with `error` set if the
 /// artifact does not fit this machine or job.
 ContextPtr createContext(const fsdp_artifact &artifact,
@@ -120,7 +120,7 @@ ContextPtr createContext(const fsdp_artifact &artifact,
 bool runProgram(Context &c, int index, std::string &error);
 
 /// Gets the number of a call of Runtime.h in its program, from 0 in the order
-/// of issue, when all streams are idle behind it. May download(); must not
+/// of issue, when all streams are idle after it. May download(); must not
 /// throw.
 using ObserveCall = std::function<void(int64_t call)>;
 
@@ -165,7 +165,7 @@ uint64_t arenaBytes(const Context &c);
 //===----------------------------------------------------------------------===//
 
 /// Where the host reads and writes the range at `offset`, if some program
-/// exchanges it: what is there when a program begins is its input, and behind
+/// exchanges it: what is there when a program begins is its input, and after
 /// the program its output is there. Null for other ranges, unless the host
 /// computes in the arena itself.
 std::byte *hostAddress(Context &c, uint64_t offset);

@@ -1,6 +1,6 @@
 //===- Dataset.h - Tokens to train on ---------------------------*- C++ -*-===//
 //
-// Tokens lie one behind the other in a file: the bytes of a text, or token ids
+// Tokens lie one after another in a file: the bytes of a text, or token ids
 // that a tokenizer made. Their end is held out: never sampled in training, and
 // evaluated in full.
 //
@@ -70,7 +70,7 @@ class Dataset {
 public:
   virtual ~Dataset() = default;
 
-  /// Tokens that are trained on, and those behind them.
+  /// Tokens that are trained on, and those after them.
   int64_t trainTokens() const { return numTrain; }
   int64_t heldOutTokens() const { return numTokens - numTrain; }
   /// The file, of which a checkpoint keeps the checksum.
@@ -103,7 +103,7 @@ protected:
   void split(int64_t tokens, double fraction);
 
   /// Sets `tokens` to `count` tokens from `first` on, and `targets` to those
-  /// one behind each, or kIgnoredTarget where these are no labels.
+  /// one after each, or kIgnoredTarget where these are no labels.
   virtual void readWindow(int64_t first, int64_t count, int32_t *tokens,
                           int32_t *targets) const = 0;
 

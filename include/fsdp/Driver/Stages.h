@@ -36,7 +36,7 @@ struct Request {
   std::string output;
   HostCompiler compiler;
   bool timing = false;
-  /// What was asked of the passes by name, which exec text has behind it:
+  /// What was asked of the passes by name, which exec text has after it:
   /// "--plan", "--compile.bucket".
   std::vector<std::string> forPasses;
   /// False: exec text is emitted whatever exec-verify thinks of it.

@@ -33,7 +33,7 @@ public:
   virtual mlir::LogicalResult print(exec::KernelOp kernel, llvm::StringRef name,
                                     llvm::StringRef user,
                                     llvm::raw_ostream &os) const = 0;
-  /// The wrapper that knows how a kernel's space is cut for threads:
+  /// The wrapper that knows how a kernel's space is split into threads:
   /// "launchColumns<4>".
   virtual std::string launchFunction(exec::KernelOp kernel) const = 0;
 };

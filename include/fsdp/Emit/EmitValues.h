@@ -1,4 +1,4 @@
-//===- EmitValues.h - What the calls of an artifact make --------*- C++ -*-===//
+//===- EmitValues.h - What the calls of an artifact produce -----*- C++ -*-===//
 //
 // The table of values is JSON beside the manifest: for every program, which
 // call of the runtime writes which values of floating point into which bytes of

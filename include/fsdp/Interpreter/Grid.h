@@ -15,9 +15,9 @@ namespace fsdp::interpret {
 
 /// What a program reads.
 struct GridInputs {
-  /// Parameters and buffers by symbol, each whole: they are cut into shards by
-  /// their fsdp.placement. One that is missing starts as its initialiser says,
-  /// if that is not random.
+  /// Parameters and buffers by symbol, each whole: they are split into shards
+  /// by their fsdp.placement. One that is missing starts as its initialiser
+  /// says, if that is not random.
   TensorMap state;
   /// Arguments by name, one map per rank; a single map serves all ranks. One
   /// of which a local program takes a part is given whole.

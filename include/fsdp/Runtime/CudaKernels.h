@@ -118,7 +118,7 @@ template <typename W> FSDP_DEVICE W loadWords(const void *p) {
 
 template <int N, typename T> FSDP_DEVICE Vector<T, N> load(const T *p) {
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
-    // Halves cut out of words are widened by one instruction.
+    // Halves taken out of words are widened by one instruction.
     const auto words = loadWords<Vector<uint32_t, N / 2>>(p);
     Vector<T, N> x;
     FSDP_UNROLL

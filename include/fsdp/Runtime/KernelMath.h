@@ -202,7 +202,7 @@ FSDP_MATH float erf(float x) {
 constexpr int kLanes = 16;
 
 //===----------------------------------------------------------------------===//
-// Reductions over the rows of a column: rows are cut into blocks of 32; the
+// Reductions over the rows of a column: rows are split into blocks of 32; the
 // rows of a block are combined in order, then the blocks in order.
 //===----------------------------------------------------------------------===//
 

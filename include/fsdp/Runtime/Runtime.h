@@ -138,8 +138,8 @@ void adamw(Context &c, Stream s, const AdamWDesc &d, const int64_t *counts,
 /// A kernel over rows [begin, end); `args` are the buffers in order.
 using RowKernel = void (*)(int64_t begin, int64_t end, const Ptr *args);
 
-/// Runs `kernel` over `rows`, cut into pieces for the compute threads. The
-/// cut never changes a bit: rows are independent. `name` shows in profiles.
+/// Runs `kernel` over `rows`, split into pieces for the compute threads. The
+/// split never changes a bit: rows are independent. `name` shows in profiles.
 void launch(Context &c, Stream s, const char *name, RowKernel kernel,
             int64_t rows, int64_t cols, Ptrs args);
 

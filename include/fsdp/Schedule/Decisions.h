@@ -10,11 +10,11 @@
 
 namespace fsdp::schedule {
 
-/// Whether an op behind nn.seed computes: that a value is the loss, or a result
+/// Whether an op after nn.seed computes: that a value is the loss, or a result
 /// of the program, is no use in the backward pass.
 bool computesBackward(mlir::Operation *op);
 
-/// The ops in front of nn.seed whose values the ops behind it compute with, or
+/// The ops before nn.seed whose values the ops after it compute with, or
 /// what can be computed again from those values.
 llvm::DenseSet<mlir::Operation *> neededBackward(mlir::Block &program);
 
@@ -145,7 +145,7 @@ private:
                         const DecisionPoints &points);
   llvm::Error checkBuckets(const DecisionPoints &points) const;
   llvm::StringSet<> bucketAddresses(const DecisionPoints &points) const;
-  /// What is wrong with an address that a collective starts behind or is
+  /// What is wrong with an address that a collective starts after or is
   /// awaited before; empty if nothing is.
   std::string checkAnchor(llvm::StringRef anchor,
                           const DecisionPoints &points) const;

@@ -50,7 +50,7 @@ struct Plan {
   std::vector<Rule> rules;
 };
 
-/// How parameters are cut into buckets.
+/// How parameters are split into buckets.
 enum class UnitPolicy {
   Block, ///< One per numbered block, one per module before, one for the rest.
   Whole, ///< One for the model.

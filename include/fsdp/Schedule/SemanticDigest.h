@@ -4,7 +4,7 @@
 // terms of its operands. Two programs with equal terms for all they write and
 // return compute the same bits, wherever their collectives stand and whatever
 // is computed twice. fsdp-plan keeps the digests of the terms before anything
-// is scheduled, and fsdp-verify-schedule makes them anew, seeing through
+// is scheduled, and fsdp-verify-schedule computes them anew, seeing through
 // futures, buckets, recomputation and kernels; it shares no code with the
 // passes that apply a plan.
 //

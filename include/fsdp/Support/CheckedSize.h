@@ -2,7 +2,7 @@
 //
 // The limits of a tensor, of an arena and of a job, and the one place where
 // sizes that nobody has checked yet are multiplied and added. Compiler and
-// runtime share it. Behind a check plain int64_t is safe: what fits a tensor
+// runtime share it. After a check plain int64_t is safe: what fits a tensor
 // times a small constant, and a sum that stays inside an arena, fit 2^63.
 //
 //===----------------------------------------------------------------------===//

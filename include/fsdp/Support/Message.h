@@ -6,7 +6,7 @@
 
 namespace fsdp {
 
-/// "fsdp-run: warning", in front of what a run says and goes on.
+/// "fsdp-run: warning", before what a run says and goes on.
 inline constexpr const char *kRunWarning = "fsdp-run: warning";
 
 /// Prints the line "WHO: TEXT" on standard error. The text may name what stands

@@ -17,7 +17,7 @@ inline constexpr char kLearningRate[] = "lr";
 inline constexpr char kStep[] = "step";
 
 /// What follows the name of an input of which a program takes all slices of a
-/// step, one behind the other.
+/// step, one after another.
 inline constexpr char kOfStepSuffix[] = ".of_step";
 
 // Outputs.
@@ -29,7 +29,7 @@ inline constexpr char kGradNorm[] = "grad_norm";
 inline constexpr char kLabelCount[] = "label_count";
 inline constexpr char kLossSum[] = "loss_sum";
 
-// What a forward program leaves for its reverse pass, with a number behind it,
+// What a forward program leaves for its reverse pass, with a number after it,
 // and what follows the name of the value whose cotangent it is.
 inline constexpr char kResidualPrefix[] = "residual.";
 inline constexpr char kCotangentSuffix[] = ".cotangent";

@@ -22,7 +22,7 @@ inline constexpr int kStopSignals[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
 /// Those of them at which a run that saves checkpoints saves one before it
 /// ends.
 inline constexpr int kSavingSignals[] = {SIGTERM, SIGINT, SIGUSR1};
-/// A signal so soon behind another is the same wish, on its way through another
+/// A signal so soon after another is the same wish, on its way through another
 /// process of the job.
 inline constexpr double kSameWishSeconds = 0.5;
 

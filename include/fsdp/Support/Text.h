@@ -11,7 +11,7 @@ namespace fsdp {
 /// snprintf into a string of the length that it takes.
 [[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
 
-/// The same behind `text`; allocates nothing where `text` has room.
+/// The same after `text`; allocates nothing where `text` has room.
 [[gnu::format(printf, 2, 3)]] void appendFormat(std::string &text,
                                                 const char *pattern, ...);
 

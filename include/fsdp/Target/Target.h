@@ -30,7 +30,7 @@ struct Target {
   /// Ranges, intervals and what a library computes with begin at multiples of
   /// so many bytes of the arena. A power of two, exec::kAlignment at least.
   int64_t alignment = 0;
-  /// Why compile.reduce = "fast" is not for it, behind that setting in a
+  /// Why compile.reduce = "fast" is not for it, after that setting in a
   /// message; null: a library of the target adds over ranks.
   const char *whyNoFastReductions = nullptr;
   /// Groups of ranks that send are communicators of a library, which has

@@ -52,7 +52,7 @@ public:
   std::vector<std::string> versionFlags() const override {
     return {"--version"};
   }
-  /// nvcc says much; its version is behind ", V".
+  /// nvcc says much; its version is after ", V".
   StringRef versionIn(StringRef answer) const override {
     return answer.split(", V").second.split('\n').first;
   }

@@ -22,7 +22,7 @@ bool isDcp(const std::string &path);
 /// the step is set if the checkpoint says it. Throws fsdp::Error.
 std::unique_ptr<TensorStore> openDcp(const std::string &path);
 
-/// Writes all tensors of a store as such a checkpoint, cut as they are cut
+/// Writes all tensors of a store as such a checkpoint, split as they are split
 /// there and in torchtitan's rotary layout, which the store has from then on.
 /// The directory must be absent or empty, and is whole or not there. Throws
 /// fsdp::Error.

@@ -67,7 +67,7 @@ private:
   void mark();
   PickleValue *pop();
   PickleValue *last();
-  /// What was pushed behind the last mark, which goes too.
+  /// What was pushed after the last mark, which goes too.
   std::vector<PickleValue *> popMark();
 
   // Values.
@@ -154,7 +154,7 @@ PickleValue *PickleReader::push(PickleValue *value) {
   return value;
 }
 
-/// What comes behind a mark goes into one value, so that marks nest as values
+/// What comes after a mark goes into one value, so that marks nest as values
 /// do.
 void PickleReader::mark() {
   if (marks.size() == kMaxPickleDepth)
@@ -344,7 +344,7 @@ void PickleReader::frame() {
          std::to_string(bytes.size() - at) + " are left");
 }
 
-/// Opcodes that push what stands behind them.
+/// Opcodes that push what follows them.
 bool PickleReader::stepConstant(uint8_t opcode) {
   switch (opcode) {
   case kNone:

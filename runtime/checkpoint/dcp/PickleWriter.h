@@ -27,7 +27,7 @@ public:
   PickleWriter &global(std::string_view module, std::string_view name);
 
   PickleWriter &mark();
-  /// A tuple, list entries or dictionary entries of all behind the mark.
+  /// A tuple, list entries or dictionary entries of all after the mark.
   PickleWriter &tuple();
   PickleWriter &appends();
   PickleWriter &setItems();

@@ -120,7 +120,7 @@ void ZipDirectoryReader::readEnd() {
          " entries");
 }
 
-/// The fields that were too large, in their order, behind tag 1.
+/// The fields that were too large, in their order, after tag 1.
 void ZipDirectoryReader::readZip64(std::string_view name, uint64_t extra,
                                    uint64_t extraSize,
                                    std::vector<uint64_t *> fields) const {
@@ -230,7 +230,7 @@ void TorchZip::checkCrc(const ZipEntry &entry) const {
 
 namespace {
 
-/// Numbers of a header, one behind the other.
+/// Numbers of a header, one after another.
 class Header {
 public:
   Header &add(uint64_t value, size_t size) {
@@ -254,7 +254,7 @@ struct Written {
   uint32_t crc;
 };
 
-/// Writes entries with descriptors behind their data, as PyTorch does, since a
+/// Writes entries with descriptors after their data, as PyTorch does, since a
 /// checksum is known when the data are through.
 class ZipWriter {
 public:

@@ -2,7 +2,7 @@
 //
 // A zip archive whose entries are stored, not compressed, so that tensors can
 // be used where they lie. Everything is checked against the archive's size
-// before it is used; entries lie one behind the other and never overlap.
+// before it is used; entries lie one after another and never overlap.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_CHECKPOINT_DCP_TORCHZIP_H
@@ -44,7 +44,7 @@ private:
 
 /// An entry that is written: `write` hands its bytes to its argument, in order.
 struct ZipSource {
-  std::string name; // behind "archive/"
+  std::string name; // after "archive/"
   uint64_t size;
   std::function<void(const std::function<void(std::string_view)> &)> write;
 };

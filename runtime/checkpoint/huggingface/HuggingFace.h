@@ -48,7 +48,7 @@ struct ExportSummary {
 };
 
 /// Writes the weights of `store` to the new directory `path` so that
-/// transformers loads it: config.json, safetensors as it would cut them, the
+/// transformers loads it: config.json, safetensors as it would split them, the
 /// index. Other tensors of the store (states of the optimizer) are left out.
 /// Gives the store Hugging Face's rotary layout. Throws fsdp::Error,
 /// Interrupted if a signal has come that DeferredSignals leaves to the process;

@@ -109,7 +109,7 @@ struct DamagedStep {
 std::vector<DamagedStep> damagedSteps(const std::string &folder);
 /// Removes what dead runs have left: partial and half-removed directories, and
 /// partial files. What was whole and only not yet renamed stays a checkpoint.
-/// Behind it the disk has what is there.
+/// After it the disk has what is there.
 /// Returns the directories that stay because something lies there that is no
 /// file of ours.
 std::vector<std::string> cleanCheckpoints(const std::string &folder);

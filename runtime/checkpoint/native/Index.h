@@ -37,7 +37,7 @@ inline constexpr char kMarkerName[] = "committed";
 std::string rankFileName(int64_t rank, const char *suffix);
 inline constexpr char kTensorsSuffix[] = ".safetensors";
 inline constexpr char kPartSuffix[] = ".json";
-/// What stands behind the name of a file that is being written, before the
+/// What follows the name of a file that is being written, before the
 /// number of a process.
 inline constexpr char kPartialFile[] = ".partial-";
 /// Whether a save makes such a file, on the way or at the end.

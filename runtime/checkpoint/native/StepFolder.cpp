@@ -218,7 +218,7 @@ static void moveOrThrow(const std::string &from, const std::string &to) {
     throwRename(from, to, error);
 }
 
-/// Behind a rename the step is there, whatever the disk says.
+/// After a rename the step is there, whatever the disk says.
 static void syncStep(const std::string &folder, const std::string &place) {
   try {
     syncFolder(folder);

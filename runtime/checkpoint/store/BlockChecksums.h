@@ -8,7 +8,7 @@
 
 namespace fsdp::checkpoint {
 
-/// The checksum of archives; of more bytes behind those of `before`.
+/// The checksum of archives; of more bytes after those of `before`.
 uint32_t crc32Of(std::string_view bytes, uint32_t before = 0);
 
 /// Unset: the text is none.

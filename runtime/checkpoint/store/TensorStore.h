@@ -81,7 +81,7 @@ public:
 
   /// Makes the tensors those of a program of `artifact`: rows of heads come in
   /// its rotary layout (`rope_halves`), whatever layout the files have. Called
-  /// behind opening by whoever loads into an artifact that knows its model.
+  /// after opening by whoever loads into an artifact that knows its model.
   /// Where the store knows neither its model nor its layout, nothing is
   /// changed. Throws fsdp::Error with all fields in which the models differ.
   void adaptTo(const rt::ModelInfo &artifact);

@@ -22,13 +22,13 @@ namespace fsdp::rt::device {
 constexpr int kSortThreads = 512;
 constexpr int kDigitBits = 4, kDigits = 1 << kDigitBits;
 
-/// Ids that are no class come behind all that are.
+/// Ids that are no class come after all that are.
 FSDP_DEVICE uint32_t classOf(int32_t id, int64_t classes) {
   return uint32_t(id >= 0 && id < classes ? id : classes);
 }
 
 /// Replaces every counter by the sum of those before it. All threads of the
-/// block call it, each for kDigits counters one behind the other.
+/// block call it, each for kDigits counters one after another.
 FSDP_DEVICE void sumOfEarlier(uint32_t *counters) {
   __shared__ uint32_t totals[kSortThreads];
   const int t = int(threadIdx.x);
