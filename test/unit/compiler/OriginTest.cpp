@@ -81,6 +81,23 @@ TEST(Origin, OtherWordsAreRefused) {
             std::string::npos);
 }
 
+TEST(Origin, ErrorsNameAllPhases) {
+  EXPECT_EQ(problemOf(parseOrigin("")),
+            "'' is no origin: it begins with 'fwd ', 'again ', 'bwd ' or "
+            "'update '");
+}
+
+TEST(Origin, IsValidIfItsWordsAreReadBack) {
+  EXPECT_TRUE((Origin{Phase::Update, "", "adamw"}).isValid());
+  EXPECT_TRUE((Origin{Phase::Forward, "a b", "linear", 2}).isValid());
+  EXPECT_TRUE((Origin{Phase::Forward, "a", ""}).isValid());
+  EXPECT_FALSE((Origin{Phase::Forward, "", ""}).isValid());
+  EXPECT_FALSE((Origin{Phase::Forward, "a", "", 2}).isValid());
+  EXPECT_FALSE((Origin{Phase::Forward, "a", "linear", 0}).isValid());
+  EXPECT_FALSE((Origin{Phase::Forward, "a", "linear#2"}).isValid());
+  EXPECT_FALSE((Origin{Phase::Forward, "a", "b linear"}).isValid());
+}
+
 /// Of every op, member of a bucket and served path of a scheduled model.
 SmallVector<OriginAttr> originsOf(ModuleOp module) {
   SmallVector<OriginAttr> found;

@@ -61,7 +61,7 @@ namespace {
 struct NonfiniteRun {
   CallLog log;
   FakeRank rank{log};
-  FakeWriter writer{log};
+  FakeWriter writer{log, rank};
   RunConfig::Training training;
   NonfiniteSteps steps;
 
@@ -190,4 +190,31 @@ TEST(NonfiniteSteps, ACheckedStepEndsAtItsFirstValue) {
   run.rank.parameter = "the parameter 'w' is not finite";
   EXPECT_EQ(messageOf([&] { run.steps.checkStep(3); }),
             "step 3: the parameter 'w' is not finite");
+}
+
+// All that they were told of the step, of its second run and of its values.
+TEST(NonfiniteSteps, ACheckedStepMayHaveOtherValuesThanItsNames) {
+  NonfiniteRun run(NonfinitePolicy::Stop);
+  run.rank.valueProblem = "values.json has no call 7 of 'train'";
+  run.rank.value = "bwd head dw"; // which may then be another
+  EXPECT_EQ(messageOf([&] { run.steps.checkStep(2); }),
+            "values.json has no call 7 of 'train'");
+}
+
+TEST(NonfiniteSteps, AllRanksReachTheSameCollectives) {
+  for (NonfinitePolicy policy : {NonfinitePolicy::Stop, NonfinitePolicy::Skip})
+    for (const char *parameter : {"", "the parameter 'w' is not finite"})
+      expectSameCollectives([=](bool isFirst) {
+        NonfiniteRun run(policy);
+        run.rank.first = isFirst;
+        run.rank.parameter = parameter;
+        run.rank.value = "fwd embedding";
+        run.writer.save({}, SaveContents::Everything);
+        testing::internal::CaptureStderr();
+        run.look(4, 1, NAN);
+        run.look(5, NAN, 3); // which has changed the parameters
+        testing::internal::GetCapturedStderr();
+        messageOf([&] { run.steps.checkStep(6); });
+        return run.rank.collectives;
+      });
 }

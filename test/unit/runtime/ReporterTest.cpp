@@ -5,7 +5,10 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "runtime/train/Validation.h"
 #include "runtime/train/ValidationSchedule.h"
+#include <algorithm>
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <sstream>
 
 using namespace fsdp;
 using namespace fsdp::test;
@@ -63,20 +66,82 @@ TEST(Reporter, ALineForTheFirstStepEveryIntervalAndTheLast) {
   EXPECT_EQ(lines, (std::vector<int64_t>{1, 3, 6, 8}));
 }
 
+// Nor do they write a file, which two would write at once.
 TEST(Reporter, OtherRanksSayNothing) {
   ReportedRun run;
+  run.config.metrics.jsonl = "metrics.jsonl";
+  run.drawn.title = "not drawn";
   Reporter reporter = run.reporter(/*isFirst=*/false);
+  testing::internal::CaptureStderr();
   EXPECT_EQ(printedBy([&] {
-              reporter.beginTraining({}, {100, 1e9, 0, 1}, "");
+              reporter.beginTraining({}, {100, 1e9, 0, 1}, "{}\n");
               addStep(reporter, 1);
               reporter.addValidation(1, 2);
               reporter.endTraining(1, 0);
               reporter.endStopped("stopped", 1, 0, {});
               reporter.addHeldOut({10, 2});
+              EXPECT_FALSE(reporter.compareWithGzip());
+              reporter.writeSample("text");
               reporter.writeSummary();
               reporter.tellWritten();
             }),
             "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(std::filesystem::is_empty(run.folder.path));
+  EXPECT_EQ(run.drawn.title, "not drawn");
+}
+
+// A run that goes on keeps the lines up to its first step, and its curve and
+// its seconds have those steps too.
+TEST(Reporter, LinesOfEarlierRunsAreKept) {
+  ReportedRun run;
+  run.config.metrics.jsonl = "metrics.jsonl";
+  auto lines = [&] {
+    std::string text =
+        readWholeFile(run.folder.file("metrics.jsonl"), "metrics");
+    std::vector<std::string> found;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);)
+      found.push_back(line);
+    return found;
+  };
+  const std::string header = "{\"run\": {}}\n";
+  printedBy([&] {
+    Reporter earlier = run.reporter();
+    earlier.beginTraining({}, {100, 1e9, 0, 1}, header);
+    for (int64_t step = 1; step <= 4; ++step)
+      addStep(earlier, step);
+  });
+  std::vector<std::string> before = lines();
+  ASSERT_EQ(before.size(), 5u);
+
+  run.start.step = 2;
+  run.start.isOwn = true;
+  Reporter reporter = run.reporter();
+  std::string said = printedBy([&] {
+    reporter.beginTraining(run.start, {100, 1e9, 0, 1},
+                           "{\"run\": {\"resumed_from\": \"step-2\"}}\n");
+  });
+  EXPECT_EQ(said.rfind("metrics: 2 lines", 0), 0u) << said;
+  EXPECT_EQ(lines(),
+            std::vector<std::string>(before.begin(), before.begin() + 3));
+  printedBy([&] { addStep(reporter, 3); });
+  std::vector<std::string> after = lines();
+  ASSERT_EQ(after.size(), 5u);
+  EXPECT_TRUE(std::equal(before.begin(), before.begin() + 3, after.begin()));
+  EXPECT_NE(after[3].find("resumed_from"), std::string::npos);
+  EXPECT_NE(after[4].find("\"step\": 3"), std::string::npos);
+
+  run.now += 4;
+  printedBy([&] { reporter.endTraining(3, 0); });
+  reporter.writeSummary();
+  EXPECT_EQ(run.drawn.firstStep, 1);
+  EXPECT_EQ(run.drawn.losses.size(), 3u);
+  std::string summary =
+      readWholeFile(run.folder.file("summary.json"), "summary");
+  // Two steps of a quarter of a second, and what this run took.
+  EXPECT_NE(summary.find("\"training_seconds\": 4.5"), std::string::npos)
+      << summary;
 }
 
 TEST(Reporter, TheSummaryIsOfAVirtualClock) {
@@ -168,7 +233,7 @@ TEST(Validation, IsSaidBetweenStepsAndEndsAtASignal) {
   ReportedRun run;
   CallLog log;
   FakeRank rank(log);
-  FakeWriter writer(log);
+  FakeWriter writer(log, rank);
   RunControl control(rank, &writer, 8);
   Reporter reporter = run.reporter();
   printedBy([&] { reporter.beginTraining({}, {100, 1e9, 0, 1}, ""); });
@@ -214,4 +279,35 @@ TEST(Validation, IsMadeUpForOnEveryRank) {
     Validation(rank, control, reporter).validateAgain(run.config, run.start);
     EXPECT_EQ(log.size(), isLost ? 1u : 0u);
   }
+}
+
+TEST(Validation, AllRanksReachTheSameCollectives) {
+  for (bool isLost : {false, true})
+    expectSameCollectives([isLost](bool isFirst) {
+      ReportedRun run;
+      run.config.validation.freq = 4;
+      run.config.metrics.jsonl = "metrics.jsonl";
+      run.start.step = 4;
+      run.start.isOwn = true;
+      // The first rank has the lines, the others ask it.
+      if (!isLost)
+        run.folder.write("metrics.jsonl",
+                         "{\"run\": {}}\n{\"validation\": {\"step\": 4, "
+                         "\"loss\": 1.25, \"loss_hex\": \"0x1.4p+0\"}}\n");
+      CallLog log;
+      FakeRank rank(log);
+      FakeWriter writer(log, rank);
+      rank.first = isFirst;
+      rank.ofFirstAnswer = isLost;
+      RunControl control(rank, &writer, 8);
+      Reporter reporter = run.reporter(isFirst);
+      printedBy([&] {
+        reporter.beginTraining(run.start, {100, 1e9, 0, 1}, "");
+        Validation validation(rank, control, reporter);
+        validation.validateAgain(run.config, run.start);
+        validation.validate(6);
+        validation.evaluate();
+      });
+      return rank.collectives;
+    });
 }

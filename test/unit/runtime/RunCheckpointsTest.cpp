@@ -12,7 +12,7 @@ namespace {
 struct SavingRun {
   CallLog log;
   FakeRank rank{log};
-  FakeWriter writer{log};
+  FakeWriter writer{log, rank};
   RunConfig config;
   ResumePoint start;
   RunControl control{rank, &writer, 10};
@@ -196,4 +196,73 @@ TEST(RunCheckpoints, ASeedHasTheParametersAlone) {
               run.checkpoints().saveSeed();
             }).find("there is 'out/step-4' already"),
             std::string::npos);
+}
+
+// A signal may come while the first rank exports and the others wait for it.
+TEST(RunCheckpoints, ASignalDuringTheExportIsHeard) {
+  for (const char *problem : {"", "interrupted"}) {
+    SavingRun run;
+    run.config.checkpoint.onError = SaveErrorPolicy::Continue;
+    RunCheckpoints checkpoints = run.checkpoints();
+    checkpoints.save(10, 0);
+    checkpoints.finish();
+    run.writer.exportSignal = SIGTERM;
+    run.writer.exportFails = problem;
+    testing::internal::CaptureStderr();
+    checkpoints.exportLast(10);
+    std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(run.control.isStopping());
+    // The run does not go on, so nothing says that it does.
+    EXPECT_EQ(said.find("the run goes on"), std::string::npos) << said;
+    EXPECT_EQ(said.find("interrupted") == std::string::npos, *problem == 0);
+  }
+}
+
+// The first rank exports; what failed there ends the others, or is its own.
+TEST(RunCheckpoints, OtherRanksHearThatTheExportFailed) {
+  for (SaveErrorPolicy policy :
+       {SaveErrorPolicy::Stop, SaveErrorPolicy::Continue}) {
+    SavingRun run;
+    run.rank.first = false;
+    run.config.checkpoint.onError = policy;
+    RunCheckpoints checkpoints = run.checkpoints();
+    checkpoints.save(10, 0);
+    checkpoints.finish();
+    run.rank.otherFailures = {1};
+    run.rank.othersFail = true;
+    testing::internal::CaptureStderr();
+    std::string error = messageOf([&] { checkpoints.exportLast(10); });
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(error,
+              policy == SaveErrorPolicy::Stop ? "ended by another rank" : "");
+    EXPECT_EQ(run.log, (CallLog{"save 10", "saved 10"}));
+  }
+}
+
+TEST(RunCheckpoints, AllRanksReachTheSameCollectives) {
+  for (SaveErrorPolicy policy :
+       {SaveErrorPolicy::Stop, SaveErrorPolicy::Continue})
+    for (bool fails : {false, true})
+      expectSameCollectives([=](bool isFirst) {
+        SavingRun run;
+        run.rank.first = isFirst;
+        run.config.checkpoint.onError = policy;
+        RunCheckpoints checkpoints = run.checkpoints();
+        checkpoints.save(4, 0);
+        checkpoints.saveBeforeStop(6, 0);
+        checkpoints.save(10, 0);
+        checkpoints.finish();
+        if (fails) {
+          run.writer.exportFails = "no space"; // the first rank's
+          run.rank.otherFailures = {isFirst ? 0 : 1};
+        }
+        testing::internal::CaptureStderr();
+        messageOf([&] { checkpoints.exportLast(10); });
+        testing::internal::GetCapturedStderr();
+        run.writer.fails = true;
+        checkpoints.save(8, 0);
+        checkpoints.finish();
+        messageOf([&] { checkpoints.requireLast(10); });
+        return run.rank.collectives;
+      });
 }

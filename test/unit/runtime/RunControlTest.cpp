@@ -23,13 +23,13 @@ TEST(RunControl, WithoutCheckpointsNothingIsHeard) {
   rank.signal = SIGTERM;
   RunControl control(rank, nullptr, 3);
   EXPECT_TRUE(control.goesOn());
-  EXPECT_EQ(rank.sums, 0);
+  EXPECT_TRUE(rank.collectives.empty());
 }
 
 TEST(RunControl, ASignalStopsTheRun) {
   CallLog log;
   FakeRank rank(log);
-  FakeWriter writer(log);
+  FakeWriter writer(log, rank);
   RunControl control(rank, &writer, 3);
   EXPECT_TRUE(control.goesOn());
   EXPECT_EQ(control.whyStopping(), "");
@@ -46,7 +46,7 @@ TEST(RunControl, RanksThatDisagreeStopForOneReason) {
   auto reasonOf = [](int own, std::vector<double> others) {
     CallLog log;
     FakeRank rank(log);
-    FakeWriter writer(log);
+    FakeWriter writer(log, rank);
     RunControl control(rank, &writer, 3);
     rank.signal = own;
     rank.others = std::move(others);
@@ -66,7 +66,7 @@ TEST(RunControl, RanksThatDisagreeStopForOneReason) {
 TEST(RunControl, OtherSignalsAreNoReason) {
   CallLog log;
   FakeRank rank(log);
-  FakeWriter writer(log);
+  FakeWriter writer(log, rank);
   rank.signal = SIGHUP;
   RunControl control(rank, &writer, 3);
   EXPECT_TRUE(control.goesOn());
@@ -75,7 +75,7 @@ TEST(RunControl, OtherSignalsAreNoReason) {
 TEST(RunControl, ASaveThatFailsOnAnyRankIsFinishedByAll) {
   CallLog log;
   FakeRank rank(log);
-  FakeWriter writer(log);
+  FakeWriter writer(log, rank);
   RunControl control(rank, &writer, 3);
   writer.save({}, SaveContents::Everything);
   control.hearOthers();
@@ -89,11 +89,28 @@ TEST(RunControl, ASaveThatFailsOnAnyRankIsFinishedByAll) {
 TEST(RunControl, ASignalDuringASaveThatFailsIsHeardToo) {
   CallLog log;
   FakeRank rank(log);
-  FakeWriter writer(log);
+  FakeWriter writer(log, rank);
   RunControl control(rank, &writer, 3);
   writer.save({}, SaveContents::Everything);
   writer.fails = writer.endsRun = true;
   rank.signal = SIGINT;
   EXPECT_EQ(messageOf([&] { control.hearOthers(); }), "the disk is full");
   EXPECT_TRUE(control.isStopping());
+}
+
+TEST(RunControl, AllRanksReachTheSameCollectives) {
+  expectSameCollectives([](bool isFirst) {
+    CallLog log;
+    FakeRank rank(log);
+    FakeWriter writer(log, rank);
+    rank.first = isFirst;
+    RunControl control(rank, &writer, 3);
+    writer.save({}, SaveContents::Everything);
+    control.hearOthers();
+    // Only another rank's part fails, and only this one has a signal.
+    rank.others = {0, 0, 0, 1};
+    rank.signal = isFirst ? SIGTERM : 0;
+    control.hearOthers();
+    return rank.collectives;
+  });
 }

@@ -11,7 +11,7 @@ namespace {
 struct LoopRun {
   CallLog log;
   FakeRank rank{log};
-  FakeWriter writer{log};
+  FakeWriter writer{log, rank};
   RunConfig::Training training;
   ResumePoint start;
   StepLoop::Options options{};
@@ -128,4 +128,16 @@ TEST(StepLoop, CheckedStepsAreLookedAtInsteadOfBegun) {
   loop.run();
   EXPECT_EQ(loop.log, (CallLog{"look", "look", "look"}));
   EXPECT_EQ(loop.done, 3);
+}
+
+TEST(StepLoop, AllRanksReachTheSameCollectives) {
+  for (bool overlaps : {false, true})
+    expectSameCollectives([overlaps](bool isFirst) {
+      LoopRun loop;
+      loop.rank.first = isFirst;
+      loop.rank.overlaps = overlaps;
+      loop.rank.signalAfter = 2;
+      loop.run();
+      return loop.rank.collectives;
+    });
 }
