@@ -2,7 +2,7 @@
 # compile-with.sh COMPILER... -- OTHER-COMPILER ARGUMENT...: compiles with the
 # first instead of the other one (FSDP_HOST_CXX in CMakeLists.txt). COMPILER may
 # have a launcher in front, such as ccache.
-# The words of COMPILER go to the end, then the arguments behind them.
+# The words of COMPILER go to the end, then the arguments after them.
 words=0
 while [ "$1" != -- ]; do
   set -- "$@" "$1"

@@ -75,7 +75,7 @@ def bucket_names(units):
 
 
 def settings(units, names, key, phases, roles, choice):
-    """A rule for each value. Each is also about the units of those behind it,
+    """A rule for each value. Each is also about the units of those after it,
     the last about most: so it matches something where that value does not."""
     groups = {}
     for unit in units:

@@ -66,7 +66,7 @@ generate_headers() {
 tidy() {
   local folder
   folder=$(sed 's/[^A-Za-z0-9_/]/\\&/g' <<< "$root")
-  # omp.h is among g++'s own headers, which come behind all of clang's.
+  # omp.h is among g++'s own headers, which come after all of clang's.
   run-clang-tidy-22 -quiet -p "$build" -j "$jobs" -warnings-as-errors='*' \
     -extra-arg="-idirafter$(g++ -print-file-name=include)" "${@/#/^$folder/}" |
     sed -uE 's/^(\[ *[0-9]+\/[0-9]+\]\[[0-9.]+s\]) .* /\1 /' | tee "$log"

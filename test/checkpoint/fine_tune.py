@@ -109,7 +109,7 @@ def refused(work, model, ids):
 
 
 def interrupted(work, model):
-    """The step behind which a signal has ended a run, with its curve."""
+    """The step after which a signal has ended a run, with its curve."""
     folder = f"{work}/run"
     command = model.command("run", training__steps=10000000, validation__freq=2,
                             checkpoint__interval=1000000)

@@ -2,7 +2,7 @@
  * file server is gone.
  *
  * HANG_CALL: open, write, fsync or rename; HANG_FILE: a part of the file's path,
- * or its end with $ behind it; HANG_RANK: which rank (RANK) it is. With
+ * or its end with $ after it; HANG_RANK: which rank (RANK) it is. With
  * HANG_SECONDS it comes back after so many. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -47,7 +47,7 @@ class Folder:
         files.write(self.at(name), encoded(header, edit(header, data) or data))
 
     def add(self, tensor, dtype, shape, raw):
-        """Adds a tensor behind the others."""
+        """Adds a tensor after the others."""
         def edit(header, data):
             header[tensor] = {"dtype": dtype, "shape": shape,
                               "data_offsets": [len(data), len(data) + len(raw)]}

@@ -18,7 +18,7 @@ RANKS = 2
 
 
 class Job(jobs.Job):
-    """A run without an end, behind its first steps."""
+    """A run without an end, after its first steps."""
 
     def __init__(self, artifact, text, folder, **settings):
         before = jobs.bytes_of(f"{folder}/metrics.jsonl")
@@ -131,7 +131,7 @@ def kills(work, text, artifact, count):
             shutil.rmtree(folder)
             continue
         runs.verify(folder)
-    # Two steps more may be whole already and only not yet renamed; behind those
+    # Two steps more may be whole already and only not yet renamed; after those
     # this run saves, and removes what is older.
     artifact.run(text, folder, training__steps=runs.steps(folder)[0][-1] + 4,
                  checkpoint__keep_latest_k=3)

@@ -99,7 +99,7 @@ def names(work, text, base, artifact):
 
 
 def disks(work, text, artifact):
-    """Writing fails, behind a checkpoint that is there."""
+    """Writing fails, after a checkpoint that is there."""
     base = f"{work}/large-base"
     artifact.run(text, base, training__steps=4)
     cases = 0
@@ -316,7 +316,7 @@ def optimizer_step(artifact, text, folder, steps, **settings):
 
 def anew(work, text, artifact, base):
     """Moments that begin with zeros are corrected as those of a first step, in
-    the runs behind that too."""
+    the runs after that too."""
     folder = f"{work}/anew"
     shutil.copytree(base, folder)
     expect(optimizer_step(artifact, text, folder, 6,

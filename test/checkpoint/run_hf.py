@@ -168,7 +168,7 @@ def caught(command, before, partial, whole, ranks, act):
 
 
 def interrupted(work, text, artifact):
-    """A signal behind the last step, to the rank that exports or to the other: no
+    """A signal after the last step, to the rank that exports or to the other: no
     directory is there, and what fails is said all the same."""
     folder = f"{work}/bfloat16"
     step = f"{folder}/checkpoint/step-4"

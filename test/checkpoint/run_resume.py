@@ -45,7 +45,7 @@ def check_continued(work, text, four):
     for mode in ("async", "disabled"):
         folder = f"{work}/{mode}"
         shutil.copytree(f"{work}/half", folder)
-        # Lines behind the checkpoint are of steps that come again.
+        # Lines after the checkpoint are of steps that come again.
         with open(f"{folder}/metrics.jsonl", "a") as file:
             file.write('{"step": 11, "loss_hex": "0x1p+0"}\n{"step": 12}\n')
         said = four.run(text, folder, "--dump", f"{folder}.st",

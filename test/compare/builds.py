@@ -99,7 +99,7 @@ def write(path, text):
 
 
 def first_difference(before, after):
-    """(behind which pass, a line before, the line after), or nothing."""
+    """(after which pass, a line before, the line after), or nothing."""
     if before == after:
         return None
     left, right, where = before.splitlines(), after.splitlines(), ""

@@ -123,7 +123,7 @@ class Comparison:
         said = self.both(line + " -o $T/out" + " --mlir-print-ir-after-all" * dumps, places)
         if not said:
             return None
-        if said[0].status or said[1].status:  # behind the IR
+        if said[0].status or said[1].status:  # after the IR
             self.compare(line, "messages", *(f"{s.messages[-400:]}status {s.status}" for s in said))
             if said[0].status and said[1].status:
                 self.failing.append(line)

@@ -16,7 +16,7 @@ been moved since the draw, the fault goes where its lines are now, so that one d
 tests before and after a change. What nothing finds may change no behaviour: read the patch.
 
 A whole run of 20: the build, once; then per fault a build of what it touches and the tests up
-to the one that finds it, at most a default run. --quick leaves out tools/run-tests.sh behind
+to the one that finds it, at most a default run. --quick leaves out tools/run-tests.sh after
 the release build's tests; --tests 'COMMAND' and --targets plant with a part of either alone.
 Exit status 0: all faults are found.
 """

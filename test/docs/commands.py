@@ -8,7 +8,7 @@ a tool (`fsdp-opt x.mlir …`). They run in order, in one shell, in FOLDER, whic
 has the layout of the repository with the build in `build`. A command must
 succeed, or fail if its comment begins with "# fails".
 
-A block without commands behind a `sh` block is output: a block of `mlir` is an
+A block without commands after a `sh` block is output: a block of `mlir` is an
 excerpt of the file that the last command wrote with -o, a block without a
 language is what the commands printed. `…` stands for the rest of a line, or,
 alone, for any lines; numbered values (%12) may have other numbers. A block of

@@ -50,7 +50,7 @@ def closure(name, libraries, path, problems):
 
 
 def library_of(file, libraries):
-    """The library with the longest place in front of the file."""
+    """The library with the longest place before the file."""
     best = (0, None)
     for library in libraries.values():
         for place in library.places:

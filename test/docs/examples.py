@@ -97,7 +97,7 @@ def kernel_around(example, values):
 
 
 def wrap(example, symbols, probe=None):
-    """The example as a module. `probe` is a name that gets a wrong type behind
+    """The example as a module. `probe` is a name that gets a wrong type after
     its use, so that the parser says the right one."""
     if example.text[0] in "#!":
         body = (f'"docs.attribute"() {{a = {example.text}}} : () -> ()'

@@ -5,7 +5,7 @@
 
 A block of `mlir` with a line "// becomes" (", with OPTION=VALUE,") is run where
 what stands before that line is whole: symbols first, then the body of a
-function with the values it takes for granted as arguments. Each line behind it
+function with the values it takes for granted as arguments. Each line after it
 must come out, in order, with values named consistently; `…` is anything. A
 block that is not whole is a sketch; the ops that it names must exist. Every
 pass of the list below has an example that runs.

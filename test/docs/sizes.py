@@ -70,7 +70,7 @@ def functions_of(text):
             begin = at
             continue
         at = matching(text, mark.start()) + 1
-        # A member between braces, in front of the body of a constructor.
+        # A member between braces, before the body of a constructor.
         if re.match(r"\s*[,{]", text[at:]):
             continue
         first = begin + MACROS.match(head).end()

@@ -265,7 +265,7 @@ def shrink_a_workspace(rng, module):
 
 @mutation
 def enlarge_a_workspace(rng, module):
-    """Good where nothing lies behind it."""
+    """Good where nothing lies after it."""
     block, i = pick(rng, module, Work, lambda op: op.scratch)
     value = block.values.get(rng.choice(block.body[i].scratch))
     others = [op for op in block.body if not isinstance(op, Event) and

@@ -51,7 +51,7 @@ PRODUCT = """    %m = exec.view %b[0] : memref<32xf32> to memref<4x4xf32>
 READ = "a read does not wait for a write"
 NOT_THERE = "a read of what is not there"
 IN_PLACE = "an output is an input"
-# @y lies behind the persistent part.
+# @y lies after the persistent part.
 BEHIND = (("exec.persistent_bytes = 384", "exec.persistent_bytes = 128"),
           ("  exec.range @g : memref<16xf32> role gradient at 256\n", ""),
           ("    %g = exec.get @g : memref<16xf32>\n", ""))

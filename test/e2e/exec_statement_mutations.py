@@ -197,7 +197,7 @@ def kernel_line(rng, module, pattern, where):
 
 @mutation
 def store_a_row_s_value_for_every_column(rng, module):
-    """A store behind an exec.map goes into it."""
+    """A store after an exec.map goes into it."""
     def is_behind_map(i):
         outside = [line for line in module.rest[:i - 1] if not line.startswith("      ")]
         return module.rest[i - 1] == "    }" and outside[-1] == "    exec.map {"

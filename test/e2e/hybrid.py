@@ -75,7 +75,7 @@ class Mesh:
         return ["--plan", path]
 
     def compile_all(self):
-        """Every combination passes the proofs behind --emit=memory."""
+        """Every combination passes the proofs after --emit=memory."""
         count = 0
         for mode, bucket, reshard in itertools.product(MODES, BUCKETS, RESHARDS):
             for overlap in OVERLAPS:

@@ -3,7 +3,7 @@
 usage: interrupted.py CONFIG TEXT WORKDIR
 
 Each end is done to a long job of two ranks after its first steps; the next job
-in the same folder goes on behind it."""
+in the same folder goes on after it."""
 import os
 import re
 import shutil

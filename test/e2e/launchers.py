@@ -4,7 +4,7 @@ end it, and a signal to the launcher saves its last step.
 
 usage: launchers.py LAUNCHER ARTIFACT TEXT WORKDIR [PROGRAM ARGUMENTS...]
 
-LAUNCHER is mpirun, torchrun or srun. PROGRAM is put in front of it: a stand-in
+LAUNCHER is mpirun, torchrun or srun. PROGRAM is put before it: a stand-in
 for GPUs."""
 import os
 import re
@@ -63,7 +63,7 @@ class Job(jobs.Job):
         return self.ranks
 
     def signal_launcher(self, number):
-        """To the launcher, not to what is in front of it."""
+        """To the launcher, not to what is before it."""
         pid = self.process.pid
         if self.front:
             (pid,) = processes.children(pid)

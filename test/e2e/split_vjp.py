@@ -1,4 +1,4 @@
-"""A forward program and its reverse pass, compiled apart and run one behind the
+"""A forward program and its reverse pass, compiled apart and run one after the
 other on two ranks, leave the bytes of the joint program in every gradient.
 
 usage: split_vjp.py WORKDIR"""

@@ -1,6 +1,6 @@
 // RUN: fsdp-compile %s --skip-exec-verify --emit=cpp | FileCheck %s
 
-// The manifest says of every dimension which axes cut it: a whole axis by its
+// The manifest says of every dimension which axes shard it: a whole axis by its
 // name, a part of one by the ranks before it and its own.
 
 module attributes {exec.persistent_bytes = 256 : i64, exec.arena_bytes = 256 : i64} {

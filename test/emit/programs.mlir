@@ -42,7 +42,7 @@ exec.kernel @silu over(4, 8) access [element, element] outputs 1 {
 // CHECK-NEXT: };
 
 // Groups name mesh axes by position: dp_shard is axis 1, with 4 ranks. The
-// inner half of it is a sub-axis: 2 ranks behind a prefix of 2.
+// inner half of it is a sub-axis: 2 ranks after a prefix of 2.
 // CHECK: static const AxisRef group_0[] = {{[{][{]}}1, 1, 4}};
 // CHECK-NEXT: static const AxisRef group_1[] = {{[{][{]}}0, 1, 2}, {1, 2, 2}};
 // CHECK-NEXT: static const GroupDesc groups[] = {

@@ -169,7 +169,7 @@ TEST(FakeCuda, SumsOverRanks) {
         value += 10 * float(r.rank);
       CUDA(cudaMemcpyAsync(values, mine, sizeof mine, cudaMemcpyHostToDevice,
                            r.stream));
-      // One behind the other: what both ranks have, a part each, and what rank
+      // One after the other: what both ranks have, a part each, and what rank
       // 1 alone gets.
       NCCL(ncclGroupStart());
       NCCL(ncclAllReduce(values, values + 16, 2, ncclFloat32, ncclSum, r.comm,

@@ -5,7 +5,7 @@
 // messages are plain structures as they lie in memory.
 //
 // A message is a Header, the structure of its call, and for some calls bytes
-// behind it. Calls that issue work are not answered unless the header asks for
+// after it. Calls that issue work are not answered unless the header asks for
 // it; all others get an Answer: their result, or the text of an error.
 //
 // Streams, events, communicators and graphs have numbers given by the process
@@ -93,7 +93,7 @@ struct Header {
   uint64_t bytes; // of all that follows
 };
 
-/// A refused call has the number of an error of CUDA in front of its text, and
+/// A refused call has the number of an error of CUDA before its text, and
 /// the process goes on.
 enum class Status : int32_t { Done, NotYet, OutOfMemory, Refused, Failed };
 
@@ -133,13 +133,13 @@ struct EventPair {
   uint32_t first, last;
 };
 
-/// Behind it: the mangled name. The answer: KernelInfo and a byte count for
+/// After it: the mangled name. The answer: KernelInfo and a byte count for
 /// every argument.
 struct FindKernel {};
 struct KernelInfo {
   uint32_t kernel, arguments;
 };
-/// Behind it: the arguments' bytes, one after the other.
+/// After it: the arguments' bytes, one after the other.
 struct Launch {
   uint32_t stream, kernel;
   uint32_t grid[3], block[3];
@@ -180,7 +180,7 @@ struct Hang {
 /// The process has planted a fault itself.
 struct Planted {};
 
-/// CopyIn has the bytes behind it; CopyOut gets them as the answer when the
+/// CopyIn has the bytes after it; CopyOut gets them as the answer when the
 /// stream has come so far.
 struct HostCopy {
   uint32_t stream;
@@ -259,7 +259,7 @@ struct Transfer {
   uint64_t bytes; // of what a rank gives, for a ReduceScatter of what it gets
   SumType sum = SumType::None;
 };
-/// Behind it: the transfers of one group call on one communicator.
+/// After it: the transfers of one group call on one communicator.
 struct Group {
   uint32_t stream, comm;
 };

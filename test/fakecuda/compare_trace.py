@@ -109,7 +109,7 @@ GRAPHS = 2
 
 
 class Edges:
-    """Which captured calls stand behind which, by streams, records and waits."""
+    """Which captured calls stand after which, by streams, records and waits."""
 
     def __init__(self):
         self.last, self.recorded = {}, {}  # by stream, by event

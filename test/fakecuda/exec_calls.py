@@ -3,7 +3,7 @@
 One table says what the runtime makes of each exec operation: a reduction over
 ranks is an exchange and one kernel per tensor, the gradient of an embedding a
 sort, a fill and a kernel, and so on. It is written from what the operations mean
-(docs/reference) and how the runtime cuts its kernels, and shares no code with
+(docs/reference) and how the runtime splits its kernels, and shares no code with
 either."""
 import math
 import re
@@ -21,7 +21,7 @@ from support import exec_text
 #===------------------------------------------------------------------------===#
 
 def short_name(kernel):
-    """Without namespaces, and without a number behind the types: for how much a
+    """Without namespaces, and without a number after the types: for how much a
     kernel was compiled to have room."""
     name = kernel
     for word, other in (("fsdp::rt::device::", ""), ("fsdp::rt::", ""), ("> >", ">>")):
@@ -342,7 +342,7 @@ def _copy_box(op):
 #===------------------------------------------------------------------------===#
 
 class Item:
-    """One tensor of a reduction, cut into a part for every rank."""
+    """One tensor of a reduction, split into a part for every rank."""
 
     def __init__(self, kind, in_kind, out_kind, ranks):
         sizes, element = exec_text.shape(in_kind)
@@ -447,7 +447,7 @@ def _reduction(op, axes, ranks):
 
 
 def _padding(op, item, target, mine):
-    """What is behind a rank's part in its shard."""
+    """What is after a rank's part in its shard."""
     return [fill(op.stream, target + mine * item.out_width,
                  (item.shard - mine) * item.out_width)] if item.shard > mine else []
 

@@ -36,7 +36,7 @@ private:
 /// The one stream of this program.
 cudaStream_t stream();
 
-/// Seconds of one call of `issue`: the best of `times`, behind one that is not
+/// Seconds of one call of `issue`: the best of `times`, after one that is not
 /// counted.
 double bestSeconds(int times, const std::function<void()> &issue);
 

@@ -86,7 +86,7 @@ Product::Product(cublasLtHandle_t handle, const GemmDesc &d)
       bias(biasHost.size() + kShift), out(outBytes + kShift),
       workspace(size_t(d.workspace) + kShift) {}
 
-/// All operands `shift` bytes behind the beginning of memory, which is aligned
+/// All operands `shift` bytes after the beginning of memory, which is aligned
 /// to 256 and more.
 void Product::run(size_t shift) {
   lhs.set(shift, lhsHost);

@@ -240,7 +240,7 @@ func.func @backward(%ids: tensor<6xi32> {nn.name = "ids"}, %table: tensor<16x4xb
 
 // Reshapes and contiguous slices are views (row 2 of 4 x 16 starts at element
 // 32), recomputation is an alias, other boxes are copied. Parts that lie one
-// behind the other are made where they end, but what is somewhere already is
+// after the other are produced where they end, but what is somewhere already is
 // copied there.
 // CHECK-LABEL: exec.program @shapes
 // CHECK: %[[CAT:.*]] = exec.alloc "concat" : memref<4x16xf32>
@@ -392,7 +392,7 @@ func.func @names(%x: tensor<2x8xbf16> {nn.name = "x"}) -> (tensor<2x8xbf16> {nn.
 
 // A sum is where its last addend leaves it, here in the result's range, and each
 // addend is added in place. Element 12 of rows of 6 is byte 48: a matmul reads
-// what is aligned to 128 bytes, so that slice is a copy, and that behind 16 rows
+// what is aligned to 128 bytes, so that slice is a copy, and that after 16 rows
 // is none.
 // CHECK-LABEL: exec.program @sum_in_place
 // CHECK: %[[SUM:.*]] = exec.get @dw : memref<3x6xf32>

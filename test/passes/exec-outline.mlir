@@ -203,8 +203,8 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
 // -----
 
 // Four copies of four operations; between the second and the third operation
-// no two copies have the same events. Cut there, 2 + 4 + 2 + 4 = 12 statements
-// remain of 16; the events at the cut stay in the program.
+// no two copies have the same events. Split there, 2 + 4 + 2 + 4 = 12 statements
+// remain of 16; the events at the split stay in the program.
 
 // CHECK-LABEL: exec.func @train_block_0
 // CHECK: step = 1
@@ -262,7 +262,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 320 : i6
 // -----
 
 // Five copies of four operations, one with an event of its own: it stays in
-// the program (4 + 4 calls + 4 = 12 statements; cut, 2 + 5 + 2 + 5 = 14).
+// the program (4 + 4 calls + 4 = 12 statements; split, 2 + 5 + 2 + 5 = 14).
 
 // CHECK-LABEL: exec.func @train_block_0
 // CHECK-COUNT-4: exec.copy {{.*$}}

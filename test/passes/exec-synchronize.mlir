@@ -8,7 +8,7 @@ exec.range @w : memref<16xf32> role parameter at 0
 exec.range @v : memref<16xf32> role parameter at 64
 exec.range @y : memref<16xf32> role output at 128
 
-// A gather is ordered behind the start of the program and before its reader;
+// A gather is ordered after the start of the program and before its reader;
 // the compute stream has then seen all of the gather stream, so that nothing
 // is left to wait for at the end.
 // CHECK-LABEL: exec.program @read_after_write

@@ -579,7 +579,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 512 : i6
 
 // -----
 
-// … and here two arguments, behind it.
+// … and here two arguments, after it.
 
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 512 : i64} {
   exec.range @t : memref<1x8x2xf32> role buffer at 0

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt --exec-verify --split-input-file --verify-diagnostics %s
 
 // Programs do what they state of ranges: two microbatches, whose sum one
-// program makes and another takes, after a count.
+// program creates and another takes, after a count.
 
 module attributes {exec.persistent_bytes = 384 : i64, exec.arena_bytes = 448 : i64,
     nn.steps = {train = [#nn.action<@count times 1>, #nn.action<@accumulate times 2>, #nn.action<@update times 1>]},

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt --exec-verify --split-input-file --verify-diagnostics %s
 
 // Rows run at once, and so do the columns of an exec.map. What every column
-// gives is stored once, behind it.
+// gives is stored once, after it.
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} {
   exec.kernel @every_access over(4, 8) access [element, element, row] outputs 2 {

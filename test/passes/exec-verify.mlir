@@ -270,7 +270,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i6
 
 // -----
 
-// An output behind the persistent part shares bytes with the intervals of
+// An output after the persistent part shares bytes with the intervals of
 // another program, which is no conflict.
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i64} {
   exec.range @w : memref<16xf32> role parameter at 0

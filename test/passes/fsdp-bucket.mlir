@@ -96,7 +96,7 @@ module attributes {fsdp.plan = [
 
 // Shards within groups of ranks: what the scatter of a group gives is reduced
 // once more over the groups. Both links of the chain are buckets, the second
-// behind the first; gradients, alone or behind a cast, follow.
+// after the first; gradients, alone or after a cast, follow.
 // CHECK-LABEL: func.func @hybrid
 // CHECK-NOT: fsdp.{{reduce_scatter|all_reduce}}
 // CHECK: nn.matmul

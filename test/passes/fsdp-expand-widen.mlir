@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-expand=widen-sums | FileCheck %s
 
-// What ranks add up travels in the type of the sum, behind the rounding to the
+// What ranks add up travels in the type of the sum, after the rounding to the
 // type on the wire: the numbers are those that a receiver would widen. A maximum
 // travels as it is.
 // CHECK-LABEL: func.func @sums

@@ -30,7 +30,7 @@ func.func @table(%x: tensor<4x8xf32> {fsdp.placement = #fsdp.placement<[{"a"}, {
 
 // -----
 
-// Pieces of another dimension are brought to the front. Behind a batch of one
+// Pieces of another dimension are brought to the front. After a batch of one
 // that costs nothing.
 // CHECK-LABEL: func.func @packs
 // CHECK: %[[X:.*]] = nn.reshape %arg0 : tensor<3x4x5xf32> to tensor<12x5xf32>
@@ -58,7 +58,7 @@ func.func @packs(%x: tensor<3x8x5xf32> {fsdp.placement = #fsdp.placement<[{}, {"
 
 // -----
 
-// A parameter at rest along another dimension, in unequal parts: they are padded
+// A parameter stored along another dimension, in unequal parts: they are padded
 // before they are sent and cut off when they have come.
 // CHECK-LABEL: func.func @uneven_columns
 // CHECK: %[[R:.*]] = nn.read @w : tensor<3x2xf32>

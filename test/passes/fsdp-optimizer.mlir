@@ -3,7 +3,7 @@
 
 // In registration order although the gradients come last layer first. Moments
 // have the parameter's placement. The first gradient is brought where its
-// parameter rests; the second is there.
+// parameter is stored; the second is there.
 // CHECK: nn.parameter @w1
 // CHECK-NEXT: nn.buffer @w0.exp_avg : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>, nn.state_of = @w0}
 // CHECK-NEXT: nn.buffer @w1.exp_avg : tensor<4xf32>
@@ -36,7 +36,7 @@ func.func @train(%d0: tensor<8x8xf32>, %d1: tensor<4xbf16>, %loss: tensor<f32>) 
 
 // -----
 
-// What rests cut over other axes has a sum of its own, so that every element is
+// What is stored sharded over other axes has a sum of its own, so that every element is
 // counted on one rank only.
 // CHECK-LABEL: func.func @train
 // CHECK: %[[M:.*]] = nn.abs_max %[[W:.*]], %[[S:.*]], %[[V:[^ ]*]] {{.*}}:

@@ -1,7 +1,7 @@
 // RUN: echo '{"version": 2, "rules": [{"match": "fwd layers.1 all_gather", "start_after": "fwd tok embedding"}, {"match": "fwd output all_gather", "start_after": "fwd layers.1.w1 linear", "await_before": "fwd layers.1.w2 linear"}, {"match": "bwd head reduce_scatter", "start_after": "bwd layers.1.w2 dw", "await_before": "bwd layers.0.w2 dx"}]}' > %t.json
 // RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan="file=%t.json" --fsdp-remat --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s
 
-// Collectives start right behind the op of an address, earlier or later than by
+// Collectives start right after the op of an address, earlier or later than by
 // distance, and are awaited right before one.
 // CHECK-LABEL: func.func @train
 // CHECK: nn.embedding
@@ -20,8 +20,8 @@
 // CHECK: fsdp.await %[[R]]
 // CHECK-NEXT: nn.linear_input_grad {{.*}}"bwd layers.0.w2 dx"
 
-// Motion is checked: nothing starts behind what needs it, is awaited where it
-// has not started or behind its use, or is sent before it is computed.
+// Motion is checked: nothing starts after what needs it, is awaited where it
+// has not started or after its use, or is sent before it is computed.
 // RUN: echo '{"version": 2, "rules": [{"match": "fwd layers.1 all_gather", "start_after": "fwd layers.1 mul"}]}' > %t.late.json
 // RUN: not fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan="file=%t.late.json" --fsdp-bucket --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'fsdp.all_gather' op cannot start right behind 'fwd layers.1 mul': its result is used before

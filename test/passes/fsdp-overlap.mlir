@@ -4,8 +4,8 @@
 // RUN: sed -e 's/defer = 1/defer = 0/' %s | fsdp-opt --split-input-file --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule | FileCheck %s --check-prefix=ATONCE
 
 // Forward: the gather of block 1 starts before the wait of block 0. Backward:
-// the first gather starts right behind nn.seed;
-// the reduction of block 1 is awaited behind the start of that of block 0, and
+// the first gather starts right after nn.seed;
+// the reduction of block 1 is awaited after the start of that of block 0, and
 // the last one before its use.
 // CHECK-LABEL: func.func @train
 // CHECK: %[[F0:.*]] = fsdp.async
@@ -90,8 +90,8 @@ module attributes {fsdp.plan = [
 
 // -----
 
-// Chained reductions: the all-reduce starts right behind the scatter, which it
-// awaits itself, so that computation goes on; the unit is awaited behind the
+// Chained reductions: the all-reduce starts right after the scatter, which it
+// awaits itself, so that computation goes on; the unit is awaited after the
 // start of the next unit's last link.
 // CHECK-LABEL: func.func @hybrid
 // CHECK: %[[S1:.*]] = fsdp.async

@@ -27,7 +27,7 @@
 // RUN: FileCheck %s --check-prefix=EXEC --implicit-check-not=fsdp.decision < %t.exec.mlir
 // EXEC: exec.program @train
 
-// The decisions are all that is read: what the plan says behind fsdp-plan has no
+// The decisions are all that is read: what the plan says after fsdp-plan has no
 // effect, and neither has it when the plan is gone.
 // RUN: sed -e '/^module/s/attributes {.*} {$/{/' %t.planned.mlir > %t.noplan.mlir
 // RUN: not grep -q fsdp.plan %t.noplan.mlir

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-propagate --fsdp-verify-placements | FileCheck %s
 
-// Two layers of Megatron's kind: the first is cut along its outputs, the second
+// Two layers of Megatron's kind: the first is sharded along its outputs, the second
 // along its inputs, and one sum remains. The gradients need no more than the
 // sum of the input's cotangent.
 // CHECK-LABEL: func.func @feed_forward
@@ -25,7 +25,7 @@ func.func @feed_forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-// A parameter at rest is gathered over its storage axes alone, once, and its
+// A stored parameter is gathered over its storage axes alone, once, and its
 // gradient goes back there. Parts of two gradients are added before they are
 // reduced.
 // CHECK-LABEL: func.func @stored
@@ -72,7 +72,7 @@ func.func @once(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 // -----
 
 // The optimizer takes gradients where they rest: what each rank finds of the
-// maximum and of the sum is combined over the axes that cut them, and nothing
+// maximum and of the sum is combined over the axes that shard them, and nothing
 // over those that do not.
 // CHECK-LABEL: func.func @step
 // CHECK: %[[G:.*]] = fsdp.redistribute %arg0 on @mesh to <[{| "dp_shard"}]>

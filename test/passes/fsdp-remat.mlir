@@ -2,7 +2,7 @@
 // RUN: sed -e 's/recompute = true/recompute = false/' %s | fsdp-opt --fsdp-remat | FileCheck %s --check-prefix=NEVER
 
 // Each parameter that the backward pass reads is gathered again from its
-// shard, behind nn.recompute_from, so that CSE keeps both gathers. The weight
+// shard, after nn.recompute_from, so that CSE keeps both gathers. The weight
 // of the first linear (0.b) is not read in the backward pass: 4 + 3 gathers.
 // CHECK-LABEL: func.func @train
 // CHECK-COUNT-4: fsdp.all_gather

@@ -32,7 +32,7 @@
 // CHECK: nn.parameter @down {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp"}, {"tp"}]>}
 // CHECK: nn.parameter @scale {{.*}} {fsdp.placement = #fsdp.placement<[{}]>, nn.frozen}
 // CHECK-LABEL: func.func @forward
-// The residual stream is cut along the sequence over tp, for all its users; what
+// The residual stream is sharded along the sequence over tp, for all its users; what
 // said which it is goes.
 // CHECK: %[[S:.*]] = fsdp.redistribute %arg0 on @mesh to <[{"dp"}, {"tp"}, {}]>
 // CHECK: nn.rms_norm %[[S]]
@@ -40,7 +40,7 @@
 // CHECK: fsdp.redistribute %[[Y]] on @mesh to <[{"dp"}, {"tp"}, {}]>
 
 // The sequence is gathered before the first product, and its parts are added
-// and cut in one behind the second. Each rank has one sequence, so bringing
+// and sharded in one after the second. Each rank has one sequence, so bringing
 // pieces to the front costs nothing.
 // LOCAL-LABEL: func.func @forward
 // LOCAL: fsdp.shard_of

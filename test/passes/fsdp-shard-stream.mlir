@@ -9,10 +9,10 @@
 // RUN: diff %t/meant %t/computed
 //
 // The residual stream is what the model's additions say, wherever norms stand:
-// in front of a block (Llama), behind it (OLMo-2) or both (Gemma 2). It is kept
-// cut along the sequence up to the last addition, and whole behind that.
+// before a block (Llama), after it (OLMo-2) or both (Gemma 2). It is kept
+// sharded along the sequence up to the last addition, and whole after that.
 
-// What a norm behind a block reads is no stream.
+// What a norm after a block reads is no stream.
 // CHECK-LABEL: func.func @behind
 // CHECK: %[[X:.*]] = fsdp.redistribute %arg0 on @mesh to <[{}, {"tp"}, {}]>
 // CHECK: %[[A:.*]] = nn.linear %[[X]]
@@ -38,7 +38,7 @@
 // CHECK: %[[Y0:.*]] = nn.add %[[X]], %[[M]] : tensor<2x4x8xf32>
 // CHECK: fsdp.redistribute %[[Y0]] on @mesh to <[{}, {}, {}]>
 
-// Of a block with a norm behind it a rank adds its half of the sequence to the
+// Of a block with a norm after it a rank adds its half of the sequence to the
 // stream, and loss and gradients are those of the whole.
 // LOCAL: fsdp.shard_of
 // LOCAL: fsdp.reduce_scatter sum

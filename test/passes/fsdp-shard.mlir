@@ -8,7 +8,7 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-shard="mesh=x=3:data,dpx=2:tensor,dp_shard=2:tensor policy=%t.toml" | FileCheck %s --check-prefix=KIND
 
 // Two layers in bf16: both casts fold into redistributes that stand before the
-// first use; types stay logical, the batch is cut and the buffer is not. The
+// first use; types stay logical, the batch is sharded and the buffer is not. The
 // second weight is gathered in f32 because its uses are mixed.
 // CHECK: fsdp.mesh @mesh ["dp_shard" = 3 : data]
 // CHECK: nn.parameter @w0 {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
@@ -26,7 +26,7 @@
 // CHECK-NEXT: %[[C1:.*]] = nn.cast %[[W1]] : tensor<8x8xf32> to tensor<8x8xbf16>
 // CHECK-NEXT: nn.linear %[[H]], %[[C1]]
 
-// Hybrid: parameters rest cut over the last data axis, batches are cut over
+// Hybrid: parameters are stored sharded over the last data axis, batches are sharded over
 // both; gradients travel as bf16 at most.
 // HYBRID: fsdp.mesh @mesh ["dp_replicate" = 2 : data, "dp_shard" = 4 : data] {node_size = 4 : i64}
 // HYBRID: nn.parameter @w0 {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}

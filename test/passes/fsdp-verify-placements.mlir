@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-verify-placements
 
-// All that has to hold, does: parts of sums meet an addition, then a place.
+// All that has to hold, does: partial values meet an addition, then a place.
 fsdp.mesh @mesh ["a" = 2]
 nn.parameter @w : tensor<4x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{}, {"a"}]>}
 func.func @holds(%x: tensor<2x8xf32> {fsdp.placement = #fsdp.placement<[{}, {"a"}]>}) -> tensor<2x4xf32> {
@@ -33,7 +33,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial =
 
 // -----
 
-// Parts of a maximum are no parts of a sum.
+// Parts of a maximum are no partial sums.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = max {"a"}>}) -> tensor<4xf32> {
   // expected-error @+1 {{takes parts of a sum, which have to be added first}}

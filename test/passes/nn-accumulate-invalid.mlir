@@ -9,7 +9,7 @@ module {
 
 // -----
 
-// A step is cut once.
+// A step is split once.
 // expected-error @below {{the module's steps are lists of programs already: it has 'nn.steps'}}
 module attributes {nn.steps = {train = [#nn.action<@train times 1>]}} {
   func.func @train() {
@@ -132,7 +132,7 @@ func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name =
 
 // -----
 
-// A term that is no sum over the batch would count once per microbatch, behind
+// A term that is no sum over the batch would count once per microbatch, after
 // the division by the count
 nn.parameter @w : tensor<4xf32> init #nn.zeros
 func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
@@ -228,7 +228,7 @@ func.func @train(%x: tensor<3x2xf32> {nn.name = "x"}, %t: tensor<3xi32> {nn.name
 
 // -----
 
-// What is no batch is not cut.
+// What is no batch is not split.
 nn.parameter @w : tensor<f32> init #nn.zeros
 // expected-error @below {{the loss is not the sum over microbatches: this argument has no examples along a first dimension}}
 func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {

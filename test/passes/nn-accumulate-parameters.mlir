@@ -24,7 +24,7 @@ func.func @forward(%x: tensor<3x4xf32> {nn.name = "x"}, %t: tensor<3xi32> {nn.na
 
 // -----
 
-// one behind an activation,
+// one after an activation,
 // CHECK-LABEL: func.func @accumulate
 // CHECK: %[[DG:.*]] = nn.silu_grad
 // CHECK: nn.accumulate @g.grad_sum, %[[DG]] : tensor<4xf32>
@@ -43,7 +43,7 @@ func.func @forward(%x: tensor<3x4xf32> {nn.name = "x"}, %t: tensor<3xi32> {nn.na
 
 // -----
 
-// and one behind a norm that is projected.
+// and one after a norm that is projected.
 // CHECK-LABEL: func.func @accumulate
 // CHECK: nn.linear_input_grad
 // CHECK: nn.rms_norm_input_grad

@@ -21,7 +21,7 @@
 // CHECK-NEXT: %[[N:.*]] = nn.count_labels %[[ALL]] ignore_index -100 : tensor<16xi32> -> tensor<i64>
 // CHECK-NEXT: return %[[N]]
 
-// A microbatch adds its part; the additions stand behind everything else.
+// A microbatch adds its part; the additions follow everything else.
 // CHECK-LABEL: func.func @accumulate
 // CHECK-SAME: %[[COUNT:[^,]*]]: tensor<i64> {nn.name = "label_count"}) {
 // CHECK-NOT: nn.count_labels
@@ -95,7 +95,7 @@
 // ONCE-LOCAL-LABEL: func.func @update
 // ONCE-LOCAL: fsdp.reduce_scatter sum {{.*}}parameters = [@w]
 
-// A range holds parts of a sum as each rank's own; a gather writes its buffer.
+// A range holds partial values as each rank's own; a gather writes its buffer.
 // ONCE-EXEC: exec.range @w.gathered : memref<4x2xf32> role state {{.*}}placement
 // ONCE-EXEC: exec.range @w.grad_sum : memref<4x2xf32> role state {full = tensor<4x2xf32>, init = #nn.zeros}{{$}}
 // ONCE-EXEC-LABEL: exec.program @gather

@@ -103,7 +103,7 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>) ->
 
 // -----
 
-// A cotangent that is read behind the losses: something may be written between.
+// A cotangent that is read after the losses: something may be written between.
 nn.buffer @drows : tensor<8xf32> init #nn.zeros
 func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>) -> tensor<8x3xf32> {
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>

@@ -1,8 +1,8 @@
 // RUN: fsdp-opt %s --nn-chunk-loss=chunks=2 --split-input-file | FileCheck %s
 // RUN: fsdp-opt %s --nn-chunk-loss=chunks=1 --split-input-file | FileCheck %s --check-prefix=WHOLE
 
-// Every chunk but the last is differentiated in front of nn.seed, by a cotangent
-// that a constant 1 gives; what the count needs moves in front of the chunks. The
+// Every chunk but the last is differentiated before nn.seed, by a cotangent
+// that a constant 1 gives; what the count needs moves before the chunks. The
 // last chunk is differentiated where the whole loss was. The weight's gradient
 // is a sum in f32, rounded once. A program without gradients stays as it is.
 // CHECK-LABEL: func.func @train

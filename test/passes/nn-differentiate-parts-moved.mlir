@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --nn-differentiate="parts=3" | FileCheck %s
 
-// The rows of the loss are cut where the program has moved the examples.
+// The rows of the loss are split where the program has moved the examples.
 // CHECK-LABEL: func.func @train
 // CHECK: %[[ROWS:.*]] = nn.transpose
 // CHECK-NEXT: %[[PARTS:.*]] = nn.reshape %[[ROWS]] : tensor<4x6xf32> to tensor<4x3x2xf32>
@@ -22,7 +22,7 @@ func.func @forward(%x: tensor<6x4x8xf32> {nn.name = "x"}, %t: tensor<6x4xi32> {n
 
 // -----
 
-// Behind a sum over the batch there are no examples.
+// After a sum over the batch there are no examples.
 nn.parameter @w : tensor<6xf32> init #nn.zeros
 func.func @forward(%x: tensor<6x6xf32> {nn.name = "x"}, %t: tensor<6xi32> {nn.name = "t"})
     -> (tensor<f32> {nn.name = "loss"}) {
@@ -39,7 +39,7 @@ func.func @forward(%x: tensor<6x6xf32> {nn.name = "x"}, %t: tensor<6xi32> {nn.na
 
 // -----
 
-// Examples cannot be cut, only the batch.
+// Examples cannot be split, only the batch.
 nn.parameter @w : tensor<8xf32> init #nn.zeros
 func.func @forward(%x: tensor<2x6x8xf32> {nn.name = "x"}, %t: tensor<2x6xi32> {nn.name = "t"})
     -> (tensor<f32> {nn.name = "loss"}) {

@@ -89,7 +89,7 @@ func.func @forward(%ids: tensor<4xi32> {nn.name = "tokens"}, %t: tensor<4xi32> {
 // -----
 
 // The reverse rule of a parameter's redistribute is the redistribute back: the
-// cotangent in the compute type to where the parameter rests, in f32. Values
+// cotangent in the compute type to where the parameter is stored, in f32. Values
 // that are placed by hand have cotangents in the same place.
 // CHECK-LABEL: func.func @train
 // CHECK: %[[DY:.*]] = nn.mse_loss_grad

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --nn-fuse | FileCheck %s
 
-// A residual and the norm behind it are one kernel. The sum leaves too: the
+// A residual and the norm after it are one kernel. The sum leaves too: the
 // next residual reads it.
 // CHECK-LABEL: func.func @residual_and_norm
 // CHECK-NEXT: %[[F:.*]]:2 = nn.fusion(%{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x8xbf16>, tensor<4x8xbf16>, tensor<8xbf16>) -> (tensor<4x8xbf16>, tensor<4x8xbf16>) {
@@ -32,7 +32,7 @@ func.func @gate_across_a_matmul(%g: tensor<4x8xf32>, %x: tensor<4x8xf32>, %w: te
 
 // -----
 
-// A matmul reads the sum before the last op: the kernel stays in front of it,
+// A matmul reads the sum before the last op: the kernel stays before it,
 // and takes the op along, since all that it reads is there.
 // CHECK-LABEL: func.func @reader_in_between
 // CHECK-NEXT: %[[F:.*]]:2 = nn.fusion(%{{.*}})

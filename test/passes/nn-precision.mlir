@@ -4,7 +4,7 @@
 // RUN: fsdp-opt %s --split-input-file -o %t.before
 // RUN: fsdp-opt %s --split-input-file --nn-precision=compute_dtype=f32 | diff %t.before -
 
-// A parameter is cast behind its read, also if it is read twice; the batch is
+// A parameter is cast after its read, also if it is read twice; the batch is
 // cast at the beginning, where a matrix product takes it; what follows is bf16.
 // The loss takes the prediction in f32, and so it is returned; the target comes
 // in f32. Declarations stay.

@@ -1,6 +1,6 @@
 // What a schedule computes, asked without compiling it.
 
-// By hand: w is cut into [2 3] and [4 0], gathered, and multiplied by each rank's x; y's sum over
+// By hand: w is split into [2 3] and [4 0], gathered, and multiplied by each rank's x; y's sum over
 // the ranks is scattered, padded and given back whole. 2^24 + 1 is no f32.
 // RUN: rm -rf %t && mkdir %t
 // RUN: python3 %S/Inputs/tensors.py write %t/in w=3:2,3,4 rank0/x=3:1,10,101 rank1/x=3:1,1,16777217
@@ -40,7 +40,7 @@
 // GRAPH:        loss   all ranks scalar
 // GRAPH-NEXT:   logits all ranks 1x4x11
 
-// A batch that is cut over ranks is made up whole, so both compute the same: the
+// A batch that is sharded over ranks is made up whole, so both compute the same: the
 // example of --help, smaller.
 // RUN: fsdp-trace llama3_debug --batch 2 --seq 4 --set dim=8,n_layers=1,n_heads=4,n_kv_heads=2,vocab_size=11,ffn_dim=10 -o %t/batch
 // RUN: fsdp-opt %t/batch --nn-differentiate | fsdp-interpret --seed 1 | tail -n +2 > %t/batch.meant

@@ -40,7 +40,7 @@ inline ShimIndex threadIdx, blockIdx;
 namespace shim {
 
 /// The threads of one block. They run in order on one stack until one of them
-/// waits; that one keeps the stack, and those behind it go on on another.
+/// waits; that one keeps the stack, and those after it go on on another.
 class Block {
 public:
   /// Runs body() once per thread of an x by y block until all have returned.

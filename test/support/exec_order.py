@@ -218,7 +218,7 @@ def check_operands(issue):
 
 
 def check_outputs(module, program, issued):
-    """A program uses outputs behind the persistent part only if it gives them,
+    """A program uses outputs after the persistent part only if it gives them,
     and writes no interval there."""
     work = [issue for issue in issued if not isinstance(issue.op, text.Event)]
     used = {}
@@ -385,7 +385,7 @@ def sums_of_kernel(lines, arguments, outputs):
 
 
 class Known:
-    """What is known of bytes: "zero", or {(range, how far its bytes lie behind
+    """What is known of bytes: "zero", or {(range, how far its bytes lie after
     these): whether something was added}."""
 
     def __init__(self, size):

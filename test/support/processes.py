@@ -112,7 +112,7 @@ def listeners(*pids):
 
 @contextlib.contextmanager
 def running(command, **streams):
-    """A process group of its own, of which nothing goes on behind the block."""
+    """A process group of its own, of which nothing goes on after the block."""
     process = subprocess.Popen(command, start_new_session=True, text=True,
                                **streams)
     try:

@@ -16,7 +16,7 @@ def write_int32(path, tensors):
 
 def write_rows(path, rows, targets=None):
     """Writes a batch of rows with one token more than a sequence has; `targets`
-    are the rows behind their first token unless they are given."""
+    are the rows after their first token unless they are given."""
     shape = [len(rows), len(rows[0]) - 1]
     targets = targets or [row[1:] for row in rows]
     write_int32(path, {"tokens": (shape, [t for row in rows for t in row[:-1]]),

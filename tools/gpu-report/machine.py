@@ -121,7 +121,7 @@ def steps_of(folder):
 
 
 def seconds_of(folder):
-    """The median of the steps behind the warm-up."""
+    """The median of the steps after the warm-up."""
     seconds = [step["seconds"] for step in steps_of(folder)][WARM_UP:]
     if not seconds:
         raise Failed("the run has no step behind its warm-up")

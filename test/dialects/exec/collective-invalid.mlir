@@ -41,7 +41,7 @@ exec.program @p {
 
 // -----
 
-// collective 1: no one cut of 12 ranks has both sub-axes
+// collective 1: no one split of 12 ranks has both sub-axes
 fsdp.mesh @mesh ["dp_shard" = 12]
 exec.program @p {
   %a = exec.alloc : memref<4xf32>

@@ -478,7 +478,7 @@ nn.parameter @w : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placeme
 
 // -----
 
-// #fsdp.placement 2: parts of a sum over something.
+// #fsdp.placement 2: partial over something.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @+1 {{a partial placement names at least one axis}}
@@ -533,7 +533,7 @@ func.func private @f(tensor<4xf32> {fsdp.placement = #fsdp.placement<[{| "a"}]>}
 
 // -----
 
-// #fsdp.placement 6: what is stored is no part of a sum.
+// #fsdp.placement 6: what is stored is not partial.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
 // expected-error @+1 {{is at rest and cannot be parts of a sum}}
 nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}], partial = sum {"b"}>}

@@ -8,7 +8,7 @@ module attributes {fsdp.plan = []} {
 // Meshes, with and without the node's size.
 // CHECK: fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]{{$}}
 // CHECK: fsdp.mesh @nodes ["dp" = 8] {node_size = 4 : i64}
-// What an axis is for stands behind its size, whatever its name.
+// What an axis is for follows its size, whatever its name.
 // CHECK: fsdp.mesh @kinds ["x" = 4 : data, "dp" = 2 : tensor, "y" = 1]{{$}}
 // CHECK: func.func private @axis() attributes {a = #fsdp.axis<"x" = 4 : data>, b = #fsdp.axis<"y" = 1>}
 fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 4]
@@ -16,7 +16,7 @@ fsdp.mesh @nodes ["dp" = 8] {node_size = 4 : i64}
 fsdp.mesh @kinds ["x" = 4 : data, "dp" = 2 : tensor, "y" = 1]
 func.func private @axis() attributes {a = #fsdp.axis<"x" = 4 : data>, b = #fsdp.axis<"y" = 1>}
 
-// Parameters at rest; a sub-axis is the part of 2 ranks behind a prefix of 2.
+// Stored parameters; a sub-axis is the part of 2 ranks after a prefix of 2.
 // CHECK: nn.parameter @a {{.*}} {fsdp.placement = #fsdp.placement<[{| "dp_replicate", "dp_shard":(2)2}]>}
 // CHECK: nn.parameter @b {{.*}} {fsdp.placement = #fsdp.placement<[{}]>}
 nn.parameter @a : tensor<8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_replicate", "dp_shard":(2)2}]>}
@@ -87,7 +87,7 @@ func.func @chained(%g: tensor<16x8xf32>) -> tensor<4x8xf32> {
 // CHECK: func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsdp.axis_ref<"dp_shard", 1, 2>, #fsdp.axis_ref<"dp_shard", 2, 2>]}
 func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsdp.axis_ref<"dp_shard", 1, 2>, #fsdp.axis_ref<"dp_shard", 2, 2>]}
 
-// Placements: compute axes, storage axes behind a bar, parts of a sum.
+// Placements: compute axes, storage axes after a bar, partial.
 // CHECK-LABEL: func.func @placements
 // CHECK-SAME: {fsdp.placement = #fsdp.placement<[{"dp_replicate"}, {}]>}
 // CHECK-SAME: {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}

@@ -18,7 +18,7 @@ func.func @program(%x: tensor<4xf32>) {
 
 // -----
 
-// 2. Neither behind all.
+// 2. Neither after all.
 func.func @program(%x: tensor<4xf32>) {
   // expected-error @+1 {{'fwd ' is no origin: the path is empty}}
   %y = nn.silu %x {fsdp.origin = #fsdp.origin<all "fwd ">} : tensor<4xf32>

@@ -93,7 +93,7 @@ static cudaError_t copy(void *to, const void *from, size_t bytes,
     (void)*static_cast<const volatile char *>(ofDevice);
   if (client.isPlanted("host-write"))
     *static_cast<volatile char *>(const_cast<void *>(ofDevice)) = 0;
-  // What a host writes behind the call may be what the copy takes. It always is
+  // What a host writes after the call may be what the copy takes. It always is
   // if the host writes before.
   if (source == Place::Pinned && client.isPlanted("reuse-pinned"))
     *static_cast<char *>(const_cast<void *>(from)) ^= 1;

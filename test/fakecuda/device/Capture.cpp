@@ -209,7 +209,7 @@ void Server::addNode(Process &process, Capture &capture, uint32_t stream,
   last = {capture.graph->nodes.size() - 1};
 }
 
-/// A captured record is no node: it stands for those in front of it.
+/// A captured record is no node: it stands for those before it.
 bool Server::captureRecord(Process &process, const EventCall &call) {
   process.captured.erase(call.event);
   for (auto &capture : process.captures)
@@ -281,7 +281,7 @@ void Server::beginCapture(Process &process, const BeginCapture &call) {
   answer(process, Status::Done, {});
 }
 
-/// True if the end of the origin stands behind every node.
+/// True if the end of the origin follows every node.
 static bool isJoined(const Capture &capture) {
   const std::vector<GraphNode> &nodes = capture.graph->nodes;
   std::vector<bool> isBefore(nodes.size(), false);

@@ -2,7 +2,7 @@
 //
 // A stream is in no capture, the origin of one, or was forked from one by a
 // wait. What is issued on it then becomes a node with copies of its arguments,
-// behind the nodes before it on its stream and those whose records it has
+// after the nodes before it on its stream and those whose records it has
 // waited for. A launch runs the nodes in any order that these edges allow:
 // which streams they came from does not matter any more.
 //
@@ -67,8 +67,8 @@ struct GraphRun {
   struct Node {
     Operation operation;
     int priority;
-    std::vector<size_t> before; // nodes that come behind it
-    size_t missing;             // nodes that it stands behind
+    std::vector<size_t> before; // nodes that come after it
+    size_t missing;             // nodes that it follows
   };
   std::vector<Node> nodes;
   std::set<size_t> ready;

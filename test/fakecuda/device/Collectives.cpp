@@ -404,7 +404,7 @@ void Collectives::exchange(const Calls &calls) const {
     }
 }
 
-/// Adds as a ring does that ends at rank `last`: from the rank behind it on,
+/// Adds as a ring does that ends at rank `last`: from the rank after it on,
 /// one after the other. That is another order than the product's for three
 /// ranks and more.
 template <typename T>

@@ -280,7 +280,7 @@ static void release(Messages &held, Messages &result) {
 }
 
 /// Holds every call until the next, which may be the record to go before it. A
-/// word that says what is done belongs to the call in front of it.
+/// word that says what is done belongs to the call before it.
 Messages Fault::plantEarlyRecord(const Process &process, Message message) {
   Messages &previous = held[&process];
   bool isRecord = message.call == Call::Record;

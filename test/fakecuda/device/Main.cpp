@@ -93,7 +93,7 @@ static int listenAt(const std::string &name) {
   return listener;
 }
 
-/// Puts `value` in front of a list of paths.
+/// Puts `value` before a list of paths.
 static void putFirst(const char *name, const std::string &value) {
   std::string before = variable(name);
   setenv(name, (before.empty() ? value : value + ":" + before).c_str(), 1);

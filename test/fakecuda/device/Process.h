@@ -53,7 +53,7 @@ struct Capture;
 struct Graph;
 struct GraphRun;
 
-/// A record that was captured: what it stands behind.
+/// A record that was captured: what it follows.
 struct CapturedRecord {
   std::shared_ptr<Capture> capture;
   std::vector<size_t> nodes;

@@ -62,7 +62,7 @@ std::vector<Server::Candidate> Server::candidates() {
 const Server::Candidate &Server::choose(const std::vector<Candidate> &ready) {
   if (options.policy == Options::Policy::Random)
     return ready[random() % ready.size()];
-  // The legacy stream comes last: what is not ordered behind it comes before.
+  // The legacy stream comes last: what is not ordered after it comes before.
   auto turn = [&](const Candidate &c) {
     if (c.isLegacy)
       return std::numeric_limits<int>::max();

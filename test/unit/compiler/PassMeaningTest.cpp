@@ -297,7 +297,7 @@ template <typename OpT> SmallVector<OpT> all(ModuleOp module) {
 struct Fault {
   const char *name;
   Setting setting;
-  const char *after; // the pass behind which it is planted
+  const char *after; // the pass after which it is planted
   std::function<void(ModuleOp)> plant;
   const char *finding; // what the message must contain
 };

@@ -62,9 +62,9 @@ TEST(PlacementMeaning, IsThatOfTheLogicalProgram) {
 struct Parallelism {
   const char *name;
   int64_t dp, tp; // sizes of the axes
-  /// The residual stream is cut along the sequence over "tp".
+  /// The residual stream is sharded along the sequence over "tp".
   bool sequence;
-  /// Parameters rest cut over "dp" as well.
+  /// Parameters are stored sharded over "dp" as well.
   bool stored;
 };
 
@@ -141,7 +141,7 @@ private:
         parseAttribute("#fsdp.placement" + text, &context));
   }
 
-  /// Products are cut along their outputs, and those behind them along their
+  /// Products are sharded along their outputs, and those after them along their
   /// inputs (Shoeybi et al., 2019).
   dist::PlacementAttr placementOf(nn::ParameterOp parameter) {
     StringRef name = parameter.getSymName();
@@ -221,7 +221,7 @@ TEST_P(LlamaPlacement, KeepsLossAndGradients) {
 
 // Activations alone move over "tp": the input and output of attention and of
 // the feed-forward network, forwards and backwards. Norm weights have parts of
-// their gradient on every rank if the sequence is cut.
+// their gradient on every rank if the sequence is sharded.
 TEST_P(LlamaPlacement, MovesWhatTensorParallelismMoves) {
   std::map<std::string, int> perLayer = collectives(3);
   for (const auto &[kind, count] : collectives(2))

@@ -117,7 +117,7 @@ private:
         builder.getArrayAttr(axes), builder.getI64IntegerAttr(0));
   }
 
-  /// Each axis cuts a dimension that it divides, or none.
+  /// Each axis shards a dimension that it divides, or none.
   dist::PlacementAttr placementFor(Type type, bool stored = false) {
     auto tensor = cast<RankedTensorType>(type);
     dist::Placement placement(tensor.getRank());

@@ -140,7 +140,7 @@ Tensors wholeOnAll(RankedTensorType type, int64_t ranks) {
   return Tensors(ranks, whole);
 }
 
-/// By the moves from everywhere to the placement, and the type behind each.
+/// By the moves from everywhere to the placement, and the type after each.
 Tensors byMoves(Tensors held, const dist::Placement &placement,
                 RankedTensorType whole, dist::MeshOp mesh) {
   RankGrid grid(mesh);

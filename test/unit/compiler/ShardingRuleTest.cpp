@@ -56,7 +56,7 @@ const RuleCase kCases[] = {
     {"Broadcast", "%a: tensor<1x8xf32>",
      "nn.broadcast %a [0, 2] : tensor<1x8xf32> to tensor<3x4x8xf32>",
      "() 2 -> 0 1 2"},
-    // Reductions: a missing dimension makes parts of a sum or maximum.
+    // Reductions: a missing dimension makes a partial sum or maximum.
     {"Sum", "%a: tensor<3x4xf32>",
      "nn.sum %a [1] : tensor<3x4xf32> to tensor<3xf32>", "0 1 -> 0"},
     {"Max", "%a: tensor<3x4xf32>",

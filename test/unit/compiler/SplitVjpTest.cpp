@@ -1,6 +1,6 @@
 //===- SplitVjpTest.cpp - The forward and the reverse pass apart ----------===//
 //
-// A forward program and its reverse pass, run one behind the other, compute
+// A forward program and its reverse pass, run one after another, compute
 // what the joint training program does: to the bit on one rank, up to rounding
 // on simulated ranks after every pass. And the cotangent of an argument is a
 // derivative of any function.
@@ -73,7 +73,7 @@ protected:
     ASSERT_TRUE(succeeded(manager.run(module)));
   }
 
-  /// Everything that the programs give and write, one behind the other.
+  /// Everything that the programs give and write, one after another.
   TensorMap runAll(ModuleOp module, ArrayRef<StringRef> programs) {
     TensorMap known = arguments, written;
     for (StringRef program : programs) {
@@ -118,7 +118,7 @@ TEST_F(SplitVjp, IsTheJointProgramToTheBit) {
   }
 }
 
-// Residuals are batches, cut as the activations are.
+// Residuals are batches, sharded as the activations are.
 TEST_F(SplitVjp, IsKeptByEveryPass) {
   OwningOpRef<ModuleOp> joint = trace(false), split = trace(false);
   makeInputs(*joint);

@@ -44,7 +44,7 @@ Context &noContext() {
 float number(float x, float) { return x; }
 BF16 number(float x, BF16) { return math::toBF16(x); }
 
-/// `count` elements that begin `shift` elements behind a multiple of 64 bytes.
+/// `count` elements that begin `shift` elements after a multiple of 64 bytes.
 template <typename T> class Buffer {
 public:
   Buffer(int64_t count, int64_t shift, unsigned seed = 0)
@@ -177,7 +177,7 @@ TEST(CudaKernels, EmbeddingAndItsGradientHaveTheBitsOfTheCpu) {
                     grad, workspace);
       EXPECT_EQ(grad.bytes(), wanted.bytes()) << rows << ' ' << cols;
       EXPECT_EQ(errors, rows > 20 ? unsigned(kTokenOutOfRange) : 0u);
-      // Nothing behind the workspace that the compiler reserves.
+      // Nothing after the workspace that the compiler reserves.
       EXPECT_EQ(cuda::embeddingGradWorkspaceBytes(rows), 8 * rows);
       std::vector<char> end = workspace.bytes(), whole = untouched.bytes();
       EXPECT_TRUE(std::equal(end.end() - 64, end.end(), whole.end() - 64));

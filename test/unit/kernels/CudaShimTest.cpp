@@ -184,7 +184,7 @@ static float number(float x, float) { return x; }
 static BF16 number(float x, BF16) { return math::toBF16(x); }
 
 /// Sums pieces of `count` elements, `slot` apart, that begin `shift` elements
-/// behind a multiple of 16 bytes.
+/// after a multiple of 16 bytes.
 template <typename In>
 static void compareSums(const RankTree &tree, int me, int64_t count,
                         int64_t slot, int64_t shift) {
@@ -213,7 +213,7 @@ static void compareSums(const RankTree &tree, int me, int64_t count,
 }
 
 /// The sum over ranks is the CPU's tree for any mesh, wherever the own piece
-/// stands, in whole vectors, with some elements behind them, and where pieces
+/// stands, in whole vectors, with some elements after them, and where pieces
 /// begin anywhere.
 TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
   std::vector<RankTree> trees = test::someRankTrees();

@@ -167,8 +167,8 @@ static void checkPieces(const Manifest &mesh, const RangeInfo &whole,
     EXPECT_GT(seen[i], 0) << i;
 }
 
-// Any number of dimensions are cut, over compute and storage axes and parts of
-// them; the mesh has 2 x 4 x 3 ranks.
+// Any number of dimensions are sharded, over compute and storage axes and parts
+// of them; the mesh has 2 x 4 x 3 ranks.
 TEST(Initialize, PiecesOfAnyPlacementAreOneTensor) {
   Manifest mesh = meshOf({{"dp", 2}, {"tp", 4}, {"cp", 3}});
   AxisRef dp{0, 1, 2}, tp{1, 1, 4}, cp{2, 1, 3};

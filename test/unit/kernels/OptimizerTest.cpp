@@ -12,7 +12,7 @@ namespace {
 
 constexpr Stream S = Stream::Compute;
 
-/// The norm's parts of the tensors [0, n) cut at `cuts`, reduced as the ranks
+/// The norm's parts of the tensors [0, n) split at `cuts`, reduced as the ranks
 /// of a job would: maximum first, then integer sums.
 struct Norm {
   float max = 0, norm = 0, coefficient = 0;

@@ -259,7 +259,7 @@ TEST(AtomicFile, PastTheCacheNoByteIsLost) {
   EXPECT_LT(cached, whole / 4096 / 2);
 }
 
-// Room comes again behind a write that failed: no later one goes on without
+// Room comes again after a write that failed: no later one goes on without
 // the bytes that were lost.
 TEST(AtomicFile, NothingIsCommittedAfterAFailure) {
   TemporaryFolder folder;
@@ -291,7 +291,7 @@ TEST(AtomicFile, PastTheCacheALimitIsNoticed) {
   TemporaryFolder folder;
   std::string path = folder.write("x", "old");
   int status = inChild([&] {
-    // Not a whole number of blocks: what is behind a part of one is refused
+    // Not a whole number of blocks: what is after a part of one is refused
     // with another error first.
     rlimit limit{(5 << 20) + 100, (5 << 20) + 100};
     setrlimit(RLIMIT_FSIZE, &limit);

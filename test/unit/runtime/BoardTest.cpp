@@ -46,7 +46,7 @@ static unsigned char valueOf(int rank, size_t i, int round) {
                                     round);
 }
 
-// Sizes around what fits into one round, many times behind each other: nobody
+// Sizes around what fits into one round, many times after each other: nobody
 // reads what belongs to another round.
 TEST(Board, EveryRankGetsTheBytesOfAll) {
   constexpr int ranks = 3;

@@ -20,7 +20,7 @@ struct TestRange {
   std::vector<std::string> axes;
 };
 
-/// A manifest of these ranges, one behind the other.
+/// A manifest of these ranges, one after another.
 inline rt::Manifest
 manifestOf(const std::vector<std::pair<std::string, int64_t>> &mesh,
            const std::vector<TestRange> &ranges) {

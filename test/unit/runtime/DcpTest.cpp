@@ -202,7 +202,8 @@ TEST(Dcp, IsWholeOrNotThere) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("c.partial")));
 }
 
-/// A checkpoint of a run by four ranks: what PyTorch will find is cut as it is.
+/// A checkpoint of a run by four ranks: what PyTorch will find is split as it
+/// is.
 TEST(Dcp, IsMadeOfACheckpointOfARun) {
   TemporaryFolder folder;
   rt::Manifest manifest = manifestOf(

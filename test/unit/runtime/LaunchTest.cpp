@@ -103,7 +103,7 @@ TEST_F(Launch, SlurmCountsTasksByMachine) {
         "99999999999(x2)", "8(x99999999999),4"}) {
     set("SLURM_STEP_TASKS_PER_NODE", tasks);
     EXPECT_NE(messageOf([] { detectLaunch(); }), "") << tasks;
-    // What stands behind this machine's entry has to be right too.
+    // What follows this machine's entry has to be right too.
     set("SLURM_NODEID", "0");
     EXPECT_EQ(messageOf([] { detectLaunch(); }).empty(),
               *tasks == '8' && !tasks[1])

@@ -91,7 +91,7 @@ TEST(Manifest, DamageIsNamed) {
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["offset"] = 128; }),
             "damaged manifest m.json: ranges[0]: 'w' lies outside the "
             "persistent ranges");
-  // An output may lie behind them, but not outside the arena.
+  // An output may lie after them, but not outside the arena.
   EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["offset"] = 128; }), "");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][1]["offset"] = 256; }),
             "damaged manifest m.json: ranges[1]: 'loss' lies outside the "
@@ -400,7 +400,7 @@ TEST(Manifest, BadPlacementsAreNamed) {
     EXPECT_EQ(message.substr(0, place.size()), place);
     return message.substr(std::min(place.size(), message.size()));
   };
-  // The rows' axes; nothing cuts the columns.
+  // The rows' axes; nothing shards the columns.
   auto axes = [&](const std::string &compute, const std::string &storage) {
     return error(R"({"dims": [{"compute": [)" + compute + R"(], "storage": [)" +
                  storage + R"(]}, {"compute": [], "storage": []}]})");

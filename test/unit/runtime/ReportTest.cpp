@@ -49,7 +49,7 @@ TEST(LrSchedule, DecayTypesAndFloor) {
 }
 
 // A warm-up longer than the run rises in all steps; a decay that does not fit
-// behind the warm-up falls in what is left.
+// after the warm-up falls in what is left.
 TEST(LrSchedule, PhasesThatDoNotFitAreCut) {
   RunConfig config;
   config.training.steps = 4;
@@ -89,7 +89,7 @@ TEST(Gzip, SizesAreInBitsPerByteOfText) {
   for (int i = 0; i < 100000; ++i)
     noise += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
   EXPECT_NEAR(gzipBitsPerByte(noise), 8, 0.02);
-  // What stands behind kMostGzipBytes is not looked at.
+  // What follows kMostGzipBytes is not looked at.
   std::string large(kMostGzipBytes, 'a');
   double most = gzipBitsPerByte(large);
   EXPECT_EQ(gzipBitsPerByte(large + noise), most);

@@ -12,7 +12,7 @@ using namespace fsdp::rt;
 using namespace fsdp::test;
 using nlohmann::json;
 
-// A second run goes behind the first, each behind a line that says what it is.
+// A second run goes after the first, each after a line that says what it is.
 TEST_F(Run, RunsOfOneFolderAreTold) {
   ASSERT_EQ(run(good(1, 2)).status, 0);
   std::string half = "{\"step\": 3, \"lo";

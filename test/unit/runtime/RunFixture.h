@@ -144,7 +144,7 @@ protected:
                   checksumLine(readWholeFile(folder + "/step.so", "step")));
   }
 
-  /// Runs fsdp-run with `arguments`; `before` goes in front of the command.
+  /// Runs fsdp-run with `arguments`; `before` goes before the command.
   Outcome run(const std::string &arguments, const std::string &before = "") {
     auto start = std::chrono::steady_clock::now();
     std::string command = before + " " FSDP_RUN " " + arguments + " > " +

@@ -50,7 +50,7 @@ TEST_F(Run, TwoRanksAreStartedAndAgree) {
   EXPECT_EQ(outcome.out.find("step:     1", first + 1), std::string::npos);
 }
 
-// In a collective behind gzip, the two would wait for each other.
+// In a collective after gzip, the two would wait for each other.
 TEST_F(Run, NoRankWaitsForGzip) {
 #ifdef FSDP_SANITIZE
   GTEST_SKIP() << "the sanitizers would have to come before what is preloaded";

@@ -2,7 +2,7 @@
 //
 // The weakest disk that POSIX allows: of a file that was not synced any part
 // may be missing. Of a folder that was not synced every change of a name may
-// be missing, whatever came before or behind it; changes of the same name are
+// be missing, whatever came before or after it; changes of the same name are
 // made in their order, and a rename as a whole.
 //
 //===----------------------------------------------------------------------===//

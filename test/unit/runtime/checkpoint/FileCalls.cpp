@@ -25,7 +25,7 @@ std::function<void(FileCall)> fsdp::test::recorder;
 /// Held by a call and its record, so that records are in the calls' order.
 static std::mutex oneAtATime;
 
-/// Ends the process in front of a call, behind those that were granted.
+/// Ends the process before a call, after those that were granted.
 static void countCall() {
   if (callsLeft == 0)
     kill(getpid(), SIGKILL);

@@ -25,7 +25,7 @@ struct FileCall {
   std::string content = {};
 };
 
-/// So many calls are granted, and the process is killed in front of the next;
+/// So many calls are granted, and the process is killed before the next;
 /// negative: endless.
 extern int callsLeft;
 /// Whether the file system can exchange two names.

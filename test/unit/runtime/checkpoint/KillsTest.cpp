@@ -1,7 +1,7 @@
 //===- KillsTest.cpp - A save that dies anywhere loses nothing ------------===//
 //
 // Each call that changes files is counted, and a child that saves dies by
-// SIGKILL behind the n-th of them, for every n there is; then at random times.
+// SIGKILL after the n-th of them, for every n there is; then at random times.
 // What it leaves must open and verify, and be clean after the next run.
 //
 //===----------------------------------------------------------------------===//
@@ -96,7 +96,7 @@ template <typename Work> static bool survives(int calls, Work work) {
 // Tests
 //===----------------------------------------------------------------------===//
 
-/// Lets `work` die behind each of its calls, over a folder with the steps 4 and
+/// Lets `work` die after each of its calls, over a folder with the steps 4 and
 /// 5; `newest` are those that may be the newest then.
 template <typename Work>
 static void dieEverywhere(Work work, std::set<int64_t> newest) {

@@ -1,6 +1,6 @@
 //===- PowerLossTest.cpp - What a loss of power leaves is no torn step ----===//
 //
-// The calls of saves are recorded. In front of each of them the power may go:
+// The calls of saves are recorded. Before each of them the power may go:
 // then the disk has one of the trees that DiskModel allows. There no step may
 // be torn, and none that somebody was told of may be gone.
 //
@@ -148,14 +148,14 @@ void PowerLoss::losePower(const SavingRun &run) {
   lookAtImages(DiskModel(before), log, root, imagesWanted());
 }
 
-/// Whether a run that is killed behind the call leaves a step, to be seen or to
+/// Whether a run that is killed after the call leaves a step, to be seen or to
 /// be moved, of which the disk knows nothing yet.
 static bool namesAStep(const FileCall &call, const std::string &root) {
   fs::path to(call.to);
   return to.filename() == "committed" || to.parent_path() == root;
 }
 
-/// A run is killed behind each of its calls in turn; the power goes in the next
+/// A run is killed after each of its calls in turn; the power goes in the next
 /// one. Half of the images are of the few calls that decide.
 void PowerLoss::losePowerAfterKills(const SavingRun &killed,
                                     const SavingRun &next) {
