@@ -19,7 +19,7 @@ inline constexpr int64_t kAlignment = 64;
 inline constexpr int64_t kMaxEvent = (int64_t(1) << 31) - 1;
 
 /// Module attribute: bytes of the persistent part of the arena, set by
-/// exec-plan-memory. Transient intervals of every program start there.
+/// exec-plan-memory. Transient buffers of every program start there.
 inline constexpr llvm::StringLiteral kPersistentBytesAttr =
     "exec.persistent_bytes";
 /// Module attribute: bytes of the whole arena: the largest program's peak.
@@ -89,7 +89,7 @@ bool isBuffer(mlir::Type type);
 /// Bytes of a memref.
 int64_t bytesOf(mlir::MemRefType type);
 
-/// A range of bytes of the arena or of a symbolic interval: `root` is the
+/// A range of bytes of the arena or of a symbolic buffer: `root` is the
 /// exec.get or exec.alloc result (or block argument) behind the views, and
 /// [begin, end) its bytes.
 struct ByteRange {

@@ -38,7 +38,7 @@ private:
   void statement(const std::string &text) { wrap(os, text + ";", 2); }
 
   /// The expression of a buffer's address; declares a variable the first time
-  /// that an interval is used.
+  /// that a buffer is used.
   std::string pointer(Value buffer);
   std::string offset(Value buffer);
   std::string list(ValueRange buffers);

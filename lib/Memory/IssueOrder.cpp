@@ -45,11 +45,11 @@ private:
   SymbolTableCollection symbols;
   /// What the arguments of the function being walked stand for.
   DenseMap<Value, IssuedAccess> arguments;
-  /// The numbers of ranges, of the program's intervals, and of those of the
+  /// The numbers of ranges, of the program's buffers, and of those of the
   /// function being walked.
   DenseMap<Operation *, int64_t> ranges;
-  DenseMap<Value, int64_t> intervals;
-  DenseMap<Value, int64_t> intervalsOfCall;
+  DenseMap<Value, int64_t> ofProgram;
+  DenseMap<Value, int64_t> ofCall;
   int64_t buffers = 0;
 };
 
@@ -59,7 +59,7 @@ int64_t IssueWalker::idOf(Value root, exec::RangeOp range) {
   bool isInside = isa<exec::FuncOp>(root.getParentBlock()->getParentOp());
   int64_t next = buffers;
   int64_t id = range ? ranges.try_emplace(range, next).first->second
-                     : (isInside ? intervalsOfCall : intervals)
+                     : (isInside ? ofCall : ofProgram)
                            .try_emplace(root, next)
                            .first->second;
   buffers += id == next ? 1 : 0;
@@ -145,7 +145,7 @@ LogicalResult IssueWalker::walkCall(exec::CallOp call) {
       return failure();
     arguments[argument] = *access;
   }
-  intervalsOfCall.clear();
+  ofCall.clear();
   return walk(body, call);
 }
 

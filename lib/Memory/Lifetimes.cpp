@@ -1,4 +1,4 @@
-//===- Lifetimes.cpp - When the intervals of a program live ---------------===//
+//===- Lifetimes.cpp - When the buffers of a program live -----------------===//
 #include "fsdp/Memory/Lifetimes.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Target/Target.h"
@@ -45,7 +45,7 @@ PackingProblem Lifetimes::problem() const {
   PackingProblem problem;
   problem.alignment = alignment;
   for (const BufferLifetime &buffer : buffers)
-    problem.intervals.push_back(buffer.live);
+    problem.liveRanges.push_back(buffer.live);
   return problem;
 }
 

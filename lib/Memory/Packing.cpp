@@ -1,4 +1,4 @@
-//===- Packing.cpp - Offsets for intervals in one arena -------------------===//
+//===- Packing.cpp - Offsets for live ranges in one arena -----------------===//
 #include "fsdp/Memory/Packing.h"
 #include "fsdp/Support/CheckedSize.h"
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Taken {
 };
 
 /// Bytes that are taken somewhere in a window of time: ranges that neither
-/// overlap nor touch, by offset. A stack of intervals is one range.
+/// overlap nor touch, by offset. A stack of live ranges is one range.
 class TakenRanges {
 public:
   void add(Taken item) {
@@ -49,14 +49,14 @@ private:
   std::vector<Taken> ranges;
 };
 
-/// What is placed, by time: a segment tree, so that neither placing an interval
-/// nor a question costs more because the program is long.
+/// What is placed, by time: a segment tree, so that neither placing a live
+/// range nor a question costs more because the program is long.
 class PlacedIndex {
 public:
-  explicit PlacedIndex(const std::vector<Interval> &intervals) {
-    for (const Interval &interval : intervals) {
-      times.push_back(interval.begin);
-      times.push_back(interval.end);
+  explicit PlacedIndex(const std::vector<LiveRange> &liveRanges) {
+    for (const LiveRange &live : liveRanges) {
+      times.push_back(live.begin);
+      times.push_back(live.end);
     }
     std::sort(times.begin(), times.end());
     times.erase(std::unique(times.begin(), times.end()), times.end());
@@ -66,12 +66,12 @@ public:
     nodes.resize(2 * leaves);
   }
 
-  void insert(const Interval &interval, Taken bytes) {
-    insertInto(1, {0, nodes.size() / 2}, spanOf(interval), bytes);
+  void insert(const LiveRange &live, Taken bytes) {
+    insertInto(1, {0, nodes.size() / 2}, spanOf(live), bytes);
   }
 
-  /// The offset of `bytes` among what is placed and lives with `interval`.
-  int64_t findGap(const Interval &interval, int64_t bytes, PackingFit fit);
+  /// The offset of `bytes` among what is placed and lives with `live`.
+  int64_t findGap(const LiveRange &live, int64_t bytes, PackingFit fit);
 
   /// How many taken ranges all questions have looked at.
   int64_t getWork() const { return work; }
@@ -89,19 +89,19 @@ private:
   };
   /// Each node halves its parent's window.
   struct Node {
-    /// By intervals that fill the window, and not the parent's.
+    /// By live ranges that fill the window, and not the parent's.
     TakenRanges always;
-    /// By intervals that fill it or lie in it in part, and not by those that
+    /// By live ranges that fill it or lie in it in part, and not by those that
     /// fill the parent's.
     TakenRanges sometimes;
   };
 
-  Window spanOf(const Interval &interval) const {
+  Window spanOf(const LiveRange &live) const {
     auto indexOf = [&](int64_t time) {
       return size_t(std::lower_bound(times.begin(), times.end(), time) -
                     times.begin());
     };
-    return {indexOf(interval.begin), indexOf(interval.end)};
+    return {indexOf(live.begin), indexOf(live.end)};
   }
 
   void insertInto(size_t number, Window window, Window span, Taken bytes) {
@@ -151,7 +151,7 @@ private:
     collect(2 * number + 1, {middle, window.end}, span);
   }
 
-  /// When intervals begin and end.
+  /// When live ranges begin and end.
   std::vector<int64_t> times;
   /// The root is 1, the children of i are 2 i and 2 i + 1.
   std::vector<Node> nodes;
@@ -163,11 +163,11 @@ private:
 
 } // namespace
 
-int64_t PlacedIndex::findGap(const Interval &interval, int64_t bytes,
+int64_t PlacedIndex::findGap(const LiveRange &live, int64_t bytes,
                              PackingFit fit) {
   found.clear();
   runs.clear();
-  collect(1, {0, nodes.size() / 2}, spanOf(interval));
+  collect(1, {0, nodes.size() / 2}, spanOf(live));
   while (runs.size() > 1)
     mergeRuns();
   work += found.size();
@@ -185,14 +185,14 @@ int64_t PlacedIndex::findGap(const Interval &interval, int64_t bytes,
   return best < 0 ? top : best;
 }
 
-/// Of each interval, the most bytes alive at any of its positions.
+/// Of each live range, the most bytes alive at any of its positions.
 static std::vector<int64_t> contention(const PackingProblem &problem) {
   // Bytes alive from each position at which that changes, and of every power
   // of two of such stretches the maximum.
   std::map<int64_t, int64_t> changes;
-  for (const Interval &interval : problem.intervals) {
-    changes[interval.begin] += interval.bytes;
-    changes[interval.end] -= interval.bytes;
+  for (const LiveRange &live : problem.liveRanges) {
+    changes[live.begin] += live.bytes;
+    changes[live.end] -= live.bytes;
   }
   std::vector<int64_t> positions;
   std::vector<std::vector<int64_t>> most(1);
@@ -215,8 +215,8 @@ static std::vector<int64_t> contention(const PackingProblem &problem) {
         positions.begin());
   };
   std::vector<int64_t> result;
-  for (const Interval &interval : problem.intervals) {
-    size_t begin = indexOf(interval.begin), end = indexOf(interval.end);
+  for (const LiveRange &live : problem.liveRanges) {
+    size_t begin = indexOf(live.begin), end = indexOf(live.end);
     size_t level = 0;
     while ((size_t(2) << level) <= end - begin)
       ++level;
@@ -226,7 +226,7 @@ static std::vector<int64_t> contention(const PackingProblem &problem) {
   return result;
 }
 
-/// The indices of the intervals in the order in which they are placed.
+/// The indices of the live ranges in the order in which they are placed.
 static std::vector<uint32_t> orderOf(const PackingProblem &problem,
                                      PackingOrder order) {
   struct Entry {
@@ -240,25 +240,25 @@ static std::vector<uint32_t> orderOf(const PackingProblem &problem,
   if (order == PackingOrder::Contention)
     most = contention(problem);
   std::vector<Entry> entries;
-  for (uint32_t i = 0; i < problem.intervals.size(); ++i) {
-    const Interval &interval = problem.intervals[i];
-    double bytes = double(interval.bytes);
-    double duration = double(interval.end - interval.begin);
+  for (uint32_t i = 0; i < problem.liveRanges.size(); ++i) {
+    const LiveRange &live = problem.liveRanges[i];
+    double bytes = double(live.bytes);
+    double duration = double(live.end - live.begin);
     switch (order) {
     case PackingOrder::Bytes:
-      entries.push_back({bytes, interval.begin, i});
+      entries.push_back({bytes, live.begin, i});
       break;
     case PackingOrder::Duration:
-      entries.push_back({duration, -interval.bytes, i});
+      entries.push_back({duration, -live.bytes, i});
       break;
     case PackingOrder::Area:
-      entries.push_back({bytes * duration, interval.begin, i});
+      entries.push_back({bytes * duration, live.begin, i});
       break;
     case PackingOrder::Time:
-      entries.push_back({-double(interval.begin), -interval.bytes, i});
+      entries.push_back({-double(live.begin), -live.bytes, i});
       break;
     case PackingOrder::Contention:
-      entries.push_back({double(most[i]), interval.begin, i});
+      entries.push_back({double(most[i]), live.begin, i});
       break;
     }
   }
@@ -298,13 +298,13 @@ std::optional<std::string> fsdp::checkPacking(const PackingProblem &problem) {
       (problem.alignment & (problem.alignment - 1)) != 0)
     return "the alignment is not a power of two";
   CheckedSize total = 0;
-  for (size_t i = 0; i < problem.intervals.size(); ++i) {
-    const Interval &interval = problem.intervals[i];
-    if (interval.begin >= interval.end)
+  for (size_t i = 0; i < problem.liveRanges.size(); ++i) {
+    const LiveRange &live = problem.liveRanges[i];
+    if (live.begin >= live.end)
       return "interval " + std::to_string(i) + " lives at no position";
-    if (interval.bytes < 0)
+    if (live.bytes < 0)
       return "interval " + std::to_string(i) + " has a negative size";
-    total += roundedUp(interval.bytes, problem.alignment);
+    total += roundedUp(live.bytes, problem.alignment);
   }
   if (!total.fits(kMaxArenaBytes))
     return "its intervals have more than 2^62 bytes together";
@@ -313,10 +313,10 @@ std::optional<std::string> fsdp::checkPacking(const PackingProblem &problem) {
 
 MaxLive fsdp::maxLive(const PackingProblem &problem) {
   std::map<int64_t, int64_t> changes;
-  for (const Interval &interval : problem.intervals) {
-    int64_t bytes = roundUp(interval.bytes, problem.alignment);
-    changes[interval.begin] += bytes;
-    changes[interval.end] -= bytes;
+  for (const LiveRange &live : problem.liveRanges) {
+    int64_t bytes = roundUp(live.bytes, problem.alignment);
+    changes[live.begin] += bytes;
+    changes[live.end] -= bytes;
   }
   MaxLive result;
   int64_t live = 0;
@@ -332,32 +332,32 @@ MaxLive fsdp::maxLive(const PackingProblem &problem) {
 /// pieces, the more of them the deeper the model is; such a plan is hardly ever
 /// the smallest. Up to 500 layers the best is what it is without this limit.
 static int64_t workFor(const PackingProblem &problem) {
-  return 512 * int64_t(problem.intervals.size());
+  return 512 * int64_t(problem.liveRanges.size());
 }
 
-/// As packInOrder, but gives up with the first interval that ends above
+/// As packInOrder, but gives up with the first live range that ends above
 /// `limit`, or once it has done more than `work`: a peak above the limit says
 /// so.
 static PackingPlan packBelow(const PackingProblem &problem,
                              const std::vector<uint32_t> &order, PackingFit fit,
                              int64_t limit, int64_t work = INT64_MAX) {
-  assert(order.size() == problem.intervals.size());
-  PlacedIndex index(problem.intervals);
+  assert(order.size() == problem.liveRanges.size());
+  PlacedIndex index(problem.liveRanges);
   PackingPlan plan;
-  plan.offsets.resize(problem.intervals.size());
+  plan.offsets.resize(problem.liveRanges.size());
   for (uint32_t i : order) {
-    const Interval &interval = problem.intervals[i];
-    int64_t bytes = roundUp(interval.bytes, problem.alignment);
+    const LiveRange &live = problem.liveRanges[i];
+    int64_t bytes = roundUp(live.bytes, problem.alignment);
     if (bytes == 0)
       continue;
-    int64_t offset = index.findGap(interval, bytes, fit);
+    int64_t offset = index.findGap(live, bytes, fit);
     plan.offsets[i] = offset;
     plan.peak = std::max(plan.peak, offset + bytes);
     if (index.getWork() > work)
       plan.peak = INT64_MAX;
     if (plan.peak > limit || plan.peak == INT64_MAX)
       break;
-    index.insert(interval, {offset, offset + bytes});
+    index.insert(live, {offset, offset + bytes});
   }
   return plan;
 }
@@ -375,7 +375,7 @@ PackingPlan fsdp::packInOrder(const PackingProblem &problem, PackingOrder order,
   return plan;
 }
 
-/// Takes an interval that reaches the peak and one of those placed before it
+/// Takes a live range that reaches the peak and one of those placed before it
 /// that it lives with, and exchanges who goes first: the one moves before the
 /// other, or the other after the one. False if none can be moved.
 static bool relievePeak(const PackingProblem &problem, const PackingPlan &plan,
@@ -383,18 +383,18 @@ static bool relievePeak(const PackingProblem &problem, const PackingPlan &plan,
   std::vector<size_t> atPeak;
   for (size_t place = 1; place < order.size(); ++place) {
     uint32_t i = order[place];
-    int64_t bytes = roundUp(problem.intervals[i].bytes, problem.alignment);
+    int64_t bytes = roundUp(problem.liveRanges[i].bytes, problem.alignment);
     if (plan.offsets[i] + bytes == plan.peak)
       atPeak.push_back(place);
   }
   if (atPeak.empty())
     return false;
   size_t high = atPeak[random() % atPeak.size()];
-  const Interval &interval = problem.intervals[order[high]];
+  const LiveRange &live = problem.liveRanges[order[high]];
   std::vector<size_t> before;
   for (size_t place = 0; place < high; ++place) {
-    const Interval &other = problem.intervals[order[place]];
-    if (other.begin < interval.end && interval.begin < other.end)
+    const LiveRange &other = problem.liveRanges[order[place]];
+    if (other.begin < live.end && live.begin < other.end)
       before.push_back(place);
   }
   if (before.empty())
@@ -457,7 +457,7 @@ PackingPlan fsdp::solvePacking(const PackingProblem &problem, int64_t enough) {
     }
   // The search's time is bounded by its work: many tries for small problems,
   // a few for the largest.
-  int64_t size = std::max<int64_t>(problem.intervals.size(), 1);
+  int64_t size = std::max<int64_t>(problem.liveRanges.size(), 1);
   int tries = int(std::clamp<int64_t>(200000 / size, 4, 2000));
   PackingPlan searched = packByLocalSearch(problem, bestOrder, bestFit, tries);
   return searched.peak < best->peak ? searched : *best;
@@ -465,27 +465,27 @@ PackingPlan fsdp::solvePacking(const PackingProblem &problem, int64_t enough) {
 
 std::optional<std::string> fsdp::verifyPacking(const PackingProblem &problem,
                                                const PackingPlan &plan) {
-  const std::vector<Interval> &intervals = problem.intervals;
-  if (plan.offsets.size() != intervals.size())
+  const std::vector<LiveRange> &liveRanges = problem.liveRanges;
+  if (plan.offsets.size() != liveRanges.size())
     return "the plan has " + std::to_string(plan.offsets.size()) +
-           " offsets for " + std::to_string(intervals.size()) + " intervals";
+           " offsets for " + std::to_string(liveRanges.size()) + " intervals";
   // Births and deaths in time order, deaths first at equal positions.
   struct Event {
     int64_t position;
     bool birth;
-    size_t interval;
+    size_t index;
   };
   std::vector<Event> events;
-  for (size_t i = 0; i < intervals.size(); ++i) {
+  for (size_t i = 0; i < liveRanges.size(); ++i) {
     int64_t offset = plan.offsets[i];
     if (offset < 0 || offset % problem.alignment != 0)
       return "interval " + std::to_string(i) + " is not aligned";
-    if (offset + intervals[i].bytes > plan.peak)
+    if (offset + liveRanges[i].bytes > plan.peak)
       return "interval " + std::to_string(i) + " ends above the peak";
-    if (intervals[i].bytes == 0)
+    if (liveRanges[i].bytes == 0)
       continue;
-    events.push_back({intervals[i].begin, true, i});
-    events.push_back({intervals[i].end, false, i});
+    events.push_back({liveRanges[i].begin, true, i});
+    events.push_back({liveRanges[i].end, false, i});
   }
   std::sort(events.begin(), events.end(), [](const Event &a, const Event &b) {
     return a.position != b.position ? a.position < b.position
@@ -494,26 +494,26 @@ std::optional<std::string> fsdp::verifyPacking(const PackingProblem &problem,
   // The living, by offset. They are disjoint, so neighbours tell everything.
   std::map<int64_t, size_t> living;
   for (const Event &event : events) {
-    int64_t offset = plan.offsets[event.interval];
+    int64_t offset = plan.offsets[event.index];
     if (!event.birth) {
       living.erase(offset);
       continue;
     }
-    auto [at, inserted] = living.insert({offset, event.interval});
+    auto [at, inserted] = living.insert({offset, event.index});
     std::optional<size_t> other;
     if (!inserted)
       other = at->second;
     else if (auto next = std::next(at);
              next != living.end() &&
-             next->first < offset + intervals[event.interval].bytes)
+             next->first < offset + liveRanges[event.index].bytes)
       other = next->second;
     else if (at != living.begin() &&
-             std::prev(at)->first + intervals[std::prev(at)->second].bytes >
+             std::prev(at)->first + liveRanges[std::prev(at)->second].bytes >
                  offset)
       other = std::prev(at)->second;
     if (other)
       return "intervals " + std::to_string(*other) + " and " +
-             std::to_string(event.interval) + " share bytes at position " +
+             std::to_string(event.index) + " share bytes at position " +
              std::to_string(event.position);
   }
   return std::nullopt;

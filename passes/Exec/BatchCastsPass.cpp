@@ -87,7 +87,7 @@ struct BatchCastsPass : fsdp::impl::BatchCastsBase<BatchCastsPass> {
   }
 
 private:
-  /// Intervals that share bytes because one ends before another begins would
+  /// Buffers that share bytes because one ends before another begins would
   /// be in use together.
   static LogicalResult requireUnplanned(ModuleOp module) {
     auto refuse = [](Operation *op, const char *what) {

@@ -138,12 +138,12 @@ private:
   /// The buffer that holds `tensor`.
   mlir::Value buffer(mlir::Value tensor);
   /// The buffer that `result` is to be written to: its destination, or a new
-  /// interval. `op` gives it its label.
+  /// buffer. `op` gives it its label.
   mlir::Value output(mlir::Value result, mlir::Operation *op);
   /// The same, once: where parts of `result` were produced before `op`, they
   /// are there.
   mlir::Value buffer(mlir::Value result, mlir::Operation *op);
-  /// An interval for `tensor`, or for the scratch memory that `suffix` says.
+  /// A buffer for `tensor`, or for the scratch memory that `suffix` says.
   mlir::Value alloc(mlir::MemRefType type, mlir::Value tensor,
                     mlir::Operation *op, llvm::StringRef suffix = "");
   mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
@@ -174,7 +174,7 @@ private:
 
   // ExecLowerLibrary.cpp.
   /// Gives `work`, which `op` lowers to, the workspaces that it needs: an
-  /// interval before it for each, named after the one of `tensors` that
+  /// buffer before it for each, named after the one of `tensors` that
   /// it belongs to.
   mlir::LogicalResult giveWorkspaces(exec::RuntimeOpInterface work,
                                      mlir::ValueRange tensors,

@@ -91,7 +91,7 @@ static bool hasContiguousParts(nn::ConcatOp op) {
 }
 
 /// Parts are produced where they end, so that nothing is copied: those that are
-/// aligned as intervals of the arena are.
+/// aligned as buffers of the arena are.
 void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
   if (!hasContiguousParts(op) || op->use_empty())
     return;

@@ -338,8 +338,8 @@ bool BlockOutliner::isUsedOnlyIn(size_t run, Value buffer) const {
 }
 
 /// Whether the function can name a buffer by itself: the same range in every
-/// run, or an interval at one place that holds nothing before or after its
-/// run. An interval inside a function is another one in each call, so one that
+/// run, or a buffer at one place that holds nothing before or after its
+/// run. A buffer inside a function is another one in each call, so one that
 /// carries something from run to run must be an argument wherever it lies; and
 /// so must a part of something that is one.
 bool BlockOutliner::isInside(ArrayRef<Value> values) const {
@@ -534,7 +534,7 @@ void BlockOutliner::outline(ArrayRef<SmallVector<Operation *>> theRuns,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Ranges, intervals and views that only functions use now.
+/// Ranges, buffers and views that only functions use now.
 static void eraseUnused(Block &body) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<exec::GetOp, exec::AllocOp, exec::ViewOp>(op) && op.use_empty())

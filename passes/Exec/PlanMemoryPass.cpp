@@ -1,4 +1,4 @@
-//===- PlanMemoryPass.cpp - One static arena: an offset per interval ------===//
+//===- PlanMemoryPass.cpp - One static arena: an offset per buffer --------===//
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Memory/Report.h"
 #include "mlir/IR/Remarks.h"
@@ -85,7 +85,7 @@ static int64_t placePersistent(ModuleOp module, const OwnOutputs &own,
   return top;
 }
 
-/// An interval that no work uses holds nothing.
+/// A buffer that no work uses holds nothing.
 static void eraseUnused(exec::ProgramOp program) {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBody().front())))
@@ -171,8 +171,8 @@ struct PlanMemoryPass : fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
       eraseUnused(program);
       programs.push_back({program, computeLifetimes(program), {}});
       PackingProblem problem = programs.back().lifetimes.problem();
-      // The ranges are an interval that lives as long as any.
-      problem.intervals.push_back({0, 1, *bytes});
+      // The ranges are a buffer that lives as long as any.
+      problem.liveRanges.push_back({0, 1, *bytes});
       if (auto error = checkPacking(problem)) {
         program.emitOpError("does not fit an arena: ") << *error;
         return signalPassFailure();
@@ -202,8 +202,8 @@ private:
   };
 
   /// The program that needs most goes first: the others share its bytes and
-  /// only need to fit in. Outputs of its own lie below its intervals, those of
-  /// the programs that follow above, where its intervals may lie too.
+  /// only need to fit in. Outputs of its own lie below its buffers, those of
+  /// the programs that follow above, where its buffers may lie too.
   LogicalResult planAll(ArrayRef<Planned> programs) {
     SmallVector<std::pair<int64_t, const Planned *>> order;
     for (const Planned &planned : programs)

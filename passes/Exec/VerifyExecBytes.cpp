@@ -94,7 +94,7 @@ private:
 } // namespace
 
 /// What an operation that was called uses lies below the peak of the program
-/// that calls, and only intervals serve as scratch.
+/// that calls, and only buffers serve as scratch.
 LogicalResult ByteSweep::checkPlaces(const IssuedOp &issue) {
   int64_t peak = *program.getArena();
   for (const auto &list : {ArrayRef(issue.reads), ArrayRef(issue.writes)})

@@ -62,8 +62,8 @@ static LogicalResult verifyRanges(ModuleOp module, int64_t persistentBytes,
   return success();
 }
 
-/// Outputs after the persistent part share bytes with intervals of other
-/// programs: the program must give what it uses of them, and its intervals
+/// Outputs after the persistent part share bytes with buffers of other
+/// programs: the program must give what it uses of them, and its buffers
 /// must not write there.
 static LogicalResult verifyOutputs(exec::ProgramOp program,
                                    const std::vector<IssuedOp> &issued,
@@ -96,7 +96,7 @@ static LogicalResult verifyOutputs(exec::ProgramOp program,
   return success();
 }
 
-/// Intervals are aligned and inside the transient part.
+/// Buffers are aligned and inside the transient part.
 static LogicalResult verifyIntervals(Operation *owner, int64_t persistentBytes,
                                      int64_t arenaBytes) {
   WalkResult result = owner->walk([&](exec::AllocOp alloc) {
@@ -149,7 +149,7 @@ static LogicalResult verifyWorkspaces(exec::RuntimeOpInterface op,
 // Alignment: where the libraries of the target expect what they compute with
 //===----------------------------------------------------------------------===//
 
-/// Ranges and intervals begin where the target says.
+/// Ranges and buffers begin where the target says.
 static LogicalResult verifyOffsets(ModuleOp module, const rt::Target &target) {
   auto verify = [&](Operation *op, std::optional<int64_t> offset) {
     if (*offset % target.alignment == 0)

@@ -24,7 +24,7 @@ struct ByteSpan {
   }
 };
 
-/// The offsets of a module's ranges and intervals.
+/// The offsets of a module's ranges and buffers.
 class ArenaOffsets {
 public:
   explicit ArenaOffsets(mlir::ModuleOp module);
@@ -50,9 +50,9 @@ private:
 struct IssuedAccess {
   ByteSpan bytes;
   /// Tells the buffers of a program apart, whatever bytes they have: equal for
-  /// all views of one range or interval.
+  /// all views of one range or buffer.
   int64_t buffer = 0;
-  /// The persistent range; null for an interval.
+  /// The persistent range; null for a buffer.
   exec::RangeOp range;
   /// Written, but with nothing that may be read afterwards.
   bool isWorkspace = false;
@@ -72,8 +72,8 @@ struct IssuedOp {
 /// The order of issue of a program without tokens. Emits an error and fails if
 /// a buffer has no offset, an event does not exist or a token is left.
 ///
-/// Calls are followed: an argument is the buffer that the call gives, an
-/// interval of a function is another buffer in every call, and a range is the
+/// Calls are followed: an argument is the buffer that the call gives, a
+/// buffer of a function is another buffer in every call, and a range is the
 /// same one wherever it is named.
 mlir::FailureOr<std::vector<IssuedOp>> issueOrder(exec::ProgramOp program,
                                                   const ArenaOffsets &offsets);

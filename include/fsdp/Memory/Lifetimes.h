@@ -1,7 +1,7 @@
-//===- Lifetimes.h - When the intervals of a program live -------*- C++ -*-===//
+//===- Lifetimes.h - When the buffers of a program live ---------*- C++ -*-===//
 //
 // Positions count the work and the awaits of an exec.program in order of
-// issue. An interval lives from its first to its last use, through views; an
+// issue. A buffer lives from its first to its last use, through views; an
 // operation in flight holds its buffers until its token is awaited, or that of
 // a later operation of its stream where nobody awaits its own.
 //
@@ -14,14 +14,14 @@
 
 namespace fsdp {
 
-/// What an interval is for, as far as its uses tell.
+/// What a buffer is for, as far as its uses tell.
 enum class BufferKind { Activation, Gathered, Gradient, Workspace };
 llvm::StringRef stringifyBufferKind(BufferKind kind);
 
 struct BufferLifetime {
   exec::AllocOp alloc;
   /// [begin, end) in positions; bytes of the alloc.
-  Interval live;
+  LiveRange live;
   BufferKind kind = BufferKind::Activation;
 };
 
@@ -36,7 +36,7 @@ struct Lifetimes {
   PackingProblem problem() const;
 };
 
-/// Ranges and intervals begin at multiples of so many bytes: what the target
+/// Ranges and buffers begin at multiples of so many bytes: what the target
 /// wants for which the module was lowered, or exec::kAlignment if it says none.
 int64_t alignmentOf(mlir::ModuleOp module);
 

@@ -13,7 +13,7 @@
 
 namespace fsdp {
 
-/// An interval that lives at the peak, or those of one size and kind that
+/// A buffer that lives at the peak, or those of one size and kind that
 /// differ in the number of their block alone.
 struct LiveBuffer {
   /// "layers.3.attention: attention"; of several "layers.*.feed_forward: silu".
@@ -57,7 +57,7 @@ struct MemoryReport {
 llvm::ArrayRef<exec::Role> arenaOrder();
 
 /// What lives at the position where most bytes of `lifetimes` live, and the
-/// `outputs` that the program alone gives. The intervals take `peak` bytes
+/// `outputs` that the program alone gives. The buffers take `peak` bytes
 /// from byte `top` on, below which lie the outputs of `others` too: those of
 /// programs that were planned before, which keep their bytes.
 ProgramMemory measureProgram(exec::ProgramOp program,

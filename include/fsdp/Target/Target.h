@@ -27,7 +27,7 @@ struct Target {
   /// The language of generated source, and the value of --emit that prints it.
   const char *language = nullptr, *sourceStage = nullptr;
 
-  /// Ranges, intervals and what a library computes with begin at multiples of
+  /// Ranges, buffers and what a library computes with begin at multiples of
   /// so many bytes of the arena. A power of two, exec::kAlignment at least.
   int64_t alignment = 0;
   /// Why compile.reduce = "fast" is not for it, after that setting in a

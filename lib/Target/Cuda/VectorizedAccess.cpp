@@ -94,7 +94,7 @@ VectorizedAccess emit::vectorizedAccessOf(exec::KernelOp kernel) {
 
 namespace {
 
-/// Ranges and intervals begin at multiples of 256 bytes, parts of them where
+/// Ranges and buffers begin at multiples of 256 bytes, parts of them where
 /// they like.
 class Alignment {
 public:

@@ -11,19 +11,19 @@ using namespace fsdp;
 // Offsets are sums of the sizes, so together they must not leave 64 bits.
 TEST(Packing, SizesThatFitNoArenaAreRefused) {
   PackingProblem problem;
-  problem.intervals = {{0, 1, int64_t(1) << 61}, {1, 2, int64_t(1) << 61}};
+  problem.liveRanges = {{0, 1, int64_t(1) << 61}, {1, 2, int64_t(1) << 61}};
   EXPECT_FALSE(checkPacking(problem));
-  problem.intervals.push_back({0, 2, 1});
+  problem.liveRanges.push_back({0, 2, 1});
   EXPECT_EQ(checkPacking(problem),
             "its intervals have more than 2^62 bytes together");
-  problem.intervals = {{0, 1, INT64_MAX}, {0, 1, INT64_MAX}};
+  problem.liveRanges = {{0, 1, INT64_MAX}, {0, 1, INT64_MAX}};
   EXPECT_EQ(checkPacking(problem),
             "its intervals have more than 2^62 bytes together");
 }
 
 namespace {
 
-/// Intervals of 1 to 8 units at random spans of `positions`.
+/// Live ranges of 1 to 8 units at random spans of `positions`.
 PackingProblem randomProblem(unsigned seed, size_t count, int positions) {
   std::mt19937 random(seed);
   PackingProblem problem;
@@ -31,15 +31,15 @@ PackingProblem randomProblem(unsigned seed, size_t count, int positions) {
     int64_t begin = random() % positions;
     int64_t end = begin + 1 + random() % 6;
     // Sizes that are no multiples of the alignment must be padded.
-    problem.intervals.push_back({begin, end, int64_t(1 + random() % 512)});
+    problem.liveRanges.push_back({begin, end, int64_t(1 + random() % 512)});
   }
   return problem;
 }
 
 /// The least peak of all plans: pushed down and read from the bottom up, any
-/// plan is what placing each interval at its lowest gap gives, in some order.
+/// plan is what placing each live range at its lowest gap gives, in some order.
 int64_t leastPeak(const PackingProblem &problem) {
-  std::vector<uint32_t> order(problem.intervals.size());
+  std::vector<uint32_t> order(problem.liveRanges.size());
   std::iota(order.begin(), order.end(), 0);
   int64_t least = INT64_MAX;
   do
@@ -56,7 +56,7 @@ PackingProblem deepModel(int layers) {
   const int steps = 40;
   PackingProblem problem;
   auto add = [&](int64_t begin, int64_t end, int64_t bytes) {
-    problem.intervals.push_back({begin, end, bytes});
+    problem.liveRanges.push_back({begin, end, bytes});
   };
   std::vector<int64_t> sizes;
   for (int i = 0; i < steps; ++i)
@@ -137,7 +137,7 @@ TEST(Packing, NestedLifetimesReachTheBound) {
   // Saved in forward order, used up in reverse: a stack wastes nothing.
   PackingProblem problem;
   for (int64_t i = 0; i < 100; ++i)
-    problem.intervals.push_back({i, 200 - i, 64 * (1 + i % 5)});
+    problem.liveRanges.push_back({i, 200 - i, 64 * (1 + i % 5)});
   EXPECT_EQ(solvePacking(problem).peak, maxLive(problem).bytes);
 }
 
@@ -152,7 +152,7 @@ TEST(Packing, TheLimitOfWorkLosesNoPlanOfTenLayers) {
 
 TEST(Packing, TheDeepestModelStaysWithinOnePercent) {
   PackingProblem problem = deepModel(126);
-  ASSERT_GT(problem.intervals.size(), 10000u);
+  ASSERT_GT(problem.liveRanges.size(), 10000u);
   PackingPlan plan = solvePacking(problem);
   EXPECT_EQ(verifyPacking(problem, plan), std::nullopt);
   int64_t bound = maxLive(problem).bytes;
@@ -161,7 +161,7 @@ TEST(Packing, TheDeepestModelStaysWithinOnePercent) {
 
 TEST(Packing, MaxLiveNamesThePosition) {
   PackingProblem problem;
-  problem.intervals = {{0, 4, 64}, {2, 6, 100}, {4, 8, 64}, {5, 7, 1}};
+  problem.liveRanges = {{0, 4, 64}, {2, 6, 100}, {4, 8, 64}, {5, 7, 1}};
   // At 5: 128 (100 padded) + 64 + 64.
   MaxLive most = maxLive(problem);
   EXPECT_EQ(most.bytes, 256);
@@ -170,18 +170,18 @@ TEST(Packing, MaxLiveNamesThePosition) {
 
 TEST(Packing, CheckNamesWhatIsWrongWithAProblem) {
   PackingProblem problem;
-  problem.intervals = {{0, 1, 64}, {3, 3, 64}};
+  problem.liveRanges = {{0, 1, 64}, {3, 3, 64}};
   EXPECT_EQ(checkPacking(problem), "interval 1 lives at no position");
-  problem.intervals[1] = {3, 4, -1};
+  problem.liveRanges[1] = {3, 4, -1};
   EXPECT_EQ(checkPacking(problem), "interval 1 has a negative size");
-  problem.intervals[1].bytes = 1;
+  problem.liveRanges[1].bytes = 1;
   problem.alignment = 48;
   EXPECT_EQ(checkPacking(problem), "the alignment is not a power of two");
 }
 
 TEST(Packing, VerifyNamesWhatIsWrongWithAPlan) {
   PackingProblem problem;
-  problem.intervals = {{0, 4, 64}, {2, 6, 128}, {4, 8, 64}};
+  problem.liveRanges = {{0, 4, 64}, {2, 6, 128}, {4, 8, 64}};
   PackingPlan good;
   good.offsets = {0, 64, 0};
   good.peak = 192;

@@ -1,5 +1,4 @@
-//===- FileCalls.h - Calls that change files ---------------------*- C++
-//-*-===//
+//===- FileCalls.h - Calls that change files --------------------*- C++ -*-===//
 //
 // The program has its own names for the calls of the system that change names
 // and files: they are counted, may end the process, and can be recorded.
