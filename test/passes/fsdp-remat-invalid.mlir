@@ -13,4 +13,6 @@
 // RUN: sed 's/fsdp.decision = #fsdp.decision<recompute = true>, //' %t.remat.mlir | diff %t.a -
 
 // A decision that an earlier run of the pass has applied is not in vain.
-// RUN: fsdp-opt %t.remat.mlir --fsdp-remat -o /dev/null 2>&1 | count 0
+// RUN: fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan="reshard-after-forward=always" --fsdp-remat -o %t.once.mlir
+// RUN: fsdp-opt %t.once.mlir --fsdp-remat -o %t.twice.mlir 2>&1 | count 0
+// RUN: diff %t.once.mlir %t.twice.mlir
