@@ -23,7 +23,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", "docs/running.md", "docs/checkpoints.md
          "docs/hugging-face.md", "docs/memory.md", "docs/placement.md", "test/README.md",
          "docs/architecture.md", "docs/tutorial.md", "docs/extending.md", "docs/performance.md",
          "docs/status.md", "docs/migration.md", "docs/measurements/README.md",
-         "dialects/NN/README.md", "dialects/Fsdp/README.md", "dialects/Exec/README.md"]
+         "test/golden/README.md", "dialects/NN/README.md", "dialects/Fsdp/README.md", "dialects/Exec/README.md"]
 LONGEST = 120
 # What a page must not say: what it says instead. Inline code is exempt: it quotes names.
 # Not here, because most of their uses are ordinary English: "point" (decision point),
