@@ -6,11 +6,13 @@
 In all pages: every relative link leads to a file, and its anchor to a heading.
 README links, within two clicks, to pages that name every tool, file format and key.
 The pipeline in architecture has every pass.
-In PAGES also: lines have at most 120 characters, no word of WORDS stands in the
-prose, and what inline code names exists: paths, passes and tools. Rows of tables and
-blocks of code are exempt from the length, since a row cannot be broken and output is
-shown as it is printed. Paths begin with a folder of the repository or the page, or end
-like a source file. Links, words and inline code may go over the end of a line.
+
+In PAGES also: lines have at most 120 characters, no word of WORDS stands in the prose,
+and what inline code names exists: paths, passes, tools, keys of a run, our variables of
+the environment and macros. Rows of tables and blocks of code are exempt from the length,
+since a row cannot be broken and output is shown as it is printed. Paths begin with a
+folder of the repository or the page, or end like a source file. Links, words and inline
+code may go over the end of a line.
 """
 import fnmatch
 import glob
@@ -23,7 +25,8 @@ PAGES = ["README.md", "CONTRIBUTING.md", "docs/running.md", "docs/checkpoints.md
          "docs/hugging-face.md", "docs/memory.md", "docs/placement.md", "test/README.md",
          "docs/architecture.md", "docs/tutorial.md", "docs/extending.md", "docs/performance.md",
          "docs/status.md", "docs/migration.md", "docs/measurements/README.md",
-         "test/golden/README.md", "dialects/NN/README.md", "dialects/Fsdp/README.md", "dialects/Exec/README.md"]
+         "test/golden/README.md", "dialects/NN/README.md", "dialects/Fsdp/README.md",
+         "dialects/Exec/README.md"]
 LONGEST = 120
 # What a page must not say: what it says instead. Inline code is exempt: it quotes names.
 # Not here, because most of their uses are ordinary English: "point" (decision point),
@@ -58,9 +61,12 @@ FORMATS = ["metrics.jsonl", "summary.json", "loss.svg", "sample.txt", "run.lock"
            ".distcp", "model.safetensors.index.json", "ids_mask_path", "placement_policy",
            '"rules"', "FSDP_TRACE"]
 SOURCES = (".cpp", ".h", ".td", ".py", ".test", ".mlir", ".sh", ".cu", ".md")
+CODE = (".cpp", ".h", ".def", ".cu", ".py", ".sh")
+# Of a form that our keys have: files, and a name of PyTorch's.
+NO_KEYS = {"sample.txt", "model.pt2", "model.safetensors", "lr_scheduler.last_epoch"}
 LINK = r"\[[^\]]*\]\(([^)\s]+)\)"
 COMPONENT = r"(?:nn|fsdp|exec)-[a-z-]+"
-# A pipeline, and programs that are no folder of tools/.
+# A pipeline, and programs without a folder in tools/.
 OTHER_COMPONENTS = {"fsdp-train", "fsdp-rank-cpu", "fsdp-rank-cuda", "fsdp-fake-device"}
 
 
@@ -137,15 +143,23 @@ class Tree:
             folders[:] = [name for name in folders if not re.match(r"build|out$|\.|__", name)]
             self.files |= {os.path.relpath(os.path.join(folder, name), source) for name in names}
         self.names = {os.path.basename(name) for name in self.files}
-        self.pages = {name: read(os.path.join(source, name))
-                      for name in self.files if name.endswith(".md")}
+        self.pages = {name: self.text(name) for name in self.files if name.endswith(".md")}
         reference = self.pages["docs/reference/passes.md"]
         self.passes = set(re.findall(r"^### `-([\w-]+)`", reference, re.M))
         self.components = self.passes | {name.split("/")[1] for name in self.files if name.startswith("tools/fsdp-")}
         self.components |= OTHER_COMPONENTS
         for name in self.files:
             if name.startswith("test/") and name.endswith("CMakeLists.txt"):
-                self.components |= set(re.findall(r"\bfsdp-unit-[\w-]+", read(os.path.join(source, name))))
+                self.components |= set(re.findall(r"\bfsdp-unit-[\w-]+", self.text(name)))
+        self.keys = {f"{section}.{key}" for section, rows in re.findall(
+            r"^### .*?\[(\w+)\]\n(.*?)(?=^#|\Z)", self.pages["docs/reference/config.md"], re.M | re.S)
+                     for key in re.findall(r"^\|`(\w+)`", rows, re.M)}
+        self.sections = {key.split(".")[0] for key in self.keys}
+        self.variables = {variable for name in self.files if name.endswith(CODE)
+                          for variable in re.findall(r"(?:[\"'{$]|#define )(FSDP_[A-Z_0-9]+)", self.text(name))}
+
+    def text(self, name):
+        return read(os.path.join(self.source, name))
 
     def check_links(self):
         count = 0
@@ -173,10 +187,19 @@ class Tree:
                     self.problems.append(f"{page}:{line}: '{said}' is not a term of ours: {instead}")
         for line, match in found_in(r"`([^`]+)`", text):
             name = " ".join(match.group(1).split())
-            if re.fullmatch(COMPONENT, name) and name not in self.components:
-                self.problems.append(f"{page}:{line}: no pass and no tool is called {name}")
-            elif " " not in name and not self.exists(page, name):
-                self.problems.append(f"{page}:{line}: there is no {name}")
+            self.problems += [f"{page}:{line}: {problem}" for problem in self.unknown(page, name)]
+
+    def unknown(self, page, name):
+        """What inline code names and is not there."""
+        if re.fullmatch(COMPONENT, name) and name not in self.components:
+            yield f"no pass and no tool is called {name}"
+        elif " " not in name and not self.exists(page, name):
+            yield f"there is no {name}"
+        for key in re.findall(r"(?:^|--)([a-z]\w*\.[a-z]\w*)(?![\w./])", name):
+            if key.split(".")[0] in self.sections and key not in self.keys | NO_KEYS:
+                yield f"there is no key {key}"
+        for variable in sorted(set(re.findall(r"\bFSDP_[A-Z_0-9]+", name)) - self.variables):
+            yield f"nothing reads {variable}"
 
     def exists(self, page, name):
         """Whether a path exists; true of what is no path. `<Name>` stands for any name."""
