@@ -42,8 +42,8 @@ def follow(source, title, body):
         if start != at:
             problems.append(f"{title}: a step begins at {start} and not at {at}")
         targets = {(path, found) for _, path, found in links(start, read(os.path.join(source, start)))}
-        if (end, anchor) not in targets and (anchor == "" or (end, "") not in targets):
-            problems.append(f"{title}: {start} has no link to {end}")
+        if (end, anchor) not in targets:
+            problems.append(f"{title}: {start} has no link to {end}{anchor and '#' + anchor}")
         at = end
     text = section(read(os.path.join(source, at)), steps[-1][1][1])
     problems += [f"{title}: {at} does not say {word}" for word in words if word not in text]
