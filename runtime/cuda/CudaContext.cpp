@@ -1,7 +1,7 @@
 //===- CudaContext.cpp - Making a CUDA context and running its programs ---===//
 #include "CudaContext.h"
 #include "ChooseDevice.h"
-#include "JobHealth.h"
+#include "JobMonitor.h"
 #include "MatmulChoice.h"
 #include "PlainAttention.h"
 #include "Steps.h"

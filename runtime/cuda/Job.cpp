@@ -5,7 +5,7 @@
 // must share, results. Over a second one they see whether they live (Health.h).
 //
 //===----------------------------------------------------------------------===//
-#include "JobHealth.h"
+#include "JobMonitor.h"
 #include "fsdp/Core/Context.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"

@@ -2,7 +2,7 @@
 #include "Watchdog.h"
 #include "fsdp/Support/Text.h"
 #include "runtime/collectives/Groups.h"
-#include "runtime/liveness/RankProgress.h"
+#include "runtime/liveness/FailureReport.h"
 #include <algorithm>
 #include <cstring>
 #include <future>

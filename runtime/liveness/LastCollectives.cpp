@@ -1,6 +1,6 @@
 //===- LastCollectives.cpp - Which collectives a rank is in ---------------===//
 #include "LastCollectives.h"
-#include "RankProgress.h"
+#include "FailureReport.h"
 #include <algorithm>
 
 using namespace fsdp::rt;

@@ -1,6 +1,6 @@
 //===- RankWaits.cpp - Which ranks wait for which -------------------------===//
 #include "RankWaits.h"
-#include "RankProgress.h"
+#include "FailureReport.h"
 #include <algorithm>
 
 using namespace fsdp::rt;

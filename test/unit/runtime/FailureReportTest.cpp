@@ -1,5 +1,5 @@
-//===- RankProgressTest.cpp - How far ranks have come, as text ------------===//
-#include "runtime/liveness/RankProgress.h"
+//===- FailureReportTest.cpp - How far ranks have come, as text ------------===//
+#include "runtime/liveness/FailureReport.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp::rt;

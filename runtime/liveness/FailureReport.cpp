@@ -1,5 +1,5 @@
-//===- RankProgress.cpp - How far ranks have come, as text ----------------===//
-#include "RankProgress.h"
+//===- FailureReport.cpp - How far ranks have come, as text ----------------===//
+#include "FailureReport.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <map>

@@ -1,10 +1,10 @@
-//===- RankProgress.h - How far ranks have come, as text --------*- C++ -*-===//
+//===- FailureReport.h - How far ranks have come, as text -------*- C++ -*-===//
 //
 // What a message that ends a job says of its ranks. Shared by both targets.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_LIVENESS_RANKPROGRESS_H
-#define FSDP_RUNTIME_LIVENESS_RANKPROGRESS_H
+#ifndef FSDP_RUNTIME_LIVENESS_FAILUREREPORT_H
+#define FSDP_RUNTIME_LIVENESS_FAILUREREPORT_H
 
 #include "fsdp/Runtime/Types.h"
 #include <string>
@@ -35,4 +35,4 @@ std::string foldRanks(const std::vector<std::string> &texts, int first);
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_LIVENESS_RANKPROGRESS_H
+#endif // FSDP_RUNTIME_LIVENESS_FAILUREREPORT_H

@@ -1,4 +1,4 @@
-//===- RankWaitsTest.cpp - Which ranks wait for which ---------------------===//
+//===- FailureDetectorTest.cpp - Which ranks wait for which ---------------------===//
 #include "runtime/liveness/RankWaits.h"
 #include <gtest/gtest.h>
 

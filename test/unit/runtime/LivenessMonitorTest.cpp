@@ -1,4 +1,4 @@
-//===- HealthTest.cpp - Whether the ranks of a job live -------------------===//
+//===- LivenessMonitorTest.cpp - Whether the ranks of a job live -------------------===//
 //
 // Every rank is a process of its own, for it ends with the job.
 //

@@ -1,6 +1,6 @@
-//===- JobHealth.h - Whether the ranks of a job live ------------*- C++ -*-===//
-#ifndef FSDP_RUNTIME_CUDA_JOBHEALTH_H
-#define FSDP_RUNTIME_CUDA_JOBHEALTH_H
+//===- JobMonitor.h - Whether the ranks of a job live ------------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_CUDA_JOBMONITOR_H
+#define FSDP_RUNTIME_CUDA_JOBMONITOR_H
 
 #include "fsdp/Core/Context.h"
 #include "runtime/liveness/Health.h"
@@ -16,4 +16,4 @@ void requireOnAll(const World &world, const std::string &problem);
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_CUDA_JOBHEALTH_H
+#endif // FSDP_RUNTIME_CUDA_JOBMONITOR_H
