@@ -1,14 +1,14 @@
-//===- JobMonitor.h - Whether the ranks of a job live ------------*- C++ -*-===//
+//===- JobMonitor.h - Whether the ranks of a job live -----------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_CUDA_JOBMONITOR_H
 #define FSDP_RUNTIME_CUDA_JOBMONITOR_H
 
 #include "fsdp/Core/Context.h"
-#include "runtime/liveness/Health.h"
+#include "runtime/liveness/LivenessMonitor.h"
 
 namespace fsdp::rt {
 
-/// Watches over the other ranks; null for a rank that is alone.
-Health *jobHealth();
+/// Null for a rank that is alone.
+LivenessMonitor *jobMonitor();
 
 /// Collective. Throws fsdp::Error on all ranks if `problem` is not empty on
 /// some: that of the first of these.

@@ -188,11 +188,11 @@ void expectConnected(int one, int other) {
 /// Those of rank 0 to a rank and of that one.
 void expectConnected(const Lines &other, const Lines &first, size_t rank) {
   expectConnected(other.data.at(0), first.data.at(rank));
-  expectConnected(other.health.at(0), first.health.at(rank));
+  expectConnected(other.heartbeats.at(0), first.heartbeats.at(rank));
 }
 
 void closeAll(const Lines &lines) {
-  for (const auto &sockets : {lines.data, lines.health})
+  for (const auto &sockets : {lines.data, lines.heartbeats})
     for (int socket : sockets)
       close(socket);
 }
@@ -207,9 +207,9 @@ TEST_F(Meeting, EveryRankIsConnectedToTheFirst) {
     others.push_back(come(listener.port, rank, 4));
   Lines lines = acceptRanks(listener, kJob, 4, 60);
   ASSERT_EQ(lines.data.size(), 4u);
-  ASSERT_EQ(lines.health.size(), 4u);
+  ASSERT_EQ(lines.heartbeats.size(), 4u);
   EXPECT_EQ(lines.data[0], -1);
-  EXPECT_EQ(lines.health[0], -1);
+  EXPECT_EQ(lines.heartbeats[0], -1);
   for (int rank = 3; rank > 0; --rank)
     expectConnected(others[3 - rank].get(), lines, rank);
 }
@@ -334,7 +334,7 @@ TEST_F(Meeting, AMachineThatIsGoneIsNoticedSoon) {
   auto come1 = come(listener.port, 1, 2);
   Lines first = acceptRanks(listener, kJob, 2, 60), other = come1.get();
   for (int socket :
-       {first.data[1], first.health[1], other.data[0], other.health[0]})
+       {first.data[1], first.heartbeats[1], other.data[0], other.heartbeats[0]})
     for (auto [option, wanted] : {std::pair(TCP_KEEPIDLE, kKeepAliveIdle),
                                   std::pair(TCP_KEEPINTVL, kKeepAliveInterval),
                                   std::pair(TCP_KEEPCNT, kKeepAliveCount)}) {
