@@ -59,7 +59,7 @@ static std::unique_ptr<HeartbeatTransport> connectHeartbeats(const Arena &arena,
     for (int r = 0; r < world.size; ++r)
       pages.push_back(arena.control(r));
     auto heartbeats = makeSharedHeartbeats(pages, world.rank, channels);
-    barrier(); // the pages say whose they are
+    barrier(); // every rank shows at its first look that it has begun
     return heartbeats;
   }
   Listener listener;

@@ -58,10 +58,10 @@ void Progress::write(size_t channel, cudaStream_t stream, uint64_t counter) {
 }
 
 void Progress::enter(size_t channel, cudaStream_t stream, int index) {
-  inside = count.enterNext(index);
+  inside = count.next(index);
   write(channel, stream, inside);
 }
 
 void Progress::leave(size_t channel, cudaStream_t stream) {
-  write(channel, stream, counterAfter(inside));
+  write(channel, stream, ProgressCounter::after(inside));
 }

@@ -17,11 +17,8 @@ LivenessLimits fsdp::rt::livenessLimits(double heartbeat, double timeout) {
   return limits;
 }
 
-bool fsdp::rt::isOld(const RankRow &row, double now,
-                     const LivenessLimits &limits) {
-  return row.state == RankState::Lost || row.state == RankState::Left ||
-         (row.heard != kNever &&
-          now - row.heard >= kOldHeartbeats * limits.period);
+static bool hasGone(const RankRow &row) {
+  return row.state == RankState::Left || row.state == RankState::Lost;
 }
 
 int fsdp::rt::chooseBackup(const ProgressTable &table, int coordinator) {
@@ -31,41 +28,76 @@ int fsdp::rt::chooseBackup(const ProgressTable &table, int coordinator) {
       continue;
     if (table.row(r).host != table.row(coordinator).host)
       return r;
-    if (first < 0)
-      first = r;
+    first = first < 0 ? r : first;
   }
   return first;
 }
 
-/// Whether a rank whose channel has come to `other` has been in the collective
-/// `mine`. Ranks of a channel are in the same collective or one apart. A graph
-/// repeats its counters, so that of two runs of a program the one that is
-/// further on is the earlier one; where they are as far, and of programs whose
-/// runs are not next to each other, it is not to be seen.
+/// Whether a rank whose channel has come to `other`, which is not `mine`, has
+/// been in the collective `mine`. Ranks of a channel are in the same collective
+/// or one apart. A graph repeats its counters, so that of two runs of a program
+/// the one that is further on is the earlier one; where they are as far, and of
+/// programs whose runs are not next to each other, it is not to be seen.
 static bool hasLeft(uint64_t other, uint64_t mine) {
   if (other == 0)
     return false;
-  ProgressCounter its = ProgressCounter::decode(other),
-                  own = ProgressCounter::decode(mine);
+  auto its = ProgressCounter::decode(other),
+       own = ProgressCounter::decode(mine);
   if (its.program != own.program)
     return its.run == uint8_t(own.run + 1);
   if (its.run != own.run)
     return its.number < own.number;
-  return its.number > own.number || (its.number == own.number && !its.isInside);
+  return its.number >= own.number;
 }
 
 namespace {
+
+/// Who waits for whom at a time.
+class Waits {
+public:
+  Waits(const ProgressTable &table, double now, const LivenessLimits &limits)
+      : table(table), now(now), least(kOldHeartbeats * limits.period) {}
+
+  /// 0 if nobody waits.
+  double secondsOf(const RankWait &wait) const {
+    return wait.rank < 0 ? 0 : now - wait.progress.since;
+  }
+  /// Of those that count; of one rank unless that is below 0.
+  RankWait longest(int rank = -1) const {
+    return longestOf([&](const RankWait &wait) {
+      return (rank < 0 || wait.rank == rank) && secondsOf(wait) >= least;
+    });
+  }
+  RankWait longestForSilent() const {
+    return longestOf([&](const RankWait &wait) {
+      return missingIn(wait).kind == MissingRanks::Silent;
+    });
+  }
+  RankWait causeOf(const RankWait &wait) const;
+  MissingRanks missingIn(const RankWait &wait) const;
+
+private:
+  /// What the rank said last is older than a wait that counts.
+  bool isOld(const RankRow &row) const {
+    return hasGone(row) || (row.heard != kNever && now - row.heard >= least);
+  }
+  template <typename Counts> RankWait longestOf(const Counts &counts) const;
+
+  const ProgressTable &table;
+  const double now, least;
+};
 
 class Detector {
 public:
   Detector(const ProgressTable &table, double now, const LivenessLimits &limits,
            int me)
-      : table(table), now(now), limits(limits), me(me) {
+      : table(table), now(now), limits(limits), me(me),
+        waits(table, now, limits) {
     while (coordinator < me && table.row(coordinator).state == RankState::Left)
       ++coordinator;
   }
 
-  FailureVerdict detect() const;
+  Failure detect() const;
 
 private:
   bool isSilent(const RankRow &row) const {
@@ -76,36 +108,20 @@ private:
   bool watches(int r) const {
     return r != me && (me == coordinator || r == coordinator);
   }
-  FailureVerdict findSilent() const;
-  FailureVerdict findStuck() const;
-  FailureVerdict findLost() const;
-  FailureVerdict findProblem() const;
+  Failure findSilent() const;
+  Failure findStuck() const;
+  Failure findLost() const;
+  Failure findProblem() const;
   int firstToSpeak() const;
-  FailureVerdict::Speaker speakerFor(const FailureVerdict &verdict) const;
-  void explain(FailureVerdict &verdict) const;
-
-  double secondsIn(const RankWait &wait) const {
-    return wait.rank < 0 ? 0 : now - wait.progress.since;
-  }
-  /// What a silent rank waited in is long ago.
-  template <typename Counts> RankWait longestWait(const Counts &counts) const;
-  bool isSure(const RankWait &wait) const {
-    return secondsIn(wait) >= kOldHeartbeats * limits.period;
-  }
-  RankWait longestWait() const {
-    return longestWait([this](const RankWait &wait) { return isSure(wait); });
-  }
-  RankWait longestWaitOf(int rank) const;
-  RankWait longestWaitForSilent() const;
-  RankWait causeOf(const RankWait &wait) const;
-  MissingRanks missingIn(const RankWait &wait) const;
+  Failure::Speaker speakerFor(const Failure &failure) const;
+  void explain(Failure &failure) const;
 
   const ProgressTable &table;
   const double now;
   const LivenessLimits &limits;
   const int me;
-  /// The first rank that has not left.
-  int coordinator = 0;
+  const Waits waits;
+  int coordinator = 0; // the first rank that has not left
 };
 
 } // namespace
@@ -114,27 +130,25 @@ private:
 // What is wrong
 //===----------------------------------------------------------------------===//
 
-FailureVerdict Detector::findSilent() const {
+Failure Detector::findSilent() const {
   for (int r = 0; r < table.ranks(); ++r)
     if (const RankRow &row = table.row(r); watches(r) && isSilent(row))
-      return {FailureVerdict::Silent, {r}, row.heard + limits.silence};
+      return {Failure::Silent, {r}, row.heard + limits.silence};
   return {};
 }
 
-FailureVerdict Detector::findStuck() const {
+Failure Detector::findStuck() const {
   if (me != coordinator || limits.collective == 0)
     return {};
-  RankWait wait = longestWait();
-  if (secondsIn(wait) <= limits.collective)
+  RankWait wait = waits.longest();
+  if (waits.secondsOf(wait) <= limits.collective)
     return {};
-  return {FailureVerdict::Stuck,
-          {wait.rank},
-          wait.progress.since + limits.collective};
+  return {Failure::Stuck, {wait.rank}, wait.progress.since + limits.collective};
 }
 
 /// All that are lost, when the first of them has been for long enough.
-FailureVerdict Detector::findLost() const {
-  FailureVerdict found;
+Failure Detector::findLost() const {
+  Failure found;
   for (int r = 0; r < table.ranks(); ++r) {
     const RankRow &row = table.row(r);
     if (!watches(r) || row.state != RankState::Lost)
@@ -144,16 +158,16 @@ FailureVerdict Detector::findLost() const {
     found.ranks.push_back(r);
   }
   if (!found.ranks.empty() && now >= found.due)
-    found.kind = FailureVerdict::Lost;
+    found.kind = Failure::Lost;
   return found;
 }
 
 /// The first problem that is known.
-FailureVerdict Detector::findProblem() const {
-  FailureVerdict found;
-  auto add = [&](FailureVerdict::Kind kind, int rank, double since) {
+Failure Detector::findProblem() const {
+  Failure found;
+  auto add = [&](Failure::Kind kind, int rank, double since) {
     double due = since + limits.grace();
-    if (now >= due && (found.kind == FailureVerdict::None || due < found.due))
+    if (now >= due && (found.kind == Failure::None || due < found.due))
       found = {kind, {rank}, due};
   };
   for (int r = 0; r < table.ranks(); ++r) {
@@ -161,10 +175,9 @@ FailureVerdict Detector::findProblem() const {
     if (r != me && me != coordinator)
       continue;
     if (!row.problem.empty())
-      add(FailureVerdict::Problem, r, row.problemSince);
-    if (const LimitedStage &stage = row.stage;
-        !stage.what.empty() && now - stage.since > stage.limit)
-      add(FailureVerdict::StageStuck, r, stage.since + stage.limit);
+      add(Failure::Problem, r, row.problemSince);
+    if (!row.stage.what.empty())
+      add(Failure::StageStuck, r, row.stage.since + row.stage.limit);
   }
   return found;
 }
@@ -173,8 +186,7 @@ FailureVerdict Detector::findProblem() const {
 int Detector::firstToSpeak() const {
   auto canSpeak = [this](int r) {
     const RankRow &row = table.row(r);
-    return r != coordinator && !isSilent(row) && row.state != RankState::Lost &&
-           row.state != RankState::Left;
+    return !isSilent(row) && !hasGone(row);
   };
   int first = table.backup < 0 ? me : table.backup;
   for (int r = 0; !canSpeak(first) && r < table.ranks(); ++r)
@@ -183,52 +195,46 @@ int Detector::firstToSpeak() const {
 }
 
 /// Whoever is to speak and does not leaves it to the others.
-FailureVerdict::Speaker
-Detector::speakerFor(const FailureVerdict &verdict) const {
+Failure::Speaker Detector::speakerFor(const Failure &failure) const {
   if (me == coordinator)
-    return FailureVerdict::This;
-  bool isOwn = verdict.ranks[0] == me;
+    return Failure::This;
+  bool isOwn = failure.ranks[0] == me;
   if (isOwn && table.row(me).told == kNever)
-    return FailureVerdict::Coordinator;
-  double since = isOwn ? table.row(me).told : verdict.due;
+    return Failure::Coordinator;
+  double since = isOwn ? table.row(me).told : failure.due;
   return (!isOwn && firstToSpeak() == me) || now - since > kSpeechSeconds
-             ? FailureVerdict::This
-             : FailureVerdict::Another;
+             ? Failure::This
+             : Failure::Another;
 }
 
-FailureVerdict Detector::detect() const {
-  FailureVerdict found = findSilent();
-  if (found.kind == FailureVerdict::None)
+Failure Detector::detect() const {
+  Failure found = findSilent();
+  if (found.kind == Failure::None)
     found = findStuck();
   // Ranks that have ended come before what others say of it.
-  if (found.kind == FailureVerdict::None)
+  if (found.kind == Failure::None)
     found = findLost();
-  if (found.kind == FailureVerdict::None && found.ranks.empty())
+  if (found.kind == Failure::None && found.ranks.empty())
     found = findProblem();
-  if (found.kind == FailureVerdict::None)
+  if (found.kind == Failure::None)
     return {};
   found.speaker = speakerFor(found);
   explain(found);
   return found;
 }
 
-void Detector::explain(FailureVerdict &verdict) const {
-  RankWait forSilent = verdict.kind == FailureVerdict::Stuck
-                           ? RankWait()
-                           : longestWaitForSilent();
-  if (forSilent.rank >= 0) {
-    verdict.wait = verdict.cause = forSilent;
-  } else {
-    verdict.wait = longestWait();
-    if (verdict.wait.rank < 0)
-      return;
-    verdict.cause = causeOf(verdict.wait);
+void Detector::explain(Failure &failure) const {
+  if (failure.kind != Failure::Stuck)
+    failure.wait = failure.cause = waits.longestForSilent();
+  if (failure.wait.rank < 0) {
+    failure.wait = waits.longest();
+    failure.cause = waits.causeOf(failure.wait);
   }
-  verdict.missing = missingIn(verdict.cause);
+  failure.missing = waits.missingIn(failure.cause);
 }
 
-FailureVerdict fsdp::rt::detectFailure(const ProgressTable &table, double now,
-                                       const LivenessLimits &limits, int rank) {
+Failure fsdp::rt::detectFailure(const ProgressTable &table, double now,
+                                const LivenessLimits &limits, int rank) {
   return Detector(table, now, limits, rank).detect();
 }
 
@@ -236,39 +242,29 @@ FailureVerdict fsdp::rt::detectFailure(const ProgressTable &table, double now,
 // Who waits for whom
 //===----------------------------------------------------------------------===//
 
+/// What a silent rank waited in is long ago.
 template <typename Counts>
-RankWait Detector::longestWait(const Counts &counts) const {
+RankWait Waits::longestOf(const Counts &counts) const {
   RankWait longest;
   for (int r = 0; r < table.ranks(); ++r) {
     const RankRow &row = table.row(r);
-    if (isOld(row, now, limits))
-      continue;
-    for (size_t i = 0; i < row.channels.size(); ++i) {
+    for (size_t i = 0; i < row.channels.size() && !isOld(row); ++i) {
       RankWait wait{r, i, row.channels[i]};
       if ((wait.progress.counter & ProgressCounter::kInside) != 0 &&
-          secondsIn(wait) > secondsIn(longest) && counts(wait))
+          secondsOf(wait) > secondsOf(longest) && counts(wait))
         longest = wait;
     }
   }
   return longest;
 }
 
-RankWait Detector::longestWaitOf(int rank) const {
-  return longestWait(
-      [&](const RankWait &wait) { return wait.rank == rank && isSure(wait); });
-}
-
-RankWait Detector::longestWaitForSilent() const {
-  return longestWait([this](const RankWait &wait) {
-    return missingIn(wait).kind == MissingRanks::Silent;
-  });
-}
-
-MissingRanks Detector::missingIn(const RankWait &wait) const {
+MissingRanks Waits::missingIn(const RankWait &wait) const {
+  if (wait.rank < 0)
+    return {};
   std::vector<int> silent, late, gone;
   for (int rank : table.ranksOf(wait.rank, wait.channel)) {
     uint64_t counter = table.row(rank).channels[wait.channel].counter;
-    if (isOld(table.row(rank), now, limits))
+    if (isOld(table.row(rank)))
       silent.push_back(rank);
     else if (counter != wait.progress.counter)
       (hasLeft(counter, wait.progress.counter) ? gone : late).push_back(rank);
@@ -280,7 +276,7 @@ MissingRanks Detector::missingIn(const RankWait &wait) const {
   return {gone.empty() ? MissingRanks::None : MissingRanks::Gone, gone};
 }
 
-RankWait Detector::causeOf(const RankWait &wait) const {
+RankWait Waits::causeOf(const RankWait &wait) const {
   RankWait cause = wait;
   std::vector<bool> isSeen(size_t(table.ranks()));
   for (;;) {
@@ -288,11 +284,9 @@ RankWait Detector::causeOf(const RankWait &wait) const {
     if (missing.kind != MissingRanks::Late)
       return cause;
     RankWait next;
-    for (int rank : missing.ranks) {
-      next = longestWaitOf(rank);
-      if (next.rank < 0)
+    for (int rank : missing.ranks)
+      if (next = longest(rank); next.rank < 0)
         return cause;
-    }
     if (isSeen[size_t(next.rank)])
       return wait;
     isSeen[size_t(next.rank)] = true;

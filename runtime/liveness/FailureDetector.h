@@ -15,9 +15,8 @@
 
 namespace fsdp::rt {
 
-/// A problem of a rank is not the last word for so long: a rank that has ended
-/// is its cause, and is noticed within that. In two heartbeats it shows who
-/// waits.
+/// A rank's problem does not end the job for so long: the end of another rank,
+/// which may be its cause, is noticed within that, and who waits.
 inline constexpr double kGraceSeconds = 0.5;
 inline constexpr int kGraceHeartbeats = 2;
 /// The last counters of a rank that has not been heard for so many heartbeats
@@ -59,7 +58,8 @@ struct MissingRanks {
   std::vector<int> ranks;
 };
 
-struct FailureVerdict {
+/// What is wrong, and who says so.
+struct Failure {
   enum Kind {
     None,      // the job goes on
     Silent,    // nothing has come from ranks[0] for the limit
@@ -78,8 +78,8 @@ struct FailureVerdict {
     Another      // who ends the job
   } speaker = This;
 
-  /// The wait to be told of: of Stuck the one that is too long, else one for
-  /// a silent rank, else the cause of the longest.
+  /// A wait for a silent rank, or the longest; of Stuck the one that is too
+  /// long.
   RankWait wait{};
   /// Where those that are late for `wait` wait themselves, and so on: the wait
   /// whose missing ranks wait for nobody. `wait` itself where ranks wait for
@@ -89,16 +89,13 @@ struct FailureVerdict {
 };
 
 /// What `rank` decides at `now`. Where nothing is wrong it allocates nothing.
-FailureVerdict detectFailure(const ProgressTable &table, double now,
-                             const LivenessLimits &limits, int rank);
+Failure detectFailure(const ProgressTable &table, double now,
+                      const LivenessLimits &limits, int rank);
 
 /// The rank that speaks if the coordinator is lost: the first one of another
 /// machine, which need not be lost with it, or the first one; -1: none has
 /// begun.
 int chooseBackup(const ProgressTable &table, int coordinator);
-
-/// Whether the counters of a rank are older than a wait that counts.
-bool isOld(const RankRow &row, double now, const LivenessLimits &limits);
 
 } // namespace fsdp::rt
 

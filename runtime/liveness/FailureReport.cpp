@@ -46,18 +46,14 @@ std::string rt::describeRank(const RankRow &row,
 }
 
 std::string rt::describeMissing(const MissingRanks &missing) {
-  bool isOne = missing.ranks.size() == 1;
-  switch (missing.kind) {
-  case MissingRanks::None:
+  if (missing.kind == MissingRanks::None)
     return "all its ranks have arrived";
-  case MissingRanks::Silent:
-    return namesOf(missing.ranks) + (isOne ? " is silent" : " are silent");
-  case MissingRanks::Late:
-    return namesOf(missing.ranks) + (isOne ? " has" : " have") + " not arrived";
-  case MissingRanks::Gone:
-    return namesOf(missing.ranks) + (isOne ? " has" : " have") + " left it";
-  }
-  return {};
+  bool isOne = missing.ranks.size() == 1;
+  std::string names = namesOf(missing.ranks);
+  if (missing.kind == MissingRanks::Silent)
+    return names + (isOne ? " is silent" : " are silent");
+  return names + (isOne ? " has" : " have") +
+         (missing.kind == MissingRanks::Late ? " not arrived" : " left it");
 }
 
 std::string rt::namesOf(const std::vector<int> &ranks) {
@@ -127,19 +123,8 @@ static std::string processOf(const RankRow &row) {
                 row.host.c_str());
 }
 
-static std::string describeSilence(const FailureVerdict &verdict,
-                                   const ReportSource &source) {
-  const RankRow &row = source.table.row(verdict.ranks[0]);
-  return format("no sign of life from rank %d (%s) for %g s: %s "
-                "(FSDP_HEARTBEAT sets the limit)",
-                verdict.ranks[0], processOf(row).c_str(), source.limits.silence,
-                whyIsSilent(row.pid, row.host));
-}
-
-static std::string describeLoss(const FailureVerdict &verdict,
-                                const ReportSource &source) {
-  const std::vector<int> &lost = verdict.ranks;
-  const RankRow &row = source.table.row(lost[0]);
+static std::string describeLoss(const std::vector<int> &lost,
+                                const RankRow &row) {
   std::string text =
       "rank " + std::to_string(lost[0]) +
       (row.pid == 0 ? " has ended while the ranks met"
@@ -155,84 +140,77 @@ static std::string describeLoss(const FailureVerdict &verdict,
 }
 
 /// With the stream.
-static std::string nameOf(const RankWait &wait, const ReportSource &source) {
-  size_t groups = size_t(source.artifact->groups);
-  return rt::nameOf(wait.progress.counter, *source.artifact) + " on stream " +
-         streamName(Stream(wait.channel / groups));
+static std::string nameOf(const RankWait &wait, const fsdp_artifact &artifact) {
+  return rt::nameOf(wait.progress.counter, artifact) + " on stream " +
+         streamName(Stream(wait.channel / size_t(artifact.groups)));
 }
 
-static std::string describeStuck(const FailureVerdict &verdict,
-                                 const ReportSource &source) {
-  return format("rank %d: %s has not ended within %g s (FSDP_TIMEOUT sets the "
-                "limit)",
-                verdict.wait.rank, nameOf(verdict.wait, source).c_str(),
-                source.limits.collective);
-}
-
-static std::string describeStage(const FailureVerdict &verdict,
-                                 const ReportSource &source) {
-  const LimitedStage &stage = source.table.row(verdict.ranks[0]).stage;
-  return format("%s has not ended within %g s (FSDP_TIMEOUT sets the limit)",
-                stage.what.c_str(), stage.limit);
-}
-
-std::string rt::describeProblem(const FailureVerdict &verdict,
+std::string rt::describeProblem(const Failure &failure,
                                 const ReportSource &source) {
-  switch (verdict.kind) {
-  case FailureVerdict::None:
+  auto late = [](const std::string &what, double limit) {
+    return what + format(" has not ended within %g s (FSDP_TIMEOUT sets the "
+                         "limit)",
+                         limit);
+  };
+  if (failure.kind == Failure::None)
+    return {};
+  int rank = failure.ranks[0];
+  const RankRow &row = source.table.row(rank);
+  switch (failure.kind) {
+  case Failure::None:
     break;
-  case FailureVerdict::Silent:
-    return describeSilence(verdict, source);
-  case FailureVerdict::Stuck:
-    return describeStuck(verdict, source);
-  case FailureVerdict::Lost:
-    return describeLoss(verdict, source);
-  case FailureVerdict::Problem:
-    return source.table.row(verdict.ranks[0]).problem;
-  case FailureVerdict::StageStuck:
-    return describeStage(verdict, source);
+  case Failure::Silent:
+    return format("no sign of life from rank %d (%s) for %g s: %s "
+                  "(FSDP_HEARTBEAT sets the limit)",
+                  rank, processOf(row).c_str(), source.limits.silence,
+                  whyIsSilent(row.pid, row.host));
+  case Failure::Stuck:
+    return late("rank " + std::to_string(rank) + ": " +
+                    nameOf(failure.wait, *source.artifact),
+                source.limits.collective);
+  case Failure::Lost:
+    return describeLoss(failure.ranks, row);
+  case Failure::Problem:
+    return row.problem;
+  case Failure::StageStuck:
+    return late(row.stage.what, row.stage.limit);
   }
   return {};
 }
 
 /// Where ranks wait, and for whom.
-static std::string describeWaits(const FailureVerdict &verdict,
-                                 const ReportSource &source) {
-  const RankWait &wait = verdict.cause;
+static std::string describeWaits(const Failure &failure,
+                                 const fsdp_artifact &artifact) {
+  const RankWait &wait = failure.cause;
+  const MissingRanks &missing = failure.missing;
+  bool isStuck = failure.kind == Failure::Stuck;
   if (wait.rank < 0)
     return {};
-  if (verdict.kind == FailureVerdict::Stuck && wait.rank == verdict.wait.rank)
-    return "; " + describeMissing(verdict.missing);
-  std::string name = nameOf(wait, source);
-  if (verdict.missing.kind == MissingRanks::Silent &&
-      verdict.kind != FailureVerdict::Stuck)
-    return format("; rank %d waits for %s in %s", wait.rank,
-                  namesOf(verdict.missing.ranks).c_str(), name.c_str());
-  return format("; rank %d waits in %s; %s", wait.rank, name.c_str(),
-                describeMissing(verdict.missing).c_str());
+  if (isStuck && wait.rank == failure.wait.rank)
+    return "; " + describeMissing(missing);
+  std::string rank = "; rank " + std::to_string(wait.rank),
+              name = nameOf(wait, artifact);
+  return missing.kind == MissingRanks::Silent && !isStuck
+             ? rank + " waits for " + namesOf(missing.ranks) + " in " + name
+             : rank + " waits in " + name + "; " + describeMissing(missing);
 }
 
-/// Beginning with one that others wait for.
-static std::string describeAll(const FailureVerdict &verdict,
-                               const ReportSource &source) {
-  std::vector<std::string> texts;
-  for (const RankRow &row : source.table.rows)
-    texts.push_back(describeRank(row, *source.artifact));
-  int first = -1;
-  if (!verdict.missing.ranks.empty())
-    first = verdict.missing.ranks[0];
-  else if (verdict.kind == FailureVerdict::Silent ||
-           verdict.kind == FailureVerdict::Lost)
-    first = verdict.ranks[0];
-  return std::string("; last collectives") +
-         (source.isLive ? "" : ", at the last heartbeats") + ": " +
-         foldRanks(texts, first);
-}
-
-std::string rt::describeFailure(const FailureVerdict &verdict,
+std::string rt::describeFailure(const Failure &failure,
                                 const ReportSource &source) {
-  std::string text = describeProblem(verdict, source);
+  std::string text = describeProblem(failure, source);
   if (!source.artifact || source.table.channels() == 0)
     return text;
-  return text + describeWaits(verdict, source) + describeAll(verdict, source);
+  std::vector<std::string> all;
+  for (const RankRow &row : source.table.rows)
+    all.push_back(describeRank(row, *source.artifact));
+  // First one that others wait for.
+  int first = -1;
+  if (!failure.missing.ranks.empty())
+    first = failure.missing.ranks[0];
+  else if (failure.kind == Failure::Silent || failure.kind == Failure::Lost)
+    first = failure.ranks[0];
+  return text + describeWaits(failure, *source.artifact) +
+         "; last collectives" +
+         (source.isLive ? "" : ", at the last heartbeats") + ": " +
+         foldRanks(all, first);
 }

@@ -1,6 +1,6 @@
 //===- FailureReport.h - The one message that ends a job --------*- C++ -*-===//
 //
-// A verdict, the table and the names of an artifact become text, the same on
+// A failure, the table and the names of an artifact become text, the same on
 // both targets.
 //
 //===----------------------------------------------------------------------===//
@@ -13,7 +13,7 @@
 
 namespace fsdp::rt {
 
-/// What a message is made of beside the verdict.
+/// What a message is made of beside the failure.
 struct ReportSource {
   const ProgressTable &table;
   const LivenessLimits &limits;
@@ -24,13 +24,11 @@ struct ReportSource {
 };
 
 /// What is wrong. Of Problem and StageStuck it does not name the rank, which is
-/// verdict.ranks[0].
-std::string describeProblem(const FailureVerdict &verdict,
-                            const ReportSource &source);
+/// failure.ranks[0].
+std::string describeProblem(const Failure &failure, const ReportSource &source);
 
 /// The same, where ranks wait, and the last collectives of all ranks.
-std::string describeFailure(const FailureVerdict &verdict,
-                            const ReportSource &source);
+std::string describeFailure(const Failure &failure, const ReportSource &source);
 
 /// all_gather "layers.0" (number 3 of 'train')
 std::string nameOf(uint64_t counter, const fsdp_artifact &artifact);

@@ -33,8 +33,6 @@ public:
 
   /// Hands a problem of this rank to the coordinator.
   virtual void tellProblem(const std::string &problem) = 0;
-  /// Whether this rank may speak for the job. False if another one does.
-  virtual bool claim() { return true; }
   /// The others end too, with the same status, and print nothing.
   virtual void tellEnd(int status) = 0;
   /// This rank leaves the job: its silence and its end are no alarm from here

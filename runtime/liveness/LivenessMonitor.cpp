@@ -118,7 +118,7 @@ void LivenessMonitor::beat() {
     uint64_t launches = probe->readCounters(counters.data());
     table.take(rank, launches, counters.data(), counters.size(), now);
     if (std::string problem = probe->findProblem(); !problem.empty())
-      table.state(rank, problem, now);
+      table.stateProblem(rank, problem, now);
   }
   if (rank == 0 || transport->isLive())
     table.backup = chooseBackup(table, 0);
@@ -127,21 +127,19 @@ void LivenessMonitor::beat() {
   now = double(++heartbeats) * limits.period;
 }
 
-void LivenessMonitor::act(const FailureVerdict &verdict) {
-  if (verdict.kind == FailureVerdict::None)
+void LivenessMonitor::act(const Failure &failure) {
+  if (failure.kind == Failure::None)
     return;
-  switch (verdict.speaker) {
-  case FailureVerdict::Coordinator:
+  switch (failure.speaker) {
+  case Failure::Coordinator:
     table.row(rank).told = now;
-    return transport->tellProblem(describeProblem(verdict, source()));
-  case FailureVerdict::Another:
-    if (endJob || verdict.ranks[0] == rank)
+    return transport->tellProblem(describeProblem(failure, source()));
+  case Failure::Another:
+    if (endJob || failure.ranks[0] == rank)
       return;
     endProcess("", kLostJobStatus);
-  case FailureVerdict::This:
-    // Whoever has claimed it for too long hangs.
-    if (transport->claim() || now - verdict.due > kSpeechSeconds)
-      endFor(verdict);
+  case Failure::This:
+    endFor(failure);
   }
 }
 
@@ -167,7 +165,7 @@ void LivenessMonitor::tellEnd(int status) {
 void LivenessMonitor::fail(const std::string &problem) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    table.state(rank, problem, now);
+    table.stateProblem(rank, problem, now);
   }
   hold();
 }
@@ -177,14 +175,14 @@ ReportSource LivenessMonitor::source() const {
           transport->isLive()};
 }
 
-void LivenessMonitor::endFor(const FailureVerdict &verdict) {
-  bool isOfRank = verdict.kind == FailureVerdict::Problem ||
-                  verdict.kind == FailureVerdict::StageStuck;
-  std::string message = describeFailure(verdict, source());
+void LivenessMonitor::endFor(const Failure &failure) {
+  bool isOfRank =
+      failure.kind == Failure::Problem || failure.kind == Failure::StageStuck;
+  std::string message = describeFailure(failure, source());
   if (endJob)
-    endJob(isOfRank ? verdict.ranks[0] : -1, message);
+    endJob(isOfRank ? failure.ranks[0] : -1, message);
   endProcess(
-      (isOfRank ? "rank " + std::to_string(verdict.ranks[0]) + ": " : "") +
+      (isOfRank ? "rank " + std::to_string(failure.ranks[0]) + ": " : "") +
           message,
       kLostJobStatus);
 }

@@ -90,8 +90,8 @@ private:
   ReportSource source() const;
   bool hasBegun() const;
   void beat();
-  void act(const FailureVerdict &verdict);
-  [[noreturn]] void endFor(const FailureVerdict &verdict);
+  void act(const Failure &failure);
+  [[noreturn]] void endFor(const Failure &failure);
   [[noreturn]] void endProcess(const std::string &message, int status);
   void wake() const;
 

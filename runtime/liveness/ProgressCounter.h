@@ -15,22 +15,19 @@
 
 namespace fsdp::rt {
 
-/// What a counter says. As a number it has, from its high bits, the run (8),
-/// the program (8), the number + 1 (23), the index (24) and whether the channel
-/// is inside (1). 0 stands for no collective so far.
+/// What a counter says. From its high bits it has the run (8), the program (8),
+/// the number + 1 (23), the index (24) and whether the channel is inside (1). 0
+/// stands for no collective so far.
 struct ProgressCounter {
-  /// Runs of programs, counted where they are issued; modulo 2^8.
-  uint8_t run = 0;
-  uint8_t program = 0;
-  /// The collectives of a program from 0, whatever their channel.
-  uint32_t number = 0;
-  /// In the artifact's table of collectives.
-  uint32_t index = 0;
-  /// The collective has begun and not ended.
-  bool isInside = false;
+  uint8_t run;     // of programs, where they are issued; modulo 2^8
+  uint8_t program; // in the artifact's table
+  uint32_t number; // of the program's collectives from 0, whatever channel
+  uint32_t index;  // in the artifact's table of collectives
+  bool isInside;   // it has begun and not ended
 
   static constexpr uint32_t kMostNumbers = (1U << 23) - 1,
                             kMostIndices = 1U << 24, kMostPrograms = 1U << 8;
+  static constexpr uint64_t kInside = 1;
 
   /// Of one with number < kMostNumbers and index < kMostIndices.
   constexpr uint64_t encode() const {
@@ -45,8 +42,8 @@ struct ProgressCounter {
             uint32_t(counter >> 1 & (kMostIndices - 1)),
             (counter & kInside) != 0};
   }
-
-  static constexpr uint64_t kInside = 1;
+  /// After the collective, from that inside.
+  static constexpr uint64_t after(uint64_t inside) { return inside & ~kInside; }
 };
 
 /// What of an artifact does not fit into a counter; empty: all does.
@@ -61,34 +58,25 @@ inline std::string checkProgressCounters(const fsdp_artifact &artifact) {
          " are the most that a heartbeat can name";
 }
 
-/// Counts collectives where they are issued. The one thread that issues calls.
+/// Counts collectives where they are issued. One thread issues them.
 class ProgressCount {
 public:
   /// The next collectives are those of a run of this program.
   void beginProgram(int program) {
-    place.run = uint8_t(place.run + 1);
-    place.program = uint8_t(program);
-    place.number = 0;
+    place = {uint8_t(place.run + 1), uint8_t(program), 0, 0, true};
   }
-  /// The counter of the program's next collective while a channel is inside,
-  /// `index` in the artifact's table. A program with more than kMostNumbers
-  /// begins with 0 again.
-  uint64_t enterNext(int index) {
+  /// The counter inside of the program's next collective, `index` in the
+  /// artifact's table. After kMostNumbers it begins with 0 again.
+  uint64_t next(int index) {
     place.index = uint32_t(index);
-    place.isInside = true;
     uint64_t counter = place.encode();
     place.number = (place.number + 1) % ProgressCounter::kMostNumbers;
     return counter;
   }
 
 private:
-  ProgressCounter place;
+  ProgressCounter place{};
 };
-
-/// The counter after the collective, from that inside.
-inline constexpr uint64_t counterAfter(uint64_t inside) {
-  return inside & ~ProgressCounter::kInside;
-}
 
 } // namespace fsdp::rt
 

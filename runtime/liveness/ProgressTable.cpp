@@ -22,7 +22,8 @@ void ProgressTable::take(int rank, uint64_t launches, const uint64_t *counters,
       its.channels[i] = {counters[i], now};
 }
 
-void ProgressTable::state(int rank, const std::string &problem, double now) {
+void ProgressTable::stateProblem(int rank, const std::string &problem,
+                                 double now) {
   RankRow &its = row(rank);
   if (!its.problem.empty())
     return;

@@ -87,7 +87,7 @@ struct ProgressTable {
   void take(int rank, uint64_t launches, const uint64_t *counters, size_t count,
             double now);
   /// The first problem of a rank counts.
-  void state(int rank, const std::string &problem, double now);
+  void stateProblem(int rank, const std::string &problem, double now);
 };
 
 } // namespace fsdp::rt

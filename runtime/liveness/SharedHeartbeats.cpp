@@ -19,8 +19,6 @@ constexpr uint64_t kLeft = ~uint64_t(0);
 struct SharedRow {
   std::atomic<int64_t> pid;
   std::atomic<uint64_t> heartbeats;
-  /// Of rank 0: the rank that speaks for the job, from 1.
-  std::atomic<uint64_t> speaker;
   /// What is wrong with the rank; longer texts are cut.
   std::atomic<uint32_t> problemBytes;
   char problem[768];
@@ -46,10 +44,6 @@ public:
     std::memcpy(row(rank).problem, problem.data(), bytes);
     row(rank).problemBytes = uint32_t(bytes);
   }
-  bool claim() override {
-    uint64_t nobody = 0, me = uint64_t(rank) + 1;
-    return row(0).speaker.compare_exchange_strong(nobody, me) || nobody == me;
-  }
   /// Their launcher ends them.
   void tellEnd(int) override {}
   void leave() override { row(rank).heartbeats = kLeft; }
@@ -74,8 +68,10 @@ private:
 void SharedHeartbeats::read(int r, ProgressTable &table, double now) {
   RankRow &its = table.row(r);
   if (its.state == RankState::NotBegun) {
-    its.state = RankState::Here;
     its.pid = row(r).pid;
+    if (its.pid == 0)
+      return;
+    its.state = RankState::Here;
     its.host = thisHost();
     its.heard = now;
   }
@@ -93,7 +89,7 @@ void SharedHeartbeats::read(int r, ProgressTable &table, double now) {
   table.take(r, /*launches=*/0, counters.data(), counters.size(), now);
   uint32_t bytes = row(r).problemBytes;
   if (bytes > 0 && bytes <= sizeof row(r).problem)
-    table.state(r, {row(r).problem, bytes}, now);
+    table.stateProblem(r, {row(r).problem, bytes}, now);
 }
 
 std::optional<int> SharedHeartbeats::receive(ProgressTable &table, double now) {

@@ -51,6 +51,19 @@ struct Peer {
   std::string received, unsent; // parts of messages
 };
 
+/// The value that the text begins with, which is then behind it. False if the
+/// text is too short.
+template <typename T> bool takeValue(std::string_view &text, T &value) {
+  if (text.size() < sizeof value)
+    return false;
+  std::memcpy(&value, text.data(), sizeof value);
+  text.remove_prefix(sizeof value);
+  return true;
+}
+template <typename T> std::string_view bytesOf(const T &value) {
+  return {reinterpret_cast<const char *>(&value), sizeof value};
+}
+
 class TcpHeartbeats final : public HeartbeatTransport {
 public:
   TcpHeartbeats(int rank, int size, const std::vector<int> &sockets,
@@ -61,8 +74,13 @@ public:
   }
 
   void send(const ProgressTable &table) override;
-  std::optional<int> receive(ProgressTable &table, double now) override;
-  void wait(int wake, Time end) override;
+  std::optional<int> receive(ProgressTable &table, double now) override {
+    for (size_t i = 0; i < peers.size(); ++i)
+      if (std::exchange(files[i + 1].revents, 0) != 0)
+        takeMessages(peers[i], table, now);
+    return end;
+  }
+  void wait(int wake, Time until) override;
   void tellProblem(const std::string &problem) override {
     say(peers[0], Kind::Problem, problem);
   }
@@ -83,13 +101,9 @@ public:
   bool isLive() const override { return false; }
 
 private:
-  template <typename T> static std::string_view bytesOf(const T &value) {
-    return {reinterpret_cast<const char *>(&value), sizeof value};
-  }
   static void close(Peer &peer) {
     if (peer.socket >= 0)
-      ::close(peer.socket);
-    peer.socket = -1;
+      ::close(std::exchange(peer.socket, -1));
   }
   static void flush(Peer &peer);
   static void say(Peer &peer, Kind kind, std::string_view text);
@@ -97,8 +111,8 @@ private:
   void takeMessages(Peer &peer, ProgressTable &table, double now);
   void take(Peer &peer, Kind kind, std::string_view text, ProgressTable &table,
             double now);
-  void takeHeartbeat(int from, std::string_view text, ProgressTable &table,
-                     double now);
+  void takeRows(int from, std::string_view text, ProgressTable &table,
+                double now);
 
   const int rank;
   std::vector<Peer> peers;
@@ -107,16 +121,6 @@ private:
   std::vector<uint64_t> counters; // of the row that is read
   std::optional<int> end;
 };
-
-/// The value that the text begins with, which is then behind it. False if the
-/// text is too short.
-template <typename T> bool takeValue(std::string_view &text, T &value) {
-  if (text.size() < sizeof value)
-    return false;
-  std::memcpy(&value, text.data(), sizeof value);
-  text.remove_prefix(sizeof value);
-  return true;
-}
 
 } // namespace
 
@@ -142,7 +146,7 @@ TcpHeartbeats::TcpHeartbeats(int rank, int size,
 }
 
 //===----------------------------------------------------------------------===//
-// Sending
+// Messages
 //===----------------------------------------------------------------------===//
 
 void TcpHeartbeats::flush(Peer &peer) {
@@ -193,10 +197,6 @@ void TcpHeartbeats::send(const ProgressTable &table) {
           peer.rank == table.backup ? all : all.substr(0, own));
 }
 
-//===----------------------------------------------------------------------===//
-// Receiving
-//===----------------------------------------------------------------------===//
-
 void TcpHeartbeats::wait(int wake, Time until) {
   files[0].fd = wake;
   for (size_t i = 0; i < peers.size(); ++i)
@@ -205,13 +205,6 @@ void TcpHeartbeats::wait(int wake, Time until) {
     for (pollfd &file : files)
       file.revents = 0;
   std::this_thread::sleep_for(kPause);
-}
-
-std::optional<int> TcpHeartbeats::receive(ProgressTable &table, double now) {
-  for (size_t i = 0; i < peers.size(); ++i)
-    if (std::exchange(files[i + 1].revents, 0) != 0)
-      takeMessages(peers[i], table, now);
-  return end;
 }
 
 /// Takes all that has come, and only then notices that there is no more.
@@ -257,10 +250,15 @@ void TcpHeartbeats::take(Peer &peer, Kind kind, std::string_view text,
     row.state = RankState::Here;
     return;
   }
-  case Kind::Heartbeat:
-    return takeHeartbeat(peer.rank, text, table, now);
+  case Kind::Heartbeat: {
+    int32_t backup = -1;
+    takeValue(text, backup);
+    if (rank != 0 && backup < table.ranks())
+      table.backup = backup;
+    return takeRows(peer.rank, text, table, now);
+  }
   case Kind::Problem:
-    return table.state(peer.rank, std::string(text), now);
+    return table.stateProblem(peer.rank, std::string(text), now);
   case Kind::Ending: {
     int32_t status = 0;
     if (takeValue(text, status))
@@ -275,19 +273,15 @@ void TcpHeartbeats::take(Peer &peer, Kind kind, std::string_view text,
   }
 }
 
-void TcpHeartbeats::takeHeartbeat(int from, std::string_view text,
-                                  ProgressTable &table, double now) {
-  int32_t backup = -1;
-  takeValue(text, backup);
-  if (rank != 0 && backup < table.ranks())
-    table.backup = backup;
+void TcpHeartbeats::takeRows(int from, std::string_view text,
+                             ProgressTable &table, double now) {
   RowHeader header{};
   while (takeValue(text, header)) {
     size_t bytes = header.channels * sizeof(uint64_t);
     // Only rank 0 speaks of others, and nobody of this rank.
-    bool isKnown = header.rank >= 0 && header.rank < table.ranks() &&
-                   header.rank != rank && (from == 0 || header.rank == from);
-    if (bytes > text.size() || !isKnown)
+    if (bytes > text.size() || header.rank < 0 ||
+        header.rank >= table.ranks() || header.rank == rank ||
+        (from != 0 && header.rank != from))
       return;
     counters.resize(header.channels);
     std::memcpy(counters.data(), text.data(), bytes);

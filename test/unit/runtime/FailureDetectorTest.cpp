@@ -30,7 +30,7 @@ protected:
   }
   static uint64_t after(uint32_t number, unsigned run = 1,
                         unsigned program = 0) {
-    return counterAfter(in(number, run, program));
+    return ProgressCounter::after(in(number, run, program));
   }
 
   /// Four ranks, 2 x 2; channel 0 is of rows ({0, 1}, {2, 3}), channel 1 of
@@ -44,7 +44,7 @@ protected:
   /// What is decided, in short: "silent 1", "lost 1, 2 by another", "problem 1
   /// to the coordinator"; with the waits, "stuck 0: 0 in 1, late 2" and, where
   /// the cause is another, "stuck 1: 1 in 1, by 3 in 0, late 2".
-  static std::string text(const FailureVerdict &verdict, bool hasWaits = true) {
+  static std::string text(const Failure &failure, bool hasWaits = true) {
     static const char *const kinds[] = {"none", "silent",  "stuck",
                                         "lost", "problem", "stage"};
     static const char *const missing[] = {"none", "silent", "late", "gone"};
@@ -60,15 +60,15 @@ protected:
       return std::to_string(wait.rank) + " in " + std::to_string(wait.channel);
     };
     std::string said =
-        kinds[verdict.kind] + join(verdict.ranks) + speakers[verdict.speaker];
-    if (!hasWaits || verdict.wait.rank < 0)
+        kinds[failure.kind] + join(failure.ranks) + speakers[failure.speaker];
+    if (!hasWaits || failure.wait.rank < 0)
       return said;
-    said += ": " + at(verdict.wait);
-    if (verdict.cause.rank != verdict.wait.rank ||
-        verdict.cause.channel != verdict.wait.channel)
-      said += ", by " + at(verdict.cause);
-    return said + ", " + missing[verdict.missing.kind] +
-           join(verdict.missing.ranks);
+    said += ": " + at(failure.wait);
+    if (failure.cause.rank != failure.wait.rank ||
+        failure.cause.channel != failure.wait.channel)
+      said += ", by " + at(failure.cause);
+    return said + ", " + missing[failure.missing.kind] +
+           join(failure.missing.ranks);
   }
 
   std::string decide(int rank = 0) {
@@ -291,7 +291,7 @@ TEST_F(FailureDetection, TheGraceOfALossIsALimit) {
 }
 
 TEST_F(FailureDetection, AProblemHasAGrace) {
-  table.state(2, "the network is gone", now);
+  table.stateProblem(2, "the network is gone", now);
   EXPECT_EQ(decide(), "none");
   pass(1);
   EXPECT_EQ(decide(), "none");
@@ -302,7 +302,7 @@ TEST_F(FailureDetection, AProblemHasAGrace) {
 // Two heartbeats, or half a second where these are short.
 TEST_F(FailureDetection, AGraceIsNotShorterThanHalfASecond) {
   limits.period = 0.0625;
-  table.state(2, "the network is gone", now);
+  table.stateProblem(2, "the network is gone", now);
   pass(0.4375);
   EXPECT_EQ(decide(), "none");
   pass(0.0625);
@@ -311,7 +311,7 @@ TEST_F(FailureDetection, AGraceIsNotShorterThanHalfASecond) {
 
 // Whoever is first: what others say of an end is its effect.
 TEST_F(FailureDetection, AnEndComesBeforeWhatItCauses) {
-  table.state(1, "lost the connection", now);
+  table.stateProblem(1, "lost the connection", now);
   pass(1);
   lose(2);
   pass(1);
@@ -321,10 +321,10 @@ TEST_F(FailureDetection, AnEndComesBeforeWhatItCauses) {
 }
 
 TEST_F(FailureDetection, TheFirstProblemCounts) {
-  table.state(3, "first", now);
+  table.stateProblem(3, "first", now);
   pass(1);
-  table.state(1, "second", now);
-  table.state(3, "third", now);
+  table.stateProblem(1, "second", now);
+  table.stateProblem(3, "third", now);
   pass(2);
   EXPECT_EQ(decide(), "problem 3");
   EXPECT_EQ(table.row(3).problem, "first");
@@ -332,7 +332,7 @@ TEST_F(FailureDetection, TheFirstProblemCounts) {
 
 // The coordinator is told; if it says nothing, the rank does.
 TEST_F(FailureDetection, TheCoordinatorIsToldOfAProblem) {
-  table.state(2, "the network is gone", now);
+  table.stateProblem(2, "the network is gone", now);
   pass(1);
   EXPECT_EQ(decide(2), "none");
   pass(1);
@@ -348,7 +348,7 @@ TEST_F(FailureDetection, TheCoordinatorIsToldOfAProblem) {
 TEST_F(FailureDetection, AProblemAfterTheCoordinatorHasLeft) {
   for (int rank = 0; rank < 2; ++rank)
     table.row(rank).state = RankState::Left;
-  table.state(2, "the network is gone", now);
+  table.stateProblem(2, "the network is gone", now);
   pass(2);
   EXPECT_EQ(decide(2), "problem 2");
 }
@@ -395,10 +395,20 @@ TEST_F(FailureDetection, ASilentRankWaitsForNobody) {
   EXPECT_EQ(decide(), "none");
 }
 
+// It is silent after two heartbeats.
+TEST_F(FailureDetection, WhatARankSaidLastGrowsOld) {
+  set(1, {{in(1), now - 60}, {}});
+  stop(1);
+  pass(1);
+  EXPECT_EQ(decide(), "stuck 1: 1 in 0, late 0");
+  pass(1);
+  EXPECT_EQ(decide(), "none");
+}
+
 // A wait of one heartbeat is older than what the others have said last.
 TEST_F(FailureDetection, AWaitCountsAfterTwoHeartbeats) {
   set(0, {{in(1), now}, {}});
-  table.state(3, "the network is gone", now - 1);
+  table.stateProblem(3, "the network is gone", now - 1);
   pass(1);
   EXPECT_EQ(decide(), "problem 3");
   pass(1);
@@ -425,6 +435,19 @@ TEST_F(FailureDetection, ACircleHasNoCause) {
   set(2, {{in(3), now - 7}, {}});
   pass(52);
   EXPECT_EQ(decide(), "stuck 0: 0 in 0, late 1");
+}
+
+// Nor has who waits for one of them.
+TEST_F(FailureDetection, ACircleIsNoCause) {
+  table.ranksOf = [](int rank, size_t) {
+    return std::vector<int>{rank, (rank + 1) % 3};
+  };
+  set(0, {{in(1), now - 8}, {}});
+  set(1, {{}, {in(2), now - 7}});
+  set(2, {{in(3), now - 6}, {}});
+  set(3, {{}, {in(4), now - 9}}); // for rank 1
+  pass(52);
+  EXPECT_EQ(decide(), "stuck 3: 3 in 1, late 1");
 }
 
 // A rank that has left a collective alone waits for the others in the next.
@@ -526,14 +549,15 @@ TEST(ProgressCounter, KeepsItsFields) {
     EXPECT_EQ(other.number, one.number);
     EXPECT_EQ(other.index, one.index);
     EXPECT_EQ(other.isInside, one.isInside);
-    EXPECT_FALSE(ProgressCounter::decode(counterAfter(one.encode())).isInside);
+    EXPECT_FALSE(
+        ProgressCounter::decode(ProgressCounter::after(one.encode())).isInside);
   }
 }
 
 TEST(ProgressCounter, CountsWhereCallsAreIssued) {
   ProgressCount count;
   auto next = [&](int index) {
-    return ProgressCounter::decode(count.enterNext(index));
+    return ProgressCounter::decode(count.next(index));
   };
   count.beginProgram(0);
   uint8_t run = next(7).run;

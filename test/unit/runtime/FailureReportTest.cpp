@@ -60,8 +60,8 @@ TEST_F(FailureText, NamesACollective) {
 TEST_F(FailureText, WhatARankIsInComesBeforeWhatItHasEnded) {
   auto say = [&] { return describeRank(table.row(0), artifact); };
   EXPECT_EQ(say(), "none so far");
-  set(0, Stream::Gather, counterAfter(in(1, 0)), 0);
-  set(0, Stream::Reduce, counterAfter(in(2, 1)), 0);
+  set(0, Stream::Gather, ProgressCounter::after(in(1, 0)), 0);
+  set(0, Stream::Reduce, ProgressCounter::after(in(2, 1)), 0);
   EXPECT_EQ(say(), "ended all_gather \"fwd layers.3\" (number 1 of 'train'), "
                    "reduce_scatter \"bwd layers.3\" (number 2 of 'train')");
   set(0, Stream::Reduce, in(2, 1), 0);
@@ -72,7 +72,7 @@ TEST_F(FailureText, WhatARankIsInComesBeforeWhatItHasEnded) {
 
 TEST_F(FailureText, OfASilentRank) {
   table.row(2).heard = now - 31;
-  set(2, Stream::Gather, counterAfter(in(5, 0)), now - 31);
+  set(2, Stream::Gather, ProgressCounter::after(in(5, 0)), now - 31);
   for (int rank = 0; rank < 2; ++rank)
     set(rank, Stream::Reduce, in(6, 1), now - 30 + rank);
   std::string silence = "no sign of life from rank 2 (process 4713 on n08) for "
@@ -144,12 +144,12 @@ TEST_F(FailureText, OfALoss) {
 
 TEST_F(FailureText, OfAProblem) {
   table.row(1).stage = {"the making of communicators", 5, now - 8};
-  FailureVerdict verdict{FailureVerdict::StageStuck, {1}};
-  EXPECT_EQ(describeFailure(verdict, {table, limits, nullptr, false}),
+  Failure failure{Failure::StageStuck, {1}};
+  EXPECT_EQ(describeFailure(failure, {table, limits, nullptr, false}),
             "the making of communicators has not ended within 5 s "
             "(FSDP_TIMEOUT sets the limit)");
   table.row(1).stage = {};
-  table.state(1, "the network is gone", now - 2);
+  table.stateProblem(1, "the network is gone", now - 2);
   set(0, Stream::Gather, in(5, 0), now - 9);
   EXPECT_EQ(say(true),
             "the network is gone; rank 0 waits in all_gather \"fwd "

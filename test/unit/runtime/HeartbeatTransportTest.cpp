@@ -266,11 +266,3 @@ TEST_F(Transports, PagesCarryProblemsAndLeaving) {
   EXPECT_EQ(ranks[0].table.row(2).state, RankState::Left);
   EXPECT_EQ(ranks[1].table.row(2).state, RankState::Left);
 }
-
-TEST_F(Transports, OneRankSpeaksForTheJob) {
-  startShared();
-  EXPECT_TRUE(ranks[1].transport->claim());
-  EXPECT_FALSE(ranks[0].transport->claim());
-  EXPECT_FALSE(ranks[2].transport->claim());
-  EXPECT_TRUE(ranks[1].transport->claim());
-}

@@ -453,7 +453,8 @@ TEST_F(MonitorOf, AStageHasALimit) {
 }
 
 TEST_F(MonitorOf, TheContextIsAsked) {
-  start({probed(kInside, "", 0.5), probed(counterAfter(kInside) - 2, "", 0.5)});
+  start({probed(kInside, "", 0.5),
+         probed(ProgressCounter::after(kInside) - 2, "", 0.5)});
   EXPECT_EQ(end(0), kLostJobStatus);
   EXPECT_EQ(end(1), kLostJobStatus);
   std::string in = std::string("in ") + kCollective;

@@ -2,6 +2,7 @@
 #include "runtime/rendezvous/Meeting.h"
 #include "TemporaryFolder.h"
 #include "runtime/rendezvous/HostList.h"
+#include <algorithm>
 #include <arpa/inet.h>
 #include <future>
 #include <netinet/in.h>
@@ -326,6 +327,31 @@ TEST_F(Meeting, ASilentAddressLeavesTimeForTheNext) {
   });
   Lines lines = acceptRanks(listener, kJob, 2, 60);
   expectConnected(other.get(), lines, 1);
+}
+
+// Ranks that MPI has told where rank 0 listens, for heartbeats alone.
+TEST_F(Meeting, RanksFollowAnInvitation) {
+  Listener listener = listenAt(kHere, 0);
+  // Nobody listens at the first of the addresses.
+  Invitation invitation{kJob, listener.port, 2, {"127.0.0.2", "127.0.0.1"}};
+  int talkative = stranger(listener.port, std::string(200, '?'));
+  auto other = std::async(std::launch::async, [&] {
+    return connectInvited(invitation, Listener(), 1, 2, 60);
+  });
+  std::vector<int> first = connectInvited(invitation, listener, 0, 2, 60);
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0], -1);
+  expectConnected(other.get().at(0), first[1]);
+  close(talkative);
+}
+
+TEST_F(Meeting, AnInvitationHasAllAddresses) {
+  Listener listener = listenAt("", 0);
+  Invitation one = inviteRanks(listener), other = inviteRanks(listener);
+  EXPECT_NE(one.job, other.job);
+  EXPECT_EQ(one.port, listener.port);
+  std::vector<std::string> all(one.address, one.address + one.count);
+  EXPECT_NE(std::find(all.begin(), all.end(), "127.0.0.1"), all.end());
 }
 
 // Hours otherwise.
