@@ -263,11 +263,15 @@ MissingRanks Waits::missingIn(const RankWait &wait) const {
     return {};
   std::vector<int> silent, late, gone;
   for (int rank : table.ranksOf(wait.rank, wait.channel)) {
-    uint64_t counter = table.row(rank).channels[wait.channel].counter;
-    if (isOld(table.row(rank)))
-      silent.push_back(rank);
-    else if (counter != wait.progress.counter)
+    const RankRow &row = table.row(rank);
+    uint64_t counter = row.channels[wait.channel].counter;
+    if (isOld(row)) {
+      // Of others than the coordinator, whom it told of, nothing is known.
+      if (row.state != RankState::NotBegun)
+        silent.push_back(rank);
+    } else if (counter != wait.progress.counter) {
       (hasLeft(counter, wait.progress.counter) ? gone : late).push_back(rank);
+    }
   }
   if (!silent.empty())
     return {MissingRanks::Silent, silent};

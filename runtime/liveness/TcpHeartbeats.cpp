@@ -278,14 +278,15 @@ void TcpHeartbeats::takeRows(int from, std::string_view text,
   RowHeader header{};
   while (takeValue(text, header)) {
     size_t bytes = header.channels * sizeof(uint64_t);
-    // Only rank 0 speaks of others, and nobody of this rank.
+    // Only rank 0 speaks of others.
     if (bytes > text.size() || header.rank < 0 ||
-        header.rank >= table.ranks() || header.rank == rank ||
-        (from != 0 && header.rank != from))
+        header.rank >= table.ranks() || (from != 0 && header.rank != from))
       return;
     counters.resize(header.channels);
     std::memcpy(counters.data(), text.data(), bytes);
     text.remove_prefix(bytes);
+    if (header.rank == rank) // which knows better
+      continue;
     table.row(header.rank).heard = now;
     table.take(header.rank, header.launches, counters.data(), header.channels,
                now);

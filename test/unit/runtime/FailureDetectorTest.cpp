@@ -228,6 +228,18 @@ TEST_F(FailureDetection, ABackupThatIsNotSeenCanSpeak) {
   EXPECT_EQ(decide(2), "silent 0 by another");
 }
 
+// Nor is a rank silent of which the coordinator alone could tell it.
+TEST_F(FailureDetection, TheBackupWaitsForTheCoordinatorAlone) {
+  table.ranksOf = [](int, size_t) { return std::vector<int>{0, 1, 2, 3}; };
+  for (int rank : {0, 1})
+    set(rank, {{in(1), now}, {}});
+  for (int rank : {2, 3})
+    table.row(rank).state = RankState::NotBegun;
+  stop(0);
+  pass(31);
+  EXPECT_EQ(decide(1), "silent 0: 1 in 0, silent 0");
+}
+
 TEST_F(FailureDetection, WhoeverIsToSpeakHasItsTime) {
   stop(0);
   pass(30 + kSpeechSeconds);

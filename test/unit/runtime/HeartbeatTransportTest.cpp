@@ -124,15 +124,22 @@ TEST_F(Transports, SocketsTellTheBackupOfAll) {
   startTcp();
   sendAll();
   receiveAll(2);
-  ranks[0].table.backup = 2;
-  sendAll();
-  receiveAll(3);
-  EXPECT_EQ(ranks[1].table.backup, 2);
-  EXPECT_EQ(ranks[1].table.row(2).heard, kNever);
-  EXPECT_EQ(ranks[2].table.backup, 2);
-  EXPECT_EQ(ranks[2].countersOf(1), (Counters{10, 11}));
-  EXPECT_EQ(ranks[2].table.row(1).heard, 3);
-  EXPECT_EQ(ranks[2].countersOf(2), (Counters{20, 21})); // its own
+  for (int backup : {1, 2}) {
+    double now = 2 + backup;
+    int third = 3 - backup;
+    ranks[0].table.backup = backup;
+    ranks[backup].table.row(third).heard = kNever;
+    double before = ranks[third].table.row(backup).heard;
+    sendAll();
+    receiveAll(now);
+    EXPECT_EQ(ranks[1].table.backup, backup);
+    EXPECT_EQ(ranks[2].table.backup, backup);
+    EXPECT_EQ(ranks[third].table.row(backup).heard, before);
+    EXPECT_EQ(ranks[backup].table.row(third).heard, now);
+    for (int r = 0; r < kRanks; ++r) // its own too
+      EXPECT_EQ(ranks[backup].countersOf(r),
+                (Counters{uint64_t(10 * r), uint64_t(10 * r + 1)}));
+  }
 }
 
 TEST_F(Transports, SocketsCarryProblemsAndEnds) {
