@@ -1,12 +1,12 @@
 //===- Channel.cpp - Collectives of one stream and group ------------------===//
 #include "Channel.h"
+#include "HostProgress.h"
 #include "Transport.h"
+#include "fsdp/Rendezvous/Environment.h"
 #include "fsdp/Support/Text.h"
 #include "runtime/core/Job.h"
 #include "runtime/core/Timeline.h"
 #include "runtime/kernels/Kernels.h"
-#include "runtime/liveness/Heartbeat.h"
-#include "runtime/liveness/LastCollectives.h"
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ Channel::Channel(const ChannelSetting &setting, const GroupDesc &group,
     : ranks(groupRanks(group, setting.meshAxes, joinWorld().rank)),
       tree(rankTree(group, setting.meshAxes)), index(index), stream(stream),
       timeout(setting.timeoutSeconds), progress(setting.progress),
-      heartbeat(setting.heartbeat),
+      monitor(setting.monitor),
       pieces(ranks.size() * size_t(setting.maxItems)) {
   int rank = joinWorld().rank;
   me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
@@ -44,23 +44,27 @@ Channel::Channel(const ChannelSetting &setting, const GroupDesc &group,
 Channel::~Channel() = default;
 
 void Channel::endLate() const {
-  heartbeat.endJob(progress.nameOf(current) + " on stream " +
-                   streamName(stream) +
-                   format(" has not ended within %g s (FSDP_TIMEOUT sets the "
-                          "limit): another rank is dead, stuck or runs another "
-                          "program",
-                          timeout));
+  std::string problem =
+      nameOf(current, *progress.channels.artifact) + " on stream " +
+      streamName(stream) +
+      format(
+          " has not ended within %g s (FSDP_TIMEOUT sets the limit): another "
+          "rank is dead, stuck or runs another program",
+          timeout);
+  if (monitor)
+    monitor->fail(problem);
+  abortWorld(problem, kLostJobStatus);
 }
 
-void Channel::run(const CollectiveDesc &desc, uint64_t word, const Ptr *in,
+void Channel::run(const CollectiveDesc &desc, uint64_t counter, const Ptr *in,
                   const Ptr *out, const Ptr *workspace) {
   // A rank that is alone in its group waits for nobody.
   if (!transport)
     return dispatch(desc, in, out, workspace);
-  current = word;
-  progress.enter(size_t(index), word);
+  current = counter;
+  progress.enter(size_t(index), counter);
   dispatch(desc, in, out, workspace);
-  progress.leave(size_t(index), word);
+  progress.leave(size_t(index), counter);
 }
 
 void Channel::dispatch(const CollectiveDesc &desc, const Ptr *in,

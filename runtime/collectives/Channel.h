@@ -17,8 +17,8 @@
 
 namespace fsdp::rt {
 
-class Heartbeat;
-class LastCollectives;
+class HostProgress;
+class LivenessMonitor;
 /// Moves bytes between the ranks of a group, in one total order.
 class Transport;
 
@@ -29,8 +29,9 @@ struct ChannelSetting {
   double timeoutSeconds;
   /// The largest number of tensors in a bucket.
   int maxItems;
-  LastCollectives &progress;
-  Heartbeat &heartbeat;
+  HostProgress &progress;
+  /// Null without a heartbeat.
+  LivenessMonitor *monitor;
 };
 
 /// A communicator of one group of ranks for one stream.
@@ -44,9 +45,9 @@ public:
   ~Channel();
 
   int size() const { return int(ranks.size()); }
-  /// Executes one bucket and returns when its buffers may be reused. `word` is
-  /// the collective's of LastCollectives.
-  void run(const CollectiveDesc &desc, uint64_t word, const Ptr *in,
+  /// Executes one bucket and returns when its buffers may be reused. `counter`
+  /// is HostProgress::next's.
+  void run(const CollectiveDesc &desc, uint64_t counter, const Ptr *in,
            const Ptr *out, const Ptr *workspace);
 
 private:
@@ -71,9 +72,9 @@ private:
   const int index;
   const Stream stream;
   const double timeout; // seconds
-  LastCollectives &progress;
-  Heartbeat &heartbeat;
-  uint64_t current = 0; // the word of the last collective
+  HostProgress &progress;
+  LivenessMonitor *const monitor;
+  uint64_t current = 0; // the counter of the last collective
   std::unique_ptr<Transport> transport;
   std::vector<const void *> pieces; // of one bucket, by item and position
 };

@@ -64,10 +64,10 @@ void StreamWorker::endIssue() {
 }
 
 void StreamWorker::collective(Channel &channel, const CollectiveDesc &desc,
-                              uint64_t word, Ptrs in, Ptrs out,
+                              uint64_t counter, Ptrs in, Ptrs out,
                               Ptrs workspace) {
   Command &c = beginIssue(Kind::Collective);
-  c.number = word;
+  c.number = counter;
   c.channel = &channel;
   c.desc = &desc;
   Ptr *at = std::copy(in.begin(), in.end(), c.pointers.data());

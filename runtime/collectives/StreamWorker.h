@@ -40,9 +40,9 @@ public:
                int maxPointers);
   ~StreamWorker();
 
-  /// `word` as of Channel::run.
-  void collective(Channel &channel, const CollectiveDesc &desc, uint64_t word,
-                  Ptrs in, Ptrs out, Ptrs workspace);
+  /// `counter` as of Channel::run.
+  void collective(Channel &channel, const CollectiveDesc &desc,
+                  uint64_t counter, Ptrs in, Ptrs out, Ptrs workspace);
   void copy(Ptr from, Ptr to, int64_t bytes);
   void record(int event, uint64_t number);
   void wait(int event, uint64_t number);
@@ -54,7 +54,7 @@ private:
   struct Command {
     Kind kind;
     int event = 0;
-    uint64_t number = 0; // of a record; the word of a collective
+    uint64_t number = 0; // of a record; the counter of a collective
     Channel *channel = nullptr;
     const CollectiveDesc *desc = nullptr;
     int64_t bytes = 0;

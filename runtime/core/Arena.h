@@ -32,12 +32,12 @@ public:
     return p ? p + mapped - kControlBytes : nullptr;
   }
   static constexpr uint64_t kControlBytes = 1 << 16;
-  /// What lies there: a cache line per channel (SharedTransport), a word per
-  /// channel (LastCollectives), and the rank's heartbeat in the last line.
+  /// What lies there: a cache line per channel (SharedTransport), a progress
+  /// counter per channel (HostProgress), and the rank's row (SharedHeartbeats).
   static constexpr uint64_t kMaxChannels = 896;
   static constexpr uint64_t kProgressAt = kMaxChannels * 64;
-  static constexpr uint64_t kPulseAt = kControlBytes - 64;
-  static_assert(kProgressAt + kMaxChannels * 8 <= kPulseAt);
+  static constexpr uint64_t kHeartbeatAt = kProgressAt + kMaxChannels * 8;
+  static_assert(kHeartbeatAt < kControlBytes);
 
 private:
   bool createShared(const World &world);

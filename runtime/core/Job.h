@@ -12,6 +12,8 @@ bool usesMPI();
 bool everyone(bool mine);
 /// `all` gets the bytes of each rank in order.
 void allGather(const void *mine, int64_t bytes, void *all);
+/// As abortWorld, with a message of rank `rank`; -1: of this one.
+[[noreturn]] void abortFor(int rank, const std::string &message, int exitCode);
 /// Entry r is true if rank r runs on this machine.
 std::vector<char> ranksOfThisNode();
 

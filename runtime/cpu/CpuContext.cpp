@@ -2,8 +2,8 @@
 #include "CpuContext.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Explain.h"
-#include "runtime/collectives/MPIPulse.h"
 #include "runtime/core/Job.h"
+#include "runtime/rendezvous/Rendezvous.h"
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +28,8 @@ static std::string check(const fsdp_artifact &a, const ContextOptions &options,
     return "the artifact was compiled for version " + std::to_string(a.abi) +
            " of the runtime's interface, this is version " +
            std::to_string(FSDP_ARTIFACT_ABI);
+  if (std::string error = checkProgressCounters(a); !error.empty())
+    return error;
   if (options.threads < 1)
     return "threads must be at least 1";
   int64_t size = 1;
@@ -46,6 +48,68 @@ static std::string check(const fsdp_artifact &a, const ContextOptions &options,
   return {};
 }
 
+/// Heartbeats go through the control pages of the arenas where all ranks have
+/// mapped them, and through sockets elsewhere. Collective.
+static std::unique_ptr<HeartbeatTransport> connectHeartbeats(const Arena &arena,
+                                                             const World &world,
+                                                             bool areShared,
+                                                             size_t channels) {
+  if (areShared) {
+    std::vector<std::byte *> pages;
+    for (int r = 0; r < world.size; ++r)
+      pages.push_back(arena.control(r));
+    auto heartbeats = makeSharedHeartbeats(pages, world.rank, channels);
+    barrier(); // every rank shows at its first look that it has begun
+    return heartbeats;
+  }
+  Listener listener;
+  Invitation invitation{};
+  if (world.rank == 0) {
+    listener = listenAt("", 0);
+    invitation = inviteRanks(listener);
+  }
+  broadcast(&invitation, sizeof invitation);
+  return makeTcpHeartbeats(world.rank, world.size,
+                           connectInvited(invitation, listener, world.rank,
+                                          world.size, joinTimeout()),
+                           channels);
+}
+
+/// Collective.
+static void createMonitor(CpuContext &c, const ContextOptions &options,
+                          double heartbeat, double timeout) {
+  const fsdp_artifact &a = *c.artifact;
+  World world = c.world;
+  ContextChannels channels;
+  channels.artifact = &a;
+  channels.count = size_t(kStreams) * size_t(a.groups);
+  channels.ranksOf = [&a, axes = options.meshAxes](int rank, size_t channel) {
+    return groupRanks(a.group[channel % size_t(a.groups)], axes, rank);
+  };
+  bool fit = channels.count <= Arena::kMaxChannels;
+  for (int r = 0; r < world.size; ++r)
+    fit &= c.arena.control(r) != nullptr;
+  bool areShared = job::everyone(fit);
+  c.progress = std::make_unique<HostProgress>(
+      channels,
+      areShared ? c.arena.control(world.rank) + Arena::kProgressAt : nullptr);
+  if (world.size == 1 || heartbeat == 0)
+    return;
+  LivenessLimits limits = livenessLimits(heartbeat, timeout);
+  limits.lossGrace = kSpeechSeconds;
+  try {
+    c.monitor = std::make_unique<LivenessMonitor>(
+        world.rank, world.size, limits,
+        connectHeartbeats(c.arena, world, areShared, channels.count),
+        c.progress.get(), [](int about, const std::string &message) {
+          job::abortFor(about, message, kLostJobStatus);
+        });
+  } catch (const std::exception &error) {
+    abortWorld(std::string("heartbeats: ") + error.what() +
+               "; FSDP_HEARTBEAT=0 trains without");
+  }
+}
+
 static void createChannels(CpuContext &c, const ContextOptions &options,
                            double timeout) {
   const fsdp_artifact &a = *c.artifact;
@@ -59,7 +123,7 @@ static void createChannels(CpuContext &c, const ContextOptions &options,
     c.places.push_back(
         coordinateOf(a.group[g], options.meshAxes, c.world.rank));
   ChannelSetting setting{c.arena,  options.meshAxes, timeout,
-                         maxItems, *c.progress,      *c.heartbeat};
+                         maxItems, *c.progress,      c.monitor.get()};
   for (int s = 0; s < kStreams; ++s)
     for (int32_t g = 0; g < a.groups; ++g)
       c.channels.push_back(
@@ -119,10 +183,7 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   std::string file = tracePath(options.tracePrefix, world.rank);
   if (options.isTraced && !file.empty())
     c->timeline.enable(file, world.rank, options.callNames);
-  c->progress = std::make_unique<LastCollectives>(
-      artifact, c->arena, world, size_t(kStreams) * size_t(artifact.groups));
-  c->heartbeat = std::make_unique<Heartbeat>(c->arena, world, heartbeat,
-                                             *c->progress, createMPIPulse);
+  createMonitor(*c, options, heartbeat, timeout);
   createChannels(*c, options, timeout);
   return context;
 }
@@ -265,13 +326,13 @@ void fsdp::rt::collective(Context &context, Stream stream, int index, Ptrs in,
   ObservedCall call(c);
   const CollectiveDesc &desc = c.artifact->collective[index];
   Channel &channel = c.channel(stream, desc.group);
-  uint64_t word = c.progress->next(index);
+  uint64_t counter = c.progress->next(index);
   if (StreamWorker *worker = c.worker(stream)) {
-    worker->collective(channel, desc, word, in, out, workspace);
+    worker->collective(channel, desc, counter, in, out, workspace);
     return;
   }
   Timeline::Span span(c.timeline, stream, desc.serves, desc.items);
-  channel.run(desc, word, in.begin(), out.begin(), workspace.begin());
+  channel.run(desc, counter, in.begin(), out.begin(), workspace.begin());
 }
 
 void fsdp::rt::copy(Context &context, Stream stream, Ptr from, Ptr to,

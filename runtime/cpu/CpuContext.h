@@ -5,14 +5,13 @@
 #include "fsdp/Artifact/Mesh.h"
 #include "fsdp/Core/Context.h"
 #include "runtime/collectives/Channel.h"
+#include "runtime/collectives/HostProgress.h"
 #include "runtime/collectives/StreamWorker.h"
 #include "runtime/core/Arena.h"
 #include "runtime/core/DataErrors.h"
 #include "runtime/core/ObservedCall.h"
 #include "runtime/core/RunPrograms.h"
 #include "runtime/core/Timeline.h"
-#include "runtime/liveness/Heartbeat.h"
-#include "runtime/liveness/LastCollectives.h"
 #include "runtime/onednn/BlockedAttention.h"
 #include "runtime/onednn/Gemm.h"
 #include <atomic>
@@ -34,9 +33,10 @@ public:
 
   /// This rank's place in every group.
   std::vector<Coordinate> places;
-  /// A channel that does not come to an end needs both, up to its own end.
-  std::unique_ptr<LastCollectives> progress;
-  std::unique_ptr<Heartbeat> heartbeat;
+  /// A channel that does not come to an end needs both, up to its own end. The
+  /// second is null without a heartbeat.
+  std::unique_ptr<HostProgress> progress;
+  std::unique_ptr<LivenessMonitor> monitor;
   /// Channels by (stream, group): a communicator carries one total order. Null
   /// for a group without a collective.
   std::vector<std::unique_ptr<Channel>> channels;

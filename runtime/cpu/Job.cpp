@@ -161,11 +161,15 @@ void fsdp::rt::leaveWorld() {
 }
 
 void fsdp::rt::abortWorld(const std::string &problem, int exitCode) {
+  job::abortFor(state().world.rank, problem, exitCode);
+}
+
+void job::abortFor(int rank, const std::string &problem, int exitCode) {
   std::string message = printable(problem);
   std::fflush(stdout);
   if (state().world.size > 1)
-    std::fprintf(stderr, "fsdp: rank %d: %s\n", state().world.rank,
-                 message.c_str());
+    std::fprintf(stderr, "fsdp: rank %d: %s\n",
+                 rank < 0 ? state().world.rank : rank, message.c_str());
   else
     std::fprintf(stderr, "fsdp: %s\n", message.c_str());
   std::fflush(stderr);

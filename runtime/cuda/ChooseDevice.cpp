@@ -1,7 +1,7 @@
 //===- ChooseDevice.cpp - The GPU of a rank -------------------------------===//
 #include "ChooseDevice.h"
 #include "CudaContext.h"
-#include "JobHealth.h"
+#include "JobMonitor.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Rendezvous/Environment.h"
 #include "fsdp/Target/Target.h"

@@ -1,7 +1,7 @@
 //===- CudaContext.cpp - Making a CUDA context and running its programs ---===//
 #include "CudaContext.h"
 #include "ChooseDevice.h"
-#include "JobHealth.h"
+#include "JobMonitor.h"
 #include "MatmulChoice.h"
 #include "ReferenceAttention.h"
 #include "Steps.h"
@@ -46,8 +46,8 @@ void rt::check(ncclResult_t status, const char *what) {
     return;
   std::string problem =
       std::string(what) + ": " + statusText(status) + adviceOfCapture();
-  if (Health *health = jobHealth())
-    health->fail(problem);
+  if (LivenessMonitor *monitor = jobMonitor())
+    monitor->fail(problem);
   abortWorld(problem);
 }
 
@@ -63,6 +63,8 @@ static void checkArtifact(const fsdp_artifact &a, const ContextOptions &options,
                 std::to_string(a.abi) +
                 " of the runtime's interface, this is version " +
                 std::to_string(FSDP_ARTIFACT_ABI));
+  if (std::string error = checkProgressCounters(a); !error.empty())
+    throw Error(error);
   int64_t size = 1;
   for (int64_t axis : options.meshAxes)
     size *= axis;
@@ -128,15 +130,12 @@ static void createLibraries(CudaContext &c) {
 }
 
 /// A program decides nothing, so one run of it that issues no work knows all
-/// its collectives.
-static Survey surveyPrograms(CudaContext &c) {
-  Survey survey;
-  survey.channels.resize(size_t(kStreams) * size_t(c.artifact->groups));
+/// its channels.
+static ChannelSurvey surveyPrograms(CudaContext &c) {
+  ChannelSurvey survey(size_t(kStreams) * size_t(c.artifact->groups));
   c.survey = &survey;
-  for (int32_t i = 0; i < c.artifact->programs; ++i) {
-    survey.collectives.emplace_back();
+  for (int32_t i = 0; i < c.artifact->programs; ++i)
     c.artifact->program[i].run(c);
-  }
   c.survey = nullptr;
   return survey;
 }
@@ -164,10 +163,10 @@ static void shareRegistration(CudaContext &c) {
 
 /// NCCL connects the ranks.
 static void connectChannels(CudaContext &c, const ContextOptions &options,
-                            const std::vector<bool> &isUsed) {
+                            const ChannelSurvey &isUsed) {
   const fsdp_artifact &a = *c.artifact;
-  LimitedStage stage(jobHealth(), "the making of NCCL's communicators",
-                     timeoutOf(options));
+  StageLimit stage(jobMonitor(), "the making of NCCL's communicators",
+                   timeoutOf(options));
   ncclUniqueId id{};
   if (c.world.rank == 0)
     require(ncclGetUniqueId(&id), "NCCL");
@@ -188,8 +187,7 @@ static void createChannels(CudaContext &c, const ContextOptions &options) {
   for (int32_t g = 0; g < a.groups; ++g)
     c.places.push_back(
         coordinateOf(a.group[g], options.meshAxes, c.world.rank));
-  auto [isUsed, collectives] = surveyPrograms(c);
-  c.collectives = std::move(collectives);
+  ChannelSurvey isUsed = surveyPrograms(c);
   c.channels.resize(isUsed.size());
   if (std::find(isUsed.begin(), isUsed.end(), true) == isUsed.end())
     return;
@@ -211,7 +209,7 @@ template <typename Make> static void together(const World &world, Make make) {
   requireOnAll(world, problem);
 }
 
-/// All ranks write words of progress or none does: one without them would look
+/// All ranks write progress counters or none does: one without them would look
 /// as if it had come to no collective.
 static void createProgress(CudaContext &c) {
   Progress::WriteValue *write = nullptr;
@@ -232,11 +230,11 @@ static void createProgress(CudaContext &c) {
 
 /// A rank that is alone waits for nobody.
 static void createWatchdog(CudaContext &c, const ContextOptions &options) {
-  Health *health = jobHealth();
-  if (!health || !c.worldCommunicator)
+  LivenessMonitor *monitor = jobMonitor();
+  if (!monitor || !c.worldCommunicator)
     return;
   createProgress(c);
-  c.watchdog = std::make_unique<Watchdog>(c, *health, options.meshAxes,
+  c.watchdog = std::make_unique<Watchdog>(c, *monitor, options.meshAxes,
                                           timeoutOf(options));
 }
 
@@ -549,8 +547,7 @@ void rt::collective(Context &context, Stream stream, int index, Ptrs in,
   const CollectiveDesc &desc = c.artifact->collective[index];
   size_t channel = c.channelOf(stream, desc.group);
   if (c.survey) {
-    c.survey->channels[channel] = true;
-    c.survey->collectives.back().push_back(index);
+    (*c.survey)[channel] = true;
     return;
   }
   ObservedCall call(c);
@@ -560,7 +557,7 @@ void rt::collective(Context &context, Stream stream, int index, Ptrs in,
   if (c.watchdog)
     issuing = c.watchdog->issuing();
   if (c.progress)
-    c.progress->enter(channel, c.stream(stream));
+    c.progress->enter(channel, c.stream(stream), index);
   c.channels[channel]->run(c, stream, desc, in.begin(), out.begin(),
                            workspace.begin());
   if (c.progress)

@@ -229,15 +229,9 @@ private:
 // The context
 //===----------------------------------------------------------------------===//
 
-/// What a run of all programs that issues nothing finds out.
-struct Survey {
-  /// The pairs of a stream and a group that have a collective, as
-  /// CudaContext::channels.
-  std::vector<bool> channels;
-  /// By program: its collectives in the order of issue, as indices of the
-  /// artifact's table.
-  std::vector<std::vector<int>> collectives;
-};
+/// The pairs of a stream and a group that have a collective, as
+/// CudaContext::channels.
+using ChannelSurvey = std::vector<bool>;
 
 class Steps;
 class Watchdog;
@@ -274,17 +268,15 @@ public:
 
   std::unique_ptr<Steps> steps;
 
-  /// Null without a watchdog, or where a GPU cannot write words.
+  /// Null without a watchdog, or where a GPU cannot write counters.
   std::unique_ptr<Progress> progress;
   /// Null without a channel, or for a rank that is alone.
   std::unique_ptr<Watchdog> watchdog;
 
-  /// By program; see Survey.
-  std::vector<std::vector<int>> collectives;
   /// Null but while a program is observed.
   CallObserver *observer = nullptr;
-  /// Set while a program is asked for its collectives and issues nothing.
-  Survey *survey = nullptr;
+  /// Set while a program is asked for its channels and issues nothing.
+  ChannelSurvey *survey = nullptr;
 
   cudaStream_t stream(Stream s) const { return streams[int(s)]; }
   /// Position in `channels`.

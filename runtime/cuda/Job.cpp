@@ -2,10 +2,10 @@
 //
 // Every rank has a connection to rank 0 (Rendezvous.h). What goes over them is
 // small and outside the step path: NCCL's identifier, choices that all ranks
-// must share, results. Over a second one they see whether they live (Health.h).
+// must share, results. A second one carries heartbeats (LivenessMonitor.h).
 //
 //===----------------------------------------------------------------------===//
-#include "JobHealth.h"
+#include "JobMonitor.h"
 #include "fsdp/Core/Context.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
@@ -29,7 +29,7 @@ namespace {
 struct Job {
   World world;
   std::vector<int> sockets;
-  Health *health = nullptr; // ends with leaveWorld, and not by itself
+  LivenessMonitor *monitor = nullptr; // ends with leaveWorld, not by itself
   bool isJoined = false;
 };
 
@@ -40,13 +40,13 @@ static Job &theJob() {
   return job;
 }
 
-Health *rt::jobHealth() { return theJob().health; }
+LivenessMonitor *rt::jobMonitor() { return theJob().monitor; }
 
 /// That the rank has ended comes before what this one sees of it.
 [[noreturn]] static void lose(int rank) {
   std::string problem = "lost the connection to rank " + std::to_string(rank);
-  if (Health *health = jobHealth())
-    health->fail(problem);
+  if (LivenessMonitor *monitor = jobMonitor())
+    monitor->fail(problem);
   abortWorld(problem);
 }
 
@@ -75,9 +75,11 @@ World rt::joinWorld() {
       Lines lines = rendezvous(rendezvousEndpoint(*place), place->rank,
                                place->size, joinTimeout());
       job.sockets = lines.data;
-      job.health =
-          new Health(place->rank, place->size, lines.health,
-                     healthLimits(heartbeatLimit(), collectiveTimeout()));
+      job.monitor = new LivenessMonitor(
+          place->rank, place->size,
+          livenessLimits(heartbeatLimit(), collectiveTimeout()),
+          makeTcpHeartbeats(place->rank, place->size, lines.heartbeats,
+                            /*channels=*/0));
     }
   }
   job.isJoined = true;
@@ -85,7 +87,7 @@ World rt::joinWorld() {
 }
 
 void rt::leaveWorld() {
-  delete theJob().health;
+  delete theJob().monitor;
   for (int s : theJob().sockets)
     if (s >= 0)
       ::close(s);
@@ -93,16 +95,16 @@ void rt::leaveWorld() {
 }
 
 void rt::abortWorld(const std::string &message, int exitCode) {
-  Health *health = jobHealth();
-  if (health)
-    health->claimEnd();
+  LivenessMonitor *monitor = jobMonitor();
+  if (monitor)
+    monitor->claimEnd();
   std::fflush(stdout);
   World world = theJob().world;
   std::string who =
       world.size > 1 ? "rank " + std::to_string(world.rank) + ": " : "";
   std::fprintf(stderr, "fsdp: %s%s\n", who.c_str(), printable(message).c_str());
-  if (health)
-    health->tellEnd(exitCode);
+  if (monitor)
+    monitor->tellEnd(exitCode);
   removeFilesOnSignal();
   _exit(exitCode);
 }

@@ -38,32 +38,30 @@ Progress::WriteValue *Progress::findWrite() {
 Progress::Progress(size_t channels, WriteValue *writeValue)
     : writeValue(writeValue) {
   void *pinned = nullptr;
-  size_t bytes = channels * sizeof *words;
+  size_t bytes = channels * sizeof *counters;
   require(cudaMallocHost(&pinned, bytes), "memory for progress");
   std::memset(pinned, 0, bytes);
-  words = static_cast<uint64_t *>(pinned);
+  counters = static_cast<uint64_t *>(pinned);
 }
 
-Progress::~Progress() { cudaFreeHost(words); }
+Progress::~Progress() { cudaFreeHost(counters); }
 
 void Progress::beginProgram(int index) {
   countLaunch();
-  place = {uint16_t(place.run + 1), uint16_t(index), 0, false};
+  count.beginProgram(index);
 }
 
-void Progress::write(size_t channel, cudaStream_t stream) {
-  auto address = reinterpret_cast<uintptr_t>(words + channel);
-  check(cudaError_t(writeValue(stream, address, wordOf(place), /*flags=*/0)),
+void Progress::write(size_t channel, cudaStream_t stream, uint64_t counter) {
+  auto address = reinterpret_cast<uintptr_t>(counters + channel);
+  check(cudaError_t(writeValue(stream, address, counter, /*flags=*/0)),
         "progress of collectives");
 }
 
-void Progress::enter(size_t channel, cudaStream_t stream) {
-  place.isInside = true;
-  write(channel, stream);
+void Progress::enter(size_t channel, cudaStream_t stream, int index) {
+  inside = count.next(index);
+  write(channel, stream, inside);
 }
 
 void Progress::leave(size_t channel, cudaStream_t stream) {
-  place.isInside = false;
-  write(channel, stream);
-  ++place.number;
+  write(channel, stream, ProgressCounter::after(inside));
 }

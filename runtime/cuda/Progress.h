@@ -1,20 +1,20 @@
 //===- Progress.h - Which collective a GPU is in ----------------*- C++ -*-===//
 //
-// A stream writes a word of the host's memory in front of every collective and
-// another behind it, one place for each channel. The host reads them without a
-// call of CUDA, which could wait for what hangs. The writes are stream memory
-// operations: they need no place on a multiprocessor, as kernels do, and no
-// copy engine, lie on the stream of the collective, and are nodes of a graph
-// like any other. Events would say the same, but to ask for them is a call of
-// the driver, and after a replay they say less: a word says which collective of
-// which program it is.
+// A stream writes the channel's progress counter in the host's memory before
+// every collective and after it. The host reads them without a call of CUDA,
+// which could wait for what hangs. The writes are stream memory operations:
+// they need no place on a multiprocessor, as kernels do, and no copy engine,
+// are on the stream of the collective, and are nodes of a graph like any other.
+// Events would say the same, but to ask for them is a call of the driver, and
+// after a replay they say less: a counter says which collective of which
+// program it is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_CUDA_PROGRESS_H
 #define FSDP_RUNTIME_CUDA_PROGRESS_H
 
 #include "fsdp/Runtime/Types.h"
-#include "runtime/liveness/ProgressWord.h"
+#include "runtime/liveness/ProgressCounter.h"
 #include <atomic>
 #include <cuda_runtime_api.h>
 #include <vector>
@@ -40,22 +40,23 @@ public:
   void beginProgram(int index);
   /// Something is launched that has been issued before.
   void countLaunch() { ++launched; }
-  /// In front of the next collective and behind it.
-  void enter(size_t channel, cudaStream_t stream);
+  /// Before the next collective, `index` in the artifact's table, and after it.
+  void enter(size_t channel, cudaStream_t stream, int index);
   void leave(size_t channel, cudaStream_t stream);
 
-  uint64_t word(size_t channel) const {
-    return __atomic_load_n(words + channel, __ATOMIC_RELAXED);
+  uint64_t counter(size_t channel) const {
+    return __atomic_load_n(counters + channel, __ATOMIC_RELAXED);
   }
   /// Programs and steps launched so far. Any thread.
   uint64_t launches() const { return launched; }
 
 private:
-  void write(size_t channel, cudaStream_t stream);
+  void write(size_t channel, cudaStream_t stream, uint64_t counter);
 
   WriteValue *const writeValue;
-  uint64_t *words = nullptr; // pinned, by channel
-  ProgressPlace place{};
+  uint64_t *counters = nullptr; // pinned, by channel
+  ProgressCount count;
+  uint64_t inside = 0; // the counter of the collective at hand
   std::atomic<uint64_t> launched{0};
 };
 

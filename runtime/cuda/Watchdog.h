@@ -1,8 +1,7 @@
-//===- Watchdog.h - Collectives that do not end -----------------*- C++ -*-===//
+//===- Watchdog.h - What a context on a GPU tells the monitor ---*- C++ -*-===//
 //
-// What a context tells the thread that watches over the job (Health.h): in
-// which collective every channel is and for how long, and errors that NCCL has
-// found meanwhile. When the job is to end, it aborts the communicators, so that
+// In which collective every channel is, and errors that NCCL has found
+// meanwhile. When the job is to end, it aborts the communicators, so that
 // nobody waits for a stream that does not come to an end.
 //
 //===----------------------------------------------------------------------===//
@@ -10,39 +9,15 @@
 #define FSDP_RUNTIME_CUDA_WATCHDOG_H
 
 #include "CudaContext.h"
-#include "runtime/liveness/Health.h"
-#include "runtime/liveness/RankWaits.h"
+#include "runtime/liveness/LivenessMonitor.h"
 
 namespace fsdp::rt {
 
-/// While it lives, the job has a limit for something that all ranks do
-/// together, before there is a watchdog.
-class LimitedStage : public HealthSubject {
-public:
-  /// `health` may be null: then there is no limit. `timeout` is in seconds.
-  LimitedStage(Health *health, std::string what, double timeout);
-  ~LimitedStage() override;
-  LimitedStage(const LimitedStage &) = delete;
-  LimitedStage &operator=(const LimitedStage &) = delete;
-
-  std::string report() override { return {}; }
-  std::string problem() override;
-  std::string judge(const RankReports &) override { return {}; }
-  std::string whereRanksWait(const RankReports &) override { return {}; }
-  void abandon() override {}
-
-private:
-  Health *health;
-  const std::string what;
-  const double timeout;
-  int64_t beats = 0;
-};
-
-class Watchdog : public HealthSubject {
+class Watchdog final : public RankProbe {
 public:
   /// `timeout` is in seconds, of a collective.
-  Watchdog(CudaContext &c, Health &health, std::vector<int64_t> meshAxes,
-           double timeout);
+  Watchdog(CudaContext &c, LivenessMonitor &monitor,
+           const std::vector<int64_t> &meshAxes, double timeout);
   ~Watchdog() override;
   Watchdog(const Watchdog &) = delete;
   Watchdog &operator=(const Watchdog &) = delete;
@@ -52,27 +27,15 @@ public:
   std::unique_lock<std::timed_mutex> issuing();
   /// Does not return if the job is ending: what aborted collectives have left
   /// is no result.
-  void holdIfEnding() const { health.holdIfEnding(); }
+  void holdIfEnding() const { monitor.holdIfEnding(); }
 
-  std::string report() override;
-  std::string problem() override;
-  std::string judge(const RankReports &reports) override;
-  std::string whereRanksWait(const RankReports &reports) override;
+  uint64_t readCounters(uint64_t *counters) const override;
+  std::string findProblem() override;
   void abandon() override;
 
 private:
-  RankWaits waitsIn(const RankReports &reports) const;
-  std::string nameOf(uint64_t word) const;
-  std::string nameOf(const RankWait &wait) const;
-  std::string lastCollectives(const RankReports &reports,
-                              const std::vector<int> &missing) const;
-
   CudaContext &c;
-  Health &health;
-  const std::vector<int64_t> meshAxes;
-  const double timeout;
-  std::vector<ChannelReport> own; // at the last report
-  uint64_t launches = 0;          // at the last report
+  LivenessMonitor &monitor;
   std::timed_mutex issue;
 };
 

@@ -33,8 +33,12 @@ bool fsdp::rt::isStopped(const ProcessState &process) {
   return process.state == 'T' || process.state == 't';
 }
 
+std::string fsdp::rt::thisHost() {
+  return hostName().substr(0, kHostCharacters);
+}
+
 bool fsdp::rt::isThisHost(const std::string &host) {
-  return hostName().substr(0, kHostCharacters) == host;
+  return thisHost() == host;
 }
 
 const char *fsdp::rt::whyIsSilent(int64_t pid, const std::string &host) {

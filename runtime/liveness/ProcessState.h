@@ -20,7 +20,8 @@ bool isStopped(const ProcessState &process);
 
 /// So much of a machine's name goes from rank to rank.
 inline constexpr size_t kHostCharacters = 63;
-/// True if `host` is this machine's name, cut to that.
+/// This machine's name, cut to that.
+std::string thisHost();
 bool isThisHost(const std::string &host);
 
 /// Why nothing is heard of a process of a rank, as far as this machine knows:

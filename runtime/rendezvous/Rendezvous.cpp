@@ -12,11 +12,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <iterator>
 #include <memory>
+#include <net/if.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <optional>
 #include <poll.h>
+#include <random>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
@@ -34,7 +39,7 @@ struct Greeting {
   uint64_t job;
   int32_t size, rank, line;
 };
-enum Line : int32_t { kDataLine, kHealthLine, kLines };
+enum Line : int32_t { kDataLine, kHeartbeatLine, kLines };
 constexpr char kMagic[8] = {'f', 's', 'd', 'p', 'm', 'e', 'e', 't'};
 
 /// A client that is silent for so long is none of ours.
@@ -222,8 +227,10 @@ namespace {
 /// nobody waiting.
 class Reception {
 public:
-  Reception(const Listener &listener, uint64_t job, int size)
-      : listener(listener), job(job), ranks(static_cast<size_t>(size)) {}
+  /// Of each rank, the lines from `firstLine` on come.
+  Reception(const Listener &listener, uint64_t job, int size, Line firstLine)
+      : listener(listener), job(job), firstLine(firstLine),
+        ranks(static_cast<size_t>(size)) {}
 
   Lines take(Time end, double seconds);
 
@@ -235,7 +242,7 @@ private:
     Greeting greeting{};
   };
 
-  static bool isHere(const std::array<Connection, kLines> &lines);
+  bool isHere(const std::array<Connection, kLines> &lines) const;
   bool isComplete() const;
   void waitForSomebody(Time end) const;
   void acceptGuests();
@@ -245,6 +252,7 @@ private:
 
   const Listener &listener;
   uint64_t job;
+  Line firstLine;
   // By rank and then by line. Rank 0 has none.
   std::vector<std::array<Connection, kLines>> ranks;
   std::vector<Guest> guests;
@@ -253,13 +261,14 @@ private:
 
 } // namespace
 
-bool Reception::isHere(const std::array<Connection, kLines> &lines) {
-  return std::all_of(lines.begin(), lines.end(),
+bool Reception::isHere(const std::array<Connection, kLines> &lines) const {
+  return std::all_of(lines.begin() + firstLine, lines.end(),
                      [](const Connection &c) { return c.number() >= 0; });
 }
 
 bool Reception::isComplete() const {
-  return std::all_of(ranks.begin() + 1, ranks.end(), isHere);
+  return std::all_of(ranks.begin() + 1, ranks.end(),
+                     [this](const auto &lines) { return isHere(lines); });
 }
 
 void Reception::waitForSomebody(Time end) const {
@@ -308,7 +317,7 @@ void Reception::welcome(Guest &guest) {
   int size = static_cast<int>(ranks.size()), rank = guest.greeting.rank,
       line = guest.greeting.line;
   if (!isOfJob(guest.greeting, job, size) || rank < 1 || rank >= size ||
-      line < 0 || line >= kLines) {
+      line < firstLine || line >= kLines) {
     ++strangers;
     return;
   }
@@ -362,14 +371,15 @@ Lines Reception::take(Time end, double seconds) {
   Lines lines{{-1}, {-1}};
   for (size_t r = 1; r < ranks.size(); ++r) {
     lines.data.push_back(finish(std::move(ranks[r][kDataLine])));
-    lines.health.push_back(finish(std::move(ranks[r][kHealthLine])));
+    lines.heartbeats.push_back(finish(std::move(ranks[r][kHeartbeatLine])));
   }
   return lines;
 }
 
 Lines rt::acceptRanks(const Listener &listener, uint64_t job, int size,
                       double seconds) {
-  return Reception(listener, job, size).take(timeAfter(seconds), seconds);
+  return Reception(listener, job, size, kDataLine)
+      .take(timeAfter(seconds), seconds);
 }
 
 //===----------------------------------------------------------------------===//
@@ -411,46 +421,108 @@ static std::optional<int> tryAddress(const addrinfo &at, const Greeting &mine,
   return std::nullopt;
 }
 
-static int connectToFirst(const RendezvousEndpoint &place, const Greeting &mine,
-                          double seconds, Time end) {
-  Addresses addresses = addressesOf(place.host, place.port);
-  int count = 0;
-  for (const addrinfo *at = addresses.get(); at; at = at->ai_next)
-    ++count;
+static int connectToFirst(const std::vector<std::string> &hosts, int port,
+                          const Greeting &mine, double seconds, Time end) {
+  std::vector<Addresses> lists;
+  std::vector<const addrinfo *> all;
+  for (const std::string &host : hosts) {
+    lists.push_back(addressesOf(host, port));
+    for (const addrinfo *at = lists.back().get(); at; at = at->ai_next)
+      all.push_back(at);
+  }
   std::string problem;
   for (;;) {
     // Whoever takes a connection and is silent leaves time for the others.
-    int left = count;
-    for (const addrinfo *at = addresses.get(); at; at = at->ai_next, --left) {
-      Time now = Clock::now(), share = now + (end - now) / left;
+    auto left = static_cast<int>(all.size());
+    for (const addrinfo *at : all) {
+      Time now = Clock::now(), share = now + (end - now) / left--;
       if (auto socket = tryAddress(*at, mine, share, problem))
         return *socket;
     }
     if (Clock::now() + kPause >= end)
       throw Error("rank " + std::to_string(mine.rank) +
-                  " cannot reach rank 0 at " + nameOf(place.host, place.port) +
-                  " within " + format("%g", seconds) +
+                  " cannot reach rank 0 at " +
+                  nameOf(joinedText(hosts, ", "), port) + " within " +
+                  format("%g", seconds) +
                   " s (FSDP_JOIN_TIMEOUT sets the limit): " + problem);
     std::this_thread::sleep_for(kPause);
   }
+}
+
+static void allowConnections(int lines, int size) {
+  constexpr uint64_t own = 64; // without the connections
+  allowOpenFiles(own +
+                     static_cast<uint64_t>(lines) * static_cast<uint64_t>(size),
+                 "rank 0 of " + std::to_string(size) + " ranks needs");
 }
 
 Lines rt::rendezvous(const RendezvousEndpoint &place, int rank, int size,
                      double seconds) {
   Time end = timeAfter(seconds);
   auto connectLine = [&](int line) {
-    return connectToFirst(place, greetingOf(place.job, size, rank, line),
-                          seconds, end);
+    return connectToFirst({place.host}, place.port,
+                          greetingOf(place.job, size, rank, line), seconds,
+                          end);
   };
   if (rank != 0) {
     int data = connectLine(kDataLine);
-    return {{data}, {connectLine(kHealthLine)}};
+    return {{data}, {connectLine(kHeartbeatLine)}};
   }
   Listener listener = inheritedListener();
-  constexpr uint64_t own = 64; // without the connections
-  allowOpenFiles(own + uint64_t{kLines} * static_cast<uint64_t>(size),
-                 "rank 0 of " + std::to_string(size) + " ranks needs");
+  allowConnections(kLines, size);
   if (listener.socket < 0)
     listener = listenAt("", place.port, seconds);
-  return Reception(listener, place.job, size).take(end, seconds);
+  return Reception(listener, place.job, size, kDataLine).take(end, seconds);
+}
+
+//===----------------------------------------------------------------------===//
+// By invitation
+//===----------------------------------------------------------------------===//
+
+Invitation rt::inviteRanks(const Listener &listener) {
+  std::random_device random;
+  Invitation invitation{};
+  invitation.job = uint64_t{random()} << 32 | random();
+  invitation.port = listener.port;
+  ifaddrs *list = nullptr;
+  if (getifaddrs(&list) != 0)
+    throw Error(std::string("cannot list the addresses of this machine: ") +
+                std::strerror(errno));
+  std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+  // A rank on another machine finds itself at those of the loopback.
+  for (bool isLoopback : {false, true})
+    for (const ifaddrs *at = list; at; at = at->ifa_next) {
+      int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
+      if ((family != AF_INET && family != AF_INET6) ||
+          (at->ifa_flags & IFF_UP) == 0 ||
+          ((at->ifa_flags & IFF_LOOPBACK) != 0) != isLoopback ||
+          invitation.count == int32_t{std::size(invitation.address)})
+        continue;
+      socklen_t bytes =
+          family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+      char *to = invitation.address[invitation.count];
+      // One with a scope ("fe80::1%eth0") is of use on this machine alone.
+      if (getnameinfo(at->ifa_addr, bytes, to, sizeof *invitation.address,
+                      nullptr, 0, NI_NUMERICHOST) == 0 &&
+          !std::strchr(to, '%'))
+        ++invitation.count;
+    }
+  return invitation;
+}
+
+std::vector<int> rt::connectInvited(const Invitation &invitation,
+                                    const Listener &listener, int rank,
+                                    int size, double seconds) {
+  Time end = timeAfter(seconds);
+  if (rank == 0) {
+    allowConnections(1, size);
+    return Reception(listener, invitation.job, size, kHeartbeatLine)
+        .take(end, seconds)
+        .heartbeats;
+  }
+  std::vector<std::string> hosts(invitation.address,
+                                 invitation.address + invitation.count);
+  return {connectToFirst(hosts, invitation.port,
+                         greetingOf(invitation.job, size, rank, kHeartbeatLine),
+                         seconds, end)};
 }

@@ -61,10 +61,10 @@ struct RendezvousEndpoint {
 RendezvousEndpoint rendezvousEndpoint(const LaunchEnvironment &place);
 
 /// Two connections between rank 0 and each other rank: one for data, and one
-/// that tells whether they live (Health.h), which no data holds up. On rank 0
-/// both lists have a socket for every rank, and -1 for itself; elsewhere one.
+/// for heartbeats (TcpHeartbeats), which no data holds up. On rank 0 both lists
+/// have a socket for every rank, and -1 for itself; elsewhere one.
 struct Lines {
-  std::vector<int> data, health;
+  std::vector<int> data, heartbeats;
 };
 
 /// Connects the ranks of a job. Throws fsdp::Error that names the ranks that
@@ -76,6 +76,21 @@ Lines rendezvous(const RendezvousEndpoint &place, int rank, int size,
 /// Rank 0's side at a socket that listens already.
 Lines acceptRanks(const Listener &listener, uint64_t job, int size,
                   double seconds);
+
+/// Where rank 0 listens, for ranks that can already send each other bytes
+/// (MPI) and need connections for heartbeats.
+struct Invitation {
+  uint64_t job; // random
+  int32_t port, count;
+  char address[16][48]; // of all networks of rank 0's machine
+};
+Invitation inviteRanks(const Listener &listener);
+
+/// Those connections, as Lines::heartbeats. `listener` is rank 0's alone.
+/// Throws fsdp::Error as rendezvous().
+std::vector<int> connectInvited(const Invitation &invitation,
+                                const Listener &listener, int rank, int size,
+                                double seconds);
 
 } // namespace fsdp::rt
 

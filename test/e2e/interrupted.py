@@ -101,7 +101,7 @@ def ends():
     stopped = r"rank {} \(process \d+ on \S+\) has been stopped for 3 s"
     last = r"(in|ended) \w+ \"[^\"]+\" \(number \d+ of 'train'\)"
     silent = r"no sign of life from rank {0} \(process \d+ on \S+\) for 3 s: " \
-             r"it is stopped .*; last collectives: (rank {0}|ranks 0, 1): " + last
+             r"it is stopped .*; last collectives[^:]*: (rank {0}|ranks 0, 1): " + last
     where = r"; the steps so far are in '.*metrics.jsonl'$"
     short, mpi = {"FSDP_HEARTBEAT": "3"}, {"FSDP_SHARED_MEMORY": "0"}
     yield ("interrupt", lambda j: kill(j.process.pid, number=signal.SIGINT),
@@ -127,8 +127,8 @@ def ends():
            stopped.format(r"\d"), short, False)
     yield ("own-terminate",
            lambda j: kill(j.process.pid, number=signal.SIGTERM), "", {}, True)
-    # By messages others know what it said in its last beat, perhaps nothing yet.
-    yield ("ring-mpi", lambda j: kill(j.ranks[0], number=signal.SIGSTOP),
+    # By sockets others know what it said in its last heartbeat, perhaps nothing yet.
+    yield ("stopped-mpi", lambda j: kill(j.ranks[0], number=signal.SIGSTOP),
            "fsdp: rank 1: " + silent.format(0).replace(last, f"(none so far|{last})"),
            {**short, **mpi}, True)
 

@@ -16,7 +16,8 @@ import sys
 
 import exec_calls
 import exec_programs
-from exec_call_forms import FLAGS, AtMost, Channel, Device, Event, Host, ranks_of
+from exec_call_forms import (
+    FLAGS, INDEX, AtMost, Channel, Device, Event, Host, Progress, ranks_of)
 from support import exec_text
 
 
@@ -154,6 +155,9 @@ class Comparison:
             return given <= expected.bound
         if isinstance(expected, (Event, Channel, Graph, Executable)):
             return self.names[type(expected)].agree(expected, given)
+        if isinstance(expected, Progress):
+            return (given & ~INDEX == expected.counter and
+                    self.names[Progress].agree(expected.collective, given & INDEX))
         if isinstance(expected, (Host, Device)):
             kind = type(expected).__name__.lower()
             return (isinstance(given, tuple) and given[0] == kind

@@ -141,9 +141,9 @@ def cases(occupied):
     ), r'^fsdp-run: rank 0: \w+ "[^"]+" .* has not ended within 5 s .*; rank 1 has not arrived'
     yield "no registration", lambda job: job.local(
         FSDP_FAKECUDA_UNREGISTERED="1"), WORKS_SLOWLY
-    yield "no words of progress", lambda job: job.local(
+    yield "no progress counters", lambda job: job.local(
         FSDP_FAKECUDA_NO_WRITES="1"), WORKS_UNWATCHED % 2
-    yield "words of one rank alone", lambda job: job.launched(
+    yield "progress counters of one rank alone", lambda job: job.launched(
         changed(torchrun(port()), 1, FSDP_FAKECUDA_NO_WRITES="unknown")), WORKS_UNWATCHED % 1
     yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS
     yield "as srun", lambda job: job.launched(srun(0)), WORKS

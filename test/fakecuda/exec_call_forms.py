@@ -5,11 +5,15 @@ import collections
 from support import exec_text
 
 # What the process has other names for: an event, the host's place of a range,
-# memory of the device beside the arena, a communicator. And a limit of a size.
+# memory of the device beside the arena, a communicator, and a collective, by its
+# index in the artifact's table, which stands from bit 1 of a progress counter
+# whose other bits are known. And a limit of a size.
 Event = collections.namedtuple("Event", "name")
 Host = collections.namedtuple("Host", "range")
 Device = collections.namedtuple("Device", "what")
 Channel = collections.namedtuple("Channel", "stream axes")
+Progress = collections.namedtuple("Progress", "collective counter")
+INDEX = (1 << 24) - 1 << 1
 AtMost = collections.namedtuple("AtMost", "bound")
 FLAGS = Device("data errors")
 

@@ -11,8 +11,8 @@ import struct
 
 from exec_call_forms import (
     ALL_REDUCE, C_NAMES, EXCHANGE_BYTES, FLAGS, GATHER, MOVED, RECEIVE, REDUCE, REDUCE_SCATTER,
-    SEND, SMALL_BYTES, SUM_TYPES, TYPES, AtMost, Channel, Host, ceil_div, copy, elements, fill,
-    launch, place_of, ranks_of, rows, tree_of, vectors)
+    SEND, SMALL_BYTES, SUM_TYPES, TYPES, AtMost, Channel, Host, Progress, ceil_div, copy,
+    elements, fill, launch, place_of, ranks_of, rows, tree_of, vectors)
 from support import exec_text
 
 
@@ -413,13 +413,20 @@ def _collective(op):
 
 
 def with_progress(op, calls, run, program, number):
-    """Words around a collective say in which run of which program it is, and
-    which of that program's; the first one is odd."""
-    def word(step):
+    """Progress counters around a collective say in which run of which program it
+    is, which of that program's, which of the artifact's, and whether it is inside."""
+    def kinds(all_kinds):
+        return tuple((exec_text.bytes_of(kind), exec_text.shape(kind)[1]) for kind in all_kinds)
+
+    collective = (op.what, op.axes(), kinds(op.in_kinds), kinds(op.out_kinds),
+                  op.value("serves"), "reduce_kind max" in op.rest, op.has("fast"))
+
+    def write(is_inside):
+        counter = (run % 2 ** 8) << 56 | program << 48 | number + 1 << 25 | is_inside
         return {"call": "write", "stream": op.stream,
                 "to": Host(("progress", op.stream, op.axes())),
-                "value": (run % 2 ** 16) << 48 | program << 32 | 2 * number + step}
-    return [word(1), *calls, word(2)]
+                "value": Progress(collective, counter)}
+    return [write(True), *calls, write(False)]
 
 
 def _reduction(op, axes, ranks):

@@ -39,12 +39,13 @@ STATE = rf"((in|ended) {COLLECTIVE}(, {COLLECTIVE})*|none so far)"
 
 def last(first):
     """Of all ranks, beginning with one that others wait for."""
-    return (rf"last collectives, at the last beats: ranks? ([\d, -]*\b)?{first}\b[\d, -]*: {STATE}"
+    return (rf"last collectives, at the last heartbeats: ranks? ([\d, -]*\b)?{first}\b[\d, -]*: {STATE}"
             rf"(; ranks? [\d, -]+: {STATE})*")
 
 
-# Before rank 0 has waited for a beat, or afterwards.
-WAITS = rf"(rank 0 waits for rank 1 in {COLLECTIVE} {STREAM}; )?{last(1)}"
+def waits(rank, missing):
+    """Before `rank` has waited for a heartbeat, or afterwards."""
+    return rf"(rank {rank} waits for rank {missing} in {COLLECTIVE} {STREAM}; )?{last(missing)}"
 
 
 def stuck(rank, whose, missing, first):
@@ -160,18 +161,18 @@ def nothing(job):
 KILLED, LOST = 128 + signal.SIGKILL, 3
 CASES = [
     ("a rank is killed", {}, signalled(1, signal.SIGKILL), (0, 1),
-     rf"rank 1 {PROCESS} has ended without a word; {WAITS}", (LOST, KILLED)),
-    ("a rank is killed where GPUs write no words", {"FSDP_FAKECUDA_NO_WRITES": "1"},
+     rf"rank 1 {PROCESS} has ended without a word; {waits(0, 1)}", (LOST, KILLED)),
+    ("a rank is killed where GPUs write no counters", {"FSDP_FAKECUDA_NO_WRITES": "1"},
      signalled(1, signal.SIGKILL), (0, 1), rf"rank 1 {PROCESS} has ended without a word",
      (LOST, KILLED)),
     ("the first rank is killed", {}, signalled(0, signal.SIGKILL), (0, 1),
-     rf"rank 0 {PROCESS} has ended without a word", (KILLED, LOST)),
+     rf"rank 0 {PROCESS} has ended without a word; {waits(1, 0)}", (KILLED, LOST)),
     ("a rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(1, signal.SIGSTOP), (0,),
      rf"no sign of life from rank 1 {PROCESS} for 5 s: it is stopped "
-     rf"\(FSDP_HEARTBEAT sets the limit\); {WAITS}", (LOST, LOST)),
+     rf"\(FSDP_HEARTBEAT sets the limit\); {waits(0, 1)}", (LOST, LOST)),
     ("the first rank is stopped", {"FSDP_HEARTBEAT": "5"}, signalled(0, signal.SIGSTOP), (1,),
      rf"no sign of life from rank 0 {PROCESS} for 5 s: it is stopped "
-     r"\(FSDP_HEARTBEAT sets the limit\)", (LOST, LOST)),
+     rf"\(FSDP_HEARTBEAT sets the limit\); {waits(1, 0)}", (LOST, LOST)),
     ("a rank hangs in the host", {"FSDP_TIMEOUT": "5"}, held(1), (0, 1), LATE, (LOST, LOST)),
     ("a kernel hangs", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@1"},
      nothing, (0, 1), LATE, (LOST, LOST)),

@@ -15,8 +15,8 @@ namespace fsdp::rt {
 
 /// FSDP_TIMEOUT: seconds that a collective may take (300).
 double collectiveTimeout();
-/// FSDP_JOIN_TIMEOUT: seconds in which the ranks of a job have to find each
-/// other, without MPI (120).
+/// FSDP_JOIN_TIMEOUT: seconds in which the ranks of a job have to connect to
+/// rank 0, where they do (120).
 double joinTimeout();
 /// FSDP_HEARTBEAT: seconds that a rank may give no sign of life (30); 0: for
 /// ever.

@@ -2,6 +2,7 @@
 #include "runtime/rendezvous/Rendezvous.h"
 #include "TemporaryFolder.h"
 #include "runtime/rendezvous/HostList.h"
+#include <algorithm>
 #include <arpa/inet.h>
 #include <future>
 #include <netinet/in.h>
@@ -188,11 +189,11 @@ void expectConnected(int one, int other) {
 /// Those of rank 0 to a rank and of that one.
 void expectConnected(const Lines &other, const Lines &first, size_t rank) {
   expectConnected(other.data.at(0), first.data.at(rank));
-  expectConnected(other.health.at(0), first.health.at(rank));
+  expectConnected(other.heartbeats.at(0), first.heartbeats.at(rank));
 }
 
 void closeAll(const Lines &lines) {
-  for (const auto &sockets : {lines.data, lines.health})
+  for (const auto &sockets : {lines.data, lines.heartbeats})
     for (int socket : sockets)
       close(socket);
 }
@@ -207,9 +208,9 @@ TEST_F(Rendezvous, EveryRankIsConnectedToTheFirst) {
     others.push_back(come(listener.port, rank, 4));
   Lines lines = acceptRanks(listener, kJob, 4, 60);
   ASSERT_EQ(lines.data.size(), 4u);
-  ASSERT_EQ(lines.health.size(), 4u);
+  ASSERT_EQ(lines.heartbeats.size(), 4u);
   EXPECT_EQ(lines.data[0], -1);
-  EXPECT_EQ(lines.health[0], -1);
+  EXPECT_EQ(lines.heartbeats[0], -1);
   for (int rank = 3; rank > 0; --rank)
     expectConnected(others[3 - rank].get(), lines, rank);
 }
@@ -330,13 +331,38 @@ TEST_F(Rendezvous, ASilentAddressLeavesTimeForTheNext) {
   expectConnected(other.get(), lines, 1);
 }
 
+// Ranks that MPI has told where rank 0 listens, for heartbeats alone.
+TEST_F(Meeting, RanksFollowAnInvitation) {
+  Listener listener = listenAt(kHere, 0);
+  // Nobody listens at the first of the addresses.
+  Invitation invitation{kJob, listener.port, 2, {"127.0.0.2", "127.0.0.1"}};
+  int talkative = stranger(listener.port, std::string(200, '?'));
+  auto other = std::async(std::launch::async, [&] {
+    return connectInvited(invitation, Listener(), 1, 2, 60);
+  });
+  std::vector<int> first = connectInvited(invitation, listener, 0, 2, 60);
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0], -1);
+  expectConnected(other.get().at(0), first[1]);
+  close(talkative);
+}
+
+TEST_F(Meeting, AnInvitationHasAllAddresses) {
+  Listener listener = listenAt("", 0);
+  Invitation one = inviteRanks(listener), other = inviteRanks(listener);
+  EXPECT_NE(one.job, other.job);
+  EXPECT_EQ(one.port, listener.port);
+  std::vector<std::string> all(one.address, one.address + one.count);
+  EXPECT_NE(std::find(all.begin(), all.end(), "127.0.0.1"), all.end());
+}
+
 // Hours otherwise.
 TEST_F(Rendezvous, AMachineThatIsGoneIsNoticedSoon) {
   Listener listener = listenAt(kHere, 0);
   auto come1 = come(listener.port, 1, 2);
   Lines first = acceptRanks(listener, kJob, 2, 60), other = come1.get();
   for (int socket :
-       {first.data[1], first.health[1], other.data[0], other.health[0]})
+       {first.data[1], first.heartbeats[1], other.data[0], other.heartbeats[0]})
     for (auto [option, wanted] : {std::pair(TCP_KEEPIDLE, kKeepAliveIdle),
                                   std::pair(TCP_KEEPINTVL, kKeepAliveInterval),
                                   std::pair(TCP_KEEPCNT, kKeepAliveCount)}) {
