@@ -38,7 +38,7 @@ std::function<int()> checkpoint::declarePrune(CLI::App &app) {
   };
   auto options = std::make_shared<Options>();
   app.add_option("FOLDER", options->folder, "folder of steps")->required();
-  app.add_option("--keep", options->keep, "how many of the newest steps stay")
+  app.add_option("--keep", options->keep, "number of newest steps to keep")
       ->required()
       ->check(CLI::Range(int64_t{1}, INT64_MAX));
   return [options] { return prune(options->folder, options->keep); };

@@ -205,7 +205,7 @@ TEST_F(Run, WrongArguments) {
                 "--help)");
   expectFailure(run(artifact + " sample"),
                 "'sample' needs --checkpoint: a checkpoint (step-N), a folder "
-                "of them, or a directory of Hugging Face");
+                "of them, or a Hugging Face directory");
   expectFailure(run(artifact), "training.dataset_path is not set: which text?");
   expectFailure(run(artifact + " --training.dataset_path /nowhere"),
                 "cannot read the text '/nowhere': No such file or directory");
