@@ -143,8 +143,8 @@ faultOfSlices(const std::string &step, const Slices &slices, int64_t count,
     if (count == 0)
       return StepFault{"step " + quoted(step) + " runs " + takes + "but " +
                            holds + "no whole number of it",
-                       "give the inputs of a step the shape of its slices, "
-                       "one behind the other along dimension 0",
+                       "give the inputs of a step the shape of its slices, one "
+                       "after the other along dimension 0",
                        program};
     return StepFault{"step " + quoted(step) + " runs " + takes + times(ran) +
                          ", but " + holds + std::to_string(count) + " of it",
@@ -274,7 +274,7 @@ std::optional<StepFault> StepWalk::faultOfRead(const Program &program,
   const std::string &name = program.effects->name;
   std::string reads = quoted(name) + " reads " + quoted(range) + ", ";
   auto inFront = [&](const ProgramEffects &other) {
-    return "list " + quoted(other.name) + " in front of " + quoted(name) +
+    return "list " + quoted(other.name) + " before " + quoted(name) +
            " in nn.steps";
   };
   if (const ProgramEffects *maker = lookup(makers, range);
@@ -290,14 +290,14 @@ std::optional<StepFault> StepWalk::faultOfRead(const Program &program,
                  inFront(*maker));
   if (const ProgramEffects *adder = lookup(adders, range);
       adder && program.adds.count(range) == 0 && filled.count(range) == 0)
-    return fault(program,
-                 reads + "a sum to which nothing has been added by then",
-                 inFront(*adder) + ", and what clears the sum behind both");
+    return fault(
+        program, reads + "a sum to which nothing has been added by then",
+        inFront(*adder) + ", and the program that clears the sum after both");
   if (const ProgramEffects *maker = lookup(lost, range))
     return fault(program,
                  reads + "which " + quoted(maker->name) +
-                     " makes anew of every microbatch: of all but the last it "
-                     "is lost",
+                     " produces anew for every microbatch: all but the last "
+                     "one are lost",
                  "let " + quoted(maker->name) + " add to it (nn.accumulate)");
   return std::nullopt;
 }
@@ -352,7 +352,7 @@ std::optional<StepFault> StepWalk::faultOfEnd() const {
                     (contains(last->adds, range) ? " has added to "
                                                  : " has written to ") +
                     quoted(range) + ", with which the next step would begin",
-                "clear it (nn.clear) behind the last program that reads it");
+                "clear it (nn.clear) after the last program that reads it");
   }
   return std::nullopt;
 }

@@ -74,8 +74,8 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
       if (!programs.empty())
         module.emitWarning("no program has '")
             << dist::kOutcomeAttr
-            << "', which fsdp-plan writes: the schedule cannot hang, but what "
-               "it computes was compared with nothing";
+            << "', which fsdp-plan writes: the schedule cannot hang, but its "
+               "results were compared with nothing";
       return success();
     }
     if (failed(verifyOutcome(module, "the module does not declare",
@@ -97,17 +97,17 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
     if (!kept)
       return op->emitOpError("has no '")
              << dist::kOutcomeAttr
-             << "', which other parts of the module have: keep all that "
-                "fsdp-plan has written, or none";
+             << "', which other parts of the module have: keep all of them "
+                "that fsdp-plan has written, or none";
     std::vector<schedule::Effect> effects = outcome();
     if (effects.size() != static_cast<size_t>(kept.size()))
       return op->emitError(differs)
-             << " what it did before it was scheduled: " << effects.size()
+             << " what it did before scheduling: " << effects.size()
              << " things, not " << kept.size();
     for (auto [effect, digest] : llvm::zip_equal(effects, kept.asArrayRef()))
       if (effect.digest != digest)
         return op->emitError(differs)
-               << " what it did before it was scheduled: " << effect.what
+               << " what it did before scheduling: " << effect.what
                << " is something else";
     return success();
   }

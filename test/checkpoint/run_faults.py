@@ -294,7 +294,7 @@ def requests(work, text, artifact):
          {"checkpoint__create_seed_checkpoint": "true",
           "checkpoint__load_only": "false",
           "checkpoint__initial_load_path": f"{base}/checkpoint"},
-         r"create_seed_checkpoint = true saves initial values, and no "
+         r"create_seed_checkpoint = true saves initial values; leave out "
          r"checkpoint.initial_load_path"),
         ("nothing there", artifact,
          {"checkpoint__folder": "none",

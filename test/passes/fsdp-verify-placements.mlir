@@ -110,7 +110,7 @@ func.func @f() -> tensor<4xf32> {
 fsdp.mesh @mesh ["a" = 2]
 nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}]>}
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @+1 {{takes a value in the placement #fsdp.placement<[{}]>, which must have the placement  #fsdp.placement<[{| "a"}]>}}
+  // expected-error @+1 {{takes a value in the placement #fsdp.placement<[{}]>, which must have the placement #fsdp.placement<[{| "a"}]>}}
   nn.gradient @w, %g : tensor<4xf32>
   return
 }
@@ -120,6 +120,6 @@ func.func @f(%g: tensor<4xf32>) {
 // A result that does not lie where it has to.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>}) -> tensor<4xf32> {
-  // expected-error @+1 {{takes a value in the placement #fsdp.placement<[{"a"}]>, which must have the placement  #fsdp.placement<[{}]>}}
+  // expected-error @+1 {{takes a value in the placement #fsdp.placement<[{"a"}]>, which must have the placement #fsdp.placement<[{}]>}}
   return %x : tensor<4xf32>
 }

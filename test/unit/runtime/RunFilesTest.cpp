@@ -196,8 +196,8 @@ TEST_F(Run, DamagedArtifacts) {
   std::filesystem::remove(copy + "/step.so.xxh3");
   expectFailure(run(copy),
                 "the artifact has no checksum of its library, " + copy +
-                    "/step.so.xxh3: an older fsdp-compile has made it, or the "
-                    "file was left behind; compile the artifact again");
+                    "/step.so.xxh3: an older fsdp-compile wrote it, or the "
+                    "file was not copied; compile the artifact again");
   // A pipe that nobody writes to would be waited for.
   for (auto [name, what] : {std::pair("step.so", "the artifact's library"),
                             {"manifest.json", "the artifact's manifest"}}) {

@@ -211,8 +211,8 @@ TEST_F(Run, WrongArguments) {
                 "cannot read the text '/nowhere': No such file or directory");
   expectFailure(run(artifact + " --program fly"),
                 "the artifact has no program 'fly'");
-  expectFailure(run("/nowhere"), "no artifact directory '/nowhere'; "
-                                 "fsdp-compile makes one");
+  expectFailure(run("/nowhere"),
+                "no artifact directory '/nowhere'; fsdp-compile writes one");
 }
 
 TEST_F(Run, HelpTeaches) {
