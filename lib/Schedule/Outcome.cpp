@@ -241,7 +241,7 @@ std::vector<Effect> fsdp::schedule::declaredBy(ModuleOp module) {
     return static_cast<int64_t>(mixer.get());
   };
   return {{"the set of programs", digest(programs)},
-          {"the declarations of parameters and buffers", digest(state)},
+          {"the declaration of parameters and buffers", digest(state)},
           {"the mesh", digest(meshes)},
           {("the list of programs of a step, '" + nn::kStepsAttr + "',").str(),
            attribute(nn::kStepsAttr)},

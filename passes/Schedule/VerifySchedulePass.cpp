@@ -103,12 +103,12 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
     if (effects.size() != static_cast<size_t>(kept.size()))
       return op->emitError(differs)
              << " what it did before scheduling: " << effects.size()
-             << " things, not " << kept.size();
+             << " effects, not " << kept.size();
     for (auto [effect, digest] : llvm::zip_equal(effects, kept.asArrayRef()))
       if (effect.digest != digest)
         return op->emitError(differs)
                << " what it did before scheduling: " << effect.what
-               << " is something else";
+               << " differs";
     return success();
   }
 
