@@ -166,7 +166,7 @@ static void shareRegistration(CudaContext &c) {
 static void connectChannels(CudaContext &c, const ContextOptions &options,
                             const std::vector<bool> &isUsed) {
   const fsdp_artifact &a = *c.artifact;
-  LimitedStage stage(jobHealth(), "the making of NCCL's communicators",
+  LimitedStage stage(jobHealth(), "the creation of NCCL's communicators",
                      timeoutOf(options));
   ncclUniqueId id{};
   if (c.world.rank == 0)

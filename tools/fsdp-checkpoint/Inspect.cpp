@@ -29,7 +29,7 @@ static void printState(const RunState &state) {
     std::printf("%lld steps were skipped: something was not finite\n",
                 static_cast<long long>(state.skippedSteps));
   if (state.scheduleStart > 0)
-    std::printf("the learning rate's schedule began behind step %lld\n",
+    std::printf("the learning rate's schedule started after step %lld\n",
                 static_cast<long long>(state.scheduleStart));
   if (state.optimizerStart > 0)
     std::printf("the optimizer's moments have %lld updates\n",

@@ -159,7 +159,7 @@ void DcpStore::setState() {
   run->stepsAlone = true;
   if (updates && *updates > *step)
     noOptimizer = "'" + updatesOf + "' is " + std::to_string(*updates) +
-                  ", behind the " + std::to_string(*step) + " steps of '" +
+                  ", after the " + std::to_string(*step) + " steps of '" +
                   kDcpStep + "'";
   else if (updates)
     run->optimizerStart = *step - *updates;

@@ -194,7 +194,7 @@ TEST(Dcp, IsWholeOrNotThere) {
   std::filesystem::create_directory(folder.file("b.partial"));
   EXPECT_NE(messageOf([&] {
               writeDcp(*store, folder.file("b/"));
-            }).find("b.partial' is there, from a command that was killed"),
+            }).find("b.partial' exists, from a command that was killed"),
             std::string::npos);
   std::filesystem::create_directory(folder.file("c"));
   writeDcp(*store, folder.file("c"));

@@ -129,8 +129,8 @@ TEST_F(Run, ALostTraceKeepsTheResults) {
     std::string where = ranks > 1 ? whereStepsAre() : "";
     EXPECT_EQ(outcome.err, "fsdp-run: " + who +
                                "the trace is lost: cannot write '" + last +
-                               "': Is a directory; the training is over, and "
-                               "what it writes is in '" +
+                               "': Is a directory; the training is complete, "
+                               "and its output is in '" +
                                folder.file("dump") + "'" + where + "\n");
     EXPECT_EQ(summary()["steps"], 20);
     EXPECT_TRUE(std::filesystem::exists(folder.file("dump/loss.svg")));

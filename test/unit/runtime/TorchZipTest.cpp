@@ -227,9 +227,9 @@ TEST(TorchSave, RefusesTensorsThatAreNone) {
     std::string from, to;
     const char *message;
   } cases[] = {
-      {"K\2K\3t(", "K\3K\2t(", "does not lie row by row"},
-      {"K\2K\3t(", "K\2K\4t(", "does not lie row by row"},
-      {"K\3K\1t", "K\1K\2t", "does not lie row by row"},
+      {"K\2K\3t(", "K\3K\2t(", "is not contiguous in row-major order"},
+      {"K\2K\3t(", "K\2K\4t(", "is not contiguous in row-major order"},
+      {"K\3K\1t", "K\1K\2t", "is not contiguous in row-major order"},
       {"(K\2K\3t(", "(K\xffK\3t(", "it lies outside of its bytes"},
       {"K\6t", "K\7t", "24 bytes, and not those of 7 elements of float32"},
       {"FloatStorage", "CharStoraged", "names 'torch.CharStoraged'"},
