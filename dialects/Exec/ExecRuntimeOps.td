@@ -282,7 +282,11 @@ def Exec_TransposeOp : Exec_RuntimeOp<"transpose", "transpose",
   let prose = [{
     Dimension i of the output is dimension `permutation[i]` of the input.
 
-    Example: `exec.transpose on compute (%x : memref<4x8xf32>) outs(%y : memref<8x4xf32>) {permutation = array<i64: 1, 0>}`
+    Example:
+    ```mlir
+    exec.transpose on compute (%x : memref<4x8xf32>) outs(%y : memref<8x4xf32>)
+        {permutation = array<i64: 1, 0>}
+    ```
 
     Constraints: 1. – 5. as of every operation of the runtime; 6.
     `permutation` names every dimension of the input once; 7. the output has the
@@ -431,7 +435,11 @@ def Exec_NarrowOp : Exec_RuntimeOp<"narrow", "narrow",
   let prose = [{
     exec-batch-casts merges consecutive casts into it, such as those of the shards of a bucket.
 
-    Example: `exec.narrow on compute (%a, %b : memref<4x8xf32>, memref<8xf32>) outs(%c, %d : memref<4x8xbf16>, memref<8xbf16>)`
+    Example:
+    ```mlir
+    exec.narrow on compute (%a, %b : memref<4x8xf32>, memref<8xf32>)
+        outs(%c, %d : memref<4x8xbf16>, memref<8xbf16>)
+    ```
 
     Constraints: 1. – 5. as of every operation of the runtime.
   }];

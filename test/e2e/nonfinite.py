@@ -253,7 +253,7 @@ def backward(work):
     for options in [], ["--check-values"]:
         said = artifact.run("--load", file, *options)[1]
         expect("the parameter 'norm.weight' is not finite: element 9 of rank "
-               "0's part" in said, said)
+               "0's shard" in said, said)
 
 
 def main(work):

@@ -486,7 +486,7 @@ TEST(Dcp, RefusesFilesThatDoNotFit) {
   {
     Copy copy;
     std::filesystem::resize_file(copy.folder.file("__1_0.distcp"), 20000);
-    EXPECT_NE(copy.refusal().find("and the file has 20000; it is cut off"),
+    EXPECT_NE(copy.refusal().find("and the file has 20000; it is truncated"),
               std::string::npos);
   }
   {
