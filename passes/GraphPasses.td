@@ -9,36 +9,35 @@
 include "mlir/Pass/PassBase.td"
 
 def Precision : Pass<"nn-precision", "::mlir::ModuleOp"> {
-  let summary = "Makes a mixed-precision program of an f32 one";
+  let summary = "Turns an f32 program into a mixed-precision one";
   let description = [{
-    Puts an nn.cast to the compute type behind every read of a parameter; what is
-    computed from it follows, in program order:
+    Puts an nn.cast to the compute type after every read of a parameter. The types of what is computed from
+    it follow, in program order:
 
     | precision in the op's record ([nn](nn.md)) | operands | results |
     |---|---|---|
     | Matrix (nn.linear, attention) | the narrowest of their types, or f32 if one is a wide parameter | that type; statistics f32 |
     | Wide (nn.exp, mean) | f32 | f32 |
     | Operands (nn.add, softmax, moves of elements) | the widest of their types | that type |
-    | Input (nn.rms_norm, layer_norm, rotary) | the first as it comes, the others the widest of their types, or f32 where the record says so | the first one's type; statistics f32 |
-    | Constant | | that of who takes it |
-    | Declared (nn.cast, cross_entropy) | as they come | as written |
-    | (return) | as they come; in f32 what another op takes cast to f32 | |
+    | Input (nn.rms_norm, layer_norm, rotary) | the first keeps its type; the others get the widest of their types, or f32 where the record says so | the type of the first operand; statistics f32 |
+    | Constant | | the type of its user's other operands |
+    | Declared (nn.cast, cross_entropy) | unchanged | as written |
+    | (return) | unchanged; a value that another op takes cast to f32 is returned in f32 | |
 
-    Operands of other types are cast right before the op, arguments at the beginning,
-    a value once to a type. Arguments and buffers keep their types otherwise: a target
-    is compared in f32, and only a matrix product makes an f32 batch narrow. A constant, and what is
-    computed from constants alone, has no type of its own: it is cast to that of
-    the op's other operands. Integers stay.
+    An operand of another type is cast right before the op. An argument is cast at the start of the program.
+    Each value is cast to a type once.
 
-    A parameter has one type in a program, also if it is read several times (a tied
-    one). It is f32 where `wide` lists it, or where it is an operand of an op that
-    takes f32 (nn.rotary its table) or of nn.cast, moves of elements in
-    between not counted. Declarations stay f32, and so do the optimizer and its
-    state.
+    Apart from these casts, arguments and buffers keep their types: a target is compared in f32, and only a
+    matrix product narrows an f32 batch. A constant, or a value computed from constants alone, has no type of
+    its own: it is cast to the type of the op's other operands. Integers keep their types.
 
-    A program that holds a bf16 tensor has its precision already and stays as it
-    is. Fails on f64, on a program that is differentiated already, and on ops
-    without a rule above.
+    A parameter has one type in a program, even if the program reads it several times (a tied weight). That
+    type is f32 if `wide` lists the parameter, or if it is an operand of nn.cast or of an op that takes f32
+    (nn.rotary takes its table so), directly or through moves of elements. Declarations stay f32, and so do
+    the optimizer and its state.
+
+    A program that already holds a bf16 tensor is left unchanged. The pass fails on f64, on a program that is
+    already differentiated, and on ops without a rule above.
 
     ```mlir
     nn.parameter @w : tensor<8x4xf32> init #nn.zeros
@@ -57,56 +56,48 @@ def Precision : Pass<"nn-precision", "::mlir::ModuleOp"> {
   let options = [
     Option<"computeDtype", "compute_dtype", "::fsdp::ComputeType",
            /*default=*/"::fsdp::ComputeType::BF16",
-           "What parameters are cast to",
+           "The type that parameters are cast to",
            [{::fsdp::SpelledValues<::fsdp::ComputeType>()}]>,
     ListOption<"wide", "wide", "std::string",
-               "Parameters and modules that stay f32: patterns like \"norm,layers.*.attention_norm\"">,
+               "Parameters and modules that stay f32, as patterns like \"norm,layers.*.attention_norm\"">,
   ];
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }
 
 def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
-  let summary = "Makes the training and the evaluation program from the forward one";
+  let summary = "Produces the training and the evaluation program from the forward program";
   let description = [{
-    Clones the program `function` as @train, which gives the result named
-    "loss" alone, and renames the original to @evaluate. At the end of @train
-    it puts `nn.seed` and the reverse pass: ops in reverse program order, each
-    by its own rule (DifferentiableOpInterface), and `nn.gradient` as soon as
-    a trained parameter's cotangent is complete.
+    Clones the program `function` as @train, which returns only the result named "loss", and renames the
+    original to @evaluate. At the end of @train it puts `nn.seed` and the reverse pass: the ops in reverse
+    program order, each differentiated by its own rule (DifferentiableOpInterface). An `nn.gradient` follows
+    as soon as the cotangent of a trained parameter is complete.
 
-    Only ops on a path from a trained parameter (an nn.parameter without
-    nn.frozen) to the loss are differentiated; one without a reverse rule is
-    an error that names it. A parameter the loss does not depend on gets no
-    nn.gradient.
+    Only ops on a path from a trained parameter (an nn.parameter without nn.frozen) to the loss are
+    differentiated. An op on such a path without a reverse rule is an error that names it. A parameter that
+    the loss does not depend on gets no nn.gradient.
 
-    **Order of sums.** A value with several uses gets its contributions in the
-    order in which they arrive: reverse program order of the users, within one
-    user by operand; each is added to the sum so far (`nn.add sum, new`).
-    This order is part of the numerical contract.
+    **Order of sums.** A value with several uses gets its contributions in the order in which they arrive:
+    in reverse program order of the users, and by operand within one user. Each contribution is added to the
+    sum so far (`nn.add sum, new`). This order is part of the numerical contract.
 
-    Ops of the backward pass carry the location and the module (`nn.module`)
-    of the op they belong to; a sum of contributions is of the op that made
-    the last one.
-    What nothing uses in the end is erased (the logits of a training step, a
-    cotangent nobody asked for).
+    An op of the backward pass carries the location and the module (`nn.module`) of the forward op that it
+    belongs to. A sum of contributions belongs to the op that produced the last one. Ops whose results are
+    unused are erased in the end (the logits of a training step, a cotangent that no op needs).
 
-    **Parts.** The loss of a model is a mean over the labels of the whole batch.
-    With `parts` that of @train is the mean of the means of so many equal parts
-    of the batch: what data-parallel ranks that average their own losses'
-    gradients train with (DDP, FSDP2). It differs where labels are ignored, more
-    in one part than in another. @evaluate keeps the mean over all labels. The rows
-    of the loss are cut along the dimension that has the examples of the batch,
-    wherever the program has moved it; where none has, that is an error.
+    **Parts.** The loss of a model is a mean over the labels of the whole batch. With `parts` = N, the loss
+    of @train is the mean of the means of N equal parts of the batch. Data-parallel ranks that average the
+    gradients of their own losses train on that mean (DDP, FSDP2). It differs where one part ignores more
+    labels than another. @evaluate keeps the mean over all labels. The rows of the loss are split along the
+    dimension that has the examples of the batch, wherever the program has moved it. It is an error if no
+    dimension has them.
 
-    **Split.** With `split` the program need have no loss. It stays, and gets as
-    further results `residual.N` what its reverse pass needs of it and cannot
-    make again from parameters and constants alone; what the program writes it
-    writes once, and a read of that is no such parameter. The reverse pass is the
-    program `backward`: it takes those, the arguments that it needs and
-    `<result>.cotangent` for every floating result, writes the gradients of
-    parameters, and gives `<argument>.cotangent` for the arguments in `wrt`. Run
-    one behind the other, with a cotangent of 1, the two compute what @train
-    does, to the bit.
+    **Split.** With `split` the program needs no loss. It keeps its name and returns, as further results
+    `residual.N`, what its reverse pass needs and cannot compute again from parameters and constants alone.
+    The reverse pass does not repeat writes, so what is read from a tensor that the program writes is a
+    residual too. The reverse pass is the program `backward`. Its arguments are the residuals, the arguments
+    that it needs, and `<result>.cotangent` for every floating-point result. It writes the gradients of
+    parameters and returns `<argument>.cotangent` for the arguments in `wrt`. Run one after the other with a
+    cotangent of 1, the two programs compute what @train computes, to the bit.
 
     ```mlir
     func.func @forward(%x: tensor<2x4xf32> {nn.name = "x"}) -> (tensor<2x4xf32> {nn.name = "y"}) {
@@ -144,53 +135,52 @@ def Differentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
     Option<"function", "function", "std::string", /*default=*/"\"forward\"",
            "The program to differentiate">,
     Option<"parts", "parts", "int64_t", /*default=*/"1",
-           "Parts of the batch, the mean of whose mean losses is trained on">,
+           "Equal parts of the batch; the training loss is the mean of their mean losses">,
     Option<"split", "split", "bool", /*default=*/"false",
-           "Two programs: the forward pass, and the reverse pass of any results">,
+           "Produce two programs: the forward pass, and the reverse pass of all its results">,
     Option<"backward", "backward", "std::string", /*default=*/"\"backward\"",
-           "With `split`: the name of the reverse pass">,
+           "With `split`: name of the program with the reverse pass">,
     ListOption<"wrt", "wrt", "std::string",
-           "With `split`: names of arguments whose cotangents are wanted, besides "
+           "With `split`: names of the arguments whose cotangents are returned, besides "
            "the gradients of parameters">,
   ];
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }
 
 def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
-  let summary = "Cuts a training step into several microbatches";
+  let summary = "Splits a training step into several microbatches";
   let description = [{
-    Takes the program `function`, which nn-differentiate has made, apart into the
-    programs of one step, and writes the step on the module as `nn.steps`:
+    Splits the program `function`, which nn-differentiate has produced, into the programs of one step, and
+    writes the step on the module as `nn.steps`:
 
     | program | runs | does |
     |---|---|---|
-    | @gather | once, if `keep-gathers` | brings every parameter that rests cut to where it is computed with, in the buffer `<parameter>.gathered` (of a second gather `<parameter>.gathered.2`) that @accumulate reads |
-    | @count | once | counts the labels of all microbatches of the step: its argument `<targets>.of_step` has their slices one behind the other |
-    | @accumulate | `microbatches` times | the forward and the backward pass of one slice, divided by that count, added to `loss_sum` and `<parameter>.grad_sum` |
-    | @update | once | takes the sums as the step's loss and gradients, and sets them to zero |
+    | @gather | once, if `keep-gathers` | gathers every sharded parameter from its storage placement into its compute placement, in the buffer `<parameter>.gathered` (for a second gather `<parameter>.gathered.2`), which @accumulate reads |
+    | @count | once | counts the labels of all microbatches of the step; its argument `<targets>.of_step` has the slices of all microbatches, one after the other |
+    | @accumulate | `microbatches` times | runs the forward and the backward pass of one slice, divides by that count, and adds to `loss_sum` and `<parameter>.grad_sum` |
+    | @update | once | takes the sums as the loss and the gradients of the step, and sets them to zero |
 
-    So the loss is the mean over the labels of all microbatches on all ranks
-    that count, whatever each of them ignores. **What adds up.** Loss and
-    gradients of the microbatches must add up to those of the step. That is
-    followed through the program by the ops' sharding rules, as if the microbatches
-    were ranks over which the first dimension of every argument is cut: of every
-    value each has the same, a slice, or a part of a sum. A term that is the same
-    for each (a regulariser, before or behind the division by the count) would
-    count once per microbatch, and is an error, as is what takes examples together
-    otherwise than by a sum (a mean or a maximum over the batch, the logarithm of a
-    sum). **Order of sums.** Every
-    microbatch is reduced into the place where the parameter rests and added
-    there, in f32, in the order of the microbatches. That is another rounding
-    than that of one larger batch, and part of the numerical contract. With
-    `reduce-once` the sums are parts of a sum over the ranks that share a batch:
-    each adds its own microbatches in f32, and @update reduces the result. That
-    is a rounding of its own. `keep-gathers` changes no bit.
+    So the loss is the mean over all labels that count, of all microbatches on all ranks, however many labels
+    each microbatch ignores.
 
-    It runs before fsdp-optimizer, whose step belongs to @update. Without it the
-    gradients of the step are written to `<parameter>.grad`.
+    **What adds up.** The losses and gradients of the microbatches must add up to those of the step. The pass
+    follows this through the program by the sharding rules of the ops, as if the microbatches were ranks over
+    which the first dimension of every argument is split. Of every value, each microbatch then has the same, a
+    slice, or a partial. A term that is the same for each microbatch (a regulariser, before or after the
+    division by the count) would count once per microbatch and is an error. So is an op that combines examples
+    by anything but a sum (a mean or a maximum over the batch, the logarithm of a sum).
 
-    The additions stand at the end of @accumulate, where none keeps a reduction
-    from running beside the backward pass.
+    **Order of sums.** Each microbatch is reduced to the storage placement of the parameter and added there,
+    in f32, in the order of the microbatches. This rounds differently from one larger batch, and is part of
+    the numerical contract. With `reduce-once` the sums are partial over the ranks that share a batch: each
+    rank adds up its own microbatches in f32, and @update reduces the result. This rounds differently again.
+    `keep-gathers` changes no bit.
+
+    The pass runs before fsdp-optimizer, whose step belongs to @update. Without fsdp-optimizer the gradients
+    of the step are written to `<parameter>.grad`.
+
+    The additions stand at the end of @accumulate, where they keep no reduction from running beside the
+    backward pass.
 
     ```mlir
     func.func @train(%x: tensor<2x8xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
@@ -224,9 +214,9 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
     Option<"microbatches", "microbatches", "int64_t", /*default=*/"2",
            "Microbatches of a step, from 2 to 2^20">,
     Option<"keepGathers", "keep-gathers", "bool", /*default=*/"false",
-           "Parameters are gathered once per step, not in every microbatch">,
+           "Gather parameters once per step instead of once per microbatch">,
     Option<"reduceOnce", "reduce-once", "bool", /*default=*/"false",
-           "Gradients are reduced once per step, not in every microbatch">,
+           "Reduce gradients once per step instead of once per microbatch">,
   ];
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
@@ -234,11 +224,10 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
 def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
   let summary = "Replaces the gradients by an exact norm, clipping and one AdamW step";
   let description = [{
-    Adds to the program, which is @train or nn-accumulate's @update, the
-    arguments "lr" (tensor<f32>) and "step"
-    (tensor<i32>, from 1) and the result "grad_norm" (tensor<f32>), declares
-    two moments per trained parameter (`<parameter>.exp_avg`, `.exp_avg_sq`,
-    with the parameter's placement), and replaces all nn.gradient by
+    Works on @train, or on @update where nn-accumulate has split the step. It adds the arguments "lr"
+    (tensor<f32>) and "step" (tensor<i32>, from 1) and the result "grad_norm" (tensor<f32>). It declares two
+    moments per trained parameter (`<parameter>.exp_avg`, `.exp_avg_sq`, with the parameter's placement), and
+    replaces all nn.gradient by
 
     ```mlir
     %m = nn.abs_max %g0, %g1, ...
@@ -247,18 +236,16 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
     nn.adamw [@w0, @w1] moments ... (%g0, %g1) lr %lr step %step clip %c
     ```
 
-    Types are logical; fsdp-propagate adds the two small all_reduces. The norm is
-    exact (integer sums), hence the same under every layout. An element must be
-    counted on one rank only, and is over the axes that cut it at rest; over
-    others every rank has the same. So gradients that rest cut over other axes
-    have an nn.sum_squares of their own.
+    Types are logical; fsdp-propagate adds the two small all_reduces. The norm is exact (integer sums), hence
+    the same under every placement. Each element must be counted on one rank only. That holds over the mesh
+    axes of its storage placement; over other axes every rank has the same. So gradients whose storage
+    placements have different axes get an nn.sum_squares each.
 
-    All belong to the module "optimizer"; what the norm reduces over ranks to
-    "optimizer.gradient_maximum" and "optimizer.gradient_norm" in it.
+    All these ops belong to the module "optimizer". The reductions of the norm over ranks belong to its
+    submodules "optimizer.gradient_maximum" and "optimizer.gradient_norm".
 
-    With `max_norm` 0 nothing is clipped; the norm is computed and returned all
-    the same. Parameters are updated in registration order by one multi-tensor
-    nn.adamw.
+    With `max_norm` 0 nothing is clipped, and the norm is computed and returned all the same. One
+    multi-tensor nn.adamw updates the parameters, in registration order.
   }];
   let options = [
     Option<"function", "function", "std::string", /*default=*/"\"train\"",
@@ -268,53 +255,47 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
     Option<"eps", "eps", "double", /*default=*/"1e-8", "Added to the root of the second moment">,
     Option<"weightDecay", "weight_decay", "double", /*default=*/"0.1", "Decoupled weight decay">,
     Option<"maxNorm", "max_norm", "double", /*default=*/"1.0",
-           "Gradients are clipped to this norm; 0: never">,
+           "Norm to which gradients are clipped; 0: no clipping">,
   ];
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
 
 def ChunkLoss : Pass<"nn-chunk-loss", "::mlir::ModuleOp"> {
-  let summary = "Projects to logits and takes their cross entropy a chunk of rows at a time";
+  let summary = "Computes logits and their cross entropy one chunk of rows at a time";
   let description = [{
-    The logits of a step, and their gradient, are the largest tensors of a model
-    with many classes: for each token a number per class. This pass cuts the rows
-    that a rank has of a loss, nn.cross_entropy of nn.linear, into `chunks` equal
-    parts. A chunk is projected, reduced to one loss per row, differentiated and
-    multiplied back to the gradients of input and weight before the next one
-    begins, so that logits and their gradient never have more rows than one.
+    The logits of a step and their gradient are the largest tensors of a model with many classes: one number
+    per token and class. This pass splits a rank's rows of a loss (nn.cross_entropy of nn.linear) into
+    `chunks` equal parts. Each chunk is projected to logits, reduced to one loss per row, differentiated and
+    multiplied back to the gradients of input and weight before the next chunk begins. So the logits and their
+    gradient never have more rows than one chunk.
 
-    This needs the cotangent of the losses before they are known. It does not
-    depend on them: it is one over the count of labels, which the targets give.
-    What makes it is computed in front of the chunks, from a constant 1 in place of
-    nn.seed. So there is no second projection, as there would be if the backward
-    pass made every chunk's logits again: no product is computed twice.
+    This needs the cotangent of the losses before the losses are known. The cotangent does not depend on the
+    losses: it is one over the count of labels, which the targets determine. The pass computes it before the
+    chunks, from a constant 1 instead of nn.seed. So no product is computed twice, as it would be if the
+    backward pass computed the logits of every chunk again.
 
-    The last chunk is differentiated behind nn.seed, where all of the loss was: its
-    ops keep their addresses ("bwd output dw"), they hide the first gathers
-    of the backward pass, and what the program uses last and first of its
-    two passes stays the same. Those of the other chunks are of the phase "fwd".
+    The last chunk is differentiated after nn.seed, where all of the loss was before. Its ops keep their
+    addresses ("bwd output dw"), they hide the first gathers of the backward pass, and the parameters that
+    the forward pass uses last and the backward pass first stay the same. The gradients of the other chunks
+    have the phase "fwd".
 
-    **Bits.** The losses of rows, their logarithms of sums of exponentials and the
-    gradient of the projection's input are rows of the same products, and have
-    the same bits where the library computes a row the same in a matrix of fewer
-    rows. The gradients of weight and bias are sums over rows: they are added up in
-    f32 from chunk to chunk (nn.linear_weight_grad's `sum`) and rounded once, in
-    another order than without chunks. That is part of the numerical contract.
+    **Bits.** The losses of rows, their log-sum-exp and the gradient of the projection's input are rows of
+    the same products. They have the same bits if the library computes a row in the same way in a matrix of
+    fewer rows. The gradients of weight and bias are sums over rows. They are added up in f32 from chunk to
+    chunk (`sum` of nn.linear_weight_grad) and rounded once, in another order than without chunks. This order
+    is part of the numerical contract.
 
-    **Memory.** Between the chunks lives the gradient of the weight in
-    f32. In bf16 that is twice the bytes of the gradient itself, so less is alive
-    at the loss where a rank has more rows than about the width of the model. Where
-    the peak of the step is elsewhere (at an attention whose library wants much
-    scratch) the arena does not shrink.
+    **Memory.** The gradient of the weight is live in f32 between the chunks. In bf16 that is twice the bytes
+    of the gradient itself. So fewer bytes are live at the loss if a rank has more rows than about the width
+    of the model. If the peak of the step is elsewhere (at an attention whose library needs a large
+    workspace), the arena does not shrink.
 
-    It runs behind fsdp-expand, on the program of one rank: its rows are its own
-    however the batch, the sequence or the loss is cut over ranks. Programs
-    without gradients stay as they are: @evaluate returns its logits whole.
+    The pass runs after fsdp-expand, on the program of one rank, whose rows are its own however batch,
+    sequence or loss are sharded. Programs without gradients are left unchanged: @evaluate returns all logits.
 
-    It is an error if no program has such a loss, if a rank's rows cannot be cut
-    into so many chunks, if the logits are made by another op (a policy that cuts the
-    classes gathers them), if somebody else uses them, or if the
-    cotangent of the losses depends on them.
+    It is an error if no program has such a loss, if `chunks` does not divide a rank's rows, if another op
+    produces the logits (a policy that shards the classes gathers them), if another op uses them, or if the
+    cotangent of the losses depends on the losses.
 
     ```mlir
     %logits = nn.linear %h, %w : tensor<8x4xf32>, tensor<16x4xf32> -> tensor<8x16xf32>
@@ -347,7 +328,7 @@ def ChunkLoss : Pass<"nn-chunk-loss", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"chunks", "chunks", "int64_t", /*default=*/"1",
-           "Chunks of a rank's rows; 1: programs stay as they are">,
+           "Chunks of a rank's rows; 1: leave programs unchanged">,
   ];
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }
@@ -355,9 +336,8 @@ def ChunkLoss : Pass<"nn-chunk-loss", "::mlir::ModuleOp"> {
 def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
   let summary = "Groups chains of pointwise and row ops into kernels";
   let description = [{
-    Ops of KernelOpInterface that share an iteration space and feed one
-    another become one nn.fusion. No bit changes: every op of a fusion still
-    rounds to its declared type, and reductions keep their order.
+    Ops of KernelOpInterface that share an iteration space and feed one another become one nn.fusion. No bit
+    changes: every op of a fusion still rounds to its declared type, and reductions keep their order.
 
     ```mlir
     %h = nn.add %x, %r : tensor<4x8xf32>
@@ -370,12 +350,11 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
     %z = nn.linear %y, %v : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<4x2xf32>
     ```
 
-    Inside a kernel an element is computed again in every stage (each
-    reduction, the final map), so an op that reduces does not join a value that
-    needs exp, log, tanh or erf. Sums over rows (weight gradients) stay alone.
-    A fusion belongs to the module around those of its members, which keep
-    theirs. It never crosses a collective or the start or wait of one, nn.seed or
-    nn.adamw, so it runs after fsdp-overlap. Linear time.
+    A kernel computes an element again in each of its stages (every reduction, and the final map). So an op
+    that reduces does not join a value that needs exp, log, tanh or erf. Sums over rows (weight gradients) are
+    not fused. A fusion belongs to the innermost module that contains its members; the members keep their own.
+    It never crosses nn.seed, nn.adamw, a collective, or the start or the wait of one. So the pass runs after
+    fsdp-overlap. It takes linear time.
   }];
 }
 

@@ -9,10 +9,10 @@
 include "mlir/Pass/PassBase.td"
 
 def Address : Pass<"fsdp-address", "::mlir::func::FuncOp"> {
-  let summary = "Writes down the address of every op that a plan can name";
+  let summary = "Writes the address of every op that a plan can name";
   let description = [{
-    An address says in which phase of the program, in which module and as what an
-    op computes. It is the words of the op's `#fsdp.origin`:
+    An address names the phase of the program, the module, and the role of an op. It is the text of the op's
+    `#fsdp.origin`:
 
     ```mlir
     %y = nn.linear %x, %w {fsdp.origin = #fsdp.origin<"fwd layers.3.attention.wq linear">, …}
@@ -20,26 +20,23 @@ def Address : Pass<"fsdp-address", "::mlir::func::FuncOp"> {
     %d = nn.linear_weight_grad %c, %x {fsdp.origin = #fsdp.origin<"bwd layers.3.attention.wq dw">, …}
     ```
 
-    - The phase is `fwd` or `bwd` (before or behind nn.seed), `again` for what
-      fsdp-remat computes a second time, or `update` for the optimizer.
-    - The path is the module of the op, or the parameter that a collective moves;
-      ops of the root have none.
-    - The op is called by its mnemonic, but `dx` and `dw` for the gradients of
-      inputs and weights; of several ops with the same name the second is
-      `rotary#2`.
+    - The phase is `fwd` before nn.seed and `bwd` after it, `again` for what fsdp-remat recomputes, or
+      `update` for the optimizer.
+    - The path is the module of the op, or the parameter that a collective moves. Ops of the root have none.
+    - The name of the op is its mnemonic, except `dx` and `dw` for the gradients of inputs and weights. Of
+      several ops with the same name, the second is `rotary#2`.
 
-    Collectives have one, and ops that compute; casts, moves of elements, reads and
-    constants have none. No two ops of a program have the same. Later passes keep
-    it: clones become `again`, and a bucket is called after its plan's name,
-    "fwd layers.3 all_gather", with those of its members in `fsdp.members`.
+    Collectives and ops that compute have an address. Casts, moves of elements, reads and constants have none.
+    No two ops of a program share an address. Later passes keep addresses: fsdp-remat gives clones the phase
+    `again`. fsdp-bucket gives a merged collective the name of its bucket in the plan,
+    "fwd layers.3 all_gather", and keeps the addresses of its members in `fsdp.members`.
   }];
 }
 
 def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
-  let summary = "Chooses the schedule plan and hangs it on the module";
+  let summary = "Chooses the schedule plan and writes it on the module";
   let description = [{
-    A plan is a list of rules over addresses. It becomes the module attribute
-    `fsdp.plan`:
+    A plan is a list of rules over addresses. It becomes the module attribute `fsdp.plan`:
 
     ```mlir
     module attributes {fsdp.plan = [
@@ -51,19 +48,18 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     | key | about | meaning |
     |---|---|---|
     | `match` | | globs (`*`, `?`, `[abc]`, `{a,b}`) or addresses, one or a list; the address of a bucket stands for its members |
-    | `bucket` | collectives of parameters | those of one name start together; a star stands for the number of the block; empty: each of its own |
-    | `merge` | collectives of parameters | those of one kind in a bucket become one collective |
-    | `overlap` | collectives | they run beside compute |
-    | `prefetch` | gathers | how many buckets before its use it starts; 0: where it is needed |
-    | `defer` | reductions | how many later ones start before it is awaited; 0: at once |
-    | `start_after` | collectives | the address of the op behind which it starts |
-    | `await_before` | collectives | the address of the op before which it is awaited |
-    | `recompute` | values of the forward pass that the backward pass uses, gathered parameters included | they are not kept, but computed or gathered again |
+    | `bucket` | collectives of parameters | collectives with the same name start together; a star stands for the number of the block; empty: a bucket of its own |
+    | `merge` | collectives of parameters | collectives of one kind in a bucket become one collective |
+    | `overlap` | collectives | the collective runs beside compute |
+    | `prefetch` | gathers | how many buckets before its use the gather starts; 0: where it is needed |
+    | `defer` | reductions | how many later reductions start before this one is awaited; 0: awaited at once |
+    | `start_after` | collectives | the address of the op after which the collective starts |
+    | `await_before` | collectives | the address of the op before which the collective is awaited |
+    | `recompute` | values of the forward pass that the backward pass uses, gathered parameters included | the value is not kept but computed or gathered again |
 
-    What the rules decide about an op is written on it, as `fsdp.decision`, without
-    what is as it is by itself; fsdp-remat, fsdp-bucket and fsdp-overlap read that
-    (fsdp-overlap also refuses a plan with an address that no op has). `again` is
-    what is decided about the clone of a collective:
+    The pass writes what the rules decide about an op on the op, as `fsdp.decision`, and leaves out defaults.
+    fsdp-remat, fsdp-bucket and fsdp-overlap read these decisions. fsdp-overlap also refuses a plan with an
+    address that no op has. `again` holds the decision about the clone of a collective:
 
     ```mlir
     %w = fsdp.all_gather %s … {fsdp.decision = #fsdp.decision<bucket = "layers.3", overlap = true, prefetch = 1, recompute = true,
@@ -71,59 +67,56 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     %y = nn.silu %x {fsdp.decision = #fsdp.decision<>, …}
     ```
 
-    A decision may be changed in the text. fsdp-plan writes all of them anew, from
-    the rules, and warns of those that it replaces by others. In text whose ops have none, a plan that was written by hand is all
-    that is decided, and the first of the three passes writes it on the ops.
+    A decision may be changed in the text. fsdp-plan replaces all decisions by those of the rules, and warns
+    of decisions that change. If the ops of a text have no decisions, the rules of a plan written by hand are
+    complete, and the first of the three passes writes their decisions on the ops.
 
-    Without a file the options below make a plan by rule: the parameters of a
-    block are gathered, dropped and reduced together. `file` takes rules from
-    JSON, as `fsdp-compile --emit=plan` prints them, and rules that the module
-    already carries count too: both are put over the plan by rule, the later over
-    the earlier, so that three lines change three things. What results is written
-    out in full, blocks that agree as one. A plan never changes a bit of the
-    result. A file of version 1 lists units of parameters instead of rules;
-    `tools/convert-plan.py` makes rules of it.
+    The options below produce a plan by rule: the parameters of a block are gathered, dropped and reduced
+    together. `file` reads rules from JSON, as `fsdp-compile --emit=plan` prints them. Without `file`, the
+    rules that the module already carries are read. These rules override the plan by rule, and later rules
+    override earlier ones, so three lines change three things. The resulting plan is written in full, with
+    one set of rules for blocks that agree. A plan never changes a bit of the result. A file of version 1
+    lists units of parameters instead of rules; `tools/convert-plan.py` converts it.
 
-    Unknown keys, wrong types, globs that match nothing, addresses that no op has
-    (the nearest is named), choices about nothing that the rule matches, and
-    members of a bucket that are to start at different places are errors.
+    Errors are: unknown keys, wrong types, globs that match nothing, addresses that no op has (the message
+    names the nearest one), a key that applies to nothing that the rule matches, and members of a bucket that
+    start at different places.
   }];
   let options = [
     Option<"file", "file", "std::string", "", "JSON file with the plan">,
     Option<"units", "units", "::fsdp::schedule::UnitPolicy", "::fsdp::schedule::UnitPolicy::Block",
-      "How parameters are cut into buckets", [{::llvm::cl::values(
-        clEnumValN(::fsdp::schedule::UnitPolicy::Block, "block", "one per numbered block, one per module before, one for the rest"),
+      "How parameters are grouped into buckets", [{::llvm::cl::values(
+        clEnumValN(::fsdp::schedule::UnitPolicy::Block, "block", "one per numbered block, one per module before them, one for the rest"),
         clEnumValN(::fsdp::schedule::UnitPolicy::Whole, "whole", "one for the whole model"))}]>,
     Option<"reshard", "reshard-after-forward", "::fsdp::ReshardPolicy", "::fsdp::ReshardPolicy::Default",
-      "Gather again in the backward pass?", [{::fsdp::SpelledValues<::fsdp::ReshardPolicy>()}]>,
+      "Which parameters the backward pass gathers again", [{::fsdp::SpelledValues<::fsdp::ReshardPolicy>()}]>,
     Option<"recompute", "recompute", "::fsdp::RecomputePolicy", "::fsdp::RecomputePolicy::None",
-      "Which values of blocks are computed again in the backward pass",
+      "Which values of blocks the backward pass computes again",
       [{::fsdp::SpelledValues<::fsdp::RecomputePolicy>()}]>,
-    Option<"bucket", "bucket", "bool", "true", "Merge a bucket's collectives into one">,
+    Option<"bucket", "bucket", "bool", "true", "Merge the collectives of a bucket into one">,
     Option<"overlap", "overlap", "bool", "true", "Run collectives beside compute">,
-    Option<"prefetch", "prefetch", "int64_t", "1", "Buckets a gather starts ahead of its use">,
-    Option<"reduceDefer", "reduce-defer", "int64_t", "1", "Later reductions that start before one is awaited">
+    Option<"prefetch", "prefetch", "int64_t", "1", "How many buckets before its use a gather starts">,
+    Option<"reduceDefer", "reduce-defer", "int64_t", "1", "How many later reductions start before one is awaited">
   ];
 }
 
 def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
-  let summary = "Recomputes values in the backward pass, as is decided about them";
+  let summary = "Applies decisions to recompute values in the backward pass";
   let description = [{
-    What is decided to be recomputed is cloned behind nn.seed for the ops there that use
-    it, right before the first one. Reshard-after-forward is recomputation: a
-    gather is cloned with the casts before it. Moves of elements that carry such a
-    value on are cloned too, and where one recomputed value needs another its
-    clone uses the other's. All else that a clone needs is kept, and goes through
-    nn.recompute_from so that CSE leaves the clone alone. Clones never make
-    reductions of gradients; they belong to the module of what they clone, and
-    their address is its in the phase "again", and their decision the one inside
-    of its, `again`. A warning names what is to be recomputed though nothing in the
-    backward pass needs it.
+    Clones each op whose decision says `recompute` for its users after nn.seed, right before the first of
+    them. Reshard-after-forward is recomputation: a gather is cloned with the casts and reshapes before it.
+    Moves of elements that pass such a value on are cloned too. If one recomputed value needs another, its
+    clone uses the clone of the other. Everything else that a clone needs is kept and goes through
+    nn.recompute_from, so that CSE does not merge the clone with the original.
+
+    Clones never add reductions of gradients. A clone belongs to the module of its original. Its address is
+    that of the original with the phase "again", and its decision is the `again` of the original's decision. A
+    warning names an op with `recompute` that nothing in the backward pass needs.
 
     ```mlir
     %w = fsdp.all_gather %s …            // forward
     …
-    %r = nn.recompute_from %s            // backward, just before the first use
+    %r = nn.recompute_from %s            // backward, right before the first use
     %v = fsdp.all_gather %r …
     ```
 
@@ -133,95 +126,85 @@ def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
 }
 
 def Bucket : Pass<"fsdp-bucket", "::mlir::ModuleOp"> {
-  let summary = "Merges the collectives of a bucket, as is decided about them";
+  let summary = "Applies decisions to merge the collectives of a bucket";
   let description = [{
-    One variadic collective is one bucket. Collectives of a bucket merge when
-    they agree on direction (before or behind nn.seed), kind, mesh axes,
-    reduction and element types. A merged gather stands where its first
-    member stood, a merged reduction where its last one did. Inside, the order is
-    that of registration, whatever the order in the graph. It belongs to the
-    module around its members, if there is one below the root, and has the
-    bucket's address and its members' decision; `fsdp.members` says what it
-    carries. Members with different decisions are an error.
+    One variadic collective is one bucket. Collectives of a bucket merge if they agree on direction (before or
+    after nn.seed), kind, mesh axes, reduction and element types. A merged gather stands where its first
+    member stood, a merged reduction where its last member stood. Its operands are in registration order,
+    whatever their order in the graph. It belongs to the innermost module below the root that contains its
+    members, if there is one. It has the address of the bucket and the decision of its members, and
+    `fsdp.members` has the addresses of its members. Members with different decisions are an error.
 
     ```
     all_gather a; all_gather b; use a, b   →   all_gather a, b; use a, b
     ```
 
-    Chained reductions (hybrid_shard: a scatter within a group of ranks, then
-    an all-reduce over the groups) are two buckets, the second behind the
-    first:
+    Chained reductions (hybrid_shard: a reduce_scatter within a group of ranks, then an all_reduce over the
+    groups) are two buckets, the second after the first:
 
     ```
     rs a; ar a; rs b; ar b   →   rs a, b; ar a, b
     ```
 
-    Between the members of a reduction bucket nothing may read their results
-    but nn.gradient, casts, moves of elements and the all-reduce of a chain, which
-    move behind it. What a gather needs must be there where the first member
-    stands. It leaves starts and waits to fsdp-overlap. Requires fsdp-plan and
-    fsdp-expand.
+    Between the members of a reduction bucket, only nn.gradient, casts, moves of elements and the all_reduce
+    of a chain may read their results; these move after the bucket. The operands of a gather must be available
+    where the first member stands. fsdp-overlap adds starts and waits. Requires fsdp-plan and fsdp-expand.
   }];
 }
 
 def Overlap : Pass<"fsdp-overlap", "::mlir::ModuleOp"> {
-  let summary = "Places the start and the wait of each collective, as is decided about it";
+  let summary = "Applies decisions about the start and the wait of each collective";
   let description = [{
-    Wraps collectives in fsdp.async / fsdp.await. A gather starts `prefetch`
-    buckets ahead and is awaited at its first use; a reduction is awaited behind
-    the start of the `defer`-th later reduction, or at its first use. The first
-    gathers of the backward pass start right behind nn.seed: what stayed gathered
-    hides them. With distance one:
+    Wraps collectives in fsdp.async / fsdp.await. A gather starts `prefetch` buckets before its use and is
+    awaited at its first use. A reduction is awaited after the start of the `defer`-th later reduction, or at
+    its first use. The first gathers of the backward pass start right after nn.seed, and computation with the
+    parameters that stayed gathered hides them. With distance one:
 
     ```
     ag0 ag1 wait0 compute0 ag2 wait1 compute1 …          forward
     … rs2 compute1 rs1 wait(rs2) compute0 rs0 wait(rs1) …  backward
     ```
 
-    A reduction whose result is reduced once more (over the groups of hybrid_shard,
-    or over data axes behind tensor-parallel ones) starts where it stands, the
-    second right behind it, and the second awaits it inside its own fsdp.async:
-    both run one after the other on the reduce stream beside compute, which awaits
-    the second alone, as `defer` says. Until then the first one's input is alive
-    too.
+    A reduction whose result is reduced once more (over the groups of hybrid_shard, or over data axes after
+    tensor axes) starts where it stands. The second reduction starts right after it and awaits it inside its
+    own fsdp.async. Both run one after the other on the reduce stream, beside compute. Compute awaits only the
+    second one, as `defer` says. Until then the input of the first one is live too.
 
-    With `start_after` a collective starts right behind that op, with
-    `await_before` it is awaited right before that one, in the programs that have
-    it. It is an error where what it sends is computed later, where a parameter
-    is written between, or where its result is used before; nothing moves that may
-    not.
+    With `start_after` a collective starts right after that op, and with `await_before` it is awaited right
+    before that op, in the programs that have the op. It is an error if an operand is computed later, if a
+    parameter is written in between, or if the result is used before. The pass never moves an op that must not
+    move.
 
-    The order in the block is the order of issue on every rank. Where `overlap` is
-    false a collective stays synchronous.
+    The order in the block is the order of issue on every rank. If `overlap` is false, the collective stays
+    synchronous.
   }];
   let dependentDialects = ["::fsdp::dist::FsdpDialect"];
 }
 
 def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
-  let summary = "Proves that the schedule cannot hang and keeps its limits";
+  let summary = "Proves that the schedule cannot hang, keeps its limits and changes no result";
   let description = [{
-    Checks, per program: 1. it is one block; 2. every collective stands in it
-    or in an fsdp.async of it, never under control flow, so all ranks issue
-    the same collectives in the same order on each communicator, which is what
-    makes a deadlock impossible; 3. no redistribute is left; 4. each future is
-    awaited exactly once, in the same block or in an fsdp.async of it, after
-    its start; 5. bytes in flight (inputs and outputs of started collectives)
-    stay within `max-in-flight`, unless one collective alone is larger (what
-    another collective awaits is in flight until that one is awaited); 6. all
-    that the program writes and returns is computed as it was when fsdp-plan wrote
-    down `fsdp.outcome`: by the same ops from the same values, seen through
-    futures, buckets, recomputation and kernels, and from parameters read before
-    or after the same updates; names, types and places of arguments and results,
-    what the module declares of parameters, buffers and the mesh, `nn.steps` and
-    `nn.model` are what they were. The last shares no code with the passes that
-    apply a plan.
+    Checks of every program that
 
-    A schedule that was written by hand has no `fsdp.outcome`: it is checked for
-    1. to 5., and a warning says that what it computes was compared with nothing.
-    Where one program or the module has it, all must.
+    1. it is one block;
+    2. every collective stands in that block or in an fsdp.async of it, never under control flow. So all ranks
+       issue the same collectives in the same order on each communicator, which makes a deadlock impossible;
+    3. no redistribute is left;
+    4. each future is awaited exactly once after its start, in the same block or in an fsdp.async of it;
+    5. bytes in flight (inputs and outputs of started collectives) stay within `max-in-flight`, unless one
+       collective alone is larger. A collective that another one awaits is in flight until that one is
+       awaited;
+    6. all that the program writes and returns is computed as it was when fsdp-plan wrote the semantic digest
+       `fsdp.outcome`: by the same ops from the same values, seen through futures, buckets, recomputation and
+       kernels, and from parameters read before or after the same updates. Names, types and placements of
+       arguments and results, the declared parameters, buffers and mesh, `nn.steps` and `nn.model` are
+       unchanged. This check shares no code with the passes that apply a plan.
+
+    A schedule written by hand has no `fsdp.outcome`. It is checked for 1. to 5., and a warning says that its
+    results were compared with nothing. If one program or the module has `fsdp.outcome`, all must have it.
   }];
   let options = [
-    Option<"maxInFlight", "max-in-flight", "int64_t", "0", "Bytes that may be in flight at once; 0: no limit">
+    Option<"maxInFlight", "max-in-flight", "int64_t", "0", "Bytes in flight at once, at most; 0: no limit">
   ];
 }
 

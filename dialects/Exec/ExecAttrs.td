@@ -19,7 +19,7 @@ def Exec_Stream : Exec_Enum<"Stream", "stream by role", [
     I32EnumAttrCase<"Copy", 3, "copy">]>;
 def Exec_StreamAttr : EnumAttr<Exec_Dialect, Exec_Stream, "stream">;
 
-def Exec_Role : Exec_Enum<"Role", "what a persistent range is for", [
+def Exec_Role : Exec_Enum<"Role", "role of a persistent range", [
     I32EnumAttrCase<"Parameter", 0, "parameter">,
     I32EnumAttrCase<"State", 1, "state">,
     I32EnumAttrCase<"Buffer", 2, "buffer">,

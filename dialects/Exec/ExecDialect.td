@@ -16,9 +16,9 @@ def Exec_Dialect : Dialect {
   let name = "exec";
   let summary = "When each piece runs, in which bytes: streams, events, offsets, launches";
   let description = [{
-    A value is a range of one arena: a `memref` of static shape and identity
-    layout, born by `exec.get` (persistent range), `exec.alloc` (interval) or
-    `exec.view` (part of another). Operands are inputs first, outputs last.
+    A value is a range of one arena: a `memref` of static shape and identity layout. `exec.get` (a persistent
+    range), `exec.alloc` (an interval) and `exec.view` (a part of another buffer) produce values. Operands are
+    inputs first, outputs last.
 
     ```
       exec-lower          streams by role, kernels, intervals without offsets
@@ -29,24 +29,20 @@ def Exec_Dialect : Dialect {
       exec-verify         the same, through the calls
     ```
 
-    Every operation of the runtime (`exec.gemm`, `exec.attention`,
-    `exec.collective`, …) is one record: its buffers with their types and
-    shapes, its attributes, its workspace and the function it calls. `T` is
-    f32 or bf16 and `E` any type, the same wherever an op says so; `float` is
-    f32 or bf16. A shape lists dimensions: one of a name is equal wherever the
-    op has it, `>=n` is at least n, `n/2` half of it, and `rows...` any number
-    of dimensions. Constraints of every such op: 1. it has the buffers of its
-    table, inputs in front of outputs; 2. they have these types; 3. and these
-    shapes; 4. there is at most one workspace, of i8, and only where the
-    function takes one; 5. an output that is updated in place is the input
-    again.
+    Every operation of the runtime (`exec.gemm`, `exec.attention`, `exec.collective`, …) is one record: its
+    buffers with their types and shapes, its attributes, its workspace and the function it calls. `T` is f32 or
+    bf16, and `E` is any type; each is the same type throughout an op. `float` is f32 or bf16. A shape lists
+    dimensions. Dimensions with the same name are equal throughout an op, `>=n` is at least n, `n/2` is half of
+    n, and `rows...` is any number of dimensions. Constraints of every such op: 1. it has the buffers of its
+    table, inputs before outputs; 2. they have these types; 3. they have these shapes; 4. it has at most one
+    workspace, of i8, and only if the function takes one; 5. an output that is updated in place is also an
+    input.
 
-    `exec.target` (a string) and `exec.threads` (an i64 from 1 to 4096) of a
-    module say whose workspaces its programs have, `exec.steps` (numbers by
-    program, by step) how often its steps are to run them.
+    `exec.target` (a string) and `exec.threads` (an i64 from 1 to 4096) of a module name the target and the
+    threads of the workspaces of its programs. `exec.steps` (numbers by program, by step) states how often its
+    steps run each program.
 
-    Iteration spaces are stated, never grids, blocks or threads: the same text
-    is emitted for CPU and CUDA.
+    Iteration spaces are stated, never grids, blocks or threads: CPU and CUDA share one text.
   }];
   let cppNamespace = "::fsdp::exec";
   let useDefaultAttributePrinterParser = 1;

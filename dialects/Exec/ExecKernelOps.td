@@ -10,17 +10,15 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "A kernel: a space of rows x columns and its scalar code";
   let description = [{
-    Block arguments are the buffers, the last `outputs` of them written.
-    `access` says how each is addressed at (row, col): `element` row*cols+col,
-    `row`, `column`, or `scalar`. The body runs once per row:
+    Block arguments are the buffers; the last `outputs` of them are written. `access` states how each is
+    addressed at (row, col): `element` row*cols+col, `row`, `column`, or `scalar`. The body runs once per row:
 
     - ops of arith and math at the top level work on row scalars;
     - `exec.reduce` combines an expression over the columns of the row;
     - `exec.map` runs its body for every column.
 
-    In a `column_reduction` kernel the body is one `exec.reduce_rows` per output.
-    Scalars are f32; loads widen, stores round. Structurally equal kernels are
-    one kernel.
+    In a `column_reduction` kernel the body is one `exec.reduce_rows` per output. Scalars are f32; loads widen,
+    and stores round. Structurally equal kernels are one kernel.
 
     Example:
     ```mlir
@@ -47,11 +45,10 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     }
     ```
 
-    Constraints: 1. one access per argument; 2. sizes fit the space: element
-    rows*cols, row rows, column cols, scalar 1; 3. rows and cols are positive;
-    4. `outputs` is at least 1 and at most the arguments; 5. a
-    `column_reduction` body holds exec.reduce_rows, another none; 6. the space
-    has at most 2^56 elements.
+    Constraints: 1. one access per argument; 2. sizes fit the space: element rows*cols, row rows, column cols,
+    scalar 1; 3. rows and cols are positive; 4. `outputs` is at least 1 and at most the number of arguments; 5.
+    the body of a `column_reduction` kernel holds exec.reduce_rows, another body none; 6. the space has at most
+    2^56 elements.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$rows, I64Attr:$cols,
       TypedArrayAttrBase<Exec_AccessAttr, "accesses">:$access, I64Attr:$outputs,
@@ -66,8 +63,15 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
 
 def Exec_LoadOp : Exec_Op<"load", [Pure]> {
   let summary = "The element of a kernel argument at the current position";
-  let description = "Widened to f32 (i64: as it is, other integers: i32). `at` gives another column of an `element` argument.\n\n"
-    "Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`\n\nConstraints: 1. the source is an argument of the kernel; 2. floats give f32, i64 gives i64, other integers i32; 3. `at` only for an `element` argument.";
+  let description = [{
+    Floats are widened to f32, i64 stays i64, and other integers become i32. `at` names another column of an
+    `element` argument.
+
+    Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`
+
+    Constraints: 1. the source is an argument of the kernel; 2. the value is f32 for floats, i64 for i64, and
+    i32 for other integers; 3. only an `element` argument takes `at`.
+  }];
   let hasVerifier = 1;
   let arguments = (ins Exec_Buffer:$source, Optional<I32>:$column);
   let results = (outs Exec_Scalar:$value);
@@ -76,8 +80,12 @@ def Exec_LoadOp : Exec_Op<"load", [Pure]> {
 
 def Exec_StoreOp : Exec_Op<"store"> {
   let summary = "Writes an output at the current position, rounding to its type";
-  let description = "Example: `exec.store %v, %y : f32, memref<4x8xbf16>`\n\n"
-    "Constraints: 1. the target is an output of the kernel; 2. floats take f32, i64 takes i64, other integers i32.";
+  let description = [{
+    Example: `exec.store %v, %y : f32, memref<4x8xbf16>`
+
+    Constraints: 1. the target is an output of the kernel; 2. the value is f32 for floats, i64 for i64, and i32
+    for other integers.
+  }];
   let hasVerifier = 1;
   let arguments = (ins Exec_Scalar:$value, Arg<Exec_Buffer, "", [MemWrite]>:$target);
   let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";
@@ -95,9 +103,8 @@ def Exec_ColumnOp : Exec_Op<"column", [Pure]> {
 def Exec_ReduceOp : Exec_Op<"reduce", [SingleBlock]> {
   let summary = "Combines an expression over the columns of the row: 16 lanes, then a tree";
   let description = [{
-    Element j is combined into lane j mod 16 in order of j; lanes are then
-    combined as a binary tree (i with i+8, i+4, i+2, i+1). Independent of
-    vector width and threads.
+    Element j is combined into lane j mod 16, in order of j. Then the lanes are combined as a binary tree (i
+    with i+8, i+4, i+2, i+1). The order does not depend on vector width and threads.
 
     Example:
     ```mlir
@@ -140,8 +147,8 @@ def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
 def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
   let summary = "Combines an expression over the rows, for every column, into an output";
   let description = [{
-    Rows are cut into blocks of 32; rows of a block are combined in order, then
-    blocks in order. Independent of vector width and threads.
+    Rows are split into blocks of 32. The rows of a block are combined in order, then the blocks in order. The
+    order does not depend on vector width and threads.
 
     Example:
     ```mlir
@@ -151,8 +158,8 @@ def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
     }
     ```
 
-    Constraints: 1. at the top level of a `column_reduction` kernel; 2. the
-    target is a `column` output of it; 3. the body ends in exec.yield.
+    Constraints: 1. at the top level of a `column_reduction` kernel; 2. the target is a `column` output of the
+    kernel; 3. the body ends in exec.yield.
   }];
   let hasVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target);

@@ -16,17 +16,14 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
   let summary = "A named range of the arena that persists between programs";
   let description = [{
-    `offset` (bytes) is set by exec-plan-memory. A parameter, its state and
-    its gradient carry the full shape and the placement, so that the runtime
-    can initialise, save and compare shards: `full` is the logical tensor
-    type, `init` the nn initialiser, `placement` says where its pieces lie. So
-    do inputs and outputs of programs that say where their arguments and
-    results lie: an input's placement decides which piece of a batch a rank
-    gets. Without a placement, what a rank holds is its own.
+    exec-plan-memory sets `offset` (bytes). A parameter, its state and its gradient carry the full shape and the
+    placement, so that the runtime can initialise, save and compare shards: `full` is the logical tensor type,
+    `init` the nn initialiser, and `placement` the placement. So do the inputs and outputs of programs whose
+    arguments and results have placements: the placement of an input determines which shard of a batch a rank
+    gets. The contents of a range without a placement are the rank's own.
 
-    An output that only one of several programs gives holds until another
-    program runs: it lies behind the persistent part, where the intervals of
-    programs that need more may lie too.
+    An output that only one of several programs writes is valid until another program runs. It lies after the
+    persistent part, where the intervals of a program that needs more memory may lie too.
 
     Example:
     ```mlir
@@ -34,12 +31,10 @@ def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
         {full = tensor<16x8xf32>, init = #nn.normal<std = 2.0e-02>, placement = #fsdp.placement<[{| "dp_shard"}, {} ]>}
     ```
 
-    Constraints: 1. the memref is static with identity layout; 2. offset, if
-    set, is a multiple of 64 and not negative; 3. the type is one that a value
-    may have, of at most 2^56 bytes; 4. the range ends within the 2^62 bytes
-    that an arena may have; 5. `full` is a tensor of static shape of at most
-    2^56 bytes; 6. `placement` is a #fsdp.placement with one list of axes per
-    dimension.
+    Constraints: 1. the memref is static with identity layout; 2. offset, if set, is a multiple of 64 and not
+    negative; 3. the type is one that a value may have, of at most 2^56 bytes; 4. the range ends within the 2^62
+    bytes that an arena may have; 5. `full` is a tensor of static shape of at most 2^56 bytes; 6. `placement` is
+    a #fsdp.placement with one list of axes per dimension.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
       Exec_RoleAttr:$role, OptionalAttr<I64Attr>:$offset,
@@ -56,8 +51,7 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
     NoTerminator]> {
   let summary = "A straight-line program over the arena, the same on every rank";
   let description = [{
-    `arena` (bytes) is the exact peak of this program, persistent ranges
-    included, set by exec-plan-memory.
+    `arena` (bytes) is the exact peak of this program, persistent ranges included. exec-plan-memory sets it.
 
     Example:
     ```mlir
@@ -68,13 +62,18 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
     }
     ```
 
-    The discardable attributes `exec.inputs` and `exec.outputs` name the
-    ranges of the program's arguments and results in order; `exec.reads`,
-    `exec.writes`, `exec.adds` and `exec.clears` those of which it reads what was
-    there before it, those that it writes, whole, those among both that it adds
-    to, and those among the written ones that it leaves at zero; `exec.flops` is
-    the cost of one run in floating point operations, and `exec.model_flops`,
-    where it is less, that without what is computed a second time.
+    Discardable attributes:
+
+    | attribute | meaning |
+    |---|---|
+    | `exec.inputs` | ranges of the program's arguments, in order |
+    | `exec.outputs` | ranges of its results, in order |
+    | `exec.reads` | ranges whose previous contents it reads |
+    | `exec.writes` | ranges that it writes whole |
+    | `exec.adds` | ranges of both lists that it adds to |
+    | `exec.clears` | ranges that it writes and leaves at zero |
+    | `exec.flops` | floating point operations of one run |
+    | `exec.model_flops` | the same without recomputation, if that is less |
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena);
   let regions = (region SizedRegion<1>:$body);
@@ -85,8 +84,8 @@ def Exec_FuncOp : Exec_Op<"func", [Symbol, IsolatedFromAbove, SingleBlock,
     NoTerminator]> {
   let summary = "A block of work that several places share, with ranges as arguments";
   let description = [{
-    Made by exec-outline. Event numbers inside are relative: event k of the
-    function is entry k of the call's `events`.
+    exec-outline creates it. Event numbers inside are relative: event k of the function is entry k of the call's
+    `events`.
 
     Example:
     ```mlir
@@ -107,11 +106,11 @@ def Exec_CallOp : Exec_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let description = [{
     Example: `exec.call @layer_forward(%a, %b) events [3, 4] : memref<4x8xf32>, memref<8xf32>`
 
-    `exec.makes`, an array with an entry per work of the function, in order, says
-    what that makes in this call, as the attribute does on work itself.
+    `exec.makes` is an array with an entry per work of the function, in order. Each entry names the values that
+    the work produces in this call, as the attribute does on work itself.
 
-    Constraints: 1. the function exists; 2. operand types are its arguments'; 3.
-    events are numbered up to 2^31 − 1.
+    Constraints: 1. the function exists; 2. operand types are the types of its arguments; 3. events are numbered
+    up to 2^31 − 1.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Exec_Buffer>:$operands,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$events);
@@ -134,13 +133,13 @@ def Exec_GetOp : Exec_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInt
 def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[]>]> {
   let summary = "An interval: bytes that live from the first to the last use";
   let description = [{
-    Not an allocation at run time. exec-plan-memory sets `offset` (bytes from
-    the arena's start, multiple of 64). `name` says what it holds.
+    Allocates nothing at run time. exec-plan-memory sets `offset` (bytes from the start of the arena, a multiple
+    of 64). `label` says what the interval holds.
 
     In an exec.func it is another interval in each call, at the same place.
 
-    Constraints: 1. offset, if set, is a multiple of 64 and not negative; 2. the
-    interval ends within the 2^62 bytes that an arena may have.
+    Constraints: 1. offset, if set, is a multiple of 64 and not negative; 2. the interval ends within the 2^62
+    bytes that an arena may have.
 
     Example: `%a = exec.alloc at 8192 "layers.0.h" : memref<4x8xf32>`
   }];
@@ -193,8 +192,7 @@ def Exec_LaunchOp : Exec_WorkOp<"launch", [Exec_WorkOpInterface,
 def Exec_AwaitOp : Exec_Op<"await"> {
   let summary = "The compute stream waits for an operation in flight";
   let description = [{
-    Ends the lifetime of the operation's buffers as far as it holds them.
-    exec-synchronize replaces it by events.
+    After it, the operation no longer keeps its buffers live. exec-synchronize replaces it by events.
 
     Example: `exec.await %t`
   }];
@@ -202,11 +200,11 @@ def Exec_AwaitOp : Exec_Op<"await"> {
   let assemblyFormat = "$token attr-dict";
 }
 
-/// Numbers from 0; that they are not negative is proved by exec-verify.
+/// Numbers from 0; exec-verify proves that they are not negative.
 def Exec_EventAttr : ConfinedAttr<I64Attr, [IntMaxValue<2147483647>]>;
 
 def Exec_RecordOp : Exec_Op<"record"> {
-  let summary = "Marks the present end of a stream as event number `event`";
+  let summary = "Marks the current end of a stream as event number `event`";
   let description = "Example: `exec.record 3 on gather`";
   let arguments = (ins Exec_EventAttr:$event, Exec_StreamAttr:$stream);
   let assemblyFormat = "$event `on` `` $stream attr-dict";

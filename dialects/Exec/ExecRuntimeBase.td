@@ -28,7 +28,7 @@ class Updated<Exec_BufferSpec input>
     : Exec_BufferSpec<input.name, input.element, input.shape, input.kind, input.name>;
 
 //===----------------------------------------------------------------------===//
-// Arguments of the function behind context and stream
+// Arguments of the function after context and stream
 //===----------------------------------------------------------------------===//
 
 /// `spell` gives the argument to a RuntimeCall.
@@ -73,8 +73,7 @@ class Exec_BufferRow<Exec_BufferSpec buffer, string use> {
 
 /// A typed function of the runtime, `fsdp::rt::<runtimeFunction>(context,
 /// stream, arguments…, buffers…, argumentsBehind…)`. Its buffers are those of
-/// `reads`, those of `writes` but for what is updated in place, and the
-/// workspace.
+/// `reads`, those of `writes` that are not updated in place, and the workspace.
 ///
 /// Everything else follows: operands, text, verifier of counts, types and
 /// shapes, the table in the reference, the call and, by test/runtime-header,
@@ -86,23 +85,22 @@ class Exec_RuntimeOp<string mnemonic, string function, list<Exec_BufferSpec> the
   list<Exec_BufferSpec> reads = theReads;
   list<Exec_BufferSpec> writes = theWrites;
 
-  /// What people read of the op, before the table of its buffers.
+  /// The description for people, before the table of buffers.
   string prose = "";
-  /// The op of nn that lowers to this one as it is; see RuntimeSignature.
+  /// The op of nn that lowers to this one, one to one; see RuntimeSignature.
   string lowersFrom = "";
   /// Attributes.
   dag params = (ins);
   list<Exec_Argument> callArguments = [];
   list<Exec_Argument> callArgumentsBehind = [];
-  /// C++ that returns the bytes of the workspace, of `sizes`; empty: the
+  /// C++ that returns the bytes of the workspace from `sizes`; empty: the
   /// function takes none.
   string workspaceBytes = "";
   /// One workspace per output.
   bit workspaceIsList = false;
   /// C++ that returns which input output `output` may be.
   string inPlaceInput = "return updatedInput(*this, output);";
-  /// What stands in the text before the stream, before the attributes and at
-  /// the end.
+  /// The text before the stream, before the attributes and at the end.
   string formatInFront = "";
   string formatOfParams = "";
   string formatAtEnd = "";

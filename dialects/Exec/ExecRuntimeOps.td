@@ -1,7 +1,7 @@
 //===- ExecRuntimeOps.td - One record per operation of the runtime *- tablegen -*-===//
 //
-// The functions are declared in include/fsdp/Runtime/Runtime.h. What a record
-// says is explained in ExecRuntimeBase.td.
+// The functions are declared in include/fsdp/Runtime/Runtime.h.
+// ExecRuntimeBase.td explains the fields of a record.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EXEC_RUNTIME_OPS
@@ -21,10 +21,9 @@ def Exec_GemmOp : Exec_RuntimeOp<"gemm", "gemm",
     [Buf<"out", "float", "*">]> {
   let summary = "Matrix product by the library";
   let prose = [{
-    `out = op(lhs) op(rhs) (+ bias)`, op transposing the last two dimensions
-    where `transpose_lhs` / `transpose_rhs` is set; leading dimensions are
-    batches. Accumulated in f32, rounded once. The workspace is bytes the
-    library may use, sized by the compiler for the target.
+    `out = op(lhs) op(rhs) (+ bias)`, where op transposes the last two dimensions if `transpose_lhs` /
+    `transpose_rhs` is set. Leading dimensions are batches. Accumulated in f32, rounded once. The workspace is
+    scratch for the library; the compiler sizes it for the target.
 
     Example:
     ```mlir
@@ -51,8 +50,7 @@ def Exec_GemmAddOp : Exec_RuntimeOp<"gemm_add", "gemmAdd",
     [Buf<"lhs", "T", "*">, Buf<"rhs", "T", "*">, gemmSum], [Updated<gemmSum>]> {
   let summary = "Adds a matrix product to a sum in f32, in place";
   let prose = [{
-    `sum += op(lhs) op(rhs)`, as exec.gemm otherwise. The sum is an input and,
-    once more, the output.
+    `sum += op(lhs) op(rhs)`, otherwise as exec.gemm. The sum is both an input and the output.
 
     Example:
     ```mlir
@@ -89,8 +87,8 @@ def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
     [Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>]> {
   let summary = "Attention with the logarithm of every row's sum of exponentials";
   let prose = [{
-    See nn.attention. `plain`: one kernel of the runtime's own, which gives the
-    same bits on every target, and not the library's attention.
+    See nn.attention. With `plain` it is the reference attention of the runtime, which produces the same bits on
+    every target, instead of the library's attention.
 
     Example:
     ```mlir
@@ -185,8 +183,8 @@ def Exec_EmbeddingGradOp : Exec_RuntimeOp<"embedding_grad", "embeddingGrad",
     [Buf<"out", "T", "classes cols">]> {
   let summary = "Adds rows to a table of zeros, in the order of tokens";
   let prose = [{
-    See nn.embedding_grad. The workspace holds the sums in f32 where the table
-    is narrower; on a GPU, the tokens in order of class.
+    See nn.embedding_grad. If the table is narrower than f32, the workspace holds the sums in f32. On a GPU it
+    holds the tokens in order of class.
 
     Example:
     ```mlir
@@ -252,8 +250,8 @@ def Exec_CountLabelsOp : Exec_RuntimeOp<"count_labels", "countLabels",
   let prose = [{
     Example: `exec.count_labels on compute (%t : memref<2x4xi32>) outs(%n : memref<i64>) {ignore_index = -100 : i64}`
 
-    Constraints: 1. – 5. as of every operation of the runtime; 6. the number of
-    counts divides that of the targets.
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the number of counts divides the number of
+    targets.
   }];
   let lowersFrom = "nn.count_labels";
   let params = (ins I64Attr:$ignore_index);
@@ -280,11 +278,15 @@ def Exec_CopyOp : Exec_RuntimeOp<"copy", "copy",
 
 def Exec_TransposeOp : Exec_RuntimeOp<"transpose", "transpose",
     [Buf<"in", "E", "*">], [Buf<"out", "E", "*">]> {
-  let summary = "Dimensions in another order";
+  let summary = "Permutes the dimensions";
   let prose = [{
     Dimension i of the output is dimension `permutation[i]` of the input.
 
-    Example: `exec.transpose on compute (%x : memref<4x8xf32>) outs(%y : memref<8x4xf32>) {permutation = array<i64: 1, 0>}`
+    Example:
+    ```mlir
+    exec.transpose on compute (%x : memref<4x8xf32>) outs(%y : memref<8x4xf32>)
+        {permutation = array<i64: 1, 0>}
+    ```
 
     Constraints: 1. – 5. as of every operation of the runtime; 6.
     `permutation` names every dimension of the input once; 7. the output has the
@@ -302,7 +304,7 @@ def Exec_CopyBoxOp : Exec_RuntimeOp<"copy_box", "copyBox",
     [Buf<"in", "E", "*">], [Buf<"out", "E", "*">]> {
   let summary = "Copies a box of elements into a box of another tensor";
   let prose = [{
-    `shape` is the shape of the box. What is outside of it keeps what it held.
+    `shape` is the shape of the box. Elements outside of it keep their values.
 
     Example:
     ```mlir
@@ -342,16 +344,14 @@ def Exec_FillZeroOp : Exec_RuntimeOp<"fill_zero", "fillZero", [], [Buf<"out", "E
 def Exec_ShardOfOp : Exec_RuntimeOp<"shard_of", "shardOf",
     [Buf<"in", "E", "*">], [Buf<"out", "E", "*">],
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "This rank's part of what every rank has";
+  let summary = "This rank's shard of a buffer that every rank has";
   let prose = [{
-    The output is part c of dimension 0, c this rank's place along the axes,
-    padded with zeros.
+    The output is shard c of dimension 0, padded with zeros, where c is this rank's coordinate along the axes.
 
     Example: `exec.shard_of on compute (%x : memref<7x8xf32>) outs(%y : memref<2x8xf32>) over @mesh["dp_shard"]`
 
-    Constraints: 1. – 5. as of every operation of the runtime; 6. the mesh has
-    the axes, as for exec.collective; 7. the output is of the input's type, but
-    as long as ceil(size / parts) in dimension 0.
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the mesh has the axes, as for exec.collective;
+    7. the output has the input's type, except that dimension 0 is ceil(size / parts).
   }];
   let params = (ins FlatSymbolRefAttr:$mesh, TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes);
   let formatOfParams = "`over` $mesh `` custom<Axes>($axes)";
@@ -367,22 +367,18 @@ def Exec_ShardOfOp : Exec_RuntimeOp<"shard_of", "shardOf",
 def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     [BufList<"in", "", "*">], [BufList<"out", "", "*">],
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A bucket of tensors through one collective";
+  let summary = "One collective on a bucket of tensors";
   let prose = [{
-    Input i belongs to output i; see the fsdp dialect for what each kind does.
-    `reduce` matters for reductions. The gathered output buffer
-    has room for the padded tensor: ranks x shard. Workspaces: one per input
-    for reductions, room for the other ranks' pieces in the wire type, which is
-    the input's, or for as much of them as the target exchanges at once
-    (exec-verify knows).
+    Input i belongs to output i. The fsdp dialect says what each kind does. `reduce` applies to reductions. The
+    output buffer of a gather has room for the padded tensor: ranks x shard. A reduction has one workspace per
+    input, for the pieces of the other ranks in the wire type, which is the type of the input. If the target
+    exchanges fewer bytes at once, the workspace is that small (exec-verify knows the size).
 
-    `fast`: the sum is the library's, in an order that it chooses, so its bits
-    depend on library, machine and message. It has no use for a workspace: those
-    are empty. Only the CUDA target has such a library.
+    With `fast` the library computes the sum in an order that it chooses, so the bits depend on the library, the
+    machine and the message. Its workspaces are empty. Only the CUDA target has such a library.
 
-    With a token result the op is in flight until exec.await, or, where nobody
-    awaits it, until a later op of its stream is awaited; without, it is
-    complete for later ops on its stream.
+    With a token result the op is in flight until exec.await, or, if nothing awaits it, until a later op of its
+    stream is awaited. Without a token it is complete for later ops on its stream.
 
     Example:
     ```mlir
@@ -392,15 +388,13 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
 
     An all_reduce may have one buffer as input and output i.
 
-    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
-    of them have more than one rank; 2. as many outputs as inputs, at least one;
-    3. a reduction has one workspace of i8 per input, a gather none; 4. an
-    output has the input's shape (all_reduce), or that with ranks times
-    (all_gather) or a part of ceil(size / ranks) of (reduce_scatter) dimension
-    0; 5. a gather keeps the type, a reduction is of f32, of bf16 to f32 (sum) or
-    of i64 (sum); 6. tensors of one collective have the same types;
-    7. what is `fast` is a sum that keeps the type; 8. no attribute `scale`, which
-    older programs have; 9. no all_to_all, which the runtime lacks.
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8 of them have more than one rank;
+    2. as many outputs as inputs, at least one; 3. a reduction has one workspace of i8 per input, a gather none;
+    4. an output has the input's shape, except that dimension 0 is ranks times as large (all_gather) or
+    ceil(size / ranks) (reduce_scatter); 5. a gather keeps the type, and a reduction is of f32, of bf16 to f32
+    (sum) or of i64 (sum); 6. tensors of one collective have the same types; 7. a `fast` collective is a sum
+    that keeps the type; 8. there is no attribute `scale`, which older programs have; 9. there is no all_to_all,
+    which the runtime lacks.
   }];
   let params = (ins Fsdp_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
       TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
@@ -439,10 +433,13 @@ def Exec_NarrowOp : Exec_RuntimeOp<"narrow", "narrow",
     [BufList<"in", "f32", "elements...">], [BufList<"out", "bf16", "elements...">]> {
   let summary = "Rounds several tensors from f32 to bf16";
   let prose = [{
-    What exec-batch-casts makes of casts that follow each other, as those of
-    the shards of a bucket do.
+    exec-batch-casts merges consecutive casts into it, such as those of the shards of a bucket.
 
-    Example: `exec.narrow on compute (%a, %b : memref<4x8xf32>, memref<8xf32>) outs(%c, %d : memref<4x8xbf16>, memref<8xbf16>)`
+    Example:
+    ```mlir
+    exec.narrow on compute (%a, %b : memref<4x8xf32>, memref<8xf32>)
+        outs(%c, %d : memref<4x8xbf16>, memref<8xbf16>)
+    ```
 
     Constraints: 1. – 5. as of every operation of the runtime.
   }];
@@ -482,7 +479,7 @@ def Exec_SumSquaresOp : Exec_RuntimeOp<"sum_squares", "sumSquares",
 def Exec_ClipCoefficientOp : Exec_RuntimeOp<"clip_coefficient", "clipCoefficient",
     [Buf<"max", "f32", "">, Buf<"sum", "i64", "digits...">],
     [Buf<"norm", "f32", "">, Buf<"coefficient", "f32", "">]> {
-  let summary = "The norm of all gradients, and what they are clipped by";
+  let summary = "The norm of all gradients, and the factor that clips them";
   let prose = [{
     See nn.clip_coefficient.
 
@@ -512,8 +509,7 @@ def Exec_AdamWOp : Exec_RuntimeOp<"adamw", "adamw",
     [Updated<adamwParameters>, Updated<adamwFirstMoments>, Updated<adamwSecondMoments>]> {
   let summary = "One AdamW step over several parameters, in place";
   let prose = [{
-    See nn.adamw. Parameters and moments are read and written: they are inputs
-    and, once more, outputs.
+    See nn.adamw. Parameters and moments are read and written: they are both inputs and outputs.
 
     Example:
     ```mlir

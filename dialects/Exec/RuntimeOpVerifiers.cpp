@@ -131,7 +131,7 @@ LogicalResult CountLabelsOp::verify() {
   MemRefType targets = typeOf(getInputs()[0]), counts = typeOf(getOutputs()[0]);
   int64_t parts = counts.getNumElements();
   if (parts == 0 || targets.getNumElements() % parts != 0) // 6
-    return emitOpError("cannot cut ")
+    return emitOpError("cannot split ")
            << targets << " into " << parts << " equal parts";
   return success();
 }
@@ -150,8 +150,8 @@ LogicalResult TransposeOp::verify() {
   auto shape = llvm::map_to_vector(
       order, [&](int64_t dimension) { return in.getDimSize(dimension); });
   if (out.getShape() != ArrayRef(shape)) // 7
-    return emitOpError("makes ")
-           << in.clone(shape) << " of " << in << ", not " << out;
+    return emitOpError("must produce ")
+           << in.clone(shape) << " from " << in << ", not " << out;
   return success();
 }
 
@@ -189,8 +189,8 @@ LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
   MemRefType whole = typeOf(getInputs()[0]), part = typeOf(getOutputs()[0]);
   int64_t parts = mesh->sizeOf(dist::axisRefs(getAxes()));
   if (part != partOf(whole, parts)) // 7
-    return emitOpError("cannot make ")
-           << part << " of one of " << parts << " parts of " << whole;
+    return emitOpError("cannot produce ")
+           << part << " as one of " << parts << " shards of " << whole;
   return success();
 }
 
@@ -279,18 +279,18 @@ LogicalResult CollectiveOp::verify() {
                                     << stringifyCollectiveKind(getKind());
     if (reduces)
       diagnostic << " by " << stringifyReduceKind(getReduce());
-    return diagnostic << " cannot make " << out << " of " << in;
+    return diagnostic << " cannot produce " << out << " from " << in;
   }
   for (auto [index, input, output] : llvm::enumerate(getInputs(), getOutputs()))
     if (typeOf(input).getElementType() != in ||
         typeOf(output).getElementType() != out) // 6
       return emitOpError("moves ")
-             << in << " and gives " << out << ", but tensor " << index << " is "
-             << typeOf(input) << " and " << typeOf(output);
+             << in << " and produces " << out << ", but tensor " << index
+             << " is " << typeOf(input) << " and " << typeOf(output);
   if (getFast() &&
       (!reduces || getReduce() != ReduceKind::Sum || in != out)) // 7
-    return emitOpError("cannot be fast: the library adds up what has the "
-                       "result's type, and does nothing else");
+    return emitOpError(
+        "cannot be fast: the library only adds values of the result's type");
   // MLIR would take it for an attribute without a meaning.
   if ((*this)->hasAttr("scale")) // 8
     return emitOpError("does not scale; multiply its result");
@@ -323,8 +323,8 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (auto [index, input, output] : llvm::enumerate(getInputs(), getOutputs()))
     if (!shapesAgree(getKind(), ranks, typeOf(input), typeOf(output))) // 4
       return emitOpError() << stringifyCollectiveKind(getKind()) << " over "
-                           << ranks << " ranks cannot make output " << index
-                           << " (" << output.getType() << ") of "
+                           << ranks << " ranks cannot produce output " << index
+                           << " (" << output.getType() << ") from "
                            << input.getType();
   return success();
 }

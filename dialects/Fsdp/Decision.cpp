@@ -121,7 +121,7 @@ static DecisionAttr parseDecision(AsmParser &parser, bool mayBeAgain) {
     ParseResult result = parseField(parser, name, decision, isKnown);
     if (!isKnown)
       return parser.emitError(location)
-             << "nothing called '" << name << "' is decided"
+             << "a decision has no field '" << name << "'"
              << didYouMean(name, fieldNames());
     return result;
   };

@@ -8,13 +8,12 @@ include "mlir/IR/EnumAttr.td"
 
 def Fsdp_MeshAxisAttr : AttrDef<Fsdp_Dialect, "MeshAxis"> {
   let mnemonic = "axis";
-  let summary = "A named axis of a mesh with its size and what it is for";
+  let summary = "A named axis of a mesh with its size and its kind";
   let description = [{
-    `#fsdp.axis<"dp_shard" = 4 : data>` has a kind, `#fsdp.axis<"x" = 2>` none.
-    Over `data` axes batches are cut and parameters rest cut; the ranks of a
-    `tensor` axis compute a layer together, and the built-in placement policy of
-    Llama is for that axis. One without a kind is for a policy that names it.
-    Names mean nothing. fsdp-shard reads kinds; behind it placements say all.
+    `#fsdp.axis<"dp_shard" = 4 : data>` has a kind, `#fsdp.axis<"x" = 2>` has none. Over `data` axes batches
+    are split, and parameters are stored sharded. The ranks of a `tensor` axis compute a layer together, and
+    the built-in placement policy of Llama uses that axis. An axis without a kind is used by a policy that
+    names it. The name has no meaning. Only fsdp-shard reads kinds; later passes read placements.
 
     Constraints: 1. the name is not empty; 2. the size is from 1 to 2^20; 3. the
     kind is `data` or `tensor`.
@@ -29,10 +28,9 @@ def Fsdp_AxisRefAttr : AttrDef<Fsdp_Dialect, "AxisRef"> {
   let mnemonic = "axis_ref";
   let summary = "A mesh axis, or the part of one with `size` ranks after a prefix of `pre`";
   let description = [{
-    `#fsdp.axis_ref<"dp_shard">` is the whole axis.
-    `#fsdp.axis_ref<"dp_shard", 2, 4>` is the sub-axis of size 4 left when
-    the axis is split into 2 (outer) x 4 (inner, consecutive ranks) x rest.
-    `size` 0 means the whole axis.
+    `#fsdp.axis_ref<"dp_shard">` is the whole axis. `#fsdp.axis_ref<"dp_shard", 2, 4>` is the sub-axis of size
+    4 when the axis is split into 2 (outermost) x 4 x the rest (innermost, consecutive ranks). `size` 0 means
+    the whole axis.
 
     Constraints: 1. pre is at least 1, size at least 0, and neither above
     2^20; 2. the whole axis has no prefix.
@@ -49,9 +47,8 @@ def Fsdp_DimAxesAttr : AttrDef<Fsdp_Dialect, "DimAxes"> {
   let mnemonic = "dim_axes";
   let summary = "The mesh axes over which one dimension is sharded";
   let description = [{
-    `{"tp" | "dp_shard"}`: split over the compute axes, outermost first, then
-    each part over the storage axes, all at once. Written inside
-    #fsdp.placement.
+    `{"tp" | "dp_shard"}` splits the dimension over the compute axes, outermost first, then each shard over all
+    storage axes at once. It is written inside #fsdp.placement.
 
     Example: `#fsdp.dim_axes<{"tp" | "dp_shard"}>`
   }];
@@ -62,18 +59,16 @@ def Fsdp_DimAxesAttr : AttrDef<Fsdp_Dialect, "DimAxes"> {
 
 def Fsdp_PlacementAttr : AttrDef<Fsdp_Dialect, "Placement"> {
   let mnemonic = "placement";
-  let summary = "Where the pieces of a logical tensor lie on a mesh";
+  let summary = "Placement of a logical tensor on a mesh";
   let description = [{
-    One list of mesh axes per dimension, the outermost first: the dimension is
-    cut into as many parts as the axes have ranks, and a rank owns the part of
-    its coordinates. Over axes that no dimension names, every rank has the same;
-    over those of `partial` the logical tensor is the sum (or the maximum) of
-    what the ranks have.
+    One list of mesh axes per dimension, the outermost first. The dimension is split into as many shards as the
+    axes have ranks, and a rank has the shard of its coordinates. Over axes that no list names, the tensor is
+    replicated. Over the axes of `partial`, it is the sum (or the maximum) of the tensors of the ranks.
 
-    The compute axes of a dimension divide it evenly. A parameter at rest may be
-    cut further, over storage axes behind a `|`: together they cut each part of
-    the compute axes into pieces of ceil(size / pieces), the last ones padded
-    with zeros. Gathering them leaves what the program computes with.
+    The compute axes of a dimension divide it evenly: they are the compute placement. The storage placement of
+    a parameter may split it further, over storage axes after a `|`. Together these split each shard of the
+    compute axes into pieces of ceil(size / pieces), the last ones padded with zeros. Gathering over them
+    produces the compute placement.
 
     Example:
     ```mlir
@@ -81,14 +76,13 @@ def Fsdp_PlacementAttr : AttrDef<Fsdp_Dialect, "Placement"> {
         {fsdp.placement = #fsdp.placement<[{"tp" | "dp_shard"}, {} ]>}
     // tp = 2, dp_shard = 4: rank (d, t) has rows [32t + 8d, 32t + 8d + 8).
 
-    // Matrix products of shards along the dimension that they sum over:
+    // The matrix product of shards along the dimension that it sums over:
     #fsdp.placement<[{}, {} ], partial = sum {"tp"}>
     ```
 
-    Constraints: 1. no part of an axis is named twice; 2. `partial` names at
-    least one axis; on a mesh: 3. one list per dimension; 4. the mesh has the
-    axes; 5. compute axes divide the dimension; 6. storage axes belong to a
-    parameter or buffer, whose placement is not partial.
+    Constraints: 1. no part of an axis is named twice; 2. `partial` names at least one axis; on a mesh: 3. one
+    list per dimension; 4. the mesh has the axes; 5. compute axes divide the dimension; 6. storage axes belong
+    to a parameter or buffer, whose placement is not partial.
   }];
   let parameters = (ins ArrayRefParameter<"DimAxesAttr">:$dims,
       OptionalArrayRefParameter<"AxisRefAttr">:$partial,
@@ -107,28 +101,25 @@ def Fsdp_OriginAttr : AttrDef<Fsdp_Dialect, "Origin"> {
   let mnemonic = "origin";
   let summary = "Where in a program something comes from: phase, path and op";
   let description = [{
-    As `fsdp.origin` of an op it is what plans call the op, its *address*. The
-    words are the same in plans, artifacts and messages: a phase (`fwd`,
-    `again`, `bwd` or `update`), the path of a module, parameter or bucket, and
-    an op with the number that tells it from others of its name. With `all` in
-    front there is no op, and the origin is everything of the path: what a
-    collective `serves`.
+    As `fsdp.origin` of an op it is the *address* of the op, by which plans name it. The text is the same in
+    plans, artifacts and messages: a phase (`fwd`, `again`, `bwd` or `update`), the path of a module, parameter
+    or bucket, and an op with the number that distinguishes it from others of its name. After `all` there is no
+    op, and the origin stands for everything under the path: what a collective `serves`.
 
     Example:
     ```mlir
     %y = nn.linear %x, %w {fsdp.origin = #fsdp.origin<"fwd layers.3.attention.wq linear">, …}
     %r = nn.rotary %q, %t {fsdp.origin = #fsdp.origin<"fwd layers.3.attention rotary#2">, …}
-    %s = nn.sum %y [0, 1] {fsdp.origin = #fsdp.origin<"fwd sum">, …} // of no module
+    %s = nn.sum %y [0, 1] {fsdp.origin = #fsdp.origin<"fwd sum">, …} // no module
     %g = fsdp.all_gather %p … {serves = #fsdp.origin<all "fwd layers.3">, …}
     ```
 
-    Constraints: 1. it begins with one of the four phases; 2. a path that is
-    written, or that `all` stands in front of, is not empty; 3. the op has a
-    name; 4. its number is from 2 to 2^32 - 1, without zeros in front.
+    Constraints: 1. it begins with one of the four phases; 2. a path that is written, and the path after `all`,
+    is not empty; 3. the op has a name; 4. its number is from 2 to 2^32 - 1, without leading zeros.
   }];
   let parameters = (ins "::fsdp::dist::Phase":$phase, StringRefParameter<>:$path,
       StringRefParameter<>:$op, "unsigned":$index,
-      StringRefParameter<"the words, made of the others">:$text);
+      StringRefParameter<"the text of the others">:$text);
   let skipDefaultBuilders = 1;
   let builders = [AttrBuilder<(ins "const ::fsdp::dist::Origin &":$origin), [{
     assert(origin.isValid() && "the words of an origin are read back as they are");
@@ -137,7 +128,7 @@ def Fsdp_OriginAttr : AttrDef<Fsdp_Dialect, "Origin"> {
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     Origin getOrigin() const { return {getPhase(), getPath(), getOp(), getIndex()}; }
-    /// The same thing computed again in the backward pass.
+    /// The same op recomputed in the backward pass.
     OriginAttr again() const { return get(getContext(), getOrigin().again()); }
   }];
 }
@@ -153,11 +144,10 @@ def Fsdp_DecisionAttr : AttrDef<Fsdp_Dialect, "Decision"> {
   let mnemonic = "decision";
   let summary = "What is decided about an op";
   let description = [{
-    What a plan says of the op that has it as `fsdp.decision`. Names and values
-    are those of a rule of a plan; what is not written is as it is by itself:
-    a bucket of its own, `merge = true`, no overlap, distances of 0, no places,
-    and nothing is computed again. `again` decides about the clone that
-    fsdp-remat makes of a collective; that of another value has no decision.
+    What a plan decides about the op that has it as `fsdp.decision`. Names and values are those of a rule of a
+    plan. Fields that are not written have defaults: a bucket of its own, `merge = true`, no overlap, distances
+    of 0, no addresses, and no recomputation. `again` decides about the clone that fsdp-remat creates of a
+    collective; clones of other values have no decision.
 
     Example:
     ```mlir
@@ -168,9 +158,8 @@ def Fsdp_DecisionAttr : AttrDef<Fsdp_Dialect, "Decision"> {
     %y = nn.silu %x {fsdp.decision = #fsdp.decision<>, …} // it is kept
     ```
 
-    Constraints: 1. distances are not negative; 2. `again` has no `again`; on an
-    op: 3. each field that says something is about such an op; 4. `again` stands
-    beside `recompute = true` and has none itself.
+    Constraints: 1. distances are not negative; 2. `again` has no `again`; on an op: 3. each field that is set
+    applies to such an op; 4. `again` stands beside `recompute = true` and has no `recompute` itself.
   }];
   let parameters = (ins
       AttrParameter<"::fsdp::dist::Decision", "what is decided", "const ::fsdp::dist::Decision &">:$decision,
@@ -187,8 +176,8 @@ def Fsdp_ReduceKind : I32EnumAttr<"CollectiveReduce", "how a collective combines
 }
 def Fsdp_ReduceKindAttr : EnumAttr<Fsdp_Dialect, Fsdp_ReduceKind, "reduce">;
 
-/// What each does to the tensors of the ranks is a CollectiveLayout (Fsdp.h).
-/// The first are those of rt::CollectiveKind, with its numbers.
+/// CollectiveLayout (Fsdp.h) says what each kind does to the tensors of the ranks.
+/// The first kinds are those of rt::CollectiveKind, with the same numbers.
 def Fsdp_CollectiveKind : I32EnumAttr<"CollectiveKind", "which collective", [
     I32EnumAttrCase<"AllGather", 0, "all_gather">,
     I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,

@@ -62,8 +62,8 @@ static LogicalResult verifyDeclared(Operation *op, Attribute attribute) {
   if (!mesh)
     return op->emitOpError("has a placement, but there is no fsdp.mesh");
   if (!placement.getPartial().empty() && !isa<nn::BufferOp>(op))
-    return op->emitOpError("is at rest and cannot be parts of a sum, as ")
-           << placement << " says";
+    return op->emitOpError("has a storage placement, which cannot be partial: ")
+           << placement;
   return verifyPlacement([&] { return op->emitOpError("has a "); }, type,
                          placement, mesh, /*mayBeStored=*/true);
 }

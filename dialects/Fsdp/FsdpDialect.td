@@ -14,29 +14,27 @@ def Fsdp_Dialect : Dialect {
   let name = "fsdp";
   let summary = "Where a tensor lives and moves: mesh, placements, collectives, futures";
   let description = [{
-    The `fsdp` dialect adds placement to `nn`. The program is SPMD: one text
-    for all ranks of a mesh. Until fsdp-expand values are logical tensors with a
-    #fsdp.placement, from then on this rank's parts of them.
+    The `fsdp` dialect adds placement to `nn`. The program is SPMD: one text for all ranks of a mesh. Before
+    fsdp-expand, values are logical tensors with a #fsdp.placement. After it, they are this rank's shards.
 
     ```
       fsdp.redistribute        one differentiable op per parameter read, and
-            │                  what fsdp-propagate adds
+            │                  those that fsdp-propagate adds
             │ fsdp-expand
       nn.cast + fsdp.all_gather        fsdp.reduce_scatter, fsdp.all_reduce
             │ fsdp-bucket              one variadic collective = one bucket
             │ fsdp-overlap             fsdp.async { collective } … fsdp.await
     ```
 
-    A collective is never `Pure`: its results allocate, so two gathers of one
-    shard survive CSE and a dead one is erased. The order of collectives in
-    the block is the order in which they are issued, on every rank.
+    A collective is never `Pure`: its results allocate, so two gathers of one shard survive CSE and a dead one
+    is erased. The order of collectives in the block is the order in which every rank issues them.
 
-    **Reductions** add over the ranks in f32 (each operand element is widened
-    first). The order is fixed: a binary tree along the last mesh axis, then one
-    over its results along the axis before. Bits do not depend on message size, bucket or position.
+    **Reductions** widen every element to f32 and add in f32 over the ranks (f64 and integers keep their
+    type). The order is fixed: a binary tree along the last mesh axis, then one over its results along the
+    axis before. Bits do not depend on message size, bucket or position.
 
-    **Uneven shards**: the local size is ceil(size / parts); padding is zero
-    and stays zero; a gather yields the unpadded prefix.
+    **Uneven shards.** The local size is ceil(size / parts). Padding is zero and stays zero. A gather returns
+    the unpadded prefix.
   }];
   let cppNamespace = "::fsdp::dist";
   let useDefaultAttributePrinterParser = 1;

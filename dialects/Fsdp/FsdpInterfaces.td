@@ -7,31 +7,29 @@ include "mlir/IR/OpBase.td"
 def Fsdp_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::fsdp::dist";
   let description = [{
-    An exchange that all ranks along some axes of a mesh take part in: operand i
-    belongs to result i. Passes that plan, merge, move and check collectives know
-    nothing else of them, so that a new kind needs no change there.
+    An exchange among all ranks along some axes of a mesh. Operand i belongs to result i. Passes that plan,
+    merge, move and check collectives know them only by this interface, so a new kind needs no change there.
   }];
   let methods = [
-    InterfaceMethod<"Which collective; layoutOf says what it does to the operands.",
+    InterfaceMethod<"The kind; layoutOf says what it does to the operands.",
       "::fsdp::dist::CollectiveKind", "getCollectiveKind", (ins)>,
     InterfaceMethod<"How the operands are combined over the ranks; none if they are not.",
       "::std::optional<::fsdp::dist::CollectiveReduce>", "getReduction", (ins)>,
     InterfaceMethod<[{
-      The dimension along which those of all ranks are joined, of which padding
-      behind the result's size is dropped; none if they are not.
+      The dimension along which the operands of all ranks are joined, of which padding after the result's size
+      is dropped; none if they are not joined.
     }], "::std::optional<int64_t>", "getJoinedDim", (ins)>,
-    InterfaceMethod<"The dimension of which each rank keeps its part; none if it keeps all.",
+    InterfaceMethod<"The dimension of which each rank keeps its shard; none if it keeps all.",
       "::std::optional<int64_t>", "getSplitDim", (ins)>,
     InterfaceMethod<"Name of the mesh.",
       "::mlir::FlatSymbolRefAttr", "getMeshAttr", (ins)>,
-    InterfaceMethod<"Whose ranks take part.", "::mlir::ArrayAttr", "getAxes", (ins)>,
+    InterfaceMethod<"The mesh axes whose ranks take part.", "::mlir::ArrayAttr", "getAxes", (ins)>,
     InterfaceMethod<[{What it is for: the phase of the program and the module,
-      parameter or bucket, "fwd layers.3"; null if nothing is said.}],
+      parameter or bucket, "fwd layers.3"; null if unknown.}],
       "::fsdp::dist::OriginAttr", "getServesAttr", (ins)>,
     InterfaceMethod<"", "void", "setServesAttr", (ins "::fsdp::dist::OriginAttr":$serves)>,
     InterfaceMethod<[{
-      Bytes that one of `ranks` ranks sends to others, in the type that travels;
-      INT64_MAX if there are more.
+      Bytes that one of `ranks` ranks sends to others, in the wire type; INT64_MAX if there are more.
     }], "int64_t", "getWireBytes", (ins "int64_t":$ranks), [{}], [{
       return ::fsdp::dist::wireBytesOf($_op.getCollectiveKind(),
           $_op->getOperandTypes(), $_op->getResultTypes(), ranks);
@@ -46,14 +44,13 @@ def Fsdp_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
 def Fsdp_InFlightOpInterface : OpInterface<"InFlightOpInterface"> {
   let cppNamespace = "::fsdp::dist";
   let description = [{
-    An op that fsdp.async can start, so that the program goes on while it runs:
-    it has no regions, and its effects are on its results alone.
+    An op that fsdp.async can start, so that the program continues while it runs. It has no regions, and its
+    only effects are on its results.
   }];
   let methods = [
     InterfaceMethod<[{
-      Where it runs. What is started on one stream runs in order of issue, so an
-      op may be started behind another of its stream without the program
-      waiting for that.
+      The stream that it runs on. Ops of one stream run in order of issue, so an op may be started after another
+      op of its stream although the program does not wait for that one.
     }], "::fsdp::dist::StreamRole", "getStreamRole", (ins)>
   ];
 }

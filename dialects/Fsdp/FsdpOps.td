@@ -20,16 +20,14 @@ def Fsdp_AxesAttr : TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">;
 def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
   let summary = "The ranks as a grid of named axes";
   let description = [{
-    Rank to coordinate is row-major: the last axis varies fastest. Axes of
-    size 1 are allowed. `node_size` is the number of consecutive ranks that
-    share a node (0: not stated). Behind the size of an axis stands its kind,
-    if it has one: what it is for (#fsdp.axis).
+    The coordinates of ranks are row-major: the last axis varies fastest. Axes of size 1 are allowed.
+    `node_size` is the number of consecutive ranks that share a node (0: not stated). The kind of an axis, if
+    it has one, follows its size (#fsdp.axis).
 
     Example: `fsdp.mesh @mesh ["dp_replicate" = 2 : data, "dp_shard" = 4 : data, "tp" = 2 : tensor]`
 
-    Constraints: 1. at least one axis; 2. axis names differ and are not
-    empty; 3. sizes are at least 1; 4. node_size divides the world size; 5.
-    no axis and no product of axes is above 2^20 ranks; 6. kinds are `data`
+    Constraints: 1. at least one axis; 2. axis names differ and are not empty; 3. sizes are at least 1; 4.
+    node_size divides the world size; 5. no axis and no product of axes exceeds 2^20 ranks; 6. kinds are `data`
     and `tensor`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
@@ -53,26 +51,23 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
 def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>]> {
-  let summary = "The same logical tensor, lying where the placement says";
+  let summary = "The same logical tensor in another placement";
   let description = [{
-    Types are logical here; the meaning is the identity, or a cast if the
-    element types differ. What lies where follows from the declarations, from
-    these ops and from the sharding rules between them
-    (fsdp-verify-placements); what a change of placement costs is one table
-    (Placement.h).
+    Types are logical here. The op computes the identity, or a cast if the element types differ. Declarations,
+    these ops and the sharding rules of the ops between them determine all placements (fsdp-verify-placements).
+    One table states the cost of a change of placement (Placement.h).
 
-    The narrower of the two element types travels. A sum travels in the
-    operand's type, `wire` at most; the receiver adds in f32 (f64 for f64) and
-    rounds once. So a parameter is gathered in the type it is computed with, and
-    a gradient comes back in f32 whatever it travelled in.
+    The narrower of the two element types travels. A partial travels in the type of the operand or in `wire`,
+    whichever is narrower; the receiver adds in f32 (f64 for f64) and rounds once. So a parameter is gathered
+    in its compute type, and a gradient arrives in f32 whatever its wire type.
 
-    The reverse rule redistributes the cotangent: where the operand is read from
-    a parameter, to where that rests, in the parameter's type; else to where
-    this op places the operand, with parts of sums added.
+    The reverse rule redistributes the cotangent. If the operand is read from a parameter, the cotangent goes
+    to the storage placement of the parameter, in the parameter's type. Otherwise it goes to the placement
+    that this op gives its result, with partials reduced.
 
-    fsdp-shard puts one behind every read of a parameter, fsdp-propagate what
-    is missing, fsdp-expand makes collectives of them. A policy or a person may
-    redistribute values before, and fsdp-propagate keeps to that.
+    fsdp-shard adds one for every parameter that a program reads, fsdp-propagate adds those that are missing,
+    and fsdp-expand turns them into collectives. A policy or a person may add others before fsdp-propagate, which
+    keeps them.
 
     Example:
     ```mlir
@@ -95,20 +90,20 @@ def Fsdp_RedistributeOp : Fsdp_Op<"redistribute", [Pure,
 }
 
 //===----------------------------------------------------------------------===//
-// Parts of tensors by a rank's place, and exchanges
+// Shards of tensors by a rank's coordinates, and exchanges
 //===----------------------------------------------------------------------===//
 
 def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "This rank's part of a tensor that every rank has";
+  let summary = "This rank's shard of a tensor that every rank has";
   let description = [{
-    Part c of the dimension, c the rank's coordinates over `axes`, the first
-    slowest; padded with zeros to ceil(size / parts). Nothing travels.
+    Shard c of the dimension, where c is the rank's coordinate over `axes`, the first one slowest. The shard is
+    padded with zeros to ceil(size / parts). Nothing travels.
 
     Example: `%s = fsdp.shard_of %x on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>`
 
-    Constraints: 1. mesh and axes exist; 2. the element types are equal, and so
-    are the sizes outside `dim`; along it the result has ceil(size / parts).
+    Constraints: 1. mesh and axes exist; 2. the element types are equal, and so are the sizes outside `dim`;
+    along `dim` the result has the size ceil(size / parts).
   }];
   let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, I64Attr:$dim);
@@ -124,17 +119,17 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
 
 /// `kind` is a CollectiveKind; `reduction`, `joined` and `cut` name the attributes
 /// that say how operands are combined and along which dimension they are joined
-/// and cut, and are empty for what its layout does not ask for.
+/// and split. They are empty where the layout of the kind needs none.
 class Fsdp_CollectiveOp<string mnemonic, string kind, string reduction, string joined, string cut>
     : Fsdp_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
         DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface,
             ["getCollectiveKind", "getReduction", "getJoinedDim", "getSplitDim"]>,
         DeclareOpInterfaceMethods<Fsdp_InFlightOpInterface>]> {
-  /// What people read of the op, before its layout.
+  /// The description for people, before the layout.
   string prose = ?;
   let description = prose # "\n    | of the tensors of all ranks | |\n    |---|---|\n    | combined | " #
       !if(!eq(reduction, ""), "no", "as `" # reduction # "` says") # " |\n    | joined | " #
-      !if(!eq(joined, ""), "no", "along `" # joined # "`") # " |\n    | cut | " #
+      !if(!eq(joined, ""), "no", "along `" # joined # "`") # " |\n    | split | " #
       !if(!eq(cut, ""), "no", "along `" # cut # "`") # " |\n";
   defvar none = "::std::nullopt";
   let extraClassDefinition = [{
@@ -164,9 +159,9 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather", "AllGather", "", "dim", "
     | 0 | a0 | a0 a1 … |
     | 1 | a1 | a0 a1 … |
 
-    along dimension `dim`; padding is cut. `serves` is the origin that it is for
-    ("fwd layers.3"), shown in profiles and remarks, and `fsdp.parameters` has
-    the symbols of the parameters that it moves.
+    along dimension `dim`; padding is dropped. `serves` is the origin that the collective is for
+    ("fwd layers.3"), which profiles and remarks show. `fsdp.parameters` has the symbols of the parameters that
+    it moves.
 
     Example:
     ```mlir
@@ -175,12 +170,10 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather", "AllGather", "", "dim", "
         : tensor<4x8xf32>, tensor<2xf32> -> tensor<16x8xf32>, tensor<7xf32>
     ```
 
-    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
-    of them have more than one rank; 2. as many results as operands, of
-    the same element type; 3. result sizes are equal outside `dim`, and the
-    operand's size along `dim` is ceil(result size / parts); 4. what it serves
-    has no op; 5. `fsdp.parameters`, if it is there, has one nn.parameter per
-    operand.
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8 of them have more than one rank;
+    2. as many results as operands, of the same element type; 3. result sizes are equal outside `dim`, and the
+    operand's size along `dim` is ceil(result size / parts); 4. `serves` has no op; 5. `fsdp.parameters`, if
+    present, has one nn.parameter per operand.
   }];
   let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$dim,
@@ -195,8 +188,8 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<"all_gather", "AllGather", "", "dim", "
 def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter", "ReduceScatter", "kind", "", "dim"> {
   let summary = "Each rank gets its shard of the tensors combined over all ranks";
   let prose = [{
-    The operand travels in its own element type; the receiver widens it to
-    f32 and combines in the fixed tree. Padding in the result is zero.
+    The operand travels in its own element type. The receiver widens it to f32 and combines in the fixed tree.
+    Padding in the result is zero.
 
     Example:
     ```mlir
@@ -220,15 +213,14 @@ def Fsdp_ReduceScatterOp : Fsdp_CollectiveOp<"reduce_scatter", "ReduceScatter", 
 def Fsdp_AllReduceOp : Fsdp_CollectiveOp<"all_reduce", "AllReduce", "kind", "", ""> {
   let summary = "Every rank gets the tensors combined over all ranks";
   let prose = [{
-    A reduce_scatter of pieces followed by an all_gather, with the same tree
-    and the same bits. Integers combine exactly.
+    Equals a reduce_scatter of pieces followed by an all_gather, with the same tree and the same bits. Integers
+    combine exactly.
 
     Example: `%r = fsdp.all_reduce sum %g on @mesh["dp_shard"] : tensor<16x8xbf16> -> tensor<16x8xf32>`
 
-    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8
-    of them have more than one rank; 2. as many results as operands, of
-    the same shapes; 3. results are f32 for floating operands (f64 for f64),
-    of the operand's type for integers.
+    Constraints: 1. the mesh has the axes, which do not overlap, and at most 8 of them have more than one rank;
+    2. as many results as operands, of the same shapes; 3. results are f32 for floating-point operands (f64 for
+    f64), and of the operand's type for integers.
   }];
   let arguments = (ins Fsdp_ReduceKindAttr:$kind, Variadic<Fsdp_Tensor>:$inputs,
       FlatSymbolRefAttr:$mesh, Fsdp_AxesAttr:$axes,
@@ -248,17 +240,17 @@ def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all", "AllToAll", "", "join", "s
     | 0 | a0 a1 | a0 b0 |
     | 1 | b0 b1 | a1 b1 |
 
-    The operand is cut along `split`, piece c goes to rank c, and what arrives is
-    joined along `join` in the order of the ranks.
+    The operand is split along `split`, piece c goes to rank c, and the pieces that arrive are joined along
+    `join` in the order of the ranks.
 
     Example:
     ```mlir
     %h = fsdp.all_to_all %s on @mesh["dp_shard"] split 2 join 1 : tensor<2x4x8x6xf32> -> tensor<2x16x2x6xf32>
     ```
 
-    Constraints: 1. mesh and axes exist; 2. as many results as operands, of the
-    same element types; 3. `split` and `join` are different dimensions; 4.
-    the parts divide `split`, and the result is that much longer along `join`.
+    Constraints: 1. mesh and axes exist; 2. as many results as operands, of the same element types; 3. `split`
+    and `join` are different dimensions; 4. the parts divide `split`, and the result is that much longer along
+    `join`.
   }];
   let arguments = (ins Variadic<Fsdp_Tensor>:$inputs, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, I64Attr:$split, I64Attr:$join,
@@ -274,14 +266,13 @@ def Fsdp_AllToAllOp : Fsdp_CollectiveOp<"all_to_all", "AllToAll", "", "join", "s
 //===----------------------------------------------------------------------===//
 
 def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
-  let summary = "Starts one op that can be in flight; gives a future of its results";
+  let summary = "Starts one op that can be in flight; returns a future of its results";
   let description = [{
-    The body holds exactly one op of InFlightOpInterface (a collective) and ends in
-    fsdp.yield of its results. The position of the op is the moment of issue.
+    The body holds exactly one op of InFlightOpInterface (a collective) and ends in fsdp.yield of its results.
+    The position of fsdp.async in the program is the moment of issue.
 
-    An fsdp.await at the start of the body makes the collective wait, and not
-    the program: the second of two chained reductions is issued behind the
-    first one and computation goes on. Reductions run on one stream in order
+    An fsdp.await at the start of the body lets the collective wait, not the program: the second of two chained
+    reductions is issued after the first one, and computation continues. Reductions run on one stream in order
     of issue, so this costs nothing.
 
     Example:
@@ -292,9 +283,8 @@ def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
     }
     ```
 
-    Constraints: 1. the body is one op that can be in flight, followed by
-    fsdp.yield; awaits may precede it; 2. the yielded types are the future's; 3.
-    what the body awaits runs on the stream of its own op.
+    Constraints: 1. the body is one op that can be in flight, followed by fsdp.yield; awaits may precede it; 2.
+    the yielded types are the future's; 3. the ops that the body awaits run on the stream of its own op.
   }];
   let regions = (region SizedRegion<1>:$body);
   let results = (outs Res<Fsdp_FutureType, "", [MemAlloc]>:$future);
@@ -309,7 +299,7 @@ def Fsdp_AsyncOp : Fsdp_Op<"async", [SingleBlock]> {
 }
 
 def Fsdp_AwaitOp : Fsdp_Op<"await"> {
-  let summary = "Waits for a future and gives its values";
+  let summary = "Waits for a future and returns its values";
   let description = [{
     Each future is awaited exactly once (fsdp-verify-schedule).
 
@@ -324,7 +314,7 @@ def Fsdp_AwaitOp : Fsdp_Op<"await"> {
 }
 
 def Fsdp_YieldOp : Fsdp_Op<"yield", [Pure, Terminator, HasParent<"AsyncOp">]> {
-  let summary = "The values an fsdp.async will give";
+  let summary = "The values of the future of an fsdp.async";
   let description = [{
     Example:
     ```mlir

@@ -90,7 +90,7 @@ LogicalResult RedistributeOp::verify() {
                   (isa<FloatType>(from.getElementType()) &&
                    isa<FloatType>(to.getElementType()));
   if (from.getShape() != to.getShape() || !converts) // 3
-    return emitOpError("cannot make ") << to << " of " << from;
+    return emitOpError("cannot produce ") << to << " from " << from;
   Type wire = getWire().value_or(Builder(getContext()).getF32Type());
   if (!wire.isF32() && !wire.isBF16() && !wire.isF64()) // 4
     return emitOpError("sends f32, bf16 or f64, not ") << wire;
@@ -155,7 +155,7 @@ LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   RankedTensorType full = tensorOf(getInput()), shard = tensorOf(getResult());
   if (full.getElementType() != shard.getElementType()) // 2
-    return emitOpError("cannot take a part ") << shard << " of " << full;
+    return emitOpError("cannot take the shard ") << shard << " of " << full;
   if (failed(verifyOutsideDim(*this, full, shard, getDim())))
     return failure();
   return verifyShardSize(*this, full, shard, getDim(),
@@ -319,8 +319,8 @@ LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
     shape[join] = (CheckedSize(shape[join]) * parts).saturated();
     auto expected = RankedTensorType::get(shape, from.getElementType());
     if (result.getType() != expected)
-      return emitOpError("makes ")
-             << expected << " of " << from << ", not " << result.getType();
+      return emitOpError("must produce ")
+             << expected << " from " << from << ", not " << result.getType();
   }
   return success();
 }

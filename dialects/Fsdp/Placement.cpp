@@ -115,8 +115,9 @@ LogicalResult fsdp::dist::verifyPlacement(EmitError emitError,
   for (auto [i, dim] : llvm::enumerate(attribute.getDims())) { // 5
     int64_t parts = mesh.sizeOf(dim.getCompute());
     if (parts == 0 || logical.getDimSize(i) % parts != 0)
-      return emitError() << "placement " << attribute << " that cuts dimension "
-                         << i << " of " << logical << " into " << parts
+      return emitError() << "placement " << attribute
+                         << " that splits dimension " << i << " of " << logical
+                         << " into " << parts
                          << " parts, which do not divide it";
   }
   return success();

@@ -122,9 +122,10 @@ LogicalResult FactorSharding::shardAs(ArrayRef<unsigned> dim,
              rule.factors[factor].needsReplication;
     });
     if (isReplicated && dim.size() == 1)
-      return emitError() << "needs a dimension whole that is sharded over "
-                         << axes[0];
-    return emitError() << "cannot be cut over " << axes.back() << " along "
+      return emitError()
+             << "needs an unsharded dimension, but it is sharded over "
+             << axes[0];
+    return emitError() << "cannot be split over " << axes.back() << " along "
                        << "a dimension of " << rule.str();
   }
   for (const auto &[factor, own] : *shares) {
@@ -138,8 +139,9 @@ LogicalResult FactorSharding::shardAs(ArrayRef<unsigned> dim,
     seen[factor] = true;
     for (AxisRefAttr axis : own) {
       if (!canShard(factor, axis))
-        return emitError() << "cannot be cut over " << axis << " along factor "
-                           << rule.factors[factor].name << " of " << rule.str();
+        return emitError() << "cannot be split over " << axis
+                           << " along factor " << rule.factors[factor].name
+                           << " of " << rule.str();
       shard(factor, axis);
     }
   }
@@ -154,8 +156,8 @@ LogicalResult FactorSharding::shardAs(ArrayRef<Placement> operands,
          llvm::zip_equal(rule.operands[i], placement.dims)) {
       if (!place.storage.empty())
         return emitError()
-               << "takes a tensor as it is stored; fsdp.redistribute "
-                  "brings it where it is computed with";
+               << "takes a tensor in its storage placement; move it to its "
+                  "compute placement with fsdp.redistribute";
       if (failed(shardAs(dim, place.compute, seen, emitError)))
         return failure();
     }
@@ -166,8 +168,7 @@ LogicalResult FactorSharding::shardAs(ArrayRef<Placement> operands,
     // The maximum of sums is not the sum of maxima.
     bool passes = rule.passesPartial && placement.kind == CollectiveReduce::Sum;
     if (!same || (!placement.partial.empty() && !passes))
-      return emitError() << "takes parts of a sum, which have to be added "
-                            "first";
+      return emitError() << "takes a partial, which must be reduced first";
   }
   if (!operands.empty() && !operands[0].partial.empty()) {
     passed = operands[0].partial;
@@ -182,8 +183,8 @@ LogicalResult FactorSharding::shardAs(ArrayRef<Placement> operands,
                            return llvm::is_contained(other, axis);
                          }) != 1 ||
           llvm::is_contained(passed, axis))
-        return emitError() << "is cut over " << axis << " along two factors of "
-                           << rule.str();
+        return emitError() << "is split over " << axis
+                           << " along two factors of " << rule.str();
   return success();
 }
 
@@ -215,7 +216,7 @@ static FailureOr<Placement> combined(nn::ShardingOpInterface op,
   bool seen = false;
   for (auto [dims, placement] : llvm::zip_equal(rule.operands, operands)) {
     if (!placement.partial.empty()) {
-      op->emitOpError("takes parts of a sum, which have to be added first");
+      op->emitOpError("takes a partial, which must be reduced first");
       return failure();
     }
     if (dims.empty() && !isMax)
@@ -225,7 +226,7 @@ static FailureOr<Placement> combined(nn::ShardingOpInterface op,
     if (!seen)
       first = axes;
     else if (!isMax && axes != first) {
-      op->emitOpError("sums tensors that are cut over different axes");
+      op->emitOpError("sums tensors that are sharded over different axes");
       return failure();
     }
     seen = true;
@@ -332,7 +333,8 @@ LogicalResult fsdp::dist::verifyMove(Operation *op, const Placement &from,
                                      const Placement &to) {
   if (canMove(from, to))
     return success();
-  return op->emitOpError("cannot make parts of what is whole");
+  return op->emitOpError(
+      "cannot turn a value that is not partial into a partial one");
 }
 
 Placement fsdp::dist::placementOf(FunctionOpInterface program,
@@ -520,8 +522,8 @@ private:
     if (actual == expected)
       return success();
     MLIRContext *context = op->getContext();
-    return op->emitOpError("takes a value at ")
-           << actual.attribute(context) << " that has to lie at "
+    return op->emitOpError("takes a value in the placement ")
+           << actual.attribute(context) << ", which must have the placement "
            << expected.attribute(context);
   }
 

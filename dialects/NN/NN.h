@@ -1,6 +1,6 @@
 //===- NN.h - The nn dialect ------------------------------------*- C++ -*-===//
 //
-// What is computed: logical tensors, about forty named ops, parameters as
+// What is computed: logical tensors, about seventy named ops, parameters as
 // symbols. See NNDialect.td for the model that it follows.
 //
 //===----------------------------------------------------------------------===//

@@ -55,13 +55,11 @@ def NN_ZerosAttr : NN_Init<"Zeros", "zeros", "every element is 0">;
 def NN_OnesAttr : NN_Init<"Ones", "ones", "every element is 1">;
 
 def NN_NormalAttr : NN_Init<"Normal", "normal",
-    "normal distribution around 0, optionally cut"> {
+    "normal distribution around 0, optionally truncated"> {
   let description = [{
-    `std` is the standard deviation. `cut`, if not zero, is the largest
-    absolute value in units of `std`; values beyond it are drawn again.
-    A value depends on the seed, the parameter's name and the element's index
-    in the full tensor alone (Philox4x32-10 counter, Box-Muller), never on the
-    mesh.
+    `std` is the standard deviation. `cut`, if not zero, is the largest absolute value in units of `std`;
+    larger values are drawn again. A value depends only on the seed, the name of the parameter and the index
+    of the element in the full tensor (Philox4x32-10 counter, Box-Muller), never on the mesh.
 
     Example: `#nn.normal<std = 2.000000e-02, cut = 3.000000e+00>`
   }];
@@ -80,12 +78,10 @@ def NN_UniformAttr : NN_Init<"Uniform", "uniform",
 def NN_RotaryTableAttr : NN_Init<"RotaryTable", "rotary_table",
     "cosines and sines of rotary positions"> {
   let description = [{
-    Fills a buffer of shape [positions, head_dim / 2, 2] in f32 with
-    (cos, sin) of `position * f_i`, where `f_i = theta^(-2 i / head_dim)` and
-    position 0 is the first row plus `start`. With `factor != 1` the
-    frequencies are scaled as in Llama 3.1: with the wavelength
-    `w = 2 pi / f_i`, `f_i` is kept where `w < original / high`, divided by
-    `factor` where `w > original / low`, and interpolated between.
+    Fills an f32 buffer of shape [positions, head_dim / 2, 2] with (cos, sin) of `position * f_i`, where
+    `f_i = theta^(-2 i / head_dim)` and the first row has the position `start`. With `factor != 1` the
+    frequencies are scaled as in Llama 3.1: with the wavelength `w = 2 pi / f_i`, `f_i` is kept where
+    `w < original / high`, divided by `factor` where `w > original / low`, and interpolated in between.
 
     Example: `#nn.rotary_table<theta = 5.0e+05, factor = 8.0, low = 1.0, high = 4.0, original = 8192, start = 0>`
   }];
@@ -107,8 +103,8 @@ def NN_ActionAttr : AttrDef<NN_Dialect, "Action"> {
   let mnemonic = "action";
   let summary = "Runs of a program as part of a step";
   let description = [{
-    The program runs `times` times, from 1 to 2^20. A list of actions in the
-    module's `nn.steps` is a step.
+    The program runs `times` times, from 1 to 2^20. Each entry of the module's `nn.steps` is a step: a list of
+    actions.
 
     Example: `#nn.action<@accumulate times 4>`
   }];

@@ -36,20 +36,19 @@ class NN_Op<string mnemonic, list<Trait> traits = []>
 defvar NN_Cost = DeclareOpInterfaceMethods<NN_CostOpInterface>;
 /// Bytes that differ from operands and results: the op's own getBytes.
 defvar NN_OwnBytes = DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>;
-/// Some of its operations are made a second time: the op's own getModelFlops.
+/// It repeats some operations: the op's own getModelFlops.
 defvar NN_OwnModelFlops = DeclareOpInterfaceMethods<NN_CostOpInterface, ["getModelFlops"]>;
 defvar NN_Differentiable =
     DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>;
 defvar NN_Kernel = DeclareOpInterfaceMethods<NN_KernelOpInterface>;
 
-/// A method of an interface that a fact has the body of.
+/// A method of an interface whose body is a fact's.
 class NN_FactMethod<string signature, NN_Fact fact> {
   string text = !if(!eq(fact.body, ""), "", signature # " {\n  " # fact.body # "\n}\n");
 }
 
-/// A pure op, of which passes know what stands here and no more. Every fact
-/// must be given (NNFacts.td), by the op or by the class that it is of; that on
-/// kernels by those of NN_Kernel.
+/// A pure op; passes know only these facts of it (NNFacts.td). The op or its
+/// class must state each of them, and ops of NN_Kernel also `space`.
 class NN_PureOp<string mnemonic, list<Trait> traits = [], Trait cost = NN_Cost>
     : NN_Op<mnemonic, !listconcat(traits, [Pure, cost,
         DeclareOpInterfaceMethods<NN_ShardingOpInterface>,
@@ -59,9 +58,9 @@ class NN_PureOp<string mnemonic, list<Trait> traits = [], Trait cost = NN_Cost>
   NN_FlopsFact flops = ?;
   NN_SpaceFact space = NN_NoKernel;
   NN_PrecisionFact precision = ?;
-  /// The operand that nn-precision makes f32 whatever the rule says of others.
+  /// The operand that nn-precision casts to f32 whatever the rule says of others.
   string wideOperand = "";
-  /// What people read of the op, before its facts.
+  /// The description for people, before the facts.
   string prose = ?;
 
   // The text is indented as prose of several lines is, which ends in one.
@@ -69,7 +68,7 @@ class NN_PureOp<string mnemonic, list<Trait> traits = [], Trait cost = NN_Cost>
   defvar indent = !if(isIndented, "    ", "");
   defvar rows = !foreach(row, [
       "| fact | |", "|---|---|",
-      "| cut over ranks | " # sharding.text # " |",
+      "| split over ranks | " # sharding.text # " |",
       "| linear | " # linear.text # " |",
       "| floating point operations | " # flops.text # " |",
       "| kernel | " # space.text # " |",
@@ -86,9 +85,9 @@ class NN_PureOp<string mnemonic, list<Trait> traits = [], Trait cost = NN_Cost>
       !if(!eq(wideOperand, ""), "nullptr", "&" # NN_Get<wideOperand, "Mutable">.call) # ";\n}\n";
 }
 
-/// An op that reads or writes tensors of the model. `state` says it to exec-lower,
-/// which states it for exec-verify, and the memory effects to everybody else: two
-/// statements, so that the proofs that go by them share no mistake.
+/// An op that reads or writes tensors of the model. exec-lower reads `state` and
+/// states it for exec-verify; everybody else reads the memory effects. These are
+/// two statements, so that proofs that rely on them share no mistake.
 class NN_StateOp<string mnemonic, list<Trait> traits> : NN_Op<mnemonic, !listconcat(traits,
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
      DeclareOpInterfaceMethods<NN_StateOpInterface>])> {

@@ -16,9 +16,8 @@ def NN_Dialect : Dialect {
   let name = "nn";
   let summary = "What is computed: model ops, loss, gradients, optimizer";
   let description = [{
-    The `nn` dialect states a model as its paper does. A value is a logical
-    tensor of static shape; about forty named ops work on them. One op is one
-    kernel choice, one cost, one reverse rule:
+    The `nn` dialect states a model as its paper does. A value is a logical tensor of static shape, and about
+    seventy named ops work on such values. One op is one kernel choice, one cost, one reverse rule:
 
     ```
        fsdp-trace ──►  nn.parameter @w        symbols: what persists
@@ -30,47 +29,39 @@ def NN_Dialect : Dialect {
        fsdp-optimizer   ──►  nn.adamw @w
     ```
 
-    **Sizes.** A tensor has at least one element and at most 2^56 bytes. Every
-    op states this of its operands and results, so nothing that is computed
-    from a shape can overflow.
+    **Sizes.** A tensor has at least one element and at most 2^56 bytes. Every op states this of its operands
+    and results, so no arithmetic on a shape can overflow.
 
-    Numerics are part of the op: every op computes in f32 (f64 on f64 tensors)
-    and rounds once to its declared result type, also inside a fused kernel.
+    **Numerics** are part of the op. Every op computes in f32 (f64 on f64 tensors) and rounds once to its
+    declared result type, also inside a fused kernel.
 
-    `nn` knows nothing of meshes: where a parameter lives hangs on it as the
-    discardable attribute `fsdp.placement`, which the fsdp dialect verifies.
+    **Placements.** `nn` knows nothing of meshes. The discardable attribute `fsdp.placement` of a parameter
+    states its placement, and the fsdp dialect verifies it.
 
-    **Modules.** An op of a program may say which module of the model it
-    belongs to: `nn.module = "layers.3.attention"`. The path leads from the
-    root of the model; "tok_embeddings#2" is the second call of a module, as
-    the output layer that a tied table also is. It names things for people and
-    for plans and never changes what is computed, but CSE does not merge ops
-    of different modules. Constants carry none. `ModulePath.h` is the one
-    place that takes paths apart.
+    **Modules.** An op of a program may name the module of the model that it belongs to:
+    `nn.module = "layers.3.attention"`. The path starts at the root of the model. "tok_embeddings#2" is the
+    second call of a module, for example a tied table that is also the output layer. Paths are names for people
+    and for plans. They never change what is computed, but CSE does not merge ops of different modules.
+    Constants have no module. Only `ModulePath.h` parses paths.
 
-    A *program* is a public `func.func`. Its arguments and results carry
-    `nn.name`, the name of the arena range that holds them at run time; the
-    result of one program may be the argument of another.
+    **Programs.** A *program* is a public `func.func`. `nn.name` of its arguments and results is the name of
+    the arena range that holds them at run time. The result of one program may be the argument of another.
 
-    **Steps.** A step that is several programs says so on the module, for every
-    level below too: `nn.steps = {train = [#nn.action<@count times 1>,
-    #nn.action<@accumulate times 4>, #nn.action<@update times 1>]}`. Without it
-    @train is the step "train".
+    **Steps.** If a step consists of several programs, the module lists them, for all lower levels too:
+    `nn.steps = {train = [#nn.action<@count times 1>, #nn.action<@accumulate times 4>,
+    #nn.action<@update times 1>]}`. Without it, the step "train" is @train.
 
-    **The residual stream.** A model says which additions put the result of a
-    block (attention, feed-forward) into its residual stream: `nn.residual`
-    (unit) on an nn.add of [batch, sequence, features], whose lhs is the stream
-    before it and whose result is the stream behind it. Where norms stand, in
-    front of blocks, behind them or both, says nothing of it. fsdp-shard lays
-    these values out and takes the attribute off; it never changes what is
-    computed.
+    **The residual stream.** A model marks the additions that add the result of a block (attention,
+    feed-forward) to its residual stream: `nn.residual` (unit) on an nn.add of [batch, sequence, features].
+    The lhs is the stream before the block, and the result is the stream after it. The mark does not depend on
+    where norms stand, before blocks, after them or both. fsdp-shard places these values and removes the
+    attribute. The mark never changes what is computed.
 
-    **The model.** A module may say which model it is, for every level below
-    and for the manifest: `nn.model = {family = "llama3", dim = 256 : i64,
-    norm_eps = 1.0e-05 : f64, tied = false, …}`, a family and all its fields
-    as the tracer knows them. Fields are i64, f64, booleans or strings. It
-    never changes what is computed: by it, weights that others have written
-    are named, held against the program and given the program's layout.
+    **The model.** A module may state its model, for all lower levels and for the manifest: `nn.model =
+    {family = "llama3", dim = 256 : i64, norm_eps = 1.0e-05 : f64, tied = false, …}`, a family and all its
+    fields as the tracer knows them. Fields are i64, f64, booleans or strings. They never change what is
+    computed. A run uses them to name the weights of imported checkpoints, to check these against the program,
+    and to give them the layout of the program.
   }];
   let cppNamespace = "::fsdp::nn";
   let useDefaultAttributePrinterParser = 1;

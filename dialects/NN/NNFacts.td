@@ -23,7 +23,7 @@ class NN_Get<string value, string suffix = ""> {
 }
 
 //===----------------------------------------------------------------------===//
-// How its loops may be cut over ranks (ShardingOpInterface)
+// How its loops may be split over ranks (ShardingOpInterface)
 //===----------------------------------------------------------------------===//
 
 class NN_ShardingFact<string text, string body> : NN_Fact<text, body>;
@@ -40,8 +40,8 @@ class NN_OwnRule<string text> : NN_ShardingFact<text, "">;
 
 def NN_Elementwise : NN_ShardingFact<"element by element",
     "return elementwiseRule(*this);">;
-/// Parts of sums may stay parts.
-def NN_ElementwiseOfParts : NN_ShardingFact<"element by element, parts of sums too",
+/// Partials may stay partial.
+def NN_ElementwiseOfParts : NN_ShardingFact<"element by element, also of partials",
     "ShardingRule rule = elementwiseRule(*this); rule.passesPartial = true; return rule;">;
 
 //===----------------------------------------------------------------------===//
@@ -52,7 +52,7 @@ def NN_ElementwiseOfParts : NN_ShardingFact<"element by element, parts of sums t
 class NN_LinearityFact<string text, string body> : NN_Fact<text, body>;
 
 def NN_NotLinear : NN_LinearityFact<"in no operand", "return false;">;
-/// A sum or a join: parts of all operands give a part (passesPartial).
+/// A sum or a join: partial operands produce a partial (passesPartial).
 def NN_LinearTogether : NN_LinearityFact<"in all operands together", "return false;">;
 def NN_LinearInEach : NN_LinearityFact<"in each operand", "return true;">;
 class NN_LinearUnless<string value> : NN_LinearityFact<"in each operand, without `" # value # "`",
@@ -87,7 +87,7 @@ class NN_RowsOf<string value> : NN_SpaceFact<"rows of `" # value # "`",
 /// The same rows, combined into one value per column.
 class NN_ColumnsOf<string value> : NN_SpaceFact<"columns of `" # value # "`",
     "return columnsOf(" # NN_Get<value>.call # ");">;
-/// What is left and what is combined of `input` over `dims`.
+/// Of `input`, what is kept and what is combined over `dims`.
 def NN_ReductionSpace : NN_SpaceFact<"rows or columns of `input`, as `dims` lie",
     "return reductionSpace(getInput(), getDims());">;
 /// One row of all elements.
@@ -97,7 +97,7 @@ class NN_OneRowOf<string value> : NN_SpaceFact<"all of `" # value # "` as one ro
 class NN_OwnSpace<string text> : NN_SpaceFact<text, "">;
 
 //===----------------------------------------------------------------------===//
-// What nn-precision makes of its types (PrecisionOpInterface)
+// How nn-precision changes its types (PrecisionOpInterface)
 //===----------------------------------------------------------------------===//
 
 class NN_PrecisionFact<string text, string rule> : NN_Fact<text, "return PrecisionRule::" # rule # ";">;
@@ -106,10 +106,10 @@ def NN_MatrixPrecision : NN_PrecisionFact<"the narrowest of the operands' types,
 def NN_WidePrecision : NN_PrecisionFact<"operands and result f32", "Wide">;
 def NN_OperandsPrecision : NN_PrecisionFact<"the widest of the operands' types", "Operands">;
 def NN_InputPrecision : NN_PrecisionFact<"the type of the first operand; the others have one type", "Input">;
-def NN_ConstantPrecision : NN_PrecisionFact<"that of who takes it", "Constant">;
+def NN_ConstantPrecision : NN_PrecisionFact<"the type of its user's other operands", "Constant">;
 def NN_DeclaredPrecision : NN_PrecisionFact<"as written", "Declared">;
 /// Of ops that stand in no program that nn-precision takes.
-def NN_LaterPrecision : NN_PrecisionFact<"made behind nn-precision", "Later">;
+def NN_LaterPrecision : NN_PrecisionFact<"none: created after nn-precision", "Later">;
 
 //===----------------------------------------------------------------------===//
 // What it does to tensors of the model (StateOpInterface)
@@ -135,19 +135,18 @@ class NN_Trait<string name> : NativeOpTrait<name> {
   let cppNamespace = "::fsdp::nn";
 }
 
-/// Computes nothing: converts elements, or gives them another shape, place or
-/// number.
+/// Computes nothing: converts elements, or changes their shape, place or number.
 def NN_MovesElements : NN_Trait<"MovesElements">;
-/// Result i is operand i, or a box of it, under another type: in exec no work
-/// where its elements lie one after another.
+/// Result i is operand i, or a box of it, with another type: no work in exec if
+/// its elements are contiguous.
 def NN_AliasesOperands : NN_Trait<"AliasesOperands">;
 /// A matrix product of a library.
 def NN_MatrixProduct : NN_Trait<"MatrixProduct">;
-/// A library of the target reads the operands, which must be aligned as ranges
-/// of the arena are.
+/// A library of the target reads the operands, which must have the alignment of
+/// arena ranges.
 def NN_ReadByLibrary : NN_Trait<"ReadByLibrary">;
-/// Divides by a number of rows that is an attribute, so results of parts of the
-/// rows add up only if that is the number of all.
+/// Divides by a number of rows that is an attribute, so the results of slices of
+/// the rows add up only if that is the number of all rows.
 def NN_DividesByCount : NN_Trait<"DividesByCount">;
 
 #endif // FSDP_NN_FACTS

@@ -9,9 +9,9 @@ def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
     SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "Several nn ops that become one kernel";
   let description = [{
-    Made by `nn-fuse`. The body holds ops of KernelOpInterface that share one
-    iteration space; block arguments stand for the operands, nn.yield gives
-    the values that leave. Every op still rounds to its declared type.
+    `nn-fuse` creates it. The body holds ops of KernelOpInterface that share one iteration space. Block
+    arguments stand for the operands, and nn.yield names the results. Every op still rounds to its declared
+    type.
 
     Example:
     ```mlir
@@ -23,9 +23,8 @@ def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
     }
     ```
 
-    Constraints: 1. block arguments match the operands, nn.yield the results;
-    2. every op in the body implements KernelOpInterface; 3. all have one
-    iteration space.
+    Constraints: 1. block arguments match the operands, nn.yield the results; 2. every op in the body implements
+    KernelOpInterface; 3. all ops have one iteration space.
   }];
   let arguments = (ins Variadic<NN_AnyTensor>:$inputs);
   let results = (outs Variadic<NN_AnyTensor>:$results);
@@ -35,7 +34,7 @@ def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
 }
 
 def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"FusionOp">]> {
-  let summary = "The values that leave an nn.fusion";
+  let summary = "The results of an nn.fusion";
   let description = [{
     Example:
     ```mlir

@@ -8,13 +8,12 @@ include "dialects/NN/NNBase.td"
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-// A bias is added once, so not to parts of sums.
+// A bias is added once, so not to partials.
 def NN_LinearOp : NN_PureOp<"linear", [NN_Differentiable,
                                        NN_MatrixProduct, NN_ReadByLibrary]> {
   let summary = "x W^T + b, with W stored [out, in]";
   let prose = [{
-    Products are accumulated in f32 (f64 for f64) and rounded once; the bias
-    is added before that rounding.
+    Products are accumulated in f32 (f64 for f64) and rounded once. The bias is added before that rounding.
 
     Example:
     ```mlir
@@ -69,17 +68,15 @@ def NN_LinearInputGradOp : NN_PureOp<"linear_input_grad", [NN_MatrixProduct, NN_
   let builders = [OpBuilder<(ins "::mlir::Value":$cotangent, "::mlir::Value":$weight)>];
 }
 
-// A sum is added to once, so not on every rank that has some of the rows.
+// `sum` is added once, so not on every rank that has some of the rows.
 def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad", [NN_MatrixProduct, NN_ReadByLibrary]> {
   let summary = "Gradient of nn.linear with respect to its weight: dy^T x (+ sum)";
   let prose = [{
-    Summed over all dimensions but the last, so that a batch and a sequence
-    need not be flattened into one dimension. Accumulated in f32 (f64 for
-    f64), rounded once. (The bias gradient is nn.sum.)
+    Sums over all dimensions but the last, so a batch and a sequence need not be flattened into one dimension.
+    Accumulated in f32 (f64 for f64), rounded once. (The bias gradient is nn.sum.)
 
-    `sum` is what other rows have given before; the products are added to it.
-    Such a sum stays f32 until it is whole: rows in chunks lose no digit to
-    bf16. exec updates it in place.
+    `sum` is the sum over earlier rows; the products are added to it. It stays f32 until it is complete, so
+    rows in chunks lose no digit to bf16. exec updates it in place.
 
     Example:
     ```mlir
@@ -88,10 +85,9 @@ def NN_LinearWeightGradOp : NN_PureOp<"linear_weight_grad", [NN_MatrixProduct, N
     %s1 = nn.linear_weight_grad %dy1, %x1 sum %s0 : tensor<4x16xbf16>, tensor<4x8xbf16>, tensor<16x8xf32> -> tensor<16x8xf32>
     ```
 
-    Constraints: 1. dy and x have equal shapes but for the last dimension; 2.
-    the result has shape [last dimension of dy, last dimension of x]; 3. dy and
-    x have equal element types, and the result has theirs or, of bf16, f32; 4.
-    the sum, if present, has the result's type, which is not bf16.
+    Constraints: 1. dy and x have equal shapes but for the last dimension; 2. the result has shape
+    [last dimension of dy, last dimension of x]; 3. dy and x have equal element types, and the result has the
+    same type or, for bf16, f32; 4. the sum, if present, has the result's type, which is not bf16.
   }];
   let sharding = NN_RuleIf<"getSum()", "with a sum",
       "...! o, ...! i, o i -> o i",
@@ -144,8 +140,7 @@ def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable,
 def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w (Zhang and Sennrich, 2019)";
   let prose = [{
-    `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64), kept
-    for the backward pass.
+    `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64). It is kept for the backward pass.
 
     Example: `%y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>`
 
@@ -205,8 +200,8 @@ def NN_RMSNormWeightGradOp : NN_PureOp<"rms_norm_weight_grad", [AllTypesMatch<["
 def NN_LayerNormOp : NN_PureOp<"layer_norm", [AllTypesMatch<["input", "result"]>, AllTypesMatch<["weight", "bias"]>, AllTypesMatch<["mean", "rstd"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "(x - mean) / sqrt(var + eps) * w + b (Ba et al., 2016)";
   let prose = [{
-    `mean` and `rstd` per row in f32 (f64 for f64) are kept for the backward
-    pass. The variance is the biased one, over centred values.
+    `mean` and `rstd` per row, in f32 (f64 for f64), are kept for the backward pass. The variance is the biased
+    one, over centred values.
 
     Example: `%y, %mean, %rstd = nn.layer_norm %x, %w, %b eps 1.0e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
 
@@ -295,15 +290,14 @@ def NN_SoftmaxGradOp : NN_PureOp<"softmax_grad", [SameOperandsAndResultType, NN_
 // Attention
 //===----------------------------------------------------------------------===//
 
-// A longer table is read from its start, so a part of the sequence would have
+// A longer table is read from its start, so a shard of the sequence would have
 // to know where it begins.
 def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Differentiable]> {
   let summary = "Rotary position embedding (Su et al., 2021)";
   let prose = [{
-    Rotates pairs of each head by the angles in `table`:
-    `(a cos - b sin, a sin + b cos)`. `adjacent` pairs elements (0,1), (2,3),
-    … (Llama); `halves` pairs i with i + head_dim/2 (Hugging Face). `inverse`
-    (unit) rotates back: it is the reverse rule. Computed in f32.
+    Rotates pairs of each head by the angles in `table`: `(a cos - b sin, a sin + b cos)`. `adjacent` pairs
+    elements (0,1), (2,3), … (Llama); `halves` pairs i with i + head_dim/2 (Hugging Face). `inverse` (unit)
+    rotates back, which is the reverse rule. Computes in f32.
 
     Example: `%y = nn.rotary adjacent %x, %t : tensor<2x256x16x64xf32>, tensor<256x32x2xf32>`
 
@@ -328,15 +322,14 @@ def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Di
 }
 
 // Heads are (k g): g query heads read one of k key heads. With a causal mask a
-// part of the queries would have to know its place.
+// shard of the queries would have to know its place.
 def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>, NN_Differentiable, NN_ReadByLibrary]> {
   let summary = "Scaled dot-product attention with grouped heads";
   let prose = [{
-    `softmax(scale q k^T) v` per head; `causal` (unit) hides later positions.
-    Query head h reads key/value head `h / (heads / kv_heads)`. Memory grows
-    with the sequence, not its square. `lse` is the log-sum-exp of each row of
-    scores in f32 (f64 for f64), shape [batch, heads, sequence], kept for the
-    backward pass (Dao et al., 2022).
+    `softmax(scale q k^T) v` per head; `causal` (unit) masks later positions. Query head h reads key/value head
+    `h / (heads / kv_heads)`. Memory grows with the sequence, not with its square. `lse` is the log-sum-exp of
+    each row of scores in f32 (f64 for f64), of shape [batch, heads, sequence]. It is kept for the backward
+    pass (Dao et al., 2022).
 
     Example:
     ```mlir
@@ -378,7 +371,7 @@ def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "o
       "b q! (k g) d!, b s! k d!, b s! k d!, b q! (k g) d!, b (k g) q!, b q! (k g) d! -> b q! (k g) d!, b s! k d!, b s! k d!",
       "b q (k g) d!, b s! k d!, b s! k d!, b q (k g) d!, b (k g) q, b q (k g) d! -> b q (k g) d!, b s! k d!, b s! k d!">;
   let linear = NN_LinearIn<"cotangent">;
-  let flops = NN_OwnFlops<"10 x elements of `query` x positions of `key`, 2 of the 10 a second time">;
+  let flops = NN_OwnFlops<"10 x elements of `query` x positions of `key`, of which 2 are recomputation">;
   let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
                        NN_FloatTensor:$value, NN_FloatTensor:$output,
@@ -402,9 +395,8 @@ def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Differentiable], NN_OwnBytes> {
   let prose = [{
     Example: `%e = nn.embedding %ids, %table : tensor<2x256xi32>, tensor<2048x64xf32> -> tensor<2x256x64xf32>`
 
-    Constraints: 1. the table has rank 2; 2. the result's shape is that of the
-    indices followed by the row length; 3. equal element types. An index
-    outside the table is a run-time error.
+    Constraints: 1. the table has rank 2; 2. the result's shape is that of the indices followed by the row
+    length; 3. equal element types. An index outside the table is a run-time error.
   }];
   let sharding = NN_Rule<"..., v! e -> ... e">;
   let linear = NN_NotLinear;
@@ -438,10 +430,9 @@ def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable,
     AllTypesMatch<["rows", "lse"]>]> {
   let summary = "Negative log-likelihood of each row's target";
   let prose = [{
-    Softmax and logarithm in f32 (f64 for f64). `rows` has one value per row,
-    0 where the target is `ignore_index`; `lse` is the log-sum-exp per row,
-    kept for the backward pass. A mean is the sum of `rows` and a division by
-    the count of labels: each of the three may be cut over ranks by itself.
+    Softmax and logarithm are in f32 (f64 for f64). `rows` has one value per row, 0 where the target is
+    `ignore_index`. `lse` is the log-sum-exp per row and is kept for the backward pass. A mean is the sum of
+    `rows` divided by the count of labels; each of the three ops may be split over ranks by itself.
 
     Example:
     ```mlir
@@ -452,9 +443,9 @@ def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [NN_Differentiable,
     %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
     ```
 
-    Constraints: 1. logits have shape [rows …, classes], targets [rows …]; 2.
-    `rows` and `lse` have shape [rows …] and are f32 (f64 for f64 logits). A
-    target outside the classes that is not `ignore_index` is a run-time error.
+    Constraints: 1. logits have shape [rows …, classes], targets [rows …]; 2. `rows` and `lse` have shape
+    [rows …] and are f32 (f64 for f64 logits). A target outside the classes that is not `ignore_index` is a
+    run-time error.
   }];
   let sharding = NN_Rule<"... c!, ... -> ..., ...">;
   let linear = NN_NotLinear;
@@ -472,8 +463,8 @@ def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["log
     AllTypesMatch<["lse", "cotangent"]>]> {
   let summary = "Reverse rule of nn.cross_entropy";
   let prose = [{
-    `(softmax - onehot) cotangent[row]`, 0 in rows whose target is
-    `ignore_index`; rounded once to the type of the logits.
+    `(softmax - onehot) cotangent[row]`, 0 in rows whose target is `ignore_index`. Rounds once to the type of
+    the logits.
 
     Example:
     ```mlir
@@ -497,9 +488,8 @@ def NN_CrossEntropyGradOp : NN_PureOp<"cross_entropy_grad", [AllTypesMatch<["log
 def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
   let summary = "How many targets are not `ignore_index`";
   let prose = [{
-    Exact integers, so that parts of the targets may be counted in any order and
-    added. A result of rank 1 has one count for each of as many equal parts of
-    the targets, cut along their first dimension.
+    The counts are exact integers, so parts of the targets may be counted in any order and added. A result of
+    rank 1 with n elements has one count for each of n equal parts of the targets along their first dimension.
 
     Examples:
     ```mlir
@@ -507,8 +497,7 @@ def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
     %counts = nn.count_labels %labels ignore_index -100 : tensor<6x256xi32> -> tensor<3xi64>
     ```
 
-    Constraints: 1. the result has rank 0 or 1; 2. its size divides that of the
-    targets' first dimension.
+    Constraints: 1. the result has rank 0 or 1; 2. its size divides the first dimension of the targets.
   }];
   let sharding = NN_OwnRule<"every dimension, the first one along the parts that are counted">;
   let linear = NN_NotLinear;
@@ -522,18 +511,17 @@ def NN_CountLabelsOp : NN_PureOp<"count_labels"> {
                                  CArg<"int64_t", "-100">:$ignoreIndex)>];
 }
 
-// Parts of a sum are not passed on: the loss is divided once.
+// Partials are not passed on: the loss is divided once.
 def NN_DivideByCountOp : NN_PureOp<"divide_by_count", [AllTypesMatch<["sum", "result"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "sum / count, 0 where the count is 0";
   let prose = [{
-    Element by element. The count is rounded to f32 (f64 for f64), then divided by. Linear in the
-    sum, so the reverse rule is the same division of the cotangent; the count
-    has no gradient. Parts of a sum are added before they are divided.
+    Works element by element: rounds the count to f32 (f64 for f64), then divides the sum by it. It is linear
+    in the sum, so the reverse rule is the same division of the cotangent. The count has no gradient. Partials
+    are reduced before they are divided.
 
     Example: `%loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>`
 
-    Constraints: 1. the sum is f32 or f64; 2. the counts are i64 and have the
-    sums' shape.
+    Constraints: 1. the sum is f32 or f64; 2. the count is i64 and has the sum's shape.
   }];
   let sharding = NN_Rule<"..., ... -> ...">;
   let linear = NN_LinearIn<"sum">;
@@ -550,8 +538,8 @@ def NN_DivideByCountOp : NN_PureOp<"divide_by_count", [AllTypesMatch<["sum", "re
 def NN_MSELossOp : NN_PureOp<"mse_loss", [AllTypesMatch<["prediction", "target"]>, NN_Kernel, NN_Differentiable, NN_DividesByCount]> {
   let summary = "Sum of (prediction - target)^2 over all elements, divided by `count`";
   let prose = [{
-    The mean if `count` is the number of elements; on a part of a larger
-    tensor it is that tensor's.
+    This is the mean if `count` is the number of elements. On a shard, `count` is the number of elements of the
+    whole tensor.
 
     Example: `%l = nn.mse_loss %p, %t count 32 : tensor<4x8xf32>, tensor<f32>`
 

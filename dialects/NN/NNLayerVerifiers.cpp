@@ -306,7 +306,7 @@ LogicalResult CountLabelsOp::verify() {
     return success();
   ArrayRef<int64_t> targets = shapeOf(getTargets());
   if (targets.empty() || counts[0] == 0 || targets[0] % counts[0] != 0)
-    return emitOpError("cannot cut ")
+    return emitOpError("cannot split ")
            << getTargets().getType() << " into " << counts[0]
            << " equal parts along its first dimension";
   return success();

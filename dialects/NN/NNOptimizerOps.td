@@ -7,11 +7,11 @@ include "dialects/NN/NNBase.td"
 def NN_AbsMaxOp : NN_PureOp<"abs_max"> {
   let summary = "Largest absolute value of several tensors";
   let prose = [{
-    First step of the exact gradient norm. A NaN operand element gives NaN.
+    First step of the exact gradient norm. If an element is NaN, the result is NaN.
 
     Example: `%m = nn.abs_max %g0, %g1 : tensor<4x8xf32>, tensor<8xf32> -> tensor<f32>`
   }];
-  let sharding = NN_OwnRule<"every dimension of all operands, at rest too; the result is parts of a maximum">;
+  let sharding = NN_OwnRule<"every dimension of all operands, over storage axes too; the result is a partial maximum">;
   let linear = NN_NotLinear;
   let flops = NN_OwnFlops<"1 for each element of `inputs`">;
   let precision = NN_LaterPrecision;
@@ -24,16 +24,16 @@ def NN_AbsMaxOp : NN_PureOp<"abs_max"> {
 def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
   let summary = "Exact sum of squares at a power-of-two scale, as two integers";
   let prose = [{
-    Each element is divided by the power of two not below `max`, squared in
-    f64 (exact) and cut into two 24-bit digits; each digit is summed in an
-    int64. Integer sums do not depend on order, so the norm is independent of
-    sharding, buckets and ranks. A non-finite or zero `max` gives zeros.
+    Divides each element by the smallest power of two that is at least `max`, squares it in f64 (exactly) and
+    splits the square into two 24-bit digits. Each digit is summed in an int64. Integer sums do not depend on
+    order, so the norm is independent of sharding, buckets and ranks. A non-finite or zero `max` produces
+    zeros.
 
     Example: `%s = nn.sum_squares %m, %g0, %g1 : tensor<f32>, tensor<4x8xf32>, tensor<8xf32> -> tensor<2xi64>`
 
     Constraints: 1. max is tensor<f32>; 2. the result is tensor<2xi64>.
   }];
-  let sharding = NN_OwnRule<"every dimension of `inputs`, at rest too; the result is parts of a sum">;
+  let sharding = NN_OwnRule<"every dimension of `inputs`, over storage axes too; the result is a partial sum">;
   let linear = NN_NotLinear;
   let flops = NN_OwnFlops<"6 for each element of `inputs`">;
   let precision = NN_LaterPrecision;
@@ -44,14 +44,12 @@ def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
 }
 
 def NN_ClipCoefficientOp : NN_PureOp<"clip_coefficient", [AllTypesMatch<["max", "norm", "coefficient"]>]> {
-  let summary = "Finishes the norm and gives the factor that clips gradients";
+  let summary = "Computes the norm of the gradients and the factor that clips them";
   let prose = [{
-    `norm = sqrt(sum) * scale` and `coefficient = min(1, max_norm / (norm + 1e-6))`;
-    `max_norm` 0 means no clipping (coefficient 1). A non-finite `max` gives
-    that value as the norm. With a norm that is not finite the coefficient is
-    NaN, and nn.adamw changes nothing: the caller can stop or leave the step
-    out. `sum` may be several sums of nn.sum_squares one behind the other, which
-    are added.
+    `norm = sqrt(sum) * scale` and `coefficient = min(1, max_norm / (norm + 1e-6))`. `max_norm` 0 means no
+    clipping (coefficient 1). If `max` is not finite, it is the norm. If the norm is not finite, the
+    coefficient is NaN and nn.adamw changes nothing, so the caller can stop or skip the step. `sum` may be the
+    concatenation of several results of nn.sum_squares; they are added.
 
     Example: `%norm, %c = nn.clip_coefficient %max, %sum max_norm 1.0 : tensor<f32>, tensor<2xi64>`
 
@@ -82,9 +80,8 @@ def NN_AdamWOp : NN_StateOp<"adamw", [NN_OwnBytes,
     p  = p - (lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
     ```
 
-    in place. `lr` is the learning rate of this step, `step` its number t
-    (from 1). Element-wise, hence indifferent to sharding. Where `coefficient` is
-    NaN nothing changes.
+    in place. `lr` is the learning rate of this step, `step` its number t (from 1). The op works element by
+    element and so does not depend on sharding. If `coefficient` is NaN, nothing changes.
 
     Example:
     ```mlir
@@ -92,9 +89,8 @@ def NN_AdamWOp : NN_StateOp<"adamw", [NN_OwnBytes,
         {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4x8xf32>
     ```
 
-    Constraints: 1. as many gradients, first and second moments as parameters;
-    2. parameters name nn.parameter, moments nn.buffer; 3. lr and clip are
-    tensor<f32>, step is tensor<i32>.
+    Constraints: 1. the numbers of gradients, first moments and second moments are that of the parameters;
+    2. parameters name nn.parameter, moments nn.buffer; 3. lr and clip are tensor<f32>, step is tensor<i32>.
   }];
   let state = NN_StateOfAll<"Update", ["parameters", "first_moments", "second_moments"],
       ["getParameters", "getFirstMoments", "getSecondMoments"]>;

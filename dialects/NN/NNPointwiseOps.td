@@ -8,7 +8,7 @@ include "dialects/NN/NNBase.td"
 // Constants and casts
 //===----------------------------------------------------------------------===//
 
-// Any part of a splat is one too.
+// Any shard of a splat is a splat too.
 def NN_ConstantOp : NN_PureOp<"constant", [ConstantLike, NN_Kernel,
     AllTypesMatch<["value", "result"]>]> {
   let summary = "A tensor whose elements are all one value";
@@ -34,7 +34,7 @@ def NN_ConstantOp : NN_PureOp<"constant", [ConstantLike, NN_Kernel,
   }];
 }
 
-// A cast does not pass parts of sums: it would round each of them.
+// A cast does not pass partials on: it would round each summand.
 def NN_CastOp : NN_PureOp<"cast", [SameOperandsAndResultShape, NN_Kernel,
                                    NN_Differentiable, NN_MovesElements]> {
   let summary = "Converts the element type, rounding to nearest even";
@@ -65,7 +65,7 @@ class NN_BinaryOp<string mnemonic, string formula, NN_ShardingFact theSharding,
     : NN_PureOp<mnemonic, !listconcat(traits, [
         SameOperandsAndResultType, NN_Kernel, NN_Differentiable])> {
   let summary = formula;
-  let prose = "Element by element; broadcasting is explicit (nn.broadcast)."
+  let prose = "Works element by element. Broadcasting is explicit (nn.broadcast)."
     "\n\nExample: `%y = nn." # mnemonic # " %a, %b : tensor<4x8xf32>`"
     "\n\nConstraints: 1. all types are equal.";
   let sharding = theSharding;
@@ -87,7 +87,7 @@ class NN_UnaryOp<string mnemonic, string formula, int theFlops, NN_PrecisionFact
     : NN_PureOp<mnemonic, [SameOperandsAndResultType, NN_Kernel,
                            NN_Differentiable]> {
   let summary = formula;
-  let prose = "Element by element, computed in f32 and rounded once."
+  let prose = "Works element by element: computes in f32 and rounds once."
     "\n\nExample: `%y = nn." # mnemonic # " %x : tensor<4x8xf32>`"
     "\n\nConstraints: 1. operand and result types are equal.";
   let sharding = NN_Elementwise;
@@ -139,8 +139,8 @@ def NN_GeluOp : NN_PureOp<"gelu", [SameOperandsAndResultType, NN_Kernel,
 class NN_UnaryGradOp<string mnemonic, string formula, int theFlops>
     : NN_PureOp<mnemonic, [SameOperandsAndResultType, NN_Kernel]> {
   let summary = formula;
-  let prose = "Reverse rule of the activation: takes its operand and "
-    "the cotangent of its result.\n\nExample: `%dx = nn." # mnemonic #
+  let prose = "Reverse rule of the activation. It takes the activation's operand "
+    "and the cotangent of its result.\n\nExample: `%dx = nn." # mnemonic #
     " %x, %dy : tensor<4x8xf32>`\n\nConstraints: 1. all types are equal.";
   let sharding = NN_Elementwise;
   let linear = NN_LinearIn<"cotangent">;

@@ -14,7 +14,7 @@ def NN_ReshapeOp : NN_PureOp<"reshape", [NN_Differentiable,
 
     Constraints: 1. equal element types; 2. equal element counts.
   }];
-  let sharding = NN_OwnRule<"along what the dimensions of both shapes have in common, parts of sums too">;
+  let sharding = NN_OwnRule<"along the common factors of the dimensions of both shapes, also of partials">;
   let linear = NN_LinearInEach;
   let flops = NN_NoFlops;
   let precision = NN_OperandsPrecision;
@@ -35,7 +35,7 @@ def NN_TransposeOp : NN_PureOp<"transpose", [NN_Differentiable, NN_MovesElements
     Constraints: 1. `permutation` is a permutation of the dimensions; 2. the
     result type is the operand type permuted.
   }];
-  let sharding = NN_OwnRule<"every dimension, parts of sums too">;
+  let sharding = NN_OwnRule<"every dimension, also of partials">;
   let linear = NN_LinearInEach;
   let flops = NN_NoFlops;
   let precision = NN_OperandsPrecision;
@@ -51,14 +51,14 @@ def NN_SliceOp : NN_PureOp<"slice", [NN_Differentiable, NN_MovesElements,
                                      NN_AliasesOperands]> {
   let summary = "A box of the operand";
   let prose = [{
-    Elements from `offsets`, of the result's shape, with step 1.
+    The elements of the operand from `offsets` on, in the shape of the result, with step 1.
 
     Example: `%b = nn.slice %a [0, 4] : tensor<4x8xf32> to tensor<4x2xf32>`
 
     Constraints: 1. one offset per dimension; 2. the box lies inside the
     operand; 3. equal element types and ranks.
   }];
-  let sharding = NN_OwnRule<"dimensions that stay whole, parts of sums too">;
+  let sharding = NN_OwnRule<"dimensions that the box spans whole, also of partials">;
   let linear = NN_LinearInEach;
   let flops = NN_NoFlops;
   let precision = NN_OperandsPrecision;
@@ -76,7 +76,7 @@ def NN_PadOp : NN_PureOp<"pad", [NN_Differentiable, NN_MovesElements]> {
 
     Constraints: as nn.slice with operand and result exchanged.
   }];
-  let sharding = NN_OwnRule<"dimensions that stay whole, parts of sums too">;
+  let sharding = NN_OwnRule<"dimensions that the box spans whole, also of partials">;
   let linear = NN_LinearInEach;
   let flops = NN_NoFlops;
   let precision = NN_OperandsPrecision;
@@ -95,7 +95,7 @@ def NN_ConcatOp : NN_PureOp<"concat", [NN_Differentiable, NN_MovesElements]> {
     Constraints: 1. at least one operand; 2. `dim` exists; 3. all other sizes
     are equal and the joined sizes add up.
   }];
-  let sharding = NN_OwnRule<"all dimensions but `dim`, parts of sums too">;
+  let sharding = NN_OwnRule<"all dimensions but `dim`, also of partials">;
   let linear = NN_LinearTogether;
   let flops = NN_NoFlops;
   let precision = NN_OperandsPrecision;
@@ -110,8 +110,7 @@ def NN_BroadcastOp : NN_PureOp<"broadcast", [NN_Kernel, NN_Differentiable,
                                              NN_MovesElements]> {
   let summary = "Repeats a tensor along new or unit dimensions";
   let prose = [{
-    The operand's dimensions are `dims` of the result, in increasing order; each has the
-    result's size or 1.
+    Dimension i of the operand is dimension `dims[i]` of the result. Its size is the result's size or 1.
 
     Example: `%b = nn.broadcast %a [1] : tensor<8xf32> to tensor<4x8xf32>`
 
@@ -138,14 +137,14 @@ class NN_ReductionOp<string mnemonic, string sum, string parts, NN_LinearityFact
     NN_PrecisionFact thePrecision, string count = "", string note = "", list<Trait> traits = []>
     : NN_PureOp<mnemonic, !listconcat(traits, [NN_Kernel, NN_Differentiable])> {
   let summary = sum;
-  let prose = "Combines over `dims` in f32, in a fixed order that does "
+  let prose = "Combines elements over `dims` in f32, in a fixed order that does "
     "not depend on threads or vector width, and rounds once. Reduced "
     "dimensions are dropped.\n\nExample: `%s = nn." # mnemonic # " %x [1]" # count #
     " : tensor<4x8xf32> to tensor<4xf32>`\n\nConstraints: 1. `dims` is "
     "increasing, not empty and inside the rank; 2. the result's shape is the "
     "operand's without `dims`; 3. equal element types" # note # ".\n\n"
-    "Lowering takes leading, trailing or all dimensions; transpose first for others.";
-  let sharding = NN_OwnRule<"every dimension; along `dims` the result is parts of a " # parts>;
+    "Lowering takes leading, trailing or all dimensions; for others, transpose first.";
+  let sharding = NN_OwnRule<"every dimension; along `dims` the result is a partial " # parts>;
   let linear = theLinearity;
   let flops = NN_Flops<1, "input">;
   let space = NN_ReductionSpace;
@@ -158,13 +157,13 @@ class NN_ReductionOp<string mnemonic, string sum, string parts, NN_LinearityFact
 }
 
 def NN_SumOp : NN_ReductionOp<"sum", "Sum over dimensions", "sum", NN_LinearInEach, NN_WidePrecision>;
-def NN_MaxOp : NN_ReductionOp<"max", "Maximum over dimensions; its gradient is shared by equal maxima",
+def NN_MaxOp : NN_ReductionOp<"max", "Maximum over dimensions; equal maxima share the gradient",
     "maximum", NN_NotLinear, NN_OperandsPrecision>;
 
 def NN_MeanOp : NN_ReductionOp<"mean", "Sum over dimensions, divided by `count`", "sum", NN_LinearInEach,
     NN_WidePrecision, " count 8",
     "; 4. `count` is positive.\n\n`count` is the number of elements that are "
-    "combined; on a part of a larger tensor it is that tensor's. A mean of rows "
+    "combined, on a shard that of the whole tensor. A mean of rows "
     "divides their sum; a mean of columns divides each element first", [NN_DividesByCount]> {
   let arguments = (ins NN_FloatTensor:$input, DenseI64ArrayAttr:$dims, I64Attr:$count);
   let assemblyFormat = "$input $dims `count` $count attr-dict `:` type($input) `to` type($result)";
@@ -172,7 +171,7 @@ def NN_MeanOp : NN_ReductionOp<"mean", "Sum over dimensions, divided by `count`"
 
 def NN_MaxGradOp : NN_PureOp<"max_grad", [NN_Kernel,
     AllTypesMatch<["input", "result"]>, AllTypesMatch<["max", "cotangent"]>]> {
-  let summary = "Reverse rule of nn.max: the cotangent shared by equal maxima";
+  let summary = "Reverse rule of nn.max: equal maxima share the cotangent";
   let prose = [{
     Example: `%dx = nn.max_grad %x, %max, %dy [1] : tensor<4x8xf32>, tensor<4xf32>`
 

@@ -20,11 +20,10 @@ class NN_PersistentOp<string mnemonic, list<Trait> traits = []> :
 def NN_ParameterOp : NN_PersistentOp<"parameter"> {
   let summary = "A trainable tensor of the model";
   let description = [{
-    Declares a parameter: its full (unsharded) type and its initialiser. The
-    order of the declarations in the module is the registration order, which
-    fixes the order of parameters inside a bucket. The discardable attribute
-    `fsdp.placement` says where the parameter lives; `nn.frozen` (unit) says
-    that it is not trained.
+    Declares a parameter: its full (unsharded) type and its initialiser. The order of the declarations in the
+    module is the registration order, which is the order of parameters inside a bucket. The discardable
+    attribute `fsdp.placement` states the placement of the parameter, and `nn.frozen` (unit) states that it is
+    not trained.
 
     Example:
 
@@ -43,9 +42,8 @@ def NN_BufferOp : NN_PersistentOp<"buffer", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A tensor that persists but is not trained";
   let description = [{
-    Declares a buffer, for example the table of rotary positions, or optimizer
-    state. A buffer that belongs to a parameter (optimizer state) names it in
-    `nn.state_of` and has its placement.
+    Declares a buffer, for example the table of rotary positions, or optimizer state. A buffer that belongs to
+    a parameter (optimizer state) names the parameter in `nn.state_of` and has its placement.
 
     Example:
 
@@ -64,17 +62,17 @@ def NN_BufferOp : NN_PersistentOp<"buffer", [
 
 def NN_ReadOp : NN_StateOp<"read", [
     MemoryEffects<[MemRead<NN_PersistentResource>]>]> {
-  let summary = "The present value of a parameter or buffer";
+  let summary = "The current value of a parameter or buffer";
   let prose = [{
-    Before `fsdp-shard` the result has the declared type; after it, the type
-    of this rank's shard under the parameter's `fsdp.placement`.
+    Before `fsdp-expand` the result has the declared type. After it, the result has the type of this rank's
+    shard under the `fsdp.placement` of the parameter.
 
     Example: `%w = nn.read @norm.weight : tensor<256xf32>`
 
     Constraints:
     1. the symbol names an nn.parameter or nn.buffer of the module;
-    2. the element type and rank are those of the declaration; the shape is
-       the declared one, unless the declaration carries `fsdp.placement`.
+    2. the element type and rank are those of the declaration; the shape is the declared one, unless the
+       declaration has `fsdp.placement`.
   }];
   let state = NN_State<"Read">;
   let arguments = (ins FlatSymbolRefAttr:$name);
@@ -85,8 +83,8 @@ def NN_ReadOp : NN_StateOp<"read", [
 def NN_SeedOp : NN_PureOp<"seed", [SameOperandsAndResultType]> {
   let summary = "The cotangent of the loss: 1; begins the backward pass";
   let prose = [{
-    `nn-differentiate` puts exactly one seed into a training program. Ops
-    before it are the forward pass, ops after it the backward pass.
+    `nn-differentiate` adds exactly one seed to a training program. Ops before it are the forward pass, ops
+    after it the backward pass.
 
     Example: `%one = nn.seed %loss : tensor<f32>`
 
@@ -109,10 +107,9 @@ def NN_GradientOp : NN_StateOp<"gradient", [
     MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
   let summary = "The final gradient of a parameter";
   let prose = [{
-    Marks `value` as the gradient of the parameter for this step, in the
-    parameter's placement. `fsdp-optimizer` replaces all gradients by the
-    optimizer; one that survives is written to the persistent range
-    `<parameter>.grad`.
+    States that `value` is the gradient of the parameter for this step, in the placement of the parameter.
+    `fsdp-optimizer` replaces all gradients by the optimizer. A gradient that remains is written to the
+    persistent range `<parameter>.grad`.
 
     Example: `nn.gradient @norm.weight, %g : tensor<256xf32>`
 
@@ -127,11 +124,10 @@ def NN_GradientOp : NN_StateOp<"gradient", [
 
 def NN_AccumulateOp : NN_StateOp<"accumulate", [
     MemoryEffects<[MemRead<NN_PersistentResource>, MemWrite<NN_PersistentResource>]>]> {
-  let summary = "Adds a value to a buffer where it rests";
+  let summary = "Adds a value to a buffer in place";
   let prose = [{
-    The buffer becomes `buffer + value`, as nn.add would give it. Sums over the
-    microbatches of a step are made so (`nn-accumulate`): in order of the
-    microbatches, where the buffer rests.
+    The buffer becomes `buffer + value`, as nn.add computes it. `nn-accumulate` uses it for sums over the
+    microbatches of a step: they are added in order, in the storage placement of the buffer.
 
     Example: `nn.accumulate @norm.weight.grad_sum, %g : tensor<256xf32>`
 
@@ -148,8 +144,8 @@ def NN_WriteOp : NN_StateOp<"write", [
     MemoryEffects<[MemWrite<NN_PersistentResource>]>]> {
   let summary = "Sets a buffer";
   let prose = [{
-    The buffer has this value from here on, for the programs that follow too:
-    parameters that a step gathers once (`nn-accumulate`).
+    The buffer has this value from here on, also in the programs that follow. `nn-accumulate` uses it for
+    parameters that a step gathers once.
 
     Example: `nn.write @norm.weight.gathered, %w : tensor<256xf32>`
 
@@ -179,11 +175,9 @@ def NN_ClearOp : NN_StateOp<"clear", [
 def NN_RecomputeFromOp : NN_Op<"recompute_from", [NN_AliasesOperands]> {
   let summary = "Identity that keeps a recomputed clone apart";
   let description = [{
-    A variadic identity. Clones made by `fsdp-remat` take their operands
-    through it: it allocates its results as far as CSE is concerned, so the
-    clone is never merged with the original, and a dead one is still erased.
-    In exec it is an alias and costs nothing. Exists from fsdp-remat to
-    exec-lower.
+    A variadic identity. The clones that `fsdp-remat` creates take their operands through it. For CSE it
+    allocates its results, so CSE never merges the clone with the original and still erases a dead one. In exec
+    it is an alias and costs nothing. It exists from fsdp-remat to exec-lower.
 
     Example: `%a = nn.recompute_from %x : tensor<4x8xf32> -> tensor<4x8xf32>`
 

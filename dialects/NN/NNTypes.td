@@ -4,7 +4,7 @@
 
 include "mlir/IR/OpBase.td"
 
-/// A tensor of static shape whose size is checked once, here, so that all
+/// A tensor of static shape. Its size is checked once, here, so that all
 /// arithmetic on its shape is safe.
 class NN_TensorOf<list<Type> elements> : ConfinedType<
     StaticShapeTensorOf<elements>, [CPred<"::fsdp::nn::hasCheckedSize($_self)">],

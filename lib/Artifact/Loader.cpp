@@ -24,8 +24,8 @@ void ArtifactFolder::checkLibrary() const {
   if (!std::filesystem::exists(checksumPath()))
     throw Error("the artifact has no checksum of its library, " +
                 checksumPath() +
-                ": an older fsdp-compile has made it, or the file was left "
-                "behind; compile the artifact again");
+                ": an older fsdp-compile wrote it, or the file was not copied; "
+                "compile the artifact again");
   std::string is = checksumLine(readWholeFile(
       libraryPath(), "the artifact's library", FileKind::Regular));
   std::string was = readWholeFile(checksumPath(), "the library's checksum",
@@ -74,7 +74,7 @@ static std::string withoutLastNewline(std::string text) {
 ArtifactFolder::ArtifactFolder(const std::string &directory) : path(directory) {
   if (!std::filesystem::is_directory(directory))
     throw Error("no artifact directory '" + directory +
-                "'; fsdp-compile makes one");
+                "'; fsdp-compile writes one");
   text = readWholeFile(manifestPath(), "the artifact's manifest",
                        FileKind::Regular);
   parsed = parseManifest(text, manifestPath());

@@ -175,8 +175,8 @@ static AxisRef parseAxis(const Manifest &manifest, const Field &field) {
   CheckedSize used = CheckedSize(axis.pre) * axis.size;
   if (!used.fits(ranks) || ranks % used.get() != 0)
     field.fail("the axis '" + name + "' of " + std::to_string(ranks) +
-               " ranks has no part of " + std::to_string(axis.size) +
-               " behind " + std::to_string(axis.pre));
+               " ranks has no sub-axis of " + std::to_string(axis.size) +
+               " after " + std::to_string(axis.pre));
   return axis;
 }
 
@@ -226,7 +226,7 @@ static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
     for (size_t d = 0; d < dims.size(); ++d) {
       int64_t parts = coordinateOf(dims[d].compute, mesh, 0).count;
       if (range.full[d] % parts != 0)
-        field.fail("the compute axes cut dimension " + std::to_string(d) +
+        field.fail("the compute axes split dimension " + std::to_string(d) +
                    " into " + std::to_string(parts) +
                    " parts, which do not divide its " +
                    std::to_string(range.full[d]));
@@ -234,7 +234,7 @@ static void checkPlacement(const Manifest &manifest, const RangeInfo &range,
   }
   // All ranks have room for as much.
   if (manifest.shardView(range, /*rank=*/0).stored != range.shape)
-    field.fail("the shape is not the rank's part of the full shape");
+    field.fail("the shape is not the rank's shard of the full shape");
 }
 
 static RangeInfo parseRange(const Manifest &manifest, const Field &unnamed) {
@@ -407,7 +407,7 @@ static void checkSteps(const Manifest &manifest, const Field &runs,
     for (const auto &[program, times] : step.fields())
       steps[name].stated[program] = times.integer(1);
   if (auto fault = faultOfSteps(programs, ranges, steps))
-    root.fail(fault->message + "; compile the model anew");
+    root.fail(fault->message + "; compile the model again");
 }
 
 Manifest rt::parseManifest(const std::string &text, const std::string &origin) {

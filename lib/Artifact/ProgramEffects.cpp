@@ -143,8 +143,8 @@ faultOfSlices(const std::string &step, const Slices &slices, int64_t count,
     if (count == 0)
       return StepFault{"step " + quoted(step) + " runs " + takes + "but " +
                            holds + "no whole number of it",
-                       "give the inputs of a step the shape of its slices, "
-                       "one behind the other along dimension 0",
+                       "give the inputs of a step the shape of its slices, one "
+                       "after the other along dimension 0",
                        program};
     return StepFault{"step " + quoted(step) + " runs " + takes + times(ran) +
                          ", but " + holds + std::to_string(count) + " of it",
@@ -275,7 +275,7 @@ std::optional<StepFault> StepWalk::faultOfRead(const Program &program,
   const std::string &name = program.effects->name;
   std::string reads = quoted(name) + " reads " + quoted(range) + ", ";
   auto listBefore = [&](const ProgramEffects &other) {
-    return "list " + quoted(other.name) + " in front of " + quoted(name) +
+    return "list " + quoted(other.name) + " before " + quoted(name) +
            " in nn.steps";
   };
   if (const ProgramEffects *producer = lookup(producers, range);
@@ -293,12 +293,13 @@ std::optional<StepFault> StepWalk::faultOfRead(const Program &program,
       adder && program.adds.count(range) == 0 && filled.count(range) == 0)
     return fault(program,
                  reads + "a sum to which nothing has been added by then",
-                 listBefore(*adder) + ", and what clears the sum behind both");
+                 listBefore(*adder) +
+                     ", and the program that clears the sum after both");
   if (const ProgramEffects *producer = lookup(lost, range))
     return fault(program,
                  reads + "which " + quoted(producer->name) +
-                     " makes anew of every microbatch: of all but the last it "
-                     "is lost",
+                     " produces anew for every microbatch: all but the last "
+                     "one are lost",
                  "let " + quoted(producer->name) +
                      " add to it (nn.accumulate)");
   return std::nullopt;
@@ -354,7 +355,7 @@ std::optional<StepFault> StepWalk::faultOfEnd() const {
                     (contains(last->adds, range) ? " has added to "
                                                  : " has written to ") +
                     quoted(range) + ", with which the next step would begin",
-                "clear it (nn.clear) behind the last program that reads it");
+                "clear it (nn.clear) after the last program that reads it");
   }
   return std::nullopt;
 }

@@ -21,10 +21,11 @@ static std::string kindOf(const ConfigOption &option) {
 
 /// torchtitan's keys whose features are not here, one line each.
 static std::string torchtitanHelp() {
-  std::string help = "\nKeys of torchtitan that are accepted with the value "
-                     "that says what is so here anyway\n(and with them those "
-                     "that matter only while a feature is on;\n"
-                     "fsdp-run --config-reference has all):\n";
+  std::string help = "\n"
+                     "Keys of torchtitan that are accepted with only these "
+                     "values, which describe what is done\n"
+                     "anyway (fsdp-run --config-reference lists all keys, also "
+                     "those that take any value):\n";
   for (const TorchtitanKey &key : torchtitanKeys())
     if (!key.values.empty())
       help += "  " + key.name + " = " + joinedText(key.values, " or ") + ": " +
@@ -46,9 +47,11 @@ std::string fsdp::configHelp() {
             (option.isCompiled() ? " *" : "") + "\n      " + option.doc + "\n";
   }
   return help +
-         "\nKeys with * decide what is compiled: an artifact made with "
-         "another value is refused. Files that\nthey name are compared by "
-         "what is taken from them, not by their paths.\n" +
+         "\n"
+         "Keys with * decide what is compiled: a run refuses an artifact that "
+         "was compiled with another\n"
+         "value. Files that they name are compared by what is read from them, "
+         "not by their paths.\n" +
          torchtitanHelp();
 }
 
@@ -91,7 +94,7 @@ static std::string ourKeys() {
     if (sectionOf(option.name) != section) {
       section = sectionOf(option.name);
       text += "\n### [" + section + "]\n" +
-              head({"key", "value", "default", "what it says"});
+              head({"key", "value", "default", "meaning"});
     }
     text += row({code(keyOf(option.name)) + (option.isCompiled() ? " *" : ""),
                  kindOf(option), defaultOf(option), option.doc});
@@ -102,7 +105,7 @@ static std::string ourKeys() {
 /// Options of a pipeline that are no keys.
 static std::string pipelineAlone() {
   CompileOptions options;
-  std::string text = head({"option", "value", "default", "what it says"});
+  std::string text = head({"option", "value", "default", "meaning"});
   for (const ConfigOption &option : pipelineOptions(options))
     if (option.decides == Decides::PassesAlone)
       text += row({code(option.name) + " †", kindOf(option), defaultOf(option),
@@ -173,28 +176,30 @@ std::string fsdp::configReference() {
   std::string text =
       "<!-- Made by `fsdp-run --config-reference`. -->\n\n"
       "# Keys of a run\n\n"
-      "A run is described by a TOML file with torchtitan's sections and "
-      "keys; `--section.key value` says the same on the command line of "
-      "`fsdp-compile` and `fsdp-run`. Keys with * decide what is "
-      "compiled: an artifact made with another value is refused. Files that "
-      "they name are compared by what is taken from them, not by their paths: "
-      "a placement policy by its rules, a config.json by the fields of the "
-      "model. Where such a file is not there, what the artifact was compiled "
-      "with stands, with a warning.\n\n"
+      "A TOML file with torchtitan's sections and keys describes a run; "
+      "`--section.key value` sets a key on the command line of `fsdp-compile` "
+      "and `fsdp-run`. Keys with * decide what is compiled: a run refuses an "
+      "artifact that was compiled with another value. Files that they name are "
+      "compared by what is read from them, not by their paths: a placement "
+      "policy by its rules, a config.json by the fields of the model. If such "
+      "a file does not exist, the run warns and takes the values that the "
+      "artifact was compiled with.\n\n"
       "## Our keys\n" +
       ourKeys() +
-      "\n## Options of a pipeline alone\n\n"
-      "`fsdp-opt --fsdp-train` takes the keys that passes read by their names, "
-      "and those with †. These are no keys of a run: `fsdp-compile` makes them "
-      "of several keys and of its command line, or single passes have them.\n" +
+      "\n"
+      "## Options of a pipeline alone\n\n"
+      "`fsdp-opt --fsdp-train` takes the keys that passes read, by their "
+      "names, and the options with †. The latter are no keys of a run: "
+      "`fsdp-compile` derives them from several keys and from its command "
+      "line, or single passes have them.\n" +
       pipelineAlone() +
-      "\n## Keys of torchtitan\n\n"
-      "What becomes of every key that the last torchtitan with TOML files "
-      "has (February 2026), and of names that earlier ones had. Another "
-      "value than those that a key takes is an error that says what to use "
-      "instead, or to leave the key out where there is nothing; all are said "
-      "at once, and a directory of a model that cannot be read when they are "
-      "right.\n" +
+      "\n"
+      "## Keys of torchtitan\n\n"
+      "These tables list every key that the last torchtitan with TOML files "
+      "has (February 2026), and names that earlier versions had. A value that "
+      "a key does not take is an error that says what to use instead, or to "
+      "leave the key out. All problems of the settings are reported together, "
+      "before the directory of the model is read.\n" +
       theirKeys();
   text.pop_back(); // whoever prints it ends the line
   return text;

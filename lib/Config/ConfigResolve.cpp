@@ -90,12 +90,12 @@ static void resolveBatch(RunConfig &config, ConfigErrors &errors) {
   else if (*global / size > kMaxProgramRuns)
     errors.add(stated + " is more than 2^20 times " + is, key);
   else if (config.training.lossMean != LossMean::Global)
-    errors.add(stated +
-                   " makes steps of several microbatches, whose loss is "
-                   "the mean over all their labels: leave out "
-                   "training.loss_mean = " +
-                   spelled(config.training.lossMean),
-               key);
+    errors.add(
+        stated +
+            " splits a step into several microbatches, whose loss is the mean "
+            "over all their labels; leave out training.loss_mean = " +
+            spelled(config.training.lossMean),
+        key);
 }
 
 int64_t fsdp::microbatches(const RunConfig &config) {
@@ -162,27 +162,29 @@ void fsdp::checkCheckpoint(const RunConfig &config, ConfigErrors &errors) {
     return;
   }
   if (checkpoint.keepLatestK == 1)
-    refuse("keep_latest_k", " = 1 would keep nothing while the next one is "
-                            "made; keep 2, or 0 for all");
+    refuse("keep_latest_k",
+           " = 1 would keep no checkpoint while the next one is written; set "
+           "it to 2 or more, or to 0 to keep all");
   if (checkpoint.lastSaveInHf && !checkpoint.lastSaveModelOnly)
     refuse("last_save_in_hf",
-           " = true needs checkpoint.last_save_model_only = true: Hugging "
-           "Face's directories have parameters alone");
+           " = true needs checkpoint.last_save_model_only = true: a Hugging "
+           "Face directory has only parameters");
   if (checkpoint.lastSaveInHf && checkpoint.loadOnly)
     refuse("last_save_in_hf",
            " = true saves, which checkpoint.load_only = true forbids");
   if (checkpoint.folder.empty())
     refuse("folder", " is empty; it names the folder of the checkpoints");
   if (checkpoint.initialLoadInHf && checkpoint.initialLoadPath.empty())
-    refuse("initial_load_in_hf",
-           " = true needs checkpoint.initial_load_path, a directory of "
-           "Hugging Face");
+    refuse(
+        "initial_load_in_hf",
+        " = true needs checkpoint.initial_load_path, a Hugging Face directory");
   if (checkpoint.createSeedCheckpoint && checkpoint.loadOnly)
     refuse("create_seed_checkpoint", " = true saves, which "
                                      "checkpoint.load_only = true forbids");
   if (checkpoint.createSeedCheckpoint && !checkpoint.initialLoadPath.empty())
-    refuse("create_seed_checkpoint", " = true saves initial values, and no "
-                                     "checkpoint.initial_load_path");
+    refuse(
+        "create_seed_checkpoint",
+        " = true saves initial values; leave out checkpoint.initial_load_path");
 }
 
 std::string fsdp::checkpointFolder(const RunConfig &config) {
@@ -203,8 +205,8 @@ static void checkPolicy(const RunConfig &config, ConfigErrors &errors) {
        {"parallelism.sequence_parallel", "parallelism.disable_loss_parallel"})
     if (config.origin.count(key))
       errors.add(config.origin.at(key) + ": " + key +
-                     " is for the built-in plan; with "
-                     "parallelism.placement_policy its [stream] says it",
+                     " is for the built-in plan; set [stream] in the file of "
+                     "parallelism.placement_policy instead",
                  key);
 }
 

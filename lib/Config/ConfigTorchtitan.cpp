@@ -102,10 +102,10 @@ static const char *const ofConverters =
 static const char *const noPipeline = "there is no pipeline parallelism";
 static const char *const compiled = "every program is compiled ahead of time";
 static const char *const sameBits =
-    "a run always gives the same bits, unless compile.reduce is fast";
+    "a run always produces the same bits, unless compile.reduce is fast";
 static const char *const whatIsHeldOut =
-    "the end of the text, as much as validation.fraction says, is evaluated "
-    "whole, in the batches of training";
+    "all of the held-out end of the text (validation.fraction) is evaluated, "
+    "in the batches of training";
 
 static void addJob(Rows &rows) {
   const char *const settings =
@@ -175,15 +175,15 @@ static void addOptimizer(Rows &rows) {
   rows.works("eps");
   rows.works("weight_decay");
   rows.only({"\"fused\"", "\"foreach\"", "\"for-loop\""}, "implementation",
-            "\"fused\"", "parameters are updated many to a kernel");
+            "\"fused\"", "one kernel updates many parameters");
   rows.only({"false"}, "early_step_in_backward", "false",
             "the update follows the backward pass");
-  rows.any("fused", Rows::kEarlier, "parameters are updated many to a kernel");
+  rows.any("fused", Rows::kEarlier, "one kernel updates many parameters");
 
   rows.section("lr_scheduler");
   rows.works("warmup_steps");
   rows.refused("total_steps", Rows::kUnset,
-               "the schedule is one of training.steps",
+               "the schedule covers training.steps",
                "training.steps, and a signal to end the run earlier");
   rows.works("decay_ratio");
   rows.works("decay_type");
@@ -247,12 +247,12 @@ static void addParallelism(Rows &rows) {
   rows.works("tensor_parallel_degree");
   rows.works("disable_loss_parallel");
   rows.only({"false"}, "enable_async_tensor_parallel", "false",
-            "collectives of tensor parallel layers are not cut into pieces "
-            "that hide behind a matmul");
+            "collectives of tensor-parallel layers are not split into pieces "
+            "that a matmul hides");
   addPipeline(rows);
   rows.only({"1"}, "context_parallel_degree", "1", noContext,
-            "parallelism.tensor_parallel_degree, which cuts activations along "
-            "the sequence between layers");
+            "parallelism.tensor_parallel_degree, which splits activations "
+            "along the sequence between layers");
   rows.any("context_parallel_load_balancer", "\"headtail\"", noContext);
   rows.any("context_parallel_rotate_method", "\"allgather\"", noContext);
   rows.only({"1"}, "expert_parallel_degree", "1", noExperts);
@@ -275,7 +275,7 @@ static void addCheckpoint(Rows &rows) {
   rows.works("initial_load_in_hf");
   rows.only({"false"}, "initial_load_in_hf_quantized", "false",
             "weights are read in F32, BF16 and F16",
-            "transformers, which can write the weights dequantized");
+            "transformers, which can write dequantized weights");
   rows.works("last_save_model_only");
   rows.works("last_save_in_hf");
   rows.works("export_dtype");
@@ -307,20 +307,20 @@ static void addRecomputation(Rows &rows) {
   rows.section("activation_checkpoint");
   rows.sets("compile.recompute", {"\"none\"", "\"full\""}, "mode",
             "\"selective\"", "the same as compile.recompute",
-            "compile.recompute = \"free\", which computes again what takes "
-            "next to no time");
+            "compile.recompute = \"free\", which recomputes the values that "
+            "take almost no time");
   rows.any("selective_ac_option", "\"2\"", ofSelective);
   rows.any("per_op_sac_force_recompute_mm_shapes_by_fqns",
            "[\"moe.router.gate\"]", ofSelective);
   rows.any("early_stop", "false",
-           "nothing is computed again that the backward pass does not use");
+           "only what the backward pass uses is computed again");
   rows.any("memory_budget", "0.5", ofBudget);
   rows.any("visualize_memory_budget_pareto", "false", ofBudget);
   rows.any("preserve_rng_state", "true", "no layer draws random numbers");
   rows.any("determinism_check", "\"default\"",
-           "what is computed again has the same bits");
+           "recomputed values have the same bits");
   rows.any("debug", "false",
-           "fsdp-compile --emit=plan says what is computed again");
+           "fsdp-compile --emit=plan lists the recomputed values");
 }
 
 static void addCompilation(Rows &rows) {
@@ -362,11 +362,11 @@ static void addQuantization(Rows &rows) {
 }
 
 static void addJobs(Rows &rows) {
-  const char *const named = "a collective that does not end is named anyway";
+  const char *const named = "a collective that hangs is always named";
   rows.section("comm");
-  rows.refused("init_timeout_seconds", "300", "no key is a limit of time",
+  rows.refused("init_timeout_seconds", "300", "no key sets a timeout",
                "the environment variables FSDP_JOIN_TIMEOUT and FSDP_TIMEOUT");
-  rows.refused("train_timeout_seconds", "100", "no key is a limit of time",
+  rows.refused("train_timeout_seconds", "100", "no key sets a timeout",
                "the environment variable FSDP_TIMEOUT");
   rows.any("trace_buf_size", "20000", named);
   rows.any("save_traces_folder", "\"comm_traces\"", named);
@@ -421,7 +421,7 @@ static void addValidation(Rows &rows) {
   rows.renamed("enabled", "validation.enable");
 
   rows.section("debug");
-  rows.refused("seed", Rows::kUnset, "the seed is one of the training",
+  rows.refused("seed", Rows::kUnset, "the seed belongs to the training",
                "training.seed");
   rows.any("deterministic", "false", sameBits);
   rows.any("deterministic_warn_only", "false", sameBits);

@@ -145,7 +145,7 @@ static void checkInput(const CompileCommand &options, const RunConfig &config,
                        ConfigErrors &errors) {
   if (options.input.empty()) {
     if (options.mesh || options.programsOnly.value_or(false))
-      errors.add("--mesh and --programs-only are for an INPUT; a run's mesh is "
+      errors.add("--mesh and --programs-only are for an INPUT; for a run, set "
                  "--ranks and --parallelism.*");
     return;
   }
@@ -154,11 +154,12 @@ static void checkInput(const CompileCommand &options, const RunConfig &config,
                "its own batch",
                "training.global_batch_size");
   if (config.training.lossMean != LossMean::Global)
-    errors.add("training.loss_mean is for a traced model; for an INPUT "
-               "fsdp-opt has nn-differentiate with parts=N",
+    errors.add("training.loss_mean is for a traced model; for an INPUT, use "
+               "nn-differentiate with parts=N of fsdp-opt",
                "training.loss_mean");
   if (!options.configPath.empty())
-    errors.add("either an INPUT or --config: the text states its own sizes");
+    errors.add(
+        "--config does not go with an INPUT, which states its own sizes");
 }
 
 /// Adds what is wrong with where plan and output are.
@@ -170,9 +171,9 @@ static void checkFiles(const CompileCommand &options, ConfigErrors &errors) {
     errors.add("cannot read the plan: cannot open input file '" + plan +
                "': " + ec.message());
   if (options.output.empty() && options.emit == Stage::Object)
-    errors.add("where to? Name the object file with -o FILE");
+    errors.add("no output is named: name the object file with -o FILE");
   if (options.output.empty() && options.emit == Stage::Library)
-    errors.add("where to? Name the artifact with -o DIR");
+    errors.add("no output is named: name the artifact with -o DIR");
   const rt::Target &target = targetOf(options);
   if (options.emit == Stage::Source && *options.sourceOf != target)
     errors.add(std::string("the source of --target=") + target.name +

@@ -155,7 +155,7 @@ static Expected<ModelSpec> baseModel(const RunConfig &config) {
     return llvm::createStringError(
         config.origin.at("model.hf_assets_path") +
         ": model.hf_assets_path: there is no directory '" + assets +
-        "'; without the key the model is that of model.flavor");
+        "'; without the key, model.flavor names the model");
   if (!llvm::sys::fs::exists(assets + "/config.json")) {
     // A tokenizer alone, as torchtitan's assets for tests.
     if (isStated)
@@ -253,13 +253,12 @@ static LogicalResult checkWorkspaces(ModuleOp module, const Request &request) {
 static llvm::Error checkOptionsOfExecText(const Request &request) {
   if (request.emit <= Stage::Costs && request.emit != Stage::Graph)
     return llvm::createStringError(
-        "the text is a planned exec module; its schedule is no longer in it");
+        "the text is a planned exec module, which has no schedule any more");
   if (request.forPasses.empty())
     return llvm::Error::success();
-  return llvm::createStringError(
-      llvm::join(request.forPasses, ", ") +
-      ": the text is a planned exec module, for which this comes too late; "
-      "give it where the text is made");
+  return llvm::createStringError(llvm::join(request.forPasses, ", ") +
+                                 ": no effect on a planned exec module; set "
+                                 "these when the text is generated");
 }
 
 static LogicalResult checkBudget(ModuleOp module, int64_t budget) {
@@ -296,13 +295,13 @@ llvm::Error Compilation::verifyExecText() {
 
 static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
   if (without && *without < arena)
-    llvm::errs() << "fsdp-compile: warning: what the plan computes again makes "
-                    "the arena larger: "
+    llvm::errs() << "fsdp-compile: warning: the recomputation of the plan "
+                    "enlarges the arena: "
                  << formatBytes(arena) << " (" << arena << " bytes), without "
                  << "its recompute rules " << formatBytes(*without) << " ("
                  << *without
-                 << " bytes); keep what a block hands to the next (\"recompute"
-                    "\": false), as compile.recompute = full does\n";
+                 << " bytes); keep the results of blocks (\"recompute\": "
+                    "false), as compile.recompute = full does\n";
 }
 
 llvm::Error Compilation::runPasses() {
@@ -418,7 +417,7 @@ llvm::Error Compilation::writeArtifact() {
   if (!ec && !fs::is_directory(request.output))
     ec = std::make_error_code(std::errc::not_a_directory);
   llvm::Error error =
-      ec ? llvm::createStringError("cannot make the directory '" +
+      ec ? llvm::createStringError("cannot create the directory '" +
                                    request.output + "': " + ec.message())
          : compileArtifact(artifact, request.compiler, request.output);
   if (!error)

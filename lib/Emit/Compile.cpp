@@ -37,7 +37,7 @@ public:
       return dir;
     SmallString<128> parent;
     sys::path::system_temp_directory(/*ErasedOnReboot=*/true, parent);
-    return makeError("cannot make a folder in '" + parent +
+    return makeError("cannot create a folder in '" + parent +
                      "': " + ec.message());
   }
   WorkDirectory(WorkDirectory &&other) : path(other.path) {
@@ -162,7 +162,7 @@ compile(StringRef source, Product product, const HostCompiler &compiler) {
                                      /*RequiresNullTerminator=*/false,
                                      /*IsVolatile=*/true);
   if (!bytes)
-    return makeError("the compiler has made no file: " +
+    return makeError("the compiler wrote no file: " +
                      bytes.getError().message());
   return std::move(*bytes);
 }

@@ -402,8 +402,7 @@ static LogicalResult checkPlacement(exec::RangeOp range) {
   if (!attribute)
     return success();
   if (!attribute.getPartial().empty())
-    return range.emitOpError("is a part of a sum, which the manifest cannot "
-                             "state: ")
+    return range.emitOpError("is partial, which the manifest cannot state: ")
            << attribute;
   auto meshes = range->getParentOfType<ModuleOp>().getOps<dist::MeshOp>();
   if (meshes.empty())
@@ -420,7 +419,7 @@ static LogicalResult checkPlacement(exec::RangeOp range) {
   auto part = dist::localType(whole, dist::Placement(attribute), mesh);
   if (part.getShape() != type.getShape())
     return range.emitOpError("is ")
-           << type << ", but a rank's part of " << whole << " is " << part;
+           << type << ", but a rank's shard of " << whole << " is " << part;
   return success();
 }
 

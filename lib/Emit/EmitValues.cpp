@@ -86,9 +86,9 @@ LogicalResult ValueCollector::nameWork(const IssuedOp &issue) {
   if (!isName && !(list && list.size() == work.getOutputs().size() &&
                    llvm::all_of(list, llvm::IsaPred<StringAttr>)))
     return call->emitOpError("has in '")
-           << exec::kProducesAttr << "' no name for what work " << workOfCall
-           << " of @" << call.getCallee()
-           << " makes; name all of it, or leave the attribute out";
+           << exec::kProducesAttr << "' no name for the values that work "
+           << workOfCall << " of @" << call.getCallee()
+           << " writes; name all of them, or leave the attribute out";
   produced = own;
   return success();
 }

@@ -366,7 +366,9 @@ std::vector<Tensors> Run::take(Block &body) {
 Tensors Run::parts(const std::string &name, Tensors whole,
                    const dist::Placement &placement) const {
   if (!placement.partial.empty())
-    fail("'" + name + "' is given in parts of a sum, which are not unique");
+    fail(
+        "'" + name +
+        "' has a partial placement, so its values on the ranks are not unique");
   return grid.parts(std::move(whole), placement);
 }
 

@@ -162,7 +162,7 @@ llvm::Expected<Rules> Rules::compile(Plan plan) {
       if (!glob)
         return llvm::createStringError(
             "rules[" + std::to_string(index) + "]: match: '" + text +
-            "' is no glob: " + llvm::toString(glob.takeError()));
+            "' is not a glob: " + llvm::toString(glob.takeError()));
       match.globs.push_back({text, std::move(*glob)});
     }
   }
@@ -331,8 +331,7 @@ llvm::Error Decisions::checkBuckets(const DecisionPoints &points) const {
       return llvm::createStringError(
           "'" + other.getText() + "' and '" + origin.getText() +
           "' are in the bucket '" + decision.bucket +
-          "' but not to be treated alike; decide about "
-          "'" +
+          "', but the rules decide differently about them; decide about '" +
           bucket + "', or put one of them into another bucket");
   }
   return llvm::Error::success();

@@ -41,7 +41,7 @@ static std::pair<std::string, std::string> findProblem(const Plan &plan) {
     if (rule.match.empty())
       return {place + ": match", "a rule needs an address or a glob"};
     if (!saysSomething(rule.overrides))
-      return {place, "the rule says nothing of what it matches"};
+      return {place, "the rule decides nothing about what it matches"};
     std::string field, problem;
     dist::forEachDecisionField([&](const auto &record) {
       const auto &value = record.in(rule.overrides);
@@ -116,7 +116,7 @@ static Plan readPlan(StringRef text, const std::string &place) {
   JsonField root(document, place);
   int64_t version = root.at("version").integer();
   if (version == 1)
-    root.fail("it is of version 1, units instead of rules; make rules of it "
+    root.fail("the plan has version 1, with units instead of rules; convert it "
               "with 'python3 tools/convert-plan.py OLD.json > NEW.json'");
   if (version != 2)
     root.at("version").fail("expected 2");

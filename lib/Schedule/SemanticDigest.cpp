@@ -66,7 +66,7 @@ private:
   /// What others know the program's arguments and results by.
   void addInterface(func::FuncOp program) {
     auto add = [&](const Twine &what, Type type, DictionaryAttr attributes) {
-      addEffect("the name, type or place of " + what.str(),
+      addEffect("the name, type or placement of " + what.str(),
                 Mixer()
                     .add(digests.of(type))
                     .add(attributes ? digests.of(attributes) : 0)
@@ -243,8 +243,8 @@ fsdp::schedule::declarationDigestsOf(ModuleOp module) {
   auto digest = [](const Mixer &mixer) {
     return static_cast<int64_t>(mixer.get());
   };
-  return {{"which programs there are", digest(programs)},
-          {"what is declared of parameters and buffers", digest(state)},
+  return {{"the set of programs", digest(programs)},
+          {"the declaration of parameters and buffers", digest(state)},
           {"the mesh", digest(meshes)},
           {("the list of programs of a step, '" + nn::kStepsAttr + "',").str(),
            attribute(nn::kStepsAttr)},

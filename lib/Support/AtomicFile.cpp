@@ -324,7 +324,7 @@ void fsdp::makeDirectories(const std::string &path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    throw Error("cannot make the folder '" + path + "': " + error.message());
+    throw Error("cannot create the folder '" + path + "': " + error.message());
 }
 
 void fsdp::makeDurableDirectories(const std::string &path) {

@@ -166,7 +166,7 @@ json Watch::parse() {
   }
   // The parser takes a zero byte for the end.
   if (std::any_of(furthest, end, [](char c) { return c != '\0'; }))
-    fail("this is not JSON: text behind a zero byte");
+    fail("this is not JSON: there is text after a zero byte");
   return document;
 }
 

@@ -104,7 +104,7 @@ FailureOr<exec::RangeOp> ProgramLowering::declare(Location loc, Type type,
     return attributes ? attributes.get(name) : Attribute();
   };
   if (!isa<RankedTensorType>(type))
-    return emitError() << " is no tensor but " << type;
+    return emitError() << " is not a tensor but " << type;
   auto name = dyn_cast_or_null<StringAttr>(get(nn::kNameAttr));
   if (!name)
     return emitError() << " has no " << nn::kNameAttr;
@@ -114,14 +114,14 @@ FailureOr<exec::RangeOp> ProgramLowering::declare(Location loc, Type type,
   TypeAttr full;
   if (placement) {
     if (!func->hasAttr(dist::kLocalAttr))
-      return emitError() << " is placed, but its type is that of the whole; "
-                            "run fsdp-expand first";
+      return emitError() << " has a placement, but the type of the whole "
+                            "tensor; run fsdp-expand first";
     dist::Placement at(placement);
     dist::MeshOp mesh = state.getMesh();
     RankedTensorType whole = dist::logicalType(type, at, func, mesh);
     // A product that wraps does not divide back.
     if (!nn::hasCheckedSize(whole) || dist::localType(whole, at, mesh) != type)
-      return emitError() << " is a rank's part of more than 2^56 bytes";
+      return emitError() << " is the shard of a tensor of more than 2^56 bytes";
     full = TypeAttr::get(whole);
   }
   return state.declareShared(loc, name, memRefOf(type), role, full, placement);

@@ -287,7 +287,7 @@ LogicalResult ByteSweep::checkContent(size_t read,
                       << " before the program writes them: what a range of "
                          "role "
                       << exec::stringifyRole(range.getRole())
-                      << " holds is from the last run";
+                      << " holds is left from the last run";
   auto isOwn = [&](auto at) {
     return accesses[at.second].span.buffer == span.buffer &&
            !accesses[at.second].span.isWorkspace;
@@ -295,14 +295,14 @@ LogicalResult ByteSweep::checkContent(size_t read,
   bool wasWritten = std::any_of(writes.begin(), nextWrite, isOwn);
   Operation *other = last ? issued[last->op].op : nullptr;
   if (last && last->span.isWorkspace && last->span.buffer == span.buffer)
-    diagnostic << "of a workspace, which holds nothing afterwards";
+    diagnostic << "of a workspace, which is invalid after its operation";
   else if (wasWritten)
     diagnostic << "that another buffer has overwritten";
   else
     diagnostic << "that nothing has written into this buffer yet";
   if (other)
     diagnostic.attachNote(other->getLoc())
-        << (wasWritten ? "overwritten by: " : "what lies there is of: ")
+        << (wasWritten ? "overwritten by: " : "the bytes there belong to: ")
         << labelOf(other);
   return diagnostic;
 }

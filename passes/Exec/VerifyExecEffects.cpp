@@ -161,7 +161,7 @@ LogicalResult EffectsVerifier::checkWritten() {
       return program.emitOpError("does not write bytes [")
              << gap.begin << ", " << gap.end << ") of @" << range.getSymName()
              << ", which it "
-             << (statement.outputs.contains(range) ? "gives"
+             << (statement.outputs.contains(range) ? "returns"
                                                    : "states to write whole");
   }
   return success();

@@ -188,9 +188,8 @@ LogicalResult KernelVerifier::checkColumn(Operation *op, Value buffer) {
       access == exec::Access::Element || access == exec::Access::Column;
   if (!hasColumn || op->getParentOp() != kernel)
     return success();
-  return op->emitOpError("needs a column, which there is inside of exec.map "
-                         "and of reductions alone: its argument is addressed "
-                         "by ")
+  return op->emitOpError("needs a column, which exists only inside exec.map "
+                         "and reductions: its argument is addressed by ")
          << exec::stringifyAccess(access);
 }
 
@@ -249,8 +248,8 @@ LogicalResult KernelVerifier::check(Operation *op) {
   if (auto load = dyn_cast<exec::LoadOp>(op))
     return checkLoad(load);
   if (isa<exec::ColumnOp>(op) && op->getParentOp() == kernel)
-    return op->emitOpError("stands outside of exec.map and of reductions, "
-                           "where there is no column");
+    return op->emitOpError(
+        "stands outside exec.map and reductions, where there is no column");
   return success();
 }
 

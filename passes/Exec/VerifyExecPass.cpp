@@ -92,7 +92,7 @@ static LogicalResult verifyOutputs(exec::ProgramOp program,
         if (!write.range && write.bytes.overlaps(span))
           return issue.op->emitOpError("writes an interval over the output @")
                  << cast<exec::RangeOp>(range).getSymName()
-                 << ", which the program gives";
+                 << ", which the program returns";
   return success();
 }
 
@@ -236,8 +236,8 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
 
   static LogicalResult verify(ModuleOp module) {
     for (auto inner : module.getOps<ModuleOp>())
-      return inner.emitOpError("stands inside a module: programs, and what "
-                               "they use, stand in one");
+      return inner.emitOpError("stands inside another module: put programs and "
+                               "what they use into one");
     FailureOr<int64_t> persistentBytes =
         moduleBytes(module, exec::kPersistentBytesAttr);
     if (failed(persistentBytes))

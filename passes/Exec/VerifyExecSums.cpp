@@ -297,7 +297,8 @@ LogicalResult SumsVerifier::checkSum(exec::RangeOp range) {
     return success();
   StringRef name = exec::ProgramOp(statement.program).getSymName();
   if (isStated)
-    return emit(range, "leaves something else than a sum of what was there in")
+    return emit(range, "does not leave the sum of the previous value and "
+                       "something else in")
            << ", but @" << name << " states that it adds to it ("
            << exec::kAddsAttr << ")";
   return emit(range, "adds to")
@@ -316,7 +317,7 @@ LogicalResult SumsVerifier::run() {
     return failure();
   for (exec::RangeOp range : statement.clears)
     if (!isZero(range))
-      return emit(range, "leaves something else than zeros in")
+      return emit(range, "does not leave zeros in")
              << ", but @" << exec::ProgramOp(statement.program).getSymName()
              << " states that it clears it (" << exec::kClearsAttr << ")";
   // A value may be a sum of several ranges, of which one is followed.

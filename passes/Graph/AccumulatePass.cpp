@@ -85,7 +85,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
   FailureOr<func::FuncOp> findTrain(SymbolTable &symbols) {
     ModuleOp module = getOperation();
     if (microbatches < 2 || microbatches > kMaxProgramRuns)
-      return module.emitError("a step is cut into 2 to ")
+      return module.emitError("a step is split into 2 to ")
              << kMaxProgramRuns << " microbatches, not "
              << microbatches.getValue();
     if (module->hasAttr(nn::kStepsAttr))
@@ -95,7 +95,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     auto train = symbols.lookup<func::FuncOp>(function);
     if (!train || train.isExternal())
       return module.emitError("the module has no program @")
-             << function << " to cut into microbatches";
+             << function << " to split into microbatches";
     if (!train.getBody().hasOneBlock())
       return train.emitError("a program is one block without branches");
     return train;
@@ -207,7 +207,7 @@ struct AccumulatePass : fsdp::impl::AccumulateBase<AccumulatePass> {
     for (StringRef name : names)
       if (Operation *taken = symbols.lookup(name))
         return taken->emitError("@")
-               << name << " has the name of what nn-accumulate makes";
+               << name << " has a name that nn-accumulate creates";
     return success();
   }
 

@@ -235,8 +235,8 @@ std::string BatchRows::whyMixed(Operation *op) const {
                " is the same for every microbatch but not for every example "
                "of one (nn.broadcast repeats a value along the batch)";
   }
-  return name + " makes of the examples of a batch something else than a value "
-                "for each, or a sum";
+  return name + " computes from the examples of a batch neither a value for "
+                "each nor a sum";
 }
 
 LogicalResult BatchRows::verifyIsSum(Value value, const Twine &what) const {
@@ -248,12 +248,13 @@ LogicalResult BatchRows::verifyIsSum(Value value, const Twine &what) const {
   while (!isPart(value)) {
     Operation *op = value.getDefiningOp();
     if (of(value).kind == Kind::Shared)
-      return fail("this is the same in each and would count once per "
+      return fail("it is the same in each microbatch and would count once per "
                   "microbatch");
     if (!op)
-      return fail("this argument has no examples along a first dimension");
+      return fail(
+          "it is an argument without examples along its first dimension");
     if (of(value).kind == Kind::Rows)
-      return fail("this has a value per example");
+      return fail("it has a value per example");
     Value parts = findOperand(op, Kind::Parts);
     Value same = findOperand(op, Kind::Shared);
     if (Value mixed = findOperand(op, Kind::Mixed))
@@ -262,8 +263,8 @@ LogicalResult BatchRows::verifyIsSum(Value value, const Twine &what) const {
       value = same;
     else
       return parts ? fail("'" + op->getName().getStringRef() +
-                          "' is not known to be linear in what is a sum over "
-                          "the batch")
+                          "' is not known to be linear in an operand that is a "
+                          "sum over the batch")
                    : fail(whyMixed(op));
   }
   return success();

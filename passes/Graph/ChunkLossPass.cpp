@@ -80,9 +80,8 @@ LogicalResult findGradients(Loss &loss) {
          (take(loss.inputGrad, user) || take(loss.weightGrad, user))) ||
         (isBiasGrad(user, loss.projection) && take(loss.biasGrad, user));
     if (!isKnown)
-      return user->emitOpError(
-          "uses the gradient of the logits, which have no chunks then; leave "
-          "compile.loss_chunks at 1");
+      return user->emitOpError("uses the gradient of all logits, which chunks "
+                               "do not have; leave compile.loss_chunks at 1");
   }
   return success();
 }
@@ -105,22 +104,21 @@ FailureOr<Loss> findLoss(nn::CrossEntropyGradOp entropyGrad) {
       loss.entropy.getTargets() != entropyGrad.getTargets() ||
       loss.entropy.getIgnoreIndex() != entropyGrad.getIgnoreIndex())
     return entropyGrad.emitOpError(
-        "is not behind the nn.cross_entropy that it is the gradient of");
+        "does not follow the nn.cross_entropy whose gradient it is");
   loss.projection = logits.getDefiningOp<nn::LinearOp>();
   if (!loss.projection)
     return (loss.entropy.emitOpError(
-                "takes logits that this rank does not make by nn.linear, so "
-                "they have no chunks: leave compile.loss_chunks at 1")
+                "takes logits that no nn.linear of this rank produces, so they "
+                "have no chunks: leave compile.loss_chunks at 1")
             << (isGathered(logits)
-                    ? ", or let the policy keep the projection's weight whole"
+                    ? ", or do not shard the projection's weight in the policy"
                     : ""))
                .attachNote(logits.getLoc())
-           << "they are made here";
+           << "they are produced here";
   for (Operation *user : logits.getUsers())
     if (user != loss.entropy && user != entropyGrad)
-      return user->emitOpError(
-          "uses the logits of the loss, which have to be whole for it; leave "
-          "compile.loss_chunks at 1");
+      return user->emitOpError("uses all logits of the loss, which chunks do "
+                               "not have; leave compile.loss_chunks at 1");
   if (failed(findGradients(loss)))
     return failure();
   return loss;
@@ -219,12 +217,11 @@ LogicalResult Chunker::moveBeforeLoss(Operation *op) {
     return success();
   if (op == loss.entropy)
     return loss.entropy.emitOpError(
-        "has a cotangent that depends on its logits, which is not known "
-        "before them: they have no chunks; leave compile.loss_chunks at 1");
+        "has a cotangent that depends on its logits and is not known before "
+        "them, so they have no chunks; leave compile.loss_chunks at 1");
   if (!isMemoryEffectFree(op) && !isa<dist::CollectiveOpInterface>(op))
-    return op->emitOpError("makes the cotangent of the losses and cannot be "
-                           "moved in front of them; leave "
-                           "compile.loss_chunks at 1");
+    return op->emitOpError("produces the cotangent of the losses and cannot be "
+                           "moved before them; leave compile.loss_chunks at 1");
   op->moveBefore(loss.entropy);
   return success();
 }
@@ -358,7 +355,7 @@ struct ChunkLossPass : fsdp::impl::ChunkLossBase<ChunkLossPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (chunks < 1) {
-      module.emitError("a loss is cut into at least one chunk of rows, not ")
+      module.emitError("a loss is split into at least one chunk of rows, not ")
           << chunks.getValue();
       return signalPassFailure();
     }
@@ -367,8 +364,8 @@ struct ChunkLossPass : fsdp::impl::ChunkLossBase<ChunkLossPass> {
     SmallVector<nn::CrossEntropyGradOp> gradients;
     module.walk([&](nn::CrossEntropyGradOp op) { gradients.push_back(op); });
     if (gradients.empty()) {
-      module.emitError("no program has an nn.cross_entropy and its gradient "
-                       "that could be cut into ")
+      module.emitError(
+          "no program has an nn.cross_entropy and its gradient to split into ")
           << chunks.getValue() << " chunks; leave compile.loss_chunks at 1";
       return signalPassFailure();
     }

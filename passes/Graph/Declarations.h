@@ -31,10 +31,9 @@ inline mlir::InFlightDiagnostic emitNoGradient(mlir::func::FuncOp program,
   if (parameters.empty() || !allFrozen)
     return std::move(diagnostic)
            << " has no nn.gradient; run nn-differentiate first";
-  return std::move(diagnostic)
-         << " has nothing to train: every parameter is frozen; let the policy "
-            "leave one, or "
-         << otherwise;
+  return std::move(diagnostic) << " has nothing to train: every parameter is "
+                                  "frozen; leave one trained in the policy, or "
+                               << otherwise;
 }
 
 } // namespace fsdp

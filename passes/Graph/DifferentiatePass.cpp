@@ -440,8 +440,7 @@ struct DifferentiatePass : fsdp::impl::DifferentiateBase<DifferentiatePass> {
           taken && (split || taken != forward)) {
         taken->emitError("@")
             << name
-            << " has the name of the program that nn-differentiate "
-               "makes";
+            << " has the name of the program that nn-differentiate creates";
         return failure();
       }
     return forward;

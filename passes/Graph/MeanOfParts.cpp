@@ -44,12 +44,12 @@ cutRows(func::FuncOp program, OpBuilder &builder, Mean mean, int64_t parts) {
       labels.kind != BatchRows::Kind::Rows || labels.dim != 0 ||
       labels.examples != place.examples)
     return mean.sum.emitError(
-        "what the loss adds up and the labels that it counts do not lie along "
-        "the examples of one batch, so parts of the batch have no means");
+        "the rows that the loss adds up and the labels that it counts are not "
+        "along the examples of one batch, so parts of the batch have no means");
   if (place.examples % parts != 0)
     return mean.sum.emitError("the batch ")
            << type << " of " << place.examples
-           << " examples cannot be cut into " << parts
+           << " examples cannot be split into " << parts
            << " equal parts, each with a mean of its own";
   SmallVector<int64_t> shape(type.getShape());
   shape[place.dim] /= parts;

@@ -140,12 +140,11 @@ LogicalResult Assignment::check() {
     return program.emitError("a program is one block without branches");
   for (Operation &op : program.getBody().front()) {
     if (isa<nn::SeedOp, nn::GradientOp>(op))
-      return op.emitOpError("says that the program is differentiated already; "
-                            "nn-precision comes before nn-differentiate");
+      return op.emitOpError("shows that the program is already differentiated; "
+                            "run nn-precision before nn-differentiate");
     for (Value value : llvm::concat<Value>(op.getOperands(), op.getResults()))
       if (FloatType type = floatTypeOf(value); type && type.isF64())
-        return op.emitOpError("is in f64; nn-precision makes a "
-                              "mixed-precision program of an f32 one");
+        return op.emitOpError("is in f64; nn-precision takes an f32 program");
   }
   return success();
 }
@@ -177,8 +176,8 @@ LogicalResult Assignment::assign(Operation *op) {
     break;
   }
   return op->emitOpError(
-      "has no place in nn-precision's table; the pass takes a program as it is "
-      "traced, before fsdp-shard and nn-differentiate");
+      "has no precision rule; run nn-precision on the traced program, before "
+      "fsdp-shard and nn-differentiate");
 }
 
 /// Ops whose operands of floating point all get one type.

@@ -26,9 +26,10 @@ FailureOr<dist::AxisList> PolicyApplier::axes(StringRef name,
     return module.emitError(origin)
            << ": the mesh has no axis \"" << name << "\"";
   if (llvm::is_contained(dataAxes, axis))
-    return module.emitError(origin) << ": over the axis \"" << name
-                                    << "\" batches are cut; parameters rest "
-                                       "cut over it as the mode says";
+    return module.emitError(origin)
+           << ": over the axis \"" << name
+           << "\" batches are split, and the mode says how parameters are "
+              "stored; name another axis";
   if (heads == 0 || ranks <= heads || ranks % heads != 0)
     return dist::AxisList{axis};
   return dist::AxisList{
@@ -130,7 +131,7 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
       return module.emitError(policy.stream->origin)
              << ": " << mesh.sizeOf(*found) << " ranks of the axis \"" << name
              << "\" do not divide the sequence of " << type.getDimSize(1)
-             << "; take another sequence length, or leave the stream whole";
+             << "; take another sequence length, or do not split the stream";
   }
   OpBuilder builder(stream.getContext());
   builder.setInsertionPointAfterValue(stream);
@@ -191,7 +192,7 @@ LogicalResult PolicyApplier::pinStream(func::FuncOp program) {
     return program.emitError(policy.stream->origin)
            << ": @" << program.getSymName() << " has no residual stream: no "
            << "nn.add has '" << nn::kResidualAttr
-           << "', by which a model says what its blocks add to";
+           << "', with which a model marks the additions of its blocks";
   for (Value stream : streams) {
     bool isLast = stream == streams.back();
     if (failed(pin(stream,

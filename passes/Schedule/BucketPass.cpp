@@ -96,10 +96,9 @@ private:
   /// The operands of a gather must be there where the first one stands.
   LogicalResult bring(Operation *op, Operation *place) {
     if (Operation *found = obstacle(op, place)) {
-      InFlightDiagnostic error =
-          op->emitOpError("cannot join its bucket: what it needs is computed "
-                          "behind the bucket's first member; the plan must put "
-                          "it into another bucket");
+      InFlightDiagnostic error = op->emitOpError(
+          "cannot join its bucket: an operand is computed after the bucket's "
+          "first member; put it into another bucket of the plan");
       error.attachNote(found->getLoc()) << "computed here";
       error.attachNote(place->getLoc()) << "the first member";
       return error;
@@ -116,10 +115,9 @@ private:
     Operation *user = sinkUsers(op, place);
     if (!user)
       return success();
-    InFlightDiagnostic error =
-        op->emitOpError("cannot join its bucket: its result is used before "
-                        "the bucket's last member; the plan must put it into "
-                        "another bucket");
+    InFlightDiagnostic error = op->emitOpError(
+        "cannot join its bucket: its result is used before the bucket's last "
+        "member; put it into another bucket of the plan");
     error.attachNote(user->getLoc()) << "used here";
     error.attachNote(place->getLoc()) << "the last member";
     return error;

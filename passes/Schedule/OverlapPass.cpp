@@ -215,20 +215,20 @@ private:
     Operation *&last = lastStartedAfter[anchor];
     Operation *place = last ? last : anchor;
     auto fail = [&](Operation *found, const Twine &why) {
-      InFlightDiagnostic error = op->emitOpError("cannot start right behind '")
+      InFlightDiagnostic error = op->emitOpError("cannot start right after '")
                                  << address << "': " << why;
       error.attachNote(found->getLoc()) << "this is '" << nameOf(found) << "'";
       return error;
     };
     if (place == op)
-      return fail(op, "it does not start behind itself");
+      return fail(op, "it cannot start after itself");
     if (op->isBeforeInBlock(place)) {
       if (Operation *user = sinkUsers(op, place))
         return fail(user, "its result is used before");
       placeAfter(op, place);
     } else {
       if (Operation *found = obstacle(op, place->getNextNode()))
-        return fail(found, "what it needs is computed later");
+        return fail(found, "an operand is computed later");
       hoistBefore(op, place->getNextNode());
     }
     last = op;

@@ -67,13 +67,12 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     });
     if (before.empty())
       return;
-    InFlightDiagnostic warning =
-        module.emitWarning("fsdp-plan has replaced ")
-        << before.size() << " of the " << all
-        << " decisions that ops had; what they said counts where it is a rule "
-           "of the plan, or where fsdp-plan does not run again";
+    InFlightDiagnostic warning = module.emitWarning("fsdp-plan replaced ")
+                                 << before.size() << " of the " << all
+                                 << " decisions of ops; write them as rules of "
+                                    "the plan, or do not run fsdp-plan again";
     warning.attachNote(before.front().first->getLoc())
-        << "the first of them was " << before.front().second;
+        << "the first one was " << before.front().second;
   }
 
   /// Writes down what a program computes, or the module declares, for
@@ -116,7 +115,7 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     if (file != "-" && llvm::sys::fs::exists(file) &&
         !llvm::sys::fs::is_regular_file(file))
       return module.emitError("plan '")
-             << file << "' is no regular file; copy it into one";
+             << file << "' is not a regular file; copy it into one";
     std::string problem;
     auto buffer = openInputFile(file, &problem);
     if (!buffer)

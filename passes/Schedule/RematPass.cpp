@@ -147,7 +147,7 @@ void warnOfVainDecisions(const PlannedProgram &program) {
           << op.getName() << "' op has 'recompute' in its '"
           << dist::kDecisionAttr
           << "', but is not computed again: nothing in the backward pass needs "
-             "what it gives; take 'recompute' off, or write it on an op of the "
+             "its result; remove 'recompute', or set it on an op of the "
              "forward pass that the backward pass uses";
 }
 

@@ -74,8 +74,8 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
       if (!programs.empty())
         module.emitWarning("no program has '")
             << dist::kSemanticDigestAttr
-            << "', which fsdp-plan writes: the schedule cannot hang, but what "
-               "it computes was compared with nothing";
+            << "', which fsdp-plan writes: the schedule cannot hang, but its "
+               "results were compared with nothing";
       return success();
     }
     if (failed(verifyDigestsOf(module, "the module does not declare", [&] {
@@ -98,18 +98,17 @@ struct VerifySchedulePass : fsdp::impl::VerifyScheduleBase<VerifySchedulePass> {
     if (!kept)
       return op->emitOpError("has no '")
              << dist::kSemanticDigestAttr
-             << "', which other parts of the module have: keep all that "
-                "fsdp-plan has written, or none";
+             << "', which other parts of the module have: keep all of them "
+                "that fsdp-plan has written, or none";
     std::vector<schedule::SemanticDigest> found = compute();
     if (found.size() != static_cast<size_t>(kept.size()))
       return op->emitError(differs)
-             << " what it did before it was scheduled: " << found.size()
-             << " things, not " << kept.size();
+             << " what it did before scheduling: " << found.size()
+             << " effects, not " << kept.size();
     for (auto [one, digest] : llvm::zip_equal(found, kept.asArrayRef()))
       if (one.digest != digest)
         return op->emitError(differs)
-               << " what it did before it was scheduled: " << one.what
-               << " is something else";
+               << " what it did before scheduling: " << one.what << " differs";
     return success();
   }
 

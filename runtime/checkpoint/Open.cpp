@@ -83,6 +83,6 @@ checkpoint::openTensorStore(const std::string &path) {
   std::string kinds;
   for (const Kind &kind : kKinds)
     kinds += (kinds.empty() ? "" : ", ") + std::string(kind.name);
-  throw Error("'" + path + "' is none of what weights are read from (" + kinds +
+  throw Error("'" + path + "' is nothing that weights are read from (" + kinds +
               "): " + whatElse(path));
 }

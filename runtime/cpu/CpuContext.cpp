@@ -176,7 +176,7 @@ ContextPtr fsdp::rt::createContext(const fsdp_artifact &artifact,
   // From here on ranks talk to each other, so all go on or none does.
   if (!job::everyone(error.empty())) {
     if (error.empty())
-      error = "another rank could not make its context";
+      error = "another rank could not create its context";
     return nullptr;
   }
   c->events.create(artifact.events);

@@ -165,7 +165,7 @@ static void shareRegistration(CudaContext &c) {
 static void connectChannels(CudaContext &c, const ContextOptions &options,
                             const ChannelSurvey &isUsed) {
   const fsdp_artifact &a = *c.artifact;
-  StageLimit stage(jobMonitor(), "the making of NCCL's communicators",
+  StageLimit stage(jobMonitor(), "the creation of NCCL's communicators",
                    timeoutOf(options));
   ncclUniqueId id{};
   if (c.world.rank == 0)

@@ -8,7 +8,7 @@ using namespace fsdp::rt;
 
 static const std::string &pathOfText(const std::string &path) {
   if (path.empty())
-    throw Error("training.dataset_path is not set: which text?");
+    throw Error("training.dataset_path is not set; name the text file");
   return path;
 }
 

@@ -34,7 +34,7 @@ DataFile::DataFile(const std::string &path, const std::string &what)
   if (S_ISDIR(status.st_mode))
     fail(std::strerror(EISDIR));
   if (!S_ISREG(status.st_mode))
-    fail("it is a pipe or a device, and training reads at any place of a "
+    fail("it is a pipe or a device, but training reads at any position of a "
          "regular file");
   bytes = status.st_size;
 }

@@ -109,7 +109,7 @@ static std::string formatOf(const DataFile &file) {
 
 static const std::string &pathOfIds(const std::string &path) {
   if (path.empty())
-    throw Error("training.dataset_path is not set: which file of token ids?");
+    throw Error("training.dataset_path is not set; name the file of token ids");
   return path;
 }
 
@@ -241,8 +241,8 @@ void IdsDataset::checkMask(const IdsFile &source, int64_t count) const {
                   "; a byte of it is 1 (a label) or 0 (none)");
   });
   if (countLabels(1, trainTokens()) == 0)
-    throw Error(name + " makes none of the " + std::to_string(trainTokens()) +
-                " ids to train on a label; a byte of 1 makes one");
+    throw Error(name + " marks none of the " + std::to_string(trainTokens()) +
+                " ids to train on as a label; a byte of 1 does");
 }
 
 int64_t IdsDataset::countLabels(int64_t begin, int64_t end) const {

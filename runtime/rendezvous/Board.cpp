@@ -47,7 +47,7 @@ int Board::create(int ranks) {
   int error = errno;
   if (descriptor >= 0)
     close(descriptor);
-  throw Error("cannot make the memory that the ranks share, " + count +
+  throw Error("cannot create the memory that the ranks share, " + count +
               " KiB: " + std::strerror(error));
 }
 
@@ -61,8 +61,7 @@ Board::Board(int descriptor, int rank, int ranks) : rank(rank), ranks(ranks) {
   if (at == MAP_FAILED)
     throw Error(std::string("environment: ") + kBoardVariable + " = " +
                 std::to_string(descriptor) + " is no memory of " +
-                std::to_string(ranks) +
-                " ranks; fsdp-run sets it, nobody else does");
+                std::to_string(ranks) + " ranks; only fsdp-run sets it");
   close(descriptor);
   places = static_cast<Place *>(at);
 }

@@ -130,17 +130,17 @@ std::optional<LaunchEnvironment> rt::detectLaunch() {
 
 std::string rt::explainMissingMPI(const LaunchEnvironment &place, int known) {
   if (!place.rankName)
-    return "MPI speaks of " + std::to_string(known) +
-           " processes, but no variable says which rank this is; start them "
-           "with mpirun, srun --mpi=pmix or fsdp-run -n " +
+    return "MPI reports " + std::to_string(known) +
+           " processes, but no variable states the rank of this one; start "
+           "them with mpirun, srun --mpi=pmix or fsdp-run -n " +
            std::to_string(known);
   std::string rank = place.rankName, size = place.sizeName;
   std::string count = std::to_string(place.size);
-  return "the environment speaks of " + count + " ranks (" + rank + " = " +
-         std::to_string(place.rank) + ", " + size + " = " + count +
-         "), MPI of " + std::to_string(known) +
-         ": their launcher does not speak MPI, by which ranks on CPUs meet; "
-         "type 'mpirun -n " +
+  return "the environment reports " + count + " ranks (" + rank + " = " +
+         std::to_string(place.rank) + ", " + size + " = " + count + "), MPI " +
+         std::to_string(known) +
+         ": their launcher does not support MPI, over which ranks on CPUs "
+         "rendezvous; type 'mpirun -n " +
          count + " fsdp-run …', under Slurm 'srun --mpi=pmix -n " + count +
          " fsdp-run …', or unset " + rank + " and " + size +
          " and type 'fsdp-run … -n " + count + "'";

@@ -352,7 +352,7 @@ Lines Reception::take(Time end, double seconds) {
   while (!isComplete()) {
     if (Clock::now() >= end)
       throw Error(missing() + " of " + std::to_string(ranks.size()) +
-                  " did not come to " + nameOf("", listener.port) +
+                  " did not connect to " + nameOf("", listener.port) +
                   " of rank 0 within " + format("%g", seconds) +
                   " s (FSDP_JOIN_TIMEOUT sets the limit)" +
                   (strangers > 0 ? "; connections that were not of this job: " +

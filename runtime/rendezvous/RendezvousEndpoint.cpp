@@ -78,8 +78,8 @@ static int portOf(const std::string &name) {
     return port < 65535 ? port + 1 : port - 1;
   // All such jobs of a machine would have one port and meet each other.
   if (name.empty())
-    throw Error("this job's launcher gives it no name and no port, so that it "
-                "could meet another job; set " +
+    throw Error("the launcher of this job sets no name and no port, so its "
+                "ranks could join another job; set " +
                 std::string(kJobVariable) +
                 " to a name that no other job has, the same for all ranks");
   // Below the ports that systems give to clients.

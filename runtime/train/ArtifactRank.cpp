@@ -40,7 +40,7 @@ void ArtifactRank::writeTraces() {
   if (!problem.empty()) {
     problem = "the trace is lost: " + problem;
     if (options.trains())
-      problem += "; the training is over, and what it writes is in '" +
+      problem += "; the training is complete, and its output is in '" +
                  run.config.job.dumpFolder + "'";
   }
   requireSuccess(problem);

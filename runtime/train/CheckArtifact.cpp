@@ -47,7 +47,7 @@ bool Comparison::isThere(const std::string &name, const std::string &path) {
   auto place = origin.find(name);
   if (place != origin.end())
     warnings.push_back(place->second + ": " + name + ": there is no '" + path +
-                       "'; what the artifact was compiled with stands");
+                       "'; the run takes what the artifact was compiled with");
   return false;
 }
 

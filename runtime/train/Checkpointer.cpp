@@ -189,7 +189,7 @@ static void prune(const std::string &folder, int64_t step, int64_t keep) {
       return;
     Pruned pruned = pruneCheckpoints(folder, keep);
     warnOf(folder, pruned.foreign,
-           "stays: something lies there that is no file of a checkpoint");
+           "stays: it contains a file that is not part of a checkpoint");
     warnOf(folder, pruned.damaged,
            "is damaged (see fsdp-checkpoint verify): it stays and does not "
            "count among checkpoint.keep_latest_k");
@@ -362,6 +362,6 @@ bool Checkpointer::handle(const std::string &problem, const Running &save) {
     printMessage(
         kRunWarning,
         (rank.world().size > 1 ? format("rank %d: ", rank.world().rank) : "") +
-            text + "; the run goes on");
+            text + "; the run continues");
   return false;
 }

@@ -57,12 +57,12 @@ static void checkBytes(const RunConfig &config, const RunOptions &options,
   std::string has =
       "the model's vocabulary has " + std::to_string(vocabulary) + " tokens";
   if (vocabulary > 0 && vocabulary < kBytes && areUsed)
-    throw Error("training.dataset = bytes has 256 tokens, and " + has +
-                (isGiven ? "; with the batch of --load, "
-                           "--validation.enable=false and no sample none is "
-                           "read"
-                         : "; train it on ids of its own with "
-                           "training.dataset = ids"));
+    throw Error(
+        "training.dataset = bytes has 256 tokens, and " + has +
+        (isGiven ? "; with the batch of --load, set --validation.enable=false "
+                   "and generate no sample, so that no text is read"
+                 : "; train it on ids of its own with "
+                   "training.dataset = ids"));
   if (isGiven)
     return;
   std::string tokenizer = findTokenizer(config, options);
@@ -74,7 +74,7 @@ static void checkBytes(const RunConfig &config, const RunOptions &options,
       !config.origin.count("training.dataset"))
     throw Error("training.dataset is not set, bytes are 256 tokens, and " +
                 has + ": if it has a tokenizer, " + kUseIds +
-                "; training.dataset = bytes in words trains on bytes");
+                "; to train on bytes, set training.dataset = bytes explicitly");
 }
 
 /// Keys of ids say nothing of bytes.
@@ -94,7 +94,8 @@ static void refuseKeysOfIds(const RunConfig &config) {
 static void refuseSample(const RunConfig &config, const RunOptions &options) {
   if (*config.sample.length == 0)
     return;
-  const char *const why = " makes text of bytes, and training.dataset is ids: ";
+  const char *const why =
+      " generates text as bytes, but training.dataset is ids: ";
   if (options.command == "sample")
     throw Error(std::string("the command sample") + why +
                 "export the checkpoint (fsdp-checkpoint export) and generate "
@@ -109,13 +110,12 @@ static void checkIdsType(const RunConfig &config, int64_t vocabulary) {
   constexpr int64_t kMostOfU16 = 65536;
   if (vocabulary > kMostOfU16 && config.training.idsDtype == IdsDtype::U16 &&
       !config.origin.count("training.ids_dtype"))
-    throw Error("training.ids_dtype is not set, its default u16 ends at id " +
-                std::to_string(kMostOfU16 - 1) +
-                ", and the model's vocabulary has " +
-                std::to_string(vocabulary) +
-                " tokens: set training.ids_dtype = \"u32\" or \"i32\", "
-                "whichever the file has; \"u16\" in words is for a file of "
-                "lower ids alone");
+    throw Error(
+        "training.ids_dtype is not set, its default u16 ends at id " +
+        std::to_string(kMostOfU16 - 1) + ", and the model's vocabulary has " +
+        std::to_string(vocabulary) +
+        " tokens: set training.ids_dtype = \"u32\" or \"i32\", whichever the "
+        "file has; set \"u16\" explicitly for a file of only lower ids");
 }
 
 /// What is evaluated has something to predict: a token after the first of those
@@ -139,8 +139,8 @@ static void checkHeldOut(const RunConfig &config, const RunOptions &options,
   if (isEvaluated && heldOut > 1 &&
       data.countLabels(train + 1, train + heldOut) == 0)
     throw Error("the mask '" + config.training.idsMaskPath +
-                "' makes none of the " + std::to_string(heldOut) +
-                " held-out ids a label; " + remedy);
+                "' marks none of the " + std::to_string(heldOut) +
+                " held-out ids as a label; " + remedy);
 }
 
 static std::unique_ptr<Dataset> open(const RunConfig &config,
@@ -171,9 +171,9 @@ std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
   std::unique_ptr<Dataset> data = open(config, options, manifest);
   checkHeldOut(config, options, manifest, *data);
   if (isIds(config) && vocabularyOf(manifest) == 0)
-    warnings.push_back("the artifact does not say how many token ids its model "
-                       "knows, so those of '" +
+    warnings.push_back("the artifact does not state the vocabulary of its "
+                       "model, so the ids of '" +
                        config.training.datasetPath +
-                       "' are not compared with its vocabulary");
+                       "' are not checked against it");
   return data;
 }

@@ -46,7 +46,7 @@ fsdp::evaluateHeldOut(Rank &rank, const Dataset &data, const GoesOn &goesOn) {
   score.predictions = std::llround(totals[1]);
   score.nats = totals[0] / totals[1];
   if (score.predictions == 0 || !std::isfinite(score.nats))
-    throw Error("the loss on what is held out is not finite");
+    throw Error("the held-out loss is not finite");
   return score;
 }
 

@@ -90,11 +90,11 @@ void FolderLock::failToLock(const std::string &option) const {
   std::error_code ignored;
   if (std::filesystem::is_symlink(
           std::filesystem::symlink_status(file, ignored)))
-    refuseForeign(file, "a symbolic link, behind which another file lies",
-                  option);
+    refuseForeign(file, "a symbolic link to another file", option);
   errno = error;
   throw Error("cannot lock '" + file + "': " + std::strerror(errno) +
-              "; choose a " + option + " where files can be made and locked");
+              "; choose a " + option +
+              " where files can be created and locked");
 }
 
 /// Holds the file together with the other processes of the job.

@@ -42,8 +42,8 @@ static void introduce(const Rank &rank, const PreparedRun &run,
   print(format("memory: %s bytes of arena per rank, planned and allocated\n",
                grouped((int64_t)rank.arenaBytes()).c_str()));
   if (what.checksValues)
-    print("values: every one of every step is looked at when it is made, which "
-          "is slow\n");
+    print("values: every value of every step is checked as it is produced, "
+          "which is slow\n");
   if (what.stagingBytes)
     print(format("host memory: %s bytes staging for checkpoints per rank, "
                  "allocated and touched\n",

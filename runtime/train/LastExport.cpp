@@ -34,8 +34,8 @@ void fsdp::checkLastExport(const RunConfig &config,
   } catch (const Error &error) {
     throw Error(
         "checkpoint.last_save_in_hf = true: " + std::string(error.what()) +
-        "; leave the key out, or give an artifact that fsdp-compile "
-        "made of a [model] of such a family");
+        "; leave the key out, or use an artifact that fsdp-compile compiled "
+        "from a [model] of such a family");
   }
 }
 
@@ -84,8 +84,8 @@ void fsdp::checkExportPlace(const RunConfig &config, const ResumePoint &start) {
   std::string place = placeOf(config, config.training.steps);
   if (!isOver && !isFree(place))
     throw Error("'" + place +
-                "' is there already, which checkpoint.last_save_in_hf = true "
-                "would write behind the last step; move it away, or choose "
+                "' exists already, which checkpoint.last_save_in_hf = true "
+                "would write after the last step; move it away, or choose "
                 "another checkpoint.folder");
 }
 
@@ -93,10 +93,10 @@ void fsdp::exportStep(const RunConfig &config, int64_t step) {
   std::string place = placeOf(config, step);
   if (!isFree(place)) {
     if (!isHuggingFace(place))
-      throw Error("'" + place +
-                  "' is there and no directory of Hugging Face, "
-                  "which checkpoint.last_save_in_hf = true would write; move "
-                  "it away");
+      throw Error(
+          "'" + place +
+          "' exists and is not a Hugging Face directory, which "
+          "checkpoint.last_save_in_hf = true would write; move it away");
     print(format("checkpoint: step %s is there for Hugging Face already: %s\n",
                  grouped(step).c_str(), place.c_str()));
     return;

@@ -89,11 +89,10 @@ std::string fsdp::firstNonfiniteParameter(const Rank &rank) {
     Nonfinite part =
         nonfiniteOf(rank, range.dtype, {range.offset, range.bytes});
     if (part.count > 0)
-      found =
-          format("the parameter '%s' is not finite: element %lld of rank %d's "
-                 "part",
-                 range.name.c_str(), static_cast<long long>(part.first),
-                 rank.world().rank);
+      found = format(
+          "the parameter '%s' is not finite: element %lld of rank %d's shard",
+          range.name.c_str(), static_cast<long long>(part.first),
+          rank.world().rank);
   }
   Failures failures = countFailures(rank.world(), found);
   return failures.count == 0 ? "" : broadcastText(found, failures.first);
@@ -191,8 +190,8 @@ std::string StepSearch::problemOfCalls() const {
     auto program = static_cast<size_t>(end.program);
     int64_t calls = table.programs[program].calls, made = end.call + 1;
     if (made != calls)
-      return format("the program '%s' makes %lld calls, but the artifact's "
-                    "values.json has %lld; compile the artifact again",
+      return format("the program '%s' has %lld calls, but the artifact's "
+                    "values.json lists %lld; compile the artifact again",
                     rank.manifest().programs[program].name.c_str(),
                     static_cast<long long>(made),
                     static_cast<long long>(calls));

@@ -75,12 +75,12 @@ std::string NonfiniteSteps::nameFirstValue(int64_t step, int32_t number,
   auto [first, mismatch] = rank.firstNonfiniteOfStep();
   if (!isAfterUpdate && !changesNothing(rank.gradNorm()))
     stop(step,
-         "it was not finite, and is so run again, with which it has changed "
-         "the parameters; the run was stopped: sums of compile.reduce = "
-         "\"fast\" may differ, and so may what a machine with a fault "
-         "computes; go on from the last checkpoint");
+         "the step was not finite, but was finite when it ran again, which "
+         "changed the parameters; the run was stopped: sums of compile.reduce "
+         "= \"fast\" may differ between two runs, and so may results of a "
+         "faulty machine; resume from the last checkpoint");
   const std::string nextStep =
-      "the step behind it, which had begun, has changed the parameters";
+      "the next step, which had started, has changed the parameters";
   if (!mismatch.empty())
     return "all parameters are finite, the step's own values are not (" +
            mismatch + ")";
@@ -111,7 +111,7 @@ std::string NonfiniteSteps::firstNonfinite(const StepRecord &record,
                      "not; ") +
          why +
          " and cannot be run again, but fsdp-run --check-values finds the "
-         "first such value when it is made";
+         "first such value when it is produced";
 }
 
 void NonfiniteSteps::look(const StepRecord &record, int32_t number) {

@@ -23,7 +23,7 @@ void Reporter::beginTraining(const ResumePoint &start, const StepCosts &costs,
   if (start.isOwn && !config.metrics.jsonl.empty()) {
     before = rewindMetrics(file, start.step);
     if (before.linesCut > 0)
-      print(format("metrics: %s lines behind step %s were cut from %s\n",
+      print(format("metrics: %s lines after step %s were removed from %s\n",
                    grouped(before.linesCut).c_str(),
                    grouped(start.step).c_str(), file.c_str()));
   }
@@ -129,14 +129,14 @@ void Reporter::endStopped(const std::string &why, int64_t done, int64_t skipped,
                           const ResumePoint &start) {
   if (!run.isFirst)
     return;
-  print(format("%s behind step %s", why.c_str(), grouped(done).c_str()));
+  print(format("%s after step %s", why.c_str(), grouped(done).c_str()));
   std::string path =
       done == start.step
           ? start.path
           : checkpoint::stepFolder(checkpointFolder(run.config), done);
   if (done > 0)
     print(", which " + path + " has: " + commandThatGoesOn(run.config) +
-          " goes on from there");
+          " resumes from there");
   print("\n");
   if (done == 0)
     return;

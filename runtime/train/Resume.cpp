@@ -56,19 +56,18 @@ static void sayNewer(const RunConfig &config) {
   std::vector<int64_t> steps = committedSteps(folder);
   if (savesCheckpoints(config) && config.checkpoint.loadStep >= 0 &&
       config.checkpoint.loadStep != steps.back())
-    printMessage(
-        kRunWarning,
-        format("'%s' has newer checkpoints, up to step %lld: they stay until "
-               "this run comes to their steps, and a run without "
-               "checkpoint.load_step goes on from the newest",
-               folder.c_str(), static_cast<long long>(steps.back())));
+    printMessage(kRunWarning,
+                 format("'%s' has newer checkpoints, up to step %lld: they "
+                        "stay until this run comes to their steps, and a run "
+                        "without checkpoint.load_step resumes from the newest",
+                        folder.c_str(), static_cast<long long>(steps.back())));
 }
 
 static void sayOtherSteps(const RunState &then, const RunConfig &config) {
   auto steps = then.config.find("training.steps");
   std::string now = std::to_string(config.training.steps);
   if (steps != then.config.end() && steps->second != now)
-    print("checkpoint: the learning rate goes on as in a run of " + now +
+    print("checkpoint: the learning rate continues as in a run of " + now +
           " steps; the checkpoint's was one of " +
           printableLine(steps->second) + "\n");
 }
@@ -105,17 +104,18 @@ static void warnOfOtherRates(const RunState &then, RunConfig now) {
                             before);
   }
   if (!differences.empty())
-    printMessage(kRunWarning, "the run goes on with other settings than the "
-                              "checkpoint's: " +
-                                  joinedText(differences, ", "));
+    printMessage(
+        kRunWarning,
+        "the run continues with other settings than the checkpoint's: " +
+            joinedText(differences, ", "));
 }
 
 static void clean(const std::string &folder) {
   for (const std::string &left : cleanCheckpoints(folder))
     printMessage(kRunWarning,
                  "'" + left +
-                     "' stays: it has something in it that is no file of a "
-                     "checkpoint, or is no directory");
+                     "' stays: it contains a file that is not part of a "
+                     "checkpoint, or is not a directory");
 }
 
 ResumePoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
@@ -149,10 +149,10 @@ ResumePoint fsdp::beginFromCheckpoint(Rank &rank, const RunConfig &config,
     sayOtherSteps(then, config);
     if (!then.stepsAlone)
       warnOfOtherRates(then, config);
-    print(format("checkpoint: goes on behind step %s, from %s\n",
+    print(format("checkpoint: resumes after step %s, from %s\n",
                  grouped(start.step).c_str(), start.path.c_str()));
   } else {
-    print("checkpoint: begins with the parameters of " + start.path + "\n");
+    print("checkpoint: starts from the parameters of " + start.path + "\n");
   }
   return start;
 }

@@ -155,7 +155,7 @@ void Matching::check(const TensorStore &store) const {
     text += "\n  and " +
             grouped(static_cast<int64_t>(problems.size() - kMost)) + " more";
   if (onlyOptimizer)
-    text += "\n--checkpoint.exclude_from_loading=optimizer begins with moments "
+    text += "\n--checkpoint.exclude_from_loading=optimizer starts with moments "
             "of zero";
   throw Error(text);
 }
@@ -193,7 +193,7 @@ std::string fsdp::findOwnCheckpoint(const RunConfig &config) {
                 (steps.empty() ? "' has no checkpoint"
                                : "' has those of steps " + listOf(steps) +
                                      "; " + commandThatGoesOn(config) +
-                                     " goes on from the newest"));
+                                     " resumes from the newest"));
   return stepFolder(folder, wanted);
 }
 
@@ -208,13 +208,13 @@ ResumeSource fsdp::findResumeSource(const RunConfig &config) {
 /// would have had.
 static void checkData(const RunState &then, const RunState &now,
                       const std::string &path) {
-  constexpr char kRemedy[] =
-      "\n--checkpoint.exclude_from_loading=dataloader goes on with the data as "
-      "they are now";
+  constexpr char kRemedy[] = "\n"
+                             "--checkpoint.exclude_from_loading=dataloader "
+                             "continues with the current data";
   if (then.stepsAlone)
     throw Error("the checkpoint '" + path +
                 "' does not say which data its run had (seed, text, batch), so "
-                "that their order cannot go on" +
+                "their order cannot be continued" +
                 kRemedy);
   std::string differences;
   auto compare = [&](const char *what, const auto &before, const auto &after) {
@@ -293,9 +293,9 @@ static Wanted wantedOf(const TensorStore &store, const RunConfig &config) {
   int64_t step = store.state()->step;
   bool optimizer = !excludes(config, CheckpointPart::Optimizer);
   if (optimizer && !store.optimizerProblem().empty())
-    throw Error("the optimizer cannot go on from '" + store.path() +
+    throw Error("the optimizer cannot resume from '" + store.path() +
                 "': " + store.optimizerProblem() +
-                "\n--checkpoint.exclude_from_loading=optimizer begins with "
+                "\n--checkpoint.exclude_from_loading=optimizer starts with "
                 "moments of zero");
   return {optimizer, step == 0 || step >= config.training.steps};
 }
@@ -305,7 +305,7 @@ std::string fsdp::remedyOfDamage(const RunConfig &config,
   // Whoever has asked for this step can ask for others.
   if (config.checkpoint.loadStep >= 0)
     return "\n" + commandThatGoesOn(config) +
-           " goes on from the newest checkpoint";
+           " resumes from the newest checkpoint";
   std::string folder = checkpointFolder(config);
   std::optional<int64_t> older;
   for (int64_t step : committedSteps(folder)) {
@@ -314,9 +314,9 @@ std::string fsdp::remedyOfDamage(const RunConfig &config,
     older = step;
   }
   if (!older)
-    return "\nwith '" + path + "' moved away, the run begins anew";
+    return "\nwith '" + path + "' moved away, the run starts anew";
   return "\n--checkpoint.load_step=" + std::to_string(*older) +
-         " goes on from the one before, and so does the same command with '" +
+         " resumes from the one before, and so does the same command with '" +
          path + "' moved away";
 }
 
@@ -348,13 +348,13 @@ static Found openOwn(const RunConfig &config, const RunState &now,
     throw Error("'" + path + "' does not say at which step it was saved");
   checkName(path, found.store->state()->step);
   if (excludes(config, CheckpointPart::TrainState))
-    throw Error("checkpoint.exclude_from_loading = train_state counts steps "
-                "from 1 again, but '" +
-                checkpointFolder(config) +
-                "' has checkpoints already: " + commandThatGoesOn(config) +
-                " goes on from the newest; to begin anew, name one as "
-                "checkpoint.initial_load_path and choose another "
-                "checkpoint.folder");
+    throw Error(
+        "checkpoint.exclude_from_loading = train_state counts steps "
+        "from 1 again, but '" +
+        checkpointFolder(config) +
+        "' has checkpoints already: " + commandThatGoesOn(config) +
+        " resumes from the newest; to start anew, name one as "
+        "checkpoint.initial_load_path and choose another checkpoint.folder");
   found.start = resumeFrom(*found.store, config, now);
   found.start.isOwn = found.start.step > 0;
   found.wanted = wantedOf(*found.store, config);
@@ -378,13 +378,13 @@ static Found openInitial(const RunConfig &config, const RunState &now,
   if (checkpoint.initialLoadInHf && then)
     throw Error("checkpoint.initial_load_in_hf = true, but '" +
                 checkpoint.initialLoadPath +
-                "' is a checkpoint of a run and no directory of Hugging Face");
+                "' is a checkpoint of a run, not a Hugging Face directory");
   found.start.path = found.store->path();
   if (checkpoint.initialLoadModelOnly)
     return found;
   if (!then)
     throw Error("'" + checkpoint.initialLoadPath +
-                "' has parameters alone: leave "
+                "' has only parameters: keep "
                 "checkpoint.initial_load_model_only = true");
   found.start = resumeFrom(*found.store, config, now);
   found.wanted = wantedOf(*found.store, config);
@@ -395,7 +395,7 @@ static Found openInitial(const RunConfig &config, const RunState &now,
                 found.start.path + "' are those of step " +
                 std::to_string(then->step) +
                 "; --checkpoint.exclude_from_loading=train_state,optimizer "
-                "begins them anew too");
+                "starts them anew too");
   return found;
 }
 

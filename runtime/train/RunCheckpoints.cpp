@@ -32,7 +32,7 @@ void RunCheckpoints::saveBeforeStop(int64_t done, int64_t skipped) {
   writer->finish();
   if (writer->lastStep() != done && done != run.start.step)
     throw Error(control.whyStopping() +
-                "; the steps behind the last checkpoint are lost");
+                "; the steps after the last checkpoint are lost");
 }
 
 void RunCheckpoints::saveSeed() {
@@ -66,7 +66,7 @@ void RunCheckpoints::requireLast(int64_t done) {
   rank.requireSuccess(
       rank.isFirst() ? "step " + std::to_string(done) +
                            ", the last one, is not saved (checkpoint.on_error "
-                           "= continue); the same command goes on from the "
+                           "= continue); the same command resumes from the "
                            "newest checkpoint and tries again"
                      : "");
 }
@@ -91,5 +91,5 @@ void RunCheckpoints::exportLast(int64_t done) {
     rank.requireSuccess(problem);
   else if (rank.isFirst())
     printMessage(kRunWarning,
-                 problem + (control.isStopping() ? "" : "; the run goes on"));
+                 problem + (control.isStopping() ? "" : "; the run continues"));
 }

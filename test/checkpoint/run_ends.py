@@ -34,7 +34,7 @@ def check_stopped(job, name):
     """A run that a signal ended has saved its last step."""
     status, said, errors = job.end()
     expect(status == 0 and errors == "", f"{name}: {status}\n{said}\n{errors}")
-    expect("the same command goes on from there" in said, f"{name}: {said}")
+    expect("the same command resumes from there" in said, f"{name}: {said}")
     saved, others = runs.steps(job.folder)
     expect(not others, f"{name}: leaves {others}")
     expect(runs.curve(job.folder)[-1][0] == saved[-1],

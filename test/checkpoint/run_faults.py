@@ -90,7 +90,7 @@ def names(work, text, base, artifact):
                              checkpoint__load_step=4)
     for _ in range(2):
         check("notes", again, r"the checkpoint of step 6 could not be saved: "
-              r"'.*step-6' has something in it that is no file of a "
+              r"'.*step-6' contains a file that is not part of a "
               r"checkpoint; move it away; .*step-4", True)
         expect(runs.steps(folder) == ([4, 6], []), f"{runs.steps(folder)}")
     os.remove(f"{steps}/step-6/notes.txt")
@@ -274,11 +274,11 @@ def requests(work, text, artifact):
         ("fraction", artifact, {"validation__fraction": 0.2}, data),
         ("step", artifact, {"checkpoint__load_step": 3},
          r"checkpoint.load_step = 3, but '.*' has those of steps 4; the same "
-         r"command without checkpoint.load_step goes on from the newest"),
+         r"command without checkpoint.load_step resumes from the newest"),
         ("train state", artifact,
          {"checkpoint__exclude_from_loading": "train_state"},
          r"counts steps from 1 again, but '.*' has checkpoints already: the "
-         r"same command without checkpoint.exclude_from_loading goes on from "
+         r"same command without checkpoint.exclude_from_loading resumes from "
          r"the newest"),
         ("moments", artifact,
          {"checkpoint__exclude_from_loading": "train_state",
@@ -294,7 +294,7 @@ def requests(work, text, artifact):
          {"checkpoint__create_seed_checkpoint": "true",
           "checkpoint__load_only": "false",
           "checkpoint__initial_load_path": f"{base}/checkpoint"},
-         r"create_seed_checkpoint = true saves initial values, and no "
+         r"create_seed_checkpoint = true saves initial values; leave out "
          r"checkpoint.initial_load_path"),
         ("nothing there", artifact,
          {"checkpoint__folder": "none",
@@ -349,12 +349,12 @@ def fitting(work, text, artifact):
     said = artifact.run(text, base, training__steps=4, training__seed=7,
                         checkpoint__load_only="true",
                         checkpoint__exclude_from_loading="dataloader,optimizer")
-    expect("goes on behind step 4" in said, said)
+    expect("resumes after step 4" in said, said)
     anew(work, text, artifact, base)
     # Parameters alone begin with step 1.
     said = artifact.run(text, f"{work}/initial", training__steps=2,
                         checkpoint__initial_load_path=f"{base}/checkpoint")
-    expect("begins with the parameters of" in said, said)
+    expect("starts from the parameters of" in said, said)
     expect(runs.steps(f"{work}/initial")[0] == [2], "steps of its own")
     # A seed is initial values: every mode starts from it, as without it.
     seed = f"{work}/seed"

@@ -84,14 +84,14 @@ def refused(work, text, artifact):
     unnamed = with_model(artifact, f"{work}/unnamed", {})
     unheard = with_model(artifact, f"{work}/unheard",
                          {"model": {"family": "unheard", "fields": {}}})
-    is_taken = (r"'.*step-4-hf' is there already, which checkpoint.last_save_in_hf = true would "
-                r"write behind the last step; move it away")
+    is_taken = (r"'.*step-4-hf' exists already, which checkpoint.last_save_in_hf = true would "
+                r"write after the last step; move it away")
     key = r"checkpoint.last_save_in_hf = true: the artifact '.*"
-    remedy = r"; leave the key out, or give an artifact"
+    remedy = r"; leave the key out, or use an artifact"
     over = {"checkpoint__initial_load_path": f"{work}/float32/checkpoint/step-2",
             "checkpoint__initial_load_model_only": "false", "training__steps": 2}
     cases = ((artifact, taken, {}, is_taken), (artifact, linked, {}, is_taken),
-             (unnamed, f"{work}/other", {}, key + "unnamed' does not say of which model it is.*" +
+             (unnamed, f"{work}/other", {}, key + "unnamed' does not state its model.*" +
               remedy),
              (unheard, f"{work}/other", {}, key + "unheard': .* the family 'unheard'.*" + remedy),
              (artifact, f"{work}/over", over, r"no step is trained, and so none saved: '.*step-2' "
@@ -117,7 +117,7 @@ def faults(work, text, artifact):
         status, said, errors = commands.finished(
             artifact.command(text, folder, checkpoint__on_error=policy, **SETTINGS))
         expect((status != 0) == fails and
-               re.search(r"step-4-hf' is there and no directory of Hugging Face.*; step 4 itself "
+               re.search(r"step-4-hf' exists and is not a Hugging Face directory.*; step 4 itself "
                          r"is saved, and the same command tries again", errors),
                f"{policy}: {status} {said}{errors}")
         expect(runs.steps(folder) == ([2, 4], ["step-4-hf"]), f"{policy}: {runs.steps(folder)}")
@@ -173,7 +173,7 @@ def interrupted(work, text, artifact):
     folder = f"{work}/bfloat16"
     step = f"{folder}/checkpoint/step-4"
     command = artifact.command(text, folder, **SETTINGS)
-    goes_on = "step-4 has: the same command goes on"
+    goes_on = "step-4 has: the same command resumes"
 
     def remove():
         for path in (step, f"{step}-hf"):

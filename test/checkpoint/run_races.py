@@ -51,7 +51,7 @@ def newest_of_first(work, text, artifact):
         checkpoint__initial_load_model_only="false")
     command[command.index("-n"):command.index("-n") + 2] = []
     said = two_views(work, *command)
-    expect("goes on behind step 2, from live/step-2\n" in said, said)
+    expect("resumes after step 2, from live/step-2\n" in said, said)
     artifact.run(text, f"{work}/all", training__steps=4)
     expect(runs.curve(f"{work}/begun") == runs.curve(f"{work}/all")[2:],
            "other losses")

@@ -51,7 +51,7 @@ def check_continued(work, text, four):
         said = four.run(text, folder, "--dump", f"{folder}.st",
                         training__steps=20, checkpoint__async_mode=mode,
                         checkpoint__interval=3)
-        expect("metrics: 2 lines behind step 10 were cut" in said, said)
+        expect("metrics: 2 lines after step 10 were removed" in said, said)
         expect("other settings" not in said, said)
         expect(runs.steps(folder) == ([10, 12, 15, 18, 20], []),
                f"{mode}: {runs.steps(folder)}")
@@ -86,7 +86,7 @@ def main():
     said = four.run(text, f"{work}/half", training__steps=10,
                     optimizer__lr="1e-2", lr_scheduler__warmup_steps=3)
     expect("all 10 steps are over" in said, said)
-    expect("warning: the run goes on with other settings than the checkpoint's: "
+    expect("warning: the run continues with other settings than the checkpoint's: "
            "optimizer.lr = 0.01 instead of 8e-04, lr_scheduler.warmup_steps = 3 "
            "instead of 2\n" in said, said)
     print(f"{len(MESHES)} meshes with the same bits, 2 runs went on")

@@ -232,7 +232,7 @@ def compile_cases(given, config):
                f'{{"version": 2, "rules": [{rule}, "merge": true, "merge": false}}]}}',
                r"line 1, column 77: rules\[0\]: 'merge' appears twice")
     yield plan("plan-version-1", '{"version": 1, "units": []}',
-               r"it is of version 1, .* 'python3 tools/convert-plan.py OLD.json > NEW.json'")
+               r"the plan has version 1, .* 'python3 tools/convert-plan.py OLD.json > NEW.json'")
     yield plan("plan-deep", "[" * 300000,
                r"line 1, column 65: nested deeper than 64 levels")
     yield Case("budget", good + ["--memory-budget", "1000000", "-o", "x"],
@@ -249,10 +249,10 @@ def compile_cases(given, config):
     yield Case("cxx-fails", good + ["--cxx", fails, "-o", "x"],
                r"the compiler failed:\n.*\nno", lines=4)
     yield Case("output-file", good + ["-o", f"{given}/text"],
-               r"cannot make the directory '.*given/text': Not a directory")
+               r"cannot create the directory '.*given/text': Not a directory")
     yield Case("output-nowhere", good + ["-o", f"{given}/text/x"],
                r"given/text/x.*Not a directory")
-    yield Case("output-none", good, r"Name the artifact with -o DIR")
+    yield Case("output-none", good, r"name the artifact with -o DIR")
     yield Case("option-unknown", good + ["--fuse", "-o", "x"],
                r"'--fuse'", lines=2)
 

@@ -193,7 +193,7 @@ def run_cases(given, run):
     alone = run(artifact)
     del alone[alone.index("-n"):alone.index("-n") + 2]
     yield Case("not-mpi", alone,
-               r"of 2 ranks \(RANK = 0, WORLD_SIZE = 2\), MPI of 1: .* type "
+               r"of 2 ranks \(RANK = 0, WORLD_SIZE = 2\), MPI 1: .* type "
                r"'mpirun -n 2 fsdp-run …', under Slurm 'srun --mpi=pmix -n 2 "
                r"fsdp-run …', or unset RANK and WORLD_SIZE and type "
                r"'fsdp-run … -n 2'",

@@ -69,7 +69,7 @@ def check_errors(run, work):
     hidden = ["env"] + [f"--unset=OMPI_COMM_WORLD_{name}" for name in
                         ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")]
     said = commands.fail([*MPIRUN, "2"] + hidden + run)
-    if "MPI speaks of 2 processes, but no variable says" not in said:
+    if "MPI reports 2 processes, but no variable states" not in said:
         sys.exit(f"ranks without their variables:\n{said}")
 
 

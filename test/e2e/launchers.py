@@ -118,7 +118,7 @@ def saved(place, work):
     job.signal_launcher(number)
     status, said, errors = job.end()
     expect((status == 0) == ends_well and not own_messages(errors) and
-           "the same command goes on from there" in said,
+           "the same command resumes from there" in said,
            f"saved: {status}\n{said}\n{errors}")
     steps, _ = runs.steps(folder)
     status, said, errors = Job(place, folder, {
@@ -142,7 +142,7 @@ def restarted(place, work):
     job.wait_until(lambda: runs.steps(job.folder)[0][-1] > step + 7, "their steps")
     job.signal_launcher(signal.SIGTERM)
     _, said, errors = job.end()
-    expect("checkpoint: goes on behind step" in said, f"restarted: {said}\n{errors}")
+    expect("checkpoint: resumes after step" in said, f"restarted: {said}\n{errors}")
 
 
 def main():

@@ -13,7 +13,7 @@ INPUTS, WORK = sys.argv[1:]
 RANKS = {"debug_model": 1, "llama3_8b": 8, "llama3_70b": 64, "llama3_405b": 64,
          "all_keys": 1}
 REMEDY = re.compile(r"is not supported \([^)]+\); (use .+, and )?leave the key out"
-                    r"|; use .+|; without the key the model is that of model.flavor")
+                    r"|; use .+|; without the key, model.flavor names the model")
 
 
 def compile_graph(path, ranks):

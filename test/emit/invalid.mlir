@@ -52,7 +52,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64
   }
 }
 
-// PART: part.mlir:3:3: error: 'exec.range' op is 'memref<4xf32>', but a rank's part of 'tensor<9xf32>' is 'tensor<5xf32>'
+// PART: part.mlir:3:3: error: 'exec.range' op is 'memref<4xf32>', but a rank's shard of 'tensor<9xf32>' is 'tensor<5xf32>'
 //--- part.mlir
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
   fsdp.mesh @mesh ["dp_shard" = 4]
@@ -113,7 +113,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64
   }
 }
 
-// PLACEMENT: placement.mlir:3:3: error: 'exec.range' op is a part of a sum, which the manifest cannot state: #fsdp.placement<[{}], partial = sum {"dp_shard"}>
+// PLACEMENT: placement.mlir:3:3: error: 'exec.range' op is partial, which the manifest cannot state: #fsdp.placement<[{}], partial = sum {"dp_shard"}>
 //--- placement.mlir
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64} {
   fsdp.mesh @mesh ["dp_shard" = 4]

@@ -39,7 +39,7 @@
 // CHECK-NEXT:   }
 // CHECK-NEXT: ]
 
-// LESS: error: 'exec.call' op has in 'exec.makes' no name for what work 0 of @f makes; name all of it, or leave the attribute out
+// LESS: error: 'exec.call' op has in 'exec.makes' no name for the values that work 0 of @f writes; name all of them, or leave the attribute out
 
 // MORE: error: 'exec.call' op has in 'exec.makes' 2 names, but the work of @f is 1; name all of it, or leave the attribute out
 

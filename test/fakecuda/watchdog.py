@@ -180,7 +180,7 @@ CASES = [
      {"ranks": 4, "FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang:20@2"}, nothing, range(4),
      stuck("[013]", "[013]", "(rank 2 has|ranks 2, 3 have) not arrived", 2), (LOST,) * 4),
     ("NCCL does not connect", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "hang-connect:0@1"},
-     nothing, (0, 1), r"rank [01]: the making of NCCL's communicators has not ended within 5 s "
+     nothing, (0, 1), r"rank [01]: the creation of NCCL's communicators has not ended within 5 s "
      r"\(FSDP_TIMEOUT sets the limit\)", (LOST, LOST)),
     ("a collective is left out", {"FSDP_TIMEOUT": "5", "FSDP_FAKECUDA_FAULT": "drop-group:2@1"},
      nothing, (0, 1), stuck("[01]", 0, "rank 1 has left it", 1), (LOST, LOST)),

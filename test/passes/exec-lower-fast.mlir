@@ -9,7 +9,7 @@
 // INPUT:   %y = fsdp.reduce_scatter sum %g on @mesh["dp"] dim 0 : tensor<4xbf16> -> tensor<2xf32>
 // INPUT:   return %y : tensor<2xf32>
 // INPUT: }
-// TYPE: cannot be fast: the library adds up what has the result's type, and does nothing else
+// TYPE: cannot be fast: the library only adds values of the result's type
 
 // Sums are the library's and need no workspace. A maximum is the runtime's,
 // which keeps a NaN; a gather adds nothing.

@@ -32,7 +32,7 @@ func.func @b(%x: tensor<4xf32> {nn.name = "x"}) attributes {fsdp.local} {
 
 // A placed program that is not one rank's yet.
 fsdp.mesh @mesh ["dp_shard" = 2]
-// expected-error @below {{result 0 of @a is placed, but its type is that of the whole; run fsdp-expand first}}
+// expected-error @below {{result 0 of @a has a placement, but the type of the whole tensor; run fsdp-expand first}}
 func.func @a(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y", fsdp.placement = #fsdp.placement<[{"dp_shard"}]>}) {
   return %x : tensor<4xf32>
 }
@@ -41,7 +41,7 @@ func.func @a(%x: tensor<4xf32> {nn.name = "x"}) -> (tensor<4xf32> {nn.name = "y"
 
 // Parts of a tensor that no address space holds.
 fsdp.mesh @mesh ["dp_shard" = 1048576]
-// expected-error @below {{argument 0 of @a is a rank's part of more than 2^56 bytes}}
+// expected-error @below {{argument 0 of @a is the shard of a tensor of more than 2^56 bytes}}
 func.func @a(%x: tensor<17592186044416xf32> {nn.name = "x", fsdp.placement = #fsdp.placement<[{"dp_shard"}]>}) attributes {fsdp.local} {
   return
 }
@@ -211,14 +211,14 @@ memref.global "private" @g : memref<4xf32>
 // -----
 
 // Only tensors have ranges.
-// expected-error @below {{argument 0 of @x is no tensor but 'index'}}
+// expected-error @below {{argument 0 of @x is not a tensor but 'index'}}
 func.func @x(%a: index {nn.name = "x"}) {
   return
 }
 
 // -----
 
-// expected-error @below {{result 0 of @x is no tensor but '!fsdp.future<tensor<4xf32>>'}}
+// expected-error @below {{result 0 of @x is not a tensor but '!fsdp.future<tensor<4xf32>>'}}
 func.func @x(%a: tensor<4xf32> {nn.name = "x"}) -> (!fsdp.future<tensor<4xf32>> {nn.name = "y"}) {
   %y = builtin.unrealized_conversion_cast %a : tensor<4xf32> to !fsdp.future<tensor<4xf32>>
   return %y : !fsdp.future<tensor<4xf32>>

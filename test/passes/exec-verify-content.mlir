@@ -65,7 +65,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
     %y = exec.get @y : memref<16xf32>
     %a = exec.alloc at 128 : memref<16xf32>
     %b = exec.alloc at 128 : memref<16xf32>
-    // expected-note @below {{what lies there is of: exec.copy}}
+    // expected-note @below {{the bytes there belong to: exec.copy}}
     exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
     // expected-error @below {{reads bytes [128, 192) that nothing has written into this buffer yet}}
     exec.copy on compute (%b : memref<16xf32>) outs(%y : memref<16xf32>)
@@ -105,9 +105,9 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
     %i = exec.get @i : memref<64xi8>
     %s = exec.alloc at 128 : memref<64xi8>
     %o = exec.alloc at 192 : memref<4x4xf32>
-    // expected-note @below {{what lies there is of: exec.gemm}}
+    // expected-note @below {{the bytes there belong to: exec.gemm}}
     exec.gemm on compute (%m, %m : memref<4x4xf32>, memref<4x4xf32>) outs(%o : memref<4x4xf32>) workspace(%s : memref<64xi8>)
-    // expected-error @below {{reads bytes [128, 192) of a workspace, which holds nothing afterwards}}
+    // expected-error @below {{reads bytes [128, 192) of a workspace, which is invalid after its operation}}
     exec.copy on compute (%s : memref<64xi8>) outs(%i : memref<64xi8>)
   }
 }
@@ -127,7 +127,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
     exec.copy on compute (%i : memref<64xi8>) outs(%s : memref<64xi8>)
     // expected-note @below {{overwritten by: exec.gemm}}
     exec.gemm on compute (%m, %m : memref<4x4xf32>, memref<4x4xf32>) outs(%o : memref<4x4xf32>) workspace(%s : memref<64xi8>)
-    // expected-error @below {{reads bytes [128, 192) of a workspace, which holds nothing afterwards}}
+    // expected-error @below {{reads bytes [128, 192) of a workspace, which is invalid after its operation}}
     exec.copy on compute (%s : memref<64xi8>) outs(%i : memref<64xi8>)
   }
 }
@@ -158,7 +158,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
   exec.program @an_output_is_read_first arena 512 {
     %w = exec.get @w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
-    // expected-error @below {{reads bytes [64, 128) of "y" before the program writes them: what a range of role output holds is from the last run}}
+    // expected-error @below {{reads bytes [64, 128) of "y" before the program writes them: what a range of role output holds is left from the last run}}
     exec.copy on compute (%y : memref<16xf32>) outs(%w : memref<16xf32>)
     exec.copy on compute (%w : memref<16xf32>) outs(%y : memref<16xf32>)
   }
@@ -174,7 +174,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
   exec.program @a_gradient_is_read_first arena 512 {
     %w = exec.get @w : memref<16xf32>
     %g = exec.get @g : memref<16xf32>
-    // expected-error @below {{reads bytes [64, 128) of "g" before the program writes them: what a range of role gradient holds is from the last run}}
+    // expected-error @below {{reads bytes [64, 128) of "g" before the program writes them: what a range of role gradient holds is left from the last run}}
     exec.copy on compute (%g : memref<16xf32>) outs(%w : memref<16xf32>)
     exec.copy on compute (%w : memref<16xf32>) outs(%g : memref<16xf32>)
   }
@@ -629,7 +629,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 512 : i
   exec.func @put {
   ^bb0(%from: memref<16xf32>):
     %t = exec.alloc at 128 : memref<16xf32>
-    // expected-note @below {{what lies there is of: exec.copy}}
+    // expected-note @below {{the bytes there belong to: exec.copy}}
     exec.copy on compute (%from : memref<16xf32>) outs(%t : memref<16xf32>)
   }
   exec.func @take {

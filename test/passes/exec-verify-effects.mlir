@@ -59,7 +59,7 @@ module attributes {exec.persistent_bytes = 384 : i64, exec.arena_bytes = 448 : i
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i64} {
   exec.range @w : memref<16xf32> role parameter at 0
   exec.range @y : memref<16xf32> role output at 64
-  // expected-error @below {{does not write bytes [96, 128) of @y, which it gives}}
+  // expected-error @below {{does not write bytes [96, 128) of @y, which it returns}}
   exec.program @half_of_an_output arena 128 attributes {exec.outputs = ["y"], exec.reads = ["w"], exec.writes = ["y"]} {
     %w = exec.get @w : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
@@ -138,7 +138,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i
   exec.program @update arena 128 attributes {exec.reads = ["g"], exec.writes = ["w"]} {
     %w = exec.get @w : memref<64xi8>
     %g = exec.get @g : memref<64xi8>
-    // expected-error @below {{reads bytes [64, 128) of "g" before the program writes them: what a range of role gradient holds is from the last run}}
+    // expected-error @below {{reads bytes [64, 128) of "g" before the program writes them: what a range of role gradient holds is left from the last run}}
     exec.copy on compute (%g : memref<64xi8>) outs(%w : memref<64xi8>)
   }
 }
@@ -260,7 +260,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i
     %x = exec.get @x : memref<16xf32>
     exec.fill_zero on compute () outs(%x : memref<16xf32>)
   }
-  // expected-error @below {{step 'train': 'take' reads 'x', which 'give' writes, before that has run; list 'give' in front of 'take' in nn.steps}}
+  // expected-error @below {{step 'train': 'take' reads 'x', which 'give' writes, before that has run; list 'give' before 'take' in nn.steps}}
   exec.program @take arena 128 attributes {exec.inputs = ["x"], exec.outputs = ["y"], exec.reads = ["x"], exec.writes = ["y"]} {
     %x = exec.get @x : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
@@ -271,7 +271,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i
 // -----
 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} {
-  // expected-error @below {{stands inside a module: programs, and what they use, stand in one}}
+  // expected-error @below {{stands inside another module: put programs and what they use into one}}
   module {
     exec.program @inside arena 0 attributes {exec.reads = [], exec.writes = []} {
     }

@@ -100,7 +100,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} 
   exec.kernel @an_element_without_a_column over(4, 8) access [element] outputs 1 {
   ^bb0(%y: memref<4x8xf32>):
     %c = arith.constant 0.0 : f32
-    // expected-error @below {{needs a column, which there is inside of exec.map and of reductions alone: its argument is addressed by element}}
+    // expected-error @below {{needs a column, which exists only inside exec.map and reductions: its argument is addressed by element}}
     exec.store %c, %y : f32, memref<4x8xf32>
   }
 }
@@ -110,7 +110,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} {
   exec.kernel @a_load_without_a_column over(4, 8) access [column, row] outputs 1 {
   ^bb0(%x: memref<8xf32>, %y: memref<4xf32>):
-    // expected-error @below {{needs a column, which there is inside of exec.map and of reductions alone: its argument is addressed by column}}
+    // expected-error @below {{needs a column, which exists only inside exec.map and reductions: its argument is addressed by column}}
     %a = exec.load %x : memref<8xf32> -> f32
     exec.store %a, %y : f32, memref<4xf32>
   }
@@ -121,7 +121,7 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} 
 module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} {
   exec.kernel @no_column over(4, 8) access [row] outputs 1 {
   ^bb0(%y: memref<4xi32>):
-    // expected-error @below {{stands outside of exec.map and of reductions, where there is no column}}
+    // expected-error @below {{stands outside exec.map and reductions, where there is no column}}
     %j = exec.column
     exec.store %j, %y : i32, memref<4xi32>
   }

@@ -63,7 +63,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i
     %kept = exec.get @kept : memref<16xf32>
     exec.fill_zero on compute () outs(%kept : memref<16xf32>)
   }
-  // expected-error @below {{step 'train': 'take' reads 'kept', which 'give' writes, but the step does not run that; list 'give' in front of 'take' in nn.steps}}
+  // expected-error @below {{step 'train': 'take' reads 'kept', which 'give' writes, but the step does not run that; list 'give' before 'take' in nn.steps}}
   exec.program @take arena 128 attributes {exec.outputs = ["y"], exec.reads = ["kept"], exec.writes = ["y"]} {
     %kept = exec.get @kept : memref<16xf32>
     %y = exec.get @y : memref<16xf32>
@@ -87,7 +87,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i
       exec.store %2, %out : f32, memref<16xf32>
     }
   }
-  // expected-error @below {{step 'train': it ends with what 'add' has added to 'sum', with which the next step would begin; clear it (nn.clear) behind the last program that reads it}}
+  // expected-error @below {{step 'train': it ends with what 'add' has added to 'sum', with which the next step would begin; clear it (nn.clear) after the last program that reads it}}
   exec.program @add arena 192 attributes {exec.inputs = ["x"], exec.reads = ["x", "sum"], exec.writes = ["sum"], exec.adds = ["sum"]} {
     %x = exec.get @x : memref<16xf32>
     %sum = exec.get @sum : memref<16xf32>
@@ -210,7 +210,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 192 : i
   exec.range @x.of_step : memref<4x3xf32> role input at 64
   exec.program @label arena 192 attributes {exec.inputs = ["x.of_step"], exec.reads = [], exec.writes = []} {
   }
-  // expected-error @below {{step 'train' runs 'slice', which takes 'x', but 'x.of_step' of 'label' holds no whole number of it; give the inputs of a step the shape of its slices, one behind the other along dimension 0}}
+  // expected-error @below {{step 'train' runs 'slice', which takes 'x', but 'x.of_step' of 'label' holds no whole number of it; give the inputs of a step the shape of its slices, one after the other along dimension 0}}
   exec.program @slice arena 192 attributes {exec.inputs = ["x"], exec.reads = [], exec.writes = []} {
   }
 }
@@ -230,7 +230,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 192 : i
     %sum = exec.get @sum : memref<16xf32>
     exec.copy on compute (%tokens : memref<16xf32>) outs(%sum : memref<16xf32>)
   }
-  // expected-error @below {{step 'train': 'update' reads 'sum', which 'accumulate' makes anew of every microbatch: of all but the last it is lost; let 'accumulate' add to it (nn.accumulate)}}
+  // expected-error @below {{step 'train': 'update' reads 'sum', which 'accumulate' produces anew for every microbatch: all but the last one are lost; let 'accumulate' add to it (nn.accumulate)}}
   exec.program @update arena 192 attributes {exec.outputs = ["y"], exec.reads = ["sum"], exec.writes = ["y"]} {
     %sum = exec.get @sum : memref<16xf32>
     %y = exec.get @y : memref<16xf32>

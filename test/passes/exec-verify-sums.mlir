@@ -112,7 +112,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i
     %x = exec.get @x : memref<16xf32>
     %a = exec.alloc at 128 : memref<16xf32>
     exec.launch @add on compute (%sum, %x : memref<16xf32>, memref<16xf32>) outs(%a : memref<16xf32>)
-    // expected-error @below {{leaves something else than a sum of what was there in @sum, but @overwrites states that it adds to it (exec.adds)}}
+    // expected-error @below {{does not leave the sum of the previous value and something else in @sum, but @overwrites states that it adds to it (exec.adds)}}
     exec.copy on compute (%x : memref<16xf32>) outs(%sum : memref<16xf32>)
   }
 }
@@ -125,7 +125,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i
     %sum = exec.get @sum : memref<16xf32>
     %a = exec.alloc at 128 : memref<16xf32>
     exec.copy on compute (%sum : memref<16xf32>) outs(%a : memref<16xf32>)
-    // expected-error @below {{leaves something else than a sum of what was there in @sum}}
+    // expected-error @below {{does not leave the sum of the previous value and something else in @sum}}
     exec.copy on compute (%a : memref<16xf32>) outs(%sum : memref<16xf32>)
   }
 }
@@ -155,7 +155,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 128 : i6
     %a_high = exec.view %a[8] : memref<16xf32> to memref<8xf32>
     exec.launch @add on compute (%low, %high : memref<8xf32>, memref<8xf32>) outs(%a_high : memref<8xf32>)
     exec.launch @add on compute (%high, %low : memref<8xf32>, memref<8xf32>) outs(%a_low : memref<8xf32>)
-    // expected-error @below {{leaves something else than a sum of what was there in @sum}}
+    // expected-error @below {{does not leave the sum of the previous value and something else in @sum}}
     exec.copy on compute (%a : memref<16xf32>) outs(%sum : memref<16xf32>)
   }
 }
@@ -180,7 +180,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 192 : i
     %sum = exec.get @sum : memref<16xf32>
     %a = exec.alloc at 128 : memref<16xf32>
     exec.launch @add on compute (%sum : memref<16xf32>) outs(%a : memref<16xf32>)
-    // expected-error @below {{leaves something else than a sum of what was there in @sum}}
+    // expected-error @below {{does not leave the sum of the previous value and something else in @sum}}
     exec.copy on compute (%a : memref<16xf32>) outs(%sum : memref<16xf32>)
   }
 }
@@ -227,7 +227,7 @@ module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 128 : i
     exec.fill_zero on compute () outs(%sum : memref<16xf32>)
     %low = exec.view %x[0] : memref<16xf32> to memref<1xf32>
     %last = exec.view %sum[15] : memref<16xf32> to memref<1xf32>
-    // expected-error @below {{leaves something else than zeros in @sum, but @clears_to_a_value states that it clears it (exec.clears)}}
+    // expected-error @below {{does not leave zeros in @sum, but @clears_to_a_value states that it clears it (exec.clears)}}
     exec.copy on compute (%low : memref<1xf32>) outs(%last : memref<1xf32>)
   }
 }

@@ -297,7 +297,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i6
     %y = exec.get @y : memref<16xf32>
     %a = exec.alloc at 64 : memref<16xf32>
     exec.copy on compute (%w : memref<16xf32>) outs(%y : memref<16xf32>)
-    // expected-error @below {{writes an interval over the output @y, which the program gives}}
+    // expected-error @below {{writes an interval over the output @y, which the program returns}}
     exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
   }
 }

@@ -17,7 +17,7 @@ func.func @train() {
 
 // Nothing is left to train.
 nn.parameter @w : tensor<8xf32> init #nn.zeros {nn.frozen}
-// expected-error @+1 {{program @train has nothing to train: every parameter is frozen; let the policy leave one, or set optimizer.name to none}}
+// expected-error @+1 {{program @train has nothing to train: every parameter is frozen; leave one trained in the policy, or set optimizer.name to none}}
 func.func @train() {
   return
 }

@@ -24,11 +24,11 @@
 // has not started or after its use, or is sent before it is computed.
 // RUN: echo '{"version": 2, "rules": [{"match": "fwd layers.1 all_gather", "start_after": "fwd layers.1 mul"}]}' > %t.late.json
 // RUN: not fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan="file=%t.late.json" --fsdp-bucket --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=LATE
-// LATE: error: 'fsdp.all_gather' op cannot start right behind 'fwd layers.1 mul': its result is used before
+// LATE: error: 'fsdp.all_gather' op cannot start right after 'fwd layers.1 mul': its result is used before
 // LATE: note: this is 'fwd layers.1.w1 linear'
 // RUN: echo '{"version": 2, "rules": [{"match": "bwd layers.1 reduce_scatter", "start_after": "bwd output dx"}]}' > %t.early.json
 // RUN: not fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan="file=%t.early.json" --fsdp-bucket --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=EARLY
-// EARLY: error: 'fsdp.reduce_scatter' op cannot start right behind 'bwd output dx': what it needs is computed later
+// EARLY: error: 'fsdp.reduce_scatter' op cannot start right after 'bwd output dx': an operand is computed later
 // EARLY: note: this is 'bwd layers.1.w1 dw'
 // RUN: echo '{"version": 2, "rules": [{"match": "fwd layers.1 all_gather", "await_before": "fwd tok embedding", "start_after": "fwd layers.0 mul"}]}' > %t.before.json
 // RUN: not fsdp-opt %S/Inputs/blocks.mlir --fsdp-address --fsdp-plan="file=%t.before.json" --fsdp-bucket --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=BEFORE
@@ -40,7 +40,7 @@
 
 // A gather does not cross a write of what it gathers.
 // RUN: not fsdp-opt %s --fsdp-address --fsdp-overlap 2>&1 | FileCheck %s --check-prefix=WRITE
-// WRITE: error: 'fsdp.all_gather' op cannot start right behind 'fwd first silu': what it needs is computed later
+// WRITE: error: 'fsdp.all_gather' op cannot start right after 'fwd first silu': an operand is computed later
 // WRITE: note: this is 'update optimizer adamw'
 module attributes {fsdp.plan = [{match = ["* w all_gather"], overlap = true, start_after = "fwd first silu"}]} {
   fsdp.mesh @mesh ["dp_shard" = 2]

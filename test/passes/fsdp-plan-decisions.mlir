@@ -53,8 +53,8 @@
 // RUN: fsdp-opt %t.planned.mlir --fsdp-plan -o %t.again.mlir 2>&1 | count 0
 // RUN: cmp %t.planned.mlir %t.again.mlir
 // RUN: sed -e '/= fsdp.all_gather/s/start_after = "fwd tok embedding"/start_after = "fwd nothing"/' -e 's/\(nn.add .*fsdp.origin = #fsdp.origin<"[^"]*">\)/\1, fsdp.decision = #fsdp.decision<>/' %t.planned.mlir | fsdp-opt --fsdp-plan -o %t.anew.mlir 2>&1 | FileCheck %s --check-prefix=ANEW
-// ANEW: warning: fsdp-plan has replaced {{[0-9]+}} of the {{[0-9]+}} decisions that ops had; what they said counts where it is a rule of the plan, or where fsdp-plan does not run again
-// ANEW: note: the first of them was #fsdp.decision<
+// ANEW: warning: fsdp-plan replaced {{[0-9]+}} of the {{[0-9]+}} decisions of ops; write them as rules of the plan, or do not run fsdp-plan again
+// ANEW: note: the first one was #fsdp.decision<
 // RUN: cmp %t.planned.mlir %t.anew.mlir
 
 // A plan that was written by hand, without fsdp-plan, is all that is decided;

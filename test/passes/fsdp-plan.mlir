@@ -80,11 +80,11 @@
 // BAD-NEXT: plan : rules[0]: match: expected an array
 // BAD-NEXT: plan : rules[0]: the field 'match' is missing
 // BAD-NEXT: plan : rules[0]: match: a rule needs an address or a glob
-// BAD-NEXT: plan : rules[0]: the rule says nothing of what it matches
+// BAD-NEXT: plan : rules[0]: the rule decides nothing about what it matches
 // BAD-NEXT: plan : rules[0]: expected an object
 // BAD-NEXT: plan : rules[0]: prefetch: expected an integer from 0 to 2^62
 // BAD-NEXT: plan : rules[0]: defer: expected an integer from 0 to 2^62
-// BAD-NEXT: the plan does not fit the model: rules[0]: match: 'fwd [tok' is no glob: invalid glob pattern, unmatched '['
+// BAD-NEXT: the plan does not fit the model: rules[0]: match: 'fwd [tok' is not a glob: invalid glob pattern, unmatched '['
 // BAD-NEXT: plan : line 1, column 64: rules[0]: 'match' appears twice
 // BAD-NEXT: the plan does not fit the model: rules[0]: match: nothing to decide about matches 'fwd layers.O.w1 all_gather'; did you mean 'fwd layers.0.w1 all_gather'?
 // BAD-NEXT: the plan does not fit the model: rules[0]: match: nothing to decide about matches 'bwd tok all_gather'; did you mean 'fwd tok all_gather'?
@@ -96,9 +96,9 @@
 // BAD-NEXT: the plan does not fit the model: rules[0]: overlap: it is about collectives, which the rule matches none of
 // BAD-NEXT: the plan does not fit the model: rules[0]: bucket: it is about collectives that move parameters, which the rule matches none of
 // BAD-NEXT: the plan does not fit the model: rules[0]: bucket: the star stands for the number of a block, but 'fwd tok all_gather' lies in none
-// BAD-NEXT: the plan does not fit the model: 'fwd layers.0.w1 all_gather' and 'fwd layers.0.w2 all_gather' are in the bucket 'layers.0' but not to be treated alike; decide about 'fwd layers.0 all_gather', or put one of them into another bucket
-// BAD-NEXT: plan : it is of version 1, units instead of rules; make rules of it with 'python3 tools/convert-plan.py OLD.json > NEW.json'
+// BAD-NEXT: the plan does not fit the model: 'fwd layers.0.w1 all_gather' and 'fwd layers.0.w2 all_gather' are in the bucket 'layers.0', but the rules decide differently about them; decide about 'fwd layers.0 all_gather', or put one of them into another bucket
+// BAD-NEXT: plan : the plan has version 1, with units instead of rules; convert it with 'python3 tools/convert-plan.py OLD.json > NEW.json'
 // BAD-NEXT: cannot read the plan: cannot open input file : No such file or directory
 // BAD-NOT: {{.}}
 // RUN: not fsdp-opt %S/Inputs/blocks.mlir --fsdp-plan="file=/dev/zero" 2>&1 | FileCheck %s --check-prefix=DEVICE
-// DEVICE: error: plan '/dev/zero' is no regular file; copy it into one
+// DEVICE: error: plan '/dev/zero' is not a regular file; copy it into one

@@ -24,7 +24,7 @@ func.func @f() -> tensor<2xf32> {
 // Nothing makes parts of a whole.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = sum {"a"}>}) {
-  // expected-error @+1 {{cannot make parts of what is whole}}
+  // expected-error @+1 {{cannot turn a value that is not partial into a partial one}}
   return %x : tensor<4xf32>
 }
 
@@ -61,7 +61,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>},
 // A sum of squares counts every element once.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>}, %y: tensor<4xf32>, %m: tensor<f32>) -> tensor<2xi64> {
-  // expected-error @+1 {{sums tensors that are cut over different axes}}
+  // expected-error @+1 {{sums tensors that are sharded over different axes}}
   %s = nn.sum_squares %m, %x, %y : tensor<f32>, tensor<4xf32>, tensor<4xf32> -> tensor<2xi64>
   return %s : tensor<2xi64>
 }

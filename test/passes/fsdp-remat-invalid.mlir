@@ -5,7 +5,7 @@
 // writes it on another op hears that nothing comes of it: on a value of the
 // forward pass that the loss alone needs, and on one of the backward pass.
 // RUN: sed -E 's/(fsdp.origin = #fsdp.origin<"(fwd output linear|bwd layers.1 mul)">)/\1, fsdp.decision = #fsdp.decision<recompute = true>/' %t.mlir | fsdp-opt --fsdp-remat -o %t.edited.mlir 2>&1 | FileCheck %s
-// CHECK: warning: 'nn.linear' op has 'recompute' in its 'fsdp.decision', but is not computed again: nothing in the backward pass needs what it gives; take 'recompute' off, or write it on an op of the forward pass that the backward pass uses
+// CHECK: warning: 'nn.linear' op has 'recompute' in its 'fsdp.decision', but is not computed again: nothing in the backward pass needs its result; remove 'recompute', or set it on an op of the forward pass that the backward pass uses
 // CHECK: note: see current operation: {{.*}}"fwd output linear"
 // CHECK: warning: 'nn.mul' op has 'recompute'
 // CHECK-NOT: warning:

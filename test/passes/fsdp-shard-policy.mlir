@@ -56,9 +56,9 @@
 // AXIS: error: {{.*}}policy.toml:4: the mesh has no axis "tp"
 // NONE: error: {{.*}}none.toml:1: no parameter matches "layers.*"
 // DIVIDE: error: {{.*}}policy.toml:4: 3 ranks of the axis "tp" do not divide dimension 0 of @up, which is 'tensor<16x8xf32>'
-// SEQUENCE: error: {{.*}}stream.toml:1: 8 ranks of the axis "tp" do not divide the sequence of 4; take another sequence length, or leave the stream whole
+// SEQUENCE: error: {{.*}}stream.toml:1: 8 ranks of the axis "tp" do not divide the sequence of 4; take another sequence length, or do not split the stream
 // RANK: error: {{.*}}rank.toml:1: @scale has no dimension 1: it is 'tensor<8xf32>'
-// DATA: error: {{.*}}data.toml:1: over the axis "dp" batches are cut; parameters rest cut over it as the mode says
+// DATA: error: {{.*}}data.toml:1: over the axis "dp" batches are split, and the mode says how parameters are stored; name another axis
 // TWICE: error: {{.*}}twice.toml:{{.*}}
 // GLOB: error: {{.*}}glob.toml:1: "w[": {{.*}}
 // KEY: error: {{.*}}key.toml:3: {{\[\[parameters\]\]}}: unknown key 'shards'; did you mean 'shard'?
@@ -69,7 +69,7 @@
 // MATCH: error: {{.*}}match.toml:1: {{\[\[parameters\]\]}}: match: expected a pattern of parameter names
 // STREAMS: error: {{.*}}streams.toml:1: over the axis "dp" batches are cut
 // UNKNOWN: error: {{.*}}unknown.toml:2: [stream]: unknown key 'seqence'; did you mean 'sequence'?
-// FLAT: error: {{.*}}stream.toml:1: @forward has no residual stream: no nn.add has 'nn.residual', by which a model says what its blocks add to
+// FLAT: error: {{.*}}stream.toml:1: @forward has no residual stream: no nn.add has 'nn.residual', with which a model marks the additions of its blocks
 // SWAPPED: error: 'nn.add' op has 'nn.residual', but its first operand, which is the residual stream, is computed from its second, which a block adds to it; swap them
 // ABSENT: error: {{.*}}absent.toml
 // What never ends is not read, nor what is larger than any policy.

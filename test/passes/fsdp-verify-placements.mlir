@@ -16,7 +16,7 @@ func.func @holds(%x: tensor<2x8xf32> {fsdp.placement = #fsdp.placement<[{}, {"a"
 // Parts of a sum reach something that is not an addition.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = sum {"a"}>}) -> tensor<4xf32> {
-  // expected-error @+1 {{takes parts of a sum, which have to be added first}}
+  // expected-error @+1 {{takes a partial, which must be reduced first}}
   %y = nn.silu %x : tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -26,7 +26,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial =
 // Parts of a sum and a whole are added.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = sum {"a"}>}, %w: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{takes parts of a sum, which have to be added first}}
+  // expected-error @+1 {{takes a partial, which must be reduced first}}
   %y = nn.add %x, %w : tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -36,7 +36,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial =
 // Parts of a maximum are no partial sums.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial = max {"a"}>}) -> tensor<4xf32> {
-  // expected-error @+1 {{takes parts of a sum, which have to be added first}}
+  // expected-error @+1 {{takes a partial, which must be reduced first}}
   %y = nn.neg %x : tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -46,7 +46,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{}], partial =
 // Parts of what every rank has.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{cannot make parts of what is whole}}
+  // expected-error @+1 {{cannot turn a value that is not partial into a partial one}}
   %y = fsdp.redistribute %x on @mesh to <[{}], partial = sum {"a"}> : tensor<4xf32> -> tensor<4xf32>
   return
 }
@@ -56,7 +56,7 @@ func.func @f(%x: tensor<4xf32>) {
 // A dimension that the op needs whole.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4x4xf32> {fsdp.placement = #fsdp.placement<[{}, {"a"}]>}) -> tensor<4x4xf32> {
-  // expected-error @+1 {{needs a dimension whole that is sharded over #fsdp.axis_ref<"a">}}
+  // expected-error @+1 {{needs an unsharded dimension, but it is sharded over #fsdp.axis_ref<"a">}}
   %y = nn.softmax %x : tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
@@ -77,7 +77,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>}, %y: 
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4x4xf32> {fsdp.placement = #fsdp.placement<[{"a"}, {}]>},
              %w: tensor<4x4xf32> {fsdp.placement = #fsdp.placement<[{"a"}, {}]>}) -> tensor<4x4xf32> {
-  // expected-error @+1 {{is cut over #fsdp.axis_ref<"a"> along two factors of 0 i, o i -> 0 o}}
+  // expected-error @+1 {{is split over #fsdp.axis_ref<"a"> along two factors of 0 i, o i -> 0 o}}
   %y = nn.linear %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
@@ -87,7 +87,7 @@ func.func @f(%x: tensor<4x4xf32> {fsdp.placement = #fsdp.placement<[{"a"}, {}]>}
 // The inner of two dimensions that become one.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4x2xf32> {fsdp.placement = #fsdp.placement<[{}, {"a"}]>}) -> tensor<8xf32> {
-  // expected-error @+1 {{cannot be cut over #fsdp.axis_ref<"a"> along factor 1 of 0 1 -> (0 1)}}
+  // expected-error @+1 {{cannot be split over #fsdp.axis_ref<"a"> along factor 1 of 0 1 -> (0 1)}}
   %y = nn.reshape %x : tensor<4x2xf32> to tensor<8xf32>
   return %y : tensor<8xf32>
 }
@@ -99,7 +99,7 @@ fsdp.mesh @mesh ["a" = 2]
 nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}]>}
 func.func @f() -> tensor<4xf32> {
   %w = nn.read @w : tensor<4xf32>
-  // expected-error @+1 {{takes a tensor as it is stored}}
+  // expected-error @+1 {{takes a tensor in its storage placement}}
   %y = nn.silu %w : tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -110,7 +110,7 @@ func.func @f() -> tensor<4xf32> {
 fsdp.mesh @mesh ["a" = 2]
 nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}]>}
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @+1 {{takes a value at #fsdp.placement<[{}]> that has to lie at #fsdp.placement<[{| "a"}]>}}
+  // expected-error @+1 {{takes a value in the placement #fsdp.placement<[{}]>, which must have the placement #fsdp.placement<[{| "a"}]>}}
   nn.gradient @w, %g : tensor<4xf32>
   return
 }
@@ -120,6 +120,6 @@ func.func @f(%g: tensor<4xf32>) {
 // A result that does not lie where it has to.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"a"}]>}) -> tensor<4xf32> {
-  // expected-error @+1 {{takes a value at #fsdp.placement<[{"a"}]> that has to lie at #fsdp.placement<[{}]>}}
+  // expected-error @+1 {{takes a value in the placement #fsdp.placement<[{"a"}]>, which must have the placement #fsdp.placement<[{}]>}}
   return %x : tensor<4xf32>
 }

@@ -6,12 +6,12 @@
 // A sum becomes a maximum.
 // RUN: sed -e '/bwd layers.1 reduce_scatter/s/reduce_scatter sum/reduce_scatter max/' %t.good.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=GRADIENT
-// GRADIENT: error: program @train does not compute what it did before it was scheduled: nn.gradient of 'layers.1.w1.weight' is something else
+// GRADIENT: error: program @train does not compute what it did before scheduling: nn.gradient of 'layers.1.w1.weight' differs
 
 // A bucket's results are taken in another order.
 // RUN: sed -E '/fwd layers.0.w1 linear/s/(%[0-9]+)#0/\1#1/' %t.good.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=RESULT
-// RESULT: error: {{.*}} does not compute what it did before it was scheduled: {{.*}} is something else
+// RESULT: error: {{.*}} does not compute what it did before scheduling: {{.*}} differs
 
 // A kernel does something else.
 // RUN: sed -e 's/nn.silu %/nn.sigmoid %/' %t.fused.mlir > %t.bad.mlir
@@ -20,7 +20,7 @@
 // A gradient is missing.
 // RUN: sed -e '/nn.gradient @tok.weight/d' %t.good.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=MISSING
-// MISSING: error: program @train does not compute what it did before it was scheduled: {{[0-9]+}} things, not {{[0-9]+}}
+// MISSING: error: program @train does not compute what it did before scheduling: {{[0-9]+}} effects, not {{[0-9]+}}
 
 // Labels and places are no part of it.
 // RUN: sed -e 's/nn.module = "[^"]*"/nn.module = "other"/; s/serves = [^>]*>/serves = #fsdp.origin<all "bwd other">/' %t.good.mlir | fsdp-opt --fsdp-verify-schedule -o %t.same.mlir
@@ -28,32 +28,32 @@
 // What stands around the programs is: names of inputs,
 // RUN: sed -E '/func.func @train/s/nn.name = "t"/nn.name = "other"/' %t.good.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=ARGUMENT
-// ARGUMENT: error: program @train does not compute what it did before it was scheduled: the name, type or place of argument 0 is something else
+// ARGUMENT: error: program @train does not compute what it did before scheduling: the name, type or placement of argument 0 differs
 
 // where they lie,
 // RUN: fsdp-opt %S/nn-accumulate.mlir --nn-accumulate="microbatches=4" --fsdp-optimizer="function=update" --fsdp-propagate --fsdp-expand --fsdp-address --fsdp-plan --fsdp-remat --fsdp-bucket --fsdp-overlap --fsdp-verify-schedule -o %t.steps.mlir
 // RUN: sed -E '/func.func @count/s/fsdp.placement = #fsdp.placement<[^>]*>, //' %t.steps.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=PLACE
-// PLACE: error: program @count does not compute what it did before it was scheduled: the name, type or place of argument 0 is something else
+// PLACE: error: program @count does not compute what it did before scheduling: the name, type or placement of argument 0 differs
 
 // the list of the programs of a step,
 // RUN: sed -e 's/times 4/times 5/' %t.steps.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=STEPS
-// STEPS: error: the module does not declare what it did before it was scheduled: the list of programs of a step, 'nn.steps', is something else
+// STEPS: error: the module does not declare what it did before scheduling: the list of programs of a step, 'nn.steps', differs
 
 // what is declared,
 // RUN: sed -e 's/nn.buffer @w.grad_sum : tensor<4x2xf32> init #nn.zeros/nn.buffer @w.grad_sum : tensor<4x2xf32> init #nn.normal<std = 0.02>/' %t.steps.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=DECLARED
-// DECLARED: error: the module does not declare what it did before it was scheduled: what is declared of parameters and buffers is something else
+// DECLARED: error: the module does not declare what it did before scheduling: the declaration of parameters and buffers differs
 
 // and which programs there are.
 // RUN: sed -e '/func.func @update/,/^  }/d' -e 's/, #nn.action<@update times 1>//' %t.steps.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=PROGRAMS
-// PROGRAMS: error: the module does not declare what it did before it was scheduled: which programs there are is something else
+// PROGRAMS: error: the module does not declare what it did before scheduling: the set of programs differs
 
 // Digests are there for all programs or for none, and without them that is said.
 // RUN: sed -E '/func.func @count/s/(, )?fsdp.outcome = array<[^>]*>(, )?//' %t.steps.mlir > %t.bad.mlir
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=SOME
-// SOME: error: {{.*}} has no 'fsdp.outcome', which other parts of the module have: keep all that fsdp-plan has written, or none
+// SOME: error: {{.*}} has no 'fsdp.outcome', which other parts of the module have: keep all of them that fsdp-plan has written, or none
 // RUN: sed -E 's/fsdp.outcome = array<[^>]*>, (fsdp.plan)/\1/; s/, fsdp.outcome = array<[^>]*>//' %t.steps.mlir | fsdp-opt --fsdp-verify-schedule -o %t.same.mlir 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: warning: no program has 'fsdp.outcome', which fsdp-plan writes: the schedule cannot hang, but what it computes was compared with nothing
+// NONE: warning: no program has 'fsdp.outcome', which fsdp-plan writes: the schedule cannot hang, but its results were compared with nothing

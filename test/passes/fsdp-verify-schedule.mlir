@@ -2,7 +2,7 @@
 
 // A well-formed schedule passes: 128 + 256 = 384 bytes are in flight at most.
 // Nothing says what it was made of, and that is said.
-// expected-warning @below {{no program has 'fsdp.outcome', which fsdp-plan writes: the schedule cannot hang, but what it computes was compared with nothing}}
+// expected-warning @below {{no program has 'fsdp.outcome', which fsdp-plan writes: the schedule cannot hang, but its results were compared with nothing}}
 module {
   fsdp.mesh @mesh ["dp_shard" = 2]
   func.func @good(%s: tensor<4x8xf32> {nn.name = "s"}) -> (tensor<8x8xf32> {nn.name = "w"}) {
@@ -117,7 +117,7 @@ module {
 
 // The await of the second link frees the first: 256 bytes are in flight in
 // each of the two chains, never 512.
-// expected-warning @below {{no program has 'fsdp.outcome', which fsdp-plan writes: the schedule cannot hang, but what it computes was compared with nothing}}
+// expected-warning @below {{no program has 'fsdp.outcome', which fsdp-plan writes: the schedule cannot hang, but its results were compared with nothing}}
 module {
   fsdp.mesh @mesh ["dp_replicate" = 2, "dp_shard" = 2]
   func.func @one_chain_after_another(%g: tensor<4x8xf32> {nn.name = "g"}) {

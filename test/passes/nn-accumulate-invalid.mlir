@@ -1,9 +1,9 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --nn-accumulate="microbatches=4"
 // RUN: echo 'module {}' | not fsdp-opt --nn-accumulate="microbatches=1" 2>&1 | FileCheck %s
-// CHECK: error: a step is cut into 2 to 1048576 microbatches, not 1
+// CHECK: error: a step is split into 2 to 1048576 microbatches, not 1
 
 // The program has to be there.
-// expected-error @below {{the module has no program @train to cut into microbatches}}
+// expected-error @below {{the module has no program @train to split into microbatches}}
 module {
 }
 
@@ -120,7 +120,7 @@ func.func @train(%g: tensor<f64> {nn.name = "g"}, %s: tensor<f32> {nn.name = "s"
 
 // The names of what it makes must be free.
 nn.parameter @w : tensor<f32> init #nn.zeros
-// expected-error @below {{@w.grad_sum has the name of what nn-accumulate makes}}
+// expected-error @below {{@w.grad_sum has a name that nn-accumulate creates}}
 nn.buffer @w.grad_sum : tensor<f32> init #nn.zeros
 func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
   %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
@@ -141,7 +141,7 @@ func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name =
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %mean = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
   %squares = nn.mul %w, %w : tensor<4xf32>
-  // expected-error @below {{the loss is not the sum over microbatches: this is the same in each and would count once per microbatch; change that, or use one microbatch}}
+  // expected-error @below {{the loss is not the sum over microbatches: it is the same in each microbatch and would count once per microbatch; change that, or use one microbatch}}
   %penalty = nn.sum %squares [0] : tensor<4xf32> to tensor<f32>
   %loss = nn.add %mean, %penalty : tensor<f32>
   nn.gradient @w, %w : tensor<4xf32>
@@ -157,7 +157,7 @@ func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name =
   %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %squares = nn.mul %w, %w : tensor<4xf32>
-  // expected-error @below {{the loss is not the sum over microbatches: this is the same in each and would count once per microbatch; change that, or use one microbatch}}
+  // expected-error @below {{the loss is not the sum over microbatches: it is the same in each microbatch and would count once per microbatch; change that, or use one microbatch}}
   %penalty = nn.sum %squares [0] : tensor<4xf32> to tensor<f32>
   %sum = nn.add %s, %penalty : tensor<f32>
   %loss = nn.divide_by_count %sum, %n : tensor<f32>, tensor<i64>
@@ -170,7 +170,7 @@ func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name =
 // A gradient that no microbatch adds its part to.
 nn.parameter @w : tensor<4xf32> init #nn.zeros
 func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
-  // expected-error @below {{the gradient of 'w' is not the sum over microbatches: this is the same in each}}
+  // expected-error @below {{the gradient of 'w' is not the sum over microbatches: it is the same in each microbatch}}
   %w = nn.read @w : tensor<4xf32>
   %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
@@ -184,7 +184,7 @@ func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name =
 // A mean over the batch divides by what a microbatch has.
 nn.parameter @w : tensor<4xf32> init #nn.zeros
 func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
-  // expected-error @below {{the loss is not the sum over microbatches: 'nn.mean' makes of the examples of a batch something else than a value for each, or a sum}}
+  // expected-error @below {{the loss is not the sum over microbatches: 'nn.mean' computes from the examples of a batch neither a value for each nor a sum}}
   %s = nn.mean %x [0] count 4 : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
@@ -230,7 +230,7 @@ func.func @train(%x: tensor<3x2xf32> {nn.name = "x"}, %t: tensor<3xi32> {nn.name
 
 // What is no batch is not split.
 nn.parameter @w : tensor<f32> init #nn.zeros
-// expected-error @below {{the loss is not the sum over microbatches: this argument has no examples along a first dimension}}
+// expected-error @below {{the loss is not the sum over microbatches: it is an argument without examples along its first dimension}}
 func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
@@ -246,7 +246,7 @@ func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name =
   %s = nn.sum %x [0] : tensor<4xf32> to tensor<f32>
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %mean = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>
-  // expected-error @below {{the loss is not the sum over microbatches: 'nn.log' is not known to be linear in what is a sum over the batch; change that, or use one microbatch}}
+  // expected-error @below {{the loss is not the sum over microbatches: 'nn.log' is not known to be linear in an operand that is a sum over the batch; change that, or use one microbatch}}
   %loss = nn.log %mean : tensor<f32>
   nn.gradient @w, %s : tensor<f32>
   return %loss : tensor<f32>
@@ -256,7 +256,7 @@ func.func @train(%x: tensor<4xf32> {nn.name = "x"}, %t: tensor<4xi32> {nn.name =
 
 // Nothing is trained: the policy froze everything.
 nn.parameter @w : tensor<f32> init #nn.zeros {nn.frozen}
-// expected-error @below {{program @train has nothing to train: every parameter is frozen; let the policy leave one, or set optimizer.name to none and train with one microbatch}}
+// expected-error @below {{program @train has nothing to train: every parameter is frozen; leave one trained in the policy, or set optimizer.name to none and train with one microbatch}}
 func.func @train(%s: tensor<f32> {nn.name = "s"}, %t: tensor<4xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
   %n = nn.count_labels %t ignore_index -100 : tensor<4xi32> -> tensor<i64>
   %loss = nn.divide_by_count %s, %n : tensor<f32>, tensor<i64>

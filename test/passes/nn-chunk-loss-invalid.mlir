@@ -1,9 +1,9 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --nn-chunk-loss=chunks=4
 // RUN: echo 'module {}' | not fsdp-opt --nn-chunk-loss=chunks=0 2>&1 | FileCheck %s
-// CHECK: error: a loss is cut into at least one chunk of rows, not 0
+// CHECK: error: a loss is split into at least one chunk of rows, not 0
 
 // What is asked for is not dropped: there is no loss with a gradient.
-// expected-error @below {{no program has an nn.cross_entropy and its gradient that could be cut into 4 chunks; leave compile.loss_chunks at 1}}
+// expected-error @below {{no program has an nn.cross_entropy and its gradient to split into 4 chunks; leave compile.loss_chunks at 1}}
 module {
   func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>) -> tensor<8xf32> {
     %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
@@ -32,9 +32,9 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
   %part = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
   %turned = nn.transpose %part [1, 0] : tensor<8x5xf32> to tensor<5x8xf32>
   %all = fsdp.all_gather %turned on @mesh["tp"] dim 0 : tensor<5x8xf32> -> tensor<10x8xf32>
-  // expected-note @below {{they are made here}}
+  // expected-note @below {{they are produced here}}
   %logits = nn.transpose %all [1, 0] : tensor<10x8xf32> to tensor<8x10xf32>
-  // expected-error @below {{takes logits that this rank does not make by nn.linear, so they have no chunks: leave compile.loss_chunks at 1, or let the policy keep the projection's weight whole}}
+  // expected-error @below {{takes logits that no nn.linear of this rank produces, so they have no chunks: leave compile.loss_chunks at 1, or do not shard the projection's weight in the policy}}
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>
   return %d : tensor<8x10xf32>
@@ -45,9 +45,9 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
 // Logits that are rounded between the projection and the loss.
 func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>) -> tensor<8x5xbf16> {
   %wide = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
-  // expected-note @below {{they are made here}}
+  // expected-note @below {{they are produced here}}
   %logits = nn.cast %wide : tensor<8x5xf32> to tensor<8x5xbf16>
-  // expected-error-re @below {{takes logits that this rank does not make by nn.linear, so they have no chunks: leave compile.loss_chunks at 1{{$}}}}
+  // expected-error-re @below {{takes logits that no nn.linear of this rank produces, so they have no chunks: leave compile.loss_chunks at 1{{$}}}}
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xbf16>, tensor<8xi32>, tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xbf16>, tensor<8xi32>, tensor<8xf32>
   return %d : tensor<8x5xbf16>
@@ -61,7 +61,7 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %dh = nn.linear_input_grad %d, %w : tensor<8x5xf32>, tensor<5x3xf32> -> tensor<8x3xf32>
-  // expected-error @below {{uses the logits of the loss, which have to be whole for it; leave compile.loss_chunks at 1}}
+  // expected-error @below {{uses all logits of the loss, which chunks do not have; leave compile.loss_chunks at 1}}
   return %dh, %logits : tensor<8x3xf32>, tensor<8x5xf32>
 }
 
@@ -72,7 +72,7 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
-  // expected-error @below {{uses the gradient of the logits, which have no chunks then; leave compile.loss_chunks at 1}}
+  // expected-error @below {{uses the gradient of all logits, which chunks do not have; leave compile.loss_chunks at 1}}
   return %d : tensor<8x5xf32>
 }
 
@@ -83,7 +83,7 @@ func.func @train(%h: tensor<8x3xf32>, %other: tensor<8x3xf32>, %w: tensor<5x3xf3
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
-  // expected-error @below {{uses the gradient of the logits, which have no chunks then; leave compile.loss_chunks at 1}}
+  // expected-error @below {{uses the gradient of all logits, which chunks do not have; leave compile.loss_chunks at 1}}
   %dw = nn.linear_weight_grad %d, %other : tensor<8x5xf32>, tensor<8x3xf32> -> tensor<5x3xf32>
   return %dw : tensor<5x3xf32>
 }
@@ -93,7 +93,7 @@ func.func @train(%h: tensor<8x3xf32>, %other: tensor<8x3xf32>, %w: tensor<5x3xf3
 // The losses squared: their cotangent is known when all of them are.
 func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>) -> tensor<8x3xf32> {
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
-  // expected-error @below {{has a cotangent that depends on its logits, which is not known before them: they have no chunks; leave compile.loss_chunks at 1}}
+  // expected-error @below {{has a cotangent that depends on its logits and is not known before them, so they have no chunks; leave compile.loss_chunks at 1}}
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %drows = nn.add %rows, %rows : tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
@@ -108,7 +108,7 @@ nn.buffer @drows : tensor<8xf32> init #nn.zeros
 func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>) -> tensor<8x3xf32> {
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
-  // expected-error @below {{makes the cotangent of the losses and cannot be moved in front of them; leave compile.loss_chunks at 1}}
+  // expected-error @below {{produces the cotangent of the losses and cannot be moved before them; leave compile.loss_chunks at 1}}
   %drows = nn.read @drows : tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %dh = nn.linear_input_grad %d, %w : tensor<8x5xf32>, tensor<5x3xf32> -> tensor<8x3xf32>
@@ -119,7 +119,7 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>) ->
 
 // Statistics of other logits.
 func.func @train(%logits: tensor<8x5xf32>, %lse: tensor<8xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>) -> tensor<8x5xf32> {
-  // expected-error @below {{is not behind the nn.cross_entropy that it is the gradient of}}
+  // expected-error @below {{does not follow the nn.cross_entropy whose gradient it is}}
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   return %d : tensor<8x5xf32>
 }
@@ -131,7 +131,7 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
-  // expected-error @below {{uses the gradient of the logits, which have no chunks then; leave compile.loss_chunks at 1}}
+  // expected-error @below {{uses the gradient of all logits, which chunks do not have; leave compile.loss_chunks at 1}}
   %dw = nn.linear_weight_grad %d, %h sum %s : tensor<8x5xf32>, tensor<8x3xf32>, tensor<5x3xf32> -> tensor<5x3xf32>
   return %dw : tensor<5x3xf32>
 }
@@ -142,7 +142,7 @@ func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %d
 func.func @train(%h: tensor<8x3xf32>, %w: tensor<5x3xf32>, %t: tensor<8xi32>, %drows: tensor<8xf32>) -> tensor<5x3xf32> {
   %logits = nn.linear %h, %w : tensor<8x3xf32>, tensor<5x3xf32> -> tensor<8x5xf32>
   %rows, %lse = nn.cross_entropy %logits, %t ignore_index -100 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
-  // expected-error @below {{is not behind the nn.cross_entropy that it is the gradient of}}
+  // expected-error @below {{does not follow the nn.cross_entropy whose gradient it is}}
   %d = nn.cross_entropy_grad %logits, %t, %lse, %drows ignore_index 3 : tensor<8x5xf32>, tensor<8xi32>, tensor<8xf32>
   %dw = nn.linear_weight_grad %d, %h : tensor<8x5xf32>, tensor<8x3xf32> -> tensor<5x3xf32>
   return %dw : tensor<5x3xf32>

@@ -41,7 +41,7 @@ func.func @forward(%x: tensor<4xf32>) -> (tensor<4xf32> {nn.name = "loss"}) {
 func.func @forward(%x: tensor<f32>) -> (tensor<f32> {nn.name = "loss"}) {
   return %x : tensor<f32>
 }
-// expected-error @+1 {{@train has the name of the program that nn-differentiate makes}}
+// expected-error @+1 {{@train has the name of the program that nn-differentiate creates}}
 func.func @train() {
   return
 }

@@ -30,7 +30,7 @@ func.func @forward(%x: tensor<6x6xf32> {nn.name = "x"}, %t: tensor<6xi32> {nn.na
   %ws = nn.broadcast %w [1] : tensor<6xf32> to tensor<6x6xf32>
   %y = nn.mul %x, %ws : tensor<6x6xf32>
   %columns = nn.sum %y [0] : tensor<6x6xf32> to tensor<6xf32>
-  // expected-error @below {{what the loss adds up and the labels that it counts do not lie along the examples of one batch, so parts of the batch have no means}}
+  // expected-error @below {{the rows that the loss adds up and the labels that it counts are not along the examples of one batch, so parts of the batch have no means}}
   %sum = nn.sum %columns [0] : tensor<6xf32> to tensor<f32>
   %count = nn.count_labels %t ignore_index -100 : tensor<6xi32> -> tensor<i64>
   %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>
@@ -48,7 +48,7 @@ func.func @forward(%x: tensor<2x6x8xf32> {nn.name = "x"}, %t: tensor<2x6xi32> {n
   %y = nn.mul %x, %ws : tensor<2x6x8xf32>
   %rows = nn.sum %y [2] : tensor<2x6x8xf32> to tensor<2x6xf32>
   %flat = nn.reshape %rows : tensor<2x6xf32> to tensor<12xf32>
-  // expected-error @below {{the batch 'tensor<12xf32>' of 2 examples cannot be cut into 3 equal parts, each with a mean of its own}}
+  // expected-error @below {{the batch 'tensor<12xf32>' of 2 examples cannot be split into 3 equal parts, each with a mean of its own}}
   %sum = nn.sum %flat [0] : tensor<12xf32> to tensor<f32>
   %count = nn.count_labels %t ignore_index -100 : tensor<2x6xi32> -> tensor<i64>
   %loss = nn.divide_by_count %sum, %count : tensor<f32>, tensor<i64>

@@ -3,7 +3,7 @@
 // RUN: not fsdp-opt %s --nn-differentiate="parts=0" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not fsdp-opt %s --nn-differentiate="split=true parts=3" 2>&1 | FileCheck %s --check-prefix=SPLIT
 // RUN: sed 's/nn.divide_by_count %%sum, %%count/nn.mul %%sum, %%sum/; s/: tensor<f32>, tensor<i64>/: tensor<f32>/' %s | not fsdp-opt --nn-differentiate="parts=3" 2>&1 | FileCheck %s --check-prefix=OTHER
-// RAGGED: error: the batch 'tensor<6x4xf32>' of 6 examples cannot be cut into 4 equal parts, each with a mean of its own
+// RAGGED: error: the batch 'tensor<6x4xf32>' of 6 examples cannot be split into 4 equal parts, each with a mean of its own
 // NONE: error: a loss is the mean of at least one part, not of 0
 // SPLIT: error: a split program has no loss to take the mean of parts of
 // OTHER: error: the loss is not a sum of rows (nn.sum) divided by a count of labels (nn.count_labels)

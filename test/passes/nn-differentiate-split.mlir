@@ -7,7 +7,7 @@
 
 // NAME: error: program @f has no floating argument with nn.name = "z"
 // UNUSED: error: no result of @f depends on "u"
-// TAKEN: error: @taken has the name of the program that nn-differentiate makes
+// TAKEN: error: @taken has the name of the program that nn-differentiate creates
 
 // The forward pass leaves what the reverse pass cannot make again: not the
 // argument, the parameters or a constant, and no second time what it gives

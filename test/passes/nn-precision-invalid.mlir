@@ -10,7 +10,7 @@
 // Numerical tests work in f64; nothing of that would be left in bf16.
 nn.parameter @w : tensor<4xf64> init #nn.zeros
 func.func @f64() -> tensor<4xf64> {
-  // expected-error @+1 {{'nn.read' op is in f64; nn-precision makes a mixed-precision program of an f32 one}}
+  // expected-error @+1 {{'nn.read' op is in f64; nn-precision takes an f32 program}}
   %w = nn.read @w : tensor<4xf64>
   return %w : tensor<4xf64>
 }
@@ -22,7 +22,7 @@ nn.parameter @w : tensor<4xf32> init #nn.zeros
 func.func @train() -> tensor<f32> {
   %w = nn.read @w : tensor<4xf32>
   %loss = nn.sum %w [0] : tensor<4xf32> to tensor<f32>
-  // expected-error @+1 {{'nn.seed' op says that the program is differentiated already; nn-precision comes before nn-differentiate}}
+  // expected-error @+1 {{'nn.seed' op shows that the program is already differentiated; run nn-precision before nn-differentiate}}
   %one = nn.seed %loss : tensor<f32>
   %g = nn.broadcast %one [] : tensor<f32> to tensor<4xf32>
   nn.gradient @w, %g : tensor<4xf32>
@@ -33,7 +33,7 @@ func.func @train() -> tensor<f32> {
 
 // What the table does not name, the pass does not touch.
 func.func @norm(%x: tensor<4xf32>) -> tensor<f32> {
-  // expected-error @+1 {{'nn.abs_max' op has no place in nn-precision's table; the pass takes a program as it is traced, before fsdp-shard and nn-differentiate}}
+  // expected-error @+1 {{'nn.abs_max' op has no precision rule; run nn-precision on the traced program, before fsdp-shard and nn-differentiate}}
   %m = nn.abs_max %x : tensor<4xf32> -> tensor<f32>
   return %m : tensor<f32>
 }

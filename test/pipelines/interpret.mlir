@@ -57,7 +57,7 @@
 
 // What takes more than there is is refused before anything is computed.
 // RUN: fsdp-trace llama3_405b | not fsdp-interpret --seed 1 2>&1 | FileCheck %s --check-prefix=SIZE
-// SIZE: fsdp-interpret: error: @forward takes at least {{[3-9]\.[0-9]}} TiB on 1 rank, 8 bytes for every element on every rank, which is more than {{[0-9.]+ [GT]iB}}, what this machine has; take a smaller model
+// SIZE: fsdp-interpret: error: @forward takes at least {{[3-9]\.[0-9]}} TiB on 1 rank, 8 bytes for every element on every rank, which is more than {{[0-9.]+ [GT]iB}}, the memory of this machine; take a smaller model
 // RUN: not fsdp-interpret %t/batch.schedule --seed 1 --memory-limit=20KB 2>&1 | FileCheck %s --check-prefix=LIMIT
 // LIMIT: error: @train takes at least {{[2-9][0-9]\.[0-9]}} KiB on 2 ranks, {{.*}} which is more than 19.5 KiB of --memory-limit; take
 // RUN: not fsdp-interpret %t/batch.schedule --seed 1 --memory-limit=much 2>&1 | FileCheck %s --check-prefix=NO-SIZE
@@ -67,7 +67,7 @@
 // RUN: not fsdp-interpret %t/schedule 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: fsdp-interpret: error: no input is called 'tokens'
 // RUN: not fsdp-interpret %t/schedule --function nix 2>&1 | FileCheck %s --check-prefix=WHICH
-// WHICH: fsdp-interpret: error: which program? --function takes one of @train, @evaluate
+// WHICH: fsdp-interpret: error: no program to run: --function takes one of @train, @evaluate
 // RUN: python3 %S/Inputs/tensors.py write %t/rank rank2/x=3:1,2,3
 // RUN: not fsdp-interpret %s --inputs %t/rank 2>&1 | FileCheck %s --check-prefix=RANK
 // RANK: fsdp-interpret: error: '{{.*}}rank': tensor 'rank2/x' is for a rank that the mesh has not

@@ -27,8 +27,8 @@ bool warnOfDamage(const std::string &folder, const char *then);
 
 /// Of an option that openTensorStore opens.
 inline constexpr char kPathHelp[] =
-    "directory of a step, a folder of steps, whose newest committed one is "
-    "taken, or a directory of Hugging Face or torch.distributed.checkpoint";
+    "directory of a step, a folder of steps (the newest committed one is "
+    "taken), or a directory of Hugging Face or torch.distributed.checkpoint";
 
 } // namespace fsdp::checkpoint
 

@@ -237,12 +237,12 @@ std::function<int()> checkpoint::declareDiff(CLI::App &app) {
   app.add_option("A", options->a, kPathHelp)->required();
   app.add_option("B", options->b, kPathHelp)->required();
   app.add_flag("--tensors", options->tensors,
-               "tensors alone, whatever the runs were");
+               "compare only the tensors, not the runs");
   app.add_option("--threads", options->threads, "threads that read")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.footer("The status is 1 if they differ. Tensors are compared whole, "
-             "however each was cut.");
+  app.footer("The exit status is 1 if they differ. Tensors are compared as a "
+             "whole, however each was sharded.");
   return [options] {
     auto a = openTensorStore(options->a), b = openTensorStore(options->b);
     std::printf("A %s\nB %s\n", a->path().c_str(), b->path().c_str());

@@ -31,13 +31,13 @@ static int runExport(const ExportArguments &chosen) {
 std::function<int()> checkpoint::declareExport(CLI::App &app) {
   auto chosen = std::make_shared<ExportArguments>();
   app.add_option("CHECKPOINT", chosen->from, kPathHelp)->required();
-  app.add_option("DIR", chosen->to, "the directory to make")->required();
-  app.add_option("--dtype", chosen->dtype, "type of the weights there")
+  app.add_option("DIR", chosen->to, "new directory")->required();
+  app.add_option("--dtype", chosen->dtype, "type of the written weights")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   app.add_option("--shard-size", chosen->options.shardBytes,
-                 "largest file: 5GB, 500MB, 2GiB or bytes; a tensor that is "
-                 "larger has a file of its own")
+                 "size of a file, at most: 5GB, 500MB, 2GiB or bytes; a larger "
+                 "tensor gets a file of its own")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->check([](const std::string &bytes) {
         return bytes == "0" ? std::string("a file has room for a byte or more")
@@ -45,8 +45,8 @@ std::function<int()> checkpoint::declareExport(CLI::App &app) {
       })
       ->default_str("5GB");
   app.add_option("--assets", chosen->options.assets,
-                 "directory whose tokenizer files and ids of special tokens "
-                 "are taken");
+                 "directory from which tokenizer files and ids of special "
+                 "tokens are copied");
   app.footer("Writes what transformers loads with from_pretrained:\n\n"
              "  fsdp-checkpoint export outputs/checkpoint my-llama --dtype "
              "bfloat16 --assets Llama-3.2-1B");

@@ -29,7 +29,7 @@ static void printState(const RunState &state) {
     std::printf("%lld steps were skipped: something was not finite\n",
                 static_cast<long long>(state.skippedSteps));
   if (state.scheduleStart > 0)
-    std::printf("the learning rate's schedule began behind step %lld\n",
+    std::printf("the learning rate's schedule started after step %lld\n",
                 static_cast<long long>(state.scheduleStart));
   if (state.optimizerStart > 0)
     std::printf("the optimizer's moments have %lld updates\n",
@@ -127,9 +127,10 @@ std::function<int()> checkpoint::declareInspect(CLI::App &app) {
   };
   auto options = std::make_shared<Options>();
   app.add_option("PATH", options->path, kPathHelp)->required();
-  app.add_flag("--json", options->json, "for programs, and with every box");
+  app.add_flag("--json", options->json,
+               "print JSON, with every box of every tensor");
   app.add_flag("--settings", options->settings,
-               "also the settings that it was trained with");
+               "also print the settings that it was trained with");
   return [options] {
     auto store = openTensorStore(options->path);
     // Of a folder the newest step is shown, whatever is beside it.

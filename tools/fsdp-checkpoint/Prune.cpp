@@ -21,10 +21,10 @@ static int prune(const std::string &folder, int64_t keep) {
     if (!std::binary_search(after.begin(), after.end(), step))
       std::printf("removed %s\n", stepFolder(folder, step).c_str());
   for (int64_t step : pruned.foreign)
-    printMessage("fsdp-checkpoint",
-                 "'" + stepFolder(folder, step) +
-                     "' stays: something lies in it that is no file of a "
-                     "checkpoint");
+    printMessage(
+        "fsdp-checkpoint",
+        "'" + stepFolder(folder, step) +
+            "' stays: it contains a file that is not part of a checkpoint");
   bool isAnyDamaged = warnOfDamage(
       folder, "it stays and does not count among those to keep; remove it, or "
               "see fsdp-checkpoint verify");
@@ -38,7 +38,7 @@ std::function<int()> checkpoint::declarePrune(CLI::App &app) {
   };
   auto options = std::make_shared<Options>();
   app.add_option("FOLDER", options->folder, "folder of steps")->required();
-  app.add_option("--keep", options->keep, "how many of the newest steps stay")
+  app.add_option("--keep", options->keep, "number of newest steps to keep")
       ->required()
       ->check(CLI::Range(int64_t{1}, INT64_MAX));
   return [options] { return prune(options->folder, options->keep); };

@@ -15,21 +15,21 @@ using namespace fsdp;
 using namespace fsdp::checkpoint;
 
 static const Command kCommands[] = {
-    {"inspect", "what a checkpoint holds: run, step, model, tensors",
+    {"inspect", "prints what a checkpoint holds: run, step, model, tensors",
      declareInspect},
     {"verify", "compares every byte with the checksums", declareVerify},
-    {"diff", "compares two: settings, tensors, values", declareDiff},
+    {"diff", "compares two checkpoints: settings, tensors, values",
+     declareDiff},
     {"prune", "removes all but the newest steps of a folder", declarePrune},
-    {"export", "writes the weights as a directory of Hugging Face",
-     declareExport},
+    {"export", "writes the weights as a Hugging Face directory", declareExport},
     {"convert", "writes a checkpoint in the format of other software",
      declareConvert},
 };
 
 static const char *const kExamples =
-    "Where a checkpoint is wanted, PATH is the directory of a step, a folder "
-    "of steps, whose newest committed one is taken, or a directory of Hugging "
-    "Face or torch.distributed.checkpoint:\n\n"
+    "PATH is the directory of a step, a folder of steps (the newest committed "
+    "one is taken), or a directory of Hugging Face or "
+    "torch.distributed.checkpoint:\n\n"
     "  fsdp-checkpoint inspect outputs/checkpoint\n"
     "  fsdp-checkpoint inspect outputs/checkpoint/step-500 --json\n"
     "  fsdp-checkpoint verify outputs/checkpoint/step-500\n"
@@ -37,7 +37,7 @@ static const char *const kExamples =
     "  fsdp-checkpoint prune outputs/checkpoint --keep 2\n"
     "  fsdp-checkpoint export outputs/checkpoint my-llama\n"
     "  fsdp-checkpoint convert outputs/checkpoint --to dcp step-500-torch\n\n"
-    "fsdp-checkpoint COMMAND --help tells more.";
+    "fsdp-checkpoint COMMAND --help describes a command.";
 
 /// CLI11 says what else is wrong with a command line; of a command that does
 /// not exist it says only that there has to be one.
@@ -53,7 +53,7 @@ static void checkCommand(int argc, char **argv) {
 }
 
 static int runCommand(int argc, char **argv) {
-  CLI::App app("Looks at checkpoints of fsdp-run and changes them.",
+  CLI::App app("Inspects and converts checkpoints of fsdp-run.",
                "fsdp-checkpoint");
   app.footer(kExamples);
   app.require_subcommand(1);

@@ -20,12 +20,12 @@ using llvm::StringRef;
 static const char *const kOverview =
     R"(fsdp-compile: compiles a model to a sharded training program
 
-Without INPUT, the model that the run's settings name is traced. With INPUT
-(nn text as fsdp-trace prints it, or planned exec text), that is compiled.
+Without INPUT, it traces the model that the settings of the run name. With INPUT
+(nn text as fsdp-trace prints it, or planned exec text), it compiles that text.
 The artifact is a directory with step.so, its checksum, manifest.json and
 values.json; fsdp-run runs it.
-Every setting of a run can be given as --section.key value; --mode, --threads
-and --cpu are short for --compile.*, --optimizer for --optimizer.name.)";
+--section.key value sets any key of a run; --mode, --threads and --cpu are short
+for --compile.*, --optimizer for --optimizer.name.)";
 
 static const char *const kExamples = R"(
 EXAMPLES:
@@ -33,17 +33,17 @@ EXAMPLES:
   The artifact of a run on two ranks:
     fsdp-compile --config run.toml --ranks 2 -o artifact
 
-  A published model, by the directory that was downloaded:
+  A published model, from its downloaded directory:
     fsdp-compile --config run.toml --model.hf_assets_path Llama-3.2-1B --ranks 2 -o artifact
 
   The first run, another model size and no overlap of communication:
     fsdp-compile --config run.toml --ranks 2 --model.n_layers 2 --compile.overlap none -o artifact
 
-  What does the schedule look like, and what lives at the peak?
+  The schedule, and the live buffers at the peak of memory:
     fsdp-compile --config run.toml --ranks 2 --emit=schedule
     fsdp-compile --config run.toml --ranks 2 --emit=memory
 
-  The plan of the schedule as JSON; edited, it is fed back:
+  The plan of the schedule as JSON, to edit and compile with:
     fsdp-compile --config run.toml --ranks 2 --emit=plan -o plan.json
     fsdp-compile --config run.toml --ranks 2 --plan plan.json -o artifact
 
@@ -57,7 +57,7 @@ EXAMPLES:
     fsdp-compile --config run.toml --ranks 8 --emit=cuda
     fsdp-compile --config run.toml --ranks 8 --target=cuda -o artifact
 
-  Every public function of a file as a program, without a training step:
+  Every public function of a file as a program of its own, without a training step:
     fsdp-compile ops.mlir --programs-only -o artifact
 
 SETTINGS (--section.key value, or in the file of --config):
@@ -74,8 +74,8 @@ static cl::opt<std::string>
                cl::cat(category));
 static cl::opt<std::string>
     output("o", cl::value_desc("PATH"),
-           cl::desc("Directory of the artifact, or file of the object; for "
-                    "other stages a file, stdout if not given"),
+           cl::desc("Directory of the artifact, or the object file; for other "
+                    "stages a file (default: stdout)"),
            cl::cat(category));
 
 /// A value of --emit.
@@ -96,7 +96,7 @@ static const std::vector<Emitted> &allEmitted() {
          "what each step of the schedule computes, touches and sends (table)",
          Stage::Costs},
         {"mlir", "the planned program after all passes (exec)", Stage::Exec},
-        {"memory", "what lives in the arena at its peak (table)",
+        {"memory", "the live buffers at the peak of the arena (table)",
          Stage::Memory}};
     for (const rt::Target *target : rt::allTargets()) {
       if (!target->sourceStage)
@@ -141,21 +141,23 @@ static cl::opt<const Emitted *> emitted("emit", cl::desc("What to write:"),
                                         EmittedValues(),
                                         cl::init(&allEmitted().back()),
                                         cl::cat(category));
-static cl::opt<int64_t> ranks("ranks", cl::value_desc("N"),
-                              cl::desc("Ranks of the job (default: what the "
-                                       "settings say, else 1)"),
-                              cl::cat(category));
+static cl::opt<int64_t>
+    ranks("ranks", cl::value_desc("N"),
+          cl::desc("Ranks of the job (default: from the settings, else 1)"),
+          cl::cat(category));
 static cl::alias ranksShort("n", cl::aliasopt(ranks), cl::desc("--ranks"),
                             cl::cat(category));
-static cl::opt<std::string>
-    mesh("mesh", cl::value_desc("AXES"),
-         cl::desc("Mesh for an INPUT: dp_replicate=2,dp_shard=4 (default: one "
-                  "rank, or with --programs-only what INPUT states)"),
-         cl::cat(category));
+static cl::opt<std::string> mesh(
+    "mesh", cl::value_desc("AXES"),
+    cl::desc(
+        "Mesh for an INPUT, as NAME=SIZE or NAME=SIZE:KIND with the kinds data "
+        "and tensor: dp_replicate=2,dp_shard=4 or x=4:data,y=2:tensor "
+        "(default: one rank, or with --programs-only the mesh of INPUT)"),
+    cl::cat(category));
 static cl::opt<bool>
     programsOnly("programs-only",
-                 cl::desc("Compile every public function of INPUT as it is: no "
-                          "gradients, no optimizer"),
+                 cl::desc("Compile every public function of INPUT unchanged: "
+                          "no gradients, no optimizer"),
                  cl::cat(category));
 static cl::opt<std::string>
     planFile("plan", cl::value_desc("FILE.json"),
@@ -164,14 +166,15 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     memoryBudget("memory-budget", cl::value_desc("SIZE"),
                  cl::desc("Fail if the arena is larger (60GiB, 500MB, or "
-                          "bytes); says what fills it"),
+                          "bytes), with a list of its largest buffers"),
                  cl::cat(category));
 static cl::opt<const rt::Target *>
-    target("target", cl::desc("What the program runs on:"), TargetValues(),
+    target("target", cl::desc("Where the program runs:"), TargetValues(),
            cl::init(rt::allTargets().front()), cl::cat(category));
-static cl::opt<std::string> gpu("gpu", cl::value_desc("ARCHITECTURE"),
-                                cl::desc("Of --target=cuda (default sm_90)"),
-                                cl::init("sm_90"), cl::cat(category));
+static cl::opt<std::string>
+    gpu("gpu", cl::value_desc("ARCHITECTURE"),
+        cl::desc("GPU architecture for --target=cuda (default sm_90)"),
+        cl::init("sm_90"), cl::cat(category));
 
 /// "cpu|cuda|test", and whose sizes those are.
 static std::string workspaceValues() {
@@ -181,7 +184,7 @@ static std::string workspaceValues() {
   return text;
 }
 static std::string workspaceHelp() {
-  std::string text = "Whose workspace sizes: ";
+  std::string text = "Sizes of workspaces: ";
   for (const rt::Target *target : rt::allTargets()) {
     bool isFirst = target == rt::allTargets().front();
     bool isLast = target == rt::allTargets().back();
@@ -214,8 +217,8 @@ static cl::opt<bool> verbose("v", cl::desc("Print the C++ compiler's command"),
                              cl::cat(category));
 static cl::opt<bool>
     skipExecVerify("skip-exec-verify", cl::ReallyHidden,
-                   cl::desc("Emit exec text that exec-verify refuses: for "
-                            "tests of the emitter"));
+                   cl::desc("Also emit exec text that exec-verify refuses (for "
+                            "tests of the emitter)"));
 static cl::opt<bool> timing("timing", cl::desc("Print the time of each pass"),
                             cl::cat(category));
 
@@ -257,9 +260,9 @@ static CompileCommand compileCommand(const char *argv0,
 
 static const char *const kCrashed =
     "fsdp-compile crashed, which is a bug of the compiler. With\n"
-    "--mlir-pass-pipeline-crash-reproducer=FILE.mlir the same command writes "
-    "what shows it;\nfsdp-opt --run-reproducer FILE.mlir repeats it. Please "
-    "report both.\n";
+    "--mlir-pass-pipeline-crash-reproducer=FILE.mlir the same command writes a "
+    "reproducer;\n"
+    "fsdp-opt --run-reproducer FILE.mlir repeats it. Please report both.\n";
 
 /// The options of MLIR's pass manager work here as in mlir-opt; that for
 /// reproducers is the one of them that --help names.

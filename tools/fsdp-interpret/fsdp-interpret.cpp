@@ -28,18 +28,18 @@ using namespace mlir;
 using interpret::DenseTensor;
 
 static const char *const kOverview =
-    R"(fsdp-interpret: runs a program on simulated ranks and says what it computes
+    R"(fsdp-interpret: runs a program on simulated ranks and prints its results
 
 The program is text of the nn and fsdp dialects at any level: the graph of a
-model (one rank), or what a pass from fsdp-shard to nn-fuse made of it (all ranks
-of its fsdp.mesh in lockstep). Every op is its formula in double precision, and
-reductions add in the runtime's tree, so two programs that mean the same print
-the same. It is slow: ask it about small models.)";
+model (one rank), or the output of a pass from fsdp-shard to nn-fuse (all ranks
+of its fsdp.mesh in lockstep). Every op computes its formula in double precision,
+and reductions add in the tree of the runtime, so programs that mean the same
+print the same. It is slow: use it for small models.)";
 
 static const char *const kExamples = R"(
 EXAMPLES:
 
-  What are loss and logits of a small Llama with random weights and tokens?
+  Loss and logits of a small Llama with random weights and tokens:
     fsdp-trace llama3_debug --seq 8 --set dim=32 | fsdp-interpret --seed 1
 
   Does the schedule compute what the model means? Compare loss and gradients:
@@ -59,11 +59,11 @@ EXAMPLES:
 
 TENSORS:
 
-  Inputs are parameters and buffers by name, each whole, and arguments: NAME for
-  all ranks, rank0/NAME for one. An argument of which ranks take parts (a batch
-  that is cut over them) is given whole, and made up as one tensor. Outputs are gradients (NAME.grad) and updated
-  parameters by name, each whole, and the results of every rank as rank0/NAME.
-  A tensor that replicas should agree on and do not is an error.
+  Inputs are parameters and buffers by name, each unsharded, and arguments: NAME
+  for all ranks, rank0/NAME for one. An argument that is sharded over ranks (a
+  batch) is given, and made up, as one tensor. Outputs are gradients (NAME.grad)
+  and updated parameters by name, each unsharded, and the results of every rank
+  as rank0/NAME. It is an error if replicas of a tensor differ.
 
 )";
 
@@ -73,18 +73,19 @@ static cl::opt<std::string> inputPath(cl::Positional,
                                       cl::cat(category));
 static cl::opt<std::string> functionName(
     "function", cl::value_desc("NAME"),
-    cl::desc("The program; left out: @train, or the only public function"),
+    cl::desc("The program (default: @train, or the only public function)"),
     cl::cat(category));
 static cl::opt<std::string> tensorsPath("inputs", cl::value_desc("FILE"),
                                         cl::desc("Read tensors (safetensors)"),
                                         cl::cat(category));
 static cl::opt<uint64_t>
     seed("seed", cl::value_desc("N"),
-         cl::desc("Make up what the inputs lack; without, that is an error"),
+         cl::desc("Make up the inputs that are missing (default: a missing "
+                  "input is an error)"),
          cl::cat(category));
 static cl::opt<bool>
     sameOnAllRanks("same-on-all-ranks",
-                   cl::desc("Made-up arguments are the same on all ranks"),
+                   cl::desc("Make up the same arguments on all ranks"),
                    cl::cat(category));
 static cl::opt<bool>
     declared("f32",
@@ -92,8 +93,8 @@ static cl::opt<bool>
              cl::cat(category));
 static cl::opt<std::string> memoryLimit(
     "memory-limit", cl::value_desc("SIZE"),
-    cl::desc("Refuse a program that takes more (60GiB, 500MB, or bytes; "
-             "default: what this machine has)"),
+    cl::desc("Refuse a program that needs more memory (60GiB, 500MB, or bytes; "
+             "default: the memory of this machine)"),
     cl::cat(category));
 static cl::opt<std::string>
     outputsPath("outputs", cl::value_desc("FILE"),
@@ -116,7 +117,7 @@ static OwningOpRef<ModuleOp> readModule(MLIRContext &context) {
   SourceMgrDiagnosticHandler handler(sources, &context);
   auto module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
-    throw Error("'" + inputPath + "' is no valid program");
+    throw Error("'" + inputPath + "' is not a valid program");
   return module;
 }
 
@@ -134,7 +135,7 @@ static func::FuncOp findProgram(ModuleOp module) {
       return function;
   if (functionName.empty() && programs.size() == 1)
     return programs.front();
-  throw Error("which program? --function takes one of " +
+  throw Error("no program to run: --function takes one of " +
               (names.empty() ? "none: the module has none" : names));
 }
 
@@ -154,15 +155,16 @@ static void checkSize(func::FuncOp program, int64_t ranks) {
   int64_t needed = interpret::leastBytes(program), limit = readMemoryLimit();
   if (needed <= limit)
     return;
-  throw Error(
-      "@" + program.getName().str() + " takes at least " + formatBytes(needed) +
-      " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
-      ", 8 bytes for every element on every rank, which is more than " +
-      formatBytes(limit) +
-      (memoryLimit.empty() ? ", what this machine has" : " of --memory-limit") +
-      "; take a smaller model (fewer layers, another width or "
-      "vocabulary), shorter sequences or fewer ranks, or set "
-      "--memory-limit");
+  throw Error("@" + program.getName().str() + " takes at least " +
+              formatBytes(needed) + " on " + std::to_string(ranks) +
+              (ranks == 1 ? " rank" : " ranks") +
+              ", 8 bytes for every element on every rank, which is more than " +
+              formatBytes(limit) +
+              (memoryLimit.empty() ? ", the memory of this machine"
+                                   : " of --memory-limit") +
+              "; take a smaller model (fewer layers, another width or "
+              "vocabulary), shorter sequences or fewer ranks, or set "
+              "--memory-limit");
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,8 +275,8 @@ int main(int argc, char **argv) {
     return 1;
   } catch (const std::bad_alloc &) {
     CompilerTool::printError("'" + inputPath +
-                             "' needs more memory than there is: every element "
-                             "on every rank takes 8 bytes");
+                             "' needs more memory than is available: every "
+                             "element on every rank takes 8 bytes");
     return 1;
   }
   return 0;

@@ -22,7 +22,7 @@ using namespace fsdp;
 using namespace fsdp::rt;
 
 static const char *const kDescription =
-    "Trains with an artifact that fsdp-compile made.\n\n"
+    "Trains with an artifact of fsdp-compile.\n\n"
     "  fsdp-run out/bible --config examples/bible.toml -n 2\n"
     "  fsdp-run out/bible -n 2 --training.dataset_path text.txt "
     "--training.steps=100\n"
@@ -32,19 +32,18 @@ static const char *const kDescription =
     "  fsdp-run out/bible evaluate -n 2 --checkpoint outputs/checkpoint\n"
     "  fsdp-run out/bible sample -n 2 --checkpoint outputs/checkpoint/step-500 "
     "--sample.length=500\n\n"
-    "Without --config the settings are those of the artifact and the "
-    "defaults.";
+    "Without --config, the settings are those of the artifact, and defaults "
+    "for the others.";
 
 /// Options that go together.
 static void checkCommand(const RunOptions &options) {
   if (options.command.empty() && !options.checkpoint.empty())
-    throw Error("--checkpoint is for the commands evaluate and sample; a run "
-                "goes on from its own folder (--checkpoint.enable=true), or "
-                "begins with another's parameters "
-                "(--checkpoint.initial_load_path)");
+    throw Error(
+        "--checkpoint is for the commands evaluate and sample; a run resumes "
+        "from its own folder (--checkpoint.enable=true), or starts from the "
+        "parameters of another run (--checkpoint.initial_load_path)");
   if (options.checkValues && !options.trains())
-    throw Error("--check-values looks at the steps of a training; it does not "
-                "go with '" +
+    throw Error("--check-values checks training steps; it does not go with '" +
                 (options.command.empty() ? "--program" : options.command) +
                 "'");
   if (options.command.empty())
@@ -52,7 +51,7 @@ static void checkCommand(const RunOptions &options) {
   if (options.checkpoint.empty())
     throw Error("'" + options.command +
                 "' needs --checkpoint: a checkpoint (step-N), a folder of "
-                "them, or a directory of Hugging Face");
+                "them, or a Hugging Face directory");
   for (const auto &[name, value] :
        {std::pair("--program", &options.program),
         std::pair("--load", &options.load), std::pair("--dump", &options.dump)})
@@ -116,45 +115,45 @@ takeOverrides(const std::vector<std::string> &args, RunOptions &options) {
 static void declareOptions(CLI::App &app, RunOptions &options) {
   app.footer("Configuration, as in the TOML file:\n" + configHelp());
   app.add_option("artifact", options.artifact,
-                 "folder that fsdp-compile has made: step.so, step.so.xxh3, "
+                 "folder that fsdp-compile has written: step.so, step.so.xxh3, "
                  "manifest.json and values.json")
       ->required();
   app.add_option("command", options.command,
-                 "instead of training: evaluate (the held-out text) or sample "
-                 "(text), with the parameters of --checkpoint; nothing is "
-                 "written")
+                 "instead of training: evaluate the held-out text, or sample "
+                 "text, with the parameters of --checkpoint; writes no files")
       ->check(CLI::IsMember({"evaluate", "sample"}));
   app.add_option("--checkpoint", options.checkpoint,
-                 "for evaluate and sample: a checkpoint (step-N), the newest "
-                 "of a folder of them, or a directory of Hugging Face");
+                 "for evaluate and sample: a checkpoint (step-N), a folder of "
+                 "them (the newest is taken), or a Hugging Face directory");
   app.add_option("--config", options.config, "description of the run (TOML)");
   app.add_option("-n,--ranks", options.ranks,
-                 "ranks to start on this machine; without it, joins the job "
-                 "of a launcher or runs alone")
+                 "ranks to start on this machine; without it, fsdp-run joins "
+                 "the job of a launcher or runs as a single rank")
       ->check(CLI::Range(1, kMaxLocalRanks));
-  app.add_option("--load", options.load,
-                 "safetensors file with values for ranges, full or as "
-                 "FILE.rankN; tokens and targets in it replace the text");
+  app.add_option(
+      "--load", options.load,
+      "safetensors file with the values of ranges, of all ranks or one file "
+      "per rank (FILE.rankN); its tokens and targets replace the text");
   app.add_option("--dump", options.dump,
-                 "after the last step, rank N writes its ranges to this file, "
-                 "with .rankN before its extension");
-  app.add_option("--program", options.program,
-                 "run this program once instead of training and print its "
-                 "outputs");
-  app.add_flag("--no-graph", options.noGraph,
-               "issue every call of a step on GPUs anew, as in the first, "
-               "instead of replaying the calls of the second as one CUDA "
-               "graph: the same bits, slower, and an error names its call. "
-               "FSDP_TRACE implies it; CPUs have no graphs");
+                 "safetensors file to which rank N writes its ranges after the "
+                 "last step, with .rankN before the extension");
+  app.add_option(
+      "--program", options.program,
+      "run this program once instead of training, and print its outputs");
+  app.add_flag(
+      "--no-graph", options.noGraph,
+      "on GPUs, issue the calls of every step one by one, instead of replaying "
+      "the second step as a CUDA graph: the same bits, slower, and an error "
+      "names its call. FSDP_TRACE implies it; CPUs have no graphs");
   app.add_flag_callback(
       "--config-reference",
       [] { throw CLI::CallForVersion(configReference(), 0); },
-      "print all keys of a configuration, ours and torchtitan's, as Markdown "
-      "(docs/reference/config.md) and end");
+      "print all keys of a configuration, fsdp's and torchtitan's, as Markdown "
+      "(docs/reference/config.md), and exit");
   app.add_flag("--check-values", options.checkValues,
-               "look at every value of every training step when it is made, "
-               "and end the run at the first that is not finite with its "
-               "operation and place: the same bits, slow");
+               "check every value of every training step as it is produced, "
+               "and end the run at the first that is not finite, with its "
+               "operation and index: the same bits, slow");
 }
 
 /// What the ranks that are started get as arguments.

@@ -26,16 +26,15 @@ static const char *const kOverview =
     R"(fsdp-trace: prints the graph of a model, its forward pass and loss, as nn text
 
 A model is a name of the registry (--list), or the path of a Hugging Face
-directory or config.json of a LlamaForCausalLM. Any field can be changed by
---set.)";
+directory or config.json of a LlamaForCausalLM. --set changes any field.)";
 
 static const char *const kExamples = R"(
 EXAMPLES:
 
-  What models are there?
+  The known models:
     fsdp-trace --list
 
-  How large is Llama 3.1 405B, and of what does it consist?
+  The size and the parts of Llama 3.1 405B:
     fsdp-trace llama3_405b --summary
 
   A small Llama as text, one sequence of 128 tokens:
@@ -44,7 +43,7 @@ EXAMPLES:
   The same in bf16 mixed precision, written to a file:
     fsdp-trace llama3_debug --seq 128 --dtype bf16 -o llama.mlir
 
-  What do the passes make of it?
+  The graph after a pass:
     fsdp-trace llama3_debug --seq 128 | fsdp-opt --nn-differentiate
 
   A model described by a Hugging Face directory:
@@ -60,13 +59,13 @@ static cl::opt<std::string>
               cl::cat(category));
 static cl::opt<int64_t>
     batch("batch", cl::value_desc("N"),
-          cl::desc("Sequences (rows) of a step, of all ranks"),
+          cl::desc("Sequences (rows) per step, over all ranks"),
           cl::cat(category));
 static cl::opt<int64_t> seqLen("seq", cl::value_desc("N"),
                                cl::desc("Tokens per sequence"),
                                cl::cat(category));
 static cl::opt<ComputeType> computeType(
-    "dtype", cl::desc("What is computed in; parameters are kept in f32:"),
+    "dtype", cl::desc("Compute type; parameters are kept in f32:"),
     cl::values(clEnumValN(ComputeType::F32, "f32", "32-bit (default)"),
                clEnumValN(ComputeType::BF16, "bf16",
                           "bfloat16; statistics and loss in f32")),
@@ -74,9 +73,10 @@ static cl::opt<ComputeType> computeType(
 static cl::list<std::string> overrides("set", cl::value_desc("KEY=VALUE"),
                                        cl::desc("Change a field of the model"),
                                        cl::CommaSeparated, cl::cat(category));
-static cl::opt<std::string> outputPath("o", cl::value_desc("FILE"),
-                                       cl::desc("Write there, not to stdout"),
-                                       cl::init("-"), cl::cat(category));
+static cl::opt<std::string>
+    outputPath("o", cl::value_desc("FILE"),
+               cl::desc("Write to this file instead of stdout"), cl::init("-"),
+               cl::cat(category));
 static cl::opt<bool>
     wantSummary("summary",
                 cl::desc("Print counts and a table instead of the graph"),

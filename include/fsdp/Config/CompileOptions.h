@@ -36,8 +36,8 @@ template <> struct Spellings<IdsDtype> {
       {IdsDtype::U16, "u16"}, {IdsDtype::U32, "u32"}, {IdsDtype::I32, "i32"}};
 };
 
-/// The type in which parameters are used. Auto: what the CPU is fast in, or
-/// that of a text.
+/// The type in which parameters are used. Auto: the one in which the CPU is
+/// fast; for an IR text, the types that it has.
 enum class ParamDtype { Auto, Float32, BFloat16 };
 template <> struct Spellings<ParamDtype> {
   static constexpr Spelling<ParamDtype> all[] = {
@@ -52,7 +52,7 @@ template <> struct Spellings<ReduceDtype> {
       {ReduceDtype::Float32, "float32"}};
 };
 
-/// Of the labels of all ranks, or of the means of each rank's.
+/// The mean over the labels of all ranks, or of the means of each rank.
 enum class LossMean { Global, Rank };
 template <> struct Spellings<LossMean> {
   static constexpr Spelling<LossMean> all[] = {{LossMean::Global, "global"},
@@ -114,19 +114,20 @@ template <> struct Spellings<Fusion> {
                                              {Fusion::Chains, "chains"}};
 };
 
-/// Which values of blocks are computed again. What parameters are gathered for
-/// is ReshardPolicy's.
+/// Which values of blocks are computed again. ReshardPolicy decides about
+/// gathered parameters.
 enum class RecomputePolicy {
   None,
-  Free, ///< What one pass over values that are kept anyway gives.
-  Full, ///< All but what leaves the block.
+  Free, ///< Values that one pass over kept values computes.
+  Full, ///< All values of the block but its results.
 };
 template <> struct Spellings<RecomputePolicy> {
   static constexpr Spelling<RecomputePolicy> all[] = {
       {RecomputePolicy::None, "none", "none"},
       {RecomputePolicy::Free, "free",
-       "what one pass over values that are kept anyway gives"},
-      {RecomputePolicy::Full, "full", "all but what leaves the block"}};
+       "values that one pass over kept values computes"},
+      {RecomputePolicy::Full, "full",
+       "all values of the block but its results"}};
 };
 
 enum class AccumulateGathers { Repeat, Keep };
@@ -141,8 +142,8 @@ template <> struct Spellings<AccumulateReduce> {
       {AccumulateReduce::Every, "every"}, {AccumulateReduce::Once, "once"}};
 };
 
-/// The library's, where the target has one, or the runtime's reference kernel,
-/// which options call "plain".
+/// The attention of the library, if the target has one, or the reference
+/// attention of the runtime, which options call "plain".
 enum class AttentionKernel { Auto, Reference };
 template <> struct Spellings<AttentionKernel> {
   static constexpr Spelling<AttentionKernel> all[] = {
@@ -172,7 +173,8 @@ struct CompileOptions {
       table.decide(Decides::Passes);
       table
           .add("optimizer.name", name,
-               "none leaves the gradients in their ranges and updates nothing")
+               "AdamW; none: keep the gradients in their ranges and update "
+               "nothing")
           .inTorchtitan("\"AdamW\"");
       table.decide(Decides::Run);
       table.add("optimizer.lr", lr, 0, OptionTable::kAny, "peak learning rate")
@@ -207,7 +209,7 @@ struct CompileOptions {
     ReduceDtype mixedPrecisionReduce = ReduceDtype::Float32;
     LossMean lossMean = LossMean::Global;
     NonfinitePolicy onNonfinite = NonfinitePolicy::Stop;
-    int64_t maxSkippedSteps = 10; // one after another
+    int64_t maxSkippedSteps = 10; // consecutive
 
     void describe(OptionTable &table) {
       table.decide(Decides::Artifact);
@@ -219,9 +221,9 @@ struct CompileOptions {
           .add("training.global_batch_size", globalBatchSize, -1,
                OptionTable::kMaxInt,
                "sequences of all ranks per step, a multiple of "
-               "training.local_batch_size times the data-parallel ranks: so "
-               "many "
-               "microbatches add up their gradients; unset or -1: one")
+               "training.local_batch_size times the data-parallel ranks; the "
+               "quotient is the number of microbatches whose gradients a step "
+               "adds up; unset or -1: one microbatch")
           .inTorchtitan("-1");
       table
           .add("training.seq_len", seqLen, 1, kMaxDimension,
@@ -230,15 +232,14 @@ struct CompileOptions {
       table.decide(Decides::Passes);
       table
           .add("training.max_norm", maxNorm, 0, OptionTable::kAny,
-               "gradients are clipped to this norm; 0: not at all")
+               "norm to which gradients are clipped; 0: no clipping")
           .inTorchtitan("1.0");
       table
           .add("training.mixed_precision_param", mixedPrecisionParam,
                "type in which parameters are gathered and used; auto: bfloat16 "
-               "where the CPU has AMX, else float32; of a text, as it is "
-               "written")
-          .inTorchtitan("\"bfloat16\"",
-                        "which is bfloat16 where the CPU has AMX");
+               "if the CPU has AMX, else float32; for an IR text: the types "
+               "that it has")
+          .inTorchtitan("\"bfloat16\"", "bfloat16 if the CPU has AMX");
       table.decide(Decides::Artifact);
       table
           .add("training.mixed_precision_reduce", mixedPrecisionReduce,
@@ -246,9 +247,9 @@ struct CompileOptions {
           .inTorchtitan("\"float32\"");
       table.add(
           "training.loss_mean", lossMean,
-          "global: the mean over the labels of the whole batch; rank: the "
-          "mean of the data-parallel ranks' means, as DDP and FSDP2 train, "
-          "which differs where labels are ignored");
+          "global: the mean over the labels of the whole batch; rank: the mean "
+          "of the means of the data-parallel ranks, as in DDP and FSDP2; the "
+          "two differ if ranks ignore different numbers of labels");
       table.decide(Decides::Run);
       table
           .add("training.steps", steps, 1, OptionTable::kMaxInt,
@@ -256,16 +257,13 @@ struct CompileOptions {
           .inTorchtitan("10000");
       table
           .add("training.seed", seed, 0, OptionTable::kMaxInt,
-               "of the initial values, the sampled windows and the sample")
+               "seed of the initial values, the sampled windows and the sample")
           .inTorchtitan("", "debug.seed in the last version");
       table
           .add("training.dataset", dataset,
-               "bytes: every byte of a text file is a token; ids: token ids "
-               "that "
-               "a tokenizer made, one behind the other in a file. Bytes are "
-               "refused for a model with a tokenizer, and have to be said for "
-               "one "
-               "whose vocabulary is not 256")
+               "bytes: every byte of a text file is a token; ids: a file of "
+               "token ids from a tokenizer. A model with a tokenizer refuses "
+               "bytes, and a model whose vocabulary is not 256 needs this key")
           .inTorchtitan(
               "\"c4_test\"", "",
               "training.dataset_path, a file of text or of token ids");
@@ -276,22 +274,19 @@ struct CompileOptions {
                "current directory")
           .inTorchtitan("unset", "the file of text or ids");
       table.add("training.ids_dtype", idsDtype,
-                "type of the ids in training.dataset_path, little-endian; a "
-                "vocabulary of more than 65,536 ids asks for it in words");
-      table.add(
-          "training.ids_mask_path", idsMaskPath,
-          "a file with a byte per id: 1 where the id is a label, 0 where it "
-          "is read and not predicted (prompts, padding); empty: all ids are "
-          "labels");
-      table.add(
-          "training.on_nonfinite", onNonfinite,
-          "a step whose loss or gradient norm is not finite: stop ends the "
-          "run; skip leaves parameters and optimizer as they are and goes "
-          "on");
+                "little-endian type of the ids in training.dataset_path; a "
+                "vocabulary of more than 65,536 ids needs this key");
+      table.add("training.ids_mask_path", idsMaskPath,
+                "file with one byte per id: 1 if the id is a label, 0 if it is "
+                "only read (prompts, padding); empty: all ids are labels");
+      table.add("training.on_nonfinite", onNonfinite,
+                "what to do at a step whose loss or gradient norm is not "
+                "finite; stop: end the run; skip: leave parameters and "
+                "optimizer unchanged and continue");
       table.add("training.max_skipped_steps", maxSkippedSteps, 1,
                 OptionTable::kMaxInt,
-                "with training.on_nonfinite = skip: so many steps that were "
-                "skipped one behind the other end the run");
+                "with training.on_nonfinite = skip: number of consecutive "
+                "skipped steps that ends the run");
     }
   } training;
 
@@ -313,7 +308,7 @@ struct CompileOptions {
       table
           .add("parallelism.data_parallel_shard_degree",
                dataParallelShardDegree, -1, kMaxRanks,
-               "ranks over which a parameter is sharded; -1: the rest of the "
+               "ranks over which a parameter is sharded; -1: the remaining "
                "ranks")
           .inTorchtitan("-1");
       table
@@ -321,26 +316,23 @@ struct CompileOptions {
                kMaxRanks, "ranks that compute a layer together")
           .inTorchtitan("1");
       table.decide(Decides::Passes);
-      table.add(
-          "parallelism.sequence_parallel", sequenceParallel,
-          "with tensor parallelism: activations between layers are cut along "
-          "the sequence");
+      table.add("parallelism.sequence_parallel", sequenceParallel,
+                "with tensor parallelism: split the activations between layers "
+                "along the sequence");
       table
           .add(
               "parallelism.disable_loss_parallel", disableLossParallel,
               "with tensor parallelism: every rank computes all logits and the "
-              "whole loss; false: they are cut along the sequence")
+              "whole loss; false: logits and loss are split along the sequence")
           .inTorchtitan("false");
-      table.add(
-          "parallelism.placement_policy", placementPolicy,
-          "TOML file with rules where parameters and activations lie; empty: "
-          "the tensor-parallel plan of Llama");
+      table.add("parallelism.placement_policy", placementPolicy,
+                "TOML file with the placements of parameters and activations; "
+                "empty: the tensor-parallel plan of Llama");
       table
           .add("parallelism.fsdp_reshard_after_forward",
                fsdpReshardAfterForward,
-               "whether the backward pass gathers parameters again; default: "
-               "all "
-               "but the last unit")
+               "which parameters the backward pass gathers again; default: all "
+               "but the bucket that the forward pass uses last")
           .inTorchtitan("\"default\"");
     }
   } parallelism;
@@ -362,51 +354,52 @@ struct CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Passes);
-      table.add(
-          "compile.mode", mode,
-          "where parameters live: sharded over all ranks, sharded over the "
-          "shard degree and equal in the groups of the replicate degree, or "
-          "whole on every rank; with one group hybrid_shard is fully_shard; "
-          "auto: hybrid_shard where data_parallel_replicate_degree exceeds "
-          "1, else fully_shard");
-      table.add("compile.bucket", bucket, "which collectives travel together");
+      table.add("compile.mode", mode,
+                "storage placement of parameters; fully_shard: sharded over "
+                "all data-parallel ranks; hybrid_shard: sharded over "
+                "data_parallel_shard_degree ranks and replicated over "
+                "data_parallel_replicate_degree groups; replicate: whole on "
+                "every rank; auto: hybrid_shard if "
+                "data_parallel_replicate_degree exceeds 1, else fully_shard");
+      table.add("compile.bucket", bucket,
+                "collectives that are merged into one; none; block: those of "
+                "the parameters of a block");
       table.add("compile.overlap", overlap,
-                "block: gathers start one block ahead");
+                "collectives that run beside compute; none; block: all, and "
+                "gathers start one block before their use");
       table.add("compile.fuse", fuse,
-                "chains: pointwise and row ops that feed each other share a "
-                "kernel");
+                "kernels of pointwise and row ops; none: one per op; chains: "
+                "ops that feed each other share a kernel");
       table.add(
           "compile.recompute", recompute,
-          "what the backward pass computes again instead of keeping it: "
-          "none; free: in blocks, activation functions, products and norms "
-          "of what is kept anyway, for next to no time; full: all of a "
-          "block but what the next one takes, for about a quarter more "
-          "operations; the bits are the same, and the rules of --plan stand "
-          "over it");
-      table.add(
-          "compile.accumulate_gathers", accumulateGathers,
-          "with several microbatches: whether each gathers the parameters, "
-          "or the step does once and keeps them; the bits are the same");
+          "values that the backward pass computes again instead of keeping "
+          "them; free: activation functions, products and norms of kept values "
+          "in blocks, for almost no time; full: all of a block but its "
+          "results, for about a quarter more operations; every value produces "
+          "the same bits, and the rules of --plan override it");
+      table.add("compile.accumulate_gathers", accumulateGathers,
+                "with several microbatches; repeat: each microbatch gathers "
+                "the parameters; keep: the step gathers them once and keeps "
+                "them; the bits are the same");
       table.add(
           "compile.accumulate_reduce", accumulateReduce,
-          "with several microbatches: whether each reduces its gradients, or "
-          "every rank adds up its own, whole ones, which are reduced once; "
-          "the two round differently");
-      table.add(
-          "compile.loss_chunks", lossChunks, 1, kMaxDimension,
-          "so many chunks of its rows does a rank project to logits, one "
-          "after the other, each with its loss and its gradient: logits "
-          "are never whole; another rounding of the projection's gradient "
-          "with every number");
-      table.add(
-          "compile.attention", attention,
-          "auto: the library's where it has one; plain: a simple kernel that "
-          "gives the same bits on every target, slowly");
+          "with several microbatches; every: each microbatch reduces its "
+          "gradients; once: every rank adds up its own unsharded gradients, "
+          "which are reduced once per step; the two round differently");
+      table.add("compile.loss_chunks", lossChunks, 1, kMaxDimension,
+                "number of chunks of its rows that a rank projects to logits "
+                "one after the other, each with its loss and its gradient, so "
+                "that it never holds all logits; every number rounds the "
+                "projection's gradient differently");
+      table.add("compile.attention", attention,
+                "auto: the library's attention, if the target has one; plain: "
+                "the reference attention, which is slow and produces the same "
+                "bits on every target");
       table.add(
           "compile.reduce", reduce,
-          "exact: sums over ranks in one fixed order, the same bits in any "
-          "mode, plan and library; fast: by NCCL in an order of its own, "
-          "with bits that depend on it; of CUDA artifacts alone");
+          "sums over ranks; exact: in one fixed order, with the same bits in "
+          "any mode, plan and library; fast: by NCCL in its own order, with "
+          "bits that depend on it; only CUDA artifacts take fast");
       table.add("compile.threads", threads, 1, 4096,
                 "compute threads per rank");
       table.decide(Decides::Artifact);
@@ -430,32 +423,33 @@ struct CompileOptions {
     void describe(OptionTable &table) {
       constexpr double most = OptionTable::kMaxInt;
       table.decide(Decides::PassesAlone);
-      table.add("mesh", mesh,
-                "Axes of the mesh, slowest first, as fsdp-shard takes them: "
-                "dp_replicate=2,dp_shard=4; empty: the module is sharded "
-                "already, or has no parameters");
+      table.add(
+          "mesh", mesh,
+          "Axes of the mesh, slowest first, as NAME=SIZE or NAME=SIZE:KIND "
+          "with the kinds data and tensor: dp_replicate=2,dp_shard=4; empty: "
+          "the module is already sharded, or has no parameters");
       table.add("node-size", nodeSize, 0, kMaxRanks,
                 "Consecutive ranks that share a node; 0: not stated");
       table.add("wide", wide,
                 "With bfloat16: parameters and modules that stay f32; see "
                 "nn-precision");
       table.add("train", train,
-                "Make @train and @evaluate of @forward; without, the public "
+                "Produce @train and @evaluate from @forward; false: the public "
                 "functions are the programs");
       table.add("loss-parts", lossParts, 1, kMaxRanks,
-                "Train on the mean of the mean losses of so many parts of the "
-                "batch; see nn-differentiate");
+                "Parts of the batch; the training loss is the mean of their "
+                "mean losses; see nn-differentiate");
       table.add("microbatches", microbatches, 1, kMaxProgramRuns,
                 "Microbatches of a step; see nn-accumulate");
       table.add("plan", plan,
                 "JSON file with the schedule plan; empty: by rule");
       table.add("max-in-flight", maxInFlight, 0, most,
-                "Bytes that may be in flight at once; 0: no limit");
+                "Bytes in flight at once, at most; 0: no limit");
       table.add("memory-budget", memoryBudget, 0, most,
                 "Bytes that the arena may have; 0: no limit");
       table.add("target", target,
-                "Whose workspace sizes: the name of a target; those of test do "
-                "not depend on the machine");
+                "Name of the target that workspaces are sized for; the sizes "
+                "of test do not depend on the machine");
     }
   } pipeline;
 };

@@ -20,7 +20,7 @@ enum class AxisKind {
 };
 template <> struct Spellings<AxisKind> {
   static constexpr Spelling<AxisKind> all[] = {
-      {AxisKind::Data, "data", "batches are cut over it"},
+      {AxisKind::Data, "data", "batches are split over it"},
       {AxisKind::Tensor, "tensor", "its ranks compute a layer together"}};
 };
 

@@ -74,7 +74,7 @@ struct RunConfig : CompileOptions {
           .inTorchtitan("\"default job\"");
       table
           .add("job.dump_folder", dumpFolder,
-               "folder of everything the run writes")
+               "folder of all files that the run writes")
           .inTorchtitan("\"./outputs\"");
     }
   } job;
@@ -101,10 +101,11 @@ struct RunConfig : CompileOptions {
       table
           .add("model.hf_assets_path", hfAssetsPath,
                "a Hugging Face directory; its config.json, if it has one, "
-               "describes the model, with which a stated flavor must agree; a "
+               "describes the model, and a stated flavor must agree with it; a "
                "relative path starts at the current directory")
-          .inTorchtitan("\"./tests/assets/tokenizer\"",
-                        "the model, by its config.json, and no tokenizer");
+          .inTorchtitan(
+              "\"./tests/assets/tokenizer\"",
+              "the config.json describes the model; no tokenizer is read");
       table.add("model.dim", dim, 1, kMaxDimension, "width of the model");
       table.add("model.n_layers", nLayers, 1, kMaxLayers, "number of blocks");
       table.add("model.n_heads", nHeads, 1, kMaxDimension, "attention heads");
@@ -118,7 +119,7 @@ struct RunConfig : CompileOptions {
       table.add("model.rope_theta", ropeTheta, 1, OptionTable::kAny,
                 "base of the rotary frequencies");
       table.add("model.tied", tied,
-                "whether the output shares the embedding's weight");
+                "whether the output layer shares the weight of the embedding");
     }
   } model;
 
@@ -133,21 +134,22 @@ struct RunConfig : CompileOptions {
       table
           .add("lr_scheduler.warmup_steps", warmupSteps, 0,
                OptionTable::kMaxInt,
-               "steps over which the rate rises linearly; more than "
-               "training.steps: over all steps, with a warning")
+               "steps over which the learning rate rises linearly; more than "
+               "training.steps: all steps, with a warning")
           .inTorchtitan("200");
       table
           .add("lr_scheduler.decay_ratio", decayRatio, 0, 1,
-               "share of the steps, at their end, over which the rate falls; "
-               "unset: "
-               "all after the warm-up; more than those: all after the warm-up, "
-               "with a warning")
+               "share of the steps, at the end, over which the learning rate "
+               "falls; unset: all steps after the warm-up; more than those: "
+               "all of them, with a warning")
           .inTorchtitan("unset");
-      table.add("lr_scheduler.decay_type", decayType, "how the rate falls")
+      table
+          .add("lr_scheduler.decay_type", decayType,
+               "curve on which the learning rate falls")
           .inTorchtitan("\"linear\"");
       table
           .add("lr_scheduler.min_lr_factor", minLrFactor, 0, 1,
-               "where the rate ends, as a share of its peak")
+               "final learning rate, as a share of its peak")
           .inTorchtitan("0.0");
     }
   } lrScheduler;
@@ -161,17 +163,17 @@ struct RunConfig : CompileOptions {
       table.decide(Decides::Run);
       table
           .add("validation.enable", enable,
-               "whether the held-out text or ids are evaluated after the last "
-               "step")
+               "whether the run evaluates the held-out text or ids after the "
+               "last step")
           .inTorchtitan("false");
       table
           .add("validation.freq", freq, 0, OptionTable::kMaxInt,
-               "steps between two evaluations of what is held out; 0: only "
+               "steps between two evaluations of the held-out data; 0: only "
                "after the last step")
-          .inTorchtitan("10", "and once at the end");
-      table.add(
-          "validation.fraction", fraction, 0, 0.9,
-          "share of the text or ids, at their end, that is never sampled");
+          .inTorchtitan("10", "and once after the last step");
+      table.add("validation.fraction", fraction, 0, 0.9,
+                "share of the text or ids, at the end, that is held out: never "
+                "sampled for training");
     }
   } validation;
 
@@ -194,98 +196,100 @@ struct RunConfig : CompileOptions {
       table.decide(Decides::Run);
       table
           .add("checkpoint.enable", enable,
-               "whether the run saves checkpoints, and goes on from the newest "
+               "whether the run saves checkpoints and resumes from the newest "
                "one in its folder")
           .inTorchtitan("false");
       table
           .add("checkpoint.folder", folder,
-               "folder of the checkpoints, one directory step-N each; a "
-               "relative "
-               "path starts at job.dump_folder")
+               "folder of the checkpoints, with a directory step-N for each; a "
+               "relative path starts at job.dump_folder")
           .inTorchtitan("\"checkpoint\"");
       table
           .add("checkpoint.interval", interval, 1, OptionTable::kMaxInt,
-               "steps between two checkpoints; the last step always has one")
+               "steps between two checkpoints; the last step is always saved")
           .inTorchtitan("500");
       table
           .add("checkpoint.initial_load_path", initialLoadPath,
-               "a checkpoint (step-N or a folder of them) or a directory of "
-               "Hugging Face to begin with; used only while the run's own "
-               "folder "
-               "has no checkpoint")
+               "a checkpoint (step-N or a folder of them) or a Hugging Face "
+               "directory that the run starts from, if its own folder has no "
+               "checkpoint")
           .inTorchtitan("unset");
       table
           .add("checkpoint.initial_load_model_only", initialLoadModelOnly,
-               "of checkpoint.initial_load_path take the parameters alone and "
-               "begin with step 1; false: go on where it stands")
+               "from checkpoint.initial_load_path load only the parameters and "
+               "start at step 1; false: load everything and resume after its "
+               "step")
           .inTorchtitan("true");
       table
           .add("checkpoint.initial_load_in_hf", initialLoadInHf,
-               "checkpoint.initial_load_path has to be a directory of Hugging "
-               "Face; false: what it is is found out")
-          .inTorchtitan("false", "what the path is is found out anyway");
+               "require that checkpoint.initial_load_path is a Hugging Face "
+               "directory; false: the run detects the format")
+          .inTorchtitan("false", "the run detects the format of the path");
       table
-          .add("checkpoint.last_save_model_only", lastSaveModelOnly,
-               "the checkpoint of the last step has the parameters alone, in "
-               "checkpoint.export_dtype: no run can go on from it")
-          .inTorchtitan("true", "so that a run that is over can be prolonged");
+          .add(
+              "checkpoint.last_save_model_only", lastSaveModelOnly,
+              "save only the parameters at the last step, in "
+              "checkpoint.export_dtype; no run can resume from that checkpoint")
+          .inTorchtitan("true", "so that a finished run can be continued");
       table
           .add("checkpoint.last_save_in_hf", lastSaveInHf,
-               "behind the last step write its parameters as a directory of "
-               "Hugging Face too, step-N-hf beside step-N, in "
-               "checkpoint.export_dtype; with checkpoint.last_save_model_only")
-          .inTorchtitan("false", "beside the step, as step-N-hf");
+               "after the last step also write the parameters as a Hugging "
+               "Face directory, step-N-hf beside step-N, in "
+               "checkpoint.export_dtype; needs checkpoint.last_save_model_only")
+          .inTorchtitan("false", "written beside the step, as step-N-hf");
       table
           .add("checkpoint.export_dtype", exportDtype,
-               "type of the parameters of checkpoint.last_save_model_only and "
-               "checkpoint.last_save_in_hf")
+               "type of the parameters that checkpoint.last_save_model_only "
+               "and checkpoint.last_save_in_hf write")
           .inTorchtitan("\"float32\"", "", "fsdp-checkpoint export --dtype");
       table
           .add("checkpoint.create_seed_checkpoint", createSeedCheckpoint,
-               "save the initial values as step-0 and end; runs of any mesh "
-               "that "
-               "find it start from it")
+               "save the initial values as step-0 and exit; a run on any mesh "
+               "whose folder has it starts from it")
           .inTorchtitan("false", "on any number of ranks");
       table
-          .add(
-              "checkpoint.async_mode", asyncMode,
-              "disabled: a save is written before the next step begins; async: "
-              "the next step begins when the rank's part is copied to staging "
-              "memory, which a thread writes; async_with_pinned_mem: the same "
-              "as async, as copies from a GPU go through pinned memory anyway; "
-              "the staging memory itself is not pinned")
+          .add("checkpoint.async_mode", asyncMode,
+               "disabled: a checkpoint is written before the next step starts; "
+               "async: the next step starts when the rank has copied its shard "
+               "to staging memory, and a thread writes that memory; "
+               "async_with_pinned_mem: the same as async; copies from a GPU "
+               "always go through pinned memory, and the staging memory itself "
+               "is not pinned")
           .inTorchtitan("\"disabled\"",
                         "async_with_pinned_mem is the same as async");
       table
           .add("checkpoint.keep_latest_k", keepLatestK, 0, OptionTable::kMaxInt,
-               "so many checkpoints stay, at least 2; 0: all")
+               "number of newest checkpoints to keep, at least 2; 0: all")
           .inTorchtitan("10");
       table
           .add("checkpoint.load_step", loadStep, -1, OptionTable::kMaxInt,
-               "the step to go on from; -1: the newest")
+               "step to resume from; -1: the newest")
           .inTorchtitan("-1");
       table
           .add("checkpoint.exclude_from_loading", excludeFromLoading,
-               "what begins anew: the optimizer's moments; the learning rate's "
-               "schedule; the order of the data, whose settings may then "
-               "differ; "
-               "the count of steps. On the command line with commas between")
+               "parts of a checkpoint that the run does not load but starts "
+               "anew: the optimizer's moments; the learning rate's schedule; "
+               "the order of the data, whose settings may then differ; the "
+               "step count. On the command line, separated by commas")
           .inTorchtitan("[]");
       table
           .add("checkpoint.enable_first_step_checkpoint",
                enableFirstStepCheckpoint,
-               "save behind step 1 too, to see early whether saving works")
+               "also save after step 1, to see early whether saving works")
           .inTorchtitan("false");
-      table.add("checkpoint.load_only", loadOnly, "load and never save")
+      table
+          .add("checkpoint.load_only", loadOnly,
+               "load checkpoints and never save")
           .inTorchtitan("false");
-      table.add("checkpoint.on_error", onError,
-                "a checkpoint that could not be written: stop ends the run, "
-                "continue warns and tries again at the next save (the last has "
-                "none: the run fails at its end); those before it stay whole");
       table.add(
-          "checkpoint.grace_period_seconds", gracePeriodSeconds, 1, 1e6,
-          "seconds that a run has to save and end behind a signal (SIGTERM, "
-          "SIGINT, SIGUSR1); then it is ended, as by a second signal");
+          "checkpoint.on_error", onError,
+          "what to do if a checkpoint cannot be written; stop: end the run; "
+          "continue: warn and try again at the next save (if the last save "
+          "fails, the run fails at its end); earlier checkpoints stay intact");
+      table.add("checkpoint.grace_period_seconds", gracePeriodSeconds, 1, 1e6,
+                "seconds that a run has to save and exit after a signal "
+                "(SIGTERM, SIGINT, SIGUSR1); after that the signal kills it, "
+                "as a second signal does");
     }
   } checkpoint;
 
@@ -299,17 +303,17 @@ struct RunConfig : CompileOptions {
       table
           .add("metrics.log_freq", logFreq, 1, OptionTable::kMaxInt,
                "steps between two lines on the console")
-          .inTorchtitan("10", "lines on the console; metrics.jsonl has all");
+          .inTorchtitan("10",
+                        "lines on the console; metrics.jsonl has all steps");
       table.addLine(
           "metrics.jsonl", jsonl,
-          "file in the dump folder for one JSON object per step; empty: "
-          "none");
+          "file in the dump folder with one JSON object per step; empty: none");
       table.add(
           "metrics.peak_tflops", peakTflops, 0, OptionTable::kAny,
-          "peak of one rank that utilisation refers to; 0: of a GPU's data "
-          "sheet, or else of matrix products that are measured for a second "
-          "at the start, unless the run is shorter than ten times that or "
-          "the measurement is no good (other work on the cores)");
+          "roofline peak of one rank, in TFLOP/s, for the utilisation; 0: that "
+          "of the GPU's data sheet, or else that of matrix products measured "
+          "for a second at the start, unless the run is shorter than ten times "
+          "that or the measurement is unreliable (other work on the cores)");
     }
   } metrics;
 
@@ -323,13 +327,12 @@ struct RunConfig : CompileOptions {
       table.decide(Decides::Run);
       table.add("sample.prompt", prompt,
                 "text to continue; empty: the start of the held-out text");
-      table.add(
-          "sample.length", length, 0, 1e6,
-          "bytes to generate; unset: none after training, for which 0 stands "
-          "too, and 200 by the command sample; each takes a run of the "
-          "program evaluate");
+      table.add("sample.length", length, 0, 1e6,
+                "bytes to generate; unset: none after training, and 200 with "
+                "the command sample; 0: none after training; each byte takes "
+                "one run of the program evaluate");
       table.add("sample.temperature", temperature, 0, 100,
-                "0 takes the likeliest byte");
+                "sampling temperature; 0: take the likeliest byte");
     }
   } sample;
 

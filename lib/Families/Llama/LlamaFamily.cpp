@@ -26,7 +26,7 @@ static ConfigKey partialRotaryFactor() {
 /// relatives of Llama that old or converted files carry.
 static std::vector<ConfigKey> configKeys() {
   const char *const bias = "biases are not supported";
-  const char *const decoder = "the model is a decoder alone";
+  const char *const decoder = "the model has only a decoder";
   const char *const window = "attention reaches back to the first token";
   const char *const alike = "all layers are alike";
   const char *const cap = "scores are not capped";
@@ -80,7 +80,7 @@ static std::vector<ConfigKey> configKeys() {
       {"pretraining_tp",
        KeyRole::Fixed,
        {"1", "null"},
-       "products are not cut into slices, which rounds differently",
+       "products are not split into slices, which rounds differently",
        kWritten},
       {"sliding_window", KeyRole::Fixed, {"null"}, window},
       {"use_sliding_window", KeyRole::Fixed, {"false"}, window},

@@ -12,9 +12,8 @@ static constexpr Target facts() {
   cpu.sourceStage = "cpp";
   cpu.alignment = 64;
   cpu.whyNoFastReductions =
-      "leaves sums over ranks to NCCL, which the CPU target does not have: "
-      "ranks read each other's pieces and add them in the fixed order either "
-      "way";
+      "leaves sums over ranks to NCCL, which the CPU target lacks: its ranks "
+      "always add each other's pieces in the fixed order";
   cpu.architecture = "";
   cpu.isHost = true;
   // Ranks only wait for the one that is lost.

@@ -10,7 +10,7 @@ using namespace fsdp::rt;
 static constexpr Target facts() {
   Target test;
   test.name = "test";
-  test.whoseWorkspaces = "fixed ones for tests";
+  test.whoseWorkspaces = "fixed sizes for tests";
   // Unlike that of others, so that nobody takes theirs for everybody's.
   test.alignment = 128;
   return test;

@@ -82,7 +82,7 @@ std::string_view DcpStore::archive(const DcpItem &item, const DcpBox &box) {
     throw Error(where(item, box) + " lies at " + std::to_string(box.offset) +
                 " with " + std::to_string(box.length) +
                 " bytes, and the file has " + std::to_string(size) +
-                "; it is cut off");
+                "; it is truncated");
   return file.bytes().substr(box.offset, box.length);
 }
 
@@ -159,7 +159,7 @@ void DcpStore::setState() {
   run->stepsAlone = true;
   if (updates && *updates > *step)
     noOptimizer = "'" + updatesOf + "' is " + std::to_string(*updates) +
-                  ", behind the " + std::to_string(*step) + " steps of '" +
+                  ", after the " + std::to_string(*step) + " steps of '" +
                   kDcpStep + "'";
   else if (updates)
     run->optimizerStart = *step - *updates;

@@ -142,7 +142,7 @@ std::string_view PickleReader::line() {
 
 PickleValue *PickleReader::make(Kind kind) {
   if (values.size() == kMaxPickleValues)
-    fail("makes more than " + std::to_string(kMaxPickleValues) + " values");
+    fail("produces more than " + std::to_string(kMaxPickleValues) + " values");
   return &values.emplace_back(kind);
 }
 
@@ -319,7 +319,7 @@ void PickleReader::build() {
 void PickleReader::remember(uint64_t index) {
   // A larger index would only make us reserve memory.
   if (index > memo.size())
-    fail("has the memo index " + std::to_string(index) + " behind " +
+    fail("has the memo index " + std::to_string(index) + " after " +
          std::to_string(memo.size()) + " others; they count up");
   PickleValue *value = last();
   // Python does so once; else every byte could take a place.
@@ -532,7 +532,7 @@ const PickleValue *PickleReader::read() {
   }
   const PickleValue *value = pop();
   if (!stack.empty() || !marks.empty())
-    fail("leaves values behind");
+    fail("leaves values on its stack");
   if (at != bytes.size())
     fail("is followed by " + std::to_string(bytes.size() - at) + " bytes");
   return value;

@@ -146,7 +146,8 @@ void TensorPickle::checkStrides(const std::vector<int64_t> &strides) {
   int64_t next = 1;
   for (size_t d = strides.size(); d-- > 0;) {
     if (tensor.shape[d] > 1 && strides[d] != next)
-      fail("it does not lie row by row; save it as tensor.contiguous()");
+      fail("it is not contiguous in row-major order; save it as "
+           "tensor.contiguous()");
     next *= std::max<int64_t>(tensor.shape[d], 1);
   }
 }

@@ -86,7 +86,7 @@ uint64_t ZipDirectoryReader::findEnd() const {
     if (number(at, 4) == kEnd && number(at + 20, 2) == comment)
       return at;
   }
-  fail("it does not end as a zip archive does; it is cut off, or none");
+  fail("it does not end like a zip archive; it is truncated or not one");
 }
 
 void ZipDirectoryReader::readEnd() {

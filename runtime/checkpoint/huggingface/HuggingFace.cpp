@@ -273,8 +273,7 @@ HuggingFaceStore::HuggingFaceStore(const std::string &path) {
   std::string config = inside(kConfig);
   if (!isThere(config))
     throw Error("'" + path +
-                "' has weights, but no config.json that says of "
-                "which model");
+                "' has weights, but no config.json that describes their model");
   try {
     about = readModelConfig(
                 readWholeFile(config, "the configuration", FileKind::Regular))

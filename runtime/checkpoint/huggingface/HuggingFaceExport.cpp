@@ -70,7 +70,7 @@ static std::vector<Exported> findTensors(const TensorStore &store,
   if (!missing.empty())
     throw Error(
         "'" + store.path() +
-        "' is no whole model; these parameters are missing: " + missing);
+        "' is not a complete model; these parameters are missing: " + missing);
   return tensors;
 }
 
@@ -247,8 +247,8 @@ void Export::writeTo(const fs::path &directory) const {
 void checkpoint::checkExportable(const std::optional<rt::ModelInfo> &model,
                                  const std::string &owner) {
   if (!model)
-    throw Error(owner + " does not say of which model it is, which config.json "
-                        "has to say: its program was compiled from text");
+    throw Error(owner + " does not state its model, which config.json must "
+                        "describe: its program was compiled from text");
   try {
     familyOf(*model);
   } catch (const Error &error) {

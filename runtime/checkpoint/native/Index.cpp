@@ -213,12 +213,12 @@ static RunState stateAt(const JsonField &field) {
   if (std::optional<JsonField> start = field.find("schedule_start")) {
     state.scheduleStart = start->integer();
     if (state.scheduleStart > state.step)
-      start->fail("the schedule cannot have begun behind the last step");
+      start->fail("the schedule cannot have started after the last step");
   }
   if (std::optional<JsonField> start = field.find("optimizer_start")) {
     state.optimizerStart = start->integer();
     if (state.optimizerStart > state.step - state.skippedSteps)
-      start->fail("the optimizer cannot have begun behind the last step");
+      start->fail("the optimizer cannot have started after the last step");
   }
   return state;
 }

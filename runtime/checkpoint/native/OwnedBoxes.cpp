@@ -105,8 +105,8 @@ std::vector<OwnedBox> checkpoint::ownedBoxes(const Manifest &manifest,
       continue;
     if (!range.placement && ranks > 1)
       throw Error("the " + roleName(range.role) + " '" + range.name +
-                  "' of the artifact has no placement: what each rank holds "
-                  "is its own, and a checkpoint has no place for that");
+                  "' of the artifact has no placement: its contents are each "
+                  "rank's own, which a checkpoint cannot store");
     Replicas replicas(range.placement.value_or(RangePlacement{}), mesh, ranks);
     // All ranks count alike, whoever asks.
     if (turns.next(replicas, range.bytes) != replicas.indexOf(rank))

@@ -188,7 +188,7 @@ void checkpoint::checkReplaceable(const std::string &directory) {
   std::error_code ignored;
   bool isFolder = fs::is_directory(fs::symlink_status(directory, ignored));
   throw Error("'" + directory + "' " +
-              (isFolder ? "has something in it that is no file of a checkpoint"
+              (isFolder ? "contains a file that is not part of a checkpoint"
                         : "is no directory") +
               "; move it away");
 }
@@ -224,7 +224,7 @@ static void syncStep(const std::string &folder, const std::string &place) {
     syncFolder(folder);
   } catch (const Error &error) {
     throw Error("'" + place +
-                "' is whole, but may not be on the disk: " + error.what());
+                "' is complete, but may not be on the disk: " + error.what());
   }
 }
 

@@ -40,8 +40,8 @@ void checkpoint::writeNewFolder(
   partial += ".partial";
   if (fs::exists(partial, ec))
     throw Error("'" + partial.string() +
-                "' is there, from a command that was killed or goes on; remove "
-                "it, or give another directory");
+                "' exists, from a command that was killed or still runs; "
+                "remove it, or give another directory");
   makeDurableDirectories(partial.string());
   try {
     write(partial.string());

@@ -22,7 +22,7 @@ TensorReader::TensorReader(const StoredTensor &tensor, ShardView wanted,
   if (!isInside(view, tensor.shape) ||
       view.stored.size() != tensor.shape.size())
     throw Error("the tensor '" + tensor.name + "' has the shape " +
-                listText(tensor.shape) + " and not what is asked of it");
+                listText(tensor.shape) + ", not the requested one");
   if (!canBecome(tensor.dtype, as))
     throw Error("the tensor '" + tensor.name + "' has the type " +
                 dtypeName(tensor.dtype) + ", which does not become " +

@@ -100,7 +100,7 @@ fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
   %b = exec.alloc : memref<6xf32>
-  // expected-error @below {{all_gather over 2 ranks cannot make output 0 ('memref<6xf32>') of 'memref<4xf32>'}}
+  // expected-error @below {{all_gather over 2 ranks cannot produce output 0 ('memref<6xf32>') from 'memref<4xf32>'}}
   exec.collective all_gather on gather (%a : memref<4xf32>) outs(%b : memref<6xf32>) over @mesh["dp_shard"]
 }
 
@@ -111,7 +111,7 @@ fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %a = exec.alloc : memref<4xbf16>
   %b = exec.alloc : memref<8xf32>
-  // expected-error @below {{all_gather cannot make 'f32' of 'bf16'}}
+  // expected-error @below {{all_gather cannot produce 'f32' from 'bf16'}}
   exec.collective all_gather on gather (%a : memref<4xbf16>) outs(%b : memref<8xf32>) over @mesh["dp_shard"]
 }
 
@@ -123,7 +123,7 @@ exec.program @p {
   %a = exec.alloc : memref<5xf32>
   %b = exec.alloc : memref<2xf32>
   %s = exec.alloc : memref<64xi8>
-  // expected-error @below {{reduce_scatter over 2 ranks cannot make output 0}}
+  // expected-error @below {{reduce_scatter over 2 ranks cannot produce output 0}}
   exec.collective reduce_scatter on reduce (%a : memref<5xf32>) outs(%b : memref<2xf32>) workspace(%s : memref<64xi8>) over @mesh["dp_shard"]
 }
 
@@ -135,7 +135,7 @@ exec.program @p {
   %a = exec.alloc : memref<5xf32>
   %b = exec.alloc : memref<4xf32>
   %s = exec.alloc : memref<64xi8>
-  // expected-error @below {{all_reduce over 2 ranks cannot make output 0}}
+  // expected-error @below {{all_reduce over 2 ranks cannot produce output 0}}
   exec.collective all_reduce on reduce (%a : memref<5xf32>) outs(%b : memref<4xf32>) workspace(%s : memref<64xi8>) over @mesh["dp_shard"]
 }
 
@@ -170,7 +170,7 @@ fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %0 = exec.alloc : memref<4x4xf32>
   %1 = exec.alloc : memref<4x8xf32>
-  // expected-error @below {{all_gather over 2 ranks cannot make output 0 ('memref<4x8xf32>') of 'memref<4x4xf32>'}}
+  // expected-error @below {{all_gather over 2 ranks cannot produce output 0 ('memref<4x8xf32>') from 'memref<4x4xf32>'}}
   exec.collective all_gather on reduce (%0 : memref<4x4xf32>) outs(%1 : memref<4x8xf32>) over @mesh["dp_shard"]
 }
 
@@ -182,7 +182,7 @@ exec.program @p {
   %0 = exec.alloc : memref<5x2xf32>
   %1 = exec.alloc : memref<4x2xf32>
   %2 = exec.alloc : memref<64xi8>
-  // expected-error @below {{reduce_scatter over 2 ranks cannot make output 0 ('memref<4x2xf32>') of 'memref<5x2xf32>'}}
+  // expected-error @below {{reduce_scatter over 2 ranks cannot produce output 0 ('memref<4x2xf32>') from 'memref<5x2xf32>'}}
   exec.collective reduce_scatter on reduce (%0 : memref<5x2xf32>) outs(%1 : memref<4x2xf32>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"]
 }
 
@@ -194,7 +194,7 @@ exec.program @p {
   %0 = exec.alloc : memref<6x4xf32>
   %1 = exec.alloc : memref<4x3xf32>
   %2 = exec.alloc : memref<64xi8>
-  // expected-error @below {{reduce_scatter over 2 ranks cannot make output 0 ('memref<4x3xf32>') of 'memref<6x4xf32>'}}
+  // expected-error @below {{reduce_scatter over 2 ranks cannot produce output 0 ('memref<4x3xf32>') from 'memref<6x4xf32>'}}
   exec.collective reduce_scatter on reduce (%0 : memref<6x4xf32>) outs(%1 : memref<4x3xf32>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"]
 }
 
@@ -206,7 +206,7 @@ exec.program @p {
   %0 = exec.alloc : memref<4xf32>
   %1 = exec.alloc : memref<2x2xf32>
   %2 = exec.alloc : memref<64xi8>
-  // expected-error @below {{all_reduce over 2 ranks cannot make output 0 ('memref<2x2xf32>') of 'memref<4xf32>'}}
+  // expected-error @below {{all_reduce over 2 ranks cannot produce output 0 ('memref<2x2xf32>') from 'memref<4xf32>'}}
   exec.collective all_reduce on reduce (%0 : memref<4xf32>) outs(%1 : memref<2x2xf32>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"]
 }
 
@@ -219,7 +219,7 @@ exec.program @p {
   %1 = exec.alloc : memref<5xf32>
   %2 = exec.alloc : memref<8xf32>
   %3 = exec.alloc : memref<8xf32>
-  // expected-error @below {{all_gather over 2 ranks cannot make output 1 ('memref<8xf32>') of 'memref<5xf32>'}}
+  // expected-error @below {{all_gather over 2 ranks cannot produce output 1 ('memref<8xf32>') from 'memref<5xf32>'}}
   exec.collective all_gather on reduce (%0, %1 : memref<4xf32>, memref<5xf32>) outs(%2, %3 : memref<8xf32>, memref<8xf32>) over @mesh["dp_shard"]
 }
 
@@ -231,7 +231,7 @@ exec.program @p {
   %0 = exec.alloc : memref<4xbf16>
   %1 = exec.alloc : memref<4xbf16>
   %2 = exec.alloc : memref<64xi8>
-  // expected-error @below {{all_reduce by sum cannot make 'bf16' of 'bf16'}}
+  // expected-error @below {{all_reduce by sum cannot produce 'bf16' from 'bf16'}}
   exec.collective all_reduce on reduce (%0 : memref<4xbf16>) outs(%1 : memref<4xbf16>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"]
 }
 
@@ -243,7 +243,7 @@ exec.program @p {
   %0 = exec.alloc : memref<4xbf16>
   %1 = exec.alloc : memref<4xf32>
   %2 = exec.alloc : memref<64xi8>
-  // expected-error @below {{all_reduce by max cannot make 'f32' of 'bf16'}}
+  // expected-error @below {{all_reduce by max cannot produce 'f32' from 'bf16'}}
   exec.collective all_reduce on reduce (%0 : memref<4xbf16>) outs(%1 : memref<4xf32>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"] {reduce = #exec<reduce_kind max>}
 }
 
@@ -255,7 +255,7 @@ exec.program @p {
   %0 = exec.alloc : memref<4xi64>
   %1 = exec.alloc : memref<4xi64>
   %2 = exec.alloc : memref<64xi8>
-  // expected-error @below {{all_reduce by max cannot make 'i64' of 'i64'}}
+  // expected-error @below {{all_reduce by max cannot produce 'i64' from 'i64'}}
   exec.collective all_reduce on reduce (%0 : memref<4xi64>) outs(%1 : memref<4xi64>) workspace(%2 : memref<64xi8>) over @mesh["dp_shard"] {reduce = #exec<reduce_kind max>}
 }
 
@@ -268,7 +268,7 @@ exec.program @p {
   %1 = exec.alloc : memref<4xbf16>
   %2 = exec.alloc : memref<8xf32>
   %3 = exec.alloc : memref<8xbf16>
-  // expected-error @below {{moves 'f32' and gives 'f32', but tensor 1 is 'memref<4xbf16>' and 'memref<8xbf16>'}}
+  // expected-error @below {{moves 'f32' and produces 'f32', but tensor 1 is 'memref<4xbf16>' and 'memref<8xbf16>'}}
   exec.collective all_gather on reduce (%0, %1 : memref<4xf32>, memref<4xbf16>) outs(%2, %3 : memref<8xf32>, memref<8xbf16>) over @mesh["dp_shard"]
 }
 
@@ -279,7 +279,7 @@ fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %0 = exec.alloc : memref<4xf32>
   %1 = exec.alloc : memref<0xi8>
-  // expected-error @below {{cannot be fast: the library adds up what has the result's type, and does nothing else}}
+  // expected-error @below {{cannot be fast: the library only adds values of the result's type}}
   exec.collective all_reduce on reduce (%0 : memref<4xf32>) outs(%0 : memref<4xf32>) workspace(%1 : memref<0xi8>) over @mesh["dp_shard"] {fast, reduce = #exec<reduce_kind max>}
 }
 

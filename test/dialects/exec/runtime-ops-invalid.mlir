@@ -542,7 +542,7 @@ exec.program @p {
 exec.program @p {
   %0 = exec.alloc : memref<4xi32>
   %1 = exec.alloc : memref<3xi64>
-  // expected-error @below {{cannot cut 'memref<4xi32>' into 3 equal parts}}
+  // expected-error @below {{cannot split 'memref<4xi32>' into 3 equal parts}}
   exec.count_labels on compute (%0 : memref<4xi32>) outs(%1 : memref<3xi64>) {ignore_index = -100 : i64}
 }
 
@@ -603,7 +603,7 @@ exec.program @p {
 exec.program @p {
   %0 = exec.alloc : memref<4x8xf32>
   %1 = exec.alloc : memref<4x8xf32>
-  // expected-error @below {{makes 'memref<8x4xf32>' of 'memref<4x8xf32>', not 'memref<4x8xf32>'}}
+  // expected-error @below {{must produce 'memref<8x4xf32>' from 'memref<4x8xf32>', not 'memref<4x8xf32>'}}
   exec.transpose on compute (%0 : memref<4x8xf32>) outs(%1 : memref<4x8xf32>) {permutation = array<i64: 1, 0>}
 }
 
@@ -645,7 +645,7 @@ fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %0 = exec.alloc : memref<5x4xf32>
   %1 = exec.alloc : memref<2x4xf32>
-  // expected-error @below {{cannot make 'memref<2x4xf32>' of one of 2 parts of 'memref<5x4xf32>'}}
+  // expected-error @below {{cannot produce 'memref<2x4xf32>' as one of 2 shards of 'memref<5x4xf32>'}}
   exec.shard_of on compute (%0 : memref<5x4xf32>) outs(%1 : memref<2x4xf32>) over @mesh["dp_shard"]
 }
 
@@ -656,7 +656,7 @@ fsdp.mesh @mesh ["dp_shard" = 2]
 exec.program @p {
   %0 = exec.alloc : memref<f32>
   %1 = exec.alloc : memref<f32>
-  // expected-error @below {{cannot make 'memref<f32>' of one of 2 parts of 'memref<f32>'}}
+  // expected-error @below {{cannot produce 'memref<f32>' as one of 2 shards of 'memref<f32>'}}
   exec.shard_of on compute (%0 : memref<f32>) outs(%1 : memref<f32>) over @mesh["dp_shard"]
 }
 

@@ -23,7 +23,7 @@ func.func @program(%s: tensor<4xf32>) {
 // fsdp.decision 2: what is computed again is not computed again.
 fsdp.mesh @mesh ["a" = 2]
 func.func @program(%s: tensor<4xf32>) {
-  // expected-error @+1 {{nothing called 'again' is decided}}
+  // expected-error @+1 {{a decision has no field 'again'}}
   %g = fsdp.all_gather %s on @mesh["a"] dim 0 {fsdp.decision = #fsdp.decision<again = <again = <>>>} : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -97,7 +97,7 @@ func.func @program(%x: tensor<4xf32>) {
 
 // fsdp.decision: fields are known, and there once.
 func.func @program(%x: tensor<4xf32>) {
-  // expected-error @+1 {{nothing called 'recomputed' is decided; did you mean 'recompute'?}}
+  // expected-error @+1 {{a decision has no field 'recomputed'; did you mean 'recompute'?}}
   %y = nn.silu %x {fsdp.decision = #fsdp.decision<recomputed = true>} : tensor<4xf32>
   return
 }

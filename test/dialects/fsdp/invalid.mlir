@@ -169,7 +169,7 @@ func.func @f(%s: tensor<8xf32>) {
 // fsdp.redistribute 3: one shape.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%s: tensor<4xf32>) {
-  // expected-error @+1 {{cannot make 'tensor<8xf32>' of 'tensor<4xf32>'}}
+  // expected-error @+1 {{cannot produce 'tensor<8xf32>' from 'tensor<4xf32>'}}
   %r = fsdp.redistribute %s on @mesh to <[{}]> : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -179,7 +179,7 @@ func.func @f(%s: tensor<4xf32>) {
 // fsdp.redistribute 3: integers are not converted.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%s: tensor<8xi32>) {
-  // expected-error @+1 {{cannot make 'tensor<8xf32>' of 'tensor<8xi32>'}}
+  // expected-error @+1 {{cannot produce 'tensor<8xf32>' from 'tensor<8xi32>'}}
   %r = fsdp.redistribute %s on @mesh to <[{}]> : tensor<8xi32> -> tensor<8xf32>
   return
 }
@@ -510,7 +510,7 @@ func.func @f(%x: tensor<4xf32> {fsdp.placement = #fsdp.placement<[{"b"}]>}) {
 // #fsdp.placement 5: compute axes divide.
 fsdp.mesh @mesh ["a" = 3]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{that cuts dimension 0 of 'tensor<4xf32>' into 3 parts, which do not divide it}}
+  // expected-error @+1 {{that splits dimension 0 of 'tensor<4xf32>' into 3 parts, which do not divide it}}
   %0 = fsdp.redistribute %x on @mesh to <[{"a"}]> : tensor<4xf32> -> tensor<4xf32>
   return
 }
@@ -535,7 +535,7 @@ func.func private @f(tensor<4xf32> {fsdp.placement = #fsdp.placement<[{| "a"}]>}
 
 // #fsdp.placement 6: what is stored is not partial.
 fsdp.mesh @mesh ["a" = 2, "b" = 2]
-// expected-error @+1 {{is at rest and cannot be parts of a sum}}
+// expected-error @+1 {{has a storage placement, which cannot be partial}}
 nn.parameter @w : tensor<4xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "a"}], partial = sum {"b"}>}
 
 // -----
@@ -580,7 +580,7 @@ func.func @f(%x: tensor<4xf32>) {
 // fsdp.shard_of 2: element types.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{cannot take a part 'tensor<2xbf16>' of 'tensor<4xf32>'}}
+  // expected-error @+1 {{cannot take the shard 'tensor<2xbf16>' of 'tensor<4xf32>'}}
   %0 = fsdp.shard_of %x on @mesh["a"] dim 0 : tensor<4xf32> -> tensor<2xbf16>
   return
 }
@@ -640,7 +640,7 @@ func.func @f(%x: tensor<4x4xf32>) {
 // fsdp.all_to_all 4: the result.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4x4xf32>) {
-  // expected-error @+1 {{makes 'tensor<2x8xf32>' of 'tensor<4x4xf32>', not 'tensor<4x4xf32>'}}
+  // expected-error @+1 {{must produce 'tensor<2x8xf32>' from 'tensor<4x4xf32>', not 'tensor<4x4xf32>'}}
   %0 = fsdp.all_to_all %x on @mesh["a"] split 0 join 1 : tensor<4x4xf32> -> tensor<4x4xf32>
   return
 }

@@ -608,7 +608,7 @@ func.func @f(%t: tensor<8x2xi32>) {
 
 // count_labels 2: equal parts.
 func.func @f(%t: tensor<8x3xi32>) {
-  // expected-error @+1 {{cannot cut 'tensor<8x3xi32>' into 3 equal parts along its first dimension}}
+  // expected-error @+1 {{cannot split 'tensor<8x3xi32>' into 3 equal parts along its first dimension}}
   %0 = nn.count_labels %t ignore_index -100 : tensor<8x3xi32> -> tensor<3xi64>
   return
 }

@@ -90,8 +90,7 @@ TEST(Board, RefusesWhatIsNone) {
   for (int descriptor : {pipes[0], 999})
     EXPECT_EQ(messageOf([&] { Board(descriptor, 0, 2); }),
               "environment: FSDP_BOARD = " + std::to_string(descriptor) +
-                  " is no memory of 2 ranks; fsdp-run sets it, nobody else "
-                  "does");
+                  " is no memory of 2 ranks; only fsdp-run sets it");
   int other = Board::create(3);
   EXPECT_NE(messageOf([&] { Board(other, 0, 2); }), "");
   for (int descriptor : {pipes[0], pipes[1], other})

@@ -118,10 +118,11 @@ TEST_F(CheckArtifact, AFileThatIsNotThereIsTheArtifacts) {
   std::filesystem::remove(policy);
   EXPECT_EQ(check(),
             "command line: parallelism.placement_policy: there is no '" +
-                policy + "'; what the artifact was compiled with stands\n" +
+                policy +
+                "'; the run takes what the artifact was compiled with\n" +
                 "command line: model.hf_assets_path: there is no '" +
                 folder.file("model/config.json") +
-                "'; what the artifact was compiled with stands\n");
+                "'; the run takes what the artifact was compiled with\n");
   // What the file would not change still counts.
   set("model.n_layers", "2");
   EXPECT_EQ(check(), "stale artifact: model.n_layers is unset in the artifact, "

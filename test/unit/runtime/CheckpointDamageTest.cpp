@@ -85,7 +85,7 @@ TEST_F(Damaged, IndexesAreRefused) {
   EXPECT_EQ(with([](json &j) { j["state"]["skipped_steps"] = 11; }),
             "state: skipped_steps: more steps were skipped than there were");
   EXPECT_EQ(with([](json &j) { j["state"]["schedule_start"] = 11; }),
-            "state: schedule_start: the schedule cannot have begun behind the "
+            "state: schedule_start: the schedule cannot have started after the "
             "last step");
   EXPECT_EQ(with([](json &j) { j["state"].erase("mesh"); }),
             "state: the field 'mesh' is missing");
@@ -214,7 +214,7 @@ TEST_F(Damaged, MarkersAreRefused) {
   }
   fs::remove(path("committed"));
   EXPECT_EQ(openError(),
-            "'step-10' is none of what weights are read from (a step of a run "
+            "'step-10' is nothing that weights are read from (a step of a run "
             "(with 'committed'), a folder of steps, a directory of Hugging "
             "Face (with 'config.json'), a checkpoint of "
             "torch.distributed.checkpoint (with '.metadata')): it has no "

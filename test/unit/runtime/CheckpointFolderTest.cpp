@@ -70,9 +70,10 @@ TEST_F(CheckpointFolder, WhatIsNoCheckpointIsNotReplaced) {
             "'" + place("step-60.partial") + "' is no directory; move it away");
   // It is said before anything is written, and again.
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(beginError(30), "'" + place("step-30") +
-                                  "' has something in it that is no file of a "
-                                  "checkpoint; move it away");
+    EXPECT_EQ(
+        beginError(30),
+        "'" + place("step-30") +
+            "' contains a file that is not part of a checkpoint; move it away");
     EXPECT_FALSE(fs::exists(place("step-30.partial")));
   }
   EXPECT_EQ(cleanCheckpoints(folder.path),

@@ -446,8 +446,9 @@ TEST(Config, KeysOfCheckpointsThatDoNotGoTogether) {
             "checkpoint.enable = true");
   EXPECT_EQ(checkpointError(
                 {"--checkpoint.enable=true", "--checkpoint.keep_latest_k=1"}),
-            "command line: checkpoint.keep_latest_k = 1 would keep nothing "
-            "while the next one is made; keep 2, or 0 for all");
+            "command line: checkpoint.keep_latest_k = 1 would keep no "
+            "checkpoint while the next one is written; set it to 2 or more, or "
+            "to 0 to keep all");
   EXPECT_EQ(checkpointError({"--checkpoint.initial_load_path=x"}),
             "command line: checkpoint.initial_load_path needs "
             "checkpoint.enable = true; with checkpoint.load_only = true "
@@ -455,8 +456,8 @@ TEST(Config, KeysOfCheckpointsThatDoNotGoTogether) {
   EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
                              "--checkpoint.last_save_in_hf=true"}),
             "command line: checkpoint.last_save_in_hf = true needs "
-            "checkpoint.last_save_model_only = true: Hugging Face's "
-            "directories have parameters alone");
+            "checkpoint.last_save_model_only = true: a Hugging Face directory "
+            "has only parameters");
   EXPECT_EQ(checkpointError({"--checkpoint.enable=true",
                              "--checkpoint.last_save_model_only=true",
                              "--checkpoint.load_only=true",

@@ -210,15 +210,15 @@ TEST(ByteDataset, MissingAndShortTextsAreErrors) {
   };
   EXPECT_EQ(open("/nowhere"),
             "cannot read the text '/nowhere': No such file or directory");
-  EXPECT_EQ(open(""), "training.dataset_path is not set: which text?");
+  EXPECT_EQ(open(""), "training.dataset_path is not set; name the text file");
   EXPECT_EQ(open(folder.path),
             "cannot read the text '" + folder.path + "': Is a directory");
   // A pipe without a writer would be waited for.
   std::string pipe = folder.file("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(open(pipe), "cannot read the text '" + pipe +
-                            "': it is a pipe or a device, and training reads "
-                            "at any place of a regular file");
+                            "': it is a pipe or a device, but training reads "
+                            "at any position of a regular file");
   EXPECT_EQ(open("/dev/zero").substr(0, 54),
             "cannot read the text '/dev/zero': it is a pipe or a de");
   std::string path = folder.write("short", countingText(16));
@@ -468,9 +468,10 @@ TEST(IdsDataset, ErrorsNameFileAndPosition) {
   EXPECT_EQ(open(good, "u16", other),
             mask + " has 49 at position 12; a byte of it is 1 (a label) or 0 "
                    "(none)");
-  EXPECT_EQ(open(good, "u16", std::string(9, '\0') + std::string(9, '\1')),
-            mask + " makes none of the 9 ids to train on a label; a byte of 1 "
-                   "makes one");
+  EXPECT_EQ(
+      open(good, "u16", std::string(9, '\0') + std::string(9, '\1')),
+      mask +
+          " marks none of the 9 ids to train on as a label; a byte of 1 does");
   EXPECT_EQ(open("\x93NUMPY" + good, "u16"),
             ids + " are a file of NumPy; ids.tofile() writes bare ids");
   EXPECT_EQ(open(std::string("\x07\0\0\0\0\0\0\0{\"a\":1}", 15) + good, "u16"),

@@ -194,7 +194,7 @@ TEST(Dcp, IsWholeOrNotThere) {
   std::filesystem::create_directory(folder.file("b.partial"));
   EXPECT_NE(messageOf([&] {
               writeDcp(*store, folder.file("b/"));
-            }).find("b.partial' is there, from a command that was killed"),
+            }).find("b.partial' exists, from a command that was killed"),
             std::string::npos);
   std::filesystem::create_directory(folder.file("c"));
   writeDcp(*store, folder.file("c"));
@@ -487,7 +487,7 @@ TEST(Dcp, RefusesFilesThatDoNotFit) {
   {
     Copy copy;
     std::filesystem::resize_file(copy.folder.file("__1_0.distcp"), 20000);
-    EXPECT_NE(copy.refusal().find("and the file has 20000; it is cut off"),
+    EXPECT_NE(copy.refusal().find("and the file has 20000; it is truncated"),
               std::string::npos);
   }
   {

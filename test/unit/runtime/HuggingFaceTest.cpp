@@ -138,8 +138,8 @@ TEST(HuggingFace, NarrowTypesAreWidened) {
 
 TEST(HuggingFace, WhatCannotBeExportedIsNamedWithItsOwner) {
   EXPECT_EQ(messageOf([] { checkExportable(std::nullopt, "'x'"); }),
-            "'x' does not say of which model it is, which config.json has to "
-            "say: its program was compiled from text");
+            "'x' does not state its model, which config.json must describe: "
+            "its program was compiled from text");
   std::string said = messageOf([] {
     checkExportable(rt::ModelInfo{"unheard", {}}, "the artifact 'y'");
   });

@@ -149,17 +149,17 @@ TEST_F(Launch, WithoutMPIItSaysWhatToType) {
   set("SLURM_PROCID", "1");
   set("SLURM_NTASKS", "4");
   EXPECT_EQ(explainMissingMPI(*detectLaunch(), 1),
-            "the environment speaks of 4 ranks (SLURM_PROCID = 1, SLURM_NTASKS "
-            "= 4), MPI of 1: their launcher does not speak MPI, by which ranks "
-            "on CPUs meet; type 'mpirun -n 4 fsdp-run …', under Slurm 'srun "
-            "--mpi=pmix -n 4 fsdp-run …', or unset SLURM_PROCID and "
+            "the environment reports 4 ranks (SLURM_PROCID = 1, SLURM_NTASKS = "
+            "4), MPI 1: their launcher does not support MPI, over which ranks "
+            "on CPUs rendezvous; type 'mpirun -n 4 fsdp-run …', under Slurm "
+            "'srun --mpi=pmix -n 4 fsdp-run …', or unset SLURM_PROCID and "
             "SLURM_NTASKS and type 'fsdp-run … -n 4'");
 }
 
 TEST_F(Launch, MPIMayKnowMoreThanTheEnvironment) {
   EXPECT_EQ(explainMissingMPI({0, 1, 0, 1}, 2),
-            "MPI speaks of 2 processes, but no variable says which rank this "
-            "is; start them with mpirun, srun --mpi=pmix or fsdp-run -n 2");
+            "MPI reports 2 processes, but no variable states the rank of this "
+            "one; start them with mpirun, srun --mpi=pmix or fsdp-run -n 2");
 }
 
 TEST(Variables, HoldNumbers) {

@@ -110,7 +110,7 @@ TEST(Manifest, DamageIsNamed) {
             "damaged manifest m.json: ranges[0]: dtype: unknown type 'f12'");
   EXPECT_EQ(damaged([](json &m) { m["ranges"][0]["full"] = {7, 2}; }),
             "damaged manifest m.json: ranges[0]: the shape is not the rank's "
-            "part of the full shape");
+            "shard of the full shape");
   EXPECT_EQ(damaged([](json &m) { m["mesh"]["axes"][0]["name"] = "x"; }),
             "damaged manifest m.json: ranges[0]: placement: dims[0]: "
             "storage[0]: the mesh has no axis 'dp_shard'");
@@ -209,34 +209,34 @@ TEST(Manifest, StepsDoWhatTheirProgramsState) {
   const std::string place = "damaged manifest m.json: step 'train'";
   EXPECT_EQ(changed([&](json &m) { list(m).erase(0); }),
             place + " runs 'label', which writes 'count', 0 times, but states "
-                    "once; compile the model anew");
+                    "once; compile the model again");
   EXPECT_EQ(changed([&](json &m) { list(m).erase(2); }),
             place + " runs 'update', which writes 'w', 0 times, but states "
-                    "once; compile the model anew");
+                    "once; compile the model again");
   EXPECT_EQ(changed([&](json &m) { list(m)[2]["times"] = 2; }),
             place + " runs 'update', which writes 'w', 2 times, but states "
-                    "once; compile the model anew");
+                    "once; compile the model again");
   EXPECT_EQ(changed([&](json &m) { list(m)[1]["times"] = 3; }),
             place + " runs 'accumulate', which writes 'sum', 3 times, but "
-                    "states 4 times; compile the model anew");
+                    "states 4 times; compile the model again");
   EXPECT_EQ(changed([&](json &m) { std::swap(list(m)[0], list(m)[1]); }),
             place + ": 'accumulate' reads 'count', which 'label' writes, "
-                    "before that has run; compile the model anew");
+                    "before that has run; compile the model again");
   EXPECT_EQ(changed([&](json &m) { std::swap(list(m)[1], list(m)[2]); }),
             place + ": 'update' reads 'sum', a sum to which nothing has been "
-                    "added by then; compile the model anew");
+                    "added by then; compile the model again");
   // Statements that agree with a wrong list.
   EXPECT_EQ(changed([&](json &m) {
               list(m).erase(2);
               m["runs"]["train"].erase("update");
             }),
             place + ": it ends with what 'accumulate' has added to 'sum', with "
-                    "which the next step would begin; compile the model anew");
+                    "which the next step would begin; compile the model again");
   EXPECT_EQ(changed([&](json &m) {
               list(m)[2]["times"] = m["runs"]["train"]["update"] = 2;
             }),
             place + ": 'update' reads 'sum', a sum to which nothing has been "
-                    "added by then; compile the model anew");
+                    "added by then; compile the model again");
   EXPECT_EQ(changed([&](json &m) { m["programs"].erase(0); }),
             "damaged manifest m.json: steps: train[0]: program: there is no "
             "program 'label'");
@@ -245,10 +245,10 @@ TEST(Manifest, StepsDoWhatTheirProgramsState) {
               list(m).erase(0);
             }),
             place + " runs 'label', which does not exist, 0 times, but states "
-                    "once; compile the model anew");
+                    "once; compile the model again");
   EXPECT_EQ(changed([](json &m) { m["runs"]["other"]["label"] = 1; }),
             "damaged manifest m.json: step 'other' runs 'label', which writes "
-            "'count', 0 times, but states once; compile the model anew");
+            "'count', 0 times, but states once; compile the model again");
   EXPECT_EQ(changed([](json &m) { m["runs"]["train"]["label"] = 0; }),
             "damaged manifest m.json: runs: train: label: expected an integer "
             "from 1 to 2^62");
@@ -304,7 +304,7 @@ TEST(Manifest, InputsSayHowManyMicrobatches) {
                             "'accumulate', which takes 'targets', ";
   EXPECT_EQ(changed([&](json &m) { runs(m, 3); }),
             place + "3 times, but 'targets.of_step' of 'label' holds 4 of it; "
-                    "compile the model anew");
+                    "compile the model again");
   auto rows = [](json &m, int64_t rows) {
     m["ranges"][6]["shape"] = {rows, 1};
     m["ranges"][6]["bytes"] = 4 * rows;
@@ -317,24 +317,24 @@ TEST(Manifest, InputsSayHowManyMicrobatches) {
   for (int64_t wrong : {0, 1, 7})
     EXPECT_EQ(changed([&](json &m) { rows(m, wrong); }),
               place + "but 'targets.of_step' of 'label' holds no whole number "
-                      "of it; compile the model anew");
+                      "of it; compile the model again");
   // A sum is cleared, and nothing else does; and it begins with zeros.
   EXPECT_EQ(changed([](json &m) { m["programs"][2]["clears"].clear(); }),
             "damaged manifest m.json: step 'train': it ends with what 'update' "
             "has written to 'sum', with which the next step would begin; "
-            "compile the model anew");
+            "compile the model again");
   EXPECT_EQ(
       changed([](json &m) { m["ranges"][1]["init"] = {{"kind", "ones"}}; }),
-      "damaged manifest m.json: step 'train': 'accumulate' adds to "
-      "'sum', which does not begin with zeros; compile the model anew");
+      "damaged manifest m.json: step 'train': 'accumulate' adds to 'sum', "
+      "which does not begin with zeros; compile the model again");
   // What every microbatch makes anew is not what all of them add up to.
   EXPECT_EQ(changed([](json &m) {
               m["programs"][1]["reads"].erase(3);
               m["programs"][1]["adds"].clear();
             }),
             "damaged manifest m.json: step 'train': 'update' reads 'sum', "
-            "which 'accumulate' makes anew of every microbatch: of all but "
-            "the last it is lost; compile the model anew");
+            "which 'accumulate' produces anew for every microbatch: all but "
+            "the last one are lost; compile the model again");
 }
 
 // A rank's coordinates are (dp_shard, tp), the second faster. 10 rows over 2 x
@@ -423,15 +423,15 @@ TEST(Manifest, BadPlacementsAreNamed) {
             compute + "[0]: pre: expected an integer from 1 to 2^62");
   EXPECT_EQ(axes(R"({"axis": "tp", "pre": 1, "size": 3})", ""),
             compute +
-                "[0]: the axis 'tp' of 4 ranks has no part of 3 behind 1");
+                "[0]: the axis 'tp' of 4 ranks has no sub-axis of 3 after 1");
   EXPECT_EQ(axes(R"({"axis": "tp", "pre": 4, "size": 2})", ""),
             compute +
-                "[0]: the axis 'tp' of 4 ranks has no part of 2 behind 4");
+                "[0]: the axis 'tp' of 4 ranks has no sub-axis of 2 after 4");
   // Their product is 0 in 64 bits.
   EXPECT_EQ(
       axes(R"({"axis": "tp", "pre": 4294967296, "size": 4294967296})", ""),
-      compute + "[0]: the axis 'tp' of 4 ranks has no part of "
-                "4294967296 behind 4294967296");
+      compute + "[0]: the axis 'tp' of 4 ranks has no sub-axis of 4294967296 "
+                "after 4294967296");
   EXPECT_EQ(axes("", R"("dp_shard", "dp_shard")"),
             "placement: dims[0]: storage[1]: the placement names ranks of the "
             "axis 'dp_shard' twice");
@@ -443,12 +443,12 @@ TEST(Manifest, BadPlacementsAreNamed) {
             "placement: dims[0]: storage[0]: the placement names ranks of the "
             "axis 'tp' twice");
   // w is [5, 2] in full and [3, 2] here.
-  EXPECT_EQ(axes("\"dp_shard\"", ""),
-            "the compute axes cut dimension 0 into 2 parts, which do not "
-            "divide its 5");
+  EXPECT_EQ(axes("\"dp_shard\"", ""), "the compute axes split dimension 0 into "
+                                      "2 parts, which do not divide its 5");
   EXPECT_EQ(axes("", "\"tp\""),
-            "the shape is not the rank's part of the full shape");
-  EXPECT_EQ(axes("", ""), "the shape is not the rank's part of the full shape");
+            "the shape is not the rank's shard of the full shape");
+  EXPECT_EQ(axes("", ""),
+            "the shape is not the rank's shard of the full shape");
 }
 
 // Numbers that are no sizes, and sizes whose products and sums leave 64 bits.

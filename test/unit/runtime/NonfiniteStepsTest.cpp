@@ -112,8 +112,7 @@ TEST(NonfiniteSteps, TheNextStepEndsFirst) {
   run.rank.value = "fwd embedding";
   run.rank.beginStep(8);
   EXPECT_NE(run.look(7, 1, NAN).find(
-                "the step behind it, which had begun, has changed the "
-                "parameters"),
+                "the next step, which had started, has changed the parameters"),
             std::string::npos);
   EXPECT_EQ(run.log, (CallLog{"begin 8", "end 8", "look"}));
 }
@@ -121,9 +120,11 @@ TEST(NonfiniteSteps, TheNextStepEndsFirst) {
 TEST(NonfiniteSteps, AStepThatIsFiniteWhenRunAgainSaysSo) {
   NonfiniteRun run(NonfinitePolicy::Stop);
   run.rank.normAgain = 1;
-  EXPECT_EQ(run.look(7, 1, NAN).rfind(
-                "step 7: it was not finite, and is so run again", 0),
-            0u);
+  EXPECT_EQ(
+      run.look(7, 1, NAN).rfind(
+          "step 7: the step was not finite, but was finite when it ran again",
+          0),
+      0u);
 }
 
 TEST(NonfiniteSteps, NamesThatCannotBeReadAreNoOtherError) {

@@ -147,8 +147,7 @@ TEST(FolderLock, LeavesForeignFilesAlone) {
   auto taken = [&] { FolderLock(folder.path, "bible"); };
   std::string mine = folder.write("mine", "precious");
   std::filesystem::create_symlink("mine", name);
-  EXPECT_EQ(messageOf(taken),
-            refusal("a symbolic link, behind which another file lies"));
+  EXPECT_EQ(messageOf(taken), refusal("a symbolic link to another file"));
   EXPECT_EQ(readWholeFile(mine, "mine"), "precious");
   std::filesystem::remove(name);
   for (const char *text : {"my notes", "{}"}) {
@@ -176,7 +175,7 @@ TEST(FolderLock, NeedsLocks) {
     GTEST_SKIP() << "no filter of system calls here";
   EXPECT_NE(
       message.find("run.lock': Function not implemented; choose a "
-                   "--job.dump_folder where files can be made and locked"),
+                   "--job.dump_folder where files can be created and locked"),
       std::string::npos)
       << message;
 }

@@ -110,11 +110,10 @@ TEST_F(Rendezvous, SeveralMachinesNeedAnAddress) {
 // Hydra and Intel MPI give none: two jobs would have one port.
 TEST_F(Rendezvous, AJobNeedsANameOrAPort) {
   LaunchEnvironment hydra{1, 4, 1, 4, "PMI_RANK", "PMI_SIZE"};
-  EXPECT_EQ(
-      messageOf([&] { rendezvousEndpoint(hydra); }),
-      "this job's launcher gives it no name and no port, so that it could "
-      "meet another job; set FSDP_JOB to a name that no other job has, "
-      "the same for all ranks");
+  EXPECT_EQ(messageOf([&] { rendezvousEndpoint(hydra); }),
+            "the launcher of this job sets no name and no port, so its ranks "
+            "could join another job; set FSDP_JOB to a name that no other job "
+            "has, the same for all ranks");
   set("FSDP_JOB", "mine");
   int port = rendezvousEndpoint(hydra).port;
   set("FSDP_JOB", "yours");
@@ -261,7 +260,7 @@ TEST_F(Rendezvous, WhoIsMissingIsNamed) {
   auto second = come(listener.port, 2, 4);
   int talkative = stranger(listener.port, std::string(200, '?'));
   EXPECT_EQ(messageOf([&] { acceptRanks(listener, kJob, 4, 3); }),
-            "ranks 1, 3 of 4 did not come to port " +
+            "ranks 1, 3 of 4 did not connect to port " +
                 std::to_string(listener.port) +
                 " of rank 0 within 3 s (FSDP_JOIN_TIMEOUT sets the limit); "
                 "connections that were not of this job: 1");

@@ -179,14 +179,15 @@ TEST(Reporter, AStopNamesWhereItGoesOn) {
   Reporter reporter = run.reporter();
   printedBy([&] { reporter.beginTraining({}, {100, 1e9, 0, 1}, ""); });
   EXPECT_EQ(printedBy([&] { reporter.endStopped("stopped", 0, 0, {}); }),
-            "stopped behind step 0\n");
+            "stopped after step 0\n");
   std::string said =
       printedBy([&] { reporter.endStopped("stopped", 4, 0, {}); });
-  EXPECT_EQ(said.rfind("stopped behind step 4, which " + run.folder.path +
-                           "/checkpoint/step-4 has: the same command goes on "
-                           "from there\n",
-                       0),
-            0u)
+  EXPECT_EQ(
+      said.rfind(
+          "stopped after step 4, which " + run.folder.path +
+              "/checkpoint/step-4 has: the same command resumes from there\n",
+          0),
+      0u)
       << said;
 }
 

@@ -46,14 +46,14 @@ TEST(ResumePoint, ADamagedCheckpointHasARemedy) {
     return message.substr(message.find('\n') + 1);
   };
   EXPECT_EQ(damage(steps + "/step-8"),
-            "--checkpoint.load_step=4 goes on from the one before, and so does "
+            "--checkpoint.load_step=4 resumes from the one before, and so does "
             "the same command with '" +
                 steps + "/step-8' moved away");
   config.checkpoint.loadStep = 8;
   EXPECT_EQ(damage(steps + "/step-8"),
-            "the same command without checkpoint.load_step goes on from the "
+            "the same command without checkpoint.load_step resumes from the "
             "newest checkpoint");
   config.checkpoint.loadStep = -1;
   EXPECT_EQ(damage(steps + "/step-4"),
-            "with '" + steps + "/step-4' moved away, the run begins anew");
+            "with '" + steps + "/step-4' moved away, the run starts anew");
 }

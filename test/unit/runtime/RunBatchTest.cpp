@@ -26,7 +26,7 @@ TEST_F(Run, RanksOfOnePieceAreOne) {
       "training.dataset is not set, bytes are 256 tokens, and the model's "
       "vocabulary has 512 tokens: if it has a tokenizer, tokenize the text "
       "with it and set training.dataset = ids (docs/hugging-face.md shows "
-      "how); training.dataset = bytes in words trains on bytes");
+      "how); to train on bytes, set training.dataset = bytes explicitly");
   EXPECT_EQ(lossesOf("tensor-parallel", " --training.dataset bytes"), one);
   EXPECT_EQ(summary()["held_out_predictions"], 249);
   EXPECT_EQ(summary()["held_out_bits_per_byte"],
@@ -120,10 +120,11 @@ TEST_F(Run, LoadedBatchesAskForNoVocabulary) {
                     {"targets", DType::I32, {2, 16}, data}},
                    {});
   arguments += " --load " + batch;
-  expectFailure(run(arguments),
-                "training.dataset = bytes has 256 tokens, and the model's "
-                "vocabulary has 64 tokens; with the batch of "
-                "--load, --validation.enable=false and no sample none is read");
+  expectFailure(
+      run(arguments),
+      "training.dataset = bytes has 256 tokens, and the model's vocabulary has "
+      "64 tokens; with the batch of --load, set --validation.enable=false and "
+      "generate no sample, so that no text is read");
   Outcome outcome = run(arguments + " --validation.enable false");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(metrics().size(), 2u);
@@ -145,7 +146,7 @@ TEST_F(Run, LargeVocabulariesAskForTheTypeOfIds) {
                 "training.ids_dtype is not set, its default u16 ends at id "
                 "65535, and the model's vocabulary has 128256 tokens: set "
                 "training.ids_dtype = \"u32\" or \"i32\", whichever the file "
-                "has; \"u16\" in words is for a file of lower ids alone");
+                "has; set \"u16\" explicitly for a file of only lower ids");
   Outcome outcome = run(arguments + " --training.ids_dtype u16");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
 }

@@ -121,7 +121,7 @@ TEST(RunCheckpoints, ASignalWhoseSaveFailsSaysWhatIsLost) {
   run.control.hearOthers();
   run.writer.fails = true;
   EXPECT_EQ(messageOf([&] { run.checkpoints().saveBeforeStop(6, 0); }),
-            "stopped by signal 15 (Terminated); the steps behind the last "
+            "stopped by signal 15 (Terminated); the steps after the last "
             "checkpoint are lost");
 }
 
@@ -183,7 +183,7 @@ TEST(RunCheckpoints, AnExportThatFailsEndsTheRunOrNot) {
   run.config.checkpoint.onError = SaveErrorPolicy::Continue;
   testing::internal::CaptureStderr();
   checkpoints.exportLast(10);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("the run goes on"),
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("the run continues"),
             std::string::npos);
 }
 

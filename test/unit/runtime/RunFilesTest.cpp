@@ -129,8 +129,8 @@ TEST_F(Run, ALostTraceKeepsTheResults) {
     std::string where = ranks > 1 ? whereStepsAre() : "";
     EXPECT_EQ(outcome.err, "fsdp-run: " + who +
                                "the trace is lost: cannot write '" + last +
-                               "': Is a directory; the training is over, and "
-                               "what it writes is in '" +
+                               "': Is a directory; the training is complete, "
+                               "and its output is in '" +
                                folder.file("dump") + "'" + where + "\n");
     EXPECT_EQ(summary()["steps"], 20);
     EXPECT_TRUE(std::filesystem::exists(folder.file("dump/loss.svg")));
@@ -196,8 +196,8 @@ TEST_F(Run, DamagedArtifacts) {
   std::filesystem::remove(copy + "/step.so.xxh3");
   expectFailure(run(copy),
                 "the artifact has no checksum of its library, " + copy +
-                    "/step.so.xxh3: an older fsdp-compile has made it, or the "
-                    "file was left behind; compile the artifact again");
+                    "/step.so.xxh3: an older fsdp-compile wrote it, or the "
+                    "file was not copied; compile the artifact again");
   // A pipe that nobody writes to would be waited for.
   for (auto [name, what] : {std::pair("step.so", "the artifact's library"),
                             {"manifest.json", "the artifact's manifest"}}) {

@@ -130,7 +130,7 @@ TEST_F(Run, NonFiniteLossesEndTheJob) {
             "step 7: the loss is not finite; the run was stopped: all "
             "parameters are finite, the step's own values are not; it has "
             "changed the parameters and cannot be run again, but fsdp-run "
-            "--check-values finds the first such value when it is made",
+            "--check-values finds the first such value when it is produced",
             6);
   // One rank's loss is enough, and the message comes once.
   Outcome outcome = run(good(2, 50), "UNIGRAM_NAN=7 UNIGRAM_RANK=1");
@@ -205,14 +205,15 @@ TEST_F(Run, WrongArguments) {
                 "--help)");
   expectFailure(run(artifact + " sample"),
                 "'sample' needs --checkpoint: a checkpoint (step-N), a folder "
-                "of them, or a directory of Hugging Face");
-  expectFailure(run(artifact), "training.dataset_path is not set: which text?");
+                "of them, or a Hugging Face directory");
+  expectFailure(run(artifact),
+                "training.dataset_path is not set; name the text file");
   expectFailure(run(artifact + " --training.dataset_path /nowhere"),
                 "cannot read the text '/nowhere': No such file or directory");
   expectFailure(run(artifact + " --program fly"),
                 "the artifact has no program 'fly'");
-  expectFailure(run("/nowhere"), "no artifact directory '/nowhere'; "
-                                 "fsdp-compile makes one");
+  expectFailure(run("/nowhere"),
+                "no artifact directory '/nowhere'; fsdp-compile writes one");
 }
 
 TEST_F(Run, HelpTeaches) {

@@ -119,11 +119,11 @@ TEST(TorchZip, RefusesDamage) {
   const Damage cases[] = {
       {"empty", [](Sample &s) { s.bytes.clear(); }, "fewer than an archive"},
       {"cut in the middle", [](Sample &s) { s.bytes.resize(s.central + 5); },
-       "cut off"},
-      {"one byte short", [](Sample &s) { s.bytes.pop_back(); }, "cut off"},
-      {"bytes behind", [](Sample &s) { s.bytes += "x"; }, "cut off"},
+       "truncated"},
+      {"one byte short", [](Sample &s) { s.bytes.pop_back(); }, "truncated"},
+      {"bytes behind", [](Sample &s) { s.bytes += "x"; }, "truncated"},
       {"not zip", [](Sample &s) { s.bytes = std::string(500, 'P'); },
-       "or none"},
+       "not one"},
       {"directory behind the end", put(&Sample::end, 16, "\xff\xff\xff\x7f"),
        "its directory lies outside"},
       {"directory too long", put(&Sample::end, 12, "\xff\xff\0\0"s),
@@ -227,9 +227,9 @@ TEST(TorchSave, RefusesTensorsThatAreNone) {
     std::string from, to;
     const char *message;
   } cases[] = {
-      {"K\2K\3t(", "K\3K\2t(", "does not lie row by row"},
-      {"K\2K\3t(", "K\2K\4t(", "does not lie row by row"},
-      {"K\3K\1t", "K\1K\2t", "does not lie row by row"},
+      {"K\2K\3t(", "K\3K\2t(", "is not contiguous in row-major order"},
+      {"K\2K\3t(", "K\2K\4t(", "is not contiguous in row-major order"},
+      {"K\3K\1t", "K\1K\2t", "is not contiguous in row-major order"},
       {"(K\2K\3t(", "(K\xffK\3t(", "it lies outside of its bytes"},
       {"K\6t", "K\7t", "24 bytes, and not those of 7 elements of float32"},
       {"FloatStorage", "CharStoraged", "names 'torch.CharStoraged'"},

@@ -125,8 +125,8 @@ TEST(TorchtitanKeys, SetKeysOfOurs) {
   EXPECT_EQ(errorOf(mode, "\"selective\""),
             "activation_checkpoint.mode = \"selective\" is not supported (the "
             "same as compile.recompute); use compile.recompute = \"free\", "
-            "which computes again what takes next to no time, and leave the "
-            "key out or set it to \"none\" or \"full\"");
+            "which recomputes the values that take almost no time, and leave "
+            "the key out or set it to \"none\" or \"full\"");
   // Neither a command line nor a file may contradict itself by two keys; of
   // one key on the command line the last value counts.
   auto commandLine = [](const std::vector<std::string> &args) {
@@ -190,12 +190,12 @@ TEST(TorchtitanKeys, RemediesAreKeysOfOurs) {
 }
 
 TEST(TorchtitanKeys, MessagesReadWell) {
-  EXPECT_EQ(errorOf("parallelism.context_parallel_degree", "2"),
-            "parallelism.context_parallel_degree = 2 is not supported (there "
-            "is no context parallelism); use "
-            "parallelism.tensor_parallel_degree, which cuts activations along "
-            "the sequence between layers, and leave the key out or set it to "
-            "1");
+  EXPECT_EQ(
+      errorOf("parallelism.context_parallel_degree", "2"),
+      "parallelism.context_parallel_degree = 2 is not supported (there is no "
+      "context parallelism); use parallelism.tensor_parallel_degree, which "
+      "splits activations along the sequence between layers, and leave the key "
+      "out or set it to 1");
   EXPECT_EQ(errorOf("model.converters", "[\"float8\"]"),
             "model.converters = [\"float8\"] is not supported (there is no "
             "Float8 and no MX); leave the key out or set it to []");
@@ -213,6 +213,6 @@ TEST(TorchtitanKeys, MessagesReadWell) {
               RunConfig config;
               applyConfigOverrides(config, {"--debug.seed", "7"});
             }),
-            "command line: debug.seed = 7 is not supported (the seed is one "
-            "of the training); use training.seed, and leave the key out");
+            "command line: debug.seed = 7 is not supported (the seed belongs "
+            "to the training); use training.seed, and leave the key out");
 }

@@ -145,7 +145,7 @@ TEST(CheckpointKills, ADiskThatDoesNotTakeTheLastName) {
   std::string message = messageOf([&] { saveInOrder(folder.path, 5); });
   failingFolder.clear();
   EXPECT_EQ(message, "'" + folder.path +
-                         "/step-5' is whole, but may not be on the disk: "
+                         "/step-5' is complete, but may not be on the disk: "
                          "cannot write the folder '" +
                          folder.path + "': Input/output error");
   EXPECT_EQ(checkNewest(folder.path), 5);
