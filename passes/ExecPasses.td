@@ -46,8 +46,8 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
       address that fsdp-address gave the op, and of several tensors also by the tensor, "fwd layers.3
       all_gather of layers.3.attention.wq.weight". A cast alone is named after its parameter. A run uses
       these names to report a value that is not finite.
-    - An interval is named after the module of its op and the op, or after the parameter if it holds a
-      parameter or a gradient: "layers.1.feed_forward.w2: linear",
+    - A transient buffer is named after the module of its op and the op, or after the parameter if it holds
+      a parameter or a gradient: "layers.1.feed_forward.w2: linear",
       "layers.1.feed_forward.w2.weight: all_gather".
 
     The effects of a program on ranges are stated from the function, before it is lowered: the ranges whose
@@ -107,22 +107,22 @@ def BatchCasts : Pass<"exec-batch-casts", "::mlir::ModuleOp"> {
 }
 
 def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
-  let summary = "Gives every range and interval its bytes in one static arena";
+  let summary = "Gives every range and transient buffer its bytes in one static arena";
   let description = [{
     Persistent ranges come first: parameters, optimizer state, gradients, buffers, inputs, outputs. The
-    intervals of every program follow. Programs run one after another and share these bytes.
+    transient buffers of every program follow. Programs run one after another and share these bytes.
 
-    The live range of an interval is from its first to its last use in order of issue, views included. The
+    The live range of a buffer is from its first to its last use in order of issue, views included. The
     buffers of an operation in flight are live until its token is awaited. If nothing awaits its token, they
     are live until that of a later operation of the same stream is awaited.
 
     The pass tries several packing orders and a local search and keeps the smallest plan. Code that does not
     know how the plan was found checks it. An order that fragments the arena is abandoned once it has looked at
-    512 taken ranges per interval, except the first order.
+    512 taken ranges per buffer, except the first order.
 
     An output that only one of several programs writes is valid until another program runs, unless it is a
-    scalar. It lies after the persistent ranges, where the intervals of a program that needs more memory may
-    lie too. So a training step keeps no room for the outputs of an evaluation.
+    scalar. It lies after the persistent ranges, where the transient buffers of a program that needs more
+    memory may lie too. So a training step keeps no room for the outputs of an evaluation.
 
     ```mlir
     exec.range @w : memref<4xf32> role parameter
@@ -154,8 +154,8 @@ def Synchronize : Pass<"exec-synchronize", "::mlir::ModuleOp"> {
   let description = [{
     Two operations conflict if they touch the same bytes of the arena and one of them writes. Work on one
     stream runs in order of issue. Between streams, a record after the source and a wait before the target
-    order a conflict, unless the vector clocks show that it is ordered already. An await makes the next work
-    on the compute stream wait in the same way.
+    order a conflict, unless the vector clocks show that it is ordered already. After an await, the next
+    work on the compute stream waits in the same way.
 
     A program starts and ends in the compute stream. The first work on every other stream waits for the start
     of the program, and the compute stream waits for all streams at the end. So steps never overlap in the
@@ -183,8 +183,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
   let description = [{
     Shares no code with the passes whose decisions it checks. It proves that
 
-    1. ranges and intervals lie inside the arena, and ranges do not overlap. Only the programs that write an
-       output after the persistent part use it, and they write no interval over it;
+    1. ranges and transient buffers lie inside the arena, and ranges do not overlap. Only the programs that write an
+       output after the persistent part use it, and they write no transient buffer over it;
     2. every wait has an earlier record;
     3. every stream starts after the start of the program and ends before its end;
     4. streams and events order every two accesses to one byte of which one is a write;
@@ -194,8 +194,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     7. kernels write all of their outputs, each element by one thread, and only that thread reads it. They load
        from no column outside of the row;
     8. if the module names its target (`exec.target`), every workspace has the bytes that the libraries of the
-       target need. Ranges, intervals and the operands of matrix products and attention, views included, begin
-       at multiples of the alignment that the target states;
+       target need. Ranges, transient buffers and the operands of matrix products and attention, views included,
+       begin at multiples of the alignment that the target states;
     9. a program reads the previous contents of a range only if it states so (`exec.reads`), and writes whole
        the ranges that it states (`exec.writes`), its results among them;
     10. in a range that it states to add to (`exec.adds`), a program leaves, element by element, the previous
@@ -210,8 +210,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
 
     These rules use the following definitions:
 
-    - A buffer is an interval or a range, not a span of bytes. Two intervals at one place are two buffers, and
-      an interval of an exec.func is another one in each call.
+    - A buffer is transient or a range, not a span of bytes. Two transient buffers at one place are two
+      buffers, and one of an exec.func is another buffer in each call.
     - Parameters, state, buffers and inputs are valid when a program starts, and so is a gradient that another
       program of the module states to write. An output is invalid until the program has written it.
     - A program produces a range if it writes it, does not read it and does not clear it. A range that all its
@@ -224,9 +224,9 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
       steps. Without `exec.adds`, a range that no step of the program clears is state, like a parameter.
     - The rows of a kernel run concurrently, and so do the columns of an exec.map. The column that a load names
       is bounded for all values of the current column and of loaded values, by interval arithmetic that halves
-      the intervals where the bound is too wide.
-    - A workspace is invalid after its operation, and only an interval can be one. copy_box writes only its box
-      (of 2^20 pieces at most); all other work writes whole outputs.
+      the ranges of values where the bound is too wide.
+    - A workspace is invalid after its operation, and only a transient buffer can be one. copy_box writes
+      only its box (of 2^20 pieces at most); all other work writes whole outputs.
     - Only `exec.adamw`, `exec.gemm_add` and an all_reduce update a buffer in place, as their records state.
       Other work must not: a matmul reads again after it has begun to write, and kernels are compiled to
       assume that nothing writes what they read.
@@ -242,10 +242,10 @@ def Outline : Pass<"exec-outline", "::mlir::ModuleOp"> {
     The pass compares work without offsets, event numbers, modules, `serves` and `exec.makes`. Consecutive
     copies of a block become one exec.func and a call each. Buffers that differ between the copies become
     arguments, in order of first use: one per buffer, named in its location ("layers.*.h"). A range that every
-    copy names stays inside the function. So does an interval at the same place in every copy that nothing
-    outside of its copy uses. An interval that carries a value from copy to copy is an argument wherever it
-    lies. Blocks of several programs with equal text share a function. The call of a copy states what the work
-    of that copy produces (`exec.makes`), in the order of the work.
+    copy names stays inside the function. So does a transient buffer at the same place in every copy that
+    nothing outside of its copy uses. A transient buffer that carries a value from copy
+    to copy is an argument wherever it lies. Blocks of several programs with equal text share a function. The
+    call of a copy states what the work of that copy produces (`exec.makes`), in the order of the work.
 
     If events repeat less regularly than work, either the block is split there or the copies that differ stay
     in the program, whichever leaves fewer statements.

@@ -92,8 +92,8 @@ def Propagate : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
 
     Per mesh axis, in the order of the mesh, the pass splits one factor of an op, or none:
 
-    1. A parameter keeps its compute placement if any choice allows it.
-    2. Among the choices that move the fewest parameters, the pass takes the one with the fewest exchanges of
+    1. A parameter keeps its compute placement if any such split allows it.
+    2. Among the splits that move the fewest parameters, the pass takes the one with the fewest exchanges of
        one split dimension for another, then the one with the fewest bytes. The bytes include those from the
        result to the placement that its users need (of a gradient, the storage placement of the parameter;
        a gradient may stay partial until then).
@@ -159,8 +159,8 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
     Sums run over the mesh axes from the last axis outward, whatever mixture of reduce_scatters and
     all_reduces carries them. They are f32 from one axis to the next, and the result is rounded once. Trees
     over ranks nest by mesh axis, innermost = consecutive ranks. So a reduce_scatter over the inner axes
-    followed by an all_reduce over the outer ones is the same tree as one collective over all of them. This
-    makes fully_shard, hybrid_shard and replicate bitwise equal.
+    followed by an all_reduce over the outer ones is the same tree as one collective over all of them. So
+    fully_shard, hybrid_shard and replicate are bitwise equal.
 
     Collectives go along dimension 0, whose pieces are contiguous in memory. Pieces of another dimension are
     made contiguous by nn.reshape and, if there is more than one row of them, nn.transpose. The shard of a

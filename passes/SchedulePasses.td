@@ -188,7 +188,7 @@ def VerifySchedule : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
 
     1. it is one block;
     2. every collective stands in that block or in an fsdp.async of it, never under control flow. So all ranks
-       issue the same collectives in the same order on each communicator, which makes a deadlock impossible;
+       issue the same collectives in the same order on each communicator, so that a deadlock is impossible;
     3. no redistribute is left;
     4. each future is awaited exactly once after its start, in the same block or in an fsdp.async of it;
     5. bytes in flight (inputs and outputs of started collectives) stay within `max-in-flight`, unless one

@@ -17,11 +17,11 @@ def Exec_Dialect : Dialect {
   let summary = "When each piece runs, in which bytes: streams, events, offsets, launches";
   let description = [{
     A value is a range of one arena: a `memref` of static shape and identity layout. `exec.get` (a persistent
-    range), `exec.alloc` (an interval) and `exec.view` (a part of another buffer) produce values. Operands are
+    range), `exec.alloc` (a transient buffer) and `exec.view` (a part of another buffer) produce values. Operands are
     inputs first, outputs last.
 
     ```
-      exec-lower          streams by role, kernels, intervals without offsets
+      exec-lower          streams by role, kernels, transient buffers without offsets
       exec-plan-memory    every exec.alloc and exec.range gets its offset
       exec-synchronize    exec.await becomes exec.record / exec.wait
       exec-verify         happens-before over overlapping byte ranges

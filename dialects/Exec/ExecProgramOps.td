@@ -23,7 +23,7 @@ def Exec_RangeOp : Exec_Op<"range", [Symbol]> {
     gets. The contents of a range without a placement are the rank's own.
 
     An output that only one of several programs writes is valid until another program runs. It lies after the
-    persistent part, where the intervals of a program that needs more memory may lie too.
+    persistent part, where the transient buffers of a program that needs more memory may lie too.
 
     Example:
     ```mlir
@@ -131,14 +131,14 @@ def Exec_GetOp : Exec_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInt
 }
 
 def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[]>]> {
-  let summary = "An interval: bytes that live from the first to the last use";
+  let summary = "A transient buffer: bytes that live from the first to the last use";
   let description = [{
     Allocates nothing at run time. exec-plan-memory sets `offset` (bytes from the start of the arena, a multiple
-    of 64). `label` says what the interval holds.
+    of 64). `label` says what the buffer holds.
 
-    In an exec.func it is another interval in each call, at the same place.
+    In an exec.func it is another buffer in each call, at the same place.
 
-    Constraints: 1. offset, if set, is a multiple of 64 and not negative; 2. the interval ends within the 2^62
+    Constraints: 1. offset, if set, is a multiple of 64 and not negative; 2. the buffer ends within the 2^62
     bytes that an arena may have.
 
     Example: `%a = exec.alloc at 8192 "layers.0.h" : memref<4x8xf32>`

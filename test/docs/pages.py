@@ -54,7 +54,7 @@ WORDS = {
     "twins?": "host builds",
     "(?:must|has to|have to|to) be whole|whole factors?": "needs-replication factor",
     "choices": "overrides",
-    "intervals?": "buffer, live range",
+    "intervals?(?! arithmetic)": "buffer, live range",
 }
 FORMATS = ["metrics.jsonl", "summary.json", "loss.svg", "sample.txt", "run.lock",
            "manifest.json", "values.json", "step.so", "index.json", "committed", ".safetensors",

@@ -52,7 +52,7 @@ class Checker:
 
     def check_words(self, path, text, position, said, words):
         plain = CODE.sub("", said.replace("\\n", "\n"))
-        for word in re.findall(rf"\b(?:{'|'.join(words)})\b", plain, re.I):
+        for word in re.findall(rf"(?<![\w.])(?:{'|'.join(words)})\b", plain, re.I):
             self.say(path, text, position, f"'{word}' is not a term of ours")
 
     def check_record(self, path, text):
