@@ -331,7 +331,7 @@ TEST_F(Rendezvous, ASilentAddressLeavesTimeForTheNext) {
 }
 
 // Ranks that MPI has told where rank 0 listens, for heartbeats alone.
-TEST_F(Meeting, RanksFollowAnInvitation) {
+TEST_F(Rendezvous, RanksFollowAnInvitation) {
   Listener listener = listenAt(kHere, 0);
   // Nobody listens at the first of the addresses.
   Invitation invitation{kJob, listener.port, 2, {"127.0.0.2", "127.0.0.1"}};
@@ -346,7 +346,7 @@ TEST_F(Meeting, RanksFollowAnInvitation) {
   close(talkative);
 }
 
-TEST_F(Meeting, AnInvitationHasAllAddresses) {
+TEST_F(Rendezvous, AnInvitationHasAllAddresses) {
   Listener listener = listenAt("", 0);
   Invitation one = inviteRanks(listener), other = inviteRanks(listener);
   EXPECT_NE(one.job, other.job);
