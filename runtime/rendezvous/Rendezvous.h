@@ -68,7 +68,7 @@ struct Lines {
 };
 
 /// Connects the ranks of a job. Throws fsdp::Error that names the ranks that
-/// did not come within `seconds`, or came twice, or if this process may not
+/// did not connect within `seconds`, or did so twice, or if this process may not
 /// have so many connections.
 Lines rendezvous(const RendezvousEndpoint &place, int rank, int size,
                  double seconds);

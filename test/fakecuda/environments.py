@@ -165,7 +165,7 @@ def cases(occupied):
     ), r"set FSDP_JOB to a name that no other job has"
     yield "a rank is missing", lambda job: job.launched(
         torchrun(port())[:1], FSDP_JOIN_TIMEOUT="2"
-    ), r"rank 1 of 2 did not come"
+    ), r"rank 1 of 2 did not connect"
     yield "the first rank is missing", lambda job: job.launched(
         torchrun(port())[1:], FSDP_JOIN_TIMEOUT="2"
     ), r"rank 1 cannot reach rank 0"

@@ -144,7 +144,7 @@ TEST(Pickle, RefusesBombs) {
        "wants 18446744073709551615"},
       {"a frame of 2^62", "\x80\x04\x95\0\0\0\0\0\0\0\x40."s, "has a frame of"},
       {"a memo of 4 G entries", "\x80\x02Nr\xff\xff\xff\xff."s,
-       "LONG_BINPUT at byte 3 has the memo index 4294967295 behind 0 others"},
+       "LONG_BINPUT at byte 3 has the memo index 4294967295 after 0 others"},
       {"a memo of one value", "\x80\x04]" + repeated("\x94", 1000000),
        "MEMOIZE at byte 4 remembers a value for a second time"},
       {"a million marks", "\x80\x02" + repeated("(", 1000000),
