@@ -68,8 +68,8 @@ struct Lines {
 };
 
 /// Connects the ranks of a job. Throws fsdp::Error that names the ranks that
-/// did not connect within `seconds`, or did so twice, or if this process may not
-/// have so many connections.
+/// did not connect within `seconds`, or did so twice, or if this process may
+/// not have so many connections.
 Lines rendezvous(const RendezvousEndpoint &place, int rank, int size,
                  double seconds);
 

@@ -129,7 +129,7 @@ def artifact_cases(given, run):
     yield damaged("library-checksum-missing",
                   lambda folder: os.remove(f"{folder}/step.so.xxh3"),
                   r"no checksum of its library, .*step.so.xxh3: an older "
-                  r"fsdp-compile has made it, .*; compile the artifact again")
+                  r"fsdp-compile wrote it, .*; compile the artifact again")
     yield damaged("library-missing",
                   lambda folder: os.remove(f"{folder}/step.so"),
                   r"step.so is missing")
@@ -193,7 +193,7 @@ def run_cases(given, run):
     alone = run(artifact)
     del alone[alone.index("-n"):alone.index("-n") + 2]
     yield Case("not-mpi", alone,
-               r"of 2 ranks \(RANK = 0, WORLD_SIZE = 2\), MPI 1: .* type "
+               r"reports 2 ranks \(RANK = 0, WORLD_SIZE = 2\), MPI 1: .* type "
                r"'mpirun -n 2 fsdp-run …', under Slurm 'srun --mpi=pmix -n 2 "
                r"fsdp-run …', or unset RANK and WORLD_SIZE and type "
                r"'fsdp-run … -n 2'",
