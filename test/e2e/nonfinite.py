@@ -216,7 +216,7 @@ def damaged(artifact):
     refused("ends outside of the arena",
             replaced(3, artifact.manifest["arena"]["bytes"]))
     refused("expected an integer", replaced(3, -1))
-    refused(f"makes {good['programs'][0]['calls']} calls, but",
+    refused(f"has {good['programs'][0]['calls']} calls, but",
             lambda t: t["programs"][0].update(calls=1000000))
 
 
