@@ -85,6 +85,9 @@ struct Step {
 struct Sequence {
   /// Why the decisions cannot be applied; empty if they can.
   std::string refusal;
+  /// The addresses of decisions that no op of this program has: with those of
+  /// another they may be.
+  std::vector<std::string> unknown;
   std::vector<Step> steps;
   std::vector<Id> uses; ///< Buffers, of tensors of the model none.
   std::vector<Buffer> buffers;
@@ -94,6 +97,10 @@ struct Sequence {
 /// The order of issue of program number `program`.
 Sequence order(const Problem &problem, const Candidate &candidate,
                size_t program);
+
+/// Why decisions cannot be applied, by the sequences of all programs: one is
+/// refused, or an address is unknown in each. Empty if they can.
+std::string refusalOf(const std::vector<Sequence> &sequences);
 
 } // namespace fsdp::problem
 

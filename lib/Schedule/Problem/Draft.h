@@ -73,6 +73,8 @@ public:
   Id seed = kNone;
   /// Why the decisions cannot be applied.
   std::string refusal;
+  /// Addresses of decisions that no op has.
+  std::vector<std::string> unknown;
 
   //===--- Asking ---------------------------------------------------------===//
 

@@ -63,6 +63,12 @@ private:
       groups[number].members.push_back(node);
     }
     nameMerged();
+    if (namesPlaces())
+      for (const Decision &decision : draft.candidate.decisions)
+        for (const std::string *place :
+             {&decision.startAfter, &decision.awaitBefore})
+          if (!place->empty() && find(*place) == kNone)
+            draft.unknown.push_back(*place);
   }
 
   //===--- Addresses ------------------------------------------------------===//

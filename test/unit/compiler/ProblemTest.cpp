@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompareProblem.h"
+#include "fsdp/Schedule/ProblemText.h"
+#include "fsdp/Support/Error.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -34,6 +36,8 @@ int tryPlans(const ProblemSetting &setting, unsigned seed, int count,
   EXPECT_TRUE(program.isGood) << setting.name;
   if (!program.isGood)
     return 0;
+  std::string text = problem::print(program.problem);
+  EXPECT_EQ(problem::print(problem::parse(text, "p")), text) << setting.name;
   schedule::Points points(program.addressed());
   PlansForProblems plans(seed, points);
   int applied = 0, places = 0, wrong = 0;
