@@ -6,9 +6,9 @@ using namespace fsdp;
 using namespace fsdp::problem;
 
 /// Between neighbours, so that many fit between them later.
-static constexpr int64_t kStride = int64_t(1) << 36;
-/// What a node placed beside another leaves to that.
-static constexpr int64_t kStep = int64_t(1) << 14;
+static constexpr int64_t kStride = int64_t(1) << 40;
+/// A node placed beside another leaves it all but such a part of the room.
+static constexpr int64_t kPart = 32;
 
 Draft::Draft(const Problem &problem, const Program &program,
              const Candidate &candidate, const ProgramDecisions &decided)
@@ -45,8 +45,9 @@ Draft::Draft(const Problem &problem, const Program &program,
       seed = number;
     if (op.kind >= OpKind::Gradient && op.kind <= OpKind::Update)
       for (Id state = op.states.begin; state < op.states.end(); ++state)
-        writers[program.states[state]].push_back(number);
+        writers.push_back({program.states[state], number});
   }
+  std::sort(writers.begin(), writers.end());
   std::unordered_map<std::string_view, Id> numbers;
   for (const Decision &decision : candidate.decisions)
     buckets.push_back(decision.bucket.empty()
@@ -179,7 +180,7 @@ void Draft::link(Id node, Id before, Id after, bool nearBefore) {
       after == kNone ? nodes[before].place + 2 * kStride : nodes[after].place;
   if (high - low < 2)
     return renumber();
-  int64_t step = std::min(kStep, (high - low) / 2);
+  int64_t step = std::max<int64_t>((high - low) / kPart, 1);
   nodes[node].place = nearBefore ? low + step : high - step;
 }
 

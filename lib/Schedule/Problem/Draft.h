@@ -149,8 +149,8 @@ private:
   Id stateBetween(Id node, Id place) const;
 
   std::vector<Id> buckets; ///< Of each decision.
-  /// By name: the nodes that change that tensor of the model.
-  std::unordered_map<Id, std::vector<Id>> writers;
+  /// Names of tensors of the model with the nodes that change them, sorted.
+  std::vector<std::pair<Id, Id>> writers;
 };
 
 /// The rules, in this order. A refusal ends them.

@@ -32,7 +32,8 @@ public:
       : draft(draft), problem(draft.problem), program(draft.program),
         target(rt::findTarget(draft.problem.target)),
         held(draft.values.size()), destinations(draft.values.size()),
-        startStep(draft.nodes.size(), kNone) {}
+        startStep(draft.nodes.size(), kNone),
+        isRead(draft.problem.numNames(), false) {}
 
   Sequence run() {
     sequence.steps.reserve(draft.nodes.size());
@@ -112,11 +113,22 @@ private:
         continue;
       const Op &op = draft.op(node);
       if (op.kind == OpKind::Read)
-        ++reads[stateOf(node)];
+        isRead[stateOf(node)] = true;
       if (op.kind > OpKind::Gradient && op.kind <= OpKind::Update)
         for (Id i = op.states.begin; i < op.states.end(); ++i)
-          updates[program.states[i]].push_back(node);
+          updates.push_back({program.states[i], node});
     }
+    // In order of issue for each.
+    std::stable_sort(
+        updates.begin(), updates.end(),
+        [](const auto &a, const auto &b) { return a.first < b.first; });
+  }
+
+  /// The changes of a tensor of the model, in order.
+  auto updatesOf(Id state) const {
+    return std::equal_range(
+        updates.begin(), updates.end(), std::pair(state, Id(0)),
+        [](const auto &a, const auto &b) { return a.first < b.first; });
   }
 
   //===--- Where values are -----------------------------------------------===//
@@ -174,7 +186,8 @@ private:
     });
     // A value may be made where it goes if nothing else of the program is there.
     forEachOf(OpKind::Write, [&](Id node) {
-      if (updates[stateOf(node)].size() == 1 && !reads.count(stateOf(node)))
+      auto [begin, end] = updatesOf(stateOf(node));
+      if (end - begin == 1 && !isRead[stateOf(node)])
         chooseDestination(draft.operandOf(node, 0), kRange | stateOf(node));
     });
     forEachOf(OpKind::Join, [&](Id node) { chooseParts(node); });
@@ -382,12 +395,10 @@ private:
 
   bool isUsedAfterUpdate(Id read) {
     Id update = kNone;
-    auto at = updates.find(stateOf(read));
-    if (at == updates.end())
-      return false;
-    for (Id node : at->second)
-      if (update == kNone && draft.isBefore(read, node))
-        update = node;
+    auto [begin, end] = updatesOf(stateOf(read));
+    for (auto at = begin; at != end && update == kNone; ++at)
+      if (draft.isBefore(read, at->second))
+        update = at->second;
     if (update == kNone)
       return false;
     std::vector<Id> aliases = {draft.resultOf(read, 0)};
@@ -626,8 +637,9 @@ private:
   Sequence sequence;
   std::vector<Place> held, destinations; // of each value
   std::vector<Id> startStep;             // of each node
-  std::unordered_map<Id, std::vector<Id>> updates;
-  std::unordered_map<Id, unsigned> reads;
+  /// Names of tensors of the model with the nodes that change them.
+  std::vector<std::pair<Id, Id>> updates;
+  std::vector<bool> isRead; // of each name
   Step step;
   std::vector<Place> operands;
   std::vector<rt::CollectiveItem> items;

@@ -21,14 +21,13 @@ static void forEachProducerFrom(const Draft &draft, Id node, Id target,
 /// `target`: what computes, or changes what is read. kNone if nothing is.
 Id Draft::obstacle(Id node, Id target) const {
   if (isOp(node, OpKind::Read)) {
-    auto at = writers.find(program.states[op(node).states.begin]);
-    if (at == writers.end() || !isFrom(node, target))
-      return kNone;
-    Id found = kNone;
-    for (Id writer : at->second)
-      if (isFrom(writer, target) && isBefore(writer, node) &&
-          (found == kNone || isBefore(found, writer)))
-        found = writer;
+    Id name = program.states[op(node).states.begin], found = kNone;
+    for (auto at = std::lower_bound(writers.begin(), writers.end(),
+                                    std::pair(name, Id(0)));
+         at != writers.end() && at->first == name; ++at)
+      if (isFrom(at->second, target) && isBefore(at->second, node) &&
+          (found == kNone || isBefore(found, at->second)))
+        found = at->second;
     return found;
   }
   Id found = kNone;

@@ -37,6 +37,7 @@ int tryPlans(const ProblemSetting &setting, unsigned seed, int count,
   if (!program.isGood)
     return 0;
   std::string text = problem::print(program.problem);
+  if (const char *d = std::getenv("DUMPP")) { std::error_code e; llvm::raw_fd_ostream f(std::string(d) + "/" + setting.name + ".problem", e); f << text; }
   EXPECT_EQ(problem::print(problem::parse(text, "p")), text) << setting.name;
   schedule::Points points(program.addressed());
   PlansForProblems plans(seed, points);
