@@ -35,7 +35,8 @@ public:
     read.inReduction |= inReduction;
     // Once needed whatever is used, always so.
     bool isAlways = !isNew && read.forResults == 0;
-    read.forResults = function == 0 || isAlways ? 0 : read.forResults | function;
+    read.forResults =
+        function == 0 || isAlways ? 0 : read.forResults | function;
     Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
     if (isa<FloatType>(element))
       return anyFloat;

@@ -31,7 +31,9 @@ struct KernelFacts {
   bool expensive = false;
 
   /// Whether it can share a kernel with others of its space.
-  bool canFuse() const { return space.isExpressible() && !space.columnReduction; }
+  bool canFuse() const {
+    return space.isExpressible() && !space.columnReduction;
+  }
 };
 
 /// Gives the facts of ops, one after another.

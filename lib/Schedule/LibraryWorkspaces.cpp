@@ -42,20 +42,20 @@ public:
       work.addOperands(buffer(type));
     for (Type type : op->getResultTypes())
       work.addOperands(buffer(type));
-    work.addAttribute("operandSegmentSizes",
-                      b.getDenseI32ArrayAttr({int32_t(op->getNumOperands()),
-                                              int32_t(op->getNumResults()),
-                                              0}));
-    work.addAttribute("stream",
-                      exec::StreamAttr::get(b.getContext(),
-                                            exec::Stream::Compute));
+    work.addAttribute(
+        "operandSegmentSizes",
+        b.getDenseI32ArrayAttr(
+            {int32_t(op->getNumOperands()), int32_t(op->getNumResults()), 0}));
+    work.addAttribute(
+        "stream", exec::StreamAttr::get(b.getContext(), exec::Stream::Compute));
     for (StringAttr attribute : name.getAttributeNames())
       if (Attribute value = op->getAttr(attribute))
         work.addAttribute(attribute, value);
     if (llvm::is_contained(name.getAttributeNames(),
                            b.getStringAttr("plain"))) {
       Type element = getElementTypeOrSelf(op->getOperand(0));
-      if (options.plainAttention || !target.hasAttention(exec::dtypeOf(element)))
+      if (options.plainAttention ||
+          !target.hasAttention(exec::dtypeOf(element)))
         work.addAttribute("plain", b.getUnitAttr());
     }
     return cast<exec::RuntimeOpInterface>(b.create(work));
@@ -78,8 +78,7 @@ public:
         })
         .Case([&](nn::LinearWeightGradOp o) -> exec::RuntimeOpInterface {
           Value dy = matrix(o.getCotangent().getType()),
-                x = matrix(o.getInput().getType()),
-                out = buffer(o.getType());
+                x = matrix(o.getInput().getType()), out = buffer(o.getType());
           if (!o.getSum())
             return gemm(op, {dy, x}, out, true, false);
           return cast<exec::RuntimeOpInterface>(
@@ -89,11 +88,9 @@ public:
                   .getOperation());
         })
         .Case([&](nn::MatmulOp o) {
-          return gemm(op,
-                      {buffer(o.getLhs().getType()),
-                       buffer(o.getRhs().getType())},
-                      buffer(o.getType()), o.getTransposeLhs(),
-                      o.getTransposeRhs());
+          return gemm(
+              op, {buffer(o.getLhs().getType()), buffer(o.getRhs().getType())},
+              buffer(o.getType()), o.getTransposeLhs(), o.getTransposeRhs());
         })
         .Default(nullptr);
   }
@@ -118,11 +115,9 @@ private:
 
 } // namespace
 
-FailureOr<int64_t>
-fsdp::schedule::libraryWorkspaceBytes(Operation *op,
-                                      const exec::RecordedLowerings &recorded,
-                                      const TargetInfo &target,
-                                      const LoweringOptions &options) {
+FailureOr<int64_t> fsdp::schedule::libraryWorkspaceBytes(
+    Operation *op, const exec::RecordedLowerings &recorded,
+    const TargetInfo &target, const LoweringOptions &options) {
   Scratch scratch(op->getContext());
   exec::RuntimeOpInterface work;
   if (std::optional<OperationName> name = recorded.of(op))

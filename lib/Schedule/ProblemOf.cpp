@@ -2,8 +2,8 @@
 #include "fsdp/Schedule/ProblemOf.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Placement.h"
+#include "dialects/NN/Boxes.h"
 #include "dialects/NN/KernelFacts.h"
-#include "dialects/NN/Layout.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Schedule/Decisions.h"
 #include "fsdp/Support/RangeNames.h"
@@ -52,9 +52,8 @@ static std::optional<OpKind> kindOf(Operation *op,
     return OpKind::Work;
   if (auto state = dyn_cast<nn::StateOpInterface>(op)) {
     std::optional<OpKind> kind;
-    state.forEachStateEffect([&](StringRef, nn::StateEffect effect) {
-      kind = kindOf(effect);
-    });
+    state.forEachStateEffect(
+        [&](StringRef, nn::StateEffect effect) { kind = kindOf(effect); });
     return kind;
   }
   if (isa<dist::CollectiveOpInterface>(op))
@@ -126,10 +125,9 @@ static problem::Kernel kernelOf(nn::KernelOpInterface op,
   kernel.isExpensive = facts.expensive;
   for (auto &[value, read] : facts.reads) {
     auto operand = llvm::find(op->getOperands(), value);
-    kernel.reads.push_back(
-        {uint16_t(operand - op->operand_begin()),
-         static_cast<problem::Access>(read.access), read.inReduction,
-         read.forResults});
+    kernel.reads.push_back({uint16_t(operand - op->operand_begin()),
+                            static_cast<problem::Access>(read.access),
+                            read.inReduction, read.forResults});
   }
   for (Value result : op->getResults())
     kernel.results.push_back(
@@ -215,8 +213,8 @@ private:
 
 /// The range of an argument or result.
 static StringRef rangeNameOf(DictionaryAttr attributes) {
-  auto name = attributes ? attributes.getAs<StringAttr>(nn::kNameAttr)
-                         : StringAttr();
+  auto name =
+      attributes ? attributes.getAs<StringAttr>(nn::kNameAttr) : StringAttr();
   return name ? name.getValue() : StringRef();
 }
 
@@ -235,9 +233,8 @@ LogicalResult Maker::addProgram(func::FuncOp function) {
     return made.intern(name);
   };
   for (BlockArgument argument : function.getArguments()) {
-    FailureOr<Id> name =
-        nameOf(function.getArgAttrDict(argument.getArgNumber()),
-               argument.getType());
+    FailureOr<Id> name = nameOf(
+        function.getArgAttrDict(argument.getArgNumber()), argument.getType());
     if (failed(name))
       return failure();
     values[argument] = program.values.size();
@@ -264,10 +261,11 @@ LogicalResult Maker::addOp(Operation *op, problem::Program &program) {
   if (!kind || op->getNumRegions() != 0)
     return op->emitOpError("has no lowering to exec, or is scheduled already");
   into.kind = *kind;
-  into.flags = flagsOf(op) |
-               (recomputable.contains(op) ? problem::kCanRecompute : 0);
+  into.flags =
+      flagsOf(op) | (recomputable.contains(op) ? problem::kCanRecompute : 0);
   dist::OriginAttr origin = dist::originOf(op);
-  into.name = made.intern(origin ? origin.getOp() : op->getName().stripDialect());
+  into.name =
+      made.intern(origin ? origin.getOp() : op->getName().stripDialect());
   if (origin) {
     into.phase = phaseOf(origin.getPhase());
     into.path = made.intern(origin.getPath());
@@ -439,20 +437,20 @@ fsdp::schedule::problemOf(ModuleOp module, const TargetInfo &target,
 }
 
 static problem::Decision decisionOf(const dist::Decision &decision) {
-  return {decision.bucket,     decision.merge,       decision.overlap,
-          decision.prefetch,   decision.defer,       decision.startAfter,
+  return {decision.bucket,      decision.merge,    decision.overlap,
+          decision.prefetch,    decision.defer,    decision.startAfter,
           decision.awaitBefore, decision.recompute};
 }
 
-problem::Candidate
-fsdp::schedule::candidateOf(const problem::Problem &problem, ModuleOp module) {
+problem::Candidate fsdp::schedule::candidateOf(const problem::Problem &problem,
+                                               ModuleOp module) {
   problem::Candidate candidate(problem);
   DenseMap<Attribute, Id> numbers;
   auto numberOf = [&](dist::DecisionAttr decision) {
     if (!decision)
       return kNone;
-    auto withoutAgain =
-        dist::DecisionAttr::get(module.getContext(), decision.getDecision(), {});
+    auto withoutAgain = dist::DecisionAttr::get(module.getContext(),
+                                                decision.getDecision(), {});
     auto [at, isNew] = numbers.try_emplace(withoutAgain, 0);
     if (isNew) {
       at->second = candidate.decisions.size();

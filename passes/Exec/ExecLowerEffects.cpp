@@ -8,7 +8,7 @@
 // nothing in which both could be wrong.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/NN/Layout.h"
+#include "dialects/NN/Boxes.h"
 #include "fsdp/Support/RangeNames.h"
 #include "passes/Exec/ExecLower.h"
 #include "llvm/Support/StringSaver.h"

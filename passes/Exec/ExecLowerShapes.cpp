@@ -1,5 +1,5 @@
 //===- ExecLowerShapes.cpp - Views, boxes, parts of tensors ---------------===//
-#include "dialects/NN/Layout.h"
+#include "dialects/NN/Boxes.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;

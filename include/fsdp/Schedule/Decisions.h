@@ -84,8 +84,8 @@ dist::Origin bucketOf(dist::OriginAttr origin, const Decision &decision);
 
 /// What must be equal for collectives to become one: the kind, every attribute
 /// (mesh, axes, dimension, reduction) and the element types.
-using MergeKey = std::tuple<mlir::OperationName, mlir::Attribute, mlir::Type,
-                            mlir::Type>;
+using MergeKey =
+    std::tuple<mlir::OperationName, mlir::Attribute, mlir::Type, mlir::Type>;
 MergeKey mergeKeyOf(mlir::Operation *collective);
 
 /// What of `decision` can be decided about `point`.

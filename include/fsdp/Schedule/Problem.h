@@ -155,7 +155,9 @@ struct Program {
   /// Bytes of outputs that no other program uses, aligned.
   int64_t ownOutputBytes = 0;
 
-  Id operand(const Op &op, Id i) const { return operands[op.operands.begin + i]; }
+  Id operand(const Op &op, Id i) const {
+    return operands[op.operands.begin + i];
+  }
   const Collective &collective(const Op &op) const {
     return collectives[op.detail];
   }

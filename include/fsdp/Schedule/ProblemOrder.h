@@ -77,9 +77,9 @@ struct Step {
   /// written, then workspaces.
   Span uses;
   uint16_t written = 0, workspaces = 0;
-  Id start = kNone; ///< Of an Await: the step that it waits for.
+  Id start = kNone;       ///< Of an Await: the step that it waits for.
   bool isAwaited = false; ///< Of a Start.
-  Span members;     ///< In Sequence::members: the ops, in order.
+  Span members;           ///< In Sequence::members: the ops, in order.
 };
 
 struct Sequence {

@@ -32,8 +32,8 @@ struct Target {
   /// Ranges, intervals and what a library computes with begin at multiples of
   /// so many bytes of the arena. A power of two, exec::kAlignment at least.
   int64_t alignment = 0;
-  /// Bytes that item `item` of a collective over `ranks` ranks needs beside what
-  /// it sends and gives.
+  /// Bytes that item `item` of a collective over `ranks` ranks needs beside
+  /// what it sends and gives.
   int64_t (*collectiveWorkspaceBytes)(const CollectiveDesc &desc, int item,
                                       int64_t ranks) = nullptr;
   /// Why compile.reduce = "fast" is not for it, behind that setting in a

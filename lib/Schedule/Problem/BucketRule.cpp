@@ -21,6 +21,9 @@ public:
   explicit Merger(Draft &draft) : draft(draft) {}
 
   void run() {
+    checkDecisions();
+    if (!draft.refusal.empty())
+      return;
     std::vector<rt::CollectiveKind> kinds;
     for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
       if (draft.isCollective(node) && draft.bucket(node) != kNone &&
@@ -32,6 +35,33 @@ public:
   }
 
 private:
+  /// The collectives of a bucket start and end together, merged or not.
+  void checkDecisions() {
+    std::map<std::tuple<Id, Phase, Id>, Id> first; // bucket, phase, name
+    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
+      if (!draft.isCollective(node) || draft.bucket(node) == kNone)
+        continue;
+      const Op &op = draft.op(node);
+      Phase phase = draft.nodes[node].isAgain ? Phase::Again : op.phase;
+      Id other = first.try_emplace({draft.bucket(node), phase, op.name}, node)
+                     .first->second;
+      if (isAlike(draft.decision(node), draft.decision(other)))
+        continue;
+      draft.refusal = "'" + addressOf(draft.problem, op) +
+                      "' is in a bucket with another decision than its first "
+                      "member";
+      return;
+    }
+  }
+
+  /// But for what is decided about the values.
+  static bool isAlike(const Decision &a, const Decision &b) {
+    return &a == &b ||
+           (a.merge == b.merge && a.overlap == b.overlap &&
+            a.prefetch == b.prefetch && a.defer == b.defer &&
+            a.startAfter == b.startAfter && a.awaitBefore == b.awaitBefore);
+  }
+
   using Key = std::tuple<Id, bool, Id>; // bucket, behind the seed, key
 
   void mergeKind(rt::CollectiveKind kind) {
@@ -82,7 +112,9 @@ private:
   }
 
   /// Nothing may read what a reduction gives before the last one.
-  bool clear(Id node, Id place) { return draft.sinkUsers(node, place) == kNone; }
+  bool clear(Id node, Id place) {
+    return draft.sinkUsers(node, place) == kNone;
+  }
 
   void create(const std::vector<Id> &members, Id place) {
     std::vector<Id> operands, results, ops;

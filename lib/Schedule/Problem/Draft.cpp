@@ -174,8 +174,8 @@ void Draft::link(Id node, Id before, Id after, bool nearBefore) {
   nodes[node].isListed = true;
   (before == kNone ? first : nodes[before].next) = node;
   (after == kNone ? last : nodes[after].previous) = node;
-  int64_t low = before == kNone ? nodes[after].place - 2 * kStride
-                                : nodes[before].place;
+  int64_t low =
+      before == kNone ? nodes[after].place - 2 * kStride : nodes[before].place;
   int64_t high =
       after == kNone ? nodes[before].place + 2 * kStride : nodes[after].place;
   if (high - low < 2)

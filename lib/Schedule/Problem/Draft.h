@@ -7,6 +7,7 @@
 //   BucketRule.cpp     fsdp-bucket: collectives that travel together
 //   OverlapRule.cpp    fsdp-overlap: starts and waits
 //   FuseRule.cpp       nn-fuse: kernels of several ops
+//   EraseRule.cpp      exec-lower: what is no work
 //   LowerRule.cpp      exec-lower: work with its buffers
 //   NarrowRule.cpp     exec-batch-casts: casts that follow each other
 //   MotionRule.cpp     what may move where (PlannedCollectives.cpp)
@@ -108,6 +109,16 @@ public:
   Id resultOf(Id node, Id i) const {
     return results[nodes[node].results.begin + i];
   }
+  /// Whether its result is its operand, or a box of it.
+  bool isAlias(Id node) const {
+    return nodes[node].kind == NodeKind::Keep || isOp(node, OpKind::View) ||
+           isOp(node, OpKind::Box);
+  }
+  /// The tensor of the model that an op names first.
+  Id stateOf(Id node) const { return program.states[op(node).states.begin]; }
+  int64_t bytesOf(Id value) const {
+    return program.values[values[value].origin].bytes;
+  }
   bool hasUses(Id node) const;
   /// The first op that uses what `node` gives; kNone if none does.
   Id firstUser(Id node) const;
@@ -158,9 +169,10 @@ void recompute(Draft &draft);
 void mergeBuckets(Draft &draft);
 void overlap(Draft &draft);
 void fuse(Draft &draft);
+void eraseSelfWrites(Draft &draft);
+void eraseUnusedOps(Draft &draft);
 Sequence lower(Draft &draft);
-void batchCasts(const Problem &problem, const Program &program,
-                Sequence &sequence);
+void batchCasts(const Program &program, Sequence &sequence);
 
 } // namespace fsdp::problem
 

@@ -220,8 +220,7 @@ private:
     Id fused = draft.add(NodeKind::Fused, draft.nodes[group.members.front()].op,
                          inputs);
     draft.placeBefore(fused, group.anchor);
-    draft.nodes[fused].results = {Id(draft.results.size()),
-                                  Id(leaving.size())};
+    draft.nodes[fused].results = {Id(draft.results.size()), Id(leaving.size())};
     draft.nodes[fused].list = draft.lists.size();
     draft.lists.push_back(group.members);
     for (Id value : leaving) {

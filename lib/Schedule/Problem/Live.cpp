@@ -49,9 +49,9 @@ private:
   void finish(Id start, Id number) {
     auto isOver = [&](Id other) {
       const Step &step = sequence.steps[other];
-      bool over = other == start ||
-                  (other < start && !step.isAwaited &&
-                   step.stream == sequence.steps[start].stream);
+      bool over =
+          other == start || (other < start && !step.isAwaited &&
+                             step.stream == sequence.steps[start].stream);
       if (over)
         use(step, number);
       return over;
@@ -82,8 +82,8 @@ private:
       const LiveSpan &span = result.spans[i];
       if (span.end == 0)
         continue;
-      int64_t bytes = (sequence.buffers[i].bytes + alignment - 1) / alignment *
-                      alignment;
+      int64_t bytes =
+          (sequence.buffers[i].bytes + alignment - 1) / alignment * alignment;
       change[span.begin] += bytes;
       change[span.end] -= bytes;
     }

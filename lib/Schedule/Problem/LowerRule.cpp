@@ -30,16 +30,15 @@ class Lowering {
 public:
   explicit Lowering(Draft &draft)
       : draft(draft), problem(draft.problem), program(draft.program),
-        target(rt::findTarget(draft.problem.target)),
-        held(draft.values.size()), destinations(draft.values.size()),
-        startStep(draft.nodes.size(), kNone),
+        target(rt::findTarget(draft.problem.target)), held(draft.values.size()),
+        destinations(draft.values.size()), startStep(draft.nodes.size(), kNone),
         isRead(draft.problem.numNames(), false) {}
 
   Sequence run() {
     sequence.steps.reserve(draft.nodes.size());
     sequence.uses.reserve(draft.uses.size() * 2);
-    eraseSelfWrites();
-    eraseUnusedOps();
+    eraseSelfWrites(draft);
+    eraseUnusedOps(draft);
     findUpdates();
     bindArguments();
     chooseDestinations();
@@ -49,63 +48,10 @@ public:
   }
 
 private:
-  //===--- What goes first ------------------------------------------------===//
+  //===--- Tensors of the model -------------------------------------------===//
 
-  /// What a value is another name of.
-  Id sourceOf(Id value) const {
-    for (;;) {
-      Id def = draft.values[value].def;
-      if (def == kNone || !isAlias(def))
-        return value;
-      value = draft.operandOf(def, 0);
-    }
-  }
-
-  bool isAlias(Id node) const {
-    return draft.nodes[node].kind == NodeKind::Keep ||
-           draft.isOp(node, OpKind::View) || draft.isOp(node, OpKind::Box);
-  }
-
-  Id stateOf(Id node) const {
-    return program.states[draft.op(node).states.begin];
-  }
-
-  /// Setting a tensor to what it holds is no work.
-  void eraseSelfWrites() {
-    std::unordered_map<Id, Id> lastUpdates;
-    for (Id node = draft.first, next; node != kNone; node = next) {
-      next = draft.nodes[node].next;
-      if (draft.nodes[node].kind != NodeKind::Op)
-        continue;
-      const Op &op = draft.op(node);
-      if (op.kind == OpKind::Write) {
-        Id value = draft.operandOf(node, 0), read = draft.values[sourceOf(value)].def;
-        auto last = lastUpdates.find(stateOf(node));
-        if (read != kNone && draft.isOp(read, OpKind::Read) &&
-            stateOf(read) == stateOf(node) &&
-            bytesOf(value) == bytesOf(draft.resultOf(read, 0)) &&
-            !(last != lastUpdates.end() &&
-              draft.isBefore(read, last->second))) {
-          draft.erase(node);
-          continue;
-        }
-      }
-      if (op.kind >= OpKind::Gradient && op.kind <= OpKind::Update)
-        for (Id i = op.states.begin; i < op.states.end(); ++i)
-          lastUpdates[program.states[i]] = node;
-    }
-  }
-
-  void eraseUnusedOps() {
-    for (Id node = draft.last, previous; node != kNone; node = previous) {
-      previous = draft.nodes[node].previous;
-      NodeKind kind = draft.nodes[node].kind;
-      bool mayGo = kind == NodeKind::Keep || kind == NodeKind::Fused ||
-                   draft.is(node, kPure);
-      if (mayGo && !draft.hasUses(node))
-        draft.erase(node);
-    }
-  }
+  bool isAlias(Id node) const { return draft.isAlias(node); }
+  Id stateOf(Id node) const { return draft.stateOf(node); }
 
   void findUpdates() {
     for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
@@ -133,9 +79,7 @@ private:
 
   //===--- Where values are -----------------------------------------------===//
 
-  int64_t bytesOf(Id value) const {
-    return program.values[draft.values[value].origin].bytes;
-  }
+  int64_t bytesOf(Id value) const { return draft.bytesOf(value); }
 
   bool ownsBuffer(Id value) const {
     Id def = draft.values[value].def;
@@ -179,12 +123,15 @@ private:
   void chooseDestinations() {
     forEachOf(OpKind::Return, [&](Id node) {
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i)
-        chooseDestination(draft.operandOf(node, i), kRange | program.results[i]);
+        chooseDestination(draft.operandOf(node, i),
+                          kRange | program.results[i]);
     });
     forEachOf(OpKind::Gradient, [&](Id node) {
-      chooseDestination(draft.operandOf(node, 0), kGradientRange | stateOf(node));
+      chooseDestination(draft.operandOf(node, 0),
+                        kGradientRange | stateOf(node));
     });
-    // A value may be made where it goes if nothing else of the program is there.
+    // A value may be made where it goes if nothing else of the program is
+    // there.
     forEachOf(OpKind::Write, [&](Id node) {
       auto [begin, end] = updatesOf(stateOf(node));
       if (end - begin == 1 && !isRead[stateOf(node)])
@@ -229,8 +176,8 @@ private:
 
   bool isSplat(Id value) const {
     Id def = draft.values[value].def;
-    return def != kNone && (draft.isOp(def, OpKind::Constant) ||
-                            draft.isOp(def, OpKind::Seed));
+    return def != kNone &&
+           (draft.isOp(def, OpKind::Constant) || draft.isOp(def, OpKind::Seed));
   }
 
   /// Where `value` is. Constants have a buffer only where an op outside of

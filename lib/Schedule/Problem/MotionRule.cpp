@@ -35,8 +35,7 @@ Id Draft::obstacle(Id node, Id target) const {
     if (found != kNone)
       return;
     bool comesAlong = nodes[producer].kind == NodeKind::Keep ||
-                      is(producer, kMovable) ||
-                      isOp(producer, OpKind::Read) ||
+                      is(producer, kMovable) || isOp(producer, OpKind::Read) ||
                       isOp(producer, OpKind::Constant);
     found = comesAlong ? obstacle(producer, target) : producer;
   });
@@ -115,10 +114,9 @@ Id Draft::sinkUsers(Id node, Id place) {
       Id user = uses[use].node;
       if (isBefore(place, user))
         continue;
-      bool comesAlong =
-          is(user, kMovable) || isOp(user, OpKind::Gradient) ||
-          isOp(user, OpKind::Accumulate) ||
-          (isCollective(user) && !collective(user).isGather());
+      bool comesAlong = is(user, kMovable) || isOp(user, OpKind::Gradient) ||
+                        isOp(user, OpKind::Accumulate) ||
+                        (isCollective(user) && !collective(user).isGather());
       if (!comesAlong || nodes[user].kind != NodeKind::Op)
         return user;
       if (Id found = stateBetween(user, place); found != kNone)

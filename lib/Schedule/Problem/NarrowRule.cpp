@@ -15,8 +15,7 @@ static bool narrows(const Program &program, const Sequence &sequence,
          program.ops[sequence.members[step.members.begin].op].is(kNarrows);
 }
 
-void fsdp::problem::batchCasts(const Problem &, const Program &program,
-                               Sequence &sequence) {
+void fsdp::problem::batchCasts(const Program &program, Sequence &sequence) {
   std::vector<Step> steps;
   std::vector<Id> numberOf(sequence.steps.size());
   steps.reserve(sequence.steps.size());

@@ -44,24 +44,22 @@ Sequence fsdp::problem::order(const Problem &problem,
     sequence = lower(draft);
   sequence.refusal = draft.refusal;
   sequence.unknown = draft.unknown;
-  batchCasts(problem, problem.programs[program], sequence);
+  batchCasts(problem.programs[program], sequence);
   return sequence;
 }
 
-std::string
-fsdp::problem::refusalOf(const std::vector<Sequence> &sequences) {
+std::string fsdp::problem::refusalOf(const std::vector<Sequence> &sequences) {
   for (const Sequence &sequence : sequences)
     if (!sequence.refusal.empty())
       return sequence.refusal;
   if (sequences.empty())
     return {};
   for (const std::string &place : sequences.front().unknown)
-    if (std::all_of(sequences.begin(), sequences.end(),
-                    [&](const Sequence &other) {
-                      return std::find(other.unknown.begin(),
-                                       other.unknown.end(),
-                                       place) != other.unknown.end();
-                    }))
+    if (std::all_of(
+            sequences.begin(), sequences.end(), [&](const Sequence &other) {
+              return std::find(other.unknown.begin(), other.unknown.end(),
+                               place) != other.unknown.end();
+            }))
       return "no op has the address '" + place + "'";
   return {};
 }

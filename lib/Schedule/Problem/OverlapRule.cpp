@@ -38,7 +38,8 @@ private:
   bool refused() const { return !draft.refusal.empty(); }
   Id refuse(Id node, const char *why) {
     if (!refused())
-      draft.refusal = "'" + addressOf(draft.problem, draft.op(node)) + "' " + why;
+      draft.refusal =
+          "'" + addressOf(draft.problem, draft.op(node)) + "' " + why;
     return kNone;
   }
 
@@ -242,8 +243,8 @@ private:
 
   void awaitReductionsLate(const std::vector<Group> &groups) {
     for (size_t i = 0; i < groups.size() && !refused(); ++i) {
-      auto defer = static_cast<size_t>(
-          draft.decision(groups[i].members.front()).defer);
+      auto defer =
+          static_cast<size_t>(draft.decision(groups[i].members.front()).defer);
       Id limit = kNone;
       if (defer > 0 && i + defer < groups.size())
         limit = groups[i + defer].members.back();
@@ -266,8 +267,8 @@ private:
       bool isChained = chains(node, user, group);
       if (isChained && !decision.startAfter.empty())
         draft.placeBehind(user, node);
-      Id awaitAt = isChained ? user
-                             : awaitedBefore(node, user, decision.awaitBefore);
+      Id awaitAt =
+          isChained ? user : awaitedBefore(node, user, decision.awaitBefore);
       if (refused())
         return;
       if (awaitAt == kNone && decision.defer > 0)

@@ -91,7 +91,8 @@ private:
   void expect(std::string_view word) {
     if (!consume(word))
       fail("'" + std::string(word) + "' should be " +
-           (isEnd() ? "at the end" : "in place of '" + std::string(words[at]) + "'"));
+           (isEnd() ? "at the end"
+                    : "in place of '" + std::string(words[at]) + "'"));
   }
 
   bool isNumber() const {
@@ -99,8 +100,7 @@ private:
                         (words[at][0] >= '0' && words[at][0] <= '9'));
   }
 
-  int64_t integer(const char *what, int64_t least,
-                  int64_t most = kMostBytes) {
+  int64_t integer(const char *what, int64_t least, int64_t most = kMostBytes) {
     std::string_view word = take(what);
     int64_t value = 0;
     auto [end, error] =
@@ -250,8 +250,8 @@ private:
     op.operands.begin = program.operands.size();
     if (consume("takes"))
       while (isNumber())
-        program.operands.push_back(
-            Id(integer("a value before", 0, int64_t(program.values.size()) - 1)));
+        program.operands.push_back(Id(
+            integer("a value before", 0, int64_t(program.values.size()) - 1)));
     op.operands.count = program.operands.size() - op.operands.begin;
     op.results.begin = program.values.size();
     if (consume("gives"))
@@ -334,8 +334,10 @@ private:
     }
     collective.items.count = program.items.size() - collective.items.begin;
     if (collective.items.count != op.operands.count ||
-        collective.items.count != op.results.count || collective.items.count == 0)
-      fail("a collective has as many operands, results and items, at least one");
+        collective.items.count != op.results.count ||
+        collective.items.count == 0)
+      fail(
+          "a collective has as many operands, results and items, at least one");
     op.detail = int64_t(program.collectives.size());
     program.collectives.push_back(collective);
   }
@@ -377,9 +379,9 @@ private:
     case OpKind::Kernel:
       return checkKernel(op);
     case OpKind::AddProduct:
-      return require(operands >= 2 && results == 1 && op.detail >= 0 &&
-                         op.detail <= 1,
-                     "two operands at least, one result and a detail of 0 or 1");
+      return require(
+          operands >= 2 && results == 1 && op.detail >= 0 && op.detail <= 1,
+          "two operands at least, one result and a detail of 0 or 1");
     case OpKind::Join:
       return require(results == 1, "one result");
     case OpKind::Gradient:

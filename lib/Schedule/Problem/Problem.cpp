@@ -66,8 +66,8 @@ std::string fsdp::problem::addressOf(const Problem &problem, const Op &op,
   std::string_view name = problem.text(op.name);
   if (!op.is(kAddressed))
     return std::string(name);
-  std::string text = phaseAndPath(again ? Phase::Again : op.phase,
-                                  problem.text(op.path));
+  std::string text =
+      phaseAndPath(again ? Phase::Again : op.phase, problem.text(op.path));
   text += name;
   if (op.index > 1)
     (text += '#') += std::to_string(op.index);
@@ -147,8 +147,7 @@ private:
       text.push_back(int64_t(at->second));
       text.push_back(value - program.ops[of.def].results.begin);
     } else {
-      bool isFromBlock =
-          of.def != kNone && program.ops[of.def].block != kNone;
+      bool isFromBlock = of.def != kNone && program.ops[of.def].block != kNone;
       text.push_back(isFromBlock ? -2 : -1);
       text.push_back(of.bytes);
     }
@@ -181,8 +180,8 @@ private:
 
 } // namespace
 
-std::vector<BlockClass>
-fsdp::problem::blockClassesOf(const Problem &, const Program &program) {
+std::vector<BlockClass> fsdp::problem::blockClassesOf(const Problem &,
+                                                      const Program &program) {
   std::map<Id, std::vector<Id>> opsOf;
   std::vector<Id> blocks; // in order of their first ops
   for (Id number = 0; number < program.ops.size(); ++number) {

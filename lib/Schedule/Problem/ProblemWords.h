@@ -10,13 +10,13 @@ inline constexpr int kPhases = 4;
 
 // Each in the order of its enumeration.
 inline constexpr std::string_view kKindWords[] = {
-    "constant", "seed", "read",       "view",     "box",        "kernel",
-    "work",     "add",  "pad",        "join",     "collective", "gradient",
-    "accumulate", "write", "clear",   "update",   "return"};
+    "constant",   "seed",  "read",  "view",   "box",        "kernel",
+    "work",       "add",   "pad",   "join",   "collective", "gradient",
+    "accumulate", "write", "clear", "update", "return"};
 static_assert(std::size(kKindWords) == kOpKinds);
 
 inline constexpr std::string_view kFlagWords[] = {
-    "addressed", "pure",    "moves",      "cloned", "movable",
+    "addressed", "pure",    "moves",      "cloned",      "movable",
     "aligned",   "narrows", "contiguous", "recomputable"};
 static_assert(std::size(kFlagWords) == kOpFlags);
 
@@ -25,7 +25,7 @@ inline constexpr std::string_view kAccessWords[] = {"element", "row", "column",
 inline constexpr std::string_view kFormWords[] = {"element", "row", "columns"};
 inline constexpr std::string_view kReduceWords[] = {"sum", "max"};
 inline constexpr std::string_view kTypeWords[] = {"f32", "bf16", "f64", "i8",
-                                                  "i32", "i64", "f16"};
+                                                  "i32", "i64",  "f16"};
 
 } // namespace fsdp::problem
 

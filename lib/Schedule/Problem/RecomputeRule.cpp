@@ -16,9 +16,8 @@ namespace {
 class Recomputer {
 public:
   explicit Recomputer(Draft &draft)
-      : draft(draft), ops(draft.program.ops.size()),
-        isRepeated(ops, false), place(ops, kNone),
-        clones(draft.values.size(), kNone) {}
+      : draft(draft), ops(draft.program.ops.size()), isRepeated(ops, false),
+        place(ops, kNone), clones(draft.values.size(), kNone) {}
 
   void run() {
     findRepeated();
@@ -91,8 +90,7 @@ private:
     Id producer = draft.values[value].def;
     if (producer == kNone || !draft.is(producer, kClonedWithUser)) {
       Id keep = draft.add(NodeKind::Keep, kNone, {value});
-      draft.results.push_back(
-          draft.addValue(keep, draft.values[value].origin));
+      draft.results.push_back(draft.addValue(keep, draft.values[value].origin));
       draft.nodes[keep].results = {Id(draft.results.size() - 1), 1};
       draft.placeBefore(keep, at);
       return draft.resultOf(keep, 0);

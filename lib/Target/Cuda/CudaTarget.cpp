@@ -20,7 +20,7 @@ static constexpr Target facts() {
   // Ranks see that another is lost, and one of them says why.
   target.endSeconds = 10;
   target.howToBuild = "this build has no CUDA target; build fsdp where CMake "
-                    "finds the CUDA Toolkit, cuDNN and NCCL";
+                      "finds the CUDA Toolkit, cuDNN and NCCL";
   return target;
 }
 

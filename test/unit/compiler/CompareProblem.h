@@ -91,15 +91,15 @@ private:
     if (point.canRecompute && !point.kind)
       choices.recompute = isRecomputed(origin, block);
     if (point.canRecompute && point.kind && !point.parameter.empty())
-      choices.recompute =
-          !kept.try_emplace(block, below(3) == 0).first->second;
+      choices.recompute = !kept.try_emplace(block, below(3) == 0).first->second;
     if (!point.kind || point.parameter.empty())
       return choices;
     std::string bucket = bucketFor(block, origin);
     choices.bucket = bucket;
     std::string key = bucket + (point.isGather() ? " g" : " r") +
                       std::to_string(int(origin.getPhase()));
-    schedule::Choices &shared = forBucket.try_emplace(key, decide(origin, point)).first->second;
+    schedule::Choices &shared =
+        forBucket.try_emplace(key, decide(origin, point)).first->second;
     shared.bucket = choices.bucket;
     shared.recompute = choices.recompute;
     return shared;
@@ -109,18 +109,17 @@ private:
   bool isRecomputed(dist::OriginAttr origin, const std::string &block) {
     if (block.empty())
       return density == 3 && below(8) == 0;
-    auto &option =
-        options[optionOf.try_emplace(block, below(options.size())).first->second];
-    std::string name =
-        nn::withoutNumbers(origin.getPath()) + " " + origin.getOp().str() +
-        std::to_string(origin.getIndex());
+    auto &option = options[optionOf.try_emplace(block, below(options.size()))
+                               .first->second];
+    std::string name = nn::withoutNumbers(origin.getPath()) + " " +
+                       origin.getOp().str() + std::to_string(origin.getIndex());
     return option.try_emplace(name, below(4) < density).first->second;
   }
 
   std::string bucketFor(const std::string &block, dist::OriginAttr origin) {
     if (block.empty())
       return bucketOf.try_emplace("", below(3) == 0 ? "all else" : "")
-                     .first->second == "all else"
+                         .first->second == "all else"
                  ? "all else"
                  : nn::firstComponent(origin.getPath()).str();
     auto [at, isNew] = bucketOf.try_emplace(block, block);
@@ -134,7 +133,8 @@ private:
       last = at->second;
     }
     if (at->second == "parts of " + block)
-      return at->second + (origin.getPath().contains("attention") ? " a" : " f");
+      return at->second +
+             (origin.getPath().contains("attention") ? " a" : " f");
     return at->second;
   }
 
@@ -161,8 +161,8 @@ private:
   /// front of where it stands, a reduction behind.
   std::string anchorNear(dist::OriginAttr origin, bool isGather) {
     auto at = positionOf.find(origin.getText().str());
-    int64_t position = at == positionOf.end() ? below(anchors.size())
-                                              : int64_t(at->second);
+    int64_t position =
+        at == positionOf.end() ? below(anchors.size()) : int64_t(at->second);
     int64_t distance = 1 + below(50);
     position += isGather ? -distance : distance;
     position = std::clamp<int64_t>(position, 0, int64_t(anchors.size()) - 1);
@@ -229,7 +229,8 @@ public:
     target = makeTarget(setting.target, 1, why);
     if (!isGood)
       return;
-    FailureOr<problem::Problem> made = schedule::problemOf(*module, *target, {});
+    FailureOr<problem::Problem> made =
+        schedule::problemOf(*module, *target, {});
     isGood = succeeded(made);
     if (isGood)
       problem = std::move(*made);
@@ -323,9 +324,9 @@ private:
       result.difference += "exec-plan-memory fails\n";
     MemoryReport report = memoryReport(compiled);
     if (report.persistentBytes != problem.persistentBytes)
-      result.difference +=
-          std::to_string(report.persistentBytes) + " persistent bytes, not " +
-          std::to_string(problem.persistentBytes) + "\n";
+      result.difference += std::to_string(report.persistentBytes) +
+                           " persistent bytes, not " +
+                           std::to_string(problem.persistentBytes) + "\n";
     for (auto [memory, bound] : llvm::zip_equal(report.programs, bounds))
       if (memory.lowerBound != bound)
         result.difference += "@" + memory.name + " has the lower bound " +
@@ -387,8 +388,7 @@ private:
                       const problem::Step &step) const {
     std::string names = step.kind == problem::StepKind::Await ? "await " : "";
     for (problem::Id i = step.members.begin; i < step.members.end(); ++i)
-      names += problem::addressOf(problem,
-                                  program.ops[sequence.members[i].op],
+      names += problem::addressOf(problem, program.ops[sequence.members[i].op],
                                   sequence.members[i].isAgain) +
                "; ";
     return names;
@@ -416,12 +416,12 @@ private:
       llvm::Expected<dist::Origin> origin = dist::parseOrigin(address);
       bool isAddress = bool(origin);
       llvm::consumeError(origin.takeError());
-      bool isNamed = !isAddress || !areAddressed(program, sequence, i) ||
-                     sequence.steps[i].kind == problem::StepKind::Copy ||
-                     isSameCollective(lifetimes.positions[i],
-                                      sequence.steps[i]) ||
-                     makes.find(" of ") != std::string::npos ||
-                     names.find(makes) != std::string::npos;
+      bool isNamed =
+          !isAddress || !areAddressed(program, sequence, i) ||
+          sequence.steps[i].kind == problem::StepKind::Copy ||
+          isSameCollective(lifetimes.positions[i], sequence.steps[i]) ||
+          makes.find(" of ") != std::string::npos ||
+          names.find(makes) != std::string::npos;
       if (!isNamed || now != live.bytes[i])
         return "position " + std::to_string(i) + " is '" + makes + "' (" +
                lifetimes.positions[i]->getName().getStringRef().str() +

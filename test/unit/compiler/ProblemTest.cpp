@@ -37,7 +37,6 @@ int tryPlans(const ProblemSetting &setting, unsigned seed, int count,
   if (!program.isGood)
     return 0;
   std::string text = problem::print(program.problem);
-  if (const char *d = std::getenv("DUMPP")) { std::error_code e; llvm::raw_fd_ostream f(std::string(d) + "/" + setting.name + ".problem", e); f << text; }
   EXPECT_EQ(problem::print(problem::parse(text, "p")), text) << setting.name;
   schedule::Points points(program.addressed());
   PlansForProblems plans(seed, points);
@@ -58,7 +57,8 @@ int tryPlans(const ProblemSetting &setting, unsigned seed, int count,
     evaluated += result.evaluated;
     compiled += result.compiled;
   }
-  std::printf("%s: %d of %d plans applied (%d name addresses), %d differ, largest difference of a "
+  std::printf("%s: %d of %d plans applied (%d name addresses), %d differ, "
+              "largest difference of a "
               "peak %.4f %%; %.3f ms against %.1f ms\n",
               setting.name.c_str(), applied, count, places, wrong, 100 * worst,
               1e3 * evaluated / count, 1e3 * compiled / count);

@@ -1,5 +1,5 @@
-//===- Layout.cpp - Boxes whose elements follow each other ----------------===//
-#include "dialects/NN/Layout.h"
+//===- Boxes.cpp - Boxes whose elements follow each other ----------------===//
+#include "dialects/NN/Boxes.h"
 
 using namespace mlir;
 using namespace fsdp;

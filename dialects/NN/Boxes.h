@@ -1,6 +1,6 @@
-//===- Layout.h - Boxes whose elements follow each other --------*- C++ -*-===//
-#ifndef FSDP_DIALECTS_NN_LAYOUT_H
-#define FSDP_DIALECTS_NN_LAYOUT_H
+//===- Boxes.h - Boxes whose elements follow each other --------*- C++ -*-===//
+#ifndef FSDP_DIALECTS_NN_BOXES_H
+#define FSDP_DIALECTS_NN_BOXES_H
 
 #include "dialects/NN/NN.h"
 
@@ -15,4 +15,4 @@ bool hasContiguousParts(ConcatOp op);
 
 } // namespace fsdp::nn
 
-#endif // FSDP_DIALECTS_NN_LAYOUT_H
+#endif // FSDP_DIALECTS_NN_BOXES_H
