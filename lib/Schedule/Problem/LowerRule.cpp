@@ -42,16 +42,19 @@ public:
     findUpdates();
     bindArguments();
     chooseDestinations();
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
+    for (Id node = draft.first; node != kNone && draft.refusal.empty();
+         node = draft.nodes[node].next)
       lower(node);
     return std::move(sequence);
   }
 
 private:
-  //===--- Tensors of the model -------------------------------------------===//
+  void refuse(Id node) {
+    draft.refusal = "'" + addressOf(problem, draft.op(node)) +
+                    "' is awaited before it starts";
+  }
 
-  bool isAlias(Id node) const { return draft.isAlias(node); }
-  Id stateOf(Id node) const { return draft.stateOf(node); }
+  //===--- Where values are -----------------------------------------------===//
 
   void findUpdates() {
     for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
@@ -59,7 +62,7 @@ private:
         continue;
       const Op &op = draft.op(node);
       if (op.kind == OpKind::Read)
-        isRead[stateOf(node)] = true;
+        isRead[draft.stateOf(node)] = true;
       if (op.kind > OpKind::Gradient && op.kind <= OpKind::Update)
         for (Id i = op.states.begin; i < op.states.end(); ++i)
           updates.push_back({program.states[i], node});
@@ -77,13 +80,10 @@ private:
         [](const auto &a, const auto &b) { return a.first < b.first; });
   }
 
-  //===--- Where values are -----------------------------------------------===//
-
-  int64_t bytesOf(Id value) const { return draft.bytesOf(value); }
-
   bool ownsBuffer(Id value) const {
     Id def = draft.values[value].def;
-    return def != kNone && !draft.isOp(def, OpKind::Read) && !isAlias(def);
+    return def != kNone && !draft.isOp(def, OpKind::Read) &&
+           !draft.isAlias(def);
   }
 
   void bindArguments() {
@@ -128,14 +128,15 @@ private:
     });
     forEachOf(OpKind::Gradient, [&](Id node) {
       chooseDestination(draft.operandOf(node, 0),
-                        kGradientRange | stateOf(node));
+                        kGradientRange | draft.stateOf(node));
     });
     // A value may be made where it goes if nothing else of the program is
     // there.
     forEachOf(OpKind::Write, [&](Id node) {
-      auto [begin, end] = updatesOf(stateOf(node));
-      if (end - begin == 1 && !isRead[stateOf(node)])
-        chooseDestination(draft.operandOf(node, 0), kRange | stateOf(node));
+      auto [begin, end] = updatesOf(draft.stateOf(node));
+      if (end - begin == 1 && !isRead[draft.stateOf(node)])
+        chooseDestination(draft.operandOf(node, 0),
+                          kRange | draft.stateOf(node));
     });
     forEachOf(OpKind::Join, [&](Id node) { chooseParts(node); });
   }
@@ -152,7 +153,7 @@ private:
         Place whole = placeOnce(draft.resultOf(node, 0), node);
         destinations[part] = {whole.root, whole.begin + offset};
       }
-      offset += bytesOf(part);
+      offset += draft.bytesOf(part);
     }
   }
 
@@ -166,7 +167,7 @@ private:
   Place output(Id value, Id node) {
     Place place = destinations[value];
     if (!place.isSet())
-      place = {newBuffer(bytesOf(value), node), 0};
+      place = {newBuffer(draft.bytesOf(value), node), 0};
     return held[value] = place;
   }
 
@@ -222,7 +223,6 @@ private:
     if (isBuffer(place.root))
       sequence.uses.push_back(place.root);
   }
-  void reading(Place place) { touches(place); }
   void writes(Place place) {
     size_t before = sequence.uses.size();
     touches(place);
@@ -241,7 +241,7 @@ private:
 
   void copy(Place from, Place to) {
     beginStep(StepKind::Copy, kNone);
-    reading(from);
+    touches(from);
     writes(to);
     endStep();
   }
@@ -249,10 +249,8 @@ private:
   /// The places of operands, which may take steps of their own.
   std::vector<Place> &placesOf(Id node, Id count) {
     operands.clear();
-    for (Id i = 0; i < count; ++i) {
-      Place place = placeOf(draft.operandOf(node, i));
-      operands.push_back(place);
-    }
+    for (Id i = 0; i < count; ++i)
+      operands.push_back(placeOf(draft.operandOf(node, i)));
     return operands;
   }
 
@@ -268,6 +266,8 @@ private:
     case NodeKind::Start:
       return lowerCollective(node);
     case NodeKind::Await:
+      if (startStep[draft.nodes[node].other] == kNone)
+        return refuse(draft.nodes[node].other);
       beginStep(StepKind::Await, draft.nodes[node].other);
       step.start = startStep[draft.nodes[node].other];
       sequence.steps[step.start].isAwaited = true;
@@ -303,9 +303,9 @@ private:
     case OpKind::Collective:
       return lowerCollective(node);
     case OpKind::Gradient:
-      return lowerStore(node, kGradientRange | stateOf(node));
+      return lowerStore(node, kGradientRange | draft.stateOf(node));
     case OpKind::Write:
-      return lowerStore(node, kRange | stateOf(node));
+      return lowerStore(node, kRange | draft.stateOf(node));
     case OpKind::Accumulate:
       return lowerAccumulate(node);
     case OpKind::Clear:
@@ -318,7 +318,7 @@ private:
       placesOf(node, draft.nodes[node].uses.count);
       beginStep(StepKind::Work, node);
       for (Place place : operands)
-        reading(place);
+        touches(place);
       endStep();
       return;
     case OpKind::Return:
@@ -333,7 +333,7 @@ private:
 
   void lowerRead(Id node) {
     Id value = draft.resultOf(node, 0);
-    Place source = {kRange | stateOf(node), 0};
+    Place source = {kRange | draft.stateOf(node), 0};
     held[value] = source;
     // The value is the one of this place; an update must not show through.
     if (isUsedAfterUpdate(node))
@@ -342,7 +342,7 @@ private:
 
   bool isUsedAfterUpdate(Id read) {
     Id update = kNone;
-    auto [begin, end] = updatesOf(stateOf(read));
+    auto [begin, end] = updatesOf(draft.stateOf(read));
     for (auto at = begin; at != end && update == kNone; ++at)
       if (draft.isBefore(read, at->second))
         update = at->second;
@@ -357,7 +357,7 @@ private:
         Id user = draft.uses[use].node;
         if (user != update && draft.isBefore(update, user))
           return true;
-        if (isAlias(user))
+        if (draft.isAlias(user))
           aliases.push_back(draft.resultOf(user, 0));
       }
     }
@@ -368,8 +368,9 @@ private:
     for (Id use = draft.values[value].first; use != kNone;
          use = draft.uses[use].next) {
       Id user = draft.uses[use].node;
-      bool reads = isAlias(user) ? isReadByLibrary(draft.resultOf(user, 0))
-                                 : draft.is(user, kReadByLibrary);
+      bool reads = draft.isAlias(user)
+                       ? isReadByLibrary(draft.resultOf(user, 0))
+                       : draft.is(user, kReadByLibrary);
       if (reads)
         return true;
     }
@@ -407,7 +408,7 @@ private:
                      from.begin == to.begin + position;
       if (!isThere)
         copy(from, to);
-      position += bytesOf(value);
+      position += draft.bytesOf(value);
     }
   }
 
@@ -415,7 +416,7 @@ private:
     placesOf(node, draft.nodes[node].uses.count);
     beginStep(StepKind::Work, node);
     for (Place place : operands)
-      reading(place);
+      touches(place);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       writes(output(draft.resultOf(node, i), node));
     if (int64_t bytes = draft.op(node).workspace; bytes > 0)
@@ -440,7 +441,7 @@ private:
     inputs.back() = sum;
     beginStep(StepKind::Work, node);
     for (Place place : inputs)
-      reading(place);
+      touches(place);
     writes(sum);
     if (int64_t bytes = draft.op(node).workspace; bytes > 0)
       workspace(bytes, node);
@@ -457,13 +458,13 @@ private:
   /// buffer.
   void lowerAccumulate(Id node) {
     Id value = draft.operandOf(node, 0);
-    Place sum = {newBuffer(bytesOf(value), node), 0};
+    Place sum = {newBuffer(draft.bytesOf(value), node), 0};
     beginStep(StepKind::Work, node);
     if (!isSplat(value))
-      reading(placeOf(value));
+      touches(placeOf(value));
     writes(sum);
     endStep();
-    copy(sum, {kRange | stateOf(node), 0});
+    copy(sum, {kRange | draft.stateOf(node), 0});
   }
 
   //===--- Kernels --------------------------------------------------------===//
@@ -481,7 +482,7 @@ private:
 
   void readOnce(Id value) {
     if (!isSplat(value))
-      reading(placeOf(value));
+      touches(placeOf(value));
   }
 
   void lowerKernel(Id node) {
@@ -558,7 +559,7 @@ private:
     step.collective =
         of.isGather() ? CollectiveRole::Gather : CollectiveRole::Reduce;
     for (Place place : operands)
-      reading(place);
+      touches(place);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       writes(of.isGather() ? joined(draft.resultOf(node, i), node, of, items[i])
                            : output(draft.resultOf(node, i), node));
@@ -572,7 +573,7 @@ private:
   Place joined(Id value, Id node, const Collective &of,
                const rt::CollectiveItem &item) {
     int64_t bytes = item.shard * of.ranks * rt::sizeOf(of.in);
-    if (bytes == bytesOf(value))
+    if (bytes == draft.bytesOf(value))
       return output(value, node);
     return held[value] = {newBuffer(bytes, node), 0};
   }
