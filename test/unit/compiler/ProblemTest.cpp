@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 #include "CompareProblem.h"
 #include "fsdp/Schedule/ProblemText.h"
-#include "fsdp/Support/Error.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
