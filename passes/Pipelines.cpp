@@ -110,9 +110,13 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
 // When: the plan and the passes that apply it
 //===----------------------------------------------------------------------===//
 
-void fsdp::addPlan(OpPassManager &pm, const CompileOptions &options) {
+static void addAddresses(OpPassManager &pm) {
   // Nothing merges ops from here on, so what a plan calls them holds.
   pm.addNestedPass<func::FuncOp>(createAddress());
+}
+
+void fsdp::addPlan(OpPassManager &pm, const CompileOptions &options) {
+  addAddresses(pm);
   PlanOptions plan;
   plan.file = options.pipeline.plan;
   plan.reshard = options.parallelism.fsdpReshardAfterForward;
@@ -178,6 +182,8 @@ void fsdp::buildTrainPipeline(OpPassManager &pm, const CompileOptions &options,
   if (last == PipelineLevel::Graph)
     return;
   addSharding(pm, options);
+  if (last == PipelineLevel::Addresses)
+    return addAddresses(pm);
   addPlan(pm, options);
   addPlannedSchedule(pm, options);
   if (last == PipelineLevel::Schedule)

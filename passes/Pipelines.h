@@ -10,9 +10,10 @@ namespace fsdp {
 
 /// Where the pipeline can stop.
 enum class PipelineLevel {
-  Graph,    ///< nn: what is computed, in which types
-  Schedule, ///< nn and fsdp: when every tensor moves
-  Exec,     ///< exec: in which bytes everything runs
+  Graph,     ///< nn: what is computed, in which types
+  Addresses, ///< nn and fsdp: what there is to be scheduled
+  Schedule,  ///< nn and fsdp: when every tensor moves
+  Exec,      ///< exec: in which bytes everything runs
 };
 
 /// From the graph of a model to a planned exec module.

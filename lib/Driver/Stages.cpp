@@ -13,6 +13,8 @@
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
+#include "fsdp/Schedule/ProblemOf.h"
+#include "fsdp/Schedule/ProblemText.h"
 #include "fsdp/Schedule/Program.h"
 #include "fsdp/Support/Signals.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -51,6 +53,7 @@ private:
   llvm::Error emitSource();
   llvm::Error write();
   llvm::Error writeArtifact();
+  llvm::Error writeProblem();
   llvm::Error print(llvm::function_ref<void(llvm::raw_ostream &)> text);
   void summarize(double seconds);
 
@@ -321,6 +324,7 @@ llvm::Error Compilation::runPasses() {
     passes.enableTiming();
   buildTrainPipeline(passes, request.config,
                      isWanted(Stage::Graph)         ? PipelineLevel::Graph
+                     : isWanted(Stage::Problem)     ? PipelineLevel::Addresses
                      : request.emit <= Stage::Costs ? PipelineLevel::Schedule
                                                     : PipelineLevel::Exec);
   llvm::raw_string_ostream text(pipeline);
@@ -428,6 +432,24 @@ llvm::Error Compilation::writeArtifact() {
   return error;
 }
 
+/// The unplanned programs as data, with workspaces of the wanted target.
+llvm::Error Compilation::writeProblem() {
+  const RunConfig &config = request.config;
+  std::string why;
+  std::unique_ptr<TargetInfo> target =
+      makeTarget(config.pipeline.target, int(config.compile.threads), why);
+  if (!target)
+    return llvm::createStringError(why);
+  schedule::LoweringOptions options;
+  options.plainAttention = config.compile.attention == AttentionKernel::Plain;
+  options.fastReductions = config.compile.reduce == ReduceOrder::Fast;
+  FailureOr<problem::Problem> problem =
+      schedule::problemOf(*module, *target, options);
+  if (failed(problem))
+    return alreadyPrinted();
+  return print([&](llvm::raw_ostream &os) { os << problem::print(*problem); });
+}
+
 llvm::Error Compilation::write() {
   switch (request.emit) {
   case Stage::Graph:
@@ -438,6 +460,8 @@ llvm::Error Compilation::write() {
       module->print(os, OpPrintingFlags().printNameLocAsPrefix());
       os << '\n';
     });
+  case Stage::Problem:
+    return writeProblem();
   case Stage::Costs:
     return print(
         [&](llvm::raw_ostream &os) { schedule::printCosts(*module, os); });

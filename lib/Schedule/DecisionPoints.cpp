@@ -7,6 +7,18 @@ using namespace mlir;
 using namespace fsdp;
 using namespace fsdp::schedule;
 
+MergeKey fsdp::schedule::mergeKeyOf(Operation *op) {
+  NamedAttrList attributes(op->getAttrDictionary());
+  for (StringRef label :
+       {StringRef("serves"), StringRef(dist::kParametersAttr),
+        StringRef(dist::kOriginAttr), StringRef(dist::kDecisionAttr),
+        StringRef(nn::kModuleAttr)})
+    attributes.erase(label);
+  return {op->getName(), attributes.getDictionary(op->getContext()),
+          getElementTypeOrSelf(op->getOperand(0)),
+          getElementTypeOrSelf(op->getResult(0))};
+}
+
 bool fsdp::schedule::computesBackward(Operation *op) {
   return !isa<nn::SeedOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
 }

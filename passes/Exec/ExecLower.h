@@ -13,6 +13,7 @@
 #ifndef FSDP_PASSES_EXEC_EXECLOWER_H
 #define FSDP_PASSES_EXEC_EXECLOWER_H
 
+#include "dialects/Exec/RecordedLowerings.h"
 #include "fsdp/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Exec/KernelLowering.h"
@@ -56,12 +57,10 @@ public:
   /// Null if the module has none.
   dist::MeshOp getMesh() const { return mesh; }
 
-  /// The operation of the runtime whose record says that `op` lowers to it.
-  std::optional<mlir::OperationName> getRuntimeOp(mlir::Operation *op) const;
-
   const TargetInfo &target;
   const bool referenceAttention, fastReductions;
   KernelCache kernels;
+  const exec::RecordedLowerings recorded;
 
 private:
   exec::RangeOp create(mlir::Location loc, llvm::StringRef name,
@@ -75,8 +74,6 @@ private:
   llvm::StringMap<exec::RangeOp> ranges;
   /// What the steps of a program clear.
   llvm::StringMap<llvm::StringSet<>> cleared;
-  /// By the name of the op that lowers to them.
-  llvm::StringMap<mlir::OperationName> runtimeOps;
   /// After which the next range is declared.
   mlir::Operation *last = nullptr;
 };
@@ -88,10 +85,6 @@ mlir::Value sumUpdatedInPlace(mlir::Value value);
 /// True for values that their op writes into a buffer of its own, so that it
 /// may as well be the range that the value ends in.
 bool ownsBuffer(mlir::Value value);
-
-/// The position of the first element of a slice if its elements lie one after
-/// another in the input, so that it needs no copy.
-std::optional<int64_t> contiguousOffset(nn::SliceOp slice);
 
 /// Lowers one function. Values are followed op by op: a tensor becomes the
 /// buffer that holds it, an alias becomes a view.

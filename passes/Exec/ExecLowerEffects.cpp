@@ -8,6 +8,7 @@
 // share nothing in which both could be wrong.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/NN/Boxes.h"
 #include "fsdp/Support/RangeNames.h"
 #include "passes/Exec/ExecLower.h"
 #include "llvm/Support/StringSaver.h"
@@ -24,7 +25,7 @@ static bool isRead(Value value) {
     if (isa<nn::SeedOp>(user))
       return false;
     auto slice = dyn_cast<nn::SliceOp>(user);
-    if (slice && !contiguousOffset(slice))
+    if (slice && !nn::contiguousOffset(slice))
       return true;
     if (nn::aliasesOperands(user))
       return isRead(user->getResult(use.getOperandNumber()));

@@ -22,7 +22,8 @@ namespace fsdp {
 ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
                          bool referenceAttention, bool fastReductions)
     : target(target), referenceAttention(referenceAttention),
-      fastReductions(fastReductions), kernels(module), module(module),
+      fastReductions(fastReductions), kernels(module),
+      recorded(module.getContext()), module(module),
       builder(module.getContext()) {
   // Before all, where a look-up meets it first: a deep model has as many
   // ranges as collectives.
@@ -33,11 +34,6 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
     last = last ? last : found.getOperation();
   }
   findCleared();
-  for (RegisteredOperationName name :
-       module.getContext()->getRegisteredOperations())
-    if (const auto *record = name.getInterface<exec::RuntimeOpInterface>())
-      if (StringRef source = record->getSignature().lowersFrom; !source.empty())
-        runtimeOps.try_emplace(source, name);
 }
 
 void ModuleState::findCleared() {
@@ -53,13 +49,6 @@ void ModuleState::findCleared() {
       for (StringRef name : names.keys())
         cleared[action.program.getValue()].insert(name);
   }
-}
-
-std::optional<OperationName> ModuleState::getRuntimeOp(Operation *op) const {
-  auto at = runtimeOps.find(op->getName().getStringRef());
-  if (at == runtimeOps.end())
-    return std::nullopt;
-  return at->second;
 }
 
 exec::RangeOp ModuleState::create(Location loc, StringRef name, MemRefType type,

@@ -332,7 +332,7 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   // Constants are part of the kernels that read them.
   if (isa<nn::ConstantOp, nn::SeedOp, func::ReturnOp>(op))
     return success();
-  if (auto name = state.getRuntimeOp(op))
+  if (auto name = state.recorded.of(op))
     return lowerAsRecorded(op, *name);
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](nn::ReadOp o) { return lowerRead(o); })

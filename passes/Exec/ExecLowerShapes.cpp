@@ -1,4 +1,5 @@
 //===- ExecLowerShapes.cpp - Views, boxes, parts of tensors ---------------===//
+#include "dialects/NN/Boxes.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;
@@ -14,22 +15,6 @@ LogicalResult ProgramLowering::lowerRecompute(nn::RecomputeFromOp op) {
   for (auto [value, result] : llvm::zip(op.getValues(), op.getResults()))
     held[result] = buffer(value);
   return success();
-}
-
-/// Every dimension after the first one that is longer than 1 must be whole.
-std::optional<int64_t> lower::contiguousOffset(nn::SliceOp slice) {
-  auto input = cast<RankedTensorType>(slice.getInput().getType());
-  auto box = cast<RankedTensorType>(slice.getType());
-  int64_t position = 0;
-  bool started = false;
-  for (auto [size, part, offset] :
-       llvm::zip(input.getShape(), box.getShape(), slice.getOffsets())) {
-    if (started && part != size)
-      return std::nullopt;
-    started |= part != 1;
-    position = position * size + offset;
-  }
-  return position;
 }
 
 void ProgramLowering::copyBox(Location loc, Value from, Value to,
@@ -57,7 +42,7 @@ LogicalResult ProgramLowering::lowerSlice(nn::SliceOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());
   auto box = cast<RankedTensorType>(op.getType());
   Value from = buffer(op.getInput());
-  auto offset = contiguousOffset(op);
+  auto offset = nn::contiguousOffset(op);
   int64_t elementBytes = input.getElementTypeBitWidth() / 8;
   int64_t begin = exec::resolveRange(from).begin;
   int64_t alignment = state.target.facts.alignment;
@@ -83,17 +68,10 @@ LogicalResult ProgramLowering::lowerPad(nn::PadOp op) {
   return success();
 }
 
-/// True if the parts of `op` lie one after another in its result.
-static bool hasContiguousParts(nn::ConcatOp op) {
-  auto shape = cast<RankedTensorType>(op.getType()).getShape();
-  return llvm::all_of(shape.take_front(op.getDim()),
-                      [](int64_t size) { return size == 1; });
-}
-
 /// Parts are produced where they end, so that nothing is copied: those that are
 /// aligned as buffers of the arena are.
 void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
-  if (!hasContiguousParts(op) || op->use_empty())
+  if (!nn::hasContiguousParts(op) || op->use_empty())
     return;
   int64_t offset = 0, alignment = state.target.facts.alignment;
   for (Value part : op.getInputs()) {
@@ -109,7 +87,7 @@ void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
 
 LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
   Value to = buffer(op.getResult(), op);
-  bool isContiguous = hasContiguousParts(op);
+  bool isContiguous = nn::hasContiguousParts(op);
   int64_t rank = cast<MemRefType>(to.getType()).getRank(), position = 0;
   SmallVector<int64_t> zeros(rank, 0), offsets(rank, 0);
   for (Value input : op.getInputs()) {

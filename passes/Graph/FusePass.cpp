@@ -15,9 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/Fsdp.h"
+#include "dialects/NN/KernelFacts.h"
 #include "dialects/NN/ModulePath.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -39,102 +38,10 @@ static constexpr size_t kMaxMembers = 24;
 static constexpr size_t kMaxInputs = 12;
 
 //===----------------------------------------------------------------------===//
-// What the kernel description of an op says
+// Groups
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-struct Read {
-  nn::KernelAccess access = nn::KernelAccess::Element;
-  /// Read while reducing, so in another stage than where results are stored.
-  bool inReduction = false;
-};
-
-enum class Form { Element, Row, Columns };
-
-struct Facts {
-  nn::KernelSpace space;
-  llvm::SmallMapVector<Value, Read, 4> reads;
-  llvm::SmallDenseMap<Value, Form, 2> results;
-  /// Element results whose formula needs a transcendental function.
-  bool expensive = false;
-};
-
-/// Runs a kernel description in a scratch block and notes what it does.
-class Probe : public nn::KernelBuilder {
-public:
-  explicit Probe(MLIRContext *context) : b(context) {
-    anyFloat = scratch.addArgument(b.getF32Type(), loc());
-    anyInteger = scratch.addArgument(b.getI32Type(), loc());
-    anyLong = scratch.addArgument(b.getI64Type(), loc());
-    b.setInsertionPointToEnd(&scratch);
-  }
-
-  Facts run(nn::KernelOpInterface op) {
-    facts = Facts();
-    facts.space = op.getKernelSpace();
-    if (facts.space.isExpressible())
-      op.lowerToKernel(*this);
-    scratch.clear();
-    b.setInsertionPointToEnd(&scratch);
-    return std::move(facts);
-  }
-
-  OpBuilder &builder() override { return b; }
-  Location loc() override { return b.getUnknownLoc(); }
-  Value read(Value tensor, nn::KernelAccess access) override {
-    Read &read = facts.reads[tensor];
-    read.access = access;
-    read.inReduction |= inReduction;
-    Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-    if (isa<FloatType>(element))
-      return anyFloat;
-    return element.isInteger(64) ? anyLong : anyInteger;
-  }
-  Value readAt(Value tensor, Value) override {
-    // Another column's value cannot be taken from this column's expression.
-    facts.space = nn::KernelSpace::notExpressible();
-    return read(tensor, nn::KernelAccess::Element);
-  }
-  Value column() override { return anyInteger; }
-  Value reduceColumns(nn::ReduceKind, Scalar element) override {
-    inReduction = true;
-    element();
-    inReduction = false;
-    return anyFloat;
-  }
-  void define(Value result, Scalar element) override {
-    facts.results[result] = Form::Element;
-    Operation *last = scratch.empty() ? nullptr : &scratch.back();
-    element();
-    Block::iterator begin =
-        last ? std::next(last->getIterator()) : scratch.begin();
-    for (Operation &op : llvm::make_range(begin, scratch.end()))
-      facts.expensive |=
-          isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp>(op);
-  }
-  void defineRow(Value result, Value) override {
-    facts.results[result] = Form::Row;
-  }
-  void defineColumns(Value result, nn::ReduceKind, Scalar) override {
-    facts.results[result] = Form::Columns;
-  }
-  Value constant(double value) override {
-    return arith::ConstantOp::create(
-        b, loc(), b.getF32FloatAttr(static_cast<float>(value)));
-  }
-
-private:
-  Block scratch;
-  OpBuilder b;
-  Value anyFloat, anyInteger, anyLong;
-  Facts facts;
-  bool inReduction = false;
-};
-
-//===----------------------------------------------------------------------===//
-// Groups
-//===----------------------------------------------------------------------===//
 
 struct Group {
   nn::KernelSpace space;
@@ -162,18 +69,18 @@ public:
 private:
   void visit(Operation *op);
   Group *groupOf(Value value);
-  bool fits(const Group &group, const Facts &facts);
+  bool fits(const Group &group, const nn::KernelFacts &facts);
   bool isAvailable(Value value, const Group &group);
-  Group *join(Operation *op, const Facts &facts);
-  void add(Group *group, Operation *op, const Facts &facts);
+  Group *join(Operation *op, const nn::KernelFacts &facts);
+  void add(Group *group, Operation *op, const nn::KernelFacts &facts);
   Group *merge(Group *into, Group *other);
   void build(Group &group);
 
   Block &block;
-  Probe probe;
+  nn::KernelProbe probe;
   std::deque<Group> groups; // addresses stay
   DenseMap<Operation *, Group *> groupOfOp;
-  DenseMap<Value, Form> forms;
+  DenseMap<Value, nn::KernelForm> forms;
   /// Element values that need a transcendental function wherever they are
   /// computed again.
   DenseSet<Value> expensive;
@@ -194,14 +101,14 @@ Group *Fuser::groupOf(Value value) {
 }
 
 /// Can an op with these facts be computed in the kernel of `group`?
-bool Fuser::fits(const Group &group, const Facts &facts) {
+bool Fuser::fits(const Group &group, const nn::KernelFacts &facts) {
   if (!(group.space == facts.space) || group.epoch != epoch ||
       group.members.size() >= kMaxMembers)
     return false;
   for (auto &[value, read] : facts.reads) {
     if (groupOf(value) != &group)
       continue;
-    bool asDefined = forms.lookup(value) == Form::Row
+    bool asDefined = forms.lookup(value) == nn::KernelForm::Row
                          ? read.access == nn::KernelAccess::Row
                          : read.access == nn::KernelAccess::Element;
     // A reduction and the final map would both compute the value.
@@ -234,7 +141,7 @@ Group *Fuser::merge(Group *into, Group *other) {
 
 /// The group that `op` can join, with all groups that its arrival unites; null
 /// if there is none.
-Group *Fuser::join(Operation *op, const Facts &facts) {
+Group *Fuser::join(Operation *op, const nn::KernelFacts &facts) {
   Group *open = nullptr, *fixed = nullptr;
   size_t members = 0, inputs = facts.reads.size();
   for (auto &[value, read] : facts.reads) {
@@ -259,7 +166,7 @@ Group *Fuser::join(Operation *op, const Facts &facts) {
   return open ? open : fixed;
 }
 
-void Fuser::add(Group *group, Operation *op, const Facts &facts) {
+void Fuser::add(Group *group, Operation *op, const nn::KernelFacts &facts) {
   groupOfOp[op] = group;
   group->members.push_back(op);
   for (auto &[value, read] : facts.reads)
@@ -272,7 +179,7 @@ void Fuser::add(Group *group, Operation *op, const Facts &facts) {
     isExpensive |= groupOf(value) == group && expensive.contains(value);
   for (auto &[value, form] : facts.results) {
     forms[value] = form;
-    if (form == Form::Element && isExpensive)
+    if (form == nn::KernelForm::Element && isExpensive)
       expensive.insert(value);
   }
 }
@@ -284,8 +191,8 @@ void Fuser::visit(Operation *op) {
   auto kernel = dyn_cast<nn::KernelOpInterface>(op);
   // Constants are part of every kernel that reads them anyway.
   if (kernel && !isa<nn::ConstantOp>(op)) {
-    Facts facts = probe.run(kernel);
-    if (facts.space.isExpressible() && !facts.space.columnReduction) {
+    nn::KernelFacts facts = probe.run(kernel);
+    if (facts.canFuse()) {
       group = join(op, facts);
       if (!group) {
         group = &groups.emplace_back();

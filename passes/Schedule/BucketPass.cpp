@@ -19,25 +19,12 @@ using namespace fsdp;
 
 namespace {
 
-/// Collectives merge when they agree on bucket, direction, kind and key: every
-/// attribute (mesh, axes, dimension, reduction) and the element types.
-using Key =
-    std::tuple<StringRef, unsigned, OperationName, Attribute, Type, Type>;
+/// Collectives merge when they agree on bucket, direction and key.
+using Key = std::tuple<StringRef, unsigned, schedule::MergeKey>;
 
 Key keyOf(const PlannedCollective &collective) {
-  Operation *op = collective.op;
-  NamedAttrList attributes(op->getAttrDictionary());
-  for (StringRef label :
-       {StringRef("serves"), StringRef(dist::kParametersAttr),
-        StringRef(dist::kOriginAttr), StringRef(dist::kDecisionAttr),
-        StringRef(nn::kModuleAttr)})
-    attributes.erase(label);
-  return {collective.decision.bucket,
-          collective.afterSeed,
-          op->getName(),
-          attributes.getDictionary(op->getContext()),
-          getElementTypeOrSelf(op->getOperand(0)),
-          getElementTypeOrSelf(op->getResult(0))};
+  return {collective.decision.bucket, collective.afterSeed,
+          schedule::mergeKeyOf(collective.op)};
 }
 
 /// Merges the collectives of one program.

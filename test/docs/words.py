@@ -28,6 +28,8 @@ EXEMPT = {
     ("lib/Config/MeshOption.cpp", "size.find(':')"): "the kind of a mesh axis",
     ("lib/Config/MeshOption.cpp", "axis.name.find(':')"): "the kind of a mesh axis",
     ("lib/Memory/Report.cpp", "c == '.'"): "the digits of a size",
+    # It knows nothing of MLIR.
+    ("lib/Schedule/Problem/Problem.cpp", 'kNames[] = {"fwd"'): "the phases of a problem",
     ("tools/fsdp-checkpoint/Table.cpp", "row.find_last_not_of(' ')"): "a row of a table",
     ("tools/fsdp-checkpoint/Inspect.cpp", "entry.name.find('.')"): "a key of another's checkpoint",
     ("runtime/checkpoint/dcp/DcpMetadata.cpp", "box.file[0] == '.'"): "the name of a file",

@@ -90,6 +90,9 @@ static const std::vector<Emitted> &allEmitted() {
   static const std::vector<Emitted> all = [] {
     std::vector<Emitted> all = {
         {"graph", "the model's graph (nn)", Stage::Graph},
+        {"problem",
+         "what is to be scheduled: ops, values and what they cost (text)",
+         Stage::Problem},
         {"plan", "the plan of the schedule (JSON)", Stage::Plan},
         {"schedule", "the scheduled program (nn and fsdp)", Stage::Schedule},
         {"costs",

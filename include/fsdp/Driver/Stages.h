@@ -14,6 +14,7 @@ namespace fsdp {
 /// What is wanted of the compiler, in the order of its stages.
 enum class Stage {
   Graph,
+  Problem,
   Plan,
   Schedule,
   Costs,

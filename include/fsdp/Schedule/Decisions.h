@@ -7,6 +7,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"
+#include <tuple>
 
 namespace fsdp::schedule {
 
@@ -82,6 +83,12 @@ private:
 /// The origin of the bucket that a collective of `origin` is in:
 /// "fwd layers.3 all_gather". Its own if it is in none. Refers to both.
 dist::Origin bucketOf(dist::OriginAttr origin, const Decision &decision);
+
+/// What must be equal for collectives to become one: the kind, every attribute
+/// (mesh, axes, dimension, reduction) and the element types.
+using MergeKey =
+    std::tuple<mlir::OperationName, mlir::Attribute, mlir::Type, mlir::Type>;
+MergeKey mergeKeyOf(mlir::Operation *collective);
 
 /// What of `decision` can be decided about `point`.
 Decision aboutPoint(Decision decision, const DecisionPoint &point);

@@ -16,6 +16,8 @@
 
 namespace fsdp::rt {
 
+struct CollectiveDesc;
+
 /// What is known of a target without asking a machine.
 struct Target {
   /// As in --target, --workspaces and exec.target. Ranks run fsdp-rank-NAME.
@@ -30,6 +32,10 @@ struct Target {
   /// Ranges, buffers and what a library computes with begin at multiples of
   /// so many bytes of the arena. A power of two, exec::kAlignment at least.
   int64_t alignment = 0;
+  /// Bytes that item `item` of a collective over `ranks` ranks needs beside
+  /// what it sends and gives.
+  int64_t (*collectiveWorkspaceBytes)(const CollectiveDesc &desc, int item,
+                                      int64_t ranks) = nullptr;
   /// Why compile.reduce = "fast" is not for it, after that setting in a
   /// message; null: a library of the target adds over ranks.
   const char *whyNoFastReductions = nullptr;

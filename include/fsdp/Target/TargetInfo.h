@@ -21,6 +21,11 @@ class TargetInfo : public exec::WorkspaceSizes {
 public:
   explicit TargetInfo(const rt::Target &facts) : facts(facts) {}
 
+  int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
+                                   int64_t ranks) const final {
+    return facts.collectiveWorkspaceBytes(desc, item, ranks);
+  }
+
   const rt::Target &facts;
 };
 

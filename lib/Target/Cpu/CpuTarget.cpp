@@ -1,4 +1,5 @@
 //===- CpuTarget.cpp - The CPU: facts -------------------------------------===//
+#include "fsdp/Target/CollectivePieces.h"
 #include "fsdp/Target/Target.h"
 
 using namespace fsdp::rt;
@@ -11,6 +12,7 @@ static constexpr Target facts() {
   cpu.language = "C++";
   cpu.sourceStage = "cpp";
   cpu.alignment = 64;
+  cpu.collectiveWorkspaceBytes = collectiveWorkspaceBytes;
   cpu.whyNoFastReductions =
       "leaves sums over ranks to NCCL, which the CPU target lacks: its ranks "
       "always add each other's pieces in the fixed order";

@@ -1,5 +1,4 @@
 //===- CpuTargetInfo.cpp - The CPU: what oneDNN wants ---------------------===//
-#include "fsdp/Target/CollectivePieces.h"
 #include "fsdp/Target/CpuWorkspaces.h"
 #include "fsdp/Target/TargetInfo.h"
 #include "llvm/ADT/SmallString.h"
@@ -36,10 +35,6 @@ public:
   int64_t
   attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
     return ask(attentionGrads, d, library.attentionGrad);
-  }
-  int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
-                                   int64_t ranks) const override {
-    return rt::collectiveWorkspaceBytes(desc, item, ranks);
   }
 
 private:

@@ -1,25 +1,27 @@
 //===- CudaTarget.cpp - NVIDIA GPUs: facts --------------------------------===//
+#include "fsdp/Target/CudaWorkspaces.h"
 #include "fsdp/Target/Target.h"
 
 using namespace fsdp::rt;
 
 static constexpr Target facts() {
-  Target cuda;
-  cuda.name = "cuda";
-  cuda.summary = "NVIDIA GPUs";
-  cuda.whoseWorkspaces = "a GPU's";
-  cuda.language = "CUDA C++";
-  cuda.sourceStage = "cuda";
+  Target target;
+  target.name = "cuda";
+  target.summary = "NVIDIA GPUs";
+  target.whoseWorkspaces = "a GPU's";
+  target.language = "CUDA C++";
+  target.sourceStage = "cuda";
   // cudaMalloc aligns the arena to as many bytes, and cuBLASLt is told that
   // operands begin at multiples of them.
-  cuda.alignment = 256;
-  cuda.hasCommunicators = true;
-  cuda.architecture = "sm_";
+  target.alignment = 256;
+  target.collectiveWorkspaceBytes = cuda::collectiveWorkspaceBytes;
+  target.hasCommunicators = true;
+  target.architecture = "sm_";
   // Ranks see that another is lost, and one of them says why.
-  cuda.endSeconds = 10;
-  cuda.howToBuild = "this build has no CUDA target; build fsdp where CMake "
-                    "finds the CUDA Toolkit, cuDNN and NCCL";
-  return cuda;
+  target.endSeconds = 10;
+  target.howToBuild = "this build has no CUDA target; build fsdp where CMake "
+                      "finds the CUDA Toolkit, cuDNN and NCCL";
+  return target;
 }
 
 const Target fsdp::rt::kCudaTarget = facts();

@@ -27,10 +27,6 @@ public:
   bool hasAttention(rt::DType type) const override {
     return type == rt::DType::BF16;
   }
-  int64_t collectiveWorkspaceBytes(const rt::CollectiveDesc &desc, int item,
-                                   int64_t ranks) const override {
-    return rt::cuda::collectiveWorkspaceBytes(desc, item, ranks);
-  }
 };
 
 } // namespace

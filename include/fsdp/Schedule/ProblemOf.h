@@ -1,0 +1,38 @@
+//===- ProblemOf.h - Problems and candidates of modules ---------*- C++ -*-===//
+#ifndef FSDP_SCHEDULE_PROBLEMOF_H
+#define FSDP_SCHEDULE_PROBLEMOF_H
+
+#include "dialects/Exec/RecordedLowerings.h"
+#include "fsdp/Schedule/ProblemOrder.h"
+#include "fsdp/Target/TargetInfo.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace fsdp::schedule {
+
+/// What exec-lower is told beside the target.
+struct LoweringOptions {
+  bool plainAttention = false;
+  bool fastReductions = false;
+};
+
+/// The programs of `module`, which is one behind fsdp-address. Emits an error
+/// where an op has no place in a Problem: one that exec-lower refuses too.
+mlir::FailureOr<problem::Problem> problemOf(mlir::ModuleOp module,
+                                            const TargetInfo &target,
+                                            const LoweringOptions &options);
+
+/// What the decisions on the ops of `module` say (fsdp-plan), which is that of
+/// `problem` otherwise.
+problem::Candidate candidateOf(const problem::Problem &problem,
+                               mlir::ModuleOp module);
+
+/// Bytes that a library of `target` needs to compute `op`; 0 for an op that no
+/// library computes.
+mlir::FailureOr<int64_t>
+libraryWorkspaceBytes(mlir::Operation *op,
+                      const exec::RecordedLowerings &recorded,
+                      const TargetInfo &target, const LoweringOptions &options);
+
+} // namespace fsdp::schedule
+
+#endif // FSDP_SCHEDULE_PROBLEMOF_H

@@ -1,0 +1,136 @@
+//===- LibraryWorkspaces.cpp - Scratch of ops that libraries compute ------===//
+//
+// The operation of the runtime that an op will be lowered to is made beside the
+// program, with buffers of the right types, and asked.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Exec/Exec.h"
+#include "fsdp/Schedule/ProblemOf.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fsdp;
+using namespace fsdp::schedule;
+
+namespace {
+
+/// Makes the operation in a block of its own.
+class Scratch {
+public:
+  explicit Scratch(MLIRContext *context) : b(context) {
+    b.setInsertionPointToEnd(&block);
+  }
+
+  Value buffer(Type tensor) {
+    auto type = cast<RankedTensorType>(tensor);
+    return add(MemRefType::get(type.getShape(), type.getElementType()));
+  }
+  /// All dimensions but the last as one.
+  Value matrix(Type tensor) {
+    auto type = cast<RankedTensorType>(tensor);
+    int64_t columns = type.getShape().back();
+    return add(MemRefType::get({type.getNumElements() / columns, columns},
+                               type.getElementType()));
+  }
+
+  /// As ProgramLowering::lowerAsRecorded does.
+  exec::RuntimeOpInterface recorded(Operation *op, OperationName name,
+                                    const TargetInfo &target,
+                                    const LoweringOptions &options) {
+    OperationState work(op->getLoc(), name);
+    for (Type type : op->getOperandTypes())
+      work.addOperands(buffer(type));
+    for (Type type : op->getResultTypes())
+      work.addOperands(buffer(type));
+    work.addAttribute(
+        "operandSegmentSizes",
+        b.getDenseI32ArrayAttr(
+            {int32_t(op->getNumOperands()), int32_t(op->getNumResults()), 0}));
+    work.addAttribute(
+        "stream", exec::StreamAttr::get(b.getContext(), exec::Stream::Compute));
+    for (StringAttr attribute : name.getAttributeNames())
+      if (Attribute value = op->getAttr(attribute))
+        work.addAttribute(attribute, value);
+    if (llvm::is_contained(name.getAttributeNames(),
+                           b.getStringAttr("plain"))) {
+      Type element = getElementTypeOrSelf(op->getOperand(0));
+      if (options.plainAttention ||
+          !target.hasAttention(exec::dtypeOf(element)))
+        work.addAttribute("plain", b.getUnitAttr());
+    }
+    return cast<exec::RuntimeOpInterface>(b.create(work));
+  }
+
+  exec::RuntimeOpInterface product(Operation *op) {
+    return TypeSwitch<Operation *, exec::RuntimeOpInterface>(op)
+        .Case([&](nn::LinearOp o) {
+          SmallVector<Value> inputs = {matrix(o.getInput().getType()),
+                                       buffer(o.getWeight().getType())};
+          if (o.getBias())
+            inputs.push_back(buffer(o.getBias().getType()));
+          return gemm(op, inputs, matrix(o.getType()), false, true);
+        })
+        .Case([&](nn::LinearInputGradOp o) {
+          return gemm(op,
+                      {matrix(o.getCotangent().getType()),
+                       buffer(o.getWeight().getType())},
+                      matrix(o.getType()), false, false);
+        })
+        .Case([&](nn::LinearWeightGradOp o) -> exec::RuntimeOpInterface {
+          Value dy = matrix(o.getCotangent().getType()),
+                x = matrix(o.getInput().getType()), out = buffer(o.getType());
+          if (!o.getSum())
+            return gemm(op, {dy, x}, out, true, false);
+          return cast<exec::RuntimeOpInterface>(
+              exec::GemmAddOp::create(b, op->getLoc(), exec::Stream::Compute,
+                                      ValueRange{dy, x, out}, out,
+                                      /*workspaces=*/ValueRange(), true, false)
+                  .getOperation());
+        })
+        .Case([&](nn::MatmulOp o) {
+          return gemm(
+              op, {buffer(o.getLhs().getType()), buffer(o.getRhs().getType())},
+              buffer(o.getType()), o.getTransposeLhs(), o.getTransposeRhs());
+        })
+        .Default(nullptr);
+  }
+
+private:
+  Value add(MemRefType type) {
+    return block.addArgument(type, b.getUnknownLoc());
+  }
+
+  exec::RuntimeOpInterface gemm(Operation *op, ValueRange inputs, Value out,
+                                bool transposeLhs, bool transposeRhs) {
+    return cast<exec::RuntimeOpInterface>(
+        exec::GemmOp::create(b, op->getLoc(), exec::Stream::Compute, inputs,
+                             out, /*workspaces=*/ValueRange(), transposeLhs,
+                             transposeRhs)
+            .getOperation());
+  }
+
+  Block block;
+  OpBuilder b;
+};
+
+} // namespace
+
+FailureOr<int64_t> fsdp::schedule::libraryWorkspaceBytes(
+    Operation *op, const exec::RecordedLowerings &recorded,
+    const TargetInfo &target, const LoweringOptions &options) {
+  Scratch scratch(op->getContext());
+  exec::RuntimeOpInterface work;
+  if (std::optional<OperationName> name = recorded.of(op))
+    work = scratch.recorded(op, *name, target, options);
+  else if (op->hasTrait<nn::MatrixProduct>())
+    work = scratch.product(op);
+  if (!work)
+    return 0;
+  int64_t bytes = 0;
+  for (int64_t each : work.getWorkspaceBytes(target, op)) {
+    if (each < 0 || each > kMaxTensorBytes)
+      return op->emitError("is too large for the library of this target");
+    bytes += each;
+  }
+  return bytes;
+}

@@ -1,0 +1,131 @@
+//===- MotionRule.cpp - What may move where -------------------------------===//
+#include "Draft.h"
+#include <algorithm>
+
+using namespace fsdp;
+using namespace fsdp::problem;
+
+/// Gives `visit` the nodes from `target` on that make what `node` takes.
+template <typename Visit>
+static void forEachProducerFrom(const Draft &draft, Id node, Id target,
+                                Visit visit) {
+  const Span span = draft.nodes[node].uses;
+  for (Id use = span.begin; use < span.end(); ++use) {
+    Id producer = draft.values[draft.uses[use].value].def;
+    if (producer != kNone && draft.isFrom(producer, target))
+      visit(producer);
+  }
+}
+
+/// The first op in the way of moving `node`, with what it needs, before
+/// `target`: what computes, or changes what is read. kNone if nothing is.
+Id Draft::obstacle(Id node, Id target) const {
+  if (isOp(node, OpKind::Read)) {
+    Id name = program.states[op(node).states.begin], found = kNone;
+    for (auto at = std::lower_bound(writers.begin(), writers.end(),
+                                    std::pair(name, Id(0)));
+         at != writers.end() && at->first == name; ++at)
+      if (isFrom(at->second, target) && isBefore(at->second, node) &&
+          (found == kNone || isBefore(found, at->second)))
+        found = at->second;
+    return found;
+  }
+  Id found = kNone;
+  forEachProducerFrom(*this, node, target, [&](Id producer) {
+    if (found != kNone)
+      return;
+    bool comesAlong = nodes[producer].kind == NodeKind::Keep ||
+                      is(producer, kMovable) || isOp(producer, OpKind::Read) ||
+                      isOp(producer, OpKind::Constant);
+    found = comesAlong ? obstacle(producer, target) : producer;
+  });
+  return found;
+}
+
+static void collectNeeds(const Draft &draft, Id node, Id target,
+                         std::vector<Id> &needs) {
+  if (std::find(needs.begin(), needs.end(), node) != needs.end())
+    return;
+  needs.push_back(node);
+  forEachProducerFrom(draft, node, target, [&](Id producer) {
+    collectNeeds(draft, producer, target, needs);
+  });
+}
+
+void Draft::moveWithProducers(Id node, Id target) {
+  std::vector<Id> producers;
+  forEachProducerFrom(*this, node, target,
+                      [&](Id producer) { producers.push_back(producer); });
+  for (Id producer : producers)
+    moveWithProducers(producer, target);
+  placeBefore(node, target);
+}
+
+/// Nothing is in the way. What stands there already and is needed stays.
+void Draft::hoistBefore(Id node, Id target) {
+  std::vector<Id> needs;
+  collectNeeds(*this, node, target, needs);
+  while (target != node &&
+         std::find(needs.begin(), needs.end(), target) != needs.end())
+    target = nodes[target].next;
+  if (target != node)
+    moveWithProducers(node, target);
+}
+
+/// Whether an op changes a tensor of the model for those that come behind it. A
+/// gradient is in no other op's way.
+bool Draft::changesState(Id node) const {
+  const Node &of = nodes[node];
+  return of.kind == NodeKind::Op && op(node).kind > OpKind::Gradient &&
+         op(node).kind <= OpKind::Update;
+}
+
+/// The first node behind `node` and up to `place` that names a tensor of the
+/// model that `node` changes.
+Id Draft::stateBetween(Id node, Id place) const {
+  if (!changesState(node))
+    return kNone;
+  auto namesOf = [&](Id of) {
+    const Span &span = op(of).states;
+    auto begin = program.states.begin() + span.begin;
+    return std::pair(begin, begin + span.count);
+  };
+  auto [begin, end] = namesOf(node);
+  for (Id next = node; next != place;) {
+    next = nodes[next].next;
+    if (next == kNone)
+      break;
+    if (nodes[next].kind != NodeKind::Op)
+      continue;
+    auto [from, to] = namesOf(next);
+    if (std::find_first_of(from, to, begin, end) != to)
+      return next;
+  }
+  return kNone;
+}
+
+Id Draft::sinkUsers(Id node, Id place) {
+  const Span span = nodes[node].results;
+  // Newest first, result by result: each lands right behind the place.
+  for (Id i = span.begin; i < span.end(); ++i) {
+    Id next = kNone;
+    for (Id use = values[results[i]].first; use != kNone; use = next) {
+      next = uses[use].next;
+      Id user = uses[use].node;
+      if (isBefore(place, user))
+        continue;
+      bool comesAlong = is(user, kMovable) || isOp(user, OpKind::Gradient) ||
+                        isOp(user, OpKind::Accumulate) ||
+                        (isCollective(user) && !collective(user).isGather());
+      if (!comesAlong || nodes[user].kind != NodeKind::Op)
+        return user;
+      if (Id found = stateBetween(user, place); found != kNone)
+        return found;
+      // Its own users first, so that each lands behind its producer.
+      if (Id found = sinkUsers(user, place); found != kNone)
+        return found;
+      placeBehind(user, place);
+    }
+  }
+  return kNone;
+}

@@ -1,0 +1,145 @@
+//===- RecomputeRule.cpp - Clones for the backward pass -------------------===//
+//
+// What is decided to be computed again, and the moves of elements that carry it
+// on, is cloned before the first op of the backward pass that uses it, or that
+// uses a clone which does. Casts and reshapes that feed a clone are cloned with
+// it; everything else reaches it through nn.recompute_from.
+//
+//===----------------------------------------------------------------------===//
+#include "Draft.h"
+
+using namespace fsdp;
+using namespace fsdp::problem;
+
+namespace {
+
+class Recomputer {
+public:
+  explicit Recomputer(Draft &draft)
+      : draft(draft), ops(draft.program.ops.size()), isRepeated(ops, false),
+        place(ops, kNone), clones(draft.values.size(), kNone) {}
+
+  void run() {
+    findRepeated();
+    findPlaces();
+    for (Id op : repeated)
+      if (place[op] != kNone)
+        clone(op);
+  }
+
+private:
+  bool isForward(Id node) const { return node < draft.seed; }
+
+  /// Whether an op behind the seed computes: being the loss or a result of the
+  /// program is no use in the backward pass.
+  bool computesBackward(Id node) const {
+    OpKind kind = draft.program.ops[node].kind;
+    return kind != OpKind::Seed && kind != OpKind::Return;
+  }
+
+  void findRepeated() {
+    const Program &program = draft.program;
+    for (Id number = 0; number < draft.seed; ++number) {
+      const Op &op = program.ops[number];
+      bool repeats = draft.decision(number).recompute;
+      for (Id i = 0; i < op.operands.count && op.is(kMovesElements); ++i) {
+        Id def = program.values[program.operand(op, i)].def;
+        repeats |= def != kNone && isRepeated[def];
+      }
+      isRepeated[number] = repeats;
+      if (repeats)
+        repeated.push_back(number);
+    }
+  }
+
+  void findPlaces() {
+    for (size_t i = repeated.size(); i-- > 0;) {
+      Id first = kNone;
+      const Span &results = draft.program.ops[repeated[i]].results;
+      for (Id value = results.begin; value < results.end(); ++value)
+        for (Id use = draft.values[value].first; use != kNone;
+             use = draft.uses[use].next) {
+          Id user = draft.uses[use].node;
+          Id need = isForward(user)          ? place[user]
+                    : computesBackward(user) ? user
+                                             : kNone;
+          first = std::min(first, need);
+        }
+      place[repeated[i]] = first;
+    }
+  }
+
+  /// A node like `node` with other operands, before `at`.
+  Id copy(Id node, const std::vector<Id> &operands, Id at) {
+    Id made = draft.add(NodeKind::Op, draft.nodes[node].op, operands);
+    const Span from = draft.nodes[node].results;
+    Id begin = draft.results.size();
+    for (Id i = 0; i < from.count; ++i) {
+      Id origin = draft.values[draft.results[from.begin + i]].origin;
+      Id value = draft.addValue(made, origin);
+      draft.results.push_back(value);
+    }
+    draft.nodes[made].results = {begin, from.count};
+    draft.placeBefore(made, at);
+    return made;
+  }
+
+  Id cloneOperand(Id value, Id at) {
+    if (value < clones.size() && clones[value] != kNone)
+      return clones[value];
+    Id producer = draft.values[value].def;
+    if (producer == kNone || !draft.is(producer, kClonedWithUser)) {
+      Id keep = draft.add(NodeKind::Keep, kNone, {value});
+      draft.results.push_back(draft.addValue(keep, draft.values[value].origin));
+      draft.nodes[keep].results = {Id(draft.results.size() - 1), 1};
+      draft.placeBefore(keep, at);
+      return draft.resultOf(keep, 0);
+    }
+    Id source = cloneOperand(draft.operandOf(producer, 0), at);
+    return draft.resultOf(copy(producer, {source}, at), 0);
+  }
+
+  void clone(Id node) {
+    Id at = place[node];
+    Id count = draft.nodes[node].uses.count;
+    // Equal operands stay equal: the last clone counts.
+    std::vector<Id> operands(count);
+    for (Id i = 0; i < count; ++i) {
+      Id value = draft.operandOf(node, i), made = cloneOperand(value, at);
+      for (Id j = 0; j <= i; ++j)
+        if (draft.operandOf(node, j) == value)
+          operands[j] = made;
+    }
+    Id made = copy(node, operands, at);
+    draft.nodes[made].isAgain = true;
+    draft.nodes[made].decision = draft.decided.again[node];
+    for (Id i = 0; i < draft.nodes[node].results.count; ++i) {
+      Id value = draft.resultOf(node, i);
+      clones[value] = draft.resultOf(made, i);
+      replaceInBackward(value, clones[value]);
+    }
+  }
+
+  void replaceInBackward(Id value, Id again) {
+    for (Id use = draft.values[value].first, next; use != kNone; use = next) {
+      next = draft.uses[use].next;
+      Id user = draft.uses[use].node;
+      if (user < ops && !isForward(user) && computesBackward(user))
+        draft.setUse(use, again);
+    }
+  }
+
+  Draft &draft;
+  Id ops;
+  std::vector<Id> repeated; // in program order
+  std::vector<bool> isRepeated;
+  std::vector<Id> place;  // of each op's clone
+  std::vector<Id> clones; // of each value
+};
+
+} // namespace
+
+void fsdp::problem::recompute(Draft &draft) {
+  if (draft.seed != kNone)
+    Recomputer(draft).run();
+}
