@@ -441,7 +441,8 @@ llvm::Error Compilation::writeProblem() {
   if (!target)
     return llvm::createStringError(why);
   schedule::LoweringOptions options;
-  options.plainAttention = config.compile.attention == AttentionKernel::Plain;
+  options.referenceAttention =
+      config.compile.attention == AttentionKernel::Reference;
   options.fastReductions = config.compile.reduce == ReduceOrder::Fast;
   FailureOr<problem::Problem> problem =
       schedule::problemOf(*module, *target, options);

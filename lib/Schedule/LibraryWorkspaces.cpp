@@ -54,7 +54,7 @@ public:
     if (llvm::is_contained(name.getAttributeNames(),
                            b.getStringAttr("plain"))) {
       Type element = getElementTypeOrSelf(op->getOperand(0));
-      if (options.plainAttention ||
+      if (options.referenceAttention ||
           !target.hasAttention(exec::dtypeOf(element)))
         work.addAttribute("plain", b.getUnitAttr());
     }

@@ -142,10 +142,10 @@ namespace {
 //===----------------------------------------------------------------------===//
 
 /// What the programs of a module share.
-class Maker {
+class ProblemBuilder {
 public:
-  Maker(ModuleOp module, const TargetInfo &target,
-        const LoweringOptions &options)
+  ProblemBuilder(ModuleOp module, const TargetInfo &target,
+                 const LoweringOptions &options)
       : module(module), target(target), options(options),
         recorded(module.getContext()), probe(module.getContext()),
         points(module) {
@@ -153,10 +153,10 @@ public:
       mesh = found;
     for (auto [order, name] : llvm::enumerate(points.parameters()))
       orderOf[name] = order;
-    for (const PlacedPoint &placed : points.ops())
-      if (placed.point.canRecompute)
-        recomputable.insert(placed.op);
-    made.target = target.facts.name;
+    for (const DecidableOp &decidable : points.ops())
+      if (decidable.point.canRecompute)
+        recomputable.insert(decidable.op);
+    built.target = target.facts.name;
   }
 
   FailureOr<problem::Problem> run() {
@@ -165,7 +165,7 @@ public:
         return failure();
     addSteps();
     addRanges();
-    return std::move(made);
+    return std::move(built);
   }
 
 private:
@@ -188,7 +188,7 @@ private:
   const LoweringOptions &options;
   exec::RecordedLowerings recorded;
   nn::KernelProbe probe;
-  Points points;
+  DecisionPoints points;
   dist::MeshOp mesh;
   llvm::StringMap<Id> orderOf; // of parameters
   llvm::DenseSet<Operation *> recomputable;
@@ -196,7 +196,7 @@ private:
       isLess};
   DenseMap<Value, Id> values;
   llvm::StringMap<int64_t> ranges; // bytes, aligned
-  problem::Problem made;
+  problem::Problem built;
 
   static bool isLess(const MergeKey &a, const MergeKey &b) {
     auto pointers = [](const MergeKey &key) {
@@ -218,11 +218,11 @@ static StringRef rangeNameOf(DictionaryAttr attributes) {
   return name ? name.getValue() : StringRef();
 }
 
-LogicalResult Maker::addProgram(func::FuncOp function) {
+LogicalResult ProblemBuilder::addProgram(func::FuncOp function) {
   if (!llvm::hasSingleElement(function.getBody()))
     return function.emitError("a program is one block");
-  problem::Program &program = made.programs.emplace_back();
-  program.name = made.intern(function.getSymName());
+  problem::Program &program = built.programs.emplace_back();
+  program.name = built.intern(function.getSymName());
   values.clear();
   auto nameOf = [&](DictionaryAttr attributes, Type type) -> FailureOr<Id> {
     StringRef name = rangeNameOf(attributes);
@@ -230,7 +230,7 @@ LogicalResult Maker::addProgram(func::FuncOp function) {
       return function.emitError("an argument or a result has no ")
              << nn::kNameAttr;
     addRange(name, type);
-    return made.intern(name);
+    return built.intern(name);
   };
   for (BlockArgument argument : function.getArguments()) {
     FailureOr<Id> name = nameOf(
@@ -254,7 +254,7 @@ LogicalResult Maker::addProgram(func::FuncOp function) {
   return success();
 }
 
-LogicalResult Maker::addOp(Operation *op, problem::Program &program) {
+LogicalResult ProblemBuilder::addOp(Operation *op, problem::Program &program) {
   problem::Op into;
   Id number = program.ops.size();
   std::optional<OpKind> kind = kindOf(op, recorded);
@@ -265,14 +265,14 @@ LogicalResult Maker::addOp(Operation *op, problem::Program &program) {
       flagsOf(op) | (recomputable.contains(op) ? problem::kCanRecompute : 0);
   dist::OriginAttr origin = dist::originOf(op);
   into.name =
-      made.intern(origin ? origin.getOp() : op->getName().stripDialect());
+      built.intern(origin ? origin.getOp() : op->getName().stripDialect());
   if (origin) {
     into.phase = phaseOf(origin.getPhase());
-    into.path = made.intern(origin.getPath());
+    into.path = built.intern(origin.getPath());
     into.index = origin.getIndex();
   }
   StringRef block = nn::blockOf(nn::modulePathOf(op));
-  into.block = block.empty() ? kNone : made.intern(block);
+  into.block = block.empty() ? kNone : built.intern(block);
   into.operands = {Id(program.operands.size()), op->getNumOperands()};
   for (Value operand : op->getOperands())
     program.operands.push_back(values.lookup(operand));
@@ -284,7 +284,7 @@ LogicalResult Maker::addOp(Operation *op, problem::Program &program) {
   into.states.begin = program.states.size();
   if (auto state = dyn_cast<nn::StateOpInterface>(op))
     state.forEachStateEffect([&](StringRef name, nn::StateEffect) {
-      program.states.push_back(made.intern(name));
+      program.states.push_back(built.intern(name));
     });
   into.states.count = program.states.size() - into.states.begin;
   if (auto cost = dyn_cast<nn::CostOpInterface>(op)) {
@@ -297,8 +297,8 @@ LogicalResult Maker::addOp(Operation *op, problem::Program &program) {
   return success();
 }
 
-LogicalResult Maker::describe(Operation *op, problem::Op &into,
-                              problem::Program &program) {
+LogicalResult ProblemBuilder::describe(Operation *op, problem::Op &into,
+                                       problem::Program &program) {
   if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
     return describeCollective(collective, into, program);
   if (auto slice = dyn_cast<nn::SliceOp>(op)) {
@@ -311,7 +311,7 @@ LogicalResult Maker::describe(Operation *op, problem::Op &into,
     into.detail = product.getSum() ? 1 : 0;
   if (into.kind == OpKind::Kernel)
     into.detail =
-        made.internKernel(kernelOf(cast<nn::KernelOpInterface>(op), probe));
+        built.internKernel(kernelOf(cast<nn::KernelOpInterface>(op), probe));
   FailureOr<int64_t> bytes =
       libraryWorkspaceBytes(op, recorded, target, options);
   if (failed(bytes))
@@ -320,9 +320,9 @@ LogicalResult Maker::describe(Operation *op, problem::Op &into,
   return success();
 }
 
-LogicalResult Maker::describeCollective(dist::CollectiveOpInterface op,
-                                        problem::Op &into,
-                                        problem::Program &program) {
+LogicalResult ProblemBuilder::describeCollective(dist::CollectiveOpInterface op,
+                                                 problem::Op &into,
+                                                 problem::Program &program) {
   dist::CollectiveKind kind = op.getCollectiveKind();
   if (!exec::isRuntimeCollective(kind))
     return op->emitOpError("has no lowering to exec");
@@ -337,7 +337,7 @@ LogicalResult Maker::describeCollective(dist::CollectiveOpInterface op,
   collective.in = exec::dtypeOf(getElementTypeOrSelf(op->getOperand(0)));
   collective.out = exec::dtypeOf(getElementTypeOrSelf(op->getResult(0)));
   StringRef parameter = dist::firstParameterOf(op);
-  collective.parameter = parameter.empty() ? kNone : made.intern(parameter);
+  collective.parameter = parameter.empty() ? kNone : built.intern(parameter);
   collective.order = orderOf.lookup(parameter);
   collective.key = keyOf(op);
   collective.items.begin = program.items.size();
@@ -363,12 +363,12 @@ LogicalResult Maker::describeCollective(dist::CollectiveOpInterface op,
 // Ranges and steps
 //===----------------------------------------------------------------------===//
 
-void Maker::addRange(StringRef name, Type type) {
+void ProblemBuilder::addRange(StringRef name, Type type) {
   ranges[name] = llvm::alignTo(nn::bytesOf(type), target.facts.alignment);
 }
 
 /// As exec-lower declares ranges and exec-plan-memory counts them.
-void Maker::addRanges() {
+void ProblemBuilder::addRanges() {
   auto declare = [&](auto op) {
     auto placement =
         op->template getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
@@ -387,18 +387,18 @@ void Maker::addRanges() {
   });
   llvm::StringMap<unsigned> givenBy;
   llvm::StringSet<> taken;
-  for (const problem::Program &program : made.programs) {
+  for (const problem::Program &program : built.programs) {
     for (Id name : program.arguments)
-      taken.insert(made.text(name));
+      taken.insert(built.text(name));
     for (Id name : program.results)
-      ++givenBy[made.text(name)];
+      ++givenBy[built.text(name)];
   }
-  for (problem::Program &program : made.programs)
+  for (problem::Program &program : built.programs)
     for (Id name : program.results) {
-      StringRef text = made.text(name);
+      StringRef text = built.text(name);
       int64_t bytes = ranges.lookup(text);
       // Scalars stay where they are.
-      bool isOwn = made.programs.size() > 1 && givenBy.lookup(text) == 1 &&
+      bool isOwn = built.programs.size() > 1 && givenBy.lookup(text) == 1 &&
                    !taken.contains(text) && bytes > target.facts.alignment;
       if (!isOwn)
         continue;
@@ -406,12 +406,12 @@ void Maker::addRanges() {
       ranges[text] = 0;
     }
   for (const auto &range : ranges)
-    made.persistentBytes += range.second;
+    built.persistentBytes += range.second;
 }
 
-void Maker::addSteps() {
+void ProblemBuilder::addSteps() {
   auto add = [&](StringRef step, StringRef program, int64_t times) {
-    made.steps.push_back({made.intern(step), made.intern(program), times});
+    built.steps.push_back({built.intern(step), built.intern(program), times});
   };
   if (auto stated = module->getAttrOfType<DictionaryAttr>(nn::kStepsAttr)) {
     for (NamedAttribute step : stated)
@@ -433,7 +433,7 @@ fsdp::schedule::problemOf(ModuleOp module, const TargetInfo &target,
                           const LoweringOptions &options) {
   // Workspaces are asked of operations of the runtime.
   module.getContext()->loadDialect<exec::ExecDialect>();
-  return Maker(module, target, options).run();
+  return ProblemBuilder(module, target, options).run();
 }
 
 static problem::Decision decisionOf(const dist::Decision &decision) {

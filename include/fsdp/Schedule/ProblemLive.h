@@ -13,12 +13,12 @@
 namespace fsdp::problem {
 
 /// [begin, end) in steps.
-struct LiveSpan {
+struct LiveRange {
   Id begin = 0, end = 0;
 };
 
 struct Live {
-  std::vector<LiveSpan> spans; ///< Of each buffer.
+  std::vector<LiveRange> ranges; ///< Of each buffer.
   std::vector<BufferKind> kinds;
   std::vector<int64_t> bytes; ///< Alive at each step, each buffer aligned.
   int64_t peak = 0;           ///< The most of these.

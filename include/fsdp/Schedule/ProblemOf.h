@@ -11,7 +11,7 @@ namespace fsdp::schedule {
 
 /// What exec-lower is told beside the target.
 struct LoweringOptions {
-  bool plainAttention = false;
+  bool referenceAttention = false;
   bool fastReductions = false;
 };
 

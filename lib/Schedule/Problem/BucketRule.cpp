@@ -67,13 +67,13 @@ private:
   void mergeKind(rt::CollectiveKind kind) {
     std::map<Key, size_t> numbers;
     std::vector<std::vector<Id>> buckets; // in order of their first members
-    bool behindSeed = false;
+    bool afterSeed = false;
     for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      behindSeed |= node == draft.seed;
+      afterSeed |= node == draft.seed;
       if (!draft.isCollective(node) || draft.bucket(node) == kNone ||
           !draft.decision(node).merge || draft.collective(node).kind != kind)
         continue;
-      Key key(draft.bucket(node), behindSeed, draft.collective(node).key);
+      Key key(draft.bucket(node), afterSeed, draft.collective(node).key);
       auto [at, isNew] = numbers.try_emplace(key, buckets.size());
       if (isNew)
         buckets.emplace_back();

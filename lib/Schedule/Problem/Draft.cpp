@@ -205,7 +205,7 @@ void Draft::placeBefore(Id node, Id at) {
   link(node, nodes[at].previous, at, /*nearBefore=*/true);
 }
 
-void Draft::placeBehind(Id node, Id at) {
+void Draft::placeAfter(Id node, Id at) {
   if (node == at)
     return;
   unlist(node);

@@ -131,7 +131,7 @@ public:
   Id add(NodeKind kind, Id op, const std::vector<Id> &operands);
   Id addValue(Id def, Id origin);
   void placeBefore(Id node, Id at);
-  void placeBehind(Id node, Id at);
+  void placeAfter(Id node, Id at);
   /// Takes a node out of the list; its uses stay.
   void unlist(Id node);
   /// And its uses.

@@ -12,7 +12,7 @@ namespace {
 class Liveness {
 public:
   explicit Liveness(const Sequence &sequence) : sequence(sequence) {
-    result.spans.resize(sequence.buffers.size());
+    result.ranges.resize(sequence.buffers.size());
     result.kinds.resize(sequence.buffers.size(), BufferKind::Activation);
   }
 
@@ -38,10 +38,10 @@ public:
 private:
   void use(const Step &step, Id number) {
     for (Id i = step.uses.begin; i < step.uses.end(); ++i) {
-      LiveSpan &span = result.spans[sequence.uses[i]];
-      if (span.end == 0)
-        span.begin = number;
-      span.end = std::max(span.end, number + 1);
+      LiveRange &range = result.ranges[sequence.uses[i]];
+      if (range.end == 0)
+        range.begin = number;
+      range.end = std::max(range.end, number + 1);
     }
   }
 
@@ -79,13 +79,13 @@ private:
   void measure(int64_t alignment) {
     std::vector<int64_t> change(sequence.steps.size() + 1, 0);
     for (size_t i = 0; i < sequence.buffers.size(); ++i) {
-      const LiveSpan &span = result.spans[i];
-      if (span.end == 0)
+      const LiveRange &range = result.ranges[i];
+      if (range.end == 0)
         continue;
       int64_t bytes =
           (sequence.buffers[i].bytes + alignment - 1) / alignment * alignment;
-      change[span.begin] += bytes;
-      change[span.end] -= bytes;
+      change[range.begin] += bytes;
+      change[range.end] -= bytes;
     }
     int64_t alive = 0;
     result.bytes.reserve(sequence.steps.size());
@@ -113,8 +113,8 @@ Live fsdp::problem::live(const Problem &problem, const Sequence &sequence) {
 std::vector<Id> fsdp::problem::heldAtPeak(const Sequence &sequence,
                                           const Live &live) {
   std::vector<Id> held;
-  for (Id i = 0; i < live.spans.size(); ++i)
-    if (live.spans[i].begin <= live.at && live.at < live.spans[i].end)
+  for (Id i = 0; i < live.ranges.size(); ++i)
+    if (live.ranges[i].begin <= live.at && live.at < live.ranges[i].end)
       held.push_back(i);
   std::stable_sort(held.begin(), held.end(), [&](Id a, Id b) {
     return sequence.buffers[a].bytes > sequence.buffers[b].bytes;

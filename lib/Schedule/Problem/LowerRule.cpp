@@ -98,9 +98,10 @@ private:
         draft.op(def).detail == 0)
       return kNone;
     Id sum = draft.operandOf(def, draft.nodes[def].uses.count - 1);
-    Id maker = draft.values[sum].def, use = draft.values[sum].first;
+    Id producer = draft.values[sum].def, use = draft.values[sum].first;
     bool hasOneUse = use != kNone && draft.uses[use].next == kNone;
-    bool isProduct = maker != kNone && draft.isOp(maker, OpKind::AddProduct);
+    bool isProduct =
+        producer != kNone && draft.isOp(producer, OpKind::AddProduct);
     return hasOneUse && isProduct ? sum : kNone;
   }
 

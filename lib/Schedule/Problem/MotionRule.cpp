@@ -124,7 +124,7 @@ Id Draft::sinkUsers(Id node, Id place) {
       // Its own users first, so that each lands behind its producer.
       if (Id found = sinkUsers(user, place); found != kNone)
         return found;
-      placeBehind(user, place);
+      placeAfter(user, place);
     }
   }
   return kNone;

@@ -20,7 +20,7 @@ namespace {
 /// The collectives of one bucket and side of the seed; all start together.
 struct Group {
   std::vector<Id> members;
-  bool behindSeed = false;
+  bool afterSeed = false;
 };
 
 class Overlapper {
@@ -45,9 +45,9 @@ private:
 
   void findGroups(std::vector<Group> &gathers, std::vector<Group> &others) {
     std::map<std::pair<Id, bool>, size_t> numbers[2];
-    bool behindSeed = false;
+    bool afterSeed = false;
     for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      behindSeed |= node == draft.seed;
+      afterSeed |= node == draft.seed;
       if (namesPlaces())
         nameAddresses(node);
       if (!draft.isCollective(node) || !draft.decision(node).overlap)
@@ -57,10 +57,10 @@ private:
       size_t number = groups.size();
       if (Id bucket = draft.bucket(node); bucket != kNone)
         number = numbers[isGather]
-                     .try_emplace({bucket, behindSeed}, groups.size())
+                     .try_emplace({bucket, afterSeed}, groups.size())
                      .first->second;
       if (number == groups.size())
-        groups.push_back({{}, behindSeed});
+        groups.push_back({{}, afterSeed});
       groups[number].members.push_back(node);
     }
     nameMerged();
@@ -136,15 +136,15 @@ private:
 
   /// Brings a collective to where it starts right behind `anchor`, and behind
   /// what was started there before.
-  void startBehind(Id node, Id anchor) {
-    Id &last = lastBehind.try_emplace(anchor, kNone).first->second;
+  void startAfter(Id node, Id anchor) {
+    Id &last = lastStartedAfter.try_emplace(anchor, kNone).first->second;
     Id place = last != kNone ? last : anchor;
     if (place == node)
       return void(refuse(node, "does not start behind itself"));
     if (draft.isBefore(node, place)) {
       if (draft.sinkUsers(node, place) != kNone)
         return void(refuse(node, "has its result used before it starts"));
-      draft.placeBehind(node, place);
+      draft.placeAfter(node, place);
     } else {
       if (draft.obstacle(node, draft.nodes[place].next) != kNone)
         return void(refuse(node, "needs what is computed later"));
@@ -153,9 +153,9 @@ private:
     last = node;
   }
 
-  void startBehindAddress(Id node, const std::string &address) {
+  void startAfterAddress(Id node, const std::string &address) {
     if (Id anchor = address.empty() ? kNone : find(address); anchor != kNone)
-      startBehind(node, anchor);
+      startAfter(node, anchor);
   }
 
   /// Before which op `node` is awaited by an address; kNone without one here.
@@ -186,7 +186,7 @@ private:
     if (awaitAt != kNone)
       draft.placeBefore(await, awaitAt);
     else
-      draft.placeBehind(await, node);
+      draft.placeAfter(await, node);
     return await;
   }
 
@@ -198,7 +198,7 @@ private:
       if (backward && draft.seed != kNone)
         waits.push_back(draft.nodes[draft.seed].next);
       for (const Group &group : groups) {
-        if (group.behindSeed != backward)
+        if (group.afterSeed != backward)
           continue;
         const Decision &decision = draft.decision(group.members.front());
         auto distance = static_cast<size_t>(decision.prefetch);
@@ -222,7 +222,7 @@ private:
       if (!draft.hasUses(node))
         continue;
       if (anchor != kNone)
-        startBehind(node, anchor);
+        startAfter(node, anchor);
       else if (start != kNone && draft.isBefore(start, node) &&
                draft.obstacle(node, start) == kNone)
         draft.hoistBefore(node, start);
@@ -260,13 +260,13 @@ private:
       const Decision &decision = draft.decision(node);
       // The second of a chain stands behind the first.
       if (!awaitedBy.count(node))
-        startBehindAddress(node, decision.startAfter);
+        startAfterAddress(node, decision.startAfter);
       if (refused())
         return;
       Id user = draft.firstUser(node);
       bool isChained = chains(node, user, group);
       if (isChained && !decision.startAfter.empty())
-        draft.placeBehind(user, node);
+        draft.placeAfter(user, node);
       Id awaitAt =
           isChained ? user : awaitedBefore(node, user, decision.awaitBefore);
       if (refused())
@@ -317,7 +317,7 @@ private:
   std::vector<Id> merged;
   std::unordered_map<std::string, int> mergedOf;
   /// By the node behind which collectives start: the last of them.
-  std::unordered_map<Id, Id> lastBehind;
+  std::unordered_map<Id, Id> lastStartedAfter;
 };
 
 } // namespace

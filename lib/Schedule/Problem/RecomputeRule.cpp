@@ -71,17 +71,17 @@ private:
 
   /// A node like `node` with other operands, before `at`.
   Id copy(Id node, const std::vector<Id> &operands, Id at) {
-    Id made = draft.add(NodeKind::Op, draft.nodes[node].op, operands);
+    Id created = draft.add(NodeKind::Op, draft.nodes[node].op, operands);
     const Span from = draft.nodes[node].results;
     Id begin = draft.results.size();
     for (Id i = 0; i < from.count; ++i) {
       Id origin = draft.values[draft.results[from.begin + i]].origin;
-      Id value = draft.addValue(made, origin);
+      Id value = draft.addValue(created, origin);
       draft.results.push_back(value);
     }
-    draft.nodes[made].results = {begin, from.count};
-    draft.placeBefore(made, at);
-    return made;
+    draft.nodes[created].results = {begin, from.count};
+    draft.placeBefore(created, at);
+    return created;
   }
 
   Id cloneOperand(Id value, Id at) {
@@ -105,17 +105,17 @@ private:
     // Equal operands stay equal: the last clone counts.
     std::vector<Id> operands(count);
     for (Id i = 0; i < count; ++i) {
-      Id value = draft.operandOf(node, i), made = cloneOperand(value, at);
+      Id value = draft.operandOf(node, i), created = cloneOperand(value, at);
       for (Id j = 0; j <= i; ++j)
         if (draft.operandOf(node, j) == value)
-          operands[j] = made;
+          operands[j] = created;
     }
-    Id made = copy(node, operands, at);
-    draft.nodes[made].isAgain = true;
-    draft.nodes[made].decision = draft.decided.again[node];
+    Id created = copy(node, operands, at);
+    draft.nodes[created].isAgain = true;
+    draft.nodes[created].decision = draft.decided.again[node];
     for (Id i = 0; i < draft.nodes[node].results.count; ++i) {
       Id value = draft.resultOf(node, i);
-      clones[value] = draft.resultOf(made, i);
+      clones[value] = draft.resultOf(created, i);
       replaceInBackward(value, clones[value]);
     }
   }

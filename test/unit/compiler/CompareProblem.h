@@ -43,11 +43,11 @@ struct ProblemSetting {
 /// Plans of all kinds of decisions, most of which can be applied.
 class PlansForProblems {
 public:
-  PlansForProblems(unsigned seed, const schedule::Points &points)
+  PlansForProblems(unsigned seed, const schedule::DecisionPoints &points)
       : generator(seed), points(points) {
     llvm::SetVector<Block *> programs;
-    for (const schedule::PlacedPoint &placed : points.ops())
-      programs.insert(placed.op->getBlock());
+    for (const schedule::DecidableOp &decidable : points.ops())
+      programs.insert(decidable.op->getBlock());
     for (Block *program : programs)
       for (Operation &op : *program)
         if (dist::OriginAttr origin = dist::originOf(&op))
@@ -66,11 +66,11 @@ public:
     places = below(2) == 0 ? 1 + below(2) : 0;
     std::map<std::string, schedule::Rule> rules;
     for (const auto &[origin, point] : points.all()) {
-      schedule::Choices choices = choicesOf(origin, point);
-      if (!schedule::saysSomething(choices))
+      schedule::DecisionOverrides overrides = overridesOf(origin, point);
+      if (!schedule::saysSomething(overrides))
         continue;
-      schedule::Rule &rule = rules[keyOf(choices)];
-      rule.choices = choices;
+      schedule::Rule &rule = rules[keyOf(overrides)];
+      rule.overrides = overrides;
       rule.match.push_back(origin.getText().str());
     }
     schedule::Plan plan;
@@ -84,24 +84,25 @@ private:
     return std::uniform_int_distribution<int>(0, end - 1)(generator);
   }
 
-  schedule::Choices choicesOf(dist::OriginAttr origin,
-                              const schedule::Point &point) {
+  schedule::DecisionOverrides
+  overridesOf(dist::OriginAttr origin, const schedule::DecisionPoint &point) {
     std::string block = nn::blockOf(origin.getPath()).str();
-    schedule::Choices choices;
+    schedule::DecisionOverrides overrides;
     if (point.canRecompute && !point.kind)
-      choices.recompute = isRecomputed(origin, block);
+      overrides.recompute = isRecomputed(origin, block);
     if (point.canRecompute && point.kind && !point.parameter.empty())
-      choices.recompute = !kept.try_emplace(block, below(3) == 0).first->second;
+      overrides.recompute =
+          !kept.try_emplace(block, below(3) == 0).first->second;
     if (!point.kind || point.parameter.empty())
-      return choices;
+      return overrides;
     std::string bucket = bucketFor(block, origin);
-    choices.bucket = bucket;
+    overrides.bucket = bucket;
     std::string key = bucket + (point.isGather() ? " g" : " r") +
                       std::to_string(int(origin.getPhase()));
-    schedule::Choices &shared =
+    schedule::DecisionOverrides &shared =
         forBucket.try_emplace(key, decide(origin, point)).first->second;
-    shared.bucket = choices.bucket;
-    shared.recompute = choices.recompute;
+    shared.bucket = overrides.bucket;
+    shared.recompute = overrides.recompute;
     return shared;
   }
 
@@ -138,23 +139,23 @@ private:
     return at->second;
   }
 
-  schedule::Choices decide(dist::OriginAttr origin,
-                           const schedule::Point &point) {
-    schedule::Choices choices;
+  schedule::DecisionOverrides decide(dist::OriginAttr origin,
+                                     const schedule::DecisionPoint &point) {
+    schedule::DecisionOverrides overrides;
     if (below(8) == 0)
-      choices.merge = false;
+      overrides.merge = false;
     if (below(10) == 0)
-      choices.overlap = false;
+      overrides.overlap = false;
     if (point.isGather() && below(3) == 0)
-      choices.prefetch = below(4);
+      overrides.prefetch = below(4);
     if (point.isReduction() && below(3) == 0)
-      choices.defer = below(4);
+      overrides.defer = below(4);
     if (places > 0 && below(6) == 0) {
       --places;
-      (below(2) == 0 ? choices.startAfter : choices.awaitBefore) =
+      (below(2) == 0 ? overrides.startAfter : overrides.awaitBefore) =
           anchorNear(origin, point.isGather());
     }
-    return choices;
+    return overrides;
   }
 
   /// A place where the collective can mostly start or be awaited: a gather in
@@ -169,18 +170,18 @@ private:
     return anchors[position];
   }
 
-  static std::string keyOf(const schedule::Choices &choices) {
+  static std::string keyOf(const schedule::DecisionOverrides &overrides) {
     schedule::Plan plan;
-    plan.rules.push_back({{"x"}, choices});
+    plan.rules.push_back({{"x"}, overrides});
     return schedule::toJSON(plan);
   }
 
   std::mt19937_64 generator;
-  const schedule::Points &points;
+  const schedule::DecisionPoints &points;
   std::vector<std::string> anchors; // in program order
   std::map<std::string, size_t> positionOf;
   std::map<std::string, std::string> bucketOf;
-  std::map<std::string, schedule::Choices> forBucket;
+  std::map<std::string, schedule::DecisionOverrides> forBucket;
   std::vector<std::map<std::string, bool>> options;
   std::map<std::string, size_t> optionOf;
   std::map<std::string, bool> kept;
@@ -355,13 +356,13 @@ private:
     }
   }
 
-  static std::string makesOf(Operation *op) {
+  static std::string producedBy(Operation *op) {
     if (auto await = dyn_cast<exec::AwaitOp>(op))
-      return "await " + makesOf(await.getToken().getDefiningOp());
-    Attribute makes = op->getAttr(exec::kMakesAttr);
-    if (auto list = dyn_cast_or_null<ArrayAttr>(makes))
-      makes = list[0];
-    auto text = dyn_cast_or_null<StringAttr>(makes);
+      return "await " + producedBy(await.getToken().getDefiningOp());
+    Attribute produced = op->getAttr(exec::kProducesAttr);
+    if (auto list = dyn_cast_or_null<ArrayAttr>(produced))
+      produced = list[0];
+    auto text = dyn_cast_or_null<StringAttr>(produced);
     return text ? text.str() : "";
   }
 
@@ -408,9 +409,9 @@ private:
     int64_t now = 0;
     for (size_t i = 0; i < count; ++i) {
       now += alive[i];
-      std::string makes = makesOf(lifetimes.positions[i]);
+      std::string produced = producedBy(lifetimes.positions[i]);
       std::string names = namesOf(program, sequence, sequence.steps[i]);
-      StringRef address = makes;
+      StringRef address = produced;
       address.consume_front("await ");
       // Ops without an address are called in another way.
       llvm::Expected<dist::Origin> origin = dist::parseOrigin(address);
@@ -420,10 +421,10 @@ private:
           !isAddress || !areAddressed(program, sequence, i) ||
           sequence.steps[i].kind == problem::StepKind::Copy ||
           isSameCollective(lifetimes.positions[i], sequence.steps[i]) ||
-          makes.find(" of ") != std::string::npos ||
-          names.find(makes) != std::string::npos;
+          produced.find(" of ") != std::string::npos ||
+          names.find(produced) != std::string::npos;
       if (!isNamed || now != live.bytes[i])
-        return "position " + std::to_string(i) + " is '" + makes + "' (" +
+        return "position " + std::to_string(i) + " is '" + produced + "' (" +
                lifetimes.positions[i]->getName().getStringRef().str() +
                ") with " + std::to_string(now) + " bytes alive, not '" + names +
                "' with " + std::to_string(live.bytes[i]);

@@ -95,7 +95,7 @@ TEST_F(ProblemRules, WithoutDecisionsOpsStayWhereTheyAre) {
   // The seed is a buffer for the products that take it, each gradient is made
   // in its range, and workspaces of the target count: 2 pieces of 32 f32.
   Live found = live(problem, sequence);
-  EXPECT_EQ(found.spans.size(), sequence.buffers.size());
+  EXPECT_EQ(found.ranges.size(), sequence.buffers.size());
   EXPECT_EQ(found.peak,
             *std::max_element(found.bytes.begin(), found.bytes.end()));
   EXPECT_EQ(found.bytes[0], 128);
@@ -188,7 +188,7 @@ TEST_F(ProblemRules, WhatIsInFlightHoldsItsBuffers) {
     const Step &start = sequence.steps[step.start];
     ASSERT_GT(start.uses.count, 0u);
     for (Id i = start.uses.begin; i < start.uses.end(); ++i)
-      EXPECT_GE(found.spans[sequence.uses[i]].end, number + 1);
+      EXPECT_GE(found.ranges[sequence.uses[i]].end, number + 1);
     EXPECT_GT(number, step.start + 1);
   }
 }

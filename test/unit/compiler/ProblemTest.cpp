@@ -37,7 +37,7 @@ int tryPlans(const ProblemSetting &setting, unsigned seed, int count,
     return 0;
   std::string text = problem::print(program.problem);
   EXPECT_EQ(problem::print(problem::parse(text, "p")), text) << setting.name;
-  schedule::Points points(program.addressed());
+  schedule::DecisionPoints points(program.addressed());
   PlansForProblems plans(seed, points);
   int applied = 0, places = 0, wrong = 0;
   double worst = 0, evaluated = 0, compiled = 0;
