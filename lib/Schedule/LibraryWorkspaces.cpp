@@ -1,7 +1,7 @@
 //===- LibraryWorkspaces.cpp - Scratch of ops that libraries compute ------===//
 //
-// The operation of the runtime that an op will be lowered to is made beside the
-// program, with buffers of the right types, and asked.
+// The operation of the runtime that an op will be lowered to is created beside
+// the program, with buffers of the right types, and asked.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
@@ -14,7 +14,7 @@ using namespace fsdp::schedule;
 
 namespace {
 
-/// Makes the operation in a block of its own.
+/// Creates the operation in a block of its own.
 class Scratch {
 public:
   explicit Scratch(MLIRContext *context) : b(context) {

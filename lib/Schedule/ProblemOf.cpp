@@ -39,7 +39,7 @@ static OpKind kindOf(nn::StateEffect effect) {
   llvm_unreachable("an effect");
 }
 
-/// What exec-lower makes of `op`; none if that refuses it.
+/// What exec-lower turns `op` into; none if that refuses it.
 static std::optional<OpKind> kindOf(Operation *op,
                                     const exec::RecordedLowerings &recorded) {
   if (op->hasTrait<OpTrait::IsTerminator>())

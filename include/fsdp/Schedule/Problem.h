@@ -1,9 +1,9 @@
 //===- Problem.h - What a schedule is to be found for -----------*- C++ -*-===//
 //
-// The programs of one rank behind fsdp-address, before anything is planned, as
+// The programs of one rank after fsdp-address, before anything is planned, as
 // data: ops in their order, values, what each op is to the passes that
 // schedule and lower it, and what it costs. Everything that those passes ask
-// stands here, so that a solver needs no IR. All of it comes from the ops'
+// is here, so that a solver needs no IR. All of it comes from the ops'
 // interfaces and records (fsdp/Schedule/ProblemOf.h), or from text
 // (ProblemText.h). Names are numbers of texts, lists are parts of one array:
 // Llama 3.1 405B has 12,000 ops.
@@ -45,7 +45,7 @@ enum class OpKind : uint8_t {
   AddProduct, ///< A product that, where `detail` is 1, is added to its last
               ///< operand, in place if it may be.
   Pad,        ///< A fill and a copy.
-  Join,       ///< Copies behind each other, of what is not made there.
+  Join,       ///< Copies one after another, of what is not produced there.
   Collective,
   Gradient,   ///< Sets the gradient of a tensor of the model.
   Accumulate, ///< Adds to a tensor of the model.
@@ -65,7 +65,7 @@ enum OpFlag : uint16_t {
   kMovable = 16,       ///< It goes along where a collective moves.
   kReadByLibrary = 32, ///< A library reads its operands: they are aligned.
   kNarrows = 64,       ///< f32 to bf16 and nothing else.
-  kContiguous = 128,   ///< Of a Join: its parts lie one behind the other.
+  kContiguous = 128,   ///< Of a Join: its parts lie one after another.
   kCanRecompute = 256, ///< A plan may decide to compute it again.
 };
 inline constexpr int kOpFlags = 9;
@@ -82,11 +82,11 @@ struct Op {
   /// The block of the model that it lies in ("layers.3"), or none.
   Id block = kNone;
   Span operands; ///< In Program::operands.
-  Span results;  ///< Values, one behind the other.
+  Span results;  ///< Values, one after another.
   Span states;   ///< In Program::states: the tensors of the model it names.
   /// Of a Kernel in Problem::kernels, of a Collective in
   /// Program::collectives; of a Box the byte of the operand at which it begins,
-  /// or -1 where its elements do not lie one behind the other.
+  /// or -1 where its elements do not lie one after another.
   int64_t detail = 0;
   int64_t flops = 0, bytes = 0; ///< bytes: read and written.
   /// What a library needs beside operands and results. Of a Collective it
@@ -186,7 +186,7 @@ struct Problem {
 
   std::string_view text(Id name) const { return names[name]; }
   size_t numNames() const { return names.size(); }
-  /// The number of a text, made if it has none.
+  /// The number of a text, a new one if it has none.
   Id intern(std::string_view text);
   /// kNone if it has no number.
   Id find(std::string_view text) const;

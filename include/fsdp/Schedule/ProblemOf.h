@@ -15,7 +15,7 @@ struct LoweringOptions {
   bool fastReductions = false;
 };
 
-/// The programs of `module`, which is one behind fsdp-address. Emits an error
+/// The programs of `module`, which is one after fsdp-address. Emits an error
 /// where an op has no place in a Problem: one that exec-lower refuses too.
 mlir::FailureOr<problem::Problem> problemOf(mlir::ModuleOp module,
                                             const TargetInfo &target,

@@ -1,7 +1,7 @@
 //===- ProblemOrder.h - The order that decisions give -----------*- C++ -*-===//
 //
 // What fsdp-remat, fsdp-bucket, fsdp-overlap, nn-fuse, exec-lower and
-// exec-batch-casts make of a program and of what is decided about it, as one
+// exec-batch-casts turn a program and what is decided about it into, as one
 // function of a Problem and a Candidate: work and waits in order of issue, and
 // the buffers of each. The passes do the same to IR; a test compares both
 // (test/unit/compiler/ProblemTest.cpp).
@@ -39,7 +39,7 @@ struct Candidate {
   /// About no op yet.
   explicit Candidate(const Problem &problem);
   Candidate() = default;
-  /// The number of a decision, made if it has none.
+  /// The number of a decision, a new one if it has none.
   Id add(const Decision &decision);
 };
 
@@ -48,7 +48,7 @@ enum class BufferKind : uint8_t { Activation, Gathered, Gradient, Workspace };
 
 struct Buffer {
   int64_t bytes = 0;
-  Id op = kNone; ///< That makes it.
+  Id op = kNone; ///< That produces it.
   bool isAgain = false;
 };
 

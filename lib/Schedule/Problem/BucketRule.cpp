@@ -3,7 +3,7 @@
 // Those of one bucket, kind, key and side of the seed become one: a gather
 // where the first member stands, a reduction where the last one does, members
 // in the order of their parameters. Kind by kind, because merging scatters
-// moves the all-reduces behind them.
+// moves the all-reduces after them.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
@@ -62,7 +62,7 @@ private:
             a.startAfter == b.startAfter && a.awaitBefore == b.awaitBefore);
   }
 
-  using Key = std::tuple<Id, bool, Id>; // bucket, behind the seed, key
+  using Key = std::tuple<Id, bool, Id>; // bucket, after the seed, key
 
   void mergeKind(rt::CollectiveKind kind) {
     std::map<Key, size_t> numbers;

@@ -167,7 +167,7 @@ void Draft::renumber() {
     nodes[node].place = kStride * place++;
 }
 
-/// Many nodes go before, or behind, the same one: each leaves the room to that.
+/// Many nodes go before, or after, the same one: each leaves the room to that.
 void Draft::link(Id node, Id before, Id after, bool nearBefore) {
   nodes[node].previous = before;
   nodes[node].next = after;

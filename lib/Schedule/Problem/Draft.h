@@ -147,7 +147,7 @@ public:
 
   Id obstacle(Id node, Id target) const;
   void hoistBefore(Id node, Id target);
-  /// The first user that cannot go behind `place`; kNone: all have gone.
+  /// The first user that cannot go after `place`; kNone: all have gone.
   Id sinkUsers(Id node, Id place);
 
 private:

@@ -1,9 +1,9 @@
 //===- LowerRule.cpp - Work with its buffers ------------------------------===//
 //
-// What exec-lower makes of each op: which work it issues, what that reads and
+// What exec-lower turns each op into: which work it issues, what that reads and
 // writes, and which values have a buffer of their own. A value without one is a
 // view of another, or a tensor of the model, an argument or a result, which
-// are ranges and no buffers; what ends in a range is made there if it can be.
+// are ranges and no buffers; what ends in a range is produced there if it may.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
@@ -131,7 +131,7 @@ private:
       chooseDestination(draft.operandOf(node, 0),
                         kGradientRange | draft.stateOf(node));
     });
-    // A value may be made where it goes if nothing else of the program is
+    // A value may be produced where it goes if nothing else of the program is
     // there.
     forEachOf(OpKind::Write, [&](Id node) {
       auto [begin, end] = updatesOf(draft.stateOf(node));
@@ -142,7 +142,7 @@ private:
     forEachOf(OpKind::Join, [&](Id node) { chooseParts(node); });
   }
 
-  /// Parts are made where they end if they are aligned there.
+  /// Parts are produced where they end if they are aligned there.
   void chooseParts(Id node) {
     if (!draft.op(node).is(kContiguous) || !draft.hasUses(node))
       return;
@@ -455,7 +455,7 @@ private:
       copy(from, {range, 0});
   }
 
-  /// A kernel may not write what it reads, so the sum is made beside its
+  /// A kernel may not write what it reads, so the sum is written beside its
   /// buffer.
   void lowerAccumulate(Id node) {
     Id value = draft.operandOf(node, 0);
@@ -528,7 +528,7 @@ private:
   }
 
   /// Notes that member `value` of an earlier member is read; false if none
-  /// makes it.
+  /// produces it.
   bool needMember(const std::vector<Id> &members, size_t before, Id value) {
     for (size_t m = 0; m < before; ++m) {
       const Span results = draft.nodes[members[m]].results;

@@ -5,7 +5,7 @@
 using namespace fsdp;
 using namespace fsdp::problem;
 
-/// Gives `visit` the nodes from `target` on that make what `node` takes.
+/// Gives `visit` the nodes from `target` on that produce what `node` takes.
 template <typename Visit>
 static void forEachProducerFrom(const Draft &draft, Id node, Id target,
                                 Visit visit) {
@@ -72,7 +72,7 @@ void Draft::hoistBefore(Id node, Id target) {
     moveWithProducers(node, target);
 }
 
-/// Whether an op changes a tensor of the model for those that come behind it. A
+/// Whether an op changes a tensor of the model for those that come after it. A
 /// gradient is in no other op's way.
 bool Draft::changesState(Id node) const {
   const Node &of = nodes[node];
@@ -80,7 +80,7 @@ bool Draft::changesState(Id node) const {
          op(node).kind <= OpKind::Update;
 }
 
-/// The first node behind `node` and up to `place` that names a tensor of the
+/// The first node after `node` and up to `place` that names a tensor of the
 /// model that `node` changes.
 Id Draft::stateBetween(Id node, Id place) const {
   if (!changesState(node))
@@ -106,7 +106,7 @@ Id Draft::stateBetween(Id node, Id place) const {
 
 Id Draft::sinkUsers(Id node, Id place) {
   const Span span = nodes[node].results;
-  // Newest first, result by result: each lands right behind the place.
+  // Newest first, result by result: each lands right after the place.
   for (Id i = span.begin; i < span.end(); ++i) {
     Id next = kNone;
     for (Id use = values[results[i]].first; use != kNone; use = next) {
@@ -121,7 +121,7 @@ Id Draft::sinkUsers(Id node, Id place) {
         return user;
       if (Id found = stateBetween(user, place); found != kNone)
         return found;
-      // Its own users first, so that each lands behind its producer.
+      // Its own users first, so that each lands after its producer.
       if (Id found = sinkUsers(user, place); found != kNone)
         return found;
       placeAfter(user, place);

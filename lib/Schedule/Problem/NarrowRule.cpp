@@ -1,7 +1,7 @@
 //===- NarrowRule.cpp - Casts that follow each other ----------------------===//
 //
-// What exec-batch-casts does: work that only rounds from f32 to bf16, one
-// behind the other, is one operation where the last of it is.
+// What exec-batch-casts does: consecutive work that only rounds from f32 to
+// bf16 is one operation where the last of it is.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"

@@ -1,10 +1,10 @@
 //===- OverlapRule.cpp - Starts and waits of collectives ------------------===//
 //
 // Gathers of a bucket start before the wait of the bucket that is `prefetch`
-// earlier, in the backward pass also behind the seed, and are awaited before
+// earlier, in the backward pass also after the seed, and are awaited before
 // their first use. Reductions are awaited when the one that is `defer` later
-// has started. Addresses stand over both. A reduction whose result is only
-// reduced once more is awaited by that second one.
+// has started. Addresses take precedence over both. A reduction whose result is
+// only reduced once more is awaited by that second one.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
@@ -109,7 +109,7 @@ private:
   }
 
   /// Collectives of one bucket that could not merge have numbers, in the order
-  /// in which they were made.
+  /// in which they were merged.
   void nameMerged() {
     std::sort(merged.begin(), merged.end(), [&](Id a, Id b) {
       return draft.nodes[a].list < draft.nodes[b].list;
@@ -134,20 +134,20 @@ private:
     return kNone;
   }
 
-  /// Brings a collective to where it starts right behind `anchor`, and behind
+  /// Brings a collective to where it starts right after `anchor`, and after
   /// what was started there before.
   void startAfter(Id node, Id anchor) {
     Id &last = lastStartedAfter.try_emplace(anchor, kNone).first->second;
     Id place = last != kNone ? last : anchor;
     if (place == node)
-      return void(refuse(node, "does not start behind itself"));
+      return void(refuse(node, "cannot start after itself"));
     if (draft.isBefore(node, place)) {
       if (draft.sinkUsers(node, place) != kNone)
         return void(refuse(node, "has its result used before it starts"));
       draft.placeAfter(node, place);
     } else {
       if (draft.obstacle(node, draft.nodes[place].next) != kNone)
-        return void(refuse(node, "needs what is computed later"));
+        return void(refuse(node, "has an operand that is computed later"));
       draft.hoistBefore(node, draft.nodes[place].next);
     }
     last = node;
@@ -171,7 +171,7 @@ private:
   }
 
   /// Starts `node` where it stands; its values come from a wait before
-  /// `awaitAt`, or right behind it if that is kNone.
+  /// `awaitAt`, or right after it if that is kNone.
   Id wrap(Id node, Id awaitAt) {
     Id await = draft.add(NodeKind::Await, kNone, {});
     Node &start = draft.nodes[node];
@@ -258,7 +258,7 @@ private:
       if (!draft.hasUses(node))
         continue;
       const Decision &decision = draft.decision(node);
-      // The second of a chain stands behind the first.
+      // The second of a chain follows the first.
       if (!awaitedBy.count(node))
         startAfterAddress(node, decision.startAfter);
       if (refused())
@@ -316,7 +316,7 @@ private:
   Addresses named, addressed;
   std::vector<Id> merged;
   std::unordered_map<std::string, int> mergedOf;
-  /// By the node behind which collectives start: the last of them.
+  /// By the node after which collectives start: the last of them.
   std::unordered_map<Id, Id> lastStartedAfter;
 };
 

@@ -125,7 +125,7 @@ private:
   std::string quoted(const char *what) {
     std::string_view word = take(what);
     if (word.size() < 2 || word.front() != '"')
-      fail(std::string(what) + " stands between quotation marks, not '" +
+      fail(std::string(what) + " is a text in quotation marks, not '" +
            std::string(word) + "'");
     std::string value;
     for (size_t i = 1; i + 1 < word.size(); ++i) {
@@ -137,7 +137,8 @@ private:
       const char *digits = word.data() + i + 1;
       if (i + 3 >= word.size() ||
           std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2)
-        fail(std::string(what) + " has a backslash without two digits behind");
+        fail(std::string(what) +
+             " has a backslash without two digits after it");
       value += static_cast<char>(byte);
       i += 2;
     }
@@ -200,7 +201,7 @@ private:
 
   Program &current() {
     if (problem.programs.empty())
-      fail("this stands in no program");
+      fail("this is in no program; begin one with 'program'");
     return problem.programs.back();
   }
 
@@ -234,7 +235,7 @@ private:
     if (kernel.results.size() > 32)
       fail("a kernel has at most 32 results");
     if (problem.internKernel(kernel) + 1 != problem.kernels.size())
-      fail("this kernel stood before");
+      fail("this kernel is listed twice");
   }
 
   //===--- Ops ------------------------------------------------------------===//
@@ -242,7 +243,7 @@ private:
   void parseOp() {
     Program &program = current();
     if (!program.ops.empty() && program.ops.back().kind == OpKind::Return)
-      fail("nothing comes behind 'op return'");
+      fail("nothing comes after 'op return'");
     Op op;
     op.kind = static_cast<OpKind>(choice("the kind of an op", kKindWords));
     parseAddress(op);

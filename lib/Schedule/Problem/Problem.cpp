@@ -53,7 +53,7 @@ std::string_view fsdp::problem::phaseName(Phase phase) {
   return kNames[unsigned(phase)];
 }
 
-/// "fwd layers.3", and nothing behind it where the path is the root's.
+/// "fwd layers.3 ", and only the phase where the path is the root's.
 static std::string phaseAndPath(Phase phase, std::string_view path) {
   std::string text(phaseName(phase));
   if (!path.empty())
@@ -137,7 +137,7 @@ public:
   }
 
 private:
-  /// Which op of the block makes it, or the bytes and the block kind of what
+  /// Which op of the block produces it, or the bytes and the block kind of what
   /// comes from elsewhere.
   void addOperand(Id value, const std::map<Id, size_t> &number,
                   std::vector<int64_t> &text) {

@@ -30,7 +30,7 @@ public:
 private:
   bool isForward(Id node) const { return node < draft.seed; }
 
-  /// Whether an op behind the seed computes: being the loss or a result of the
+  /// Whether an op after the seed computes: being the loss or a result of the
   /// program is no use in the backward pass.
   bool computesBackward(Id node) const {
     OpKind kind = draft.program.ops[node].kind;

@@ -1,8 +1,8 @@
-//===- CompareProblem.h - Problems beside what passes make ------*- C++ -*-===//
+//===- CompareProblem.h - Problems beside what passes give ------*- C++ -*-===//
 //
 // A model up to fsdp-address, random plans for it, and the comparison of the
 // order and the live bytes that order() and live() give with those of the
-// program that the passes make of the same decisions.
+// program that the passes produce from the same decisions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TEST_UNIT_COMPILER_COMPAREPROBLEM_H
@@ -158,8 +158,8 @@ private:
     return overrides;
   }
 
-  /// A place where the collective can mostly start or be awaited: a gather in
-  /// front of where it stands, a reduction behind.
+  /// A place where the collective can mostly start or be awaited: of a gather
+  /// before where it is, of a reduction after.
   std::string anchorNear(dist::OriginAttr origin, bool isGather) {
     auto at = positionOf.find(origin.getText().str());
     int64_t position =
@@ -239,7 +239,7 @@ public:
 
   ModuleOp addressed() { return *module; }
 
-  /// With `packs` the whole plan of memory is made, and its bounds compared.
+  /// With `packs` the whole memory is planned, and its bounds compared.
   Compared compare(std::optional<schedule::Plan> plan, bool packs) {
     OwningOpRef<ModuleOp> copy = module->clone();
     if (plan)
@@ -284,7 +284,7 @@ public:
       result.isRefused = true;
       if (isCompiled)
         result.difference = "refused alone: " + refusal;
-      // What a plan says of clones that are not made is about no op.
+      // What a plan says of clones that do not exist is about no op.
       bool isOfPlan = said.find("fsdp.plan: no op has") != std::string::npos;
       if (!isCompiled && !refuses && !isOfPlan)
         result.difference = "the passes alone refuse: " + said;

@@ -1,7 +1,7 @@
 //===- ProblemRulesTest.cpp - Each rule on a small problem ----------------===//
 //
 // Problems written by hand: what recomputation, buckets, starts and waits,
-// kernels, lowering and batched casts make of a few ops.
+// kernels, lowering and batched casts do to a few ops.
 //
 //===----------------------------------------------------------------------===//
 #include "fsdp/Schedule/ProblemLive.h"
@@ -62,7 +62,7 @@ protected:
     return candidate.decisions.back();
   }
 
-  /// The steps as one text, "start", "await" and "narrow" in front.
+  /// The steps as one text, "start", "await" and "narrow" before them.
   std::string steps() {
     sequence = order(problem, candidate, 0);
     if (!sequence.refusal.empty())
@@ -92,8 +92,9 @@ TEST_F(ProblemRules, WithoutDecisionsOpsStayWhereTheyAre) {
                      "fwd a linear\nfwd a silu + fwd a exp\nfwd b linear\n"
                      "copy \nbwd b dx\nbwd b dw\nbwd b reduce_scatter\n"
                      "bwd a dw\nbwd a reduce_scatter");
-  // The seed is a buffer for the products that take it, each gradient is made
-  // in its range, and workspaces of the target count: 2 pieces of 32 f32.
+  // The seed is a buffer for the products that take it, each gradient is
+  // produced in its range, and workspaces of the target count: 2 pieces of 32
+  // f32.
   Live found = live(problem, sequence);
   EXPECT_EQ(found.ranges.size(), sequence.buffers.size());
   EXPECT_EQ(found.peak,

@@ -1,7 +1,7 @@
 //===- ProblemTest.cpp - A problem's order is the compiler's --------------===//
 //
 // Random decisions for small models: order() and live() give, position by
-// position, the work and the live bytes of the program that the passes make,
+// position, the work and the live bytes of the program that the passes give,
 // and refuse what they refuse. FSDP_PROBLEM_CANDIDATES=N tries N plans on each
 // of the large models too.
 //
