@@ -1,6 +1,6 @@
 //===- PlacementPolicy.cpp - Placement policies, built in and from TOML ---===//
 #include "fsdp/Config/PlacementPolicy.h"
-#include "Toml.h"
+#include "fsdp/Config/Toml.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/NearestName.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 //===- Toml.cpp - Reading TOML files --------------------------------------===//
-#include "Toml.h"
+#include "fsdp/Config/Toml.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
