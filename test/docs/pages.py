@@ -17,7 +17,7 @@ import sys
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/running.md", "docs/checkpoints.md",
          "docs/questions.md", "docs/glossary.md", "passes/Schedule/README.md", "runtime/README.md",
-         "docs/hugging-face.md", "docs/memory.md", "docs/placement.md", "test/README.md"]
+         "docs/hugging-face.md", "docs/machines.md", "docs/memory.md", "docs/placement.md", "test/README.md"]
 LONGEST = 120
 # What a page says instead: before, after, live buffers, contiguous, heartbeat, …
 WORDS = ["in front of", "behind", "rests", "tenants?", "said at once", "parts of a sum",
