@@ -73,8 +73,9 @@ Duration CostModel::matmul(int64_t batch, int64_t m, int64_t n, int64_t k,
                bytes / bandwidthOf(theMachine, theProfile)));
 }
 
-Duration CostModel::attention(double flops, MathType type, Pass pass) const {
-  bool forward = pass == Pass::Forward;
+Duration CostModel::attention(double flops, MathType type,
+                              AttentionPass pass) const {
+  bool forward = pass == AttentionPass::Forward;
   double own =
       forward ? theProfile.attention.forward : theProfile.attention.backward;
   double share = own != 0  ? own

@@ -23,7 +23,7 @@ static void time(const CostModel &model) {
   for (MathType type : {MathType::F32, MathType::BF16, MathType::FP8})
     useOrRefuse([&] {
       require(Duration() <= model.matmul(1, 1000, 30, 70000, type));
-      model.attention(1e9, type, Pass::Backward);
+      model.attention(1e9, type, AttentionPass::Backward);
     });
   useOrRefuse([&] { model.hostCopy(1 << 20); });
   model.memory(1 << 20);

@@ -36,7 +36,7 @@ template <> struct Spellings<MathType> {
       {MathType::F32, "f32"}, {MathType::BF16, "bf16"}, {MathType::FP8, "fp8"}};
 };
 
-enum class Pass { Forward, Backward };
+enum class AttentionPass { Forward, Backward };
 
 struct CollectiveCall {
   rt::CollectiveKind kind = rt::CollectiveKind::AllGather;
@@ -62,7 +62,7 @@ public:
                   MathType type) const;
   /// Of `flops` operations that are counted (half of all where attention is
   /// causal). The backward pass counts its own, which are 2.5 times as many.
-  Duration attention(double flops, MathType type, Pass pass) const;
+  Duration attention(double flops, MathType type, AttentionPass pass) const;
   /// Of a kernel that reads and writes so many bytes.
   Duration memory(int64_t bytes) const;
   /// Of a copy to or from the host's memory. Throws fsdp::Error if the machine

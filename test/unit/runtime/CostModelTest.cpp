@@ -7,13 +7,13 @@
 
 using namespace fsdp;
 using namespace fsdp::test;
-using Kind = rt::CollectiveKind;
+using rt::CollectiveKind;
 
 static CostModel modelOf(const std::string &machine) {
   return CostModel(loadMachine(machine));
 }
-static double millisecondsOf(const CostModel &model, Kind kind, int64_t bytes,
-                             GroupShape shape, Sums sums) {
+static double millisecondsOf(const CostModel &model, CollectiveKind kind,
+                             int64_t bytes, GroupShape shape, Sums sums) {
   return model.collective({kind, bytes, shape, sums, 2}).seconds() * 1e3;
 }
 
@@ -34,31 +34,31 @@ TEST(CostModel, TablesOfANode) {
   CostModel model = modelOf("h100");
   for (size_t i = 0; i < std::size(mib); ++i) {
     auto input = static_cast<int64_t>(mib[i] * 1048576);
-    EXPECT_NEAR(
-        millisecondsOf(model, Kind::AllGather, 8 * input, {8, 1}, Sums::Fast),
-        gather[i], 1e-9);
-    EXPECT_NEAR(
-        millisecondsOf(model, Kind::ReduceScatter, input, {8, 1}, Sums::Fast),
-        scatter[i], 1e-9);
-    EXPECT_NEAR(
-        millisecondsOf(model, Kind::AllReduce, input, {8, 1}, Sums::Fast),
-        reduce[i], 1e-9);
+    EXPECT_NEAR(millisecondsOf(model, CollectiveKind::AllGather, 8 * input,
+                               {8, 1}, Sums::Fast),
+                gather[i], 1e-9);
+    EXPECT_NEAR(millisecondsOf(model, CollectiveKind::ReduceScatter, input,
+                               {8, 1}, Sums::Fast),
+                scatter[i], 1e-9);
+    EXPECT_NEAR(millisecondsOf(model, CollectiveKind::AllReduce, input, {8, 1},
+                               Sums::Fast),
+                reduce[i], 1e-9);
   }
   // Between points, against a straight line: no further off than the curve
   // bends, and the measured points of H200 as busbw.
-  EXPECT_NEAR(
-      millisecondsOf(model, Kind::AllGather, 96 << 20, {8, 1}, Sums::Fast),
-      (.1953 + .3584) / 2, .01);
+  EXPECT_NEAR(millisecondsOf(model, CollectiveKind::AllGather, 96 << 20, {8, 1},
+                             Sums::Fast),
+              (.1953 + .3584) / 2, .01);
   CostModel h200 = modelOf("h200");
   for (auto [bytes, busbw] : {std::pair<int64_t, double>{1 << 20, 39.93},
                               {16 << 20, 219.9},
                               {int64_t(1) << 30, 463.6},
                               {int64_t(8) << 30, 477.5}})
-    EXPECT_NEAR(
-        static_cast<double>(bytes) * 14 / 8 /
-            (millisecondsOf(h200, Kind::AllReduce, bytes, {8, 1}, Sums::Fast) *
-             1e6),
-        busbw, busbw * 1e-3);
+    EXPECT_NEAR(static_cast<double>(bytes) * 14 / 8 /
+                    (millisecondsOf(h200, CollectiveKind::AllReduce, bytes,
+                                    {8, 1}, Sums::Fast) *
+                     1e6),
+                busbw, busbw * 1e-3);
 }
 
 TEST(CostModel, RingsGiveThePublishedTable) {
@@ -103,7 +103,8 @@ TEST(CostModel, RingsGiveThePublishedTable) {
       for (const auto &[latency, bandwidth] : row.line)
         least = std::min(least, latency + static_cast<double>(bytes) / 1e3 /
                                               (bandwidth * share));
-      for (Kind kind : {Kind::AllGather, Kind::ReduceScatter})
+      for (CollectiveKind kind :
+           {CollectiveKind::AllGather, CollectiveKind::ReduceScatter})
         EXPECT_NEAR(millisecondsOf(model, kind, bytes, {row.ranks, row.nodes},
                                    Sums::Fast),
                     least / 1e3, least / 1e3 * 3e-3)
@@ -134,10 +135,10 @@ TEST(CostModel, RingsGiveTheTablesOfOneRankPerNode) {
       // is up to 4.1 % faster than an all_gather of the same message.
       double tolerance = row.nodes == 16 ? .041 : 5e-3;
       auto input = static_cast<int64_t>(mib[i] * 1048576);
-      EXPECT_NEAR(millisecondsOf(model, Kind::AllGather, row.nodes * input,
-                                 {1, row.nodes}, Sums::Fast),
+      EXPECT_NEAR(millisecondsOf(model, CollectiveKind::AllGather,
+                                 row.nodes * input, {1, row.nodes}, Sums::Fast),
                   row.gather[i], row.gather[i] * 5e-3);
-      EXPECT_NEAR(millisecondsOf(model, Kind::ReduceScatter, input,
+      EXPECT_NEAR(millisecondsOf(model, CollectiveKind::ReduceScatter, input,
                                  {1, row.nodes}, Sums::Fast),
                   row.scatter[i], row.scatter[i] * tolerance);
     }
@@ -147,31 +148,33 @@ TEST(CostModel, ExactReductionsOfABlock) {
   CostModel model = modelOf("h100");
   // 20 us + b / 380 GB/s + 2.5 b / 2.8 TB/s.
   auto bytes = static_cast<double>(kBlock8B);
-  EXPECT_NEAR(
-      millisecondsOf(model, Kind::ReduceScatter, kBlock8B, {8, 1}, Sums::Exact),
-      .02 + bytes / 380e6 + 2.5 * bytes / 2.8e9, 1e-6);
-  EXPECT_NEAR(
-      millisecondsOf(model, Kind::ReduceScatter, kBlock8B, {8, 8}, Sums::Exact),
-      8.9, .05);
-  EXPECT_NEAR(millisecondsOf(model, Kind::ReduceScatter, kBlock70B, {8, 32},
-                             Sums::Exact),
+  EXPECT_NEAR(millisecondsOf(model, CollectiveKind::ReduceScatter, kBlock8B,
+                             {8, 1}, Sums::Exact),
+              .02 + bytes / 380e6 + 2.5 * bytes / 2.8e9, 1e-6);
+  EXPECT_NEAR(millisecondsOf(model, CollectiveKind::ReduceScatter, kBlock8B,
+                             {8, 8}, Sums::Exact),
+              8.9, .05);
+  EXPECT_NEAR(millisecondsOf(model, CollectiveKind::ReduceScatter, kBlock70B,
+                             {8, 32}, Sums::Exact),
               46, .5);
-  EXPECT_NEAR(millisecondsOf(model, Kind::ReduceScatter, kBlock8B, {8, 8},
-                             Sums::ExactTwoLevels),
+  EXPECT_NEAR(millisecondsOf(model, CollectiveKind::ReduceScatter, kBlock8B,
+                             {8, 8}, Sums::ExactTwoLevels),
               3.4, .05);
-  EXPECT_NEAR(millisecondsOf(model, Kind::ReduceScatter, kBlock70B, {8, 32},
-                             Sums::ExactTwoLevels),
+  EXPECT_NEAR(millisecondsOf(model, CollectiveKind::ReduceScatter, kBlock70B,
+                             {8, 32}, Sums::ExactTwoLevels),
               14, .5);
   // One level is left where there is one.
   for (GroupShape shape : {GroupShape{8, 1}, {1, 8}})
-    EXPECT_EQ(millisecondsOf(model, Kind::ReduceScatter, kBlock8B, shape,
-                             Sums::ExactTwoLevels),
-              millisecondsOf(model, Kind::ReduceScatter, kBlock8B, shape,
-                             Sums::Exact));
-  EXPECT_EQ(
-      millisecondsOf(model, Kind::AllReduce, 1 << 20, {8, 4}, Sums::Exact),
-      millisecondsOf(model, Kind::ReduceScatter, 1 << 20, {8, 4}, Sums::Exact) +
-          millisecondsOf(model, Kind::AllGather, 1 << 20, {8, 4}, Sums::Exact));
+    EXPECT_EQ(millisecondsOf(model, CollectiveKind::ReduceScatter, kBlock8B,
+                             shape, Sums::ExactTwoLevels),
+              millisecondsOf(model, CollectiveKind::ReduceScatter, kBlock8B,
+                             shape, Sums::Exact));
+  EXPECT_EQ(millisecondsOf(model, CollectiveKind::AllReduce, 1 << 20, {8, 4},
+                           Sums::Exact),
+            millisecondsOf(model, CollectiveKind::ReduceScatter, 1 << 20,
+                           {8, 4}, Sums::Exact) +
+                millisecondsOf(model, CollectiveKind::AllGather, 1 << 20,
+                               {8, 4}, Sums::Exact));
 }
 
 /// Shapes that a machine of eight ranks per node has.
@@ -188,7 +191,9 @@ TEST(CostModel, MoreBytesAreNeverFaster) {
   for (const std::string &name : builtInMachines()) {
     CostModel model = modelOf(name);
     for (GroupShape shape : someShapes(8))
-      for (Kind kind : {Kind::AllGather, Kind::ReduceScatter, Kind::AllReduce})
+      for (CollectiveKind kind :
+           {CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
+            CollectiveKind::AllReduce})
         for (Sums sums : {Sums::Exact, Sums::ExactTwoLevels, Sums::Fast})
           for (int trial = 0; trial < 6; ++trial) {
             int64_t bytes =
@@ -227,8 +232,8 @@ TEST(CostModel, SizesOfAllKindsHaveATime) {
       EXPECT_LT(Duration(), time);
       EXPECT_LT(time.picoseconds(), Duration::kMost);
       EXPECT_LE(time, model.matmul(1, m, n, k, MathType::F32));
-      EXPECT_LE(model.attention(1e9, MathType::BF16, Pass::Forward),
-                model.attention(1e9, MathType::BF16, Pass::Backward));
+      EXPECT_LE(model.attention(1e9, MathType::BF16, AttentionPass::Forward),
+                model.attention(1e9, MathType::BF16, AttentionPass::Backward));
     }
   }
 }
@@ -236,19 +241,24 @@ TEST(CostModel, SizesOfAllKindsHaveATime) {
 TEST(CostModel, TheSameBitsEverywhere) {
   // Picoseconds that every compiler and machine must give.
   CostModel model = modelOf("h100");
-  auto picoseconds = [&](Kind kind, int64_t bytes, GroupShape shape,
+  auto picoseconds = [&](CollectiveKind kind, int64_t bytes, GroupShape shape,
                          Sums sums) {
     return model.collective({kind, bytes, shape, sums, 2}).picoseconds();
   };
-  EXPECT_EQ(picoseconds(Kind::AllGather, kBlock8B, {8, 1}, Sums::Fast),
-            1094181536);
-  EXPECT_EQ(picoseconds(Kind::AllGather, 12345678, {8, 8}, Sums::Fast),
-            209271017);
-  EXPECT_EQ(picoseconds(Kind::AllGather, 12345678, {5, 1}, Sums::Fast),
-            49287275);
-  EXPECT_EQ(picoseconds(Kind::AllReduce, 7654321, {8, 16}, Sums::Fast),
-            177130030);
-  EXPECT_EQ(picoseconds(Kind::ReduceScatter, kBlock70B, {8, 32}, Sums::Exact),
+  EXPECT_EQ(
+      picoseconds(CollectiveKind::AllGather, kBlock8B, {8, 1}, Sums::Fast),
+      1094181536);
+  EXPECT_EQ(
+      picoseconds(CollectiveKind::AllGather, 12345678, {8, 8}, Sums::Fast),
+      209271017);
+  EXPECT_EQ(
+      picoseconds(CollectiveKind::AllGather, 12345678, {5, 1}, Sums::Fast),
+      49287275);
+  EXPECT_EQ(
+      picoseconds(CollectiveKind::AllReduce, 7654321, {8, 16}, Sums::Fast),
+      177130030);
+  EXPECT_EQ(picoseconds(CollectiveKind::ReduceScatter, kBlock70B, {8, 32},
+                        Sums::Exact),
             46039154286);
   EXPECT_EQ(model.matmul(1, 8192, 14336, 4096, MathType::BF16).picoseconds(),
             1499424033);
@@ -257,25 +267,25 @@ TEST(CostModel, TheSameBitsEverywhere) {
 
 TEST(CostModel, AGroupWithoutACurveNamesTheKey) {
   Machine machine = loadMachine("h100");
-  auto errorOf = [&](Kind kind, GroupShape shape, Sums sums) {
+  auto errorOf = [&](CollectiveKind kind, GroupShape shape, Sums sums) {
     return messageOf(
         [&] { CostModel(machine).collective({kind, 1, shape, sums, 2}); });
   };
-  EXPECT_EQ(errorOf(Kind::AllGather, {16, 1}, Sums::Fast),
+  EXPECT_EQ(errorOf(CollectiveKind::AllGather, {16, 1}, Sums::Fast),
             "a group has 16 ranks in a node, and a node of the machine 'h100' "
             "has 8 (device.ranks_per_node)");
   machine.network.bytesPerSecond = 0;
-  EXPECT_EQ(errorOf(Kind::AllGather, {8, 2}, Sums::Fast),
+  EXPECT_EQ(errorOf(CollectiveKind::AllGather, {8, 2}, Sums::Fast),
             "the machine 'h100' has no time for all_gather over 2 nodes of 8 "
             "ranks: say network.bytes_per_second, or a [[curve]] with "
             "collective = \"all_gather\", ranks_per_node = 8, nodes = 2");
   machine.ring.protocols.clear();
-  EXPECT_EQ(errorOf(Kind::ReduceScatter, {2, 2}, Sums::Fast),
+  EXPECT_EQ(errorOf(CollectiveKind::ReduceScatter, {2, 2}, Sums::Fast),
             "the machine 'h100' has no time for fast reduce_scatter over 2 "
             "nodes of 2 ranks: say [[ring.protocol]], or a [[curve]] with "
             "collective = \"reduce_scatter\", ranks_per_node = 2, nodes = 2");
   machine.exact.networkBytesPerSecond = 0;
-  EXPECT_EQ(errorOf(Kind::ReduceScatter, {8, 2}, Sums::Exact),
+  EXPECT_EQ(errorOf(CollectiveKind::ReduceScatter, {8, 2}, Sums::Exact),
             "the machine 'h100' has no time for exact reduce_scatter over 2 "
             "nodes of 8 ranks: say exact.network_bytes_per_second, or a "
             "[[curve]] with collective = \"reduce_scatter\", sums = \"exact\", "
@@ -324,16 +334,21 @@ points = [[65536, 3e-5], [1048576, 1.5e-4], [67108864, 1.2e-2]]
                                 "cpu.toml");
   CostModel model(machine);
   EXPECT_EQ(toToml(readMachine(toToml(machine), "again")), toToml(machine));
-  EXPECT_EQ(model.collective({Kind::AllReduce, 1 << 20, {2, 1}, Sums::Exact, 4})
-                .picoseconds(),
-            250000000);
+  EXPECT_EQ(
+      model
+          .collective(
+              {CollectiveKind::AllReduce, 1 << 20, {2, 1}, Sums::Exact, 4})
+          .picoseconds(),
+      250000000);
   EXPECT_EQ(model.launch(), Duration());
   // Below the first point as that, above the last at the rate before it.
-  EXPECT_EQ(model.collective({Kind::AllGather, 1, {2, 1}}).seconds(), 2e-5);
-  EXPECT_NEAR(model.collective({Kind::AllGather, 128 << 20, {2, 1}}).seconds(),
+  EXPECT_EQ(model.collective({CollectiveKind::AllGather, 1, {2, 1}}).seconds(),
+            2e-5);
+  EXPECT_NEAR(model.collective({CollectiveKind::AllGather, 128 << 20, {2, 1}})
+                  .seconds(),
               8e-3 + 7.9e-3 * 64 / 63, 1e-9);
   EXPECT_NE(messageOf([&] {
-              model.collective({Kind::AllGather, 1, {3, 1}});
+              model.collective({CollectiveKind::AllGather, 1, {3, 1}});
             }).find("ranks_per_node = 3, nodes = 1"),
             std::string::npos);
 }
@@ -341,8 +356,10 @@ points = [[65536, 3e-5], [1048576, 1.5e-4], [67108864, 1.2e-2]]
 TEST(CostModel, ScatteredMeasurementsDoNotFall) {
   Machine machine = loadMachine("h200"); // its small all_reduces scatter
   CostModel model(machine);
-  EXPECT_EQ(model.collective({Kind::AllReduce, 262144, {8, 1}, Sums::Fast, 2}),
-            model.collective({Kind::AllReduce, 524288, {8, 1}, Sums::Fast, 2}));
+  EXPECT_EQ(model.collective(
+                {CollectiveKind::AllReduce, 262144, {8, 1}, Sums::Fast, 2}),
+            model.collective(
+                {CollectiveKind::AllReduce, 524288, {8, 1}, Sums::Fast, 2}));
 }
 
 TEST(CostModel, ProfilesChangeWhatTheySay) {
@@ -358,13 +375,13 @@ TEST(CostModel, ProfilesChangeWhatTheySay) {
   };
   twice(plain.matmul(1, 4096, 4096, 4096, MathType::BF16),
         model.matmul(1, 4096, 4096, 4096, MathType::BF16));
-  twice(plain.attention(1e12, MathType::BF16, Pass::Forward),
-        model.attention(1e12, MathType::BF16, Pass::Forward));
-  EXPECT_EQ(plain.attention(1e12, MathType::BF16, Pass::Backward),
-            model.attention(1e12, MathType::BF16, Pass::Backward));
+  twice(plain.attention(1e12, MathType::BF16, AttentionPass::Forward),
+        model.attention(1e12, MathType::BF16, AttentionPass::Forward));
+  EXPECT_EQ(plain.attention(1e12, MathType::BF16, AttentionPass::Backward),
+            model.attention(1e12, MathType::BF16, AttentionPass::Backward));
   twice(plain.memory(1 << 30), model.memory(1 << 30));
-  twice(plain.collective({Kind::AllGather, 1 << 30, {8, 2}}),
-        model.collective({Kind::AllGather, 1 << 30, {8, 2}}));
+  twice(plain.collective({CollectiveKind::AllGather, 1 << 30, {8, 2}}),
+        model.collective({CollectiveKind::AllGather, 1 << 30, {8, 2}}));
   EXPECT_EQ(plain.hostIssue(), Duration());
   EXPECT_EQ(plain.hostModule(), Duration());
   EXPECT_EQ(model.hostIssue().seconds(), 5e-6);
