@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KeyNames.h"
-#include "Toml.h"
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Config/Toml.h"
 #include "fsdp/Support/NearestName.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>

@@ -1,10 +1,8 @@
 //===- PlacementPolicy.cpp - Placement policies, built in and from TOML ---===//
 #include "fsdp/Config/PlacementPolicy.h"
-#include "Toml.h"
+#include "fsdp/Config/Toml.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/NearestName.h"
 #include <algorithm>
-#include <filesystem>
 
 using namespace fsdp;
 
@@ -33,123 +31,53 @@ PlacementPolicy fsdp::tensorParallelLlama(const std::string &axis,
 // TOML
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// One table of a policy, read key by key.
-class Reader {
-public:
-  Reader(const toml::node &node, std::string path, std::string what)
-      : path(std::move(path)), what(std::move(what)), node(node) {
-    if (!node.is_table())
-      fail(node, "expected a table");
+static void
+readAxes(TomlTable &table, const char *key,
+         std::optional<std::vector<std::pair<std::string, int64_t>>> &value) {
+  const toml::node *found = table.find(key);
+  if (!found)
+    return;
+  if (!found->is_table())
+    table.fail(*found, std::string(key) + ": expected { AXIS = DIMENSION, … }");
+  value.emplace();
+  for (const auto &[axis, dim] : inOrder(*found->as_table())) {
+    if (!dim->is_integer() || dim->as_integer()->get() < 0)
+      table.fail(*dim, std::string(key) + "." + axis +
+                           ": expected a dimension, 0 or above");
+    value->emplace_back(axis, dim->as_integer()->get());
   }
-
-  std::string origin() const { return originOf(node, path); }
-
-  [[noreturn]] void fail(const toml::node &at, const std::string &why) const {
-    throw Error(originOf(at, path) + ": " + what + ": " + why);
-  }
-
-  void string(const char *key, std::string &value) {
-    if (const toml::node *found = find(key)) {
-      if (!found->is_string())
-        fail(*found, std::string(key) + ": expected a string");
-      value = found->as_string()->get();
-    }
-  }
-
-  void boolean(const char *key, std::optional<bool> &value) {
-    if (const toml::node *found = find(key)) {
-      if (!found->is_boolean())
-        fail(*found, std::string(key) + ": expected true or false");
-      value = found->as_boolean()->get();
-    }
-  }
-
-  void
-  axes(const char *key,
-       std::optional<std::vector<std::pair<std::string, int64_t>>> &value) {
-    const toml::node *found = find(key);
-    if (!found)
-      return;
-    if (!found->is_table())
-      fail(*found, std::string(key) + ": expected { AXIS = DIMENSION, … }");
-    value.emplace();
-    for (const auto &[axis, dim] : inOrder(*found->as_table())) {
-      if (!dim->is_integer() || dim->as_integer()->get() < 0)
-        fail(*dim, std::string(key) + "." + axis +
-                       ": expected a dimension, 0 or above");
-      value->emplace_back(axis, dim->as_integer()->get());
-    }
-  }
-
-  /// Refuses keys that nobody asked for.
-  void finish() {
-    for (const auto &[key, value] : inOrder(*node.as_table()))
-      if (std::find(known.begin(), known.end(), key) == known.end())
-        fail(*value, "unknown key '" + key + "'" + didYouMean(key, known));
-  }
-
-private:
-  const toml::node *find(const char *key) {
-    known.emplace_back(key);
-    return node.as_table()->get(key);
-  }
-
-  std::string path, what;
-  const toml::node &node;
-  std::vector<std::string> known;
-};
-
-} // namespace
+}
 
 static PlacementPolicy::Stream readStream(const toml::node &node,
                                           const std::string &path) {
-  Reader reader(node, path, "[stream]");
+  TomlTable table(node, path, "[stream]");
   PlacementPolicy::Stream stream;
-  stream.origin = reader.origin();
-  reader.string("sequence", stream.sequence);
+  stream.origin = table.origin();
+  table.string("sequence", stream.sequence);
   stream.loss = stream.sequence;
-  reader.string("loss", stream.loss);
-  reader.finish();
+  table.string("loss", stream.loss);
+  table.finish();
   return stream;
 }
 
 static PlacementPolicy::Parameters readRule(const toml::node &node,
                                             const std::string &path) {
-  Reader reader(node, path, "[[parameters]]");
+  TomlTable table(node, path, "[[parameters]]");
   PlacementPolicy::Parameters rule;
-  rule.origin = reader.origin();
-  reader.string("match", rule.match);
-  reader.axes("shard", rule.shard);
-  reader.boolean("key_heads", rule.keyHeads);
-  reader.boolean("frozen", rule.frozen);
-  reader.boolean("replicate", rule.replicate);
-  reader.finish();
+  rule.origin = table.origin();
+  table.string("match", rule.match);
+  readAxes(table, "shard", rule.shard);
+  table.boolean("key_heads", rule.keyHeads);
+  table.boolean("frozen", rule.frozen);
+  table.boolean("replicate", rule.replicate);
+  table.finish();
   if (rule.match.empty())
-    reader.fail(node, "match: expected a pattern of parameter names");
+    table.fail(node, "match: expected a pattern of parameter names");
   return rule;
 }
 
-/// A device or a pipe may never end, and no policy is that large. A file that
-/// is not there is for the reader to report.
-static void requireSmallFile(const std::string &path) {
-  constexpr uintmax_t limit = 1 << 20;
-  std::error_code error;
-  std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status))
-    return;
-  if (!std::filesystem::is_regular_file(status))
-    throw Error("the placement policy '" + path +
-                "' is not a regular file; copy it into one");
-  uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > limit)
-    throw Error("the placement policy '" + path + "' has " +
-                std::to_string(size) + " bytes, more than 1 MiB");
-}
-
 PlacementPolicy fsdp::loadPolicy(const std::string &path) {
-  requireSmallFile(path);
+  requireSmallFile(path, "the placement policy");
   PlacementPolicy policy;
   toml::table table = parseToml(path, "the placement policy");
   for (const auto &[key, node] : inOrder(table)) {

@@ -71,10 +71,13 @@ public:
           if (value)
             *static_cast<E *>(to) = *value;
           return value.has_value();
-        }) {}
+        }),
+        allTexts(allSpellings<E>) {}
 
   /// The text of the value in that place.
   std::string text() const { return getText(place); }
+  /// The texts that it may be.
+  std::vector<std::string> all() const { return allTexts(); }
   /// Puts there what `text` says; false if that is no value.
   bool set(const std::string &text) const { return setText(place, text); }
 
@@ -82,6 +85,7 @@ private:
   void *place;
   std::string (*getText)(const void *);
   bool (*setText)(void *, const std::string &);
+  std::vector<std::string> (*allTexts)();
 };
 
 /// The place of a list of values of any enumeration that has spellings.
