@@ -10,7 +10,7 @@ using Point = std::pair<double, double>;
 /// y at x on the power of x through two points, of which the second is not
 /// smaller in either.
 static double powerBetween(Point low, Point high, double x) {
-  // Behind these, a straight line is off by less than 10^-7 of y, for points
+  // After these, a straight line is off by less than 10^-7 of y, for points
   // that are a factor of 1,000 apart.
   constexpr int halvings = 14;
   for (int i = 0; i < halvings; ++i) {

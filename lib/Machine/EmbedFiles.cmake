@@ -4,7 +4,7 @@
 #
 # Every folder machines/ and profiles/ beside this file becomes a list of names,
 # without .toml, and texts, sorted by name.
-set(text "// Made by lib/Machine/EmbedFiles.cmake.\n#include \"lib/Machine/FileKeys.h\"\n")
+set(text "// Written by lib/Machine/EmbedFiles.cmake.\n#include \"lib/Machine/FileKeys.h\"\n")
 foreach(list kMachineFiles:machines kProfileFiles:profiles)
   string(REPLACE ":" ";" list ${list})
   list(GET list 0 variable)
@@ -14,7 +14,7 @@ foreach(list kMachineFiles:machines kProfileFiles:profiles)
   string(APPEND text "\nconst std::vector<fsdp::BuiltInFile> fsdp::${variable} = {\n")
   foreach(file ${files})
     get_filename_component(name ${file} NAME_WLE)
-    # Brackets and semicolons are text here, so nothing makes a list of it.
+    # Brackets and semicolons are text here, so nothing turns it into a list.
     file(READ ${file} contents)
     string(APPEND text "    {\"${name}\", R\"toml(" "${contents}" ")toml\"},\n")
   endforeach()

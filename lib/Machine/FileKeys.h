@@ -1,6 +1,6 @@
 //===- FileKeys.h - Numbers and choices of machine files --------*- C++ -*-===//
 //
-// One row says everything about a key: where it stands, what it may hold and
+// One row says everything about a key: where it is, what it may hold and
 // where the value goes. Reading, checking and writing are read off the rows,
 // and a test compares them with docs/machines.md.
 //
@@ -58,7 +58,7 @@ std::vector<std::string> readSections(TomlTable &file,
 /// file's.
 void requireAll(const std::vector<FileKey> &keys, const std::string &path);
 
-/// "key = value" of what is stated in `section`, with `between` behind each.
+/// "key = value" of what is stated in `section`, with `between` after each.
 std::string writtenKeys(const std::vector<FileKey> &keys,
                         const std::string &section, const char *between);
 /// All sections that have something stated, with their heads.
@@ -83,7 +83,7 @@ void readName(TomlTable &table, const toml::node &node, std::string &name);
 struct BuiltInFile {
   const char *name, *text;
 };
-/// Made when the library is built (EmbedFiles.cmake). Sorted by name.
+/// Written when the library is built (EmbedFiles.cmake). Sorted by name.
 extern const std::vector<BuiltInFile> kMachineFiles, kProfileFiles;
 std::vector<std::string> namesOf(const std::vector<BuiltInFile> &files);
 /// The one of this name; null: there is none.

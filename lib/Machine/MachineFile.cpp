@@ -101,7 +101,7 @@ private:
   void readRamp(const toml::node &node);
   void readCurve(const toml::node &node);
   Machine::Curve::Line readLine(const toml::node &node);
-  /// Refuses what stands twice in one file.
+  /// Refuses what is twice in one file.
   void once(const TomlTable &table, const toml::node &node,
             const std::string &what);
   void checkRamp(const std::string &ramp, const std::string &origin) const;
@@ -118,7 +118,7 @@ private:
 void Reader::once(const TomlTable &table, const toml::node &node,
                   const std::string &what) {
   if (std::find(seen.begin(), seen.end(), what) != seen.end())
-    table.fail(node, what + " stands twice; remove one");
+    table.fail(node, what + " is listed twice; remove one");
   seen.push_back(what);
 }
 

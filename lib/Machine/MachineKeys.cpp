@@ -1,6 +1,6 @@
 //===- MachineKeys.cpp - The keys of machine files and profiles -----------===//
 //
-// docs/machines.md explains each of them; MachineFiles.EveryKeyIsExplained
+// docs/machines.md explains each of them; MachineFile.EveryKeyIsExplained
 // compares.
 //
 //===----------------------------------------------------------------------===//

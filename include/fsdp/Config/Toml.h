@@ -60,7 +60,7 @@ public:
   std::string origin() const;
   [[noreturn]] void fail(const toml::node &at, const std::string &why) const;
 
-  /// What stands at the key, which is then known; null: nothing does.
+  /// What is at the key, which is then known; null: nothing is.
   const toml::node *find(const std::string &key);
   /// These leave `value` alone where the key is not there, and say whether it
   /// is.

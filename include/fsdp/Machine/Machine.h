@@ -3,7 +3,7 @@
 // A machine file says how fast a rank computes, reads its memory and talks to
 // other ranks; docs/machines.md explains every key. It is chosen by name or
 // path and never measured while a program is compiled, so that the same input
-// gives the same plan everywhere. CostModel.h makes times of it.
+// gives the same plan everywhere. CostModel.h turns it into times.
 //
 // Units: bytes, seconds, bytes per second (10^9 B/s is a GB/s), flop per
 // second, and shares between 0 and 1. Collectives are measured as nccl-tests
@@ -199,8 +199,8 @@ Machine readMachine(const std::string &text, const std::string &path);
 std::vector<std::string> builtInMachines();
 
 /// The machine as a file without a base, in one order and spelling:
-/// readMachine makes an equal machine of it. A machine made by hand must be one
-/// that a file could say.
+/// readMachine gives an equal machine. A machine built by hand must be one that
+/// a file could state.
 std::string toToml(const Machine &machine);
 
 /// XXH3 of all that the machine's times and sizes depend on, so not of its name

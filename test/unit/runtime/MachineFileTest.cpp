@@ -146,7 +146,7 @@ TEST(MachineFile, ListsAreChecked) {
   EXPECT_EQ(
       smallError(head + "points = [[1, 1]]\n" + head + "points = [[1, 1]]\n"),
       "small.toml:20: [[curve]]: the curve of all_gather over 1 nodes of "
-      "4 ranks stands twice; remove one");
+      "4 ranks is listed twice; remove one");
   EXPECT_EQ(smallError(head + "protocols = [{ name = \"a\", "
                               "bytes_per_second = 1e9, ramp = \"b\" }]\n"),
             "small.toml:19: [[curve]] protocols: ramp: there is no [[ramp]] "
