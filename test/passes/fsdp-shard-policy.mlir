@@ -67,7 +67,7 @@
 // AXES: error: {{.*}}axes.toml:3: {{\[\[parameters\]\]}}: shard: expected { AXIS = DIMENSION, … }
 // NEGATIVE: error: {{.*}}negative.toml:3: {{\[\[parameters\]\]}}: shard.tp: expected a dimension, 0 or above
 // MATCH: error: {{.*}}match.toml:1: {{\[\[parameters\]\]}}: match: expected a pattern of parameter names
-// STREAMS: error: {{.*}}streams.toml:1: over the axis "dp" batches are cut
+// STREAMS: error: {{.*}}streams.toml:1: over the axis "dp" batches are split
 // UNKNOWN: error: {{.*}}unknown.toml:2: [stream]: unknown key 'seqence'; did you mean 'sequence'?
 // FLAT: error: {{.*}}stream.toml:1: @forward has no residual stream: no nn.add has 'nn.residual', with which a model marks the additions of its blocks
 // SWAPPED: error: 'nn.add' op has 'nn.residual', but its first operand, which is the residual stream, is computed from its second, which a block adds to it; swap them

@@ -13,7 +13,7 @@ exec.range @w : memref<4x8xf32> role parameter at 8
 // -----
 
 // range 6
-// expected-error @below {{attribute 'placement' failed to satisfy constraint: Where the pieces of a logical tensor lie on a mesh}}
+// expected-error @below {{attribute 'placement' failed to satisfy constraint: Placement of a logical tensor on a mesh}}
 exec.range @w : memref<4x8xf32> role parameter {placement = "everywhere"}
 
 // -----
