@@ -164,6 +164,7 @@ public:
       if (!function.isExternal() && failed(addProgram(function)))
         return failure();
     addSteps();
+    addTokens();
     addRanges();
     return std::move(built);
   }
@@ -176,7 +177,9 @@ private:
   LogicalResult describeCollective(dist::CollectiveOpInterface op,
                                    problem::Op &into,
                                    problem::Program &program);
+  problem::RankGroup groupOf(ArrayAttr axes);
   void addSteps();
+  void addTokens();
   void addRanges();
   void addRange(StringRef name, Type type);
   Id keyOf(Operation *op) {
@@ -312,12 +315,34 @@ LogicalResult ProblemBuilder::describe(Operation *op, problem::Op &into,
   if (into.kind == OpKind::Kernel)
     into.detail =
         built.internKernel(kernelOf(cast<nn::KernelOpInterface>(op), probe));
-  FailureOr<int64_t> bytes =
-      libraryWorkspaceBytes(op, recorded, target, options);
-  if (failed(bytes))
+  FailureOr<LibraryWork> library = libraryWorkOf(op, recorded, target, options);
+  if (failed(library))
     return failure();
-  into.workspace = *bytes;
+  into.workspace = library->workspaceBytes;
+  if (library->math)
+    into.math = built.internMath(*library->math);
   return success();
+}
+
+/// Ranks are numbered with the last axis of the mesh innermost.
+problem::RankGroup ProblemBuilder::groupOf(ArrayAttr axes) {
+  problem::RankGroup group;
+  for (dist::AxisRefAttr ref : dist::axisRefs(axes)) {
+    int64_t stride = 1;
+    for (auto axis :
+         llvm::reverse(mesh.getAxes().getAsRange<dist::MeshAxisAttr>())) {
+      if (axis.getName() == ref.getName()) {
+        int64_t size = mesh.sizeOf(ref);
+        if (ref.getSize() != 0)
+          stride *= axis.getSize() / (ref.getPre() * size);
+        if (size > 1)
+          group.push_back({size, stride});
+        break;
+      }
+      stride *= axis.getSize();
+    }
+  }
+  return group;
 }
 
 LogicalResult ProblemBuilder::describeCollective(dist::CollectiveOpInterface op,
@@ -333,6 +358,7 @@ LogicalResult ProblemBuilder::describeCollective(dist::CollectiveOpInterface op,
   collective.reduce = isMaximum ? rt::ReduceKind::Max : rt::ReduceKind::Sum;
   collective.isFast = options.fastReductions && op.isReduction() && !isMaximum;
   collective.ranks = mesh.sizeOf(dist::axisRefs(op.getAxes()));
+  collective.group = built.internGroup(groupOf(op.getAxes()));
   collective.wireBytes = op.getWireBytes(collective.ranks);
   collective.in = exec::dtypeOf(getElementTypeOrSelf(op->getOperand(0)));
   collective.out = exec::dtypeOf(getElementTypeOrSelf(op->getResult(0)));
@@ -422,6 +448,30 @@ void ProblemBuilder::addSteps() {
   }
   if (module.lookupSymbol("train"))
     add("train", "train", 1);
+}
+
+/// The labels that the programs of a step take, or the rows where labels are no
+/// classes.
+void ProblemBuilder::addTokens() {
+  if (!mesh)
+    return;
+  built.ranks = mesh.getWorldSize();
+  int64_t parts = mesh.sizeOf(mesh.axesOf(AxisKind::Data));
+  for (const problem::StepRun &run : built.steps) {
+    auto program = module.lookupSymbol<func::FuncOp>(built.text(run.program));
+    for (BlockArgument argument : program.getArguments()) {
+      auto type = dyn_cast<RankedTensorType>(argument.getType());
+      if (!type || type.getRank() == 0 ||
+          rangeNameOf(program.getArgAttrDict(argument.getArgNumber())) !=
+              range_name::kTargets)
+        continue;
+      int64_t rows = type.getElementType().isInteger() ? type.getNumElements()
+                                                       : type.getDimSize(0);
+      CheckedSize tokens = CheckedSize(rows) * parts;
+      tokens = tokens * run.times;
+      built.tokens = std::max(built.tokens, tokens.saturated());
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -92,6 +92,8 @@ struct Op {
   /// What a library needs beside operands and results. Of a Collective it
   /// depends on what travels together (workspaceOf).
   int64_t workspace = 0;
+  /// In Problem::maths; none where it is memory that takes the time.
+  Id math = kNone;
 
   bool is(OpFlag flag) const { return (flags & flag) != 0; }
 };
@@ -124,13 +126,38 @@ struct Kernel {
   bool operator==(const Kernel &other) const;
 };
 
+/// What takes the time of an op that a library computes.
+enum class MathKind : uint8_t { Product, Attention, AttentionGradient };
+inline constexpr int kMathKinds = 3;
+
+struct Math {
+  MathKind kind = MathKind::Product;
+  rt::DType type = rt::DType::F32; ///< Of the operands.
+  /// Of a Product: `batch` of m x k and k x n.
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  /// Of attention: operations that are computed, so half of all where it is
+  /// causal.
+  int64_t flops = 0;
+  bool operator==(const Math &other) const;
+};
+
+/// Ranks that lie along one mesh axis: `size` of them, `stride` apart.
+struct GroupAxis {
+  int64_t size = 1, stride = 1;
+  bool operator==(const GroupAxis &other) const {
+    return size == other.size && stride == other.stride;
+  }
+};
+using RankGroup = std::vector<GroupAxis>;
+
 struct Collective {
   rt::CollectiveKind kind = rt::CollectiveKind::AllGather;
   rt::ReduceKind reduce = rt::ReduceKind::Sum;
   rt::DType in = rt::DType::F32, out = rt::DType::F32;
   bool isFast = false; ///< Its sum is the library's.
   int64_t ranks = 1;
-  int64_t wireBytes = 0; ///< That one rank sends.
+  Id group = kNone;      ///< In Problem::groups; none: consecutive ranks.
+  int64_t wireBytes = 0; ///< That one rank sends, in elements of type `in`.
   Id parameter = kNone;  ///< The first that it moves, a name.
   Id order = 0;          ///< Of that one in the module.
   /// What must be equal for two to travel together: mesh, axes, dimension,
@@ -181,8 +208,13 @@ struct Problem {
   /// Of parameters, state, inputs and outputs that programs share.
   int64_t persistentBytes = 0;
   std::vector<Program> programs;
+  /// Ranks of the job, and the tokens of all of them in a step (for a model
+  /// without tokens the rows).
+  int64_t ranks = 1, tokens = 0;
   std::vector<StepRun> steps;
   std::vector<Kernel> kernels;
+  std::vector<Math> maths;       ///< Equal ones are one.
+  std::vector<RankGroup> groups; ///< Equal ones are one.
 
   std::string_view text(Id name) const { return names[name]; }
   size_t numNames() const { return names.size(); }
@@ -191,6 +223,8 @@ struct Problem {
   /// kNone if it has no number.
   Id find(std::string_view text) const;
   Id internKernel(const Kernel &kernel);
+  Id internMath(const Math &math);
+  Id internGroup(const RankGroup &group);
 
 private:
   std::vector<std::string> names;

@@ -26,12 +26,16 @@ mlir::FailureOr<problem::Problem> problemOf(mlir::ModuleOp module,
 problem::Candidate candidateOf(const problem::Problem &problem,
                                mlir::ModuleOp module);
 
-/// Bytes that a library of `target` needs to compute `op`; 0 for an op that no
-/// library computes.
-mlir::FailureOr<int64_t>
-libraryWorkspaceBytes(mlir::Operation *op,
-                      const exec::RecordedLowerings &recorded,
-                      const TargetInfo &target, const LoweringOptions &options);
+/// What a library of the target computes and needs for an op.
+struct LibraryWork {
+  int64_t workspaceBytes = 0;
+  std::optional<problem::Math> math;
+};
+
+/// That of `op`; nothing for an op that no library computes.
+mlir::FailureOr<LibraryWork>
+libraryWorkOf(mlir::Operation *op, const exec::RecordedLowerings &recorded,
+              const TargetInfo &target, const LoweringOptions &options);
 
 } // namespace fsdp::schedule
 

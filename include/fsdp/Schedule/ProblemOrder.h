@@ -77,7 +77,10 @@ struct Step {
   /// written, then workspaces.
   Span uses;
   uint16_t written = 0, workspaces = 0;
-  Id start = kNone;       ///< Of an Await: the step that it waits for.
+  Id start = kNone; ///< Of an Await: the step that it waits for.
+  /// That a kernel or a copy reads and writes, each tensor once; an op that a
+  /// library computes has its own.
+  int64_t bytes = 0;
   bool isAwaited = false; ///< Of a Start.
   Span members;           ///< In Sequence::members: the ops, in order.
 };

@@ -5,8 +5,12 @@
 //   fsdp.problem 1
 //   target "cuda"
 //   persistent 8273664
+//   ranks 2
+//   tokens 256
 //   runs "train" "train" 1
 //   kernel 128 256 fuses results element row reads 0 element 1 column for 0
+//   math product bf16 1 128 256 64
+//   group 2 1
 //   program "train" own 0
 //   argument "tokens" 512
 //   result "loss"

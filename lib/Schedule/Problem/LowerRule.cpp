@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
+#include "Place.h"
 #include "fsdp/Target/Target.h"
 #include <algorithm>
 
@@ -14,17 +15,6 @@ using namespace fsdp;
 using namespace fsdp::problem;
 
 namespace {
-
-/// Bytes of a buffer or a range.
-struct Place {
-  Id root = kNone;
-  int64_t begin = 0;
-  bool isSet() const { return root != kNone; }
-};
-
-/// Roots above buffers: the ranges of names, and those of their gradients.
-constexpr Id kRange = Id(1) << 31, kGradientRange = kRange | Id(1) << 30;
-bool isBuffer(Id root) { return root < kRange; }
 
 class Lowering {
 public:
@@ -187,10 +177,7 @@ private:
   Place placeOf(Id value) {
     if (!held[value].isSet()) {
       Id def = draft.values[value].def;
-      Place place = output(value, def);
-      beginStep(StepKind::Copy, kNone);
-      writes(place);
-      endStep();
+      fill(output(value, def), draft.bytesOf(value));
     }
     return held[value];
   }
@@ -201,6 +188,7 @@ private:
                  rt::Stream stream = rt::Stream::Compute) {
     step = Step();
     step.kind = kind;
+    counted.clear();
     step.stream = stream;
     step.uses = {Id(sequence.uses.size()), 0};
     step.members = {Id(sequence.members.size()), 0};
@@ -240,12 +228,16 @@ private:
     return sequence.steps.size() - 1;
   }
 
-  void copy(Place from, Place to) {
+  /// `bytes` of `from`; nothing is read where that is no place.
+  void copy(Place from, Place to, int64_t bytes) {
     beginStep(StepKind::Copy, kNone);
-    touches(from);
+    if (from.isSet())
+      touches(from);
     writes(to);
+    step.bytes = from.isSet() ? 2 * bytes : bytes;
     endStep();
   }
+  void fill(Place to, int64_t bytes) { copy(Place(), to, bytes); }
 
   /// The places of operands, which may take steps of their own.
   std::vector<Place> &placesOf(Id node, Id count) {
@@ -326,7 +318,8 @@ private:
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
         Place from = placeOf(draft.operandOf(node, i));
         if (from.root != (kRange | program.results[i]))
-          copy(from, {kRange | program.results[i], 0});
+          copy(from, {kRange | program.results[i], 0},
+               draft.bytesOf(draft.operandOf(node, i)));
       }
       return;
     }
@@ -338,7 +331,7 @@ private:
     held[value] = source;
     // The value is the one of this place; an update must not show through.
     if (isUsedAfterUpdate(node))
-      copy(source, output(value, node));
+      copy(source, output(value, node), draft.bytesOf(value));
   }
 
   bool isUsedAfterUpdate(Id read) {
@@ -386,16 +379,14 @@ private:
     if (offset >= 0 && (isAligned || !isReadByLibrary(value)))
       held[value] = {from.root, from.begin + offset};
     else
-      copy(from, output(value, node));
+      copy(from, output(value, node), draft.bytesOf(value));
   }
 
   void lowerPad(Id node) {
-    Place from = placeOf(draft.operandOf(node, 0));
-    Place to = output(draft.resultOf(node, 0), node);
-    beginStep(StepKind::Copy, kNone);
-    writes(to);
-    endStep();
-    copy(from, to);
+    Id value = draft.operandOf(node, 0), padded = draft.resultOf(node, 0);
+    Place from = placeOf(value), to = output(padded, node);
+    fill(to, draft.bytesOf(padded));
+    copy(from, to, draft.bytesOf(value));
   }
 
   void lowerJoin(Id node) {
@@ -408,7 +399,7 @@ private:
       bool isThere = isContiguous && from.root == to.root &&
                      from.begin == to.begin + position;
       if (!isThere)
-        copy(from, to);
+        copy(from, to, draft.bytesOf(value));
       position += draft.bytesOf(value);
     }
   }
@@ -437,7 +428,7 @@ private:
     } else {
       Place kept = sum;
       sum = output(value, node);
-      copy(kept, sum);
+      copy(kept, sum, draft.bytesOf(value));
     }
     inputs.back() = sum;
     beginStep(StepKind::Work, node);
@@ -452,7 +443,7 @@ private:
   void lowerStore(Id node, Id range) {
     Place from = placeOf(draft.operandOf(node, 0));
     if (from.root != range)
-      copy(from, {range, 0});
+      copy(from, {range, 0}, draft.bytesOf(draft.operandOf(node, 0)));
   }
 
   /// A kernel may not write what it reads, so the sum is written beside its
@@ -460,12 +451,13 @@ private:
   void lowerAccumulate(Id node) {
     Id value = draft.operandOf(node, 0);
     Place sum = {newBuffer(draft.bytesOf(value), node), 0};
+    int64_t bytes = draft.bytesOf(value);
     beginStep(StepKind::Work, node);
-    if (!isSplat(value))
-      touches(placeOf(value));
+    readOnce(value);
     writes(sum);
+    step.bytes += 2 * bytes;
     endStep();
-    copy(sum, {kRange | draft.stateOf(node), 0});
+    copy(sum, {kRange | draft.stateOf(node), 0}, bytes);
   }
 
   //===--- Kernels --------------------------------------------------------===//
@@ -482,8 +474,20 @@ private:
   }
 
   void readOnce(Id value) {
-    if (!isSplat(value))
-      touches(placeOf(value));
+    if (isSplat(value))
+      return;
+    Place place = placeOf(value);
+    touches(place);
+    if (std::find(counted.begin(), counted.end(), place) != counted.end())
+      return;
+    counted.push_back(place);
+    step.bytes += draft.bytesOf(value);
+  }
+  void store(Id value, Id node) {
+    if (draft.values[value].first == kNone)
+      return;
+    writes(output(value, node));
+    step.bytes += draft.bytesOf(value);
   }
 
   void lowerKernel(Id node) {
@@ -493,9 +497,7 @@ private:
       if (isNeeded(node, read))
         readOnce(draft.operandOf(node, read.operand));
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
-      if (Id value = draft.resultOf(node, i);
-          draft.values[value].first != kNone)
-        writes(output(value, node));
+      store(draft.resultOf(node, i), node);
     endStep();
   }
 
@@ -521,9 +523,7 @@ private:
       }
     }
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
-      if (Id value = draft.resultOf(node, i);
-          draft.values[value].first != kNone)
-        writes(output(value, members.front()));
+      store(draft.resultOf(node, i), members.front());
     endStep();
   }
 
@@ -590,7 +590,7 @@ private:
   std::vector<std::pair<Id, Id>> updates;
   std::vector<bool> isRead; // of each name
   Step step;
-  std::vector<Place> operands;
+  std::vector<Place> operands, counted; // of the step
   std::vector<rt::CollectiveItem> items;
   std::vector<uint32_t> neededResults;
 };

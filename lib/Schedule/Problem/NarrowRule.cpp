@@ -32,6 +32,7 @@ void fsdp::problem::batchCasts(const Program &program, Sequence &sequence) {
       all.uses.count = step.uses.end() - all.uses.begin;
       all.members.count = step.members.end() - all.members.begin;
       all.written += step.written;
+      all.bytes += step.bytes;
     } else {
       steps.push_back(step);
     }

@@ -171,8 +171,16 @@ private:
       Id step = name("the step");
       problem.steps.push_back(
           {step, name("the program"), integer("how often", 0)});
+    } else if (consume("ranks")) {
+      problem.ranks = integer("ranks", 1, kMaxRanks);
+    } else if (consume("tokens")) {
+      problem.tokens = integer("tokens", 0);
     } else if (consume("kernel")) {
       parseKernel();
+    } else if (consume("math")) {
+      parseMath();
+    } else if (consume("group")) {
+      parseGroup();
     } else if (consume("program")) {
       finishProgram();
       total = 0;
@@ -238,6 +246,42 @@ private:
       fail("this kernel is listed twice");
   }
 
+  void parseMath() {
+    Math math;
+    math.kind = static_cast<MathKind>(choice("what is computed", kMathWords));
+    math.type = static_cast<rt::DType>(choice("its type", kTypeWords));
+    if (math.kind != MathKind::Product) {
+      math.flops = integer("flops", 0, INT64_MAX);
+    } else {
+      math.batch = integer("the batch", 0, kMaxTensorBytes);
+      for (int64_t *size : {&math.m, &math.n, &math.k})
+        *size = integer("a size", 0, kMaxTensorBytes);
+    }
+    if (problem.internMath(math) + 1 != problem.maths.size())
+      fail("this math is listed twice");
+  }
+
+  void parseGroup() {
+    RankGroup group;
+    CheckedSize ranks = 1;
+    while (isNumber()) {
+      GroupAxis axis;
+      axis.size = integer("ranks", 2, kMaxRanks);
+      axis.stride = integer("the stride", 1, kMaxRanks);
+      ranks *= axis.size;
+      group.push_back(axis);
+    }
+    if (!ranks.fits(kMaxRanks))
+      fail("a group has more than 2^20 ranks");
+    if (problem.internGroup(group) + 1 != problem.groups.size())
+      fail("this group is listed twice");
+  }
+
+  /// The number of a line before; `count` of them are there.
+  Id reference(const char *what, size_t count) {
+    return Id(integer(what, 0, int64_t(count) - 1));
+  }
+
   //===--- Ops ------------------------------------------------------------===//
 
   void parseOp() {
@@ -279,6 +323,8 @@ private:
       op.bytes = integer("bytes", 0, INT64_MAX);
     if (consume("workspace"))
       op.workspace = bytes("the workspace");
+    if (consume("math"))
+      op.math = reference("a math before", problem.maths.size());
     end();
     checkOp(op);
     program.ops.push_back(op);
@@ -318,6 +364,8 @@ private:
     collective.isFast = consume("fast");
     if (consume("ranks"))
       collective.ranks = integer("ranks", 1, kMaxRanks);
+    if (consume("group"))
+      collective.group = parseGroupOf(collective.ranks);
     if (consume("wire"))
       collective.wireBytes = integer("bytes", 0, INT64_MAX);
     if (consume("parameter"))
@@ -341,6 +389,18 @@ private:
           "a collective has as many operands, results and items, at least one");
     op.detail = int64_t(program.collectives.size());
     program.collectives.push_back(collective);
+  }
+
+  Id parseGroupOf(int64_t ranks) {
+    Id group = reference("a group before", problem.groups.size());
+    int64_t members = 1;
+    for (GroupAxis axis : problem.groups[group])
+      members *= axis.size;
+    if (members != ranks)
+      fail("group " + std::to_string(group) + " has " +
+           std::to_string(members) + " ranks, the collective " +
+           std::to_string(ranks));
+    return group;
   }
 
   /// Its workspaces and padded buffers count too.

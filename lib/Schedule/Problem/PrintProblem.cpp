@@ -16,6 +16,8 @@ public:
     quoted(problem.target);
     word("\npersistent");
     number(problem.persistentBytes);
+    line("ranks", problem.ranks, 1);
+    line("tokens", problem.tokens);
     for (const StepRun &run : problem.steps) {
       word("\nruns");
       name(run.step);
@@ -24,6 +26,15 @@ public:
     }
     for (const Kernel &kernel : problem.kernels)
       print(kernel);
+    for (const Math &math : problem.maths)
+      print(math);
+    for (const RankGroup &group : problem.groups) {
+      word("\ngroup");
+      for (GroupAxis axis : group) {
+        number(axis.size);
+        number(axis.stride);
+      }
+    }
     for (const Program &program : problem.programs)
       print(program);
     return text + "\n";
@@ -62,11 +73,35 @@ private:
     word(key);
     number(value);
   }
+  void number(std::string_view key, Id id) {
+    if (id == kNone)
+      return;
+    word(key);
+    number(id);
+  }
   void field(std::string_view key, Id id) {
     if (id == kNone)
       return;
     word(key);
     name(id);
+  }
+
+  /// A line that is left out where it has its default.
+  void line(std::string_view key, int64_t value, int64_t initial = 0) {
+    if (value == initial)
+      return;
+    text += '\n';
+    field(key, value, initial);
+  }
+
+  void print(const Math &math) {
+    word("\nmath");
+    word(kMathWords[unsigned(math.kind)]);
+    word(kTypeWords[unsigned(math.type)]);
+    if (math.kind != MathKind::Product)
+      return number(math.flops);
+    for (int64_t size : {math.batch, math.m, math.n, math.k})
+      number(size);
   }
 
   void print(const Kernel &kernel) {
@@ -141,6 +176,7 @@ private:
     field("flops", op.flops);
     field("bytes", op.bytes);
     field("workspace", op.workspace);
+    number("math", op.math);
   }
 
   void print(const Program &program, const Collective &collective) {
@@ -151,6 +187,7 @@ private:
     if (collective.isFast)
       word("fast");
     field("ranks", collective.ranks, 1);
+    number("group", collective.group);
     field("wire", collective.wireBytes);
     field("parameter", collective.parameter);
     field("order", int64_t(collective.order));

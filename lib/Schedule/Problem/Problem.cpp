@@ -18,6 +18,11 @@ bool Kernel::operator==(const Kernel &other) const {
          reads == other.reads && results == other.results;
 }
 
+bool Math::operator==(const Math &other) const {
+  return kind == other.kind && type == other.type && batch == other.batch &&
+         m == other.m && n == other.n && k == other.k && flops == other.flops;
+}
+
 //===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
@@ -45,6 +50,21 @@ Id Problem::internKernel(const Kernel &kernel) {
   known.push_back(kernels.size());
   kernels.push_back(kernel);
   return known.back();
+}
+
+/// Of few that a problem has.
+template <typename T>
+static Id internIn(std::vector<T> &known, const T &wanted) {
+  auto at = std::find(known.begin(), known.end(), wanted);
+  if (at == known.end())
+    at = known.insert(at, wanted);
+  return Id(at - known.begin());
+}
+
+Id Problem::internMath(const Math &math) { return internIn(maths, math); }
+
+Id Problem::internGroup(const RankGroup &group) {
+  return internIn(groups, group);
 }
 
 std::string_view fsdp::problem::phaseName(Phase phase) {

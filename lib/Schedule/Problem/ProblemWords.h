@@ -23,6 +23,10 @@ static_assert(std::size(kFlagWords) == kOpFlags);
 inline constexpr std::string_view kAccessWords[] = {"element", "row", "column",
                                                     "scalar"};
 inline constexpr std::string_view kFormWords[] = {"element", "row", "columns"};
+inline constexpr std::string_view kMathWords[] = {"product", "attention",
+                                                  "attention_grad"};
+static_assert(std::size(kMathWords) == kMathKinds);
+
 inline constexpr std::string_view kReduceWords[] = {"sum", "max"};
 inline constexpr std::string_view kTypeWords[] = {"f32", "bf16", "f64", "i8",
                                                   "i32", "i64",  "f16"};

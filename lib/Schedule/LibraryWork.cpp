@@ -1,4 +1,4 @@
-//===- LibraryWorkspaces.cpp - Scratch of ops that libraries compute ------===//
+//===- LibraryWork.cpp - What libraries compute, and their scratch --------===//
 //
 // The operation of the runtime that an op will be lowered to is created beside
 // the program, with buffers of the right types, and asked.
@@ -115,7 +115,44 @@ private:
 
 } // namespace
 
-FailureOr<int64_t> fsdp::schedule::libraryWorkspaceBytes(
+static problem::Math mathOf(const rt::GemmDesc &product) {
+  problem::Math math;
+  math.type = product.in;
+  math.batch = product.batch;
+  math.m = product.m;
+  math.n = product.n;
+  math.k = product.k;
+  return math;
+}
+
+static problem::Math mathOf(problem::MathKind kind,
+                            const rt::AttentionDesc &attention,
+                            nn::CostOpInterface op) {
+  problem::Math math;
+  math.kind = kind;
+  math.type = attention.type;
+  math.flops = op.getFlops() / (attention.causal ? 2 : 1);
+  return math;
+}
+
+static std::optional<problem::Math> mathOf(Operation *work, Operation *op) {
+  using Result = std::optional<problem::Math>;
+  return TypeSwitch<Operation *, Result>(work)
+      .Case<exec::GemmOp, exec::GemmAddOp>([](auto product) -> Result {
+        return mathOf(product.getDescriptor());
+      })
+      .Case([&](exec::AttentionOp o) -> Result {
+        return mathOf(problem::MathKind::Attention, o.getDescriptor(),
+                      cast<nn::CostOpInterface>(op));
+      })
+      .Case([&](exec::AttentionGradOp o) -> Result {
+        return mathOf(problem::MathKind::AttentionGradient, o.getDescriptor(),
+                      cast<nn::CostOpInterface>(op));
+      })
+      .Default(std::nullopt);
+}
+
+FailureOr<LibraryWork> fsdp::schedule::libraryWorkOf(
     Operation *op, const exec::RecordedLowerings &recorded,
     const TargetInfo &target, const LoweringOptions &options) {
   Scratch scratch(op->getContext());
@@ -124,13 +161,14 @@ FailureOr<int64_t> fsdp::schedule::libraryWorkspaceBytes(
     work = scratch.recorded(op, *name, target, options);
   else if (op->hasTrait<nn::MatrixProduct>())
     work = scratch.product(op);
+  LibraryWork needs;
   if (!work)
-    return 0;
-  int64_t bytes = 0;
+    return needs;
   for (int64_t each : work.getWorkspaceBytes(target, op)) {
     if (each < 0 || each > kMaxTensorBytes)
       return op->emitError("is too large for the library of this target");
-    bytes += each;
+    needs.workspaceBytes += each;
   }
-  return bytes;
+  needs.math = mathOf(work, op);
+  return needs;
 }

@@ -1,0 +1,155 @@
+//===- Durations.cpp - How long ops of a problem take ---------------------===//
+#include "fsdp/Simulation/Durations.h"
+#include "fsdp/Support/CheckedSize.h"
+#include <algorithm>
+
+using namespace fsdp;
+using namespace fsdp::problem;
+using namespace fsdp::simulation;
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+GroupShape fsdp::simulation::shapeOf(const Problem &problem,
+                                     const Collective &collective,
+                                     int64_t ranksPerNode) {
+  int64_t ranks = collective.ranks, local = std::min(ranks, ranksPerNode);
+  if (collective.group != kNone) {
+    local = 1;
+    for (GroupAxis axis : problem.groups[collective.group])
+      local *= std::clamp<int64_t>(ranksPerNode / axis.stride, 1, axis.size);
+  }
+  int64_t nodes = ceilDiv(ranks, std::max<int64_t>(local, 1));
+  while (ranks % nodes != 0)
+    ++nodes;
+  return {ranks / nodes, nodes};
+}
+
+CollectiveCall fsdp::simulation::callOf(const Problem &problem,
+                                        const Program &program,
+                                        const std::vector<Id> &ops,
+                                        const Costs &costs) {
+  const Collective &first = program.collective(program.ops[ops.front()]);
+  CheckedSize elements = 0;
+  for (Id op : ops) {
+    const Collective &collective = program.collective(program.ops[op]);
+    for (Id i = collective.items.begin; i < collective.items.end(); ++i) {
+      const rt::CollectiveItem &item = program.items[i];
+      elements += collective.isGather()
+                      ? CheckedSize(item.shard) * collective.ranks
+                      : CheckedSize(item.full);
+    }
+  }
+  CollectiveCall call;
+  call.kind = first.kind;
+  call.wireElementBytes = rt::sizeOf(first.in);
+  call.bytes =
+      std::min((elements * call.wireElementBytes).saturated(), kMaxTensorBytes);
+  call.shape =
+      shapeOf(problem, first, costs.model.machine().device.ranksPerNode);
+  call.sums = first.isFast ? Sums::Fast : costs.sums;
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static MathType typeOf(const Math &math, const CostModel &model) {
+  if (math.type != rt::DType::BF16)
+    return MathType::F32;
+  bool isFp8 = math.kind == MathKind::Product &&
+               model.profile().kernels.fp8 != Fp8Recipe::None;
+  return isFp8 ? MathType::FP8 : MathType::BF16;
+}
+
+static Duration durationOf(const Math &math, const CostModel &model) {
+  MathType type = typeOf(math, model);
+  if (math.kind == MathKind::Product)
+    return math.batch == 0 || math.m == 0 || math.n == 0 || math.k == 0
+               ? Duration()
+               : model.matmul(math.batch, math.m, math.n, math.k, type);
+  return model.attention(static_cast<double>(math.flops), type,
+                         math.kind == MathKind::Attention
+                             ? AttentionPass::Forward
+                             : AttentionPass::Backward);
+}
+
+static Duration kernelOf(int64_t bytes, const CostModel &model) {
+  return model.memory(bytes) + model.launch();
+}
+
+static bool isWork(OpKind kind) {
+  switch (kind) {
+  case OpKind::Box:
+  case OpKind::Kernel:
+  case OpKind::Work:
+  case OpKind::AddProduct:
+  case OpKind::Pad:
+  case OpKind::Join:
+  case OpKind::Collective:
+  case OpKind::Accumulate:
+  case OpKind::Clear:
+  case OpKind::Update:
+    return true;
+  case OpKind::Constant:
+  case OpKind::Seed:
+  case OpKind::Read:
+  case OpKind::View:
+  case OpKind::Gradient:
+  case OpKind::Write:
+  case OpKind::Return:
+    return false;
+  }
+  return false;
+}
+
+Duration fsdp::simulation::durationOf(const Problem &problem,
+                                      const Program &program, Id number,
+                                      const Costs &costs) {
+  const Op &op = program.ops[number];
+  if (op.kind == OpKind::Collective)
+    return costs.model.collective(callOf(problem, program, {number}, costs));
+  if (!isWork(op.kind) || (op.kind == OpKind::Box && op.detail >= 0))
+    return Duration();
+  if (op.math != kNone)
+    return ::durationOf(problem.maths[op.math], costs.model) +
+           costs.model.launch();
+  return kernelOf(op.bytes, costs.model);
+}
+
+/// Where a kernel has several ops and the software does not join them.
+static Duration eachAlone(const Program &program, const Sequence &sequence,
+                          const Step &step, const CostModel &model) {
+  Duration all;
+  for (Id i = step.members.begin; i < step.members.end(); ++i)
+    all += kernelOf(program.ops[sequence.members[i].op].bytes, model);
+  return all;
+}
+
+Duration fsdp::simulation::durationOf(const Problem &problem,
+                                      const Program &program,
+                                      const Sequence &sequence,
+                                      const Step &step, const Costs &costs) {
+  const CostModel &model = costs.model;
+  if (step.kind == StepKind::Await)
+    return Duration();
+  if (step.collective != CollectiveRole::None) {
+    std::vector<Id> ops;
+    for (Id i = step.members.begin; i < step.members.end(); ++i)
+      ops.push_back(sequence.members[i].op);
+    return model.collective(callOf(problem, program, ops, costs));
+  }
+  bool isEager = model.profile().kernels.pointwise == PointwiseKernels::Eager;
+  if (step.members.count > 1 && isEager)
+    return eachAlone(program, sequence, step, model);
+  if (step.bytes != 0 || step.members.count == 0)
+    return kernelOf(step.bytes, model);
+  Id number = sequence.members[step.members.begin].op;
+  const Op &op = program.ops[number];
+  // A step for each of several tensors.
+  if (op.kind == OpKind::Clear)
+    return kernelOf(op.bytes / std::max<int64_t>(op.states.count, 1), model);
+  return durationOf(problem, program, number, costs);
+}
