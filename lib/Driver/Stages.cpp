@@ -8,7 +8,6 @@
 #include "fsdp/Emit/Emit.h"
 #include "fsdp/Emit/EmitManifest.h"
 #include "fsdp/Emit/EmitValues.h"
-#include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Families/TraceModel.h"
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
@@ -43,6 +42,7 @@ public:
       : request(request), log(log) {}
 
   llvm::Error run();
+  Expected<PlannedProblem> plan();
 
 private:
   llvm::Error read();
@@ -53,7 +53,7 @@ private:
   llvm::Error emitSource();
   llvm::Error write();
   llvm::Error writeArtifact();
-  llvm::Error writeProblem();
+  Expected<problem::Problem> makeProblem();
   llvm::Error print(llvm::function_ref<void(llvm::raw_ostream &)> text);
   void summarize(double seconds);
 
@@ -129,73 +129,6 @@ llvm::Error Compilation::readFile() {
   // Diagnostics of passes name the module of the model.
   nn::nameLocations(*module);
   return llvm::Error::success();
-}
-
-/// The registry's name of a flavor: "debugmodel" is llama3_debug, "8B"
-/// llama3_8b.
-static std::string registryName(const RunConfig::Model &model) {
-  std::string flavor =
-      model.flavor == "debugmodel" ? "debug" : StringRef(model.flavor).lower();
-  return model.name + "_" + flavor;
-}
-
-/// The model that model.flavor names.
-static Expected<ModelSpec> flavorOf(const RunConfig::Model &model) {
-  StringRef flavor = model.flavor;
-  bool isPath = flavor.ends_with(".json") || flavor.contains('/') ||
-                llvm::sys::fs::is_directory(flavor);
-  return findModel(isPath ? model.flavor : registryName(model));
-}
-
-/// The model that model.hf_assets_path describes, or else model.flavor. What
-/// both describe must be the same.
-static Expected<ModelSpec> baseModel(const RunConfig &config) {
-  const std::string &assets = config.model.hfAssetsPath;
-  if (assets.empty())
-    return flavorOf(config.model);
-  bool isStated = config.origin.count("model.flavor");
-  if (!llvm::sys::fs::is_directory(assets))
-    return llvm::createStringError(
-        config.origin.at("model.hf_assets_path") +
-        ": model.hf_assets_path: there is no directory '" + assets +
-        "'; without the key, model.flavor names the model");
-  if (!llvm::sys::fs::exists(assets + "/config.json")) {
-    // A tokenizer alone, as torchtitan's assets for tests.
-    if (isStated)
-      return flavorOf(config.model);
-    return llvm::createStringError("model.hf_assets_path: '" + assets +
-                                   "' has no config.json that describes a "
-                                   "model; state model.flavor");
-  }
-  Expected<ModelSpec> spec = findModel(assets);
-  if (!spec || !isStated)
-    return spec;
-  Expected<ModelSpec> flavor = flavorOf(config.model);
-  if (!flavor)
-    return flavor;
-  std::string difference =
-      checkpoint::modelDifference(getModelInfo(*spec), getModelInfo(*flavor));
-  if (difference.empty())
-    return spec;
-  return llvm::createStringError(
-      "model.hf_assets_path: '" + assets +
-      "/config.json' describes another model than model.flavor = " +
-      config.model.flavor + ": " + difference + "; leave out model.flavor");
-}
-
-Expected<ModelSpec> fsdp::modelOf(RunConfig config) {
-  Expected<ModelSpec> spec = baseModel(config);
-  if (!spec)
-    return spec;
-  for (const ConfigOption &option : configOptions(config)) {
-    StringRef key = option.name;
-    if (!key.consume_front("model.") || key == "name" || key == "flavor" ||
-        key == "hf_assets_path" || option.text() == "unset")
-      continue;
-    if (llvm::Error error = setModelField(*spec, key, option.text()))
-      return error;
-  }
-  return spec;
 }
 
 llvm::Error Compilation::trace() {
@@ -433,7 +366,7 @@ llvm::Error Compilation::writeArtifact() {
 }
 
 /// The unplanned programs as data, with workspaces of the wanted target.
-llvm::Error Compilation::writeProblem() {
+Expected<problem::Problem> Compilation::makeProblem() {
   const RunConfig &config = request.config;
   std::string why;
   std::unique_ptr<TargetInfo> target =
@@ -448,7 +381,7 @@ llvm::Error Compilation::writeProblem() {
       schedule::problemOf(*module, *target, options);
   if (failed(problem))
     return alreadyPrinted();
-  return print([&](llvm::raw_ostream &os) { os << problem::print(*problem); });
+  return std::move(*problem);
 }
 
 llvm::Error Compilation::write() {
@@ -461,8 +394,13 @@ llvm::Error Compilation::write() {
       module->print(os, OpPrintingFlags().printNameLocAsPrefix());
       os << '\n';
     });
-  case Stage::Problem:
-    return writeProblem();
+  case Stage::Problem: {
+    Expected<problem::Problem> problem = makeProblem();
+    if (!problem)
+      return problem.takeError();
+    return print(
+        [&](llvm::raw_ostream &os) { os << problem::print(*problem); });
+  }
   case Stage::Costs:
     return print(
         [&](llvm::raw_ostream &os) { schedule::printCosts(*module, os); });
@@ -567,6 +505,31 @@ llvm::Error Compilation::run() {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
             .count());
   return llvm::Error::success();
+}
+
+Expected<PlannedProblem> Compilation::plan() {
+  DiagnosticPrinter printer(sources, &context);
+  if (llvm::Error error = read())
+    return error;
+  if (!module->getOps<exec::ProgramOp>().empty())
+    return llvm::createStringError(
+        "the text is a planned exec module, which has no schedule any more");
+  if (llvm::Error error = runPasses())
+    return error;
+  Expected<problem::Problem> problem = makeProblem();
+  if (!problem)
+    return problem.takeError();
+  PassManager passes(&context, ModuleOp::getOperationName());
+  addPlan(passes, request.config);
+  if (failed(passes.run(*module)))
+    return alreadyPrinted();
+  problem::Candidate candidate = schedule::candidateOf(*problem, *module);
+  return PlannedProblem{std::move(*problem), std::move(candidate)};
+}
+
+Expected<PlannedProblem> fsdp::planProblem(Request request) {
+  request.emit = Stage::Problem;
+  return Compilation(request, llvm::nulls()).plan();
 }
 
 llvm::Error fsdp::compile(const Request &request, llvm::raw_ostream &log) {

@@ -5,6 +5,7 @@
 #include "fsdp/Config/RunConfig.h"
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Families/ModelSpec.h"
+#include "fsdp/Schedule/ProblemOrder.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>
@@ -46,6 +47,16 @@ struct Request {
 
 /// The model that the settings name, with the sizes that they change.
 llvm::Expected<ModelSpec> modelOf(RunConfig config);
+
+/// A problem, and what the plan of the request (its file, or the rule) decides
+/// about it.
+struct PlannedProblem {
+  problem::Problem problem;
+  problem::Candidate candidate;
+};
+
+/// That of `request`, whatever it wants to be written. Errors are as compile's.
+llvm::Expected<PlannedProblem> planProblem(Request request);
 
 /// Runs the stages up to the wanted one and writes what it gives. A summary
 /// goes to `log`. On failure the diagnostics have been printed and the error's
