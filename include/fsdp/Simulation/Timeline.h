@@ -13,8 +13,9 @@
 //   - The host issues everything in order, and ahead of the streams.
 //   - The program ends when all streams are idle.
 //
-// No rule chooses between streams by time. So longer work never makes other work
-// start earlier where nothing slows compute, and a slow-down never shortens.
+// No rule chooses between streams by time. So longer work never makes other
+// work start earlier where nothing slows compute, and a slow-down never
+// shortens.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_SIMULATION_TIMELINE_H
