@@ -4,6 +4,7 @@
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Message.h"
 #include "fsdp/Target/Backends.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -13,6 +14,34 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 // Settings
 //===----------------------------------------------------------------------===//
+
+/// Settings that have a short name. They are spelled out before llvm::cl sees
+/// the command line, where LLVM itself has registered such names.
+static std::string fullName(StringRef name) {
+  return llvm::StringSwitch<std::string>(name)
+      .Case("--mode", "--compile.mode")
+      .Case("--threads", "--compile.threads")
+      .Case("--cpu", "--compile.cpu")
+      .Case("--optimizer", "--optimizer.name")
+      .Default(name.str());
+}
+
+void fsdp::splitSettings(int argc, char **argv,
+                         std::vector<const char *> &options,
+                         std::vector<std::string> &overrides) {
+  for (int i = 0; i < argc; ++i) {
+    auto [given, value] = StringRef(argv[i]).split('=');
+    std::string name = fullName(given);
+    if (i == 0 || !given.starts_with("--") || !StringRef(name).contains('.')) {
+      options.push_back(argv[i]);
+      continue;
+    }
+    bool hasValue = StringRef(argv[i]).contains('=');
+    overrides.push_back(hasValue ? name + "=" + value.str() : name);
+    if (!hasValue && i + 1 < argc)
+      overrides.emplace_back(argv[++i]);
+  }
+}
 
 /// Settings, weakest first: defaults, file, command line.
 static RunConfig readSettings(const CompileCommand &options,

@@ -9,7 +9,6 @@
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Driver/CompileCommand.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
@@ -275,36 +274,6 @@ static void showReproducerOption() {
   options.at("mlir-pass-pipeline-crash-reproducer")->addCategory(category);
 }
 
-/// Settings that have a short name. They are spelled out before llvm::cl sees
-/// the command line, where LLVM itself has registered such names.
-static std::string fullName(StringRef name) {
-  return llvm::StringSwitch<std::string>(name)
-      .Case("--mode", "--compile.mode")
-      .Case("--threads", "--compile.threads")
-      .Case("--cpu", "--compile.cpu")
-      .Case("--optimizer", "--optimizer.name")
-      .Default(name.str());
-}
-
-/// Splits off `--section.key value` and `--section.key=value`; a dot in the
-/// name marks them.
-static void splitArguments(int argc, char **argv,
-                           std::vector<const char *> &options,
-                           std::vector<std::string> &overrides) {
-  for (int i = 0; i < argc; ++i) {
-    auto [given, value] = StringRef(argv[i]).split('=');
-    std::string name = fullName(given);
-    if (i == 0 || !given.starts_with("--") || !StringRef(name).contains('.')) {
-      options.push_back(argv[i]);
-      continue;
-    }
-    bool hasValue = StringRef(argv[i]).contains('=');
-    overrides.push_back(hasValue ? name + "=" + value.str() : name);
-    if (!hasValue && i + 1 < argc)
-      overrides.emplace_back(argv[++i]);
-  }
-}
-
 int main(int argc, char **argv) {
   CompilerTool tool(argc, argv, "fsdp-compile");
   llvm::setBugReportMsg(kCrashed);
@@ -314,7 +283,7 @@ int main(int argc, char **argv) {
   cl::extrahelp extra(tail);
   std::vector<const char *> options;
   std::vector<std::string> overrides;
-  splitArguments(argc, argv, options, overrides);
+  splitSettings(argc, argv, options, overrides);
   CompilerTool::checkOptions(options, suggestOption);
   cl::ParseCommandLineOptions(static_cast<int>(options.size()), options.data(),
                               kOverview);

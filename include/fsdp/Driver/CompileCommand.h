@@ -38,6 +38,12 @@ struct CompileCommand {
   bool verbose = false, timing = false, verifyExec = true;
 };
 
+/// Splits `--section.key value` and `--section.key=value` off the arguments of
+/// a command line; a dot in the name marks them. `options` gets the others,
+/// with the tool's name, and `settings` these.
+void splitSettings(int argc, char **argv, std::vector<const char *> &options,
+                   std::vector<std::string> &settings);
+
 /// The request that the options make. Notes of what settings were chosen go to
 /// `log`, warnings to stderr. Throws fsdp::Error with all that is wrong.
 Request makeRequest(const CompileCommand &options, llvm::raw_ostream &log);

@@ -1,0 +1,222 @@
+//===- fsdp-sim.cpp - How long a step takes on a machine ------------------===//
+#include "CompilerTool.h"
+#include "fsdp/Driver/CompileCommand.h"
+#include "fsdp/Schedule/ProblemText.h"
+#include "fsdp/Simulation/Report.h"
+#include "fsdp/Support/AtomicFile.h"
+#include "fsdp/Support/Error.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cl = llvm::cl;
+using namespace fsdp;
+using llvm::StringRef;
+
+static const char *const kOverview =
+    R"(fsdp-sim: simulates a training step on a machine, without the machine
+
+It schedules the model as fsdp-compile does, takes times from a machine file
+and a software profile, and prints what the step takes: its time with a bound
+that no order of the same work beats, communication that is exposed (compute
+waits for it), tokens/s, MFU, and memory at the peak. Nothing is measured.
+--section.key value sets any key of a run, as of fsdp-compile.)";
+
+static const char *const kExamples = R"(
+EXAMPLES:
+
+  Llama 3 8B on 8 H100, one sequence of 8192 tokens for each:
+    fsdp-sim --model.name llama3 --model.flavor 8B --training.seq_len 8192 --training.mixed_precision_param bfloat16 --ranks 8
+
+  A run on 64 ranks of nodes that share one 200 Gb/s NIC:
+    fsdp-sim --config run.toml --ranks 64 --machine h100-1x200g
+
+  Is another plan faster? Edit it, and simulate both:
+    fsdp-compile --config run.toml --ranks 8 --emit=plan -o plan.json
+    fsdp-sim --config run.toml --ranks 8 --plan plan.json
+
+  All collectives, and the timeline to open in ui.perfetto.dev:
+    fsdp-sim --config run.toml --ranks 8 --all --trace step.json
+
+  As JSON; and what the machines and profiles are:
+    fsdp-sim --config run.toml --ranks 8 --json
+    fsdp-sim --list
+
+READING IT:
+
+  exposed communication  that compute waits for; the rest of it is hidden
+  bound                  the longer of all compute and all communication
+  MFU                    operations of the model (6 per parameter and token, and
+                         attention's) per second, of the peak of the matmuls'
+                         type; what is computed a second time does not count
+
+SETTINGS (--section.key value, or in the file of --config):
+
+)";
+
+static cl::OptionCategory category("Options");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("[INPUT.mlir]"),
+                                  cl::cat(category));
+static cl::opt<std::string>
+    configPath("config", cl::value_desc("FILE.toml"),
+               cl::desc("Description of the run (see SETTINGS)"),
+               cl::cat(category));
+static cl::opt<std::string> problemPath(
+    "problem", cl::value_desc("FILE"),
+    cl::desc("Instead of a model: what --emit=problem of fsdp-compile prints, "
+             "with every collective where it stands, without overlap"),
+    cl::cat(category));
+static cl::opt<int64_t>
+    ranks("ranks", cl::value_desc("N"),
+          cl::desc("Ranks of the job (default: from the settings, else 1)"),
+          cl::cat(category));
+static cl::alias ranksShort("n", cl::aliasopt(ranks), cl::desc("--ranks"),
+                            cl::cat(category));
+static cl::opt<std::string>
+    mesh("mesh", cl::value_desc("AXES"),
+         cl::desc("Mesh for an INPUT, as of fsdp-compile"), cl::cat(category));
+static cl::opt<std::string> planFile(
+    "plan", cl::value_desc("FILE.json"),
+    cl::desc("Plan of the schedule (default: what fsdp-compile plans)"),
+    cl::cat(category));
+static cl::opt<std::string> machineName(
+    "machine", cl::value_desc("NAME|FILE.toml"),
+    cl::desc("The machine, by name (--list) or path (default h100)"),
+    cl::init("h100"), cl::cat(category));
+static cl::opt<std::string> profileName(
+    "profile", cl::value_desc("NAME|FILE.toml"),
+    cl::desc("The software, by name (--list) or path (default fsdp)"),
+    cl::init("fsdp"), cl::cat(category));
+static cl::opt<Sums> sums(
+    "sums", cl::desc("How exact sums over ranks are made:"),
+    cl::values(clEnumValN(Sums::Exact, "exact", "in one exchange (default)"),
+               clEnumValN(Sums::ExactTwoLevels, "exact_two_levels",
+                          "inside nodes, then between them; for what-if, no "
+                          "target does this"),
+               clEnumValN(Sums::Fast, "fast", "by the library, NCCL")),
+    cl::init(Sums::Exact), cl::cat(category));
+static cl::opt<std::string>
+    stepName("step", cl::value_desc("NAME"),
+             cl::desc("The step of the problem (default train)"),
+             cl::init("train"), cl::cat(category));
+static cl::opt<std::string>
+    workspaces("workspaces", cl::value_desc("TARGET"),
+               cl::desc("Sizes of workspaces, as of fsdp-compile (default "
+                        "cuda)"),
+               cl::init("cuda"), cl::cat(category));
+static cl::opt<bool> wantAll("all", cl::desc("Print all collectives"),
+                             cl::cat(category));
+static cl::opt<bool> wantJson("json", cl::desc("Print one JSON object"),
+                              cl::cat(category));
+static cl::opt<bool> wantList("list",
+                              cl::desc("Print the machines and profiles"),
+                              cl::cat(category));
+static cl::opt<std::string> tracePath(
+    "trace", cl::value_desc("FILE.json"),
+    cl::desc("Write the timeline as a Chrome trace (ui.perfetto.dev)"),
+    cl::cat(category));
+static cl::opt<std::string>
+    outputPath("o", cl::value_desc("FILE"),
+               cl::desc("Write to this file instead of stdout"), cl::init("-"),
+               cl::cat(category));
+
+/// Rows of collectives without --all.
+static constexpr size_t kRows = 10;
+
+static std::string listOfFiles() {
+  std::string text = "machines:\n";
+  for (const std::string &name : builtInMachines())
+    text +=
+        llvm::formatv("  {0,-18} {1}\n", name, loadMachine(name).description);
+  text += "profiles:\n";
+  for (const std::string &name : builtInProfiles())
+    text +=
+        llvm::formatv("  {0,-18} {1}\n", name, loadProfile(name).description);
+  return text;
+}
+
+static PlannedProblem readProblem() {
+  if (!input.empty() || !configPath.empty() || !planFile.empty())
+    throw Error("--problem goes without INPUT, --config and --plan: it has a "
+                "schedule's ops, and no addresses of a plan are applied to it");
+  std::string problem;
+  auto buffer = mlir::openInputFile(problemPath, &problem);
+  if (!buffer)
+    throw Error("--problem: " + problem);
+  PlannedProblem planned;
+  planned.problem = problem::parse(buffer->getBuffer().str(), problemPath);
+  planned.candidate = problem::Candidate(planned.problem);
+  return planned;
+}
+
+static llvm::Expected<PlannedProblem>
+planned(const char *argv0, std::vector<std::string> settings) {
+  CompileCommand options;
+  options.input = input;
+  options.configPath = configPath;
+  options.overrides = std::move(settings);
+  options.emit = Stage::Problem;
+  if (ranks.getNumOccurrences())
+    options.ranks = ranks;
+  if (mesh.getNumOccurrences())
+    options.mesh = mesh;
+  if (planFile.getNumOccurrences())
+    options.plan = planFile;
+  options.workspaces = workspaces;
+  options.argv0 = argv0;
+  return planProblem(makeRequest(options, llvm::nulls()));
+}
+
+static llvm::Error simulateStep(const char *argv0,
+                                std::vector<std::string> settings) {
+  // What costs nothing is checked first.
+  CostModel model(loadMachine(machineName), loadProfile(profileName));
+  llvm::Expected<PlannedProblem> what =
+      problemPath.empty() ? planned(argv0, std::move(settings))
+                          : llvm::Expected<PlannedProblem>(readProblem());
+  if (!what)
+    return what.takeError();
+  simulation::Costs costs{model, sums};
+  simulation::StepResult step = simulation::simulate(
+      what->problem, what->candidate, stepName.getValue(), costs);
+  simulation::Report report{what->problem, step, costs};
+  if (!tracePath.empty())
+    writeFileAtomically(tracePath, simulation::chromeTraceOf(report));
+  writeFileAtomically(
+      outputPath, wantJson
+                      ? simulation::jsonOf(report)
+                      : simulation::textOf(report, wantAll ? SIZE_MAX : kRows));
+  return llvm::Error::success();
+}
+
+int main(int argc, char **argv) {
+  CompilerTool tool(argc, argv, "fsdp-sim");
+  cl::HideUnrelatedOptions(category);
+  std::string tail = kExamples + configHelp();
+  cl::extrahelp extra(tail);
+  std::vector<const char *> options;
+  std::vector<std::string> settings;
+  splitSettings(argc, argv, options, settings);
+  CompilerTool::checkOptions(options, suggestOption);
+  cl::ParseCommandLineOptions(static_cast<int>(options.size()), options.data(),
+                              kOverview);
+  std::string message;
+  int status = 0;
+  try {
+    if (wantList)
+      writeFileAtomically(outputPath, listOfFiles());
+    else if (llvm::Error error = simulateStep(argv[0], std::move(settings))) {
+      message = llvm::toString(std::move(error));
+      status = 1;
+    }
+  } catch (const Error &error) {
+    message = error.what();
+    status = 1;
+  }
+  if (!message.empty())
+    CompilerTool::printError(message);
+  return status;
+}
