@@ -31,9 +31,10 @@ static void appendTimes(std::string &text, const Report &report) {
                percent(step.compute.seconds(), total));
   appendFormat(text, "  communication %12.3f ms  %5.1f %%\n",
                milliseconds(step.link), percent(step.link.seconds(), total));
-  appendFormat(text, "  exposed communication %4.3f ms  %5.1f %%\n",
-               milliseconds(step.exposed),
-               percent(step.exposed.seconds(), total));
+  appendFormat(
+      text,
+      "  exposed %18.3f ms  %5.1f %%  communication that compute waits for\n",
+      milliseconds(step.exposed), percent(step.exposed.seconds(), total));
 }
 
 static void appendRates(std::string &text, const Report &report) {

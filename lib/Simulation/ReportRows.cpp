@@ -6,6 +6,20 @@ using namespace fsdp;
 using namespace fsdp::problem;
 using namespace fsdp::simulation;
 
+/// "fwd layers.3 all_gather", or with the first and the last of several blocks.
+static std::string bucketNameOf(const Problem &problem, const Program &program,
+                                const Sequence &sequence, const Step &step) {
+  const Member &first = sequence.members[step.members.begin];
+  const Op &op = program.ops[first.op];
+  const Op &last = program.ops[sequence.members[step.members.end() - 1].op];
+  auto placeOf = [&](const Op &of) {
+    return std::string(problem.text(of.block == kNone ? of.path : of.block));
+  };
+  std::string from = placeOf(op), to = placeOf(last);
+  return bucketAddressOf(problem, op, first.isAgain,
+                         from == to ? from : from + " to " + to);
+}
+
 std::string fsdp::simulation::nameOf(const Problem &problem,
                                      const Program &program,
                                      const Sequence &sequence,
@@ -13,6 +27,8 @@ std::string fsdp::simulation::nameOf(const Problem &problem,
   if (step.members.count == 0)
     return step.kind == StepKind::Copy ? "copy" : "await";
   const Member &first = sequence.members[step.members.begin];
+  if (step.collective != CollectiveRole::None && step.members.count > 1)
+    return bucketNameOf(problem, program, sequence, step);
   std::string name = addressOf(problem, program.ops[first.op], first.isAgain);
   if (step.members.count > 1)
     name += " and " + std::to_string(step.members.count - 1) + " more";

@@ -5,6 +5,7 @@
 #include "fsdp/Simulation/Report.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -194,6 +195,8 @@ static llvm::Error simulateStep(const char *argv0,
 
 int main(int argc, char **argv) {
   CompilerTool tool(argc, argv, "fsdp-sim");
+  // The driver applies them.
+  mlir::registerPassManagerCLOptions();
   cl::HideUnrelatedOptions(category);
   std::string tail = kExamples + configHelp();
   cl::extrahelp extra(tail);
