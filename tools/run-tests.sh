@@ -56,7 +56,7 @@ verdict() {
   [ "$1" = 0 ] && echo passed || echo FAILED
 }
 
-programs=(fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-run fsdp-checkpoint)
+programs=(fsdp-opt fsdp-trace fsdp-interpret fsdp-compile fsdp-sim fsdp-run fsdp-checkpoint)
 
 # build_optimised UNITS
 build_optimised() {

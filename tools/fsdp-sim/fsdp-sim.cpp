@@ -2,7 +2,7 @@
 #include "CompilerTool.h"
 #include "fsdp/Driver/CompileCommand.h"
 #include "fsdp/Schedule/ProblemText.h"
-#include "fsdp/Simulation/Report.h"
+#include "fsdp/Simulation/StepReport.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "mlir/Pass/PassManager.h"
@@ -21,7 +21,7 @@ static const char *const kOverview =
 
 It schedules the model as fsdp-compile does, takes times from a machine file
 and a software profile, and prints what the step takes: its time with a bound
-that no order of the same work beats, communication that is exposed (compute
+below which no order of the same work comes, communication that is exposed (compute
 waits for it), tokens/s, MFU, and memory at the peak. Nothing is measured.
 --section.key value sets any key of a run, as of fsdp-compile.)";
 

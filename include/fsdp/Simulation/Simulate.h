@@ -9,7 +9,7 @@
 
 #include "fsdp/Schedule/ProblemLive.h"
 #include "fsdp/Simulation/Durations.h"
-#include "fsdp/Simulation/Timeline.h"
+#include "fsdp/Simulation/StreamTimeline.h"
 
 namespace fsdp::simulation {
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "TemporaryFolder.h"
 #include "fsdp/Schedule/ProblemText.h"
-#include "fsdp/Simulation/Report.h"
+#include "fsdp/Simulation/StepReport.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Json.h"
 

@@ -1,7 +1,7 @@
-//===- Report.h - What a simulated step is, for people and scripts -*- C++
+//===- StepReport.h - What a simulated step is, to read ---------*- C++ -*-===//
 //-*-===//
-#ifndef FSDP_SIMULATION_REPORT_H
-#define FSDP_SIMULATION_REPORT_H
+#ifndef FSDP_SIMULATION_STEPREPORT_H
+#define FSDP_SIMULATION_STEPREPORT_H
 
 #include "fsdp/Simulation/Simulate.h"
 #include <string>
@@ -26,4 +26,4 @@ std::string chromeTraceOf(const Report &report);
 
 } // namespace fsdp::simulation
 
-#endif // FSDP_SIMULATION_REPORT_H
+#endif // FSDP_SIMULATION_STEPREPORT_H

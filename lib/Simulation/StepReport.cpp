@@ -1,5 +1,5 @@
-//===- Report.cpp - What a simulated step is, for people ------------------===//
-#include "ReportRows.h"
+//===- StepReport.cpp - What a simulated step is, for people --------------===//
+#include "StepReportRows.h"
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 

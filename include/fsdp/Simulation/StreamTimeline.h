@@ -1,4 +1,4 @@
-//===- Timeline.h - Streams that run beside each other ----------*- C++ -*-===//
+//===- StreamTimeline.h - Streams that run beside each other ----*- C++ -*-===//
 //
 // What is issued runs on its stream, and each stream runs in order. Compute
 // goes on while collectives and copies run, and waits only where it awaits
@@ -18,8 +18,8 @@
 // shortens.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_SIMULATION_TIMELINE_H
-#define FSDP_SIMULATION_TIMELINE_H
+#ifndef FSDP_SIMULATION_STREAMTIMELINE_H
+#define FSDP_SIMULATION_STREAMTIMELINE_H
 
 #include "fsdp/Machine/CostModel.h"
 #include <array>
@@ -74,4 +74,4 @@ Timeline run(const std::vector<Activity> &activities,
 
 } // namespace fsdp::simulation
 
-#endif // FSDP_SIMULATION_TIMELINE_H
+#endif // FSDP_SIMULATION_STREAMTIMELINE_H

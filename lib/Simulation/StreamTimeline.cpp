@@ -1,5 +1,5 @@
-//===- Timeline.cpp - Streams that run beside each other ------------------===//
-#include "fsdp/Simulation/Timeline.h"
+//===- StreamTimeline.cpp - Streams that run beside each other ------------===//
+#include "fsdp/Simulation/StreamTimeline.h"
 #include <algorithm>
 
 using namespace fsdp;

@@ -1,8 +1,8 @@
-//===- ReportRows.h - What reports say of steps -----------------*- C++ -*-===//
-#ifndef FSDP_LIB_SIMULATION_REPORTROWS_H
-#define FSDP_LIB_SIMULATION_REPORTROWS_H
+//===- StepReportRows.h - What reports say of steps -------------*- C++ -*-===//
+#ifndef FSDP_LIB_SIMULATION_STEPREPORTROWS_H
+#define FSDP_LIB_SIMULATION_STEPREPORTROWS_H
 
-#include "fsdp/Simulation/Report.h"
+#include "fsdp/Simulation/StepReport.h"
 
 namespace fsdp::simulation {
 
@@ -27,4 +27,4 @@ std::vector<std::pair<const char *, int64_t>> rowsOf(const PeakMemory &peak);
 
 } // namespace fsdp::simulation
 
-#endif // FSDP_LIB_SIMULATION_REPORTROWS_H
+#endif // FSDP_LIB_SIMULATION_STEPREPORTROWS_H

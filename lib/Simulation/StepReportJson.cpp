@@ -1,5 +1,5 @@
-//===- ReportJson.cpp - What a simulated step is, for scripts -------------===//
-#include "ReportRows.h"
+//===- StepReportJson.cpp - The same for scripts and Perfetto -------------===//
+#include "StepReportRows.h"
 #include <nlohmann/json.hpp>
 
 using namespace fsdp;

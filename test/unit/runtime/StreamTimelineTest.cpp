@@ -1,10 +1,10 @@
-//===- TimelineTest.cpp - Streams that run beside each other --------------===//
+//===- StreamTimelineTest.cpp - Streams beside each other -----------------===//
 //
 // Timelines computed by hand, one for each rule, and what holds for all of
 // them. Times are microseconds.
 //
 //===----------------------------------------------------------------------===//
-#include "fsdp/Simulation/Timeline.h"
+#include "fsdp/Simulation/StreamTimeline.h"
 #include <gtest/gtest.h>
 #include <random>
 

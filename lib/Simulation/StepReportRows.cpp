@@ -1,5 +1,5 @@
-//===- ReportRows.cpp - What reports say of steps -------------------------===//
-#include "ReportRows.h"
+//===- StepReportRows.cpp - What reports say of steps ---------------------===//
+#include "StepReportRows.h"
 #include <algorithm>
 
 using namespace fsdp;
