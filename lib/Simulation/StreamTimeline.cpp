@@ -35,28 +35,26 @@ public:
     Duration begin = later(ready, isFreeAt);
     isFreeAt = begin + duration;
     if (stream != rt::Stream::Compute && begin < isFreeAt)
-      busy.push_back({{begin, isFreeAt}, stream});
+      busy.push_back({isFreeAt, stream});
     return {begin, isFreeAt};
   }
 
   /// The stream that runs at `now`, which only grows; none: compute. Lowers
-  /// `until` to where that changes.
+  /// `until` to where it is over. Nothing begins later: it was free before.
   rt::Stream runningAt(Duration now, Duration &until) {
-    while (next < busy.size() && busy[next].interval.end <= now)
+    while (next < busy.size() && busy[next].end <= now)
       ++next;
     if (next == busy.size())
       return rt::Stream::Compute;
-    const Interval &interval = busy[next].interval;
-    bool runs = interval.begin <= now;
-    until = std::min(until, runs ? interval.end : interval.begin);
-    return runs ? busy[next].stream : rt::Stream::Compute;
+    until = std::min(until, busy[next].end);
+    return busy[next].stream;
   }
 
   Duration freeAt() const { return isFreeAt; }
 
 private:
   struct Busy {
-    Interval interval;
+    Duration end;
     rt::Stream stream;
   };
   std::vector<Busy> busy; // beside compute

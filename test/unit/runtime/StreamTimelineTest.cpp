@@ -147,6 +147,14 @@ TEST_F(Timelines, ComputeIsSlowBesideACollective) {
   EXPECT_EQ(at(work(4)), Times(0, 5));
 }
 
+TEST_F(Timelines, PartsOfAPicosecondCount) {
+  slow(Stream::Gather, 0.25);
+  gather(1);
+  activities.push_back({Activity::Work, false, Stream::Compute, 0,
+                        Duration::ofPicoseconds(1), Duration()});
+  EXPECT_EQ(line().intervals[1].end, Duration::ofPicoseconds(2));
+}
+
 TEST_F(Timelines, OnlyWhileItRuns) {
   slow(Stream::Gather, 0.25);
   // 5 beside the gather do 4 of 10; the other 6 are alone.
