@@ -1,5 +1,7 @@
 //===- StepReportJson.cpp - The same for scripts and Perfetto -------------===//
 #include "StepReportRows.h"
+#include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Error.h"
 #include <nlohmann/json.hpp>
 
 using namespace fsdp;
@@ -81,6 +83,7 @@ public:
                         {"name", "thread_sort_index"},
                         {"args", {{"sort_index", row}}}});
     }
+    checkCount();
     for (const ProgramResult &ran : report.step.programs)
       for (int64_t i = 0; i < ran.times; ++i)
         add(ran);
@@ -89,6 +92,17 @@ public:
 
 private:
   static constexpr int kWaits = rt::kStreams;
+  static constexpr int64_t kMostEvents = 4'000'000;
+
+  void checkCount() const {
+    CheckedSize count = 0;
+    for (const ProgramResult &ran : report.step.programs)
+      count += CheckedSize(int64_t(ran.sequence.steps.size())) * ran.times;
+    if (!count.fits(kMostEvents))
+      throw Error("the trace of the step would have more than " +
+                  std::to_string(kMostEvents) +
+                  " events; simulate fewer microbatches");
+  }
 
   void add(const ProgramResult &ran) {
     const Program &program = report.problem.programs[ran.program];

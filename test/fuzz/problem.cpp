@@ -1,12 +1,12 @@
 //===- problem.cpp - Any text as a problem --------------------------------===//
 //
 // What is accepted means the same when it is written again, and has an order
-// and live bytes under decisions that the bytes choose.
+// and live bytes under decisions that the bytes choose, and takes a time.
 //
 //===----------------------------------------------------------------------===//
 #include "Fuzz.h"
-#include "fsdp/Schedule/ProblemLive.h"
 #include "fsdp/Schedule/ProblemText.h"
+#include "fsdp/Simulation/StepReport.h"
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -50,6 +50,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       require(live(problem, sequence).peak >= 0);
       blockClassesOf(problem, problem.programs[i]);
     }
+    static const CostModel model(loadMachine("h100"));
+    simulation::Costs costs{model};
+    simulation::StepResult step =
+        simulation::simulate(problem, candidate, "train", costs);
+    require(step.bound <= step.total);
+    simulation::textOf({problem, step, costs}, 10);
+    simulation::jsonOf({problem, step, costs});
   });
   return 0;
 }

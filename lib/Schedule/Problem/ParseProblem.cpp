@@ -169,8 +169,8 @@ private:
       problem.persistentBytes = integer("persistent bytes", 0);
     } else if (consume("runs")) {
       Id step = name("the step");
-      problem.steps.push_back(
-          {step, name("the program"), integer("how often", 0)});
+      problem.steps.push_back({step, name("the program"),
+                               integer("how often", 0, kMaxProgramRuns)});
     } else if (consume("ranks")) {
       problem.ranks = integer("ranks", 1, kMaxRanks);
     } else if (consume("tokens")) {
@@ -222,6 +222,7 @@ private:
   }
 
   void parseKernel() {
+    size_t known = problem.kernels.size();
     Kernel kernel;
     kernel.rows = integer("rows", 0);
     kernel.columns = integer("columns", 0);
@@ -242,11 +243,12 @@ private:
     }
     if (kernel.results.size() > 32)
       fail("a kernel has at most 32 results");
-    if (problem.internKernel(kernel) + 1 != problem.kernels.size())
+    if (problem.internKernel(kernel) != known)
       fail("this kernel is listed twice");
   }
 
   void parseMath() {
+    size_t known = problem.maths.size();
     Math math;
     math.kind = static_cast<MathKind>(choice("what is computed", kMathWords));
     math.type = static_cast<rt::DType>(choice("its type", kTypeWords));
@@ -257,11 +259,12 @@ private:
       for (int64_t *size : {&math.m, &math.n, &math.k})
         *size = integer("a size", 0, kMaxTensorBytes);
     }
-    if (problem.internMath(math) + 1 != problem.maths.size())
+    if (problem.internMath(math) != known)
       fail("this math is listed twice");
   }
 
   void parseGroup() {
+    size_t known = problem.groups.size();
     RankGroup group;
     CheckedSize ranks = 1;
     while (isNumber()) {
@@ -273,7 +276,7 @@ private:
     }
     if (!ranks.fits(kMaxRanks))
       fail("a group has more than 2^20 ranks");
-    if (problem.internGroup(group) + 1 != problem.groups.size())
+    if (problem.internGroup(group) != known)
       fail("this group is listed twice");
   }
 

@@ -215,6 +215,26 @@ TEST(ProblemText, NamesTheLineOfAnError) {
   EXPECT_EQ(why(head + "op read fwd name \"r\" gives 4\n"),
             "p:4: 'op read' has one result and one state");
   EXPECT_EQ(why(head + "op read fwd name \"r"), "p:4: a name does not end");
+  EXPECT_EQ(why(head + "op work fwd name \"w\" math 1\n"),
+            "p:4: a math before is 1, and may be 0 to -1");
+  EXPECT_EQ(why("fsdp.problem 1\nmath product bf16 1 2 3\n"),
+            "p:2: the line ends where a size should be");
+  EXPECT_EQ(why("fsdp.problem 1\nmath product bf16 1 2 3 -4\n"),
+            "p:2: a size is -4, and may be 0 to 72057594037927936");
+  EXPECT_EQ(why("fsdp.problem 1\nmath sum bf16 1\n"),
+            "p:2: what is computed is not called 'sum'");
+  EXPECT_EQ(why("fsdp.problem 1\nmath attention f32 1\nmath attention f32 1\n"),
+            "p:3: this math is listed twice");
+  EXPECT_EQ(why("fsdp.problem 1\ngroup 1024 1 1024 1024 2 1\n"),
+            "p:2: a group has more than 2^20 ranks");
+  EXPECT_EQ(why("fsdp.problem 1\ngroup 2\n"),
+            "p:2: the line ends where the stride should be");
+  EXPECT_EQ(why("fsdp.problem 1\nranks 0\n"),
+            "p:2: ranks is 0, and may be 1 to 1048576");
+  EXPECT_EQ(why("fsdp.problem 1\ntarget \"test\"\ngroup 4 1\nprogram \"t\"\n"
+                "argument \"x\" 8\nop collective fwd name \"g\" takes 0 gives "
+                "16 all_gather sum f32 f32 ranks 2 group 0 items 2 4\n"),
+            "p:6: group 0 has 4 ranks, the collective 2");
   EXPECT_EQ(why(head), "p:3: the program before does not end with 'op return'");
   EXPECT_EQ(why(head + "op return fwd name \"return\"\n"), "accepted");
 }
@@ -223,6 +243,17 @@ TEST(ProblemText, SurvivesItself) {
   Problem problem = parse(kTwoLayers, "two");
   std::string text = print(problem);
   EXPECT_EQ(print(parse(text, "two")), text);
+  const char *const timed = "fsdp.problem 1\ntarget \"test\"\npersistent 0\n"
+                            "ranks 8\ntokens 64\n"
+                            "math product bf16 1 2 3 4\n"
+                            "math attention_grad f32 5\n"
+                            "group 4 2\ngroup\ngroup 2 1 4 2\n"
+                            "program \"t\"\nargument \"x\" 8\n"
+                            "op collective fwd name \"g\" takes 0 gives 32 "
+                            "all_gather sum f32 f32 ranks 4 group 0 items 2 8\n"
+                            "op work fwd name \"w\" gives 4 math 1\n"
+                            "op return fwd name \"return\"\n";
+  EXPECT_EQ(print(parse(timed, "timed")), timed);
 }
 
 } // namespace
